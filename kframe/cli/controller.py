@@ -12,6 +12,7 @@ from kframe.cli.live import CONFIG_OPTION, CONNECT, cluster_of, gather, live_opt
 from kframe.cli.output import ReportingGroup, emit_record, output_option
 from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.cli.progress import progress
+from kframe.cli.studies import chosen_selectors, selector_option
 
 if TYPE_CHECKING:
     from kframe.api.settings import Settings
@@ -43,11 +44,13 @@ def group() -> None:
               "instance.  [default: on if kframe.never.replicas names another instance]")  # fmt: skip
 @click.option("--log-dir", type=click.Path(path_type=Path), help="Write controller.log and state-change.log here.")
 @click.option("--log-level", type=click.Choice(("DEBUG", "INFO", "WARN", "ERROR")), default="INFO", show_default=True)
+@selector_option
 @plugin_options
 def run(
     zookeeper: str | None, controller_id: str | None, config: Path | None, listeners: tuple[str, ...],
     transport: str | None, servers: tuple[str, ...], metrics_listen: str | None, create_chroot: bool, takeover: bool,
-    allow_duplicate_id: bool, insist: bool | None, log_dir: Path | None, log_level: str, plugins: PluginSettings,
+    allow_duplicate_id: bool, insist: bool | None, log_dir: Path | None, log_level: str,
+    selectors: tuple[str, ...], plugins: PluginSettings,
 ) -> None:  # fmt: skip
     """Be the controller, or stand by until there is none, until SIGTERM or SIGINT.
 
@@ -69,11 +72,12 @@ def run(
     settings = gather(config, {key: (value, name) for key, (value, name) in options.items() if value is not None})
     own_id, cluster, registry = running.own_id(settings), cluster_of(settings, plugins), plugins.registry()
     arrangement = running.arrange(registry, transport, servers, metrics_listen)
+    chosen = chosen_selectors(plugins, selectors)
     make_ready()
     store, instance = cluster.store(), Instance.of_this_process(own_id)
     if isinstance(store, Enlisting):
         store.enlist(instance, duplicate=allow_duplicate_id)
-    controller = running.assemble(settings, store, arrangement, registry, instance, insist)
+    controller = running.assemble(settings, store, arrangement, registry, instance, insist, chosen)
     start_logs(own_id, log_dir, log_level)
     with settings.located():
         addresses = cluster.broker_addresses()

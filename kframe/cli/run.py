@@ -18,6 +18,8 @@ from kframe.cli.output import BadInput
 from kframe.cli.stop_signal import StopSignal
 from kframe.errors import ConfigError, PluginError
 from kframe.model.config import KEYS, NEVER_REPLICAS, ControllerConfig
+from kframe.model.elections import LeaderSelector
+from kframe.model.ids import ElectionKind
 from kframe.model.ports import Store
 from kframe.registry.registry import Registry
 from kframe.snapshot.instances import Enlisting, Instance
@@ -94,12 +96,12 @@ def arrange(
 
 def assemble(
     settings: Settings, store: Store, arrangement: Arrangement, registry: Registry, instance: Instance | None = None,
-    insist: bool | None = None,
+    insist: bool | None = None, selectors: Mapping[ElectionKind, LeaderSelector] = {},
 ) -> Controller:  # fmt: skip
     """A controller, not started, whose own id never holds replicas. Its pages name ``instance``.
 
-    ``insist``: whether instances of kframe take precedence over brokers; None: if there is another instance. Raises
-    BadInput and ConfigError.
+    ``insist``: whether instances of kframe take precedence over brokers; None: if there is another instance.
+    ``selectors`` by kind of election; Kafka's rule decides the other kinds. Raises BadInput and ConfigError.
     """
     controller_id, config = own_id(settings), settings.controller_config()
     named = instances(settings)
@@ -110,7 +112,7 @@ def assemble(
         servers.append(Monitor(arrangement.metrics_listen, "" if instance is None else instance.token))
     builder = ControllerBuilder(
         controller_id, store, arrangement.transport, config, settings=settings.values, servers=servers,
-        registry=registry, instances_first=len(named) > 1 if insist is None else insist,
+        selectors=selectors, registry=registry, instances_first=len(named) > 1 if insist is None else insist,
     )  # fmt: skip
     try:
         with settings.located():

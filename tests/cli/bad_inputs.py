@@ -264,6 +264,7 @@ _SINGLE: Final = (
     BadInput("controller run --zookeeper a:1 --id 5 --transport nosuch:", 2, "nosuch"),
     BadInput("controller run --zookeeper a:1 --id 5 --log-level LOUD", 2, "--log-level"),
     BadInput("controller run --zookeeper a:1 --id 5 --transport recording: --metrics-listen x", 2, "--metrics-listen"),
+    BadInput("controller run --zookeeper a:1 --id 5 --selector no-such-selector", 2, "no-such-selector"),
     BadInput("controller status", 2, "--zookeeper"),
     BadInput("controller status --zookeeper a:b", 2, "a:b"),
     BadInput("controller resign --zookeeper a:1 --id -1", 2, "--id"),

@@ -56,6 +56,7 @@ NOT_RUN: Final[dict[str, dict[str, str]]] = {
     "docs/howto/shadow.md": {"": CLUSTER},
     "docs/howto/zookeeper.md": {"": CLUSTER},
     "docs/tutorial/from-describe-to-plugin.md": {"pip install": SETUP},
+    "docs/tutorial/live-controller.md": {"": CLUSTER},
 }
 
 _SIX_BROKERS: Final = "examples/clusters/kafka-3.9.1-six-brokers"
