@@ -1,7 +1,8 @@
 """The metrics of a controller under the names of Kafka's dashboards.
 
 The Prometheus JMX exporter makes the same names of Kafka's MBeans: lower case, ``_total`` for counters, ``_count`` and
-a ``quantile`` label for timers and histograms.
+a ``quantile`` label for timers and histograms. The text is written here, because prometheus-client is optional, and its
+registry would hold a second copy of values that the engine already counts.
 """
 
 from __future__ import annotations
