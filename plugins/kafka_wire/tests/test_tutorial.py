@@ -10,8 +10,8 @@ from kframe_zookeeper.testing.handover import ClusterFixture
 from kframe_zookeeper.testing.process import until
 from kframe_zookeeper.testing.servers import HOST, free_ports
 
-from tests.docs.blocks import Block, blocks, steps
-from tests.docs.run_page import SHELL, Shell, prepare_folder, run_step
+from tests.docs.blocks import Block, blocks, steps  # type: ignore[import-untyped]
+from tests.docs.run_page import SHELL, Shell, prepare_folder, run_step  # type: ignore[import-untyped]
 
 PAGE: Final = Path(__file__).parents[3] / "docs" / "tutorial" / "live-controller.md"
 #: The environment of the tests stays as it is: pip installs into a folder of the test, without network.
@@ -49,7 +49,9 @@ def run_tutorial(kafka: ClusterFixture, folder: Path) -> None:
                     kafka.create(topic[1], [[int(broker) for broker in topic[2].split(":")]])
                 elif step.command == KILL:
                     kafka.cluster.lose(1, kafka.client)
-                    assert until(lambda: kafka.state("tutorial")["leader"] != 1), (folder / "kframe.log").read_text()
+                    assert until(lambda: (kafka.state("tutorial") or {}).get("leader", 1) != 1), (
+                        folder / "kframe.log"
+                    ).read_text()
                 else:
                     if step.command == STATUS.format(kafka.cluster.zookeeper):
                         assert until(lambda: kafka.controller()[0] >= 0)
