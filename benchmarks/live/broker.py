@@ -12,7 +12,7 @@ import time
 #: On Linux what is received so goes nowhere (tcp(7)); ``recv_into`` says how much it was.
 DROPPED = socket.MSG_TRUNC if sys.platform == "linux" else 0
 
-LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA, API_VERSIONS = 4, 5, 6, 18
+METADATA, LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA, API_VERSIONS = 3, 4, 5, 6, 18
 #: The least successful body for each control request, by (api key, flexible version?).
 SUCCESS = {
     (LEADER_AND_ISR, True): b"\0\0\1\0",
@@ -23,6 +23,8 @@ SUCCESS = {
     (UPDATE_METADATA, False): b"\0\0",
 }
 FIRST_FLEXIBLE = {LEADER_AND_ISR: 4, STOP_REPLICA: 2, UPDATE_METADATA: 6, API_VERSIONS: 3}
+#: Metadata v2 without brokers, cluster id and topics; a controller without a cluster id to compare accepts it.
+NO_METADATA = struct.pack(">ihii", 0, -1, -1, 0)
 HIGHEST = {LEADER_AND_ISR: 7, STOP_REPLICA: 4, UPDATE_METADATA: 8, API_VERSIONS: 3}
 
 
@@ -99,6 +101,8 @@ class StandInBroker:
                 ranges = b"".join(struct.pack(">hhh", k, 0, v) for k, v in HIGHEST.items())
                 body = struct.pack(">hi", 0, len(HIGHEST)) + ranges + (struct.pack(">i", 0) if version else b"")
             payload = struct.pack(">i", correlation) + body
+        elif key == METADATA:
+            payload = struct.pack(">i", correlation) + NO_METADATA
         else:
             flexible = version >= FIRST_FLEXIBLE[key]
             payload = struct.pack(">i", correlation) + (b"\0" if flexible else b"") + SUCCESS[key, flexible]

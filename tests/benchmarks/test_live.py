@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from kframe_kafka_wire.connection import BrokerConnection, Target
+from kframe_kafka_wire.probes import cluster_id_of, serves_a_controller
 
 from benchmarks.live import __main__ as live
+from benchmarks.live.broker import StandInBroker
 
 
 def life(number: int, controller: str, failover: float, broker_failure: float, read: float) -> list[live.Record]:
@@ -62,3 +65,12 @@ def test_ratios_are_saved_for_comparison() -> None:
     assert by_name["live failover/1000/10 beside raw"] == (1.5, True, False)
     assert by_name["live failover/1000/10 beside raw at once"] == (3.0, True, False)
     assert by_name["live broker-failure/1000/10 seconds"] == (1.0, True, True)
+
+
+def test_the_broker_answers_what_a_controller_asks_first() -> None:
+    target = Target("127.0.0.1", StandInBroker(1).port, tls=None, credentials=None, client_id="controller")
+    assert serves_a_controller(target, timeout_ms=5_000)
+    connection = BrokerConnection(target)
+    connection.open(5_000)
+    assert cluster_id_of(connection, "controller", timeout_ms=5_000) is None
+    connection.close()
