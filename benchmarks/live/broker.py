@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 import struct
@@ -38,7 +39,8 @@ class StandInBroker:
         self.requests: dict[int, int] = {}
         self._server = socket.create_server(("127.0.0.1", 0))
         self.port = self._server.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._accepting = threading.Thread(target=self._accept, daemon=True)
+        self._accepting.start()
 
     def registration(self) -> bytes:
         """What stands in its node below /brokers/ids."""
@@ -57,14 +59,22 @@ class StandInBroker:
             }
         ).encode()
 
+    def close(self) -> None:
+        """Accept no further connection. Those that are open end with their peers."""
+        with contextlib.suppress(OSError):
+            self._server.shutdown(socket.SHUT_RDWR)
+        self._accepting.join()
+        self._server.close()
+
     def _accept(self) -> None:
-        while True:
-            connection, _ = self._server.accept()
-            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = self._server.accept()
+                threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
     def _serve(self, connection: socket.socket) -> None:
         scratch = bytearray(1 << 20)
-        try:
+        with connection, contextlib.suppress(OSError):
             while True:
                 (length,) = struct.unpack(">i", self._read(connection, 4))
                 key, version, correlation = struct.unpack(">hhi", self._read(connection, 8))
@@ -78,8 +88,6 @@ class StandInBroker:
                 self.bytes_received += length + 4
                 self.requests[key] = self.requests.get(key, 0) + 1
                 connection.sendall(self._answer(key, version, correlation))
-        except OSError:
-            return
 
     @staticmethod
     def _read(connection: socket.socket, size: int) -> bytes:

@@ -68,9 +68,13 @@ def test_ratios_are_saved_for_comparison() -> None:
 
 
 def test_the_broker_answers_what_a_controller_asks_first() -> None:
-    target = Target("127.0.0.1", StandInBroker(1).port, tls=None, credentials=None, client_id="controller")
-    assert serves_a_controller(target, timeout_ms=5_000)
+    broker = StandInBroker(1)
+    target = Target("127.0.0.1", broker.port, tls=None, credentials=None, client_id="controller")
     connection = BrokerConnection(target)
-    connection.open(5_000)
-    assert cluster_id_of(connection, "controller", timeout_ms=5_000) is None
-    connection.close()
+    try:
+        assert serves_a_controller(target, timeout_ms=5_000)
+        connection.open(5_000)
+        assert cluster_id_of(connection, "controller", timeout_ms=5_000) is None
+    finally:
+        connection.close()
+        broker.close()
