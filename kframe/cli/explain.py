@@ -15,7 +15,7 @@ from kframe.cli.output import OutputTable, emit_assumptions, emit_heading, emit_
 from kframe.cli.studies import StudySettings, broker_ids, study_options
 
 if TYPE_CHECKING:
-    from kframe.whatif.explain import Decision
+    from kframe.whatif.explanation import Decision
 
 
 @click.command("explain")

@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import UNSET, Struct, UnsetType, field
 
-from kframe.whatif.explain import Explanation
+from kframe.whatif.explanation import Explanation
 from kframe.whatif.health import Skew
 from kframe.whatif.outcome import Impact, RecordCount, Verb
 from kframe.whatif.timeline import TopicAction

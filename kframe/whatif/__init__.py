@@ -9,6 +9,7 @@ from kframe.whatif.changes import PartitionChanges
 from kframe.whatif.create import create
 from kframe.whatif.delete import delete
 from kframe.whatif.health import CONDITIONS, ClusterHealth, Skew
+from kframe.whatif.kraft.whatif import KraftWhatIf
 from kframe.whatif.outcome import ControllerResponse, FailOn, Impact, Operation, Outcome, StepOutcome, Verb
 from kframe.whatif.partition_timeline import PartitionTimeline, TimelineEntry
 from kframe.whatif.plan import Plan, load_plan
@@ -32,6 +33,7 @@ __all__ = [
     "FailOn",
     "Failure",
     "Impact",
+    "KraftWhatIf",
     "Operation",
     "Outcome",
     "PartitionChanges",

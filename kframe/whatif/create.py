@@ -15,7 +15,7 @@ from kframe.model.events import CreateTopicsRequested
 from kframe.whatif.outcome import ControllerResponse, Operation, Outcome, Verb
 from kframe.whatif.topic_results import TopicResult, TopicStatus
 from kframe.whatif.whatif import WhatIf
-from kframe.whatif.zookeeper import PATIENCE_MS, ZookeeperWhatIf
+from kframe.whatif.zookeeper_player import PATIENCE_MS, ZookeeperPlayer
 
 
 def create(
@@ -27,7 +27,7 @@ def create(
 
 
 def play_creation(
-    study: ZookeeperWhatIf, name: str, partitions: int, replication_factor: int, *,
+    study: ZookeeperPlayer, name: str, partitions: int, replication_factor: int, *,
     assignments: Sequence[Sequence[int]] | None, seed: int,
 ) -> Outcome:  # fmt: skip
     """Create a topic in ZooKeeper mode; ``seed`` draws the two numbers that Kafka draws to place replicas."""
@@ -56,7 +56,7 @@ def answer_of(response: TopicsResponse) -> ControllerResponse:
     return ControllerResponse(ErrorCode.NONE, np.empty(0, np.int32), codes, wrong, "topics")
 
 
-def _check_brokers(study: ZookeeperWhatIf, assignments: Sequence[Sequence[int]]) -> None:
+def _check_brokers(study: ZookeeperPlayer, assignments: Sequence[Sequence[int]]) -> None:
     known = study.cluster.brokers
     for number, replicas in enumerate(assignments):
         for broker_id in replicas:
@@ -71,7 +71,7 @@ def _drawn(seed: int, brokers: int) -> tuple[int, int]:
     return drawn.randrange(most), drawn.randrange(most)
 
 
-def _topic_result(study: ZookeeperWhatIf, name: str, error: ErrorCode) -> TopicResult:
+def _topic_result(study: ZookeeperPlayer, name: str, error: ErrorCode) -> TopicResult:
     """A topic exists once it is stored, even if a partition of it has no leader. Then the request times out."""
     cluster = study.cluster
     index = cluster.topics.find(name)

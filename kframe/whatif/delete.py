@@ -16,7 +16,7 @@ from kframe.whatif.outcome import ControllerResponse, Operation, Outcome, StepRe
 from kframe.whatif.timeline import MergedTimeline
 from kframe.whatif.topic_results import TopicResult, TopicStatus
 from kframe.whatif.whatif import WhatIf
-from kframe.whatif.zookeeper import PATIENCE_MS, ZookeeperWhatIf
+from kframe.whatif.zookeeper_player import PATIENCE_MS, ZookeeperPlayer
 
 
 def delete(study: WhatIf, names: Iterable[str]) -> Outcome:
@@ -35,7 +35,7 @@ def requested_topics(names: Iterable[str]) -> tuple[str, ...]:
     return topics
 
 
-def play_deletion(study: ZookeeperWhatIf, names: Iterable[str]) -> Outcome:
+def play_deletion(study: ZookeeperPlayer, names: Iterable[str]) -> Outcome:
     """Delete topics in ZooKeeper mode. Every registered broker confirms; topics with a replica on an unregistered
     broker wait for it."""
     topics = requested_topics(names)
@@ -50,7 +50,7 @@ def play_deletion(study: ZookeeperWhatIf, names: Iterable[str]) -> Outcome:
 class _Deletion:
     """A deletion that is being played."""
 
-    def __init__(self, study: ZookeeperWhatIf, names: tuple[str, ...]) -> None:
+    def __init__(self, study: ZookeeperPlayer, names: tuple[str, ...]) -> None:
         self._study = study
         self._names = names
         self._codes: dict[str, ErrorCode] = {}

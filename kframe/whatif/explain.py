@@ -7,7 +7,6 @@ named. For what happens in a what-if, every election is seen as it is held.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
@@ -18,8 +17,9 @@ from kframe.model.columns import Int32, UInt8
 from kframe.model.config import ControllerConfig
 from kframe.model.ids import NO_LEADER, NO_STATE, ElectionKind, RecoveryState, ReplicaFlag
 from kframe.model.topics import UNSET
+from kframe.whatif.explanation import CandidateReplica, Decision, Explanation
 from kframe.whatif.whatif import WhatIf
-from kframe.whatif.zookeeper import ZookeeperWhatIf
+from kframe.whatif.zookeeper_player import ZookeeperPlayer
 
 
 class LeaderRule(StrEnum):
@@ -49,59 +49,12 @@ class CandidateStatus(StrEnum):
     PASSED_OVER = "passed over by the leader selector"
 
 
-@dataclass(frozen=True, slots=True)
-class CandidateReplica:
-    """One assigned replica. It has its position in the assignment from 0, and why it leads or does not."""
-
-    broker_id: int
-    position: int
-    verdict: str
-    """A CandidateStatus, or a KraftCandidateStatus."""
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """One choice of a leader, or the lack of one. ``step`` is the what-if's step, None for the snapshot itself."""
-
-    step: str | None
-    rule: str
-    """A LeaderRule, or a KraftRule."""
-    leader: int | None
-    text: str
-    isr: tuple[int, ...]
-    """The ISR that the choice was made from."""
-    candidates: tuple[CandidateReplica, ...]
-    selector: str | None = None
-    """The leader selector in charge, if it is not the built-in rule."""
-    elr: tuple[int, ...] | None = None
-    """The eligible leader replicas that the choice was made from; None in ZooKeeper mode."""
-    last_known_elr: tuple[int, ...] | None = None
-    """The last leader of a partition without ISR and ELR; None in ZooKeeper mode."""
-
-
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """Everything decided about one partition: what the snapshot shows, then each election of the what-if."""
-
-    topic: str
-    partition: int
-    replicas: tuple[int, ...]
-    before: Decision
-    elections: tuple[Decision, ...]
-    leader: int | None
-    isr: tuple[int, ...]
-    assumptions: tuple[str, ...]
-    rules: str
-    """The rules that decided, in words."""
-
-
 def explain(study: WhatIf, topic: str, partition: int, fail: Iterable[int] = ()) -> Explanation:
     """See ``WhatIf.explain``."""
     return study.explain(topic, partition, fail)
 
 
-def explain_elections(study: ZookeeperWhatIf, topic: str, partition: int, fail: Iterable[int]) -> Explanation:
+def explain_elections(study: ZookeeperPlayer, topic: str, partition: int, fail: Iterable[int]) -> Explanation:
     """Explain one partition of a cluster in ZooKeeper mode."""
     cluster = study.cluster
     row = cluster.row(topic, partition)

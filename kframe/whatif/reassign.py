@@ -31,7 +31,7 @@ from kframe.whatif.reassignment_lists import BeforeReassignment, ReassignmentAns
 from kframe.whatif.reassignment_result import ReassignmentResult
 from kframe.whatif.timeline import MergedTimeline
 from kframe.whatif.whatif import WhatIf
-from kframe.whatif.zookeeper import ZookeeperWhatIf
+from kframe.whatif.zookeeper_player import ZookeeperPlayer
 
 #: The last version of AlterPartition that names topics by name.
 _BY_NAME: Final = 1
@@ -55,7 +55,7 @@ def check_distinct(plan: Plan) -> None:
         raise InputError(where, f"partition {plan.partition_name(int(again[0]))} again", "each partition once")
 
 
-def play_reassignment(study: ZookeeperWhatIf, plan: Plan) -> Outcome:
+def play_reassignment(study: ZookeeperPlayer, plan: Plan) -> Outcome:
     """Play a plan in ZooKeeper mode to its end."""
     check_distinct(plan)
     played = _Reassignment(study, plan.targets)
@@ -71,7 +71,7 @@ def play_reassignment(study: ZookeeperWhatIf, plan: Plan) -> Outcome:
 class _Reassignment:
     """A reassignment that is being played, and what is learned on the way."""
 
-    def __init__(self, study: ZookeeperWhatIf, targets: Targets) -> None:
+    def __init__(self, study: ZookeeperPlayer, targets: Targets) -> None:
         self._study = study
         self._targets = targets
         cluster = study.cluster

@@ -6,11 +6,15 @@ A snapshot knows its mode. ``WhatIf`` of a cluster in ZooKeeper mode is a ``Zook
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar
 from uuid import UUID
 
+import numpy as np
+
+from kframe.core.selectors.leader_selection import FaultKind
 from kframe.errors import InputError, SnapshotError
+from kframe.model.columns import Bool
 from kframe.model.config import ControllerConfig
 from kframe.model.elections import LeaderSelector
 from kframe.model.events import ElectionType, TopicPartition
@@ -19,14 +23,14 @@ from kframe.model.ports import Clock
 from kframe.snapshot import Snapshot
 from kframe.snapshot.content import brokers_text
 from kframe.snapshot.files import Progress, ignore_progress
-from kframe.whatif.health import ClusterHealth
+from kframe.whatif.changes import PartitionChanges
+from kframe.whatif.explanation import Explanation
+from kframe.whatif.health import ClusterHealth, either, newly
 from kframe.whatif.observe import BatchWatch
-from kframe.whatif.outcome import ControllerResponse, Operation, Outcome, StepReport, Verb
+from kframe.whatif.outcome import ControllerResponse, FailOn, Operation, Outcome, StepOutcome, StepReport, Verb
+from kframe.whatif.plan import Plan
 from kframe.whatif.settings import knows_min_insync
-
-if TYPE_CHECKING:
-    from kframe.whatif.explain import Explanation
-    from kframe.whatif.plan import Plan
+from kframe.whatif.timeline import TimelineEvent
 
 #: A step: its name and its action, which returns the controller's answer, a report that replaces the observed events,
 #: or None.
@@ -45,15 +49,18 @@ class WhatIf:
 
     config: ControllerConfig
     assumptions: tuple[str, ...]
+    _by_mode: ClassVar[dict[bool, type[WhatIf]]] = {}
+    """The subclass for clusters in ZooKeeper mode (False) and in KRaft mode (True)."""
+
+    def __init_subclass__(cls, *, kraft: bool | None = None) -> None:
+        """``kraft``: ``WhatIf`` of a cluster in this mode is an instance of the subclass."""
+        super().__init_subclass__()
+        if kraft is not None:
+            WhatIf._by_mode[kraft] = cls
 
     def __new__(cls, snapshot: Snapshot, *args: Any, **kwargs: Any) -> Any:
         """A what-if by the rules of the snapshot's mode."""
-        if cls is WhatIf:
-            from kframe.whatif.kraft.whatif import KraftWhatIf
-            from kframe.whatif.zookeeper import ZookeeperWhatIf
-
-            return super().__new__(KraftWhatIf if snapshot.is_kraft else ZookeeperWhatIf)
-        return super().__new__(cls)
+        return super().__new__(WhatIf._by_mode[snapshot.is_kraft] if cls is WhatIf else cls)
 
     def __init__(
         self,
@@ -98,11 +105,88 @@ class WhatIf:
 
     def health(self) -> ClusterHealth:
         """The health of the cluster now."""
+        return self._health()
+
+    def _health(self) -> ClusterHealth:
         raise NotImplementedError
 
     def play(self, operation: Operation, steps: Sequence[Step]) -> Outcome:
         """Play steps and return their outcome."""
+        cluster, rules, notes = self.cluster, self.rules, tuple(self._notes(operation))
+        before = after = self._health()
+        columns = cluster.partitions.copy()
+        self._begin()
+        findings: dict[FailOn, Bool | None] = {
+            FailOn.OFFLINE: newly(before.offline, before.offline),
+            FailOn.UNDER_MIN_ISR: newly(before.under_min_isr, before.under_min_isr),
+        }
+        outcomes = []
+        for done, (name, action) in enumerate(steps, 1):
+            report = action()
+            self._settle()
+            report = report if isinstance(report, StepReport) else StepReport(report)
+            events = self._take_events() if report.events is None else report.events
+            after = report.health or self._health()
+            for what, was, now in (
+                (FailOn.OFFLINE, before.offline, after.offline),
+                (FailOn.UNDER_MIN_ISR, before.under_min_isr, after.under_min_isr),
+            ):
+                findings[what] = either(findings[what], newly(was, now))
+            outcomes.append(StepOutcome(name, events, after.counts(), report.answer))
+            self.step_over(done)
+            self.step_progress(done, len(steps))
+        changes = self._changes(columns, (before, after))
+        findings[FailOn.LOSS] = lost = np.zeros(len(cluster.partitions), np.bool_)
+        lost[changes.rows] = changes.unclean
+        outcome = Outcome(
+            operation=operation,
+            broker_ids=cluster.brokers.ids.copy(),
+            racks=tuple(self._racks.get(broker_id) for broker_id in cluster.brokers.ids.tolist()),
+            before=before,
+            after=after,
+            steps=tuple(outcomes),
+            changes=changes,
+            traffic={},
+            findings=findings,
+            bytes_unknown=None,
+            assumptions=self.assumptions,
+            notes=(*notes, *self._faults()),
+            encode_ms=0.0,
+            rules=rules,
+        )
+        return self._with_messages(outcome)
+
+    def _begin(self) -> None:
+        """Observe what an operation does from now on."""
         raise NotImplementedError
+
+    def _settle(self) -> None:
+        """Let the controller finish what a step began."""
+
+    def _take_events(self) -> tuple[TimelineEvent, ...]:
+        """The events observed since this was last called."""
+        raise NotImplementedError
+
+    def _changes(self, columns: Any, health: tuple[ClusterHealth, ClusterHealth]) -> PartitionChanges:
+        """What differs from the columns before the operation; ``health`` is that before and after it."""
+        raise NotImplementedError
+
+    def _with_messages(self, outcome: Outcome) -> Outcome:
+        """The outcome with the requests that were sent, or the records that were written."""
+        raise NotImplementedError
+
+    def _notes(self, operation: Operation) -> Iterator[str]:
+        """What a real cluster would do in addition."""
+        raise NotImplementedError
+
+    @property
+    def selector_faults(self) -> Mapping[tuple[str, FaultKind], int]:
+        """How many partitions leader selectors did wrong, by their names and what was wrong."""
+        raise NotImplementedError
+
+    def _faults(self) -> Iterator[str]:
+        for (name, fault), count in self.selector_faults.items():
+            yield f"leader selector {name!r} {fault} for {count:,} partitions: the built-in rule decided"
 
     def selector_name(self, kind: ElectionKind) -> str | None:
         """Name of the leader selector in charge of a kind of election. None for the built-in rule."""

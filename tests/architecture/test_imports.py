@@ -7,7 +7,7 @@ import ast
 import re
 import subprocess
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -108,16 +108,6 @@ def test_reached_sees_every_form_of_import(text: str, expected: set[str]) -> Non
     assert reached(text) == expected
 
 
-#: Modules that still import each other: a what-if makes a subclass of itself. The set only shrinks.
-CIRCLE = {
-    f"kframe.whatif.{name}"
-    for name in (
-        "create", "delete", "explain", "kraft.explain", "kraft.reassign", "kraft.topics", "kraft.whatif", "reassign",
-        "whatif", "zookeeper",
-    )
-}  # fmt: skip
-
-
 def importable_name(path: Path) -> str:
     """Return the name under which a module of any distribution is imported."""
     package = path.parent
@@ -137,16 +127,12 @@ def imported_names(tree: ast.Module) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def import_cycle(sources: Mapping[str, str], circle: Collection[str] = ()) -> list[str] | None:
-    """Return modules that import each other in a circle, or None. A package counts if a name is imported from it.
-
-    Imports between two modules of ``circle`` do not count.
-    """
+def import_cycle(sources: Mapping[str, str]) -> list[str] | None:
+    """Return modules that import each other in a circle, or None. A package counts if a name is imported from it."""
     graph = {}
     for module, source in sources.items():
         names = (name if name in sources else name.rpartition(".")[0] for name in imported_names(ast.parse(source)))
-        imported = {name for name in names if name in sources and name != module}
-        graph[module] = imported.difference(circle) if module in circle else imported
+        graph[module] = {name for name in names if name in sources and name != module}
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
@@ -158,8 +144,7 @@ def import_cycle(sources: Mapping[str, str], circle: Collection[str] = ()) -> li
 def test_no_modules_import_each_other() -> None:
     sources = {importable_name(path): path.read_text() for path in tracked_files(".py")}
     assert len(sources) > 1000
-    assert import_cycle(sources, CIRCLE) is None
-    assert sources.keys() >= CIRCLE
+    assert import_cycle(sources) is None
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,8 @@ from kframe.model.ids import ElectionKind
 from kframe.snapshot import Snapshot
 from kframe.testing.clusters import PartitionSpec, cluster_of
 from kframe.whatif import WhatIf
-from kframe.whatif.explain import CandidateStatus, Decision, LeaderRule, explain
+from kframe.whatif.explain import CandidateStatus, LeaderRule, explain
+from kframe.whatif.explanation import Decision
 from tests.whatif.samples import small
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,10 +20,8 @@ from kframe.model.kraft.ids import KraftElection
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.kraft.records import PartitionRecord
 from kframe.model.kraft.views import partition_record
-from kframe.whatif.explain import CandidateReplica, Decision, Explanation
-
-if TYPE_CHECKING:
-    from kframe.whatif.kraft.whatif import KraftWhatIf
+from kframe.whatif.explanation import CandidateReplica, Decision, Explanation
+from kframe.whatif.kraft.player import KraftPlayer
 
 
 class KraftRule(StrEnum):
@@ -68,7 +65,7 @@ class _Choice:
     kind: KraftElection
 
 
-def explain_elections(study: KraftWhatIf, topic: str, partition: int, fail: Iterable[int]) -> Explanation:
+def explain_elections(study: KraftPlayer, topic: str, partition: int, fail: Iterable[int]) -> Explanation:
     """Explain one partition; see ``WhatIf.explain``."""
     metadata = study.context.metadata
     row = metadata.row(topic, partition)

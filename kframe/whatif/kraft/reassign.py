@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,18 +19,15 @@ from kframe.model.columns import Int16, Int32, Ragged
 from kframe.model.ids import NO_LEADER
 from kframe.model.lists import members
 from kframe.model.tables import Targets
-from kframe.whatif.kraft.whatif import partition_answer
+from kframe.whatif.kraft.player import KraftPlayer, partition_answer
 from kframe.whatif.outcome import ControllerResponse, Operation, Outcome, Verb
 from kframe.whatif.plan import Plan
 from kframe.whatif.reassign import check_distinct
 from kframe.whatif.reassignment_lists import BeforeReassignment, ReassignmentAnswers, reassignment_result
 from kframe.whatif.reassignment_result import ReassignmentResult
 
-if TYPE_CHECKING:
-    from kframe.whatif.kraft.whatif import KraftWhatIf
 
-
-def play_reassignment(study: KraftWhatIf, plan: Plan) -> Outcome:
+def play_reassignment(study: KraftPlayer, plan: Plan) -> Outcome:
     """Play a plan to its end. Raises InputError for an empty plan and for a repeated partition."""
     check_distinct(plan)
     played = _KraftReassignment(study, plan.targets)
@@ -46,7 +42,7 @@ def play_reassignment(study: KraftWhatIf, plan: Plan) -> Outcome:
 class _KraftReassignment:
     """A reassignment that is being played."""
 
-    def __init__(self, study: KraftWhatIf, targets: Targets) -> None:
+    def __init__(self, study: KraftPlayer, targets: Targets) -> None:
         self._study = study
         self._targets = targets
         metadata = study.context.metadata

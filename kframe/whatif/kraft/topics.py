@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 from uuid import NAMESPACE_OID, UUID, uuid5
 
 import numpy as np
@@ -15,15 +14,13 @@ from kframe.core.kraft.topics import DEFAULT, CreatableTopic, CreatableTopicResu
 from kframe.errors import ErrorCode, InputError
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.whatif.delete import requested_topics
+from kframe.whatif.kraft.player import KraftPlayer
 from kframe.whatif.outcome import ControllerResponse, Operation, Outcome, Verb
 from kframe.whatif.topic_results import TopicResult, TopicStatus
 
-if TYPE_CHECKING:
-    from kframe.whatif.kraft.whatif import KraftWhatIf
-
 
 def play_creation(
-    study: KraftWhatIf, name: str, partitions: int, replication_factor: int,
+    study: KraftPlayer, name: str, partitions: int, replication_factor: int,
     assignments: Sequence[Sequence[int]] | None, seed: int,
 ) -> Outcome:  # fmt: skip
     """Create a topic; ``seed`` seeds Java's random numbers, from which Kafka's placer draws."""
@@ -56,7 +53,7 @@ def play_creation(
     return replace(outcome, topics=tuple(results))
 
 
-def play_deletion(study: KraftWhatIf, names: Iterable[str]) -> Outcome:
+def play_deletion(study: KraftPlayer, names: Iterable[str]) -> Outcome:
     """Delete topics. Raises InputError for an empty list, or a repeated topic."""
     topics = requested_topics(names)
     metadata = study.context.metadata
@@ -78,7 +75,7 @@ def play_deletion(study: KraftWhatIf, names: Iterable[str]) -> Outcome:
     return replace(outcome, topics=tuple(results.values()))
 
 
-def _new_id(study: KraftWhatIf) -> Callable[[str], UUID]:
+def _new_id(study: KraftPlayer) -> Callable[[str], UUID]:
     """The id of a topic by its name: equal what-ifs draw equal ids."""
     return lambda name: uuid5(NAMESPACE_OID, f"{study.snapshot.source.name}/{name}/{len(study.cluster.topics)}")
 

@@ -1,0 +1,264 @@
+"""The controller of a KRaft cluster, which plays the steps of what-if operations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+from uuid import UUID
+
+import numpy as np
+
+from kframe.core.kraft import broker_events, directories, elections, features
+from kframe.core.kraft.broker_events import BrokerHeartbeat
+from kframe.core.kraft.context import KraftContext
+from kframe.core.kraft.decision import ControllerResult, Decided, PartitionResult, RequestRefused
+from kframe.core.kraft.features import UpgradeType
+from kframe.core.kraft.heartbeats import Heartbeats
+from kframe.core.kraft.random_source import JavaRandom
+from kframe.core.kraft.registration import register_broker
+from kframe.core.kraft.selectors import SelectorSelection
+from kframe.core.selectors.leader_selection import FaultKind
+from kframe.errors import ErrorCode
+from kframe.model.elections import LeaderSelector
+from kframe.model.events import ElectionType, TopicPartition
+from kframe.model.ids import ElectionKind
+from kframe.model.kraft.ids import KraftElection
+from kframe.model.kraft.levels import level_name
+from kframe.model.kraft.metadata import ClusterMetadata
+from kframe.model.ports import Clock
+from kframe.snapshot import Snapshot
+from kframe.whatif.changes import PartitionChanges
+from kframe.whatif.health import ClusterHealth
+from kframe.whatif.kraft.changes import kraft_changes
+from kframe.whatif.kraft.commit import Committer, KraftObservations
+from kframe.whatif.kraft.health import kraft_health
+from kframe.whatif.kraft.settings import kraft_config, kraft_settings, snapshot_with_features
+from kframe.whatif.kraft.stops import registration_request
+from kframe.whatif.observe import BatchWatch
+from kframe.whatif.outcome import ControllerResponse, Operation, Outcome, Verb
+from kframe.whatif.timeline import TimelineEvent
+from kframe.whatif.whatif import WhatIf
+
+#: Nothing expires: no time passes.
+_SESSION_NS: Final = 1
+_KINDS: Final = {ElectionType.PREFERRED: KraftElection.PREFERRED, ElectionType.UNCLEAN: KraftElection.UNCLEAN}
+
+
+class KraftPlayer(WhatIf):
+    """A KRaft controller that plays steps; see ``WhatIf``."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        config: Mapping[str, object] | None = None,
+        selectors: Mapping[ElectionKind, LeaderSelector] | None = None,
+        clock: Clock | None = None,
+        batches: BatchWatch | None = None,
+    ) -> None:
+        """See ``WhatIf``.
+
+        ``config`` may also name levels of features, such as ``metadata.version``, where the snapshot does not say
+        them. A KRaft controller sends no requests to brokers, so there are none to hand to ``batches``.
+        """
+        snapshot, config = snapshot_with_features(snapshot, config)
+        super().__init__(snapshot, config, selectors, clock, batches)
+        self.config, self.assumptions = kraft_config(snapshot, config)
+        metadata = snapshot.to_metadata()
+        settings = kraft_settings(snapshot, metadata, self.config, config)
+        heartbeats = Heartbeats.activated(_SESSION_NS, metadata.brokers.registrations, 0)
+        self._selection = SelectorSelection(self._selectors)
+        self.context = KraftContext(metadata, heartbeats, settings, JavaRandom(0), selection=self._selection)
+        """The state of the active controller; read-only."""
+        offsets = [registration.offset for registration in metadata.brokers.registrations.values()]
+        known = None if snapshot.kraft is None else snapshot.kraft.offset
+        self._committer = Committer(self.context, max([known or 0, *offsets]) + 1)
+        self._stopped_epochs: dict[int, int] = {}
+        """Epochs of brokers that stopped in order: they show them when they register again."""
+        self._failed: set[int] = set()
+
+    @property
+    def cluster(self) -> ClusterMetadata:
+        """The metadata in their present state; read-only."""
+        return self.context.metadata
+
+    @property
+    def rules(self) -> str:
+        """``KRaft rules, metadata.version 4.3-IV0, ELR on``."""
+        metadata = self.context.metadata
+        elr = "on" if metadata.elr_enabled else "off"
+        return f"KRaft rules, metadata.version {level_name(metadata.metadata_version)}, ELR {elr}"
+
+    @property
+    def registered(self) -> tuple[int, ...]:
+        """See ``WhatIf``."""
+        registrations = self.context.metadata.brokers.registrations
+        return tuple(sorted(broker_id for broker_id, stored in registrations.items() if not stored.fenced))
+
+    @property
+    def selector_faults(self) -> Mapping[tuple[str, FaultKind], int]:
+        """See ``WhatIf``."""
+        return self._selection.faults
+
+    def _health(self) -> ClusterHealth:
+        return kraft_health(self.context, self._knows_min_insync)
+
+    # -- actions of a step
+
+    def commit(self, decided: Sequence[Decided], *, in_sync: bool = False) -> None:
+        """Apply a decision; see ``Committer.commit``."""
+        self._committer.commit(decided, in_sync=in_sync)
+
+    def decide(self, request: Callable[[], ControllerResult], *, in_sync: bool = False) -> ControllerResult:
+        """The decision on a request, committed. Raises RequestRefused."""
+        result = request()
+        self.commit(result.decided, in_sync=in_sync)
+        return result
+
+    def _stop(self, ids: tuple[int, ...]) -> Callable[[], None]:
+        """The sessions of brokers expire one after another, in the order in which they are named."""
+
+        def act() -> None:
+            registrations = self.context.metadata.brokers.registrations
+            for broker_id in ids:
+                if broker_id not in self._stopped_epochs:
+                    self._failed.add(broker_id)
+                if not registrations[broker_id].fenced:
+                    self.commit(broker_events.fence_broker(self.context, registrations[broker_id]))
+                    self.context.heartbeats.fence(broker_id)
+
+        return act
+
+    def fence_action(self, ids: tuple[int, ...]) -> Callable[[], None]:
+        """The controller fences brokers, whose processes go on."""
+
+        def act() -> None:
+            for broker_id in ids:
+                registration = self.context.metadata.brokers.registrations[broker_id]
+                self.commit(broker_events.fence_broker(self.context, registration))
+
+        return act
+
+    def unfence_action(self, ids: tuple[int, ...]) -> Callable[[], None]:
+        """The controller unfences those of the brokers that are fenced."""
+
+        def act() -> None:
+            for broker_id in ids:
+                registration = self.context.metadata.brokers.registrations[broker_id]
+                if registration.fenced:
+                    self.commit(broker_events.unfence_broker(self.context, registration))
+
+        return act
+
+    def restart_action(self, ids: tuple[int, ...], clean: bool | None) -> Callable[[], ControllerResponse]:
+        """New processes of brokers register, and are unfenced; ``clean``: see ``WhatIf.restart``."""
+
+        def act() -> ControllerResponse:
+            for broker_id in ids:
+                was_clean = broker_id not in self._failed if clean is None else clean
+                request = registration_request(
+                    self.context, self.snapshot, broker_id, was_clean, self._committer.offset
+                )
+                try:
+                    self.decide(lambda request=request: register_broker(self.context, request, self._committer.offset))  # type: ignore[misc]
+                except RequestRefused as refusal:
+                    return self.refused(refusal)
+                self._failed.discard(broker_id)
+                self._stopped_epochs.pop(broker_id, None)
+                self.unfence_action((broker_id,))()
+            return _answer()
+
+        return act
+
+    def _ask_to_shut_down(self, broker_id: int) -> Callable[[], ControllerResponse]:
+        def act() -> ControllerResponse:
+            context, offset = self.context, self._committer.offset
+            registration = context.metadata.brokers.registrations[broker_id]
+            for other in context.heartbeats.brokers.values():
+                other.metadata_offset = max(other.metadata_offset, offset)  # every broker has applied the log
+            heartbeat = BrokerHeartbeat(broker_id, registration.broker_epoch, offset, want_shut_down=True)
+            self.decide(lambda: broker_events.handle_heartbeat(context, heartbeat))
+            broker = context.metadata.brokers.index_of(broker_id)
+            remaining = context.metadata.partitions.rows_led_by(broker)
+            if not len(remaining):
+                self._stopped_epochs[broker_id] = registration.broker_epoch
+            return ControllerResponse(ErrorCode.NONE, remaining)
+
+        return act
+
+    def _ask_for_election(
+        self, election: ElectionType, partitions: tuple[TopicPartition, ...] | None
+    ) -> Callable[[], ControllerResponse]:
+        def act() -> ControllerResponse:
+            try:
+                result = self.decide(lambda: elections.elect_leaders(self.context, _KINDS[election], partitions))
+            except RequestRefused as refusal:
+                return self.refused(refusal)
+            return partition_answer(self.context.metadata, result.response)
+
+        return act
+
+    def directory_failure(self, broker_id: int, failed: Sequence[UUID]) -> Callable[[], None]:
+        """A broker reports log directories as failed."""
+
+        def act() -> None:
+            registration = self.context.metadata.brokers.registrations[broker_id]
+            self.commit(directories.lose_directories(self.context, registration, failed))
+
+        return act
+
+    def feature_update(self, levels: Mapping[str, int], unsafe: bool) -> Callable[[], ControllerResponse]:
+        """An administrator updates feature levels; ``unsafe`` permits downgrades that lose metadata."""
+
+        def act() -> ControllerResponse:
+            downgrade = UpgradeType.UNSAFE_DOWNGRADE if unsafe else UpgradeType.SAFE_DOWNGRADE
+            present = self.context.metadata.features
+            updates = {
+                name: (level, UpgradeType.UPGRADE if level >= present.get(name, 0) else downgrade)
+                for name, level in levels.items()
+            }
+            try:
+                self.decide(lambda: features.update_features(self.context, updates))
+            except RequestRefused as refusal:
+                return self.refused(refusal)
+            return _answer()
+
+        return act
+
+    @staticmethod
+    def refused(refusal: RequestRefused) -> ControllerResponse:
+        """The answer to a request that the controller refuses as a whole."""
+        return ControllerResponse(refusal.error, np.empty(0, np.int32), np.empty(0, np.int16), (refusal.message,))
+
+    # -- playing and noting
+
+    def _with_messages(self, outcome: Outcome) -> Outcome:
+        return replace(outcome, records=self._committer.observations.record_counts())
+
+    def _begin(self) -> None:
+        self._committer.observations = KraftObservations()
+
+    def _take_events(self) -> tuple[TimelineEvent, ...]:
+        return self._committer.observations.take()
+
+    def _changes(self, columns: Any, health: tuple[ClusterHealth, ClusterHealth]) -> PartitionChanges:
+        known = self.snapshot.partitions
+        return kraft_changes(
+            columns, self.context.metadata, health, self._committer.observations.unclean,
+            (known.leader_epoch is not None, known.zk_version is not None),
+        )  # fmt: skip
+
+    def _notes(self, operation: Operation) -> Iterator[str]:
+        if operation.verb in (Verb.RESTART, Verb.UNFENCE):
+            yield "replicas rejoin the ISR when they have caught up; that is left out"
+
+
+def _answer(error: ErrorCode = ErrorCode.NONE) -> ControllerResponse:
+    return ControllerResponse(error, np.empty(0, np.int32), np.empty(0, np.int16))
+
+
+def partition_answer(metadata: ClusterMetadata, results: Sequence[PartitionResult]) -> ControllerResponse:
+    """The answer to a request for partitions, some of which may not exist."""
+    codes = np.array([result.error for result in results], np.int16)
+    wrong = tuple(f"{result.topic}-{result.partition}" for result in results if result.error is not ErrorCode.NONE)
+    return ControllerResponse(ErrorCode.NONE, np.empty(0, np.int32), codes, wrong)

@@ -1,0 +1,267 @@
+"""The controller of a cluster in ZooKeeper mode, which plays the steps of what-if operations.
+
+The controller has an in-memory store, and its ports are observed. Requests are encoded and counted. No broker answers,
+and no time passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from kframe.core.controller import ControllerCore
+from kframe.core.selectors.leader_selection import FaultKind
+from kframe.embedded import MemoryEnsemble, VirtualClock
+from kframe.errors import BrokenInvariant, ErrorCode
+from kframe.model.brokers import Registration
+from kframe.model.cluster import ClusterState
+from kframe.model.columns import Int32, UInt8
+from kframe.model.elections import LeaderSelector
+from kframe.model.events import ControlledShutdownRequested, ElectionRequested, ElectionType, Event, TopicPartition
+from kframe.model.ids import NO_BROKER_EPOCH, ElectionKind
+from kframe.model.ports import Clock
+from kframe.runtime.loop import ControllerLoop
+from kframe.snapshot import Snapshot
+from kframe.whatif.changes import PartitionChanges, changes_between
+from kframe.whatif.health import ClusterHealth, health_of
+from kframe.whatif.observe import (
+    BatchWatch,
+    ElectionWatch,
+    HandingTransport,
+    MeasuringTransport,
+    Observations,
+    Traffic,
+    WatchedSelection,
+    election_held,
+    encoder_for,
+    watched,
+)
+from kframe.whatif.outcome import ControllerResponse, Operation, Outcome, Verb
+from kframe.whatif.partition_timeline import PartitionTimeline
+from kframe.whatif.settings import (
+    assumptions_of,
+    config_of,
+    controller_epoch_of,
+    controller_id_of,
+)
+from kframe.whatif.timeline import MergedTimeline, RequestsSent, TimelineEvent
+from kframe.whatif.whatif import WhatIf, happens
+
+_PROTOCOL: Final = "inter.broker.protocol.version"
+
+#: How long a caller waits for what cannot be done at once, by the clock of the study.
+PATIENCE_MS = 1_000
+
+
+class ZookeeperPlayer(WhatIf):
+    """A controller in ZooKeeper mode that plays steps; see ``WhatIf``."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        config: Mapping[str, object] | None = None,
+        selectors: Mapping[ElectionKind, LeaderSelector] | None = None,
+        clock: Clock | None = None,
+        batches: BatchWatch | None = None,
+    ) -> None:
+        """See ``WhatIf``."""
+        super().__init__(snapshot, config, selectors, clock, batches)
+        self.config = config_of(snapshot, config)
+        self.assumptions = assumptions_of(snapshot, config)
+        self.election_watch: ElectionWatch | None = None
+        """Called at every election, before its results are stored."""
+        cluster = snapshot.to_cluster()
+        self._registrations = {
+            facts.broker_id: Registration(facts.broker_id, NO_BROKER_EPOCH, facts.endpoints or (), facts.rack)
+            for facts in snapshot.brokers
+        }
+        self._record = Observations(len(cluster.brokers))
+        self._encoded_before = 0.0
+        self._partition_timelines: list[PartitionTimeline] = []
+        self._transport = HandingTransport(batches) if batches is not None else self._measuring(clock or VirtualClock())
+        self._ensemble = MemoryEnsemble.from_cluster(cluster, controller_epoch_of(snapshot) - 1, copy=False)
+        self._selection = WatchedSelection(self._selectors, self._note_election)
+        store = watched(self._ensemble.connect(), self._note_written)
+        controller = ControllerCore(controller_id_of(snapshot), self.config, self._selection)
+        self._clock = VirtualClock()
+        self._loop = ControllerLoop(controller, store, self._transport, self._clock)
+        self._loop.adopt()
+
+    def _measuring(self, clock: Clock) -> MeasuringTransport:
+        return MeasuringTransport(encoder_for(self.config), clock, self._note_requests)
+
+    @property
+    def cluster(self) -> ClusterState:
+        """The cluster in its present state; read-only."""
+        return self._loop.controller.cluster
+
+    @property
+    def rules(self) -> str:
+        """See ``WhatIf``."""
+        return "ZooKeeper rules"
+
+    @property
+    def registered(self) -> tuple[int, ...]:
+        """Ids of the brokers that are registered now, ascending."""
+        return tuple(self.cluster.brokers.registered_ids())
+
+    @property
+    def controller_epoch(self) -> int:
+        """The epoch of the controller."""
+        return self._loop.controller.controller_epoch
+
+    @property
+    def selector_faults(self) -> Mapping[tuple[str, FaultKind], int]:
+        """See ``WhatIf``."""
+        return self._selection.faults
+
+    def _health(self) -> ClusterHealth:
+        return self._health_of(self.cluster)
+
+    def health_of(self, cluster: ClusterState) -> ClusterHealth:
+        """The health of ``cluster`` under this controller's settings."""
+        return self._health_of(cluster)
+
+    def _health_of(self, cluster: ClusterState) -> ClusterHealth:
+        return health_of(cluster, self.config, self._knows_min_insync)
+
+    def follow(self, topic: str, partition: int) -> PartitionTimeline:
+        """Record the stored state of this partition from now on. Raises InputError for an unknown partition."""
+        self._known(topic, partition)
+        stored = self._ensemble.states.cluster
+        timeline = PartitionTimeline(lambda: None if stored.row(topic, partition) is None else stored[topic, partition])
+        self._partition_timelines.append(timeline)
+        return timeline
+
+    # -- steps
+
+    def _stop(self, ids: tuple[int, ...]) -> Callable[[], None]:
+        return lambda: self._ensemble.unregister_brokers(ids)
+
+    def start(self, ids: tuple[int, ...]) -> Callable[[], None]:
+        """Failed brokers register again; those that are up bounce."""
+
+        def act() -> None:
+            up = set(self.registered)
+            self._ensemble.bounce_brokers(broker_id for broker_id in ids if broker_id in up)
+            self._ensemble.register_brokers(self._registrations[broker_id] for broker_id in ids if broker_id not in up)
+
+        return act
+
+    def describe_start(self, ids: tuple[int, ...]) -> str:
+        """What ``start`` does to each broker, in words."""
+        up = set(self.registered)
+        bounced = tuple(broker_id for broker_id in ids if broker_id in up)
+        started = tuple(broker_id for broker_id in ids if broker_id not in up)
+        parts = [happens(bounced, "bounces", "bounce"), happens(started, "starts", "start")]
+        return ", ".join(part for part, group in zip(parts, (bounced, started), strict=True) if group)
+
+    def _ask_to_shut_down(self, broker_id: int) -> Callable[[], ControllerResponse]:
+        def act() -> ControllerResponse:
+            brokers = self.cluster.brokers
+            index = brokers.find(broker_id)
+            broker_epoch = NO_BROKER_EPOCH if index is None else int(brokers.broker_epoch[index])
+            response = self.call(lambda token: ControlledShutdownRequested(broker_id, broker_epoch, token))
+            return ControllerResponse(response.error, response.remaining)
+
+        return act
+
+    def _ask_for_election(
+        self, election: ElectionType, partitions: tuple[TopicPartition, ...] | None
+    ) -> Callable[[], ControllerResponse]:
+        def act() -> ControllerResponse:
+            response = self.call(lambda token: ElectionRequested(election, partitions, token))
+            return ControllerResponse(ErrorCode(response.error), response.rows, response.codes)
+
+        return act
+
+    def call(
+        self, event: Callable[[int], Event], timelines: tuple[MergedTimeline, MergedTimeline] | None = None
+    ) -> Any:
+        """Send the controller a request, and return its answer.
+
+        With ``timelines``, this is one of several calls of a merged step. The first timeline receives the events up to
+        the answer, the second those after it.
+        """
+        record = self._record
+        if timelines is not None:
+            record.merged, record.merged_after_answer = timelines
+            for timeline in timelines:
+                timeline.begin_call()
+
+        def read(response: Any) -> Any:
+            record.answered()
+            return response
+
+        future = self._loop.submit(event, read)
+        self._settle()
+        if not future.done():
+            self._clock.advance(PATIENCE_MS / 1000, self._settle)
+        record.merged = record.merged_after_answer = None
+        return future.result(timeout=0)
+
+    def notify(self, event: Event, timeline: MergedTimeline) -> None:
+        """Let the controller handle an event without an answer, as one of several calls of a merged step."""
+        timeline.begin_call()
+        self._record.merged = timeline
+        self._loop.notify(event)
+        self._settle()
+        self._record.merged = None
+
+    def _settle(self) -> None:
+        self._loop.run_until_idle()
+        if not self._loop.controller.active:
+            raise BrokenInvariant("the controller gave its role up; its log says why")
+
+    # -- playing and noting
+
+    def _begin(self) -> None:
+        self._record = Observations(len(self.cluster.brokers))
+        self._transport.begin()
+        self._encoded_before = self._transport.encode_ms
+
+    def _with_messages(self, outcome: Outcome) -> Outcome:
+        return replace(
+            outcome,
+            traffic=self._record.traffic,
+            bytes_unknown=self._transport.bytes_unknown,
+            encode_ms=self._transport.encode_ms - self._encoded_before,
+        )
+
+    def _take_events(self) -> tuple[TimelineEvent, ...]:
+        return self._record.take()
+
+    def _changes(self, columns: Any, health: tuple[ClusterHealth, ClusterHealth]) -> PartitionChanges:
+        known = self.snapshot.partitions
+        return changes_between(
+            columns, self.cluster, health, self._record.unclean,
+            (known.leader_epoch is not None, known.zk_version is not None), assignments=self._record.topics_written,
+        )  # fmt: skip
+
+    def _note_election(
+        self, cluster: ClusterState, kind: ElectionKind, rows: Int32, unclean_allowed: UInt8, leader: Int32
+    ) -> None:
+        held, unclean = election_held(kind, rows, unclean_allowed, leader)
+        self._record.note(held)
+        if len(unclean):
+            self._record.unclean.append(unclean)
+        if self.election_watch is not None:
+            self.election_watch(cluster, kind, rows, unclean_allowed, leader)
+
+    def _note_written(self, written: TimelineEvent) -> None:
+        self._record.note(written)
+        for timeline in self._partition_timelines:
+            timeline.note()
+
+    def _note_requests(self, sent: RequestsSent, traffic: Traffic) -> None:
+        self._record.note(sent, traffic.requests > 0)
+        self._record.traffic[sent.api].add(traffic)
+
+    def _notes(self, operation: Operation) -> Iterator[str]:
+        """What a real cluster would do in addition."""
+        controller_id = self.snapshot.controller_id
+        if operation.verb is not Verb.ELECT and controller_id in operation.brokers:
+            yield f"broker {controller_id} is the controller: another one would take over; its failover is left out"
+        if operation.verb is Verb.RESTART:
+            yield "replicas rejoin the ISR when they have caught up; that is left out"
