@@ -67,7 +67,7 @@ def test_ratios_are_saved_for_comparison() -> None:
     assert by_name["live broker-failure/1000/10 seconds"] == (1.0, True, True)
 
 
-def test_the_broker_answers_what_a_controller_asks_first() -> None:
+def test_the_broker_answers_the_first_requests_of_a_controller() -> None:
     broker = StandInBroker(1)
     target = Target("127.0.0.1", broker.port, tls=None, credentials=None, client_id="controller")
     connection = BrokerConnection(target)
