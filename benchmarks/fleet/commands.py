@@ -2,9 +2,9 @@
 
 ``python -m benchmarks.fleet.commands --clusters 6 30`` generates and ingests that many clusters. It times the failure
 of one broker in every cluster, by one process per cluster and by one Spark command on ``local[2]``, with and without
-``--out``. Seconds are elapsed times of all runs; a ratio is that of the fastest runs. ``jobs``, ``stages``, ``tasks``
-and ``largest_event_bytes`` come from Spark's event log of one more run; large events would reveal plans written as
-text.
+``--out``. Seconds are elapsed times of all runs; a ratio is that of the fastest runs. With ``--mode kraft`` all are
+KRaft clusters. ``jobs``, ``stages``, ``tasks`` and ``largest_event_bytes`` come from Spark's event log of one more run;
+large events would reveal plans written as text.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import Any, Final
 
 from benchmarks.records import LATEST, table, write_record
 from benchmarks.timing import run_kframe, timed
+from kframe.snapshot import Snapshot, generate, write_snapshot
 
 BROKERS: Final = 50
 FAILED: Final = 7
@@ -34,6 +35,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--clusters", type=int, nargs="+", default=[6, 30])
     parser.add_argument("--partitions", type=int, default=100_000, help="of each cluster")
+    parser.add_argument("--mode", choices=("zookeeper", "kraft"), default="zookeeper")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--master", default="local[2]")
     parser.add_argument("--place", type=Path, help="where clusters are generated, and found by a later run")
@@ -57,20 +59,27 @@ def lines(fleet: dict[str, Any]) -> list[tuple[str, ...]]:
 
 
 def _measured(folder: Path, clusters: int, options: argparse.Namespace) -> dict[str, Any]:
-    sources = [folder / f"{options.partitions}" / f"cluster-{number:03d}" for number in range(clusters)]
-    fleet = folder / f"fleet-{options.partitions}-{clusters}"
+    sources = [folder / f"{options.mode}-{options.partitions}" / f"cluster-{number:03d}" for number in range(clusters)]
+    fleet = folder / f"fleet-{options.mode}-{options.partitions}-{clusters}"
     for number, source in enumerate(sources):
         if not source.exists():
             source.parent.mkdir(parents=True, exist_ok=True)
-            run_kframe("snapshot", "generate", source, "--partitions", options.partitions, "--brokers", BROKERS,
-                    "--racks", 3, "--seed", number)  # fmt: skip
+            _generate(source, options.partitions, number, options.mode)
     ingest = _seconds(lambda: run_kframe("spark", "ingest", *sources, "--out", fleet, "--master", options.master))
     failover = ("spark", "failover", fleet, "--brokers", FAILED, "--master", options.master)
     runs = [_in_turn(folder / "results", sources, failover, options.rounds, written) for written in (False, True)]
     return {
-        "clusters": clusters, "partitions": clusters * options.partitions, "ingest": ingest, "runs": runs,
-        **_counted(folder / "events", failover),
+        "mode": options.mode, "clusters": clusters, "partitions": clusters * options.partitions, "ingest": ingest,
+        "runs": runs, **_counted(folder / "events", failover),
     }  # fmt: skip
+
+
+def _generate(source: Path, partitions: int, seed: int, mode: str) -> None:
+    snapshot = generate(partitions, BROKERS, racks=3, seed=seed)
+    if mode == "kraft":
+        metadata = snapshot.with_mode("kraft").to_metadata()
+        snapshot = Snapshot.from_metadata(metadata, source=snapshot.source, cluster_id=snapshot.cluster_id)
+    write_snapshot(snapshot, source)
 
 
 def _in_turn(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -11,6 +11,10 @@ from kframe.cli.findings import FOUND
 from kframe.cli.output import OutputTable, emit_rows, output_option
 from kframe.cli.spark_messages import report_messages
 from kframe.cli.spark_session import SparkSettings, planned_in, report_saved, spark_options
+from kframe.cli.studies import MODES
+
+if TYPE_CHECKING:
+    from kframe.snapshot.content import Mode
 
 #: Violations that a table shows by default; data has all.
 _SHOWN: Final = 50
@@ -21,19 +25,21 @@ _PATH: Final = click.Path(file_okay=False)
 @click.argument("sources", metavar="SRC...", nargs=-1, required=True)
 @click.option("--out", "folder", type=_PATH, required=True, metavar="DIR", help="Where the fleet's tables are put.")
 @click.option("--name", metavar="PATTERN", help="Names of clusters, such as {parent}@{stem}.  [default: {stem}]")
+@click.option("--mode", type=click.Choice(MODES), help="Mode of the clusters, where SRC does not show it.")
 @click.option("--force", is_flag=True, help="Do clusters again whose input has not changed.")
 @click.option("--fail-on", multiple=True, type=click.Choice(("quarantined", "refused")),
               help="Exit with 3 if this is found; may be repeated.")  # fmt: skip
 @spark_options
 @output_option
 def ingest(
-    sources: tuple[str, ...], folder: str, name: str | None, force: bool, fail_on: tuple[str, ...],
+    sources: tuple[str, ...], folder: str, name: str | None, mode: Mode | None, force: bool, fail_on: tuple[str, ...],
     spark: SparkSettings, output: str,
 ) -> None:  # fmt: skip
     """Put the clusters in SRC into the tables of a fleet in DIR, and what cannot be taken into its quarantine.
 
     SRC are ZooKeeper dumps, the output of kafka-topics --describe or kcat -L -J, snapshot directories, or directories
-    and patterns of these. Clusters that are there already are left alone unless their input has changed.
+    and patterns of these. A cluster is judged by the rules of its mode. Clusters that are there already are left alone
+    unless their input has changed.
     """
     from kframe.spark.fleet import record_of
     from kframe.spark.ingest import INGESTED
@@ -46,7 +52,7 @@ def ingest(
         return sum(record_of(Path(folder), source.cluster) is not None for source in result), len(result)
 
     report_saved(folder, whole, "clusters")
-    rows = ingested(spark.session(), result, folder, force=force).toArrow().sort_by("cluster").to_pylist()
+    rows = ingested(spark.session(), result, folder, force=force, mode=mode).toArrow().sort_by("cluster").to_pylist()
     emit_rows(OutputTable("kframe.spark-ingest/v1", INGESTED.schema.names, rows, frozenset({"source"})), output)
     bad = {"quarantined": sum(row["quarantined"] for row in rows), "refused": sum(_refused(row) for row in rows)}
     refused, quarantined = bad["refused"], bad["quarantined"]

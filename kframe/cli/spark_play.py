@@ -17,6 +17,8 @@ from kframe.cli.spark_session import SparkSettings, planned_in, spark_options
 from kframe.cli.studies import broker_ids, config_option, config_pairs, selector_option
 
 _PATH: Final = click.Path(file_okay=False)
+#: Verbs that need no more than the other options.
+_VERBS: Final = ("fail", "restart", "shutdown", "elect", "fence", "unfence")
 _UNIT: Final = "clusters and scenarios"
 
 
@@ -80,12 +82,12 @@ def _scenario_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.argument("folder", metavar="DIR"),
         click.option("--brokers", callback=broker_ids, metavar="ID,ID...", help="Brokers of every cluster."),
         click.option("--racks", multiple=True, metavar="RACK", help="All brokers of a rack; may be repeated."),
-        click.option("--each-broker", is_flag=True, help="A scenario for each registered broker."),
+        click.option("--each-broker", is_flag=True, help="A scenario for each broker that is up."),
         click.option("--each-rack", is_flag=True, help="A scenario for each rack."),
         click.option("--scenarios", type=click.Path(dir_okay=False), metavar="FILE",
                      help="Scenarios as JSON lines, or as a table FILE.parquet."),
-        click.option("--verb", type=click.Choice(("fail", "restart", "shutdown", "elect")), default="fail",
-                     show_default=True, help="What happens to them."),
+        click.option("--verb", type=click.Choice(_VERBS), default="fail", show_default=True,
+                     help="What happens to them."),
         click.option("--together/--one-by-one", default=True, help="All at once (default), or one after another."),
         click.option("--type", "election", type=click.Choice(("preferred", "unclean")), help="Kind of election."),
         config_option,
@@ -127,7 +129,10 @@ def requests(
     folder: str, asked: Asked, engine: Any, out: str | None, force: bool, encoded: bool, spark: SparkSettings,
     output: str,
 ) -> None:  # fmt: skip
-    """Say what each broker of the fleet in DIR is sent in scenarios: requests, entries and bytes by kind."""
+    """Say what each broker of the fleet in DIR is sent in scenarios: requests, entries and bytes by kind.
+
+    The controller of a KRaft cluster sends no requests: failover says which records it writes.
+    """
     from kframe.spark.marks import Writing
     from kframe.spark.stages import REQUESTED, REQUESTED_ENCODED
 

@@ -11,7 +11,7 @@ from kframe.cli.output import OutputTable, emit_rows, output_option
 from kframe.cli.spark_messages import report_messages, rows_with
 from kframe.cli.spark_session import SparkSettings, planned_in, spark_options
 from kframe.cli.studies import config_option, config_pairs
-from kframe.cli.sweep import COLUMNS, WIDE, Swept, failure_options, shown
+from kframe.cli.sweep import KRAFT_COLUMNS, WIDE, Swept, failure_options, shown
 
 _SCHEMA: Final = "kframe.spark-sweep/v1"
 #: Columns that count effects of the failure itself (``Sweep.found``).
@@ -36,8 +36,8 @@ def sweep(
 ) -> None:  # fmt: skip
     """Every broker dies, every two brokers together, and every rack, in each cluster of the fleet in DIR.
 
-    Each time it is the cluster as it stands that is hit. The built-in rule elects the leaders. With --out, clusters
-    that are there already are not swept again.
+    Of KRaft clusters, every log directory fails too. Each time it is the cluster as it stands that is hit. The built-in
+    rule elects the leaders. With --out, clusters that are there already are not swept again.
     """
     from kframe.spark.clusterwise import swept as sweeping
     from kframe.spark.marks import Writing
@@ -59,11 +59,11 @@ def sweep(
 
 def _emit(result: Any, top: int, output: str) -> None:
     ordered = result.orderBy("cluster", "rank")
-    columns = ["cluster", "rank", *COLUMNS]
+    columns = ["cluster", "rank", *KRAFT_COLUMNS, "rules"]
     table = output in ("table", "wide")
     chosen = ordered.where(f"rank_of_kind <= {top}") if table else ordered
     rows = (_rounded(row.asDict()) for row in chosen.select(*columns).toLocalIterator())
-    emit_rows(OutputTable(_SCHEMA, columns, shown(rows) if table else rows, WIDE), output)
+    emit_rows(OutputTable(_SCHEMA, columns, shown(rows) if table else rows, WIDE | {"rules"}), output)
 
 
 def _rounded(row: dict[str, Any]) -> dict[str, Any]:

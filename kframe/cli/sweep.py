@@ -179,8 +179,9 @@ def _side_by_side(pairs: Iterable[tuple[dict[str, Any], dict[str, Any]]]) -> Ite
 def rules_of(swept: Sweep) -> str:
     """The rules that decided, in words."""
     from kframe.whatif.kraft.sweep import KraftSweep
+    from kframe.whatif.outcome import ZOOKEEPER_RULES
 
-    return swept.rules if isinstance(swept, KraftSweep) else "ZooKeeper rules"
+    return swept.rules if isinstance(swept, KraftSweep) else ZOOKEEPER_RULES
 
 
 def _bringing(swept: Sweep, what: FailOn) -> int | None:

@@ -14,6 +14,9 @@ class FleetSweepRow(FailureRow):
 
     cluster: str
     rank: int
+    directory: str | None
+    may_lose_data: int | None
+    rules: str
 
 
 class IngestRow(Struct):
@@ -27,6 +30,7 @@ class IngestRow(Struct):
     brokers: int | None
     quarantined: int
     reason: str | None
+    mode: Literal["zookeeper", "kraft"] | None
 
 
 class ViolationRow(Struct):
@@ -39,6 +43,7 @@ class ViolationRow(Struct):
     partition: int | None
     actual: str = field(name="found")
     expected: str
+    mode: Literal["zookeeper", "kraft"]
 
 
 class ImpactRow(Struct):
@@ -59,6 +64,9 @@ class ImpactRow(Struct):
     offline: int | None = field(name="found_offline")
     under_min_isr: int | None = field(name="found_under_min_isr")
     loss: int | None = field(name="found_loss")
+    records: int | None
+    record_bytes: int | None
+    rules: str
 
 
 class RequestsRow(Struct):
@@ -98,8 +106,11 @@ class ClusterReportRow(Struct):
     unclean_elections: int | None
     states_changed: int | None
     states_stored: int | None
+    records: int | None
+    record_bytes: int | None
     leader_skew_before: float | None
     leader_skew_after: float | None
+    rules: str
 
 
 class BrokerReportRow(Struct):

@@ -29,6 +29,7 @@ from kframe.snapshot.manifest import (
     RECORDS,
     SCHEMA,
     TABLES,
+    KraftManifest,
     Manifest,
     file_entry,
     file_of,
@@ -61,9 +62,7 @@ def read_directory(path: Path, progress: Progress = ignore_progress, faults: Fau
     brokers, partitions = read_brokers(files["brokers"]), read_partitions(files["partitions"], topics)
     if manifest.kraft is not None:
         brokers = read_registrations(files["brokers"], brokers)
-        ids = len(manifest.kraft.directory_ids)
-        directories = read_directories(files["partitions"], partitions.replicas, ids)
-        partitions = replace(partitions, directories=directories)
+        partitions = _with_directories(partitions, files["partitions"], manifest.kraft)
     snapshot = Snapshot(
         brokers, topics, partitions, manifest.source, manifest.cluster_id, manifest.controller_id,
         manifest.controller_epoch, manifest.broker_default_configs, manifest.provenance, manifest.capture,
@@ -101,12 +100,19 @@ def read_row_groups(path: Path, groups: Sequence[int]) -> PartOfSnapshot:
     topics = read_topics(_table_file(path, "topics", manifest))
     file = _table_file(path, "partitions", manifest, groups)
     partitions = read_partitions(file, topics)
+    if manifest.kraft is not None:
+        partitions = _with_directories(partitions, file, manifest.kraft)
     for fault in partition_faults(partitions):
         index = int(fault.rows[0])
         row = int(file.positions[index])
         where = f"{file.path} row {row} ({topics.name_of_row(row)}) field {fault.column}"
         raise SnapshotError(where, fault.found(index), fault.expected(index))
     return PartOfSnapshot(topics, partitions, file.positions)
+
+
+def _with_directories(partitions: PartitionFacts, file: TableFile, kraft: KraftManifest) -> PartitionFacts:
+    directories = read_directories(file, partitions.replicas, len(kraft.directory_ids))
+    return replace(partitions, directories=directories)
 
 
 def _table_file(path: Path, table: str, manifest: Manifest, groups: Sequence[int] | None = None) -> TableFile:

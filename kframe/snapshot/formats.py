@@ -79,14 +79,14 @@ def format_written_to(path: Path) -> SnapshotFormatSpec | None:
 def detect_format(path: InputFile) -> str:
     """The format of a file or directory, by its content and then by its name. Raises SnapshotError."""
     if isinstance(path, Path) and os.path.isdir(path):  # Path.is_dir raises for names that are too long
-        return "kframe" if (path / MANIFEST_FILE).exists() else _plugin_format(path, b"") or "kframe"
+        return "kframe" if (path / MANIFEST_FILE).exists() else plugin_format(path, b"") or "kframe"
     start = peek(path)
     if not start.strip():
         raise SnapshotError(str(path), "an empty file", "a snapshot")
     for sign, name in _SIGNS:
         if sign.match(start):
             return name
-    if offered := _plugin_format(path, start):
+    if offered := plugin_format(path, start):
         return offered
     plain = path.name.removesuffix(".gz")
     for ending, name in _NAMES:
@@ -97,7 +97,8 @@ def detect_format(path: InputFile) -> str:
     )
 
 
-def _plugin_format(path: InputFile, start: bytes) -> str | None:
+def plugin_format(path: InputFile, start: bytes) -> str | None:
+    """The format of a plugin that detects a file with this start, or a directory; None if there is none."""
     return next((name for name, spec in plugin_formats().items() if spec.detects(path, start)), None)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -38,15 +38,17 @@ def kraft_manifest(facts: KraftFacts) -> KraftManifest:
 
 def kraft_facts(manifest: KraftManifest, file: TableFile) -> KraftFacts:
     """The facts in a manifest and the table of records. Raises SnapshotError."""
-    records = tuple(
-        _record(kind, text, f"{file.path} row {row}")
-        for row, (kind, text) in enumerate(zip(file.rows("type"), file.rows("record"), strict=True))
-    )
+    records = read_records(zip(file.rows("type"), file.rows("record"), strict=True), str(file.path))
     if records and not manifest.has_records:
         raise SnapshotError(str(file.path), f"{len(records)} records", "none, as the manifest says")
     return KraftFacts(
         manifest.features, records if manifest.has_records else None, manifest.directory_ids, manifest.offset
     )
+
+
+def read_records(rows: Iterable[tuple[int | None, str | None]], where: str) -> tuple[MetadataRecord, ...]:
+    """The records of these types and JSON texts. Raises SnapshotError, which names the row."""
+    return tuple(_record(kind, text, f"{where} row {row}") for row, (kind, text) in enumerate(rows))
 
 
 def _record(kind: int | None, text: str | None, where: str) -> MetadataRecord:
@@ -61,14 +63,19 @@ def _record(kind: int | None, text: str | None, where: str) -> MetadataRecord:
 
 def read_registrations(file: TableFile, brokers: tuple[BrokerFacts, ...]) -> tuple[BrokerFacts, ...]:
     """The brokers with their registrations. Raises SnapshotError."""
-    columns = {field: file.rows(column) for column, field in _COLUMNS.items()}
+    columns = {column: file.rows(column) for column in _COLUMNS}
     return tuple(
-        _with_registration(facts, {field: values[row] for field, values in columns.items()}, f"{file.path} row {row}")
+        with_registration(facts, {column: values[row] for column, values in columns.items()}, f"{file.path} row {row}")
         for row, facts in enumerate(brokers)
     )
 
 
-def _with_registration(facts: BrokerFacts, fields: dict[str, Any], where: str) -> BrokerFacts:
+def with_registration(facts: BrokerFacts, row: Mapping[str, Any], where: str) -> BrokerFacts:
+    """A broker with the registration in a row of ``kraft_schemas()["brokers"]``, if that has one.
+
+    Raises SnapshotError for a part of a registration.
+    """
+    fields = {field: row[column] for column, field in _COLUMNS.items()}
     if facts.registered is not True or fields["incarnation_id"] is None:
         if any(value is not None for value in fields.values()):
             raise SnapshotError(where, "a part of a registration", "a registered broker, or nulls")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final
 from uuid import UUID
 
 import msgspec
 
 from kframe.errors import SnapshotError
 from kframe.model.kraft.directory_ids import LOST, MIGRATING, UNASSIGNED
+from kframe.snapshot.content import Mode
 from kframe.snapshot.decode import Count, decode, shown
 from kframe.snapshot.facts import ELR_COLUMNS, CaptureFacts, Source
 from kframe.snapshot.files import LINE_BYTES_MAX, read_document
@@ -60,7 +61,7 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     controller_epoch: Count | None = None
     broker_default_configs: dict[str, str] | None = None
     capture: CaptureFacts | None = None
-    mode: Literal["zookeeper", "kraft"] = "zookeeper"
+    mode: Mode = "zookeeper"
     kraft: KraftManifest | None = None
 
     @property
@@ -79,7 +80,12 @@ class _Schema(msgspec.Struct):
     schema: str
 
 
+class _Mode(msgspec.Struct):
+    mode: Mode = "zookeeper"
+
+
 _SCHEMA: Final = msgspec.json.Decoder(_Schema)
+_MODE: Final = msgspec.json.Decoder(_Mode)
 _MANIFEST: Final = msgspec.json.Decoder(Manifest)
 
 
@@ -103,6 +109,14 @@ def read_manifest(directory: Path) -> Manifest:
     for name, entry in manifest.files.items():
         _check_file(directory / name, entry)
     return manifest
+
+
+def read_mode(directory: Path) -> Mode | None:
+    """The mode of the cluster in a directory, by the manifest alone; None if that is unreadable."""
+    try:
+        return _MODE.decode(read_document(directory / MANIFEST_FILE, LINE_BYTES_MAX)).mode
+    except (SnapshotError, msgspec.MsgspecError):
+        return None
 
 
 def manifest_bytes(manifest: Manifest) -> bytes:

@@ -160,12 +160,17 @@ def read_directories(file: TableFile, replicas: Ragged, ids: int) -> Ragged | No
     """The directory of each replica, below ``ids``; None if unknown. Raises SnapshotError."""
     if not file.kraft or not file.knows("directories"):
         return None
-    directories = file.lists("directories")
+    return checked_directories(file.lists("directories"), replicas, ids, str(file.path))
+
+
+def checked_directories(directories: Ragged, replicas: Ragged, ids: int, where: str) -> Ragged:
+    """The directories, which share the offsets of the replicas. Raises SnapshotError for lists of other lengths, and
+    for positions that are not below ``ids``."""
     if not np.array_equal(directories.offsets, replicas.offsets):
-        raise SnapshotError(f"{file.path} field directories", "lists of other lengths", "one directory a replica")
+        raise SnapshotError(f"{where} field directories", "lists of other lengths", "one directory a replica")
     if len(directories.values) and not 0 <= int(directories.values.min()) <= int(directories.values.max()) < ids:
         actual = f"{int(directories.values.min())} to {int(directories.values.max())}"
-        raise SnapshotError(f"{file.path} field directories", actual, f"positions in {ids} directory_ids")
+        raise SnapshotError(f"{where} field directories", actual, f"positions in {ids} directory_ids")
     return Ragged(replicas.offsets, directories.values)
 
 

@@ -72,8 +72,8 @@ def validated(session: SparkSession, fleet: Fleet, writing: Writing) -> Abstract
 
 @contextmanager
 def _stage(session: SparkSession, fleet: Fleet, writing: Writing, work: _Work, how: Any) -> Iterator[StageFrames]:
-    """With an output, each cluster of up to WHOLE_ROWS partitions is worked out, written and marked by one task; all
-    that is left is worked out of frames."""
+    """With an output, each KRaft cluster, and each other cluster of up to WHOLE_ROWS partitions, is worked out, written
+    and marked by one task; all that is left is worked out of frames."""
     names = sorted(fleet.names())
     store = None if writing.out is None else Marks(writing.out, work.table.name)
     wanted = {part_of_cluster(name): Mark.of(how, fleet.inputs.get(name)) for name in names}
@@ -86,7 +86,7 @@ def _stage(session: SparkSession, fleet: Fleet, writing: Writing, work: _Work, h
         small = [
             cluster
             for name in todo
-            if (cluster := fleet.clusters.get(name)) and (cluster.partitions or 0) <= WHOLE_ROWS
+            if (cluster := fleet.clusters.get(name)) and (cluster.kraft or (cluster.partitions or 0) <= WHOLE_ROWS)
         ]
         problem_rows = _write_whole(session, store.out.absolute(), small, work, pending.marks)
         todo = sorted({*todo} - {cluster.cluster for cluster in small})

@@ -12,9 +12,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from kframe.spark.kraft import KRAFT
 from kframe.spark.play import ANNOUNCED, CHANGES, CONDITIONS, IMPACTS, PARTS, PLAYED, TALLIES, TO_PLAY, Engine, play
 from kframe.spark.requests import REQUESTS, encode
-from kframe.spark.schema import BROKERS, SCENARIOS, FleetTable
+from kframe.spark.schema import BROKERS, KRAFT_FACTS, SCENARIOS, FleetTable
 from kframe.spark.shards import SHARDS, TARGET_ROWS, pack
 
 if TYPE_CHECKING:
@@ -53,13 +54,27 @@ def shards(partitions: DataFrame, clusters: DataFrame, *, target: int = TARGET_R
     return others.mapInArrow(packed, SHARDS.ddl).unionByName(together(deleting))
 
 
+def by_mode(partitions: DataFrame, clusters: DataFrame) -> tuple[tuple[DataFrame, DataFrame], ...]:
+    """Partitions and clusters in ZooKeeper mode, and those of KRaft clusters. A KRaft cluster is not cut into shards:
+    the replicas of a topic's partition 0 bound ``min.insync.replicas`` of all its partitions."""
+    from pyspark.sql import functions as f
+
+    kraft = clusters.where(f.col("mode") == KRAFT)
+    others = clusters.where(f.col("mode").isNull() | (f.col("mode") != KRAFT))
+    names = f.broadcast(kraft.select("cluster"))
+    apart = (partitions.join(names, "cluster", how).select(*partitions.columns) for how in ("left_anti", "left_semi"))
+    return tuple(zip(apart, (others, kraft), strict=True))
+
+
 def cluster_facts(brokers: DataFrame, clusters: DataFrame) -> DataFrame:
-    """A row a cluster with the facts that each of its parts needs. These are its brokers as a list, its controller and
-    its defaults."""
+    """A row a cluster with the facts that each of its parts needs. These are its brokers as a list, its controller,
+    its defaults, its mode and KRAFT_FACTS."""
     from pyspark.sql import functions as f
 
     lists = brokers.groupBy("cluster").agg(_collected(BROKERS).alias("brokers"))
-    known = clusters.select("cluster", "controller_id", "broker_default_configs", "controller_epoch")
+    known = clusters.select(
+        "cluster", "controller_id", "broker_default_configs", "controller_epoch", "mode", *KRAFT_FACTS.names
+    )
     joined = known.join(lists, "cluster", "left")
     return joined.withColumn("brokers", f.coalesce("brokers", f.array()))
 
@@ -71,14 +86,18 @@ def played(
     """Every scenario played on every shard of its clusters. The result has rows of PLAYED.
 
     Partitions of a cluster that is not among ``clusters`` are reported as a problem. ``whole`` is as in ``shards``. The
-    scenarios of ``needs_whole`` require it. By default it is set where selectors may read the whole batch of an
-    election (``Engine.needs_whole_clusters``).
+    scenarios of ``needs_whole`` require it. KRaft clusters are always played whole. By default it is set where
+    selectors may read the whole batch of an election (``Engine.needs_whole_clusters``).
     """
     from pyspark.sql import functions as f
 
     how = Engine() if engine is None else engine
     whole = how.needs_whole_clusters() if whole is None else whole
-    parts = shards(partitions, clusters, target=target, whole=whole)
+    if whole:
+        parts = shards(partitions, clusters, target=target, whole=True)
+    else:
+        zookeeper, kraft = by_mode(partitions, clusters)
+        parts = shards(*zookeeper, target=target).unionByName(shards(*kraft, target=target, whole=True))
     facts = cluster_facts(brokers, clusters)
     every = parts.drop("controller_epoch").join(f.broadcast(facts), "cluster", "left")
     listed = scenarios_of(clusters, scenarios).groupBy("cluster").agg(_collected(SCENARIOS).alias("scenarios"))
@@ -109,7 +128,7 @@ def conditions(played: DataFrame) -> DataFrame:
 
 def impacts(played: DataFrame) -> DataFrame:
     """What came of each scenario in numbers of partitions: IMPACTS. Null where a part does not know."""
-    return _summed(_rows(played, IMPACTS), IMPACTS, [])
+    return _summed(_rows(played, IMPACTS), IMPACTS, ["rules"])
 
 
 def problems(played: DataFrame) -> DataFrame:

@@ -22,10 +22,12 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from kframe.errors import InputError, SnapshotError
+from kframe.snapshot.content import Mode
 from kframe.snapshot.decode import decode, shown
 from kframe.snapshot.files import check_regular
 from kframe.snapshot.manifest import FileEntry, file_entry
-from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, QUARANTINE, TOPICS, FleetTable
+from kframe.snapshot.tables import kraft_schemas, schemas
+from kframe.spark.schema import BROKERS, CLUSTERS, KRAFT_FACTS, PARTITIONS, QUARANTINE, TOPICS, FleetTable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -34,7 +36,8 @@ FLEET: Final = (PARTITIONS, BROKERS, TOPICS, CLUSTERS, QUARANTINE)
 #: Tasks of one job that each have a source: more are no faster, and each is kept in the driver.
 TASKS_MAX: Final = 10_000
 
-_SCHEMA: Final = "kframe.spark-cluster/v1"
+#: v1 lacks the mode, and the columns that KRaft clusters add: all its clusters are in ZooKeeper mode.
+_SCHEMA: Final = "kframe.spark-cluster/v2"
 _DONE: Final = "_done"
 _STAGED: Final = "_staged"
 _ROW_GROUP_ROWS: Final = 131_072
@@ -55,8 +58,17 @@ class ClusterRecord(msgspec.Struct, frozen=True, kw_only=True):
     brokers: int
     quarantined: int
     refused: str | None
+    mode: Mode = "zookeeper"
+    stated_mode: Mode | None = None
+    """The mode that the user stated for a source that does not show it."""
 
 
+#: The columns of each table that fleets of before v2 lack.
+_ADDED: Final = {
+    PARTITIONS.name: {"directories"}, TOPICS.name: set[str](), QUARANTINE.name: set[str](),
+    BROKERS.name: {*kraft_schemas()["brokers"].names} - {*schemas()["brokers"].names},
+    CLUSTERS.name: {"mode", *KRAFT_FACTS.names},
+}  # fmt: skip
 _RECORD: Final = msgspec.json.Decoder(ClusterRecord)
 
 
@@ -106,7 +118,8 @@ def part(root: Path, table: FleetTable, cluster: str) -> Path:
 
 
 def read_part(root: Path, table: FleetTable, cluster: str) -> pa.Table:
-    """The rows of one cluster in a table of FLEET, read here. None if the cluster has none of that table.
+    """The rows of one cluster in a table of FLEET, read here. None if the cluster has none of that table. Columns that
+    KRaft clusters add are null in the files of older fleets.
 
     Raises SnapshotError if the fleet does not know the cluster or a file cannot be read.
     """
@@ -118,6 +131,9 @@ def read_part(root: Path, table: FleetTable, cluster: str) -> pa.Table:
         pieces = [parquet.ParquetFile(file).read() for file in files]
         rows = pa.concat_tables(pieces) if pieces else table.schema.empty_table().drop_columns(["cluster"])
         name = pa.repeat(pa.scalar(cluster, pa.string()), rows.num_rows)
+        for field in table.schema:
+            if field.name in _ADDED[table.name] and field.name not in rows.schema.names:
+                rows = rows.append_column(field, pa.nulls(rows.num_rows, field.type))
         return rows.add_column(0, "cluster", name).select(table.schema.names).cast(table.schema)
     except (pa.ArrowException, OSError, KeyError) as problem:
         reason = str(problem).splitlines()[0]

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from kframe.errors import SnapshotError
+from kframe.errors import InputError, SnapshotError
 from kframe.snapshot import Snapshot
+from kframe.snapshot.content import Mode
 from kframe.snapshot.faults import FaultNotes
 from kframe.snapshot.manifest import FileEntry
 from kframe.spark.fleet import TASKS_MAX, ClusterRecord, check_fleet_root, finish, inputs_of, put_cluster, record_of
@@ -26,41 +27,51 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 #: A row a source: ``status`` is ``taken``, ``refused`` (``reason`` says why) or ``unchanged``. Then what the cluster
-#: holds, and how many rows of the quarantine are its own.
+#: holds, how many rows of the quarantine are its own, and by which mode's rules it is judged.
 INGESTED: Final = FleetTable(
     "ingested",
     pa.schema(
         [("cluster", TEXT), ("source", TEXT), ("status", TEXT), ("partitions", LONG), ("topics", LONG),
-         ("brokers", LONG), ("quarantined", LONG), ("reason", TEXT)]
+         ("brokers", LONG), ("quarantined", LONG), ("reason", TEXT), ("mode", TEXT)]
     ),
     ("cluster",),
 )  # fmt: skip
 
 
-def ingest_source(source: SnapshotSource, root: Path, *, force: bool = False) -> pa.RecordBatch:
+def ingest_source(
+    source: SnapshotSource, root: Path, *, force: bool = False, mode: Mode | None = None
+) -> pa.RecordBatch:  # fmt: skip
     """Put the cluster of one source into the fleet at ``place``; one row of INGESTED. Raises OSError if
     the fleet cannot be written.
 
-    A source that nothing can be taken of leaves only quarantine behind, also where an earlier one had left a cluster.
+    ``mode`` is stated for a source that does not show it. A source that nothing can be taken of leaves only quarantine
+    behind, also where an earlier one had left a cluster.
     """
     try:
         inputs = inputs_of(source.path)
     except SnapshotError as unreadable:
         return _put(source, root, {}, None, quarantine_rows(source, FaultNotes(), unreadable))
     known = None if force else record_of(root, source.cluster)
-    if known is not None and (known.inputs, known.source) == (inputs, source.path):
+    if known is not None and (known.inputs, known.source, known.stated_mode) == (inputs, source.path, mode):
         return _row(known, "unchanged")
     snapshot, quarantine = read_tolerantly(source)
-    if snapshot is not None and snapshot.is_kraft:
-        # The tables of a fleet lack the facts that KRaft rules decide on, and its stages decide by ZooKeeper rules.
-        refusal = SnapshotError(source.path, "a KRaft cluster", "a cluster in ZooKeeper mode")
-        return _put(source, root, inputs, None, quarantine_rows(source, FaultNotes(), refusal))
-    return _put(source, root, inputs, snapshot, quarantine)
+    if snapshot is not None and mode is not None:
+        snapshot = _with_stated_mode(snapshot, mode)
+    return _put(source, root, inputs, snapshot, quarantine, mode)
+
+
+def _with_stated_mode(snapshot: Snapshot, mode: Mode) -> Snapshot:
+    """The snapshot in this mode, unless it shows another."""
+    try:
+        return snapshot.with_mode(mode)
+    except InputError:
+        return snapshot
 
 
 def _put(
-    source: SnapshotSource, root: Path, inputs: dict[str, FileEntry], snapshot: Snapshot | None, quarantine: pa.Table
-) -> pa.RecordBatch:
+    source: SnapshotSource, root: Path, inputs: dict[str, FileEntry], snapshot: Snapshot | None, quarantine: pa.Table,
+    stated_mode: Mode | None = None,
+) -> pa.RecordBatch:  # fmt: skip
     """Put what was read of a source into the fleet. One row of INGESTED."""
     tables: dict[FleetTable, Iterable[pa.RecordBatch]] = {QUARANTINE: quarantine.to_batches()}
     if snapshot is not None:
@@ -70,17 +81,20 @@ def _put(
         cluster=source.cluster, source=source.path, inputs=inputs, outputs=outputs, quarantined=quarantine.num_rows,
         refused=_reason(quarantine) if snapshot is None else None,
         partitions=0 if snapshot is None else len(snapshot), topics=0 if snapshot is None else len(snapshot.topics),
-        brokers=0 if snapshot is None else len(snapshot.brokers),
+        brokers=0 if snapshot is None else len(snapshot.brokers), stated_mode=stated_mode,
+        mode="zookeeper" if snapshot is None else snapshot.mode,
     )  # fmt: skip
     finish(root, record)
     return _row(record, "taken" if snapshot is not None else "refused")
 
 
-def ingest(spark: SparkSession, sources: Sequence[SnapshotSource], root: str, *, force: bool = False) -> DataFrame:
+def ingest(
+    spark: SparkSession, sources: Sequence[SnapshotSource], root: str, *, force: bool = False, mode: Mode | None = None
+) -> DataFrame:
     """Put the clusters of all sources (``find_sources``) into the fleet at ``place``. Rows of INGESTED.
 
-    The work is done when the rows are asked for, a task a source; asked for again, they say ``unchanged``. Raises
-    InputError if something else is at ``place``.
+    ``mode`` is stated for the sources that do not show it. The work is done when the rows are asked for, a task a
+    source; asked for again, they say ``unchanged``. Raises InputError if something else is at ``place``.
     """
     absolute = Path(root).absolute()  # executors work elsewhere
     check_fleet_root(absolute)
@@ -89,7 +103,7 @@ def ingest(spark: SparkSession, sources: Sequence[SnapshotSource], root: str, *,
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for index in batch["id"].to_pylist():
-                yield ingest_source(listed[index], absolute, force=force)
+                yield ingest_source(listed[index], absolute, force=force, mode=mode)
 
     tasks = spark.range(0, len(listed), 1, max(1, min(len(listed), TASKS_MAX)))
     return tasks.mapInArrow(work, INGESTED.ddl)
@@ -102,4 +116,7 @@ def _reason(quarantine: pa.Table) -> str:
 
 def _row(record: ClusterRecord, status: str) -> pa.RecordBatch:
     row: dict[str, Any] = {name: getattr(record, name, None) for name in INGESTED.schema.names}
-    return pa.RecordBatch.from_pylist([{**row, "status": status, "reason": record.refused}], INGESTED.schema)
+    mode = None if record.refused is not None else record.mode
+    return pa.RecordBatch.from_pylist(
+        [{**row, "status": status, "reason": record.refused, "mode": mode}], INGESTED.schema
+    )

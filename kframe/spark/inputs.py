@@ -14,8 +14,9 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from kframe.snapshot import Snapshot, read_snapshot
-from kframe.snapshot.manifest import file_of
+from kframe.snapshot.manifest import file_of, read_mode
 from kframe.spark.fleet import ClusterRecord, read_part
+from kframe.spark.kraft import KRAFT
 from kframe.spark.reading import WHOLE_TABLES
 from kframe.spark.rows import rows_of, snapshot_of, table_of
 from kframe.spark.schema import BROKERS
@@ -26,29 +27,33 @@ from kframe.spark.sources import SnapshotSource
 class ClusterInput:
     """One cluster and where it is: in a fleet that ``ingest`` wrote, or in a source of its own.
 
-    ``partitions`` is how many it has, None where only reading the whole source would tell.
+    ``partitions`` is how many it has, None where only reading the whole source would tell. ``kraft``: it is known to
+    run KRaft, so that it is never cut into shards.
     """
 
     cluster: str
     path: str
     ingested: bool
     partitions: int | None = None
+    kraft: bool = False
 
     @staticmethod
     def of_record(root: Path, record: ClusterRecord) -> ClusterInput:
         """A cluster of the fleet at ``place``."""
-        return ClusterInput(record.cluster, str(root.absolute()), True, record.partitions)
+        return ClusterInput(record.cluster, str(root.absolute()), True, record.partitions, record.mode == KRAFT)
 
     @staticmethod
     def of_source(source: SnapshotSource) -> ClusterInput:
-        """The cluster of a snapshot file or directory. Only the footer of a Parquet file is read."""
+        """The cluster of a snapshot file or directory. Only its manifest and the footer of a Parquet
+        file are read."""
         rows = None
         if source.is_directory:
             try:
                 rows = parquet.read_metadata(os.path.join(source.path, file_of("partitions"))).num_rows
             except (pa.ArrowException, OSError):
                 rows = None  # reading it will say what is wrong
-        return ClusterInput(source.cluster, source.path, False, rows)
+        kraft = source.is_directory and read_mode(Path(source.path)) == KRAFT
+        return ClusterInput(source.cluster, source.path, False, rows, kraft)
 
     def snapshot(self) -> Snapshot:
         """The whole cluster. Raises SnapshotError, which names the place and the reason."""

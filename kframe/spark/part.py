@@ -11,17 +11,18 @@ import numpy as np
 import pyarrow as pa
 
 from kframe.errors import InputError, SnapshotError
-from kframe.snapshot import BrokerFacts, Snapshot, Source, TopicFacts
+from kframe.snapshot import BrokerFacts, KraftFacts, Snapshot, Source, TopicFacts
 from kframe.snapshot.checks import check_brokers_listed
 from kframe.snapshot.facts import MIN_INSYNC_CONFIG, UNCLEAN_CONFIG
-from kframe.spark.rows import broker_facts, highest_controller_epoch, partition_facts, topic_ids
-from kframe.spark.schema import BROKERS, INT, TEXT
+from kframe.spark.kraft import is_kraft, kraft_facts_of
+from kframe.spark.rows import broker_facts, cluster_partitions, highest_controller_epoch, topic_ids
+from kframe.spark.schema import BROKERS, INT, KRAFT_FACTS, TEXT
 from kframe.spark.shards import SHARDS, unpack
 
 #: A shard, and what every part of its cluster has to know.
 BESIDE_FACTS: Final = pa.schema(
-    [*SHARDS.schema, ("controller_id", INT), ("broker_default_configs", pa.map_(TEXT, TEXT)),
-     ("brokers", pa.list_(pa.struct(list(BROKERS.schema)[1:])))]
+    [*SHARDS.schema, ("controller_id", INT), ("broker_default_configs", pa.map_(TEXT, TEXT)), ("mode", TEXT),
+     *KRAFT_FACTS, ("brokers", pa.list_(pa.struct(list(BROKERS.schema)[1:])))]
 )  # fmt: skip
 
 
@@ -34,6 +35,8 @@ class ClusterFacts:
     controller_id: int | None
     controller_epoch: int | None
     defaults: dict[str, str] | None
+    is_kraft: bool = False
+    kraft: KraftFacts | None = None
 
     @staticmethod
     def of(row: dict[str, Any]) -> ClusterFacts:
@@ -48,7 +51,8 @@ class ClusterFacts:
         defaults = row["broker_default_configs"]
         return ClusterFacts(
             row["cluster"], tuple(brokers), row["controller_id"], row["controller_epoch"],
-            None if defaults is None else dict(defaults),
+            None if defaults is None else dict(defaults), (kraft_mode := is_kraft(row)),
+            kraft_facts_of(row) if kraft_mode else None,
         )  # fmt: skip
 
     @staticmethod
@@ -57,7 +61,7 @@ class ClusterFacts:
         defaults = snapshot.broker_default_configs
         return ClusterFacts(
             name, snapshot.brokers, snapshot.controller_id, highest_controller_epoch(snapshot),
-            None if defaults is None else dict(defaults),
+            None if defaults is None else dict(defaults), snapshot.is_kraft, snapshot.kraft,
         )  # fmt: skip
 
 
@@ -91,12 +95,13 @@ def part_of(rows: pa.Table, facts: ClusterFacts) -> Snapshot:
         if rows[name].null_count:
             raise SnapshotError(f"{where} table partitions field {name}", "null", "a value in every row")
     topics = _topics(rows, where)
-    partitions = partition_facts(rows, where)
+    partitions = cluster_partitions(rows, where, facts.is_kraft, facts.kraft)
     if partitions.leader is None or partitions.isr is None:
         raise leaders_unknown(where)
     snapshot = Snapshot(
         facts.brokers, topics, partitions, Source("shard", facts.name), controller_id=facts.controller_id,
         controller_epoch=facts.controller_epoch, broker_default_configs=facts.defaults,
+        kraft=facts.kraft,
     )  # fmt: skip
     check_brokers_listed(snapshot, where)
     return snapshot

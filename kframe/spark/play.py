@@ -26,22 +26,25 @@ from kframe.model.requests import BatchCause, ControlRequests
 from kframe.registry.registry import Registry, build_registry
 from kframe.snapshot import Snapshot
 from kframe.spark.announced import packed
+from kframe.spark.kraft import config_for, without_features
 from kframe.spark.part import BESIDE_FACTS, parts_of
 from kframe.spark.scenarios import needs_whole, play_scenario
 from kframe.spark.schema import FLAG, INT, INTS, LONG, SCENARIOS, TEXT, FleetTable
-from kframe.whatif import Outcome, ZookeeperWhatIf
+from kframe.whatif import Outcome, WhatIf
+from kframe.whatif.changes import ELR_LISTS
 from kframe.whatif.health import CONDITIONS as CONDITION_NAMES
 from kframe.whatif.outcome import ControllerResponse, FailOn
 
 _SHARED: Final = [pa.field("cluster", TEXT), pa.field("scenario", TEXT)]
-#: The changed partitions, as ``kframe whatif fail --out`` writes them.
+#: The changed partitions, as ``kframe whatif fail --out`` writes them. Only those of KRaft clusters have ELRs.
 CHANGES: Final = FleetTable(
     "changes",
     pa.schema(
         [*_SHARED, ("topic", TEXT), ("partition", INT), ("leader_before", INT), ("leader_after", INT),
          ("isr_before", INTS), ("isr_after", INTS), ("replicas_before", INTS), ("replicas_after", INTS),
          ("leader_epoch_before", INT), ("leader_epoch_after", INT), ("zk_version_before", INT),
-         ("zk_version_after", INT), ("went_offline", FLAG), ("came_online", FLAG), ("unclean", FLAG)]
+         ("zk_version_after", INT), ("went_offline", FLAG), ("came_online", FLAG), ("unclean", FLAG),
+         *((name, INTS) for name in ELR_LISTS)]
     ),
     ("cluster", "scenario", "topic", "partition"),
 )  # fmt: skip
@@ -72,9 +75,16 @@ IMPACT_COUNTS: Final = (
     "newly_under_replicated", "unclean_elections", "unclean_needed", "states_changed", "states_stored",
 )  # fmt: skip
 FINDINGS: Final = ("found_offline", "found_under_min_isr", "found_loss")
+#: The records that the controller of a KRaft cluster writes, and the bytes of their values. Null in ZooKeeper mode.
+RECORD_COUNTS: Final = ("records", "record_bytes")
+#: ``rules`` are those that decided.
 IMPACTS: Final = FleetTable(
-    "impacts", pa.schema([*_SHARED, *((name, LONG) for name in (*IMPACT_COUNTS, *FINDINGS))]), ("cluster", "scenario")
-)
+    "impacts",
+    pa.schema(
+        [*_SHARED, *((name, LONG) for name in (*IMPACT_COUNTS, *FINDINGS, *RECORD_COUNTS)), ("rules", TEXT)]
+    ),
+    ("cluster", "scenario"),
+)  # fmt: skip
 #: A packed batch of requests of one shard. If ``sent`` is false, the controller would not send this batch at all.
 ANNOUNCED: Final = FleetTable(
     "announced",
@@ -152,12 +162,13 @@ class Engine:
 
 
 def play(batches: Iterable[pa.RecordBatch], engine: Engine, *, whole: bool = False) -> Iterator[pa.RecordBatch]:
-    """Rows of TO_PLAY as rows of PLAYED, in batches of one row. ``whole``: each row has all of its cluster.
+    """Rows of TO_PLAY as rows of PLAYED, in batches of one row. ``whole``: each row has all of its cluster;
+    that of a KRaft cluster always has.
 
     What is wrong with a shard or a scenario becomes a row with a ``problem``. Raises PluginError for a selector that is
     not installed here, ConfigError for a setting.
     """
-    ControllerConfig(engine.config)
+    ControllerConfig(without_features(engine.config))
     selectors = engine.selector_maker()
     for row, part in parts_of(batches):
         if row["brokers"] is None:
@@ -165,7 +176,8 @@ def play(batches: Iterable[pa.RecordBatch], engine: Engine, *, whole: bool = Fal
             yield _row(row["cluster"], None, part)
             continue
         scenarios = row["scenarios"] or ()
-        for scenario, tables in zip(scenarios, play_part(scenarios, part, engine, selectors, whole), strict=False):
+        held = whole or (isinstance(part, Snapshot) and part.is_kraft)
+        for scenario, tables in zip(scenarios, play_part(scenarios, part, engine, selectors, held), strict=False):
             yield _row(row["cluster"], scenario["scenario"], tables)
 
 
@@ -183,7 +195,7 @@ def play_part(
             continue
         recorder = BatchRecorder("announced" in engine.parts)
         try:
-            whatif = ZookeeperWhatIf(part, engine.config, selectors(), batches=recorder.batch)
+            whatif = WhatIf(part, config_for(engine.config, part), selectors(), batches=recorder.batch)
             whatif.step_over = recorder.stepped
             outcome = play_scenario(whatif, scenario)
         except InputError as problem:
@@ -230,7 +242,12 @@ class BatchRecorder:
 
 def _changes(outcome: Outcome, _recorder: BatchRecorder) -> pa.RecordBatch:
     table = outcome.to_arrow()
-    return _batch(CHANGES, [table[name].combine_chunks() for name in _own(CHANGES).names])
+    known = set(table.column_names)
+    columns = [
+        table[field.name].combine_chunks() if field.name in known else pa.nulls(table.num_rows, field.type)
+        for field in _own(CHANGES)
+    ]
+    return _batch(CHANGES, columns)
 
 
 def _tallies(outcome: Outcome, _recorder: BatchRecorder) -> pa.RecordBatch:
@@ -265,7 +282,9 @@ def not_done(answer: ControllerResponse | None) -> int:
 
 def _impacts(outcome: Outcome, _recorder: BatchRecorder) -> pa.RecordBatch:
     impact = asdict(outcome.impact)
-    return _batch(IMPACTS, [[impact[name]] for name in IMPACT_COUNTS] + [[outcome.count_of(name)] for name in FailOn])
+    counts = [impact[name] for name in IMPACT_COUNTS] + [outcome.count_of(name) for name in FailOn]
+    record_bytes = None if impact["records"] is None else impact["bytes"]
+    return _batch(IMPACTS, [[value] for value in (*counts, impact["records"], record_bytes, outcome.rules)])
 
 
 _MAKERS: Final[dict[str, Callable[[Outcome, BatchRecorder], pa.RecordBatch]]] = {

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from kframe.errors import InputError
 from kframe.spark.failover import total
-from kframe.spark.play import CHANGES, CONDITIONS, IMPACT_COUNTS, IMPACTS, TALLIES
+from kframe.spark.play import CHANGES, CONDITIONS, IMPACT_COUNTS, IMPACTS, RECORD_COUNTS, TALLIES
 from kframe.spark.requests import REQUESTS
 from kframe.spark.schema import LONG, TEXT, FleetTable
 from kframe.spark.stages import FAILOVER, REQUESTED
@@ -33,17 +33,19 @@ _SENT: Final = ("requests", "entries", "bytes")
 
 #: A row for each cluster and scenario: its impact, the health afterwards (``offline`` … ``unclean_needed``) and the
 #: leader skew before and after. The skew is the busiest registered broker's leaders over the mean (``Skew.over_mean``,
-#: not rounded).
+#: not rounded). ``rules`` are those that decided.
 BY_CLUSTER: Final = FleetTable(
     "report_by_cluster",
     pa.schema(
         [*_SHARED, ("partitions", LONG), *((name, LONG) for name in CONDITION_NAMES),
          *((name, LONG) for name in IMPACT_COUNTS if name not in CONDITION_NAMES),
-         ("leader_skew_before", pa.float64()), ("leader_skew_after", pa.float64())]
+         *((name, LONG) for name in RECORD_COUNTS), ("leader_skew_before", pa.float64()),
+         ("leader_skew_after", pa.float64()), ("rules", TEXT)]
     ),
     ("cluster", "scenario"),
 )  # fmt: skip
-#: TALLIES, and what the broker is sent: requests, their entries and their bytes; null if requests were not worked out.
+#: TALLIES, and what the broker is sent: requests, their entries and their bytes; null if requests were not worked out,
+#: and in KRaft mode, where the controller sends none.
 BY_BROKER: Final = FleetTable(
     "report_by_broker", pa.schema([*TALLIES.schema, *((name, LONG) for name in _SENT)]), TALLIES.key
 )

@@ -14,6 +14,7 @@ from kframe.model.cluster import ClusterState
 from kframe.model.config import ControllerConfig
 from kframe.model.requests import BatchCause, BrokerRows, ControlRequests
 from kframe.spark.announced import merged
+from kframe.spark.kraft import without_features
 from kframe.spark.part import ClusterFacts
 from kframe.spark.schema import INT, LONG, TEXT, FleetTable
 from kframe.whatif.observe import APIS, encode_known, encoder_for, framed_bytes
@@ -41,7 +42,7 @@ def encode(
     and of the cluster ``brokers``, ``controller_id``, ``controller_epoch`` and ``broker_default_configs``. With
     ``keep`` the bodies are kept.
     """
-    settings = ControllerConfig(config)
+    settings = ControllerConfig(without_features(config))
     for batch in batches:
         for at in range(batch.num_rows):
             row = batch.slice(at, 1).to_pylist()[0]
@@ -56,7 +57,7 @@ def encode_alone(
 ) -> Iterator[pa.RecordBatch]:
     """The batches of a cluster that was played whole (rows of ANNOUNCED without cluster and scenario) as rows of
     REQUESTS. ``keep`` is as in ``encode``."""
-    settings = ControllerConfig(config)
+    settings = ControllerConfig(without_features(config))
     for row in announced.to_pylist():
         if row["sent"]:
             cause = BatchCause(row["occasion"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -13,11 +14,14 @@ from numpy.typing import NDArray
 from kframe.errors import SnapshotError
 from kframe.model.brokers import Endpoint
 from kframe.model.columns import Ragged, UInt8
-from kframe.snapshot import BrokerFacts, PartitionFacts, Snapshot, Source, TopicFacts
+from kframe.snapshot import BrokerFacts, KraftFacts, PartitionFacts, Snapshot, Source, TopicFacts
 from kframe.snapshot.checks import check_brokers_listed, check_snapshot, check_topic_name
 from kframe.snapshot.decode import topic_id_bytes
-from kframe.snapshot.facts import LIST_COLUMNS, MIN_INSYNC_CONFIG, NUMBER_COLUMNS, UNCLEAN_CONFIG
-from kframe.snapshot.tables import ENDPOINT_FIELDS, brokers_table, partitions_table, topics_table
+from kframe.snapshot.facts import ELR_COLUMNS, LIST_COLUMNS, MIN_INSYNC_CONFIG, NUMBER_COLUMNS, UNCLEAN_CONFIG
+from kframe.snapshot.kraft_tables import with_registration
+from kframe.snapshot.parquet import checked_directories
+from kframe.snapshot.tables import ENDPOINT_FIELDS, kraft_brokers_table, partitions_table, topics_table
+from kframe.spark.kraft import is_kraft, kraft_columns, kraft_facts_of, refuse_elrs
 from kframe.spark.schema import CLUSTERS, INT, INTS, PARTITIONS, TEXT, FleetTable
 
 #: Rows of a batch: some megabytes.
@@ -40,7 +44,7 @@ def partition_rows(
     batch_rows: int = BATCH_ROWS,
 ) -> Iterator[pa.RecordBatch]:  # fmt: skip
     """Batches of PARTITIONS. ``partitions`` may be some of those that ``topics`` count: those at ``positions``."""
-    table = partitions_table(topics, partitions, positions)
+    table = partitions_table(topics, partitions, positions, kraft=True)
     owner = pa.array(topics.topic_of_rows()[positions])
     for name, column in topic_columns(topics).items():
         table = table.append_column(name, column.take(owner))
@@ -81,13 +85,15 @@ def snapshot_of(partitions: pa.Table, brokers: pa.Table, topics: pa.Table, clust
     where = f"cluster {facts_row['cluster']}"
     topic_facts = _topic_facts(topics, where)
     ordered = _ordered(partitions, topic_facts, where)
-    facts = partition_facts(ordered, where)
+    kraft = kraft_facts_of(facts_row) if (kraft_mode := is_kraft(facts_row)) else None
+    facts = cluster_partitions(ordered, where, kraft_mode, kraft)
     defaults = facts_row["broker_default_configs"]
     snapshot = Snapshot(
         tuple(broker_facts(row, where) for row in brokers.sort_by("broker_id").to_pylist()), topic_facts, facts,
         Source(facts_row["source_format"] or "cluster", facts_row["source_name"] or ""),
         facts_row["cluster_id"], facts_row["controller_id"], facts_row["controller_epoch"],
         None if defaults is None else dict(defaults), dict(facts_row["provenance"] or ()),
+        kraft=kraft,
     )  # fmt: skip
 
     def locate(kind: str, index: int, column: str) -> str:
@@ -99,13 +105,27 @@ def snapshot_of(partitions: pa.Table, brokers: pa.Table, topics: pa.Table, clust
     return snapshot
 
 
-def partition_facts(rows: pa.Table, where: str) -> PartitionFacts:
-    """The columns of PARTITIONS as facts, row for row; a column of nulls is unknown.
+def cluster_partitions(rows: pa.Table, where: str, kraft_mode: bool, kraft: KraftFacts | None) -> PartitionFacts:
+    """Rows of PARTITIONS of a cluster whose mode and facts are known, as facts. Raises SnapshotError, also for ELRs of
+    a cluster that does not run KRaft, and for directories that the cluster does not have."""
+    if not kraft_mode:
+        refuse_elrs(rows, where)
+    facts = partition_facts(rows, where, kraft=kraft_mode)
+    if facts.directories is None:
+        return facts
+    ids = len((kraft or KraftFacts()).directory_ids)
+    return replace(facts, directories=checked_directories(facts.directories, facts.replicas, ids, where))
+
+
+def partition_facts(rows: pa.Table, where: str, *, kraft: bool) -> PartitionFacts:
+    """The columns of PARTITIONS as facts, row for row; a column of nulls is unknown. ``kraft``: with the columns that
+    only KRaft clusters have.
 
     Raises SnapshotError for a column that is null in some rows only.
     """
     numbers = {name: _known(rows, name, where) for name in NUMBER_COLUMNS}
-    lists = {name: _known(rows, name, where) for name in LIST_COLUMNS}
+    names = (*LIST_COLUMNS, "directories") if kraft else [name for name in LIST_COLUMNS if name not in ELR_COLUMNS]
+    lists = {name: _known(rows, name, where) for name in names}
     replicas = _known(rows, "replicas", where)
     if replicas is None:
         replicas = pa.array([[]] * rows.num_rows, INTS)
@@ -121,7 +141,7 @@ def ragged(lists: Any) -> Ragged:
 
 
 def _brokers(snapshot: Snapshot) -> pa.Table:
-    return brokers_table(snapshot.brokers)
+    return kraft_brokers_table(snapshot.brokers)
 
 
 def _topics(snapshot: Snapshot) -> pa.Table:
@@ -134,7 +154,7 @@ def _clusters(snapshot: Snapshot) -> pa.Table:
         "controller_epoch": highest_controller_epoch(snapshot), "source_format": snapshot.source.format,
         "broker_default_configs": _pairs(snapshot.broker_default_configs), "source_name": snapshot.source.name,
         "partitions": len(snapshot), "topics": len(snapshot.topics), "brokers": len(snapshot.brokers),
-        "provenance": _pairs(snapshot.provenance),
+        "provenance": _pairs(snapshot.provenance), "mode": snapshot.mode, **kraft_columns(snapshot),
     }  # fmt: skip
     schema = pa.schema([field for field in CLUSTERS.schema if field.name != "cluster"])
     return pa.Table.from_pylist([row], schema=schema)
@@ -209,13 +229,14 @@ def _known(table: pa.Table, name: str, where: str) -> Any:
 
 
 def broker_facts(row: dict[str, Any], where: str) -> BrokerFacts:
-    """One row of BROKERS. Raises SnapshotError for an id that is none."""
+    """One row of BROKERS. Raises SnapshotError for an id that is none, and a part of a registration."""
     if row["broker_id"] is None or row["broker_id"] < 0:
         raise SnapshotError(f"{where} table brokers field broker_id", str(row["broker_id"]), "0 or more")
     endpoints = None
     if row["endpoints"] is not None:
         endpoints = tuple(Endpoint(*(endpoint[name] for name in ENDPOINT_FIELDS)) for endpoint in row["endpoints"])
-    return BrokerFacts(row["broker_id"], row["registered"], row["broker_epoch"], endpoints, row["rack"])
+    facts = BrokerFacts(row["broker_id"], row["registered"], row["broker_epoch"], endpoints, row["rack"])
+    return with_registration(facts, row, f"{where} table brokers broker {row['broker_id']}")
 
 
 def table_of(batches: Iterable[pa.RecordBatch], table: FleetTable) -> pa.Table:

@@ -21,15 +21,17 @@ from kframe.model.ids import NO_STATE, RecoveryState
 from kframe.model.lists import members
 from kframe.snapshot.checks import partition_faults
 from kframe.snapshot.facts import LIST_COLUMNS, NUMBER_COLUMNS, PartitionFacts
+from kframe.spark.kraft import KRAFT, ZOOKEEPER
 from kframe.spark.rows import partition_facts
 from kframe.spark.schema import INT, TEXT, FleetTable
 
-#: A row a violation. ``found`` is what stands there; ``partition`` is null where a rule is about a topic.
+#: A row a violation. ``mode`` is that whose rules are broken, ``found`` what stands there; ``partition`` is null where
+#: a rule is about a topic.
 VIOLATIONS: Final = FleetTable(
     "violations",
     pa.schema(
         [("cluster", TEXT), ("rule", TEXT), ("severity", TEXT), ("topic", TEXT), ("partition", INT), ("found", TEXT),
-         ("expected", TEXT)]
+         ("expected", TEXT), ("mode", TEXT)]
     ),
 )  # fmt: skip
 _ALWAYS: Final = ("topic", "partition", "replicas")
@@ -62,13 +64,21 @@ RULES: Final[Mapping[str, Rule]] = {
     "isr_range": Rule(ERROR, "broker ids from 0"),
     "isr_repeated": Rule(ERROR, "each broker once"),
     "isr_not_in_replicas": Rule(ERROR, "an ISR of replicas only"),
-    "isr_empty": Rule(ERROR, "at least one broker in the ISR of a partition that has a state"),
+    "isr_empty": Rule(
+        ERROR, "at least one broker in the ISR of a partition that has a state, unless it may have an ELR"
+    ),
     "adding_replicas_range": Rule(ERROR, "broker ids from 0"),
     "adding_replicas_repeated": Rule(ERROR, "each broker once"),
     "adding_replicas_not_in_replicas": Rule(ERROR, "replicas being added among the replicas"),
     "removing_replicas_range": Rule(ERROR, "broker ids from 0"),
     "removing_replicas_repeated": Rule(ERROR, "each broker once"),
     "removing_replicas_not_in_replicas": Rule(ERROR, "replicas being removed among the replicas"),
+    "elr_range": Rule(ERROR, "broker ids from 0"),
+    "elr_repeated": Rule(ERROR, "each broker once"),
+    "elr_in_isr": Rule(ERROR, "an ELR without members of the ISR"),
+    "last_known_elr_range": Rule(ERROR, "broker ids from 0"),
+    "last_known_elr_repeated": Rule(ERROR, "each broker once"),
+    "directories_unlike_replicas": Rule(ERROR, "one log directory a replica"),
     "leader_range": Rule(ERROR, "a broker id, or -1 for none"),
     "leader_not_in_replicas": Rule(ERROR, "a replica"),
     "leader_not_in_isr": Rule(ERROR, "a member of the ISR"),
@@ -80,7 +90,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "stateless_with_state": Rule(ERROR, "no leader and no ISR where there is no state"),
     "broker_unlisted": Rule(ERROR, "brokers of the cluster's brokers"),
     "more_replicas_than_brokers": Rule(ERROR, "at most as many replicas as the cluster has brokers"),
-    "leader_not_live": Rule(WARNING, "a registered broker"),
+    "leader_not_live": Rule(WARNING, "a registered broker that is not fenced"),
     "offline": Rule(WARNING, "a leader"),
     "under_min_isr": Rule(WARNING, "at least min.insync.replicas brokers in the ISR"),
     "one_rack": Rule(WARNING, "replicas in more than one rack"),
@@ -89,7 +99,8 @@ RULES: Final[Mapping[str, Rule]] = {
 
 @dataclass(frozen=True, slots=True)
 class RegisteredBrokers:
-    """The brokers of one cluster, ascending by ``ids``. ``live``: 1 registered, 0 not, -1 not known. ``racks``: a
+    """The brokers of one cluster, ascending by ``ids``. ``live``: 1 registered and not fenced, 0 not, -1 not
+    known. ``racks``: a
     number for each rack, -1 where none is known."""
 
     ids: NDArray[np.int64]
@@ -98,11 +109,13 @@ class RegisteredBrokers:
 
     @staticmethod
     def of(table: pa.Table) -> RegisteredBrokers:
-        """From rows with ``broker_id``, ``registered`` and ``rack``. An id that is there twice counts once."""
+        """From rows with ``broker_id``, ``registered``, ``fenced`` and ``rack``. An id that is there twice counts
+        once."""
         order = pc.sort_indices(table["broker_id"])
         ids, first = np.unique(table["broker_id"].take(order).to_numpy(), return_index=True)
         rows = order.take(pa.array(first))
-        live = table["registered"].take(rows).cast(pa.int8()).fill_null(-1).to_numpy().astype(np.int8)
+        up = pc.and_not(table["registered"], table["fenced"].fill_null(False)).take(rows)
+        live = up.cast(pa.int8()).fill_null(-1).to_numpy().astype(np.int8)
         racks = table["rack"].take(rows).combine_chunks().dictionary_encode().indices.fill_null(-1).to_numpy()
         return RegisteredBrokers(ids.astype(np.int64), live, racks.astype(np.int32))
 
@@ -117,11 +130,19 @@ class RegisteredBrokers:
 @dataclass(frozen=True, slots=True)
 class ClusterContext:
     """The facts of a cluster that its partitions are checked against: its brokers, the expected number of partitions of
-    each topic, and the default of ``min.insync.replicas``."""
+    each topic, the default of ``min.insync.replicas`` and its mode. ``elr``: whether eligible leader replicas are
+    enabled in a KRaft cluster; None: as far as partitions have them."""
 
     brokers: RegisteredBrokers
     counts: Mapping[str, int]
     min_insync: int = 1
+    is_kraft: bool = False
+    elr: bool | None = None
+
+    @property
+    def mode(self) -> str:
+        """The mode whose rules hold."""
+        return KRAFT if self.is_kraft else ZOOKEEPER
 
 
 def violations(cluster: str, rows: pa.Table, context: ClusterContext) -> Iterator[pa.RecordBatch]:
@@ -132,39 +153,53 @@ def violations(cluster: str, rows: pa.Table, context: ClusterContext) -> Iterato
     known, unknown = _split(rows)
     if len(unknown):
         null = pa.repeat(pa.scalar("null in a column", TEXT), len(unknown))
-        yield _Report(cluster, rows).rows("partly_unknown", unknown, null)
+        yield _Report(cluster, rows, context.mode).rows("partly_unknown", unknown, null)
     named = rows.filter(pc.and_(rows["topic"].is_valid(), rows["partition"].is_valid()))
-    yield from _numbering(_Report(cluster, named), named, context.counts)
+    yield from _numbering(_Report(cluster, named, context.mode), named, context.counts)
     rows = rows.take(pa.array(known, pa.int64()))
-    report = _Report(cluster, rows)
+    report = _Report(cluster, rows, context.mode)
     yield from _topic_ids(report, rows)
-    facts = partition_facts(rows, cluster)
+    facts = partition_facts(rows, cluster, kraft=context.is_kraft)
     for fault in partition_faults(facts):
         yield report.column(fault.rule, fault.rows, fault.column)
-    yield from _states(report, facts)
+    has_elr = context.is_kraft and (facts.elr is not None if context.elr is None else context.elr)
+    yield from _states(report, facts, has_elr=has_elr)
     yield from _placement(report, facts, context.brokers)
     if facts.isr is not None:
         least = rows["min_insync_replicas"].fill_null(context.min_insync).to_numpy()
+        if context.is_kraft:
+            least = np.minimum(least, _first_widths(rows, facts))
         few = np.flatnonzero(facts.isr.counts < least)
         if len(few):
             yield report.column("under_min_isr", few, "isr")
 
 
-def shared_topic_ids(cluster: str, topics: pa.Table) -> Iterator[pa.RecordBatch]:
+def _first_widths(rows: pa.Table, facts: PartitionFacts) -> NDArray[np.int64]:
+    """Of each row, the number of replicas of the topic's partition 0, which bounds its ``min.insync.replicas`` (Kafka
+    4.4 ``ReplicationControlManager.getTopicEffectiveMinIsr``)."""
+    topic = rows["topic"].combine_chunks().dictionary_encode().indices.to_numpy()
+    widths = np.full(int(topic.max(initial=-1)) + 1, np.iinfo(np.int64).max)
+    first = np.flatnonzero(rows["partition"].to_numpy() == 0)
+    widths[topic[first]] = facts.replicas.counts[first]
+    of_rows: NDArray[np.int64] = widths[topic]
+    return of_rows
+
+
+def shared_topic_ids(cluster: str, topics: pa.Table, mode: str = ZOOKEEPER) -> Iterator[pa.RecordBatch]:
     """Topics of one cluster (all its rows of TOPICS) whose id another has too."""
     with_id = topics.filter(topics["topic_id"].is_valid())
     indexes = with_id["topic_id"].combine_chunks().dictionary_encode().indices.to_numpy()
     shared = np.flatnonzero(np.bincount(indexes)[indexes] > 1)
     if len(shared):
         rows = with_id.select(["topic"]).append_column("partition", pa.nulls(with_id.num_rows, INT))
-        yield _Report(cluster, rows).rows("topic_id_shared", shared, with_id["topic_id"].take(pa.array(shared)))
+        yield _Report(cluster, rows, mode).rows("topic_id_shared", shared, with_id["topic_id"].take(pa.array(shared)))
 
 
 class _Report:
     """Makes rows of VIOLATIONS of rows of partitions."""
 
-    def __init__(self, cluster: str, rows: pa.Table) -> None:
-        self._cluster, self._rows = cluster, rows
+    def __init__(self, cluster: str, rows: pa.Table, mode: str) -> None:
+        self._cluster, self._rows, self._mode = cluster, rows, mode
 
     def rows(self, rule: str, rows: NDArray[np.int64], values: Any) -> pa.RecordBatch:
         """One violation for each row number, with the texts of what was found."""
@@ -180,9 +215,10 @@ class _Report:
         """One violation for each topic, partition (may be null) and text."""
         count = len(topic)
         severity, expected = RULES[rule].severity, RULES[rule].expected
-        fixed = [pa.repeat(pa.scalar(text, TEXT), count) for text in (self._cluster, rule, severity, expected)]
+        texts = (self._cluster, rule, severity, expected, self._mode)
+        fixed = [pa.repeat(pa.scalar(text, TEXT), count) for text in texts]
         values = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
-        columns = [*fixed[:3], topic.cast(TEXT), partition, values, fixed[3]]
+        columns = [*fixed[:3], topic.cast(TEXT), partition, values, *fixed[3:]]
         return pa.RecordBatch.from_arrays(columns, schema=VIOLATIONS.schema)
 
 
@@ -249,26 +285,32 @@ def _topic_ids(report: _Report, rows: pa.Table) -> Iterator[pa.RecordBatch]:
 def _split(rows: pa.Table) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Rows that know every column that any row knows. Then the others."""
     missing = np.zeros(rows.num_rows, bool)
-    for name in (*_ALWAYS, *NUMBER_COLUMNS, *LIST_COLUMNS):
+    for name in (*_ALWAYS, *NUMBER_COLUMNS, *LIST_COLUMNS, "directories"):
         column = rows[name]
         if column.null_count and (name in _ALWAYS or column.null_count < rows.num_rows):
             missing |= column.is_null().to_numpy()
     return np.flatnonzero(~missing), np.flatnonzero(missing)
 
 
-def _states(report: _Report, facts: PartitionFacts) -> Iterator[pa.RecordBatch]:
-    """Invariants I4 and I5, as far as a partition alone shows them. A partition without state violates neither."""
+def _states(report: _Report, facts: PartitionFacts, *, has_elr: bool) -> Iterator[pa.RecordBatch]:
+    """Invariants I4 and I5, as far as a partition alone shows them. A partition without state violates neither. With
+    eligible leader replicas an ISR may be empty, and no member of it is in the ELR."""
     if facts.leader is None or facts.isr is None:
         return
     stored = np.ones(len(facts), bool) if facts.zk_version is None else facts.zk_version != NO_STATE
     leaders = Ragged(np.arange(len(facts) + 1, dtype=np.int32), facts.leader)
     checks = {
-        "isr_empty": ("isr", stored & (facts.isr.counts == 0)),
+        "isr_empty": ("isr", stored & (facts.isr.counts == 0) & (not has_elr)),
         "leader_not_in_isr": ("leader", stored & (facts.leader >= 0) & ~members(leaders, facts.isr)),
     }
     if facts.leader_recovery_state is not None:
         recovering = facts.leader_recovery_state == RecoveryState.RECOVERING
         checks["recovering_isr"] = ("isr", stored & recovering & (facts.isr.counts != 1))
+    if facts.elr is not None:
+        checks["elr_in_isr"] = ("elr", facts.elr.any(members(facts.elr, facts.isr)))
+    if facts.directories is not None:
+        unlike = facts.directories.counts != facts.replicas.counts
+        checks["directories_unlike_replicas"] = ("directories", unlike)
     checks["offline"] = ("leader", facts.leader < 0)
     for rule, (column, wrong) in checks.items():
         if wrong.any():

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import parquet
 
 from kframe.errors import InputError
@@ -17,14 +18,16 @@ from kframe.snapshot.checks import INT32_MAX
 from kframe.snapshot.decode import decode, shown
 from kframe.spark.schema import SCENARIOS
 from kframe.whatif import Outcome, WhatIf, create, delete, reassign
+from kframe.whatif.kraft.settings import directory_id, feature_level
 from kframe.whatif.outcome import Verb
 from kframe.whatif.plan import plan_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: Verbs that come to the same on shards as on the whole cluster. An election does if no partition of it is named. The
-#: others need what no shard has: all topics and partitions, or the one counter that broker epochs are taken from.
+#: Verbs that come to the same on shards as on the whole of a cluster in ZooKeeper mode. An election does if no
+#: partition of it is named. The others need what no shard has: all topics and partitions, or the one counter that
+#: broker epochs are taken from.
 ON_SHARDS: Final = (Verb.FAIL, Verb.SHUTDOWN, Verb.ELECT)
 _PARQUET: Final = ".parquet"
 
@@ -49,9 +52,19 @@ def play_scenario(whatif: WhatIf, scenario: Mapping[str, Any]) -> Outcome:
         case Verb.FAIL:
             return whatif.fail(brokers, racks, together=together)
         case Verb.RESTART:
-            return whatif.restart(brokers, racks, together=together)
+            return whatif.restart(brokers, racks, together=together, clean=scenario["clean"])
         case Verb.SHUTDOWN:
             return whatif.shutdown(brokers, racks, together=together)
+        case Verb.FENCE:
+            return whatif.fence(brokers, racks, together=together)
+        case Verb.UNFENCE:
+            return whatif.unfence(brokers, racks, together=together)
+        case Verb.DIRECTORY:
+            if len(brokers) != 1:
+                raise InputError(f"{where} brokers", f"{len(brokers)} brokers", "the broker of the log directories")
+            return whatif.fail_directories(brokers[0], [directory_id(name) for name in names])
+        case Verb.FEATURE:
+            return whatif.update_features(_levels(where, names))
         case Verb.ELECT:
             partitions = [topic_partition(f"{where} names", name) for name in names]
             return whatif.elect(_election(where, scenario["election"]), partitions or None)
@@ -67,6 +80,16 @@ def play_scenario(whatif: WhatIf, scenario: Mapping[str, Any]) -> Outcome:
         case Verb.DELETE:
             return delete(whatif, names)
     raise InputError(where, f"verb {verb!r}", f"one of {', '.join(Verb)}")
+
+
+def _levels(where: str, texts: Iterable[str]) -> dict[str, int]:
+    levels = {}
+    for text in texts:
+        name, separator, level = text.partition("=")
+        if not separator:
+            raise InputError(f"{where} names", shown(text), "FEATURE=LEVEL")
+        levels[name] = feature_level(name, level)
+    return levels
 
 
 def _election(where: str, election: str | None) -> ElectionType:
@@ -95,6 +118,7 @@ class _Line(msgspec.Struct, forbid_unknown_fields=True):
     partitions: Annotated[int, msgspec.Meta(ge=-1, le=INT32_MAX)] | None = None
     replication_factor: Annotated[int, msgspec.Meta(ge=-1, le=INT32_MAX)] | None = None
     seed: Annotated[int, msgspec.Meta(ge=0, le=INT32_MAX)] | None = None
+    clean: bool | None = None
 
 
 _LINE: Final = msgspec.json.Decoder(_Line)
@@ -151,22 +175,22 @@ def scenario_rows(
 
 
 def broker_scenarios(brokers: pa.Table, verb: str = "fail") -> pa.Table:
-    """For each registered broker of BROKERS the scenario ``broker-7`` of its cluster, as rows of SCENARIOS."""
+    """For each broker of BROKERS that is up the scenario ``broker-7`` of its cluster, as rows of SCENARIOS."""
     pairs = _registered(brokers, "broker_id")
     rows = [{"cluster": cluster, "scenario": f"broker-{broker}", "brokers": [broker]} for cluster, broker in pairs]
     return pa.Table.from_pylist([row | {"verb": verb, "together": True} for row in rows], SCENARIOS.schema)
 
 
 def rack_scenarios(brokers: pa.Table, verb: str = "fail") -> pa.Table:
-    """For each rack that has registered brokers the scenario ``rack-NAME`` of its cluster, as rows of SCENARIOS."""
+    """For each rack that has brokers that are up the scenario ``rack-NAME`` of its cluster, as rows of SCENARIOS."""
     pairs = dict.fromkeys(pair for pair in _registered(brokers, "rack") if pair[1] is not None)
     rows = [{"cluster": cluster, "scenario": f"rack-{rack}", "racks": [rack]} for cluster, rack in pairs]
     return pa.Table.from_pylist([row | {"verb": verb, "together": True} for row in rows], SCENARIOS.schema)
 
 
 def _registered(brokers: pa.Table, column: str) -> list[tuple[str, Any]]:
-    """The cluster and one column of the brokers that are known to be registered."""
-    some = brokers.filter(brokers["registered"])
+    """The cluster and one column of the brokers that are known to be registered, and are not fenced."""
+    some = brokers.filter(pc.and_not(brokers["registered"], brokers["fenced"].fill_null(False)))
     return list(zip(some["cluster"].to_pylist(), some[column].to_pylist(), strict=True))
 
 
@@ -194,4 +218,4 @@ def _scenarios(brokers: DataFrame, make: Callable[[pa.Table, str], pa.Table], ve
         for batch in batches:
             yield from make(pa.Table.from_batches([batch]), verb).to_batches()
 
-    return brokers.select("cluster", "broker_id", "registered", "rack").mapInArrow(rows, SCENARIOS.ddl)
+    return brokers.select("cluster", "broker_id", "registered", "rack", "fenced").mapInArrow(rows, SCENARIOS.ddl)

@@ -11,7 +11,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from kframe.snapshot.tables import schemas
+from kframe.snapshot.tables import kraft_schemas
 
 TEXT: Final = pa.string()
 INT: Final = pa.int32()
@@ -20,7 +20,8 @@ FLAG: Final = pa.bool_()
 INTS: Final = pa.list_(pa.int32())
 
 _SPARK_NAMES: Final = {
-    TEXT: "string", INT: "int", LONG: "bigint", FLAG: "boolean", pa.float64(): "double", pa.binary(): "binary",
+    TEXT: "string", pa.int16(): "smallint", INT: "int", LONG: "bigint", FLAG: "boolean", pa.float64(): "double",
+    pa.binary(): "binary",
 }  # fmt: skip
 
 
@@ -54,11 +55,11 @@ def of_cluster(schema: pa.Schema) -> pa.Schema:
     return pa.schema([pa.field("cluster", TEXT), *schema])
 
 
-_SNAPSHOT: Final = schemas()
+_SNAPSHOT: Final = kraft_schemas()
 
 #: A row for each partition, with the facts of its topic that a controller reads. ``unclean`` and
 #: ``min_insync_replicas`` are the topic's own settings, null where it has none or ``configs_known`` is false. An
-#: all-zero topic id is null.
+#: all-zero topic id is null. ``directories`` are positions in the cluster's ``directory_ids``.
 PARTITIONS: Final = FleetTable(
     "partitions",
     pa.schema(
@@ -69,13 +70,20 @@ PARTITIONS: Final = FleetTable(
 )  # fmt: skip
 BROKERS: Final = FleetTable("brokers", of_cluster(_SNAPSHOT["brokers"]), ("cluster", "broker_id"))
 TOPICS: Final = FleetTable("topics", of_cluster(_SNAPSHOT["topics"]), ("cluster", "topic"))
-#: A row a cluster. ``controller_epoch`` is the highest that its controller or any partition names.
+#: What a KRaft cluster has beyond its mode: ``KraftFacts``, all null where nothing of it is known.
+KRAFT_FACTS: Final = pa.schema(
+    [("features", pa.map_(TEXT, INT)), ("directory_ids", pa.list_(TEXT)), ("offset", LONG),
+     ("records", pa.list_(pa.struct(list(_SNAPSHOT["records"]))))]
+)  # fmt: skip
+#: A row a cluster. ``controller_epoch`` is the highest that its controller or any partition names. ``mode`` is null in
+#: fleets of before it was a column, whose clusters are all in ZooKeeper mode.
 CLUSTERS: Final = FleetTable(
     "clusters",
     pa.schema(
         [("cluster", TEXT), ("cluster_id", TEXT), ("controller_id", INT), ("controller_epoch", INT),
          ("broker_default_configs", pa.map_(TEXT, TEXT)), ("source_format", TEXT), ("source_name", TEXT),
-         ("partitions", LONG), ("topics", INT), ("brokers", INT), ("provenance", pa.map_(TEXT, TEXT))]
+         ("partitions", LONG), ("topics", INT), ("brokers", INT), ("provenance", pa.map_(TEXT, TEXT)),
+         ("mode", TEXT), *KRAFT_FACTS]
     ),
     ("cluster",),
 )  # fmt: skip
@@ -84,14 +92,16 @@ WHOLE: Final = FleetTable("whole", pa.schema([("cluster", TEXT), ("name", TEXT),
 #: A scenario of a cluster. ``verb`` is a value of ``kframe.whatif.Verb``; ``brokers`` and ``racks`` are its targets;
 #: ``together`` makes it one event; ``election`` is the election type. ``names`` are the topics to create or delete, or
 #: the partitions of an election (``orders-3``; all if empty or null). ``plan`` is a reassignment as Kafka's JSON.
-#: ``partitions``, ``replication_factor`` and ``seed`` describe a topic to create. A null ``cluster`` means every
-#: cluster. Other columns may be null where the verb does not need them.
+#: ``partitions``, ``replication_factor`` and ``seed`` describe a topic to create. ``clean`` is how a process that
+#: restarts stopped. In KRaft mode ``names`` are also the log directories of a broker that fail, and features with their
+#: levels (``metadata.version=4.0-IV3``). A null ``cluster`` means every cluster. Other columns may be null where the
+#: verb does not need them.
 SCENARIOS: Final = FleetTable(
     "scenarios",
     pa.schema(
         [("cluster", TEXT), ("scenario", TEXT), ("verb", TEXT), ("brokers", INTS), ("racks", pa.list_(TEXT)),
          ("together", FLAG), ("election", TEXT), ("names", pa.list_(TEXT)), ("plan", TEXT), ("partitions", INT),
-         ("replication_factor", INT), ("seed", INT)]
+         ("replication_factor", INT), ("seed", INT), ("clean", FLAG)]
     ),
     ("cluster", "scenario"),
 )  # fmt: skip

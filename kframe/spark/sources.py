@@ -11,6 +11,7 @@ from typing import Final
 
 from kframe.errors import InputError
 from kframe.snapshot.decode import shown
+from kframe.snapshot.formats import plugin_format
 from kframe.snapshot.manifest import MANIFEST_FILE, TABLES, file_of
 
 #: Taken off a file's name to make a cluster's, the longest that fits.
@@ -91,14 +92,17 @@ def _matches(pattern: str) -> Iterator[str]:
 def _inside(path: str, above: tuple[str, ...] = ()) -> Iterator[str]:
     """The sources in a directory, or the path itself.
 
-    The path itself is a file, a snapshot directory (complete or not), or an unreadable directory. A directory without
+    The path itself is a file, a snapshot directory (complete or not), a directory in a plugin's format, or an
+    unreadable directory. A directory without
     permission, or a link back to a directory in ``above``, is unreadable.
     """
     path = path.rstrip("/") or path
     names, real = _names_in(path), os.path.realpath(path)
-    if names is None or real in above or _SNAPSHOT_FILES & set(names) or path.endswith(_DIRECTORY_ENDING):
+    is_snapshot = names is None or _SNAPSHOT_FILES & set(names) or path.endswith(_DIRECTORY_ENDING)
+    if is_snapshot or real in above or plugin_format(Path(path), b"") is not None:
         yield path
         return
+    assert names is not None
     for name in names:
         if not name.startswith((".", "_")):
             yield from _inside(os.path.join(path, name), (*above, real))

@@ -74,9 +74,9 @@ class Stage:
         """Play everything that is not written yet, or with force everything, and write it.
 
         One task plays a cluster of up to ``whole_rows`` partitions, or several tasks with some scenarios each. Larger
-        clusters follow one by one, cut into shards. Clusters and scenarios with a problem are left out. The driver
-        holds one row for each scenario of each cluster. Raises InputError for a repeated scenario, or a scenario of an
-        unknown cluster.
+        clusters in ZooKeeper mode follow one by one, cut into shards. Clusters and scenarios with a problem are left
+        out. The driver holds one row for each scenario of each cluster. Raises InputError for a repeated scenario, or a
+        scenario of an unknown cluster.
         """
         names = fleet.names()
         wanted = _wanted(names, scenarios)
@@ -173,7 +173,7 @@ class Stage:
 
 
 def _is_large(cluster: ClusterInput | None, whole_rows: int) -> bool:
-    return cluster is None or (cluster.partitions or 0) > whole_rows
+    return cluster is None or (not cluster.kraft and (cluster.partitions or 0) > whole_rows)
 
 
 def _summaries(rows: Iterable[Mapping[str, Any]]) -> dict[_Pair, _Summary]:

@@ -15,16 +15,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kframe.errors import ConfigError, InputError
 from kframe.snapshot import Snapshot
-from kframe.spark.failover import cluster_facts, shards
+from kframe.spark.failover import by_mode, cluster_facts, shards
+from kframe.spark.kraft import KRAFT, config_for, without_features
 from kframe.spark.part import BESIDE_FACTS, ClusterFacts, leaders_unknown, parts_of
 from kframe.spark.schema import INT, INTS, LONG, TEXT, FleetTable, of_cluster
 from kframe.spark.shards import TARGET_ROWS
+from kframe.whatif.kraft.sweep import KraftSweep
+from kframe.whatif.outcome import ZOOKEEPER_RULES
 from kframe.whatif.settings import knows_min_insync
+from kframe.whatif.sweep import sweep as sweep_snapshot
 from kframe.whatif.sweep import sweep_of
 from kframe.whatif.sweep_counts import METRICS
 from kframe.whatif.sweep_export import failures_table
-from kframe.whatif.sweep_result import KINDS, SortBy
+from kframe.whatif.sweep_result import KINDS, SortBy, Sweep
 from kframe.whatif.sweep_rows import KEY, SCHEMA, counts_of, part_counts, rows_of
 
 if TYPE_CHECKING:
@@ -37,14 +42,15 @@ UNKNOWN: Final = "unknown"
 PROBLEM: Final = "problem"
 
 #: A row a failure, as ``kframe whatif sweep --out`` writes it. ``rank`` is its place in its cluster, the worst first,
-#: ``rank_of_kind`` that among broker failures, pairs or racks; both from 1. A cluster that could not be swept has a row
+#: ``rank_of_kind`` that among failures of its kind; both from 1. Only KRaft clusters have a ``directory`` and
+#: ``may_lose_data``. ``rules`` are those that decided. A cluster that could not be swept has a row
 #: for each ``problem``, and null in all other columns.
 FAILURES: Final = FleetTable(
     "failures",
     pa.schema(
         [("cluster", TEXT), ("rank", LONG), ("rank_of_kind", LONG), ("kind", TEXT), ("brokers", INTS), ("rack", TEXT),
-         *((name, INT) for name in METRICS), ("leaders_most", INT), ("leaders_mean", pa.float64()),
-         ("leader_skew", pa.float64()), ("problem", TEXT)]
+         ("directory", TEXT), *((name, INT) for name in METRICS), ("leaders_most", INT), ("leaders_mean", pa.float64()),
+         ("leader_skew", pa.float64()), ("may_lose_data", INT), ("rules", TEXT), ("problem", TEXT)]
     ),
     ("cluster", "rank", "problem"),
 )  # fmt: skip
@@ -69,10 +75,20 @@ def counted(batches: Iterable[pa.RecordBatch], how: Sweeping) -> Iterator[pa.Rec
         if isinstance(part, str):
             yield _of_cluster(row["cluster"], _marker_row(PROBLEM, part))
             continue
-        counts = part_counts(part, how.config, depth=how.depth, racks=how.racks)
-        yield _of_cluster(row["cluster"], rows_of(counts))
-        if not knows_min_insync(part.topics, how.config):
+        config = without_features(how.config)
+        yield _of_cluster(row["cluster"], rows_of(part_counts(part, config, depth=how.depth, racks=how.racks)))
+        if not knows_min_insync(part.topics, config):
             yield _of_cluster(row["cluster"], _marker_row(UNKNOWN))
+
+
+def swept_whole(batches: Iterable[pa.RecordBatch], how: Sweeping) -> Iterator[pa.RecordBatch]:
+    """Whole clusters beside their facts (rows of BESIDE_FACTS) as rows of FAILURES. Raises ConfigError for a
+    setting."""
+    for row, part in parts_of(batches):
+        if isinstance(part, str):
+            yield from _failures(pa.table({"cluster": [row["cluster"]], PROBLEM: [part]})).to_batches()
+        else:
+            yield from sweep_whole(row["cluster"], part, how).to_batches()
 
 
 def ranked(counts: pa.Table, facts: pa.Table, how: Sweeping) -> pa.Table:
@@ -90,8 +106,11 @@ def sweep_whole(cluster: str, snapshot: Snapshot, how: Sweeping) -> pa.Table:
     """Rows of FAILURES of a cluster that is held whole. Raises ConfigError for a setting."""
     if snapshot.partitions.leader is None or snapshot.partitions.isr is None:
         return _failures(pa.table({"cluster": [cluster], PROBLEM: [str(leaders_unknown(f"cluster {cluster}"))]}))
-    counts = [_of_cluster(cluster, rows_of(part_counts(snapshot, how.config, depth=how.depth, racks=how.racks)))]
-    if not knows_min_insync(snapshot.topics, how.config):
+    if snapshot.is_kraft:
+        return _sweep_kraft(cluster, snapshot, how)
+    config = without_features(how.config)
+    counts = [_of_cluster(cluster, rows_of(part_counts(snapshot, config, depth=how.depth, racks=how.racks)))]
+    if not knows_min_insync(snapshot.topics, config):
         counts.append(_of_cluster(cluster, _marker_row(UNKNOWN)))
     return _ranked(pa.Table.from_batches(counts), ClusterFacts.of_snapshot(cluster, snapshot), how)
 
@@ -100,7 +119,21 @@ def _ranked(counts: pa.Table, cluster: ClusterFacts, how: Sweeping) -> pa.Table:
     unknown = pc.equal(counts["failure"], UNKNOWN)
     brokers = cluster.brokers if how.racks else tuple(replace(broker, rack=None) for broker in cluster.brokers)
     whole = counts_of(counts.filter(pc.invert(unknown)), brokers, pairs=how.depth == 2)
-    swept = sweep_of(whole, configs_known=not pc.any(unknown).as_py())
+    return _in_order(cluster.name, sweep_of(whole, configs_known=not pc.any(unknown).as_py()), ZOOKEEPER_RULES, how)
+
+
+def _sweep_kraft(cluster: str, snapshot: Snapshot, how: Sweeping) -> pa.Table:
+    try:
+        swept = sweep_snapshot(snapshot, config_for(how.config, snapshot), depth=how.depth, racks=how.racks)
+    except ConfigError:
+        raise
+    except InputError as problem:
+        return _failures(pa.table({"cluster": [cluster], PROBLEM: [str(problem)]}))
+    assert isinstance(swept, KraftSweep)
+    return _in_order(cluster, swept, swept.rules, how)
+
+
+def _in_order(cluster: str, swept: Sweep, rules: str, how: Sweeping) -> pa.Table:
     order = swept.ranked(how.by)
     rank_of_kind = np.empty(len(order), np.int64)
     for kind in range(len(KINDS)):
@@ -108,7 +141,8 @@ def _ranked(counts: pa.Table, cluster: ClusterFacts, how: Sweeping) -> pa.Table:
         rank_of_kind[of_kind] = np.arange(1, np.count_nonzero(of_kind) + 1)
     table = failures_table(swept, order)
     columns = {
-        "cluster": pa.repeat(pa.scalar(cluster.name, TEXT), len(order)),
+        "cluster": pa.repeat(pa.scalar(cluster, TEXT), len(order)),
+        "rules": pa.repeat(pa.scalar(rules, TEXT), len(order)),
         "rank": pa.array(np.arange(1, len(order) + 1)),
         "rank_of_kind": pa.array(rank_of_kind),
     }
@@ -121,16 +155,19 @@ def sweep(
 ) -> DataFrame:  # fmt: skip
     """Fail each registered broker of every cluster, each two if ``depth`` is 2, and each rack: rows of FAILURES.
 
-    The numbers and the order are those of ``kframe.whatif.sweep`` and its ``ranked``. A task evaluates one cluster; its
-    cost depends only on the brokers (``docs/explanation/sweep-algorithm.md``). ``target`` is as in ``shards``.
+    Of a KRaft cluster, which one task sweeps whole, also fail each log directory. The numbers and the order are those
+    of ``kframe.whatif.sweep`` and its ``ranked``. A task evaluates one cluster; its cost depends only on the brokers
+    (``docs/explanation/sweep-algorithm.md``). ``target`` is as in ``shards``.
     """
     from pyspark.sql import functions as f
 
     how = Sweeping(dict(config or {}), depth, racks, by)
     facts = cluster_facts(brokers, clusters)
-    parts = (
-        shards(partitions, clusters, target=target).drop("controller_epoch").join(f.broadcast(facts), "cluster", "left")
-    )
+    zookeeper, kraft = by_mode(partitions, clusters)
+
+    def beside(parts: DataFrame) -> DataFrame:
+        joined = parts.drop("controller_epoch").join(f.broadcast(facts), "cluster", "left")
+        return joined.select(*BESIDE_FACTS.names)
 
     def counts(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return counted(batches, how)
@@ -138,11 +175,17 @@ def sweep(
     def failures(counts: pa.Table, facts: pa.Table) -> pa.Table:
         return ranked(counts, facts, how)
 
+    def whole(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return swept_whole(batches, how)
+
     sums = (
-        parts.select(*BESIDE_FACTS.names).mapInArrow(counts, COUNTS.ddl)
+        beside(shards(*zookeeper, target=target)).mapInArrow(counts, COUNTS.ddl)
         .groupBy("cluster", *KEY).agg(f.sum("count").alias("count"))
     )  # fmt: skip
-    return sums.groupBy("cluster").cogroup(facts.groupBy("cluster")).applyInArrow(failures, FAILURES.ddl)
+    counted_facts = facts.where(f.col("mode").isNull() | (f.col("mode") != KRAFT)).groupBy("cluster")
+    ranked_counts = sums.groupBy("cluster").cogroup(counted_facts).applyInArrow(failures, FAILURES.ddl)
+    in_kraft = beside(shards(*kraft, target=target, whole=True)).mapInArrow(whole, FAILURES.ddl)
+    return ranked_counts.unionByName(in_kraft)
 
 
 def _marker_row(failure: str, name: str | None = None) -> pa.RecordBatch:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from kframe.snapshot.facts import MIN_INSYNC_CONFIG
+from kframe.spark.kraft import KRAFT, ZOOKEEPER, has_elr, is_kraft, min_insync_of_node
 from kframe.spark.rules import VIOLATIONS, ClusterContext, RegisteredBrokers, shared_topic_ids, violations
+from kframe.spark.schema import FLAG, INT, TEXT, FleetTable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -17,9 +19,15 @@ if TYPE_CHECKING:
 BUCKETS: Final = 16
 #: What goes to every bucket of a cluster: a broker, a topic or the cluster a row, and null in all other columns.
 _CONTEXT: Final = pa.schema(
-    [("broker_id", pa.int32()), ("registered", pa.bool_()), ("rack", pa.string()), ("topic", pa.string()),
-     ("partition_count", pa.int32()), ("min_insync", pa.int32())]
+    [("broker_id", pa.int32()), ("registered", pa.bool_()), ("fenced", pa.bool_()), ("rack", pa.string()),
+     ("topic", pa.string()), ("partition_count", pa.int32()), ("min_insync", pa.int32()), ("mode", pa.string()),
+     ("elr", pa.bool_())]
 )  # fmt: skip
+
+#: What ``settings_of`` says of each cluster.
+_SETTINGS: Final = FleetTable(
+    "settings", pa.schema([("cluster", TEXT), ("min_insync", INT), ("mode", TEXT), ("elr", FLAG)])
+)
 
 
 def validate(fleet: Mapping[str, DataFrame], buckets: int = BUCKETS) -> DataFrame:
@@ -32,39 +40,61 @@ def validate(fleet: Mapping[str, DataFrame], buckets: int = BUCKETS) -> DataFram
     ddl = VIOLATIONS.ddl
     every = sql.explode(sql.sequence(sql.lit(0), sql.lit(buckets - 1)))
     own = sql.pmod(sql.xxhash64("topic"), sql.lit(buckets)).cast("int")
-    default = sql.expr(f"try_cast(broker_default_configs['{MIN_INSYNC_CONFIG}'] as int)")
+    settings = fleet["clusters"].mapInArrow(_settings, _SETTINGS.ddl)
     around = (
-        _around(fleet["brokers"], every, "broker_id", "registered", "rack")
+        _around(fleet["brokers"], every, "broker_id", "registered", "fenced", "rack")
         .unionByName(_around(fleet["topics"], own, "topic", "partition_count"), allowMissingColumns=True)
-        .unionByName(_around(fleet["clusters"], every, default.alias("min_insync")), allowMissingColumns=True)
+        .unionByName(_around(settings, every, "min_insync", "mode", "elr"), allowMissingColumns=True)
     )
     rows = fleet["partitions"].withColumn("bucket", own).groupBy("cluster", "bucket")
     violations_ = rows.cogroup(around.groupBy("cluster", "bucket")).applyInArrow(_violations, ddl)
-    ids = fleet["topics"].select("cluster", "topic", "topic_id").groupBy("cluster").applyInArrow(_shared, ddl)
+    topics = fleet["topics"].select("cluster", "topic", "topic_id")
+    modes = sql.broadcast(settings.select("cluster", "mode"))
+    ids = topics.join(modes, "cluster", "left").groupBy("cluster").applyInArrow(_shared, ddl)
     return violations_.unionByName(ids)
 
 
 def context_of(rows: pa.Table) -> ClusterContext:
     """What a bucket's partitions are held to, from its rows of brokers, topics and the cluster."""
-    topics, least = rows.filter(rows["topic"].is_valid()), rows["min_insync"].drop_null()
+    topics, settings = rows.filter(rows["topic"].is_valid()), rows.filter(rows["mode"].is_valid()).to_pylist()
     counts = dict(zip(topics["topic"].to_pylist(), topics["partition_count"].fill_null(0).to_pylist(), strict=True))
     brokers = RegisteredBrokers.of(rows.filter(rows["broker_id"].is_valid()))
-    return ClusterContext(brokers, counts, least[0].as_py() if len(least) else 1)
+    least, mode, elr = (settings[0][name] for name in ("min_insync", "mode", "elr")) if settings else (1, None, None)
+    return ClusterContext(brokers, counts, least, mode == KRAFT, elr)
 
 
 def validate_whole(cluster: str, tables: Mapping[str, pa.Table]) -> pa.Table:
     """Rows of VIOLATIONS of a cluster whose tables are held whole."""
     topics = tables["topics"]
     counts = dict(zip(topics["topic"].to_pylist(), topics["partition_count"].fill_null(0).to_pylist(), strict=True))
-    defaults = [dict(row or ()) for row in tables["clusters"]["broker_default_configs"].to_pylist()]
-    least = next((value for config in defaults if (value := _int32(config.get(MIN_INSYNC_CONFIG, ""))) is not None), 1)
-    around = ClusterContext(RegisteredBrokers.of(tables["brokers"]), counts, least)
-    batches = [*violations(cluster, tables["partitions"], around), *shared_topic_ids(cluster, topics)]
+    (row,) = tables["clusters"].to_pylist()
+    least, mode, elr = settings_of(row)
+    around = ClusterContext(RegisteredBrokers.of(tables["brokers"]), counts, least, mode == KRAFT, elr)
+    batches = [*violations(cluster, tables["partitions"], around), *shared_topic_ids(cluster, topics, mode)]
     return pa.Table.from_batches(batches, VIOLATIONS.schema)
 
 
+def settings_of(row: Mapping[str, Any]) -> tuple[int, str, bool | None]:
+    """The default of ``min.insync.replicas``, the mode, and whether eligible leader replicas are enabled (None: not
+    known) of a row of CLUSTERS."""
+    kraft_mode = is_kraft(row)
+    defaults = dict(row["broker_default_configs"] or ())
+    text = (min_insync_of_node(row) if kraft_mode else None) or defaults.get(MIN_INSYNC_CONFIG, "")
+    value = _int32(text)
+    least = 1 if value is None else value
+    return (least, KRAFT, has_elr(row)) if kraft_mode else (least, ZOOKEEPER, None)
+
+
+def _settings(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        rows = [(row["cluster"], *settings_of(row)) for row in batch.to_pylist()]
+        columns = zip(*rows, strict=True) if rows else ((),) * len(_SETTINGS.schema)
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, _SETTINGS.schema, strict=True)]
+        yield pa.RecordBatch.from_arrays(arrays, schema=_SETTINGS.schema)
+
+
 def _int32(text: str) -> int | None:
-    """As Spark's ``try_cast`` to int."""
+    """The number in a text; None for no int32."""
     try:
         value = int(text)
     except ValueError:
@@ -83,4 +113,5 @@ def _violations(key: tuple[Any, ...], rows: pa.Table, around: pa.Table) -> pa.Ta
 
 
 def _shared(key: tuple[Any, ...], topics: pa.Table) -> pa.Table:
-    return pa.Table.from_batches(shared_topic_ids(key[0].as_py(), topics), VIOLATIONS.schema)
+    mode = topics["mode"][0].as_py() or ZOOKEEPER
+    return pa.Table.from_batches(shared_topic_ids(key[0].as_py(), topics, mode), VIOLATIONS.schema)

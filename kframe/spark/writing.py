@@ -21,6 +21,7 @@ from kframe.errors import InputError
 from kframe.snapshot import Snapshot, write_snapshot
 from kframe.snapshot.manifest import MANIFEST_FILE
 from kframe.spark.fleet import read_part
+from kframe.spark.kraft import KRAFT, ZOOKEEPER
 from kframe.spark.rows import configs_of_topics, partition_facts, snapshot_of
 from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, TOPICS
 from kframe.spark.sources import check_cluster_name
@@ -109,15 +110,18 @@ def cluster_snapshot(cluster: str, partitions: pa.Table, fleet: str | None) -> S
     if fleet is not None:
         tables = {table: read_part(Path(fleet), table, cluster) for table in (CLUSTERS, BROKERS, TOPICS)}
         return snapshot_of(partitions, tables[BROKERS], tables[TOPICS], tables[CLUSTERS])
-    clusters = pa.Table.from_pylist(
-        [{"cluster": cluster, "source_format": "spark", "source_name": cluster, "provenance": list(_PROVENANCE)}],
-        CLUSTERS.schema,
-    )
+    # Only KRaft clusters have ELRs. Their directories are positions in a list that partitions lack.
+    mode = ZOOKEEPER if partitions["elr"].null_count == partitions.num_rows else KRAFT
+    index = partitions.schema.get_field_index("directories")
+    field = partitions.schema.field(index)
+    partitions = partitions.set_column(index, field, pa.nulls(partitions.num_rows, field.type))
+    row = {"cluster": cluster, "source_format": "spark", "source_name": cluster, "provenance": list(_PROVENANCE)}
+    clusters = pa.Table.from_pylist([{**row, "mode": mode}], CLUSTERS.schema)
     return snapshot_of(partitions, _named_brokers(cluster, partitions), _named_topics(cluster, partitions), clusters)
 
 
 def _named_brokers(cluster: str, partitions: pa.Table) -> pa.Table:
-    facts = partition_facts(partitions, f"cluster {cluster}")
+    facts = partition_facts(partitions, f"cluster {cluster}", kraft=True)
     named = [lists.values for lists in (facts.replicas, *facts.lists().values()) if lists is not None]
     live = np.empty(0, np.int32)
     if facts.leader is not None and facts.isr is not None:

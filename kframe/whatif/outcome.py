@@ -20,6 +20,8 @@ from kframe.whatif.reassignment_result import ReassignmentResult
 from kframe.whatif.timeline import RecordsWritten, RequestsSent, StatesStored, TimelineEvent, TopicsWritten
 from kframe.whatif.topic_results import TopicResult
 
+#: The rules of ZooKeeper mode in words.
+ZOOKEEPER_RULES: Final = "ZooKeeper rules"
 #: What a step can record that reaches storage or a broker; an election without a winner reaches neither.
 _EFFECTS: Final = (RecordsWritten, RequestsSent, StatesStored, TopicsWritten)
 
@@ -188,7 +190,7 @@ class Outcome(Tabular):
     """What became of each partition of a reassignment, if the operation was one."""
     topics: tuple[TopicResult, ...] = ()
     """What became of each topic that was to be created or deleted."""
-    rules: str = "ZooKeeper rules"
+    rules: str = ZOOKEEPER_RULES
     """The rules that decided, in words."""
     records: tuple[RecordCount, ...] | None = None
     """The records that a KRaft controller writes, by type; None in ZooKeeper mode."""

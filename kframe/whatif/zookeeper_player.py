@@ -37,7 +37,7 @@ from kframe.whatif.observe import (
     encoder_for,
     watched,
 )
-from kframe.whatif.outcome import ControllerResponse, Operation, Outcome, Verb
+from kframe.whatif.outcome import ZOOKEEPER_RULES, ControllerResponse, Operation, Outcome, Verb
 from kframe.whatif.partition_timeline import PartitionTimeline
 from kframe.whatif.settings import (
     assumptions_of,
@@ -99,7 +99,7 @@ class ZookeeperPlayer(WhatIf):
     @property
     def rules(self) -> str:
         """See ``WhatIf``."""
-        return "ZooKeeper rules"
+        return ZOOKEEPER_RULES
 
     @property
     def registered(self) -> tuple[int, ...]:

@@ -21,13 +21,15 @@ from kframe.model.elections import LeaderSelector
 from kframe.model.ids import ElectionKind
 from kframe.model.requests import BatchCause, ControlRequests
 from kframe.snapshot import BrokerFacts, PartitionFacts, Snapshot, Source, TopicFacts
+from kframe.spark.kraft import without_features
 from kframe.spark.play import ANNOUNCED, IMPACT_COUNTS, PARTS, TO_PLAY, Engine, play
 from kframe.spark.requests import encode, sent
 from kframe.spark.rows import rows_of
 from kframe.spark.scenarios import needs_whole, play_scenario
-from kframe.spark.schema import BROKERS, PARTITIONS, SCENARIOS
+from kframe.spark.schema import BROKERS, CLUSTERS, KRAFT_FACTS, PARTITIONS, SCENARIOS
 from kframe.spark.shards import SHARDS, pack
 from kframe.whatif import WhatIf
+from kframe.whatif.changes import ELR_LISTS
 from kframe.whatif.health import CONDITIONS
 from kframe.whatif.outcome import ControllerResponse, FailOn
 
@@ -57,7 +59,7 @@ def alone(
 ) -> dict[str, Rows]:  # fmt: skip
     """Return one machine's result of a scenario in the rows of a fleet."""
     step, requests_sent, sequence = 1, [], defaultdict[tuple[int, BatchCause], int](int)
-    settings = ControllerConfig(dict(config or {}))
+    settings = ControllerConfig(without_features(config or {}))
 
     def batch(state: ClusterState, requests: ControlRequests) -> None:
         key = step, requests.cause
@@ -79,7 +81,9 @@ def alone(
     counts = [("before", before.counts(), 0),
               *((step.name, step.counts, _not_done(step.answer)) for step in outcome.steps)]  # fmt: skip
     return {
-        "changes": [shared | row for row in outcome.to_arrow().to_pylist()],
+        "changes": [
+            shared | dict.fromkeys(ELR_LISTS) | row for row in outcome.to_arrow().to_pylist()
+        ],
         "tallies": [
             shared | {"broker_id": broker, "rack": outcome.racks[i],
                       "registered_before": bool(before.registered[i]), "registered_after": bool(after.registered[i])}
@@ -96,6 +100,8 @@ def alone(
         "impacts": [
             shared | {what: impact[what] for what in IMPACT_COUNTS}
             | {f"found_{str(what).replace('-', '_')}": outcome.count_of(what) for what in FailOn}
+            | {"records": impact["records"], "rules": outcome.rules,
+               "record_bytes": None if impact["records"] is None else impact["bytes"]}
         ],
         "requests": requests_sent,
     }  # fmt: skip
@@ -119,7 +125,9 @@ def to_play(snapshot: Snapshot, shards: Iterable[pa.RecordBatch], scenarios: Seq
     brokers = pa.Table.from_batches(list(rows_of(snapshot, cluster, BROKERS)), BROKERS.schema).to_pylist()
     epochs = snapshot.partitions.controller_epoch
     named = -1 if epochs is None else int(epochs.max(initial=-1))
+    (row,) = pa.Table.from_batches(list(rows_of(snapshot, cluster, CLUSTERS)), CLUSTERS.schema).to_pylist()
     facts = {
+        **{name: row[name] for name in ("mode", *KRAFT_FACTS.names)},
         "controller_id": snapshot.controller_id, "controller_epoch": max(snapshot.controller_epoch or -1, named),
         "broker_default_configs": None if snapshot.broker_default_configs is None
         else list(snapshot.broker_default_configs.items()),
@@ -140,7 +148,17 @@ def merged(played: Iterable[pa.RecordBatch], facts: pa.RecordBatch, config: Mapp
             part_rows[name] += [
                 {"cluster": row["cluster"], "scenario": row["scenario"], **part_row} for part_row in row[name]
             ]
-    beside = ("broker_id", "rack", "registered_before", "registered_after", "step", "name", "cluster", "scenario")
+    beside = (
+        "rules",
+        "broker_id",
+        "rack",
+        "registered_before",
+        "registered_after",
+        "step",
+        "name",
+        "cluster",
+        "scenario",
+    )
     whole = {name: _summed(part_rows[name], beside) for name in ("tallies", "conditions", "impacts")}
     return {
         "changes": part_rows["changes"],

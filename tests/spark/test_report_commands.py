@@ -117,7 +117,8 @@ def test_a_sweep_ranks_failures_of_every_cluster(fleet: Path, tmp_path: Path) ->
     for name, snapshot in (("east", EAST), ("west", WEST)):
         swept = sweep(snapshot, {"min.insync.replicas": 2})
         ranked = swept.records(swept.ranked(SortBy.UNDER_MIN_ISR))
-        expected += [{"cluster": name, "rank": rank, **row} for rank, row in enumerate(ranked, 1)]
+        kraft = {"directory": None, "may_lose_data": None, "rules": "ZooKeeper rules"}
+        expected += [{"cluster": name, "rank": rank, **kraft, **row} for rank, row in enumerate(ranked, 1)]
     assert actual == expected
     assert parquet.read_table(out / "failures").num_rows == len(actual)
     files = _files(out)

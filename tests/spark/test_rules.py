@@ -17,6 +17,8 @@ HEALTHY: dict[str, Any] = {
     "zk_version": 7, "leader_recovery_state": 0, "isr": [1, 2, 3], "adding_replicas": [], "removing_replicas": [],
     "topic_id": "one", "deleting": False, "configs_known": True, "unclean": None, "min_insync_replicas": None,
 }  # fmt: skip
+#: Columns that a healthy partition of a KRaft cluster has as well.
+IN_KRAFT: dict[str, Any] = {"elr": [], "last_known_elr": [], "directories": [3, 3, 3], "controller_epoch": None}
 FOUR = [(1, True, "a"), (2, True, "b"), (3, True, "b"), (4, False, "a")]
 
 
@@ -28,6 +30,7 @@ class Broken(NamedTuple):
     found: list[tuple[int | None, str]]
     brokers: Sequence[tuple[int, bool | None, str | None]] = FOUR
     also: frozenset[str] = frozenset()
+    mode: str = "zookeeper"
 
 
 BROKEN = [
@@ -51,6 +54,12 @@ BROKEN = [
     Broken("removing_replicas_range", [{"removing_replicas": [-1]}], [(0, "[-1]")]),
     Broken("removing_replicas_repeated", [{"removing_replicas": [3, 3]}], [(0, "[3, 3]")]),
     Broken("removing_replicas_not_in_replicas", [{"removing_replicas": [4]}], [(0, "[4]")]),
+    Broken("elr_range", [{"elr": [-1]}], [(0, "[-1]")], mode="kraft"),
+    Broken("elr_repeated", [{"elr": [3, 3], "isr": [1, 2]}], [(0, "[3, 3]")], mode="kraft"),
+    Broken("elr_in_isr", [{"elr": [1]}], [(0, "[1]")], mode="kraft"),
+    Broken("last_known_elr_range", [{"last_known_elr": [-1]}], [(0, "[-1]")], mode="kraft"),
+    Broken("last_known_elr_repeated", [{"last_known_elr": [3, 3]}], [(0, "[3, 3]")], mode="kraft"),
+    Broken("directories_unlike_replicas", [{"directories": [4]}], [(0, "[4]")], mode="kraft"),
     Broken("leader_range", [{"leader": -7}], [(0, "-7")], also=frozenset({"offline"})),
     Broken("leader_not_in_replicas", [{"leader": 4}], [(0, "4")],
            also=frozenset({"leader_not_in_isr", "leader_not_live"})),
@@ -77,9 +86,12 @@ def brokers_of(rows: Sequence[tuple[int, bool | None, str | None]]) -> Registere
 
 
 def violations_in(rows: list[dict[str, Any]], brokers: Sequence[tuple[int, bool | None, str | None]] = FOUR,
-             min_insync: int = 1) -> list[dict[str, Any]]:  # fmt: skip
-    table = pa.Table.from_pylist([{**HEALTHY, **row} for row in rows], PARTITIONS.schema)
-    batches = list(violations("c", table, ClusterContext(brokers_of(brokers), {"t": 2}, min_insync)))
+             min_insync: int = 1, mode: str = "zookeeper", elr: bool | None = None
+             ) -> list[dict[str, Any]]:  # fmt: skip
+    healthy = HEALTHY | IN_KRAFT if mode == "kraft" else HEALTHY
+    table = pa.Table.from_pylist([{**healthy, **row} for row in rows], PARTITIONS.schema)
+    context = ClusterContext(brokers_of(brokers), {"t": 2}, min_insync, mode == "kraft", elr)
+    batches = list(violations("c", table, context))
     assert all(batch.schema == VIOLATIONS.schema for batch in batches)
     return [row for batch in batches for row in batch.to_pylist()]
 
@@ -88,7 +100,8 @@ def violations_in(rows: list[dict[str, Any]], brokers: Sequence[tuple[int, bool 
 def test_a_broken_rule_is_a_row(broken: Broken) -> None:
     rows = [{"partition": 0, **change} for change in broken.changes]
     whole = rows if any(row.get("partition") == 1 for row in rows) else [*rows, {"partition": 1}]
-    reported = violations_in(whole, broken.brokers)
+    reported = violations_in(whole, broken.brokers, mode=broken.mode)
+    assert {row["mode"] for row in reported} == {broken.mode}
     assert {row["rule"] for row in reported} == {broken.rule} | broken.also
     of_rule = [row for row in reported if row["rule"] == broken.rule]
     assert [(row["partition"], row["found"]) for row in of_rule] == broken.found
@@ -122,6 +135,26 @@ def test_what_is_not_known_breaks_nothing() -> None:
 def test_the_clusters_default_is_what_a_topic_without_its_own_is_held_to() -> None:
     rows: list[dict[str, Any]] = [{"partition": 0, "isr": [1]}, {"partition": 1, "isr": [1], "min_insync_replicas": 1}]
     assert [(row["rule"], row["partition"]) for row in violations_in(rows, min_insync=2)] == [("under_min_isr", 0)]
+
+
+@pytest.mark.parametrize(("mode", "elr", "rules"), [
+    ("zookeeper", None, {"isr_empty", "offline", "under_min_isr"}), ("kraft", False, {"isr_empty", "offline",
+    "under_min_isr"}), ("kraft", True, {"offline", "under_min_isr"}), ("kraft", None, {"offline", "under_min_isr"}),
+])  # fmt: skip
+def test_an_isr_may_be_empty_where_elr_is_enabled(mode: str, elr: bool | None, rules: set[str]) -> None:
+    rows: list[dict[str, Any]] = [{"partition": 0, "isr": [], "leader": -1}, {"partition": 1}]
+    assert {row["rule"] for row in violations_in(rows, mode=mode, elr=elr)} == rules
+
+
+def test_partition_0_bounds_min_isr_in_kraft_mode() -> None:
+    broken = {}
+    for mode, more in (("zookeeper", {}), ("kraft", {"directories": [3]})):
+        rows: list[dict[str, Any]] = [
+            {"partition": 0, "replicas": [1], "isr": [1], **more},
+            {"partition": 1, "isr": [1]},
+        ]
+        broken[mode] = [(row["rule"], row["partition"]) for row in violations_in(rows, min_insync=2, mode=mode)]
+    assert broken == {"zookeeper": [("under_min_isr", 0), ("under_min_isr", 1)], "kraft": []}
 
 
 def test_order_does_not_matter() -> None:

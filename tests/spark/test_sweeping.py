@@ -10,6 +10,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kframe.cli.sweep import rules_of
 from kframe.snapshot import Snapshot, read_snapshot
 from kframe.snapshot.generate import Health, generate
 from kframe.spark import sweeping
@@ -32,7 +33,9 @@ def alone(snapshot: Snapshot, how: Sweeping, cluster: str = "east") -> Rows:
     rows = []
     for rank, row in enumerate(failures_table(swept, swept.ranked(how.by)).to_pylist(), 1):
         ranks[row["kind"]] = ranks.get(row["kind"], 0) + 1
-        rows.append({"cluster": cluster, "rank": rank, "rank_of_kind": ranks[row["kind"]], **row, "problem": None})
+        kraft = {"directory": None, "may_lose_data": None, "rules": rules_of(swept)}
+        named = {"cluster": cluster, "rank": rank, "rank_of_kind": ranks[row["kind"]], **kraft, **row, "problem": None}
+        rows.append({name: named[name] for name in FAILURES.schema.names})
     return rows
 
 

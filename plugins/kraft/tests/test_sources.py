@@ -120,3 +120,21 @@ def test_commands_convert_both_ways(directory: Path, tmp_path: Path) -> None:
     assert json.loads(shown.stdout)["partitions"] == 1
     unknown = runner.invoke(cli, ["snapshot", "show", "--from", "xml", str(out)])
     assert "'kraft'" in unknown.output
+
+
+def test_directories_of_nodes_are_clusters_of_a_fleet(directory: Path, tmp_path: Path) -> None:
+    """A node's directory and a log directory; a damaged log is refused."""
+    pytest.importorskip("pyarrow")
+    from kframe.spark.ingest import ingest_source
+    from kframe.spark.inputs import ClusterInput
+    from kframe.spark.sources import find_sources
+
+    (node,) = find_sources([str(tmp_path)])
+    (log,) = find_sources([str(directory)], "log")
+    assert [(node.cluster, node.path), log.path] == [("data", str(directory.parent)), str(directory)]
+    (row,) = ingest_source(node, tmp_path / "fleet").to_pylist()
+    assert (row["status"], row["mode"], row["partitions"]) == ("taken", "kraft", 1)
+    assert ClusterInput.of_source(log).snapshot().digest() == read_snapshot(directory).digest()
+    (directory / f"{0:020}.log").write_bytes(LOG[:30] + b"?" + LOG[31:])
+    (row,) = ingest_source(node, tmp_path / "fleet").to_pylist()
+    assert (row["status"], row["mode"]) == ("refused", None)

@@ -1,0 +1,184 @@
+"""``kframe spark`` on ZooKeeper and KRaft clusters: each stage answers what the single-cluster command does."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from pyarrow import parquet
+
+from kframe.cli.app import cli
+from kframe.snapshot import Snapshot, read_snapshot, write_snapshot
+from kframe.snapshot.generate import generate
+from kframe.spark import failover, sweeping
+from kframe.spark.marks import Writing
+from kframe.spark.opening import open_fleet
+from kframe.spark.play import IMPACT_COUNTS, Engine
+from kframe.spark.schema import PARTITIONS, SCENARIOS
+from kframe.spark.stages import FAILOVER
+from kframe.spark.validate import validate, validate_whole
+from tests.schemas import assert_valid
+from tests.spark.cutting import Rows, alone, same, scenario
+from tests.spark.kraft_fleets import kraft_snapshot
+from tests.spark.test_failover import everything, frames, rows, scenario_frame
+from tests.spark.test_sweeping import alone as swept_alone
+
+ZOOKEEPER = generate(60, 4, racks=2, seed=3)
+SEEDS = {"north": 11, "south": 12, "west": 13}
+
+
+def snapshots() -> dict[str, Snapshot]:
+    return {"east": ZOOKEEPER, **{name: kraft_snapshot(Random(seed)) for name, seed in SEEDS.items()}}
+
+
+def up_in(snapshot: Snapshot) -> list[int]:
+    registrations = [(facts.broker_id, facts.registration) for facts in snapshot.brokers if facts.registered]
+    return [broker_id for broker_id, registration in registrations if registration is None or not registration.fenced]
+
+
+def command(*arguments: object, code: int = 0) -> Any:
+    result = CliRunner().invoke(cli, [*map(str, arguments), "-o", "json"])
+    assert result.exit_code == code, result.output
+    return json.loads(result.stdout)
+
+
+@pytest.fixture(scope="module")
+def exports(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("exports")
+    for name, snapshot in snapshots().items():
+        write_snapshot(snapshot, folder / name)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def fleet(spark: Any, exports: Path) -> Path:
+    """The four clusters, ingested."""
+    folder = exports.parent / f"{exports.name}-fleet"
+    document = command("spark", "ingest", exports, "--out", folder)
+    assert_valid(document, "kframe.spark-ingest/v1")
+    assert {row["cluster"]: (row["status"], row["mode"]) for row in document["rows"]} == {
+        name: ("taken", snapshot.mode) for name, snapshot in snapshots().items()
+    }
+    return folder
+
+
+def test_failover_and_report_equal_whatif_fail(fleet: Path, exports: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    document = command("spark", "failover", fleet, "--each-broker", "--out", out)
+    assert_valid(document, "kframe.spark-impacts/v1")
+    impacts = {(row["cluster"], row["scenario"]): row for row in document["rows"]}
+    reports = command("spark", "report", out)
+    assert_valid(reports, "kframe.spark-report-cluster/v1")
+    expected = {}
+    for name, snapshot in snapshots().items():
+        for broker_id in up_in(snapshot):
+            expected[name, f"broker-{broker_id}"] = command("whatif", "fail", exports / name, "--brokers", broker_id)
+    assert impacts.keys() == expected.keys()
+    for key, outcome in expected.items():
+        row, impact = impacts[key], outcome["impact"]
+        assert [row[name] for name in IMPACT_COUNTS] == [impact[name] for name in IMPACT_COUNTS]
+        assert (row["rules"], row["records"]) == (outcome["rules"], impact["records"])
+        assert row["record_bytes"] == (None if impact["records"] is None else impact["bytes"])
+        file = out / "changes" / f"cluster={key[0]}" / f"scenario={key[1]}" / "part-0.parquet"
+        changes = parquet.ParquetFile(file).read().num_rows if file.exists() else 0
+        assert changes == impact["states_changed"]
+    assert {(row["cluster"], row["scenario"]): row["rules"] for row in reports["rows"]} == {
+        key: outcome["rules"] for key, outcome in expected.items()
+    }
+
+
+def test_sweep_equals_whatif_sweep(fleet: Path, exports: Path, tmp_path: Path) -> None:
+    whole = command("spark", "sweep", fleet, "--out", tmp_path / "out")
+    assert_valid(whole, "kframe.spark-sweep/v1")
+    assert command("spark", "sweep", exports) == whole
+    for name, snapshot in snapshots().items():
+        document = command("whatif", "sweep", exports / name)
+        of_cluster = [row for row in whole["rows"] if row["cluster"] == name]
+        kraft = {"directory": None, "may_lose_data": None} if snapshot.mode == "zookeeper" else {}
+        assert of_cluster == [
+            kraft | row | {"cluster": name, "rank": rank, "rules": document["rules"]}
+            for rank, row in enumerate(document["rows"], 1)
+        ]
+
+
+def test_frames_equal_a_single_machine(spark: Any) -> None:
+    """Frames in pieces without order, small shards: KRaft clusters are played and swept whole, the other is not."""
+    fleet = snapshots()
+    partitions, brokers, clusters = frames(spark, fleet)
+    listed = [
+        scenario("fail", up_in(snapshot)[:2], name="two", cluster=name, together=False)
+        for name, snapshot in fleet.items()
+    ]
+    listed.append(scenario("elect", election="unclean", name="all", cluster=None))
+    played = failover.played(partitions, brokers, clusters, scenario_frame(spark, listed), target=20).persist()
+    assert rows(failover.problems(played)) == []
+    expected: dict[str, Rows] = {}
+    for name, snapshot in fleet.items():
+        for row in (row for row in listed if row["cluster"] in (name, None)):
+            for part, some in alone(snapshot, row, cluster=name).items():
+                expected[part] = expected.get(part, []) + some
+    same(everything(played, failover.cluster_facts(brokers, clusters)), expected)
+    swept = sweeping.sweep(partitions, brokers, clusters, target=20)
+    assert rows(swept.orderBy("cluster", "rank")) == [
+        row for name in sorted(fleet) for row in swept_alone(fleet[name], sweeping.Sweeping(), name)
+    ]
+
+
+def test_a_large_kraft_cluster_is_not_cut(spark: Any, fleet: Path) -> None:
+    """All clusters are larger than a task holds; only the one in ZooKeeper mode is played in shards."""
+    import pyarrow as pa
+
+    opened = open_fleet(spark, str(fleet))
+    listed = pa.Table.from_pylist(
+        [scenario("fail", up_in(snapshot)[:1], name="s", cluster=name) for name, snapshot in snapshots().items()],
+        SCENARIOS.schema,
+    )
+    result = FAILOVER.play(spark, opened, listed, Engine(), Writing(), whole_rows=0)
+    assert result.problems == ()
+    expected = {name: alone(snapshot, scenario("fail", up_in(snapshot)[:1], name="s"), cluster=name)["impacts"]
+                for name, snapshot in snapshots().items()}  # fmt: skip
+    assert list(result.rows()) == [row for name in sorted(expected) for row in expected[name]]
+
+
+def test_validate_judges_each_cluster_by_its_mode(spark: Any, fleet: Path) -> None:
+    document = command("spark", "validate", fleet)
+    assert_valid(document, "kframe.spark-violations/v1")
+    opened = open_fleet(spark, str(fleet))
+    expected = [row for name in SEEDS for row in validate_whole(name, opened.clusters[name].tables()).to_pylist()]
+    assert expected
+    key = json.dumps
+    in_kraft = [row for row in document["rows"] if row["cluster"] in SEEDS]
+    assert sorted(map(key, in_kraft)) == sorted(map(key, expected))
+    assert {row["mode"] for row in in_kraft} == {"kraft"}
+    assert {row["mode"] for row in document["rows"] if row["cluster"] == "east"} <= {"zookeeper"}
+    assert sorted(map(key, rows(validate(opened.tables)))) == sorted(map(key, document["rows"]))
+
+
+def test_a_kraft_controller_sends_no_requests(spark: Any, exports: Path, tmp_path: Path) -> None:
+    options = ("--each-rack", "--out", tmp_path / "out")
+    document = command("spark", "requests", exports, *options)
+    assert {row["cluster"] for row in document["rows"]} == {"east"}
+    assert command("spark", "requests", exports, *options) == document
+    impacts = command("spark", "failover", exports, *options)["rows"]
+    assert {row["cluster"] for row in impacts} == snapshots().keys()
+    reports = command("spark", "report", tmp_path / "out", "--by", "broker")
+    assert {row["cluster"] for row in reports["rows"] if row["requests"] is not None} == {"east"}
+
+
+def test_snapshots_are_written_back(spark: Any, fleet: Path, tmp_path: Path) -> None:
+    import kframe.spark
+
+    kframe.spark.register(spark)
+    partitions = open_fleet(spark, str(fleet), [PARTITIONS]).tables["partitions"]
+    writer = partitions.write.format("kframe").option("fleet", str(fleet)).mode("append")
+    writer.save(str(tmp_path / "written"))
+    partitions.where("cluster = 'north'").write.format("kframe").mode("append").save(str(tmp_path / "alone"))
+    for name, snapshot in snapshots().items():
+        assert read_snapshot(tmp_path / "written" / name).digest() == snapshot.digest()
+    bare = read_snapshot(tmp_path / "alone" / "north")
+    assert bare.mode == "kraft"
+    assert bare.partitions.directories is None

@@ -1,0 +1,144 @@
+"""The facts of KRaft clusters in a fleet: settings, broker states, older fleets, damaged facts, stated modes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from kframe.errors import SnapshotError
+from kframe.model.kraft.records import ConfigRecord
+from kframe.snapshot import write_snapshot
+from kframe.snapshot.generate import generate
+from kframe.snapshot.manifest import file_entry
+from kframe.spark.fleet import part, records
+from kframe.spark.ingest import ingest_source
+from kframe.spark.inputs import ClusterInput
+from kframe.spark.play import Engine, play_part
+from kframe.spark.rows import rows_of, snapshot_of, table_of
+from kframe.spark.scenarios import broker_scenarios, rack_scenarios
+from kframe.spark.schema import BROKERS, CLUSTERS, KRAFT_FACTS, PARTITIONS, TOPICS
+from kframe.spark.sources import find_sources
+from kframe.spark.validate import validate_whole
+from kframe.whatif import WhatIf
+from tests.spark.cutting import alone, scenario
+from tests.spark.fleets import mixed
+from tests.spark.kraft_fleets import kraft_snapshot
+
+
+def test_min_isr_of_the_controllers_node_precedes_that_of_the_cluster() -> None:
+    """Kafka 4.4: the node's dynamic configuration precedes the cluster's, and partition 0 bounds both."""
+    snapshot = kraft_snapshot(Random(3))
+    assert snapshot.kraft is not None
+    node = ConfigRecord(
+        resource_type=4,
+        resource_name=str(snapshot.controller_id),
+        name="min.insync.replicas",
+        value="7",
+    )
+    bare = replace(snapshot, topics=replace(snapshot.topics, configs={}), broker_default_configs=None,
+                   kraft=replace(snapshot.kraft, records=(node,)))  # fmt: skip
+    tables = {kind.name: table_of(rows_of(bare, "east", kind), kind)
+              for kind in (PARTITIONS, BROKERS, TOPICS, CLUSTERS)}  # fmt: skip
+    reported = [row for row in validate_whole("east", tables).to_pylist() if row["rule"] == "under_min_isr"]
+    health = WhatIf(bare).health()
+    assert health.under_min_isr is not None
+    assert len(reported) == int(health.under_min_isr.sum()) > 0
+
+
+def test_brokers_that_are_fenced_have_no_scenario() -> None:
+    rows = [
+        {"cluster": "c", "broker_id": broker_id, "registered": registered, "fenced": fenced, "rack": f"r{broker_id}"}
+        for broker_id, registered, fenced in ((1, True, False), (2, True, True), (3, True, None), (4, False, None))
+    ]
+    brokers = pa.Table.from_pylist(rows, BROKERS.schema)
+    assert broker_scenarios(brokers)["brokers"].to_pylist() == [[1], [3]]
+    assert rack_scenarios(brokers)["racks"].to_pylist() == [["r1"], ["r3"]]
+
+
+@pytest.fixture
+def old_fleet(tmp_path: Path) -> Path:
+    """A fleet as versions without modes left it: files without the columns, a record without the fields."""
+    write_snapshot(generate(60, 4, racks=2, seed=3), tmp_path / "east")
+    (source,) = find_sources([str(tmp_path / "east")])
+    fleet = tmp_path / "fleet"
+    ingest_source(source, fleet)
+    record_path = fleet / "_done" / "east.json"
+    record = json.loads(record_path.read_text())
+    for kind, columns in ((PARTITIONS, {"directories"}), (CLUSTERS, {"mode", *KRAFT_FACTS.names}),
+                          (BROKERS, set(BROKERS.schema.names[6:]))):  # fmt: skip
+        path = part(fleet, kind, "east") / "part-0.parquet"
+        parquet.write_table(parquet.ParquetFile(path).read().drop_columns(sorted(columns)), path)
+        entry = file_entry(path)
+        record["outputs"][str(path.relative_to(fleet))] = {"bytes": entry.bytes, "sha256": entry.sha256}
+    record["schema"] = "kframe.spark-cluster/v1"
+    record_path.write_text(json.dumps({name: value for name, value in record.items() if "mode" not in name}))
+    return fleet
+
+
+def test_clusters_of_an_older_fleet_are_in_zookeeper_mode(old_fleet: Path) -> None:
+    (record,) = records(old_fleet)
+    cluster = ClusterInput.of_record(old_fleet, record)
+    assert not cluster.kraft
+    assert cluster.snapshot().digest() == generate(60, 4, racks=2, seed=3).digest()
+    (row,) = ingest_source(find_sources([str(old_fleet.parent / "east")])[0], old_fleet).to_pylist()
+    assert (row["status"], row["mode"]) == ("taken", "zookeeper")
+
+
+def test_elrs_in_an_older_fleet_are_refused(old_fleet: Path) -> None:
+    path = part(old_fleet, PARTITIONS, "east") / "part-0.parquet"
+    rows = parquet.ParquetFile(path).read()
+    index = rows.schema.get_field_index("elr")
+    elrs = pa.array([[]] * rows.num_rows, pa.list_(pa.int32()))
+    parquet.write_table(rows.set_column(index, "elr", elrs), path)
+    (record,) = records(old_fleet)
+    with pytest.raises(SnapshotError, match="cluster east table partitions: found ELRs in a cluster whose mode is not"):
+        ClusterInput.of_record(old_fleet, record).snapshot()
+
+
+def damaged(column: str, value: Any) -> pa.Table:
+    (row,) = table_of(rows_of(kraft_snapshot(Random(3)), "c", CLUSTERS), CLUSTERS).to_pylist()
+    return pa.Table.from_pylist([row | {column: value}], CLUSTERS.schema)
+
+
+@pytest.mark.parametrize("column,value,says", [
+    ("mode", "raft", "cluster c field mode: found 'raft', expected zookeeper or kraft"),
+    ("mode", None, "found ELRs in a cluster whose mode is not kraft"),
+    ("directory_ids", ["x"], r"cluster c field directory_ids: found \['x'\]"),
+    ("directory_ids", [], "cluster c field directories: found .* expected positions in 0 directory_ids"),
+    ("records", [{"type": 9999, "record": "{}"}], "cluster c field records row 0: found record type 9999"),
+    ("records", [{"type": 4, "record": "{"}], "cluster c field records row 0: found '{' "),
+])  # fmt: skip
+def test_damaged_facts_are_named(column: str, value: Any, says: str) -> None:
+    snapshot = kraft_snapshot(Random(3))
+    partitions, brokers, topics = (
+        table_of(rows_of(snapshot, "c", kind), kind) for kind in (PARTITIONS, BROKERS, TOPICS)
+    )
+    with pytest.raises(SnapshotError, match=says):
+        snapshot_of(partitions, brokers, topics, damaged(column, value))
+
+
+def test_a_stated_mode_is_that_of_sources_that_show_none(tmp_path: Path) -> None:
+    fleet = tmp_path / "fleet"
+    statuses = {}
+    for source in find_sources([str(mixed(tmp_path / "exports"))]):
+        rows = [ingest_source(source, fleet, mode="kraft").to_pylist()[0] for _ in range(2)]
+        statuses[source.cluster] = [(row["status"], row["mode"]) for row in rows]
+    assert statuses == {
+        name: [("taken", mode), ("unchanged", mode)]
+        for name, mode in (("east", "zookeeper"), ("west", "zookeeper"), ("north", "kraft"), ("south", "kraft"))
+    }
+    (north,) = (record for record in records(fleet) if record.cluster == "north")
+    snapshot = ClusterInput.of_record(fleet, north).snapshot()
+    row = scenario("fail", [1], name="s")
+    config = {"metadata.version": "4.0-IV3", "min.insync.replicas": "1"}
+    (result,) = play_part([row], snapshot, Engine(config, parts=("impacts",)), dict, whole=True)
+    assert not isinstance(result, str)
+    assert result["impacts"]["rules"].to_pylist() == ["KRaft rules, metadata.version 4.0-IV3, ELR off"]
+    assert alone(snapshot, row, config)["impacts"][0]["records"] == result["impacts"]["records"][0].as_py()
