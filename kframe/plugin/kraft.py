@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from kframe.core.kraft.change_causes import ChangeCause, explain_change
+from kframe.core.kraft.decision import Decided, RecordAndVersion
 from kframe.core.kraft.leader_reasons import leader_rule, passed_over
+from kframe.core.kraft.partition_changes import PartitionChangeBatch, PlannedChanges
 from kframe.errors import InputError, LogError, RecordError, ShapeError
 from kframe.model.kraft import control, directories, directory_ids, records
 from kframe.model.kraft.columns import PartitionLists
@@ -28,11 +30,15 @@ __all__ = [
     "TABLES_BY_TYPE",
     "ChangeCause",
     "ClusterMetadata",
+    "Decided",
     "Field",
     "InputError",
     "Kind",
     "LogError",
+    "PartitionChangeBatch",
     "PartitionLists",
+    "PlannedChanges",
+    "RecordAndVersion",
     "RecordError",
     "ShapeError",
     "Table",

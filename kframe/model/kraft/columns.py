@@ -126,7 +126,7 @@ class KraftPartitions(SlotColumns):
             if np.array_equal(ragged.counts, capacity):  # the lists fill their rows, one after another
                 self._slots_of(name)[first_slot:] = ragged.values
             elif len(ragged.values):
-                starts, counts = self._bounds(name, rows)
+                starts, counts = self._starts(name, rows), self._counts(name)[rows].astype(np.int32)
                 self._slots_of(name)[ragged_positions(starts, counts)] = ragged.values
         return rows
 
@@ -144,9 +144,10 @@ class KraftPartitions(SlotColumns):
     def lists(self, name: str, rows: NDArray[Any]) -> Ragged:
         """One list of each of ``rows`` as a copy. Its name is ``replica``, ``isr``, ``directory`` or one of
         MEMBER_LISTS."""
-        starts, counts = self._bounds(name, rows)
+        counts = self._counts(name)[rows].astype(np.int32)
         if not counts.any():
             return Ragged.empty(len(rows))
+        starts = self._starts(name, rows)
         offsets, slots = offsets_of(counts), self._slots_of(name)
         if np.array_equal(offsets[:-1], starts - starts[0]):  # one list after another, as in all rows of a new table
             return Ragged(offsets, slots[starts[0] : starts[0] + offsets[-1]].astype(np.int32))
@@ -157,8 +158,8 @@ class KraftPartitions(SlotColumns):
         start = int(self.slot_start[row])
         if name in MEMBER_LISTS:
             for other in MEMBER_LISTS[: MEMBER_LISTS.index(name)]:
-                start += int(getattr(self, f"{other}_count")[row])
-        count = int(getattr(self, "replica_count" if name == "directory" else f"{name}_count")[row])
+                start += int(self._counts(other)[row])
+        count = int(self._counts(name)[row])
         values: list[int] = self._slots_of(name)[start : start + count].tolist()
         return values
 
@@ -209,7 +210,7 @@ class KraftPartitions(SlotColumns):
             if name != "directory":
                 getattr(self, f"{name}_count")[rows] = ragged.counts
         for name, ragged in merged.items():
-            starts, counts = self._bounds(name, rows)
+            starts, counts = self._starts(name, rows), self._counts(name)[rows].astype(np.int32)
             self._slots_of(name)[ragged_positions(starts, counts)] = ragged.values
 
     def _store_lists(self, row: int, columns: Mapping[str, Sequence[int]]) -> None:
@@ -240,14 +241,18 @@ class KraftPartitions(SlotColumns):
         column: NDArray[Any] = self.member if name in MEMBER_LISTS else getattr(self, name)
         return column
 
-    def _bounds(self, name: str, rows: NDArray[Any]) -> tuple[Int32, Int32]:
-        """First slot and length of a list in each of ``rows``."""
-        starts = self.slot_start[rows]
+    def _counts(self, name: str) -> NDArray[Any]:
+        """Lengths of a list in all rows."""
+        counts: NDArray[Any] = getattr(self, "replica_count" if name == "directory" else f"{name}_count")
+        return counts
+
+    def _starts(self, name: str, rows: NDArray[Any]) -> Int32:
+        """First slot of a list in each of ``rows``."""
+        starts: Int32 = self.slot_start[rows].astype(np.int32)
         if name in MEMBER_LISTS:
-            earlier = MEMBER_LISTS[: MEMBER_LISTS.index(name)]
-            starts = starts + sum((getattr(self, f"{other}_count")[rows].astype(np.int32) for other in earlier), 0)
-        counts = getattr(self, "replica_count" if name == "directory" else f"{name}_count")[rows]
-        return starts.astype(np.int32), counts.astype(np.int32)
+            for earlier in MEMBER_LISTS[: MEMBER_LISTS.index(name)]:
+                starts += self._counts(earlier)[rows]
+        return starts
 
 
 def _merge(mask: Bool, new: Ragged, old: Ragged) -> Ragged:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kframe.plugin.columns import Int32, Int64, Ragged, UInt8
+from kframe.plugin.columns import Int32, Int64, Ragged
 from kframe.plugin.kraft import ClusterMetadata, control, directory_ids, records
 from kframe_kraft.disk import CheckpointWriter, SnapshotId
-from kframe_kraft.partition_columns import DirectoryLists, IdLists, PartitionColumns, encode_rows
+from kframe_kraft.partition_columns import (
+    DirectoryLists,
+    IdLists,
+    PartitionColumns,
+    directory_id_bytes,
+    encode_rows,
+    topic_id_bytes,
+)
 from kframe_kraft.records import VersionedRecord, encode_record, record_version
 
 _METADATA_VERSION = "metadata.version"
@@ -136,17 +141,15 @@ def _columns(metadata: ClusterMetadata, rows: Int32, version: int) -> PartitionC
         has = members.counts > 0 if field in _ELR else present
         lists[field] = IdLists(Ragged(members.offsets, ids[members.values].astype(np.int32)), has)
     directories = partitions.lists("directory", rows)
-    keys: UInt8 = np.frombuffer(b"".join(id.bytes for id in metadata.directories.ids), np.uint8).reshape(-1, 16)
-    known: NDArray[Any] = keys[directories.values]
+    known = directory_id_bytes(metadata)[directories.values]
     directory_lists = DirectoryLists(directories.offsets, known, present)
     if version == 0:
         directory_lists = DirectoryLists(np.zeros(len(rows) + 1, np.int32), np.empty((0, 16), np.uint8), ~present)
     leader = partitions.leader[rows].astype(np.int32)
     led = leader >= 0
     leader[led] = ids[leader[led]]
-    topic_ids: UInt8 = np.frombuffer(b"".join(id.bytes for id in metadata.topics.ids), np.uint8).reshape(-1, 16)
     return PartitionColumns(
-        partitions.partition[rows], topic_ids[partitions.topic[rows]], leader,
+        partitions.partition[rows], topic_id_bytes(metadata)[partitions.topic[rows]], leader,
         partitions.recovery[rows].astype(np.int8), partitions.leader_epoch[rows], partitions.partition_epoch[rows],
         lists, directory_lists,
     )  # fmt: skip

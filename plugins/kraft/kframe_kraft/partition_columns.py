@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kframe.plugin.columns import Bool, Int32, Int64, Ragged, UInt8, offsets_of
+from kframe.plugin.kraft import ClusterMetadata
 from kframe_kraft._partition_records import (
     copy_directories,
     copy_ids,
@@ -155,6 +156,16 @@ def encode_rows(columns: PartitionColumns, version: int) -> tuple[UInt8, Int64]:
     if size < 0:
         raise RecordError("partition columns", "lists outside their arrays", "offsets within the values")
     return out[:size].copy(), value_at
+
+
+def topic_id_bytes(metadata: ClusterMetadata) -> UInt8:
+    """The ids of all topics, shape (t, 16)."""
+    return np.frombuffer(b"".join(topic_id.bytes for topic_id in metadata.topics.ids), np.uint8).reshape(-1, 16)
+
+
+def directory_id_bytes(metadata: ClusterMetadata) -> UInt8:
+    """The ids of all log directories, shape (d, 16)."""
+    return np.frombuffer(b"".join(known.bytes for known in metadata.directories.ids), np.uint8).reshape(-1, 16)
 
 
 def _check_version(columns: PartitionColumns, version: int) -> None:

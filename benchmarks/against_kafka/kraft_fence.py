@@ -1,0 +1,107 @@
+"""Compare the fence of a broker with Kafka 4.4's classes: ``python -m benchmarks.against_kafka.kraft_fence``.
+
+Each decides the records, applies them and encodes them. kframe encodes whole record batches, with checksums; Kafka's
+classes the values alone (``kraft.broker_failure`` of ``peerbench``). Both run in turn, kframe before and after. Needs
+the plugin kraft, Maven and JDK 17 or newer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from kframe_kraft.batches import BatchPosition
+from kframe_kraft.decision_encoding import encode_decision
+
+from benchmarks.against_kafka import kafka_classes
+from benchmarks.against_kafka.kraft_replay import cluster
+from benchmarks.records import LATEST, Growing, table
+from kframe.core.kraft.apply_changes import apply_changes
+from kframe.core.kraft.broker_events import fence_broker
+from kframe.core.kraft.context import KraftContext, KraftSettings
+from kframe.core.kraft.decision import RecordAndVersion
+from kframe.core.kraft.heartbeats import Heartbeats
+from kframe.core.kraft.partition_changes import PlannedChanges
+from kframe.core.kraft.random_source import JavaRandom
+from kframe.model.kraft.metadata import ClusterMetadata
+
+FENCED: Final = 0
+POSITION: Final = BatchPosition(base_offset=3_000_000, leader_epoch=5, timestamp=1)
+PEER_PARTS: Final = ("kraft.broker_failure.generate_and_replay", "kraft.broker_failure.serialise")
+
+
+def measure(metadata: ClusterMetadata, runs: int) -> Iterator[dict[str, Any]]:
+    """Fence a broker ``runs`` times, each time in a copy of the cluster: seconds, records and bytes."""
+    for _ in range(runs):
+        copy = metadata.copy()
+        heartbeats = Heartbeats.activated(1, copy.brokers.registrations, 0)
+        context = KraftContext(copy, heartbeats, KraftSettings(), JavaRandom(0))
+        gc.collect()
+        begun = time.perf_counter()
+        decided = fence_broker(context, copy.brokers.registrations[FENCED])
+        decided_at = time.perf_counter()
+        batches = list(encode_decision(decided, POSITION))
+        encoded_at = time.perf_counter()
+        count, offset = 0, POSITION.base_offset
+        for item in decided:
+            if isinstance(item, PlannedChanges):
+                apply_changes(item, offset + count)
+                count += item.count
+            elif isinstance(item, RecordAndVersion):
+                context.replay(item.record, offset + count)
+                count += 1
+        applied_at = time.perf_counter()
+        yield {
+            "decide_seconds": decided_at - begun + applied_at - encoded_at,
+            "encode_seconds": encoded_at - decided_at,
+            "seconds": applied_at - begun,
+            "records": count,
+            "bytes": sum(map(len, batches)),
+        }
+
+
+def main(words: list[str] | None = None) -> int:
+    """Measure, print a table, and write the record. Returns 0, or 2 if a tool is missing."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--partitions", type=int, default=1_000_000)
+    parser.add_argument("--brokers", type=int, default=100)
+    parser.add_argument("--runs", type=int, default=5, help="runs of kframe before and after the classes")
+    parser.add_argument("--peer-runs", type=int, default=3)
+    parser.add_argument("--heap", default="6g", help="of the classes")
+    parser.add_argument("--out", type=Path, default=LATEST / "kraft-fence.json")
+    chosen = parser.parse_args(words)
+    if lacking := kafka_classes.missing():
+        print(f"no {lacking} on this machine: there is nothing to compare with", file=sys.stderr)
+        return 2
+    result: dict[str, Any] = {}
+    command = ["python", "-m", "benchmarks.against_kafka.kraft_fence", *(sys.argv[1:] if words is None else words)]
+    record = Growing(chosen.out, command, lambda: result)
+    with record.part(f"fence of a broker, {chosen.partitions:,} partitions"):
+        metadata = cluster(chosen.partitions, chosen.brokers)
+        work = kafka_classes.Work("kraft", chosen.partitions, chosen.brokers, chosen.peer_runs, 0)
+        runs = list(measure(metadata, chosen.runs))
+        figures = kafka_classes.run(work, "g1", chosen.heap)
+        runs += measure(metadata, chosen.runs)
+        peer = [float(figures[part]["seconds_min"]) for part in PEER_PARTS]
+        best = {name: min(run[name] for run in runs) for name in runs[0]}
+        result |= {"runs": runs, "peer": {part: dict(figures[part]) for part in PEER_PARTS}, "best": best}
+        rows = [
+            (what, f"{ours * 1000:.1f} ms", f"{theirs * 1000:.1f} ms", f"{theirs / ours:.1f}")
+            for what, ours, theirs in (
+                ("decide and apply", best["decide_seconds"], peer[0]),
+                ("encode", best["encode_seconds"], peer[1]),
+                ("all", best["seconds"], sum(peer)),
+            )
+        ]
+        records = f"Best runs. {best['records']:,} records, {best['bytes']:,} bytes."
+        table([("what", "kframe", "Kafka 4.4", "ratio"), *rows], records)
+    return record.end()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

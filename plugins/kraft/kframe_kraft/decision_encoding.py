@@ -1,0 +1,100 @@
+"""Encodes what a controller decided as record batches of the metadata log; changes of partitions stay in columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import numpy as np
+
+from kframe.plugin.cluster import NO_LEADER
+from kframe.plugin.columns import Bool, Int32, Int64, Ragged, UInt8
+from kframe.plugin.kraft import Decided, PartitionChangeBatch, PlannedChanges, RecordAndVersion, records
+from kframe_kraft.batches import BatchPosition, encode_values
+from kframe_kraft.partition_columns import (
+    DirectoryLists,
+    IdLists,
+    PartitionColumns,
+    directory_id_bytes,
+    encode_rows,
+    topic_id_bytes,
+)
+from kframe_kraft.records import encode_record
+
+#: Most records of a batch (Kafka 4.4 ``QuorumController.MAX_RECORDS_PER_USER_OP``).
+BATCH_RECORDS_MAX: Final = 10_000
+#: The lists of broker ids in a change record, and in a decision.
+_ID_LISTS: Final = {
+    "replicas": "replicas",
+    "isr": "isr",
+    "removing_replicas": "removing",
+    "adding_replicas": "adding",
+    "eligible_leader_replicas": "elr",
+    "last_known_elr": "last_known_elr",
+}
+
+
+def encode_decision(decided: Sequence[Decided], position: BatchPosition) -> Iterator[bytes]:
+    """Yield the decision as record batches of at most BATCH_RECORDS_MAX records; ``position`` is that of the first.
+
+    Raises RecordError if the version of a record cannot carry its content.
+    """
+    parts = [_values(item) for item in decided]
+    values = np.concatenate([np.empty(0, np.uint8), *(part for part, _ in parts)])
+    lengths = np.concatenate([np.empty(0, np.int64), *(np.diff(value_at) for _, value_at in parts)])
+    value_at: Int64 = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=value_at[1:])
+    for first in range(0, len(lengths), BATCH_RECORDS_MAX):
+        bounds = value_at[first : first + BATCH_RECORDS_MAX + 1]
+        batch_position = BatchPosition(position.base_offset + first, position.leader_epoch, position.timestamp)
+        yield encode_values(values[bounds[0] : bounds[-1]], bounds - bounds[0], batch_position)
+
+
+def change_columns(planned: PlannedChanges) -> PartitionColumns:
+    """The changes as columns of PartitionChange records, a row for each partition that changes."""
+    batch, metadata = planned.batch, planned.metadata
+    changed = np.flatnonzero(batch.changed).astype(np.int32)
+    rows, partitions = batch.rows[changed], metadata.partitions
+    broker_ids = np.append(metadata.brokers.ids, np.int32(NO_LEADER)).astype(np.int32)
+    leader = np.where(batch.writes_leader, broker_ids[batch.leader], np.int32(records.NO_LEADER_CHANGE))
+    recovery = np.where(batch.writes_recovery, batch.recovery.astype(np.int8), np.int8(records.NO_RECOVERY_CHANGE))
+    return PartitionColumns(
+        partitions.partition[rows], topic_id_bytes(metadata)[partitions.topic[rows]],
+        leader[changed].astype(np.int32), recovery[changed], None, None,
+        {field: _id_list(batch, name, changed, broker_ids) for field, name in _ID_LISTS.items()},
+        _directory_lists(planned, changed),
+    )  # fmt: skip
+
+
+def _values(item: Decided) -> tuple[UInt8, Int64]:
+    """The values of the records of a part of a decision, and where each begins, with the end of the last."""
+    if isinstance(item, PlannedChanges):
+        return encode_rows(change_columns(item), item.version)
+    encoded = [encode_record(*record) for record in ([item] if isinstance(item, RecordAndVersion) else item.records())]
+    value_at: Int64 = np.zeros(len(encoded) + 1, np.int64)
+    np.cumsum([len(value) for value in encoded], out=value_at[1:])
+    return np.frombuffer(b"".join(encoded), np.uint8), value_at
+
+
+def _id_list(batch: PartitionChangeBatch, name: str, changed: Int32, broker_ids: Int32) -> IdLists:
+    lists, present = _written(batch, name, changed)
+    values = broker_ids[lists.values]
+    if name == "elr":  # the log has it in ascending order of broker ids
+        values = values[np.lexsort((values, lists.owners))]
+    return IdLists(Ragged(lists.offsets, values), present)
+
+
+def _directory_lists(planned: PlannedChanges, changed: Int32) -> DirectoryLists:
+    lists, present = _written(planned.batch, "directories", changed)
+    if not len(lists.values):
+        return DirectoryLists(lists.offsets, np.empty((0, 16), np.uint8), present)
+    return DirectoryLists(lists.offsets, directory_id_bytes(planned.metadata)[lists.values], present)
+
+
+def _written(batch: PartitionChangeBatch, name: str, changed: Int32) -> tuple[Ragged, Bool]:
+    """The lists that records write, empty where a record does not, and the mask of those that do."""
+    present: Bool = getattr(batch, f"writes_{name}")[changed]
+    if not present.any():
+        return Ragged.empty(len(changed)), present
+    lists: Ragged = getattr(batch, name).take(changed)
+    return lists if present.all() else lists.keep(present[lists.owners]), present

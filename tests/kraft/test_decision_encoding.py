@@ -1,0 +1,60 @@
+"""Decisions that are encoded from columns give the records that the decisions have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from hypothesis import given, reject
+from hypothesis import strategies as st
+from kframe_kraft.batches import BatchPosition, read_batch
+from kframe_kraft.decision_encoding import BATCH_RECORDS_MAX, encode_decision
+
+from kframe.core.kraft import broker_events
+from kframe.core.kraft.context import KraftContext, KraftSettings
+from kframe.core.kraft.decision import Decided, RecordAndVersion, records_of
+from kframe.core.kraft.heartbeats import Heartbeats
+from kframe.core.kraft.random_source import JavaRandom
+from kframe.errors import RecordError, ShapeError
+from kframe.model.kraft.ids import ELR_VERSION, MetadataLevel
+from kframe.model.kraft.metadata import ClusterMetadata
+from kframe.model.kraft.records import FeatureLevelRecord
+from kframe.model.kraft.replay import replay
+from tests.kraft.large import large_cluster
+from tests.kraft.strategies import BROKERS, PARTITIONS, TOPICS, clusters
+from tests.kraft.test_apply_changes import CHANGES, Change
+
+POSITION = BatchPosition(base_offset=70, leader_epoch=3, timestamp=5)
+
+
+def decoded(decided: Sequence[Decided]) -> list[list[RecordAndVersion]]:
+    """The records of each batch."""
+    batches = [read_batch(batch) for batch in encode_decision(decided, POSITION)]
+    sizes = [batch.header.record_count for batch in batches]
+    firsts = [POSITION.base_offset + sum(sizes[:number]) for number in range(len(sizes))]
+    assert [batch.header.base_offset for batch in batches] == firsts
+    return [[RecordAndVersion(*versioned) for versioned in batch.records()] for batch in batches]
+
+
+@given(clusters(), st.sampled_from(CHANGES), st.integers(0, BROKERS - 1), st.booleans())
+def test_encoded_changes_are_those_of_the_decision(
+    metadata: ClusterMetadata, change: Change, broker_id: int, elr: bool
+) -> None:
+    elr &= metadata.metadata_version >= MetadataLevel.ELR
+    replay(metadata, FeatureLevelRecord(name=ELR_VERSION, feature_level=int(elr)), 0)
+    context = KraftContext(metadata, Heartbeats(1), KraftSettings(min_insync_replicas=2), JavaRandom(0))
+    try:
+        decided = change(context, broker_id, np.arange(TOPICS * PARTITIONS, dtype=np.int32))
+        batches = decoded(decided)
+    except (ShapeError, RecordError):
+        reject()  # a malformed partition has replicas without directories, or an ELR at a level without ELR
+    expected = records_of(decided)
+    assert batches == ([expected] if expected else [])
+
+
+def test_a_fence_is_encoded_in_batches_of_bounded_size() -> None:
+    context = large_cluster(3, BATCH_RECORDS_MAX + 10, elr=True)
+    decided = broker_events.fence_broker(context, context.metadata.brokers.registrations[1])
+    batches = decoded(decided)
+    assert [len(batch) for batch in batches] == [BATCH_RECORDS_MAX, 11]
+    assert [versioned for batch in batches for versioned in batch] == records_of(decided)
