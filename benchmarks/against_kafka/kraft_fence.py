@@ -7,26 +7,22 @@ the plugin kraft, Maven and JDK 17 or newer.
 
 from __future__ import annotations
 
-import argparse
 import gc
 import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, Final
 
 from kframe_kraft.batches import BatchPosition
 from kframe_kraft.decision_encoding import encode_decision
 
 from benchmarks.against_kafka import kafka_classes
-from benchmarks.against_kafka.kraft_replay import cluster
-from benchmarks.records import LATEST, Growing, table
-from kframe.core.kraft.apply_changes import apply_changes
+from benchmarks.against_kafka.kraft_replay import arguments, cluster
+from benchmarks.records import Growing, table
+from kframe.core.kraft.apply_changes import apply_decided
 from kframe.core.kraft.broker_events import fence_broker
 from kframe.core.kraft.context import KraftContext, KraftSettings
-from kframe.core.kraft.decision import RecordAndVersion
 from kframe.core.kraft.heartbeats import Heartbeats
-from kframe.core.kraft.partition_changes import PlannedChanges
 from kframe.core.kraft.random_source import JavaRandom
 from kframe.model.kraft.metadata import ClusterMetadata
 
@@ -49,12 +45,7 @@ def measure(metadata: ClusterMetadata, runs: int) -> Iterator[dict[str, Any]]:
         encoded_at = time.perf_counter()
         count, offset = 0, POSITION.base_offset
         for item in decided:
-            if isinstance(item, PlannedChanges):
-                apply_changes(item, offset + count)
-                count += item.count
-            elif isinstance(item, RecordAndVersion):
-                context.replay(item.record, offset + count)
-                count += 1
+            count += apply_decided(context, item, offset + count)
         applied_at = time.perf_counter()
         yield {
             "decide_seconds": decided_at - begun + applied_at - encoded_at,
@@ -67,14 +58,7 @@ def measure(metadata: ClusterMetadata, runs: int) -> Iterator[dict[str, Any]]:
 
 def main(words: list[str] | None = None) -> int:
     """Measure, print a table, and write the record. Returns 0, or 2 if a tool is missing."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--partitions", type=int, default=1_000_000)
-    parser.add_argument("--brokers", type=int, default=100)
-    parser.add_argument("--runs", type=int, default=5, help="runs of kframe before and after the classes")
-    parser.add_argument("--peer-runs", type=int, default=3)
-    parser.add_argument("--heap", default="6g", help="of the classes")
-    parser.add_argument("--out", type=Path, default=LATEST / "kraft-fence.json")
-    chosen = parser.parse_args(words)
+    chosen = arguments(__doc__, brokers=100, record="kraft-fence.json").parse_args(words)
     if lacking := kafka_classes.missing():
         print(f"no {lacking} on this machine: there is nothing to compare with", file=sys.stderr)
         return 2

@@ -73,16 +73,21 @@ def measure(path: Path, runs: int) -> Iterator[dict[str, Any]]:
         }
 
 
-def main(words: list[str] | None = None) -> int:
-    """Measure, print a table, and write the record. Returns 0, or 2 if a tool is missing."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+def arguments(description: str | None, *, brokers: int, record: str) -> argparse.ArgumentParser:
+    """Options of a comparison with the classes on ``cluster``. ``record`` is the default name of its record."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--partitions", type=int, default=1_000_000)
-    parser.add_argument("--brokers", type=int, default=10)
+    parser.add_argument("--brokers", type=int, default=brokers)
     parser.add_argument("--runs", type=int, default=5, help="runs of kframe before and after the classes")
     parser.add_argument("--peer-runs", type=int, default=3)
     parser.add_argument("--heap", default="6g", help="of the classes")
-    parser.add_argument("--out", type=Path, default=LATEST / "kraft-replay.json")
-    chosen = parser.parse_args(words)
+    parser.add_argument("--out", type=Path, default=LATEST / record)
+    return parser
+
+
+def main(words: list[str] | None = None) -> int:
+    """Measure, print a table, and write the record. Returns 0, or 2 if a tool is missing."""
+    chosen = arguments(__doc__, brokers=10, record="kraft-replay.json").parse_args(words)
     if lacking := kafka_classes.missing():
         print(f"no {lacking} on this machine: there is nothing to compare with", file=sys.stderr)
         return 2

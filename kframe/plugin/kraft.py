@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from kframe.core.kraft.change_causes import ChangeCause, explain_change
-from kframe.core.kraft.decision import Decided, RecordAndVersion
+from kframe.core.kraft.decision import RECORDS_MAX, Decided, RecordAndVersion
 from kframe.core.kraft.leader_reasons import leader_rule, passed_over
-from kframe.core.kraft.partition_changes import PartitionChangeBatch, PlannedChanges
+from kframe.core.kraft.partition_changes import RECORD_LISTS, PartitionChangeBatch, PlannedChanges
 from kframe.errors import InputError, LogError, RecordError, ShapeError
 from kframe.model.kraft import control, directories, directory_ids, records
 from kframe.model.kraft.columns import PartitionLists
@@ -26,6 +26,8 @@ __all__ = [
     "LEVEL_MIN",
     "NO_ROW",
     "PARTITIONS_MAX",
+    "RECORDS_MAX",
+    "RECORD_LISTS",
     "TABLES",
     "TABLES_BY_TYPE",
     "ChangeCause",

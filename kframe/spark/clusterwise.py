@@ -83,11 +83,7 @@ def _stage(session: SparkSession, fleet: Fleet, writing: Writing, work: _Work, h
     todo = [name for name in names if part_of_cluster(name) in pending.marks]
     problem_rows: list[dict[str, str]] = []
     if store is not None:
-        small = [
-            cluster
-            for name in todo
-            if (cluster := fleet.clusters.get(name)) and (cluster.kraft or (cluster.partitions or 0) <= WHOLE_ROWS)
-        ]
+        small = [cluster for name in todo if (cluster := fleet.clusters.get(name)) and not cluster.is_cut(WHOLE_ROWS)]
         problem_rows = _write_whole(session, store.out.absolute(), small, work, pending.marks)
         todo = sorted({*todo} - {cluster.cluster for cluster in small})
     result = None

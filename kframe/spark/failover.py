@@ -59,11 +59,17 @@ def by_mode(partitions: DataFrame, clusters: DataFrame) -> tuple[tuple[DataFrame
     the replicas of a topic's partition 0 bound ``min.insync.replicas`` of all its partitions."""
     from pyspark.sql import functions as f
 
-    kraft = clusters.where(f.col("mode") == KRAFT)
-    others = clusters.where(f.col("mode").isNull() | (f.col("mode") != KRAFT))
+    others, kraft = split_by_mode(clusters)
     names = f.broadcast(kraft.select("cluster"))
     apart = (partitions.join(names, "cluster", how).select(*partitions.columns) for how in ("left_anti", "left_semi"))
     return tuple(zip(apart, (others, kraft), strict=True))
+
+
+def split_by_mode(frame: DataFrame) -> tuple[DataFrame, DataFrame]:
+    """The rows of clusters in ZooKeeper mode, and those of KRaft clusters, by a column ``mode``. Null is ZooKeeper."""
+    from pyspark.sql import functions as f
+
+    return frame.where(f.col("mode").isNull() | (f.col("mode") != KRAFT)), frame.where(f.col("mode") == KRAFT)
 
 
 def cluster_facts(brokers: DataFrame, clusters: DataFrame) -> DataFrame:

@@ -40,8 +40,8 @@ INGESTED: Final = FleetTable(
 
 def ingest_source(
     source: SnapshotSource, root: Path, *, force: bool = False, mode: Mode | None = None
-) -> pa.RecordBatch:  # fmt: skip
-    """Put the cluster of one source into the fleet at ``place``; one row of INGESTED. Raises OSError if
+) -> pa.RecordBatch:
+    """Put the cluster of one source into the fleet at ``root``; one row of INGESTED. Raises OSError if
     the fleet cannot be written.
 
     ``mode`` is stated for a source that does not show it. A source that nothing can be taken of leaves only quarantine
@@ -91,10 +91,10 @@ def _put(
 def ingest(
     spark: SparkSession, sources: Sequence[SnapshotSource], root: str, *, force: bool = False, mode: Mode | None = None
 ) -> DataFrame:
-    """Put the clusters of all sources (``find_sources``) into the fleet at ``place``. Rows of INGESTED.
+    """Put the clusters of all sources (``find_sources``) into the fleet at ``root``. Rows of INGESTED.
 
     ``mode`` is stated for the sources that do not show it. The work is done when the rows are asked for, a task a
-    source; asked for again, they say ``unchanged``. Raises InputError if something else is at ``place``.
+    source; asked for again, they say ``unchanged``. Raises InputError if something else is at ``root``.
     """
     absolute = Path(root).absolute()  # executors work elsewhere
     check_fleet_root(absolute)

@@ -39,13 +39,13 @@ class ClusterInput:
 
     @staticmethod
     def of_record(root: Path, record: ClusterRecord) -> ClusterInput:
-        """A cluster of the fleet at ``place``."""
+        """A cluster of the fleet at ``root``."""
         return ClusterInput(record.cluster, str(root.absolute()), True, record.partitions, record.mode == KRAFT)
 
     @staticmethod
     def of_source(source: SnapshotSource) -> ClusterInput:
-        """The cluster of a snapshot file or directory. Only its manifest and the footer of a Parquet
-        file are read."""
+        """The cluster of a snapshot file or directory. Only the manifest and the footer of a Parquet file
+        are read."""
         rows = None
         if source.is_directory:
             try:
@@ -54,6 +54,10 @@ class ClusterInput:
                 rows = None  # reading it will say what is wrong
         kraft = source.is_directory and read_mode(Path(source.path)) == KRAFT
         return ClusterInput(source.cluster, source.path, False, rows, kraft)
+
+    def is_cut(self, whole_rows: int) -> bool:
+        """Whether it is cut into shards, as clusters in ZooKeeper mode of more than ``whole_rows`` partitions are."""
+        return not self.kraft and (self.partitions or 0) > whole_rows
 
     def snapshot(self) -> Snapshot:
         """The whole cluster. Raises SnapshotError, which names the place and the reason."""

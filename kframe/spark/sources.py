@@ -93,16 +93,17 @@ def _inside(path: str, above: tuple[str, ...] = ()) -> Iterator[str]:
     """The sources in a directory, or the path itself.
 
     The path itself is a file, a snapshot directory (complete or not), a directory in a plugin's format, or an
-    unreadable directory. A directory without
-    permission, or a link back to a directory in ``above``, is unreadable.
+    unreadable directory. A directory without permission, or a link back to a directory in ``above``, is unreadable.
     """
     path = path.rstrip("/") or path
     names, real = _names_in(path), os.path.realpath(path)
-    is_snapshot = names is None or _SNAPSHOT_FILES & set(names) or path.endswith(_DIRECTORY_ENDING)
-    if is_snapshot or real in above or plugin_format(Path(path), b"") is not None:
+    if names is None or real in above:
         yield path
         return
-    assert names is not None
+    is_snapshot = _SNAPSHOT_FILES & set(names) or path.endswith(_DIRECTORY_ENDING)
+    if is_snapshot or plugin_format(Path(path), b"") is not None:
+        yield path
+        return
     for name in names:
         if not name.startswith((".", "_")):
             yield from _inside(os.path.join(path, name), (*above, real))

@@ -173,7 +173,7 @@ class Stage:
 
 
 def _is_large(cluster: ClusterInput | None, whole_rows: int) -> bool:
-    return cluster is None or (not cluster.kraft and (cluster.partitions or 0) > whole_rows)
+    return cluster is None or cluster.is_cut(whole_rows)
 
 
 def _summaries(rows: Iterable[Mapping[str, Any]]) -> dict[_Pair, _Summary]:

@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 
 from kframe.errors import ConfigError, InputError
 from kframe.snapshot import Snapshot
-from kframe.spark.failover import by_mode, cluster_facts, shards
-from kframe.spark.kraft import KRAFT, config_for, without_features
+from kframe.spark.failover import by_mode, cluster_facts, shards, split_by_mode
+from kframe.spark.kraft import config_for, without_features
 from kframe.spark.part import BESIDE_FACTS, ClusterFacts, leaders_unknown, parts_of
 from kframe.spark.schema import INT, INTS, LONG, TEXT, FleetTable, of_cluster
 from kframe.spark.shards import TARGET_ROWS
@@ -86,7 +86,7 @@ def swept_whole(batches: Iterable[pa.RecordBatch], how: Sweeping) -> Iterator[pa
     setting."""
     for row, part in parts_of(batches):
         if isinstance(part, str):
-            yield from _failures(pa.table({"cluster": [row["cluster"]], PROBLEM: [part]})).to_batches()
+            yield from _problem(row["cluster"], part).to_batches()
         else:
             yield from sweep_whole(row["cluster"], part, how).to_batches()
 
@@ -105,7 +105,7 @@ def ranked(counts: pa.Table, facts: pa.Table, how: Sweeping) -> pa.Table:
 def sweep_whole(cluster: str, snapshot: Snapshot, how: Sweeping) -> pa.Table:
     """Rows of FAILURES of a cluster that is held whole. Raises ConfigError for a setting."""
     if snapshot.partitions.leader is None or snapshot.partitions.isr is None:
-        return _failures(pa.table({"cluster": [cluster], PROBLEM: [str(leaders_unknown(f"cluster {cluster}"))]}))
+        return _problem(cluster, str(leaders_unknown(f"cluster {cluster}")))
     if snapshot.is_kraft:
         return _sweep_kraft(cluster, snapshot, how)
     config = without_features(how.config)
@@ -128,7 +128,7 @@ def _sweep_kraft(cluster: str, snapshot: Snapshot, how: Sweeping) -> pa.Table:
     except ConfigError:
         raise
     except InputError as problem:
-        return _failures(pa.table({"cluster": [cluster], PROBLEM: [str(problem)]}))
+        return _problem(cluster, str(problem))
     assert isinstance(swept, KraftSweep)
     return _in_order(cluster, swept, swept.rules, how)
 
@@ -182,8 +182,10 @@ def sweep(
         beside(shards(*zookeeper, target=target)).mapInArrow(counts, COUNTS.ddl)
         .groupBy("cluster", *KEY).agg(f.sum("count").alias("count"))
     )  # fmt: skip
-    counted_facts = facts.where(f.col("mode").isNull() | (f.col("mode") != KRAFT)).groupBy("cluster")
-    ranked_counts = sums.groupBy("cluster").cogroup(counted_facts).applyInArrow(failures, FAILURES.ddl)
+    counted_facts, _ = split_by_mode(facts)
+    ranked_counts = (
+        sums.groupBy("cluster").cogroup(counted_facts.groupBy("cluster")).applyInArrow(failures, FAILURES.ddl)
+    )
     in_kraft = beside(shards(*kraft, target=target, whole=True)).mapInArrow(whole, FAILURES.ddl)
     return ranked_counts.unionByName(in_kraft)
 
@@ -195,6 +197,10 @@ def _marker_row(failure: str, name: str | None = None) -> pa.RecordBatch:
 def _of_cluster(cluster: str, counts: pa.RecordBatch) -> pa.RecordBatch:
     columns = [pa.repeat(pa.scalar(cluster, TEXT), counts.num_rows), *counts.columns]
     return pa.RecordBatch.from_arrays(columns, schema=COUNTS.schema)
+
+
+def _problem(cluster: str, problem: str) -> pa.Table:
+    return _failures(pa.table({"cluster": [cluster], PROBLEM: [problem]}))
 
 
 def _failures(table: pa.Table) -> pa.Table:

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
 from uuid import UUID
 
+import numpy as np
 from hypothesis import strategies as st
 
-from kframe.model.kraft.ids import METADATA_VERSION, MetadataLevel
+from kframe.core.kraft import membership
+from kframe.core.kraft.context import KraftContext, KraftSettings
+from kframe.core.kraft.heartbeats import Heartbeats
+from kframe.core.kraft.partition_changes import PlannedChanges, TargetReplicas, planned_changes
+from kframe.core.kraft.random_source import JavaRandom
+from kframe.model.columns import Int32, Ragged
+from kframe.model.kraft.ids import ELR_VERSION, METADATA_VERSION, MetadataLevel
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.kraft.records import (
     FeatureLevelRecord,
@@ -113,3 +121,24 @@ def clusters(draw: st.DrawFn) -> ClusterMetadata:
         for partition in range(PARTITIONS):
             replay(metadata, draw(partitions(topic, partition)), 0)
     return metadata
+
+
+def context_of(metadata: ClusterMetadata, *, elr: bool) -> KraftContext:
+    """A controller of random metadata. ``elr`` enables eligible leader replicas where the level has them."""
+    elr &= metadata.metadata_version >= MetadataLevel.ELR
+    replay(metadata, FeatureLevelRecord(name=ELR_VERSION, feature_level=int(elr)), 0)
+    return KraftContext(metadata, Heartbeats(1), KraftSettings(min_insync_replicas=2), JavaRandom(0))
+
+
+Change = Callable[[KraftContext, int, Int32], Any]
+
+
+def without_adding(context: KraftContext, broker_id: int, rows: Int32) -> list[PlannedChanges]:
+    """A change of lists that only reassignments have."""
+    kinds = np.zeros(len(rows), np.uint8)
+    return [planned_changes(context, TargetReplicas(rows=rows, kinds=kinds, adding=Ragged.empty(len(rows))))]
+
+
+CHANGES: Final[tuple[Change, ...]] = (
+    membership.remove_broker, membership.remove_unclean_broker, membership.add_broker, without_adding,
+)  # fmt: skip

@@ -8,21 +8,14 @@ import numpy as np
 from hypothesis import given, reject
 from hypothesis import strategies as st
 from kframe_kraft.batches import BatchPosition, read_batch
-from kframe_kraft.decision_encoding import BATCH_RECORDS_MAX, encode_decision
+from kframe_kraft.decision_encoding import encode_decision
 
 from kframe.core.kraft import broker_events
-from kframe.core.kraft.context import KraftContext, KraftSettings
-from kframe.core.kraft.decision import Decided, RecordAndVersion, records_of
-from kframe.core.kraft.heartbeats import Heartbeats
-from kframe.core.kraft.random_source import JavaRandom
+from kframe.core.kraft.decision import RECORDS_MAX, Decided, RecordAndVersion, records_of
 from kframe.errors import RecordError, ShapeError
-from kframe.model.kraft.ids import ELR_VERSION, MetadataLevel
 from kframe.model.kraft.metadata import ClusterMetadata
-from kframe.model.kraft.records import FeatureLevelRecord
-from kframe.model.kraft.replay import replay
 from tests.kraft.large import large_cluster
-from tests.kraft.strategies import BROKERS, PARTITIONS, TOPICS, clusters
-from tests.kraft.test_apply_changes import CHANGES, Change
+from tests.kraft.strategies import BROKERS, CHANGES, PARTITIONS, TOPICS, Change, clusters, context_of
 
 POSITION = BatchPosition(base_offset=70, leader_epoch=3, timestamp=5)
 
@@ -40,9 +33,7 @@ def decoded(decided: Sequence[Decided]) -> list[list[RecordAndVersion]]:
 def test_encoded_changes_are_those_of_the_decision(
     metadata: ClusterMetadata, change: Change, broker_id: int, elr: bool
 ) -> None:
-    elr &= metadata.metadata_version >= MetadataLevel.ELR
-    replay(metadata, FeatureLevelRecord(name=ELR_VERSION, feature_level=int(elr)), 0)
-    context = KraftContext(metadata, Heartbeats(1), KraftSettings(min_insync_replicas=2), JavaRandom(0))
+    context = context_of(metadata, elr=elr)
     try:
         decided = change(context, broker_id, np.arange(TOPICS * PARTITIONS, dtype=np.int32))
         batches = decoded(decided)
@@ -53,8 +44,8 @@ def test_encoded_changes_are_those_of_the_decision(
 
 
 def test_a_fence_is_encoded_in_batches_of_bounded_size() -> None:
-    context = large_cluster(3, BATCH_RECORDS_MAX + 10, elr=True)
+    context = large_cluster(3, RECORDS_MAX + 10, elr=True)
     decided = broker_events.fence_broker(context, context.metadata.brokers.registrations[1])
     batches = decoded(decided)
-    assert [len(batch) for batch in batches] == [BATCH_RECORDS_MAX, 11]
+    assert [len(batch) for batch in batches] == [RECORDS_MAX, 11]
     assert [versioned for batch in batches for versioned in batch] == records_of(decided)

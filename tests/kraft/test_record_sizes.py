@@ -11,17 +11,11 @@ from kframe_kraft.records.frames import encode_record
 from kframe_kraft.testing.random_records import random_record
 
 from kframe.core.kraft import membership
-from kframe.core.kraft.context import KraftContext, KraftSettings
-from kframe.core.kraft.heartbeats import Heartbeats
 from kframe.core.kraft.partition_changes import PlannedChanges
-from kframe.core.kraft.random_source import JavaRandom
-from kframe.model.kraft.ids import ELR_VERSION, MetadataLevel
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.kraft.record_sizes import record_size
-from kframe.model.kraft.records import FeatureLevelRecord
-from kframe.model.kraft.replay import replay
 from kframe.whatif.kraft.commit import changes_size
-from tests.kraft.strategies import BROKERS, PARTITIONS, TOPICS, clusters
+from tests.kraft.strategies import BROKERS, PARTITIONS, TOPICS, clusters, context_of
 
 
 def test_sizes_of_random_records_of_every_type_and_version() -> None:
@@ -35,9 +29,7 @@ def test_sizes_of_random_records_of_every_type_and_version() -> None:
 def test_the_size_of_changes_in_columns_is_that_of_their_records(
     metadata: ClusterMetadata, broker_id: int, elr: bool
 ) -> None:
-    elr &= metadata.metadata_version >= MetadataLevel.ELR
-    replay(metadata, FeatureLevelRecord(name=ELR_VERSION, feature_level=int(elr)), 0)
-    context = KraftContext(metadata, Heartbeats(1), KraftSettings(min_insync_replicas=2), JavaRandom(0))
+    context = context_of(metadata, elr=elr)
     rows = np.arange(TOPICS * PARTITIONS, dtype=np.int32)
     (planned,) = membership.remove_unclean_broker(context, broker_id, rows)
     assert isinstance(planned, PlannedChanges)

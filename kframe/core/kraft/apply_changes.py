@@ -6,6 +6,8 @@ from typing import Final
 
 import numpy as np
 
+from kframe.core.kraft.context import KraftContext
+from kframe.core.kraft.decision import Decided, records_of
 from kframe.core.kraft.partition_changes import PlannedChanges
 from kframe.model.columns import Bool, Int32, Ragged, ragged_positions
 from kframe.model.kraft.columns import MEMBER_LISTS, KraftPartitions
@@ -13,6 +15,17 @@ from kframe.model.kraft.replay import replay
 
 #: Changes of these lists are replayed record by record. Only reassignments and directory assignments have any.
 _ASSIGNMENTS: Final = ("replicas", "directories", "adding", "removing")
+
+
+def apply_decided(context: KraftContext, item: Decided, offset: int) -> int:
+    """Apply a part of a decision; ``offset`` is that of its first record. Returns the number of records."""
+    if isinstance(item, PlannedChanges):
+        apply_changes(item, offset)
+        return item.count
+    decided = records_of([item])
+    for position, versioned in enumerate(decided):
+        context.replay(versioned.record, offset + position)
+    return len(decided)
 
 
 def apply_changes(planned: PlannedChanges, offset: int) -> None:

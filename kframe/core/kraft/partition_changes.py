@@ -79,7 +79,7 @@ class PartitionChangeBatch:
         fields: list[dict[str, Any]] = [{} for _ in range(len(changed))]
         ids = np.append(metadata.brokers.ids, np.int32(NO_LEADER))  # index -1 is NO_LEADER
         broker_ids = ids.tolist()
-        for name, field_name in _RECORD_LISTS.items():
+        for name, field_name in RECORD_LISTS.items():
             for position, values in _written_lists(getattr(self, name), getattr(self, f"writes_{name}"), changed):
                 if name == "directories":
                     fields[position][field_name] = metadata.directories.ids_of(values)
@@ -100,7 +100,7 @@ class PartitionChangeBatch:
 
 
 #: The lists of a change and the fields of its record.
-_RECORD_LISTS: Final = {
+RECORD_LISTS: Final = {
     "isr": "isr",
     "elr": "eligible_leader_replicas",
     "last_known_elr": "last_known_elr",

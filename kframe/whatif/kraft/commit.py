@@ -9,9 +9,9 @@ from typing import Final
 
 import numpy as np
 
-from kframe.core.kraft.apply_changes import apply_changes
+from kframe.core.kraft.apply_changes import apply_decided
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.decision import Decided, RecordAndVersion
+from kframe.core.kraft.decision import Decided, RecordAndVersion, records_of
 from kframe.core.kraft.partition_changes import PartitionChangeBatch, PlannedChanges
 from kframe.model.columns import Int32, Int64
 from kframe.model.kraft.record_sizes import FRAME_BYTES, record_size, varint_sizes
@@ -95,14 +95,11 @@ class Committer:
             if count:
                 counts[name] += count
                 nbytes[name] += changes_size(item.batch, item.version)
-            apply_changes(item, self.offset)
-            self.offset += count
-            return
-        for record, version in [item] if isinstance(item, RecordAndVersion) else item.records():
-            counts[_name(type(record))] += 1
-            nbytes[_name(type(record))] += record_size(record, version)
-            self._context.replay(record, self.offset)
-            self.offset += 1
+        else:
+            for record, version in records_of([item]):
+                counts[_name(type(record))] += 1
+                nbytes[_name(type(record))] += record_size(record, version)
+        self.offset += apply_decided(self._context, item, self.offset)
 
     def _changed_rows(self, decided: Sequence[Decided]) -> Int32:
         """The existing rows that a decision changes, ascending."""

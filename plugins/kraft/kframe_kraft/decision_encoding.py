@@ -9,8 +9,16 @@ import numpy as np
 
 from kframe.plugin.cluster import NO_LEADER
 from kframe.plugin.columns import Bool, Int32, Int64, Ragged, UInt8
-from kframe.plugin.kraft import Decided, PartitionChangeBatch, PlannedChanges, RecordAndVersion, records
-from kframe_kraft.batches import BatchPosition, encode_values
+from kframe.plugin.kraft import (
+    RECORD_LISTS,
+    RECORDS_MAX,
+    Decided,
+    PartitionChangeBatch,
+    PlannedChanges,
+    RecordAndVersion,
+    records,
+)
+from kframe_kraft.batches import BatchPosition, encode_values, join_values
 from kframe_kraft.partition_columns import (
     DirectoryLists,
     IdLists,
@@ -19,23 +27,13 @@ from kframe_kraft.partition_columns import (
     encode_rows,
     topic_id_bytes,
 )
-from kframe_kraft.records import encode_record
 
-#: Most records of a batch (Kafka 4.4 ``QuorumController.MAX_RECORDS_PER_USER_OP``).
-BATCH_RECORDS_MAX: Final = 10_000
-#: The lists of broker ids in a change record, and in a decision.
-_ID_LISTS: Final = {
-    "replicas": "replicas",
-    "isr": "isr",
-    "removing_replicas": "removing",
-    "adding_replicas": "adding",
-    "eligible_leader_replicas": "elr",
-    "last_known_elr": "last_known_elr",
-}
+#: The fields of a change record that are lists of broker ids, and the lists of a decision.
+_ID_LISTS: Final = {field: name for name, field in RECORD_LISTS.items() if name != "directories"}
 
 
 def encode_decision(decided: Sequence[Decided], position: BatchPosition) -> Iterator[bytes]:
-    """Yield the decision as record batches of at most BATCH_RECORDS_MAX records; ``position`` is that of the first.
+    """Yield the decision as record batches of at most RECORDS_MAX records; ``position`` is that of the first.
 
     Raises RecordError if the version of a record cannot carry its content.
     """
@@ -44,8 +42,8 @@ def encode_decision(decided: Sequence[Decided], position: BatchPosition) -> Iter
     lengths = np.concatenate([np.empty(0, np.int64), *(np.diff(value_at) for _, value_at in parts)])
     value_at: Int64 = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=value_at[1:])
-    for first in range(0, len(lengths), BATCH_RECORDS_MAX):
-        bounds = value_at[first : first + BATCH_RECORDS_MAX + 1]
+    for first in range(0, len(lengths), RECORDS_MAX):
+        bounds = value_at[first : first + RECORDS_MAX + 1]
         batch_position = BatchPosition(position.base_offset + first, position.leader_epoch, position.timestamp)
         yield encode_values(values[bounds[0] : bounds[-1]], bounds - bounds[0], batch_position)
 
@@ -70,10 +68,7 @@ def _values(item: Decided) -> tuple[UInt8, Int64]:
     """The values of the records of a part of a decision, and where each begins, with the end of the last."""
     if isinstance(item, PlannedChanges):
         return encode_rows(change_columns(item), item.version)
-    encoded = [encode_record(*record) for record in ([item] if isinstance(item, RecordAndVersion) else item.records())]
-    value_at: Int64 = np.zeros(len(encoded) + 1, np.int64)
-    np.cumsum([len(value) for value in encoded], out=value_at[1:])
-    return np.frombuffer(b"".join(encoded), np.uint8), value_at
+    return join_values([item] if isinstance(item, RecordAndVersion) else item.records())
 
 
 def _id_list(batch: PartitionChangeBatch, name: str, changed: Int32, broker_ids: Int32) -> IdLists:

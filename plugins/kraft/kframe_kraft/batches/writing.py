@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from crc32c import crc32c
 
 from kframe.plugin.columns import Int64, UInt8
-from kframe.plugin.kraft import control
+from kframe.plugin.kraft import control, records
 from kframe_kraft._record_batches import join_records
 from kframe_kraft.batches.compression import Compression, compress
 from kframe_kraft.batches.header import BATCH_BYTES_MAX, CONTROL, HEADER_BYTES, BatchHeader, pack_checked, pack_header
@@ -31,10 +31,15 @@ def encode_data_batch(
     versioned: Sequence[VersionedRecord], position: BatchPosition, compression: Compression = Compression.NONE
 ) -> bytes:
     """Return a batch of metadata records. Raises BatchError if it is empty or above BATCH_BYTES_MAX."""
+    return encode_values(*join_values(versioned), position, compression)
+
+
+def join_values(versioned: Iterable[tuple[records.MetadataRecord, int]]) -> tuple[UInt8, Int64]:
+    """Return the values of the records, and where each begins, with the end of the last."""
     values = [encode_record(*record) for record in versioned]
-    value_at = np.zeros(len(values) + 1, np.int64)
+    value_at: Int64 = np.zeros(len(values) + 1, np.int64)
     np.cumsum([len(value) for value in values], out=value_at[1:])
-    return encode_values(np.frombuffer(b"".join(values), np.uint8), value_at, position, compression)
+    return np.frombuffer(b"".join(values), np.uint8), value_at
 
 
 def encode_values(
