@@ -168,7 +168,7 @@ def test_too_many_partitions_refuse_the_whole_request() -> None:
     assert refused.value.error is ErrorCode.POLICY_VIOLATION
 
 
-def test_placement_with_one_unfenced_broker_is_not_shuffled() -> None:
+def test_placement_with_a_single_unfenced_broker_is_not_shuffled() -> None:
     """Random numbers begin the lists of fenced and unfenced brokers and of racks; shuffling would draw more."""
     context, bounds = large_cluster(3, 1), list[int]()
 
