@@ -9,6 +9,7 @@ from typing import TypeAlias
 from kframe_simulator.mutants import observed_kills
 from kframe_simulator.mutants.run import Evaluation, MutantOutcome, MutantResult
 from kframe_simulator.mutants.saved_results import ResultFile, SavedResult, commit_now
+from kframe_simulator.mutants.table import KRAFT_RULES
 
 #: A mutant's test result and its saved simulator result.
 Ran: TypeAlias = tuple[MutantResult, SavedResult]
@@ -66,6 +67,11 @@ def page(
         f"{sums(results)}.",
         "",
         _time(results),
+        "",
+        "K1 to K14 are groups of rules of KRaft mode. Their tests are golden traces and oracle cases of Kafka 4.4.0,",
+        "and unit tests:",
+        "",
+        *(f"- {number}: {rules}" for number, rules in KRAFT_RULES.items()),
         "",
         f"| {' | '.join(headings)} |",
         f"|{'---|' * len(headings)}",

@@ -29,8 +29,29 @@ _REAL: Final = tuple(
 )  # fmt: skip
 
 
+#: Groups of rules of KRaft mode, by the number that mutants have.
+KRAFT_RULES: Final = {
+    "K1": "completion of reassignments",
+    "K2": "ELRs and `min.insync.replicas`",
+    "K3": "the choice of leaders",
+    "K4": "leader epochs and partition epochs",
+    "K5": "fields, versions and numbers of records",
+    "K6": "fencing, unfencing, shutdown and return of brokers",
+    "K7": "log directories",
+    "K8": "heartbeats and sessions",
+    "K9": "AlterPartition",
+    "K10": "start and cancellation of reassignments",
+    "K11": "creation, placement and deletion of topics",
+    "K12": "elections by request and by timers",
+    "K13": "registration of brokers",
+    "K14": "configurations and feature levels",
+}
 #: By path prefix: what the simulator uses in place of this code. Mutants of this code are not simulated.
 REPLACED: Final = {
+    **dict.fromkeys(
+        ("kframe/core/kraft/", "kframe/model/kraft/", f"{REFERENCE}kraft_partitions.py"),
+        "nothing: it simulates ZooKeeper mode",
+    ),
     "plugins/": "simulated ensemble, network and brokers in place of plugins, sockets and servers",
     "kframe/wire/": "messages are objects: no bytes are decoded",
     "kframe/embedded/brokers.py": "simulation.brokers in place of brokers that answer as a scenario says",
@@ -42,8 +63,8 @@ REPLACED: Final = {
 class Mutant:
     """One protection removed from kframe: in ``file``, ``new`` replaces the only occurrence of ``old``.
 
-    ``removes`` describes the protection. ``rules`` are its defects (R, X) and invariants (I, L). At least one of
-    ``tests``, pytest node ids, must fail.
+    ``removes`` describes the protection. ``rules`` are its defects (R, X), invariants (I, L) and KRAFT_RULES (K). At
+    least one of ``tests``, pytest node ids, must fail.
     """
 
     id: str

@@ -22,12 +22,12 @@ from kframe_simulator.mutants.run import (
     run_simulator,
 )
 from kframe_simulator.mutants.saved_results import ResultFile
-from kframe_simulator.mutants.table import ROOT, Mutant, defects, mutants
+from kframe_simulator.mutants.table import KRAFT_RULES, ROOT, Mutant, defects, mutants
 
 MUTANTS = mutants()
 DEFECTS = defects()
 NUMBERS = [f"R{number:02}" for number in range(1, 65)] + [f"X{number}" for number in range(1, 12)]
-RULE = re.compile(r"R\d\d|X\d{1,2}|I([1-9]|[12]\d|30)|L[1-6]")
+RULE = re.compile(r"R\d\d|X\d{1,2}|I([1-9]|[12]\d|30)|L[1-6]|K([1-9]|1[0-4])")
 
 
 def test_mutant_replaces_a_unique_text_and_compiles() -> None:
@@ -45,6 +45,10 @@ def test_a_mutant_belongs_to_something_and_has_tests() -> None:
         assert [rule for rule in mutant.rules if rule[0] in "RX" and rule not in NUMBERS] == []
         assert mutant.tests, mutant.id
         assert [node for node in mutant.tests if not there(node)] == []
+
+
+def test_each_group_of_kraft_rules_has_mutants() -> None:
+    assert {rule for mutant in MUTANTS for rule in mutant.rules if rule[0] == "K"} == set(KRAFT_RULES)
 
 
 def test_mutants_are_unique() -> None:
