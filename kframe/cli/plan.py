@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kframe.cli.admin import EXECUTE, admin_options
+from kframe.cli.findings import announce
 from kframe.cli.inputs import INPUT
 from kframe.cli.output import BadInput, OutputTable, ReportingGroup, emit_heading, emit_record, emit_rows, output_option
 from kframe.cli.progress import progress
@@ -169,6 +170,8 @@ def _emit_report(report: PlanReport, output: str, limit: int) -> None:
     """Print the report. CSV and JSON lines have only the findings."""
     from kframe.whatif.plan_report import SCHEMA
 
+    if report.checked is not None:
+        announce(report.checked.rules, output)
     if output in ("csv", "jsonl"):
         emit_rows(OutputTable(SCHEMA, _FINDINGS, report.rows()), output)
         return

@@ -85,8 +85,10 @@ class PlanFinding(Struct):
 
 
 class PlanCheckDocument(Struct):
-    """A checked plan: ``kframe plan check``. ``snapshot`` and ``moves`` are null without ``--snapshot``."""
+    """A checked plan: ``kframe plan check``. ``rules`` (which decide), ``snapshot`` and ``moves`` are null without
+    ``--snapshot``."""
 
+    rules: str | None
     plan: PlanRecord
     snapshot: PlanSnapshot | None
     sound: bool

@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from kframe.snapshot import Snapshot
 from kframe.whatif.lists import loads
 from kframe.whatif.plan import Plan
 from kframe.whatif.stamp import Stamp
+
+if TYPE_CHECKING:
+    from kframe.whatif.kraft.plan_targets import KraftTargets
 
 
 class Severity(StrEnum):
@@ -47,12 +50,18 @@ class Check(StrEnum):
     UNKNOWN_BROKER = "unknown-broker"
     DEAD_BROKER = "dead-broker"
     DEAD_BROKER_STAYS = "dead-broker-stays"
+    CORDONED_BROKER = "cordoned-broker"
+    FENCED_BROKER = "fenced-broker"
+    BROKER_SHUTTING_DOWN = "broker-shutting-down"
     NO_LEADER = "no-leader"
     ALREADY_MOVING = "already-moving"
+    CANNOT_COMPLETE = "cannot-complete"
+    MIN_ISR = "min-isr"
     FEWER_REPLICAS = "fewer-replicas"
     RACKS = "racks"
     UNEVEN_REPLICATION = "uneven-replication"
     MORE_REPLICAS = "more-replicas"
+    CORDONED_DIRECTORIES = "cordoned-directories"
     PARTIAL_TOPIC = "partial-topic"
     ORDER_ONLY = "order-only"
     NO_OP = "no-op"
@@ -60,9 +69,11 @@ class Check(StrEnum):
 
 _WARNINGS: Final = frozenset(
     {Check.DEAD_BROKER_STAYS, Check.NO_LEADER, Check.ALREADY_MOVING, Check.FEWER_REPLICAS, Check.RACKS,
-     Check.UNEVEN_REPLICATION}
+     Check.UNEVEN_REPLICATION, Check.FENCED_BROKER, Check.BROKER_SHUTTING_DOWN, Check.CANNOT_COMPLETE, Check.MIN_ISR}
 )  # fmt: skip
-_INFOS: Final = frozenset({Check.MORE_REPLICAS, Check.PARTIAL_TOPIC, Check.ORDER_ONLY, Check.NO_OP})
+_INFOS: Final = frozenset(
+    {Check.MORE_REPLICAS, Check.CORDONED_DIRECTORIES, Check.PARTIAL_TOPIC, Check.ORDER_ONLY, Check.NO_OP}
+)
 SEVERITY: Final = {
     check: Severity.WARNING if check in _WARNINGS else Severity.INFO if check in _INFOS else Severity.ERROR
     for check in Check
@@ -86,19 +97,28 @@ class CheckedPlan:
     """A plan beside what a snapshot has. Lists are of broker ids, a list a partition of the plan, empty where it is not
     known.
 
-    ``rows`` (k,): rows of the snapshot, -1 where there is no such partition. ``current``: the replicas as they are;
+    ``rows`` (k,): rows of the snapshot, -1 where there is no such partition. ``topics`` (k,): indexes of topics in the
+    snapshot, -1 where there is no such topic. ``current``: the replicas as they are;
     ``origin``: without those that are being added. ``adding`` and ``removing``: what the plan would copy and delete.
-    ``valid``: partitions for which the plan could be carried out.
+    ``valid``: partitions for which the plan could be carried out. ``kraft``: the brokers as a KRaft controller sees
+    them; None for a ZooKeeper cluster.
     """
 
     plan: Plan
     snapshot: Snapshot
     rows: Int32
+    topics: Int32
     current: Ragged
     origin: Ragged
     adding: Ragged
     removing: Ragged
     valid: Bool
+    kraft: KraftTargets | None
+
+    @property
+    def rules(self) -> str:
+        """The rules that the checks follow, in words."""
+        return "ZooKeeper rules" if self.kraft is None else self.kraft.rules
 
     @property
     def unchanged(self) -> Bool:
@@ -152,17 +172,25 @@ def hold(plan: Plan, snapshot: Snapshot) -> CheckedPlan:
     sizes, firsts = np.append(topics.partition_counts, 0)[topic], np.append(topics.first_rows, 0)[topic]
     known = (targets.partition >= 0) & (targets.partition < sizes)
     rows = np.where(known, firsts + targets.partition, -1).astype(np.int32)
-    current = _chosen(partitions.replicas, rows)
+    current = lists_at(partitions.replicas, rows)
     origin = current
     if partitions.adding_replicas is not None:
-        origin = current.keep(~members(current, _chosen(partitions.adding_replicas, rows)))
+        origin = current.keep(~members(current, lists_at(partitions.adding_replicas, rows)))
     begun = np.repeat(known, targets.replicas.counts)
     adding = targets.replicas.keep(~members(targets.replicas, origin) & begun)
     removing = origin.keep(~members(origin, targets.replicas))
-    valid = known & _well_formed(plan) & ~adding.any(~_among(adding, _brokers(snapshot, True, None)))
+    kraft = None
+    if snapshot.is_kraft:
+        from kframe.whatif.kraft.plan_targets import KraftTargets
+
+        kraft = KraftTargets.of(snapshot)
+        refused = targets.replicas.any(~is_among(targets.replicas, kraft.assignable))
+    else:
+        refused = adding.any(~is_among(adding, _brokers(snapshot, True, None)))
+    valid = known & _well_formed(plan) & ~refused
     if topics.deleting is not None:
         valid &= np.append(topics.deleting, 0)[topic] == 0
-    return CheckedPlan(plan, snapshot, rows, current, origin, adding, removing, valid)
+    return CheckedPlan(plan, snapshot, rows, topic, current, origin, adding, removing, valid, kraft)
 
 
 def check_alone(plan: Plan) -> list[Findings]:
@@ -171,13 +199,13 @@ def check_alone(plan: Plan) -> list[Findings]:
     lists = targets.replicas
     bad_names = [index for index, name in enumerate(targets.names) if topic_name_problem(name) is not None]
     findings = [
-        _at(Check.TOPIC_NAME, np.isin(targets.topic, bad_names)),
-        _at(Check.PARTITION_NUMBER, targets.partition < 0),
+        findings_at(Check.TOPIC_NAME, np.isin(targets.topic, bad_names)),
+        findings_at(Check.PARTITION_NUMBER, targets.partition < 0),
         Findings(Check.DUPLICATE_PARTITION, plan.again()),
-        _at(Check.EMPTY_REPLICAS, lists.counts == 0),
-        _at(Check.DUPLICATE_BROKER, lists.any(repeated(lists))),
-        _at(Check.BROKER_ID, lists.any(lists.values < 0)),
-        _at(Check.LOG_DIRS, plan.log_dirs_differ),
+        findings_at(Check.EMPTY_REPLICAS, lists.counts == 0),
+        findings_at(Check.DUPLICATE_BROKER, lists.any(repeated(lists))),
+        findings_at(Check.BROKER_ID, lists.any(lists.values < 0)),
+        findings_at(Check.LOG_DIRS, plan.log_dirs_differ),
         Findings(Check.UNEVEN_REPLICATION, _uneven(plan), of_topics=True),
     ]
     if len(plan) == 0:
@@ -192,25 +220,33 @@ def check_against(checked: CheckedPlan) -> list[Findings]:
     names = set(snapshot.topics.names)
     topic_known = np.array([name in names for name in targets.names], np.bool_)[targets.topic]
     lists, adding = targets.replicas, checked.adding
-    everybody, dead = _brokers(snapshot, True, False, None), _brokers(snapshot, False)
-    stays = lists.keep(members(lists, checked.origin))
     more = lists.counts - checked.origin.counts
     moved = known & ~checked.unchanged
     findings = [
-        _at(Check.UNKNOWN_TOPIC, ~topic_known),
-        _at(Check.TOPIC_BEING_DELETED, _deleting(checked)),
-        _at(Check.UNKNOWN_PARTITION, topic_known & ~known),
-        _at(Check.UNKNOWN_BROKER, lists.any(~_among(lists, everybody))),
-        _at(Check.DEAD_BROKER, adding.any(_among(adding, dead))),
-        _at(Check.DEAD_BROKER_STAYS, moved & stays.any(_among(stays, dead))),
-        _at(Check.NO_LEADER, moved & _leaderless(checked)),
-        _at(Check.ALREADY_MOVING, known & _moving(checked)),
-        _at(Check.FEWER_REPLICAS, known & (more < 0)),
-        _at(Check.RACKS, known & _crowded(checked)),
-        _at(Check.MORE_REPLICAS, known & (more > 0)),
+        findings_at(Check.UNKNOWN_TOPIC, ~topic_known),
+        findings_at(Check.TOPIC_BEING_DELETED, _deleting(checked)),
+        findings_at(Check.UNKNOWN_PARTITION, topic_known & ~known),
+        findings_at(Check.UNKNOWN_BROKER, lists.any(~is_among(lists, _brokers(snapshot, True, False, None)))),
+        findings_at(Check.NO_LEADER, moved & _leaderless(checked)),
+        findings_at(Check.ALREADY_MOVING, known & is_moving(checked)),
+        findings_at(Check.FEWER_REPLICAS, known & (more < 0)),
+        findings_at(Check.RACKS, known & _crowded(checked)),
+        findings_at(Check.MORE_REPLICAS, known & (more > 0)),
         Findings(Check.PARTIAL_TOPIC, _partial(checked), of_topics=True),
-        _at(Check.ORDER_ONLY, moved & (adding.counts == 0) & (checked.removing.counts == 0)),
-        _at(Check.NO_OP, checked.unchanged),
+        findings_at(Check.ORDER_ONLY, moved & (adding.counts == 0) & (checked.removing.counts == 0)),
+    ]
+    return [finding for finding in findings if len(finding)]
+
+
+def check_zookeeper_rules(checked: CheckedPlan) -> list[Findings]:
+    """The findings that depend on ZooKeeper rules."""
+    lists, adding, dead = checked.plan.targets.replicas, checked.adding, _brokers(checked.snapshot, False)
+    moved = (checked.rows >= 0) & ~checked.unchanged
+    stays = lists.keep(members(lists, checked.origin))
+    findings = [
+        findings_at(Check.DEAD_BROKER, adding.any(is_among(adding, dead))),
+        findings_at(Check.DEAD_BROKER_STAYS, moved & stays.any(is_among(stays, dead))),
+        findings_at(Check.NO_OP, checked.unchanged),
     ]
     return [finding for finding in findings if len(finding)]
 
@@ -249,7 +285,8 @@ def racks_of(checked: CheckedPlan, position: int) -> list[str | None]:
     return [racks.get(broker_id) for broker_id in checked.plan.targets.replicas[position].tolist()]
 
 
-def _at(check: Check, mask: Bool) -> Findings:
+def findings_at(check: Check, mask: Bool) -> Findings:
+    """The finding at each partition of the plan that ``mask`` (k,) marks."""
     return Findings(check, np.flatnonzero(mask).astype(np.int32))
 
 
@@ -298,7 +335,8 @@ def _leaderless(checked: CheckedPlan) -> Bool:
     return leaderless
 
 
-def _moving(checked: CheckedPlan) -> Bool:
+def is_moving(checked: CheckedPlan) -> Bool:
+    """(k,) whether a reassignment of the partition is in progress."""
     moving = np.zeros(len(checked.plan), np.bool_)
     partitions = checked.snapshot.partitions
     for lists in (partitions.adding_replicas, partitions.removing_replicas):
@@ -332,12 +370,13 @@ def _brokers(snapshot: Snapshot, *registered: bool | None) -> Int32:
     return np.array([broker.broker_id for broker in snapshot.brokers if broker.registered in registered], np.int32)
 
 
-def _among(lists: Ragged, ids: Int32) -> Bool:
+def is_among(lists: Ragged, ids: Int32) -> Bool:
+    """For each of ``lists.values``: whether it is one of ``ids``."""
     among: Bool = np.isin(lists.values, ids)
     return among
 
 
-def _chosen(lists: Ragged, rows: Int32) -> Ragged:
+def lists_at(lists: Ragged, rows: Int32) -> Ragged:
     """The lists of these rows, an empty one for -1."""
     counts = np.where(rows >= 0, lists.counts[rows], 0) if len(lists) else np.zeros(len(rows), np.int32)
     offsets = offsets_of(counts)

@@ -12,6 +12,7 @@ import numpy as np
 from kframe.errors import ErrorCode
 from kframe.model.columns import Int64
 from kframe.whatif.health import Skew
+from kframe.whatif.kraft.plan_check import check_kraft_rules, kraft_detail
 from kframe.whatif.plan import Plan
 from kframe.whatif.plan_check import (
     SEVERITY,
@@ -22,6 +23,7 @@ from kframe.whatif.plan_check import (
     brokers_in,
     check_against,
     check_alone,
+    check_zookeeper_rules,
     racks_of,
     replica_loads,
 )
@@ -35,6 +37,7 @@ _ERRORS: Final = {
     Check.BROKER_ID: ErrorCode.INVALID_REPLICA_ASSIGNMENT,
     Check.UNKNOWN_BROKER: ErrorCode.INVALID_REPLICA_ASSIGNMENT,
     Check.DEAD_BROKER: ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+    Check.CORDONED_BROKER: ErrorCode.INVALID_REPLICA_ASSIGNMENT,
     Check.UNKNOWN_TOPIC: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     Check.UNKNOWN_PARTITION: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     Check.TOPIC_BEING_DELETED: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -51,6 +54,7 @@ _PLAIN: Final = {
     Check.LOG_DIRS: "another number of log directories than of replicas",
     Check.UNKNOWN_TOPIC: "no such topic in the snapshot",
     Check.TOPIC_BEING_DELETED: "the topic is being deleted",
+    Check.CANNOT_COMPLETE: "a stored adding or removing replica contradicts this target: cancel first",
     Check.NO_LEADER: "it has no live leader: it cannot be completed before it has one",
     Check.ALREADY_MOVING: "a reassignment is under way; this one takes its place",
     Check.UNEVEN_REPLICATION: "its partitions get different replication factors",
@@ -70,7 +74,12 @@ class PlanReport:
     @staticmethod
     def of(plan: Plan, checked: CheckedPlan | None) -> PlanReport:
         """Check a plan alone, and against a snapshot if there is one."""
-        findings = check_alone(plan) + ([] if checked is None else check_against(checked))
+        findings = check_alone(plan)
+        if checked is not None:
+            findings += check_against(checked)
+            findings += (
+                check_zookeeper_rules(checked) if checked.kraft is None else check_kraft_rules(checked, checked.kraft)
+            )
         order = list(Severity)
         ordered = sorted(
             findings, key=lambda finding: (order.index(SEVERITY[finding.check]), list(Check).index(finding.check))
@@ -115,6 +124,7 @@ class PlanReport:
         """Everything as data."""
         snapshot = None if self.checked is None else self.checked.snapshot
         return {
+            "rules": None if self.checked is None else self.checked.rules,
             "plan": {
                 "name": self.plan.name,
                 "topics": len(self.plan.targets.names),
@@ -181,6 +191,15 @@ def _held_detail(checked: CheckedPlan, check: Check, position: int) -> str:
         case Check.UNKNOWN_BROKER:
             known = {facts.broker_id for facts in now.brokers}
             return f"broker {_named([one for one in wanted if one not in known])} is not in the snapshot"
+        case (
+            Check.DEAD_BROKER
+            | Check.CORDONED_BROKER
+            | Check.FENCED_BROKER
+            | Check.BROKER_SHUTTING_DOWN
+            | Check.CORDONED_DIRECTORIES
+            | Check.MIN_ISR
+        ) if checked.kraft is not None:
+            return kraft_detail(checked, checked.kraft, check, position)
         case Check.DEAD_BROKER:
             dead = [
                 broker_id for broker_id in brokers_in(checked, position, False) if broker_id in checked.adding[position]

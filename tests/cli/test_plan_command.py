@@ -12,7 +12,7 @@ import pytest
 import yaml
 from click.testing import Result
 
-from tests.cli.running import HEALTHY, PLAN, kframe
+from tests.cli.running import CLUSTER, HEALTHY, PLAN, kframe
 
 
 @pytest.fixture
@@ -67,6 +67,16 @@ def test_every_output_has_the_same_findings(snapshot: Path, plan: Path) -> None:
     assert all(row["detail"] in table for row in expected)
     cut = run(*arguments, "--limit", "1").stdout
     assert "and 5 more" in cut
+
+
+def test_check_names_the_rules_first(snapshot: Path, plan: Path) -> None:
+    kraft = CLUSTER.parent / "kafka-4-kraft-three-brokers" / "topics-describe.txt"
+    for cluster, rules in ((snapshot, "ZooKeeper rules"), (kraft, "KRaft rules, metadata.version 4.4-IV2, ELR on")):
+        arguments = ("check", plan, "--snapshot", cluster)
+        assert run(*arguments).stdout.splitlines()[0] == rules
+        assert run(*arguments, "-o", "csv").stderr.splitlines()[0] == rules
+        assert json.loads(run(*arguments, "-o", "json").stdout)["rules"] == rules
+    assert json.loads(run("check", plan, "-o", "json").stdout)["rules"] is None
 
 
 def test_show_lists_every_partition(snapshot: Path, plan: Path) -> None:

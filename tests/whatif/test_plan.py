@@ -17,6 +17,7 @@ from kframe.whatif import Plan, load_plan
 from kframe.whatif.plan_check import SEVERITY, Check, hold
 from kframe.whatif.plan_report import PlanReport
 from tests.architecture.source import ROOT
+from tests.whatif.test_plan_kraft import CASES as KRAFT_CASES
 
 CLUSTER = ROOT / "examples" / "clusters" / "kafka-3.9.1-six-brokers"
 
@@ -104,6 +105,7 @@ def test_against_a_snapshot(wanted: list[Any], expected: list[tuple[Any, ...]]) 
 
 def test_every_check_is_tried_above() -> None:
     tried = {row[0] for _, rows in (*ALONE, *AGAINST) for row in rows} | {"log-dirs"}
+    tried |= {check for _, _, findings in KRAFT_CASES for check in findings}
     assert tried == {str(check) for check in Check} == {str(check) for check in SEVERITY}
 
 

@@ -87,17 +87,21 @@ class KraftContext:
         return registration
 
     def min_isr(self, rows: NDArray[np.int32]) -> Int32:
-        """(k,) effective ``min.insync.replicas`` of each row: at most the replicas of partition 0.
+        """(k,) effective ``min.insync.replicas`` of each row: at most the replicas of partition 0."""
+        topics, position = np.unique(self.metadata.partitions.topic[rows], return_inverse=True)
+        factor = self.metadata.partitions.replica_count[self.metadata.topics.first_rows(topics)]
+        minimum: Int32 = np.minimum(self.configured_min_isr(topics), factor).astype(np.int32)[position]
+        return minimum
+
+    def configured_min_isr(self, topics: NDArray[np.int32]) -> Int32:
+        """(t,) ``min.insync.replicas`` of topics by index.
 
         The topic's setting precedes those of the active controller's node, of the cluster and of its own file.
         """
-        topics, position = np.unique(self.metadata.partitions.topic[rows], return_inverse=True)
         value = parse_min_isr(self._node_config(MIN_INSYNC_REPLICAS))
         fallback = self.settings.min_insync_replicas if value == UNSET else value
         configured = self.metadata.topics.min_isr[topics]
-        configured = np.where(configured == UNSET, fallback, configured)
-        factor = self.metadata.partitions.replica_count[self.metadata.topics.first_rows(topics)]
-        minimum: Int32 = np.minimum(configured, factor).astype(np.int32)[position]
+        minimum: Int32 = np.where(configured == UNSET, fallback, configured).astype(np.int32)
         return minimum
 
     def unclean_enabled(self, rows: NDArray[np.int32]) -> UInt8:

@@ -1,0 +1,125 @@
+"""A plan for a KRaft cluster is checked by KRaft rules: the findings predict what the controller answers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations, permutations
+from typing import Any, Final
+
+import pytest
+
+from kframe.model.kraft.records import BrokerRegistrationChangeRecord, PartitionRecord
+from kframe.model.kraft.replay import replay
+from kframe.snapshot import Snapshot, Source
+from kframe.whatif import Plan, TopicStatus, WhatIf, reassign
+from kframe.whatif.plan_check import Check, hold
+from kframe.whatif.plan_report import PlanReport
+from tests.whatif.kraft_samples import directory, metadata_with, partition
+
+BROKERS: Final = 7
+INVALID: Final = "INVALID_REPLICA_ASSIGNMENT"
+PARTITIONS: Final = (
+    partition(0, (1, 2), (1, 2)),
+    partition(1, (1, 2, 4), (1, 2), adding_replicas=(4,)),
+    partition(2, (3, 1, 2), (3, 1), removing_replicas=(2,)),
+    partition(3, (1, 8), (1,)),
+    partition(4, (1, 4), (1,)),
+)
+
+
+def cluster(partitions: tuple[PartitionRecord, ...] = PARTITIONS) -> Snapshot:
+    """Broker 4 is fenced, 5 in controlled shutdown. All directories of 6 are cordoned, and one of 7. 8 is unknown."""
+    metadata = metadata_with(partitions, brokers=BROKERS, fenced=[4])
+    changes: tuple[tuple[int, dict[str, Any]], ...] = (
+        (5, {"in_controlled_shutdown": 1}),
+        (6, {"cordoned_log_dirs": (directory(6), directory(6, 1))}),
+        (7, {"cordoned_log_dirs": (directory(7),)}),
+    )
+    for broker_id, change in changes:
+        replay(metadata, BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=broker_id + 10, **change), 99)
+    return Snapshot.from_metadata(metadata, source=Source("kraft", "sample"))
+
+
+def findings(number: int, target: tuple[int, ...], snapshot: Snapshot | None = None) -> dict[str, dict[str, Any]]:
+    """The findings about one partition by check."""
+    plan = Plan.of([(("t", number), target)])
+    rows = PlanReport.of(plan, hold(plan, snapshot or cluster())).rows()
+    ignored = (Check.PARTIAL_TOPIC, Check.FEWER_REPLICAS, Check.MORE_REPLICAS, Check.ORDER_ONLY)
+    return {row["check"]: row for row in rows if row["check"] not in ignored}
+
+
+#: Partition of topic t, its target, and the findings with error and detail.
+CASES: Final[tuple[tuple[int, tuple[int, ...], dict[str, tuple[str | None, str]]], ...]] = (
+    (0, (2, 3), {}),
+    (0, (1, 8), {"dead-broker": (INVALID, "broker 8 is not registered")}),
+    (3, (1, 8), {"dead-broker": (INVALID, "broker 8 is not registered"),
+                 "no-op": (None, "it has these replicas already")}),
+    (0, (1, 6), {"cordoned-broker": (INVALID, "all log directories of broker 6 are cordoned")}),
+    (0, (1, 7), {"cordoned-directories":
+                 (None, "some log directories of broker 7 are cordoned: the others get the replica")}),
+    (0, (1, 4), {"fenced-broker": (None, "broker 4 is fenced: it must be unfenced and catch up"),
+                 "min-isr": (None, "1 of its target brokers can be in the ISR, and min.insync.replicas is 2")}),
+    (0, (1, 2, 5), {"broker-shutting-down":
+                    (None, "broker 5 is in controlled shutdown: it must restart and catch up")}),
+    (0, (2,), {"min-isr": (None, "1 of its target brokers can be in the ISR, and min.insync.replicas is 2")}),
+    # A replica that stays does not have to be in the ISR while at least as many are added as removed.
+    (4, (4, 2, 3), {}),
+    (1, (1, 2), {
+        "already-moving": (None, "a reassignment is under way; this one takes its place"),
+        "cannot-complete":
+            (None, "a stored adding or removing replica contradicts this target: cancel first"),
+    }),
+    (2, (1, 2, 3), {
+        "already-moving": (None, "a reassignment is under way; this one takes its place"),
+        "cannot-complete":
+            (None, "a stored adding or removing replica contradicts this target: cancel first"),
+    }),
+    (1, (1, 2, 3), {
+        "already-moving": (None, "a reassignment is under way; this one takes its place"),
+    }),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("number, target, expected", CASES)
+def test_findings_by_kraft_rules(number: int, target: tuple[int, ...], expected: dict[str, Any]) -> None:
+    rows = findings(number, target)
+    assert {check: (row["error"], row["detail"]) for check, row in rows.items()} == expected
+
+
+def test_a_broker_that_the_snapshot_does_not_know() -> None:
+    assert findings(0, (1, 99))["unknown-broker"]["error"] == INVALID
+
+
+@pytest.mark.parametrize("number", range(len(PARTITIONS)))
+def test_findings_predict_the_answer_of_the_controller(number: int) -> None:
+    """Targets of one to three brokers: an error means refusal, a warning of waiting that it does not complete."""
+    snapshot = cluster()
+    waits = {Check.FENCED_BROKER, Check.BROKER_SHUTTING_DOWN, Check.CANNOT_COMPLETE, Check.NO_LEADER}
+    statuses = set()
+    brokers = range(1, BROKERS + 2)
+    for target in (*permutations(brokers, 1), *permutations(brokers, 2), *combinations(brokers, 3)):
+        plan = Plan.of([(("t", number), target)])
+        checked = hold(plan, snapshot)
+        result = reassign(WhatIf(snapshot), plan).reassignment
+        assert result is not None
+        status = result.status(0)
+        statuses.add(status)
+        rows = findings(number, target, snapshot)
+        assert (status is TopicStatus.REFUSED) == (not checked.valid[0]), target
+        assert any(row["severity"] == "error" for row in rows.values()) == (not checked.valid[0]), target
+        if status is not TopicStatus.REFUSED:
+            assert (status is TopicStatus.WAITING) == bool(waits & rows.keys()), (target, rows)
+    assert statuses == set(TopicStatus)
+
+
+def test_unknown_configs_leave_min_isr_out() -> None:
+    snapshot = cluster()
+    topics = replace(snapshot.topics, configs=None)
+    assert "min-isr" not in findings(0, (2,), replace(snapshot, topics=topics))
+
+
+def test_the_rules_are_named() -> None:
+    plan = Plan.of([(("t", 0), (2, 3))])
+    report = PlanReport.of(plan, hold(plan, cluster()))
+    assert report.document()["rules"] == "KRaft rules, metadata.version 4.3-IV0, ELR on"
+    assert PlanReport.of(plan, None).document()["rules"] is None
