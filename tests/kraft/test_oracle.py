@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.kraft.oracle_cases import PARTITIONS_IN_SPITE_OF_AN_ERROR, REPEATED_CHANGES, compare_case
+from tests.kraft.oracle_cases import PARTITIONS_IN_SPITE_OF_AN_ERROR, REPEATED_CHANGES, answer, compare_case
 from tests.kraft.oracle_run import compare
 
 CASES = Path(__file__).with_name("oracle") / "cases"
@@ -36,7 +36,18 @@ def test_only_known_defects_of_kafka_are_left_out_of_the_recorded_cases() -> Non
         "cleared-elr-leaves-index": "fault",
         "create-partitions-error-with-records": PARTITIONS_IN_SPITE_OF_AN_ERROR,
         "delete-with-empty-isr-leaves-index": "fault",
+        "fence-completes-reassignment-without-directories": "fault",
     }
+
+
+def test_a_completed_reassignment_below_the_level_of_directories_keeps_those_of_its_replicas() -> None:
+    """Kafka 4.4 writes these records, and its replay of the first one fails."""
+    parameters = {parameter.id: parameter.values for parameter in recorded("rules")}
+    case, answered = parameters["fence-completes-reassignment-without-directories"]
+    decided = answer(case)
+    assert decided["results"][0]["records"] == answered["results"][0]["records"]
+    (before,), (after,) = case["topics"][0]["partitions"], decided["image"]["topics"][0]["partitions"]
+    assert (after["replicas"], after["directories"]) == ([0, 1, 2], before["directories"][:3])
 
 
 def test_a_difference_is_reported() -> None:

@@ -29,7 +29,7 @@ from kframe.model.kraft.records import (
 )
 from kframe.model.kraft.replay import REPLAY, replay
 from kframe.model.kraft.views import partition_record
-from tests.kraft.strategies import changes, partitions, topic_id
+from tests.kraft.strategies import changes, directory_id, partitions, topic_id
 
 
 def merged(partition: PartitionRecord, change: PartitionChangeRecord) -> PartitionRecord:
@@ -72,6 +72,25 @@ def test_partition_changes_add_up_as_kafka_merges_them(
         replay(metadata, change, 10)
     assert partition_record(metadata, 0) == with_lists(first)
     assert partition_record(metadata, 1) == with_lists(other)
+
+
+@pytest.mark.parametrize(
+    "replicas, sources", [((1, 3), (0, 2)), ((3, 2, 1), (0, 1, 2)), ((4, 1, 2, 3), (None, 0, 1, 2))]
+)
+def test_replicas_without_directories_keep_those_of_former_replicas(
+    replicas: tuple[int, ...], sources: tuple[int | None, ...]
+) -> None:
+    """As many replicas as before keep the directories in their order, as in Kafka."""
+    directories = tuple(directory_id(broker, 0) for broker in (1, 2, 3))
+    first = PartitionRecord(
+        partition_id=0, topic_id=topic_id(0), replicas=(1, 2, 3), isr=(1,), removing_replicas=(), adding_replicas=(),
+        leader=1, leader_epoch=0, partition_epoch=0, directories=directories,
+    )  # fmt: skip
+    metadata = cluster_of(first)
+    replay(metadata, PartitionChangeRecord(partition_id=0, topic_id=topic_id(0), replicas=replicas), 10)
+    expected = tuple(UUID(int=0) if index is None else directories[index] for index in sources)
+    record = partition_record(metadata, 0)
+    assert (record.replicas, record.directories) == (replicas, expected)
 
 
 @given(partitions(0, 0), partitions(0, 0), partitions(1, 0))

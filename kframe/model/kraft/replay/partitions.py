@@ -85,8 +85,10 @@ def replay_partition_change(metadata: ClusterMetadata, record: PartitionChangeRe
     count = int(partitions.replica_count[row]) if record.replicas is None else len(record.replicas)
     if record.directories is not None:
         lists["directory"] = _directories(metadata, record.directories, count)
-    elif record.replicas is not None and not any(partitions.list_of("directory", row)):
-        lists["directory"] = [MIGRATING] * count
+    elif count != partitions.replica_count[row]:
+        # Below metadata.version 17 no record has directories. Kafka keeps as many as before and fails.
+        stored = dict(zip(partitions.list_of("replica", row), partitions.list_of("directory", row), strict=True))
+        lists["directory"] = [stored.get(replica, MIGRATING) for replica in lists["replica"]]
     if lists:
         partitions.replace_lists(row, lists)
     if record.leader != NO_LEADER_CHANGE:
