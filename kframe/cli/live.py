@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 CONNECT: Final = "zookeeper.connect"
 SCHEME: Final = "zookeeper"
 KAFKA: Final = "kafka"
+KRAFT: Final = "kraft"
+#: Schemes of clusters that kframe reads as a client.
+CLIENT_SCHEMES: Final = (KAFKA, KRAFT)
 _PATH: Final = click.Path(path_type=Path)
 
 CONFIG_OPTION: Final = click.option(
@@ -78,12 +81,15 @@ def cluster_of(settings: Settings, plugins: PluginSettings, url: str | None = No
 
 
 def cluster_of_brokers(url: str, file: Path | None, plugins: PluginSettings) -> LiveCluster:
-    """The live cluster behind brokers, with the properties of Kafka's clients in ``file``. Raises BadInput and
-    ConfigError."""
+    """The live cluster behind brokers or a quorum, with the properties of Kafka's clients in ``file``.
+
+    Raises BadInput and ConfigError.
+    """
     try:
         cluster: LiveCluster = plugins.registry().open_cluster(url, client_properties(file))
     except PluginError as error:
-        raise BadInput(f"{error}: is kframe-kafka-wire installed?") from error
+        distribution = "kframe-kraft" if url.startswith(f"{KRAFT}:") else "kframe-kafka-wire"
+        raise BadInput(f"{error}: is {distribution} installed?") from error
     return cluster
 
 

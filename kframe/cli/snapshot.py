@@ -12,7 +12,7 @@ from click.shell_completion import CompletionItem
 
 from kframe.cli.completion import complete_topics
 from kframe.cli.inputs import INPUT
-from kframe.cli.live import COMMAND_CONFIG, CONFIG_OPTION, KAFKA, cluster_of, cluster_of_brokers, gather
+from kframe.cli.live import CLIENT_SCHEMES, COMMAND_CONFIG, CONFIG_OPTION, cluster_of, cluster_of_brokers, gather
 from kframe.cli.output import OutputTable, ReportingGroup, emit_reasons, emit_record, emit_rows, output_option
 from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.cli.progress import progress
@@ -121,7 +121,8 @@ def capture(
 ) -> None:  # fmt: skip
     """Read a live cluster and keep it as a snapshot directory OUT; nothing is written to the cluster.
 
-    URL is zookeeper://HOST:PORT[/chroot], with --config, or kafka://HOST:PORT[,HOST:PORT]..., with --command-config.
+    URL is zookeeper://HOST:PORT[/chroot], with --config, or with --command-config kafka://HOST:PORT[,HOST:PORT]... for
+    brokers, or kraft://HOST:PORT[,HOST:PORT]... for the controllers of a KRaft quorum.
     The cluster is read until nothing changes between two readings, a few times at most; the manifest names what
     changed, and what could not be read.
     """
@@ -214,15 +215,15 @@ def generate(
 
 
 def _captured(url: str, config: Path | None, command_config: Path | None, plugins: PluginSettings) -> Snapshot:
-    """The live cluster at a URL: by its brokers for ``kafka:``, else by a server's configuration."""
-    if url.startswith(f"{KAFKA}:"):
+    """The live cluster at a URL: with a client's configuration for ``kafka:`` and ``kraft:``, else with a server's."""
+    if (scheme := url.partition(":")[0]) in CLIENT_SCHEMES:
         if config is not None:
-            raise click.UsageError("--config has settings for ZooKeeper: a kafka:// URL takes --command-config")
+            raise click.UsageError(f"--config has settings for ZooKeeper: a {scheme}:// URL takes --command-config")
         cluster = cluster_of_brokers(url, command_config, plugins)
         located: AbstractContextManager[None] = nullcontext()
     else:
         if command_config is not None:
-            raise click.UsageError("--command-config has settings for kafka:// URLs: others take --config")
+            raise click.UsageError("--command-config has settings for kafka:// and kraft:// URLs: others take --config")
         settings = gather(config)
         cluster, located = cluster_of(settings, plugins, url), settings.located()
     with progress("reading") as tick, located:

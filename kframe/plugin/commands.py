@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kframe.cli.live import COMMAND_CONFIG, client_properties
 from kframe.cli.output import (
     BadInput,
     OutputTable,
@@ -15,10 +16,12 @@ from kframe.cli.output import (
 from kframe.cli.progress import progress
 
 __all__ = [
+    "COMMAND_CONFIG",
     "BadInput",
     "OutputTable",
     "Record",
     "ReportingGroup",
+    "client_properties",
     "emit_heading",
     "emit_record",
     "emit_rows",

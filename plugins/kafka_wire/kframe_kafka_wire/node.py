@@ -34,14 +34,20 @@ class NoBootstrapServer(StoreError):
 class NodeConnection:
     """A connection to one node, which asks for the versions of its APIs before anything else."""
 
-    def __init__(self, target: Target, connect_ms: int = REQUEST_MS) -> None:
-        """Connect within ``connect_ms``. Raises OSError, WireError, CodecError, and PermanentFailure for refusals."""
+    def __init__(
+        self, target: Target, connect_ms: int = REQUEST_MS, *, reply_bytes_max: int = _REPLY_BYTES_MAX
+    ) -> None:
+        """Connect within ``connect_ms``. Raises OSError, WireError, CodecError, and PermanentFailure for refusals.
+
+        A reply of more than ``reply_bytes_max`` is a WireError.
+        """
         self.node_id = -1
         """The id of the controller; -1 on a connection to a bootstrap server."""
         self.features: dict[str, int] = {}
         """The finalized levels of features. A cluster in KRaft mode has ``metadata.version`` among them."""
         self._target = target
         self._correlation = 0
+        self._reply_bytes_max = reply_bytes_max
         self._versions: dict[int, tuple[int, int]] = {}
         self._connection = BrokerConnection(target)
         try:
@@ -91,7 +97,7 @@ class NodeConnection:
     def _exchange(self, api_key: int, version: int, fields: Mapping[str, Any]) -> dict[str, Any]:
         self._correlation += 1
         request = encode_request(api_key, version, self._correlation, CLIENT_ID, fields)
-        reply = self._connection.exchange([request], _REPLY_BYTES_MAX, REQUEST_MS)
+        reply = self._connection.exchange([request], self._reply_bytes_max, REQUEST_MS)
         correlation, response = decode_response(api_key, version, reply)
         if correlation != self._correlation:
             raise WireError(f"an answer to request {correlation}, where {self._correlation} was asked")

@@ -1,10 +1,10 @@
-"""The extension points of kframe that this distribution implements: a format of snapshots, and commands."""
+"""The extension points of kframe that this distribution implements: a format of snapshots, live clusters, commands."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kframe.plugin import SnapshotFormatSpec, hookimpl
+from kframe.plugin import ClusterSpec, SnapshotFormatSpec, hookimpl
 
 if TYPE_CHECKING:
     import click
@@ -23,6 +23,12 @@ def kframe_snapshot_formats() -> list[SnapshotFormatSpec]:
             "kframe_kraft.formats:write_snapshot",
         )
     ]
+
+
+@hookimpl
+def kframe_clusters() -> list[ClusterSpec]:
+    """Live clusters by their metadata quorum."""
+    return [ClusterSpec("kraft", "kframe_kraft.live.cluster:open_cluster", "Clusters in KRaft mode, by their quorum.")]
 
 
 @hookimpl

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -11,8 +12,11 @@ import click
 from click.shell_completion import CompletionItem
 
 from kframe.plugin.commands import (
+    COMMAND_CONFIG,
+    BadInput,
     OutputTable,
     ReportingGroup,
+    client_properties,
     emit_record,
     emit_rows,
     output_option,
@@ -26,7 +30,7 @@ if TYPE_CHECKING:
 else:
     _ParamType = click.ParamType
 
-_SOURCE: Final = click.Path(exists=True, path_type=Path)
+_QUORUM: Final = "kraft://"
 _PATH: Final = click.Path(path_type=Path)
 _SCOPES: Final = ("topic", "broker", "rack")
 
@@ -36,9 +40,24 @@ def group() -> None:
     """Show the metadata log of a KRaft cluster, and the cluster at any offset.
 
     SOURCE is the directory of a KRaft node, which may be running, its log directory, a segment, a snapshot, or the
-    output of kafka-dump-log. Positions are offsets, "end", or times such as 2026-11-24T09:30:00Z. An offset stands for
-    the whole batch with it.
+    output of kafka-dump-log. kraft://HOST:PORT[,HOST:PORT]... is a running quorum, by the listener of its controllers:
+    its log from the newest snapshot to the high watermark. Positions are offsets, "end", or times such as
+    2026-11-24T09:30:00Z. An offset stands for the whole batch with it.
     """
+
+
+class LogSource(click.Path):
+    """A path that exists, or the URL of a quorum."""
+
+    def convert(
+        self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None
+    ) -> str | Path:  # fmt: skip
+        """The path, or the URL as text. Fails for a path that does not exist."""
+        text = os.fspath(value)
+        return text if text.startswith(_QUORUM) else Path(os.fsdecode(super().convert(text, param, ctx)))
+
+
+_SOURCE: Final = LogSource(exists=True)
 
 
 class RecordType(_ParamType):
@@ -76,16 +95,17 @@ class RecordType(_ParamType):
 @click.option("--to", "end", metavar="POSITION", help="Only to this offset or time.")
 @click.option("--control", is_flag=True, help="Also control records: leaders and voters of the quorum.")
 @click.option("--boundaries", is_flag=True, help="Also a row for each batch, and the markers of transactions.")
+@COMMAND_CONFIG
 @output_option
 def show(
-    source: Path, types: tuple[str, ...], topics: tuple[str, ...], brokers: tuple[int, ...], start: str | None,
-    end: str | None, control: bool, boundaries: bool, output: str,
+    source: str | Path, types: tuple[str, ...], topics: tuple[str, ...], brokers: tuple[int, ...], start: str | None,
+    end: str | None, control: bool, boundaries: bool, command_config: Path | None, output: str,
 ) -> None:  # fmt: skip
     """List the records of the log in SOURCE."""
     from kframe_kraft.time_travel import EntryFilter, end_of, entries, start_of
     from kframe_kraft.time_travel.entries import COLUMNS
 
-    history = _read(source).history
+    history = _read(source, command_config).history
     chosen = EntryFilter(
         types, topics, brokers, 0 if start is None else start_of(history, start),
         None if end is None else end_of(history, end), control, boundaries,
@@ -101,10 +121,12 @@ def show(
 @click.option("--brokers", is_flag=True, help="List brokers.")
 @click.option("--out", type=_PATH, metavar="DIR", help="Write the cluster as a snapshot directory.")
 @click.option("--force", is_flag=True, help="Replace a snapshot that is already there.")
+@COMMAND_CONFIG
 @output_option
 def at(
-    source: Path, offset: int | None, time: str | None, brokers: bool, out: Path | None, force: bool, output: str
-) -> None:
+    source: str | Path, offset: int | None, time: str | None, brokers: bool, out: Path | None, force: bool,
+    command_config: Path | None, output: str,
+) -> None:  # fmt: skip
     """Summarize the cluster at an offset or time; at the end of the log by default."""
     if offset is not None and time is not None:
         raise click.UsageError("--offset and --time exclude one another")
@@ -113,9 +135,9 @@ def at(
     from kframe_kraft.time_travel import end_of, time_text
     from kframe_kraft.time_travel.positions import time_before
 
-    node = _read(source)
+    node = _read(source, command_config)
     end = end_of(node.history, time or ("end" if offset is None else str(offset)))
-    snapshot = snapshot_of(node, source.name, end)
+    snapshot = snapshot_of(node, source if isinstance(source, str) else source.name, end)
     if out is not None:
         with progress("writing") as tick:
             write_snapshot(snapshot, out, force=force, progress=tick)
@@ -142,13 +164,16 @@ def at(
 @click.argument("first", metavar="A")
 @click.argument("second", metavar="B")
 @click.option("--by", "scope", type=click.Choice(_SCOPES), help="Count the differences by topic, broker or rack.")
+@COMMAND_CONFIG
 @output_option
-def diff(source: Path, first: str, second: str, scope: str | None, output: str) -> None:
+def diff(
+    source: str | Path, first: str, second: str, scope: str | None, command_config: Path | None, output: str
+) -> None:  # fmt: skip
     """List what differs between the cluster at A and at B, which are offsets or times."""
     from kframe_kraft.time_travel import Timeline, differences, end_of
     from kframe_kraft.time_travel.differences import COLUMNS, summarized
 
-    history = _read(source).history
+    history = _read(source, command_config).history
     ends = sorted(end_of(history, position) for position in (first, second))
     timeline = Timeline(history)
     before = timeline.advance(ends[0]).copy()
@@ -173,8 +198,11 @@ def _difference_row(row: dict[str, Any]) -> dict[str, Any]:
 @click.argument("source", type=_SOURCE)
 @click.argument("partition", metavar="TOPIC-PARTITION")
 @click.option("--offset", metavar="N", type=int, help="After this record; at the end of the log by default.")
+@COMMAND_CONFIG
 @output_option
-def why(source: Path, partition: str, offset: int | None, output: str) -> None:
+def why(
+    source: str | Path, partition: str, offset: int | None, command_config: Path | None, output: str
+) -> None:  # fmt: skip
     """Say why a partition has its leader: the record, the state before, the event and the rule.
 
     The rules of KRaft decide every event that the records beside the change allow. An event is named if the rules
@@ -182,7 +210,7 @@ def why(source: Path, partition: str, offset: int | None, output: str) -> None:
     """
     from kframe_kraft.time_travel import end_of, leader_cause
 
-    history = _read(source).history
+    history = _read(source, command_config).history
     cause = leader_cause(history, partition, end_of(history, "end" if offset is None else str(offset)))
     record = asdict(cause)
     record["passed_over"] = {str(broker): reason for broker, reason in (cause.passed_over or {}).items()}
@@ -196,7 +224,17 @@ def why(source: Path, partition: str, offset: int | None, output: str) -> None:
     emit_record("kframe.log-why/v1", record, output)
 
 
-def _read(source: Path) -> NodeSource:
+def _read(source: str | Path, command_config: Path | None) -> NodeSource:
+    """The log of a source. Raises BadInput, and ConfigError, StoreError or LogError."""
+    if isinstance(source, str):
+        try:
+            from kframe_kraft.live import read_quorum
+        except ImportError as error:
+            raise BadInput(f"{_QUORUM} URLs need kframe-kafka-wire, which is not installed ({error})") from error
+        with progress("reading") as tick:
+            return read_quorum(source, client_properties(command_config), tick)
+    if command_config is not None:
+        raise click.UsageError(f"--command-config has settings for {_QUORUM} URLs")
     from kframe_kraft.sources import read_source
 
     with progress("reading"):

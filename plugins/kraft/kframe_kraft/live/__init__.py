@@ -1,0 +1,8 @@
+"""Follows the metadata log of a running KRaft quorum over Fetch and FetchSnapshot, without being a replica."""
+
+from __future__ import annotations
+
+from kframe_kraft.live.observer import QuorumObserver
+from kframe_kraft.live.opening import open_observer, read_quorum
+
+__all__ = ["QuorumObserver", "open_observer", "read_quorum"]

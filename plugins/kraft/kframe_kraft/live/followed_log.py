@@ -1,0 +1,116 @@
+"""The log that an observer has fetched so far: a snapshot, the batches after it, and the committed end."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from kframe_kraft.batches import BATCH_BYTES_MAX, RecordBatch, read_batch
+from kframe_kraft.batches.header import HEADER_BYTES, PREFIX
+from kframe_kraft.disk import Checkpoint, CommittedEnd, LogHistory, MetadataLog, QuorumState, SnapshotId
+from kframe_kraft.disk.checkpoints import checkpoint_of
+from kframe_kraft.disk.committed import voters_of
+from kframe_kraft.disk.names import BOOTSTRAP_ID
+from kframe_kraft.errors import BatchError, LogError
+
+_RECORDS: Final = "records of the leader"
+
+
+class FollowedLog:
+    """A copy of a leader's log from its newest snapshot on. ``end`` is the next offset to fetch."""
+
+    def __init__(self) -> None:
+        self.snapshot_id = BOOTSTRAP_ID
+        self.snapshot: Checkpoint | None = None
+        self.committed = 0
+        """The largest high watermark of any leader, but at most ``end``."""
+        self._batches: list[RecordBatch] = []
+
+    @property
+    def end(self) -> int:
+        """The offset after the last batch."""
+        return self._batches[-1].header.next_offset if self._batches else self.snapshot_id.offset
+
+    @property
+    def last_epoch(self) -> int:
+        """The epoch of the last batch, else of the snapshot."""
+        return self._batches[-1].header.leader_epoch if self._batches else self.snapshot_id.epoch
+
+    def append(self, records: bytes, leader_epoch: int) -> None:
+        """Append the complete batches in a response. The last one may be truncated.
+
+        Raises BatchError, without a change, for damaged batches, and for offsets or epochs that do not continue
+        the log.
+        """
+        data, position = np.frombuffer(records, np.uint8), 0
+        end, epoch, batches = self.end, self.last_epoch, []
+        while position + HEADER_BYTES <= len(data):
+            size = PREFIX.unpack_from(records, position)[1] + PREFIX.size
+            if len(data) - position < size <= BATCH_BYTES_MAX + HEADER_BYTES and position:
+                break
+            batch = read_batch(data, position, _RECORDS)
+            header = batch.header
+            if header.base_offset != end or not epoch <= header.leader_epoch <= leader_epoch:
+                raise BatchError(
+                    batch.where, f"offset {header.base_offset} in epoch {header.leader_epoch}",
+                    f"offset {end} in epochs {epoch} to {leader_epoch}",
+                )  # fmt: skip
+            end, epoch = header.next_offset, header.leader_epoch
+            position += header.size
+            batches.append(batch)
+        if records and not batches:
+            raise BatchError(_RECORDS, f"{len(records)} bytes", "a complete batch")
+        self._batches += batches
+
+    def commit(self, high_watermark: int) -> None:
+        """Note the high watermark of the leader. A new leader may name a lower one, which changes nothing."""
+        self.committed = max(self.committed, min(high_watermark, self.end))
+
+    def truncate(self, epoch: int, end_offset: int) -> None:
+        """Remove the batches that differ from the leader's log: those after ``end_offset`` or of a later epoch.
+
+        Raises LogError if a committed record is among them (Kafka ``KafkaRaftLog.truncateToEndOffset``).
+        """
+        count = len(self._batches)
+        while count and (
+            self._batches[count - 1].header.next_offset > end_offset
+            or self._batches[count - 1].header.leader_epoch > epoch
+        ):
+            count -= 1
+        end = self._batches[count - 1].header.next_offset if count else self.snapshot_id.offset
+        if end < self.committed:
+            raise LogError(
+                "diverging epoch", f"epoch {epoch} that ends at offset {end_offset}",
+                f"an offset from {self.committed} on, the committed end",
+            )  # fmt: skip
+        if count == len(self._batches):
+            raise LogError(
+                "diverging epoch", f"epoch {epoch} that ends at offset {end_offset}", f"an end before {self.end}"
+            )
+        del self._batches[count:]
+
+    def replace(self, snapshot_id: SnapshotId, content: bytes) -> None:
+        """Begin again with a snapshot. Raises LogError if it is malformed or behind the committed end."""
+        if snapshot_id.offset < self.committed:
+            raise LogError(snapshot_id.file_name, f"offset {snapshot_id.offset}", f"{self.committed} or later")
+        self.snapshot = checkpoint_of(content, snapshot_id.file_name)
+        self.snapshot_id, self.committed, self._batches = snapshot_id, snapshot_id.offset, []
+
+    def committed_batches(self, first: int) -> list[RecordBatch]:
+        """The committed batches from offset ``first`` on."""
+        return [
+            batch
+            for batch in self._batches
+            if batch.header.base_offset >= first and batch.header.next_offset <= self.committed
+        ]
+
+    def history(self, leader_id: int, leader_epoch: int) -> LogHistory:
+        """The committed log."""
+        batches = tuple(self.committed_batches(self.snapshot_id.offset))
+        end = batches[-1].header.next_offset if batches else self.snapshot_id.offset
+        voters = voters_of(batches, self.snapshot.voters if self.snapshot else None, None)
+        return LogHistory(
+            self.snapshot_id, self.snapshot, MetadataLog(self.snapshot_id.offset, end, batches),
+            QuorumState(leader_epoch, leader_id), voters, CommittedEnd(end, exact=True),
+        )  # fmt: skip

@@ -1,0 +1,236 @@
+"""An observer of a KRaft quorum: finds the leader, fetches its log, and reconnects with back-off."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Final
+
+from kframe_kafka_wire.answers import PermanentFailure, WireError, error_of
+from kframe_kafka_wire.node import BROKEN
+
+from kframe.plugin import ErrorCode, StoreError
+from kframe_kraft.disk import LogHistory, SnapshotId
+from kframe_kraft.errors import BatchError
+from kframe_kraft.live.calls import (
+    DESCRIBE_QUORUM,
+    FETCH_SNAPSHOT,
+    Address,
+    FetchResult,
+    QuorumLeader,
+    QuorumNode,
+    cluster_id,
+    describe_quorum,
+    fetch,
+    fetch_snapshot,
+)
+from kframe_kraft.live.followed_log import FollowedLog
+
+#: Attempts without a usable response before an error is raised, without any response so far and later. They last about
+#: 5 and 35 seconds by the pauses between them.
+FIRST_ATTEMPTS: Final = 8
+ATTEMPTS: Final = 40
+PAUSE_S: Final = 0.05
+PAUSE_MAX_S: Final = 1.0
+#: Addresses to try: bootstrap servers, and controllers that the leader names.
+SERVERS_MAX: Final = 64
+#: The longest wait of a Fetch for new records, as of Kafka's observers.
+WAIT_MS: Final = 500
+#: A larger snapshot is refused. 100 million partitions need less.
+SNAPSHOT_BYTES_MAX: Final = 2**34
+#: The node does not lead in the named epoch, or is about to stop.
+_LEADER_ERRORS: Final = frozenset(
+    {
+        ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.UNKNOWN_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.BROKER_NOT_AVAILABLE,
+    }
+)  # fmt: skip
+#: SNAPSHOT_NOT_FOUND: the leader has deleted the snapshot, because it has a newer one.
+_SNAPSHOT_DELETED: Final = 98
+_REFUSALS: Final = frozenset({ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.TOPIC_AUTHORIZATION_FAILED})
+_RETRIED: Final = (*BROKEN, BatchError)
+
+
+class QuorumObserver:
+    """Follows the log of a quorum. It is not a replica: it counts for no majority, and no node lists it."""
+
+    def __init__(
+        self,
+        addresses: Sequence[Address],
+        connect: Callable[[Address], QuorumNode],
+        pause: Callable[[float], object] = time.sleep,
+    ) -> None:
+        """``connect`` raises an error of BROKEN, or PermanentFailure. ``pause`` waits between two attempts."""
+        self.log = FollowedLog()
+        self.leader = QuorumLeader(leader_epoch=0)
+        self.cluster_id: str | None = None
+        self.generation = 0
+        """Counts the snapshots that have replaced the log."""
+        self._servers = list(addresses)
+        self._connect = connect
+        self._pause = pause
+        self._node: QuorumNode | None = None
+        self._address: Address | None = None
+        self._next = 0
+        self._is_described = self._is_reached = False
+
+    def close(self) -> None:
+        """Disconnect."""
+        node, self._node, self._address, self._is_described = self._node, None, None, False
+        if node is not None:
+            node.close()
+
+    def history(self) -> LogHistory:
+        """The committed log so far."""
+        return self.log.history(self.leader.leader_id, self.leader.leader_epoch)
+
+    def poll(self, wait_ms: int = WAIT_MS) -> int:
+        """Fetch once from the leader, and wait there up to ``wait_ms`` for news. Return the leader's high watermark.
+
+        It is -1 while the leader does not know it. Raises StoreError if no leader answers usably, or one refuses, and
+        LogError for a log that contradicts committed records.
+        """
+        problem, pause_s = "no controller answers", PAUSE_S
+        attempts = 0
+        while attempts < (ATTEMPTS if self._is_reached else FIRST_ATTEMPTS):
+            attempts += 1
+            address = self._address
+            try:
+                result = self._fetch(wait_ms)
+                if result is not None:
+                    return result.high_watermark
+                if self._address != address and self._address is not None:
+                    continue  # The node named the leader.
+                problem = f"{_text(address)} does not lead in epoch {self.leader.leader_epoch}"
+            except PermanentFailure as error:
+                self.close()
+                raise StoreError(f"KRaft quorum: {error}") from error
+            except _RETRIED as error:
+                problem = f"{_text(self._address or address)}: {str(error) or type(error).__name__}"
+                self.close()
+                self.leader = QuorumLeader(leader_epoch=self.leader.leader_epoch)
+            self._pause(pause_s)
+            pause_s = min(2 * pause_s, PAUSE_MAX_S)
+        raise StoreError(f"KRaft quorum: no leader can be reached ({problem})")
+
+    def catch_up(self, progress: Callable[[int, int], object] = lambda _done, _total: None) -> None:
+        """Poll until everything that was committed at the first response is fetched. Raises as ``poll``."""
+        target = -1
+        while target < 0 or self.log.committed < target:
+            high_watermark = self.poll()
+            target = high_watermark if target < 0 else target
+            progress(self.log.committed, max(target, self.log.committed))
+
+    def _fetch(self, wait_ms: int) -> FetchResult | None:
+        """Fetch once and apply the response. None if the node is not the leader; ``leader`` then has what it says."""
+        node = self._connected()
+        log, epoch = self.log, self.leader.leader_epoch
+        result = fetch(node, epoch, log.end, log.last_epoch, wait_ms)
+        self._is_reached = True
+        if not self._usable(result.error_code, result.leader):
+            return None
+        if not self._is_described:
+            self._learn_servers(node)
+        if result.snapshot_id is not None:
+            content = self._download(node, result.snapshot_id)
+            if content is None:
+                return None
+            log.replace(result.snapshot_id, content)
+            self.generation += 1
+        elif result.diverging is not None:
+            log.truncate(*result.diverging)
+        else:
+            log.append(result.records, epoch)
+            log.commit(result.high_watermark)
+        return result
+
+    def _download(self, node: QuorumNode, snapshot_id: SnapshotId) -> bytes | None:
+        """The content of a snapshot, in parts. None if the leader changes or has deleted it."""
+        content = bytearray()
+        while True:
+            part = fetch_snapshot(node, self.leader.leader_epoch, snapshot_id, len(content))
+            if part.error_code == _SNAPSHOT_DELETED or not self._usable(part.error_code, part.leader):
+                return None
+            if part.snapshot_id != snapshot_id or part.position != len(content):
+                raise WireError(
+                    f"FetchSnapshot: found {part.snapshot_id.file_name} from byte {part.position}, "
+                    f"expected {snapshot_id.file_name} from byte {len(content)}"
+                )
+            content += part.content
+            if not len(content) <= part.size <= SNAPSHOT_BYTES_MAX or not (part.content or len(content) == part.size):
+                raise WireError(
+                    f"FetchSnapshot: found {len(content)} bytes of {part.size}, expected more, and at most "
+                    f"{SNAPSHOT_BYTES_MAX} in all"
+                )
+            if len(content) == part.size:
+                return bytes(content)
+
+    def _usable(self, code: int, leader: QuorumLeader) -> bool:
+        """Whether a response has no error. Note the leader that it names, and leave a node that does not lead."""
+        error = error_of(code)
+        if error in _REFUSALS:
+            raise PermanentFailure(f"{_text(self._address)} refuses ({error.name}): ClusterAction is required")
+        if error is ErrorCode.NONE:
+            if leader.leader_epoch in (-1, self.leader.leader_epoch):
+                named = leader if leader.leader_id >= 0 else self.leader
+                self.leader = QuorumLeader(named.leader_id, self.leader.leader_epoch, named.addresses)
+                return True
+            error = ErrorCode.FENCED_LEADER_EPOCH
+        if error not in _LEADER_ERRORS:
+            raise WireError(f"found {error.name}, expected the metadata log")
+        if leader.leader_epoch < self.leader.leader_epoch:  # A node that is behind, or says nothing.
+            self.close()
+            return False
+        is_new = leader.leader_epoch > self.leader.leader_epoch
+        self.leader = leader
+        if leader.address is None:
+            if not is_new:
+                self.close()
+        elif leader.address != self._address:
+            self.close()
+            self._address = leader.address
+        return False
+
+    def _connected(self) -> QuorumNode:
+        """The connection to the leader, as far as it is known, else to the next bootstrap server."""
+        if self._node is None:
+            address = self._address or self._servers[self._next % len(self._servers)]
+            self._next += self._address is None
+            self._address = address
+            self._node = self._connect(address)
+            if self._node.version(FETCH_SNAPSHOT) is None:
+                self._node = self._through_broker(self._node)
+            self.cluster_id = self.cluster_id or cluster_id(self._node)
+        return self._node
+
+    def _learn_servers(self, leader: QuorumNode) -> None:
+        """Add the controllers that the leader names to those that are tried after it. A client may lack the right."""
+        self._is_described = True
+        if leader.version(DESCRIBE_QUORUM) is None:
+            return
+        with suppress(WireError):
+            for address in describe_quorum(leader).addresses.values():
+                if address not in self._servers and len(self._servers) < SERVERS_MAX:
+                    self._servers.append(address)
+
+    def _through_broker(self, broker: QuorumNode) -> QuorumNode:
+        """A connection to the leader that a broker names: brokers do not serve the metadata log themselves."""
+        where = _text(self._address)
+        try:
+            leader = describe_quorum(broker)
+        finally:
+            self.close()
+        if leader.address is None:
+            raise PermanentFailure(f"{where} is the listener of a broker, which does not serve the metadata log")
+        self._address = leader.address
+        try:
+            return self._connect(leader.address)
+        except OSError as error:
+            raise ConnectionError(
+                f"broker {where} names leader {leader.leader_id}, which does not answer ({error})"
+            ) from error
+
+
+def _text(address: Address | None) -> str:
+    return "no address" if address is None else f"{address[0]}:{address[1]}"

@@ -1,0 +1,47 @@
+"""Opens observers for URLs ``kraft://HOST:PORT[,HOST:PORT]...`` with the security settings of Kafka's clients."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from kframe_kafka_wire.client import client_security
+from kframe_kafka_wire.connection import Target
+from kframe_kafka_wire.node import CLIENT_ID, NodeConnection, bootstrap_addresses
+
+from kframe.plugin.live import Progress, ignore_progress
+from kframe_kraft.batches import BATCH_BYTES_MAX
+from kframe_kraft.disk import MetaProperties
+from kframe_kraft.live.calls import FETCH_BYTES, Address, QuorumNode
+from kframe_kraft.live.observer import QuorumObserver
+from kframe_kraft.sources import NodeSource
+
+SCHEME: Final = "kraft"
+#: Time limit of a TCP connection.
+CONNECT_MS: Final = 4_000
+#: The largest response: records, or one larger batch, and the rest of the message.
+_REPLY_BYTES_MAX: Final = FETCH_BYTES + BATCH_BYTES_MAX + 2**20
+
+
+def open_observer(url: str, config: Mapping[str, str]) -> QuorumObserver:
+    """An observer, not connected yet. ``config`` has the keys of Kafka's clients. Raises ConfigError."""
+    addresses = bootstrap_addresses(url.removeprefix(f"{SCHEME}:"))
+    security = client_security(config)
+    credentials = security.credentials()
+
+    def connect(address: Address) -> QuorumNode:
+        target = Target(*address, security.tls, credentials, CLIENT_ID)
+        return NodeConnection(target, CONNECT_MS, reply_bytes_max=_REPLY_BYTES_MAX)
+
+    return QuorumObserver(addresses, connect)
+
+
+def read_quorum(url: str, config: Mapping[str, str], progress: Progress = ignore_progress) -> NodeSource:
+    """The committed log of a quorum, from its newest snapshot on. Raises ConfigError, StoreError and LogError."""
+    observer = open_observer(url, config)
+    try:
+        observer.catch_up(progress)
+        properties = None if observer.cluster_id is None else MetaProperties(observer.cluster_id, -1)
+        return NodeSource(observer.history(), properties)
+    finally:
+        observer.close()
