@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from kframe.model.cluster import ClusterState as ClusterState
     from kframe.model.events import ElectionType as ElectionType
     from kframe.model.ids import ElectionKind as ElectionKind
+    from kframe.planning import PlanProposal as PlanProposal
+    from kframe.planning import PlanRequest as PlanRequest
+    from kframe.planning import plan as plan
     from kframe.registry.hookspecs import hookimpl as hookimpl
     from kframe.registry.registry import build_registry as build_registry
     from kframe.runtime.metrics import exposition as exposition
@@ -45,6 +48,8 @@ _PUBLIC = {
     "NewPartitions": "kframe.model.events",
     "NewTopic": "kframe.model.events",
     "Outcome": "kframe.whatif",
+    "PlanRequest": "kframe.planning",
+    "PlanProposal": "kframe.planning",
     "Snapshot": "kframe.snapshot",
     "Status": "kframe.runtime.status",
     "WhatIf": "kframe.whatif",
@@ -53,6 +58,7 @@ _PUBLIC = {
     "exposition": "kframe.runtime.metrics",
     "hookimpl": "kframe.registry.hookspecs",
     "load_plan": "kframe.whatif",
+    "plan": "kframe.planning",
     "read_snapshot": "kframe.snapshot",
     "write_snapshot": "kframe.snapshot",
 }

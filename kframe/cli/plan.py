@@ -1,4 +1,4 @@
-"""``kframe plan``: check, show and execute reassignment plans."""
+"""``kframe plan``: generate, check, show and execute reassignment plans."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from kframe.cli.admin import EXECUTE, admin_options
 from kframe.cli.findings import announce
 from kframe.cli.inputs import INPUT
 from kframe.cli.output import BadInput, OutputTable, ReportingGroup, emit_heading, emit_record, emit_rows, output_option
+from kframe.cli.plan_generate import generate as generate_plan
+from kframe.cli.plan_generate import goal_options, out_option, weights_option
 from kframe.cli.progress import progress
 from kframe.cli.snapshot import FormatChoice
 from kframe.cli.studies import PATH
@@ -37,7 +39,35 @@ _LIMIT = click.option("--limit", type=click.IntRange(min=0), default=50, show_de
 
 @click.group("plan", cls=ReportingGroup)
 def group() -> None:
-    """Check, show and carry out plans of partitions to be moved: Kafka's reassignment JSON."""
+    """Generate, check, show and execute plans of partitions to be moved: Kafka's reassignment JSON."""
+
+
+@group.command()
+@click.argument("source", metavar="SNAPSHOT", type=INPUT)
+@_FROM
+@goal_options
+@weights_option
+@out_option
+@_LIMIT
+@output_option
+def generate(
+    source: InputFile, source_format: str | None, goals: dict[str, Any], weights: InputFile | None, out: str | None,
+    limit: int, output: str,
+) -> None:  # fmt: skip
+    """Make a plan with as few moves as possible, and print how few any plan needs.
+
+    Goals may be combined. Exit code 1: a partition cannot be reassigned as requested, and stays as it is.
+    """
+    from kframe.planning import PlanRequest
+    from kframe.planning.sizes import read_weights
+    from kframe.snapshot import read_snapshot
+
+    PlanRequest(**goals)
+    with progress("reading") as tick:
+        snapshot = read_snapshot(source, source_format, tick)
+    sizes = None if weights is None else read_weights(weights, snapshot)
+    request = PlanRequest(**goals, weights=sizes)
+    click.get_current_context().exit(generate_plan(snapshot, request, out, output, limit))
 
 
 @group.command()

@@ -73,6 +73,70 @@ class PlanMoves(Struct):
     brokers: list[PlanBroker]
 
 
+class GeneratedPartitions(Struct):
+    """Partitions in scope, partitions that change, partitions left out because they are being reassigned, and
+    partitions that no allowed broker can take a replica of."""
+
+    scope: int
+    changed: int
+    reassigning: int
+    unassignable: int
+
+
+class GeneratedMoves(Struct):
+    """What a generated plan copies. ``cost`` and ``bound`` are in ``unit``: no plan costs less than the bound.
+
+    ``gap`` is the part of the bound by which the cost exceeds it; null where the limits are not reached. ``exact``: the
+    solver has proven the bound, or that no plan reaches the limits. ``leaders`` counts the partitions whose preferred
+    leader changes.
+    """
+
+    replicas: int
+    unit: Literal["replicas", "bytes"]
+    cost: int
+    bound: int
+    gap: float | None
+    exact: bool
+    leaders: int
+
+
+class CrowdedPartitions(Struct):
+    """Partitions that span fewer racks than they could."""
+
+    crowded_before: int
+    crowded_after: int
+
+
+class GeneratedBroker(Struct):
+    """A broker before and after a generated plan. ``receives``: the plan may give it replicas. ``received`` are copied
+    to it. Bytes are null without weights."""
+
+    broker_id: int
+    rack: str | None
+    receives: bool
+    replicas_before: int
+    received: int
+    replicas_after: int
+    leaders_before: int
+    leaders_after: int
+    bytes_before: int | None
+    bytes_after: int | None
+
+
+class GeneratedPlanDocument(Struct):
+    """The report of a generated plan: ``kframe plan generate``. ``skew`` is of the brokers that receive replicas."""
+
+    snapshot: PlanSnapshot
+    summary: str
+    partitions: GeneratedPartitions
+    moves: GeneratedMoves
+    limits_reached: bool
+    racks: CrowdedPartitions
+    skew: dict[str, Skew]
+    brokers: list[GeneratedBroker]
+    notes: list[str]
+
+
 class PlanFinding(Struct):
     """A finding about a plan; ``error`` is Kafka's name of the error that a controller would answer."""
 

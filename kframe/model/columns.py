@@ -28,6 +28,7 @@ UInt8: TypeAlias = NDArray[np.uint8]
 Int16: TypeAlias = NDArray[np.int16]
 Int32: TypeAlias = NDArray[np.int32]
 Int64: TypeAlias = NDArray[np.int64]
+Float64: TypeAlias = NDArray[np.float64]
 Bool: TypeAlias = NDArray[np.bool_]
 
 #: Largest number of replicas or in-sync replicas of a row (Kafka's replication factor is an int16 on the wire).

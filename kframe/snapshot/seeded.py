@@ -27,6 +27,7 @@ class Purpose(IntEnum):
     UNDER_REPLICATED = 6
     VICTIM = 7
     OFF_PREFERRED = 8
+    PLAN_ORDER = 9
 
 
 def hashed(seed: int, purpose: Purpose, count: int) -> NDArray[np.uint64]:

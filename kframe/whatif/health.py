@@ -9,7 +9,7 @@ import numpy as np
 
 from kframe import kernels
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Bool, Int32, UInt8
+from kframe.model.columns import Bool, Int32, Int64, UInt8
 from kframe.model.config import ControllerConfig
 from kframe.model.ids import NO_STATE, ReplicaFlag
 from kframe.model.topics import UNSET
@@ -28,7 +28,7 @@ class Skew:
     deviation: float
 
     @staticmethod
-    def of(loads: Int32) -> Skew:
+    def of(loads: Int32 | Int64) -> Skew:
         """The skew of these brokers' loads. Of no broker it is all zeros."""
         if not len(loads):
             return Skew(0.0, 0, None, 0.0)

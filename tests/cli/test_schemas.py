@@ -28,6 +28,10 @@ PRINTED: Final[Mapping[str, tuple[tuple[object, ...], ...]]] = {
     "kframe.plan/v1": (("plan", "show", PLAN, HEALTHY),),
     "kframe.plan-check/v1": (("plan", "check", PLAN), ("plan", "check", PLAN, "--snapshot", HEALTHY)),
     "kframe.plan-diff/v1": (("plan", "diff", PLAN, HEALTHY),),
+    "kframe.plan-generated/v1": (
+        ("plan", "generate", HEALTHY, "--rebalance"),
+        ("plan", "generate", DEGRADED, "--remove-brokers", "4", "--fix-racks"),
+    ),
     "kframe.plugin/v1": (("plugins", "show", "rack-spread"), ("plugins", "show", "simulator")),
     "kframe.plugins/v1": (("plugins", "list"),),
     "kframe.plugins.check/v1": (("plugins", "check", "rack-spread"),),

@@ -1,0 +1,198 @@
+"""``kframe plan generate``: the options of a plan's goals, its report, and a picture of the brokers."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from kframe.cli.inputs import INPUT
+from kframe.cli.output import BadInput, OutputTable, emit_heading, emit_record, emit_rows
+from kframe.cli.studies import broker_ids
+
+if TYPE_CHECKING:
+    from kframe.planning import PlanRequest
+    from kframe.snapshot import Snapshot
+
+#: Characters of the longest bar.
+BAR_WIDTH: Final = 24
+_BROKERS: Final = (
+    "broker_id", "rack", "received", "replicas_before", "replicas_after", "replicas", "leaders_before", "leaders_after",
+    "leaders",
+)  # fmt: skip
+_STDOUT: Final = "-"
+
+
+def _pairs(
+    expected: str, number: Callable[[str], Any]
+) -> Callable[[click.Context, click.Parameter, Any], dict[str, Any]]:
+    """Callback of an option that is repeated or separated by commas: texts such as ``KEY=VALUE``, by key."""
+
+    def parse(_ctx: click.Context, _option: click.Parameter, values: Iterable[str]) -> dict[str, Any]:
+        pairs: dict[str, Any] = {}
+        for text in (part for value in values for part in value.split(",")):
+            key, equals, value = text.rpartition("=")
+            try:
+                pairs[key] = number(value)
+            except ValueError as problem:
+                raise click.BadParameter(f"found {text!r}, expected {expected}") from problem
+            if equals and not key:
+                raise click.BadParameter(f"found {text!r}, expected {expected}")
+        return pairs
+
+    return parse
+
+
+def _added(_ctx: click.Context, _option: click.Parameter, value: str | None) -> dict[int, str | None]:
+    """Callback of ``--add-brokers``: ``7,8:rack-a`` as {7: None, 8: "rack-a"}."""
+    brokers: dict[int, str | None] = {}
+    for text in [] if value is None else value.split(","):
+        broker_id, _, rack = text.partition(":")
+        if not (broker_id.isascii() and broker_id.isdecimal()):
+            raise click.BadParameter(f"found {text!r}, expected broker ids such as 7 or 7:rack-a")
+        brokers[int(broker_id)] = rack or None
+    return brokers
+
+
+def goal_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of a ``PlanRequest`` to a command, as ``goals``: its keywords apart from the weights."""
+
+    @functools.wraps(command)
+    def with_goals(
+        *args: Any, add_brokers: dict[int, str | None], replace: dict[str, int], replication_factors: dict[str, int],
+        broker_caps: dict[str, int], capacities: dict[str, float], **kwargs: Any,
+    ) -> Any:  # fmt: skip
+        names = ("remove_brokers", "evacuate_racks", "fix_racks", "rebalance", "leaders_only", "topics",
+                 "exclude_topics", "exclude_brokers", "tolerance", "seed", "exact")  # fmt: skip
+        goals = {name: kwargs.pop(name) for name in names}
+        goals |= {
+            "add_brokers": tuple(add_brokers),
+            "racks": {broker_id: rack for broker_id, rack in add_brokers.items() if rack is not None},
+            "replace": _by_id("--replace", replace),
+            "replication_factors": replication_factors,
+            "broker_caps": {None: broker_caps.pop("")} if "" in broker_caps else {},
+            "capacities": _by_id("--capacities", capacities),
+        }
+        goals["broker_caps"] |= _by_id("--broker-cap", broker_caps)
+        if "" in replication_factors:
+            raise BadInput("--replication-factor: found no topic, expected TOPIC=N")
+        return command(*args, goals=goals, **kwargs)
+
+    options = (
+        click.option("--remove-brokers", callback=broker_ids, metavar="ID,ID",
+                     help="Move all replicas off these brokers."),
+        click.option("--add-brokers", callback=_added, metavar="ID[:RACK],…",
+                     help="Give these brokers their share of the replicas."),
+        click.option("--replace", multiple=True, callback=_pairs("OLD=NEW broker ids", int), metavar="OLD=NEW",
+                     help="Give all replicas of a broker to another."),
+        click.option("--evacuate-rack", "evacuate_racks", multiple=True, metavar="RACK",
+                     help="Move all replicas off the brokers of a rack."),
+        click.option("--replication-factor", "replication_factors", multiple=True, metavar="TOPIC=N",
+                     callback=_pairs("TOPIC=N", int), help="Change the replication factor of topics."),
+        click.option("--fix-racks", is_flag=True, help="Spread partitions over as many racks as they can span."),
+        click.option("--rebalance", is_flag=True, help="Give every broker its share of replicas and leaders."),
+        click.option("--leaders-only", is_flag=True, help="Balance preferred leaders by order; move no data."),
+        click.option("--topics", multiple=True, metavar="NAME", help="Only topics of this name or pattern (* and ?)."),
+        click.option("--exclude-topics", multiple=True, metavar="NAME", help="No topics of this name or pattern."),
+        click.option("--exclude-brokers", callback=broker_ids, metavar="ID,ID",
+                     help="Brokers that receive no replicas, and that a rebalance takes none from."),
+        click.option("--broker-cap", "broker_caps", multiple=True, callback=_pairs("N or ID=N", int), metavar="[ID=]N",
+                     help="The most replicas of a broker."),
+        click.option("--capacities", multiple=True, callback=_pairs("ID=NUMBER", float), metavar="ID=NUMBER",
+                     help="Relative capacities of brokers; 1 is the default."),
+        click.option("--tolerance", type=float, default=1.0, show_default=True, metavar="PERCENT",
+                     help="Deviation from the share of bytes that a rebalance with --weights allows."),
+        click.option("--exact", is_flag=True, help="Solve a small problem to the optimum (needs highspy)."),
+        click.option("--seed", type=int, default=0, show_default=True,
+                     help="Order in which partitions are considered."),
+    )  # fmt: skip
+    return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), with_goals)
+
+
+def _by_id(option: str, pairs: dict[str, Any]) -> dict[int, Any]:
+    """The pairs by broker id. Raises BadInput for another key."""
+    for key in pairs:
+        if not (key.isascii() and key.isdecimal()):
+            raise BadInput(f"{option}: found {key!r}, expected a broker id")
+    return {int(key): value for key, value in pairs.items()}
+
+
+weights_option: Final = click.option(
+    "--weights", type=INPUT, metavar="FILE", help="Sizes: Parquet, CSV or JSON with topic, partition and bytes."
+)
+out_option: Final = click.option(
+    "--out", metavar="FILE", help="Write the plan, Kafka's reassignment JSON; - is stdout."
+)
+
+
+def generate(snapshot: Snapshot, request: PlanRequest, out: str | None, output: str, limit: int) -> int:
+    """Make a plan, write it, and print its report. Return the exit code."""
+    from kframe.planning import plan
+    from kframe.planning.report import SCHEMA, report_document
+    from kframe.whatif.execution import plan_document
+    from kframe.whatif.plan_check import hold
+
+    proposal = plan(snapshot, request)
+    document = report_document(proposal)
+    if out is not None:
+        made = proposal.plan
+        text = plan_document(made.targets, hold(made, snapshot).stamp())
+        _write(out, text)
+    if out == _STDOUT:
+        click.echo(document["summary"], err=True)
+    elif output in ("csv", "jsonl"):
+        emit_rows(OutputTable(SCHEMA, list(document["brokers"][0]), document["brokers"]), output)
+    elif output in ("json", "yaml"):
+        emit_record(SCHEMA, document, output)
+    else:
+        _emit_tables(document, output, limit)
+    return 1 if proposal.unassignable else 0
+
+
+def _write(out: str, text: str) -> None:
+    if out == _STDOUT:
+        click.echo(text, nl=False)
+        return
+    try:
+        Path(out).write_text(text)
+    except OSError as problem:
+        raise BadInput(f"--out {out}: {problem.strerror}") from problem
+
+
+def _emit_tables(document: dict[str, Any], output: str, limit: int) -> None:
+    emit_heading(document["summary"])
+    moves, racks = document["moves"], document["racks"]
+    emit_record("", {
+        "partitions": {
+            name: f"{count:,}" for name, count in document["partitions"].items() if count or name == "changed"
+        },
+        "leaders that change": moves["leaders"],
+        "limits reached": document["limits_reached"],
+        "partitions in too few racks": f"{racks['crowded_before']:,} before, {racks['crowded_after']:,} after",
+        "note": document["notes"],
+    }, output)  # fmt: skip
+    click.echo()
+    rows = [{"load": name.replace("_", " "), **skew} for name, skew in document["skew"].items()]
+    emit_rows(OutputTable("", ("load", "mean", "most", "over_mean", "deviation"), rows), output)
+    click.echo()
+    kinds = ["replicas", "leaders", *(["bytes"] if moves["unit"] == "bytes" else [])]
+    most = {
+        kind: max(max(row[f"{kind}_before"], row[f"{kind}_after"]) for row in document["brokers"]) for kind in kinds
+    }
+    columns = [*_BROKERS, *(["bytes_before", "bytes_after", "bytes"] if "bytes" in kinds else [])]
+    pictures = (
+        {**row, **{kind: _bar(row[f"{kind}_before"], row[f"{kind}_after"], most[kind]) for kind in kinds}}
+        for row in document["brokers"][:limit]
+    )
+    emit_rows(OutputTable("", columns, list(pictures)), output)
+    if len(document["brokers"]) > limit:
+        click.echo(f"and {len(document['brokers']) - limit:,} more (--limit N; data has them all)")
+
+
+def _bar(before: int, after: int, most: int) -> str:
+    """A bar of the load: what stays, what leaves (``-``) or what comes (``+``)."""
+    stays, end = (round(BAR_WIDTH * load / max(most, 1)) for load in sorted((before, after)))
+    return "█" * stays + ("+" if after > before else "-") * (end - stays) or "-"

@@ -1,0 +1,385 @@
+"""Kernels that make reassignment plans: which replicas leave, and where they go.
+
+Recurring arguments: partition ``p`` has the slots ``offsets[p] .. offsets[p + 1]``; a slot holds a broker index, or -1
+while it is vacant. ``order`` lists the partitions that may change. ``share`` is each broker's share of the load, 0 for
+brokers that receive nothing. ``load`` is in units of ``weight``, ``count`` and ``cap`` in replicas. ``rack`` numbers
+the racks from 0. Twins: ``reference/plans.py``.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+from kframe.kernels.plan_rows cimport (
+    count_racks, emptiest_target, holds, may_move, reachable_racks, worst_slot,
+)
+from kframe.kernels.types cimport broker_t
+
+
+def vacate_replicas(
+    const int32_t[::1] order,            # IN    (k,)
+    const int32_t[::1] offsets,          # IN    (n + 1,)
+    const int32_t[::1] wanted,           # IN    (n,) replication factor after the plan
+    const uint8_t[::1] in_sync,          # IN    (s,)
+    const uint8_t[::1] leaving,          # IN    (b,) 1 for brokers that every replica leaves
+    const int32_t[::1] rack,             # IN    (b,)
+    const int32_t[::1] rack_targets,     # IN    (racks,) brokers of the rack that receive replicas
+    bint spread,                         # IN    also vacate replicas whose rack has another, where a rack has none
+    const double[::1] share,             # IN    (b,)
+    const int64_t[::1] weight,           # IN    (n,)
+    broker_t[::1] replica,               # INOUT (s,)
+    int64_t[::1] load,                   # INOUT (b,)
+    int64_t[::1] count,                  # INOUT (b,)
+):
+    """Vacate the slots of replicas that must leave; return how many. Cost O(s * r^2).
+
+    A replica must leave a leaving broker, a list that is longer than wanted, and with ``spread`` a rack that it shares
+    while the list spans fewer racks than it can. The fewest possible replicas leave.
+    """
+    cdef Py_ssize_t i, k, start, end, p, vacated = 0
+    cdef int32_t retained, broker, open_racks = 0
+    cdef bint crowded
+    with nogil:
+        for i in range(rack_targets.shape[0]):
+            open_racks += rack_targets[i] > 0
+        for i in range(order.shape[0]):
+            p = order[i]
+            start, end, retained = offsets[p], offsets[p + 1], 0
+            for k in range(start, end):
+                retained += replica[k] >= 0
+            for k in range(start, end):
+                if replica[k] >= 0 and leaving[replica[k]]:
+                    broker = replica[k]
+                    replica[k] = -1
+                    load[broker] -= weight[p]
+                    count[broker] -= 1
+                    retained -= 1
+                    vacated += 1
+            while True:
+                crowded = retained <= wanted[p]
+                if crowded and (not spread or wanted[p] - retained + count_racks(replica, rack, start, end) >= min(
+                    wanted[p], reachable_racks(replica, rack, rack_targets, open_racks, start, end)
+                )):
+                    break
+                k = worst_slot(replica, rack, in_sync, share, load, start, end, crowded)
+                if k < 0:
+                    break
+                broker = replica[k]
+                replica[k] = -1
+                load[broker] -= weight[p]
+                count[broker] -= 1
+                retained -= 1
+                vacated += 1
+    return vacated
+
+
+def fill_vacancies(
+    const int32_t[::1] order,            # IN    (k,)
+    const int32_t[::1] offsets,          # IN    (n + 1,)
+    const int32_t[::1] wanted,           # IN    (n,)
+    const int32_t[::1] rack,             # IN    (b,)
+    const double[::1] share,             # IN    (b,)
+    const int64_t[::1] cap,              # IN    (b,)
+    const int64_t[::1] weight,           # IN    (n,)
+    broker_t[::1] replica,               # INOUT (s,)
+    int64_t[::1] load,                   # INOUT (b,)
+    int64_t[::1] count,                  # INOUT (b,)
+):
+    """Give partitions with too few replicas the emptiest brokers; return how many replicas are still missing.
+
+    A broker of a rack that the list does not span comes first. Cost O(b * r) for each new replica.
+    """
+    cdef Py_ssize_t i, k, start, end, p, missing = 0
+    cdef int32_t lacking, broker
+    with nogil:
+        for i in range(order.shape[0]):
+            p = order[i]
+            start, end, lacking = offsets[p], offsets[p + 1], wanted[p]
+            for k in range(start, end):
+                lacking -= replica[k] >= 0
+            for k in range(start, end):
+                if lacking <= 0:
+                    break
+                if replica[k] >= 0:
+                    continue
+                broker = emptiest_target(replica, rack, share, load, count, cap, weight[p], start, end)
+                if broker < 0:
+                    break
+                replica[k] = <broker_t>broker
+                load[broker] += weight[p]
+                count[broker] += 1
+                lacking -= 1
+            missing += max(lacking, 0)
+    return missing
+
+
+cdef inline int32_t receiver(
+    const broker_t[::1] replica, const int32_t[::1] rack, const double[::1] share, const int64_t[::1] lower,
+    const int64_t[::1] upper, const int64_t[::1] load, const int64_t[::1] count, const int64_t[::1] cap,
+    int64_t weight, Py_ssize_t start, Py_ssize_t end, Py_ssize_t slot, bint under_only, bint fitting,
+) noexcept nogil:
+    """The broker with most room that can take the replica in ``slot``; -1 if there is none."""
+    cdef int32_t broker, best = -1
+    cdef int64_t room, best_room = 0
+    for broker in range(<int32_t>share.shape[0]):
+        if share[broker] <= 0 or count[broker] >= cap[broker] or load[broker] + weight > upper[broker]:
+            continue
+        if under_only and (load[broker] >= lower[broker] or (fitting and load[broker] + weight > lower[broker])):
+            continue
+        room = lower[broker] + upper[broker] - 2 * load[broker]
+        if (best < 0 or room > best_room) and may_move(replica, rack, start, end, slot, broker):
+            best, best_room = broker, room
+    return best
+
+
+def transfer_replicas(
+    const int32_t[::1] order,            # IN    (k,)
+    const int32_t[::1] offsets,          # IN    (n + 1,)
+    const int32_t[::1] rack,             # IN    (b,)
+    const double[::1] share,             # IN    (b,)
+    const int64_t[::1] cap,              # IN    (b,)
+    const int64_t[::1] weight,           # IN    (n,)
+    const int64_t[::1] lower,            # IN    (b,) least load of a broker
+    const int64_t[::1] upper,            # IN    (b,) greatest load of a broker
+    bint over_only,                      # IN    only from brokers above ``upper``
+    bint under_only,                     # IN    only to brokers below ``lower``
+    bint fitting,                        # IN    only replicas that neither limit is crossed with
+    bint first_slots,                    # IN    first slots too, which are of preferred leaders
+    broker_t[::1] replica,               # INOUT (s,)
+    int64_t[::1] load,                   # INOUT (b,)
+    int64_t[::1] count,                  # INOUT (b,)
+):
+    """Move replicas between brokers to bring their loads within the limits; return how many.
+
+    No move takes a broker from within its limits to beyond them, or a partition out of a rack without another in it.
+    Each partition moves at most one replica. Cost O(s), and O(b * r) for each candidate.
+    """
+    cdef Py_ssize_t i, k, p, start, end, moves = 0, over = 0, under = 0
+    cdef int32_t giver, target
+    with nogil:
+        for k in range(load.shape[0]):
+            over += load[k] > upper[k]
+            under += load[k] < lower[k]
+        for i in range(order.shape[0]):
+            if (over_only and over == 0) or (under_only and under == 0):
+                break
+            p = order[i]
+            start, end = offsets[p], offsets[p + 1]
+            for k in range(end - 1, start - first_slots, -1):
+                giver = replica[k]
+                if giver < 0 or share[giver] <= 0 or load[giver] - weight[p] < lower[giver]:
+                    continue
+                if over_only and (load[giver] <= upper[giver] or (
+                    fitting and load[giver] - weight[p] < upper[giver]
+                )):
+                    continue
+                target = receiver(
+                    replica, rack, share, lower, upper, load, count, cap, weight[p], start, end, k, under_only, fitting,
+                )
+                if target < 0:
+                    continue
+                replica[k] = <broker_t>target
+                over -= load[giver] > upper[giver] >= load[giver] - weight[p]
+                under -= load[target] < lower[target] <= load[target] + weight[p]
+                load[giver] -= weight[p]
+                load[target] += weight[p]
+                count[giver] -= 1
+                count[target] += 1
+                moves += 1
+                break
+    return moves
+
+
+def span_racks(
+    const int32_t[::1] offsets,          # IN    (n + 1,)
+    const int32_t[::1] values,           # IN    (s,) broker indexes
+    const int32_t[::1] rack,             # IN    (b,)
+    int32_t[::1] spanned,                # OUT   (n,) distinct racks of each list
+):
+    """Count the distinct racks of each list; return the largest count. Cost O(s * r)."""
+    cdef Py_ssize_t p, k, g
+    cdef int32_t most = 0
+    cdef bint repeated
+    with nogil:
+        for p in range(spanned.shape[0]):
+            spanned[p] = 0
+            for k in range(offsets[p], offsets[p + 1]):
+                repeated = False
+                for g in range(offsets[p], k):
+                    repeated = repeated or rack[values[g]] == rack[values[k]]
+                spanned[p] += not repeated
+            most = max(most, spanned[p])
+    return most
+
+
+def mark_transfers(
+    const int32_t[::1] order,            # IN    (k,)
+    const int32_t[::1] offsets,          # IN    (n + 1,)
+    const broker_t[::1] replica,         # IN    (s,)
+    const int32_t[::1] original_offsets,  # IN    (n + 1,)
+    const broker_t[::1] original,        # IN    replicas before the plan
+    const int32_t[::1] rack,             # IN    (b,)
+    const double[::1] share,             # IN    (b,)
+    bint leaders,                        # IN    preferred leaders instead of replicas
+    int32_t[::1] open_arcs,              # INOUT (b,) pairs of the giver that have no mark yet
+    uint8_t[:, ::1] arcs,                # INOUT (b, b) giver, target: 1 if a replica can go; 2 if it was moved before
+):
+    """Mark the pairs of brokers between which a replica, or the leadership of a partition, can go.
+
+    Return how many marks were set. Moving what has been moved before costs nothing. Cost O(s), and O(b * r) for each
+    slot of a broker with pairs without a mark.
+    """
+    cdef Py_ssize_t i, k, p, start, end, last, marks = 0
+    cdef int32_t giver, target
+    cdef bint free
+    with nogil:
+        for i in range(order.shape[0]):
+            p = order[i]
+            start, end = offsets[p], offsets[p + 1]
+            last = min(end, start + 1) if leaders else end
+            for k in range(start, last):
+                giver = replica[k]
+                if giver < 0 or (not leaders and share[giver] <= 0):
+                    continue
+                free = is_moved(original, original_offsets, p, giver, leaders)
+                if open_arcs[giver] == 0 and not free:
+                    continue
+                for target in range(<int32_t>share.shape[0]):
+                    if share[target] <= 0 or target == giver or arcs[giver, target] > free:
+                        continue
+                    if holds(replica, start, end, target) if leaders else may_move(
+                        replica, rack, start, end, k, target
+                    ):
+                        open_arcs[giver] -= arcs[giver, target] == 0
+                        arcs[giver, target] = 1 + free
+                        marks += 1
+    return marks
+
+
+cdef inline bint is_moved(
+    const broker_t[::1] original, const int32_t[::1] offsets, Py_ssize_t p, int32_t broker, bint leaders,
+) noexcept nogil:
+    """Whether the plan has given the broker this replica, or this leadership."""
+    if leaders:
+        return offsets[p] == offsets[p + 1] or original[offsets[p]] != broker
+    return not holds(original, offsets[p], offsets[p + 1], broker)
+
+
+cdef inline Py_ssize_t step_slot(
+    const broker_t[::1] replica, const int32_t[::1] rack, Py_ssize_t start, Py_ssize_t end, int32_t giver,
+    int32_t target, bint leaders,
+) noexcept nogil:
+    """The slot from which ``giver`` can give a replica, or the leadership, to ``target``; -1 if there is none."""
+    cdef Py_ssize_t k
+    if leaders:
+        return start if end > start and replica[start] == giver and holds(replica, start + 1, end, target) else -1
+    for k in range(start, end):
+        if replica[k] == giver:
+            return k if may_move(replica, rack, start, end, k, target) else -1
+    return -1
+
+
+cdef inline void take_step(
+    broker_t[::1] replica, Py_ssize_t slot, Py_ssize_t end, int32_t target, bint leaders,
+) noexcept nogil:
+    """Put ``target`` into the slot; for leaders exchange it with the slot that holds ``target``."""
+    cdef Py_ssize_t k
+    if leaders:
+        for k in range(slot + 1, end):
+            if replica[k] == target:
+                replica[k] = replica[slot]
+    replica[slot] = <broker_t>target
+
+
+def shift_along_path(
+    const int32_t[::1] order,            # IN    (k,)
+    const int32_t[::1] offsets,          # IN    (n + 1,)
+    const int32_t[::1] original_offsets,  # IN    (n + 1,)
+    const broker_t[::1] original,        # IN    replicas before the plan
+    const int32_t[::1] rack,             # IN    (b,)
+    const int32_t[::1] path,             # IN    (m + 1,) brokers, the giver first
+    const uint8_t[::1] free,             # IN    (m,) 1 for steps that only take what was moved before
+    int64_t units,                       # IN    how many to shift at most
+    bint leaders,                        # IN    preferred leaders instead of replicas
+    int32_t[::1] cursors,                # OUT   (m,) scratch
+    int32_t[::1] rows,                   # OUT   (m,) scratch
+    broker_t[::1] replica,               # INOUT (s,)
+):
+    """Shift replicas, or leaderships, along a path of brokers; return how many units arrived.
+
+    Each unit takes a different partition for every step, so that only the ends of the path change their loads.
+    Cost O(m * s) in total.
+    """
+    cdef Py_ssize_t h, g, p, slot, steps = free.shape[0]
+    cdef int64_t shifted = 0
+    cdef bint taken
+    with nogil:
+        for h in range(steps):
+            cursors[h] = 0
+        while shifted < units:
+            for h in range(steps):
+                slot = -1
+                while cursors[h] < order.shape[0] and slot < 0:
+                    p = order[cursors[h]]
+                    taken = False
+                    for g in range(h):
+                        taken = taken or rows[g] == p
+                    if not taken and (not free[h] or is_moved(original, original_offsets, p, path[h], leaders)):
+                        slot = step_slot(replica, rack, offsets[p], offsets[p + 1], path[h], path[h + 1], leaders)
+                    rows[h] = <int32_t>p
+                    cursors[h] += 1
+                if slot < 0:
+                    break
+            else:
+                for h in range(steps):
+                    p = rows[h]
+                    slot = step_slot(replica, rack, offsets[p], offsets[p + 1], path[h], path[h + 1], leaders)
+                    take_step(replica, slot, offsets[p + 1], path[h + 1], leaders)
+                shifted += 1
+                continue
+            break
+    return shifted
+
+
+def reorder_leaders(
+    const int32_t[::1] order,            # IN    (k,)
+    const int32_t[::1] offsets,          # IN    (n + 1,)
+    const double[::1] share,             # IN    (b,) 0 for brokers that must not become leaders
+    const int64_t[::1] lower,            # IN    (b,) fewest preferred leaders of a broker
+    const int64_t[::1] upper,            # IN    (b,) most preferred leaders of a broker
+    bint over_only,                      # IN    only from brokers above ``upper``
+    bint under_only,                     # IN    only to brokers below ``lower``
+    broker_t[::1] replica,               # INOUT (s,)
+    int64_t[::1] led,                    # INOUT (b,) preferred leaders of each broker
+):
+    """Exchange the first replica with another to bring the preferred leaders of brokers within limits.
+
+    Return how many partitions changed. No exchange takes a broker from within its limits to beyond them. Cost O(s).
+    """
+    cdef Py_ssize_t i, k, p, start, end, best, changes = 0
+    cdef int32_t leader, target
+    cdef int64_t room, best_room = 0
+    with nogil:
+        for i in range(order.shape[0]):
+            p = order[i]
+            start, end = offsets[p], offsets[p + 1]
+            if end <= start or replica[start] < 0:
+                continue
+            leader = replica[start]
+            if led[leader] <= (upper[leader] if over_only else lower[leader]):
+                continue
+            best = -1
+            for k in range(start + 1, end):
+                target = replica[k]
+                if target < 0 or share[target] <= 0 or led[target] >= (lower[target] if under_only else upper[target]):
+                    continue
+                room = lower[target] + upper[target] - 2 * led[target]
+                if best < 0 or room > best_room:
+                    best, best_room = k, room
+            if best < 0:
+                continue
+            target = replica[best]
+            replica[best] = <broker_t>leader
+            replica[start] = <broker_t>target
+            led[leader] -= 1
+            led[target] += 1
+            changes += 1
+    return changes

@@ -1,0 +1,263 @@
+"""Reference twins of ``_plans.pyx``."""
+
+from __future__ import annotations
+
+import math
+
+from kframe.model.columns import Float64, Int16, Int32, Int64, UInt8
+
+__all__ = [
+    "fill_vacancies",
+    "mark_transfers",
+    "reorder_leaders",
+    "shift_along_path",
+    "span_racks",
+    "transfer_replicas",
+    "vacate_replicas",
+]
+
+
+def vacate_replicas(
+    order: Int32, offsets: Int32, wanted: Int32, in_sync: UInt8, leaving: UInt8, rack: Int32, rack_targets: Int32,
+    spread: bool, share: Float64, weight: Int64, replica: Int16, load: Int64, count: Int64,
+) -> int:  # fmt: skip
+    """First the leaving brokers, then the worst replicas of a list too long, then of racks that are crowded."""
+    vacated = 0
+
+    def vacate(slot: int, row: int) -> None:
+        load[replica[slot]] -= weight[row]
+        count[replica[slot]] -= 1
+        replica[slot] = -1
+
+    for row in order.tolist():
+        slots = range(int(offsets[row]), int(offsets[row + 1]))
+        for slot in [slot for slot in _occupied(replica, slots) if leaving[replica[slot]]]:
+            vacate(slot, row)
+            vacated += 1
+        while True:
+            retained = _occupied(replica, slots)
+            racks = _racks(replica, rack, slots)
+            crowded_only = len(retained) <= wanted[row]
+            reachable = racks | {number for number in range(len(rack_targets)) if rack_targets[number]}
+            reached = wanted[row] - len(retained) + len(racks) >= min(int(wanted[row]), len(reachable))
+            if crowded_only and (not spread or reached):
+                break
+            candidates = [slot for slot in retained if not crowded_only or _is_crowded(replica, rack, slots, slot)]
+            if not candidates:
+                break
+
+            def urgency(slot: int, first: int = slots[0], slots: range = slots) -> tuple[int, float, int]:
+                tier = 4 * (not in_sync[slot]) + 2 * _is_crowded(replica, rack, slots, slot) + (slot > first)
+                tier = 0 if slot == first and in_sync[slot] else tier
+                return tier, _fullness(load, share, int(replica[slot])), slot
+
+            vacate(max(candidates, key=urgency), row)
+            vacated += 1
+    return vacated
+
+
+def fill_vacancies(
+    order: Int32, offsets: Int32, wanted: Int32, rack: Int32, share: Float64, cap: Int64, weight: Int64, replica: Int16,
+    load: Int64, count: Int64,
+) -> int:  # fmt: skip
+    """The emptiest broker of a new rack, or else of any."""
+    missing = 0
+    for row in order.tolist():
+        slots = range(int(offsets[row]), int(offsets[row + 1]))
+        lacking = int(wanted[row]) - len(_occupied(replica, slots))
+        for slot in slots:
+            brokers = [int(replica[other]) for other in slots]
+            targets = [
+                broker
+                for broker in range(len(share))
+                if share[broker] > 0 and count[broker] < cap[broker] and broker not in brokers
+            ]
+            if lacking <= 0 or (replica[slot] < 0 and not targets):
+                break
+            if replica[slot] >= 0:
+                continue
+            racks = _racks(replica, rack, slots)
+            broker = min(
+                targets,
+                key=lambda target: (
+                    int(rack[target]) in racks,
+                    (load[target] + weight[row]) / share[target],
+                    target,
+                ),
+            )
+            replica[slot] = broker
+            load[broker] += weight[row]
+            count[broker] += 1
+            lacking -= 1
+        missing += max(lacking, 0)
+    return missing
+
+
+def transfer_replicas(
+    order: Int32, offsets: Int32, rack: Int32, share: Float64, cap: Int64, weight: Int64, lower: Int64, upper: Int64,
+    over_only: bool, under_only: bool, fitting: bool, first_slots: bool, replica: Int16, load: Int64, count: Int64,
+) -> int:  # fmt: skip
+    """From the last slot on, the first replica that any broker can take moves to the broker with most room."""
+    moves = 0
+    for row in order.tolist():
+        size = int(weight[row])
+        slots = range(int(offsets[row]), int(offsets[row + 1]))
+        for slot in reversed(slots if first_slots else slots[1:]):
+            giver = int(replica[slot])
+            if giver < 0 or share[giver] <= 0 or load[giver] - size < lower[giver]:
+                continue
+            if over_only and (load[giver] <= upper[giver] or (fitting and load[giver] - size < upper[giver])):
+                continue
+            targets = [
+                target for target in range(len(share))
+                if share[target] > 0 and count[target] < cap[target] and load[target] + size <= upper[target]
+                and not (under_only and load[target] >= lower[target])
+                and not (under_only and fitting and load[target] + size > lower[target])
+                and _may_move(replica, rack, slots, slot, target)
+            ]  # fmt: skip
+            if not targets:
+                continue
+            target = max(targets, key=lambda target: (lower[target] + upper[target] - 2 * load[target], -target))
+            replica[slot] = target
+            for broker, change in ((giver, -1), (target, 1)):
+                load[broker] += change * size
+                count[broker] += change
+            moves += 1
+            break
+    return moves
+
+
+def span_racks(offsets: Int32, values: Int32, rack: Int32, spanned: Int32) -> int:
+    """The size of the set of racks of each list."""
+    for row in range(len(spanned)):
+        spanned[row] = len(set(rack[values[offsets[row] : offsets[row + 1]]].tolist()))
+    return int(max(spanned, default=0))
+
+
+def mark_transfers(
+    order: Int32, offsets: Int32, replica: Int16, original_offsets: Int32, original: Int16, rack: Int32, share: Float64,
+    leaders: bool, open_arcs: Int32, arcs: UInt8,
+) -> int:  # fmt: skip
+    """Every slot with every broker that could take what is in it."""
+    marks = 0
+    for row in order.tolist():
+        slots = range(int(offsets[row]), int(offsets[row + 1]))
+        brokers = [int(replica[slot]) for slot in slots]
+        for slot in slots[:1] if leaders else slots:
+            giver = int(replica[slot])
+            if giver < 0 or (not leaders and share[giver] <= 0):
+                continue
+            mark = 1 + _is_moved(original_offsets, original, row, giver, leaders)
+            for target in range(len(share)):
+                if share[target] <= 0 or target == giver or arcs[giver, target] >= mark:
+                    continue
+                if target in brokers if leaders else _may_move(replica, rack, slots, slot, target):
+                    open_arcs[giver] -= arcs[giver, target] == 0
+                    arcs[giver, target] = mark
+                    marks += 1
+    return marks
+
+
+def shift_along_path(
+    order: Int32, offsets: Int32, original_offsets: Int32, original: Int16, rack: Int32, path: Int32, free: UInt8,
+    units: int, leaders: bool, cursors: Int32, rows: Int32, replica: Int16,
+) -> int:  # fmt: skip
+    """For each unit and step the next partition that can take it and that the unit does not use yet."""
+    steps = list(zip(path[:-1].tolist(), path[1:].tolist(), strict=True))
+    cursors[:] = 0
+    shifted = 0
+    while shifted < units:
+        used: dict[int, int] = {}
+        for step, (giver, target) in enumerate(steps):
+            while cursors[step] < len(order) and step not in used.values():
+                row = int(order[cursors[step]])
+                moved = _is_moved(original_offsets, original, row, giver, leaders)
+                if row not in used and (not free[step] or moved):
+                    slot = _step_slot(replica, rack, _slots(offsets, row), giver, target, leaders)
+                    if slot >= 0:
+                        used[row] = step
+                rows[step] = row
+                cursors[step] += 1
+            if step not in used.values():
+                return shifted
+        for row, step in used.items():
+            giver, target = steps[step]
+            slots = _slots(offsets, row)
+            slot = _step_slot(replica, rack, slots, giver, target, leaders)
+            for other in slots if leaders else ():
+                if replica[other] == target:
+                    replica[other] = giver
+            replica[slot] = target
+        shifted += 1
+    return shifted
+
+
+def reorder_leaders(
+    order: Int32, offsets: Int32, share: Float64, lower: Int64, upper: Int64, over_only: bool, under_only: bool,
+    replica: Int16, led: Int64,
+) -> int:  # fmt: skip
+    """The first replica changes with the one whose broker has most room, if both brokers stay within their limits."""
+    changes = 0
+    for row in order.tolist():
+        slots = _slots(offsets, row)
+        if not slots or replica[slots[0]] < 0:
+            continue
+        leader = int(replica[slots[0]])
+        if led[leader] <= (upper if over_only else lower)[leader]:
+            continue
+        targets = [
+            slot for slot in slots[1:]
+            if replica[slot] >= 0 and share[replica[slot]] > 0
+            and led[replica[slot]] < (lower if under_only else upper)[replica[slot]]
+        ]  # fmt: skip
+        if targets:
+            room = {slot: int((lower + upper - 2 * led)[replica[slot]]) for slot in targets}
+            best = max(targets, key=lambda slot: (room[slot], -slot))
+            led[leader] -= 1
+            led[replica[best]] += 1
+            replica[slots[0]], replica[best] = int(replica[best]), leader
+            changes += 1
+    return changes
+
+
+def _slots(offsets: Int32, row: int) -> range:
+    return range(int(offsets[row]), int(offsets[row + 1]))
+
+
+def _occupied(replica: Int16, slots: range) -> list[int]:
+    return [slot for slot in slots if replica[slot] >= 0]
+
+
+def _racks(replica: Int16, rack: Int32, slots: range, skipped: int = -1) -> set[int]:
+    return {int(rack[replica[slot]]) for slot in _occupied(replica, slots) if slot != skipped}
+
+
+def _is_crowded(replica: Int16, rack: Int32, slots: range, slot: int) -> bool:
+    return int(rack[replica[slot]]) in _racks(replica, rack, slots, slot)
+
+
+def _fullness(load: Int64, share: Float64, broker: int) -> float:
+    return float(load[broker] / share[broker]) if share[broker] > 0 else math.inf
+
+
+def _may_move(replica: Int16, rack: Int32, slots: range, slot: int, target: int) -> bool:
+    """Whether no slot holds the target, and the racks are as many afterwards."""
+    if any(replica[other] == target for other in slots):
+        return False
+    others = _racks(replica, rack, slots, slot)
+    return len(others | {int(rack[target])}) >= len(others | {int(rack[replica[slot]])})
+
+
+def _is_moved(offsets: Int32, original: Int16, row: int, broker: int, leaders: bool) -> bool:
+    before = original[offsets[row] : offsets[row + 1]].tolist()
+    return broker not in (before[:1] if leaders else before)
+
+
+def _step_slot(replica: Int16, rack: Int32, slots: range, giver: int, target: int, leaders: bool) -> int:
+    if leaders:
+        others = [int(replica[slot]) for slot in slots[1:]]
+        return slots[0] if slots and replica[slots[0]] == giver and target in others else -1
+    for slot in slots:
+        if replica[slot] == giver:
+            return slot if _may_move(replica, rack, slots, slot, target) else -1
+    return -1

@@ -1,0 +1,80 @@
+"""Lower bounds of what every plan for a request copies, with their proofs.
+
+Let a plan copy ``A`` in total: the sum over partitions of the weight of each replica on a broker that has none now.
+Let ``R`` be the weight that it deletes. Without weights each replica weighs 1. Each bound below holds for every plan
+that meets the hard rules and brings the loads within the printed limits; the greatest of them is reported.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kframe.model.columns import Int64, Ragged
+from kframe.planning.draft import weighted_loads
+from kframe.planning.limits import LoadLimits, distinct_racks
+from kframe.planning.problem import PlanProblem
+
+
+def least_copied(problem: PlanProblem, limits: LoadLimits | None) -> int:
+    """The greatest of the lower bounds. ``limits`` are those of the plan, None for a plan without."""
+    lists, weight = problem.original.take(problem.order), problem.weight[problem.order]
+    bounds = [required_copies(problem, lists, weight)]
+    if limits is not None:
+        bounds += [*broker_bounds(problem, lists, weight, limits), rack_bound(problem, lists, weight, limits)]
+    return max(bounds)
+
+
+def required_copies(problem: PlanProblem, lists: Ragged, weight: Int64) -> int:
+    """What the partitions need, whatever the balance.
+
+    Proof. Let a partition have ``s`` replicas that do not leave their brokers, in ``d`` racks, and want ``w``
+    replicas. Any plan retains at most ``s``, so it adds at least ``w - s``. A retained set spans at most ``d`` racks,
+    and each added replica spans at most one more. So a list in ``r`` racks needs at least ``r - d`` additions.
+    Partitions are independent, so the sum over them is a bound.
+    """
+    brokers = problem.brokers
+    staying = lists.keep(brokers.leaving[lists.values] == 0)
+    wanted = problem.wanted[problem.order]
+    needed = np.maximum(wanted - staying.counts, 0)
+    if problem.request.fix_racks:
+        targets = brokers.rack_targets
+        closed = staying.keep(targets[brokers.rack[staying.values]] == 0)
+        reachable = np.count_nonzero(targets) + distinct_racks(closed, brokers.rack)
+        needed = np.maximum(needed, np.minimum(wanted, reachable) - distinct_racks(staying, brokers.rack))
+    return int((needed * weight).sum())
+
+
+def broker_bounds(problem: PlanProblem, lists: Ragged, weight: Int64, limits: LoadLimits) -> tuple[int, int]:
+    """What the loads of brokers need: deficits, and excesses with the growth of the total.
+
+    Proof. Only additions raise a broker's load, so ``A`` is at least the sum of deficits below the lower limits. Only
+    deletions reduce it, so ``R`` is at least the sum of excesses above the upper limits; a broker that all replicas
+    leave has the limit 0. The total changes by ``A - R``, which the wanted replication factors determine.
+    """
+    load = weighted_loads(lists, weight, len(problem.brokers))
+    excess = np.where(problem.brokers.leaving != 0, load, limits.excess(load))
+    growth = int(((problem.wanted[problem.order] - lists.counts) * weight).sum())
+    return int(limits.deficit(load).sum()), int(excess.sum()) + growth
+
+
+def rack_bound(problem: PlanProblem, lists: Ragged, weight: Int64, limits: LoadLimits) -> int:
+    """What the brokers of each rack need, where every partition has exactly one replica in every rack; 0 elsewhere.
+
+    Proof. No plan may let a partition span fewer racks, so each partition has one replica in every rack before and
+    after. The load of a rack is therefore constant, and what is added in it equals what is deleted in it. By the
+    proof of ``broker_bounds`` both are at least the sum of deficits, and of excesses, of its brokers.
+    """
+    brokers = problem.brokers
+    racks = len(brokers.rack_targets)
+    spanned = distinct_racks(lists, brokers.rack)
+    if not (
+        (spanned == racks).all()
+        and (lists.counts == racks).all()
+        and (problem.wanted[problem.order] == racks).all()
+        and (brokers.rack_targets > 0).all()
+    ):
+        return 0
+    load = weighted_loads(lists, weight, len(brokers))
+    excess = np.where(brokers.leaving != 0, load, limits.excess(load))
+    by_rack = [np.bincount(brokers.rack, loads, minlength=racks) for loads in (excess, limits.deficit(load))]
+    return int(np.maximum(*by_rack).sum())

@@ -1,0 +1,159 @@
+"""The cheapest plan of a small problem as a mixed-integer program, solved by HiGHS.
+
+A variable for each partition and broker says whether the broker holds a replica. The sum of a partition's variables
+is its replication factor. The weighted sum of a broker's variables is within its limits, and its number of replicas
+within its cap. A variable for each partition and rack is at most the sum of the variables of the rack's brokers;
+their sum is the number of racks that the partition must span. The objective is the weight of replicas on brokers that
+have none now.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from kframe.errors import InputError
+from kframe.model.columns import Float64, Int32, Ragged
+from kframe.planning.limits import LoadLimits, distinct_racks
+from kframe.planning.problem import PlanProblem
+
+#: Largest number of variables that a problem may have: partitions times brokers.
+VARIABLES_MAX: Final = 100_000
+#: Nodes of the search tree, which bound its time whatever the machine.
+_NODES: Final = 200_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ExactResult:
+    """The result of the solver. ``lists`` (n lists of broker indexes) is None if no plan keeps all limits, or if none
+    was encountered. ``bound`` is the least that any plan copies; ``optimal`` tells whether ``lists`` copy just that."""
+
+    lists: Ragged | None
+    bound: int
+    feasible: bool
+    optimal: bool
+
+
+@dataclass(slots=True)
+class _Rows:
+    """Constraints ``lower <= sum(coefficient * variable) <= upper``, collected row by row."""
+
+    columns: list[Any]
+    coefficients: list[Any]
+    lower: list[float]
+    upper: list[float]
+
+    def add(self, columns: Any, coefficients: Any, lower: float, upper: float) -> None:
+        self.columns.append(np.asarray(columns, np.int32))
+        self.coefficients.append(np.broadcast_to(np.asarray(coefficients, np.float64), len(columns)))
+        self.lower.append(lower)
+        self.upper.append(upper)
+
+
+def solve(problem: PlanProblem, limits: LoadLimits | None) -> ExactResult:
+    """The cheapest plan within ``limits``.
+
+    Raises InputError if the problem is too large or highspy is not installed.
+    """
+    size = len(problem.order) * len(problem.brokers)
+    if size > VARIABLES_MAX:
+        raise InputError("exact", f"{size:,} variables", f"at most {VARIABLES_MAX:,}: fewer partitions or brokers")
+    try:
+        import highspy
+    except ImportError as missing:
+        raise InputError("exact", "no highspy", "kframe-controller[exact] installed") from missing
+    scope = np.sort(problem.order)
+    rows, upper, cost = _program(problem, scope, limits)
+    solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
+    for option, value in (("output_flag", False), ("threads", 1), ("random_seed", problem.request.seed & 0x7FFFFFFF),
+                          ("mip_max_nodes", _NODES), ("mip_rel_gap", 0.0)):  # fmt: skip
+        solver.setOptionValue(option, value)
+    solver.passModel(_model(highspy, rows, upper, cost, size))
+    solver.run()
+    status, info = solver.getModelStatus(), solver.getInfo()
+    if status == highspy.HighsModelStatus.kInfeasible:
+        return ExactResult(None, 0, False, False)
+    bound = int(np.ceil(max(info.mip_dual_bound, 0) - 1e-6))
+    if info.primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
+        return ExactResult(None, bound, True, False)
+    assigned = np.array(solver.getSolution().col_value[:size]).reshape(len(scope), -1) > 0.5
+    return ExactResult(_lists(problem, scope, assigned), bound, True, status == highspy.HighsModelStatus.kOptimal)
+
+
+def _program(problem: PlanProblem, scope: Int32, limits: LoadLimits | None) -> tuple[_Rows, Float64, Float64]:
+    """Constraints, upper bounds and costs of the variables: ``p * b + broker`` of replicas, then those of racks."""
+    brokers, lists = problem.brokers, problem.original.take(scope)
+    count, width = len(scope), len(brokers)
+    racks = len(brokers.rack_targets)
+    weight = problem.weight[scope]
+    present = np.zeros((count, width), np.bool_)
+    present[lists.owners, lists.values] = True
+    allowed = (brokers.share > 0) | present & (brokers.leaving == 0)
+    rows = _Rows([], [], [], [])
+    for index in range(count):
+        rows.add(index * width + np.arange(width), 1.0, problem.wanted[scope[index]], problem.wanted[scope[index]])
+    outside = np.bincount(problem.original.values, minlength=width) - present.sum(axis=0)
+    for broker in np.flatnonzero(brokers.share > 0).tolist():
+        column = broker + width * np.arange(count)
+        if limits is not None:
+            rows.add(column, weight, float(limits.lower[broker]), float(limits.upper[broker]))
+        cap = max(int(brokers.cap[broker]) - int(outside[broker]), int(present[:, broker].sum()))
+        rows.add(column, 1.0, 0, min(cap, count))
+    _add_racks(rows, problem, scope, count * width, racks)
+    cost = np.concatenate([np.where(present, 0, weight[:, None]).ravel(), np.zeros(count * racks)])
+    return rows, np.concatenate([allowed.ravel().astype(float), np.ones(count * racks)]), cost
+
+
+def _add_racks(rows: _Rows, problem: PlanProblem, scope: Int32, first: int, racks: int) -> None:
+    brokers, width = problem.brokers, len(problem.brokers)
+    required = required_racks(problem, scope)
+    members = [np.flatnonzero(brokers.rack == rack) for rack in range(racks)]
+    for index in range(len(scope)):
+        marks = first + index * racks + np.arange(racks)
+        rows.add(marks, 1.0, int(required[index]), racks)
+        for rack, inside in enumerate(members):
+            columns = np.append(index * width + inside, marks[rack])
+            rows.add(columns, np.append(np.ones(len(inside)), -1.0), 0, np.inf)
+
+
+def required_racks(problem: PlanProblem, scope: Int32) -> Int32:
+    """How many racks each partition of ``scope`` must span: as many as it can without a further move, or at all."""
+    brokers, wanted = problem.brokers, problem.wanted[scope]
+    lists = problem.original.take(scope)
+    staying = lists.keep(brokers.leaving[lists.values] == 0)
+    closed = staying.keep(brokers.rack_targets[brokers.rack[staying.values]] == 0)
+    reachable = np.count_nonzero(brokers.rack_targets) + distinct_racks(closed, brokers.rack)
+    possible = np.minimum(wanted, reachable)
+    if problem.request.fix_racks:
+        return np.asarray(possible, np.int32)
+    added = np.maximum(wanted - staying.counts, 0)
+    return np.asarray(np.minimum(possible, distinct_racks(staying, brokers.rack) + added), np.int32)
+
+
+def _model(highspy: Any, rows: _Rows, upper: Float64, cost: Float64, integers: int) -> Any:
+    model = highspy.HighsLp()
+    model.num_col_, model.num_row_ = len(cost), len(rows.lower)
+    model.col_cost_, model.col_lower_, model.col_upper_ = cost, np.zeros(len(cost)), upper
+    model.row_lower_, model.row_upper_ = np.array(rows.lower, np.float64), np.array(rows.upper, np.float64)
+    model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    starts = np.zeros(len(rows.lower) + 1, np.int32)
+    np.cumsum([len(columns) for columns in rows.columns], out=starts[1:])
+    model.a_matrix_.start_ = starts
+    model.a_matrix_.index_ = np.concatenate(rows.columns)
+    model.a_matrix_.value_ = np.concatenate(rows.coefficients)
+    kinds = [highspy.HighsVarType.kInteger] * integers + [highspy.HighsVarType.kContinuous] * (len(cost) - integers)
+    model.integrality_ = kinds
+    return model
+
+
+def _lists(problem: PlanProblem, scope: Int32, assigned: np.ndarray[Any, Any]) -> Ragged:
+    """The lists of a solution: what stays keeps its position, new brokers take vacated positions and then the end."""
+    lists = [problem.original[row].tolist() for row in range(len(problem.original))]
+    for index, row in enumerate(scope.tolist()):
+        chosen = np.flatnonzero(assigned[index]).tolist()
+        new = [broker for broker in chosen if broker not in lists[row]]
+        slots = [broker if broker in chosen else (new.pop(0) if new else -1) for broker in lists[row]]
+        lists[row] = [broker for broker in slots if broker >= 0] + new
+    return Ragged.of(lists)

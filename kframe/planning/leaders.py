@@ -1,0 +1,53 @@
+"""Balance preferred leaders by the order of replicas, which moves no data."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kframe import kernels
+from kframe.model.columns import Int32, Int64
+from kframe.planning.draft import Draft
+from kframe.planning.limits import LoadLimits, leader_limits
+from kframe.planning.paths import BrokerNetwork, shift_until_reached
+from kframe.planning.problem import PlanProblem
+
+_STAGES = ((True, True), (True, False), (False, True))
+
+
+def balance_leaders(problem: PlanProblem, draft: Draft) -> None:
+    """Reorder replicas until each broker is preferred leader of its share of partitions.
+
+    A plan that balances, or that changes leaders only, may reorder all partitions in scope. Any other plan reorders
+    only partitions that it changes anyway.
+    """
+    everything = problem.request.balances or problem.request.leaders_only
+    order = problem.order if everything else _changed(problem, draft)
+    if not len(order):
+        return
+    rows = problem.order if everything else np.flatnonzero(draft.before.counts > 0).astype(np.int32)
+    brokers = problem.brokers
+    led = preferred_leaders(draft, rows, len(brokers))
+    hosted = np.bincount(draft.lists().take(rows).values, minlength=len(brokers))
+    limits: LoadLimits = leader_limits(problem, led, hosted)
+    for over_only, under_only in _STAGES:
+        kernels.reorder_leaders(
+            order, draft.offsets, brokers.share, limits.lower, limits.upper, over_only, under_only, draft.replica, led
+        )
+    network = BrokerNetwork(order, draft, brokers.rack, brokers.share, leaders=True)
+    shift_until_reached(network, limits, led, led, np.full(len(led), len(rows), np.int64))
+
+
+def preferred_leaders(draft: Draft, rows: Int32, brokers: int) -> Int64:
+    """(b,) partitions of ``rows`` whose first replica is on each broker."""
+    return np.bincount(draft.replica[draft.offsets[rows]], minlength=brokers).astype(np.int64)
+
+
+def _changed(problem: PlanProblem, draft: Draft) -> Int32:
+    """The rows in scope whose replicas differ from those before, in the order of the problem."""
+    lists, before = draft.lists(), draft.before
+    changed = lists.counts != before.counts
+    same = np.flatnonzero(~changed)
+    left, right = lists.take(same), before.take(same)
+    changed[same] = left.any(left.values != right.values)
+    rows: Int32 = problem.order[changed[problem.order]]
+    return rows

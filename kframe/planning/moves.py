@@ -1,0 +1,94 @@
+"""Choose the replicas that move, and their brokers: first what must move, then what balance requires."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kframe import kernels
+from kframe.model.columns import Int32, Int64
+from kframe.planning.draft import Draft
+from kframe.planning.limits import LoadLimits
+from kframe.planning.paths import BrokerNetwork, shift_until_reached
+from kframe.planning.problem import PlanProblem
+
+#: Stages of a rebalance: only from brokers above their limit, only to brokers below it, and only replicas that fit.
+#: The first stages move what every plan must move; a later stage begins when no earlier one can.
+_STAGES = (
+    (True, True, True),
+    (True, True, False),
+    (True, False, True),
+    (True, False, False),
+    (False, True, True),
+    (False, True, False),
+)
+
+
+def move_required(problem: PlanProblem, draft: Draft) -> int:
+    """Move the replicas that must leave their brokers or racks, and add those that are wanted.
+
+    Return how many partitions stay as they are because no broker can take a replica.
+    """
+    brokers = problem.brokers
+    _replace(problem, draft)
+    kernels.vacate_replicas(
+        problem.order, draft.offsets, problem.wanted, draft.in_sync, brokers.leaving, brokers.rack,
+        brokers.rack_targets, problem.request.fix_racks, brokers.share, problem.weight, draft.replica, draft.load,
+        draft.count,
+    )  # fmt: skip
+    missing = kernels.fill_vacancies(
+        problem.order, draft.offsets, problem.wanted, brokers.rack, brokers.share, brokers.cap, problem.weight,
+        draft.replica, draft.load, draft.count,
+    )  # fmt: skip
+    return draft.restore(problem) if missing else 0
+
+
+def move_for_balance(problem: PlanProblem, draft: Draft, limits: LoadLimits) -> None:
+    """Move replicas until the loads are within their limits, or no move brings them closer."""
+    brokers = problem.brokers
+    smallest_first = np.ascontiguousarray(problem.order[::-1])
+    for over_only, under_only, fitting in _STAGES:
+        for first_slots in (False, True):
+            kernels.transfer_replicas(
+                problem.order if fitting else smallest_first, draft.offsets, brokers.rack, brokers.share, brokers.cap,
+                problem.weight, limits.lower, limits.upper, over_only, under_only, fitting, first_slots, draft.replica,
+                draft.load, draft.count,
+            )  # fmt: skip
+    if problem.request.weights is None:
+        network = BrokerNetwork(problem.order, draft, brokers.rack, brokers.share, leaders=False)
+        room = np.where(draft.count < brokers.cap, brokers.cap - draft.count, 0)
+        shift_until_reached(network, limits, draft.load, draft.count, room)
+
+
+def _replace(problem: PlanProblem, draft: Draft) -> None:
+    """Give each replaced broker's replicas to its replacement, unless a partition has it already or loses a rack."""
+    brokers, lists = problem.brokers, None
+    for old_id, new_id in problem.request.replace.items():
+        old, new = brokers.index_of(old_id), brokers.index_of(new_id)
+        if brokers.share[new] <= 0:
+            continue
+        lists = draft.lists().take(problem.order)
+        rows = problem.order[lists.any(lists.values == old) & ~lists.any(lists.values == new)]
+        rows = rows[_keeps_racks(problem, draft, rows, old, new)]
+        rows = rows[: max(int(brokers.cap[new] - draft.count[new]), 0)]
+        slots = np.flatnonzero(draft.replica == old)
+        owner = np.searchsorted(draft.offsets, slots, side="right") - 1
+        chosen = np.zeros(len(draft.before), np.bool_)
+        chosen[rows] = True
+        draft.replica[slots[chosen[owner]]] = new
+        moved: Int64 = problem.weight[rows]
+        draft.load[old] -= int(moved.sum())
+        draft.load[new] += int(moved.sum())
+        draft.count[old] -= len(rows)
+        draft.count[new] += len(rows)
+
+
+def _keeps_racks(
+    problem: PlanProblem, draft: Draft, rows: Int32, old: int, new: int
+) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Whether each of ``rows`` spans as many racks with ``new`` as with ``old``."""
+    rack = problem.brokers.rack
+    if rack[old] == rack[new]:
+        return np.ones(len(rows), np.bool_)
+    lists = draft.lists().take(rows)
+    others = lists.keep(lists.values != old)
+    return ~others.any(rack[others.values] == rack[new]) | others.any(rack[others.values] == rack[old])

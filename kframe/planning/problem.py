@@ -1,0 +1,219 @@
+"""The columns that a plan is made from: brokers, racks, scope and sizes, by a snapshot and a request."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from kframe.errors import InputError
+from kframe.model.columns import Bool, Float64, Int32, Int64, Ragged, UInt8
+from kframe.model.lists import members
+from kframe.planning.request import PlanRequest
+from kframe.snapshot import Snapshot
+from kframe.snapshot.facts import BrokerFacts
+from kframe.snapshot.seeded import Purpose, hashed
+
+_UNLIMITED = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BrokerColumns:
+    """The brokers of the snapshot and the added ones, ascending by id. All columns are (b,).
+
+    ``share`` is the capacity, 0 for brokers that receive no replica. ``rack`` numbers racks; each broker without a rack
+    is a rack by itself. ``leaving`` marks brokers that every replica in scope leaves.
+    """
+
+    ids: Int32
+    rack: Int32
+    share: Float64
+    cap: Int64
+    leaving: UInt8
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def rack_targets(self) -> Int32:
+        """(racks,) brokers of each rack that receive replicas."""
+        return np.bincount(self.rack[self.share > 0], minlength=int(self.rack.max(initial=-1)) + 1).astype(np.int32)
+
+    def index_of(self, broker_id: int) -> int:
+        """Index of an id that is known to exist."""
+        return int(np.searchsorted(self.ids, broker_id))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlanProblem:
+    """A request as columns. ``n`` partitions are the rows of the snapshot.
+
+    ``racks`` is the rack by broker id, ascending. ``original`` has broker indexes. ``wanted`` (n,) is the replication
+    factor after the plan. ``order`` lists the rows in scope in the order in which they are considered. ``in_sync`` is
+    parallel to ``original.values``. ``reassigning`` counts partitions that are left out because a reassignment of
+    them is running.
+    """
+
+    snapshot: Snapshot
+    request: PlanRequest
+    racks: Mapping[int, str | None]
+    brokers: BrokerColumns
+    original: Ragged
+    wanted: Int32
+    weight: Int64
+    order: Int32
+    in_sync: UInt8
+    reassigning: int
+
+    @property
+    def scope(self) -> Bool:
+        """(n,) rows that the plan may change."""
+        mask = np.zeros(len(self.original), np.bool_)
+        mask[self.order] = True
+        return mask
+
+
+def problem_of(snapshot: Snapshot, request: PlanRequest) -> PlanProblem:
+    """The columns of a request. Raises InputError for brokers, racks or topics that do not exist."""
+    racks = _racks(snapshot, request)
+    brokers = _brokers(snapshot, request, racks)
+    original = Ragged(
+        snapshot.partitions.replicas.offsets,
+        np.searchsorted(brokers.ids, snapshot.partitions.replicas.values).astype(np.int32),
+    )
+    isr = snapshot.partitions.isr
+    in_sync = np.ones(len(original.values), np.uint8)
+    if isr is not None and isr is not snapshot.partitions.replicas:
+        in_sync = members(snapshot.partitions.replicas, isr).astype(np.uint8)
+    selected, reassigning = _scope(snapshot, request)
+    wanted = _wanted(snapshot, request, selected, original)
+    weight = np.ones(len(original), np.int64) if request.weights is None else request.weights
+    _check_room(brokers, wanted[selected], request)
+    return PlanProblem(
+        snapshot,
+        request,
+        racks,
+        brokers,
+        original,
+        wanted,
+        weight,
+        _ordered(selected, request, weight),
+        in_sync,
+        reassigning,
+    )
+
+
+def _racks(snapshot: Snapshot, request: PlanRequest) -> dict[int, str | None]:
+    """The rack of every broker, ascending by id: of those of the snapshot, and of added ones and replacements."""
+    racks = {broker.broker_id: broker.rack for broker in snapshot.brokers}
+    for name, ids in (
+        ("remove_brokers", request.remove_brokers),
+        ("replace", tuple(request.replace)),
+        ("exclude_brokers", request.exclude_brokers),
+    ):
+        for broker_id in set(ids) - racks.keys():
+            raise InputError(name, f"broker {broker_id}", "a broker of the snapshot")
+    for old, new in request.replace.items():
+        racks.setdefault(new, request.racks.get(new, racks[old]))
+    for broker_id in request.add_brokers:
+        racks.setdefault(broker_id, request.racks.get(broker_id))
+    limited = {broker_id for broker_id in request.broker_caps if broker_id is not None}
+    for name, known in (("capacities", set(request.capacities)), ("broker_caps", limited)):
+        for broker_id in known - racks.keys():
+            raise InputError(name, f"broker {broker_id}", "a broker of the snapshot or an added one")
+    for rack in set(request.evacuate_racks) - set(racks.values()):
+        raise InputError("evacuate_racks", f"rack {rack!r}", "a rack of the snapshot")
+    return dict(sorted(racks.items()))
+
+
+def _brokers(snapshot: Snapshot, request: PlanRequest, racks: Mapping[int, str | None]) -> BrokerColumns:
+    facts = {broker.broker_id: broker for broker in snapshot.brokers}
+    names = sorted({rack for rack in racks.values() if rack is not None})
+    numbers = [len(names) + index if rack is None else names.index(rack) for index, rack in enumerate(racks.values())]
+    leaving = {
+        broker_id for broker_id, rack in racks.items()
+        if broker_id in request.remove_brokers or broker_id in request.replace or rack in request.evacuate_racks
+    }  # fmt: skip
+    idle = leaving | set(request.exclude_brokers)
+    share = [
+        0.0 if broker_id in idle or not _receives(facts.get(broker_id)) else request.capacities.get(broker_id, 1.0)
+        for broker_id in racks
+    ]
+    default_cap = request.broker_caps.get(None, _UNLIMITED)
+    return BrokerColumns(
+        np.array(list(racks), np.int32),
+        np.unique(np.array(numbers, np.int32), return_inverse=True)[1].astype(np.int32),
+        np.array(share, np.float64),
+        np.array([request.broker_caps.get(broker_id, default_cap) for broker_id in racks], np.int64),
+        np.array([broker_id in leaving for broker_id in racks], np.uint8),
+    )
+
+
+def _receives(facts: BrokerFacts | None) -> bool:
+    """Whether a controller accepts new replicas on the broker: registered, not fenced, a directory not cordoned.
+
+    Kafka 4.4 ``ReplicationControlManager.validateManualPartitionAssignment``; KIP-1066 for cordoned directories. A
+    broker that the snapshot does not have, or whose registration is unknown, is assumed to run.
+    """
+    if facts is None:
+        return True
+    if facts.registration is not None:
+        return facts.registration.is_active and facts.registration.has_uncordoned_directory
+    return facts.registered is not False
+
+
+def _scope(snapshot: Snapshot, request: PlanRequest) -> tuple[Bool, int]:
+    """The rows in scope, and how many are left out because they are being reassigned."""
+    topics, partitions = snapshot.topics, snapshot.partitions
+    chosen = _matching(topics.names, request.topics, "topics") if request.topics else np.ones(len(topics), np.bool_)
+    if request.exclude_topics:
+        chosen &= ~_matching(topics.names, request.exclude_topics, "exclude_topics")
+    if topics.deleting is not None:
+        chosen &= topics.deleting == 0
+    rows = chosen[topics.topic_of_rows()] & (partitions.replicas.counts > 0)
+    moving = np.zeros(len(rows), np.bool_)
+    for lists in (partitions.adding_replicas, partitions.removing_replicas):
+        if lists is not None:
+            moving |= lists.counts > 0
+    return rows & ~moving, int(np.count_nonzero(rows & moving))
+
+
+def _matching(names: Sequence[str], patterns: Iterable[str], option: str) -> Bool:
+    """Which names a pattern matches. Raises InputError for a pattern without a match."""
+    mask = np.zeros(len(names), np.bool_)
+    for pattern in patterns:
+        expression = re.compile(fnmatch.translate(pattern))
+        matches = np.fromiter((expression.match(name) is not None for name in names), np.bool_, len(names))
+        if not matches.any():
+            raise InputError(
+                option, repr(pattern), "the name of a topic of the snapshot, or a pattern that matches some"
+            )
+        mask |= matches
+    return mask
+
+
+def _wanted(snapshot: Snapshot, request: PlanRequest, selected: Bool, original: Ragged) -> Int32:
+    wanted = original.counts.astype(np.int32)
+    topic = snapshot.topics.topic_of_rows()
+    for pattern, factor in request.replication_factors.items():
+        wanted[selected & _matching(snapshot.topics.names, [pattern], "replication_factor")[topic]] = factor
+    return wanted
+
+
+def _check_room(brokers: BrokerColumns, wanted: Int32, request: PlanRequest) -> None:
+    """Raise InputError if a replication factor exceeds the brokers that remain."""
+    remaining = int(np.count_nonzero(brokers.leaving == 0))
+    most = int(wanted.max(initial=0))
+    if not request.leaders_only and most > remaining:
+        raise InputError("plan", f"replication factor {most} and {remaining} remaining brokers", "a broker per replica")
+
+
+def _ordered(selected: Bool, request: PlanRequest, weight: Int64) -> Int32:
+    """The rows in scope by decreasing weight; rows of equal weight in a random order, so that topics spread."""
+    rows = np.flatnonzero(selected)
+    mixed = hashed(request.seed, Purpose.PLAN_ORDER, len(selected))[rows]
+    order = np.argsort(mixed) if request.weights is None else np.lexsort((mixed, -weight[rows]))
+    return rows[order].astype(np.int32)

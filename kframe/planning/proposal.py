@@ -1,0 +1,146 @@
+"""A proposed plan: its partitions, what it copies, the lower bound, and the brokers before and after."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from kframe.model.columns import Int32, Int64, Ragged
+from kframe.model.lists import members, same_lists
+from kframe.model.tables import Targets
+from kframe.planning.bounds import least_copied
+from kframe.planning.draft import Draft, weighted_loads
+from kframe.planning.exact import solve
+from kframe.planning.leaders import balance_leaders
+from kframe.planning.limits import LoadLimits, distinct_racks, replica_limits
+from kframe.planning.moves import move_for_balance, move_required
+from kframe.planning.problem import PlanProblem
+from kframe.whatif.plan import Plan
+
+#: Each round begins with the result of the last, and the last round changes nothing: a second plan is then empty.
+_ROUNDS = 20
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlanProposal:
+    """A plan and its effects. Lists are of broker indexes, a list for each row of the snapshot.
+
+    ``bound`` is the least that any plan copies, in replicas, or in weights where the request has them. ``limits`` are
+    the loads that a request for balance asks for; ``reached`` tells whether all loads are within. ``unassignable``
+    partitions are as they were, because no broker can take their replicas. ``exact``: the solver has proven the
+    bound, or that no plan reaches the limits.
+    """
+
+    problem: PlanProblem
+    after: Ragged
+    bound: int
+    limits: LoadLimits | None
+    reached: bool
+    unassignable: int
+    exact: bool = False
+
+    @property
+    def rows(self) -> Int32:
+        """The rows that change, ascending."""
+        return np.flatnonzero(~same_lists(self.problem.original, self.after)).astype(np.int32)
+
+    @property
+    def copied(self) -> Int64:
+        """(n,) replicas that are added to each row."""
+        return self._added().counts.astype(np.int64)
+
+    @property
+    def moves(self) -> int:
+        """Replicas that are copied."""
+        return int(self.copied.sum())
+
+    @property
+    def cost(self) -> int:
+        """What is copied, in the units of the bound."""
+        return int((self.copied * self.problem.weight).sum())
+
+    @property
+    def gap(self) -> float:
+        """How far the cost is above the bound: 0.01 is 1 %."""
+        return 0.0 if self.cost == self.bound else (self.cost - self.bound) / max(self.bound, 1)
+
+    @property
+    def leader_changes(self) -> int:
+        """Partitions whose first replica changes."""
+        before, after = self.problem.original, self.after
+        rows = np.flatnonzero(before.counts > 0)
+        return int(np.count_nonzero(before.values[before.offsets[rows]] != after.values[after.offsets[rows]]))
+
+    @property
+    def plan(self) -> Plan:
+        """The partitions that change, with broker ids."""
+        topics, rows = self.problem.snapshot.topics, self.rows
+        numbers, topic = np.unique(topics.topic_of_rows()[rows], return_inverse=True)
+        after = self.after.take(rows)
+        targets = Targets(
+            tuple(topics.names[number] for number in numbers.tolist()), topic.astype(np.int32),
+            topics.partition_of_rows()[rows], Ragged(after.offsets, self.problem.brokers.ids[after.values]),
+            np.zeros(len(rows), np.bool_),
+        )  # fmt: skip
+        return Plan("generated", targets, np.zeros(len(rows), np.bool_))
+
+    def loads(self) -> dict[str, Int64]:
+        """(b,) replicas, preferred leaders and weights of each broker, before and after."""
+        brokers, weight = len(self.problem.brokers), self.problem.weight
+        columns = {}
+        for name, lists in (("before", self.problem.original), ("after", self.after)):
+            columns[f"replicas_{name}"] = np.bincount(lists.values, minlength=brokers).astype(np.int64)
+            columns[f"leaders_{name}"] = np.bincount(lists.values[lists.first], minlength=brokers).astype(np.int64)
+            columns[f"bytes_{name}"] = weighted_loads(lists, weight, brokers)
+        columns["received"] = np.bincount(self._added().values, minlength=brokers).astype(np.int64)
+        return columns
+
+    def crowded(self, lists: Ragged) -> int:
+        """Partitions that span fewer racks than they could: fewer than their replicas and than the racks."""
+        racks = len(np.unique(self.problem.brokers.rack[self.problem.brokers.leaving == 0]))
+        return int(np.count_nonzero(distinct_racks(lists, self.problem.brokers.rack) < np.minimum(lists.counts, racks)))
+
+    def _added(self) -> Ragged:
+        return self.after.keep(~members(self.after, self.problem.original))
+
+
+def propose(problem: PlanProblem) -> PlanProposal:
+    """Make a plan. Equal problems give equal plans, and a problem of its result an empty plan."""
+    lists, limits, unassignable = problem.original, None, 0
+    for _ in range(_ROUNDS):
+        draft = Draft.of(problem, lists)
+        if not problem.request.leaders_only:
+            unassignable = move_required(problem, draft)
+            if problem.request.balances:
+                limits = replica_limits(problem, draft)
+                move_for_balance(problem, draft, limits)
+        balance_leaders(problem, draft)
+        before, lists = lists, draft.lists()
+        if same_lists(before, lists).all():
+            break
+    reached = limits is None or limits.reached(draft.load)
+    bound = 0 if problem.request.leaders_only else least_copied(problem, limits)
+    proposal = PlanProposal(problem, lists, bound, limits, reached, unassignable)
+    return _solved(proposal) if problem.request.exact else proposal
+
+
+def _solved(proposal: PlanProposal) -> PlanProposal:
+    """The optimum instead of a proposal that costs more than its bound, or that does not reach its limits."""
+    problem = proposal.problem
+    if proposal.unassignable or (proposal.reached and proposal.cost == proposal.bound):
+        return replace(proposal, exact=not proposal.unassignable)
+    result = solve(problem, proposal.limits)
+    if not result.feasible:
+        return replace(proposal, exact=True)
+    bound = max(proposal.bound, result.bound)
+    if result.lists is None:
+        return replace(proposal, bound=bound)
+    draft = Draft.of(problem, result.lists)
+    balance_leaders(problem, draft)
+    solved = replace(proposal, after=draft.lists(), bound=bound, reached=True, exact=result.optimal)
+    return (
+        solved
+        if solved.cost < proposal.cost or not proposal.reached
+        else replace(proposal, bound=bound, exact=result.optimal)
+    )

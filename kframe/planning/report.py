@@ -1,0 +1,116 @@
+"""The report of a proposed plan: what it copies, what any plan must copy, and the brokers before and after."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any, Final
+
+import numpy as np
+
+from kframe.planning.limits import distinct_racks
+from kframe.planning.proposal import PlanProposal
+from kframe.whatif.health import Skew
+
+SCHEMA: Final = "kframe.plan-generated/v1"
+
+
+def report_document(proposal: PlanProposal) -> dict[str, Any]:
+    """The fields of ``GeneratedPlanDocument``, without the schema."""
+    problem, snapshot = proposal.problem, proposal.problem.snapshot
+    weighted = problem.request.weights is not None
+    loads = proposal.loads()
+    targets = problem.brokers.share > 0
+    return {
+        "snapshot": {
+            "format": snapshot.source.format,
+            "name": snapshot.source.name,
+            "brokers": len(snapshot.brokers),
+            "topics": len(snapshot.topics),
+            "partitions": len(snapshot),
+        },
+        "summary": summary(proposal),
+        "partitions": {
+            "scope": len(problem.order),
+            "changed": len(proposal.rows),
+            "reassigning": problem.reassigning,
+            "unassignable": proposal.unassignable,
+        },
+        "moves": {
+            "replicas": proposal.moves,
+            "unit": "bytes" if weighted else "replicas",
+            "cost": proposal.cost,
+            "bound": proposal.bound,
+            "gap": proposal.gap if proposal.reached else None,
+            "exact": proposal.exact,
+            "leaders": proposal.leader_changes,
+        },
+        "limits_reached": proposal.reached,
+        "racks": {
+            "crowded_before": proposal.crowded(problem.original),
+            "crowded_after": proposal.crowded(proposal.after),
+        },
+        "skew": {
+            name: asdict(Skew.of(loads[name][targets]))
+            for kind in ("replicas", "leaders", *(("bytes",) if weighted else ()))
+            for name in (f"{kind}_before", f"{kind}_after")
+        },
+        "brokers": list(broker_rows(proposal)),
+        "notes": list(notes(proposal)),
+    }
+
+
+def summary(proposal: PlanProposal) -> str:
+    """The moves and their lower bound in a sentence."""
+    moves, cost, bound = proposal.moves, proposal.cost, proposal.bound
+    text = f"{moves:,} {'move' if moves == 1 else 'moves'}"
+    if proposal.problem.request.leaders_only:
+        return f"{text}; {proposal.leader_changes:,} preferred leaders change"
+    if proposal.problem.request.weights is not None:
+        text += f" of {cost:,} bytes"
+    if not proposal.reached and proposal.exact:
+        return f"{text}; no plan reaches the limits"
+    if not proposal.reached:
+        return f"{text}; the limits are not reached, and a plan that reaches them needs at least {bound:,}"
+    gap = "" if cost == bound else f" (gap {proposal.gap:.2%})"
+    return f"{text}; no plan can do with fewer than {bound:,}{gap}"
+
+
+def broker_rows(proposal: PlanProposal) -> Iterator[dict[str, Any]]:
+    """A row for each broker, ascending by id. Bytes are null without weights."""
+    problem, loads = proposal.problem, proposal.loads()
+    brokers, weighted = problem.brokers, problem.request.weights is not None
+    names = ("replicas_before", "received", "replicas_after", "leaders_before", "leaders_after")
+    for index, broker_id in enumerate(brokers.ids.tolist()):
+        yield {
+            "broker_id": broker_id,
+            "rack": problem.racks[broker_id],
+            "receives": bool(brokers.share[index] > 0),
+            **{name: int(loads[name][index]) for name in names},
+            **{name: int(loads[name][index]) if weighted else None for name in ("bytes_before", "bytes_after")},
+        }
+
+
+def notes(proposal: PlanProposal) -> Iterator[str]:
+    """What the reader must know of the answer, a sentence each."""
+    problem = proposal.problem
+    if problem.request.weights is None and not problem.request.leaders_only:
+        yield "no weights: a move is a replica, whatever its size (--weights FILE gives sizes)"
+    unlabelled = [broker_id for broker_id, rack in problem.racks.items() if rack is None]
+    if unlabelled and len(unlabelled) < len(problem.racks):
+        yield f"{len(unlabelled):,} brokers have no rack; each counts as a rack by itself"
+    if problem.reassigning:
+        yield f"{problem.reassigning:,} partitions are being reassigned; the plan leaves them as they are"
+    if proposal.unassignable:
+        yield f"{proposal.unassignable:,} partitions stay as they are, because no allowed broker can take a replica"
+    remaining = int(problem.brokers.leaving[problem.original.values].sum()) and _remaining(proposal)
+    if remaining:
+        yield f"{remaining:,} replicas outside of the scope stay on the brokers that the others leave"
+    lost = distinct_racks(proposal.after, problem.brokers.rack) < distinct_racks(problem.original, problem.brokers.rack)
+    shrunk = proposal.after.counts < problem.original.counts
+    if (lost & ~shrunk).any():
+        yield f"{np.count_nonzero(lost & ~shrunk):,} partitions span fewer racks, because a rack is evacuated"
+
+
+def _remaining(proposal: PlanProposal) -> int:
+    return int(proposal.problem.brokers.leaving[proposal.after.values].sum())

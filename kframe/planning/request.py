@@ -1,0 +1,69 @@
+"""What a plan is to achieve: brokers, racks, replication factors and scope."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kframe.errors import InputError
+from kframe.model.columns import REPLICAS_MAX, Int64
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRequest:
+    """The goals of a plan, which may be combined, and its scope.
+
+    ``topics`` and ``exclude_topics`` are names or patterns with ``*`` and ``?``; no ``topics`` are all. ``racks`` gives
+    the racks of added brokers that the snapshot does not have. ``broker_caps`` is the greatest number of replicas by
+    broker id; the key None is the cap of all others. ``weights`` (n,) is the size of a replica of each row of the
+    snapshot; None counts replicas. ``capacities`` is the relative capacity by broker id, 1 where none is given.
+    ``tolerance`` is the deviation from a broker's share of the weights that a rebalance allows, in percent. ``seed``
+    determines the order in which partitions are considered. ``exact`` solves small problems to the optimum.
+    """
+
+    remove_brokers: tuple[int, ...] = ()
+    add_brokers: tuple[int, ...] = ()
+    replace: Mapping[int, int] = field(default_factory=dict)
+    evacuate_racks: tuple[str, ...] = ()
+    replication_factors: Mapping[str, int] = field(default_factory=dict)
+    fix_racks: bool = False
+    rebalance: bool = False
+    leaders_only: bool = False
+    topics: tuple[str, ...] = ()
+    exclude_topics: tuple[str, ...] = ()
+    exclude_brokers: tuple[int, ...] = ()
+    racks: Mapping[int, str] = field(default_factory=dict)
+    broker_caps: Mapping[int | None, int] = field(default_factory=dict)
+    weights: Int64 | None = None
+    capacities: Mapping[int, float] = field(default_factory=dict)
+    tolerance: float = 1.0
+    seed: int = 0
+    exact: bool = False
+
+    def __post_init__(self) -> None:
+        """Raise InputError for a request without a goal, or with goals that contradict each other."""
+        data_goals = (
+            self.remove_brokers, self.add_brokers, self.replace, self.evacuate_racks, self.replication_factors,
+            self.fix_racks, self.rebalance,
+        )  # fmt: skip
+        if not (self.leaders_only or any(data_goals)):
+            raise InputError("plan", "no goal", "at least one, such as rebalance")
+        if self.leaders_only and any(data_goals):
+            raise InputError("leaders_only", "a goal that moves replicas", "no other goal")
+        for topic, factor in self.replication_factors.items():
+            if not 1 <= factor <= REPLICAS_MAX:
+                raise InputError(f"replication_factor {topic}", str(factor), f"1 to {REPLICAS_MAX}")
+        for broker_id, capacity in self.capacities.items():
+            if not 0 < capacity < float("inf"):
+                raise InputError(f"capacity of broker {broker_id}", str(capacity), "a positive number")
+        if not 0 <= self.tolerance <= 100:
+            raise InputError("tolerance", str(self.tolerance), "0 to 100 percent")
+        removed = {*self.remove_brokers, *self.replace}
+        for name, brokers in (("add_brokers", self.add_brokers), ("replace", tuple(self.replace.values()))):
+            for broker_id in removed.intersection(brokers):
+                raise InputError(name, f"broker {broker_id}", "a broker that is not removed")
+
+    @property
+    def balances(self) -> bool:
+        """Whether loads have limits, so that replicas may move that need not."""
+        return self.rebalance or bool(self.add_brokers)

@@ -1,0 +1,87 @@
+"""The kernels of plans equal their references, on lists, loads and limits of any kind."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kframe import kernels
+from kframe.kernels import _plans
+from kframe.kernels.reference import plans as reference
+from kframe.model.columns import offsets_of
+
+
+@st.composite
+def arguments(draw: st.DrawFn) -> dict[str, Any]:
+    """Arguments of every kernel of plans, by name: up to 8 brokers, 9 partitions and 4 slots a partition."""
+    brokers, partitions = draw(st.integers(1, 8)), draw(st.integers(0, 9))
+    numbers = st.integers(0, 3)
+
+    def column(elements: st.SearchStrategy[Any], dtype: Any, size: int = brokers) -> Any:
+        return np.array(draw(st.lists(elements, min_size=size, max_size=size)), dtype)
+
+    lists = [draw(st.permutations(range(brokers)))[: draw(st.integers(0, 4))] for _ in range(partitions)]
+    original = [draw(st.permutations(values)) if draw(st.booleans()) else values[::-1][1:] for values in lists]
+    vacant = [[-1 if draw(st.integers(0, 5)) == 5 else broker for broker in values] for values in lists]
+    flat = [broker for values in lists for broker in values]
+    lower = column(st.integers(0, 12), np.int64)
+    path = draw(st.permutations(range(brokers)))[: draw(st.integers(2, 4))] if brokers > 1 else [0, 0]
+    return {
+        "order": np.array(draw(st.permutations(range(partitions)))[: draw(st.integers(0, partitions))], np.int32),
+        "offsets": offsets_of([len(values) for values in lists]),
+        "values": np.array(flat, np.int32),
+        "full": np.array(flat, np.int16),
+        "replica": np.array([broker for values in vacant for broker in values], np.int16),
+        "original_offsets": offsets_of([len(values) for values in original]),
+        "original": np.array([broker for values in original for broker in values], np.int16),
+        "wanted": column(st.integers(1, 4), np.int32, partitions),
+        "in_sync": column(st.integers(0, 1), np.uint8, len(flat)),
+        "leaving": column(st.integers(0, 1), np.uint8),
+        "rack": column(numbers, np.int32),
+        "rack_targets": column(st.integers(0, 2), np.int32, 4),
+        "spread": draw(st.booleans()),
+        "share": column(st.sampled_from([0.0, 1.0, 1.0, 2.5]), np.float64),
+        "cap": column(st.integers(0, 20), np.int64),
+        "weight": column(st.sampled_from([1, 1, 2, 7]), np.int64, partitions),
+        "load": column(st.integers(0, 20), np.int64),
+        "count": column(st.integers(0, 20), np.int64),
+        "led": column(st.integers(0, 20), np.int64),
+        "lower": lower,
+        "upper": lower + column(numbers, np.int64),
+        "path": np.array(path, np.int32),
+        "free": column(st.integers(0, 1), np.uint8, len(path) - 1),
+        "units": draw(numbers),
+        "cursors": np.zeros(len(path) - 1, np.int32),
+        "rows": np.zeros(len(path) - 1, np.int32),
+        "spanned": np.full(partitions, 9, np.int32),
+        "open_arcs": np.full(brokers, brokers, np.int32),
+        "arcs": np.zeros((brokers, brokers), np.uint8),
+        **{name: draw(st.booleans()) for name in ("over_only", "under_only", "fitting", "first_slots", "leaders")},
+    }
+
+
+@pytest.mark.parametrize("name", reference.__all__)
+@given(drawn=arguments())
+def test_a_kernel_equals_its_reference(name: str, drawn: dict[str, Any]) -> None:
+    # Paths and marks are computed on lists without vacant slots.
+    full = name in ("mark_transfers", "shift_along_path", "reorder_leaders")
+    results = []
+    for module in (kernels, reference):
+        names = inspect.signature(getattr(reference, name)).parameters
+        values = {key: drawn["full" if full and key == "replica" else key] for key in names}
+        copies = {key: value.copy() if isinstance(value, np.ndarray) else value for key, value in values.items()}
+        result = getattr(module, name)(*copies.values())
+        results.append((result, copies))
+    assert results[0][0] == results[1][0]
+    for key, value in results[0][1].items():
+        if isinstance(value, np.ndarray) and key not in ("cursors", "rows"):
+            assert value.tolist() == results[1][1][key].tolist(), key
+
+
+def test_every_kernel_has_a_twin() -> None:
+    assert {name for name, member in vars(_plans).items() if inspect.isroutine(member)} == set(reference.__all__)

@@ -1,0 +1,138 @@
+"""Every plan is valid, breaks no rule that held before, is deterministic, and leaves nothing for a second plan."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from kframe.errors import InputError
+from kframe.model.lists import members, repeated, same_lists
+from kframe.planning import PlanProposal, plan
+from kframe.planning.bounds import least_copied
+from kframe.planning.exact import required_racks, solve
+from kframe.planning.limits import distinct_racks
+from kframe.snapshot import Snapshot
+from kframe.whatif.plan_check import SEVERITY, Severity, check_against, check_alone, hold
+from tests.planning.clusters import applied, snapshots
+
+
+@st.composite
+def goals(draw: st.DrawFn) -> dict[str, Any]:
+    """A goal, or two of them, and constraints."""
+    chosen: dict[str, Any] = draw(st.sampled_from([
+        {"rebalance": True}, {"remove_brokers": (1,)}, {"remove_brokers": (2,), "rebalance": True},
+        {"add_brokers": (8, 9)}, {"add_brokers": (8,), "rebalance": True}, {"fix_racks": True}, {"replace": {1: 8}},
+        {"fix_racks": True, "rebalance": True}, {"replication_factors": {"b": 3}}, {"replication_factors": {"*": 1}},
+        {"leaders_only": True}, {"remove_brokers": (1,), "fix_racks": True}, {"replace": {1: 2}},
+    ]))  # fmt: skip
+    if draw(st.integers(0, 3)) == 0:
+        chosen = {**chosen, "topics": ("b",)}
+    if draw(st.integers(0, 3)) == 0:
+        chosen = {**chosen, "exclude_brokers": (3,)}
+    if draw(st.integers(0, 3)) == 0:
+        chosen = {**chosen, "broker_caps": {None: draw(st.integers(3, 20))}}
+    return {**chosen, "racks": {8: "r0", 9: "r1"}, "seed": draw(st.integers(0, 3))}
+
+
+def planned(snapshot: Snapshot, request: dict[str, Any]) -> PlanProposal:
+    """The plan, where the cluster can satisfy the request at all."""
+    try:
+        return plan(snapshot, **request)
+    except InputError:
+        assume(False)
+        raise
+
+
+@given(snapshots(), goals())
+def test_a_plan_is_valid_and_worsens_no_hard_rule(snapshot: Snapshot, request: dict[str, Any]) -> None:
+    proposal = planned(snapshot, request)
+    problem, after, before = proposal.problem, proposal.after, proposal.problem.original
+    brokers = problem.brokers
+    assert not repeated(after).any()
+    assert (after.counts > 0).all()
+    received = after.keep(~members(after, before))
+    assert (brokers.share[received.values] > 0).all(), "offline, excluded and leaving brokers receive nothing"
+    counts = np.bincount(after.values, minlength=len(brokers))
+    counts_before = np.bincount(before.values, minlength=len(brokers))
+    assert (counts <= np.maximum(brokers.cap, counts_before)).all()
+    assert same_lists(before, after)[~problem.scope].all()
+    if not proposal.unassignable:
+        assert (after.counts == problem.wanted).all()
+        assert problem.request.leaders_only or not brokers.leaving[after.take(problem.order).values].any()
+        scope = np.sort(problem.order)
+        if not problem.request.leaders_only:
+            spanned = distinct_racks(after.take(scope), brokers.rack)
+            assert problem.request.broker_caps or (spanned >= required_racks(problem, scope)).all()
+    if len(proposal.rows) and not problem.request.add_brokers and set(problem.request.replace.values()) <= {2}:
+        held = hold(proposal.plan, snapshot)
+        findings = check_alone(held.plan) + check_against(held)
+        assert [finding.check for finding in findings if SEVERITY[finding.check] is Severity.ERROR] == []
+
+
+@given(snapshots(), goals())
+def test_a_second_plan_is_empty(snapshot: Snapshot, request: dict[str, Any]) -> None:
+    proposal = planned(snapshot, request)
+    again = {name: value for name, value in request.items() if name not in ("replace", "add_brokers")}
+    added = {"add_brokers": request["add_brokers"]} if "add_brokers" in request else {}
+    replaced = {"replace": request["replace"]} if "replace" in request else {}
+    assert len(plan(applied(proposal), **again, **added, **replaced).rows) == 0
+
+
+@given(snapshots(), goals())
+def test_a_plan_is_deterministic(snapshot: Snapshot, request: dict[str, Any]) -> None:
+    assert same_lists(planned(snapshot, request).after, plan(snapshot, **request).after).all()
+
+
+@given(snapshots(), goals())
+def test_leaders_change_only_where_requested(snapshot: Snapshot, request: dict[str, Any]) -> None:
+    proposal = planned(snapshot, request)
+    if not (proposal.problem.request.balances or proposal.problem.request.leaders_only):
+        moved = proposal.copied > 0
+        shrunk = proposal.after.counts < proposal.problem.original.counts
+        assert set(proposal.rows.tolist()) <= set(np.flatnonzero(moved | shrunk).tolist())
+
+
+@pytest.mark.parametrize("more", [{"remove_brokers": (1, 2)}, {"fix_racks": True}, {"rebalance": True}])
+@given(snapshot=snapshots())
+def test_a_further_goal_never_lowers_the_bound(snapshot: Snapshot, more: dict[str, Any]) -> None:
+    request: dict[str, Any] = {"remove_brokers": (1,)}
+    assert planned(snapshot, request).bound <= planned(snapshot, request | more).bound
+
+
+@given(snapshots(), st.integers(0, 40))
+def test_a_wider_tolerance_never_raises_the_bound(snapshot: Snapshot, tolerance: int) -> None:
+    weights = 100 + 37 * np.arange(len(snapshot), dtype=np.int64) % 1000
+    narrow, wide = (
+        least_copied(proposal.problem, proposal.limits)
+        for percent in (tolerance, tolerance + 20)
+        for proposal in [planned(snapshot, {"rebalance": True, "weights": weights, "tolerance": percent})]
+    )
+    assert wide <= narrow
+
+
+@pytest.mark.parametrize("removed", [(1,), (1, 2)])
+@given(snapshot=snapshots())
+def test_removal_moves_exactly_the_replicas_of_the_broker(snapshot: Snapshot, removed: tuple[int, ...]) -> None:
+    proposal = planned(snapshot, {"remove_brokers": removed})
+    if not proposal.unassignable:
+        expected = int(np.isin(snapshot.partitions.replicas.values, removed).sum())
+        assert (proposal.moves, proposal.bound) == (expected, expected)
+
+
+@given(snapshots(partitions_max=8), goals())
+def test_the_bound_and_the_plan_enclose_the_exact_optimum(snapshot: Snapshot, request: dict[str, Any]) -> None:
+    pytest.importorskip("highspy")
+    proposal = planned(snapshot, request)
+    if proposal.unassignable or proposal.problem.request.leaders_only:
+        return
+    exact = solve(proposal.problem, proposal.limits)
+    if proposal.reached:
+        assert exact.feasible
+        assert exact.optimal
+        assert proposal.bound <= exact.bound <= proposal.cost
+    elif exact.feasible:
+        assert proposal.bound <= exact.bound
