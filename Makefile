@@ -34,6 +34,10 @@ PY := $(VENV)/bin/python
 
 # The types must hold for every Python from that of .venv up to this one; libraries' stubs may be too new for older ones.
 NEWEST_PYTHON := 3.14
+# What is installed on users' machines is checked for that one too; tests and tools run in .venv alone.
+PRODUCT := kframe simulator/kframe_simulator
+# Two at a time, the longest first.
+CHECKS := $(addprefix check-,types plugins newest stubs style)
 
 # The simulator is installed as a plugin is.
 PLUGINS := simulator $(patsubst %/pyproject.toml,%,$(wildcard plugins/*/pyproject.toml))
@@ -44,7 +48,11 @@ PLUGIN_PATH := $(subst $() ,:,$(addprefix $(CURDIR)/,$(PLUGINS)))
 # ARGS may pick tests of one kind only; pytest ends with 5 where it has found none.
 NONE_IS_FINE = $(if $(ARGS),|| [ $$? = 5 ])
 # Plugins with tests that start servers.
-REAL := test-real-kafka_wire test-real-kraft test-real-zookeeper
+REAL := test-real-kafka_wire test-real-zookeeper test-real-kraft
+# Half of the tests that start no server, as to their time: the folders of test-quick-1. test-quick-2 has the others.
+QUICK_1 := $(addprefix tests/,core docs spark whatif wire)
+# Before each command that computes and seldom waits: `make test` lowers its priority.
+NICE :=
 KERNELS := $(wildcard kframe/_*.pyx kframe/kernels/_*.pyx)
 PLUGIN_KERNELS := $(wildcard $(addsuffix /*/_*.pyx,$(COMPILED_PLUGINS)))
 KERNEL_SOURCES := $(KERNELS) $(wildcard kframe/kernels/*.pxd) $(PLUGIN_KERNELS)
@@ -77,7 +85,8 @@ SANITIZE_ENV = PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(SANITIZE_LIB) PYTHONMALLO
 	LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)"
 
 .DELETE_ON_ERROR:
-.PHONY: setup kernels demo test test-release test-quick test-quick-tests test-quick-others test-started test-real $(REAL) test-debug check fuzz sanitize \
+.PHONY: setup kernels demo test test-release test-quick test-quick-1 test-quick-2 test-started test-real test-real-tests \
+	$(REAL) test-debug check $(CHECKS) fuzz sanitize \
 	search sim bench bench-suite bench-peers bench-fleet bench-compare limits roofline plots mutants docs man dist clean
 # A switch left on in the caller's shell must not turn the release build into the other.
 unexport KFRAME_DEBUG
@@ -140,24 +149,29 @@ fuzz: setup
 mutants: setup
 	$(PY) -m kframe_simulator.mutants $(ARGS)
 
-# Two targets at a time, and each prints its output when it is done. Servers, brokers and Spark follow alone, because
-# they depend on sessions and timeouts. One recipe, so that this holds whatever -j says.
+# Four targets at a time on two cores, and each prints its output when it is done. Tests with servers and brokers depend on
+# sessions and timeouts but mostly wait: they start first, and all others get the time that they leave.
 test: setup
-	@$(MAKE) --no-print-directory -j2 --output-sync=target test-quick-tests check test-debug test-quick-others
-	@$(MAKE) --no-print-directory test-started
+	@$(MAKE) --no-print-directory -j4 --output-sync=target NICE="nice -n 10" test-real-kafka_wire test-real-zookeeper \
+		test-quick-1 test-debug test-quick-2 $(CHECKS) test-real-tests test-real-kraft
 
 test-release: test-quick test-started
 
 test-quick: setup
-	$(PY) -m pytest -m 'not real' $(ARGS) $(NONE_IS_FINE)
+	$(if $(ARGS),$(PY) -m pytest -m 'not real' $(ARGS) $(NONE_IS_FINE), \
+		@$(MAKE) --no-print-directory -j2 --output-sync=target --keep-going test-quick-1 test-quick-2)
 
-# The two halves of test-quick.
-test-quick-tests test-quick-others: test-quick-%: setup
-	$(PY) -m pytest -p no:cacheprovider -m 'not real' $(if $(filter tests,$*),tests,simulator plugins benchmarks/suite)
+test-quick-1 test-quick-2: setup
+	$(NICE) $(PY) -m pytest -p no:cacheprovider -m 'not real' \
+		$(if $(filter %-1,$@),$(QUICK_1),tests simulator plugins benchmarks/suite $(addprefix --ignore=,$(QUICK_1)))
 
 test-started: setup
 	$(if $(ARGS),,@$(MAKE) --no-print-directory test-real)
-	$(PY) -m pytest -m real $(or $(ARGS),tests simulator) $(NONE_IS_FINE)
+	@$(MAKE) --no-print-directory test-real-tests
+
+# Spark, package registries, and servers of kframe's own tests.
+test-real-tests: setup
+	$(NICE) $(PY) -m pytest -p no:cacheprovider -m real --durations=25 $(or $(ARGS),tests simulator) $(NONE_IS_FINE)
 
 # None of these starts Spark. ARGS selects some: ARGS="-k secured". Two run at a time, because they mostly wait. make
 # prints the output of each when it ends.
@@ -174,7 +188,7 @@ test-debug: setup build/debug/.settings
 	KFRAME_DEBUG=1 $(PY) setup.py --quiet build --build-lib $(DEBUG_LIB)
 	@set -e; for plugin in $(COMPILED_PLUGINS); do echo "debug build of $$plugin"; \
 		(cd $$plugin && KFRAME_DEBUG=1 $(CURDIR)/$(PY) setup.py --quiet build --build-lib $(CURDIR)/$(DEBUG_LIB)); done
-	$(DEBUG_ENV) $(PY) -m pytest -p no:cacheprovider -m 'not real' $(or $(ARGS),$(DEBUG_TESTS)) $(NONE_IS_FINE)
+	$(DEBUG_ENV) $(NICE) $(PY) -m pytest -p no:cacheprovider -m 'not real' $(or $(ARGS),$(DEBUG_TESTS)) $(NONE_IS_FINE)
 	$(if $(ARGS),,$(DEBUG_ENV) $(PY) -m pytest $(DEBUG_REAL))
 
 # ASan must be loaded first, and Python must use malloc so that ASan sees each block. Freed blocks in a
@@ -200,14 +214,26 @@ dist: setup
 	$(PY) -m tests.packaging.distributions $(ARGS)
 
 check: setup
+	@$(MAKE) --no-print-directory -j2 --output-sync=target --keep-going $(CHECKS)
+
+check-types: setup
+	$(NICE) $(PY) -m mypy
+
+# One cache for all plugins, so that kframe is read once. It is not that of the tree, whose tests have the same names.
+check-plugins: setup
+	@set -e; for plugin in $(filter plugins/%,$(PLUGINS)); do echo "mypy $$plugin"; \
+		MYPYPATH="$(PLUGIN_PATH)" $(NICE) $(PY) -m mypy --cache-dir .mypy_cache/plugins $$plugin; done
+
+check-newest: setup
+	$(NICE) $(PY) -m mypy --python-version $(NEWEST_PYTHON) $(PRODUCT)
+
+check-stubs: setup
+	$(NICE) $(PY) -m mypy.stubtest --mypy-config-file pyproject.toml $(KERNEL_MODULES)
+
+check-style: setup
 	$(PY) -m ruff format --check .
 	$(PY) -m ruff check .
-	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" cython-lint $(KERNEL_SOURCES)
-	$(PY) -m mypy
-	$(PY) -m mypy --python-version $(NEWEST_PYTHON)
-	@set -e; for plugin in $(filter plugins/%,$(PLUGINS)); do echo "mypy $$plugin"; \
-		(cd $$plugin && MYPYPATH="$(PLUGIN_PATH)" $(CURDIR)/$(PY) -m mypy --config-file $(CURDIR)/pyproject.toml .); done
-	$(PY) -m mypy.stubtest --mypy-config-file pyproject.toml $(KERNEL_MODULES)
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(NICE) cython-lint $(KERNEL_SOURCES)
 	$(VENV)/bin/lint-imports
 
 clean:

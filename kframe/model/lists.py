@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kframe.model.columns import Bool, Int32, Ragged
+
+#: Length up to which each pair of values in a list is compared.
+SHORT: Final = 64
 
 
 def members(lists: Ragged, others: Ragged) -> Bool:
@@ -37,9 +40,15 @@ def last_of_equal(keys: NDArray[Any]) -> Int32:
 def repeated(lists: Ragged) -> Bool:
     """For each of ``lists.values``: whether the same value occurs earlier in its list.
 
-    One pass per distance within the longest list: lists are short.
+    One pass per distance within the longest list, which is short. A long list is malformed input; it is sorted.
     """
     result = np.zeros(len(lists.values), np.bool_)
+    if lists.counts.max(initial=0) > SHORT:
+        owner = np.repeat(np.arange(len(lists.counts)), lists.counts)
+        order = np.lexsort((lists.values, owner))  # stable: equal values keep their order
+        equal = lists.values[order[1:]] == lists.values[order[:-1]]
+        result[order[1:]] = equal & (owner[order[1:]] == owner[order[:-1]])
+        return result
     within = np.arange(len(result), dtype=np.int32) - np.repeat(lists.offsets[:-1], lists.counts)
     distance, pending = 1, np.flatnonzero(within)
     while len(pending):

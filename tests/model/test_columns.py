@@ -12,7 +12,7 @@ from kframe.model import columns
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import COLUMNS, REPLICAS_MAX, Int32, Partitions, Ragged, ragged_positions
 from kframe.model.ids import ReplicaFlag
-from kframe.model.lists import distinct, distinct_rows, last_of_equal, members, repeated, same_lists
+from kframe.model.lists import SHORT, distinct, distinct_rows, last_of_equal, members, repeated, same_lists
 
 LISTS = st.lists(st.lists(st.integers(0, 9), max_size=5), max_size=8)
 
@@ -58,8 +58,9 @@ def test_same_lists(left: list[list[int]], right: list[list[int]]) -> None:
     assert same_lists(Ragged.of(left), Ragged.of(left)).all()
 
 
-@given(LISTS)
-def test_repeated_values_and_lists_without_them(lists: list[list[int]]) -> None:
+@given(LISTS, st.booleans())
+def test_repeated_values_and_lists_without_them(lists: list[list[int]], long: bool) -> None:
+    lists = [*lists, list(range(SHORT + 1))] if long else lists
     packed = Ragged.of(lists)
     assert repeated(packed).tolist() == [value in each[:index] for each in lists for index, value in enumerate(each)]
     assert unpacked(distinct(packed)) == [list(dict.fromkeys(values)) for values in lists]

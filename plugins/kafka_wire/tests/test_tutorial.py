@@ -10,8 +10,8 @@ from kframe_zookeeper.testing.handover import ClusterFixture
 from kframe_zookeeper.testing.process import until
 from kframe_zookeeper.testing.servers import HOST, free_ports
 
-from tests.docs.blocks import Block, blocks, steps  # type: ignore[import-untyped]
-from tests.docs.run_page import SHELL, Shell, prepare_folder, run_step  # type: ignore[import-untyped]
+from tests.docs.blocks import Block, blocks, steps
+from tests.docs.run_page import SHELL, Shell, prepare_folder, run_step
 
 PAGE: Final = Path(__file__).parents[3] / "docs" / "tutorial" / "live-controller.md"
 #: The environment of the tests stays as it is: pip installs into a folder of the test, without network.
