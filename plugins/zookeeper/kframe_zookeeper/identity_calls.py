@@ -56,9 +56,5 @@ class IdentityCalls:
     def _update_registration(self: IdentityStore) -> None:
         """Register in ``/brokers/ids`` if we have the role, else unregister. Runs in the worker."""
         connection, presence = self._connection, self._presence
-        if connection is None or presence is None:
-            return
-        if connection.claim is not None:
-            presence.register(connection)
-        else:
-            presence.unregister(connection)
+        if connection is not None and presence is not None:
+            presence.update(connection)

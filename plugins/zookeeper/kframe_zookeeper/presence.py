@@ -8,6 +8,7 @@ role is given up, so Kafka's controllers never load it. A field that no broker w
 from __future__ import annotations
 
 import logging
+import threading
 
 import msgspec
 
@@ -16,19 +17,40 @@ from kframe.plugin.cluster import Registration
 from kframe_zookeeper import paths
 from kframe_zookeeper.connection import NO_NODE, NODE_EXISTS, Connection
 from kframe_zookeeper.requests import EPHEMERAL, delete
+from kframe_zookeeper.role import WonElection
 from kframe_zookeeper.znodes import CONTROLLER_FIELD, encode_broker
 
 _log = logging.getLogger("kframe.zookeeper")
 
 
 class Presence:
-    """The registration of a controller. If it fails, only the controlled shutdown of old brokers is affected."""
+    """The registration of a controller. If it fails, only the controlled shutdown of old brokers is affected.
+
+    The role is released by the controller's thread, while the store's worker registers after events of
+    ``/controller``. A lock keeps the worker from creating the znode again after the release has deleted it.
+    """
 
     def __init__(self, registration: Registration, now_ms: int) -> None:
         self._path = paths.broker_path(registration.broker_id)
         self._data = encode_broker(registration, now_ms, extra={CONTROLLER_FIELD: msgspec.Raw(b"true")})
+        self._lock = threading.Lock()
+        self._released: WonElection | None = None
 
-    def register(self, connection: Connection) -> None:
+    def update(self, connection: Connection) -> None:
+        """Register if this session has the role and does not release it, else unregister."""
+        with self._lock:
+            if connection.claim is None:
+                self._unregister(connection)
+            elif connection.claim is not self._released:
+                self._register(connection)
+
+    def release(self, connection: Connection) -> None:
+        """Unregister before the role is released. Later calls of ``update`` do not register for this election."""
+        with self._lock:
+            self._released = connection.claim
+            self._unregister(connection)
+
+    def _register(self, connection: Connection) -> None:
         """Create the registration, unless a broker has the id."""
         try:
             connection.write_freely([[connection.create(self._path, self._data, EPHEMERAL)]], NODE_EXISTS)
@@ -45,7 +67,7 @@ class Presence:
                 error,
             )
 
-    def unregister(self, connection: Connection) -> None:
+    def _unregister(self, connection: Connection) -> None:
         """Delete the registration if this session owns it."""
         try:
             node = connection.node(self._path)

@@ -122,7 +122,7 @@ class RoleCalls:
         if connection is None or connection.claim is None:
             return
         if self._presence is not None:
-            self._presence.unregister(connection)
+            self._presence.release(connection)
         try:
             connection.write([[delete(connection.root + paths.CONTROLLER)]], NO_NODE)
         except ControllerFenced:
@@ -168,5 +168,5 @@ def _claim(store: RoleStore, controller_id: int, *, takeover: bool = False, brok
     if connection.claim is None:
         raise StoreError("the role was lost as soon as it was won")
     if store._presence is not None:
-        store._presence.register(connection)
+        store._presence.update(connection)
     return claim.controller_epoch
