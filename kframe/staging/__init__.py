@@ -1,0 +1,1 @@
+"""Plans in stages: which reassignments begin together, within limits of brokers and disks."""
