@@ -26,7 +26,7 @@ def decoded(decided: Sequence[Decided]) -> list[list[RecordAndVersion]]:
     sizes = [batch.header.record_count for batch in batches]
     firsts = [POSITION.base_offset + sum(sizes[:number]) for number in range(len(sizes))]
     assert [batch.header.base_offset for batch in batches] == firsts
-    return [[RecordAndVersion(*versioned) for versioned in batch.records()] for batch in batches]
+    return [batch.records() for batch in batches]
 
 
 @given(clusters(), st.sampled_from(CHANGES), st.integers(0, BROKERS - 1), st.booleans())

@@ -104,7 +104,7 @@ class LiveCluster(NamedTuple):
     def records_from(self, offset: int) -> list[tuple[int, RecordAndVersion]]:
         """The records of the log from ``offset`` on, each with the base offset of its batch."""
         return [
-            (batch.header.base_offset, RecordAndVersion(*versioned))
+            (batch.header.base_offset, versioned)
             for batch in read_history(self.controller.metadata_log).batches()
             if batch.header.base_offset >= offset
             for versioned in batch.records()

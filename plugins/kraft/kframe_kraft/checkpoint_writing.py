@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from kframe.plugin.columns import Int32, Int64, Ragged
-from kframe.plugin.kraft import ClusterMetadata, control, directory_ids, records
+from kframe.plugin.kraft import ClusterMetadata, RecordAndVersion, control, directory_ids, records
 from kframe_kraft.disk import CheckpointWriter, SnapshotId
 from kframe_kraft.partition_columns import (
     DirectoryLists,
@@ -18,7 +18,7 @@ from kframe_kraft.partition_columns import (
     encode_rows,
     topic_id_bytes,
 )
-from kframe_kraft.records import VersionedRecord, encode_record, record_version
+from kframe_kraft.records import encode_record, record_version
 
 _METADATA_VERSION = "metadata.version"
 _LISTS = {
@@ -59,9 +59,9 @@ def write_checkpoint(
         return writer.finish()
 
 
-def _versioned(metadata: ClusterMetadata, content: Iterator[records.MetadataRecord]) -> list[VersionedRecord]:
+def _versioned(metadata: ClusterMetadata, content: Iterator[records.MetadataRecord]) -> list[RecordAndVersion]:
     level = metadata.metadata_version
-    return [VersionedRecord(record, record_version(record, level)) for record in content]
+    return [RecordAndVersion(record, record_version(record, level)) for record in content]
 
 
 def _before_topics(metadata: ClusterMetadata) -> Iterator[records.MetadataRecord]:
@@ -110,7 +110,7 @@ def _topic_values(metadata: ClusterMetadata) -> tuple[list[bytes], Int64]:
         return [], np.empty(0, np.int64)
     topic_values = _values(
         [
-            VersionedRecord(records.TopicRecord(name=topics.names[index], topic_id=topics.ids[index]), 0)
+            RecordAndVersion(records.TopicRecord(name=topics.names[index], topic_id=topics.ids[index]), 0)
             for index in indexes
         ]
     )
@@ -155,7 +155,7 @@ def _columns(metadata: ClusterMetadata, rows: Int32, version: int) -> PartitionC
     )  # fmt: skip
 
 
-def _values(versioned: list[VersionedRecord]) -> list[bytes]:
+def _values(versioned: list[RecordAndVersion]) -> list[bytes]:
     return [encode_record(*record) for record in versioned]
 
 

@@ -24,13 +24,13 @@ from kframe_kraft.batches import (
 )
 from kframe_kraft.batches.compression import DECOMPRESSED_MAX, compress, decompress
 from kframe_kraft.errors import BatchError, RecordError
-from kframe_kraft.records import VersionedRecord, encode_record
+from kframe_kraft.records import encode_record
 from kframe_kraft.testing.record_strategies import control_records, versioned_records
 
-from kframe.plugin.kraft import control, records
+from kframe.plugin.kraft import RecordAndVersion, control, records
 
 POSITION = BatchPosition(base_offset=17, leader_epoch=3, timestamp=1_700_000_000_000)
-NO_OP = VersionedRecord(records.NoOpRecord(), 0)
+NO_OP = RecordAndVersion(records.NoOpRecord(), 0)
 BATCH = encode_data_batch([NO_OP, NO_OP], POSITION)
 
 
@@ -48,7 +48,7 @@ def test_layout_is_kafkas() -> None:
 
 
 @given(st.lists(versioned_records(), min_size=1, max_size=5), st.sampled_from(Compression))
-def test_data_round_trip(versioned: list[VersionedRecord], compression: Compression) -> None:
+def test_data_round_trip(versioned: list[RecordAndVersion], compression: Compression) -> None:
     encoded = encode_data_batch(versioned, POSITION, compression)
     batch = read_batch(encoded)
     assert batch.records() == versioned
@@ -115,7 +115,7 @@ def test_frame_of_another_version_is_refused() -> None:
 
 
 def test_batch_above_the_limit_is_refused() -> None:
-    name = VersionedRecord(records.RemoveDelegationTokenRecord(token_id="n" * 32_767), 0)
+    name = RecordAndVersion(records.RemoveDelegationTokenRecord(token_id="n" * 32_767), 0)
     with pytest.raises(BatchError, match=f"at most {BATCH_BYTES_MAX}"):
         encode_data_batch([name] * 260, POSITION)
     with pytest.raises(BatchError, match="no records"):

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kframe_kraft.errors import RecordError
 from kframe_kraft.records import (
-    VersionedRecord,
     control_to_json,
     decode_control,
     decode_record,
@@ -23,7 +22,7 @@ from kframe_kraft.records import (
 )
 from kframe_kraft.testing.record_strategies import control_records, versioned_records
 
-from kframe.plugin.kraft import LEVEL_MAX, LEVEL_MIN, control, directory_ids, needed_version, records
+from kframe.plugin.kraft import LEVEL_MAX, LEVEL_MIN, RecordAndVersion, control, directory_ids, needed_version, records
 
 TOPIC_ID = UUID(int=0x0102030405060708090A0B0C0D0E0F10)
 CHANGE = records.PartitionChangeRecord(partition_id=1, topic_id=TOPIC_ID, isr=(2, 3), leader=3)
@@ -43,14 +42,14 @@ def test_feature_level_has_kafkas_bytes() -> None:
 
 
 @given(versioned_records())
-def test_round_trip(versioned: VersionedRecord) -> None:
+def test_round_trip(versioned: RecordAndVersion) -> None:
     encoded = encode_record(*versioned)
     assert decode_record(encoded) == versioned
     assert from_json(json.loads(json.dumps(to_json(*versioned)))) == versioned
 
 
 @given(versioned_records(), st.data())
-def test_truncated_record_is_refused(versioned: VersionedRecord, data: st.DataObject) -> None:
+def test_truncated_record_is_refused(versioned: RecordAndVersion, data: st.DataObject) -> None:
     encoded = encode_record(*versioned)
     with pytest.raises(RecordError):
         decode_record(encoded[: data.draw(st.integers(0, len(encoded) - 1))])
@@ -186,7 +185,7 @@ def test_record_of_a_later_level_is_refused() -> None:
 
 
 @given(versioned_records(), st.integers(LEVEL_MIN, LEVEL_MAX))
-def test_version_of_a_level_carries_the_content(versioned: VersionedRecord, level: int) -> None:
+def test_version_of_a_level_carries_the_content(versioned: RecordAndVersion, level: int) -> None:
     record, written = versioned
     assert needed_version(record) <= written
     try:

@@ -32,18 +32,17 @@ from kframe_kraft.disk import (
 )
 from kframe_kraft.disk.names import segments_in, snapshots_in
 from kframe_kraft.errors import BatchError, LogError
-from kframe_kraft.records import VersionedRecord
 
-from kframe.plugin.kraft import control, records
+from kframe.plugin.kraft import RecordAndVersion, control, records
 
 NOW = 1_700_000_000_000
-BEGIN = VersionedRecord(records.BeginTransactionRecord(), 0)
-END = VersionedRecord(records.EndTransactionRecord(), 0)
-ABORT = VersionedRecord(records.AbortTransactionRecord(), 0)
+BEGIN = RecordAndVersion(records.BeginTransactionRecord(), 0)
+END = RecordAndVersion(records.EndTransactionRecord(), 0)
+ABORT = RecordAndVersion(records.AbortTransactionRecord(), 0)
 
 
-def topic(number: int) -> VersionedRecord:
-    return VersionedRecord(records.TopicRecord(name=f"topic-{number}", topic_id=UUID(int=1000 + number)), 0)
+def topic(number: int) -> RecordAndVersion:
+    return RecordAndVersion(records.TopicRecord(name=f"topic-{number}", topic_id=UUID(int=1000 + number)), 0)
 
 
 def names(history: LogHistory, end: int | None = None) -> list[str]:
@@ -58,7 +57,7 @@ class Segment:
         self.path = directory / f"{base:020}.log"
         self.offset, self.epoch, self.data = base, epoch, b""
 
-    def add(self, *versioned: VersionedRecord) -> Segment:
+    def add(self, *versioned: RecordAndVersion) -> Segment:
         return self._add(encode_data_batch(versioned, BatchPosition(self.offset, self.epoch, NOW)), len(versioned))
 
     def lead(self, voters: Sequence[int]) -> Segment:
@@ -74,7 +73,7 @@ class Segment:
         return self
 
 
-def write_snapshot(directory: Path, snapshot_id: SnapshotId, versioned: Sequence[VersionedRecord]) -> Path:
+def write_snapshot(directory: Path, snapshot_id: SnapshotId, versioned: Sequence[RecordAndVersion]) -> Path:
     with CheckpointWriter(directory / snapshot_id.file_name, snapshot_id, timestamp=NOW - 5, now=NOW) as writer:
         writer.add_records(versioned)
         return writer.finish()
@@ -95,7 +94,7 @@ def test_snapshot_round_trip(tmp_path: Path) -> None:
 
 
 def test_large_snapshot_has_several_batches(tmp_path: Path) -> None:
-    token = VersionedRecord(records.RemoveDelegationTokenRecord(token_id="n" * 30_000), 0)
+    token = RecordAndVersion(records.RemoveDelegationTokenRecord(token_id="n" * 30_000), 0)
     path = write_snapshot(tmp_path, SnapshotId(900, 1), [token] * 400)
     snapshot = read_checkpoint(path)
     assert len(snapshot.batches) == 3
@@ -122,7 +121,7 @@ def test_torn_snapshot_is_refused(tmp_path: Path) -> None:
 
 def test_both_bootstrap_layouts_are_read(tmp_path: Path) -> None:
     assert read_bootstrap(tmp_path) is None
-    level = VersionedRecord(records.FeatureLevelRecord(name="metadata.version", feature_level=25), 0)
+    level = RecordAndVersion(records.FeatureLevelRecord(name="metadata.version", feature_level=25), 0)
     voters = control.VotersRecord(voters=(control.Voter(voter_id=1, voter_directory_id=UUID(int=500)),))
     write_bootstrap(tmp_path, [level], now=NOW, voters=voters)
     both = read_bootstrap(tmp_path)
@@ -303,7 +302,7 @@ def test_transactions_are_held_back_and_aborted_ones_dropped(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("markers", [[END], [ABORT], [BEGIN, BEGIN], [BEGIN, END, END]])
-def test_unpaired_transaction_marker_is_refused(markers: list[VersionedRecord]) -> None:
+def test_unpaired_transaction_marker_is_refused(markers: list[RecordAndVersion]) -> None:
     (batch,) = read_batches(encode_data_batch(markers, BatchPosition(40, 1, NOW)), where="segment")
     with pytest.raises(LogError, match="offset 4"):
         TransactionFilter().apply(batch)
@@ -314,7 +313,7 @@ def test_directory_of_a_running_node_is_read(tmp_path: Path) -> None:
     rounds, stop = 40, threading.Event()
 
     def write() -> None:
-        written: list[VersionedRecord] = []
+        written: list[RecordAndVersion] = []
         for number in range(rounds):
             base = len(written)
             written += [topic(base), topic(base + 1)]

@@ -18,20 +18,19 @@ from kframe_kraft.errors import BatchError, LogError
 from kframe_kraft.live import QuorumObserver, observer
 from kframe_kraft.live.calls import FETCH, FETCH_SNAPSHOT, Address, QuorumNode
 from kframe_kraft.live.followed_log import FollowedLog
-from kframe_kraft.records import VersionedRecord
 from kframe_kraft.sources import image_of
 from kframe_kraft.testing.scripted_quorum import ScriptedController, ScriptedState
 from kframe_kraft.testing.written_log import register, small_cluster
 
 from kframe.plugin import StoreError
-from kframe.plugin.kraft import records
+from kframe.plugin.kraft import RecordAndVersion, records
 
 Start = Callable[..., ScriptedController]
 
 
 def batch(offset: int, epoch: int = 1, *, name: str = "x") -> bytes:
     record = records.ConfigRecord(resource_type=4, resource_name="", name=name, value="1")
-    return encode_data_batch([VersionedRecord(record, 0)], BatchPosition(offset, epoch, 1000))
+    return encode_data_batch([RecordAndVersion(record, 0)], BatchPosition(offset, epoch, 1000))
 
 
 @pytest.fixture
@@ -143,7 +142,7 @@ class TestSnapshots:
         snapshot_id = SnapshotId(10, 1)
         path = tmp_path / snapshot_id.file_name
         with CheckpointWriter(path, snapshot_id, timestamp=900, now=1000) as writer:
-            writer.add_records([VersionedRecord(register(broker), 3) for broker in range(1, 400)])
+            writer.add_records([RecordAndVersion(register(broker), 3) for broker in range(1, 400)])
             writer.finish()
         state.snapshot_id, state.snapshot = snapshot_id, path.read_bytes()
         state.batches, state.high_watermark = [batch(10)], 11

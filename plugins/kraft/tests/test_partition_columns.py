@@ -13,21 +13,21 @@ from kframe_kraft import _naive_partitions, _partition_records
 from kframe_kraft.batches import BatchPosition, encode_data_batch, read_batch
 from kframe_kraft.errors import RecordError
 from kframe_kraft.partition_columns import ID_LISTS, PARTITION, PARTITION_CHANGE, decode_rows, encode_rows
-from kframe_kraft.records import VersionedRecord, encode_record
+from kframe_kraft.records import encode_record
 from kframe_kraft.testing.record_strategies import struct_values
 
-from kframe.plugin.kraft import TABLES, records
+from kframe.plugin.kraft import TABLES, RecordAndVersion, records
 
 POSITION = BatchPosition(base_offset=0, leader_epoch=1, timestamp=0)
 KINDS: dict[int, Any] = {PARTITION: records.PartitionRecord, PARTITION_CHANGE: records.PartitionChangeRecord}
 
 
-def partition_records(kind: int, version: int) -> st.SearchStrategy[list[VersionedRecord]]:
+def partition_records(kind: int, version: int) -> st.SearchStrategy[list[RecordAndVersion]]:
     record = struct_values(TABLES[KINDS[kind]], version)
-    return st.lists(st.builds(VersionedRecord, record, st.just(version)), min_size=1, max_size=5)
+    return st.lists(st.builds(RecordAndVersion, record, st.just(version)), min_size=1, max_size=5)
 
 
-def rows_of(versioned: list[VersionedRecord]) -> Any:
+def rows_of(versioned: list[RecordAndVersion]) -> Any:
     batch = read_batch(encode_data_batch(versioned, POSITION))
     return decode_rows(batch, batch.frames(), np.arange(len(versioned)))
 
@@ -135,7 +135,7 @@ def test_writers_equal_their_reference(kind: int, version: int, room: int, data:
 
 def test_malformed_row_is_refused_with_its_offset() -> None:
     change = records.PartitionChangeRecord(partition_id=1, topic_id=UUID(int=200), isr=(1, 2))
-    batch = read_batch(encode_data_batch([VersionedRecord(change, 0)] * 2, POSITION), where="segment")
+    batch = read_batch(encode_data_batch([RecordAndVersion(change, 0)] * 2, POSITION), where="segment")
     payload = batch.payload.copy()
     payload[batch.frames().body_at[1] + 20] = 99
     object.__setattr__(batch, "payload", payload)
@@ -148,10 +148,10 @@ def test_lists_that_a_version_lacks_are_refused() -> None:
         topic_id=UUID(int=200), replicas=(1,), isr=(1,), removing_replicas=(), adding_replicas=(),
         directories=(UUID(int=300),), eligible_leader_replicas=(2,),
     )  # fmt: skip
-    columns = rows_of([VersionedRecord(partition, 2)])
+    columns = rows_of([RecordAndVersion(partition, 2)])
     with pytest.raises(RecordError, match="ELR in version 1"):
         encode_rows(columns, 1)
-    without_elr = rows_of([VersionedRecord(records.PartitionRecord(
+    without_elr = rows_of([RecordAndVersion(records.PartitionRecord(
         topic_id=UUID(int=200), replicas=(1,), isr=(1,), removing_replicas=(), adding_replicas=(),
         directories=(UUID(int=300),)), 1)])  # fmt: skip
     with pytest.raises(RecordError, match="directories in version 0"):

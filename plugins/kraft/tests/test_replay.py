@@ -13,11 +13,10 @@ from kframe_kraft import _id_index, _naive_ids
 from kframe_kraft.batches import BatchPosition, encode_data_batch, read_batch
 from kframe_kraft.disk import LogHistory, SnapshotId, committed_end
 from kframe_kraft.disk.segments import MetadataLog
-from kframe_kraft.records import VersionedRecord
 from kframe_kraft.sources import image_of
 from kframe_kraft.testing.metadata_facts import metadata_facts
 
-from kframe.plugin.kraft import ClusterMetadata, LogError, records, replay
+from kframe.plugin.kraft import ClusterMetadata, LogError, RecordAndVersion, records, replay
 
 
 class RandomLog:
@@ -27,7 +26,7 @@ class RandomLog:
         self.random = Random(seed)
         self.topics: dict[UUID, int] = {}
         self.names: dict[UUID, str] = {}
-        self.records: list[VersionedRecord] = []
+        self.records: list[RecordAndVersion] = []
 
     def uuid(self) -> UUID:
         return UUID(int=self.random.getrandbits(128) | 1 << 100)
@@ -36,7 +35,7 @@ class RandomLog:
         return tuple(self.random.sample([*range(9), 70_000, 2**31 - 1], self.random.randint(0, most)))
 
     def add(self, record: records.MetadataRecord, version: int = 0) -> None:
-        self.records.append(VersionedRecord(record, version))
+        self.records.append(RecordAndVersion(record, version))
 
     def create_topic(self) -> None:
         topic_id = self.uuid()
@@ -98,7 +97,7 @@ class RandomLog:
 
     sizes: dict[tuple[UUID, int], int]
 
-    def generate(self, count: int, replaces_replicas: bool) -> list[VersionedRecord]:
+    def generate(self, count: int, replaces_replicas: bool) -> list[RecordAndVersion]:
         self.sizes = {}
         self.create_topic()
         while len(self.records) < count:
@@ -119,7 +118,7 @@ class RandomLog:
         return self.records
 
 
-def history(versioned: Sequence[VersionedRecord], random: Random) -> LogHistory:
+def history(versioned: Sequence[RecordAndVersion], random: Random) -> LogHistory:
     """A log of these records in batches of random sizes."""
     batches, first = bytearray(), 0
     while first < len(versioned):
@@ -146,20 +145,20 @@ def test_bulk_replay_equals_replay_of_each_record(seed: int) -> None:
 
 
 TOPIC_ID = UUID(int=1 << 99)
-TOPIC = VersionedRecord(records.TopicRecord(name="orders", topic_id=TOPIC_ID), 0)
+TOPIC = RecordAndVersion(records.TopicRecord(name="orders", topic_id=TOPIC_ID), 0)
 
 
-def partition(number: int, **fields: Any) -> VersionedRecord:
+def partition(number: int, **fields: Any) -> RecordAndVersion:
     values: dict[str, Any] = {
         "replicas": (1,), "isr": (1,), "removing_replicas": (), "adding_replicas": (), "directories": (UUID(int=200),)
     }  # fmt: skip
-    return VersionedRecord(
+    return RecordAndVersion(
         records.PartitionRecord(partition_id=number, topic_id=TOPIC_ID, **values | fields), fields.pop("version", 2)
     )
 
 
-def change(number: int, topic_id: UUID = TOPIC_ID, **fields: Any) -> VersionedRecord:
-    return VersionedRecord(records.PartitionChangeRecord(partition_id=number, topic_id=topic_id, **fields), 2)
+def change(number: int, topic_id: UUID = TOPIC_ID, **fields: Any) -> RecordAndVersion:
+    return RecordAndVersion(records.PartitionChangeRecord(partition_id=number, topic_id=topic_id, **fields), 2)
 
 
 PARTITIONS = [partition(number) for number in range(40)]
@@ -177,7 +176,7 @@ PARTITIONS = [partition(number) for number in range(40)]
         ([change(0, directories=(UUID(int=200),) * 3)], "3 directories, expected 1 as replicas"),
     ],
 )
-def test_contradiction_is_refused_with_its_offset(added: list[VersionedRecord], reason: str) -> None:
+def test_contradiction_is_refused_with_its_offset(added: list[RecordAndVersion], reason: str) -> None:
     versioned = [TOPIC, *PARTITIONS, *(change(number % 40, leader=1) for number in range(40)), *added]
     with pytest.raises(LogError, match=f"offset {len(versioned) - 1}.*{reason}"):
         image_of(history(versioned, Random(1)))

@@ -12,19 +12,18 @@ from kframe_kraft.batches import BatchPosition, encode_control_batch, encode_dat
 from kframe_kraft.checkpoint_writing import write_checkpoint
 from kframe_kraft.detection import LOG_DIRECTORY
 from kframe_kraft.disk import SnapshotId
-from kframe_kraft.records import VersionedRecord
 from kframe_kraft.sources import read_image
 from kframe_kraft.testing.metadata_facts import metadata_facts
 
 from kframe import read_snapshot
 from kframe.cli.app import cli
-from kframe.plugin.kraft import LogError, control, records, to_json
+from kframe.plugin.kraft import LogError, RecordAndVersion, control, records, to_json
 
 TOPIC_ID = UUID(int=1 << 99)
 CREATION = [
-    VersionedRecord(records.FeatureLevelRecord(name="metadata.version", feature_level=25), 0),
-    VersionedRecord(records.TopicRecord(name="orders", topic_id=TOPIC_ID), 0),
-    VersionedRecord(
+    RecordAndVersion(records.FeatureLevelRecord(name="metadata.version", feature_level=25), 0),
+    RecordAndVersion(records.TopicRecord(name="orders", topic_id=TOPIC_ID), 0),
+    RecordAndVersion(
         records.PartitionRecord(
             partition_id=0, topic_id=TOPIC_ID, replicas=(1, 2), isr=(1, 2), removing_replicas=(), adding_replicas=(),
             leader=1, leader_epoch=0, partition_epoch=0, directories=(UUID(int=200), UUID(int=201)),
@@ -32,7 +31,7 @@ CREATION = [
         2,
     ),
 ]  # fmt: skip
-CHANGE = VersionedRecord(records.PartitionChangeRecord(partition_id=0, topic_id=TOPIC_ID, isr=(2,), leader=2), 2)
+CHANGE = RecordAndVersion(records.PartitionChangeRecord(partition_id=0, topic_id=TOPIC_ID, isr=(2,), leader=2), 2)
 
 
 def leader_change(epoch: int, offset: int) -> bytes:

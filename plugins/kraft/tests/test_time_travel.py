@@ -12,7 +12,6 @@ import pytest
 from click.testing import CliRunner
 from kframe_kraft.commands.log import group
 from kframe_kraft.disk import CheckpointWriter, SnapshotId, read_history
-from kframe_kraft.records import VersionedRecord
 from kframe_kraft.testing.written_log import (
     START_MS,
     WrittenLog,
@@ -24,7 +23,7 @@ from kframe_kraft.testing.written_log import (
 )
 from kframe_kraft.time_travel import LeaderCause, end_of, leader_cause
 
-from kframe.plugin.kraft import LogError, records
+from kframe.plugin.kraft import LogError, RecordAndVersion, records
 
 FENCE, UNFENCE = 1, -1
 LATER = "later in the order of replicas"
@@ -128,7 +127,7 @@ def test_history_begins_before_the_newest_snapshot(tmp_path: Path) -> None:
     log = small_cluster(tmp_path)
     path = log.log / SnapshotId(9, 1).file_name
     with CheckpointWriter(path, SnapshotId(9, 1), timestamp=START_MS + 3000, now=START_MS) as writer:
-        writer.add_records([VersionedRecord(records.TopicRecord(name="orders", topic_id=partition(0, 1).topic_id), 0)])
+        writer.add_records([RecordAndVersion(records.TopicRecord(name="orders", topic_id=partition(0, 1).topic_id), 0)])
         writer.finish()
     assert run("at", tmp_path, "--offset", 5)["topics"] == 0
     assert cause_of(log).event == "partition created"

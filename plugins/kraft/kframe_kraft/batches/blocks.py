@@ -9,10 +9,10 @@ from typing import Final
 import numpy as np
 
 from kframe.plugin.columns import Int64, UInt8
-from kframe.plugin.kraft import RecordError
+from kframe.plugin.kraft import RecordAndVersion, RecordError
 from kframe_kraft._record_batches import read_frames
 from kframe_kraft.batches.reading import Frames, RecordBatch
-from kframe_kraft.records import VersionedRecord, decode_record
+from kframe_kraft.records import decode_record
 
 #: Records of a block, unless a single batch has more. A record needs 44 bytes beside the file.
 BLOCK_RECORDS: Final = 1 << 20
@@ -52,7 +52,7 @@ class RecordBlock:
         """The value of a record."""
         return self.payload[self.value_at[row] : self.value_at[row] + self.value_length[row]].tobytes()
 
-    def decode(self, row: int) -> VersionedRecord:
+    def decode(self, row: int) -> RecordAndVersion:
         """The record. Raises RecordError if it is malformed."""
         return decode_record(self.value(row), self.name(row))
 

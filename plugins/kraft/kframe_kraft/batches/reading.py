@@ -10,12 +10,12 @@ import numpy as np
 from crc32c import crc32c
 
 from kframe.plugin.columns import Int32, Int64, UInt8
-from kframe.plugin.kraft import control
+from kframe.plugin.kraft import RecordAndVersion, control
 from kframe_kraft._record_batches import read_frames, split_records
 from kframe_kraft.batches.compression import decompress
 from kframe_kraft.batches.header import CHECKED_AT, COMPRESSION_MASK, HEADER_BYTES, BatchHeader, read_header
 from kframe_kraft.errors import BatchError
-from kframe_kraft.records import VersionedRecord, decode_control, decode_record
+from kframe_kraft.records import decode_control, decode_record
 
 #: Smallest record: one byte each for length, attributes, deltas, key and value length, header count.
 _RECORD_BYTES_MIN: Final = 7
@@ -66,7 +66,7 @@ class RecordBatch:
         """The name of a record in error messages."""
         return f"{self.where}, offset {self.offset(index)}"
 
-    def records(self) -> list[VersionedRecord]:
+    def records(self) -> list[RecordAndVersion]:
         """The records of a data batch. Raises RecordError for the first malformed one."""
         return [decode_record(self.value(i), self.name(i)) for i in range(len(self.value_at))]
 

@@ -9,12 +9,12 @@ import numpy as np
 from crc32c import crc32c
 
 from kframe.plugin.columns import Int64, UInt8
-from kframe.plugin.kraft import control, records
+from kframe.plugin.kraft import RecordAndVersion, control, records
 from kframe_kraft._record_batches import join_records
 from kframe_kraft.batches.compression import Compression, compress
 from kframe_kraft.batches.header import BATCH_BYTES_MAX, CONTROL, HEADER_BYTES, BatchHeader, pack_checked, pack_header
 from kframe_kraft.errors import BatchError
-from kframe_kraft.records import VersionedRecord, encode_control, encode_record
+from kframe_kraft.records import encode_control, encode_record
 from kframe_kraft.records.primitives import write_unsigned_varint
 
 
@@ -28,7 +28,7 @@ class BatchPosition:
 
 
 def encode_data_batch(
-    versioned: Sequence[VersionedRecord], position: BatchPosition, compression: Compression = Compression.NONE
+    versioned: Sequence[RecordAndVersion], position: BatchPosition, compression: Compression = Compression.NONE
 ) -> bytes:
     """Return a batch of metadata records. Raises BatchError if it is empty or above BATCH_BYTES_MAX."""
     return encode_values(*join_values(versioned), position, compression)

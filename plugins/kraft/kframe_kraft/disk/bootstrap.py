@@ -10,11 +10,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from kframe.plugin.kraft import control
+from kframe.plugin.kraft import RecordAndVersion, control
 from kframe_kraft.detection import LOG_DIRECTORY
 from kframe_kraft.disk.checkpoints import Checkpoint, CheckpointWriter, read_checkpoint
 from kframe_kraft.disk.names import BOOTSTRAP_ID
-from kframe_kraft.records import VersionedRecord
 
 FILE_NAME: Final = "bootstrap.checkpoint"
 
@@ -33,7 +32,7 @@ def read_bootstrap(directory: Path) -> Checkpoint | None:
 
 
 def write_bootstrap(
-    directory: Path, records: Sequence[VersionedRecord], *, now: int, voters: control.VotersRecord | None = None
+    directory: Path, records: Sequence[RecordAndVersion], *, now: int, voters: control.VotersRecord | None = None
 ) -> None:
     """Write both layouts into a ``metadata.log.dir``, so that any release of Kafka 4 can read it.
 

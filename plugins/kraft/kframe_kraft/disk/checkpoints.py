@@ -15,12 +15,12 @@ from typing import Final, Self
 import numpy as np
 
 from kframe.plugin.columns import Int64, UInt8
-from kframe.plugin.kraft import control
+from kframe.plugin.kraft import RecordAndVersion, control
 from kframe_kraft.batches import BatchPosition, RecordBatch, encode_control_batch, encode_values, read_batches
 from kframe_kraft.disk.atomic import sync_directory
 from kframe_kraft.disk.names import SnapshotId
 from kframe_kraft.errors import LogError
-from kframe_kraft.records import VersionedRecord, encode_record
+from kframe_kraft.records import encode_record
 
 #: Bytes of values in a batch of a written snapshot; with the records' headers, a batch stays below the limit.
 _VALUES_MAX: Final = 4 * 1024 * 1024
@@ -39,7 +39,7 @@ class Checkpoint:
     voters: control.VotersRecord | None
     batches: tuple[RecordBatch, ...]
 
-    def records(self) -> list[VersionedRecord]:
+    def records(self) -> list[RecordAndVersion]:
         """All data records. Raises RecordError for the first malformed one."""
         return [record for batch in self.batches for record in batch.records()]
 
@@ -105,7 +105,7 @@ class CheckpointWriter:
         self._file.close()
         self._temporary.unlink(missing_ok=True)
 
-    def add_records(self, versioned: Sequence[VersionedRecord]) -> None:
+    def add_records(self, versioned: Sequence[RecordAndVersion]) -> None:
         """Append records. Raises RecordError if a version cannot carry its content."""
         values = [encode_record(*record) for record in versioned]
         value_at = np.zeros(len(values) + 1, np.int64)

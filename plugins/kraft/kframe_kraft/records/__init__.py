@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from kframe.plugin.kraft import control_to_json, from_json, record_version, to_json
 from kframe_kraft.records.control_frames import decode_control, encode_control
-from kframe_kraft.records.frames import VersionedRecord, decode_record, encode_record
+from kframe_kraft.records.frames import decode_record, encode_record
 
 __all__ = [
-    "VersionedRecord",
     "control_to_json",
     "decode_control",
     "decode_record",

@@ -5,9 +5,9 @@ Source: Kafka ``AbstractApiMessageSerde`` and ``MetadataRecordSerde``.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
-from kframe.plugin.kraft import TABLES_BY_TYPE, records
+from kframe.plugin.kraft import TABLES_BY_TYPE, RecordAndVersion, records
 from kframe_kraft.errors import RecordError
 from kframe_kraft.records.codec import Codec
 from kframe_kraft.records.primitives import Reader, write_unsigned_varint
@@ -16,13 +16,6 @@ FRAME_VERSION: Final = 1
 _CODECS: Final = {
     api_key: [Codec(table, version) for version in range(table.latest + 1)] for api_key, table in TABLES_BY_TYPE.items()
 }
-
-
-class VersionedRecord(NamedTuple):
-    """A record and the version of its encoding (Kafka ``ApiMessageAndVersion``)."""
-
-    record: records.MetadataRecord
-    version: int
 
 
 def encode_record(record: records.MetadataRecord, version: int) -> bytes:
@@ -37,7 +30,7 @@ def encode_record(record: records.MetadataRecord, version: int) -> bytes:
     return bytes(out)
 
 
-def decode_record(data: bytes, where: str = "record") -> VersionedRecord:
+def decode_record(data: bytes, where: str = "record") -> RecordAndVersion:
     """Return the record in the value of a data record. Raises RecordError if it is malformed; ``where`` names it."""
     reader = Reader(data, where)
     frame_version = reader.unsigned_varint()
@@ -55,4 +48,4 @@ def decode_record(data: bytes, where: str = "record") -> VersionedRecord:
     record = codec.read(reader)
     if reader.remaining:
         raise reader.error(f"{reader.remaining} bytes after the record", "its end")
-    return VersionedRecord(record, version)
+    return RecordAndVersion(record, version)

@@ -11,11 +11,10 @@ import re
 from collections.abc import Iterable
 from typing import Any, Final
 
-from kframe.plugin.kraft import LogError, control, from_json
+from kframe.plugin.kraft import LogError, RecordAndVersion, control, from_json
 from kframe_kraft.batches import BatchPosition, RecordBatch, encode_control_batch, encode_data_batch, read_batch
 from kframe_kraft.disk import Checkpoint, LogHistory, MetadataLog, SnapshotId
 from kframe_kraft.disk.committed import committed_end, voters_of
-from kframe_kraft.records import VersionedRecord
 
 _BATCH: Final = re.compile(
     r"baseOffset: (\d+) lastOffset: (\d+) count: \d+ .*?partitionLeaderEpoch: (\d+) .*?isControl: (true|false)"
@@ -43,7 +42,7 @@ class _DumpReader:
     def __init__(self, name: str) -> None:
         self._name = name
         self._batches: list[RecordBatch] = []
-        self._pending: list[VersionedRecord] = []
+        self._pending: list[RecordAndVersion] = []
         self._position = BatchPosition(0, 0, 0)
         self._first_offset: int | None = None
         self._end = 0
@@ -109,10 +108,10 @@ class _DumpReader:
         self._pending = []
 
 
-def _record(text: str, where: str) -> VersionedRecord:
+def _record(text: str, where: str) -> RecordAndVersion:
     document = _document(text, where)
     try:
-        return VersionedRecord(*from_json(document))
+        return RecordAndVersion(*from_json(document))
     except LogError as error:
         raise LogError(**vars(error) | {"where": f"{where}, {error.where}"}) from error
 

@@ -11,8 +11,8 @@ from typing import Any, Self
 
 from kframe_zookeeper.testing.java import JVM, compiled, fetched
 
-from kframe.plugin.kraft import control
-from kframe_kraft.records import VersionedRecord, control_to_json, to_json
+from kframe.plugin.kraft import RecordAndVersion, control
+from kframe_kraft.records import control_to_json, to_json
 
 _HERE = Path(__file__).parent
 
@@ -38,7 +38,7 @@ class KafkaRecords:
     ) -> None:
         self._process.communicate(timeout=60)
 
-    def convert(self, versioned: VersionedRecord, encoded: bytes) -> tuple[bytes, Any]:
+    def convert(self, versioned: RecordAndVersion, encoded: bytes) -> tuple[bytes, Any]:
         """Return Kafka's bytes of a record that it reads as JSON, and Kafka's JSON of the encoded record."""
         raw, _, document = self._ask("record", json.dumps(to_json(*versioned)), encoded.hex()).partition("\t")
         return bytes.fromhex(raw), json.loads(document)
@@ -61,7 +61,7 @@ class KafkaRecords:
         documents: list[Any] = json.loads(self._ask("checkpoint", str(path)))
         return documents
 
-    def write_checkpoint(self, path: Path, records: Sequence[VersionedRecord]) -> None:
+    def write_checkpoint(self, path: Path, records: Sequence[RecordAndVersion]) -> None:
         """Let Kafka write a snapshot."""
         self._ask("write", str(path), json.dumps([to_json(*record) for record in records]))
 

@@ -7,18 +7,17 @@ from random import Random
 from typing import Any, Final
 from uuid import UUID
 
-from kframe.plugin.kraft import TABLES, Field, Kind, Table
-from kframe_kraft.records.frames import VersionedRecord
+from kframe.plugin.kraft import TABLES, Field, Kind, RecordAndVersion, Table
 
 _VERSIONS: Final = [(table, version) for table in TABLES.values() for version in range(table.latest + 1)]
 _TEXT: Final = 'abcXYZ019._- äß€漢🙂\x00"\\/'
 _BITS: Final = {Kind.INT8: 8, Kind.INT16: 16, Kind.INT32: 32, Kind.INT64: 64}
 
 
-def random_record(number: int, random: Random) -> VersionedRecord:
+def random_record(number: int, random: Random) -> RecordAndVersion:
     """Return a record. Consecutive numbers go through all types and versions."""
     table, version = _VERSIONS[number % len(_VERSIONS)]
-    return VersionedRecord(_struct(table, version, random), version)
+    return RecordAndVersion(_struct(table, version, random), version)
 
 
 def _struct(table: Table, version: int, random: Random) -> Any:

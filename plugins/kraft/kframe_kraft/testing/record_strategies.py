@@ -6,8 +6,7 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
-from kframe.plugin.kraft import CONTROL_TABLES, TABLES, Field, Kind, Table, control
-from kframe_kraft.records.frames import VersionedRecord
+from kframe.plugin.kraft import CONTROL_TABLES, TABLES, Field, Kind, RecordAndVersion, Table, control
 
 
 def _integers(bits: int) -> st.SearchStrategy[int]:
@@ -45,11 +44,11 @@ def struct_values(table: Table, version: int) -> st.SearchStrategy[Any]:
     return st.fixed_dictionaries(required, optional=optional).map(lambda values: table.record(**values))
 
 
-def versioned_records() -> st.SearchStrategy[VersionedRecord]:
+def versioned_records() -> st.SearchStrategy[RecordAndVersion]:
     """Return metadata records of every type and version."""
     return st.one_of(
         [
-            st.builds(VersionedRecord, struct_values(table, version), st.just(version))
+            st.builds(RecordAndVersion, struct_values(table, version), st.just(version))
             for table in TABLES.values()
             for version in range(table.latest + 1)
         ]

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from kframe.plugin.kraft import control, records
+from kframe.plugin.kraft import RecordAndVersion, control, records
 from kframe_kraft.batches import BatchPosition, encode_control_batch, encode_data_batch
 from kframe_kraft.detection import LOG_DIRECTORY
 from kframe_kraft.disk import MetaProperties, QuorumState, write_properties, write_quorum_state
-from kframe_kraft.records import VersionedRecord, record_version
+from kframe_kraft.records import record_version
 
 #: The time of offset 0; each batch is a second later.
 START_MS = 1_700_000_000_000
@@ -44,7 +44,7 @@ class WrittenLog:
 
     def append(self, *content: records.MetadataRecord) -> int:
         """Append a batch; returns the offset of its first record."""
-        versioned = [VersionedRecord(record, record_version(record, LEVEL)) for record in content]
+        versioned = [RecordAndVersion(record, record_version(record, LEVEL)) for record in content]
         return self._write(encode_data_batch(versioned, self._position()), len(content))
 
     def quorum(self, **state: Any) -> None:
