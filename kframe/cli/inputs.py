@@ -1,9 +1,10 @@
-"""The arguments for files that commands read: a path, a named pipe, or ``-`` for standard input."""
+"""The arguments for what commands read: a path, a named pipe, ``-`` for standard input, or a live cluster's URL."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeGuard, cast
 
 import click
 
@@ -17,6 +18,7 @@ else:
     _ParamType = click.ParamType
 
 _STANDARD_INPUT_READ: Final = "kframe.cli.inputs"
+_URL: Final = re.compile(r"[a-z][a-z0-9+.-]*://")
 
 
 class InputPath(_ParamType):
@@ -40,4 +42,24 @@ class InputPath(_ParamType):
             return ctx.with_resource(opened(Path(value), tick))
 
 
+class SourcePath(InputPath):
+    """A file to read, or the URL of a live cluster, which stays as it is."""
+
+    name = "path or URL"
+
+    def convert(
+        self, value: str | InputFile, param: click.Parameter | None, ctx: click.Context | None
+    ) -> InputFile:  # fmt: skip
+        """The URL, or the file as ``InputPath`` returns it."""
+        if isinstance(value, str) and is_url(value):
+            return cast("InputFile", value)
+        return super().convert(value, param, ctx)
+
+
+def is_url(value: object) -> TypeGuard[str]:
+    """Whether a value of ``SourcePath`` is the URL of a live cluster: SCHEME://ADDRESS."""
+    return isinstance(value, str) and _URL.match(value) is not None
+
+
 INPUT: Final = InputPath()
+SOURCE: Final = SourcePath()

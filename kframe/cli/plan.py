@@ -10,12 +10,14 @@ import click
 
 from kframe.cli.admin import EXECUTE, admin_options
 from kframe.cli.findings import announce
-from kframe.cli.inputs import INPUT
+from kframe.cli.inputs import INPUT, SOURCE, is_url
+from kframe.cli.live import COMMAND_CONFIG, CONFIG_OPTION
 from kframe.cli.output import BadInput, OutputTable, ReportingGroup, emit_heading, emit_record, emit_rows, output_option
+from kframe.cli.plan_generate import PlanOutput, goal_options, out_options, weights_option
 from kframe.cli.plan_generate import generate as generate_plan
-from kframe.cli.plan_generate import goal_options, out_option, weights_option
+from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.cli.progress import progress
-from kframe.cli.snapshot import FormatChoice
+from kframe.cli.snapshot import FormatChoice, captured
 from kframe.cli.studies import PATH
 
 if TYPE_CHECKING:
@@ -43,19 +45,24 @@ def group() -> None:
 
 
 @group.command()
-@click.argument("source", metavar="SNAPSHOT", type=INPUT)
+@click.argument("source", metavar="SNAPSHOT", type=SOURCE)
 @_FROM
+@CONFIG_OPTION
+@COMMAND_CONFIG
 @goal_options
 @weights_option
-@out_option
+@out_options
 @_LIMIT
+@plugin_options
 @output_option
 def generate(
-    source: InputFile, source_format: str | None, goals: dict[str, Any], weights: InputFile | None, out: str | None,
-    limit: int, output: str,
+    source: InputFile | str, source_format: str | None, config: Path | None, command_config: Path | None,
+    goals: dict[str, Any], weights: InputFile | None, writing: PlanOutput, limit: int, plugins: PluginSettings,
+    output: str,
 ) -> None:  # fmt: skip
     """Make a plan with as few moves as possible, and print how few any plan needs.
 
+    SNAPSHOT is a file or directory, - for standard input, or the URL of a live cluster as in kframe snapshot capture.
     Goals may be combined. Exit code 1: a partition cannot be reassigned as requested, and stays as it is.
     """
     from kframe.planning import PlanRequest
@@ -63,11 +70,20 @@ def generate(
     from kframe.snapshot import read_snapshot
 
     PlanRequest(**goals)
-    with progress("reading") as tick:
-        snapshot = read_snapshot(source, source_format, tick)
+    writing.check()
+    if is_url(source):
+        if source_format is not None:
+            raise BadInput(f"--from {source_format}: found a URL, expected a file")
+        snapshot = captured(source, config, command_config, plugins)
+    else:
+        for option, file in (("--config", config), ("--command-config", command_config)):
+            if file is not None:
+                raise BadInput(f"{option}: found a file as SNAPSHOT, expected the URL of a live cluster")
+        with progress("reading") as tick:
+            snapshot = read_snapshot(source, source_format, tick)
     sizes = None if weights is None else read_weights(weights, snapshot)
     request = PlanRequest(**goals, weights=sizes)
-    click.get_current_context().exit(generate_plan(snapshot, request, out, output, limit))
+    click.get_current_context().exit(generate_plan(snapshot, request, writing, output, limit))
 
 
 @group.command()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -123,25 +124,72 @@ def _by_id(option: str, pairs: dict[str, Any]) -> dict[int, Any]:
 weights_option: Final = click.option(
     "--weights", type=INPUT, metavar="FILE", help="Sizes: Parquet, CSV or JSON with topic, partition and bytes."
 )
-out_option: Final = click.option(
-    "--out", metavar="FILE", help="Write the plan, Kafka's reassignment JSON; - is stdout."
-)
 
 
-def generate(snapshot: Snapshot, request: PlanRequest, out: str | None, output: str, limit: int) -> int:
+@dataclass(frozen=True, slots=True)
+class PlanOutput:
+    """Where the plan is written: a file, standard output (``-``) or nowhere. ``force`` replaces a file."""
+
+    target: str | None
+    force: bool
+
+    @property
+    def on_stdout(self) -> bool:
+        """Whether the plan, and not the report, is the output."""
+        return self.target == _STDOUT
+
+    def check(self) -> None:
+        """Raise InputError unless the plan may be written to the file."""
+        from kframe.whatif.files import check_file
+
+        if self.target is not None and not self.on_stdout:
+            check_file(Path(self.target), force=self.force)
+
+    def write(self, lines: Iterable[str]) -> None:
+        """Write the plan, if it is to be written. Raises InputError if the file cannot be written."""
+        from kframe.whatif.files import put_file
+
+        if self.target is None:
+            return
+        if self.on_stdout:
+            for line in lines:
+                click.echo(line, nl=False)
+            return
+
+        def write_to(path: Path) -> None:
+            with path.open("w", encoding="utf-8") as file:
+                file.writelines(lines)
+
+        put_file(Path(self.target), write_to)
+
+
+def out_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add ``--out`` and ``--force`` to a command. It receives a ``PlanOutput`` as ``writing``."""
+
+    @functools.wraps(command)
+    def with_output(*args: Any, out: str | None, force: bool, **kwargs: Any) -> Any:
+        return command(*args, writing=PlanOutput(out, force), **kwargs)
+
+    options = (
+        click.option("--out", metavar="FILE", help="Write the plan, Kafka's reassignment JSON; - is stdout."),
+        click.option("--force", is_flag=True, help="Replace a FILE of --out that is there already."),
+    )
+    return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), with_output)
+
+
+def generate(snapshot: Snapshot, request: PlanRequest, writing: PlanOutput, output: str, limit: int) -> int:
     """Make a plan, write it, and print its report. Return the exit code."""
     from kframe.planning import plan
     from kframe.planning.report import SCHEMA, report_document
-    from kframe.whatif.execution import plan_document
+    from kframe.whatif.execution import plan_lines
     from kframe.whatif.plan_check import hold
 
     proposal = plan(snapshot, request)
     document = report_document(proposal)
-    if out is not None:
+    if writing.target is not None:
         made = proposal.plan
-        text = plan_document(made.targets, hold(made, snapshot).stamp())
-        _write(out, text)
-    if out == _STDOUT:
+        writing.write(plan_lines(made.targets, hold(made, snapshot).stamp()))
+    if writing.on_stdout:
         click.echo(document["summary"], err=True)
     elif output in ("csv", "jsonl"):
         emit_rows(OutputTable(SCHEMA, list(document["brokers"][0]), document["brokers"]), output)
@@ -150,16 +198,6 @@ def generate(snapshot: Snapshot, request: PlanRequest, out: str | None, output: 
     else:
         _emit_tables(document, output, limit)
     return 1 if proposal.unassignable else 0
-
-
-def _write(out: str, text: str) -> None:
-    if out == _STDOUT:
-        click.echo(text, nl=False)
-        return
-    try:
-        Path(out).write_text(text)
-    except OSError as problem:
-        raise BadInput(f"--out {out}: {problem.strerror}") from problem
 
 
 def _emit_tables(document: dict[str, Any], output: str, limit: int) -> None:

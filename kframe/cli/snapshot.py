@@ -128,7 +128,7 @@ def capture(
     """
     from kframe.snapshot import write_snapshot
 
-    snapshot = _captured(url, config, command_config, plugins)
+    snapshot = captured(url, config, command_config, plugins)
     with progress("writing") as tick:
         write_snapshot(snapshot, target, force=force, progress=tick)
     facts = snapshot.capture
@@ -214,8 +214,11 @@ def generate(
     _write(snapshot, target, force)
 
 
-def _captured(url: str, config: Path | None, command_config: Path | None, plugins: PluginSettings) -> Snapshot:
-    """The live cluster at a URL: with a client's configuration for ``kafka:`` and ``kraft:``, else with a server's."""
+def captured(url: str, config: Path | None, command_config: Path | None, plugins: PluginSettings) -> Snapshot:
+    """The live cluster at a URL: with a client's configuration for ``kafka:`` and ``kraft:``, else with a server's.
+
+    Raises UsageError for the configuration of the other kind.
+    """
     if (scheme := url.partition(":")[0]) in CLIENT_SCHEMES:
         if config is not None:
             raise click.UsageError(f"--config has settings for ZooKeeper: a {scheme}:// URL takes --command-config")

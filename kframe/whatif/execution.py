@@ -21,6 +21,8 @@ from kframe.whatif.stamp import Stamp
 
 #: Where the stamp stands in a plan's document, beside what Kafka's tools read.
 STAMP: Final = "kframe"
+#: Partitions of a part of a document.
+_LINES: Final = 1 << 14
 
 
 class _Stamped(msgspec.Struct):
@@ -40,12 +42,24 @@ def read_stamp(path: InputFile) -> Stamp | None:
 
 def plan_document(targets: Targets, stamp: Stamp | None = None) -> str:
     """A plan as Kafka's tools read it, a partition a line."""
-    entries = ",\n".join(
-        json.dumps({"topic": topic, "partition": partition, "replicas": targets.replicas[position].tolist()})
-        for position, (topic, partition) in enumerate(targets.partitions())
-    )
+    return "".join(plan_lines(targets, stamp))
+
+
+def plan_lines(targets: Targets, stamp: Stamp | None = None) -> Iterator[str]:
+    """The document of a plan in parts, so that a plan of a million partitions is never in memory as text."""
+    yield '{"version":1,"partitions":[\n'
+    names = [json.dumps(name) for name in targets.names]
+    for start in range(0, len(targets), _LINES):
+        part = targets.take(np.arange(start, min(start + _LINES, len(targets))))
+        values, offsets = part.replicas.values.tolist(), part.replicas.offsets.tolist()
+        rows = zip(part.topic.tolist(), part.partition.tolist(), offsets, offsets[1:], strict=False)
+        lines = (
+            f'{{"topic": {names[topic]}, "partition": {partition}, "replicas": {values[begin:end]}}}'
+            for topic, partition, begin, end in rows
+        )
+        yield (",\n" if start else "") + ",\n".join(lines)
     more = "" if stamp is None else f',"{STAMP}":{json.dumps(msgspec.structs.asdict(stamp))}'
-    return f'{{"version":1,"partitions":[\n{entries}\n]{more}}}\n'
+    yield f"\n]{more}}}\n"
 
 
 def rollback_document(checked: CheckedPlan) -> str:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from kframe import plan, read_snapshot
+from kframe.cli.app import cli
 from tests.cli.running import HEALTHY, kframe
+from tests.cli.test_live_documents import EMBEDDED
+from tests.whatif.samples import small
 
 
 def report(*arguments: object, code: int = 0) -> dict[str, Any]:
@@ -110,3 +115,42 @@ def test_weights_in_parquet_equal_those_in_json(tmp_path: Path) -> None:
 def test_the_api_returns_the_proposal() -> None:
     proposal = plan(read_snapshot(HEALTHY), remove_brokers=(3,))
     assert (proposal.moves, proposal.bound, len(proposal.plan)) == (307, 307, 307)
+
+
+def test_an_existing_file_is_replaced_only_with_force(tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    path.write_text("mine")
+    refused = kframe("plan", "generate", HEALTHY, "--rebalance", "--out", path)
+    assert (refused.exit_code, path.read_text()) == (2, "mine")
+    assert "something already there, expected a new file, or --force" in refused.stderr
+    report("--rebalance", "--out", path, "--force")
+    assert len(json.loads(path.read_text())["partitions"]) == 6
+    assert [file.name for file in tmp_path.iterdir()] == ["plan.json"]
+
+
+def test_the_snapshot_comes_from_standard_input() -> None:
+    content = gzip.decompress(HEALTHY.read_bytes())
+    result = CliRunner().invoke(cli, ["plan", "generate", "-", "--rebalance", "-o", "json"], input=content)
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["moves"]["replicas"] == 4
+
+
+def test_the_snapshot_is_captured_from_a_live_cluster() -> None:
+    result = kframe("plan", "generate", "zookeeper://a", "--rebalance", "-o", "json", *EMBEDDED)
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["snapshot"]["partitions"] == len(small())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("zookeeper://a", "--from", "kcat"), "found a URL, expected a file"),
+        ((HEALTHY, "--command-config", "client.properties"), "expected the URL of a live cluster"),
+        (("zookeeper://a", "--command-config", "client.properties"), "others take --config"),
+        (("nothing://a",), "nothing"),
+    ],
+)
+def test_options_of_files_and_of_live_clusters_exclude_each_other(arguments: tuple[Any, ...], message: str) -> None:
+    result = kframe("plan", "generate", *arguments, "--rebalance", *EMBEDDED)
+    assert result.exit_code == 2, result.output
+    assert message in result.stderr
