@@ -13,16 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from kframe.errors import InputError
 from kframe.model.kraft.ids import ELR_VERSION, MetadataLevel
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.kraft.records import BrokerFeature
 from kframe.snapshot import Snapshot, Source
-from kframe.whatif import Outcome, WhatIf
+from kframe.whatif import FailOn, Outcome, WhatIf
 from kframe.whatif.kraft.whatif import KraftWhatIf
 from kframe.whatif.sweep import sweep
 from tests.kraft.strategies import clusters
-from tests.snapshot.test_kraft_metadata import SCENARIOS, golden_metadata, small_cluster
+from tests.snapshot.test_kraft_metadata import SCENARIOS, golden_metadata
+from tests.whatif.kraft_samples import metadata_with, partition
 
 CONFIGS: Final = st.fixed_dictionaries(
     {}, optional={"min.insync.replicas": st.integers(1, 3), "unclean.leader.election.enable": st.booleans()}
@@ -39,15 +39,23 @@ def with_racks(metadata: ClusterMetadata) -> Snapshot:
 
 
 def usable(metadata: ClusterMetadata) -> ClusterMetadata:
-    """The cluster without reassignments of first partitions, and below the level of directories without any. All
-    brokers support ELR."""
+    """The cluster whose brokers all support ELR."""
     feature = BrokerFeature(name=ELR_VERSION, min_supported_version=0, max_supported_version=1)
     for registration in list(metadata.brokers.registrations.values()):
         metadata.brokers.register(structs.replace(registration, features=(feature,)))
+    return metadata
+
+
+@st.composite
+def reassigned(draw: st.DrawFn) -> ClusterMetadata:
+    """A cluster whose first partitions have a complete reassignment, which any change of theirs ends."""
+    metadata = usable(draw(clusters()))
     p = metadata.partitions
-    every = metadata.metadata_version < MetadataLevel.DIRECTORIES
-    for row in np.flatnonzero((p.partition == 0) | every).tolist():
-        p.replace_lists(row, {"adding": (), "removing": ()})
+    for row in np.flatnonzero(p.partition == 0).tolist():
+        replicas = p.list_of("replica", row)
+        removing = draw(st.lists(st.sampled_from(replicas), unique=True, max_size=len(replicas) - 1))
+        p.replace_lists(row, {"isr": replicas, "adding": (), "removing": removing})
+        p.leader[row] = draw(st.sampled_from(replicas))
     return metadata
 
 
@@ -75,6 +83,7 @@ def played(what_if: KraftWhatIf, outcome: Outcome) -> dict[str, Any]:
         "leaders_most": health.leader_skew.most,
         "leaders_mean": health.leader_skew.mean,
         "leader_skew": health.leader_skew.over_mean,
+        **{f"--fail-on {what}": outcome.count_of(what) for what in FailOn},
         "may_lose_data": int(np.count_nonzero(unclean | health.unclean_needed | without_members)),
     }
 
@@ -104,11 +113,14 @@ def brute_force(snapshot: Snapshot, config: dict[str, object], elr: bool | None)
 
 
 def swept(snapshot: Snapshot, config: dict[str, object], elr: bool | None) -> dict[tuple[object, ...], Any]:
+    result = sweep(snapshot, config, elr=elr)
+    findings = {f"--fail-on {what}": result.count_of(what) for what in FailOn}
     return {
         (record["kind"], tuple(record["brokers"]), record["directory"]): {
-            name: record[name] for name in record if name not in ("kind", "brokers", "rack", "directory")
+            **{name: record[name] for name in record if name not in ("kind", "brokers", "rack", "directory")},
+            **{name: None if counts is None else int(counts[number]) for name, counts in findings.items()},
         }
-        for record in sweep(snapshot, config, elr=elr).records()
+        for number, record in enumerate(result.records())
     }
 
 
@@ -123,13 +135,32 @@ def test_a_sweep_equals_every_failure_played(
     assert swept(snapshot, config, elr) == brute_force(snapshot, config, elr)
 
 
-def test_a_complete_reassignment_of_a_first_partition_is_refused() -> None:
-    metadata = small_cluster()
-    metadata.partitions.replace_lists(0, {"removing": (1,)})
-    metadata.partitions.replace_lists(1, {"removing": (1,)})
+@settings(max_examples=25)
+@given(reassigned(), CONFIGS)
+def test_a_failure_that_ends_the_reassignment_of_a_first_partition(
+    metadata: ClusterMetadata, config: dict[str, object]
+) -> None:
+    snapshot = with_racks(metadata)
+    assert swept(snapshot, config, None) == brute_force(snapshot, config, None)
+
+
+def test_the_end_of_a_reassignment_lowers_min_isr_of_the_topic() -> None:
+    """t-0 has three replicas until the reassignment ends that removes broker 4, and bounds min.insync.replicas of the
+    topic; t-1 has two ISR members.
+
+    The failure of broker 4 ends the reassignment, so no partition is below the minimum of two. The failure of broker 1
+    or 2 leaves too few ISR members to end it: both partitions have two of three.
+    """
+    first = partition(0, (1, 2, 4), (1, 2, 4), removing_replicas=(4,))
+    metadata = metadata_with([first, partition(1, (3, 5, 2), (3, 5))], min_isr=3, brokers=5)
     snapshot = Snapshot.from_metadata(metadata, source=Source("kraft", "drawn"))
-    with pytest.raises(InputError, match="a reassignment of t-0 whose replicas are all in sync"):
-        sweep(snapshot)
+    result = sweep(snapshot)
+    assert result.before["under_min_isr"] == 1
+    under_min_isr = {
+        record["brokers"][0]: record["under_min_isr"] for record in result.records() if record["kind"] == "broker"
+    }
+    assert under_min_isr == {1: 2, 2: 2, 3: 1, 4: 0, 5: 1}
+    assert swept(snapshot, {}, None) == brute_force(snapshot, {}, None)
 
 
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)

@@ -21,6 +21,7 @@ from kframe.model.ids import NO_LEADER
 from kframe.model.kraft.columns import KraftPartitions, PartitionLists
 from kframe.model.kraft.ids import KraftElection
 from kframe.model.kraft.metadata import ClusterMetadata
+from kframe.model.kraft.topics import NO_ROW
 
 #: No broker: fills the rows of ``FailureCases.leaving``.
 NO_BROKER: Final = -1
@@ -71,25 +72,54 @@ class CaseResults:
         return CaseResults(self.flags[positions], self.leader[positions])
 
 
-def play_cases(context: KraftContext, cases: FailureCases) -> CaseResults:
-    """Play every case from the state of ``context``, which stays as it is."""
+def first_partitions(context: KraftContext) -> Int32:
+    """(t,) the row of partition 0 of each topic where a failure may end its reassignment; NO_ROW elsewhere.
+
+    The number of its replicas bounds ``min.insync.replicas`` of the whole topic. A reassignment ends with a change
+    whose ISR has the required members (Kafka 4.4 ``PartitionReassignmentReplicas``). A failure only removes members,
+    so it ends no reassignment that a change with the present ISR would not end.
+    """
+    metadata = context.metadata
+    p = metadata.partitions
+    first = np.full(len(metadata.topics), NO_ROW, np.int32)
+    rows = np.flatnonzero((p.partition == 0) & (p.topic >= 0) & ((p.adding_count > 0) | (p.removing_count > 0)))
+    if len(rows):
+        kinds = np.full(len(rows), KraftElection.ONLINE, np.uint8)
+        batch = plan_changes(context, TargetReplicas(rows=rows.astype(np.int32), kinds=kinds))
+        ending = rows[batch.writes_replicas]
+        first[p.topic[ending]] = ending
+    return first
+
+
+def play_cases(context: KraftContext, cases: FailureCases, first: Int32) -> CaseResults:
+    """Play every case from the state of ``context``, which stays as it is; ``first`` as of ``first_partitions``."""
     flags, leader = np.zeros(len(cases), np.uint8), np.full(len(cases), NO_LEADER, np.int32)
-    for first in range(0, len(cases), _CHUNK):
-        last = min(first + _CHUNK, len(cases))
-        flags[first:last], leader[first:last] = _play(context, cases.part(first, last))
+    for start in range(0, len(cases), _CHUNK):
+        last = min(start + _CHUNK, len(cases))
+        flags[start:last], leader[start:last] = _play(context, cases.part(start, last), first)
     return CaseResults(flags, leader)
 
 
 @dataclass(slots=True)
 class _CaseContext(KraftContext):
-    """A context whose rows are cases. The settings of their topics are those of the whole cluster."""
+    """A context whose rows are cases. The settings of their topics are those of the whole cluster.
+
+    ``minimum``: the effective ``min.insync.replicas``. ``companion``: the row that plays partition 0 of the topic in
+    the same failure, or NO_ROW; the replicas of this row bound ``configured``, the setting of the topic.
+    """
 
     minimum: Int32 = field(default_factory=lambda: np.empty(0, np.int32))
+    configured: Int32 = field(default_factory=lambda: np.empty(0, np.int32))
+    companion: Int32 = field(default_factory=lambda: np.empty(0, np.int32))
     unclean: UInt8 = field(default_factory=lambda: np.empty(0, np.uint8))
 
     def min_isr(self, rows: Int32) -> Int32:
         """See ``KraftContext``."""
-        return self.minimum[rows]
+        minimum, companion = self.minimum[rows], self.companion[rows]
+        followed = companion != NO_ROW
+        replicas = self.metadata.partitions.replica_count[companion[followed]]
+        minimum[followed] = np.minimum(self.configured[rows[followed]], replicas)
+        return minimum
 
     def unclean_enabled(self, rows: Int32) -> UInt8:
         """See ``KraftContext``."""
@@ -112,12 +142,29 @@ class _WithoutFailed:
         return choose_among(metadata, candidates, acceptable)
 
 
-def _play(context: KraftContext, cases: FailureCases) -> tuple[UInt8, Int32]:
+def _with_first_partitions(context: KraftContext, cases: FailureCases, first: Int32) -> tuple[FailureCases, Int32]:
+    """The cases, then for each case of a topic in ``first`` its partition 0 in the same failure; ``companion``."""
+    first_row = first[context.metadata.partitions.topic[cases.rows]]
+    followed = np.flatnonzero(first_row != NO_ROW)
+    companion = np.full(len(cases) + len(followed), NO_ROW, np.int32)
+    companion[followed] = companion[len(cases) :] = np.arange(len(cases), len(companion), dtype=np.int32)
+    directory = cases.directory
+    return FailureCases(
+        np.concatenate([cases.rows, first_row[followed]]),
+        np.concatenate([cases.leaving, cases.leaving[followed]]),
+        None if directory is None else np.concatenate([directory, directory[followed]]),
+    ), companion
+
+
+def _play(context: KraftContext, cases: FailureCases, first: Int32) -> tuple[UInt8, Int32]:
+    count = len(cases)
+    cases, companion = _with_first_partitions(context, cases, first)
     rows, leaving = cases.rows, cases.leaving
     selection = _WithoutFailed(leaving)
     own = _CaseContext(
         copy.copy(context.metadata), context.heartbeats, context.settings, context.random, selection=selection,
-        minimum=context.min_isr(rows), unclean=context.unclean_enabled(rows),
+        minimum=context.min_isr(rows), companion=companion, unclean=context.unclean_enabled(rows),
+        configured=context.configured_min_isr(context.metadata.partitions.topic[rows]),
     )  # fmt: skip
     before = context.metadata.partitions
     own.metadata.partitions = _copy_rows(before, rows)
@@ -126,22 +173,26 @@ def _play(context: KraftContext, cases: FailureCases) -> tuple[UInt8, Int32]:
         selection.failed = step + 1
         p = own.metadata.partitions
         chosen = np.flatnonzero(leaving[:, step] != NO_BROKER).astype(np.int32)
-        isr = p.lists("isr", chosen)
-        is_leaving = isr.values == leaving[chosen, step][isr.owners]
-        if cases.directory is None:
-            affected = isr.any(is_leaving)
-            chosen, isr, is_leaving = (
-                chosen[affected],
-                isr.take(np.flatnonzero(affected)),
-                is_leaving[affected[isr.owners]],
-            )
+        chosen = chosen[_affected(p, chosen, leaving[chosen, step], cases.directory)]
         if not len(chosen):
             continue
+        isr = p.lists("isr", chosen)
+        is_leaving = isr.values == leaving[chosen, step][isr.owners]
         kinds = own.unclean_enabled(chosen) * np.uint8(KraftElection.UNCLEAN)
         batch = plan_changes(own, TargetReplicas(rows=chosen, kinds=kinds, isr=isr.keep(~is_leaving)))
         unclean[chosen] |= _elected_unclean(p, batch)
         own.metadata.partitions = _apply(p, batch)
-    return _flags(own, cases, unclean, before.leaders_of(rows)), own.metadata.partitions.leaders_of(_all(cases))
+    flags = _flags(own, cases, unclean, before.leaders_of(rows))
+    return flags[:count], own.metadata.partitions.leaders_of(_all(cases))[:count]
+
+
+def _affected(p: KraftPartitions, rows: Int32, leaving: Int32, directory: Int32 | None) -> Bool:
+    """Which rows the failure of the broker ``leaving``, or of its directory, changes."""
+    if directory is None:
+        isr = p.lists("isr", rows)
+        return isr.any(isr.values == leaving[isr.owners])
+    directories = p.lists("directory", rows)
+    return directories.any(directories.values == directory[rows][directories.owners])
 
 
 def _all(cases: FailureCases) -> Int32:
@@ -171,7 +222,7 @@ def _flags(context: _CaseContext, cases: FailureCases, unclean: Bool, leader_bef
     metadata, rows = context.metadata, _all(cases)
     p = metadata.partitions
     leader = p.leaders_of(rows)
-    offline = leader == NO_LEADER
+    offline, minimum = leader == NO_LEADER, context.min_isr(rows)
     active, acceptable = metadata.brokers.active, acceptable_replicas(metadata, rows, metadata.brokers.active)
     replicas = p.lists("replica", rows)
     failed = cases.leaving if cases.directory is None else np.empty((len(cases), 0), np.int32)
@@ -188,8 +239,8 @@ def _flags(context: _CaseContext, cases: FailureCases, unclean: Bool, leader_bef
     without_members = offline & (p.isr_count == 0) & (p.elr_count == 0)
     bits = (
         (OFFLINE, offline),
-        (UNDER_MIN_ISR, offline | (p.isr_count < context.minimum)),
-        (AT_MIN_ISR, ~offline & (p.isr_count == context.minimum)),
+        (UNDER_MIN_ISR, offline | (p.isr_count < minimum)),
+        (AT_MIN_ISR, ~offline & (p.isr_count == minimum)),
         (UNCLEAN_ELECTED, unclean),
         (UNCLEAN_NEEDED, needed),
         (LEADER_MOVED, ~offline & (leader_before != NO_LEADER) & (leader != leader_before)),

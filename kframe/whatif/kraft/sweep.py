@@ -14,17 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.partition_changes import TargetReplicas, plan_changes
 from kframe.errors import ErrorCode, InputError
 from kframe.model.columns import Bool, Int32, Int64, offsets_of, positions_within, ragged_positions
 from kframe.model.ids import NO_LEADER
 from kframe.model.kraft.directories import LOST
-from kframe.model.kraft.ids import ELR_VERSION, KraftElection, MetadataLevel
+from kframe.model.kraft.ids import ELR_VERSION, MetadataLevel
+from kframe.model.kraft.topics import NO_ROW
 from kframe.snapshot import Snapshot
 from kframe.snapshot.files import Progress
 from kframe.whatif.health import Skew
 from kframe.whatif.kraft import failed_rows
-from kframe.whatif.kraft.failed_rows import CaseResults, FailureCases, play_cases
+from kframe.whatif.kraft.failed_rows import CaseResults, FailureCases, first_partitions, play_cases
 from kframe.whatif.kraft.whatif import KraftWhatIf
 from kframe.whatif.settings import knows_min_insync
 from kframe.whatif.sweep_counts import METRICS
@@ -84,28 +84,11 @@ def sweep_kraft(
             reason = ", ".join(answer.named or ()) or answer.error.name
             raise InputError(ELR_VERSION, f"level {int(elr)}, which the controller refuses: {reason}", "a valid level")
     context = what_if.context
-    _check_first_partitions(context)
     counter = _Counter.of(context, {facts.broker_id: facts.rack if racks else None for facts in snapshot.brokers})
     parts = [counter.brokers(), *(counter.pairs(progress) if depth > 1 else ())]
     progress(len(context.metadata.partitions), len(context.metadata.partitions))
     parts += [counter.racks(), counter.directories(parts[0])]
     return _assemble(counter, parts, what_if, configs_known=knows_min_insync(snapshot.topics, config))
-
-
-def _check_first_partitions(context: KraftContext) -> None:
-    """Raise InputError if a failure would complete the reassignment of a partition 0, because the number of its
-    replicas bounds ``min.insync.replicas`` of the whole topic."""
-    metadata = context.metadata
-    p = metadata.partitions
-    rows = np.flatnonzero((p.partition == 0) & (p.topic >= 0) & ((p.adding_count > 0) | (p.removing_count > 0)))
-    if not len(rows):
-        return
-    kinds = np.full(len(rows), KraftElection.ONLINE, np.uint8)
-    batch = plan_changes(context, TargetReplicas(rows=rows.astype(np.int32), kinds=kinds))
-    completed = rows[batch.writes_replicas]
-    if len(completed):
-        problem = f"a reassignment of {metadata.name(int(completed[0]))} whose replicas are all in sync"
-        raise InputError("partitions", problem, "a reassignment that its controller has completed, or cannot complete")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -127,11 +110,13 @@ class _CountedFailures:
 @dataclass(frozen=True, slots=True, eq=False)
 class _Counter:
     """Counts failures. ``up`` (u,): indexes of the brokers that are not fenced, by ascending id; their position is
-    their *rank*. ``rank`` (b + 1,): by broker index, -1 for the others and for NO_LEADER. Members are the brokers of a
-    partition that are up, by partition and rank: ``member`` has their ranks, ``owner`` their rows.
+    their *rank*. ``rank`` (b + 1,): by broker index, -1 for the others and for NO_LEADER. Members are the brokers whose
+    failure may concern a partition and that are up, by partition and rank: ``member`` has their ranks, ``owner`` their
+    rows. ``first`` (t,) as of ``first_partitions``.
     """
 
     context: KraftContext
+    first: Int32
     up: Int32
     rank: Int32
     rack_of: Int32
@@ -159,14 +144,15 @@ class _Counter:
         named = sorted({name for id_ in registered if (name := racks.get(id_)) is not None})
         rack_of = np.array([-1 if (name := racks.get(id_)) is None else named.index(name) for id_ in registered])
         rows = np.arange(len(p), dtype=np.int32)
-        owner, member = _members(context, rows, rank)
-        before = play_cases(context, FailureCases(rows, np.empty((len(rows), 0), np.int32)))
-        alone = play_cases(context, FailureCases(owner, up[member].reshape(-1, 1)))
+        first = first_partitions(context)
+        owner, member = _members(context, rows, rank, first)
+        before = play_cases(context, FailureCases(rows, np.empty((len(rows), 0), np.int32)), first)
+        alone = play_cases(context, FailureCases(owner, up[member].reshape(-1, 1)), first)
         of_rows = before.take(owner)
         size = len(up)
         everything = np.zeros(len(rows), np.int64)
         return _Counter(
-            context, up, rank, rack_of.astype(np.int32), tuple(named), owner, member,
+            context, first, up, rank, rack_of.astype(np.int32), tuple(named), owner, member,
             offsets_of(np.bincount(owner, minlength=len(rows))), before, alone,
             _counted(everything, 1, before.flags, before.flags)[0],
             _led(everything, 1, rank, before.leader, size)[0],
@@ -192,7 +178,7 @@ class _Counter:
             earlier, other = np.repeat(members, later), ragged_positions(members + 1, later)
             rows, high = self.owner[earlier], self.member[other]
             leaving = np.stack([self.up[self.member[earlier]], self.up[high]], axis=1)
-            together = play_cases(self.context, FailureCases(rows, leaving))
+            together = play_cases(self.context, FailureCases(rows, leaving), self.first)
             start = self.before.take(rows)
             counts, leads = self.broker_counts[low] + self.broker_counts, self.broker_leads[low] + self.broker_leads
             for sign, results in ((1, together), (-1, self.alone.take(earlier)), (-1, self.alone.take(other)),
@@ -241,9 +227,9 @@ class _Counter:
         )
         number = np.full(len(metadata.directories), -1, np.int32)
         number[indexes] = np.arange(len(indexes), dtype=np.int32)
-        slots = metadata.partitions.lists("directory", np.arange(len(metadata.partitions), dtype=np.int32))
-        chosen = np.flatnonzero((slots.values > LOST) & (number[slots.values] >= 0))
-        key = np.unique(slots.owners[chosen].astype(np.int64) * max(len(indexes), 1) + number[slots.values[chosen]])
+        owner, directory = self._directory_slots()
+        chosen = np.flatnonzero((directory > LOST) & (number[directory] >= 0))
+        key = np.unique(owner[chosen].astype(np.int64) * max(len(indexes), 1) + number[directory[chosen]])
         rows, numbers = np.divmod(key, max(len(indexes), 1))
         cases = FailureCases(rows.astype(np.int32), self.up[ranks[numbers]].reshape(-1, 1), indexes[numbers])
         counts, leads = self._changes(numbers, len(indexes), cases)
@@ -251,6 +237,15 @@ class _Counter:
         counts[alone], leads[alone] = self.broker_counts[ranks[alone]], self.broker_leads[ranks[alone]]
         failing: Bool = alone[:, np.newaxis] & (ranks[:, np.newaxis] == np.arange(len(self.up)))
         return self._part(Failure.DIRECTORY, failing, counts, leads, first=ranks, directory=indexes)
+
+    def _directory_slots(self) -> tuple[Int32, Int32]:
+        """Rows, and the directories whose failure may concern them. Those of a partition in ``first`` concern its
+        whole topic."""
+        p = self.context.metadata.partitions
+        rows = np.arange(len(p), dtype=np.int32)
+        followed = rows[self.first[p.topic] != NO_ROW]
+        own, others = p.lists("directory", rows), p.lists("directory", self.first[p.topic[followed]])
+        return np.concatenate([own.owners, followed[others.owners]]), np.concatenate([own.values, others.values])
 
     def _nothing(self, failures: int) -> tuple[Bool, Int64, Int64]:
         size = len(self.up)
@@ -262,7 +257,7 @@ class _Counter:
 
     def _changes(self, failure: NDArray[Any], failures: int, cases: FailureCases) -> tuple[Int64, Int64]:
         """What failures add to the counts: (failures, 9) and (failures, u)."""
-        results, start, size = play_cases(self.context, cases), self.before.take(cases.rows), len(self.up)
+        results, start, size = play_cases(self.context, cases, self.first), self.before.take(cases.rows), len(self.up)
         return (
             _counted(failure, failures, results.flags, start.flags)
             - _counted(failure, failures, start.flags, start.flags),
@@ -291,14 +286,20 @@ class _Counter:
         )
 
 
-def _members(context: KraftContext, rows: Int32, rank: Int32) -> tuple[Int32, Int32]:
-    """Rows and ranks of the brokers that are up and a replica, ISR or ELR member, each once a row, in order."""
+def _members(context: KraftContext, rows: Int32, rank: Int32, first: Int32) -> tuple[Int32, Int32]:
+    """Rows and ranks of the brokers that are up and a replica, ISR or ELR member, each once a row, in order.
+
+    ISR members of a partition in ``first`` are those of its whole topic.
+    """
     p = context.metadata.partitions
     keys = []
-    for name in ("replica", "isr", "elr"):
-        lists = p.lists(name, rows)
+    followed = rows[first[p.topic[rows]] != NO_ROW]
+    sources = [(name, rows, rows) for name in ("replica", "isr", "elr")]
+    sources.append(("isr", followed, first[p.topic[followed]]))
+    for name, owners, source in sources:
+        lists = p.lists(name, source)
         ranks = rank[lists.values]
-        keys.append((lists.owners.astype(np.int64) << 32 | ranks)[ranks >= 0])
+        keys.append((owners[lists.owners].astype(np.int64) << 32 | ranks)[ranks >= 0])
     key = np.unique(np.concatenate(keys))
     return (key >> 32).astype(np.int32), (key & 0xFFFFFFFF).astype(np.int32)
 
