@@ -16,8 +16,9 @@ import numpy as np
 
 from kframe.errors import InputError
 from kframe.model.columns import Float64, Int32, Ragged
-from kframe.planning.limits import LoadLimits, distinct_racks
+from kframe.planning.limits import LoadLimits
 from kframe.planning.problem import PlanProblem
+from kframe.planning.racks import required_racks
 
 #: Largest number of variables that a problem may have: partitions times brokers.
 VARIABLES_MAX: Final = 100_000
@@ -116,20 +117,6 @@ def _add_racks(rows: _Rows, problem: PlanProblem, scope: Int32, first: int, rack
         for rack, inside in enumerate(members):
             columns = np.append(index * width + inside, marks[rack])
             rows.add(columns, np.append(np.ones(len(inside)), -1.0), 0, np.inf)
-
-
-def required_racks(problem: PlanProblem, scope: Int32) -> Int32:
-    """How many racks each partition of ``scope`` must span: as many as it can without a further move, or at all."""
-    brokers, wanted = problem.brokers, problem.wanted[scope]
-    lists = problem.original.take(scope)
-    staying = lists.keep(brokers.leaving[lists.values] == 0)
-    closed = staying.keep(brokers.rack_targets[brokers.rack[staying.values]] == 0)
-    reachable = np.count_nonzero(brokers.rack_targets) + distinct_racks(closed, brokers.rack)
-    possible = np.minimum(wanted, reachable)
-    if problem.request.fix_racks:
-        return np.asarray(possible, np.int32)
-    added = np.maximum(wanted - staying.counts, 0)
-    return np.asarray(np.minimum(possible, distinct_racks(staying, brokers.rack) + added), np.int32)
 
 
 def _model(highspy: Any, rows: _Rows, upper: Float64, cost: Float64, integers: int) -> Any:

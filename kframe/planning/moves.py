@@ -6,7 +6,10 @@ import numpy as np
 
 from kframe import kernels
 from kframe.model.columns import Int32, Int64
+from kframe.model.lists import members
+from kframe.planning.bounds import least_copied
 from kframe.planning.draft import Draft
+from kframe.planning.exchanges import exchange_replicas
 from kframe.planning.limits import LoadLimits
 from kframe.planning.paths import BrokerNetwork, shift_until_reached
 from kframe.planning.problem import PlanProblem
@@ -21,6 +24,8 @@ _STAGES = (
     (False, True, True),
     (False, True, False),
 )
+#: How far the cost is above the bound where exchanges are tried.
+_WORTH = 1.0001
 
 
 def move_required(problem: PlanProblem, draft: Draft) -> int:
@@ -57,6 +62,14 @@ def move_for_balance(problem: PlanProblem, draft: Draft, limits: LoadLimits) -> 
         network = BrokerNetwork(problem.order, draft, brokers.rack, brokers.share, leaders=False)
         room = np.where(draft.count < brokers.cap, brokers.cap - draft.count, 0)
         shift_until_reached(network, limits, draft.load, draft.count, room)
+    elif not limits.reached(draft.load) or _copied(problem, draft) > least_copied(problem, limits) * _WORTH:
+        exchange_replicas(problem, draft, limits)
+
+
+def _copied(problem: PlanProblem, draft: Draft) -> int:
+    lists = draft.lists()
+    added = ~members(lists, problem.original)
+    return int(problem.weight[lists.owners[added]].sum())
 
 
 def _replace(problem: PlanProblem, draft: Draft) -> None:

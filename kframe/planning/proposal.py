@@ -16,10 +16,13 @@ from kframe.planning.leaders import balance_leaders
 from kframe.planning.limits import LoadLimits, distinct_racks, replica_limits
 from kframe.planning.moves import move_for_balance, move_required
 from kframe.planning.problem import PlanProblem
+from kframe.planning.relaxation import cheapest_flow
 from kframe.whatif.plan import Plan
 
 #: Each round begins with the result of the last, and the last round changes nothing: a second plan is then empty.
 _ROUNDS = 20
+#: Gaps that are not worth the search for a better bound.
+_SMALL_GAP = 1e-4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -121,8 +124,16 @@ def propose(problem: PlanProblem) -> PlanProposal:
             break
     reached = limits is None or limits.reached(draft.load)
     bound = 0 if problem.request.leaders_only else least_copied(problem, limits)
-    proposal = PlanProposal(problem, lists, bound, limits, reached, unassignable)
+    proposal = _bounded(PlanProposal(problem, lists, bound, limits, reached, unassignable))
     return _solved(proposal) if problem.request.exact else proposal
+
+
+def _bounded(proposal: PlanProposal) -> PlanProposal:
+    """The proposal with the bound of the cheapest flow, if its other bounds leave a gap."""
+    if proposal.limits is None or not proposal.reached or proposal.gap <= _SMALL_GAP:
+        return proposal
+    flow = cheapest_flow(proposal.problem, proposal.after, proposal.limits)
+    return proposal if flow is None else replace(proposal, bound=max(proposal.bound, flow))
 
 
 def _solved(proposal: PlanProposal) -> PlanProposal:

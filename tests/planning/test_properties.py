@@ -13,8 +13,10 @@ from kframe.errors import InputError
 from kframe.model.lists import members, repeated, same_lists
 from kframe.planning import PlanProposal, plan
 from kframe.planning.bounds import least_copied
-from kframe.planning.exact import required_racks, solve
+from kframe.planning.exact import solve
 from kframe.planning.limits import distinct_racks
+from kframe.planning.racks import required_racks
+from kframe.planning.relaxation import cheapest_flow
 from kframe.snapshot import Snapshot
 from kframe.whatif.plan_check import SEVERITY, Severity, check_against, check_alone, hold
 from tests.planning.clusters import applied, snapshots
@@ -136,3 +138,84 @@ def test_the_bound_and_the_plan_enclose_the_exact_optimum(snapshot: Snapshot, re
         assert proposal.bound <= exact.bound <= proposal.cost
     elif exact.feasible:
         assert proposal.bound <= exact.bound
+
+
+@st.composite
+def weighted(draw: st.DrawFn, partitions_max: int = 25) -> tuple[Snapshot, dict[str, Any]]:
+    """A cluster whose partitions have sizes between 1 and 1000, and a goal that balances bytes."""
+    snapshot = draw(snapshots(partitions_max))
+    sizes = draw(st.lists(st.integers(1, 1000), min_size=len(snapshot), max_size=len(snapshot)))
+    request: dict[str, Any] = draw(
+        st.sampled_from([{}, {"remove_brokers": (1,)}, {"add_brokers": (8,)}, {"fix_racks": True}])
+    )
+    tolerance = draw(st.sampled_from([1.0, 10.0, 50.0]))
+    return snapshot, {
+        "rebalance": True, "weights": np.array(sizes, np.int64), "racks": {8: "r0"}, "tolerance": tolerance, **request,
+    }  # fmt: skip
+
+
+@given(weighted())
+def test_a_plan_by_sizes_is_valid_and_its_loads_are_counted(case: tuple[Snapshot, dict[str, Any]]) -> None:
+    snapshot, request = case
+    proposal = planned(snapshot, request)
+    problem, after = proposal.problem, proposal.after
+    assert not repeated(after).any()
+    received = after.keep(~members(after, problem.original))
+    assert (problem.brokers.share[received.values] > 0).all()
+    if not proposal.unassignable:
+        scope = np.sort(problem.order)
+        spanned = distinct_racks(after.take(scope), problem.brokers.rack)
+        assert (spanned >= required_racks(problem, scope)).all()
+    if proposal.limits is not None and not proposal.unassignable:
+        assert proposal.reached == proposal.limits.reached(proposal.loads()["bytes_after"])
+
+
+@given(weighted())
+def test_a_second_plan_by_sizes_is_empty(case: tuple[Snapshot, dict[str, Any]]) -> None:
+    snapshot, request = case
+    assert len(plan(applied(planned(snapshot, request)), **request).rows) == 0
+
+
+@given(weighted(partitions_max=8))
+def test_sizes_have_an_optimum_between_the_bound_and_the_plan(case: tuple[Snapshot, dict[str, Any]]) -> None:
+    pytest.importorskip("highspy")
+    proposal = planned(*case)
+    if proposal.unassignable or not proposal.reached:
+        return
+    flow = cheapest_flow(proposal.problem, proposal.after, proposal.limits)  # type: ignore[arg-type]
+    exact = solve(proposal.problem, proposal.limits)
+    assert exact.feasible
+    assert flow is not None
+    assert max(proposal.bound, flow) <= exact.bound <= proposal.cost
+
+
+@given(snapshots(), goals())
+def test_the_cheapest_flow_of_a_balanced_cluster_copies_nothing(snapshot: Snapshot, request: dict[str, Any]) -> None:
+    proposal = planned(snapshot, {"rebalance": True} | {"seed": request["seed"]})
+    again = planned(applied(proposal), {"rebalance": True})
+    if again.reached:
+        assert cheapest_flow(again.problem, again.after, again.limits) == 0  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("goal", [{"remove_brokers": (1,)}, {"replication_factors": {"*": 3}}, {"replace": {1: 2}}])
+@given(snapshot=snapshots(), excluded=st.sets(st.integers(2, 7), max_size=2), more=st.sets(st.integers(2, 7)))
+def test_more_excluded_brokers_never_lower_the_bound(
+    snapshot: Snapshot, excluded: set[int], more: set[int], goal: dict[str, Any]
+) -> None:
+    known = {broker.broker_id for broker in snapshot.brokers}
+    few, many = (tuple(sorted(ids & known)) for ids in (excluded, excluded | more))
+    bounds = [planned(snapshot, goal | {"exclude_brokers": ids}) for ids in (few, many)]
+    assert bounds[0].bound <= bounds[1].bound
+    assert bounds[0].unassignable <= bounds[1].unassignable
+
+
+@pytest.mark.parametrize("more", [{"broker_caps": {None: 12}}, {"exclude_topics": ("a",)}, {"remove_brokers": (1,)}])
+@given(snapshot=snapshots(partitions_max=8))
+def test_more_constraints_never_lower_the_optimum(snapshot: Snapshot, more: dict[str, Any]) -> None:
+    pytest.importorskip("highspy")
+    proposals = [planned(snapshot, {"fix_racks": True} | constraints) for constraints in ({}, more)]
+    few, many = (solve(proposal.problem, None) for proposal in proposals)
+    assume(many.feasible and many.optimal and few.optimal)
+    left_out = np.setdiff1d(proposals[0].problem.order, proposals[1].problem.order)
+    assert few.feasible
+    assert few.bound <= many.bound + 3 * len(left_out)

@@ -1,0 +1,167 @@
+"""Exchange replicas of unequal sizes between two brokers, where single moves leave loads beyond their limits or cost.
+
+For two brokers, one replica of each, or of one of them, changes sides. The difference of their weights is the load
+that is transferred. An exchange is made if it brings the loads closer to their limits, or if it leaves them within and
+reduces what the plan copies: moving a replica back costs less than nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kframe.model.columns import Bool, Int64, Ragged
+from kframe.planning.draft import Draft
+from kframe.planning.limits import LoadLimits
+from kframe.planning.problem import PlanProblem
+
+#: Cells of the largest table of partitions by brokers. A larger cluster has a partition of almost every size.
+_CELLS: Final = 1 << 24
+_SWEEPS: Final = 40
+#: Shares of the load to be transferred that an exchange tries to transfer at least.
+_SHARES: Final = (1.0, 0.5, 0.1)
+_Slots = NDArray[np.int64]
+
+
+def exchange_replicas(problem: PlanProblem, draft: Draft, limits: LoadLimits) -> None:
+    """Exchange replicas until no exchange improves the draft, which is updated."""
+    part = np.flatnonzero(problem.brokers.share > 0).tolist()
+    if len(draft.before) * len(problem.brokers) > _CELLS:
+        return
+    exchanges = Exchanges.of(problem, draft, limits)
+    for _ in range(_SWEEPS):
+        if not sum(exchanges.improve(giver, target) for giver, target in combinations(part, 2)):
+            return
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MovableReplicas:
+    """Replicas that can move from a broker to another, ascending by weight: ``slot``, ``weight``, and ``sign``, which
+    is 1 where the move copies, -1 where it moves a replica back, else 0."""
+
+    slot: _Slots
+    weight: Int64
+    sign: Int64
+
+    def cheapest(self, least: Int64, most: Int64) -> tuple[_Slots, Int64]:
+        """For each range of weights the index of the candidate that costs least, -1 if there is none, and its cost."""
+        index, cost = np.full(len(least), -1, np.int64), np.zeros(len(least), np.int64)
+        for sign in (1, 0, -1):
+            rows = np.flatnonzero(self.sign == sign)
+            weights = self.weight[rows]
+            first, last = np.searchsorted(weights, least), np.searchsorted(weights, most, side="right") - 1
+            chosen = last if sign < 0 else first
+            fits = first <= last
+            candidate = rows[chosen[fits]]
+            price = sign * self.weight[candidate]
+            better = (index[fits] < 0) | (price < cost[fits])
+            ranges = np.flatnonzero(fits)[better]
+            index[ranges], cost[ranges] = candidate[better], price[better]
+        return index, cost
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Exchanges:
+    """The slots of partitions in scope, and tables of brokers and racks by partition."""
+
+    problem: PlanProblem
+    draft: Draft
+    limits: LoadLimits
+    owner: _Slots
+    """(s,) the partition of each slot."""
+    original: Bool
+    """(n, b) whether the broker had a replica before the plan."""
+    present: Bool
+    """(n, b) whether the broker has a replica."""
+    spread: Int64
+    """(n, racks) replicas in each rack."""
+
+    @staticmethod
+    def of(problem: PlanProblem, draft: Draft, limits: LoadLimits) -> Exchanges:
+        """The tables of a draft."""
+        brokers, count = problem.brokers, len(draft.before)
+        owner = np.repeat(np.arange(count), np.diff(draft.offsets))
+        filled = np.flatnonzero(draft.replica >= 0)
+        spread = np.zeros((count, len(brokers.rack_targets)), np.int64)
+        np.add.at(spread, (owner[filled], brokers.rack[draft.replica[filled]]), 1)
+        present = np.zeros((count, len(brokers)), np.bool_)
+        present[owner[filled], draft.replica[filled]] = True
+        return Exchanges(problem, draft, limits, owner, _table(draft.before, len(brokers)), present, spread)
+
+    def improve(self, giver: int, target: int) -> bool:
+        """Make the best exchange of two brokers, if any improves the draft; return whether."""
+        load, lower, upper = self.draft.load, self.limits.lower, self.limits.upper
+        least = int(max(load[giver] - upper[giver], lower[target] - load[target]))
+        most = int(min(load[giver] - lower[giver], upper[target] - load[target]))
+        there, back = self._candidates(giver, target), self._candidates(target, giver)
+        if least <= 0 <= most:
+            return self._exchange(giver, target, there, back, (least, most), improves=False)
+        least, most = min(least, most), max(least, most)
+        ranges = (
+            (int(least * share) + 1, most) if least > 0 else (least, int(most * share) - 1) for share in _SHARES
+        ) if least > 0 or most < 0 else ()  # fmt: skip
+        return any(self._exchange(giver, target, there, back, bounds, improves=True) for bounds in ranges)
+
+    def _exchange(
+        self,
+        giver: int,
+        target: int,
+        there: MovableReplicas,
+        back: MovableReplicas,
+        bounds: tuple[int, int],
+        *,
+        improves: bool,
+    ) -> bool:
+        """Transfer a load within ``bounds`` by the cheapest exchange; without ``improves`` only if it reduces cost."""
+        least, most = bounds
+        weight, cost = np.append(there.weight, 0), np.append(there.sign * there.weight, 0)
+        index, price = back.cheapest(weight - most, weight - least)
+        alone = (least <= weight) & (weight <= most) & (self._has_room(target) | (weight == 0))
+        returned = (index >= 0) & ((weight > 0) | self._has_room(giver))
+        total = cost + np.where(returned, np.where(alone, np.minimum(price, 0), price), 0)
+        total = np.where(alone | returned, total, np.iinfo(np.int64).max)
+        best = int(total.argmin())
+        if not (alone[best] or returned[best]) or (not improves and total[best] >= 0):
+            return False
+        if best < len(there.slot):
+            self._move(int(there.slot[best]), target)
+        if returned[best] and (not alone[best] or price[best] < 0):
+            self._move(int(back.slot[index[best]]), giver)
+        return True
+
+    def _has_room(self, broker: int) -> bool:
+        return bool(self.draft.count[broker] < self.problem.brokers.cap[broker])
+
+    def _candidates(self, giver: int, target: int) -> MovableReplicas:
+        rack = self.problem.brokers.rack
+        slots = np.flatnonzero(self.draft.replica == giver)
+        rows = self.owner[slots]
+        valid = self.problem.scope[rows] & ~self.present[rows, target]
+        if rack[giver] != rack[target]:
+            valid &= (self.spread[rows, rack[target]] == 0) | (self.spread[rows, rack[giver]] > 1)
+        slots, rows = slots[valid], rows[valid]
+        weight = self.problem.weight[rows]
+        order = np.argsort(weight, kind="stable")
+        sign = self.original[rows, giver].astype(np.int64) - self.original[rows, target]
+        return MovableReplicas(slots[order], weight[order], sign[order])
+
+    def _move(self, slot: int, target: int) -> None:
+        draft, row, giver = self.draft, int(self.owner[slot]), int(self.draft.replica[slot])
+        rack, weight = self.problem.brokers.rack, int(self.problem.weight[row])
+        draft.replica[slot] = target
+        self.present[row, giver], self.present[row, target] = False, True
+        self.spread[row, rack[giver]] -= 1
+        self.spread[row, rack[target]] += 1
+        for broker, sign in ((giver, -1), (target, 1)):
+            draft.load[broker] += sign * weight
+            draft.count[broker] += sign
+
+
+def _table(lists: Ragged, brokers: int) -> Bool:
+    table = np.zeros((len(lists), brokers), np.bool_)
+    table[lists.owners, lists.values] = True
+    return table

@@ -1,0 +1,170 @@
+"""A lower bound from the flow of load between racks and brokers, in which partitions are divisible.
+
+Partitions with equal rules for racks form a class. The load of a class flows to racks, and from each rack to its
+brokers, either as load that a broker has of this class already, at cost 0, or as copied load, at cost 1:
+
+=====================  ==========================================  ====
+arc                    capacity                                    cost
+=====================  ==========================================  ====
+class to rack          what one to ``w - r + 1`` replicas weigh    0
+rack to broker, old    load of the class on the broker             0
+rack to broker, new    load of the class that the broker lacks     1
+broker to sink         limits of the broker                        0
+=====================  ==========================================  ====
+
+``w`` is the replication factor and ``r`` how many racks a partition must span. A rack must have a replica only where
+``r`` is all racks that the partition can span.
+
+Proof that the cheapest flow is a lower bound. A plan that meets the hard rules and the limits is such a flow: add up
+the replicas of each class by rack and broker. A partition in ``r`` racks has at most ``w - r + 1`` replicas in any. A
+replica is old only on a broker that had it, and the plan copies the others. So the cheapest flow costs at most what
+the plan copies.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kframe.model.columns import Int64, Ragged
+from kframe.model.lists import members
+from kframe.planning.limits import LoadLimits
+from kframe.planning.problem import PlanProblem
+from kframe.planning.racks import reachable_racks, required_racks
+
+#: Rounds of cancelled cycles after which the search ends without a bound.
+_ROUNDS: Final = 400
+_Arcs = NDArray[np.int64]
+
+
+def cheapest_flow(problem: PlanProblem, after: Ragged, limits: LoadLimits) -> int | None:
+    """The cost of the cheapest flow, in the units of a plan's cost.
+
+    ``after`` are the lists of a plan within ``limits``; the search starts from its flow and cancels negative cycles.
+    None if the plan breaks a rule of the network, or if the search does not end within its rounds.
+    """
+    network = _network(problem, after, limits)
+    if (network.flow < network.lower).any() or (network.flow > network.upper).any():
+        return None
+    return network.cheapest()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FlowNetwork:
+    """Arcs as columns: ``tail`` and ``head`` nodes, bounds of the flow, its cost by unit, and a flow within bounds."""
+
+    nodes: int
+    tail: _Arcs
+    head: _Arcs
+    lower: Int64
+    upper: Int64
+    cost: Int64
+    flow: Int64
+
+    def cheapest(self) -> int | None:
+        """The cost of the cheapest flow with the same supplies. None if the search does not end within its rounds."""
+        flow = self.flow.copy()
+        arcs = len(flow)
+        tail, head = np.concatenate([self.tail, self.head]), np.concatenate([self.head, self.tail])
+        cost = np.concatenate([self.cost, -self.cost])
+        for _ in range(_ROUNDS):
+            room = np.concatenate([self.upper - flow, flow - self.lower])
+            usable = np.flatnonzero(room > 0)
+            cycles = negative_cycles(self.nodes, tail[usable], head[usable], cost[usable])
+            if not cycles:
+                return int((flow * self.cost).sum())
+            for cycle in cycles:
+                chosen = usable[cycle]
+                units = int(room[chosen].min())
+                np.add.at(flow, chosen % arcs, np.where(chosen < arcs, units, -units))
+        return None
+
+
+def negative_cycles(nodes: int, tail: _Arcs, head: _Arcs, cost: Int64) -> list[_Arcs]:
+    """Disjoint cycles of arcs whose cost is negative, by Bellman and Ford; none if there is no such cycle at all."""
+    distance, previous = np.zeros(nodes, np.int64), np.full(nodes, -1, np.int64)
+    for _ in range(nodes):
+        through = distance[tail] + cost
+        best = distance.copy()
+        np.minimum.at(best, head, through)
+        changed = best < distance
+        if not changed.any():
+            return []
+        arcs = np.flatnonzero(changed[head] & (through == best[head]))
+        previous[head[arcs]] = arcs
+        distance = best
+        cycles = _cycles(previous, tail)
+        if cycles:
+            return cycles
+    return _cycles(previous, tail)
+
+
+def _cycles(previous: _Arcs, tail: _Arcs) -> list[_Arcs]:
+    """The cycles of the arcs by which the nodes were reached last; each node is on at most one."""
+    parents = [tail[arc] if arc >= 0 else -1 for arc in previous.tolist()]
+    seen = [0] * len(parents)
+    cycles: list[_Arcs] = []
+    for start in range(len(parents)):
+        node = start
+        while node >= 0 and not seen[node]:
+            seen[node] = start + 1
+            node = parents[node]
+        if node >= 0 and seen[node] == start + 1:
+            first, cycle = node, [int(previous[node])]
+            while parents[node] != first:
+                node = parents[node]
+                cycle.append(int(previous[node]))
+            cycles.append(np.array(cycle, np.int64))
+    return cycles
+
+
+def _network(problem: PlanProblem, after: Ragged, limits: LoadLimits) -> FlowNetwork:
+    brokers, scope = problem.brokers, problem.order
+    racks, width = len(brokers.rack_targets), len(brokers)
+    required = required_racks(problem, scope)
+    wanted, weight = problem.wanted[scope].astype(np.int64), problem.weight[scope]
+    everywhere = required == reachable_racks(problem, scope)
+    keys = np.stack([wanted, required.astype(np.int64), everywhere.astype(np.int64)], axis=1)
+    rules, number = np.unique(keys, axis=0, return_inverse=True)
+    classes = len(rules)
+    number = number.reshape(-1)
+    total = np.bincount(number, weight, minlength=classes).astype(np.int64)
+
+    def by_broker(lists: Ragged, marked: NDArray[np.bool_]) -> Int64:
+        cells = (number[lists.owners] * width + lists.values)[marked]
+        weights = weight[lists.owners][marked]
+        return np.bincount(cells, weights, minlength=classes * width).astype(np.int64)
+
+    before, result = problem.original.take(scope), after.take(scope)
+    old = members(result, before)
+    present = by_broker(before, brokers.leaving[before.values] == 0)
+    retained, copied = by_broker(result, old), by_broker(result, ~old)
+    cells = np.arange(classes * width)
+    rack_node = classes + (cells // width) * racks + brokers.rack[cells % width]
+    broker_node = classes + classes * racks + cells % width
+    receives = brokers.share[cells % width] > 0
+    sink = classes + classes * racks + width
+    pairs = np.arange(classes * racks)
+    replicas, spanned, all_racks = (rules[pairs // racks, column] for column in range(3))
+    open_rack = brokers.rack_targets[pairs % racks] > 0
+    in_rack = np.bincount(rack_node - classes, retained + copied, minlength=classes * racks).astype(np.int64)
+    load = np.bincount(cells % width, retained + copied, minlength=width).astype(np.int64)
+    part = brokers.share > 0
+    return FlowNetwork(
+        sink + 1,
+        np.concatenate([pairs // racks, rack_node, rack_node, classes + classes * racks + np.arange(width)]),
+        np.concatenate([classes + pairs, broker_node, broker_node, np.full(width, sink)]),
+        np.concatenate([
+            total[pairs // racks] * (all_racks & open_rack), np.zeros(2 * len(cells), np.int64),
+            np.where(part, limits.lower, 0),
+        ]),
+        np.concatenate([
+            total[pairs // racks] * (replicas - spanned + 1), present,
+            np.where(receives, total[cells // width] - present, 0), np.where(part, limits.upper, load),
+        ]),
+        np.repeat(np.array([0, 0, 1, 0]), [len(pairs), len(cells), len(cells), width]),
+        np.concatenate([in_rack, retained, copied, load]),
+    )  # fmt: skip
