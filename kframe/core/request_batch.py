@@ -16,6 +16,7 @@ from kframe import kernels
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32, UInt8
 from kframe.model.ids import EPOCH_DURING_DELETE, NO_EPOCH, NO_STATE
+from kframe.model.lists import distinct_values
 from kframe.model.requests import BatchCause, BrokerRows, ControlRequests
 
 
@@ -80,7 +81,7 @@ class RequestBatch:
     def _metadata_rows(self) -> Int32:
         if not self._metadata:
             return np.empty(0, np.int32)
-        rows = self._metadata[0] if len(self._metadata) == 1 else np.unique(np.concatenate(self._metadata))
+        rows = self._metadata[0] if len(self._metadata) == 1 else distinct_values(np.concatenate(self._metadata))
         return self._in_topic_order(rows)
 
     def _in_topic_order(self, rows: Int32) -> Int32:

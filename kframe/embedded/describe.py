@@ -16,6 +16,7 @@ from kframe.model.cluster import ClusterState, PartitionView
 from kframe.model.columns import UInt8
 from kframe.model.events import StopReplicaAnswered, TopicPartition
 from kframe.model.ids import LEADER_DURING_DELETE, NO_STATE, ReplicaFlag
+from kframe.model.lists import distinct_values
 from kframe.model.requests import ControlRequests
 
 #: One entry of a trace's ``requests``: broker (id), api, controller_epoch, partitions...
@@ -83,9 +84,9 @@ def _request(cluster: ClusterState, broker: int, api: Api, requests: ControlRequ
 
 def _leader_and_isr(cluster: ClusterState, requests: ControlRequests) -> Iterator[Request]:
     batch, partitions, registered = requests.leader_and_isr, cluster.partitions, cluster.brokers.registered
-    described = {row: _leader_and_isr_partition(cluster, row) for row in np.unique(batch.rows).tolist()}
+    described = {row: _leader_and_isr_partition(cluster, row) for row in distinct_values(batch.rows).tolist()}
     for broker, part in batch.slices():
-        leaders = np.unique(partitions.leader[batch.rows[part]])
+        leaders = distinct_values(partitions.leader[batch.rows[part]])
         live_leaders = [leader for leader in leaders.tolist() if leader >= 0 and registered[leader]]
         is_new = dict(zip(batch.rows[part].tolist(), requests.is_new[part].tolist(), strict=True))
         rows = _by_name(cluster, is_new)

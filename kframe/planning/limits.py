@@ -9,6 +9,7 @@ import numpy as np
 
 from kframe import kernels
 from kframe.model.columns import Float64, Int32, Int64, Ragged
+from kframe.model.lists import distinct_values
 from kframe.planning.draft import Draft
 from kframe.planning.problem import PlanProblem
 
@@ -92,7 +93,7 @@ def _targets(problem: PlanProblem, lists: Ragged, load: Int64) -> Float64:
     least = np.full(len(targets), float(weight[racks == open_racks].sum())) * (targets > 0)
     spare = (inside.counts - racks + 1) * (inside.counts > 0)
     most = np.zeros(len(targets))
-    for replicas in np.unique(spare).tolist():
+    for replicas in distinct_values(spare).tolist():
         most += np.minimum(targets, replicas) * weight[spare == replicas].sum()
     return rack_fill(float(load[part].sum()), brokers.share, np.where(part, ceiling, 0.0), brokers.rack, least, most)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kframe.model.columns import Int32, Int64, Ragged
-from kframe.model.lists import members, same_lists
+from kframe.model.lists import distinct_values, members, same_lists
 from kframe.model.tables import Targets
 from kframe.planning.bounds import least_copied
 from kframe.planning.draft import Draft, weighted_loads
@@ -101,7 +101,7 @@ class PlanProposal:
 
     def crowded(self, lists: Ragged) -> int:
         """Partitions that span fewer racks than they could: fewer than their replicas and than the racks."""
-        racks = len(np.unique(self.problem.brokers.rack[self.problem.brokers.leaving == 0]))
+        racks = len(distinct_values(self.problem.brokers.rack[self.problem.brokers.leaving == 0]))
         return int(np.count_nonzero(distinct_racks(lists, self.problem.brokers.rack) < np.minimum(lists.counts, racks)))
 
     def _added(self) -> Ragged:

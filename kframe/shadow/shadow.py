@@ -27,7 +27,7 @@ from kframe.model.events import (
     TopicSettingsChanged,
 )
 from kframe.model.ids import NO_LEADER, NO_STATE, ReplicaFlag
-from kframe.model.lists import same_lists
+from kframe.model.lists import distinct_values, same_lists
 from kframe.model.ports import Store
 from kframe.shadow.comparison import Comparison, compare
 from kframe.shadow.inputs import (
@@ -251,7 +251,7 @@ def _topics_under_reassignment(cluster: ClusterState) -> set[str]:
     p, topics = cluster.partitions, cluster.topics
     rows = np.flatnonzero(p.topic >= 0)
     flagged = np.repeat(rows, p.replica_count[rows])[(p.replica_flags[p.slots_of(rows)] & _UNDER_REASSIGNMENT) != 0]
-    return {topics.names[topic] for topic in np.unique(p.topic[flagged]).tolist()}
+    return {topics.names[topic] for topic in distinct_values(p.topic[flagged]).tolist()}
 
 
 def _take_states(states: StoredStates, chosen: Int32) -> StoredStates:

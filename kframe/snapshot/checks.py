@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from kframe.errors import InputError, SnapshotError
 from kframe.model.columns import REPLICAS_MAX, Bool, Int32, Ragged, offsets_of
 from kframe.model.ids import NO_LEADER, NO_STATE, RecoveryState
-from kframe.model.lists import members, repeated
+from kframe.model.lists import distinct_values, members, repeated
 from kframe.snapshot.content import SnapshotContent, named_brokers
 from kframe.snapshot.decode import shown
 from kframe.snapshot.facts import ELR_COLUMNS, MIN_INSYNC_CONFIG, UNCLEAN_CONFIG, PartitionFacts, TopicFacts
@@ -186,7 +186,7 @@ def _fault(rule: str, column: str, wrong: Bool, actual: Callable[[int], str], ex
 
 def _rows_hit(lists: Ragged, hit: Bool) -> NDArray[np.int64]:
     """Lists of which a mask beside the values hits any, ascending."""
-    return np.unique(np.searchsorted(lists.offsets, np.flatnonzero(hit), side="right") - 1)
+    return distinct_values(np.searchsorted(lists.offsets, np.flatnonzero(hit), side="right") - 1)
 
 
 def _first_of_topics(rows: NDArray[np.int64], topics: TopicFacts, faults: Faults) -> list[int]:

@@ -9,6 +9,7 @@ from typing import Final, Literal, Self, TypeAlias
 import numpy as np
 
 from kframe.model.columns import Int32, Ragged
+from kframe.model.lists import distinct_values
 from kframe.snapshot.facts import (
     ELR_COLUMNS,
     BrokerFacts,
@@ -113,11 +114,11 @@ def named_brokers(partitions: PartitionFacts) -> Int32:
     if partitions.leader is not None:
         leaders = distinct_ids(partitions.leader)
         ids.append(leaders[leaders >= 0])
-    return np.unique(np.concatenate(ids)).astype(np.int32)
+    return distinct_values(np.concatenate(ids)).astype(np.int32)
 
 
 def distinct_ids(values: Int32) -> Int32:
     """Distinct values, ascending. Counting instead of sorting where the ids are small, as they mostly are."""
     if values.size and int(values.min()) >= 0 and int(values.max()) < 1 << 20:
         return np.flatnonzero(np.bincount(values)).astype(np.int32)
-    return np.unique(values)
+    return distinct_values(values)

@@ -17,6 +17,7 @@ from msgspec import UNSET
 from kframe.errors import SnapshotError
 from kframe.model.columns import Int32
 from kframe.model.ids import NO_STATE
+from kframe.model.lists import distinct_values
 from kframe.snapshot.assemble import Assembled, Assembly
 from kframe.snapshot.checks import check_snapshot
 from kframe.snapshot.content import named_brokers
@@ -163,7 +164,7 @@ class _Dump:
         assert partitions.zk_version is not None
         stateless = np.flatnonzero(partitions.zk_version == NO_STATE)
         topics = assembled.topics
-        for topic in np.unique(topics.topic_of_rows()[stateless]).tolist():
+        for topic in distinct_values(topics.topic_of_rows()[stateless]).tolist():
             name = topics.names[topic]
             actual = f"no state of a partition of topic {name}"
             self._faults(

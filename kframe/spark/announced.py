@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from kframe.model.brokers import Registration
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32, Ragged, UInt8, offsets_of
-from kframe.model.lists import distinct_rows
+from kframe.model.lists import distinct_rows, distinct_values
 from kframe.model.requests import BatchCause, BrokerRows, ControlRequests
 from kframe.spark.part import ClusterFacts
 
@@ -92,7 +92,7 @@ def merged(
         controller_epoch=int(first.scalar("controller_epoch")),
         leader_and_isr=leading,
         is_new=is_new,
-        metadata_brokers=np.unique(np.concatenate([batch["metadata_brokers"] for batch in batches])),
+        metadata_brokers=distinct_values(np.concatenate([batch["metadata_brokers"] for batch in batches])),
         metadata_rows=np.sort(_concatenated(batches, lambda index, batch: position[index][batch["metadata"]])),
         stop_replica=stopping,
         stop_leader_epoch=leader_epoch,

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from kframe.model.columns import Bool, Ragged, ragged_positions
 from kframe.model.ids import NO_STATE, RecoveryState
-from kframe.model.lists import members
+from kframe.model.lists import distinct_values, members
 from kframe.snapshot.checks import partition_faults
 from kframe.snapshot.facts import LIST_COLUMNS, NUMBER_COLUMNS, PartitionFacts
 from kframe.spark.kraft import KRAFT, ZOOKEEPER
@@ -335,7 +335,7 @@ def _placement(report: _Report, facts: PartitionFacts, brokers: RegisteredBroker
 
 def _same_rack(replicas: Ragged, broker_index: NDArray[np.int64], brokers: RegisteredBrokers) -> Bool:
     """Whether all of two or more replicas are in one rack. The cluster must have more racks, and all must be known."""
-    if len(np.unique(brokers.racks[brokers.racks >= 0])) < 2:
+    if len(distinct_values(brokers.racks[brokers.racks >= 0])) < 2:
         return np.zeros(len(replicas), bool)
     racks = np.append(brokers.racks, -1)[broker_index]
     first = np.repeat(racks[np.minimum(replicas.offsets[:-1], max(len(racks) - 1, 0))], replicas.counts)

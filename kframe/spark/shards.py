@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from kframe.errors import InputError
 from kframe.model.columns import Int64
+from kframe.model.lists import distinct_values
 from kframe.spark.schema import INT, LONG, PARTITIONS, TEXT, FleetTable
 
 #: Rows of a shard, or a batch more: some megabytes, which is much beside a controller's fixed cost and little beside
@@ -71,7 +72,7 @@ def _by_cluster(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.Table]]:
     coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     names, code = coded.dictionary.to_pylist(), coded.indices.to_numpy()
     table = _as_packed(batch)
-    if len(np.unique(code)) > 1:
+    if len(distinct_values(code)) > 1:
         order = np.argsort(code, kind="stable")
         table, code = table.take(pa.array(order)), code[order]
     if not len(code):

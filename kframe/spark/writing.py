@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kframe.errors import InputError
+from kframe.model.lists import distinct_values
 from kframe.snapshot import Snapshot, write_snapshot
 from kframe.snapshot.manifest import MANIFEST_FILE
 from kframe.spark.fleet import read_part
@@ -126,8 +127,8 @@ def _named_brokers(cluster: str, partitions: pa.Table) -> pa.Table:
     live = np.empty(0, np.int32)
     if facts.leader is not None and facts.isr is not None:
         led = np.flatnonzero(facts.leader >= 0)
-        live = np.unique(np.concatenate([facts.leader[led], facts.isr.take(led).values]))
-    ids = np.unique(np.concatenate([*named, live]))
+        live = distinct_values(np.concatenate([facts.leader[led], facts.isr.take(led).values]))
+    ids = distinct_values(np.concatenate([*named, live]))
     rows = [
         {"cluster": cluster, "broker_id": broker_id, "registered": broker_id in set(live.tolist()) or None}
         for broker_id in ids.tolist()

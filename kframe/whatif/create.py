@@ -12,6 +12,7 @@ from kframe.core.admin.topic_requests import TopicsResponse
 from kframe.errors import ErrorCode, InputError
 from kframe.model.admin import NewTopic
 from kframe.model.events import CreateTopicsRequested
+from kframe.model.lists import distinct_values
 from kframe.whatif.outcome import ControllerResponse, Operation, Outcome, Verb
 from kframe.whatif.topic_results import TopicResult, TopicStatus
 from kframe.whatif.whatif import WhatIf
@@ -78,7 +79,7 @@ def _topic_result(study: ZookeeperPlayer, name: str, error: ErrorCode) -> TopicR
     if index is None or error not in (ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT):
         return TopicResult(name, TopicStatus.REFUSED, error, 0, 0)
     p, rows = cluster.partitions, cluster.topics.rows_of(index)
-    down = np.unique(p.replica[p.slots_of(rows[p.leader[rows] < 0])])
+    down = distinct_values(p.replica[p.slots_of(rows[p.leader[rows] < 0])])
     status = TopicStatus.WAITING if len(down) else TopicStatus.COMPLETED
     waiting_for = tuple(sorted(cluster.brokers.ids_of(down)))
     return TopicResult(name, status, error, len(rows), int(p.replica_count[rows].sum()), waiting_for)

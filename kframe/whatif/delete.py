@@ -11,6 +11,7 @@ from kframe.core.admin.topic_requests import TopicsResponse
 from kframe.errors import ErrorCode, InputError
 from kframe.model.events import DeleteTopicsRequested, StopReplicaAnswered
 from kframe.model.ids import ReplicaState
+from kframe.model.lists import distinct_values
 from kframe.whatif.create import answer_of
 from kframe.whatif.outcome import ControllerResponse, Operation, Outcome, StepReport, Verb
 from kframe.whatif.timeline import MergedTimeline
@@ -73,7 +74,7 @@ class _Deletion:
         slots, owner = p.slots_of(rows), np.repeat(rows, p.replica_count[rows])
         started = p.replica_state[slots] == ReplicaState.DELETION_STARTED
         broker, owner = p.replica[slots][started], owner[started]
-        brokers = np.unique(broker).tolist()
+        brokers = distinct_values(broker).tolist()
         for done, index in enumerate(brokers, 1):
             rows = owner[broker == index]
             study.notify(
@@ -114,4 +115,4 @@ class _Deletion:
         p = cluster.partitions
         slots = p.slots_of(cluster.topics.rows_of(index))
         left = p.replica_state[slots] != ReplicaState.DELETION_SUCCESSFUL
-        return tuple(sorted(cluster.brokers.ids_of(np.unique(p.replica[slots][left]))))
+        return tuple(sorted(cluster.brokers.ids_of(distinct_values(p.replica[slots][left]))))

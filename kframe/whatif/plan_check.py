@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from kframe.model.columns import Bool, Int32, Int64, Ragged, offsets_of
-from kframe.model.lists import members, repeated, same_lists
+from kframe.model.lists import distinct_values, members, repeated, same_lists
 from kframe.model.topics import topic_name_problem
 from kframe.snapshot import Snapshot
 from kframe.whatif.lists import loads
@@ -359,7 +359,7 @@ def _crowded(checked: CheckedPlan) -> Bool:
     racks = np.array([-1 if broker.rack is None else numbers[broker.rack] for broker in facts], np.int32)[order]
     at = np.minimum(np.searchsorted(ids[order], lists.values), len(ids) - 1)
     rack = np.where(ids[order][at] == lists.values, racks[at], -1)
-    pairs = np.unique(lists.owners * np.int64(len(numbers)) + np.maximum(rack, 0))
+    pairs = distinct_values(lists.owners * np.int64(len(numbers)) + np.maximum(rack, 0))
     spanned = np.bincount(pairs // len(numbers), minlength=len(lists))
     crowded: Bool = ~lists.any(rack < 0) & (spanned < np.minimum(lists.counts, len(numbers)))
     return crowded

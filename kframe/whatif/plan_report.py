@@ -11,6 +11,7 @@ import numpy as np
 
 from kframe.errors import ErrorCode
 from kframe.model.columns import Int64
+from kframe.model.lists import distinct_values
 from kframe.whatif.health import Skew
 from kframe.whatif.kraft.plan_check import check_kraft_rules, kraft_detail
 from kframe.whatif.plan import Plan
@@ -184,7 +185,7 @@ def _held_detail(checked: CheckedPlan, check: Check, position: int) -> str:
         case Check.UNKNOWN_PARTITION | Check.PARTIAL_TOPIC:
             topic = position if check is Check.PARTIAL_TOPIC else int(targets.topic[position])
             has = int(now.topics.partition_counts[now.topics.names.index(targets.names[topic])])
-            planned = len(np.unique(checked.rows[(targets.topic == topic) & (checked.rows >= 0)]))
+            planned = len(distinct_values(checked.rows[(targets.topic == topic) & (checked.rows >= 0)]))
             if check is Check.PARTIAL_TOPIC:
                 return f"the plan has {planned:,} of its {has:,} partitions"
             return f"the topic has partitions 0 to {has - 1}"

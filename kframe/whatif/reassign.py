@@ -23,7 +23,7 @@ from kframe.model.cluster import ClusterState
 from kframe.model.columns import Bool, Int16, Int32, Ragged, UInt8, offsets_of
 from kframe.model.events import AlterPartitionRequested, ReassignmentRequested
 from kframe.model.ids import RecoveryState, ReplicaFlag
-from kframe.model.lists import members
+from kframe.model.lists import distinct_values, members
 from kframe.model.tables import Targets
 from kframe.whatif.outcome import ControllerResponse, Operation, Outcome, StepReport, Verb
 from kframe.whatif.plan import Plan
@@ -119,7 +119,7 @@ class _Reassignment:
         isr, grows = _grown_isr(cluster, rows[open_])
         proposing = led & grows
         columns, accepted = cluster.partitions.copy(), []
-        leaders = np.unique(leader[proposing]).tolist()
+        leaders = distinct_values(leader[proposing]).tolist()
         for done, broker in enumerate(leaders, 1):
             chosen = np.flatnonzero(proposing & (leader == broker))
             change = self._propose(broker, rows[open_[chosen]], isr.take(chosen), (until_answers, self._after_answers))

@@ -13,7 +13,7 @@ from kframe.model.changes import StateChange, StoredStates
 from kframe.model.columns import Bool, Int16, Int32, Ragged
 from kframe.model.events import AlterPartitionRequested
 from kframe.model.ids import NO_BROKER_EPOCH, NO_STATE, RecoveryState
-from kframe.model.lists import last_of_equal, members, same_lists
+from kframe.model.lists import distinct_values, last_of_equal, members, same_lists
 from kframe.model.log_entries import Message
 
 #: The first version of AlterPartition with topic ids and INELIGIBLE_REPLICA.
@@ -88,7 +88,7 @@ def alter_partitions(context: Context, request: AlterPartitionRequested) -> Oper
     codes = codes[last]
     context.log.add_partitions(Message.ISR_UPDATED, cluster, change.rows[result.accepted])
     _report_rejected(context, request.broker_id, rows, codes)
-    named = np.unique(rows[rows >= 0])
+    named = distinct_values(rows[rows >= 0])
     yield from context.announce(context.registered(), named)
     return AlterPartitionResponse(ErrorCode.NONE, codes, _states(context, rows, codes == ErrorCode.NONE))
 
@@ -97,7 +97,7 @@ def _report_rejected(context: Context, broker_id: int, rows: Int32, codes: Int16
     """Log the refused partitions of the request, one entry per error."""
     if not codes.any():
         return
-    for code in np.unique(codes[(codes != 0) & (rows >= 0)]).tolist():
+    for code in distinct_values(codes[(codes != 0) & (rows >= 0)]).tolist():
         names = names_of(context.cluster, rows[(codes == code) & (rows >= 0)])
         context.log.add(
             Message.ALTER_PARTITION_REJECTED, broker=broker_id, partitions=names, error=ErrorCode(code).name

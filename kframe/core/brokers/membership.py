@@ -16,6 +16,7 @@ from kframe.model.brokers import Registration
 from kframe.model.columns import Int32, UInt8
 from kframe.model.effects import CloseChannels, OpenChannels
 from kframe.model.ids import PartitionState, ReplicaFlag, ReplicaState
+from kframe.model.lists import distinct_values
 from kframe.model.log_entries import Message
 from kframe.model.requests import BatchCause
 from kframe.model.store_requests import ReadBrokers
@@ -154,7 +155,7 @@ def on_broker_startup(context: Context, registrations: tuple[Registration, ...])
     yield from partition_reassignment.begin_led(context, result.initialised)
     yield from partition_reassignment.resume_on(context, indexes)
     yield from protocols.leave_unknown_brokers(context)
-    yield from topic_deletion.resume_topics(context, np.unique(cluster.partitions.topic[replicas.rows]).tolist())
+    yield from topic_deletion.resume_topics(context, distinct_values(cluster.partitions.topic[replicas.rows]).tolist())
 
 
 def on_broker_failure(context: Context, indexes: Int32) -> Operation[None]:

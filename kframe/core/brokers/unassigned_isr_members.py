@@ -17,7 +17,7 @@ from kframe.core.state_machines import replica_state_machine
 from kframe.model.columns import Bool, Int32, Ragged
 from kframe.model.config import STRICT_MOVES
 from kframe.model.events import AlterPartitionRequested
-from kframe.model.lists import members
+from kframe.model.lists import distinct_values, members
 
 
 def remove_all(context: Context) -> Operation[None]:
@@ -47,7 +47,7 @@ def correct_leaders(context: Context, rows: Int32, proposed: Ragged) -> Operatio
     if not context.config[STRICT_MOVES] or len(rows) == 0:
         return
     outdated = rows[proposed.any(~members(proposed, p.lists("replica", rows)))]
-    outdated = np.unique(outdated[~context.cluster.is_deleting(outdated)]).astype(np.int32)
+    outdated = distinct_values(outdated[~context.cluster.is_deleting(outdated)]).astype(np.int32)
     yield from _remove_unassigned(context, outdated)
     yield from partition_reassignment.announce(context, outdated)
 
@@ -69,6 +69,6 @@ def remove_members(context: Context, rows: Int32, isr: Ragged, valid: Bool, reas
     unchanged = ~isr.any(valid) | (invalid_leads & ~can_lead)
     context.log_refused("Partition", rows[unchanged], f"keeps in its ISR who {reason}: nobody else could lead")
     leaving = ~valid & ~unchanged[isr.owners]
-    for broker in np.unique(isr.values[leaving]).tolist():
+    for broker in distinct_values(isr.values[leaving]).tolist():
         affected = rows[isr.owners[leaving & (isr.values == broker)]]
         yield from replica_state_machine.remove_from_isrs(context, broker, affected)

@@ -29,7 +29,7 @@ from kframe.model.changes import StateChange
 from kframe.model.columns import Bool, Int32, Ragged, ragged_positions
 from kframe.model.config import STRICT_MOVES
 from kframe.model.ids import NO_LEADER, NO_STATE, PartitionState, ReplicaFlag, ReplicaState
-from kframe.model.lists import members
+from kframe.model.lists import distinct_values, members
 from kframe.model.log_entries import Message
 from kframe.model.store_requests import ReadReassignments
 
@@ -51,7 +51,7 @@ def reassign(context: Context, rows: Int32, assignments: Assignments) -> Operati
         rows, assignments = rows[~loses_data], assignments.take(~loses_data)
     if len(rows) == 0:
         return refused
-    topic_deletion.halt(context, np.unique(p.topic[rows]).tolist(), topic_deletion.REASSIGNING)
+    topic_deletion.halt(context, distinct_values(p.topic[rows]).tolist(), topic_deletion.REASSIGNING)
     unstored = yield from _change_assignments(context, rows, assignments)
     refused, rows = np.concatenate([refused, unstored]), rows[~np.isin(rows, unstored)]
     p.reassigning[rows] = 1
@@ -96,13 +96,13 @@ def resume_on(context: Context, brokers: Int32) -> Operation[None]:
     slots, owner = p.slots_of(rows), np.repeat(rows, p.replica_count[rows])
     in_target = np.isin(p.replica[slots], brokers)
     in_target &= (p.replica_flags[slots] & np.uint8(ReplicaFlag.REMOVING)) == 0
-    yield from resume(context, np.unique(owner[in_target]).astype(np.int32))
+    yield from resume(context, distinct_values(owner[in_target]).astype(np.int32))
 
 
 def complete_where_in_sync(context: Context, rows: Int32) -> Operation[None]:
     """ISRs of ``rows`` have changed. Complete the reassignments whose targets are in sync."""
     p = context.cluster.partitions
-    rows = np.unique(rows[p.reassigning[rows] != 0]).astype(np.int32)
+    rows = distinct_values(rows[p.reassigning[rows] != 0]).astype(np.int32)
     done = ~is_reassigning(context, rows) | targets_in_sync(context, rows)
     context.log.add_partitions(Message.TARGETS_CAUGHT_UP, context.cluster, rows[done])
     yield from resume(context, rows[done])
@@ -142,7 +142,7 @@ def reassign_stored(context: Context) -> Operation[Int32]:
     stored = yield from ask(ReadReassignments())
     if stored is None:
         return _NONE
-    stored = stored.take(np.unique(stored.last_named()))
+    stored = stored.take(distinct_values(stored.last_named()))
     located, _ = locate(context, stored)
     located[stored.replicas.any(unknown_brokers.is_unknown(context, stored.replicas.values))] = -1
     known = np.flatnonzero(located >= 0)
@@ -260,7 +260,7 @@ def _complete(context: Context, rows: Int32) -> Operation[Int32]:
     context.log.add_partitions(Message.ASSIGNMENT_UPDATED, context.cluster, rows)
     p.reassigning[rows] = 0
     yield from context.announce(context.registered(), rows)
-    yield from topic_deletion.resume_topics(context, np.unique(p.topic[rows]).tolist())
+    yield from topic_deletion.resume_topics(context, distinct_values(p.topic[rows]).tolist())
     return lost
 
 
@@ -276,7 +276,7 @@ def _move_leader_to_target(context: Context, rows: Int32) -> Operation[None]:
     yield from partition_state_machine.transition(context, pending, PartitionState.ONLINE, leader_election.REASSIGN)
     removing = _flagged(context, rows[led_by_target(context, rows, _INELIGIBLE)], ReplicaFlag.REMOVING)
     brokers = p.hosts_of(removing.slots(p))
-    for broker in np.unique(brokers).tolist():
+    for broker in distinct_values(brokers).tolist():
         yield from replica_state_machine.remove_from_isrs(context, broker, removing.rows[brokers == broker])
 
 
@@ -284,7 +284,7 @@ def _keep_where_target_cannot_lead(context: Context, rows: Int32) -> Operation[I
     """``rows`` without those that would lose replicas while no replica of their target leads. Those are announced."""
     p = context.cluster.partitions
     waiting = rows[(p.partition_epoch[rows] != NO_STATE) & ~led_by_target(context, rows, _INELIGIBLE)]
-    waiting = np.unique(_flagged(context, waiting, ReplicaFlag.REMOVING).rows)
+    waiting = distinct_values(_flagged(context, waiting, ReplicaFlag.REMOVING).rows)
     context.log_refused("Partition", waiting, "keeps its replicas for now: nobody of those that it moves to can lead")
     if len(waiting) == 0:
         return rows
@@ -329,7 +329,7 @@ def announce(context: Context, rows: Int32) -> Operation[Int32]:
     queue_leader_and_isr(context, batch, raised, context.cluster.brokers.registered, adding_flag, is_new=False)
     adding = _flagged(context, raised, ReplicaFlag.ADDING)
     brokers = p.hosts_of(adding.slots(p))
-    batch.add_leader_and_isr(brokers, adding.rows, np.unique(adding.rows), is_new=True)
+    batch.add_leader_and_isr(brokers, adding.rows, distinct_values(adding.rows), is_new=True)
     yield from context.send(batch)
     context.log.add_partitions(Message.REASSIGNMENT_SENT, context.cluster, raised)
     return raised

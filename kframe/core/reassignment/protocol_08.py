@@ -22,7 +22,7 @@ from kframe.core.topics.replica_assignment import Assignments, set_assignments
 from kframe.core.topics.stored_reassignments import forget_stored, locate, remove_stored
 from kframe.model.columns import Bool, Int32, Ragged
 from kframe.model.ids import ReplicaState
-from kframe.model.lists import distinct, members, same_lists
+from kframe.model.lists import distinct, distinct_values, members, same_lists
 from kframe.model.store_requests import ReadReassignments, WriteReassignments
 from kframe.model.tables import Targets
 
@@ -51,7 +51,7 @@ def submit_stored(context: Context) -> Operation[Int32]:
     stored = yield from ask(ReadReassignments())
     if stored is None:
         return np.empty(0, np.int32)
-    stored = stored.take(np.unique(stored.last_named()))
+    stored = stored.take(distinct_values(stored.last_named()))
     located, known = locate(context, stored)
     order = known[np.argsort(located[known])]
     targets = Ragged(stored.replicas.offsets, context.cluster.brokers.index_of(stored.replicas.values)).take(order)
@@ -99,7 +99,7 @@ def complete(context: Context, rows: Int32) -> Operation[None]:
     """Steps 5 to 12 for the ``rows`` in progress whose RAR is in sync: drop the other replicas."""
     p, brokers = context.cluster.partitions, context.cluster.brokers
     in_progress = context.term.legacy_reassignments
-    rows = np.unique(rows[_in_progress(context, rows)]).astype(np.int32)
+    rows = distinct_values(rows[_in_progress(context, rows)]).astype(np.int32)
     targets = Ragged.of([brokers.index_of(in_progress[row]).tolist() for row in rows.tolist()])
     in_sync = ~targets.any(~members(targets, p.lists("isr", rows))) if len(rows) else np.empty(0, np.bool_)
     rows, targets = rows[in_sync], targets.take(np.flatnonzero(in_sync))

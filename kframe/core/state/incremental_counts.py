@@ -8,6 +8,8 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from kframe.model.lists import distinct_values
+
 #: Touched entries below which no event falls back to a full count.
 TOUCHED_MIN: Final = 1024
 #: Numbers of entries, or a range, which needs no gather.
@@ -79,7 +81,7 @@ class IncrementalCounts:
         if touched is None:
             self._update(slice(0, size), size, count)
         for entries in touched or ():
-            distinct = entries if bool((entries[1:] > entries[:-1]).all()) else np.unique(entries)
+            distinct = entries if bool((entries[1:] > entries[:-1]).all()) else distinct_values(entries)
             self._update(distinct, len(distinct), count)
 
     def _update(self, entries: Entries, size: int, count: Callable[[Entries], NDArray[Any]]) -> None:

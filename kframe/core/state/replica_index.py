@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from kframe import kernels
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32, UInt8
+from kframe.model.lists import distinct_values
 
 #: The index is rebuilt once more than one row in this many has been added.
 JOINED_SHARE = 8
@@ -39,7 +40,7 @@ class ReplicaIndex:
         """These rows have other replicas. New rows need no call."""
         self._joined.append(rows)
         if len(self._joined) > ADDED_MAX:
-            self._joined = [np.unique(np.concatenate(self._joined))]
+            self._joined = [distinct_values(np.concatenate(self._joined))]
 
     def rows_on(self, chosen: UInt8) -> Int32:
         """Rows, each once and ascending, that include all rows of the ``chosen`` brokers (1 by index)."""
@@ -52,7 +53,7 @@ class ReplicaIndex:
         parts = [part for part in (*hosted, *self._joined, added) if len(part)]
         if len(parts) == 1 and not self._joined:
             return parts[0]
-        return np.unique(np.concatenate([added, *parts])).astype(np.int32)
+        return distinct_values(np.concatenate([added, *parts])).astype(np.int32)
 
     def catch_up(self) -> None:
         """Rebuild the index if many rows were added. Called when no broker waits."""

@@ -17,6 +17,7 @@ from kframe.core.state_machines.transitions import REPLICA_TRANSITIONS, source_s
 from kframe.model.changes import StateChange
 from kframe.model.columns import Bool, Int32, Partitions, Ragged, UInt8
 from kframe.model.ids import NO_STATE, PartitionState, ReplicaFlag, ReplicaState
+from kframe.model.lists import distinct_values
 from kframe.model.log_entries import Message
 from kframe.model.requests import BatchCause
 
@@ -154,7 +155,7 @@ def _queue_states(
     rows, brokers = (replicas.rows, brokers) if stated.all() else (replicas.rows[stated], brokers[stated])
     if len(rows):
         ascending = bool((rows[1:] >= rows[:-1]).all())
-        changed = rows[np.concatenate([[True], rows[1:] != rows[:-1]])] if ascending else np.unique(rows)
+        changed = rows[np.concatenate([[True], rows[1:] != rows[:-1]])] if ascending else distinct_values(rows)
         batch.add_leader_and_isr(brokers, rows, changed, is_new)
 
 

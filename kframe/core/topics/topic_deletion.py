@@ -20,6 +20,7 @@ from kframe.model.columns import Int32
 from kframe.model.config import STRICT_MOVES
 from kframe.model.events import StopReplicaAnswered
 from kframe.model.ids import PartitionState, ReplicaState
+from kframe.model.lists import distinct_values
 from kframe.model.log_entries import Message, TopicNames
 from kframe.model.requests import BatchCause
 from kframe.model.store_requests import DeleteTopics, DropDeletions, ReadDeletions, ReadTopicNames
@@ -254,7 +255,7 @@ def _of_queued(context: Context, replicas: PartitionReplicas) -> PartitionReplic
 
 
 def _topics_of(context: Context, replicas: PartitionReplicas) -> list[int]:
-    topics: list[int] = np.unique(context.cluster.partitions.topic[replicas.rows]).tolist()
+    topics: list[int] = distinct_values(context.cluster.partitions.topic[replicas.rows]).tolist()
     return topics
 
 

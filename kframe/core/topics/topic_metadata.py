@@ -14,6 +14,7 @@ from kframe.core.topics.replica_assignment import Assignments, table_of, table_w
 from kframe.model.changes import WriteCode
 from kframe.model.columns import Int32
 from kframe.model.ids import PartitionState, ReplicaFlag, ReplicaState
+from kframe.model.lists import distinct_values
 from kframe.model.log_entries import Message
 from kframe.model.store_requests import GiveTopicIds, ReadTopics, ReadTopicSettings, WriteAssignments
 from kframe.model.tables import TopicTable
@@ -79,7 +80,7 @@ def store(context: Context, rows: Int32, assignments: Assignments | None = None)
     written meanwhile is read first, so that added partitions are not lost.
     """
     cluster = context.cluster
-    refused, remaining = _NONE, np.unique(cluster.partitions.topic[rows])
+    refused, remaining = _NONE, distinct_values(cluster.partitions.topic[rows])
     for _ in range(ATTEMPTS_MAX):
         if len(remaining) == 0:
             break

@@ -22,6 +22,7 @@ from kframe.model.kraft.records import (
     RemoveTopicRecord,
     TopicRecord,
 )
+from kframe.model.lists import distinct_values
 from kframe.whatif.kraft.changes import RowStates, elr_changed, states_stored, unclean_rows
 from kframe.whatif.outcome import RecordCount
 from kframe.whatif.timeline import RecordsWritten, TimelineEvent, TopicAction, TopicsWritten
@@ -117,7 +118,7 @@ class Committer:
                 elif isinstance(record, ClearElrRecord):
                     rows.append(self._rows_with_elr())
         rows.append(np.array([row for row in named if row is not None], np.int32))
-        return np.unique(np.concatenate(rows)).astype(np.int32)
+        return distinct_values(np.concatenate(rows)).astype(np.int32)
 
     def _rows_with_elr(self) -> Int32:
         p = self._context.metadata.partitions

@@ -20,6 +20,7 @@ from kframe.model.ids import NO_LEADER
 from kframe.model.kraft.directories import LOST
 from kframe.model.kraft.ids import ELR_VERSION, MetadataLevel
 from kframe.model.kraft.topics import NO_ROW
+from kframe.model.lists import distinct_values
 from kframe.snapshot import Snapshot
 from kframe.snapshot.files import Progress
 from kframe.whatif.health import Skew
@@ -229,7 +230,7 @@ class _Counter:
         number[indexes] = np.arange(len(indexes), dtype=np.int32)
         owner, directory = self._directory_slots()
         chosen = np.flatnonzero((directory > LOST) & (number[directory] >= 0))
-        key = np.unique(owner[chosen].astype(np.int64) * max(len(indexes), 1) + number[directory[chosen]])
+        key = distinct_values(owner[chosen].astype(np.int64) * max(len(indexes), 1) + number[directory[chosen]])
         rows, numbers = np.divmod(key, max(len(indexes), 1))
         cases = FailureCases(rows.astype(np.int32), self.up[ranks[numbers]].reshape(-1, 1), indexes[numbers])
         counts, leads = self._changes(numbers, len(indexes), cases)
@@ -300,7 +301,7 @@ def _members(context: KraftContext, rows: Int32, rank: Int32, first: Int32) -> t
         lists = p.lists(name, source)
         ranks = rank[lists.values]
         keys.append((owners[lists.owners].astype(np.int64) << 32 | ranks)[ranks >= 0])
-    key = np.unique(np.concatenate(keys))
+    key = distinct_values(np.concatenate(keys))
     return (key >> 32).astype(np.int32), (key & 0xFFFFFFFF).astype(np.int32)
 
 
