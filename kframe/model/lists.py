@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from kframe.model.columns import Bool, Int32, Ragged
 
@@ -74,6 +74,12 @@ def distinct_values(values: NDArray[_Scalar]) -> NDArray[_Scalar]:
     ordered = np.sort(values)
     is_last = np.append(ordered[1:] != ordered[:-1], True)[: len(ordered)]
     return np.compress(is_last, ordered)
+
+
+def without_values(values: NDArray[_Scalar], removed: ArrayLike) -> NDArray[_Scalar]:
+    """The values that occur in ``values`` and not in ``removed``, ascending. ``np.setdiff1d`` hashes both."""
+    ordered = distinct_values(values)
+    return np.compress(~np.isin(ordered, removed), ordered)
 
 
 def distinct_rows(rows: Int32, count: int) -> Int32:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from kframe.errors import InputError, SnapshotError
 from kframe.model.columns import REPLICAS_MAX, Bool, Int32, Ragged, offsets_of
 from kframe.model.ids import NO_LEADER, NO_STATE, RecoveryState
-from kframe.model.lists import distinct_values, members, repeated
+from kframe.model.lists import distinct_values, members, repeated, without_values
 from kframe.snapshot.content import SnapshotContent, named_brokers
 from kframe.snapshot.decode import shown
 from kframe.snapshot.facts import ELR_COLUMNS, MIN_INSYNC_CONFIG, UNCLEAN_CONFIG, PartitionFacts, TopicFacts
@@ -59,7 +59,7 @@ def check_snapshot(snapshot: Content, locate: Locate, faults: Faults = REFUSE) -
 def check_brokers_listed(snapshot: SnapshotContent, where: str) -> None:
     """Raise SnapshotError if a partition names a broker that the broker table does not list."""
     listed = np.array([facts.broker_id for facts in snapshot.brokers], np.int64)
-    unlisted = np.setdiff1d(named_brokers(snapshot.partitions), listed)
+    unlisted = without_values(named_brokers(snapshot.partitions), listed)
     if len(unlisted):
         raise SnapshotError(where, f"unknown broker id {int(unlisted[0])}", "only brokers that the broker table lists")
 

@@ -15,6 +15,7 @@ from kframe.errors import ErrorCode
 from kframe.model.columns import Int32
 from kframe.model.events import LeaderAndIsrAnswered, UpdateMetadataAnswered
 from kframe.model.ids import ReplicaFlag, ReplicaState
+from kframe.model.lists import without_values
 from kframe.model.log_entries import Message
 from kframe.model.store_requests import DropNotifications, ReadIsrChanges, ReadLogDirEvents
 
@@ -98,7 +99,7 @@ def _forget_recovered(context: Context, broker: int, answered: Int32, in_error: 
     flagged = bool((p.replica_flags & _OFFLINE).any())
     if not (flagged or context.term.offline_log_dirs):
         return  # the usual case, for up to a hundred thousand replicas
-    recovered = np.setdiff1d(answered, in_error).astype(np.int32)
+    recovered = without_values(answered, in_error).astype(np.int32)
     offline_log_dirs.healed(context, broker, recovered)
     if not flagged:
         return

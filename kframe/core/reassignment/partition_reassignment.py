@@ -29,7 +29,7 @@ from kframe.model.changes import StateChange
 from kframe.model.columns import Bool, Int32, Ragged, ragged_positions
 from kframe.model.config import STRICT_MOVES
 from kframe.model.ids import NO_LEADER, NO_STATE, PartitionState, ReplicaFlag, ReplicaState
-from kframe.model.lists import distinct_values, members
+from kframe.model.lists import distinct_values, members, without_values
 from kframe.model.log_entries import Message
 from kframe.model.store_requests import ReadReassignments
 
@@ -151,7 +151,7 @@ def reassign_stored(context: Context) -> Operation[Int32]:
     rows = located[known][order]
     failed = yield from reassign(context, rows, reassigned_to(context, rows, targets.take(order)))
     yield from remove_stored(context, stored, located, failed)
-    return np.setdiff1d(rows, failed).astype(np.int32)
+    return without_values(rows, failed).astype(np.int32)
 
 
 def _change_assignments(context: Context, rows: Int32, assignments: Assignments) -> Operation[Int32]:
@@ -219,7 +219,7 @@ def _begin(context: Context, rows: Int32) -> Operation[Int32]:
         return rows
     raised = yield from announce(context, rows)
     yield from replica_state_machine.transition(context, _new_replicas(context, raised), ReplicaState.NEW)
-    return np.setdiff1d(rows, raised).astype(np.int32)
+    return without_values(rows, raised).astype(np.int32)
 
 
 def _complete(context: Context, rows: Int32) -> Operation[Int32]:
@@ -304,7 +304,7 @@ def lead_by_target(context: Context, rows: Int32) -> Operation[None]:
         context, rows[~led], PartitionState.ONLINE, leader_election.REASSIGN
     )
     unannounced = result.failed if context.config[STRICT_MOVES] else _NONE
-    yield from announce(context, np.union1d(rows[led], unannounced))
+    yield from announce(context, distinct_values(np.concatenate([rows[led], unannounced])))
 
 
 def led_by_target(context: Context, rows: Int32, ineligible: int = int(ReplicaFlag.OFFLINE_DIR)) -> Bool:
@@ -349,7 +349,7 @@ def _raise_epochs(context: Context, rows: Int32) -> Operation[Int32]:
     p = context.cluster.partitions
     raised: list[Int32] = []
     remaining = rows[p.partition_epoch[rows] != NO_STATE]
-    context.log_refused("Partition", np.setdiff1d(rows, remaining), "cannot be reassigned: it never had a leader")
+    context.log_refused("Partition", without_values(rows, remaining), "cannot be reassigned: it never had a leader")
     for _ in range(ATTEMPTS_MAX):
         if len(remaining) == 0:
             break

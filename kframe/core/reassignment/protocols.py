@@ -14,6 +14,7 @@ from kframe.core.topics import unknown_brokers
 from kframe.core.topics.replica_assignment import reassigned_to
 from kframe.errors import ErrorCode
 from kframe.model.columns import Int32, Ragged
+from kframe.model.lists import without_values
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,7 @@ def resume_all(context: Context) -> Operation[None]:
     protocol = protocol_of(context)
     resumed = yield from protocol.submit_stored(context)
     reassigning = np.flatnonzero(context.cluster.partitions.reassigning).astype(np.int32)
-    yield from protocol.resume(context, np.setdiff1d(reassigning, resumed).astype(np.int32))
+    yield from protocol.resume(context, without_values(reassigning, resumed).astype(np.int32))
 
 
 def leave_unknown_brokers(context: Context) -> Operation[None]:

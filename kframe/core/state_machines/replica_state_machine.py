@@ -17,7 +17,7 @@ from kframe.core.state_machines.transitions import REPLICA_TRANSITIONS, source_s
 from kframe.model.changes import StateChange
 from kframe.model.columns import Bool, Int32, Partitions, Ragged, UInt8
 from kframe.model.ids import NO_STATE, PartitionState, ReplicaFlag, ReplicaState
-from kframe.model.lists import distinct_values
+from kframe.model.lists import distinct_values, without_values
 from kframe.model.log_entries import Message
 from kframe.model.requests import BatchCause
 
@@ -250,7 +250,7 @@ def remove_from_isrs(context: Context, broker: int, rows: Int32) -> Operation[In
     remaining = rows
     if not context.config.protocol.alter_partition:
         remaining, _ = yield from context.refresh(rows)
-        unchanged.append(np.setdiff1d(rows, remaining).astype(np.int32))
+        unchanged.append(without_values(rows, remaining).astype(np.int32))
     for _ in range(ATTEMPTS_MAX):
         change = _plan_removals(context, broker, remaining)
         result = yield from context.write(change)
@@ -265,7 +265,7 @@ def remove_from_isrs(context: Context, broker: int, rows: Int32) -> Operation[In
         )
         raced = change.rows[stale(result)]
         remaining, _ = yield from context.refresh(raced)
-        unreadable = np.setdiff1d(raced, remaining).astype(np.int32)
+        unreadable = without_values(raced, remaining).astype(np.int32)
         context.log_refused("Replica of", unreadable, "stays as it is: its partition's state is gone or another's")
         unchanged += [lost, unreadable]
     context.log_refused("Replica of", remaining, "stays as it is: its partition's state keeps changing")

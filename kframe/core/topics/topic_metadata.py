@@ -14,7 +14,7 @@ from kframe.core.topics.replica_assignment import Assignments, table_of, table_w
 from kframe.model.changes import WriteCode
 from kframe.model.columns import Int32
 from kframe.model.ids import PartitionState, ReplicaFlag, ReplicaState
-from kframe.model.lists import distinct_values
+from kframe.model.lists import distinct_values, without_values
 from kframe.model.log_entries import Message
 from kframe.model.store_requests import GiveTopicIds, ReadTopics, ReadTopicSettings, WriteAssignments
 from kframe.model.tables import TopicTable
@@ -95,7 +95,7 @@ def store(context: Context, rows: Int32, assignments: Assignments | None = None)
             readable = yield from topic_modified(context, cluster.topics.names[index])
             unread += [] if readable else [index]
         refused = np.concatenate([refused, lost, np.array(unread, np.int32)])
-        remaining = np.setdiff1d(remaining, unread).astype(np.int32)
+        remaining = without_values(remaining, unread).astype(np.int32)
     refused = np.concatenate([refused, remaining])
     if assignments is None:
         context.term.unsaved_topics.update(cluster.topics.names[index] for index in refused.tolist())
