@@ -13,7 +13,15 @@ from kframe.cli.findings import announce
 from kframe.cli.inputs import INPUT, SOURCE, is_url
 from kframe.cli.live import COMMAND_CONFIG, CONFIG_OPTION
 from kframe.cli.output import BadInput, OutputTable, ReportingGroup, emit_heading, emit_record, emit_rows, output_option
-from kframe.cli.plan_generate import PlanOutput, goal_options, out_options, weights_option
+from kframe.cli.plan_generate import (
+    PlanOutput,
+    force_option,
+    goal_options,
+    out_options,
+    report_option,
+    weights_option,
+    write_page,
+)
 from kframe.cli.plan_generate import generate as generate_plan
 from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.cli.progress import progress
@@ -90,21 +98,36 @@ def generate(
 @click.argument("plan", metavar="PLAN", type=INPUT)
 @click.option("--snapshot", "source", type=INPUT, metavar="SNAPSHOT", help="Also hold it against this cluster.")
 @_FROM
+@report_option
+@force_option
+@weights_option
 @_LIMIT
 @output_option
-def check(plan: InputFile, source: InputFile | None, source_format: str | None, limit: int, output: str) -> None:
-    """Check PLAN alone and against a cluster. Print one finding per row.
+def check(
+    plan: InputFile, source: InputFile | None, source_format: str | None, page: Path | None, force: bool,
+    weights: InputFile | None, limit: int, output: str,
+) -> None:  # fmt: skip
+    """Check PLAN alone and against a cluster. Print one finding per row. --weights has the sizes for --report.
 
     Exit code 0: it can be executed. 1: an error was found. 2: PLAN or SNAPSHOT cannot be read.
     """
+    from kframe.whatif.files import check_file
     from kframe.whatif.plan import load_plan
     from kframe.whatif.plan_report import PlanReport
 
+    if page is None and weights is not None:
+        raise BadInput("--weights: found no --report, expected --report with it")
+    if page is not None:
+        if source is None:
+            raise BadInput("--report: found no --snapshot, expected --snapshot with it")
+        check_file(page, force=force)
     if source is None:
         report = PlanReport.of(load_plan(plan), None)
     else:
         comparison = _held(plan, source, source_format)
         report = PlanReport.of(comparison.plan, comparison)
+        if page is not None:
+            _write_page(page, plan, comparison, weights)
     _emit_report(report, output, limit)
     if not report.valid:
         click.get_current_context().exit(UNSOUND)
@@ -200,6 +223,16 @@ def cancel(admin: Administration, plan: InputFile, execute: bool, output: str) -
 
     partitions = to_cancel(dict(admin.reassignments()), load_plan(plan))
     click.get_current_context().exit(give_up(admin, partitions, execute, output))
+
+
+def _write_page(path: Path, plan: InputFile, checked: CheckedPlan, weights: InputFile | None) -> None:
+    """Write the page about a plan and the snapshot that it was compared with."""
+    from kframe.planning.review import PlanReview
+    from kframe.planning.sizes import read_weights
+
+    sizes = None if weights is None else read_weights(weights, checked.snapshot)
+    with plan.open("rb") as file:
+        write_page(path, PlanReview.of_plan(checked, sizes), file.read())
 
 
 def _held(plan: InputFile, source: InputFile, source_format: str | None) -> CheckedPlan:

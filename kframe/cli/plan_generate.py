@@ -12,10 +12,11 @@ import click
 
 from kframe.cli.inputs import INPUT
 from kframe.cli.output import BadInput, OutputTable, emit_heading, emit_record, emit_rows
-from kframe.cli.studies import broker_ids
+from kframe.cli.studies import PATH, broker_ids
 
 if TYPE_CHECKING:
     from kframe.planning import PlanRequest
+    from kframe.planning.review import PlanReview
     from kframe.snapshot import Snapshot
 
 #: Characters of the longest bar.
@@ -126,11 +127,21 @@ weights_option: Final = click.option(
 )
 
 
+force_option: Final = click.option("--force", is_flag=True, help="Replace a FILE that is there already.")
+report_option: Final = click.option(
+    "--report", "page", metavar="FILE", type=PATH, help="Also write a page in HTML for the reviewer of the plan."
+)
+
+
 @dataclass(frozen=True, slots=True)
 class PlanOutput:
-    """Where the plan is written: a file, standard output (``-``) or nowhere. ``force`` replaces a file."""
+    """Where the plan is written: a file, standard output (``-``) or nowhere; and the file of the page about it.
+
+    ``force`` replaces files.
+    """
 
     target: str | None
+    page: Path | None
     force: bool
 
     @property
@@ -139,9 +150,11 @@ class PlanOutput:
         return self.target == _STDOUT
 
     def check(self) -> None:
-        """Raise InputError unless the plan may be written to the file."""
+        """Raise InputError unless the plan and the page may be written to their files."""
         from kframe.whatif.files import check_file
 
+        if self.page is not None:
+            check_file(self.page, force=self.force)
         if self.target is not None and not self.on_stdout:
             check_file(Path(self.target), force=self.force)
 
@@ -164,31 +177,37 @@ class PlanOutput:
 
 
 def out_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add ``--out`` and ``--force`` to a command. It receives a ``PlanOutput`` as ``writing``."""
+    """Add ``--out``, ``--report`` and ``--force`` to a command. It receives a ``PlanOutput`` as ``writing``."""
 
     @functools.wraps(command)
-    def with_output(*args: Any, out: str | None, force: bool, **kwargs: Any) -> Any:
-        return command(*args, writing=PlanOutput(out, force), **kwargs)
+    def with_output(*args: Any, out: str | None, page: Path | None, force: bool, **kwargs: Any) -> Any:
+        return command(*args, writing=PlanOutput(out, page, force), **kwargs)
 
     options = (
         click.option("--out", metavar="FILE", help="Write the plan, Kafka's reassignment JSON; - is stdout."),
-        click.option("--force", is_flag=True, help="Replace a FILE of --out that is there already."),
+        report_option,
+        force_option,
     )
     return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), with_output)
 
 
 def generate(snapshot: Snapshot, request: PlanRequest, writing: PlanOutput, output: str, limit: int) -> int:
-    """Make a plan, write it, and print its report. Return the exit code."""
+    """Make a plan, write it and the page about it, and print its report. Return the exit code."""
     from kframe.planning import plan
     from kframe.planning.report import SCHEMA, report_document
+    from kframe.planning.review import PlanReview
     from kframe.whatif.execution import plan_lines
     from kframe.whatif.plan_check import hold
 
     proposal = plan(snapshot, request)
     document = report_document(proposal)
-    if writing.target is not None:
+    if writing.target is not None or writing.page is not None:
         made = proposal.plan
-        writing.write(plan_lines(made.targets, hold(made, snapshot).stamp()))
+        checked = hold(made, snapshot)
+        lines = list(plan_lines(made.targets, checked.stamp()))
+        writing.write(lines)
+        if writing.page is not None:
+            write_page(writing.page, PlanReview.of_proposal(proposal, checked), "".join(lines).encode())
     if writing.on_stdout:
         click.echo(document["summary"], err=True)
     elif output in ("csv", "jsonl"):
@@ -198,6 +217,15 @@ def generate(snapshot: Snapshot, request: PlanRequest, writing: PlanOutput, outp
     else:
         _emit_tables(document, output, limit)
     return 1 if proposal.unassignable else 0
+
+
+def write_page(path: Path, review: PlanReview, plan_file: bytes) -> None:
+    """Write the page about a plan. Raises InputError if the file cannot be written."""
+    from kframe.planning.page import render_page
+    from kframe.whatif.files import put_file
+
+    page = render_page(review, plan_file)
+    put_file(path, lambda new: new.write_text(page, encoding="utf-8"))
 
 
 def _emit_tables(document: dict[str, Any], output: str, limit: int) -> None:

@@ -124,10 +124,12 @@ class GeneratedBroker(Struct):
 
 
 class GeneratedPlanDocument(Struct):
-    """The report of a generated plan: ``kframe plan generate``. ``skew`` is of the brokers that receive replicas."""
+    """The report of a generated plan: ``kframe plan generate``. ``proof`` says why no plan copies less than the bound.
+    ``skew`` is of the brokers that receive replicas."""
 
     snapshot: PlanSnapshot
     summary: str
+    proof: str
     partitions: GeneratedPartitions
     moves: GeneratedMoves
     limits_reached: bool

@@ -7,6 +7,8 @@ that meets the hard rules and brings the loads within the printed limits; the gr
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from kframe.model.columns import Int64, Ragged
@@ -14,14 +16,34 @@ from kframe.planning.draft import weighted_loads
 from kframe.planning.limits import LoadLimits, distinct_racks
 from kframe.planning.problem import PlanProblem
 
+#: The proof of each lower bound in a sentence.
+PROOFS: Final = {
+    "required": "Each partition copies at least the wanted replicas that no staying broker has, and a replica for each"
+    " further rack that it must span; the bound is the sum over the partitions.",
+    "deficit": "Only a copied replica raises the load of a broker; the bound is the sum of what brokers lack to their"
+    " lower limits.",
+    "excess": "Only a deleted replica reduces the load of a broker, and what is deleted must be copied to another"
+    " broker unless the total shrinks; the bound is the sum of what brokers exceed their upper limits by, plus the"
+    " growth of the total.",
+    "racks": "Every partition has one replica in every rack, so each rack copies as much as it deletes; the bound is"
+    " the sum over racks of the greater of what their brokers lack and exceed.",
+    "solver": "The solver HiGHS has proven the bound by branch and bound.",
+}
+
 
 def least_copied(problem: PlanProblem, limits: LoadLimits | None) -> int:
     """The greatest of the lower bounds. ``limits`` are those of the plan, None for a plan without."""
+    return max(lower_bounds(problem, limits).values())
+
+
+def lower_bounds(problem: PlanProblem, limits: LoadLimits | None) -> dict[str, int]:
+    """The lower bounds by their proof, a key of ``PROOFS``."""
     lists, weight = problem.original.take(problem.order), problem.weight[problem.order]
-    bounds = [required_copies(problem, lists, weight)]
+    bounds = {"required": required_copies(problem, lists, weight)}
     if limits is not None:
-        bounds += [*broker_bounds(problem, lists, weight, limits), rack_bound(problem, lists, weight, limits)]
-    return max(bounds)
+        bounds["deficit"], bounds["excess"] = broker_bounds(problem, lists, weight, limits)
+        bounds["racks"] = rack_bound(problem, lists, weight, limits)
+    return bounds
 
 
 def required_copies(problem: PlanProblem, lists: Ragged, weight: Int64) -> int:

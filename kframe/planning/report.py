@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from kframe.planning.bounds import PROOFS, lower_bounds
 from kframe.planning.limits import distinct_racks
 from kframe.planning.proposal import PlanProposal
 from kframe.whatif.health import Skew
@@ -30,6 +31,7 @@ def report_document(proposal: PlanProposal) -> dict[str, Any]:
             "partitions": len(snapshot),
         },
         "summary": summary(proposal),
+        "proof": proof(proposal),
         "partitions": {
             "scope": len(problem.order),
             "changed": len(proposal.rows),
@@ -74,6 +76,17 @@ def summary(proposal: PlanProposal) -> str:
         return f"{text}; the limits are not reached, and a plan that reaches them needs at least {bound:,}"
     gap = "" if cost == bound else f" (gap {proposal.gap:.2%})"
     return f"{text}; no plan can do with fewer than {bound:,}{gap}"
+
+
+def proof(proposal: PlanProposal) -> str:
+    """Why no plan copies less than the bound, in a sentence."""
+    if proposal.problem.request.leaders_only:
+        return "The order of replicas changes; nothing is copied."
+    if proposal.exact and not proposal.reached:
+        return "The solver HiGHS has proven that no plan reaches the limits."
+    bounds = lower_bounds(proposal.problem, proposal.limits)
+    name = next((name for name, bound in bounds.items() if bound == proposal.bound), "solver")
+    return PROOFS[name]
 
 
 def broker_rows(proposal: PlanProposal) -> Iterator[dict[str, Any]]:
