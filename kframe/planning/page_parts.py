@@ -12,7 +12,7 @@ TEXT_MAX: Final = 300
 _FACT_MAX: Final = 10_000
 _BAR: Final = 180
 _LABEL: Final = 120
-_NUMBERS: Final = 230
+_NUMBERS: Final = 260
 _ROW: Final = 22
 #: Colours of the plots in ``docs/plots``: the measured, and what it is compared with.
 BEFORE, AFTER = "#b9c3c9", "#2f6f8f"
@@ -21,7 +21,7 @@ STYLE: Final = f"""
 body {{ color: #222; font: 14px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 72rem; padding: 0 1rem; }}
 h1 {{ font-size: 1.5rem; }} h2 {{ border-bottom: 1px solid #e4e8ea; font-size: 1.15rem; margin-top: 2rem; }}
 table {{ border-collapse: collapse; }} caption {{ text-align: left; }}
-th, td {{ border-bottom: 1px solid #e4e8ea; max-width: 34rem; padding: .15rem .7rem .15rem 0; text-align: left;
+th, td {{ border-bottom: 1px solid #e4e8ea; max-width: 40rem; padding: .15rem .7rem .15rem 0; text-align: left;
   vertical-align: top; overflow-wrap: break-word; }}
 td.number, th.number {{ text-align: right; }} section {{ overflow-x: auto; }}
 .summary {{ font-size: 1.15rem; font-weight: 600; }}

@@ -1,0 +1,168 @@
+"""The page for the reviewer of a plan: its content equals the JSON report, every name is escaped, its size is limited."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kframe import read_snapshot
+from kframe.planning import PlanRequest, plan
+from kframe.planning.page import render_page
+from kframe.planning.review import PlanReview
+from kframe.snapshot import generate
+from kframe.whatif.plan_check import hold
+from tests.cli.running import HEALTHY, kframe
+from tests.planning.clusters import snapshot_of
+
+
+class ReviewPage(HTMLParser):
+    """The texts of a page by the id of the element, the rows of its tables, and its tags with their attributes."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.texts: dict[str, str] = {}
+        self.rows: dict[str, list[list[str]]] = {}
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self._name = ""
+        self._cell = False
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        attributes = dict(attrs)
+        self.tags.append((tag, attributes))
+        self._name = attributes.get("id") or ("moves-table" if attributes.get("class") == "moves" else self._name)
+        if tag == "tr":
+            self.rows.setdefault(self._name, []).append([])
+        self._cell = tag in ("td", "th")
+        if self._cell:
+            self.rows[self._name][-1].append("")
+
+    def handle_data(self, data: str) -> None:
+        self.texts[self._name] = self.texts.get(self._name, "") + data
+        if self._cell:
+            self.rows[self._name][-1][-1] += data
+
+    def handle_endtag(self, tag: str) -> None:
+        self._cell = False
+
+    def records(self, name: str) -> list[dict[str, str]]:
+        """The rows of a table by the names of its columns."""
+        heading, *rows = self.rows[name]
+        return [dict(zip(heading, row, strict=True)) for row in rows if row != heading]
+
+
+def number(text: str) -> int:
+    """An integer of the page."""
+    return int(text.replace(",", ""))
+
+
+def sizes_file(folder: Path) -> Path:
+    """Sizes of all partitions of the healthy cluster."""
+    snapshot = read_snapshot(HEALTHY)
+    names = [snapshot.topics.name_of_row(row).rsplit("-", 1) for row in range(len(snapshot))]
+    path = folder / "sizes.json"
+    path.write_text(json.dumps(
+        [{"topic": topic, "partition": int(index), "bytes": 1000 + row} for row, (topic, index) in enumerate(names)]
+    ))  # fmt: skip
+    return path
+
+
+def pages_of(folder: Path, *goals: object) -> tuple[ReviewPage, dict[str, Any], dict[str, Any]]:
+    """The page of a generated plan, its JSON report, and what plan check says about it."""
+    plan_file, page = folder / "plan.json", folder / "page.html"
+    made = kframe("plan", "generate", HEALTHY, *goals, "--out", plan_file, "--report", page, "-o", "json")
+    assert made.exit_code == 0, made.output
+    checked = kframe("plan", "check", plan_file, "--snapshot", HEALTHY, "-o", "json")
+    return ReviewPage(page.read_text()), json.loads(made.stdout), json.loads(checked.stdout)
+
+
+def test_the_page_equals_the_report(tmp_path: Path) -> None:
+    page, document, checked = pages_of(tmp_path, "--remove-brokers", "3", "--weights", sizes_file(tmp_path))
+    assert page.texts["summary"] == document["summary"]
+    assert page.texts["proof"] == document["proof"]
+    for row, broker in zip(page.records("brokers"), document["brokers"], strict=True):
+        for name in ("replicas_before", "replicas_after", "leaders_before", "leaders_after", "bytes_before",
+                     "bytes_after", "broker_id"):  # fmt: skip
+            assert number(row[name.replace("_", " ")]) == broker[name]
+        assert number(row["replicas copied"]) == broker["received"]
+    moves = dict(page.rows["moves"])
+    assert number(moves["cost in bytes"]) == document["moves"]["cost"]
+    assert number(moves["lower bound in bytes"]) == document["moves"]["bound"]
+    assert len(page.records("moves-table")) == document["partitions"]["changed"]
+    assert sum(number(row["bytes"]) for row in page.records("moves-table")) == document["moves"]["cost"]
+    assert [row["detail"] for row in page.records("findings")] == [row["detail"] for row in checked["findings"]]
+    assert page.rows["request"][0] == ["remove brokers", "3"]
+
+
+def test_the_page_identifies_the_plan_file_and_the_snapshot(tmp_path: Path) -> None:
+    page, _, _ = pages_of(tmp_path, "--rebalance")
+    identity = dict(page.rows["identity"])
+    assert identity["plan file SHA-256"] == hashlib.sha256((tmp_path / "plan.json").read_bytes()).hexdigest()
+    assert identity["snapshot digest"] == read_snapshot(HEALTHY).digest()
+
+
+def test_the_page_of_a_checked_plan_equals_that_of_its_making(tmp_path: Path) -> None:
+    sizes = sizes_file(tmp_path)
+    made, _, _ = pages_of(tmp_path, "--rebalance", "--weights", sizes)
+    path = tmp_path / "checked.html"
+    arguments = (tmp_path / "plan.json", "--snapshot", HEALTHY, "--weights", sizes, "--report", path)
+    assert kframe("plan", "check", *arguments).exit_code == 0
+    checked = ReviewPage(path.read_text())
+    for name in ("identity", "brokers", "racks", "topics", "largest", "findings", "moves-table"):
+        assert checked.rows[name] == made.rows[name]
+
+
+def test_racks_add_up_to_their_brokers(tmp_path: Path) -> None:
+    page, _, _ = pages_of(tmp_path, "--evacuate-rack", "rack-2")
+    brokers, racks = page.records("brokers"), page.records("racks")
+    for row in racks:
+        for name in ("replicas before", "replicas copied", "replicas deleted", "replicas after", "leaders after"):
+            inside = [number(broker[name]) for broker in brokers if broker["rack"] == row["rack"]]
+            assert number(row[name]) == sum(inside)
+
+
+def test_nothing_is_loaded_and_no_script_runs(tmp_path: Path) -> None:
+    page, _, _ = pages_of(tmp_path, "--rebalance")
+    assert not {"script", "link", "img", "iframe"} & {tag for tag, _ in page.tags}
+    assert not any({"src", "href", "action", "onclick"} & attributes.keys() for _, attributes in page.tags)
+    policies = [attributes["content"] for tag, attributes in page.tags if "content" in attributes]
+    assert policies == ["default-src 'none'; style-src 'unsafe-inline'"]
+
+
+def test_names_are_escaped() -> None:
+    hostile = '<img src=x onerror="a()">&'
+    snapshot = snapshot_of({hostile: [[1], [1]]}, {1: hostile, 2: hostile})
+    proposal = plan(snapshot, rebalance=True, topics=("*",))
+    page = render_page(PlanReview.of_proposal(proposal, hold(proposal.plan, snapshot)), b"{}")
+    assert "<img" not in page
+    parsed = ReviewPage(page)
+    assert [row["topic"] for row in parsed.records("moves-table")] == [hostile]
+    assert {row["rack"] for row in parsed.records("brokers")} == {hostile}
+    assert "img" not in {tag for tag, _ in parsed.tags}
+
+
+def test_the_page_of_many_moves_says_what_it_leaves_out() -> None:
+    snapshot = generate(brokers=60, partitions=60_000, seed=1)
+    weights = np.arange(len(snapshot), dtype=np.int64)
+    proposal = plan(snapshot, PlanRequest(remove_brokers=tuple(range(30)), weights=weights))
+    page = render_page(PlanReview.of_proposal(proposal, hold(proposal.plan, snapshot)), b"{}")
+    assert len(page.encode()) < 5_000_000
+    parsed = ReviewPage(page)
+    listed = len(parsed.records("moves-table"))
+    assert f"{listed:,} of {len(proposal.plan):,} are listed" in page
+    assert len(parsed.records("largest")) == 20
+
+
+def test_a_page_needs_a_snapshot(tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    plan_file = tmp_path / "plan.json"
+    plan_file.write_text('{"version":1,"partitions":[{"topic":"a","partition":0,"replicas":[1]}]}')
+    result = kframe("plan", "check", plan_file, "--report", path)
+    assert result.exit_code == 2
+    assert "--snapshot" in result.stderr
+    assert not path.exists()
