@@ -96,15 +96,18 @@ def _loads(name: str, rows: Sequence[dict[str, Any]], key: str) -> str:
         ]) for kind in kinds
     )  # fmt: skip
     columns = [column for column in (rows[0] if rows else ()) if not column.startswith("bytes") or "bytes" in kinds]
+    busiest = "those with most moves"
     return (
-        f'<div class="pictures">{pictures}</div>{_left_out(len(rows), len(pictured), "pictured", "those with most moves")}'
-        f"{table(name, columns, listed)}{_left_out(len(rows), len(listed), 'listed', 'those with most moves')}"
+        f'<div class="pictures">{pictures}</div>{_left_out(len(rows), len(pictured), "pictured", busiest)}'
+        f"{table(name, columns, listed)}{_left_out(len(rows), len(listed), 'listed', busiest)}"
     )
 
 
 def _busiest(rows: Sequence[dict[str, Any]], limit: int) -> list[dict[str, Any]]:
     """The rows that copy and delete most, in their own order."""
-    order = sorted(range(len(rows)), key=lambda index: -rows[index]["replicas_copied"] - rows[index]["replicas_deleted"])
+    order = sorted(
+        range(len(rows)), key=lambda index: -rows[index]["replicas_copied"] - rows[index]["replicas_deleted"]
+    )
     return [rows[index] for index in sorted(order[:limit])]
 
 

@@ -29,7 +29,7 @@ td.number, th.number {{ text-align: right; }} section {{ overflow-x: auto; }}
 .note, svg text {{ fill: #6b757c; }} p.note {{ color: #6b757c; }}
 svg {{ font: 11px system-ui, sans-serif; }} .pictures {{ display: flex; flex-wrap: wrap; gap: 1rem; }}
 .before {{ fill: {BEFORE}; }} .after {{ fill: {AFTER}; }}
-code {{ overflow-wrap: anywhere; }} fieldset {{ border: 1px solid {BEFORE}; }} label {{ display: block; margin: .5rem 0; }}
+fieldset {{ border: 1px solid {BEFORE}; }} label {{ display: block; margin: .5rem 0; }}
 input[type=text], textarea {{ border: 0; border-bottom: 1px solid #222; font: inherit; width: 24rem; }}
 """
 

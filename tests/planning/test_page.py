@@ -1,4 +1,4 @@
-"""The page for the reviewer of a plan: its content equals the JSON report, every name is escaped, its size is limited."""
+"""The page for the reviewer of a plan: equal to the JSON report, escaped, of limited size."""
 
 from __future__ import annotations
 
