@@ -32,7 +32,8 @@ class PlanProposal:
     ``bound`` is the least that any plan copies, in replicas, or in weights where the request has them. ``limits`` are
     the loads that a request for balance asks for; ``reached`` tells whether all loads are within. ``unassignable``
     partitions are as they were, because no broker can take their replicas. ``exact``: the solver has proven the
-    bound, or that no plan reaches the limits.
+    bound, or that no plan reaches the limits. ``proven_by`` is the source of the bound: ``loads`` of brokers and
+    partitions, ``flow`` or ``solver``.
     """
 
     problem: PlanProblem
@@ -42,6 +43,7 @@ class PlanProposal:
     reached: bool
     unassignable: int
     exact: bool = False
+    proven_by: str = "loads"
 
     @property
     def rows(self) -> Int32:
@@ -133,7 +135,9 @@ def _bounded(proposal: PlanProposal) -> PlanProposal:
     if proposal.limits is None or not proposal.reached or proposal.gap <= _SMALL_GAP:
         return proposal
     flow = cheapest_flow(proposal.problem, proposal.after, proposal.limits)
-    return proposal if flow is None else replace(proposal, bound=max(proposal.bound, flow))
+    if flow is None or flow <= proposal.bound:
+        return proposal
+    return replace(proposal, bound=flow, proven_by="flow")
 
 
 def _solved(proposal: PlanProposal) -> PlanProposal:
@@ -145,6 +149,8 @@ def _solved(proposal: PlanProposal) -> PlanProposal:
     if not result.feasible:
         return replace(proposal, exact=True)
     bound = max(proposal.bound, result.bound)
+    if bound > proposal.bound:
+        proposal = replace(proposal, proven_by="solver")
     if result.lists is None:
         return replace(proposal, bound=bound)
     draft = Draft.of(problem, result.lists)

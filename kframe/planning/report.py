@@ -84,9 +84,10 @@ def proof(proposal: PlanProposal) -> str:
         return "The order of replicas changes; nothing is copied."
     if proposal.exact and not proposal.reached:
         return "The solver HiGHS has proven that no plan reaches the limits."
+    if proposal.proven_by in PROOFS:
+        return PROOFS[proposal.proven_by]
     bounds = lower_bounds(proposal.problem, proposal.limits)
-    name = next((name for name, bound in bounds.items() if bound == proposal.bound), "solver")
-    return PROOFS[name]
+    return PROOFS[max(bounds, key=bounds.__getitem__)]
 
 
 def broker_rows(proposal: PlanProposal) -> Iterator[dict[str, Any]]:

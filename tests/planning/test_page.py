@@ -12,7 +12,9 @@ import numpy as np
 
 from kframe import read_snapshot
 from kframe.planning import PlanRequest, plan
+from kframe.planning.bounds import PROOFS
 from kframe.planning.page import render_page
+from kframe.planning.report import report_document
 from kframe.planning.review import PlanReview
 from kframe.snapshot import generate
 from kframe.whatif.plan_check import hold
@@ -166,3 +168,12 @@ def test_a_page_needs_a_snapshot(tmp_path: Path) -> None:
     assert result.exit_code == 2
     assert "--snapshot" in result.stderr
     assert not path.exists()
+
+
+def test_the_proof_names_the_greatest_bound() -> None:
+    snapshot = read_snapshot(HEALTHY)
+    requests = PlanRequest(remove_brokers=(3,)), PlanRequest(rebalance=True), PlanRequest(leaders_only=True)
+    removal, balance, order = (report_document(plan(snapshot, request))["proof"] for request in requests)
+    assert removal == PROOFS["required"]
+    assert balance in {PROOFS[name] for name in ("deficit", "excess", "racks", "flow")}
+    assert "nothing is copied" in order
