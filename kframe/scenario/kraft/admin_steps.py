@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+from uuid import UUID
 
-from kframe.core.kraft import broker_events, configs, elections, features, node_requests, reassignment, topics
+from kframe.core.kraft import (
+    admin_requests,
+    broker_events,
+    configs,
+    elections,
+    features,
+    node_requests,
+    reassignment,
+    topics,
+)
 from kframe.core.kraft.configs import KraftConfigOperation
+from kframe.core.kraft.context import KraftContext
 from kframe.core.kraft.decision import ControllerResult
 from kframe.errors import ErrorCode, ScenarioError
 from kframe.model.kraft.ids import KRAFT_VERSION, KraftElection, ResourceType
@@ -26,40 +36,38 @@ from kframe.scenario.kraft.broker_steps import by_partition, split_partition, to
 from kframe.scenario.kraft.image import RESOURCES
 from kframe.scenario.kraft.playing import KraftPlay, config_text
 
-#: A topic that only the controller itself may create.
-METADATA_TOPIC: Final = "__cluster_metadata"
-
-
 # --- topics
 
 
 def create_topics(play: KraftPlay, argument: list[CreatedTopicEntry] | CreateTopicsEntry) -> dict[str, str]:
-    """CreateTopics. A name that occurs twice is refused."""
-    requested = argument.topics if isinstance(argument, CreateTopicsEntry) else argument
+    """CreateTopics."""
+    entries = argument.topics if isinstance(argument, CreateTopicsEntry) else argument
     validate_only = isinstance(argument, CreateTopicsEntry) and argument.validate_only
-    names = Counter(topic.name for topic in requested)
-    answers: dict[str, str] = {}
-    for name, times in names.items():
-        if times > 1:
-            answers[name] = play.outcome(name, ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-        elif name == METADATA_TOPIC:
-            message = f"Creation of internal topic {METADATA_TOPIC} is prohibited."
-            answers[name] = play.outcome(name, ErrorCode.INVALID_REQUEST, message)
-    valid = [_creatable(topic) for topic in requested if topic.name not in answers]
-    error, results = play.submit(
-        "error",
-        lambda context: topics.create_topics(context, valid, play.names.new_topic_id, validate_only=validate_only),
+    requested = list(map(_creatable, entries))
+    return _topic_answers(
+        play,
+        lambda context: admin_requests.create_topics(
+            context, requested, play.names.new_topic_id, validate_only=validate_only
+        ),
+        [topic.name for topic in requested],
     )
-    answers |= _topic_answers(play, error, results, [topic.name for topic in valid])
-    return dict(sorted(answers.items()))
 
 
-def _topic_answers(play: KraftPlay, error: str, results: Any, names: Sequence[str]) -> dict[str, str]:
-    """The error of each topic; a refused request refuses all of them."""
+def _topic_answers(
+    play: KraftPlay, decide: Callable[[KraftContext], ControllerResult], names: Sequence[str],
+    symbols: Mapping[UUID, str] | None = None,
+) -> dict[str, str]:  # fmt: skip
+    """The error of each topic; a refused request refuses all ``names``. ``symbols`` name the ids of the request."""
+    error, results = play.submit("error", decide)
     if results is None:
         message = play.messages.pop("error", None)
-        return {name: play.outcome(name, ErrorCode[error], message) for name in names}
-    return {result.topic: play.outcome(result.topic, result.error, result.message) for result in results}
+        answers = {name: play.outcome(name, ErrorCode[error], message) for name in names}
+    else:
+        answers = {}
+        for result in results:
+            name = result.topic or (symbols or {}).get(result.topic_id, "")
+            answers[name] = play.outcome(name, result.error, result.message)
+    return dict(sorted(answers.items()))
 
 
 def _creatable(topic: CreatedTopicEntry) -> topics.CreatableTopic:
@@ -77,60 +85,30 @@ def _assignments(topic: CreatedTopicEntry) -> tuple[tuple[int, tuple[int, ...]],
 
 def create_partitions(play: KraftPlay, argument: CreatePartitionsEntry | list[CreatePartitionsEntry]) -> dict[str, str]:
     """CreatePartitions."""
-    requested = argument if isinstance(argument, list) else [argument]
-    names = Counter(topic.topic for topic in requested)
-    answers = {
-        name: play.outcome(name, ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-        for name, times in names.items()
-        if times > 1
-    }
-    requests = [
+    requested = [
         topics.CreatePartitionsTopic(
             topic.topic, topic.count, None if topic.assignments is None else tuple(map(tuple, topic.assignments))
         )
-        for topic in requested
-        if topic.topic not in answers
+        for topic in (argument if isinstance(argument, list) else [argument])
     ]
-    error, results = play.submit("error", lambda context: topics.create_partitions(context, requests))
-    answers |= _topic_answers(play, error, results, [request.topic for request in requests])
-    return dict(sorted(answers.items()))
+    return _topic_answers(
+        play,
+        lambda context: admin_requests.create_partitions(context, requested),
+        [topic.topic for topic in requested],
+    )
 
 
 def delete_topics(play: KraftPlay, argument: list[str]) -> dict[str, str]:
-    """DeleteTopics by name, or by id (``id:t``). A topic that is named twice is not deleted.
-
-    Source: Kafka ``ControllerApis.deleteTopics``.
-    """
-    index_by_name = play.quorum.metadata.topics.index_by_name
-    answers: dict[str, str] = {}
-    ids, names = {}, []
-    for name, times in Counter(name for name in argument if not name.startswith("id:")).items():
-        if times > 1:
-            answers[name] = play.outcome(name, ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-        elif name not in index_by_name:
-            message = "This server does not host this topic-partition."
-            answers[name] = play.outcome(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
-        else:
-            names.append(name)
-    for symbol, times in Counter(name for name in argument if name.startswith("id:")).items():
-        name = symbol.removeprefix("id:")
-        if times > 1:
-            answers[symbol] = play.outcome(symbol, ErrorCode.INVALID_REQUEST, "Duplicate topic id.")
-        elif name not in index_by_name:
-            message = "This server does not host this topic ID."
-            answers[symbol] = play.outcome(symbol, ErrorCode.UNKNOWN_TOPIC_ID, message)
-        else:
-            ids[name] = topic_id_of(play, name)
-    for name in names:
-        if name in ids:
-            del ids[name]
-            message = "The provided topic name maps to an ID that was already supplied."
-            answers[name] = play.outcome(name, ErrorCode.INVALID_REQUEST, message)
-        else:
-            ids[name] = topic_id_of(play, name)
-    error, results = play.submit("error", lambda context: topics.delete_topics(context, list(ids.values())))
-    answers |= _topic_answers(play, error, results, list(ids))
-    return dict(sorted(answers.items()))
+    """DeleteTopics by name, or by id (``id:t``)."""
+    names = [name for name in argument if not name.startswith("id:")]
+    ids = [topic_id_of(play, name.removeprefix("id:")) for name in argument if name.startswith("id:")]
+    symbols = {topic_id: f"id:{play.names.topic(topic_id)}" for topic_id in ids}
+    return _topic_answers(
+        play,
+        lambda context: admin_requests.delete_topics(context, names, ids),
+        [*names, *symbols.values()],
+        symbols,
+    )
 
 
 # --- partitions
@@ -204,29 +182,16 @@ def replace_config(play: KraftPlay, argument: list[ResourceConfigs]) -> dict[str
 def _alter_configs(
     play: KraftPlay, resources: list[ResourceConfigs], *, replaces_all: bool = False, validate_only: bool = False
 ) -> dict[str, str]:
-    changes = [(_resource(play, item), item) for item in resources]
-    times = Counter(resource for resource, _ in changes)
-    answers = {
-        resource: play.outcome(_resource_name(resource), ErrorCode.INVALID_REQUEST, "Duplicate resource.")
-        for resource, count in times.items()
-        if count > 1
+    changes = [configs.KraftConfigChange(_resource(play, item), _operations(item), replaces_all) for item in resources]
+    error, results = play.submit(
+        "error", lambda context: admin_requests.alter_configs(context, changes, validate_only=validate_only)
+    )
+    if results is None:
+        return {"error": error}
+    return {
+        _resource_name(result.resource): play.outcome(_resource_name(result.resource), result.error, result.message)
+        for result in sorted(results, key=lambda result: result.resource)
     }
-    requests = [
-        configs.KraftConfigChange(resource, _operations(item), replaces_all)
-        for resource, item in changes
-        if resource not in answers
-    ]
-
-    def decide(context: Any) -> ControllerResult:
-        result = configs.alter_configs(context, requests)
-        return ControllerResult(response=result.response) if validate_only else result
-
-    _, results = play.submit("error", decide)
-    answers |= {
-        result.resource: play.outcome(_resource_name(result.resource), result.error, result.message)
-        for result in results or ()
-    }
-    return {_resource_name(resource): error for resource, error in sorted(answers.items())}
 
 
 def _resource(play: KraftPlay, item: ResourceConfigs) -> tuple[int, str]:

@@ -8,9 +8,10 @@ from uuid import NAMESPACE_OID, UUID, uuid5
 
 import numpy as np
 
+from kframe.core.kraft import admin_requests
 from kframe.core.kraft.decision import RequestRefused
 from kframe.core.kraft.random_source import JavaRandom
-from kframe.core.kraft.topics import DEFAULT, CreatableTopic, CreatableTopicResult, create_topics, delete_topics
+from kframe.core.kraft.topics import DEFAULT, CreatableTopic, CreatableTopicResult
 from kframe.errors import ErrorCode, InputError
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.whatif.delete import requested_topics
@@ -37,7 +38,7 @@ def play_creation(
     def act() -> ControllerResponse:
         context.random = JavaRandom(seed)
         try:
-            result = study.decide(lambda: create_topics(context, [topic], _new_id(study)))
+            result = study.decide(lambda: admin_requests.create_topics(context, [topic], _new_id(study)))
         except RequestRefused as refusal:
             results.append(TopicResult(name, TopicStatus.REFUSED, refusal.error, 0, 0))
             return study.refused(refusal)
@@ -57,22 +58,20 @@ def play_deletion(study: KraftPlayer, names: Iterable[str]) -> Outcome:
     """Delete topics. Raises InputError for an empty list, or a repeated topic."""
     topics = requested_topics(names)
     metadata = study.context.metadata
-    known = {name: metadata.topics.index_by_name[name] for name in topics if name in metadata.topics.index_by_name}
-    results = {name: TopicResult(name, TopicStatus.REFUSED, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, 0, 0)
-               for name in topics}  # fmt: skip
+    results: list[TopicResult] = []
 
     def act() -> ControllerResponse:
-        sizes = {name: _size(metadata, name) for name in known}
-        ids = [metadata.topics.ids[index] for index in known.values()]
-        response = study.decide(lambda: delete_topics(study.context, ids)).response
-        for name, deleted in zip(known, response, strict=True):
-            status = TopicStatus.COMPLETED if deleted.error is ErrorCode.NONE else TopicStatus.REFUSED
-            size = sizes[name] if deleted.error is ErrorCode.NONE else (0, 0)
-            results[name] = TopicResult(name, status, deleted.error, *size)
-        return _answer([CreatableTopicResult(name, result.error) for name, result in results.items()])
+        sizes = {name: _size(metadata, name) for name in topics}
+        response = study.decide(lambda: admin_requests.delete_topics(study.context, topics)).response
+        answers = {result.topic: result for result in response}
+        for name in topics:
+            deleted = answers[name].error is ErrorCode.NONE
+            status = TopicStatus.COMPLETED if deleted else TopicStatus.REFUSED
+            results.append(TopicResult(name, status, answers[name].error, *(sizes[name] if deleted else (0, 0))))
+        return _answer([answers[name] for name in topics])
 
     outcome = study.play(Operation(Verb.DELETE, topics=topics), [("the topics are deleted", act)])
-    return replace(outcome, topics=tuple(results.values()))
+    return replace(outcome, topics=tuple(results))
 
 
 def _new_id(study: KraftPlayer) -> Callable[[str], UUID]:
@@ -81,8 +80,9 @@ def _new_id(study: KraftPlayer) -> Callable[[str], UUID]:
 
 
 def _size(metadata: ClusterMetadata, name: str) -> tuple[int, int]:
-    """Partitions and replicas of a topic."""
-    rows = metadata.topics.rows_of(metadata.topics.index_by_name[name])
+    """Partitions and replicas of a topic; (0, 0) of an unknown one."""
+    index = metadata.topics.index_by_name.get(name)
+    rows = np.empty(0, np.int32) if index is None else metadata.topics.rows_of(index)
     return len(rows), int(metadata.partitions.replica_count[rows].sum())
 
 

@@ -1,0 +1,90 @@
+"""Requests of administrators: repeated, unknown and forbidden names, as Kafka's ControllerApis answers them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+from uuid import UUID, uuid5
+
+import pytest
+
+from kframe.core.kraft import admin_requests
+from kframe.core.kraft.configs import KraftConfigChange, KraftConfigOperation
+from kframe.core.kraft.context import KraftContext
+from kframe.core.kraft.decision import ControllerResult, RequestRefused
+from kframe.core.kraft.topics import PARTITIONS_MAX, CreatableTopic, CreatePartitionsTopic
+from kframe.model.kraft.ids import ResourceType
+from tests.whatif.kraft_samples import TOPIC_ID, partition, study
+
+UNKNOWN_ID: Final = UUID(int=7)
+
+
+def context() -> KraftContext:
+    """Topic t has a partition."""
+    return study([partition(0, (1, 2), (1, 2))]).context
+
+
+def creating(*names: str, count: int = 1) -> Callable[[KraftContext], ControllerResult]:
+    requested = [CreatableTopic(name, count, 1) for name in names]
+    return lambda context: admin_requests.create_topics(context, requested, lambda name: uuid5(TOPIC_ID, name))
+
+
+def growing(*topics: tuple[str, int]) -> Callable[[KraftContext], ControllerResult]:
+    return lambda context: admin_requests.create_partitions(
+        context, [CreatePartitionsTopic(*topic) for topic in topics]
+    )
+
+
+def deleting(*names: str, ids: tuple[UUID, ...] = ()) -> Callable[[KraftContext], ControllerResult]:
+    return lambda context: admin_requests.delete_topics(context, names, ids)
+
+
+#: Name, request, and then the answers and the number of records.
+ANSWERED: Final[tuple[tuple[str, Callable[[KraftContext], ControllerResult], dict[object, str], int], ...]] = (
+    ("topics", creating("a", "b"), {"a": "NONE", "b": "NONE"}, 4),
+    ("a repeated topic", creating("a", "b", "a"), {"a": "INVALID_REQUEST", "b": "NONE"}, 2),
+    ("the metadata topic", creating("__cluster_metadata", "b"),
+     {"__cluster_metadata": "INVALID_REQUEST", "b": "NONE"}, 2),
+    ("the metadata topic twice", creating(*["__cluster_metadata"] * 2), {"__cluster_metadata": "INVALID_REQUEST"}, 0),
+    ("partitions", growing(("t", 3), ("x", 2)), {"t": "NONE", "x": "UNKNOWN_TOPIC_OR_PARTITION"}, 2),
+    ("partitions of a repeated topic", growing(("t", 3), ("t", 4)), {"t": "INVALID_REQUEST"}, 0),
+    ("no more partitions", growing(("t", 1)), {"t": "INVALID_PARTITIONS"}, 0),
+    ("a deletion", deleting("t", "x"), {"t": "NONE", "x": "UNKNOWN_TOPIC_OR_PARTITION"}, 1),
+    ("a deletion twice", deleting("t", "t"), {"t": "INVALID_REQUEST"}, 0),
+    ("a deletion by id", deleting(ids=(TOPIC_ID,)), {"t": "NONE"}, 1),
+    ("a deletion by a repeated id", deleting(ids=(TOPIC_ID, TOPIC_ID)), {TOPIC_ID: "INVALID_REQUEST"}, 0),
+    ("a deletion by an unknown id", deleting(ids=(UNKNOWN_ID,)), {UNKNOWN_ID: "UNKNOWN_TOPIC_ID"}, 0),
+    ("a deletion by name and id", deleting("t", ids=(TOPIC_ID,)), {"t": "INVALID_REQUEST"}, 0),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name, request_of, answers, records", ANSWERED, ids=[row[0] for row in ANSWERED])
+def test_each_topic_of_a_request_gets_its_answer(
+    name: str, request_of: Callable[[KraftContext], ControllerResult], answers: dict[object, str], records: int
+) -> None:
+    result = request_of(context())
+    assert {answer.topic or answer.topic_id: answer.error.name for answer in result.response} == answers
+    assert all(answer.message for answer in result.response if answer.error.name != "NONE")
+    assert len(result.records) == records
+
+
+@pytest.mark.parametrize("request_of", [creating("a", count=PARTITIONS_MAX + 1), growing(("t", PARTITIONS_MAX + 2))])
+def test_too_many_partitions_refuse_the_whole_request(request_of: Callable[[KraftContext], ControllerResult]) -> None:
+    with pytest.raises(RequestRefused, match="POLICY_VIOLATION"):
+        request_of(context())
+
+
+def test_a_repeated_resource_of_configurations_is_refused() -> None:
+    def change(name: str) -> KraftConfigChange:
+        operation: Any = (KraftConfigOperation.SET, "5")
+        return KraftConfigChange((ResourceType.TOPIC, name), {"retention.ms": operation})
+
+    changes = [change("t"), change("x"), change("x")]
+    result = admin_requests.alter_configs(context(), changes)
+    assert {answer.resource[1]: answer.error.name for answer in result.response} == {
+        "t": "NONE",
+        "x": "INVALID_REQUEST",
+    }
+    assert len(result.records) == 1
+    validated = admin_requests.alter_configs(context(), changes, validate_only=True)
+    assert (validated.response, validated.records) == (result.response, [])
