@@ -27,7 +27,7 @@ _PARTITION_WIDE: Final = frozenset(
 _ELR: Final = ("elr_before", "elr_after", "last_known_elr_before", "last_known_elr_after")
 #: Shown in plain tables only where the operation changes assignments.
 _PLACEMENT: Final = frozenset({"replicas_before", "replicas_after"})
-_PLACING: Final = frozenset({"reassign", "create", "delete"})
+_PLACING: Final = frozenset({"reassign", "create", "create-partitions", "delete"})
 _BROKER_COLUMNS: Final = (
     "broker_id", "rack", "state", "leaders_before", "leaders_after", "preferred_leaders", "replicas_before", "replicas",
     "in_sync_before", "in_sync_after", "requests", "bytes",

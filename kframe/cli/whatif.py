@@ -191,6 +191,38 @@ def create(
     _run(study, reporting, act)
 
 
+@group.command("create-partitions")
+@study_options
+@click.argument("topic", metavar="TOPIC", shell_complete=complete_topics)
+@click.option("--partitions", type=int, required=True, metavar="N", help="Partitions that the topic is to have.")
+@click.option(
+    "--seed",
+    type=int,
+    default=0,
+    show_default=True,
+    help="The same seed makes the same placement; for KRaft only, whose controller draws random numbers.",
+)
+@click.option(
+    "--assignments",
+    callback=replica_lists,
+    metavar="JSON",
+    help="The replicas of each new partition instead, such as [[1,2],[2,3]].",
+)
+@_reporting_options
+def create_partitions(
+    study: StudySettings, topic: str, partitions: int, seed: int, assignments: list[list[int]] | None,
+    reporting: Reporting,
+) -> None:  # fmt: skip
+    """Partitions are added to a topic, their replicas placed as Kafka's automatic assignment does."""
+
+    def act(whatif: WhatIf) -> Outcome:
+        from kframe.whatif import create_partitions as play
+
+        return play(whatif, topic, partitions, assignments=assignments, seed=seed)
+
+    _run(study, reporting, act)
+
+
 @group.command()
 @study_options
 @click.argument("topics", nargs=-1, required=True, metavar="TOPIC...", shell_complete=complete_topics)

@@ -1,12 +1,12 @@
 """The engine asked "what if?" of a snapshot: brokers fail, restart or shut down, leaders are elected, partitions are
-moved, topics are created or deleted; what follows."""
+moved, topics are created, expanded or deleted; what follows."""
 
 from __future__ import annotations
 
 import logging
 
 from kframe.whatif.changes import PartitionChanges
-from kframe.whatif.create import create
+from kframe.whatif.create import create, create_partitions
 from kframe.whatif.delete import delete
 from kframe.whatif.health import CONDITIONS, ClusterHealth, Skew
 from kframe.whatif.kraft.whatif import KraftWhatIf
@@ -56,6 +56,7 @@ __all__ = [
     "WhatIf",
     "ZookeeperWhatIf",
     "create",
+    "create_partitions",
     "delete",
     "load_plan",
     "reassign",

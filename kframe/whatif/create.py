@@ -1,17 +1,18 @@
-"""What if this topic were created? Its placement as Kafka's automatic assignment does it, or as given."""
+"""What if this topic, or partitions of it, were created? Replicas as Kafka places them, or as given."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from kframe.core.admin.topic_requests import TopicsResponse
 from kframe.errors import ErrorCode, InputError
-from kframe.model.admin import NewTopic
-from kframe.model.events import CreateTopicsRequested
+from kframe.model.admin import NewPartitions, NewTopic
+from kframe.model.columns import Int32
+from kframe.model.events import CreatePartitionsRequested, CreateTopicsRequested, Event
 from kframe.model.lists import distinct_values
 from kframe.whatif.outcome import ControllerResponse, Operation, Outcome, Verb
 from kframe.whatif.topic_results import TopicResult, TopicStatus
@@ -27,26 +28,63 @@ def create(
     return study.create(name, partitions, replication_factor, assignments=assignments, seed=seed)
 
 
+def create_partitions(
+    study: WhatIf, name: str, count: int, *, assignments: Sequence[Sequence[int]] | None = None, seed: int = 0
+) -> Outcome:
+    """See ``WhatIf.create_partitions``."""
+    return study.create_partitions(name, count, assignments=assignments, seed=seed)
+
+
 def play_creation(
     study: ZookeeperPlayer, name: str, partitions: int, replication_factor: int, *,
     assignments: Sequence[Sequence[int]] | None, seed: int,
 ) -> Outcome:  # fmt: skip
     """Create a topic in ZooKeeper mode; ``seed`` draws the two numbers that Kafka draws to place replicas."""
-    _check_brokers(study, assignments or ())
+    check_brokers(study.cluster.brokers.ids, assignments)
     lists = None if assignments is None else tuple((number, tuple(ids)) for number, ids in enumerate(assignments))
     topic = NewTopic(name, partitions, replication_factor, lists)
     count = topic.counts(study.config)[0] if lists is None else len(lists)
+    start, shift = _drawn(seed, len(study.registered))
+    return _play(
+        study, Operation(Verb.CREATE, partitions=count, topics=(name,)), "the topic is created",
+        lambda token: CreateTopicsRequested((topic,), PATIENCE_MS, start_index=start, shift=shift, token=token),
+    )  # fmt: skip
+
+
+def play_expansion(
+    study: ZookeeperPlayer, name: str, count: int, assignments: Sequence[Sequence[int]] | None
+) -> Outcome:
+    """Add partitions to a topic in ZooKeeper mode."""
+    check_brokers(study.cluster.brokers.ids, assignments)
+    topic = NewPartitions(name, count, None if assignments is None else tuple(map(tuple, assignments)))
+    return _play(
+        study, Operation(Verb.CREATE_PARTITIONS, partitions=count, topics=(name,)), "the partitions are created",
+        lambda token: CreatePartitionsRequested((topic,), PATIENCE_MS, token=token),
+    )  # fmt: skip
+
+
+def check_brokers(known: Int32, assignments: Sequence[Sequence[int]] | None) -> None:
+    """Raise InputError for a replica on a broker (id) that is not ``known``."""
+    for number, replicas in enumerate(assignments or ()):
+        for broker_id in replicas:
+            if broker_id not in known:
+                raise InputError(f"assignments[{number}]", f"broker {broker_id}", "brokers that the snapshot knows")
+
+
+def _play(study: ZookeeperPlayer, operation: Operation, step: str, request: Callable[[int], Event]) -> Outcome:
+    """Play a request for a topic, which gets new partitions."""
+    (name,) = operation.topics
     results: list[TopicResult] = []
 
     def act() -> ControllerResponse:
-        start, shift = _drawn(seed, len(study.registered))
-        response: TopicsResponse = study.call(
-            lambda token: CreateTopicsRequested((topic,), PATIENCE_MS, start_index=start, shift=shift, token=token)
-        )
-        results.append(_topic_result(study, name, response.codes[name]))
+        topics = study.cluster.topics
+        index = topics.find(name)
+        first = 0 if index is None else len(topics.rows_of(index))
+        response: TopicsResponse = study.call(request)
+        results.append(_topic_result(study, name, response.codes[name], first))
         return answer_of(response)
 
-    outcome = study.play(Operation(Verb.CREATE, partitions=count, topics=(name,)), [("the topic is created", act)])
+    outcome = study.play(operation, [(step, act)])
     return replace(outcome, topics=tuple(results))
 
 
@@ -57,14 +95,6 @@ def answer_of(response: TopicsResponse) -> ControllerResponse:
     return ControllerResponse(ErrorCode.NONE, np.empty(0, np.int32), codes, wrong, "topics")
 
 
-def _check_brokers(study: ZookeeperPlayer, assignments: Sequence[Sequence[int]]) -> None:
-    known = study.cluster.brokers
-    for number, replicas in enumerate(assignments):
-        for broker_id in replicas:
-            if broker_id not in known:
-                raise InputError(f"assignments[{number}]", f"broker {broker_id}", "brokers that the snapshot knows")
-
-
 def _drawn(seed: int, brokers: int) -> tuple[int, int]:
     """Start index and shift, both below the number of brokers."""
     drawn = random.Random(seed)
@@ -72,8 +102,11 @@ def _drawn(seed: int, brokers: int) -> tuple[int, int]:
     return drawn.randrange(most), drawn.randrange(most)
 
 
-def _topic_result(study: ZookeeperPlayer, name: str, error: ErrorCode) -> TopicResult:
-    """A topic exists once it is stored, even if a partition of it has no leader. Then the request times out."""
+def _topic_result(study: ZookeeperPlayer, name: str, error: ErrorCode, first: int) -> TopicResult:
+    """The result for the partitions from number ``first``.
+
+    They exist once they are stored. The request times out if any partition of the topic has no leader.
+    """
     cluster = study.cluster
     index = cluster.topics.find(name)
     if index is None or error not in (ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT):
@@ -82,4 +115,5 @@ def _topic_result(study: ZookeeperPlayer, name: str, error: ErrorCode) -> TopicR
     down = distinct_values(p.replica[p.slots_of(rows[p.leader[rows] < 0])])
     status = TopicStatus.WAITING if len(down) else TopicStatus.COMPLETED
     waiting_for = tuple(sorted(cluster.brokers.ids_of(down)))
+    rows = rows[p.partition[rows] >= first]
     return TopicResult(name, status, error, len(rows), int(p.replica_count[rows].sum()), waiting_for)

@@ -35,6 +35,7 @@ class Verb(StrEnum):
     ELECT = "elect"
     REASSIGN = "reassign"
     CREATE = "create"
+    CREATE_PARTITIONS = "create-partitions"
     DELETE = "delete"
     FENCE = "fence"
     UNFENCE = "unfence"
@@ -59,7 +60,8 @@ class Operation:
     together: bool = True
     election: str | None = None
     partitions: int | None = None
-    """How many partitions an election was asked for, None is all; or are to be reassigned or created."""
+    """How many partitions an election was asked for, None is all; or are to be reassigned or created; or a topic is to
+    have."""
     topics: tuple[str, ...] = ()
     directories: tuple[str, ...] = ()
     """Ids of the log directories that fail."""
@@ -79,6 +81,8 @@ class Operation:
                 return f"reassign {which} of {len(self.topics):,} topic{'' if len(self.topics) == 1 else 's'}"
             case Verb.CREATE:
                 return f"create {topics} with {which}"
+            case Verb.CREATE_PARTITIONS:
+                return f"expand {topics} to {which}"
             case Verb.DELETE:
                 return f"delete {topics}"
             case Verb.DIRECTORY:

@@ -248,6 +248,17 @@ class WhatIf:
         """
         raise NotImplementedError
 
+    def create_partitions(
+        self, name: str, count: int, *, assignments: Sequence[Sequence[int]] | None = None, seed: int = 0
+    ) -> Outcome:
+        """Add partitions to a topic until it has ``count``; or with ``assignments``, the replicas of each new one.
+
+        A controller in ZooKeeper mode continues the pattern of partition 0. A KRaft controller draws random numbers,
+        which ``seed`` seeds. Raises InputError for a replica on a broker that the snapshot does not know. All else
+        that is wrong the controller answers.
+        """
+        raise NotImplementedError
+
     def delete(self, names: Iterable[str]) -> Outcome:
         """Delete topics. Raises InputError for an empty list, or a repeated topic; the controller refuses unknown
         topics."""

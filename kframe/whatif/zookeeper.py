@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from kframe.whatif.create import play_creation
+from kframe.whatif.create import play_creation, play_expansion
 from kframe.whatif.delete import play_deletion
 from kframe.whatif.explain import explain_elections
 from kframe.whatif.explanation import Explanation
@@ -33,6 +33,12 @@ class ZookeeperWhatIf(ZookeeperPlayer, kraft=False):
     ) -> Outcome:  # fmt: skip
         """See ``WhatIf``."""
         return play_creation(self, name, partitions, replication_factor, assignments=assignments, seed=seed)
+
+    def create_partitions(
+        self, name: str, count: int, *, assignments: Sequence[Sequence[int]] | None = None, seed: int = 0
+    ) -> Outcome:
+        """See ``WhatIf``; nothing depends on ``seed``."""
+        return play_expansion(self, name, count, assignments)
 
     def delete(self, names: Iterable[str]) -> Outcome:
         """See ``WhatIf``. Every registered broker confirms; topics with a replica on another broker wait for it."""

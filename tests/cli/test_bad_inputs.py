@@ -114,6 +114,7 @@ PRINTING: Final = (
     "plugins list", "plugins show rack-spread", "reassign list ADMIN -o json", "reassign start t-0=3,4 ADMIN",
     "scenario check SCENARIO", "scenario run SCENARIO", "schema", "schema whatif", "sim replay 1",
     "sim run --seeds 1..1", "snapshot show SNAPSHOT", "states", "whatif create SNAPSHOT --topic x",
+    "whatif create-partitions SNAPSHOT __consumer_offsets --partitions 99",
     "whatif delete SNAPSHOT __consumer_offsets", "whatif elect SNAPSHOT --type preferred",
     "whatif fail SNAPSHOT --brokers 2", "whatif reassign SNAPSHOT PLAN", "whatif restart SNAPSHOT --brokers 2",
     "whatif shutdown SNAPSHOT --brokers 2", "whatif sweep SNAPSHOT",

@@ -103,6 +103,19 @@ def test_create_and_delete_report_the_result_of_each_topic(snapshot: Path) -> No
     assert "answer: NONE; 1 NONE; 1 UNKNOWN_TOPIC_OR_PARTITION; nope" in table
 
 
+def test_create_partitions_reports_the_topic_and_its_new_partitions(snapshot: Path) -> None:
+    parsed = document("create-partitions", HEALTHY, "__consumer_offsets", "--partitions", "52")
+    assert parsed["operation"]["verb"] == "create-partitions"
+    (topic,) = parsed["topics"]
+    assert (topic["topic"], topic["fate"], topic["partitions"]) == ("__consumer_offsets", "completed", 2)
+    assert [partition["partition"] for partition in parsed["partitions"]] == [50, 51]
+    # A partition of topic t has no leader, so Kafka waits in vain.
+    waiting = document("create-partitions", snapshot, "t", "--partitions", "6", code=1)
+    assert (waiting["topics"][0]["fate"], waiting["topics"][0]["error"]) == ("waiting", "REQUEST_TIMED_OUT")
+    assert len(waiting["partitions"]) == 1
+    assert "REPLICAS-AFTER" in whatif("create-partitions", snapshot, "t", "--partitions", "6").stdout
+
+
 def test_what_a_table_of_failures_shows_stays() -> None:
     assert "REPLICAS-BEFORE" not in whatif("fail", HEALTHY, "--brokers", "4").stdout
     assert "REPLICAS-BEFORE" in whatif("fail", HEALTHY, "--brokers", "4", "-o", "wide").stdout

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import pytest
 
 from kframe.errors import ErrorCode, InputError
 from kframe.snapshot import Snapshot
 from kframe.testing.clusters import cluster_of, healthy, registration
-from kframe.whatif import Outcome, StatesStored, TopicAction, TopicResult, TopicStatus, TopicsWritten, WhatIf, create
+from kframe.whatif import (
+    Outcome,
+    StatesStored,
+    TopicAction,
+    TopicResult,
+    TopicStatus,
+    TopicsWritten,
+    WhatIf,
+    create,
+    create_partitions,
+)
 
 
 def study(config: dict[str, object] | None = None) -> WhatIf:
@@ -110,3 +122,61 @@ def test_unknown_broker_is_bad_input() -> None:
     with pytest.raises(InputError, match=r"assignments\[1\]: found broker 9, expected brokers that the snapshot knows"):
         create(whatif, "new", assignments=[[1], [2, 9]])
     assert "new" not in whatif.cluster.topics
+
+
+def test_new_partitions_continue_the_pattern_of_partition_0() -> None:
+    """Broker 4 is not registered, and partition 0 starts at broker 1 (Kafka 3.9 ``AdminZkClient.addPartitions``)."""
+    whatif = study()
+    outcome = create_partitions(whatif, "a.b", 4)
+    assert outcome.operation.text() == "expand topic a.b to 4 partitions"
+    assert outcome.topics == (TopicResult("a.b", TopicStatus.COMPLETED, ErrorCode.NONE, 2, 4),)
+    assert [view.replicas for view in whatif.cluster][2:] == [(3, 1), (1, 3)]
+    assert [(row["topic"], row["partition"], row["replicas_before"]) for row in outcome.changes.records()] == [
+        ("a.b", 2, []), ("a.b", 3, []),
+    ]  # fmt: skip
+    other = study()
+    create_partitions(other, "a.b", 4, seed=9)
+    assert list(other.cluster) == list(whatif.cluster)
+
+
+def test_new_partitions_can_have_given_replicas() -> None:
+    whatif = study()
+    outcome = create_partitions(whatif, "a.b", 3, assignments=[[3, 1]])
+    assert outcome.topics == (TopicResult("a.b", TopicStatus.COMPLETED, ErrorCode.NONE, 1, 2),)
+    assert whatif.cluster["a.b", 2].replicas == (3, 1)
+    assert whatif.fail([3]).impact.leaders_moved == 1
+
+
+#: (topic, partitions, replicas of new partitions, Kafka's error).
+REFUSED_PARTITIONS: Final = (
+    ("nosuch", 3, None, "UNKNOWN_TOPIC_OR_PARTITION"),
+    ("a.b", 2, None, "INVALID_PARTITIONS"),
+    ("a.b", -1, None, "INVALID_PARTITIONS"),
+    ("a.b", 3, [[1, 1]], "INVALID_REPLICA_ASSIGNMENT"),
+    ("a.b", 3, [[1]], "INVALID_REPLICA_ASSIGNMENT"),
+    ("a.b", 3, [[1, 4]], "INVALID_REPLICA_ASSIGNMENT"),
+    ("a.b", 4, [[1, 2]], "INVALID_REPLICA_ASSIGNMENT"),
+)
+
+
+@pytest.mark.parametrize("name, count, assignments, error", REFUSED_PARTITIONS)
+def test_refused_partitions_change_nothing(
+    name: str, count: int, assignments: list[list[int]] | None, error: str
+) -> None:
+    whatif = study()
+    before = list(whatif.cluster)
+    outcome = create_partitions(whatif, name, count, assignments=assignments)
+    assert outcome.topics == (TopicResult(name, TopicStatus.REFUSED, ErrorCode[error], 0, 0),)
+    assert list(whatif.cluster) == before
+    assert not outcome.changed
+
+
+def test_more_replicas_than_registered_brokers_are_refused() -> None:
+    whatif = study()
+    whatif.fail([2, 3])
+    assert create_partitions(whatif, "a.b", 3).topics[0].error is ErrorCode.INVALID_REPLICATION_FACTOR
+
+
+def test_an_unknown_broker_of_new_partitions_is_bad_input() -> None:
+    with pytest.raises(InputError, match=r"assignments\[0\]: found broker 9"):
+        create_partitions(study(), "a.b", 3, assignments=[[1, 9]])

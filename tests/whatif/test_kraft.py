@@ -16,7 +16,18 @@ from kframe.model.ids import ElectionKind
 from kframe.model.kraft.record_sizes import record_size
 from kframe.model.kraft.records import PartitionChangeRecord
 from kframe.snapshot import Snapshot, Source
-from kframe.whatif import FailOn, Outcome, Plan, TopicStatus, WhatIf, ZookeeperWhatIf, create, delete, reassign
+from kframe.whatif import (
+    FailOn,
+    Outcome,
+    Plan,
+    TopicStatus,
+    WhatIf,
+    ZookeeperWhatIf,
+    create,
+    create_partitions,
+    delete,
+    reassign,
+)
 from kframe.whatif.explain import explain
 from kframe.whatif.kraft.explain import KraftCandidateStatus, KraftRule
 from kframe.whatif.kraft.whatif import KraftWhatIf
@@ -122,6 +133,57 @@ def test_topics_are_created_and_deleted() -> None:
     assert [topic.status for topic in deleted.topics] == [TopicStatus.COMPLETED, TopicStatus.REFUSED]
     assert len(deleted.changes) == 3
     assert deleted.changes.leader_after.tolist() == [-1, -1, -1]
+
+
+def test_new_partitions_are_placed_by_seed() -> None:
+    placements = set()
+    for seed in range(0, 10**9, 10**8):  # Java draws similar numbers from neighbouring seeds
+        outcome = create_partitions(study([partition(0, (1, 2), (1, 2))]), "t", 4, seed=seed)
+        assert [(topic.status, topic.partitions, topic.replicas) for topic in outcome.topics] == [
+            (TopicStatus.COMPLETED, 3, 6)
+        ]
+        assert record_counts(outcome) == {"Partition": 3}
+        assert outcome.changes.partition.tolist() == [1, 2, 3]
+        placements.add(tuple(outcome.changes.replicas_after.values.tolist()))
+        again = create_partitions(study([partition(0, (1, 2), (1, 2))]), "t", 4, seed=seed)
+        assert list(again.changes.records()) == list(outcome.changes.records())
+    assert len(placements) > 1
+
+
+def test_new_partitions_can_have_given_replicas() -> None:
+    whatif = study([partition(0, (1, 2), (1, 2))])
+    outcome = create_partitions(whatif, "t", 2, assignments=[[3, 4]])
+    assert (outcome.topics[0].status, state(whatif, 1)) == (TopicStatus.COMPLETED, (3, [3, 4], []))
+
+
+@pytest.mark.parametrize(
+    "name, count, assignments, error",
+    [
+        ("nosuch", 3, None, "UNKNOWN_TOPIC_OR_PARTITION"),
+        ("t", 1, None, "INVALID_PARTITIONS"),
+        ("t", 0, None, "INVALID_PARTITIONS"),
+        ("t", 10_002, None, "POLICY_VIOLATION"),
+        ("t", 2, [[1]], "INVALID_REPLICA_ASSIGNMENT"),
+        ("t", 3, [[1, 2]], "INVALID_REPLICA_ASSIGNMENT"),
+    ],
+)
+def test_refused_partitions_change_nothing(
+    name: str, count: int, assignments: list[list[int]] | None, error: str
+) -> None:
+    outcome = create_partitions(study([partition(0, (1, 2), (1, 2))]), name, count, assignments=assignments)
+    assert [(topic.status, topic.error.name) for topic in outcome.topics] == [(TopicStatus.REFUSED, error)]
+    assert not outcome.changed
+
+
+def test_too_few_active_brokers_refuse_new_partitions() -> None:
+    whatif = study([partition(0, (1, 2), (1, 2))], brokers=2)
+    whatif.fail([1, 2])
+    assert create_partitions(whatif, "t", 2).topics[0].error.name == "INVALID_REPLICATION_FACTOR"
+
+
+def test_the_metadata_topic_is_not_created() -> None:
+    outcome = create(study([partition(0, (1, 2), (1, 2))]), "__cluster_metadata", 1, 1)
+    assert (outcome.topics[0].error.name, outcome.changed) == ("INVALID_REQUEST", False)
 
 
 def test_a_reassignment_waits_for_a_fenced_replica() -> None:

@@ -9,11 +9,12 @@ from uuid import NAMESPACE_OID, UUID, uuid5
 import numpy as np
 
 from kframe.core.kraft import admin_requests
-from kframe.core.kraft.decision import RequestRefused
+from kframe.core.kraft.decision import ControllerResult, RequestRefused
 from kframe.core.kraft.random_source import JavaRandom
-from kframe.core.kraft.topics import DEFAULT, CreatableTopic, CreatableTopicResult
-from kframe.errors import ErrorCode, InputError
+from kframe.core.kraft.topics import DEFAULT, CreatableTopic, CreatableTopicResult, CreatePartitionsTopic
+from kframe.errors import ErrorCode
 from kframe.model.kraft.metadata import ClusterMetadata
+from kframe.whatif.create import check_brokers
 from kframe.whatif.delete import requested_topics
 from kframe.whatif.kraft.player import KraftPlayer
 from kframe.whatif.outcome import ControllerResponse, Operation, Outcome, Verb
@@ -26,31 +27,50 @@ def play_creation(
 ) -> Outcome:  # fmt: skip
     """Create a topic; ``seed`` seeds Java's random numbers, from which Kafka's placer draws."""
     context = study.context
-    for number, replicas in enumerate(assignments or ()):
-        for broker_id in replicas:
-            if context.metadata.brokers.find(broker_id) is None:
-                raise InputError(f"assignments[{number}]", f"broker {broker_id}", "brokers that the snapshot knows")
+    check_brokers(context.metadata.brokers.ids, assignments)
     lists = tuple((number, tuple(replicas)) for number, replicas in enumerate(assignments or ()))
     topic = CreatableTopic(name, partitions, replication_factor, lists)
     count = context.settings.num_partitions if partitions == DEFAULT else partitions
+    return _play(
+        study, Operation(Verb.CREATE, partitions=len(lists) or count, topics=(name,)), "the topic is created", seed,
+        lambda: admin_requests.create_topics(context, [topic], _new_id(study)),
+    )  # fmt: skip
+
+
+def play_expansion(
+    study: KraftPlayer, name: str, count: int, assignments: Sequence[Sequence[int]] | None, seed: int
+) -> Outcome:
+    """Add partitions to a topic; ``seed`` as for a new topic."""
+    check_brokers(study.context.metadata.brokers.ids, assignments)
+    topic = CreatePartitionsTopic(name, count, None if assignments is None else tuple(map(tuple, assignments)))
+    return _play(
+        study, Operation(Verb.CREATE_PARTITIONS, partitions=count, topics=(name,)), "the partitions are created", seed,
+        lambda: admin_requests.create_partitions(study.context, [topic]),
+    )  # fmt: skip
+
+
+def _play(
+    study: KraftPlayer, operation: Operation, step: str, seed: int, request: Callable[[], ControllerResult]
+) -> Outcome:
+    """Play a request for a topic, which gets new partitions."""
+    (name,) = operation.topics
     results: list[TopicResult] = []
 
     def act() -> ControllerResponse:
-        context.random = JavaRandom(seed)
+        metadata = study.context.metadata
+        partitions, replicas = _size(metadata, name)
+        study.context.random = JavaRandom(seed)
         try:
-            result = study.decide(lambda: admin_requests.create_topics(context, [topic], _new_id(study)))
+            (answer,) = study.decide(request).response
         except RequestRefused as refusal:
             results.append(TopicResult(name, TopicStatus.REFUSED, refusal.error, 0, 0))
             return study.refused(refusal)
-        (created,) = result.response
-        if created.error is ErrorCode.NONE:
-            results.append(TopicResult(name, TopicStatus.COMPLETED, created.error, *_size(context.metadata, name)))
-        else:
-            results.append(TopicResult(name, TopicStatus.REFUSED, created.error, 0, 0))
-        return _answer([created])
+        status = TopicStatus.COMPLETED if answer.error is ErrorCode.NONE else TopicStatus.REFUSED
+        more, more_replicas = _size(metadata, name)
+        results.append(TopicResult(name, status, answer.error, more - partitions, more_replicas - replicas))
+        return _answer([answer])
 
-    operation = Operation(Verb.CREATE, partitions=len(lists) or count, topics=(name,))
-    outcome = study.play(operation, [("the topic is created", act)])
+    outcome = study.play(operation, [(step, act)])
     return replace(outcome, topics=tuple(results))
 
 

@@ -12,7 +12,7 @@ from kframe.whatif.explanation import Explanation
 from kframe.whatif.kraft.explain import explain_elections
 from kframe.whatif.kraft.player import KraftPlayer
 from kframe.whatif.kraft.reassign import play_reassignment
-from kframe.whatif.kraft.topics import play_creation, play_deletion
+from kframe.whatif.kraft.topics import play_creation, play_deletion, play_expansion
 from kframe.whatif.outcome import Operation, Outcome, Verb
 from kframe.whatif.plan import Plan
 from kframe.whatif.whatif import Step, groups, happens
@@ -83,6 +83,12 @@ class KraftWhatIf(KraftPlayer, kraft=True):
     ) -> Outcome:  # fmt: skip
         """See ``WhatIf``."""
         return play_creation(self, name, partitions, replication_factor, assignments, seed)
+
+    def create_partitions(
+        self, name: str, count: int, *, assignments: Sequence[Sequence[int]] | None = None, seed: int = 0
+    ) -> Outcome:
+        """See ``WhatIf``."""
+        return play_expansion(self, name, count, assignments, seed)
 
     def delete(self, names: Iterable[str]) -> Outcome:
         """See ``WhatIf``. The controller removes the metadata at once; brokers delete the logs later."""
