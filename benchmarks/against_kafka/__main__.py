@@ -80,7 +80,7 @@ class Plan:
         return [pair for pair in PAIRS[controller] if pair is not ELECTION or partitions <= self.elections_max]
 
 
-def turns(controller: str, partitions: int, plan: Plan) -> tuple[list[Result], dict[str, kafka_classes.Figures]]:
+def alternate(controller: str, partitions: int, plan: Plan) -> tuple[list[Result], dict[str, kafka_classes.Figures]]:
     """kframe, the peer under one collector, kframe, the peer under the other, kframe: all of kframe's results, and the
     peer's figures by collector."""
     ours = _ours(controller, partitions, plan)
@@ -160,7 +160,7 @@ def main(words: Sequence[str] | None = None) -> int:
                 _classes(part, chosen, results, record)
     if results.classes:
         table([HEADINGS, *map(line, results.classes)], LEGEND)
-    if alive := live.rows(results.lives):
+    if alive := live.rows(results.controller_runs):
         table([live.HEADINGS, *map(live.line, alive)], live.LEGEND)
     return record.end()
 
@@ -171,13 +171,13 @@ class Measurements:
 
     classes: list[Result] = field(default_factory=list)
     measured: list[Result] = field(default_factory=list)
-    lives: list[Result] = field(default_factory=list)
+    controller_runs: list[Result] = field(default_factory=list)
 
     def as_record(self) -> dict[str, Any]:
         """The content of a record."""
-        alive = live.rows(self.lives)
+        alive = live.rows(self.controller_runs)
         return {"ratios": to_record(ratios(self.classes, alive)), "classes": self.classes, "live": alive,
-                "measured": self.measured + self.lives}  # fmt: skip
+                "measured": self.measured + self.controller_runs}  # fmt: skip
 
 
 def _classes(controller: str, chosen: argparse.Namespace, results: Measurements, record: Growing) -> None:
@@ -185,7 +185,7 @@ def _classes(controller: str, chosen: argparse.Namespace, results: Measurements,
         with record.part(f"{controller} classes, {partitions:,} partitions"):
             peer_runs = chosen.peer_runs or (1 if partitions >= 1_000_000 and controller == "zk" else 2)
             plan = Plan(chosen.brokers, chosen.runs, peer_runs, chosen.heap, chosen.elections_max)
-            ours, figures = turns(controller, partitions, plan)
+            ours, figures = alternate(controller, partitions, plan)
             results.measured.append({"kframe": ours, "peer": controller, "figures": figures})
             results.classes += rows(controller, ours, figures)
 
@@ -194,8 +194,12 @@ def _live(chosen: argparse.Namespace, results: Measurements, record: Growing) ->
     for alone, sizes in ((False, chosen.live), (True, chosen.alone)):
         for size in sizes:
             with record.part(f"whole controllers, {size:,} partitions{', kframe alone' if alone else ''}"):
-                # A list, lest half the lives of a part that fails are looked for their other half.
-                results.lives += [*live.lives(size, chosen.live_brokers, chosen.lives, chosen.live_heap, alone=alone)]
+                # Add complete rounds only: a part that fails may have run a single controller.
+                results.controller_runs += list(
+                    live.alternate_runs(
+                        size, chosen.live_brokers, chosen.runs_on_zookeeper, chosen.live_heap, alone=alone
+                    )
+                )
 
 
 def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
@@ -213,7 +217,7 @@ def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
     add("--live", type=int, nargs="*", default=[20_000, 100_000], help="partitions of clusters on a real ZooKeeper")
     add("--alone", type=int, nargs="*", default=[1_000_000], help="the same, of which kframe is measured alone")
     add("--live-brokers", type=int, default=10, help="of these clusters")
-    add("--lives", type=int, default=live.LIVES, help="of each controller on a real ZooKeeper")
+    add("--lives", dest="runs_on_zookeeper", type=int, default=live.RUNS, help="of each controller on a real ZooKeeper")
     add("--live-heap", default="3g", help="of each JVM there, ZooKeeper's included")
     add("--out", type=Path, default=LATEST / "peers.json", help="where the record goes; to keep it, results/NAME.json")
     return parser.parse_args(words)

@@ -38,11 +38,13 @@ def main() -> None:
     parser.add_argument("--mode", choices=("zookeeper", "kraft"), default="zookeeper")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--master", default="local[2]")
-    parser.add_argument("--place", type=Path, help="where clusters are generated, and found by a later run")
+    parser.add_argument(
+        "--place", dest="clusters_folder", type=Path, help="where clusters are generated, and found by a later run"
+    )
     parser.add_argument("--out", type=Path, default=LATEST / "fleet-commands.json")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="kframe-bench-") as scratch:
-        folder = options.place or Path(scratch)
+        folder = options.clusters_folder or Path(scratch)
         fleets = [_measured(folder, count, options) for count in options.clusters]
     write_record(options.out, [sys.executable, "-m", "benchmarks.fleet.commands", *sys.argv[1:]], {"fleets": fleets})
     table([HEADINGS, *(line for fleet in fleets for line in lines(fleet))], LEGEND)
@@ -67,7 +69,7 @@ def _measured(folder: Path, clusters: int, options: argparse.Namespace) -> dict[
             _generate(source, options.partitions, number, options.mode)
     ingest = _seconds(lambda: run_kframe("spark", "ingest", *sources, "--out", fleet, "--master", options.master))
     failover = ("spark", "failover", fleet, "--brokers", FAILED, "--master", options.master)
-    runs = [_in_turn(folder / "results", sources, failover, options.rounds, written) for written in (False, True)]
+    runs = [_alternate(folder / "results", sources, failover, options.rounds, written) for written in (False, True)]
     return {
         "mode": options.mode, "clusters": clusters, "partitions": clusters * options.partitions, "ingest": ingest,
         "runs": runs, **_counted(folder / "events", failover),
@@ -82,7 +84,7 @@ def _generate(source: Path, partitions: int, seed: int, mode: str) -> None:
     write_snapshot(snapshot, source)
 
 
-def _in_turn(
+def _alternate(
     results: Path, sources: Sequence[Path], failover: Sequence[object], rounds: int, written: bool
 ) -> dict[str, Any]:
     def loop() -> None:

@@ -122,11 +122,11 @@ def _on_spark(folder: Path, options: argparse.Namespace, work: Work) -> dict[str
     def same(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from batches
 
-    def carry() -> None:
+    def read_all() -> None:
         partitions.mapInArrow(same, partitions.schema).write.format("noop").mode("overwrite").save()
 
     first, _ = timed(lambda: work.on_spark(spark, read(folder / "small")))
-    no_op, _ = timed(carry)
+    no_op, _ = timed(read_all)
     seconds, rows = timed(lambda: work.on_spark(spark, (partitions, brokers, clusters)))
     with _Memory() as memory:
         work.on_spark(spark, (partitions, brokers, clusters))

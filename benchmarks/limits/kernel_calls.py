@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from kframe import kernels
 from kframe.bench.clusters import whole_cluster
 from kframe.kernels import reference
+from kframe.kernels.reference import plans
 from kframe.model.columns import COLUMNS, Int32
 from kframe.model.ids import ElectionKind
 
@@ -35,6 +36,7 @@ NOT_MEASURED: Final[Mapping[str, str]] = {
          "mark_completed_reassignments", "mark_list_changes", "mark_missing_members", "update_elrs"),
         "reads columns of KRaft mode; this cluster is in ZooKeeper mode",
     ),
+    **dict.fromkeys(plans.__all__, "reads the lists and limits of a plan; this cluster has none"),
 }  # fmt: skip
 PER: Final = {column.name: column.per for column in COLUMNS}
 
@@ -197,7 +199,7 @@ def placing(g: Ground) -> dict[str, Call]:
             pairs | {"offsets": _i32(g.b + 1), "grouped": _i32(m), "origin": _i32(m)}, len(np.unique(pairs["brokers"]))
         ),
         "assign_replicas": Call(moved | scratch | {"departed": _i32(k)}, 0),
-        "copy_assignments": Call({"kept_flags": 3, "values": _i32(m), "flags": _u8(m)}, m),
+        "copy_assignments": Call({"flag_mask": 3, "values": _i32(m), "flags": _u8(m)}, m),
         "mark_reassigned": Call(moved | {"compared_flags": 3, "differs": _u8(k)}, 0),
         "count_by_broker": Call(counts, g.n),
     }

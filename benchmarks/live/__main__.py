@@ -39,7 +39,7 @@ KAFKA: Final = "kafka-3.9.1"
 #: 0.2 to 0.4 s of processor time in the first failover, up to 0.3 in the second, and 0.01 in the third.
 WARMING: Final = 2
 #: Of each controller; two that count show how far they are apart.
-LIVES: Final = WARMING + 2
+RUNS: Final = WARMING + 2
 HEADINGS: Final = (
     "event", "partitions", "kframe s", "first lives", "Kafka s", "ratio", "raw s", "times raw", "raw at once",
     "times that",
@@ -53,7 +53,7 @@ LEGEND: Final = (
 Record = dict[str, Any]
 
 
-def lives(partitions: int, brokers: int, runs: int, heap: str, *, alone: bool) -> Iterator[Record]:
+def alternate_runs(partitions: int, brokers: int, runs: int, heap: str, *, alone: bool) -> Iterator[Record]:
     """Every measurement of one size, Kafka's and kframe's lives in turn."""
     from kframe_zookeeper.testing.kafka import jars  # Needs the plugin, which not every caller has.
 
@@ -81,27 +81,27 @@ def _row(event: str, measured: Sequence[Record]) -> Record:
         {row["life"]: float(row[EVENTS[event] + kind]) for row in ours if row["bench"] == "raw"}
         for kind in ("", AT_ONCE)
     )
-    lives_of_ours = {row["life"]: row["seconds"] for row in ours if row["bench"] == event}
+    kframe_seconds = {row["life"]: row["seconds"] for row in ours if row["bench"] == event}
     compiler = {row["life"]: row["compiler_seconds"] for row in ours if row["bench"] == event}
-    counted = [run for run in lives_of_ours if run >= WARMING] or [max(lives_of_ours)]
+    counted = [run for run in kframe_seconds if run >= WARMING] or [max(kframe_seconds)]
     kafka = [
         measurement["seconds"]
         for measurement in measured
         if measurement["controller"] == KAFKA and measurement["bench"] == event
     ]
-    kframe = [lives_of_ours[run] for run in counted]
+    kframe = [kframe_seconds[run] for run in counted]
     return {
         "event": event,
         "partitions": measured[0]["partitions"],
         "brokers": measured[0]["brokers"],
         "kframe": kframe,
-        "first_lives": [seconds for run, seconds in lives_of_ours.items() if run < min(counted)],
+        "first_lives": [seconds for run, seconds in kframe_seconds.items() if run < min(counted)],
         "compiler": [compiler[run] for run in sorted(compiler)],
         "kafka": kafka,
         "raw": statistics.median(alone[run] for run in counted),
-        "times_raw": [lives_of_ours[run] / alone[run] for run in counted],
+        "times_raw": [kframe_seconds[run] / alone[run] for run in counted],
         "raw_at_once": statistics.median(at_once[run] for run in counted),
-        "times_raw_at_once": [lives_of_ours[run] / at_once[run] for run in counted],
+        "times_raw_at_once": [kframe_seconds[run] / at_once[run] for run in counted],
         "ratio": min(kafka) / max(kframe) if kafka else None,
     }
 
@@ -143,14 +143,14 @@ def main(words: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--alone", type=int, nargs="*", default=[], help="sizes at which kframe is measured alone")
     parser.add_argument("--brokers", type=int, default=10)
-    parser.add_argument("--runs", type=int, default=LIVES, help="lives of each controller at each size")
+    parser.add_argument("--runs", type=int, default=RUNS, help="lives of each controller at each size")
     parser.add_argument("--heap", default="3g", help="of each JVM, ZooKeeper's included")
     parser.add_argument("--out", help="write all figures as JSON, for example to benchmarks/results/NAME.json")
     chosen = parser.parse_args(words)
     measured: list[Record] = []
     for alone, sizes in ((False, chosen.partitions), (True, chosen.alone)):
         for size in sizes:
-            measured += lives(size, chosen.brokers, chosen.runs, chosen.heap, alone=alone)
+            measured += alternate_runs(size, chosen.brokers, chosen.runs, chosen.heap, alone=alone)
     results = rows(measured)
     table([HEADINGS, *map(line, results)], LEGEND)
     if chosen.out:

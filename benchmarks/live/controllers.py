@@ -113,11 +113,11 @@ class ControllerRun:
 def controller_runs(arguments: argparse.Namespace) -> Iterator[ControllerRun]:
     """All runs, alternating between two controllers."""
     controllers: list[tuple[str, str | None]] = []
-    if arguments.controller is None or arguments.in_turn:
+    if arguments.controller is None or arguments.alternate:
         controllers.append((KAFKA, None))
     if arguments.controller is not None:
         controllers.append((arguments.name, arguments.controller))
-    return (ControllerRun(*controller, number) for number in range(arguments.lives) for controller in controllers)
+    return (ControllerRun(*controller, number) for number in range(arguments.runs) for controller in controllers)
 
 
 def compiling(server: int) -> float:
@@ -248,8 +248,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--controller", help="command of another controller; {zookeeper}, {id} and {port} are filled in"
     )
-    parser.add_argument("--in-turn", action="store_true", help="Kafka's own, too, on the same server")
-    parser.add_argument("--lives", type=int, default=1, help="of each controller")
+    parser.add_argument("--in-turn", dest="alternate", action="store_true", help="Kafka's own, too, on the same server")
+    parser.add_argument("--lives", dest="runs", type=int, default=1, help="of each controller")
     parser.add_argument("--warm", help="command that is run before the first run; {zookeeper} is filled in")
     parser.add_argument("--first", help="command that is run before each run; {zookeeper} is filled in")
     parser.add_argument("--heap", default="3g", help="heap of each JVM")

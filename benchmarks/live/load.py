@@ -64,13 +64,13 @@ class Stalls:
 
 @contextmanager
 def controller(url: str) -> Iterator[tuple[ZooKeeperStore, list[Event]]]:
-    """A store in office, and what it has heard."""
-    store, heard = ZooKeeperStore(settings_of_url(url)), list[Event]()
-    store.open(heard.append)
+    """A store in office, and what it has events."""
+    store, events = ZooKeeperStore(settings_of_url(url)), list[Event]()
+    store.open(events.append)
     store.claim(1)
     store.prepare()
     try:
-        yield store, heard
+        yield store, events
     finally:
         store.release()
         store.close()
@@ -99,7 +99,7 @@ def seed(url: str, partitions: int) -> None:
 
 def load(url: str) -> dict[str, Any]:
     """Load the cluster and write every state once, as a controller would."""
-    with controller(url) as (store, heard):
+    with controller(url) as (store, events):
         with Stalls() as stalls:
             begun = time.perf_counter()
             cluster = store.load()
@@ -116,7 +116,7 @@ def load(url: str) -> dict[str, Any]:
         assert not store.quarantined()
         return {
             "partitions": len(cluster),
-            "session_lived_on": not any(isinstance(event, SessionExpired) for event in heard),
+            "session_lived_on": not any(isinstance(event, SessionExpired) for event in events),
             **figures,
         }
 

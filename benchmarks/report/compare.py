@@ -47,7 +47,7 @@ class Compared:
         return better / worse
 
     @property
-    def verdict(self) -> str:
+    def change(self) -> str:
         """``WORSE``, ``better`` or nothing. ``new`` and ``not measured`` where there is no comparison."""
         if self.left is None:
             return "new" if self.stored is None else "not measured"
@@ -69,7 +69,7 @@ def compare(stored: Iterable[Ratio], new: Iterable[Ratio]) -> list[Compared]:
 def line(ratio: Compared) -> tuple[str, ...]:
     """A row as cells under HEADINGS."""
     values = ("-" if value is None else f"{value:.3g}" for value in (ratio.stored, ratio.new, ratio.left))
-    return (ratio.name + (" *" if ratio.less else ""), *values, ratio.verdict)
+    return (ratio.name + (" *" if ratio.less else ""), *values, ratio.change)
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -85,7 +85,7 @@ def main(words: Sequence[str] | None = None) -> int:
         print("nothing to compare: run make bench or make bench-peers first, and keep a record", file=sys.stderr)
         return 2
     table([HEADINGS, *map(line, compared)], LEGEND)
-    worse = [ratio.name for ratio in compared if ratio.verdict == "WORSE"]
+    worse = [ratio.name for ratio in compared if ratio.change == "WORSE"]
     print(f"{len(worse)} of {sum(ratio.left is not None for ratio in compared)} ratios fell by more than a fifth")
     return 1 if worse else 0
 

@@ -160,6 +160,6 @@ def read_altered(cluster: ClusterState, response: AlterPartitionResponse) -> Alt
         )  # fmt: skip
     ids = np.append(cluster.brokers.ids, np.int32(NO_LEADER))
     return AlteredPartitions(
-        response.error, response.codes, states.found, ids[states.leader], states.leader_epoch, states.partition_epoch,
+        response.error, response.codes, states.exists, ids[states.leader], states.leader_epoch, states.partition_epoch,
         states.recovery, Ragged(states.isr.offsets, ids[states.isr.values]),
     )  # fmt: skip

@@ -46,6 +46,6 @@ def leaderless_cluster(partitions: int, brokers: int) -> ClusterState:
     return cluster
 
 
-def one_topic(_partitions: int, brokers: int) -> ClusterState:
+def single_topic(_partitions: int, brokers: int) -> ClusterState:
     """A cluster with a single topic."""
     return whole_cluster(PARTITIONS_PER_TOPIC, brokers)

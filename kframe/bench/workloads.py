@@ -7,7 +7,7 @@ from typing import Final
 
 from kframe.bench import admin_requests as admin
 from kframe.bench import encoding, failures, isrs, snapshots
-from kframe.bench.clusters import leaderless_cluster, led_by_second, one_topic, racked_cluster, whole_cluster
+from kframe.bench.clusters import leaderless_cluster, led_by_second, racked_cluster, single_topic, whole_cluster
 from kframe.bench.workload import EventWorkload, Workload
 from kframe.core.selectors.kafka_selectors import FirstInSync
 from kframe.kernels import _selectors
@@ -62,7 +62,7 @@ WORKLOADS: Final[Mapping[str, Workload]] = {
     "rack-failure": EventWorkload(racked_cluster, failures.rack_failure, failures.all_led),
     "controller-failover": EventWorkload(whole_cluster, failures.controller_failover, failures.all_led),
     "preferred-election": EventWorkload(led_by_second, admin.preferred_election, admin.all_preferred),
-    "topic-creation": EventWorkload(one_topic, admin.creation, admin.created),
+    "topic-creation": EventWorkload(single_topic, admin.creation, admin.created),
     "topic-creation-storm": EventWorkload(whole_cluster, admin.creation_storm, admin.created_in_storm, admin.CREATIONS),
     "reassignment-start": EventWorkload(whole_cluster, admin.reassignment_start, admin.reassigning),
     "reassignment-completion": EventWorkload(whole_cluster, admin.reassignment_completion, admin.reassigned),

@@ -69,14 +69,14 @@ def _show(console: Console, watch: Stopwatch, snapshot: Snapshot) -> None:
     victim = int(whatif.cluster.brokers.ids[int(health.leaders.argmax())])
     with watch.phase(f"broker {victim} fails: decide, store, encode every request"):
         outcome = whatif.fail([victim])
-    watch.tell("  of it, encoding the requests", outcome.encode_ms)
+    watch.print_time("  of it, encoding the requests", outcome.encode_ms)
     console.print()
     console.print(_impact_table(outcome, whatif))
     console.print(_brokers_table(outcome))
     for step in outcome.steps:
         for timeline_event in step.events:
             console.print(f"  {timeline_event.text()}")
-    _explain_one(console, outcome, whatif)
+    _explain_partition(console, outcome, whatif)
 
 
 def _impact_table(outcome: Outcome, whatif: ZookeeperWhatIf) -> Any:
@@ -144,7 +144,7 @@ def _brokers_table(outcome: Outcome) -> Any:
     return table
 
 
-def _explain_one(console: Console, outcome: Outcome, whatif: ZookeeperWhatIf) -> None:
+def _explain_partition(console: Console, outcome: Outcome, whatif: ZookeeperWhatIf) -> None:
     """Explain for one partition why it has its leader, or none."""
     import numpy as np
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from kframe.whatif import FailOn
 
 #: Exit code of a command whose ``--fail-on`` condition holds.
-FOUND: Final = 3
+HAS_FINDINGS: Final = 3
 #: The values of ``kframe.whatif.FailOn``, repeated here so that ``--help`` does not import NumPy.
 FAIL_ON: Final = ("offline", "under-min-isr", "loss")
 
@@ -44,8 +44,8 @@ def announce(text: str, output: str) -> None:
 
 
 def end_with(result: Mapping[str, int], unit: str) -> None:
-    """Print the ``findings``, counted in ``unit`` (singular), and exit with FOUND if there are any."""
+    """Print the ``findings``, counted in ``unit`` (singular), and exit with HAS_FINDINGS if there are any."""
     for what, count in result.items():
         click.echo(f"--fail-on {what}: {count:,} {unit}{'s' if count > 1 else ''}", err=True)
     if result:
-        click.get_current_context().exit(FOUND)
+        click.get_current_context().exit(HAS_FINDINGS)

@@ -22,7 +22,7 @@ _SPELLINGS: Final = {"WARNING": "WARN", "CRITICAL": "FATAL"}
 LEVELS: Final = {"DEBUG": logging.DEBUG, "INFO": logging.INFO, "WARN": logging.WARNING, "ERROR": logging.ERROR}
 
 
-class _OneLine(logging.Formatter):
+class _SingleLine(logging.Formatter):
     """Formats a record on one line, with control characters escaped, and adds a prefix if the message has none.
 
     Kafka's messages begin with ``[Controller id=0]``, ``[Topic Deletion Manager 0]`` and the like.
@@ -51,7 +51,7 @@ def start_logs(controller_id: int, folder: Path | None, level: str = "INFO") -> 
     written.
     """
     kframe, changes = logging.getLogger("kframe"), logging.getLogger("kframe.statechange")
-    layout = _OneLine(controller_id)
+    layout = _SingleLine(controller_id)
     if folder is None:
         main: logging.Handler = logging.StreamHandler(sys.stderr)
     else:

@@ -39,7 +39,7 @@ class Monitor:
     def __init__(self, listen: str, token: str = "") -> None:
         """``listen`` is HOST:PORT, :PORT or PORT; without a host it is the loopback address. ``token`` identifies this
         instance in ``/status``. Raises ConfigError."""
-        self._place = parse_address(listen)
+        self._address = parse_address(listen)
         self._token = token
         self._server: _Listener | None = None
 
@@ -71,9 +71,9 @@ class Monitor:
             **more,
         }
         try:
-            self._server = _Listener(self._place, pages)
+            self._server = _Listener(self._address, pages)
         except OSError as problem:
-            where = ":".join(map(str, self._place))
+            where = ":".join(map(str, self._address))
             raise ConfigError(
                 "--metrics-listen", where, f"an address to bind ({problem.strerror or problem})"
             ) from None
@@ -119,11 +119,11 @@ class _Listener(ThreadingHTTPServer):
     block_on_close = False
     request_queue_size = CALLERS_MOST
 
-    def __init__(self, place: tuple[str, int], pages: Mapping[str, Callable[[], Page]]) -> None:
+    def __init__(self, address: tuple[str, int], pages: Mapping[str, Callable[[], Page]]) -> None:
         self.pages = pages
-        self.address_family = socket.AF_INET6 if ":" in place[0] else socket.AF_INET
+        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         self._room = threading.BoundedSemaphore(CALLERS_MOST)
-        super().__init__(place, _Caller)
+        super().__init__(address, _Caller)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Serve the client in its own thread, or close the connection if there are too many."""

@@ -34,12 +34,12 @@ class PluginSettings:
         """Load the plugins. Raises BadInput if two of them clash, InputError if there is no such directory."""
         from kframe.registry.registry import build_registry
 
-        def tell(line: str) -> None:
+        def trace(line: str) -> None:
             if self.trace:
                 click.echo(f"plugins: {line}", err=True)
 
         try:
-            return build_registry(self.disabled, self.plugins_dir, trace=tell)
+            return build_registry(self.disabled, self.plugins_dir, trace=trace)
         except PluginError as error:
             raise BadInput(str(error)) from error
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kframe.cli.findings import FOUND
+from kframe.cli.findings import HAS_FINDINGS
 from kframe.cli.output import OutputTable, emit_rows, output_option
 from kframe.cli.spark_messages import report_messages
 from kframe.cli.spark_session import SparkSettings, planned_in, report_saved, spark_options
@@ -58,7 +58,7 @@ def ingest(
     refused, quarantined = bad["refused"], bad["quarantined"]
     click.echo(f"{folder}: {len(rows)} clusters, {refused} refused, {quarantined} rows in quarantine", err=True)
     if any(bad[what] for what in fail_on):
-        click.get_current_context().exit(FOUND)
+        click.get_current_context().exit(HAS_FINDINGS)
 
 
 def _refused(row: dict[str, Any]) -> bool:
@@ -104,4 +104,4 @@ def validate(
     )
     click.echo(f"{folder}: {errors} errors, {warnings} warnings{more}", err=True)
     if (fail_on is not None and errors) or (fail_on == "warning" and warnings):
-        click.get_current_context().exit(FOUND)
+        click.get_current_context().exit(HAS_FINDINGS)

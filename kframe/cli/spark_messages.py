@@ -7,12 +7,12 @@ from typing import Any
 
 import click
 
-from kframe.cli.findings import FOUND, end_with
+from kframe.cli.findings import HAS_FINDINGS, end_with
 
 
 def report_messages(changed: Iterable[str], problems: Iterable[str], result: Mapping[str, int], unit: str) -> None:
     """Report recomputed clusters, whose input changed, problems with their reasons, and the ``findings``. Exits with
-    FOUND if there are problems or findings."""
+    HAS_FINDINGS if there are problems or findings."""
     for cluster in changed:
         click.echo(f"cluster {cluster}: its input has changed since it was written; done again", err=True)
     lines = list(problems)
@@ -20,7 +20,7 @@ def report_messages(changed: Iterable[str], problems: Iterable[str], result: Map
         click.echo(problem, err=True)
     end_with(result, unit)
     if lines:
-        click.get_current_context().exit(FOUND)
+        click.get_current_context().exit(HAS_FINDINGS)
 
 
 def rows_with(frame: Any, column: str) -> int | None:

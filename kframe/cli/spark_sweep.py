@@ -14,7 +14,7 @@ from kframe.cli.studies import config_option, config_pairs
 from kframe.cli.sweep import KRAFT_COLUMNS, WIDE, Swept, failure_options, shown
 
 _SCHEMA: Final = "kframe.spark-sweep/v1"
-#: Columns that count effects of the failure itself (``Sweep.found``).
+#: Columns that count effects of the failure itself (``Sweep.count_of``).
 _BROUGHT: Final = {"offline": "newly_offline", "under-min-isr": "newly_under_min_isr", "loss": "unclean_elections"}
 
 

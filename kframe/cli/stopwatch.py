@@ -28,8 +28,8 @@ class Stopwatch:
             yield
         took_ms = self.clock.now_ms() - begun
         self.total_ms += took_ms
-        self.tell(label, took_ms)
+        self.print_time(label, took_ms)
 
-    def tell(self, label: str, took_ms: float) -> None:
+    def print_time(self, label: str, took_ms: float) -> None:
         """Print one line."""
         self._console.print(f"  {label:<58}{took_ms / 1000:>8.3f} s", highlight=False)

@@ -135,7 +135,7 @@ class Context:
         if len(rows) == 0:
             return rows, np.empty(0, np.bool_)
         states = yield from ask(ReadStates(rows))
-        usable = states.found & (states.controller_epoch <= self.controller_epoch)
+        usable = states.exists & (states.controller_epoch <= self.controller_epoch)
         changed = states.partition_epoch != self.cluster.partitions.partition_epoch[rows]
         stored_states.reload(self.cluster, states)
         self.gauges.touch(rows)

@@ -260,7 +260,7 @@ class RecordTree:
                     take_back()
                 raise StoredRecordError(error.code, error.path, position) from None
         self.zxid = transaction.zxid
-        self._tell(transaction.changes)
+        self._notify(transaction.changes)
         return results
 
     def _apply(self, transaction: _Transaction, operation: Operation) -> str:
@@ -338,7 +338,7 @@ class RecordTree:
             raise StoredRecordError(RecordCode.BAD_VERSION, path)
         return record
 
-    def _tell(self, changes: Sequence[tuple[Change, str]]) -> None:
+    def _notify(self, changes: Sequence[tuple[Change, str]]) -> None:
         """Call the watchers of the changes. A watch that is armed during the calls fires at the next change only."""
         calls: list[tuple[int, WatchEvent]] = []
         for change, path in changes:

@@ -102,7 +102,7 @@ class StateColumns:
         table = _broker_table(self.cluster.brokers, cluster.brokers, (leader, isr.values))
         return StoredStates(
             rows=rows,
-            found=exists,
+            exists=exists,
             leader=_spread(exists, _translate(table, leader), NO_LEADER),
             leader_epoch=_spread(exists, partitions.leader_epoch[source], -1),
             controller_epoch=_spread(exists, partitions.controller_epoch[source], -1),

@@ -283,7 +283,7 @@ class MemoryStore(AdminCalls):
         return self._session
 
     def _start_session(self) -> None:
-        self._session = self._records.open_session(self._hear)
+        self._session = self._records.open_session(self._on_watch)
         self._records.exists(self._session, CONTROLLER, watch=True)
 
     def _write_fenced(self, *operations: Operation) -> None:
@@ -298,7 +298,7 @@ class MemoryStore(AdminCalls):
                 raise ControllerFenced("another controller has claimed the role") from error
             raise StoreError(str(error)) from error
 
-    def _hear(self, event: WatchEvent) -> None:
+    def _on_watch(self, event: WatchEvent) -> None:
         """Notify the controller of a watch event. Events that it does not use are ignored."""
         match event.change, event.path.rpartition("/"):
             case Change.DELETED, ("", _, "controller"):
@@ -308,7 +308,7 @@ class MemoryStore(AdminCalls):
             case _ if not self._follows_brokers:
                 return
             case Change.CHILDREN, _ if event.path == CONFIG_CHANGES:
-                self._hear_configs()
+                self._on_configs_changed()
             case Change.CHILDREN, _ if event.path in _LISTS:
                 self._notify(_LISTS[event.path]())
             case Change.CREATED, _ if event.path in _LEFT:
@@ -316,9 +316,9 @@ class MemoryStore(AdminCalls):
             case Change.DATA, (parent, _, broker_id) if parent == BROKERS:
                 self._notify(BrokerModified(int(broker_id)))
             case Change.DATA, (parent, _, topic) if parent == TOPICS:
-                self._hear_topic(topic)
+                self._on_topic_changed(topic)
 
-    def _hear_topic(self, name: str) -> None:
+    def _on_topic_changed(self, name: str) -> None:
         """A topic record was written: notify unless this session wrote it. In that case only arm the watch again."""
         session, path = self._connected(), topic_path(name)
         (version,) = self._records.versions(session, [path])
@@ -327,7 +327,7 @@ class MemoryStore(AdminCalls):
         else:
             self._notify(TopicModified(name))
 
-    def _hear_configs(self) -> None:
+    def _on_configs_changed(self) -> None:
         """Read which configs were changed, and watch for the next change."""
         session = self._connected()
         names = set(self._records.children(session, CONFIG_CHANGES, watch=True))

@@ -63,7 +63,7 @@ def copy_assignments(
     replica: Int16,
     replica_flags: UInt8,
     broker_ids: Int32,
-    kept_flags: int,
+    flag_mask: int,
     values: Int32,
     flags: UInt8,
 ) -> int: ...

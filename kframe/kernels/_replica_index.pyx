@@ -226,7 +226,7 @@ def copy_assignments(
     const broker_t[::1] replica,         # IN   (s,)
     const uint8_t[::1] replica_flags,    # IN   (s,)
     const int32_t[::1] broker_ids,       # IN   (b,) value to write for each broker index
-    int kept_flags,                      # IN   ReplicaFlag bits to copy
+    int flag_mask,                      # IN   ReplicaFlag bits to copy
     int32_t[::1] values,                 # OUT  (sum of replica_count of rows,) the lists, row by row
     uint8_t[::1] flags,                  # OUT  (sum of replica_count of rows,)
 ):
@@ -237,7 +237,7 @@ def copy_assignments(
             row = rows[i]
             for slot in range(slot_start[row], slot_start[row] + replica_count[row]):
                 values[copied] = broker_ids[replica[slot]]
-                flags[copied] = replica_flags[slot] & <uint8_t>kept_flags
+                flags[copied] = replica_flags[slot] & <uint8_t>flag_mask
                 copied += 1
     return copied
 

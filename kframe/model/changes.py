@@ -75,10 +75,10 @@ class WriteResult:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoredStates:
-    """Leadership states read for ``rows``. ``found`` masks those that exist. ISRs hold broker indexes."""
+    """Leadership states read for ``rows``. ``exists`` masks those that exist. ISRs hold broker indexes."""
 
     rows: Int32
-    found: Bool
+    exists: Bool
     leader: Int32
     leader_epoch: Int32
     controller_epoch: Int32
@@ -90,7 +90,7 @@ class StoredStates:
         """The rows that a mask selects."""
         return StoredStates(
             self.rows[chosen],
-            self.found[chosen],
+            self.exists[chosen],
             self.leader[chosen],
             self.leader_epoch[chosen],
             self.controller_epoch[chosen],

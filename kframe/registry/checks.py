@@ -106,7 +106,7 @@ def check_leaves_the_batch_alone(make: Maker, kinds: Sequence[ElectionKind]) -> 
             _require(np.array_equal(before, after), f"in {batch.kind.name} elections it changes {name}")
 
 
-def check_small_and_odd_batches(make: Maker, kinds: Sequence[ElectionKind]) -> None:
+def check_single_broker_batches(make: Maker, kinds: Sequence[ElectionKind]) -> None:
     """It handles one partition, one broker and no racks, and elects no leader where no replica is eligible."""
     selector = make()
     for kind in kinds:
@@ -135,7 +135,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     check_is_safe,
     check_same_batch_same_answer,
     check_leaves_the_batch_alone,
-    check_small_and_odd_batches,
+    check_single_broker_batches,
 )
 
 

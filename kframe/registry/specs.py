@@ -109,14 +109,14 @@ class PortSpec:
     ``server.properties``. A factory written as ``"module:attribute"`` is imported when a URL first names the scheme, so
     that the offer alone does not import a client library.
 
-    ``trials``, a factory of the same form, makes the environment in which ``kframe plugins check`` checks a store or a
+    ``sandbox``, a factory of the same form, makes the environment in which ``kframe plugins check`` checks a store or a
     transport (``StoreSpec``, ``TransportSpec``).
     """
 
     scheme: str
     factory: Callable[..., Any] | str
     doc: str
-    trials: Callable[..., Any] | str | None = None
+    sandbox: Callable[..., Any] | str | None = None
 
     def __post_init__(self) -> None:
         _require(self.scheme, SCHEME, "URL scheme")
@@ -125,11 +125,11 @@ class PortSpec:
         """Call the factory for ``url``. Raises PluginError if it cannot be imported."""
         return self._imported(self.factory)(url, *further)
 
-    def make_trials(self, url: str, *further: object) -> Any:
+    def make_sandbox(self, url: str, *further: object) -> Any:
         """Make the environment for checks. Raises PluginError if none is offered, or it cannot be imported."""
-        if self.trials is None:
+        if self.sandbox is None:
             raise PluginError(f"{self.scheme}: nothing is offered to try it in")
-        return self._imported(self.trials)(url, *further)
+        return self._imported(self.sandbox)(url, *further)
 
     def _imported(self, factory: Callable[..., Any] | str) -> Callable[..., Any]:
         return _import_factory(self.scheme, factory)
@@ -138,15 +138,15 @@ class PortSpec:
 class StoreSpec(PortSpec):
     """A Store (``kframe.model.ports``).
 
-    ``trials(url)`` makes empty storage without other users (``kframe.model.external_changes.ExternalChanges``). Without
-    it, checks use a store alone, and no broker registers or unregisters.
+    ``sandbox(url)`` makes empty storage without other users (``kframe.model.external_changes.ExternalChanges``).
+    Without it, checks use a store alone, and no broker registers or unregisters.
     """
 
 
 class TransportSpec(PortSpec):
     """A Transport (``kframe.model.ports``); ``broker.id`` in ``config`` is the controller's own id.
 
-    ``trials(url, cluster)`` makes brokers, each at its endpoint in ``cluster``, and a transport that is not open, as
+    ``sandbox(url, cluster)`` makes brokers, each at its endpoint in ``cluster``, and a transport that is not open, as
     ``kframe.testing.far_end.FarEnd``. Without it, the transport is not checked.
     """
 

@@ -22,7 +22,7 @@ from kframe.model.ports import Clock
 from kframe.model.store_requests import WriteStates
 from kframe.runtime import controller_log, state_change_log
 from kframe.runtime.controller_log import EventSize, processed_line
-from kframe.runtime.log_text import Template, lines_of_partitions, lines_of_topics, one_line
+from kframe.runtime.log_text import Template, line_of, lines_of_partitions, lines_of_topics
 from kframe.runtime.rate_limit import RateLimit
 from kframe.runtime.state_change_log import SentRequests
 
@@ -86,7 +86,7 @@ class EventLogs:
                 for line in lines_of_topics(template, entry, self._controller.controller_id):
                     self._write(logger, template.level, line)
             else:
-                self._write(logger, template.level, one_line(template, entry, self._controller.controller_id))
+                self._write(logger, template.level, line_of(template, entry, self._controller.controller_id))
 
     def performed(self, effect: Effect, answer: Answer | None) -> None:
         """Count a performed effect, before the columns change again."""

@@ -36,7 +36,7 @@ class Template:
     """For a message with a line per partition of a ``sample``: what happened to all of them."""
 
 
-def one_line(template: Template, entry: LogEntry, controller_id: int) -> str:
+def line_of(template: Template, entry: LogEntry, controller_id: int) -> str:
     """The line of an entry with a single line."""
     return _prefix(template, entry, controller_id) + _FORMAT.vformat(template.text, (), _values(entry, controller_id))
 

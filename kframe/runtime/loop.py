@@ -233,7 +233,7 @@ class ControllerLoop:
             self.observers.stepped(cause, effects)
             for effect in effects:
                 yield effect
-                answer = self._performer.perform_one(effect)
+                answer = self._performer.perform_effect(effect)
                 self._logs.performed(effect, answer)
             cause = answer  # only the last effect can have an answer
 

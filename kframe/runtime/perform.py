@@ -59,10 +59,10 @@ class Performer:
         """
         answer = None
         for effect in effects:
-            answer = self.perform_one(effect)
+            answer = self.perform_effect(effect)
         return answer
 
-    def perform_one(self, effect: Effect) -> Answer | None:
+    def perform_effect(self, effect: Effect) -> Answer | None:
         """Perform an effect; return its answer if it is an Ask."""
         if not isinstance(effect, Ask):
             self._act(effect)

@@ -41,7 +41,7 @@ class BrokerModels(Protocol):
     def follow(self) -> None:
         """Read registrations and topic settings again after a step."""
 
-    def carry(self) -> bool:
+    def deliver(self) -> bool:
         """Deliver the messages that brokers send now. Return whether there were any. Raises ScenarioError if they never
         end."""
 
@@ -88,7 +88,7 @@ class ScenarioState:
     def rest(self) -> None:
         """Let the controller handle all queued events, and replicating brokers send what is due now."""
         self.storage.settle()
-        while self.loop.run_until_idle() or (self.replication is not None and self.replication.carry()):
+        while self.loop.run_until_idle() or (self.replication is not None and self.replication.deliver()):
             self.storage.settle()
 
     def call(self, event: Callable[[int], Event]) -> Any:

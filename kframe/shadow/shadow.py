@@ -145,9 +145,9 @@ class Shadow:
         if before is None:
             same, isr = ~self._differs(), p.lists("isr", rows)
         else:
-            same = (seen.leader == before.leader) & (seen.leader_epoch == before.leader_epoch) & before.found
+            same = (seen.leader == before.leader) & (seen.leader_epoch == before.leader_epoch) & before.exists
             isr = before.isr
-        changed = np.flatnonzero(same & seen.found & ~same_lists(seen.isr, isr)).astype(np.int32)
+        changed = np.flatnonzero(same & seen.exists & ~same_lists(seen.isr, isr)).astype(np.int32)
         if len(changed) == 0:
             return
         if not self._inputs and not self._differs()[changed].any():
@@ -165,7 +165,7 @@ class Shadow:
             return np.zeros(0, np.bool_)
         seen, p = self._seen, self._base.partitions
         other = (seen.leader != p.leader[seen.rows]) | (seen.leader_epoch != p.leader_epoch[seen.rows])
-        differs: Bool = (other & seen.found) | (seen.found != (p.partition_epoch[seen.rows] != NO_STATE))
+        differs: Bool = (other & seen.exists) | (seen.exists != (p.partition_epoch[seen.rows] != NO_STATE))
         return differs
 
     def _follow_controller(self, events: Iterable[Event]) -> None:
@@ -256,7 +256,7 @@ def _topics_under_reassignment(cluster: ClusterState) -> set[str]:
 
 def _take_states(states: StoredStates, chosen: Int32) -> StoredStates:
     return StoredStates(
-        states.rows[chosen], states.found[chosen], states.leader[chosen], states.leader_epoch[chosen],
+        states.rows[chosen], states.exists[chosen], states.leader[chosen], states.leader_epoch[chosen],
         states.controller_epoch[chosen], states.partition_epoch[chosen], states.recovery[chosen],
         states.isr.take(chosen),
     )  # fmt: skip

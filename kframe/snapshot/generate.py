@@ -21,7 +21,7 @@ from kframe.errors import SnapshotError
 from kframe.model.brokers import Endpoint
 from kframe.model.columns import REPLICAS_MAX, SLOTS_MAX, Int32, Ragged, UInt8
 from kframe.snapshot.facts import MIN_INSYNC_CONFIG, UNCLEAN_CONFIG, BrokerFacts, PartitionFacts, Source, TopicFacts
-from kframe.snapshot.placement import place_replicas, place_round_robin
+from kframe.snapshot.placement import assign_replicas, assign_round_robin
 from kframe.snapshot.seeded import Purpose, chosen, draw, hashed
 from kframe.snapshot.snapshot import Snapshot
 
@@ -74,7 +74,7 @@ def generate(
         names, ids, order = _peerbench_topics(len(sizes))
         first_positions = order * PARTITIONS_PER_TOPIC
         position = (np.repeat(first_positions, sizes) + _within(sizes)).astype(np.int32)
-        replicas = place_round_robin(position % brokers, position // brokers, brokers, replication_factor)
+        replicas = assign_round_robin(position % brokers, position // brokers, brokers, replication_factor)
     else:
         names, ids = _named_topics(len(sizes)), _topic_ids(seed, len(sizes))
         start = draw(seed, Purpose.START, len(sizes), brokers)
@@ -82,7 +82,7 @@ def generate(
         within = _within(sizes)
         first = (within + np.repeat(start, sizes)) % np.int32(brokers)
         rounds = within // np.int32(brokers) + np.repeat(shift, sizes)
-        replicas = place_replicas(first, rounds, brokers, replication_factor, racks)
+        replicas = assign_replicas(first, rounds, brokers, replication_factor, racks)
     shape = f"partitions={partitions}, brokers={brokers}, replication_factor={replication_factor}, racks={racks}"
     return Snapshot(
         _brokers(brokers, racks),

@@ -7,20 +7,20 @@ import numpy as np
 from kframe.model.columns import Bool, Int32, Int64
 
 
-def place_replicas(first: Int32, rounds: Int32, brokers: int, replication_factor: int, racks: int) -> Int32:
+def assign_replicas(first: Int32, rounds: Int32, brokers: int, replication_factor: int, racks: int) -> Int32:
     """(n, rf) brokers of each partition, the preferred leader ``first`` (n,) in front.
 
     Broker ``i`` is in rack ``i % racks``; 0 racks is none. ``rounds`` (n,) says how far followers are shifted.
     """
     if not racks:
-        return place_round_robin(first, rounds, brokers, replication_factor)
+        return assign_round_robin(first, rounds, brokers, replication_factor)
     # A cluster of any size has few distinct placements: compute each of them once.
     shift = rounds.astype(np.int64) * racks % max(brokers - 1, 1)
     patterns, inverse = np.unique(first * np.int64(brokers) + shift, return_inverse=True)
-    return _place_by_rack(patterns // brokers, patterns % brokers, brokers, replication_factor, racks)[inverse]
+    return _assign_by_rack(patterns // brokers, patterns % brokers, brokers, replication_factor, racks)[inverse]
 
 
-def place_round_robin(first: Int32, rounds: Int32, brokers: int, replication_factor: int) -> Int32:
+def assign_round_robin(first: Int32, rounds: Int32, brokers: int, replication_factor: int) -> Int32:
     """The same without racks: follower ``k`` is ``1 + (rounds + k) mod (brokers - 1)`` brokers after the leader."""
     replicas = np.empty((len(first), replication_factor), np.int32)
     replicas[:, 0] = first
@@ -32,7 +32,7 @@ def place_round_robin(first: Int32, rounds: Int32, brokers: int, replication_fac
     return replicas
 
 
-def _place_by_rack(first: Int64, shift: Int64, brokers: int, replication_factor: int, racks: int) -> Int32:
+def _assign_by_rack(first: Int64, shift: Int64, brokers: int, replication_factor: int, racks: int) -> Int32:
     """Try one broker after another for each partition, and assign those that its racks and replicas allow."""
     replicas = np.full((len(first), replication_factor), -1, np.int32)
     replicas[:, 0] = first

@@ -69,7 +69,7 @@ CONDITIONS: Final = FleetTable(
     ("cluster", "scenario", "step"),
 )  # fmt: skip
 #: The outcome in numbers of partitions, as ``kframe.whatif.outcome.Impact`` has them, but for what is in CONDITIONS and
-#: in requests; ``found_...`` as ``Outcome.found``.
+#: in requests; ``found_...`` as ``Outcome.count_of``.
 IMPACT_COUNTS: Final = (
     "leaders_moved", "newly_offline", "back_online", "newly_under_min_isr", "newly_at_min_isr",
     "newly_under_replicated", "unclean_elections", "unclean_needed", "states_changed", "states_stored",
@@ -229,11 +229,11 @@ class BatchRecorder:
 
     def rows(self) -> pa.RecordBatch:
         """Rows of ANNOUNCED."""
-        steps, causes, turns, data = zip(*self._taken, strict=True)
+        steps, causes, rounds, data = zip(*self._taken, strict=True)
         columns = [
             steps,
             [int(cause_) for cause_ in causes],
-            turns,
+            rounds,
             [bool(cause_) for cause_ in data],
             data,
         ]

@@ -52,5 +52,5 @@ class SelectorContract:
     def test_leaves_the_batch_alone(self) -> None:
         checks.check_leaves_the_batch_alone(self.make_selector, self.kinds)
 
-    def test_small_and_odd_batches(self) -> None:
-        checks.check_small_and_odd_batches(self.make_selector, self.kinds)
+    def test_single_broker_batches(self) -> None:
+        checks.check_single_broker_batches(self.make_selector, self.kinds)

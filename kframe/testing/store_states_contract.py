@@ -164,15 +164,15 @@ class StatesContract(StoreSuite):
         store, cluster = controller_of(storage)
         assert len(store.write_states(cluster, change_of(cluster, {}, 1)).codes) == 0
         stored = store.read_states(cluster, np.empty(0, np.int32))
-        assert (len(stored.found), len(stored.isr)) == (0, 0)
+        assert (len(stored.exists), len(stored.isr)) == (0, 0)
 
     def test_read_finds_what_is_stored_in_the_order_asked_for(self, storage: StorageFixture) -> None:
         store, cluster = controller_of(storage)
         rows = rows_of(cluster, ["empty.topic-1", "orders-2", "orders-0", "empty.topic-0", "orders-1"])
         stored = store.read_states(cluster, rows)
         assert stored.rows.tolist() == rows.tolist()
-        assert stored.found.tolist() == [False, True, True, False, True]
-        stored_rows = np.flatnonzero(stored.found)
+        assert stored.exists.tolist() == [False, True, True, False, True]
+        stored_rows = np.flatnonzero(stored.exists)
         assert cluster.brokers.ids_of(stored.leader[stored_rows]) == [-1, 1, 2]
         assert stored.leader_epoch[stored_rows].tolist() == [9, 4, 0]
         assert stored.controller_epoch[stored_rows].tolist() == [0, 2, 0]
@@ -189,7 +189,7 @@ class StatesContract(StoreSuite):
         change = change_of(cluster, states, 1)
         store.write_states(cluster, change)
         stored = store.read_states(cluster, change.rows)
-        assert stored.found.all()
+        assert stored.exists.all()
         assert cluster.brokers.ids_of(stored.leader) == [-1, 2]
         assert [cluster.brokers.ids_of(stored.isr[0]), cluster.brokers.ids_of(stored.isr[1])] == [[], [4, 2, 3, 1]]
         assert (stored.recovery.tolist(), stored.controller_epoch.tolist()) == ([0, 1], [1, 1])

@@ -212,7 +212,7 @@ class TopicsContract(StoreSuite):
         assert store.read_topic_names() == {"empty.topic"}
         assert store.read_deletions() == frozenset()
         assert set(described(store.load())) == {"empty.topic-0", "empty.topic-1"}
-        assert not store.read_states(cluster, np.arange(3, dtype=np.int32)).found.any()
+        assert not store.read_states(cluster, np.arange(3, dtype=np.int32)).exists.any()
         store.delete_topics(("orders", "nowhere"))
         assert store.create_topics(small_table({"orders": [(1, 2)]}), ({},)) == (OK,)
         again = store.read_topics(("orders",))

@@ -335,12 +335,12 @@ def test_status_says_what_it_is_busy_with() -> None:
     harness = Harness()
     busy: list[ControllerState] = []
 
-    class Asks(Notes):
+    class ReadingNotes(Notes):
         def stepped(self, cause: Event | Answer, effects: Sequence[Effect]) -> None:
             busy.append(controller.status().state)
 
     controller = kframe.ControllerBuilder(
-        9, store=harness.store, transport=harness.transport, observers=[Asks()]
+        9, store=harness.store, transport=harness.transport, observers=[ReadingNotes()]
     ).build()
     controller.open()
     assert controller.status().events_waiting == 1

@@ -23,7 +23,7 @@ class Recorder:
 
     def make(self, url: str, config: dict[str, str]) -> Any:
         self.calls.append((url, config))
-        return One(self, url)
+        return RecordedServer(self, url)
 
     @hookimpl
     def kframe_servers(self) -> list[ServerSpec]:
@@ -38,7 +38,7 @@ class Recorder:
         return kframe.ControllerBuilder(7, "memory:", "recording:", servers=servers, registry=registry, **more)
 
 
-class One:
+class RecordedServer:
     def __init__(self, recorder: Recorder, url: str) -> None:
         self.recorder, self.url, self.addresses = recorder, url, dict[str, str]()
         self.controller: kframe.Controller | None = None

@@ -65,7 +65,7 @@ def test_kframe_is_timed_before_between_and_after_the_collectors(monkeypatch: py
 
     monkeypatch.setattr(timing, "run_bench", time_ours)
     monkeypatch.setattr(kafka_classes, "run", time_theirs)
-    runs, figures = against_kafka.turns("kraft", 1_000, Plan(10, 1, 1, "1g", 0))
+    runs, figures = against_kafka.alternate("kraft", 1_000, Plan(10, 1, 1, "1g", 0))
     assert order == ["broker-failure", "kraft g1", "broker-failure", "kraft parallel", "broker-failure"]
     assert (len(runs), set(figures)) == (3, set(kafka_classes.COLLECTORS))
 
@@ -82,21 +82,21 @@ def test_of_the_largest_clusters_not_all_leaders_are_elected() -> None:
 def test_what_a_late_part_fails_of_costs_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first size is saved when the second one fails, and whole controllers are still measured."""
 
-    def turns(
+    def alternate(
         controller: str, partitions: int, _plan: Plan
     ) -> tuple[list[dict[str, Any]], dict[str, kafka_classes.Figures]]:
         if partitions > 1_000:
             raise subprocess.CalledProcessError(1, "java")
         return [ours("broker-failure", 1.0, 0.5)], {"g1": kraft(8.0, 640)}
 
-    def lives(partitions: int, *_rest: object, alone: bool) -> list[dict[str, Any]]:
+    def alternate_runs(partitions: int, *_rest: object, alone: bool) -> list[dict[str, Any]]:
         assert [row["partitions"] for row in json.loads(out.read_text())["classes"]] == [1_000, 1_000], "kept by now"
         return []
 
     out = tmp_path / "peers.json"
     monkeypatch.setattr(kafka_classes, "missing", lambda: None)
-    monkeypatch.setattr(against_kafka, "turns", turns)
-    monkeypatch.setattr(live, "lives", lives)
+    monkeypatch.setattr(against_kafka, "alternate", alternate)
+    monkeypatch.setattr(live, "alternate_runs", alternate_runs)
     sizes = ["--partitions", "2000", "1000", "--live", "1000", "--alone"]
     assert against_kafka.main(["--only", "kraft", "live", *sizes, "--out", str(out)]) == 1
     record = json.loads(out.read_text())

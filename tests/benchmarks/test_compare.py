@@ -15,7 +15,7 @@ from benchmarks.report.targets import TARGETS
 
 
 @pytest.mark.parametrize(
-    "stored, new, less, left, verdict",
+    "stored, new, less, left, change",
     [
         (100.0, 100.0, False, 1.0, ""),
         (100.0, 80.0, False, 0.8, ""),
@@ -33,13 +33,13 @@ from benchmarks.report.targets import TARGETS
     ],
 )
 def test_a_fifth_may_be_lost(
-    stored: float | None, new: float | None, less: bool, left: float | None, verdict: str
+    stored: float | None, new: float | None, less: bool, left: float | None, change: str
 ) -> None:
     (row,) = compare.compare(
         [] if stored is None else [Ratio("x", stored, less)], [] if new is None else [Ratio("x", new, less)]
     )
     assert row.left == (None if left is None else pytest.approx(left))
-    assert row.verdict == verdict
+    assert row.change == change
 
 
 def test_seconds_are_not_compared() -> None:

@@ -57,12 +57,14 @@ def alter(controller: TimedController, size: int) -> None:
     assert response.codes.tolist() == [0]
 
 
-def test_one_alter_partition(controller: TimedController, peak: Callable[[Callable[[], object]], int]) -> None:
+def test_alter_partition_of_a_partition(
+    controller: TimedController, peak: Callable[[Callable[[], object]], int]
+) -> None:
     alter(controller, 2)  # joined topic names, and other objects that are created once
     assert peak(lambda: alter(controller, 3)) < FEW_BYTES
 
 
-def test_one_election(controller: TimedController, peak: Callable[[Callable[[], object]], int]) -> None:
+def test_election_of_a_partition(controller: TimedController, peak: Callable[[Callable[[], object]], int]) -> None:
     name = controller.cluster.topics.names[7], 5
 
     def elect() -> None:

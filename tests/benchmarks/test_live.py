@@ -10,7 +10,7 @@ from benchmarks.live import __main__ as live
 from benchmarks.live.broker import StandInBroker
 
 
-def life(number: int, controller: str, failover: float, broker_failure: float, read: float) -> list[live.Record]:
+def events(number: int, controller: str, failover: float, broker_failure: float, read: float) -> list[live.Record]:
     """The records of one run: the raw requests before it, and its events."""
     about = {"life": number, "controller": controller, "partitions": 1_000, "brokers": 10}
     raw = {"bench": "raw", "read_seconds": read, "write_seconds": 0.5}
@@ -20,10 +20,10 @@ def life(number: int, controller: str, failover: float, broker_failure: float, r
     return [about | raw, *(about | compiler | {"bench": bench, "seconds": seconds} for bench, seconds in events)]
 
 
-KFRAME = [*life(0, "kframe", 30.0, 7.0, 9.0), *life(1, "kframe", 9.0, 7.0, 9.0), *life(2, "kframe", 2.0, 0.5, 1.0),
-          *life(3, "kframe", 4.0, 1.0, 4.0)]  # fmt: skip
+KFRAME = [*events(0, "kframe", 30.0, 7.0, 9.0), *events(1, "kframe", 9.0, 7.0, 9.0),
+          *events(2, "kframe", 2.0, 0.5, 1.0), *events(3, "kframe", 4.0, 1.0, 4.0)]  # fmt: skip
 KAFKA = [event for number, failover in enumerate((60.0, 40.0, 50.0, 55.0))
-         for event in life(number, live.KAFKA, failover, 8.0, 0.1)]  # fmt: skip
+         for event in events(number, live.KAFKA, failover, 8.0, 0.1)]  # fmt: skip
 MEASURED = [*KAFKA, *KFRAME]
 
 
@@ -44,9 +44,9 @@ def test_compiler_seconds_of_all_our_runs_are_reported() -> None:
     assert [row["compiler"] for row in live.rows(MEASURED)] == [[0.75, 0.5, 0.25, 0.0]] * 2
 
 
-@pytest.mark.parametrize("lives, first", [(1, []), (2, [30.0])])
-def test_of_few_runs_the_last_counts(lives: int, first: list[float]) -> None:
-    (failover, _) = live.rows([event for event in KFRAME if event["life"] < lives])
+@pytest.mark.parametrize("runs, first", [(1, []), (2, [30.0])])
+def test_of_few_runs_the_last_counts(runs: int, first: list[float]) -> None:
+    (failover, _) = live.rows([event for event in KFRAME if event["life"] < runs])
     assert (len(failover["kframe"]), len(failover["times_raw"]), failover["first_lives"]) == (1, 1, first)
 
 

@@ -62,7 +62,7 @@ def test_the_readme_has_the_figures_of_the_records() -> None:
 
 
 @pytest.mark.parametrize(
-    "name, told",
+    "name, phrases",
     [
         ("in-memory", ["kframe decides, applies and encodes 4 to 16 times as fast ([record of 2026-11-22](",
                        "At 10,000,000 partitions it holds 81 bytes of state for each ("]),
@@ -70,10 +70,10 @@ def test_the_readme_has_the_figures_of_the_records() -> None:
                   "2 cores for all processes, 4 runs each, kframe's slowest but the first 2 and Kafka's best"]),
     ],
 )  # fmt: skip
-def test_a_sentence_of_the_newest_record(name: str, told: list[str], results: Path) -> None:
+def test_a_sentence_of_the_newest_record(name: str, phrases: list[str], results: Path) -> None:
     after = page.filled(f"<!-- figures: {name} -->\nold\n<!-- end -->\n", results, readme.SENTENCES)
     assert "\nold\n" not in after
-    for words in told:
+    for words in phrases:
         assert words in after
 
 

@@ -97,7 +97,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 
 
 @pytest.mark.parametrize(
-    ("row", "told"),
+    ("row", "reason"),
     [
         (
             {"kernel": "update_partition_counts", "cached_seconds": 3e-9},
@@ -107,8 +107,8 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
         ({"kernel": "plan_removals"}, roofline.NOTES["plan_removals"]),
     ],
 )
-def test_why_a_kernel_is_beyond_its_limit(row: dict[str, object], told: str) -> None:
-    assert roofline.why({"rows": "all", "row_count": 100, "seconds": 4e-7, **row}) == told
+def test_why_a_kernel_is_beyond_its_limit(row: dict[str, object], reason: str) -> None:
+    assert roofline.why({"rows": "all", "row_count": 100, "seconds": 4e-7, **row}) == reason
 
 
 def test_a_wrong_answer_is_no_figure() -> None:

@@ -35,9 +35,9 @@ def ensemble() -> MemoryEnsemble:
     return MemoryEnsemble.from_cluster(cluster_of({"t": [healthy(1, 2)]}, (1, 2)))
 
 
-def get(place: str, path: str, method: str = "GET") -> tuple[int, str, str]:
+def get(address: str, path: str, method: str = "GET") -> tuple[int, str, str]:
     """Return status, content type and body of a page."""
-    connection = HTTPConnection(place, timeout=30)
+    connection = HTTPConnection(address, timeout=30)
     connection.request(method, path)
     answer: HTTPResponse = connection.getresponse()
     body = answer.read().decode()
@@ -138,7 +138,7 @@ def test_bytes_that_are_no_request_are_ignored(ensemble: MemoryEnsemble) -> None
 
 
 @pytest.mark.parametrize(
-    ("listen", "place"),
+    ("listen", "address"),
     [
         ("9108", ("127.0.0.1", 9108)),
         (":9108", ("127.0.0.1", 9108)),
@@ -147,8 +147,8 @@ def test_bytes_that_are_no_request_are_ignored(ensemble: MemoryEnsemble) -> None
         ("localhost:0", ("localhost", 0)),
     ],
 )
-def test_addresses(listen: str, place: tuple[str, int]) -> None:
-    assert parse_address(listen) == place
+def test_addresses(listen: str, address: tuple[str, int]) -> None:
+    assert parse_address(listen) == address
 
 
 @pytest.mark.parametrize("listen", ["", "localhost", "localhost:", "localhost:x", "1:65536", "1:-1"])

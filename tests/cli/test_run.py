@@ -64,7 +64,7 @@ def test_ids_that_there_are_not(values: dict[str, str], problem: type[Exception]
 
 
 @pytest.mark.parametrize(
-    ("schemes", "asked", "found"),
+    ("schemes", "asked", "expected"),
     [
         ((), (None, ()), (RECORDING, ())),
         ((TransportSpec,), (None, ()), (WIRE, ())),
@@ -75,10 +75,10 @@ def test_ids_that_there_are_not(values: dict[str, str], problem: type[Exception]
     ],
 )
 def test_kafka_s_protocol_both_ways_is_the_default(
-    schemes: tuple[type, ...], asked: tuple[str | None, tuple[str, ...]], found: tuple[str, tuple[str, ...]]
+    schemes: tuple[type, ...], asked: tuple[str | None, tuple[str, ...]], expected: tuple[str, tuple[str, ...]]
 ) -> None:
     arrangement = arrange(registry(*schemes), *asked, None)
-    assert (arrangement.transport, arrangement.servers) == found
+    assert (arrangement.transport, arrangement.servers) == expected
 
 
 @pytest.mark.parametrize("never", [None, "1001", "1000,1001"])

@@ -168,7 +168,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def stranger() -> Iterator[HTTPServer]:
+def other_server() -> Iterator[HTTPServer]:
     server = HTTPServer(("127.0.0.1", 0), _Handler)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
@@ -187,10 +187,10 @@ def stranger() -> Iterator[HTTPServer]:
         ((200, b'{"token":"TOKEN","queues":[],"quarantined":{}}'), "no attribute"),
     ],
 )  # fmt: skip
-def test_another_answer_is_no_page(stranger: HTTPServer, answer: tuple[int, bytes], problem: str) -> None:
+def test_another_answer_is_no_page(other_server: HTTPServer, answer: tuple[int, bytes], problem: str) -> None:
     instance = Instance.of_this_process(1000)
     _Handler.answer = answer[0], answer[1].replace(b"TOKEN", instance.token.encode())
-    page = fetch_page(status(instance=replace(instance, metrics=f"127.0.0.1:{stranger.server_port}")))
+    page = fetch_page(status(instance=replace(instance, metrics=f"127.0.0.1:{other_server.server_port}")))
     assert page.queues is None
     assert page.problem is not None
     assert problem in page.problem

@@ -139,7 +139,7 @@ def test_answer_has_the_state_that_stands_now() -> None:
     )
     states = response.states
     assert states is not None
-    assert (response.codes.tolist(), states.found.tolist()) == ([NONE, NONE, FENCED], [True, True, False])
+    assert (response.codes.tolist(), states.exists.tolist()) == ([NONE, NONE, FENCED], [True, True, False])
     ids = driver.cluster.brokers.ids_of
     assert [ids(states.isr[i]) for i in (0, 1)] == [[1, 2], [3, 1]]
     assert (ids(states.leader[:2]), states.partition_epoch[:2].tolist()) == ([1, 1], [3, 4])

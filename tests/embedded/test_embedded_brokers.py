@@ -246,7 +246,7 @@ def test_request_to_a_silent_broker_is_sent_again_every_thirty_seconds(harness: 
 
 
 @pytest.mark.parametrize("how", ["bounce", "go and come"])
-def test_new_registration_drops_what_was_queued_for_the_old_one(harness: Harness, how: str) -> None:
+def test_new_registration_drops_requests_of_the_old_registration(harness: Harness, how: str) -> None:
     harness.brokers.answer(2, SILENT, Api.LEADER_AND_ISR)
     harness.lead(2, "t-0", controller_epoch=1)
     harness.update(2, controller_epoch=1)
@@ -302,7 +302,7 @@ def test_listener_that_goes_on_at_once_does_not_disturb_the_order(harness: Harne
     """A listener may send, connect and disconnect before it returns."""
     notified: list[Event] = []
 
-    def hear(event: Event) -> None:
+    def on_event(event: Event) -> None:
         notified.append(event)
         if len(notified) == 1:
             harness.update(2, controller_epoch=9)
@@ -310,7 +310,7 @@ def test_listener_that_goes_on_at_once_does_not_disturb_the_order(harness: Harne
             harness.disconnect(2)
 
     harness.brokers.answer(2, SILENT)
-    harness.brokers.open(hear, lambda: True)
+    harness.brokers.open(on_event, lambda: True)
     for controller_epoch in (1, 2, 3, 4):
         harness.lead(2, "t-0", controller_epoch=controller_epoch)
     harness.brokers.answer(2, "NONE")

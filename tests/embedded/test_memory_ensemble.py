@@ -37,7 +37,7 @@ def test_given_broker_epochs_stay_and_new_ones_are_higher() -> None:
     assert ensemble.register_brokers([registration(4, broker_epoch=7), registration(5)]) == (7, bounced + 1)
 
 
-def test_brokers_of_one_instant_share_the_zxid(ensemble: MemoryEnsemble) -> None:
+def test_brokers_of_an_instant_share_the_zxid(ensemble: MemoryEnsemble) -> None:
     first, second = ensemble.register_brokers([registration(8), registration(9)])
     assert first == second == ensemble.records.zxid
     first, second = ensemble.bounce_brokers([8, 9])

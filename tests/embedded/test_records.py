@@ -192,10 +192,10 @@ def test_refused_multi_notifies_no_session_and_leaves_watches_armed(tree: Tree) 
 def test_listener_sees_the_whole_transaction_and_may_arm_again() -> None:
     tree, seen = RecordTree(), []
 
-    def hear(_event: WatchEvent) -> None:
+    def on_watch(_event: WatchEvent) -> None:
         seen.append(tree.children(watcher, "/", watch=True))
 
-    writer, watcher = tree.open_session(lambda _event: None), tree.open_session(hear)
+    writer, watcher = tree.open_session(lambda _event: None), tree.open_session(on_watch)
     tree.children(watcher, "/", watch=True)
     tree.multi(writer, [Create("/a"), Create("/b")])
     tree.create(writer, "/c")

@@ -78,7 +78,7 @@ def test_columns_equal_a_dictionary_of_records(
                   for name, code in zip(states, codes, strict=True)]  # fmt: skip
         assert result.partition_epoch.tolist() == epochs
     stored = columns.read(controller, rows_of(controller, NAMES))
-    assert dict(zip(NAMES, stored.found.tolist(), strict=True)) == {name: name in model for name in NAMES}
+    assert dict(zip(NAMES, stored.exists.tolist(), strict=True)) == {name: name in model for name in NAMES}
     reload(controller, stored)
     for cluster in (columns.cluster, controller):
         actual = described(cluster)
@@ -122,7 +122,7 @@ def test_row_of_a_dropped_topic_is_missing() -> None:
     change = change_of(controller, {"t-0": StateSpec(1, (1,), 1, 0), "u-0": StateSpec(1, (1,), 1, 0)}, 1)
     controller.partitions.topic[0] = -1
     assert columns.write(controller, change).codes.tolist() == [WriteCode.MISSING, WriteCode.OK]
-    assert columns.read(controller, change.rows).found.tolist() == [False, True]
+    assert columns.read(controller, change.rows).exists.tolist() == [False, True]
 
 
 def test_overwrite_keeps_what_is_not_given() -> None:

@@ -28,9 +28,9 @@ ODDITIES: Final = [(0, 0), (0, 1), (2, 0), (2, 3), (15, 1), (15, 12), (300, 5)]
 class Long:
     """Columns of ROWS rows on 30 brokers."""
 
-    def __init__(self, seed: int, odd: int, gone: int) -> None:
+    def __init__(self, seed: int, malformed: int, gone: int) -> None:
         self.rng = np.random.default_rng(seed)
-        self.odd, self.b = odd / 1000, 30
+        self.malformed, self.b = malformed / 1000, 30
         per_topic = self.rng.integers(1, 7, TOPICS)
         self.topic = np.sort(self.rng.integers(0, TOPICS, ROWS)).astype(np.int32)
         self.topic[self._few(ROWS)] = -1
@@ -68,14 +68,14 @@ class Long:
         self.live = np.ones(self.b, np.uint8)
         self.live[self.rng.permutation(self.b)[:gone]] = 0
         self.registered = self.live
-        self.rack = self.rng.integers(-1 if odd else 0, 4 if odd else 30, self.b).astype(np.int32)
+        self.rack = self.rng.integers(-1 if malformed else 0, 4 if malformed else 30, self.b).astype(np.int32)
         self.rack_bit = rack_bits(self.rack, self.registered)
-        self.deleting = (np.arange(TOPICS) == (3 if odd else -1)).astype(np.uint8)
+        self.deleting = (np.arange(TOPICS) == (3 if malformed else -1)).astype(np.uint8)
         self.min_insync = self.rng.integers(1, 5, TOPICS).astype(np.int32)
         self.unclean = self.rng.integers(0, 2, TOPICS).astype(np.uint8)
 
     def _few(self, count: int) -> Any:
-        return np.flatnonzero(self.rng.random(count) < self.odd)
+        return np.flatnonzero(self.rng.random(count) < self.malformed)
 
 
 def both(
@@ -94,7 +94,7 @@ def both(
 
 
 LONG = pytest.mark.parametrize("long", [Long(seed, *oddity) for oddity in ODDITIES for seed in range(4)],
-                               ids=lambda long: f"{long.odd}-{int((long.live == 0).sum())}")  # fmt: skip
+                               ids=lambda long: f"{long.malformed}-{int((long.live == 0).sum())}")  # fmt: skip
 
 
 def positions_of(long: Long) -> list[Any]:

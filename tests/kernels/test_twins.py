@@ -150,7 +150,7 @@ CASES: Final[Mapping[str, Case]] = {
     "initialize_partition_states": Case({"state": _n}, {}),
     "initialize_replica_states": Case({"replica_state": _s}, {}),
     "copy_assignments": Case(
-        {"values": _replicas, "flags": _replicas}, {"kept_flags": "skip_flags", "broker_ids": "ids"}
+        {"values": _replicas, "flags": _replicas}, {"flag_mask": "skip_flags", "broker_ids": "ids"}
     ),
     "mark_reassigned": Case(
         {"differs": _k},

@@ -69,7 +69,7 @@ NAMES = itertools.count()
 def test_shipped_selectors_pass(selector: LeaderSelector) -> None:
     failures = find(lambda: selector, SHIPPED[selector])
     if selector.name == "controlled-shutdown-0.8.2":
-        assert set(failures) == {"is-safe", "small-and-odd-batches"}, "it elects dead brokers, which is refused later"
+        assert set(failures) == {"is-safe", "single-broker-batches"}, "it elects dead brokers, which is refused later"
     else:
         assert failures == {}
 
@@ -85,7 +85,7 @@ def test_shipped_selectors_pass(selector: LeaderSelector) -> None:
         (lambda: Acting(fill_with_first), "is-safe", "in OFFLINE elections it chose a broker that is dead"),
         (act_with_memory(), "same-batch-same-answer", "it chooses differently when called again"),
         (lambda: Acting(change_the_batch), "leaves-the-batch-alone", "in OFFLINE elections it changes leader"),
-        (lambda: Acting(fill_with_first), "small-and-odd-batches", "elections it"),
+        (lambda: Acting(fill_with_first), "single-broker-batches", "elections it"),
         (lambda: 1 / 0, "is-named", "ZeroDivisionError: division by zero"),
     ],
 )

@@ -144,7 +144,7 @@ def test_check_as_json(folder: Path) -> None:
     assert {(row["offer"], row["kind"]) for row in document["rows"]} == {("first", "scalar")}
     assert {row["check"]: row["passed"] for row in document["rows"]} == {
         "is-named": True, "keeps-to-its-array": True, "is-safe": False, "same-batch-same-answer": True,
-        "leaves-the-batch-alone": True, "small-and-odd-batches": False,
+        "leaves-the-batch-alone": True, "single-broker-batches": False,
     }  # fmt: skip
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import pytest
 
 from kframe.errors import ConfigError, PluginError
 from kframe.model.ids import ElectionKind
+from kframe.registry.registry import build_registry
 from kframe.registry.specs import ObserverSpec, Option, PortSpec, SelectorSpec, StoreSpec, Tier
 
 
@@ -113,3 +115,14 @@ def test_a_factory_by_name_is_imported_when_it_is_chosen() -> None:
 def test_a_factory_that_cannot_be_imported(factory: str) -> None:
     with pytest.raises(PluginError, match=f"mem: {factory} cannot be imported"):
         PortSpec("mem", factory, "").make("mem:")
+
+
+def test_each_import_path_of_the_plugins_resolves() -> None:
+    registry = build_registry()
+    specs: list[PortSpec] = [*registry.stores.values(), *registry.transports.values(), *registry.clusters.values(),
+                             *registry.servers.values()]  # fmt: skip
+    paths = {path for spec in specs for path in (spec.factory, spec.sandbox) if isinstance(path, str)}
+    assert len(paths) > 4
+    for path in paths:
+        module, _, name = path.partition(":")
+        assert callable(getattr(import_module(module), name)), path

@@ -234,7 +234,7 @@ def test_the_text_is_prometheus_format() -> None:
 
 
 @pytest.mark.parametrize(
-    "name, told",
+    "name, declaration",
     [
         ("a_total", "# TYPE a_total counter"),
         ('a{quantile="0.50"}', "# TYPE a summary"),
@@ -245,12 +245,12 @@ def test_the_text_is_prometheus_format() -> None:
         ('a_total{observer="x"}', "# TYPE a_total counter"),
     ],
 )
-def test_the_type_follows_from_the_name(name: str, told: str) -> None:
-    assert exposition({name: 1.5}) == f"{told}\n{name} 1.5\n"
+def test_the_type_follows_from_the_name(name: str, declaration: str) -> None:
+    assert exposition({name: 1.5}) == f"{declaration}\n{name} 1.5\n"
 
 
 def test_labels_are_escaped() -> None:
-    class Odd:
+    class Malformed:
         name = 'a"b\\c\nd'
 
         def stepped(self, cause: object, effects: object) -> None:
@@ -258,7 +258,9 @@ def test_labels_are_escaped() -> None:
 
     ensemble = MemoryEnsemble.from_cluster(cluster_of({"t": [healthy(1)]}, (1,)))
     controller = ControllerCore(1, ControllerConfig(), Selection({}))
-    loop = ControllerLoop(controller, ensemble.connect(), RecordingTransport(), VirtualClock(), [(Odd.name, Odd())])
+    loop = ControllerLoop(
+        controller, ensemble.connect(), RecordingTransport(), VirtualClock(), [(Malformed.name, Malformed())]
+    )
     loop.open()
     loop.run_until_idle()
     (line,) = [line for line in exposition(loop.metrics()).splitlines() if line.startswith("kframe_observer")]

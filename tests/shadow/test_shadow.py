@@ -189,7 +189,7 @@ def test_what_a_controller_has_decided_is_agreed_with(
 
 
 @pytest.mark.parametrize(
-    ("changes", "found"),
+    ("changes", "difference"),
     [
         ({"leader": 2}, "expected leader 1 epoch 0 isr 1,2,3, found leader 2 epoch 0 isr 1,2,3"),
         ({"leader_epoch": 7}, "expected leader 1 epoch 0 isr 1,2,3, found leader 1 epoch 7 isr 1,2,3"),
@@ -197,13 +197,15 @@ def test_what_a_controller_has_decided_is_agreed_with(
         ({"leader": 1, "leader_epoch": 2}, "expected leader 1 epoch 0 isr 1,2,3, found leader 1 epoch 2 isr 1,2,3"),
     ],
 )
-def test_a_modified_state_is_reported_once(cluster: ControlledCluster, changes: dict[str, int], found: str) -> None:
+def test_a_modified_state_is_reported_once(
+    cluster: ControlledCluster, changes: dict[str, int], difference: str
+) -> None:
     """One record and one log line report it. The shadow then accepts the stored state."""
     cluster.ensemble.write_state("t", 0, **changes)  # type: ignore[arg-type]
     assert cluster.shadow.look()
     assert cluster.shadow.unsettled
     (disagreement,) = cluster.comparison().disagreements
-    assert disagreement.line() == f"t-0: {found}, after nothing that storage shows"
+    assert disagreement.line() == f"t-0: {difference}, after nothing that storage shows"
     assert {key: disagreement.record()[key] for key in ("topic", "partition", "causes")} == {
         "topic": "t", "partition": 0, "causes": []
     }  # fmt: skip

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kframe.errors import SnapshotError
 from kframe.snapshot import Health, Snapshot, generate, summarize
 from kframe.snapshot.checks import check_brokers_listed, check_snapshot, check_topic_name
-from kframe.snapshot.placement import place_replicas
+from kframe.snapshot.placement import assign_replicas
 from kframe.snapshot.seeded import Purpose, chosen, draw, hashed
 from kframe.snapshot.summary import conditions_of, loads_of
 from tests.snapshot.samples import facts
@@ -96,7 +96,7 @@ def test_replica_assignment_equals_kafkas(
     replication_factor, racks = min(replication_factor, brokers), min(racks, brokers)
     first = np.array([leader % brokers for leader, _ in partitions], np.int32)
     rounds = np.array([shift for _, shift in partitions], np.int32)
-    placed = place_replicas(first, rounds, brokers, replication_factor, racks)
+    placed = assign_replicas(first, rounds, brokers, replication_factor, racks)
     expected = [
         kafka_assignment(leader % brokers, shift, brokers, replication_factor, racks) for leader, shift in partitions
     ]

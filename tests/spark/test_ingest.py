@@ -29,14 +29,14 @@ class Bad(NamedTuple):
 
     name: str
     make: Callable[[Path], Path]
-    place: str
-    found: str
+    where: str
+    actual: str
     topics: list[str] | None = None
 
 
 def file(name: str, content: str | bytes) -> Callable[[Path], Path]:
-    def make(place: Path) -> Path:
-        path = place / name
+    def make(folder: Path) -> Path:
+        path = folder / name
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
         return path
 
@@ -44,8 +44,8 @@ def file(name: str, content: str | bytes) -> Callable[[Path], Path]:
 
 
 def snapshot(change: Callable[[Path], object]) -> Callable[[Path], Path]:
-    def make(place: Path) -> Path:
-        path = snapshot_directory(place / "c", generate(1_000, 5, 3))
+    def make(folder: Path) -> Path:
+        path = snapshot_directory(folder / "c", generate(1_000, 5, 3))
         change(path)
         return path
 
@@ -103,8 +103,8 @@ def test_bad_input_is_in_quarantine_with_file_and_reason(bad: Bad, tmp_path: Pat
     source, out = SnapshotSource(str(bad.make(tmp_path)), "c"), tmp_path / "out"
     (row,) = ingest_source(source, out).to_pylist()
     (quarantined,) = part_rows(out, QUARANTINE)
-    assert quarantined["place"] == str(tmp_path / bad.place)
-    assert bad.found in quarantined["found"]
+    assert quarantined["place"] == str(tmp_path / bad.where)
+    assert bad.actual in quarantined["found"]
     assert quarantined["source"] == source.path
     if bad.topics is None:
         assert (row["status"], row["partitions"]) == ("refused", 0)

@@ -23,9 +23,9 @@ def tables(snapshot: Any) -> list[pa.Table]:
 
 
 @pytest.mark.parametrize("format", ["zookeeper", "describe", "kcat"])
-@pytest.mark.parametrize("moment", STATES)
-def test_there_and_back(moment: str, format: str) -> None:
-    snapshot = read_snapshot(example(moment, format))
+@pytest.mark.parametrize("phase", STATES)
+def test_there_and_back(phase: str, format: str) -> None:
+    snapshot = read_snapshot(example(phase, format))
     shuffled = [table.take(np.random.default_rng(7).permutation(table.num_rows)) for table in tables(snapshot)]
     back = snapshot_of(*shuffled)
     assert back.digest() == snapshot.digest()

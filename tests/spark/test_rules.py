@@ -27,7 +27,7 @@ class Broken(NamedTuple):
 
     rule: str
     changes: list[dict[str, Any]]
-    found: list[tuple[int | None, str]]
+    actual: list[tuple[int | None, str]]
     brokers: Sequence[tuple[int, bool | None, str | None]] = FOUR
     also: frozenset[str] = frozenset()
     mode: str = "zookeeper"
@@ -104,7 +104,7 @@ def test_a_broken_rule_is_a_row(broken: Broken) -> None:
     assert {row["mode"] for row in reported} == {broken.mode}
     assert {row["rule"] for row in reported} == {broken.rule} | broken.also
     of_rule = [row for row in reported if row["rule"] == broken.rule]
-    assert [(row["partition"], row["found"]) for row in of_rule] == broken.found
+    assert [(row["partition"], row["found"]) for row in of_rule] == broken.actual
     assert {(row["severity"], row["expected"]) for row in of_rule} == {
         (RULES[broken.rule].severity, RULES[broken.rule].expected)
     }

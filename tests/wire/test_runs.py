@@ -117,9 +117,9 @@ def test_update_metadata(variant: str, version: int) -> None:
         update_metadata(*chosen(seed, variant), version, offline)
 
 
-def update_metadata(p: Columns, rows: Int32, version: int, away: list[int]) -> None:
+def update_metadata(p: Columns, rows: Int32, version: int, offline: list[int]) -> None:
     size, live = np.full(len(p.topic), -7, np.int32), np.ones(BROKERS, np.uint8)
-    live[away] = 0
+    live[offline] = 0
     total = both("size_update_metadata", rows, version, *p.of(*SHAPE, "replica", "replica_flags"), live, size)[0]
     row_size = size[rows]
     entry_offset = np.cumsum(row_size, dtype=np.int64) - row_size

@@ -21,7 +21,7 @@ def apply(cluster: ClusterState, change: StateChange, partition_epoch: Int32) ->
 
 def reload(cluster: ClusterState, stored: StoredStates) -> None:
     """Replace the states of these rows by the stored ones. A row without a stored state loses its state."""
-    exists = stored.found
+    exists = stored.exists
     if not exists.all():
         missing = stored.rows[~exists]
         cluster.partitions.partition_epoch[missing] = NO_STATE

@@ -125,13 +125,13 @@ def list_replicas_on(
 
 def copy_assignments(
     rows: Int32, slot_start: Int32, replica_count: Int16, replica: Int16, replica_flags: UInt8, broker_ids: Int32,
-    kept_flags: int, values: Int32, flags: UInt8,
+    flag_mask: int, values: Int32, flags: UInt8,
 ) -> int:  # fmt: skip
     """The lists, row by row, as broker ids with the requested flags."""
     slots = [slot for row in rows.tolist() for slot in slots_of(row, slot_start, replica_count)]
     for copied, slot in enumerate(slots):
         values[copied] = broker_ids[replica[slot]]
-        flags[copied] = int(replica_flags[slot]) & kept_flags
+        flags[copied] = int(replica_flags[slot]) & flag_mask
     return len(slots)
 
 

@@ -60,7 +60,7 @@ def stored_of(memory: Memory, cluster: ClusterState, rows: Int32, read: StateRow
     leader[led] = brokers.index_of(read.leader[led])
     return StoredStates(
         rows=rows,
-        found=read.is_parsed,
+        exists=read.is_parsed,
         leader=leader,
         leader_epoch=read.leader_epoch,
         controller_epoch=read.controller_epoch,

@@ -122,7 +122,7 @@ def test_servers_without_multi_read_load_the_same_cluster(make_fixture: FixtureF
     rows: Int32 = np.arange(1200, dtype=np.int32)[::-1].copy()
     cluster = store.load()
     assert cluster.written_at is None, "not asked of old servers"
-    assert store.read_states(cluster, rows).found.tolist() == [bool(row % 100 % 2) for row in rows.tolist()]
+    assert store.read_states(cluster, rows).exists.tolist() == [bool(row % 100 % 2) for row in rows.tolist()]
 
 
 @BREAK_POINTS

@@ -68,7 +68,7 @@ def read_states(side: Side, session: OpenStore, names: Sequence[str]) -> Any:
             int(ids[result.leader[i]]) if result.leader[i] >= 0 else int(result.leader[i]), int(result.leader_epoch[i]),
             int(result.controller_epoch[i]), int(result.partition_epoch[i]), int(result.recovery[i]),
             ids[result.isr[i]].tolist(),
-        ) if result.found[i] else None
+        ) if result.exists[i] else None
         for i, name in enumerate(names)
     }  # fmt: skip
 

@@ -52,18 +52,18 @@ def try_selector(spec: SelectorSpec, make: Callable[[], LeaderSelector]) -> Find
 def try_store(spec: StoreSpec, url: str, seeds: Iterable[int] = STORE_SEEDS) -> Finding:
     """Compare a store with the embedded one in seeded histories. If the plugin offers no test context, one history runs
     without brokers. Raises InputError if that storage is not empty, and the plugin's own errors for its URL."""
-    if spec.trials is None:
+    if spec.sandbox is None:
         rule = "A history of three controllers gives what it gives in the embedded store."
         return Finding("simulated-histories", rule, _problem([play_bare(lambda: spec.make(url))]))
     rule = "Histories of three controllers, brokers and operators give what they give in the embedded store."
-    return Finding("simulated-histories", rule, _problem(play_history(seed, spec.make_trials(url)) for seed in seeds))
+    return Finding("simulated-histories", rule, _problem(play_history(seed, spec.make_sandbox(url)) for seed in seeds))
 
 
 def try_transport(spec: TransportSpec, url: str, seeds: Iterable[int] = TRANSPORT_SEEDS) -> Finding:
     """Compare a transport with the embedded brokers in seeded histories. Raises PluginError if the plugin offers no
     test context, and the plugin's own errors for its URL."""
     rule = "Brokers that come, go and are silent receive and answer what the embedded brokers do."
-    played = (play_batches(seed, lambda cluster: spec.make_trials(url, cluster)) for seed in seeds)
+    played = (play_batches(seed, lambda cluster: spec.make_sandbox(url, cluster)) for seed in seeds)
     return Finding("simulated-batches", rule, _problem(played))
 
 

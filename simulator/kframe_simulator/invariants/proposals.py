@@ -124,7 +124,7 @@ def _another_state(answered: Proposed, proposal: ProposalResult, row: Row) -> st
     states = answered.response.states
     if proposal.leader_epoch != row.leader_epoch or proposal.isr != row.isr:
         return f"isr {row.isr} of leader epoch {row.leader_epoch} is stored"
-    if states is None or not states.found[proposal.position]:
+    if states is None or not states.exists[proposal.position]:
         return "the answer leaves the state out"
     said = int(states.leader_epoch[proposal.position]), int(states.partition_epoch[proposal.position])
     stored = row.leader_epoch, row.partition_epoch

@@ -69,7 +69,7 @@ class Replication:
                 for model in self.brokers.models.values():
                     model.configure_topic(name, None if least == UNSET else least)
 
-    def carry(self) -> bool:
+    def deliver(self) -> bool:
         """Deliver pending messages of brokers. Returns whether there were any. Raises ScenarioError if this never
         ends."""
         now = self._runner.clock.now_ms()

@@ -236,7 +236,7 @@ def _act(effect: effects.Effect, controller: ControllerCore) -> tuple[Any, ...]:
 def _answered(codes: Any, states: StoredStates | None, controller: ControllerCore) -> tuple[Any, ...]:
     if states is None:
         return ()
-    isr = tuple(controller.cluster.brokers.ids_of(states.isr[0])) if states.found[0] else ()
+    isr = tuple(controller.cluster.brokers.ids_of(states.isr[0])) if states.exists[0] else ()
     return int(codes[0]), int(states.leader_epoch[0]), int(states.partition_epoch[0]), isr
 
 
@@ -343,7 +343,7 @@ def _read(stored: Stored) -> StoredStates:
     isr = Ragged.of([[member - 1 for member in stored.isr]])
     leader = stored.leader - 1 if stored.leader > 0 else stored.leader
     return StoredStates(
-        rows=column(0), found=column(1, np.bool_), leader=column(leader), leader_epoch=column(stored.leader_epoch),
+        rows=column(0), exists=column(1, np.bool_), leader=column(leader), leader_epoch=column(stored.leader_epoch),
         controller_epoch=column(stored.state_epoch), partition_epoch=column(stored.version),
         recovery=column(stored.recovery, np.uint8), isr=isr,
     )  # fmt: skip

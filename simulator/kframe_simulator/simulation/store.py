@@ -166,7 +166,7 @@ class SimStore(MemoryStore):
 
     # -- Watches.
 
-    def _hear(self, event: WatchEvent) -> None:
+    def _on_watch(self, event: WatchEvent) -> None:
         """A watch fires on the ensemble. The process is notified later, in order."""
         if self._session is None or self._expired:
             return
@@ -182,7 +182,7 @@ class SimStore(MemoryStore):
             session, event = self._arrived.popleft()
             if session == self._session:
                 self._note_role(event)
-                super()._hear(event)
+                super()._on_watch(event)
 
     def _note_role(self, event: WatchEvent) -> None:
         if event.path == CONTROLLER:
@@ -293,7 +293,7 @@ class SimStore(MemoryStore):
             if change is None:
                 arm(self._records, self._session, path, of_children)
             else:
-                self._hear(WatchEvent(change, path))
+                self._on_watch(WatchEvent(change, path))
         self._deliver()
 
     # -- Writes.

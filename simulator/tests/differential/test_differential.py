@@ -30,7 +30,7 @@ class BlindStates(MemoryStore):
 
     def write_states(self, cluster: ClusterState, change: StateChange) -> WriteResult:
         stored = self.read_states(cluster, change.rows)
-        expected = np.where(stored.found, stored.partition_epoch, np.int32(NO_STATE))
+        expected = np.where(stored.exists, stored.partition_epoch, np.int32(NO_STATE))
         return super().write_states(cluster, StateChange(
             change.rows, change.leader, change.leader_epoch, change.recovery, change.isr, expected,
             change.controller_epoch,
@@ -192,7 +192,7 @@ class Faithful(EmbeddedBrokers):
 
     def connect(self, cluster: ClusterState, brokers: tuple[int, ...]) -> None:
         ids = cluster.brokers.ids_of(brokers)
-        saved = {broker_id: self._kept.get(broker_id) for broker_id in ids}
+        saved = {broker_id: self._saved.get(broker_id) for broker_id in ids}
         super().connect(cluster, brokers)
         for broker_id, waiting in saved.items():
             self._channels[broker_id].waiting.extend(waiting or ())
@@ -200,11 +200,11 @@ class Faithful(EmbeddedBrokers):
 
     def disconnect(self, cluster: ClusterState, brokers: tuple[int, ...]) -> None:
         for broker_id in cluster.brokers.ids_of(brokers):
-            self._kept[broker_id] = list(self._channels[broker_id].waiting) if broker_id in self._channels else []
+            self._saved[broker_id] = list(self._channels[broker_id].waiting) if broker_id in self._channels else []
         super().disconnect(cluster, brokers)
 
     @property
-    def _kept(self) -> dict[int, Any]:
+    def _saved(self) -> dict[int, Any]:
         saved: dict[int, Any] = self.__dict__.setdefault("kept", {})
         return saved
 

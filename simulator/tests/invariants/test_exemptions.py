@@ -86,14 +86,14 @@ def test_partition_added_during_deletion_is_not_sent(
 
 
 @pytest.mark.parametrize(
-    ("doomed", "leader", "exempt"), [(True, 9, True), (True, 1, False), (False, 9, False)],
+    ("deleting", "leader", "exempt"), [(True, 9, True), (True, 1, False), (False, 9, False)],
     ids=["not-notified", "the-leader-lives", "an-election-reads-it"],
 )  # fmt: skip
 def test_last_isr_of_a_deleting_topic_may_be_unread(
-    simulation: Simulation, monkeypatch: pytest.MonkeyPatch, doomed: bool, leader: int, exempt: bool
+    simulation: Simulation, monkeypatch: pytest.MonkeyPatch, deleting: bool, leader: int, exempt: bool
 ) -> None:
     """Seed 11582: before 2.7-IV2 a leader wrote an ISR, and died before the notification."""
-    monkeypatch.setattr(simulation.ensemble, "record_names", lambda path: ["t"] if doomed else [])
+    monkeypatch.setattr(simulation.ensemble, "record_names", lambda path: ["t"] if deleting else [])
     edit(simulation, leader=leader, partition_epoch=7)
     assert (rest.context_is_storage(simulation.watch, None) is None) is exempt
 

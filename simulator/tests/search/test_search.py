@@ -103,9 +103,9 @@ def test_all_that_a_controller_keeps_is_known_to_the_search() -> None:
         _hold_to(item)
 
 
-def _hold_to(one: Subject) -> None:
+def _hold_to(core: Subject) -> None:
     active = 0
-    for controller in one.resting():
+    for controller in core.resting():
         twin = subject.twin(controller)
         assert subject.look(twin, None) == subject.look(controller, None)
         assert subject.identity(twin) == subject.identity(controller)
@@ -113,4 +113,4 @@ def _hold_to(one: Subject) -> None:
         if controller.active:
             assert vars(controller.context).keys() == subject.CONTEXT_HAS | subject.LEFT_OUT
             active += 1
-    assert active or len(list(one.resting())) > 1
+    assert active or len(list(core.resting())) > 1

@@ -19,7 +19,7 @@ from kframe_simulator.simulation.values import Value
 from kframe_simulator.testing.quiet_options import QUIET
 
 KEY = ("t", 0)
-IDEMPOTENT, TRANSACTIONS, PLAIN, LEADER_ONLY, NOBODY = range(5)
+IDEMPOTENT, TRANSACTIONS, PLAIN, LEADER_ONLY, NO_PRODUCER = range(5)
 OPTIONS = replace(
     QUIET,
     brokers=(1, 2, 3),
@@ -60,7 +60,7 @@ def numbers(simulation: Simulation) -> list[int]:
     return [record.value.number for record in log.records if isinstance(record.value, Value)]
 
 
-@pytest.mark.parametrize("producer", [IDEMPOTENT, TRANSACTIONS, PLAIN, LEADER_ONLY, NOBODY])
+@pytest.mark.parametrize("producer", [IDEMPOTENT, TRANSACTIONS, PLAIN, LEADER_ONLY, NO_PRODUCER])
 def test_what_is_written_in_peace_is_acknowledged_and_stays(producer: int) -> None:
     simulation = run(produce(500.0, producer))
     assert numbers(simulation) == [1, 2, 3]
