@@ -87,9 +87,7 @@ def _runner(source: Path, selectors: tuple[str, ...], plugins: PluginSettings) -
     text = read_text(source)
     document = strict_yaml.load(text, str(source))
     if is_kraft(document):
-        if selectors:
-            raise BadInput(f"{source}: found --selector, expected none: a KRaft scenario plays Kafka's own rules")
-        return KraftScenarioRunner(parse_kraft_scenario(document, str(source)))
+        return KraftScenarioRunner(parse_kraft_scenario(document, str(source)), chosen_selectors(plugins, selectors))
     scenario = parse_scenario(text, str(source))
     models = next(iter(plugins.registry().broker_models.values()), None) if scenario.brokers_replicate else None
     return ScenarioRunner(

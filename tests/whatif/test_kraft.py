@@ -9,10 +9,7 @@ from uuid import UUID
 import pytest
 
 from kframe.errors import ConfigError, InputError
-from kframe.model.columns import Int32
-from kframe.model.elections import ElectionBatch
 from kframe.model.events import ElectionType
-from kframe.model.ids import ElectionKind
 from kframe.model.kraft.record_sizes import record_size
 from kframe.model.kraft.records import PartitionChangeRecord
 from kframe.snapshot import Snapshot, Source
@@ -236,37 +233,6 @@ def test_levels_can_be_stated_only_where_the_snapshot_lacks_them() -> None:
     metadata = metadata_with([partition(0, (1, 2), (1, 2))])
     with pytest.raises(ConfigError, match="no level: the snapshot has the levels"):
         WhatIf(Snapshot.from_metadata(metadata, source=Source("kraft", "x")), {"metadata.version": "4.0"})
-
-
-class LastReplica:
-    """Chooses the last candidate in sync; or the last of all, which is not allowed."""
-
-    def __init__(self, is_safe: bool) -> None:
-        self.name = "last-replica"
-        self._is_safe = is_safe
-
-    def elect(self, batch: ElectionBatch, leader: Int32) -> None:
-        for position in range(len(batch)):
-            span = slice(batch.candidates.offsets[position], batch.candidates.offsets[position + 1])
-            candidates, may_lead = batch.candidates.values[span], batch.may_lead[span]
-            leader[position] = candidates[may_lead != 0][-1] if self._is_safe else candidates[-1]
-
-
-@pytest.mark.parametrize("is_safe, leader", [(True, 3), (False, 2)])
-def test_a_selector_chooses_within_the_safety_rules(is_safe: bool, leader: int) -> None:
-    selectors = {ElectionKind.OFFLINE: LastReplica(is_safe)}
-    whatif = study([partition(0, (1, 2, 3, 4), (1, 2, 3))], fenced=(4,), selectors=selectors)
-    outcome = whatif.fail([1])
-    assert state(whatif)[0] == leader
-    assert any("last-replica" in note for note in outcome.notes) is not is_safe
-
-
-def test_a_selector_may_elect_a_member_of_the_elr() -> None:
-    selectors = {ElectionKind.OFFLINE: LastReplica(is_safe=True)}
-    stored = partition(0, (1, 2, 3), (), eligible_leader_replicas=(1, 2))
-    whatif = study([stored], fenced=(3,), selectors=selectors)
-    whatif.restart([2], clean=True)
-    assert state(whatif) == (2, [2], [1])
 
 
 def test_explanations_name_the_rule_and_why_others_were_passed_over() -> None:

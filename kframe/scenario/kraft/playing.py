@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from kframe.core.kraft.context import SUPPORTED_FEATURES, KraftContext, KraftSettings
 from kframe.core.kraft.decision import ControllerResult, RequestRefused
+from kframe.core.kraft.leader_selection import LeaderSelection
 from kframe.errors import ErrorCode, ScenarioError
 from kframe.model.kraft.ids import METADATA_VERSION, MetadataLevel
 from kframe.model.kraft.levels import parse_level
@@ -35,12 +36,12 @@ def config_text(value: Scalar) -> str:
 class KraftPlay:
     """The state of one scenario."""
 
-    def __init__(self, scenario: KraftScenario) -> None:
+    def __init__(self, scenario: KraftScenario, selection: LeaderSelection) -> None:
         """Format the log. Raises ScenarioError for features or settings that Kafka would refuse."""
         self.scenario = scenario
         levels = {name: _level(scenario, name, level) for name, level in scenario.features.items()}
         version = levels.pop(METADATA_VERSION, int(MetadataLevel.LATEST))
-        self.quorum = Quorum(_settings(scenario), _timers(scenario), default_levels(version, levels))
+        self.quorum = Quorum(_settings(scenario), _timers(scenario), default_levels(version, levels), selection)
         self.features = {name: list(bounds) for name, bounds in sorted(SUPPORTED_FEATURES.items())}
         self.names = SymbolicNames(self.features)
         self.fleet = ScenarioBrokers(self.quorum, self.names, CLUSTER_ID)

@@ -11,6 +11,8 @@ from kframe.core.kraft.broker_events import fence_stale_broker
 from kframe.core.kraft.context import SUPPORTED_FEATURES, KraftContext, KraftSettings
 from kframe.core.kraft.decision import ControllerResult, RecordAndVersion
 from kframe.core.kraft.elections import balance_leaders, elect_unclean_leaders
+from kframe.core.kraft.heartbeats import Heartbeats
+from kframe.core.kraft.leader_selection import LeaderSelection
 from kframe.core.kraft.random_source import JavaRandom
 from kframe.model.kraft.control import (
     ControlRecord,
@@ -92,18 +94,20 @@ def default_levels(metadata_version: int, named: Mapping[str, int]) -> dict[str,
 class Quorum:
     """The log, and the active controller after ``start``. Every decision is committed at once."""
 
-    def __init__(self, settings: KraftSettings, timers: TimerIntervals, levels: Mapping[str, int]) -> None:
+    def __init__(
+        self, settings: KraftSettings, timers: TimerIntervals, levels: Mapping[str, int], selection: LeaderSelection
+    ) -> None:
         self.log: list[LogBatch] = []
         self.epoch = 0
         self.kraft_version = 0
         self.now_ns = 0
         self.timers = timers
-        self._settings, self._levels = settings, levels
+        self._settings, self._levels, self._selection = settings, levels, selection
         self._random = JavaRandom(0)
         self._passes = dict(_passes(timers))
         self._due: dict[str, int] = {}
         self._registrations = 0
-        self.context = KraftContext(ClusterMetadata(), JavaHeartbeats(timers.session_ns), settings, self._random)
+        self.context = self._new_context(ClusterMetadata(), JavaHeartbeats(timers.session_ns))
 
     @property
     def end_offset(self) -> int:
@@ -115,6 +119,9 @@ class Quorum:
         """The metadata that the log adds up to."""
         return self.context.metadata
 
+    def _new_context(self, metadata: ClusterMetadata, heartbeats: Heartbeats) -> KraftContext:
+        return KraftContext(metadata, heartbeats, self._settings, self._random, self.now_ns, selection=self._selection)
+
     def start(self) -> None:
         """Take the role at a new epoch; the first time the controller writes the feature levels."""
         self.epoch += 1
@@ -122,7 +129,7 @@ class Quorum:
         self._append_control(LeaderChangeMessage(leader_id=NODE_ID, voters=voters, granting_voters=voters))
         metadata = self.metadata
         heartbeats = JavaHeartbeats.activated(self.timers.session_ns, metadata.brokers.registrations, self.now_ns)
-        self.context = KraftContext(metadata, heartbeats, self._settings, self._random, self.now_ns)
+        self.context = self._new_context(metadata, heartbeats)
         if not metadata.features:
             self._append(self._bootstrap_records())
         self._register_controller()
@@ -162,7 +169,7 @@ class Quorum:
         written = [index for index, batch in enumerate(self.log) if not batch.is_idle]
         del self.log[written[-count] :]
         metadata = ClusterMetadata()
-        self.context = KraftContext(metadata, JavaHeartbeats(self.timers.session_ns), self._settings, self._random)
+        self.context = self._new_context(metadata, JavaHeartbeats(self.timers.session_ns))
         for batch in self.log:
             for index, item in enumerate(batch.records):
                 self.context.replay(item.record, batch.offset + index)

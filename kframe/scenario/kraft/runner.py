@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 import kframe
 from kframe.core.kraft.decision import RecordAndVersion
+from kframe.core.kraft.selectors import SelectorSelection
 from kframe.errors import ScenarioError
+from kframe.model.elections import LeaderSelector
+from kframe.model.ids import ElectionKind
 from kframe.model.kraft.control import (
     ControlRecord,
     KRaftVersionRecord,
@@ -49,10 +52,11 @@ _CONTROL_NAMES: Final = {
 class KraftScenarioRunner:
     """One scenario; ``play`` may be called once."""
 
-    def __init__(self, scenario: KraftScenario) -> None:
-        """Raises ScenarioError for features or settings that Kafka would refuse."""
+    def __init__(self, scenario: KraftScenario, selectors: Mapping[ElectionKind, LeaderSelector] | None = None) -> None:
+        """``selectors`` choose leaders instead of Kafka's rule. Raises ScenarioError for features or settings that
+        Kafka would refuse."""
         self.scenario = scenario
-        self._play = KraftPlay(scenario)
+        self._play = KraftPlay(scenario, SelectorSelection(selectors or {}))
         self._shown = 0
         self._snapshot: dict[str, Any] = {}
 
