@@ -11,16 +11,10 @@ from typing import Final, NewType
 
 BrokerId = NewType("BrokerId", int)
 """The registered number of a broker. Used in storage, on the wire and by operators."""
-BrokerIndex = NewType("BrokerIndex", int)
-"""Dense position of a broker in the broker columns. Partition columns hold this index."""
-TopicIndex = NewType("TopicIndex", int)
-"""Dense position of a topic in the topic columns."""
 Row = NewType("Row", int)
 """Position of a partition in the partition columns."""
 ControllerEpoch = NewType("ControllerEpoch", int)
 """Increases with each new controller. A broker rejects requests with an epoch below the highest that it received."""
-BrokerEpoch = NewType("BrokerEpoch", int)
-"""Identifies one registration of a broker (ZooKeeper's czxid)."""
 
 NO_LEADER: Final = -1
 """The leader of a partition that has none."""
@@ -34,8 +28,6 @@ NO_STATE: Final = -1
 """The partition epoch of a partition that has no leadership state in storage yet."""
 NO_BROKER_EPOCH: Final = -1
 """The broker epoch of a broker that is not registered."""
-INITIAL_LEADER_EPOCH: Final = 0
-INITIAL_PARTITION_EPOCH: Final = 0
 
 
 class PartitionState(IntEnum):

@@ -43,10 +43,6 @@ def relative(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-def line_of(text: str, position: int) -> int:
-    return text.count("\n", 0, position) + 1
-
-
 def shown(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
     """Return matches within backticks or in a code block."""
     blocks = [range(*match.span()) for match in BLOCK.finditer(text)]

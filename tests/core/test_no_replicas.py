@@ -26,7 +26,6 @@ from kframe.model.events import (
     ReassignmentsLeft,
     RebalanceLeaders,
 )
-from kframe.model.ids import NO_LEADER
 from kframe.model.tables import Targets
 from kframe.snapshot import Snapshot
 from kframe.snapshot.summary import conditions_of, loads_of
@@ -40,7 +39,6 @@ BARE: Final = (PartitionSpec(()), PartitionSpec((), 1, (1, 2)), PartitionSpec(()
 #: Empty partitions come before and after others. An access to a wrong slot reads another row or exceeds the array.
 TOPICS: Final = {"t": (*BARE, healthy(1, 2), PartitionSpec((2, 1), 1, (1, 2)), *BARE)}
 LED_BY_1: Final = ("t-1", "t-6")
-STRANDED: Final = (NO_LEADER, (1, 2), 0)
 
 
 def make_driver(**config: object) -> Driver:

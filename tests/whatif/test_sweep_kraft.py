@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import combinations
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,6 +22,7 @@ from kframe.whatif.sweep import sweep
 from tests.kraft.strategies import clusters
 from tests.snapshot.test_kraft_metadata import SCENARIOS, golden_metadata
 from tests.whatif.kraft_samples import metadata_with, partition
+from tests.whatif.test_sweep_laws import failures_of, values_of
 
 CONFIGS: Final = st.fixed_dictionaries(
     {}, optional={"min.insync.replicas": st.integers(1, 3), "unclean.leader.election.enable": st.booleans()}
@@ -70,35 +70,20 @@ def opened(snapshot: Snapshot, config: dict[str, object], elr: bool | None) -> K
 
 def played(what_if: KraftWhatIf, outcome: Outcome) -> dict[str, Any]:
     """The sweep's values of a failure, computed from its what-if."""
-    impact, health, p = outcome.impact, outcome.after, what_if.cluster.partitions
+    health, p = outcome.after, what_if.cluster.partitions
     unclean = np.zeros(len(p), np.bool_)
     unclean[outcome.changes.rows] = outcome.changes.unclean
     without_members = health.offline & (p.isr_count == 0) & (p.elr_count == 0)
-    return {
-        **{name: health.counts()[name] for name in ("offline", "under_min_isr", "at_min_isr", "unclean_needed")},
-        "newly_offline": impact.newly_offline,
-        "newly_under_min_isr": impact.newly_under_min_isr,
-        "unclean_elections": impact.unclean_elections,
-        "leaders_moved": impact.leaders_moved,
-        "leaders_most": health.leader_skew.most,
-        "leaders_mean": health.leader_skew.mean,
-        "leader_skew": health.leader_skew.over_mean,
-        **{f"--fail-on {what}": outcome.count_of(what) for what in FailOn},
-        "may_lose_data": int(np.count_nonzero(unclean | health.unclean_needed | without_members)),
-    }
+    may_lose_data = int(np.count_nonzero(unclean | health.unclean_needed | without_members))
+    findings = {f"--fail-on {what}": outcome.count_of(what) for what in FailOn}
+    return {**values_of(outcome), **findings, "may_lose_data": may_lose_data}
 
 
 def brute_force(snapshot: Snapshot, config: dict[str, object], elr: bool | None) -> dict[tuple[object, ...], Any]:
     """Every failure played, each on a cluster of its own."""
     first = opened(snapshot, config, elr)
     up = first.registered
-    racks: dict[str, tuple[int, ...]] = {}
-    for broker in snapshot.brokers:
-        if broker.rack is not None and broker.broker_id in up:
-            racks[broker.rack] = (*racks.get(broker.rack, ()), broker.broker_id)
-    failures: list[tuple[str, tuple[int, ...]]] = [("broker", (broker_id,)) for broker_id in up]
-    failures += [("pair", pair) for pair in combinations(up, 2)]
-    failures += [("rack", racks[name]) for name in sorted(racks)]
+    failures = failures_of(snapshot, up)
     results: dict[tuple[object, ...], Any] = {}
     for kind, brokers in failures:
         what_if = opened(snapshot, config, elr)

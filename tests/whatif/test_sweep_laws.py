@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
@@ -78,7 +79,7 @@ def configs() -> st.SearchStrategy[dict[str, object]]:
     )
 
 
-def played(outcome: Outcome) -> dict[str, Any]:
+def values_of(outcome: Outcome) -> dict[str, Any]:
     """Return the sweep's values of a failure, computed from its what-if."""
     impact, skew = outcome.impact, outcome.after.leader_skew
     return {
@@ -93,18 +94,22 @@ def played(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def brute_force(snapshot: Snapshot, config: dict[str, object]) -> dict[tuple[str, tuple[int, ...]], dict[str, Any]]:
-    """Run every failure through the engine, each on a separate cluster."""
-    up = WhatIf(snapshot, config).registered
+def failures_of(snapshot: Snapshot, up: Sequence[int]) -> list[tuple[str, tuple[int, ...]]]:
+    """Every broker, pair and rack of the registered brokers."""
     racks: dict[str, tuple[int, ...]] = {}
     for broker in snapshot.brokers:
         if broker.rack is not None and broker.broker_id in up:
             racks[broker.rack] = (*racks.get(broker.rack, ()), broker.broker_id)
     failures: list[tuple[str, tuple[int, ...]]] = [("broker", (broker_id,)) for broker_id in up]
     failures += [("pair", pair) for pair in combinations(up, 2)]
-    failures += [("rack", racks[name]) for name in sorted(racks)]
+    return [*failures, *(("rack", racks[name]) for name in sorted(racks))]
+
+
+def brute_force(snapshot: Snapshot, config: dict[str, object]) -> dict[tuple[str, tuple[int, ...]], dict[str, Any]]:
+    """Run every failure through the engine, each on a separate cluster."""
     return {
-        (kind, brokers): played(WhatIf(snapshot, config).fail(brokers, together=True)) for kind, brokers in failures
+        (kind, brokers): values_of(WhatIf(snapshot, config).fail(brokers, together=True))
+        for kind, brokers in failures_of(snapshot, WhatIf(snapshot, config).registered)
     }
 
 
