@@ -9,6 +9,8 @@ have none now.
 
 from __future__ import annotations
 
+import ctypes
+import os
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -67,7 +69,7 @@ def solve(problem: PlanProblem, limits: LoadLimits | None) -> ExactResult:
         raise InputError("exact", "no highspy", "kframe-controller[exact] installed") from missing
     scope = np.sort(problem.order)
     rows, upper, cost = _program(problem, scope, limits)
-    solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
+    solver = _quiet_solver(highspy)
     for option, value in (("output_flag", False), ("threads", 1), ("random_seed", problem.request.seed & 0x7FFFFFFF),
                           ("mip_max_nodes", _NODES), ("mip_rel_gap", 0.0)):  # fmt: skip
         solver.setOptionValue(option, value)
@@ -81,6 +83,19 @@ def solve(problem: PlanProblem, limits: LoadLimits | None) -> ExactResult:
         return ExactResult(None, bound, True, False)
     assigned = np.array(solver.getSolution().col_value[:size]).reshape(len(scope), -1) > 0.5
     return ExactResult(_lists(problem, scope, assigned), bound, True, status == highspy.HighsModelStatus.kOptimal)
+
+
+def _quiet_solver(highspy: Any) -> Any:
+    """A solver. What HiGHS prints when it is made goes to standard error."""
+    standard_output = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        solver = highspy.Highs()
+        ctypes.CDLL(None).fflush(None)
+    finally:
+        os.dup2(standard_output, 1)
+        os.close(standard_output)
+    return solver
 
 
 def _program(problem: PlanProblem, scope: Int32, limits: LoadLimits | None) -> tuple[_Rows, Float64, Float64]:

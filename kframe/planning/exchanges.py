@@ -19,8 +19,8 @@ from kframe.planning.draft import Draft
 from kframe.planning.limits import LoadLimits
 from kframe.planning.problem import PlanProblem
 
-#: Cells of the largest table of partitions by brokers. A larger cluster has a partition of almost every size.
-_CELLS: Final = 1 << 24
+#: Cells of the largest table of partitions by brokers. The cost of a sweep grows with cells and pairs of brokers.
+_CELLS: Final = 1 << 21
 _SWEEPS: Final = 40
 #: Shares of the load to be transferred that an exchange tries to transfer at least.
 _SHARES: Final = (1.0, 0.5, 0.1)
@@ -98,6 +98,8 @@ class Exchanges:
         least = int(max(load[giver] - upper[giver], lower[target] - load[target]))
         most = int(min(load[giver] - lower[giver], upper[target] - load[target]))
         there, back = self._candidates(giver, target), self._candidates(target, giver)
+        if least <= 0 <= most and self.problem.request.weights is None and self._return(giver, target, there, back):
+            return True
         if least <= 0 <= most:
             return self._exchange(giver, target, there, back, (least, most), improves=False)
         least, most = min(least, most), max(least, most)
@@ -105,6 +107,18 @@ class Exchanges:
             (int(least * share) + 1, most) if least > 0 else (least, int(most * share) - 1) for share in _SHARES
         ) if least > 0 or most < 0 else ()  # fmt: skip
         return any(self._exchange(giver, target, there, back, bounds, improves=True) for bounds in ranges)
+
+    def _return(self, giver: int, target: int, there: MovableReplicas, back: MovableReplicas) -> bool:
+        """Exchange replicas of equal weight, of which one or both move back to where they were; return whether any."""
+        cheap = [
+            np.concatenate([side.slot[side.sign < 0], side.slot[side.sign == 0]]).tolist() for side in (there, back)
+        ]
+        returned = max(np.count_nonzero(side.sign < 0) for side in (there, back))
+        pairs = list(zip(*(slots[:returned] for slots in cheap), strict=False))
+        for slot, other in pairs:
+            self._move(slot, target)
+            self._move(other, giver)
+        return bool(pairs)
 
     def _exchange(
         self,

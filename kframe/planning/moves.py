@@ -62,7 +62,9 @@ def move_for_balance(problem: PlanProblem, draft: Draft, limits: LoadLimits) -> 
         network = BrokerNetwork(problem.order, draft, brokers.rack, brokers.share, leaders=False)
         room = np.where(draft.count < brokers.cap, brokers.cap - draft.count, 0)
         shift_until_reached(network, limits, draft.load, draft.count, room)
-    elif not limits.reached(draft.load) or _copied(problem, draft) > least_copied(problem, limits) * _WORTH:
+    reached = limits.reached(draft.load)
+    expensive = reached and _copied(problem, draft) > least_copied(problem, limits) * _WORTH
+    if expensive or (not reached and problem.request.weights is not None):
         exchange_replicas(problem, draft, limits)
 
 

@@ -1,7 +1,8 @@
 """A lower bound from the flow of load between racks and brokers, in which partitions are divisible.
 
-Partitions with equal rules for racks form a class. The load of a class flows to racks, and from each rack to its
-brokers, either as load that a broker has of this class already, at cost 0, or as copied load, at cost 1:
+Partitions with equal rules for racks, and replicas in the same racks, form a class. The load of a class flows to racks,
+and from each rack to its brokers, either as load that a broker has of this class already, at cost 0, or as copied load,
+at cost 1:
 
 =====================  ==========================================  ====
 arc                    capacity                                    cost
@@ -37,6 +38,9 @@ from kframe.planning.racks import reachable_racks, required_racks
 
 #: Rounds of cancelled cycles after which the search ends without a bound.
 _ROUNDS: Final = 400
+#: Racks, and sets of racks, beyond which partitions of all sets are in the same class.
+_PATTERN_RACKS: Final = 12
+_PATTERNS: Final = 64
 _Arcs = NDArray[np.int64]
 
 
@@ -121,14 +125,33 @@ def _cycles(previous: _Arcs, tail: _Arcs) -> list[_Arcs]:
     return cycles
 
 
+def _patterns(problem: PlanProblem) -> Int64:
+    """(k,) a number for each set of racks in which replicas of a partition stay, with their counts.
+
+    All numbers are 0 where there are too many sets for a network.
+    """
+    brokers = problem.brokers
+    lists = problem.original.take(problem.order)
+    staying = np.flatnonzero(brokers.leaving[lists.values] == 0)
+    racks = len(brokers.rack_targets)
+    if racks > _PATTERN_RACKS:
+        return np.zeros(len(lists), np.int64)
+    cells = lists.owners[staying] * racks + brokers.rack[lists.values[staying]]
+    counts = np.bincount(cells, minlength=len(lists) * racks).reshape(-1, racks)
+    patterns, number = np.unique(counts, axis=0, return_inverse=True)
+    return number.reshape(-1) if len(patterns) <= _PATTERNS else np.zeros(len(lists), np.int64)
+
+
 def _network(problem: PlanProblem, after: Ragged, limits: LoadLimits) -> FlowNetwork:
     brokers, scope = problem.brokers, problem.order
     racks, width = len(brokers.rack_targets), len(brokers)
     required = required_racks(problem, scope)
     wanted, weight = problem.wanted[scope].astype(np.int64), problem.weight[scope]
     everywhere = required == reachable_racks(problem, scope)
-    keys = np.stack([wanted, required.astype(np.int64), everywhere.astype(np.int64)], axis=1)
-    rules, number = np.unique(keys, axis=0, return_inverse=True)
+    rules, number = np.unique(
+        np.stack([wanted, required.astype(np.int64), everywhere.astype(np.int64), _patterns(problem)], axis=1),
+        axis=0, return_inverse=True,
+    )  # fmt: skip
     classes = len(rules)
     number = number.reshape(-1)
     total = np.bincount(number, weight, minlength=classes).astype(np.int64)
