@@ -48,7 +48,7 @@ def admin_options(command: Callable[..., Any]) -> Callable[..., Any]:
     def with_admin(
         *args: Any, bootstrap_server: str, command_config: Path | None, plugins: PluginSettings, **kwargs: Any
     ) -> Any:
-        with _connected(bootstrap_server, command_config, plugins) as admin:
+        with open_administration(f"{SCHEME}://{bootstrap_server}", command_config, plugins) as admin:
             return command(*args, admin=admin, **kwargs)
 
     options = (
@@ -59,9 +59,10 @@ def admin_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @contextmanager
-def _connected(bootstrap: str, file: Path | None, plugins: PluginSettings) -> Iterator[Administration]:
+def open_administration(url: str, file: Path | None, plugins: PluginSettings) -> Iterator[Administration]:
+    """The admin API of the cluster at a URL, with the properties of Kafka's clients in ``file``. Raises BadInput."""
     try:
-        admin: Administration = plugins.registry().open_admin(f"{SCHEME}://{bootstrap}", client_properties(file))
+        admin: Administration = plugins.registry().open_admin(url, client_properties(file))
     except PluginError as error:
         raise BadInput(f"{error}: is kframe-kafka-wire installed?") from error
     try:

@@ -13,6 +13,7 @@ from kframe.cli.findings import announce
 from kframe.cli.inputs import INPUT, SOURCE, is_url
 from kframe.cli.live import COMMAND_CONFIG, CONFIG_OPTION
 from kframe.cli.output import BadInput, OutputTable, ReportingGroup, emit_heading, emit_record, emit_rows, output_option
+from kframe.cli.plan_execute import COMMANDS
 from kframe.cli.plan_generate import (
     PlanOutput,
     force_option,
@@ -50,6 +51,10 @@ _LIMIT = click.option("--limit", type=click.IntRange(min=0), default=50, show_de
 @click.group("plan", cls=ReportingGroup)
 def group() -> None:
     """Generate, check, show and execute plans of partitions to be moved: Kafka's reassignment JSON."""
+
+
+for _command in COMMANDS:
+    group.add_command(_command)
 
 
 @group.command()

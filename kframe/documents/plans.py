@@ -6,6 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from kframe.execution.entries import Goal, RunResult
 from kframe.whatif.health import Skew
 from kframe.whatif.plan_check import Check, Severity
 
@@ -195,3 +196,51 @@ class ReassigningPartition(Struct):
     replicas: list[int]
     adding: list[int]
     removing: list[int]
+
+
+class ExecutionStage(Struct):
+    """A stage of an execution: its partitions, those that have arrived, and what is copied. Null: sizes are unknown."""
+
+    stage: int
+    partitions: int
+    settled: int
+    copies: int
+    bytes: int | None
+
+
+class ExecutionProblem(Struct):
+    """A partition that was not moved, and why: Kafka's error, or another client's reassignment."""
+
+    topic: str
+    partition: int
+    error: str
+
+
+class ExecutionDocument(Struct):
+    """An execution by its journal: ``kframe plan execute``, ``resume``, ``rollback``, ``pause``, ``abort``, ``status``.
+
+    ``executed`` is false for a dry run. ``result`` is null until a run has ended. Partitions, bytes and stages are
+    those of the direction: ``rolls_back``. ``not_restored`` are configurations that are not restored yet.
+    """
+
+    plan: str
+    journal: str
+    cluster_id: str | None
+    executed: bool
+    goal: Goal
+    rolls_back: bool
+    result: RunResult | None
+    reason: str
+    partitions: int
+    started: int
+    settled: int
+    bytes: int | None
+    settled_bytes: int | None
+    throttle: int | None
+    concurrency: int
+    max_under_replicated: int
+    offline_before: int
+    under_replicated_before: int
+    not_restored: list[str]
+    stages: list[ExecutionStage]
+    problems: list[ExecutionProblem]

@@ -48,6 +48,7 @@ DOCUMENTS: Final[Mapping[str, DocumentSpec]] = {
         _rows("kframe.plan/v1", plans.PlannedPartition),
         _record("kframe.plan-check/v1", plans.PlanCheckDocument),
         _rows("kframe.plan-diff/v1", plans.PlannedPartition),
+        _record("kframe.plan-execution/v1", plans.ExecutionDocument),
         _record("kframe.plan-generated/v1", plans.GeneratedPlanDocument),
         _record("kframe.plan-file/v1", PlanFile, is_file=True),
         _record("kframe.plugin/v1", engine.PluginRecord),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from kframe.snapshot.administration import Administration, Moving
+from kframe.snapshot.administration import Administration, ConfigResource, Moving
 from kframe.snapshot.metadata import ClusterDescription, Described, snapshot_of
 
 __all__ = [
     "Administration",
     "ClusterDescription",
+    "ConfigResource",
     "Described",
     "Moving",
     "snapshot_of",

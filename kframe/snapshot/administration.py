@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple, Protocol
 
 from kframe.errors import ErrorCode
 from kframe.model.events import ElectionType, TopicPartition
 from kframe.model.tables import Targets
+from kframe.snapshot.metadata import ClusterDescription
+from kframe.snapshot.moving import Moving
 from kframe.snapshot.snapshot import Snapshot
 
+__all__ = ["Administration", "ConfigResource", "Moving"]
 
-@dataclass(frozen=True, slots=True)
-class Moving:
-    """One partition under reassignment: its replicas, and those of them that are added and removed (broker ids)."""
 
-    replicas: tuple[int, ...]
-    adding: tuple[int, ...]
-    removing: tuple[int, ...]
+class ConfigResource(NamedTuple):
+    """What has configurations: a topic by its name, or a broker by its id."""
+
+    topic: str | None
+    broker_id: int | None = None
 
 
 class Administration(Protocol):
@@ -37,6 +38,28 @@ class Administration(Protocol):
         self, election: ElectionType, partitions: Sequence[TopicPartition] | None
     ) -> Mapping[TopicPartition, ErrorCode]:
         """Elect leaders (ElectLeaders) for these partitions, or for all (answers those that needed it)."""
+
+    def describe(self) -> ClusterDescription:
+        """The present reassignments, brokers and partitions, without configurations."""
+
+    def read_configs(
+        self, resources: Mapping[ConfigResource, Sequence[str]]
+    ) -> Mapping[ConfigResource, Mapping[str, str]]:
+        """The own values of configurations by name (DescribeConfigs), without those that a resource inherits.
+
+        Raises StoreError, also for a broker that cannot be reached.
+        """
+
+    def change_configs(
+        self, changes: Mapping[ConfigResource, Mapping[str, str | None]]
+    ) -> Mapping[ConfigResource, ErrorCode]:
+        """Set configurations, or delete those of value None (IncrementalAlterConfigs). A code for each resource.
+
+        A broker changes its own configurations; BROKER_NOT_AVAILABLE says that it cannot be reached.
+        """
+
+    def replica_bytes(self, broker_ids: Collection[int]) -> Mapping[int, Mapping[TopicPartition, int]]:
+        """The sizes of replicas by broker and partition (DescribeLogDirs), without brokers that do not answer."""
 
     def close(self) -> None:
         """Disconnect."""

@@ -8,11 +8,11 @@ from typing import Final
 
 from kframe.model.brokers import Endpoint
 from kframe.model.events import TopicPartition
-from kframe.snapshot.administration import Moving
 from kframe.snapshot.assemble import Assembled, Assembly
 from kframe.snapshot.checks import check_snapshot
 from kframe.snapshot.content import named_brokers
 from kframe.snapshot.facts import BrokerFacts, KraftFacts, PartitionFacts, Source
+from kframe.snapshot.moving import Moving
 from kframe.snapshot.snapshot import Snapshot
 
 _ABSENT: Final = "not in Metadata responses"

@@ -6,6 +6,7 @@ Words in capitals are files of ``make_files``; ``*`` is every reader or format o
 from __future__ import annotations
 
 import gzip
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -28,7 +29,23 @@ brokers: [1, 2]
 topics: [{name: t, partitions: [{partition: 0, replicas: [1, 2]}]}]
 steps: [{elect: {}}]
 """
+
+
+def _journal(version: int) -> str:
+    """The first entry of a journal of another cluster."""
+    limits = '{"throttle":null,"concurrency":1,"max_under_replicated":0}'
+    text = (
+        f'{{"type":"started","version":{version},"plan":"p","plan_digest":"d","cluster_id":"other",'
+        f'"url":"kafka://127.0.0.1:1","limits":{limits},"stages":[],'
+        '"unhealthy":{"offline":[],"under_replicated":[]}}'
+    )
+    return f"{zlib.crc32(text.encode()):08x} {text}\n"
+
+
 _TEXTS: Final = {
+    "JOURNAL": _journal(1),
+    "JOURNAL_VERSION": _journal(9),
+    "JOURNAL_CUT": _journal(1)[:-9],
     "EMPTY": "",
     "NONSENSE": "Lorem ipsum dolor sit amet\n",
     "PLAN_TWICE": '{"version":1,"partitions":[{"topic":"t","topic":"u","partition":0,"replicas":[1]}]}',
@@ -87,8 +104,14 @@ _BAD_SNAPSHOTS: Final = ("MISSING", "EMPTY", "NONSENSE", "BINARY", "GZIP_CUT", "
 #: Commands that read a plan, written P.
 _PLAN_READERS: Final = (
     "plan check P", "plan diff P SNAPSHOT", "plan show P SNAPSHOT", "plan stamp P SNAPSHOT",
-    "whatif reassign SNAPSHOT P", "plan apply P ADMIN", "plan cancel P ADMIN",
+    "whatif reassign SNAPSHOT P", "plan apply P ADMIN", "plan cancel P ADMIN", "plan execute P CLUSTER",
 )  # fmt: skip
+#: Commands that read the journal of an execution, written J.
+_JOURNAL_READERS: Final = ("plan resume J", "plan rollback J", "plan pause J", "plan abort J", "plan status J")
+_BAD_JOURNALS: Final = {
+    "MISSING": "No such file", "EMPTY": "no first entry", "NONSENSE": "NONSENSE:1: found checksum",
+    "JOURNAL_VERSION": "found version 9", "JOURNAL_CUT": "no first entry",
+}  # fmt: skip
 _BAD_PLANS: Final = (
     "MISSING", "EMPTY", "NONSENSE", "BINARY", "PLAN_CUT", "PLAN_TWICE", "PLAN_UNKNOWN", "PLAN_VERSION", "PLAN_TYPE",
     "PLAN_STAMP",
@@ -110,6 +133,9 @@ _OFFLINE: Final = (
     BadInput("elect preferred --all DEAD_BROKER", 1, "127.0.0.1:1"),
     BadInput("plan apply PLAN DEAD_BROKER", 1, "127.0.0.1:1"),
     BadInput("plan cancel PLAN DEAD_BROKER", 1, "127.0.0.1:1"),
+    BadInput("plan execute PLAN kafka://127.0.0.1:1", 1, "127.0.0.1:1"),
+    BadInput("plan resume JOURNAL", 1, "127.0.0.1:1"),
+    BadInput("plan pause JOURNAL", 1, "127.0.0.1:1"),
     BadInput("reassign cancel --all DEAD_BROKER", 1, "127.0.0.1:1"),
     BadInput("reassign list DEAD_BROKER", 1, "127.0.0.1:1"),
     BadInput("reassign start t-0=1,2 DEAD_BROKER", 1, "127.0.0.1:1"),
@@ -274,6 +300,13 @@ _SINGLE: Final = (
     BadInput("plan apply PLAN ADMIN --no-wait --batch-size 2", 2, "--batch-size"),
     BadInput("plan apply PLAN ADMIN --command-config MISSING", 2, "MISSING"),
     BadInput("plan apply PLAN_LOST ADMIN", 1, "nosuch-0"),
+    BadInput("plan execute PLAN_LOST CLUSTER", 1, "nosuch-0"),
+    BadInput("plan execute PLAN nonsense", 2, "nonsense"),
+    BadInput("plan execute PLAN CLUSTER --throttle 0", 2, "--throttle"),
+    BadInput("plan execute PLAN CLUSTER --command-config MISSING", 2, "MISSING"),
+    BadInput("plan execute PLAN CLUSTER --journal JOURNAL", 2, "the journal of another plan"),
+    BadInput("plan execute FOLDER CLUSTER", 2, "manifest.json"),
+    BadInput("plan resume JOURNAL --url CLUSTER", 2, "that of the journal"),
     BadInput("plan apply MOVE ADMIN --execute --rollback READONLY", 2, "/proc/kframe"),
     BadInput("plan apply MOVE ADMIN --execute --rollback EMPTY", 2, "EMPTY"),
     BadInput("plan apply MOVE ADMIN --execute --rollback FULL", 2, "FULL"),
@@ -362,5 +395,8 @@ def table() -> Iterator[BadInput]:
     for reader in _LOG_READERS:
         for name in _BAD_LOGS:
             yield BadInput(" ".join(name if word == "L" else word for word in reader.split()), 2, name)
+    for reader in _JOURNAL_READERS:
+        for name, named in _BAD_JOURNALS.items():
+            yield BadInput(" ".join(name if word == "J" else word for word in reader.split()), 2, named)
     yield from _OFFLINE
     yield from _SINGLE

@@ -25,7 +25,7 @@ from kframe.cli.exits import EXIT_CODES, INTERNAL
 from kframe.registry.registry import build_registry
 from tests.cli.bad_inputs import BadInput, make_files, table
 from tests.cli.test_exits import INTERRUPTIBLE, leaves
-from tests.cli.test_live_documents import ADMIN, EMBEDDED, STORE
+from tests.cli.test_live_documents import ADMIN, CLUSTER, EMBEDDED, STORE
 
 TABLE: Final = tuple(table())
 #: Time limit of a command whose server does not exist.
@@ -65,7 +65,13 @@ def restored_logging() -> Iterator[None]:
 
 def words(line: str, files: dict[str, str]) -> list[str]:
     """The arguments of a row."""
-    live = {"ADMIN": ADMIN, "EMBEDDED": EMBEDDED, "STORE": STORE, "DEAD_BROKER": ("--bootstrap-server", "127.0.0.1:1")}
+    live = {
+        "ADMIN": ADMIN,
+        "CLUSTER": CLUSTER,
+        "EMBEDDED": EMBEDDED,
+        "STORE": STORE,
+        "DEAD_BROKER": ("--bootstrap-server", "127.0.0.1:1"),
+    }
     arguments: list[str] = []
     for word in line.split():
         name, rest = re.fullmatch(r"([A-Z_]*)(.*)", word).groups()  # type: ignore[union-attr]
@@ -109,8 +115,8 @@ PRINTING: Final = (
     "bench broker-failure --partitions 1000 --brokers 6 --runs 1", "completion bash", "controller resign STORE",
     "controller shadow --for 0 STORE", "controller status STORE", "demo --partitions 1000 --brokers 6",
     "elect preferred --all ADMIN", "explain SNAPSHOT __consumer_offsets-0", "plan apply MOVE ADMIN",
-    "plan check PLAN", "plan diff PLAN SNAPSHOT", "plan generate SNAPSHOT --rebalance",
-    "plan show PLAN SNAPSHOT", "plan stamp PLAN SNAPSHOT",
+    "plan check PLAN", "plan diff PLAN SNAPSHOT", "plan execute MOVE CLUSTER", "plan generate SNAPSHOT --rebalance",
+    "plan show PLAN SNAPSHOT", "plan stamp PLAN SNAPSHOT", "plan status JOURNAL",
     "plugins list", "plugins show rack-spread", "reassign list ADMIN -o json", "reassign start t-0=3,4 ADMIN",
     "scenario check SCENARIO", "scenario run SCENARIO", "schema", "schema whatif", "sim replay 1",
     "sim run --seeds 1..1", "snapshot show SNAPSHOT", "states", "whatif create SNAPSHOT --topic x",
@@ -121,7 +127,8 @@ PRINTING: Final = (
 )  # fmt: skip
 #: Commands that write files, each with a new path.
 WRITING: Final = (
-    "plan apply MOVE ADMIN --execute --no-wait --rollback OUT", "plugins new OUT --name good",
+    "plan apply MOVE ADMIN --execute --no-wait --rollback OUT", "plan execute MOVE CLUSTER --execute --journal OUT",
+    "plugins new OUT --name good",
     "reassign start t-0=3,4 ADMIN --execute --no-wait --rollback OUT", "scenario run SCENARIO --trace OUT",
     "sim replay 1 --scenario OUT", "sim replay 1 --write OUT", "sim run --seeds 1 --append OUT",
     "snapshot capture zookeeper://a OUT EMBEDDED", "snapshot convert SNAPSHOT OUT",

@@ -15,6 +15,7 @@ EMBEDDED: Final = (
     "--plugins-dir", Path(__file__).parent / "embedded_plugin", "--no-plugin", "kafka-wire", "--no-plugin", "zookeeper",
 )  # fmt: skip
 ADMIN: Final = ("--bootstrap-server", "embedded:9092", *EMBEDDED)
+CLUSTER: Final = ("kafka://embedded:9092", *EMBEDDED)
 STORE: Final = ("--zookeeper", "embedded:2181", *EMBEDDED)
 
 
@@ -53,6 +54,20 @@ def test_elections_and_reassignments(plan: Path, tmp_path: Path) -> None:
     assert cancelled["rows"] == []
     assert document("kframe.reassignments/v1", "reassign", "list", *ADMIN)["rows"] == []
     document("kframe.partition-codes/v1", "reassign", "cancel", "--all", *ADMIN)
+
+
+def test_executions(plan: Path, tmp_path: Path) -> None:
+    """A dry run, an execution, the same command again, and its status; then what a rollback would do."""
+    journal = tmp_path / "journal"
+    execute = ("plan", "execute", plan, *CLUSTER, "--journal", journal, "--throttle", "1000", "--interval", "0.05")
+    name = "kframe.plan-execution/v1"
+    dry = document(name, *execute)
+    assert (dry["executed"], dry["stages"][0]["copies"], journal.exists()) == (False, 2, False)
+    done = document(name, *execute, "--execute")
+    assert (done["result"], done["settled"], done["bytes"], done["not_restored"]) == ("completed", 1, 2000, [])
+    assert document(name, *execute, "--execute") == document(name, "plan", "status", journal) == done
+    back = document(name, "plan", "rollback", journal, "--url", *CLUSTER)
+    assert (back["rolls_back"], back["executed"], back["settled"]) == (True, False, 0)
 
 
 def test_captures(tmp_path: Path) -> None:

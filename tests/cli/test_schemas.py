@@ -65,6 +65,7 @@ ELSEWHERE: Final = {
     "kframe.controller-resignation/v1": "tests/cli/test_live_documents.py",
     "kframe.controller-status/v1": "tests/cli/test_live_documents.py",
     "kframe.partition-codes/v1": "tests/cli/test_live_documents.py",
+    "kframe.plan-execution/v1": "tests/cli/test_live_documents.py",
     "kframe.reassignments/v1": "tests/cli/test_live_documents.py",
     "kframe.sweep-elr/v1": "tests/cli/test_sweep_kraft_command.py",
     "kframe.shadow/v1": "tests/cli/test_live_documents.py",

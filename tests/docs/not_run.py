@@ -40,6 +40,7 @@ NOT_RUN: Final[dict[str, dict[str, str]]] = {
     },
     "docs/howto/campaigns.md": {"": CAMPAIGN},
     "docs/howto/capture.md": {"": CLUSTER},
+    "docs/howto/execute-a-plan.md": {"": CLUSTER},
     "docs/howto/fleet-whatif.md": {"": SPARK},
     "docs/howto/fleet.md": {"": SPARK},
     "docs/howto/kraft-log.md": {"": CLUSTER},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +15,7 @@ from kframe.errors import ErrorCode, SnapshotError
 from kframe.model.events import ElectionType, TopicPartition
 from kframe.model.tables import Targets
 from kframe.snapshot import Snapshot
-from kframe.snapshot.administration import Administration, Moving
+from kframe.snapshot.administration import Administration, ConfigResource, Moving
 from kframe.snapshot.metadata import ClusterDescription, Described, snapshot_of
 from kframe.testing.clusters import cluster_of, healthy
 from kframe.whatif.execution import (
@@ -47,8 +47,37 @@ class EmbeddedAdmin:
         ).build()  # fmt: skip
         self.controller.open()
         self.controller.run_until_idle()
+        self.configs: dict[ConfigResource, dict[str, str]] = {}
 
     def capture(self) -> Snapshot:
+        return snapshot_of(self._description())
+
+    def describe(self) -> ClusterDescription:
+        self.catch_up(*self.reassignments())
+        return self._description()
+
+    def read_configs(self, resources: Mapping[ConfigResource, Sequence[str]]) -> dict[ConfigResource, dict[str, str]]:
+        return {
+            resource: {name: value for name, value in self.configs.get(resource, {}).items() if name in names}
+            for resource, names in resources.items()
+        }
+
+    def change_configs(
+        self, changes: Mapping[ConfigResource, Mapping[str, str | None]]
+    ) -> dict[ConfigResource, ErrorCode]:
+        for resource, values in changes.items():
+            merged: dict[str, str | None] = {**self.configs.get(resource, {}), **values}
+            self.configs[resource] = {name: value for name, value in merged.items() if value is not None}
+        return dict.fromkeys(changes, NONE)
+
+    def replica_bytes(self, broker_ids: Collection[int]) -> dict[int, dict[TopicPartition, int]]:
+        stored = list(self.ensemble.stored())
+        return {
+            broker_id: {(each.topic, each.partition): 1000 for each in stored if broker_id in each.isr}
+            for broker_id in broker_ids
+        }
+
+    def _description(self) -> ClusterDescription:
         brokers = {broker_id: ("h", 9000 + broker_id, None) for broker_id in (1, 2, 3, 4)}
         described = [
             Described(
@@ -61,7 +90,7 @@ class EmbeddedAdmin:
             )
             for partition in self.ensemble.stored()
         ]
-        return snapshot_of(ClusterDescription("here", "c1", 1, brokers, described, self.reassignments()))
+        return ClusterDescription("here", "c1", 1, brokers, described, self.reassignments())
 
     def reassign(self, targets: Targets) -> tuple[ErrorCode, ...]:
         future = self.controller.reassign(targets)

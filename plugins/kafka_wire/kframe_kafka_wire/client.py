@@ -6,15 +6,28 @@ It learns the controller from a bootstrap broker by Metadata, and again after ea
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, TypeVar
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, TypeAlias, TypeVar
 
 from kframe.plugin import ErrorCode, StoreError
-from kframe.plugin.admin import ClusterDescription, Described, Moving, snapshot_of
+from kframe.plugin.admin import ClusterDescription, ConfigResource, Described, Moving, snapshot_of
 from kframe.plugin.cluster import ElectionType, Targets, TopicPartition
 from kframe.plugin.columns import Ragged
 from kframe.plugin.snapshot import Snapshot
 from kframe_kafka_wire.answers import PermanentFailure, WireError, error_of
+from kframe_kafka_wire.broker_requests import (
+    ALTER_CONFIGS,
+    DESCRIBE_CONFIGS,
+    DESCRIBE_LOG_DIRS,
+    BrokerConnections,
+    BrokerUnreachable,
+    alter_request,
+    codes_of,
+    configs_of,
+    describe_request,
+    sizes_of,
+)
 from kframe_kafka_wire.node import (
     BROKEN,
     METADATA,
@@ -35,6 +48,8 @@ SEARCH_S: Final = 60.0
 PAUSE_S: Final = 0.2
 _LISTENER: Final = "CLIENT"
 _Result = TypeVar("_Result")
+_Value = TypeVar("_Value")
+_Ask: TypeAlias = Callable[[int, Mapping[str, Any]], dict[str, Any]]
 
 
 class AdminRequestRefused(StoreError):
@@ -53,9 +68,14 @@ class AdminClient:
         self._bootstrap = Bootstrap(bootstrap, security)
         self._node: NodeConnection | None = None
         self._reached = False
+        self._brokers = BrokerConnections(self._bootstrap)
 
     def close(self) -> None:
         """Disconnect."""
+        self._brokers.close()
+        self._disconnect()
+
+    def _disconnect(self) -> None:
         node, self._node = self._node, None
         if node is not None:
             node.close()
@@ -118,6 +138,64 @@ class AdminClient:
             for result in topic["partition_result"]
         }
 
+    def describe(self) -> ClusterDescription:
+        """See ``Administration.describe``. Reassignments are read first, so that none looks complete too early."""
+        moving = self.reassignments()
+        response = self.ask(METADATA, topics=None, allow_auto_topic_creation=False)
+        self._brokers.addresses = {
+            broker["node_id"]: (broker["host"], broker["port"]) for broker in response["brokers"]
+        }
+        brokers = {
+            broker["node_id"]: (broker["host"], broker["port"], broker["rack"]) for broker in response["brokers"]
+        }
+        return ClusterDescription(
+            self._bootstrap.names, response["cluster_id"], response["controller_id"], brokers,
+            tuple(_described(response["topics"])), moving,
+        )  # fmt: skip
+
+    def read_configs(self, resources: Mapping[ConfigResource, Sequence[str]]) -> dict[ConfigResource, dict[str, str]]:
+        """See ``Administration.read_configs``."""
+        return {
+            resource: configs
+            for ask, part in self._routes(resources)
+            for resource, configs in configs_of(ask(DESCRIBE_CONFIGS, describe_request(part))).items()
+        }
+
+    def change_configs(
+        self, changes: Mapping[ConfigResource, Mapping[str, str | None]]
+    ) -> dict[ConfigResource, ErrorCode]:
+        """See ``Administration.change_configs``."""
+        codes: dict[ConfigResource, ErrorCode] = {}
+        for ask, part in self._routes(changes):
+            try:
+                codes |= codes_of(ask(ALTER_CONFIGS, alter_request(part)))
+            except BrokerUnreachable:
+                codes |= dict.fromkeys(part, ErrorCode.BROKER_NOT_AVAILABLE)
+        return codes
+
+    def replica_bytes(self, broker_ids: Collection[int]) -> dict[int, dict[TopicPartition, int]]:
+        """See ``Administration.replica_bytes``."""
+        sizes: dict[int, dict[TopicPartition, int]] = {}
+        for broker_id in broker_ids:
+            try:
+                sizes[broker_id] = sizes_of(self._brokers.ask(broker_id, DESCRIBE_LOG_DIRS, {"topics": None}))
+            except StoreError:
+                continue
+        return sizes
+
+    def _routes(
+        self, resources: Mapping[ConfigResource, _Value]
+    ) -> Iterator[tuple[_Ask, dict[ConfigResource, _Value]]]:
+        """Where to send what: resources of topics to the controller, those of a broker to the broker."""
+        parts: dict[int | None, dict[ConfigResource, _Value]] = {}
+        for resource, value in resources.items():
+            parts.setdefault(resource.broker_id, {})[resource] = value
+        for broker_id, part in parts.items():
+            if broker_id is None:
+                yield lambda api_key, fields: self.ask(api_key, **fields), part
+            else:
+                yield partial(self._brokers.ask, broker_id), part
+
     def ask(self, api_key: int, **fields: Any) -> dict[str, Any]:
         """The controller's response to a request in the newest version that both know. Raises as ``connected``."""
         return self._retried(lambda node: _checked(node.ask(api_key, fields)))
@@ -146,7 +224,7 @@ class AdminClient:
                 problem = str(error) or type(error).__name__
                 if isinstance(error, PermanentFailure):
                     raise StoreError(f"no controller can be reached: {problem}") from error
-            self.close()
+            self._disconnect()
             time.sleep(PAUSE_S)
         raise StoreError(f"no controller can be reached: {problem}")
 
@@ -188,10 +266,11 @@ def top_level_error(response: Mapping[str, Any]) -> ErrorCode:
 
 
 def _all_refused(response: Mapping[str, Any]) -> bool:
-    """Whether every partition has NOT_CONTROLLER. Then the request is sent again, to the current controller."""
+    """Whether every partition or resource has NOT_CONTROLLER. Then the request is sent again, to the current
+    controller."""
     results = [(topic, "partition_result") for topic in response.get("replica_election_results") or ()]
     results += [(topic, "partitions") for topic in response.get("responses") or ()]
-    codes = {each["error_code"] for topic, name in results for each in topic[name]}
+    codes = {each["error_code"] for topic, name in results for each in topic.get(name, (topic,))}
     return codes == {ErrorCode.NOT_CONTROLLER}
 
 

@@ -148,6 +148,10 @@ class Bootstrap:
                     node.close()
         raise failure or NoBootstrapServer(f"no bootstrap server answers: {', '.join(problems)}")
 
+    def to_address(self, host: str, port: int) -> NodeConnection:
+        """A connection to a broker at its advertised address. Raises PermanentFailure and errors of BROKEN."""
+        return NodeConnection(self._target(host, port), CONNECT_MS)
+
     def _controller_by(self, node: NodeConnection) -> NodeConnection:
         response = node.ask(METADATA, {"topics": [], "allow_auto_topic_creation": False})
         controller_id = response["controller_id"]

@@ -1,0 +1,360 @@
+"""``kframe plan execute``, ``resume``, ``rollback``, ``pause``, ``abort`` and ``status``: plans on live clusters."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from kframe.cli.admin import EXECUTE, FAILED, STALE, open_administration
+from kframe.cli.inputs import INPUT
+from kframe.cli.live import COMMAND_CONFIG
+from kframe.cli.output import OutputTable, emit_heading, emit_record, emit_rows, output_option
+from kframe.cli.plugins import PluginSettings, plugin_options
+from kframe.cli.progress import progress
+from kframe.cli.stop_signal import StopSignal
+from kframe.cli.verbosity import is_quiet
+
+if TYPE_CHECKING:
+    from kframe.execution.entries import Goal, RunEnded
+    from kframe.execution.journal import Journal
+    from kframe.execution.observation import Observation
+    from kframe.execution.prepare import StagedPlan
+    from kframe.execution.report import ExecutionProgress
+    from kframe.execution.state import ExecutionState
+    from kframe.execution.steps import Planner
+    from kframe.snapshot.administration import Administration
+    from kframe.snapshot.files import InputFile
+
+_STAGES: Final = ("stage", "partitions", "settled", "copies", "bytes")
+_PROBLEMS: Final = ("topic", "partition", "error")
+_PATH: Final = click.Path(path_type=Path, dir_okay=False)
+_JOURNAL = click.argument("journal", metavar="JOURNAL", type=_PATH)
+_INTERVAL = click.option("--interval", type=click.FloatRange(min=0.05), default=1.0, show_default=True,
+                         metavar="SECONDS", help="Pause between two looks at the cluster.")  # fmt: skip
+
+
+def _cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of a command that connects to the cluster of a journal."""
+    options = (
+        click.option("--url", metavar="URL", help="Other brokers of the cluster than those in the journal."),
+        COMMAND_CONFIG, _INTERVAL,
+    )  # fmt: skip
+    return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), plugin_options(command))
+
+
+@click.command()
+@click.argument("plan", metavar="PLAN", type=INPUT)
+@click.argument("url", metavar="URL")
+@click.option("--journal", type=_PATH, help="Where the execution is recorded.  [default: PLAN.journal]")
+@click.option("--throttle", type=click.IntRange(min=1), metavar="BYTES",
+              help="Bytes per second that each broker copies at most.")  # fmt: skip
+@click.option("--concurrency", type=click.IntRange(min=1), default=50, show_default=True, metavar="N",
+              help="The most partitions in flight.")  # fmt: skip
+@click.option("--max-under-replicated", type=click.IntRange(min=0), default=0, show_default=True, metavar="N",
+              help="New under-replicated partitions that do not pause it.")  # fmt: skip
+@EXECUTE
+@COMMAND_CONFIG
+@_INTERVAL
+@plugin_options
+@output_option
+def execute(
+    plan: InputFile, url: str, journal: Path | None, throttle: int | None, concurrency: int, max_under_replicated: int,
+    execute: bool, command_config: Path | None, interval: float, plugins: PluginSettings, output: str,
+) -> None:  # fmt: skip
+    """Execute PLAN on the cluster at URL, stage after stage, recorded in a journal.
+
+    PLAN is a reassignment JSON or the folder of a staged plan. URL is kafka://HOST:PORT,... Ctrl-C pauses; after a
+    crash, kframe plan resume or rollback continues. Exit code 1: not all of it was done. 4: the plan is stale.
+    """
+    from kframe.execution.entries import ExecutionLimits
+    from kframe.execution.journal import Journal
+    from kframe.execution.prepare import StalePlan, read_staged_plan, start_of
+    from kframe.execution.state import ExecutionState
+
+    staged = read_staged_plan(plan)
+    path = journal or Path(f"{staged.plan.name}.journal")
+    if path.exists():
+        _check_journal(path, staged)
+        code = _run(path, url, "execute", execute, command_config, interval, plugins, output)
+        click.get_current_context().exit(code)
+    with open_administration(url, command_config, plugins) as admin:
+        try:
+            checked = _checked(staged, admin)
+        except StalePlan as stale:
+            click.echo(f"error: {stale}", err=True)
+            click.get_current_context().exit(STALE)
+        if checked is None:
+            click.get_current_context().exit(FAILED)
+        start = start_of(staged, checked, admin, url, ExecutionLimits(throttle, concurrency, max_under_replicated))
+        if not execute:
+            _emit(ExecutionState([start]), path, {}, output, executed=False)
+            click.echo("nothing was changed; --execute does it", err=True)
+            return
+        with Journal.create(path, start) as opened:
+            code = _execute(admin, opened, ExecutionState([start]), _goal("execute"), interval, output)
+    click.get_current_context().exit(code)
+
+
+@click.command()
+@_JOURNAL
+@click.option("--accept-health", is_flag=True, help="Compare health with that of now, not with that of the start.")
+@EXECUTE
+@_cluster_options
+@output_option
+def resume(
+    journal: Path, accept_health: bool, execute: bool, url: str | None, command_config: Path | None, interval: float,
+    plugins: PluginSettings, output: str,
+) -> None:  # fmt: skip
+    """Continue an execution or rollback that was paused, aborted or killed."""
+    code = _run(journal, url, "resume", execute, command_config, interval, plugins, output, accept_health=accept_health)
+    click.get_current_context().exit(code)
+
+
+@click.command()
+@_JOURNAL
+@EXECUTE
+@_cluster_options
+@output_option
+def rollback(
+    journal: Path, execute: bool, url: str | None, command_config: Path | None, interval: float,
+    plugins: PluginSettings, output: str,
+) -> None:  # fmt: skip
+    """Move all started partitions back, with their order and leaders as before the plan."""
+    code = _run(journal, url, "rollback", execute, command_config, interval, plugins, output)
+    click.get_current_context().exit(code)
+
+
+@click.command()
+@_JOURNAL
+@_cluster_options
+@output_option
+def pause(
+    journal: Path, url: str | None, command_config: Path | None, interval: float, plugins: PluginSettings, output: str
+) -> None:
+    """Start no more partitions, wait for those in flight, and restore throttles.
+
+    Asks the process that executes; without one it does that itself.
+    """
+    click.get_current_context().exit(_stop(journal, url, "pause", command_config, interval, plugins, output))
+
+
+@click.command()
+@_JOURNAL
+@_cluster_options
+@output_option
+def abort(
+    journal: Path, url: str | None, command_config: Path | None, interval: float, plugins: PluginSettings, output: str
+) -> None:
+    """Cancel what is in flight, and restore throttles.
+
+    Asks the process that executes; without one it does that itself.
+    """
+    click.get_current_context().exit(_stop(journal, url, "abort", command_config, interval, plugins, output))
+
+
+@click.command()
+@_JOURNAL
+@output_option
+def status(journal: Path, output: str) -> None:
+    """Print how far an execution is, by its journal alone."""
+    from kframe.execution.journal import read_journal
+    from kframe.execution.state import ExecutionState
+
+    state = ExecutionState(read_journal(journal))
+    _emit(state, journal, state.refused, output, executed=True)
+
+
+COMMANDS: Final = (execute, resume, rollback, pause, abort, status)
+
+
+def _checked(staged: StagedPlan, admin: Administration) -> Any:
+    """The checked plan; None if it has errors, which are printed. Raises StalePlan."""
+    from kframe.execution.prepare import check_plan
+    from kframe.whatif.plan_report import PlanReport
+
+    checked = check_plan(staged, admin)
+    report = PlanReport.of(staged.plan, checked)
+    if report.valid:
+        return checked
+    for row in report.rows():
+        if row["severity"] == "error":
+            click.echo(f"error: {row['topic']}-{row['partition']}: {row['detail']}", err=True)
+    return None
+
+
+def _check_journal(path: Path, staged: StagedPlan) -> None:
+    """Raise JournalError for the journal of another plan."""
+    from kframe.execution.entries import ExecutionStarted
+    from kframe.execution.journal import JournalError, read_journal
+
+    start = read_journal(path)[0]
+    assert isinstance(start, ExecutionStarted)
+    if start.plan_digest != staged.digest:
+        raise JournalError(str(path), f"the journal of another plan ({start.plan})", "that of this plan, or a new file")
+
+
+def _goal(command: str) -> Goal:
+    from kframe.execution.entries import Goal
+
+    return Goal(command)
+
+
+def _run(
+    path: Path, url: str | None, command: str, act: bool, command_config: Path | None, interval: float,
+    plugins: PluginSettings, output: str, *, accept_health: bool = False,
+) -> int:  # fmt: skip
+    """Continue by an existing journal. Returns the exit code."""
+    from kframe.execution.entries import Goal, GoalChanged
+    from kframe.execution.executor import check_cluster
+    from kframe.execution.journal import Journal
+    from kframe.execution.observation import Observation
+    from kframe.execution.state import ExecutionState
+
+    opened, entries = Journal.resume(path)
+    with opened:
+        state = ExecutionState(entries)
+        goal = (Goal.ROLLBACK if state.rolls_back else Goal.EXECUTE) if command == "resume" else Goal(command)
+        is_same = (goal is Goal.ROLLBACK) == state.rolls_back or goal in (Goal.PAUSE, Goal.ABORT)
+        if is_same and state.is_finished and state.goal in (Goal.EXECUTE, Goal.ROLLBACK):
+            _emit(state, path, {}, output, executed=True)
+            click.echo("nothing is left to do", err=True)
+            return 0
+        with open_administration(url or state.start.url, command_config, plugins) as admin:
+            description = admin.describe()
+            check_cluster(state, description.cluster_id)
+            unhealthy = Observation.of(description).unhealthy(frozenset()) if accept_health else None
+            entry = GoalChanged(goal, command, unhealthy)
+            if not act:
+                state.apply(entry)
+                _emit(state, path, {}, output, executed=False)
+                click.echo("nothing was changed; --execute does it", err=True)
+                return 0
+            opened.append(entry)
+            state.apply(entry)
+            return _execute(admin, opened, state, goal, interval, output)
+
+
+def _stop(
+    path: Path, url: str | None, command: str, command_config: Path | None, interval: float, plugins: PluginSettings,
+    output: str,
+) -> int:  # fmt: skip
+    """Ask the process that executes to pause or abort, or do it here. Returns the exit code."""
+    from kframe.execution.journal import is_locked, read_journal
+    from kframe.execution.state import ExecutionState
+
+    read_journal(path)
+    if not is_locked(path):
+        return _run(path, url, command, True, command_config, interval, plugins, output)
+    _request_path(path).write_text(command)
+    while is_locked(path):
+        time.sleep(interval)
+    state = ExecutionState(read_journal(path))
+    _emit(state, path, state.refused, output, executed=True)
+    return 0 if state.result is not None and not state.originals else FAILED
+
+
+def _request_path(journal: Path) -> Path:
+    return journal.with_name(f"{journal.name}.request")
+
+
+def _requests(stop: StopSignal, path: Path) -> Callable[[], Goal | None]:
+    """What users request of this process: by a signal, or by a file of ``kframe plan pause`` or ``abort``."""
+    from kframe.execution.entries import Goal
+
+    def requested() -> Goal | None:
+        try:
+            text = _request_path(path).read_text()
+            _request_path(path).unlink()
+        except OSError:
+            text = ""
+        if text == Goal.ABORT:
+            return Goal.ABORT
+        return Goal.PAUSE if stop or text == Goal.PAUSE else None
+
+    return requested
+
+
+def _execute(
+    admin: Administration, journal: Journal, state: ExecutionState, goal: Goal, interval: float, output: str
+) -> int:
+    """Run until the end. Returns the exit code."""
+    from kframe.execution.executor import Executor, ExecutorHooks, succeeded
+    from kframe.execution.report import ExecutionProgress
+
+    _request_path(journal.path).unlink(missing_ok=True)
+    tracker = ExecutionProgress(admin, state, time.monotonic)
+    lost: dict[tuple[str, int], str] = {}
+    with StopSignal() as stop, _reporting(tracker, state) as show:
+
+        def report(planner: Planner, seen: Observation) -> None:
+            tracker.observe(planner, seen)
+            lost.clear()
+            lost.update(planner.lost())
+            show()
+
+        hooks = ExecutorHooks(lambda: time.sleep(interval), _requests(stop, journal.path), report)
+        ended: RunEnded = Executor(admin, journal, state, hooks).run()
+    _emit(state, journal.path, lost, output, executed=True)
+    if succeeded(ended, state, goal):
+        return 0
+    click.echo(f"error: {ended.result.value}: {ended.reason or 'by request'}", err=True)
+    click.echo(f"kframe plan resume {journal.path} --execute continues, kframe plan rollback goes back", err=True)
+    return FAILED
+
+
+@contextmanager
+def _reporting(tracker: ExecutionProgress, state: ExecutionState) -> Iterator[Callable[[], None]]:
+    """A bar on a terminal, otherwise a line on stderr for each change."""
+    with progress("executing") as line:
+        last: list[object] = []
+
+        def show() -> None:
+            if tracker.total_bytes:
+                line(tracker.bytes, tracker.total_bytes)
+            else:
+                line(tracker.partitions, tracker.total)
+            if is_quiet():
+                return
+            now = [tracker.partitions, tracker.in_flight, state.goal]
+            if now != last:
+                last[:] = now
+                click.echo(_progress_text(tracker, state), err=True)
+
+        yield show
+
+
+def _progress_text(tracker: ExecutionProgress, state: ExecutionState) -> str:
+    copied = f", {tracker.bytes:,} of {tracker.total_bytes:,} bytes" if tracker.total_bytes else ""
+    remaining = tracker.remaining_s()
+    rest = "" if remaining is None else f", about {remaining:,.0f} s left"
+    return (
+        f"{state.goal}: {tracker.partitions:,} of {tracker.total:,} partitions{copied}, "
+        f"{tracker.in_flight:,} in flight{rest}"
+    )
+
+
+def _emit(state: ExecutionState, path: Path, lost: dict[tuple[str, int], str], output: str, *, executed: bool) -> None:
+    """Print the report to stdout. CSV and JSON lines have its stages."""
+    from kframe.execution.report import SCHEMA, execution_document
+
+    document = execution_document(state, path, lost, executed=executed)
+    if output in ("csv", "jsonl"):
+        emit_rows(OutputTable(SCHEMA, _STAGES, document["stages"]), output)
+        return
+    if output in ("json", "yaml"):
+        emit_record(SCHEMA, document, output)
+        return
+    emit_heading(f"{document['plan']}: {document['goal']}, {document['result'] or 'not ended'}")
+    emit_record("", {key: value for key, value in document.items() if not isinstance(value, list)}, output)
+    for name, columns in (("stages", _STAGES), ("problems", _PROBLEMS)):
+        if document[name]:
+            click.echo()
+            emit_rows(OutputTable("", columns, document[name]), output)
+    for text in document["not_restored"]:
+        click.echo(f"not restored: {text}")

@@ -1,0 +1,195 @@
+"""The entries of a journal, each an event in the execution of a plan."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final, TypeAlias
+
+from msgspec import Struct
+
+#: The version of the format, in the first entry.
+VERSION: Final = 1
+
+
+class Goal(StrEnum):
+    """What an execution works towards."""
+
+    EXECUTE = "execute"
+    """Move partitions to their targets, stage after stage."""
+    PAUSE = "pause"
+    """Start no partition, wait for those in flight, restore throttles, end."""
+    ABORT = "abort"
+    """Cancel what is in flight, restore throttles, end."""
+    ROLLBACK = "rollback"
+    """Move started partitions back to their origin, the last stage first."""
+
+
+class RunResult(StrEnum):
+    """How a run of an execution has ended."""
+
+    COMPLETED = "completed"
+    PAUSED = "paused"
+    ABORTED = "aborted"
+    ROLLED_BACK = "rolled back"
+    INCOMPLETE = "incomplete"
+    """Partitions were refused, or were reassigned by another client."""
+
+
+class ResourceKind(StrEnum):
+    """What a configuration belongs to."""
+
+    TOPIC = "topic"
+    BROKER = "broker"
+
+
+class ConfigKey(Struct, frozen=True, array_like=True, order=True):
+    """One configuration of a topic or broker; ``resource`` is the topic's name or the broker id."""
+
+    kind: ResourceKind
+    resource: str
+    name: str
+
+
+class ConfigEntry(Struct, frozen=True, array_like=True):
+    """The own value of a configuration; null: it has none."""
+
+    key: ConfigKey
+    value: str | None
+
+
+class ExecutedPartition(Struct, frozen=True, array_like=True):
+    """A partition of a plan: its replicas before and after, its leader before (-1: none), and bytes of a replica."""
+
+    topic: str
+    partition: int
+    origin: tuple[int, ...]
+    target: tuple[int, ...]
+    leader: int
+    replica_bytes: int | None
+
+
+class PartitionRef(Struct, frozen=True, array_like=True, order=True):
+    """The name of a partition."""
+
+    topic: str
+    partition: int
+
+
+class AssignmentRequest(Struct, frozen=True, array_like=True):
+    """A requested assignment; null cancels the reassignment of the partition."""
+
+    topic: str
+    partition: int
+    replicas: tuple[int, ...] | None
+
+
+class Refusal(Struct, frozen=True, array_like=True):
+    """A refused change: the name of a topic, or of a broker with partition -1, and the name of Kafka's error."""
+
+    topic: str
+    partition: int
+    error: str
+
+
+class ExecutionLimits(Struct, frozen=True):
+    """The limits of an execution."""
+
+    throttle: int | None
+    """Bytes per second of replication per broker; null sets no throttle."""
+    concurrency: int
+    """The most partitions in flight."""
+    max_under_replicated: int
+    """The most new under-replicated partitions that the execution tolerates."""
+
+
+class UnhealthyPartitions(Struct, frozen=True):
+    """Partitions that are not healthy."""
+
+    offline: tuple[PartitionRef, ...]
+    under_replicated: tuple[PartitionRef, ...]
+
+
+# The actions that change the cluster.
+
+
+class ChangeConfigs(Struct, frozen=True, tag="configs"):
+    """Set configurations to these values. ``restores``: they are the values that operators had set."""
+
+    changes: tuple[ConfigEntry, ...]
+    restores: bool
+
+
+class ChangeAssignments(Struct, frozen=True, tag="assignments"):
+    """Start, redirect or cancel reassignments."""
+
+    assignments: tuple[AssignmentRequest, ...]
+
+
+class ElectPreferred(Struct, frozen=True, tag="elect"):
+    """Elect the preferred leaders of partitions."""
+
+    partitions: tuple[PartitionRef, ...]
+
+
+Action: TypeAlias = ChangeConfigs | ChangeAssignments | ElectPreferred
+
+
+# The entries.
+
+
+class ExecutionStarted(Struct, frozen=True, tag="started"):
+    """The first entry: the plan, the cluster, the limits, and the unhealthy partitions at the start."""
+
+    version: int
+    plan: str
+    plan_digest: str
+    cluster_id: str | None
+    url: str
+    limits: ExecutionLimits
+    stages: tuple[tuple[ExecutedPartition, ...], ...]
+    unhealthy: UnhealthyPartitions
+
+
+class GoalChanged(Struct, frozen=True, tag="goal"):
+    """The goal from here on. ``unhealthy`` replaces the unhealthy partitions at the start."""
+
+    goal: Goal
+    reason: str
+    unhealthy: UnhealthyPartitions | None = None
+
+
+class OriginalsSaved(Struct, frozen=True, tag="originals"):
+    """The values of configurations before the execution changes them."""
+
+    configs: tuple[ConfigEntry, ...]
+
+
+class ActionIntended(Struct, frozen=True, tag="intent"):
+    """An action that is about to be performed, and may have been."""
+
+    action: Action
+
+
+class ActionDone(Struct, frozen=True, tag="done"):
+    """An action that was performed, and what the cluster has refused of it."""
+
+    action: Action
+    refusals: tuple[Refusal, ...]
+
+
+class PartitionsSettled(Struct, frozen=True, tag="settled"):
+    """Partitions that have their assignment by the goal."""
+
+    partitions: tuple[PartitionRef, ...]
+
+
+class RunEnded(Struct, frozen=True, tag="ended"):
+    """A run has ended. Originals that could not be restored are still those of the journal."""
+
+    result: RunResult
+    reason: str
+
+
+Entry: TypeAlias = (
+    ExecutionStarted | GoalChanged | OriginalsSaved | ActionIntended | ActionDone | PartitionsSettled | RunEnded
+)

@@ -1,0 +1,107 @@
+"""Prepare an execution: stages from a plan or a manifest, checked against the live cluster."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+import msgspec
+
+from kframe.errors import InputError, SnapshotError
+from kframe.execution.entries import VERSION, ExecutedPartition, ExecutionLimits, ExecutionStarted
+from kframe.execution.observation import Observation
+from kframe.model.events import TopicPartition
+from kframe.snapshot.administration import Administration
+from kframe.snapshot.files import InputFile
+from kframe.staging.manifest import MANIFEST_FILE, read_manifest
+from kframe.whatif.execution import read_stamp
+from kframe.whatif.plan import Plan, load_plan
+from kframe.whatif.plan_check import CheckedPlan, hold
+from kframe.whatif.stamp import Stamp
+
+StageTargets: TypeAlias = Sequence[tuple[TopicPartition, Sequence[int]]]
+"""Partitions of a stage and their replicas."""
+
+
+class StalePlan(InputError):
+    """A plan was made for another cluster, or for other assignments."""
+
+
+@dataclass(frozen=True, slots=True)
+class StagedPlan:
+    """A plan, its stages, and its stamp if it has one."""
+
+    plan: Plan
+    stages: Sequence[StageTargets]
+    stamp: Stamp | None
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of the stages."""
+        return hashlib.sha256(msgspec.json.encode(self.stages)).hexdigest()
+
+
+def read_staged_plan(source: InputFile) -> StagedPlan:
+    """Read the folder or manifest of a staged plan, or a reassignment JSON as a single stage.
+
+    Raises SnapshotError.
+    """
+    if isinstance(source, Path) and (source.is_dir() or source.name == MANIFEST_FILE):
+        manifest = read_manifest(source)
+        stages = [
+            [((each.topic, each.partition), tuple(each.replicas)) for each in stage.reassignments]
+            for stage in manifest.stages
+        ]
+        targets = [target for stage in stages for target in stage]
+        if not targets:
+            raise SnapshotError(str(source), "no reassignment", "at least one")
+        return StagedPlan(Plan.of(targets, source.name), stages, manifest.stamp)
+    plan = load_plan(source)
+    replicas = plan.targets.replicas
+    stage = [(name, tuple(replicas[index].tolist())) for index, name in enumerate(plan.targets.partitions())]
+    return StagedPlan(plan, [stage], read_stamp(source))
+
+
+def check_plan(staged: StagedPlan, admin: Administration) -> CheckedPlan:
+    """The plan against the live cluster. Raises StalePlan."""
+    checked = hold(staged.plan, admin.capture())
+    reason = None if staged.stamp is None else staged.stamp.stale(checked.stamp())
+    if reason is not None:
+        raise StalePlan(staged.plan.name, f"a stale plan ({reason})", "a plan for the assignments of this cluster")
+    return checked
+
+
+def start_of(
+    staged: StagedPlan, checked: CheckedPlan, admin: Administration, url: str, limits: ExecutionLimits
+) -> ExecutionStarted:
+    """The first entry of a journal. Partitions that have their target already are left out."""
+    description = admin.describe()
+    seen = Observation.of(description)
+    sizes = _largest(admin.replica_bytes(sorted(seen.live)))
+    origins = {
+        name: tuple(checked.origin[index].tolist()) for index, name in enumerate(staged.plan.targets.partitions())
+    }
+    stages = tuple(
+        tuple(
+            ExecutedPartition(*name, origins[name], tuple(target), seen.partitions[name].leader, sizes.get(name))
+            for name, target in stage
+            if origins[name] != tuple(target) and name in seen.partitions
+        )
+        for stage in staged.stages
+    )
+    unhealthy = seen.unhealthy(frozenset())
+    return ExecutionStarted(
+        VERSION, staged.plan.name, staged.digest, description.cluster_id, url, limits, stages, unhealthy
+    )
+
+
+def _largest(sizes: Mapping[int, Mapping[TopicPartition, int]]) -> dict[TopicPartition, int]:
+    """The size of the largest replica of each partition."""
+    largest: dict[TopicPartition, int] = {}
+    for replicas in sizes.values():
+        for name, size in replicas.items():
+            largest[name] = max(size, largest.get(name, 0))
+    return largest

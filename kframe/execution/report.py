@@ -1,0 +1,129 @@
+"""The progress and the report of an execution."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from kframe.execution.entries import ExecutedPartition
+from kframe.execution.observation import Observation
+from kframe.execution.state import ExecutionState, names_of
+from kframe.execution.steps import Planner
+from kframe.model.events import TopicPartition
+from kframe.snapshot.administration import Administration
+
+SCHEMA: Final = "kframe.plan-execution/v1"
+#: Observations between two readings of sizes.
+_SIZE_ROUNDS: Final = 5
+
+
+class ExecutionProgress:
+    """What a run has moved, and how long the rest will take at the same rate."""
+
+    def __init__(self, admin: Administration, state: ExecutionState, clock: Callable[[], float]) -> None:
+        """``clock`` returns seconds."""
+        self._admin = admin
+        self._state = state
+        self._clock = clock
+        self._begun_s: float | None = None
+        self._first: float = 0.0
+        self._round = 0
+        self._sizes: Mapping[int, Mapping[TopicPartition, int]] = {}
+        self.partitions = self.total = self.in_flight = 0
+        self.bytes = self.total_bytes = 0
+
+    def observe(self, planner: Planner, _seen: Observation) -> None:
+        """Take an observation."""
+        moves = [partition for stage in self._state.stages for partition in stage]
+        flying = planner.in_flight()
+        settled = [each for each in moves if (each.topic, each.partition) in self._state.settled]
+        self.total, self.partitions, self.in_flight = len(moves), len(settled), len(flying)
+        self.total_bytes = copied_bytes(moves, self._state.rolls_back) or 0
+        if self._round % _SIZE_ROUNDS == 0 and self.total_bytes:
+            receivers = {broker_id for each in flying for broker_id in self._added(each)}
+            self._sizes = self._admin.replica_bytes(sorted(receivers)) if receivers else {}
+        self._round += 1
+        arrived = (copied_bytes(settled, self._state.rolls_back) or 0) + sum(map(self._arrived, flying))
+        self.bytes = min(arrived, self.total_bytes)
+        if self._begun_s is None:
+            self._begun_s, self._first = self._clock(), self._work()
+
+    def remaining_s(self) -> float | None:
+        """Seconds until the end, None if that cannot be said."""
+        if self._begun_s is None or self._work() <= self._first:
+            return None
+        rate = (self._work() - self._first) / max(self._clock() - self._begun_s, 1e-3)
+        return ((self.total_bytes or self.total) - self._work()) / rate
+
+    def _work(self) -> float:
+        return self.bytes if self.total_bytes else self.partitions
+
+    def _added(self, each: ExecutedPartition) -> set[int]:
+        return added_replicas(each, self._state.rolls_back)
+
+    def _arrived(self, each: ExecutedPartition) -> int:
+        """Bytes of a partition in flight that have arrived."""
+        name, size = (each.topic, each.partition), each.replica_bytes or 0
+        return sum(min(self._sizes.get(broker_id, {}).get(name, 0), size) for broker_id in self._added(each))
+
+
+def added_replicas(partition: ExecutedPartition, rolls_back: bool) -> set[int]:
+    """The brokers that a partition is copied to."""
+    before, after = set(partition.origin), set(partition.target)
+    return before - after if rolls_back else after - before
+
+
+def copied_bytes(partitions: Iterable[ExecutedPartition], rolls_back: bool) -> int | None:
+    """The bytes to be copied; None without any size."""
+    sizes = [
+        each.replica_bytes * len(added_replicas(each, rolls_back))
+        for each in partitions
+        if each.replica_bytes is not None
+    ]
+    return sum(sizes) if sizes else None
+
+
+def execution_document(
+    state: ExecutionState, path: Path, lost: Mapping[TopicPartition, str], *, executed: bool
+) -> dict[str, Any]:
+    """The document of an execution by its journal. ``lost`` are partitions that were not moved, with the reasons."""
+    start, moves = state.start, [partition for stage in state.stages for partition in stage]
+    settled = state.settled & names_of(moves)
+    return {
+        "plan": start.plan,
+        "journal": str(path),
+        "cluster_id": start.cluster_id,
+        "executed": executed,
+        "goal": state.goal.value,
+        "rolls_back": state.rolls_back,
+        "result": None if state.result is None else state.result.value,
+        "reason": state.reason,
+        "partitions": len(moves),
+        "started": len(state.started & names_of(moves)),
+        "settled": len(settled),
+        "bytes": copied_bytes(moves, state.rolls_back),
+        "settled_bytes": copied_bytes(
+            [each for each in moves if (each.topic, each.partition) in settled], state.rolls_back
+        ),
+        "throttle": start.limits.throttle,
+        "concurrency": start.limits.concurrency,
+        "max_under_replicated": start.limits.max_under_replicated,
+        "offline_before": len(state.unhealthy.offline),
+        "under_replicated_before": len(state.unhealthy.under_replicated),
+        "not_restored": sorted({f"{key.kind.value} {key.resource} {key.name}" for key in state.originals}),
+        "stages": [
+            {
+                "stage": number,
+                "partitions": len(stage),
+                "settled": len(names_of(stage) & settled),
+                "copies": sum(len(added_replicas(each, state.rolls_back)) for each in stage),
+                "bytes": copied_bytes(stage, state.rolls_back),
+            }
+            for number, stage in enumerate(state.stages, 1)
+        ],
+        "problems": [
+            {"topic": topic, "partition": partition, "error": error}
+            for (topic, partition), error in sorted(lost.items())
+        ],
+    }

@@ -1,0 +1,174 @@
+"""Real clusters of four brokers under load, and processes of ``kframe plan execute`` that tests kill."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from kframe_kraft.testing.kafka_nodes import KraftCluster, KraftNode, KraftOptions
+from kframe_zookeeper.testing.commands import RunningCommand, kframe
+from kframe_zookeeper.testing.kafka import Cluster, KafkaProcess, Tool
+from kframe_zookeeper.testing.process import until
+from kframe_zookeeper.testing.servers import ServerHandle, ServerOptions
+
+from kframe.plugin.admin import ConfigResource
+from kframe_kafka_wire.client import AdminClient, open_admin
+from kframe_kafka_wire.testing.load import ProducerLoad
+
+BROKERS: Final = (1, 2, 3, 4)
+ZOOKEEPER, KRAFT = "3.9.1 with ZooKeeper", "4.4.0 with KRaft"
+TOPIC: Final = "records"
+RECORDS_PER_SECOND: Final = 2_000
+#: The assignment before any plan: broker 4 has no replica.
+REPLICAS: Final = [[1, 2, 3], [2, 3, 1], [3, 1, 2], [1, 3, 2], [2, 1, 3], [3, 2, 1]]
+_SETTINGS: Final = {"min.insync.replicas": "2", "zookeeper.session.timeout.ms": "6000"}
+_KRAFT_SETTINGS: Final = {
+    "min.insync.replicas": "2", "broker.session.timeout.ms": "6000", "broker.heartbeat.interval.ms": "1000"
+}  # fmt: skip
+_THROTTLES: Final = {
+    "topic": ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas"),
+    "broker": ("leader.replication.throttled.rate", "follower.replication.throttled.rate"),
+}
+_RESOURCES: Final = {
+    ConfigResource(TOPIC): _THROTTLES["topic"],
+    **{ConfigResource(None, broker_id): _THROTTLES["broker"] for broker_id in BROKERS},
+}
+#: What operators had set before any plan.
+OPERATORS: Final[Mapping[ConfigResource, Mapping[str, str]]] = {
+    ConfigResource(TOPIC): {"leader.replication.throttled.replicas": "0:9"},
+    ConfigResource(None, 2): {"follower.replication.throttled.rate": "12345678"},
+}
+
+BrokerProcess: TypeAlias = KafkaProcess | KraftNode
+
+
+class ExecutedCluster:
+    """A cluster with a topic, throttles of operators, and a producer with ``acks=all`` at a steady rate."""
+
+    def __init__(self, brokers: Mapping[int, BrokerProcess], folder: Path) -> None:
+        """The brokers run. Create the topic and start the producer."""
+        self.brokers = brokers
+        self.folder = folder
+        self.address = ",".join(broker.address for broker in brokers.values())
+        tool = Tool(folder / "tool", self.address)
+        try:
+            tool.ask("create", topic=TOPIC, replicas=REPLICAS)
+        finally:
+            tool.close()
+        self.admin: AdminClient = open_admin(f"kafka://{self.address}", {})
+        assert until(lambda: len(self.admin.describe().brokers) == len(brokers))
+        assert until(lambda: len(self.assignment()) == len(REPLICAS))
+        assert set(self.admin.change_configs(OPERATORS).values()) == {0}
+        self.load = ProducerLoad(folder / "load", self.address, TOPIC, len(REPLICAS), RECORDS_PER_SECOND)
+        self.load.await_more(RECORDS_PER_SECOND)
+
+    def close(self) -> None:
+        """End the producer."""
+        self.load.close()
+        self.admin.close()
+
+    def assignment(self) -> list[list[int]]:
+        """The replicas of each partition."""
+        described = {each.partition: list(each.replicas) for each in self.admin.describe().partitions}
+        return [described[partition] for partition in sorted(described)]
+
+    def throttles(self) -> dict[ConfigResource, dict[str, str]]:
+        """All throttles that are set."""
+        configs = self.admin.read_configs(_RESOURCES)
+        return {resource: values for resource, values in configs.items() if values}
+
+    def is_settled(self, replicas: Sequence[Sequence[int]]) -> bool:
+        """Whether partitions have these replicas, all in sync, nothing is in flight, and throttles are as before."""
+        description = self.admin.describe()
+        return (
+            self.assignment() == [list(each) for each in replicas]
+            and not description.moving
+            and all(sorted(each.isr) == sorted(each.replicas) for each in description.partitions)
+            and self.throttles() == OPERATORS
+        )
+
+    def await_settled(self, replicas: Sequence[Sequence[int]]) -> None:
+        """Wait until ``is_settled``: brokers describe the end of a reassignment slightly later."""
+        assert until(lambda: self.is_settled(replicas)), (self.assignment(), self.throttles(), self.admin.describe())
+
+    def plan(self, name: str, replicas: Sequence[Sequence[int]]) -> Path:
+        """A plan for all partitions, as a file."""
+        path = self.folder / f"{name}.json"
+        parts = [{"topic": TOPIC, "partition": number, "replicas": list(each)} for number, each in enumerate(replicas)]
+        path.write_text(json.dumps({"version": 1, "partitions": parts}))
+        return path
+
+    def start(self, name: str, plan: Path, *arguments: object) -> RunningCommand:
+        """Start ``kframe plan execute`` with the journal ``name``."""
+        command = RunningCommand(
+            self.folder / f"run-{name}", "plan", "execute", plan, f"kafka://{self.address}", "--journal",
+            self.journal(name), "--execute", "--interval", "0.1", *arguments,
+        )  # fmt: skip
+        command.start()
+        return command
+
+    def journal(self, name: str) -> Path:
+        """The journal ``name``."""
+        return self.folder / f"{name}.journal"
+
+    def await_lines(self, name: str, count: int, command: RunningCommand) -> None:
+        """Wait until a journal has so many entries, or the command has ended."""
+        path = self.journal(name)
+
+        def is_long() -> bool:
+            return path.exists() and path.read_bytes().count(b"\n") >= count
+
+        assert until(lambda: is_long() or command.pid is None), command.log
+        assert is_long(), command.log
+
+    def run(self, verb: str, name: str, *arguments: object) -> tuple[int, dict[str, Any], str]:
+        """Run ``kframe plan VERB`` on a journal. Returns the exit code, the document and the error output."""
+        act = () if verb in ("pause", "abort", "status") else ("--execute",)
+        rounds = () if verb == "status" else ("--interval", "0.1")
+        done = kframe("plan", verb, self.journal(name), *act, *rounds, "-o", "json", *arguments)
+        return done.returncode, json.loads(done.stdout) if done.stdout else {}, done.stderr
+
+    def execute(self, name: str, replicas: Sequence[Sequence[int]], *arguments: object) -> None:
+        """Execute a plan to its end."""
+        command = self.start(name, self.plan(name, replicas), *arguments)
+        assert until(lambda: command.pid is None), command.log
+        self.await_settled(replicas)
+        code, document, _ = self.run("status", name)
+        assert (code, document["result"]) == (0, "completed"), command.log
+
+    def restart(self, broker_id: int) -> None:
+        """Start a killed broker."""
+        self.brokers[broker_id].start()
+        self.brokers[broker_id].await_started()
+
+
+@contextmanager
+def executed_cluster(kind: str, folder: Path) -> Iterator[ExecutedCluster]:
+    """A running cluster of a kind, ZOOKEEPER or KRAFT."""
+    if kind == KRAFT:
+        options = KraftOptions("4.4.0", brokers=len(BROKERS), settings=_KRAFT_SETTINGS)
+        with KraftCluster(folder / "nodes", options) as nodes:
+            yield from _loaded(nodes.brokers, folder)
+        return
+    server = ServerHandle(folder / "zookeeper", ServerOptions())
+    brokers: Cluster | None = None
+    try:
+        server.start()
+        brokers = Cluster(folder / "kafka", server.address, BROKERS, _SETTINGS)
+        brokers.start()
+        yield from _loaded(brokers.brokers, folder)
+    finally:
+        if brokers is not None:
+            brokers.kill()
+        server.kill()
+
+
+def _loaded(brokers: Mapping[int, BrokerProcess], folder: Path) -> Iterator[ExecutedCluster]:
+    cluster = ExecutedCluster(brokers, folder)
+    try:
+        yield cluster
+    finally:
+        cluster.close()

@@ -1,0 +1,112 @@
+"""``kframe plan execute`` on real clusters under a producer with ``acks=all``: kills, a broker's death, rollbacks.
+
+The tests of a cluster run in order and share it. The last one compares all records.
+"""
+
+from __future__ import annotations
+
+import itertools
+import signal
+from collections.abc import Iterator
+from typing import Final
+
+import pytest
+from kframe_kafka_wire.testing.executed_plans import (
+    KRAFT,
+    REPLICAS,
+    ZOOKEEPER,
+    ExecutedCluster,
+    executed_cluster,
+)
+from kframe_zookeeper.testing.process import PATIENCE_S, until
+from kframe_zookeeper.testing.servers import missing
+
+pytestmark = pytest.mark.real
+
+#: Broker 4 has its share; broker 3 has nothing; two replicas each; broker 3 replaced by broker 4.
+SPREAD: Final = [[1, 2, 4], [2, 3, 4], [3, 4, 1], [4, 3, 2], [2, 1, 3], [3, 4, 1]]
+WITHOUT_3: Final = [[1, 2, 4], [2, 4, 1], [4, 1, 2], [1, 4, 2], [2, 1, 4], [4, 2, 1]]
+PAIRS: Final = [[1, 2], [2, 4], [4, 1], [1, 4], [2, 1], [4, 2]]
+FAST: Final = ("--throttle", 50_000_000, "--concurrency", 2)
+#: Entries of the journal at which the executor is killed, and the command that follows.
+KILLS: Final = list(zip((1, 2, 3, 4, 5, 6, 8, 10, 12, 14), itertools.cycle(("resume", "rollback"))))
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="module", params=[ZOOKEEPER, KRAFT])
+def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ExecutedCluster]:
+    if lacking := missing():
+        pytest.skip(lacking)
+    with executed_cluster(request.param, tmp_path_factory.mktemp("executed")) as cluster:
+        yield cluster
+
+
+def test_a_broker_is_added_and_another_decommissioned(cluster: ExecutedCluster) -> None:
+    cluster.execute("add", SPREAD, *FAST)
+    cluster.execute("decommission", WITHOUT_3, *FAST)
+    cluster.execute("replace", [[3 if broker == 4 else broker for broker in each] for each in WITHOUT_3], *FAST)
+    code, document, err = cluster.run("rollback", "replace")
+    assert (code, document.get("result")) == (0, "rolled back"), err
+    cluster.await_settled(WITHOUT_3)
+
+
+def test_replication_factors_fall_and_rise(cluster: ExecutedCluster) -> None:
+    cluster.execute("fewer", PAIRS, *FAST)
+    cluster.execute("more", REPLICAS, *FAST)
+
+
+@pytest.mark.parametrize("entries, verb", KILLS)
+def test_a_killed_executor_is_resumed_or_rolled_back(cluster: ExecutedCluster, entries: int, verb: str) -> None:
+    before = cluster.assignment()
+    after = WITHOUT_3 if before == REPLICAS else REPLICAS
+    name = f"killed-{next(_numbers)}"
+    command = cluster.start(name, cluster.plan(name, after), *FAST)
+    cluster.await_lines(name, entries, command)
+    command.kill()
+    code, document, err = cluster.run(verb, name)
+    assert (code, document.get("result")) == (0, "completed" if verb == "resume" else "rolled back"), err
+    cluster.await_settled(after if verb == "resume" else before)
+
+
+def test_an_execution_is_paused_and_aborted(cluster: ExecutedCluster) -> None:
+    before = cluster.assignment()
+    after = SPREAD if before == REPLICAS else REPLICAS
+    command = cluster.start("slow", cluster.plan("slow", after), "--throttle", 20_000, "--concurrency", 6)
+    cluster.await_lines("slow", 6, command)
+    code, document, err = cluster.run("abort", "slow")
+    assert (code, document["result"], document["not_restored"]) == (0, "aborted", []), err
+    assert until(lambda: command.pid is None)
+    assert not cluster.admin.reassignments()
+    code, document, err = cluster.run("rollback", "slow")
+    assert code == 0, err
+    cluster.await_settled(before)
+    command = cluster.start("signal", cluster.plan("signal", after), *FAST)
+    cluster.await_lines("signal", 5, command)
+    assert command.stop(PATIENCE_S, signal.SIGINT) in (0, 1), command.log
+    assert not cluster.admin.reassignments()
+    code, document, err = cluster.run("resume", "signal")
+    assert (code, document["result"]) == (0, "completed"), err
+    cluster.await_settled(after)
+
+
+def test_the_death_of_a_broker_pauses_an_execution(cluster: ExecutedCluster) -> None:
+    before = cluster.assignment()
+    after = WITHOUT_3 if before != WITHOUT_3 else SPREAD
+    command = cluster.start("death", cluster.plan("death", after), "--throttle", 20_000, "--concurrency", 6)
+    cluster.await_lines("death", 6, command)
+    cluster.brokers[4].kill()
+    assert until(lambda: command.pid is None), command.log
+    assert "kframe plan resume" in command.log
+    cluster.restart(4)
+    assert until(lambda: all(sorted(p.isr) == sorted(p.replicas) for p in cluster.admin.describe().partitions))
+    code, document, err = cluster.run("resume", "death")
+    assert (code, document.get("result")) == (0, "completed"), err
+    cluster.await_settled(after)
+
+
+def test_no_acknowledged_record_is_lost(cluster: ExecutedCluster) -> None:
+    cluster.load.await_more(2_000)
+    count = cluster.load.finish()
+    report = cluster.load.report()
+    assert report.good, report
+    assert (report.acknowledged, count.failed) == (count.acknowledged, 0)

@@ -1,0 +1,124 @@
+"""A crash at every call and every append, then ``resume`` or ``rollback``: the right end, with throttles as before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from kframe.execution.entries import Goal, GoalChanged, RunResult
+from kframe.execution.journal import read_journal
+from kframe.model.events import TopicPartition
+from kframe.snapshot.administration import ConfigResource
+from tests.execution.scripted_cluster import Crash, Crashes, ScriptedCluster, run, started
+
+BEFORE: Final[dict[TopicPartition, Sequence[int]]] = {
+    ("moved", 0): [1, 2, 3], ("moved", 1): [2, 3, 1], ("grown", 0): [3, 1], ("shrunk", 0): [1, 2, 3],
+    ("reordered", 0): [1, 2], ("other", 0): [1, 2],
+}  # fmt: skip
+STAGES: Final[list[dict[TopicPartition, Sequence[int]]]] = [
+    {("moved", 0): [4, 2, 3], ("grown", 0): [4, 3, 1], ("reordered", 0): [2, 1]},
+    {("moved", 1): [4, 5, 1], ("shrunk", 0): [3, 2]},
+]
+AFTER: Final = {name: tuple(replicas) for name, replicas in {**BEFORE, **STAGES[0], **STAGES[1]}.items()}
+ORIGIN: Final = {name: tuple(replicas) for name, replicas in BEFORE.items()}
+#: Throttles that operators had set, and a configuration that is no throttle.
+CONFIGS: Final = {
+    ConfigResource("moved"): {"leader.replication.throttled.replicas": "7:1", "retention.ms": "5"},
+    ConfigResource("grown"): {"follower.replication.throttled.replicas": "*"},
+    ConfigResource(None, 2): {"leader.replication.throttled.rate": "77"},
+}  # fmt: skip
+RESUME, ROLLBACK = GoalChanged(Goal.EXECUTE, "resumed"), GoalChanged(Goal.ROLLBACK, "requested")
+PAUSE, ABORT = GoalChanged(Goal.PAUSE, "requested"), GoalChanged(Goal.ABORT, "requested")
+
+
+def new_cluster() -> ScriptedCluster:
+    cluster = ScriptedCluster(BEFORE, range(1, 6))
+    cluster.configs = {resource: dict(values) for resource, values in CONFIGS.items()}
+    return cluster
+
+
+def count_calls(tmp_path: Path) -> int:
+    """Calls and appends of an undisturbed execution."""
+    crashes, cluster = Crashes(), new_cluster()
+    assert run(cluster, tmp_path / "whole", started(cluster, *STAGES), crashes=crashes).result is RunResult.COMPLETED
+    assert (cluster.assignment(), cluster.configs, cluster.unthrottled) == (AFTER, CONFIGS, set())
+    return crashes.count
+
+
+def crash(path: Path, at: int, after: bool) -> ScriptedCluster:
+    """An execution that has crashed at a call or append."""
+    cluster = new_cluster()
+    with pytest.raises(Crash):
+        run(cluster, path, started(cluster, *STAGES), crashes=Crashes(at, after))
+    return cluster
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_resume_after_a_crash_at_every_call_completes(tmp_path: Path, after: bool) -> None:
+    for at in range(1, count_calls(tmp_path) + 1):
+        path = tmp_path / f"journal-{at}"
+        cluster = crash(path, at, after)
+        assert run(cluster, path, goals=[RESUME]).result is RunResult.COMPLETED
+        assert (at, cluster.assignment(), cluster.configs) == (at, AFTER, CONFIGS)
+        assert cluster.unthrottled == set()
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_rollback_after_a_crash_at_every_call_restores_assignments_leaders_and_throttles(
+    tmp_path: Path, after: bool
+) -> None:
+    leaders = {name: each.leader for name, each in new_cluster().partitions.items()}
+    for at in range(1, count_calls(tmp_path) + 1):
+        path = tmp_path / f"journal-{at}"
+        cluster = crash(path, at, after)
+        assert run(cluster, path, goals=[ROLLBACK]).result is RunResult.ROLLED_BACK
+        assert (at, cluster.assignment(), cluster.configs) == (at, ORIGIN, CONFIGS)
+        assert {name: each.leader for name, each in cluster.partitions.items()} == leaders
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("goal", [PAUSE, ABORT], ids=["pause", "abort"])
+def test_pause_and_abort_after_a_crash_leave_no_throttle_and_nothing_in_flight(
+    tmp_path: Path, goal: GoalChanged, after: bool
+) -> None:
+    for at in range(1, count_calls(tmp_path) + 1):
+        path = tmp_path / f"journal-{at}"
+        cluster = crash(path, at, after)
+        ended = run(cluster, path, goals=[goal])
+        assert ended.result is (RunResult.PAUSED if goal is PAUSE else RunResult.ABORTED)
+        assert (at, cluster.configs, cluster.reassignments()) == (at, CONFIGS, {})
+        for name, replicas in cluster.assignment().items():
+            assert replicas in (AFTER[name], ORIGIN[name])
+        assert run(cluster, path, goals=[RESUME]).result is RunResult.COMPLETED
+        assert (cluster.assignment(), cluster.configs) == (AFTER, CONFIGS)
+
+
+def test_a_crash_at_every_call_of_a_rollback_after_a_crash(tmp_path: Path) -> None:
+    calls = count_calls(tmp_path)
+    for first in range(3, calls, 5):
+        crashes, cluster = Crashes(), crash(tmp_path / f"whole-{first}", first, after=True)
+        run(cluster, tmp_path / f"whole-{first}", goals=[ROLLBACK], crashes=crashes)
+        for at in range(2, crashes.count + 1):
+            path = tmp_path / f"journal-{first}-{at}"
+            cluster = crash(path, first, after=True)
+            with pytest.raises(Crash):
+                run(cluster, path, goals=[ROLLBACK], crashes=Crashes(at, after=bool(at % 2)))
+            assert run(cluster, path, goals=[RESUME if at % 3 == 0 else ROLLBACK]).result is (
+                RunResult.COMPLETED if at % 3 == 0 else RunResult.ROLLED_BACK
+            )
+            assert (cluster.assignment(), cluster.configs) == (AFTER if at % 3 == 0 else ORIGIN, CONFIGS)
+
+
+def test_an_intent_precedes_every_request(tmp_path: Path) -> None:
+    cluster = new_cluster()
+    run(cluster, tmp_path / "journal", started(cluster, *STAGES))
+    kinds = [type(entry).__name__ for entry in read_journal(tmp_path / "journal")]
+    assert kinds[0] == "ExecutionStarted"
+    assert kinds[-1] == "RunEnded"
+    assert [kind for kind in kinds if kind.startswith("Action")] == (
+        ["ActionIntended", "ActionDone"] * kinds.count("ActionDone")
+    )
+    assert kinds.index("OriginalsSaved") < kinds.index("ActionIntended")
