@@ -55,7 +55,7 @@ QUICK_1 := $(addprefix tests/,core docs spark whatif wire)
 NICE :=
 KERNELS := $(wildcard kframe/_*.pyx kframe/kernels/_*.pyx)
 PLUGIN_KERNELS := $(wildcard $(addsuffix /*/_*.pyx,$(COMPILED_PLUGINS)))
-KERNEL_SOURCES := $(KERNELS) $(wildcard kframe/kernels/*.pxd) $(PLUGIN_KERNELS)
+KERNEL_SOURCES := $(KERNELS) $(wildcard kframe/kernels/*.pxd plugins/*/*/*.pxd) $(PLUGIN_KERNELS)
 KERNEL_MODULES := $(subst /,.,$(basename $(KERNELS))) \
 	$(foreach kernel,$(PLUGIN_KERNELS),$(notdir $(patsubst %/,%,$(dir $(kernel)))).$(notdir $(basename $(kernel))))
 

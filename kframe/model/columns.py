@@ -117,7 +117,7 @@ class Ragged:
 
     def count(self, hit: Bool) -> Int32:
         """Number of values of each list that a mask over ``values`` selects."""
-        return np.bincount(self.owners[hit], minlength=len(self)).astype(np.int32)
+        return np.diff(offsets_of(hit)[self.offsets])
 
     def any(self, hit: Bool) -> Bool:
         """Whether a mask over ``values`` selects any value of each list."""
@@ -125,7 +125,7 @@ class Ragged:
 
     def keep(self, wanted: Bool) -> Ragged:
         """The lists with only the values that a mask over ``values`` selects."""
-        return Ragged(offsets_of(self.count(wanted)), self.values[wanted])
+        return Ragged(offsets_of(wanted)[self.offsets], self.values[wanted])
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -143,14 +143,17 @@ class Ragged:
         """``count`` lists: list ``i`` of these becomes list ``positions[i]`` (ascending), all others are empty."""
         counts = np.zeros(count, np.int32)
         counts[positions] = self.counts
-        offsets = offsets_of(counts)
-        return Ragged(offsets, self.values)
+        return Ragged(offsets_of(counts), self.values)
 
     def take(self, chosen: NDArray[Any]) -> Ragged:
         """The lists numbered ``chosen``, in that order."""
         counts = self.counts[chosen]
         offsets = offsets_of(counts)
         return Ragged(offsets, self.values[ragged_positions(self.offsets[:-1][chosen], counts)])
+
+    def select(self, chosen: Bool) -> Ragged:
+        """The lists that a mask selects."""
+        return self if chosen.all() else self.take(np.flatnonzero(chosen))
 
 
 def ragged_positions(starts: NDArray[Any], counts: NDArray[Any]) -> Int64:

@@ -50,6 +50,15 @@ def test_lists_are_taken_in_the_order_asked(lists: list[list[int]], data: st.Dat
     assert unpacked(taken) == [lists[index] for index in chosen]
 
 
+@given(LISTS, st.data())
+def test_masks_select_lists_and_values(lists: list[list[int]], data: st.DataObject) -> None:
+    packed = Ragged.of(lists)
+    mask = np.array(data.draw(st.lists(st.booleans(), min_size=len(lists), max_size=len(lists))), np.bool_)
+    assert unpacked(packed.select(mask)) == [values for values, wanted in zip(lists, mask, strict=True) if wanted]
+    assert unpacked(packed.keep(packed.values > 4)) == [[value for value in values if value > 4] for values in lists]
+    assert packed.count(packed.values > 4).tolist() == [sum(value > 4 for value in values) for values in lists]
+
+
 @given(LISTS, LISTS)
 def test_same_lists(left: list[list[int]], right: list[list[int]]) -> None:
     count = min(len(left), len(right))

@@ -37,19 +37,17 @@ def apply_changes(planned: PlannedChanges, offset: int) -> None:
         return
     p, rows = metadata.partitions, batch.rows
     if batch.writes_isr.any():
-        written = np.flatnonzero(batch.writes_isr)
-        _store_isr(p, rows[written], batch.isr.take(written))
+        _store_isr(p, rows[batch.writes_isr], batch.isr.select(batch.writes_isr))
     members = batch.writes_elr | batch.writes_last_known_elr
     if members.any():
-        written = np.flatnonzero(members)
-        elr = p.lists("elr", rows[written])
-        last_known = p.lists("last_known_elr", rows[written])
-        new_elr = _sorted_by_id(batch.elr.take(written), metadata.brokers.ids)
+        elr = p.lists("elr", rows[members])
+        last_known = p.lists("last_known_elr", rows[members])
+        new_elr = _sorted_by_id(batch.elr.select(members), metadata.brokers.ids)
         _store_members(
             p,
-            rows[written],
-            _chosen(new_elr, elr, batch.writes_elr[written]),
-            _chosen(batch.last_known_elr.take(written), last_known, batch.writes_last_known_elr[written]),
+            rows[members],
+            _chosen(new_elr, elr, batch.writes_elr[members]),
+            _chosen(batch.last_known_elr.select(members), last_known, batch.writes_last_known_elr[members]),
         )
     led = rows[batch.writes_leader]
     p.leader[led] = batch.leader[batch.writes_leader]

@@ -95,11 +95,10 @@ def _change(
         active[joining] = 1
     if leaving != NO_BROKER:
         active[leaving] = 0
-    isr = context.metadata.partitions.lists("isr", rows)
     targets = TargetReplicas(
         rows=rows,
         kinds=configured_kinds(context, rows),
-        isr=isr.keep(isr.values != leaving) if leaving != NO_BROKER else isr,
+        leaving_broker=leaving,
         active=active,
         unclean_broker=unclean,
     )

@@ -15,6 +15,7 @@ from kframe.core.kraft.decision import RecordAndVersion, partition_version
 from kframe.core.kraft.leader_selection import Candidates
 from kframe.model.columns import Bool, Int32, Ragged, UInt8, offsets_of, ragged_positions
 from kframe.model.ids import NO_LEADER, RecoveryState
+from kframe.model.kraft.columns import KraftPartitions
 from kframe.model.kraft.ids import MetadataLevel
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.kraft.records import PartitionChangeRecord
@@ -30,6 +31,8 @@ class TargetReplicas:
     kinds: UInt8
     """(k,) KraftElection."""
     isr: Ragged | None = None
+    leaving_broker: int = NO_BROKER
+    """A broker that is removed from the ISRs."""
     replicas: Ragged | None = None
     directories: Ragged | None = None
     """The directories of ``replicas``."""
@@ -58,6 +61,7 @@ class PartitionChangeBatch:
     replicas: Ragged
     writes_replicas: Bool
     directories: Ragged
+    """Empty if the event cannot change any."""
     writes_directories: Bool
     adding: Ragged
     writes_adding: Bool
@@ -174,8 +178,7 @@ def plan_changes(context: KraftContext, targets: TargetReplicas) -> PartitionCha
     """Decide the changes of rows. The stored state stays as it is."""
     metadata, rows = context.metadata, targets.rows
     p = metadata.partitions
-    names = ("isr", "replica", "directory", "adding", "removing")
-    stored = _Lists(*(p.lists(name, rows) for name in names))
+    stored = _stored_lists(p, targets)
     stored_elr, stored_last_known = p.lists("elr", rows), p.lists("last_known_elr", rows)
     stored_leader = p.leaders_of(rows)
     target = _complete_reassignments(targets, stored)
@@ -229,9 +232,21 @@ def plan_changes(context: KraftContext, targets: TargetReplicas) -> PartitionCha
     )
 
 
+def _stored_lists(p: KraftPartitions, targets: TargetReplicas) -> _Lists:
+    """The stored lists of the rows. Those of directories are empty if the event cannot change any."""
+    rows = targets.rows
+    isr, replicas, adding, removing = (p.lists(name, rows) for name in ("isr", "replica", "adding", "removing"))
+    assignments = (targets.directories, targets.adding, targets.removing, adding, removing)
+    changeable = any(lists is not None and len(lists.values) for lists in assignments)
+    directories = p.lists("directory", rows) if changeable else Ragged.empty(len(rows))
+    return _Lists(isr, replicas, directories, adding, removing)
+
+
 def _complete_reassignments(targets: TargetReplicas, stored: _Lists) -> _Lists:
     """The target lists, without the removing replicas of complete reassignments."""
     isr = stored.isr if targets.isr is None else targets.isr
+    if targets.leaving_broker != NO_BROKER:
+        isr = isr.keep(isr.values != targets.leaving_broker)
     replicas = stored.replicas if targets.replicas is None else targets.replicas
     directories = stored.directories if targets.directories is None else targets.directories
     adding = stored.adding if targets.adding is None else targets.adding

@@ -9,7 +9,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from kframe.model.columns import Int8, Int32
+from kframe.model.columns import Int8, Int32, UInt8
 from kframe.model.topics import metric_name
 
 #: The topic has no setting of its own.
@@ -40,6 +40,7 @@ class KraftTopics:
     def __init__(self) -> None:
         self.names: list[str] = []
         self.ids: list[UUID] = []
+        self._id_bytes = bytearray()
         self.index_by_name: dict[str, int] = {}
         self.index_by_id: dict[UUID, int] = {}
         self._rows: list[array[int]] = []
@@ -50,6 +51,11 @@ class KraftTopics:
 
     def __len__(self) -> int:
         return len(self.names)
+
+    @property
+    def id_bytes(self) -> UInt8:
+        """(t, 16) the ids of all topics as bytes, as a copy."""
+        return np.frombuffer(bytes(self._id_bytes), np.uint8).reshape(-1, 16)
 
     @property
     def min_isr(self) -> Int32:
@@ -66,6 +72,7 @@ class KraftTopics:
         index = len(self.names)
         self.names.append(name)
         self.ids.append(topic_id)
+        self._id_bytes += topic_id.bytes
         self._rows.append(array("i"))
         self.index_by_name[name] = self.index_by_id[topic_id] = index
         if self._normalized is not None:
@@ -178,7 +185,7 @@ class KraftTopics:
     def copy(self) -> KraftTopics:
         """An independent copy."""
         twin = KraftTopics()
-        twin.names, twin.ids = list(self.names), list(self.ids)
+        twin.names, twin.ids, twin._id_bytes = list(self.names), list(self.ids), self._id_bytes[:]
         twin.index_by_name, twin.index_by_id = dict(self.index_by_name), dict(self.index_by_id)
         twin._rows = [rows[:] for rows in self._rows]
         twin._min_isr, twin._unclean = self._min_isr.copy(), self._unclean.copy()

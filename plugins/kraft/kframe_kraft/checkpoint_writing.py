@@ -16,7 +16,6 @@ from kframe_kraft.partition_columns import (
     PartitionColumns,
     directory_id_bytes,
     encode_rows,
-    topic_id_bytes,
 )
 from kframe_kraft.records import encode_record, record_version
 
@@ -149,7 +148,7 @@ def _columns(metadata: ClusterMetadata, rows: Int32, version: int) -> PartitionC
     led = leader >= 0
     leader[led] = ids[leader[led]]
     return PartitionColumns(
-        partitions.partition[rows], topic_id_bytes(metadata)[partitions.topic[rows]], leader,
+        partitions.partition[rows], metadata.topics.id_bytes[partitions.topic[rows]], leader,
         partitions.recovery[rows].astype(np.int8), partitions.leader_epoch[rows], partitions.partition_epoch[rows],
         lists, directory_lists,
     )  # fmt: skip

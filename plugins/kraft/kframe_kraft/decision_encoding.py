@@ -25,7 +25,6 @@ from kframe_kraft.partition_columns import (
     PartitionColumns,
     directory_id_bytes,
     encode_rows,
-    topic_id_bytes,
 )
 
 #: The fields of a change record that are lists of broker ids, and the lists of a decision.
@@ -51,13 +50,13 @@ def encode_decision(decided: Sequence[Decided], position: BatchPosition) -> Iter
 def change_columns(planned: PlannedChanges) -> PartitionColumns:
     """The changes as columns of PartitionChange records, a row for each partition that changes."""
     batch, metadata = planned.batch, planned.metadata
-    changed = np.flatnonzero(batch.changed).astype(np.int32)
+    changed = batch.changed
     rows, partitions = batch.rows[changed], metadata.partitions
     broker_ids = np.append(metadata.brokers.ids, np.int32(NO_LEADER)).astype(np.int32)
     leader = np.where(batch.writes_leader, broker_ids[batch.leader], np.int32(records.NO_LEADER_CHANGE))
     recovery = np.where(batch.writes_recovery, batch.recovery.astype(np.int8), np.int8(records.NO_RECOVERY_CHANGE))
     return PartitionColumns(
-        partitions.partition[rows], topic_id_bytes(metadata)[partitions.topic[rows]],
+        partitions.partition[rows], metadata.topics.id_bytes[partitions.topic[rows]],
         leader[changed].astype(np.int32), recovery[changed], None, None,
         {field: _id_list(batch, name, changed, broker_ids) for field, name in _ID_LISTS.items()},
         _directory_lists(planned, changed),
@@ -71,7 +70,7 @@ def _values(item: Decided) -> tuple[UInt8, Int64]:
     return join_values([item] if isinstance(item, RecordAndVersion) else item.records())
 
 
-def _id_list(batch: PartitionChangeBatch, name: str, changed: Int32, broker_ids: Int32) -> IdLists:
+def _id_list(batch: PartitionChangeBatch, name: str, changed: Bool, broker_ids: Int32) -> IdLists:
     lists, present = _written(batch, name, changed)
     values = broker_ids[lists.values]
     if name == "elr":  # the log has it in ascending order of broker ids
@@ -79,17 +78,17 @@ def _id_list(batch: PartitionChangeBatch, name: str, changed: Int32, broker_ids:
     return IdLists(Ragged(lists.offsets, values), present)
 
 
-def _directory_lists(planned: PlannedChanges, changed: Int32) -> DirectoryLists:
+def _directory_lists(planned: PlannedChanges, changed: Bool) -> DirectoryLists:
     lists, present = _written(planned.batch, "directories", changed)
     if not len(lists.values):
         return DirectoryLists(lists.offsets, np.empty((0, 16), np.uint8), present)
     return DirectoryLists(lists.offsets, directory_id_bytes(planned.metadata)[lists.values], present)
 
 
-def _written(batch: PartitionChangeBatch, name: str, changed: Int32) -> tuple[Ragged, Bool]:
+def _written(batch: PartitionChangeBatch, name: str, changed: Bool) -> tuple[Ragged, Bool]:
     """The lists that records write, empty where a record does not, and the mask of those that do."""
     present: Bool = getattr(batch, f"writes_{name}")[changed]
     if not present.any():
-        return Ragged.empty(len(changed)), present
-    lists: Ragged = getattr(batch, name).take(changed)
+        return Ragged.empty(len(present)), present
+    lists: Ragged = getattr(batch, name).select(changed)
     return lists if present.all() else lists.keep(present[lists.owners]), present

@@ -158,11 +158,6 @@ def encode_rows(columns: PartitionColumns, version: int) -> tuple[UInt8, Int64]:
     return out[:size].copy(), value_at
 
 
-def topic_id_bytes(metadata: ClusterMetadata) -> UInt8:
-    """The ids of all topics, shape (t, 16)."""
-    return np.frombuffer(b"".join(topic_id.bytes for topic_id in metadata.topics.ids), np.uint8).reshape(-1, 16)
-
-
 def directory_id_bytes(metadata: ClusterMetadata) -> UInt8:
     """The ids of all log directories, shape (d, 16)."""
     return np.frombuffer(b"".join(known.bytes for known in metadata.directories.ids), np.uint8).reshape(-1, 16)

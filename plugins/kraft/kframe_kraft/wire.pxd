@@ -4,6 +4,7 @@
 """
 
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t
+from libc.string cimport memcpy
 
 cdef struct Source:
     const uint8_t* data
@@ -85,16 +86,21 @@ cdef inline void put_signed(Sink* out, int64_t value) noexcept nogil:
 
 cdef inline void put_int32(Sink* out, int32_t value) noexcept nogil:
     cdef uint32_t bits = <uint32_t> value
-    put_byte(out, bits >> 24)
-    put_byte(out, bits >> 16 & 0xFF)
-    put_byte(out, bits >> 8 & 0xFF)
-    put_byte(out, bits & 0xFF)
+    cdef uint8_t* data = out.data + out.at
+    if out.end - out.at < 4:
+        out.failed = True
+        return
+    data[0], data[1] = <uint8_t> (bits >> 24), <uint8_t> (bits >> 16)
+    data[2], data[3] = <uint8_t> (bits >> 8), <uint8_t> bits
+    out.at += 4
 
 
 cdef inline void put_bytes(Sink* out, const uint8_t* data, int64_t size) noexcept nogil:
-    cdef int64_t i
-    for i in range(size):
-        put_byte(out, data[i])
+    if out.end - out.at < size:
+        out.failed = True
+    elif size > 0:
+        memcpy(out.data + out.at, data, size)
+        out.at += size
 
 
 cdef inline int unsigned_size(int64_t value) noexcept nogil:
