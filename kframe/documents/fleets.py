@@ -7,6 +7,7 @@ from typing import Literal
 from msgspec import Struct, field
 
 from kframe.documents.whatif import FailureRow
+from kframe.snapshot.row_types import Mode
 
 
 class FleetSweepRow(FailureRow):
@@ -30,7 +31,7 @@ class IngestRow(Struct):
     brokers: int | None
     quarantined: int
     reason: str | None
-    mode: Literal["zookeeper", "kraft"] | None
+    mode: Mode | None
 
 
 class ViolationRow(Struct):
@@ -43,7 +44,7 @@ class ViolationRow(Struct):
     partition: int | None
     actual: str = field(name="found")
     expected: str
-    mode: Literal["zookeeper", "kraft"]
+    mode: Mode
 
 
 class ImpactRow(Struct):
@@ -113,47 +114,39 @@ class ClusterReportRow(Struct):
     rules: str
 
 
-class BrokerReportRow(Struct):
-    """A broker in a scenario: ``kframe spark report --by broker``."""
+class LoadChange(Struct):
+    """Partitions of a broker or rack before and after a scenario, and the requests to it."""
 
     cluster: str
     scenario: str
+    leaders_before: int | None
+    leaders_after: int | None
+    preferred_before: int | None
+    preferred_after: int | None
+    replicas_before: int | None
+    replicas_after: int | None
+    in_sync_before: int | None
+    in_sync_after: int | None
+    requests: int | None
+    entries: int | None
+    bytes: int | None
+
+
+class BrokerReportRow(LoadChange):
+    """A broker in a scenario: ``kframe spark report --by broker``."""
+
     broker_id: int
     rack: str | None
     registered_before: bool | None
     registered_after: bool | None
-    leaders_before: int | None
-    leaders_after: int | None
-    preferred_before: int | None
-    preferred_after: int | None
-    replicas_before: int | None
-    replicas_after: int | None
-    in_sync_before: int | None
-    in_sync_after: int | None
-    requests: int | None
-    entries: int | None
-    bytes: int | None
 
 
-class RackReportRow(Struct):
+class RackReportRow(LoadChange):
     """A rack in a scenario, null for brokers without a rack: ``kframe spark report --by rack``."""
 
-    cluster: str
-    scenario: str
     rack: str | None
     brokers_before: int | None
     brokers_after: int | None
-    leaders_before: int | None
-    leaders_after: int | None
-    preferred_before: int | None
-    preferred_after: int | None
-    replicas_before: int | None
-    replicas_after: int | None
-    in_sync_before: int | None
-    in_sync_after: int | None
-    requests: int | None
-    entries: int | None
-    bytes: int | None
 
 
 class TopicReportRow(Struct):

@@ -15,6 +15,7 @@ from kframe.errors import InputError
 from kframe.registry.specs import DocumentSpec
 from kframe.scenario.format import ScenarioDocument
 from kframe.scenario.kraft.format import KraftScenarioDocument
+from kframe.snapshot import row_types
 from kframe.whatif.plan import PlanFile
 
 #: The folder of the generated schemas in the package.
@@ -60,11 +61,11 @@ DOCUMENTS: Final[Mapping[str, DocumentSpec]] = {
         _rows("kframe.scenario-check/v1", traces.ScenarioCheckRow),
         _rows("kframe.schemas/v1", engine.SchemaRow),
         _record("kframe.shadow/v1", live.ShadowDocument),
-        _rows("kframe.snapshot-brokers/v1", snapshots.SnapshotBroker),
+        _rows("kframe.snapshot-brokers/v1", row_types.SnapshotBroker),
         _record("kframe.snapshot-capture/v1", snapshots.CaptureRecord),
-        _rows("kframe.snapshot-partitions/v1", snapshots.SnapshotPartition),
-        _record("kframe.snapshot-summary/v1", snapshots.SummaryRecord),
-        _rows("kframe.snapshot-topics/v1", snapshots.SnapshotTopic),
+        _rows("kframe.snapshot-partitions/v1", row_types.SnapshotPartition),
+        _record("kframe.snapshot-summary/v1", row_types.SummaryRecord),
+        _rows("kframe.snapshot-topics/v1", row_types.SnapshotTopic),
         _rows("kframe.spark-impacts/v1", fleets.ImpactRow),
         _rows("kframe.spark-ingest/v1", fleets.IngestRow),
         _rows("kframe.spark-report-broker/v1", fleets.BrokerReportRow),

@@ -6,6 +6,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import UNSET, Struct, UnsetType, field
 
+from kframe.snapshot.row_types import Mode
 from kframe.whatif.explanation import Explanation
 from kframe.whatif.health import Skew
 from kframe.whatif.outcome import Impact, RecordCount, Verb
@@ -14,7 +15,6 @@ from kframe.whatif.topic_results import TopicStatus
 
 __all__ = ["Explanation", "SweepDocument", "WhatIfDocument"]
 
-Mode: TypeAlias = Literal["zookeeper", "kraft"]
 ApiName: TypeAlias = Literal["LeaderAndIsr", "UpdateMetadata", "StopReplica"]
 
 

@@ -7,6 +7,7 @@ from kframe.snapshot.content import named_brokers
 from kframe.snapshot.directory import write_directory as write_snapshot
 from kframe.snapshot.facts import BrokerFacts, CaptureFacts, PartitionFacts, Source, TopicFacts
 from kframe.snapshot.listing import broker_rows, summary_record
+from kframe.snapshot.row_types import SnapshotBroker, SummaryRecord
 from kframe.snapshot.snapshot import Snapshot
 
 __all__ = [
@@ -14,7 +15,9 @@ __all__ = [
     "CaptureFacts",
     "PartitionFacts",
     "Snapshot",
+    "SnapshotBroker",
     "Source",
+    "SummaryRecord",
     "TopicFacts",
     "broker_rows",
     "check_snapshot",

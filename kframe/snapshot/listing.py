@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import asdict
 from itertools import pairwise
 from typing import Any, Final
 from uuid import UUID
 
 import numpy as np
+from msgspec.structs import asdict
 
 from kframe.model.columns import Bool, Int64, Ragged
 from kframe.model.kraft.brokers import BrokerRegistration

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from kframe.model.columns import Bool, Int32, Int64
 from kframe.snapshot.facts import MIN_INSYNC_CONFIG
@@ -46,8 +47,7 @@ class Loads:
     in_sync: Int64 | None
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(Struct, frozen=True):
     """Counts of one cluster. None is unknown. A skew is the fullest broker's count over the mean of the brokers that
     are not known to be unregistered."""
 

@@ -1,10 +1,10 @@
-"""The extension points of kframe that this distribution implements: a format of snapshots, live clusters, commands."""
+"""The extension points of kframe that this distribution implements: snapshots, live clusters, commands, documents."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kframe.plugin import ClusterSpec, SnapshotFormatSpec, hookimpl
+from kframe.plugin import ClusterSpec, DocumentSpec, SnapshotFormatSpec, hookimpl
 
 if TYPE_CHECKING:
     import click
@@ -38,3 +38,24 @@ def kframe_register_commands(cli: click.Group) -> None:
 
     cli.add_command(kraft.group)
     cli.add_command(log.group)
+
+
+@hookimpl
+def kframe_documents() -> list[DocumentSpec]:
+    """The documents of ``kframe log`` and ``kframe kraft``."""
+    types, broker = "kframe_kraft.documents", "kframe.plugin.snapshot:SnapshotBroker"
+    by = "Differences by {}: `kframe log diff --by {}`."
+    return [
+        DocumentSpec("kframe.kraft-compare/v1", f"{types}:ReplicaRow", "Logs: `kframe kraft compare`.", rows=True),
+        DocumentSpec("kframe.kraft-recovery/v1", f"{types}:RecoveryDocument", "The recovery: `kframe kraft recover`."),
+        DocumentSpec("kframe.log-brokers/v1", broker, "A broker: `kframe log at --brokers`.", rows=True),
+        DocumentSpec("kframe.log-cluster/v1", f"{types}:LogClusterDocument", "The cluster: `kframe log at`."),
+        DocumentSpec("kframe.log-diff/v1", f"{types}:DifferenceRow", "A difference: `kframe log diff`.", rows=True),
+        *(
+            DocumentSpec(f"kframe.log-diff-{scope}/v1", f"{types}:{scope.capitalize()}Differences",
+                         by.format(scope, scope), rows=True)
+            for scope in ("topic", "broker", "rack")
+        ),
+        DocumentSpec("kframe.log-records/v1", f"{types}:LogRow", "A record: `kframe log show`.", rows=True),
+        DocumentSpec("kframe.log-why/v1", f"{types}:LeaderCauseDocument", "Cause of a leader: `kframe log why`."),
+    ]  # fmt: skip
