@@ -20,14 +20,17 @@ def recorded(name: str) -> list[Any]:
     return [pytest.param(case, answered, id=case["id"]) for case, answered in pairs]
 
 
-@pytest.mark.parametrize("case, answered", [*recorded("rules"), *recorded("generated")])
+RECORDED = [*recorded("rules"), *recorded("generated"), *recorded("rare")]
+
+
+@pytest.mark.parametrize("case, answered", RECORDED)
 def test_a_recorded_case_is_decided_as_kafka_decides_it(case: dict[str, Any], answered: dict[str, Any]) -> None:
     assert compare_case(case, answered).differences == []
 
 
 def test_only_known_defects_of_kafka_are_left_out_of_the_recorded_cases() -> None:
     left_out = {}
-    for parameter in [*recorded("rules"), *recorded("generated")]:
+    for parameter in RECORDED:
         for reason in compare_case(*parameter.values).left_out.values():
             left_out[parameter.id] = reason
     assert left_out == {

@@ -1,4 +1,4 @@
-"""Rules of KRaft mode that neither a golden trace nor a recorded case shows: states that few clusters reach."""
+"""Rules of KRaft mode in states that few clusters reach; ``oracle/cases/rare.jsonl`` has Kafka's answers."""
 
 from __future__ import annotations
 
