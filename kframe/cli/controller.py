@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kframe.cli.live import CONFIG_OPTION, CONNECT, cluster_of, gather, live_options
+from kframe.cli.live import COMMAND_CONFIG, CONFIG_OPTION, CONNECT, KRAFT, cluster_of, gather, live_options
 from kframe.cli.output import ReportingGroup, emit_record, output_option
 from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.cli.progress import progress
@@ -94,30 +94,44 @@ def run(
 
 
 @group.command()
+@click.argument("url", required=False)
 @live_options
-@click.option("--settle", "settle_s", type=click.FloatRange(0.1), default=5.0, show_default=True, metavar="SECONDS",
-              help="Judge when nothing has moved for so long.")  # fmt: skip
+@COMMAND_CONFIG
+@click.option("--settle", "settle_s", type=click.FloatRange(0.1), metavar="SECONDS",
+              help="Judge when nothing has moved for so long, in ZooKeeper mode.  [default: 5]")  # fmt: skip
 @click.option("--for", "for_s", type=click.FloatRange(0), metavar="SECONDS", help="End after so long.")
+@click.option("--from-start", is_flag=True, help="Also compare what a KRaft log has, from its newest snapshot on.")
 @click.option("--metrics-listen", metavar="[HOST:]PORT", help="Serve /metrics, /healthz and /readyz here.")
 @plugin_options
 @click.option("-o", "--output", type=click.Choice(("table", "json", "jsonl")), default="table", show_default=True)
 def shadow(
-    settings: Settings, settle_s: float, for_s: float | None, metrics_listen: str | None, plugins: PluginSettings,
-    output: str,
+    url: str | None, settings: Settings, command_config: Path | None, settle_s: float | None, for_s: float | None,
+    from_start: bool, metrics_listen: str | None, plugins: PluginSettings, output: str,
 ) -> None:  # fmt: skip
     """Look over the shoulder of a controller at work, and report where we would have decided otherwise.
 
-    Only reads: the same events are played to the engine on a copy, and once nothing moves any more leaders, leader
-    epochs, ISRs and missing states are compared. Ends on SIGTERM, SIGINT or after --for; exit code 3 if anything was
-    found.
-    """
-    from kframe.cli import shadow as shadowing
+    In ZooKeeper mode, the same events are played to the engine on a copy, and once nothing moves any more leaders,
+    leader epochs, ISRs and missing states are compared. URL kraft://HOST:PORT[,HOST:PORT]... is a KRaft quorum, by the
+    listener of its controllers: for each committed batch, the rules predict the records of the event that it shows.
+    --config then has the static settings of the controllers.
 
+    Only reads. Ends on SIGTERM, SIGINT or after --for; exit code 3 if anything was found.
+    """
+    follow: dict[str, Any] = {"for_s": for_s, "metrics_listen": metrics_listen, "output": output}
     with settings.located():
-        code = shadowing.run(
-            cluster_of(settings, plugins), settings, settle_s=settle_s, for_s=for_s, metrics_listen=metrics_listen,
-            output=output,
-        )  # fmt: skip
+        if url is not None and url.startswith(f"{KRAFT}:"):
+            from kframe.cli import log_shadow
+
+            if settle_s is not None or settings.origin(CONNECT) == "option --zookeeper":
+                raise click.UsageError("--settle and --zookeeper are for ZooKeeper mode, not for a kraft:// URL")
+            code = log_shadow.run(url, command_config, settings, plugins, from_start=from_start, **follow)
+        else:
+            from kframe.cli import shadow as shadowing
+
+            if from_start or command_config is not None:
+                raise click.UsageError("--from-start and --command-config are for kraft:// URLs")
+            settle_s = 5.0 if settle_s is None else settle_s
+            code = shadowing.run(cluster_of(settings, plugins, url), settings, settle_s=settle_s, **follow)
     click.get_current_context().exit(code)
 
 

@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import click
 
@@ -34,6 +34,39 @@ PATIENCE: Final = 20
 #: Maximum number of lines per comparison; JSON has all.
 LINES_MAX: Final = 50
 _KINDS: Final = ("rounds", "judged", "passed_over", "given_up", "disagreements")
+
+
+class RunningShadow(Protocol):
+    """A shadow while it is watched."""
+
+    @property
+    def controller(self) -> int:
+        """The id of the last known controller. -1 if there is none."""
+
+    def close(self) -> None:
+        """Disconnect."""
+
+
+class ShadowWatcher(Protocol):
+    """A run of the command with a kind of shadow."""
+
+    counts: Counter[str]
+
+    @property
+    def shadow(self) -> RunningShadow:
+        """The shadow."""
+
+    def follow(self, stop: StopSignal, for_s: float | None) -> None:
+        """Read and compare until ``stop`` arrives, or ``for_s`` seconds have passed."""
+
+    def metrics(self) -> Mapping[str, float]:
+        """Counters. Callable from any thread."""
+
+    def ready(self) -> HealthStatus:
+        """Whether decisions can be compared. Callable from any thread."""
+
+    def finish(self) -> None:
+        """Print the summary."""
 
 
 class Watcher:
@@ -130,19 +163,23 @@ def run(
 ) -> int:  # fmt: skip
     """Shadow the controller of a live cluster; return the exit code."""
     shadow = Shadow(cluster.reader(), settings.controller_config())
-    watcher = Watcher(shadow, settle_s, output)
     shadow.open()
+    return watch(Watcher(shadow, settle_s, output), for_s=for_s, metrics_listen=metrics_listen)
+
+
+def watch(watcher: ShadowWatcher, *, for_s: float | None, metrics_listen: str | None) -> int:
+    """Run an open shadow until SIGTERM or SIGINT, or for ``for_s`` seconds, and close it; return the exit code."""
     monitor = None if metrics_listen is None else Monitor(metrics_listen)
     try:
         if monitor is not None:
             monitor.serve(watcher.metrics, lambda: HealthStatus((), {}), watcher.ready)
             click.echo(f"metrics on {monitor.addresses[LISTENER]}", err=True)
-        click.echo(f"shadowing controller {shadow.controller}; nothing is written", err=True)
+        click.echo(f"shadowing controller {watcher.shadow.controller}; nothing is written", err=True)
         with StopSignal() as stop:
             watcher.follow(stop, for_s)
     finally:
         if monitor is not None:
             monitor.stop()
-        shadow.close()
+        watcher.shadow.close()
     watcher.finish()
     return DISAGREED if watcher.counts["disagreements"] else 0

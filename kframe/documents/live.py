@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any, Literal
+
 from msgspec import UNSET, Struct, UnsetType, field
 
 from kframe.documents.snapshots import QuarantinedPath
 from kframe.snapshot.live import ControllerKind
 
-__all__ = ["ResignationRecord", "ShadowDocument", "StatusDocument"]
+__all__ = ["LogShadowDocument", "ResignationRecord", "ShadowDocument", "StatusDocument"]
 
 
 class StandbyRecord(Struct):
@@ -86,3 +88,48 @@ class ShadowDocument(Struct):
     given_up: int
     disagreements: int
     records: list[DisagreementRecord] | UnsetType = field(name="found", default=UNSET)
+
+
+class RecordDifferenceRecord(Struct):
+    """A field of a committed record that the rules predict otherwise; the field ``record`` is the whole record."""
+
+    event: str
+    type: str
+    key: str
+    offset: int | None
+    """Null where the record is predicted only."""
+    field: str
+    predicted: Any
+    committed: Any
+
+
+class ShadowedBatch(Struct):
+    """A committed batch beside its prediction; several batches if a decision was cut."""
+
+    at: str
+    offset: int
+    records: int
+    controller_id: int | None
+    controller_epoch: int
+    outcome: Literal["equal", "differs", "not predictable"]
+    events: list[str]
+    reasons: list[str]
+    differences: list[RecordDifferenceRecord]
+
+
+class LogShadowDocument(Struct):
+    """The committed log of a KRaft cluster beside its prediction: ``kframe controller shadow``."""
+
+    controller_id: int | None
+    controller_epoch: int | None
+    end: int
+    """The offset after the last batch."""
+    batches: int
+    equal: int
+    disagreements: int
+    """Batches that differ."""
+    unpredictable: int
+    skipped: int
+    """Offsets that a snapshot replaced before they were read."""
+    records: list[ShadowedBatch]
+    """The batches without those of an idle log."""

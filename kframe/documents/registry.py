@@ -45,6 +45,7 @@ DOCUMENTS: Final[Mapping[str, DocumentSpec]] = {
         _record("kframe.controller-resignation/v1", live.ResignationRecord),
         _record("kframe.controller-status/v1", live.StatusDocument),
         _record("kframe.explanation/v1", whatif.Explanation),
+        _record("kframe.log-shadow/v1", live.LogShadowDocument),
         _rows("kframe.partition-codes/v1", plans.PartitionCode),
         _rows("kframe.plan/v1", plans.PlannedPartition),
         _record("kframe.plan-check/v1", plans.PlanCheckDocument),

@@ -337,6 +337,11 @@ _SINGLE: Final = (
     BadInput("controller status --zookeeper a:b", 2, "a:b"),
     BadInput("controller resign --zookeeper a:1 --id -1", 2, "--id"),
     BadInput("controller shadow --zookeeper a:1 --settle 0", 2, "--settle"),
+    BadInput("controller shadow kraft://nowhere", 2, "HOST:PORT"),
+    BadInput("controller shadow kraft://a:1 --settle 2", 2, "--settle"),
+    BadInput("controller shadow kraft://a:1 --zookeeper a:1", 2, "--zookeeper"),
+    BadInput("controller shadow --zookeeper a:1 --from-start", 2, "--from-start"),
+    BadInput("controller shadow kafka://a:1", 2, "kraft://"),
     BadInput("controller shadow --config FOLDER", 2, "FOLDER"),
     # -- scenarios and simulations
     BadInput("scenario run SCENARIO --selector nosuch", 2, "nosuch"),

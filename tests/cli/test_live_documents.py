@@ -8,11 +8,14 @@ from typing import Any, Final
 
 import pytest
 
+from kframe.core.kraft import broker_events
 from tests.cli.running import kframe
 from tests.schemas import assert_valid
+from tests.shadow.test_log_shadow import played
 
 EMBEDDED: Final = (
     "--plugins-dir", Path(__file__).parent / "embedded_plugin", "--no-plugin", "kafka-wire", "--no-plugin", "zookeeper",
+    "--no-plugin", "kraft",
 )  # fmt: skip
 ADMIN: Final = ("--bootstrap-server", "embedded:9092", *EMBEDDED)
 CLUSTER: Final = ("kafka://embedded:9092", *EMBEDDED)
@@ -91,3 +94,30 @@ def test_resignation() -> None:
 def test_shadow() -> None:
     report = document("kframe.shadow/v1", "controller", "shadow", "--for", "0", *STORE)
     assert (report["disagreements"], report["found"]) == (0, [])
+
+
+def test_shadow_of_a_log() -> None:
+    report = document(
+        "kframe.log-shadow/v1", "controller", "shadow", "kraft://embedded:9093", "--from-start", "--for", "0", *EMBEDDED
+    )  # fmt: skip
+    assert (report["disagreements"], report["controller_id"]) == (0, 3000)
+    assert report["batches"] == report["equal"] + report["unpredictable"]
+    assert any(event.startswith("broker fenced") for batch in report["records"] for event in batch["events"])
+
+
+@pytest.mark.parametrize("output", ["table", "jsonl"])
+def test_shadow_of_a_log_reports_differences(output: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rule that writes no change of a partition for a fenced broker."""
+    played("fence-by-silence")
+    monkeypatch.setattr(broker_events, "remove_broker", lambda _context, _broker_id, _rows: [])
+    arguments = ("controller", "shadow", "kraft://embedded:9093", "--from-start", "--for", "0", *EMBEDDED)
+    result = kframe(*arguments, "-o", output)
+    assert result.exit_code == 3, result.output
+    lines = result.stdout.splitlines()
+    if output == "jsonl":
+        differing = [batch for batch in map(json.loads, lines) if batch["outcome"] == "differs"]
+        assert {difference["field"] for batch in differing for difference in batch["differences"]} >= {"record"}
+    else:
+        assert any(" differs: " in line for line in lines)
+        assert any("PartitionChange record predicted none, committed written" in line for line in lines)
+        assert "disagreements" in lines[-1]

@@ -74,6 +74,7 @@ ELSEWHERE: Final = {
     "kframe.log-diff-topic/v1": "tests/cli/test_kraft_log_documents.py",
     "kframe.log-records/v1": "tests/cli/test_kraft_log_documents.py",
     "kframe.log-why/v1": "tests/cli/test_kraft_log_documents.py",
+    "kframe.log-shadow/v1": "tests/cli/test_live_documents.py",
     "kframe.partition-codes/v1": "tests/cli/test_live_documents.py",
     "kframe.plan-execution/v1": "tests/cli/test_live_documents.py",
     "kframe.reassignments/v1": "tests/cli/test_live_documents.py",

@@ -13,18 +13,14 @@ from typing import Final
 import numpy as np
 
 from kframe.core.kraft.context import KraftContext, KraftSettings
-from kframe.core.kraft.decision import Decided, RequestRefused, records_of
+from kframe.core.kraft.decision import Decided, records_of
 from kframe.core.kraft.heartbeats import Heartbeats
-from kframe.core.kraft.membership import add_broker, configured_kinds, remove_broker, remove_unclean_broker
-from kframe.core.kraft.partition_changes import TargetReplicas, change_records
+from kframe.core.kraft.membership import add_broker, remove_broker, remove_unclean_broker
 from kframe.core.kraft.random_source import JavaRandom
-from kframe.core.kraft.reassignment import RequestedReassignment, reassign_partitions
-from kframe.model.columns import Int32, Ragged
-from kframe.model.ids import NO_LEADER
-from kframe.model.kraft.ids import KraftElection
+from kframe.core.kraft.request_causes import request_changes
+from kframe.model.columns import Int32
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.kraft.records import (
-    NO_RECOVERY_CHANGE,
     BrokerRegistrationChangeRecord,
     FenceBrokerRecord,
     FencingChange,
@@ -43,12 +39,6 @@ DIRECTORY_FAILED: Final = "directory failed"
 UNREGISTERED: Final = "broker unregistered"
 RESTARTED: Final = "broker restarted after a clean stop"
 RESTARTED_UNCLEANLY: Final = "broker restarted after an unclean stop"
-PREFERRED: Final = "preferred election"
-UNCLEAN: Final = "unclean election"
-REASSIGNED: Final = "reassignment started"
-CANCELLED: Final = "reassignment cancelled"
-ALTERED: Final = "AlterPartition of the leader"
-ASSIGNED: Final = "directories assigned"
 
 #: Events that take the broker out of ISRs and leaderships.
 LEAVING: Final = frozenset(
@@ -114,8 +104,8 @@ def _decisions(
     for index, event in enumerate(events):
         for text, broker_id, decide in _broker_events(event):
             yield ChangeCause(text, broker_id, index), _changes(decide(context, broker_id, rows))
-    for text, decided in _requests(context, row, change):
-        yield ChangeCause(text), decided
+    for text, decided in request_changes(context, row, change):
+        yield ChangeCause(text), _changes(decided)
 
 
 def _broker_events(event: MetadataRecord) -> Iterator[tuple[str, int, _Decide]]:
@@ -139,77 +129,6 @@ def _broker_events(event: MetadataRecord) -> Iterator[tuple[str, int, _Decide]]:
         case RegisterBrokerRecord():
             yield RESTARTED_UNCLEANLY, event.broker_id, remove_unclean_broker
             yield RESTARTED, event.broker_id, remove_broker
-
-
-def _requests(
-    context: KraftContext, row: int, change: PartitionChangeRecord
-) -> Iterator[tuple[str, list[PartitionChangeRecord]]]:
-    """The records of the events that leave none of their own."""
-    p, rows = context.metadata.partitions, np.array([row], np.int32)
-    leader, replicas = int(p.leader[row]), p.list_of("replica", row)
-
-    def stored(kind: KraftElection) -> list[PartitionChangeRecord]:
-        return _changes(change_records(context, TargetReplicas(rows=rows, kinds=np.array([kind], np.uint8))))
-
-    if leader != replicas[0]:
-        yield PREFERRED, stored(KraftElection.PREFERRED)
-    if leader == NO_LEADER:
-        yield UNCLEAN, stored(KraftElection.UNCLEAN)
-    for isr in _proposed_isrs(context, row, change):
-        yield ALTERED, _altered(context, row, isr, change)
-    if p.adding_count[row] or p.removing_count[row]:
-        yield CANCELLED, _reassigned(context, row, None)
-    if change.replicas is not None or change.removing_replicas or change.adding_replicas:
-        target = change.replicas or context.metadata.brokers.ids_of(replicas)
-        removing = change.removing_replicas or ()
-        yield REASSIGNED, _reassigned(context, row, tuple(replica for replica in target if replica not in removing))
-    if change.directories is not None and change.replicas is None:
-        indexes = context.metadata.directories.indexes_of(change.directories)
-        kinds = np.array([KraftElection.ONLINE], np.uint8)
-        targets = TargetReplicas(rows=rows, kinds=kinds, directories=Ragged.of([indexes]))
-        yield ASSIGNED, _changes(change_records(context, targets))
-
-
-def _proposed_isrs(context: KraftContext, row: int, change: PartitionChangeRecord) -> Iterator[list[int]]:
-    """The ISRs that the leader may have proposed: a completed reassignment takes removing replicas out of them."""
-    p = context.metadata.partitions
-    leader = int(p.leader[row])
-    yield from (isr for isr in _possible_isrs(context, row, change) if leader in isr)
-
-
-def _possible_isrs(context: KraftContext, row: int, change: PartitionChangeRecord) -> Iterator[list[int]]:
-    p = context.metadata.partitions
-    stored, removing = p.list_of("isr", row), p.list_of("removing", row)
-    isr = stored if change.isr is None else context.metadata.brokers.indexes_of(change.isr)
-    yield isr
-    if removing:
-        yield [*isr, *(broker for broker in removing if broker in stored and broker not in isr)]
-        adding = p.list_of("adding", row)
-        yield [*stored, *(broker for broker in adding if broker not in stored)]
-
-
-def _altered(
-    context: KraftContext, row: int, isr: list[int], change: PartitionChangeRecord
-) -> list[PartitionChangeRecord]:
-    rows = np.array([row], np.int32)
-    recovery = change.leader_recovery_state
-    targets = TargetReplicas(
-        rows=rows,
-        kinds=configured_kinds(context, rows),
-        isr=Ragged.of([isr]),
-        recovery=None if recovery == NO_RECOVERY_CHANGE else np.array([recovery], np.uint8),
-    )
-    return _changes(change_records(context, targets))
-
-
-def _reassigned(context: KraftContext, row: int, replicas: tuple[int, ...] | None) -> list[PartitionChangeRecord]:
-    p = context.metadata.partitions
-    name = context.metadata.topics.names[int(p.topic[row])]
-    request = RequestedReassignment(name, int(p.partition[row]), replicas)
-    try:
-        return _changes(reassign_partitions(context, [request]).decided)
-    except RequestRefused:
-        return []
 
 
 def _changes(decided: Iterable[Decided]) -> list[PartitionChangeRecord]:

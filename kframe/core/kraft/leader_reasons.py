@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from kframe.core.kraft.change_causes import LEAVING, PREFERRED, UNFENCED, ChangeCause
+from kframe.core.kraft.change_causes import LEAVING, UNFENCED, ChangeCause
+from kframe.core.kraft.request_causes import PREFERRED
 from kframe.model.ids import NO_LEADER
 from kframe.model.kraft.brokers import BrokerRegistration
 from kframe.model.kraft.records import NO_LEADER_CHANGE, PartitionChangeRecord, PartitionRecord

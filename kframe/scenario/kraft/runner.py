@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import kframe
@@ -64,6 +64,11 @@ class KraftScenarioRunner:
     def metadata(self) -> ClusterMetadata:
         """The metadata that the log adds up to."""
         return self._play.quorum.metadata
+
+    @property
+    def log(self) -> Sequence[LogBatch]:
+        """The committed batches."""
+        return self._play.quorum.log
 
     def play(self) -> dict[str, Any]:
         """The whole trace. Raises ScenarioError for a step that cannot be played."""

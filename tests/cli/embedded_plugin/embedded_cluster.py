@@ -1,6 +1,6 @@
 """A plugin for ``--plugins-dir``: a live cluster and its admin API in this process, behind the usual URL schemes.
 
-It replaces the plugins ``kafka-wire`` and ``zookeeper``, which ``--no-plugin`` must leave out.
+It replaces the plugins ``kafka-wire``, ``zookeeper`` and ``kraft``, which ``--no-plugin`` must leave out.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from kframe.snapshot.files import ignore_progress
 from kframe.snapshot.live import ClusterStatus, Resignation
 from kframe.testing.clusters import cluster_of, healthy
 from tests.cli.test_status import status
+from tests.shadow.test_log_shadow import ScenarioLog, played
 from tests.whatif.samples import small
 from tests.whatif.test_execution import EmbeddedAdmin
 
@@ -34,6 +35,9 @@ class EmbeddedCluster:
 
     def reader(self) -> MemoryStore:
         return self.ensemble.connect()
+
+    def committed_log(self) -> ScenarioLog:
+        return ScenarioLog(played("fence-by-silence"))
 
     def capture(self, progress: Any = ignore_progress) -> Snapshot:
         snapshot = small()
@@ -55,7 +59,7 @@ class EmbeddedCluster:
 
 @hookimpl
 def kframe_clusters() -> list[ClusterSpec]:
-    return [ClusterSpec("zookeeper", EmbeddedCluster, "An embedded cluster.")]
+    return [ClusterSpec(scheme, EmbeddedCluster, "An embedded cluster.") for scheme in ("zookeeper", "kraft")]
 
 
 @hookimpl

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import NoReturn
 
 from kframe.plugin import ConfigError
-from kframe.plugin.live import ClusterStatus, Progress, ignore_progress
+from kframe.plugin.live import ClusterStatus, CommittedLog, Progress, ignore_progress
 from kframe.plugin.snapshot import Snapshot
 from kframe_kraft.formats import snapshot_of
+from kframe_kraft.live.committed_log import QuorumLog
 from kframe_kraft.live.opening import open_observer, read_quorum
 
 
@@ -36,6 +37,10 @@ class QuorumCluster:
     def reader(self) -> NoReturn:
         """Raises ConfigError: a quorum offers no store."""
         raise self._needs_zookeeper()
+
+    def committed_log(self) -> CommittedLog:
+        """See ``LoggedCluster.committed_log``."""
+        return QuorumLog(open_observer(self._url, self._config))
 
     def capture(self, progress: Progress = ignore_progress) -> Snapshot:
         """The cluster at the high watermark. Nothing is written. Raises StoreError and LogError."""

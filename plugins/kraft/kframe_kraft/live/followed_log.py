@@ -26,16 +26,18 @@ class FollowedLog:
         self.committed = 0
         """The largest high watermark of any leader, but at most ``end``."""
         self._batches: list[RecordBatch] = []
+        self._start = BOOTSTRAP_ID
+        """Offset and epoch before the batches: of the snapshot, or of the last dropped batch."""
 
     @property
     def end(self) -> int:
         """The offset after the last batch."""
-        return self._batches[-1].header.next_offset if self._batches else self.snapshot_id.offset
+        return self._batches[-1].header.next_offset if self._batches else self._start.offset
 
     @property
     def last_epoch(self) -> int:
         """The epoch of the last batch, else of the snapshot."""
-        return self._batches[-1].header.leader_epoch if self._batches else self.snapshot_id.epoch
+        return self._batches[-1].header.leader_epoch if self._batches else self._start.epoch
 
     def append(self, records: bytes, leader_epoch: int) -> None:
         """Append the complete batches in a response. The last one may be truncated.
@@ -78,7 +80,7 @@ class FollowedLog:
             or self._batches[count - 1].header.leader_epoch > epoch
         ):
             count -= 1
-        end = self._batches[count - 1].header.next_offset if count else self.snapshot_id.offset
+        end = self._batches[count - 1].header.next_offset if count else self._start.offset
         if end < self.committed:
             raise LogError(
                 "diverging epoch", f"epoch {epoch} that ends at offset {end_offset}",
@@ -95,7 +97,17 @@ class FollowedLog:
         if snapshot_id.offset < self.committed:
             raise LogError(snapshot_id.file_name, f"offset {snapshot_id.offset}", f"{self.committed} or later")
         self.snapshot = checkpoint_of(content, snapshot_id.file_name)
-        self.snapshot_id, self.committed, self._batches = snapshot_id, snapshot_id.offset, []
+        self.snapshot_id = self._start = snapshot_id
+        self.committed, self._batches = snapshot_id.offset, []
+
+    def drop(self, end: int) -> None:
+        """Release the snapshot and the committed batches below ``end``. There is no ``history`` from then on."""
+        dropped = [batch.header for batch in self.committed_batches(self._start.offset)]
+        dropped = [header for header in dropped if header.next_offset <= end]
+        self.snapshot = None
+        if dropped:
+            self._start = SnapshotId(dropped[-1].next_offset, dropped[-1].leader_epoch)
+            del self._batches[: len(dropped)]
 
     def committed_batches(self, first: int) -> list[RecordBatch]:
         """The committed batches from offset ``first`` on."""
@@ -106,7 +118,9 @@ class FollowedLog:
         ]
 
     def history(self, leader_id: int, leader_epoch: int) -> LogHistory:
-        """The committed log."""
+        """The committed log. Raises LogError after ``drop``."""
+        if self._start != self.snapshot_id:
+            raise LogError("log", f"offset {self._start.offset} as its start", f"offset {self.snapshot_id.offset}")
         batches = tuple(self.committed_batches(self.snapshot_id.offset))
         end = batches[-1].header.next_offset if batches else self.snapshot_id.offset
         voters = voters_of(batches, self.snapshot.voters if self.snapshot else None, None)

@@ -1,0 +1,142 @@
+"""``kframe controller shadow`` of a KRaft cluster: predict each committed batch, and report where the log differs."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections import Counter
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from kframe.api.health import HealthStatus
+from kframe.api.settings import Settings
+from kframe.cli.live import cluster_of_brokers
+from kframe.cli.output import BadInput
+from kframe.cli.plugins import PluginSettings
+from kframe.cli.progress import progress
+from kframe.cli.shadow import LINES_MAX, LOOK_EVERY_S, watch
+from kframe.cli.stop_signal import StopSignal
+from kframe.core.kraft.context import KraftSettings
+from kframe.errors import StoreError
+from kframe.model.config import UNCLEAN
+from kframe.model.ids import NO_LEADER
+from kframe.shadow.kraft import BatchComparison, LogShadow, Outcome
+from kframe.snapshot.committed_log import LoggedCluster
+
+_log = logging.getLogger("kframe.shadow")
+
+SCHEMA: Final = "kframe.log-shadow/v1"
+_COUNTED: Final = {
+    Outcome.EQUAL: "equal", Outcome.DIFFERS: "disagreements", Outcome.UNPREDICTABLE: "unpredictable",
+}  # fmt: skip
+_KINDS: Final = ("batches", *_COUNTED.values())
+
+
+class LogWatcher:
+    """One run of the command: reports each batch, and counts the results."""
+
+    def __init__(self, shadow: LogShadow, output: str) -> None:
+        self.shadow = shadow
+        self.counts: Counter[str] = Counter()
+        self._output = output
+        self._records: list[dict[str, Any]] = []
+        self._problem = ""
+
+    def follow(self, stop: StopSignal, for_s: float | None) -> None:
+        """Read and compare until ``stop`` arrives, or ``for_s`` seconds have passed; once at least."""
+        end_s = float("inf") if for_s is None else time.monotonic() + for_s
+        while not stop:
+            try:
+                for comparison in self.shadow.look():
+                    self._report(comparison)
+                self._problem = ""
+            except StoreError as error:
+                _log.warning("the log cannot be read: %s", error)
+                self._problem = str(error)
+                stop.wait(LOOK_EVERY_S)
+            if time.monotonic() >= end_s:
+                break
+        for comparison in self.shadow.finish():
+            self._report(comparison)
+
+    def metrics(self) -> Mapping[str, float]:
+        """Counters. Callable from any thread."""
+        counters = {f"kframe_shadow_{kind}_total": self.counts[kind] for kind in _KINDS}
+        return counters | {"kframe_shadow_skipped_total": self.shadow.skipped}
+
+    def ready(self) -> HealthStatus:
+        """Whether the log can be read. Callable from any thread."""
+        return HealthStatus((self._problem,) if self._problem else (), self._summary())
+
+    def finish(self) -> None:
+        """Print the summary."""
+        summary = self._summary()
+        if self._output == "json":
+            click.echo(json.dumps({"schema": SCHEMA, **summary, "records": self._records}, indent=2))
+        elif self._output == "table":
+            text = "{batches} batches: {equal} equal, {unpredictable} not predictable, {skipped} offsets skipped"
+            click.echo(f"{text}, {{disagreements}} disagreements".format(**summary))
+
+    def _summary(self) -> dict[str, Any]:
+        shadow = self.shadow
+        return {
+            "controller_id": None if shadow.controller == NO_LEADER else shadow.controller,
+            "controller_epoch": None if shadow.controller == NO_LEADER else shadow.controller_epoch,
+            "end": shadow.end, **{kind: self.counts[kind] for kind in _KINDS}, "skipped": shadow.skipped,
+        }  # fmt: skip
+
+    def _report(self, comparison: BatchComparison) -> None:
+        self.counts.update(("batches", _COUNTED[comparison.outcome]))
+        if not (comparison.events or comparison.differences or comparison.reasons):
+            return  # records of an idle log
+        record = _record(comparison)
+        if self._output == "jsonl":
+            click.echo(json.dumps(record))
+        elif self._output == "json":
+            self._records.append(record)
+        else:
+            reasons = f" ({'; '.join(record['reasons'])})" if record["reasons"] else ""
+            events = "; ".join(record["events"]) or f"{record['records']} records"
+            click.echo(f"{record['at']} offset {record['offset']} {record['outcome']}: {events}{reasons}")
+            for difference in comparison.differences[:LINES_MAX]:
+                click.echo(f"  {difference.line()}")
+            if len(comparison.differences) > LINES_MAX:
+                click.echo(f"  and {len(comparison.differences) - LINES_MAX} more (-o jsonl lists them all)")
+
+
+def _record(comparison: BatchComparison) -> dict[str, Any]:
+    first, last = comparison.batches[0], comparison.batches[-1]
+    return {
+        "at": datetime.fromtimestamp(last.time_ms / 1000, UTC).isoformat(timespec="milliseconds"),
+        "offset": first.offset, "records": sum(len(batch.records) for batch in comparison.batches),
+        "controller_id": None if last.leader_id == NO_LEADER else last.leader_id,
+        "controller_epoch": last.leader_epoch, "outcome": comparison.outcome.value,
+        "events": list(comparison.events), "reasons": list(dict.fromkeys(comparison.reasons)),
+        "differences": [difference.record() for difference in comparison.differences],
+    }  # fmt: skip
+
+
+def run(
+    url: str, command_config: Path | None, settings: Settings, plugins: PluginSettings, *, from_start: bool,
+    for_s: float | None, metrics_listen: str | None, output: str,
+) -> int:  # fmt: skip
+    """Shadow the controllers of a KRaft cluster; return the exit code."""
+    cluster = cluster_of_brokers(url, command_config, plugins)
+    if not isinstance(cluster, LoggedCluster):
+        raise BadInput(f"{url}: found a cluster without a metadata log, expected kraft://HOST:PORT")
+    config = settings.controller_config()
+    static = KraftSettings(
+        min_insync_replicas=config["min.insync.replicas"],
+        unclean_leader_election_enable=config[UNCLEAN],
+        default_replication_factor=config["default.replication.factor"],
+        num_partitions=config["num.partitions"],
+    )
+    shadow = LogShadow(cluster.committed_log(), static, knows_unclean=UNCLEAN in settings)
+    with progress("reading") as tick:
+        shadow.open(tick, from_start=from_start)
+    return watch(LogWatcher(shadow, output), for_s=for_s, metrics_listen=metrics_listen)

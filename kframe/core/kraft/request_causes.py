@@ -1,0 +1,146 @@
+"""What the events write to a partition that leave no record of their own: requests, timers and repeated heartbeats."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import numpy as np
+
+from kframe.core.kraft.alter_partition import UNKNOWN_EPOCH, KraftIsrProposal, alter_partitions
+from kframe.core.kraft.context import KraftContext
+from kframe.core.kraft.decision import Decided, RequestRefused
+from kframe.core.kraft.membership import remove_broker
+from kframe.core.kraft.partition_changes import TargetReplicas, change_records
+from kframe.core.kraft.reassignment import RequestedReassignment, reassign_partitions
+from kframe.model.columns import Ragged
+from kframe.model.ids import NO_LEADER
+from kframe.model.kraft.brokers import BrokerRegistration
+from kframe.model.kraft.ids import KraftElection
+from kframe.model.kraft.records import NO_RECOVERY_CHANGE, PartitionChangeRecord
+from kframe.model.kraft.views import partition_record
+
+PREFERRED: Final = "preferred election"
+UNCLEAN: Final = "unclean election"
+REASSIGNED: Final = "reassignment started"
+CANCELLED: Final = "reassignment cancelled"
+ALTERED: Final = "AlterPartition of the leader"
+ASSIGNED: Final = "directories assigned"
+REPEATED_SHUTDOWN: Final = "controlled shutdown at another controller"
+
+
+def request_changes(
+    context: KraftContext, row: int, change: PartitionChangeRecord
+) -> Iterator[tuple[str, list[Decided]]]:
+    """The text of each possible event of ``change``, and what the rules write for it to the partition in ``row``.
+
+    A rule that refuses the event writes nothing.
+    """
+    yield from _elections(context, row)
+    for isr in _possible_isrs(context, row, change):
+        yield ALTERED, altered_partitions(context, [isr_proposal(context, row, change, isr)])
+    yield from _reassignments(context, row, change)
+    yield from _directory_changes(context, row, change)
+    for broker_id, registration in _isr_members(context, row):
+        if registration.in_controlled_shutdown:
+            yield REPEATED_SHUTDOWN, remove_broker(context, broker_id, np.array([row], np.int32))
+
+
+def isr_proposal(
+    context: KraftContext, row: int, change: PartitionChangeRecord, isr: Iterable[int] | None = None
+) -> KraftIsrProposal:
+    """The proposal of the leader in ``row`` that asks for the ISR of ``change``, or for ``isr``."""
+    state = partition_record(context.metadata, row)
+    recovery = change.leader_recovery_state
+    if isr is None:
+        isr = state.isr if change.isr is None else change.isr
+    return KraftIsrProposal(
+        topic_id=change.topic_id,
+        partition=change.partition_id,
+        isr=tuple((member, UNKNOWN_EPOCH) for member in isr),
+        leader_epoch=state.leader_epoch,
+        partition_epoch=state.partition_epoch,
+        recovery=state.leader_recovery_state if recovery == NO_RECOVERY_CHANGE else recovery,
+    )
+
+
+def altered_partitions(context: KraftContext, proposals: list[KraftIsrProposal]) -> list[Decided]:
+    """What an AlterPartition request writes. The first partition's leader sends it."""
+    topics, brokers = context.metadata.topics, context.metadata.brokers
+    row = topics.row_of(topics.index_by_id[proposals[0].topic_id], proposals[0].partition)
+    leader_id = brokers.ids_of([int(context.metadata.partitions.leader[row])])[0]
+    registration = brokers.registrations.get(leader_id)
+    if registration is None:
+        return []
+    return list(alter_partitions(context, leader_id, registration.broker_epoch, proposals).decided)
+
+
+def _elections(context: KraftContext, row: int) -> Iterator[tuple[str, list[Decided]]]:
+    p = context.metadata.partitions
+    leader = int(p.leader[row])
+    if leader != p.list_of("replica", row)[0]:
+        yield PREFERRED, _elected(context, row, KraftElection.PREFERRED)
+    if leader == NO_LEADER:
+        yield UNCLEAN, _elected(context, row, KraftElection.UNCLEAN)
+
+
+def _elected(context: KraftContext, row: int, kind: KraftElection) -> list[Decided]:
+    targets = TargetReplicas(rows=np.array([row], np.int32), kinds=np.array([kind], np.uint8))
+    return list(change_records(context, targets))
+
+
+def _possible_isrs(context: KraftContext, row: int, change: PartitionChangeRecord) -> Iterator[tuple[int, ...]]:
+    """The ISRs that the leader may have proposed: a completed reassignment takes removing replicas out of them."""
+    state = partition_record(context.metadata, row)
+    isr = state.isr if change.isr is None else change.isr
+    removing = state.removing_replicas
+    possible = [isr]
+    if removing:
+        possible.append((*isr, *(member for member in removing if member in state.isr and member not in isr)))
+        possible.append((*state.isr, *(member for member in state.adding_replicas if member not in state.isr)))
+    yield from (members for members in possible if state.leader in members)
+
+
+def _reassignments(
+    context: KraftContext, row: int, change: PartitionChangeRecord
+) -> Iterator[tuple[str, list[Decided]]]:
+    state = partition_record(context.metadata, row)
+    if state.adding_replicas or state.removing_replicas:
+        yield CANCELLED, _reassigned(context, row, None)
+    if change.replicas is not None or change.removing_replicas or change.adding_replicas:
+        target = state.replicas if change.replicas is None else change.replicas
+        removing = change.removing_replicas or ()
+        yield REASSIGNED, _reassigned(context, row, tuple(replica for replica in target if replica not in removing))
+
+
+def _reassigned(context: KraftContext, row: int, replicas: tuple[int, ...] | None) -> list[Decided]:
+    p = context.metadata.partitions
+    name = context.metadata.topics.names[int(p.topic[row])]
+    request = RequestedReassignment(name, int(p.partition[row]), replicas)
+    try:
+        return list(reassign_partitions(context, [request]).decided)
+    except RequestRefused:
+        return []
+
+
+def _directory_changes(
+    context: KraftContext, row: int, change: PartitionChangeRecord
+) -> Iterator[tuple[str, list[Decided]]]:
+    """Assigned directories, and the change that takes a replica in an offline directory out of the ISR."""
+    metadata, rows = context.metadata, np.array([row], np.int32)
+    if change.directories is not None and change.replicas is None:
+        indexes = metadata.directories.indexes_of(change.directories)
+        kinds = np.array([KraftElection.ONLINE], np.uint8)
+        targets = TargetReplicas(rows=rows, kinds=kinds, directories=Ragged.of([indexes]))
+        yield ASSIGNED, list[Decided](change_records(context, targets))
+    state = partition_record(metadata, row)
+    directories = dict(zip(state.replicas, state.directories, strict=True))
+    for broker_id, registration in _isr_members(context, row):
+        if broker_id in directories and not registration.has_online_directory(directories[broker_id]):
+            yield ASSIGNED, remove_broker(context, broker_id, rows)
+
+
+def _isr_members(context: KraftContext, row: int) -> list[tuple[int, BrokerRegistration]]:
+    brokers = context.metadata.brokers
+    members = brokers.ids_of(context.metadata.partitions.list_of("isr", row))
+    return [(member, brokers.registrations[member]) for member in members if member in brokers.registrations]

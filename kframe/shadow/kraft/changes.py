@@ -1,0 +1,101 @@
+"""Explain changes of partitions whose event leaves no record: AlterPartition in bulk, else each partition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from kframe.core.kraft.alter_partition import KraftIsrProposal
+from kframe.core.kraft.context import KraftContext
+from kframe.core.kraft.decision import RecordAndVersion, records_of
+from kframe.core.kraft.request_causes import ALTERED, altered_partitions, isr_proposal, request_changes
+from kframe.model.kraft.records import PartitionChangeRecord
+from kframe.shadow.kraft.differences import RECORD, WRITTEN, Identity, RecordDifference, differences, identity, key_of
+from kframe.snapshot.committed_log import CommittedRecord
+
+UNEXPLAINED = "no event"
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedChange:
+    """A change, its event, and how it differs from what the rules write for it."""
+
+    committed: CommittedRecord
+    event: str
+    differences: tuple[RecordDifference, ...] = ()
+    assumes_unclean: bool = False
+
+
+def explain_changes(
+    context: KraftContext, assumed: KraftContext | None, committed: Sequence[CommittedRecord]
+) -> Iterator[ExplainedChange]:
+    """Explain each change. The caller replays it before it takes the next one.
+
+    ``assumed`` is the context in which unclean elections are on, where that is unknown.
+    """
+    for section in _sections(committed):
+        altered = _altered(context, section)
+        for change in section:
+            if altered.get(identity(change.record)) == (change.record, change.version):
+                yield ExplainedChange(change, ALTERED)
+            else:
+                yield _explained(context, assumed, change)
+
+
+def _sections(committed: Sequence[CommittedRecord]) -> Iterator[list[CommittedRecord]]:
+    """The changes in sections that name each partition once."""
+    section: dict[Identity, CommittedRecord] = {}
+    for change in committed:
+        if identity(change.record) in section:
+            yield list(section.values())
+            section = {}
+        section[identity(change.record)] = change
+    yield list(section.values())
+
+
+def _row(context: KraftContext, change: PartitionChangeRecord) -> int | None:
+    topics = context.metadata.topics
+    index = topics.index_by_id.get(change.topic_id)
+    return None if index is None else topics.row_of(index, change.partition_id)
+
+
+def _altered(context: KraftContext, section: Sequence[CommittedRecord]) -> dict[Identity, RecordAndVersion]:
+    """What the rules write if the leaders have proposed the ISRs of all changes."""
+    proposals: dict[int, list[KraftIsrProposal]] = {}
+    for change in section:
+        assert isinstance(change.record, PartitionChangeRecord)
+        row = _row(context, change.record)
+        if row is not None and change.record.isr is not None:
+            leader = int(context.metadata.partitions.leader[row])
+            proposals.setdefault(leader, []).append(isr_proposal(context, row, change.record))
+    decided = [item for of_leader in proposals.values() for item in records_of(altered_partitions(context, of_leader))]
+    return {identity(record): RecordAndVersion(record, version) for record, version in decided}
+
+
+def _explained(context: KraftContext, assumed: KraftContext | None, change: CommittedRecord) -> ExplainedChange:
+    closest = _closest(context, change)
+    if closest.differences and assumed is not None:
+        unclean = _closest(assumed, change)
+        if not unclean.differences:
+            return ExplainedChange(change, unclean.event, assumes_unclean=True)
+    return closest
+
+
+def _closest(context: KraftContext, change: CommittedRecord) -> ExplainedChange:
+    """The event whose decision is equal, else the one with the fewest differences."""
+    record, metadata = change.record, context.metadata
+    assert isinstance(record, PartitionChangeRecord)
+    key = key_of(metadata, record)
+    unwritten = RecordDifference(UNEXPLAINED, "PartitionChange", key, change.offset, RECORD, None, WRITTEN)
+    closest = ExplainedChange(change, UNEXPLAINED, (unwritten,))
+    row = _row(context, record)
+    if row is None:
+        return closest
+    for event, decided in request_changes(context, row, record):
+        predicted = records_of(decided)
+        unequal = tuple(differences(metadata, event, predicted, [change]))
+        if not unequal:
+            return ExplainedChange(change, event)
+        if predicted and (closest.event == UNEXPLAINED or len(unequal) < len(closest.differences)):
+            closest = ExplainedChange(change, event, unequal)
+    return closest
