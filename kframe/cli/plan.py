@@ -1,4 +1,4 @@
-"""``kframe plan``: generate, check, show and execute reassignment plans."""
+"""``kframe plan``: generate, stage, check, show and execute reassignment plans."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ from kframe.cli.plan_generate import (
     write_page,
 )
 from kframe.cli.plan_generate import generate as generate_plan
+from kframe.cli.plan_stage import limit_options
+from kframe.cli.plan_stage import stage as stage_plan
 from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.cli.progress import progress
 from kframe.cli.snapshot import FormatChoice, captured
@@ -50,7 +52,7 @@ _LIMIT = click.option("--limit", type=click.IntRange(min=0), default=50, show_de
 
 @click.group("plan", cls=ReportingGroup)
 def group() -> None:
-    """Generate, check, show and execute plans of partitions to be moved: Kafka's reassignment JSON."""
+    """Generate, stage, check, show and execute plans of partitions to be moved: Kafka's reassignment JSON."""
 
 
 for _command in COMMANDS:
@@ -97,6 +99,33 @@ def generate(
     sizes = None if weights is None else read_weights(weights, snapshot)
     request = PlanRequest(**goals, weights=sizes)
     click.get_current_context().exit(generate_plan(snapshot, request, writing, output, limit))
+
+
+@group.command()
+@click.argument("plan", metavar="PLAN", type=INPUT)
+@click.argument("source", metavar="SNAPSHOT", type=INPUT)
+@_FROM
+@limit_options
+@weights_option
+@click.option("--out", metavar="DIR|FILE.json", help="Write stage-001.json … and manifest.json, or only the manifest.")
+@_LIMIT
+@output_option
+def stage(
+    plan: InputFile, source: InputFile, source_format: str | None, limits: dict[str, Any], weights: InputFile | None,
+    out: str | None, limit: int, output: str,
+) -> None:  # fmt: skip
+    """Order PLAN in stages within limits, and print what the failure of a broker harms in each.
+
+    A partition that exceeds a limit by itself has a stage of its own. Exit code 1: a partition has no stage, or a
+    stage fits no window.
+    """
+    from kframe.planning.sizes import read_weights
+    from kframe.staging.request import StageRequest
+
+    comparison = _held(plan, source, source_format)
+    sizes = None if weights is None else read_weights(weights, comparison.snapshot)
+    code = stage_plan(comparison, StageRequest(**limits, weights=sizes), out, output, limit)
+    click.get_current_context().exit(code)
 
 
 @group.command()

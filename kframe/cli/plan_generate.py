@@ -28,22 +28,22 @@ _BROKERS: Final = (
 _STDOUT: Final = "-"
 
 
-def _pairs(
+def pairs(
     expected: str, number: Callable[[str], Any]
 ) -> Callable[[click.Context, click.Parameter, Any], dict[str, Any]]:
     """Callback of an option that is repeated or separated by commas: texts such as ``KEY=VALUE``, by key."""
 
     def parse(_ctx: click.Context, _option: click.Parameter, values: Iterable[str]) -> dict[str, Any]:
-        pairs: dict[str, Any] = {}
+        parsed: dict[str, Any] = {}
         for text in (part for value in values for part in value.split(",")):
             key, equals, value = text.rpartition("=")
             try:
-                pairs[key] = number(value)
+                parsed[key] = number(value)
             except ValueError as problem:
                 raise click.BadParameter(f"found {text!r}, expected {expected}") from problem
             if equals and not key:
                 raise click.BadParameter(f"found {text!r}, expected {expected}")
-        return pairs
+        return parsed
 
     return parse
 
@@ -73,12 +73,12 @@ def goal_options(command: Callable[..., Any]) -> Callable[..., Any]:
         goals |= {
             "add_brokers": tuple(add_brokers),
             "racks": {broker_id: rack for broker_id, rack in add_brokers.items() if rack is not None},
-            "replace": _by_id("--replace", replace),
+            "replace": by_id("--replace", replace),
             "replication_factors": replication_factors,
             "broker_caps": {None: broker_caps.pop("")} if "" in broker_caps else {},
-            "capacities": _by_id("--capacities", capacities),
+            "capacities": by_id("--capacities", capacities),
         }
-        goals["broker_caps"] |= _by_id("--broker-cap", broker_caps)
+        goals["broker_caps"] |= by_id("--broker-cap", broker_caps)
         if "" in replication_factors:
             raise BadInput("--replication-factor: found no topic, expected TOPIC=N")
         return command(*args, goals=goals, **kwargs)
@@ -88,12 +88,12 @@ def goal_options(command: Callable[..., Any]) -> Callable[..., Any]:
                      help="Move all replicas off these brokers."),
         click.option("--add-brokers", callback=_added, metavar="ID[:RACK],…",
                      help="Give these brokers their share of the replicas."),
-        click.option("--replace", multiple=True, callback=_pairs("OLD=NEW broker ids", int), metavar="OLD=NEW",
+        click.option("--replace", multiple=True, callback=pairs("OLD=NEW broker ids", int), metavar="OLD=NEW",
                      help="Give all replicas of a broker to another."),
         click.option("--evacuate-rack", "evacuate_racks", multiple=True, metavar="RACK",
                      help="Move all replicas off the brokers of a rack."),
         click.option("--replication-factor", "replication_factors", multiple=True, metavar="TOPIC=N",
-                     callback=_pairs("TOPIC=N", int), help="Change the replication factor of topics."),
+                     callback=pairs("TOPIC=N", int), help="Change the replication factor of topics."),
         click.option("--fix-racks", is_flag=True, help="Spread partitions over as many racks as they can span."),
         click.option("--rebalance", is_flag=True, help="Give every broker its share of replicas and leaders."),
         click.option("--leaders-only", is_flag=True, help="Balance preferred leaders by order; move no data."),
@@ -101,9 +101,9 @@ def goal_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--exclude-topics", multiple=True, metavar="NAME", help="No topics of this name or pattern."),
         click.option("--exclude-brokers", callback=broker_ids, metavar="ID,ID",
                      help="Brokers that receive no replicas, and that a rebalance takes none from."),
-        click.option("--broker-cap", "broker_caps", multiple=True, callback=_pairs("N or ID=N", int), metavar="[ID=]N",
+        click.option("--broker-cap", "broker_caps", multiple=True, callback=pairs("N or ID=N", int), metavar="[ID=]N",
                      help="The most replicas of a broker."),
-        click.option("--capacities", multiple=True, callback=_pairs("ID=NUMBER", float), metavar="ID=NUMBER",
+        click.option("--capacities", multiple=True, callback=pairs("ID=NUMBER", float), metavar="ID=NUMBER",
                      help="Relative capacities of brokers; 1 is the default."),
         click.option("--tolerance", type=float, default=1.0, show_default=True, metavar="PERCENT",
                      help="Deviation from the share of bytes that a rebalance with --weights allows."),
@@ -114,12 +114,12 @@ def goal_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), with_goals)
 
 
-def _by_id(option: str, pairs: dict[str, Any]) -> dict[int, Any]:
+def by_id(option: str, values: dict[str, Any]) -> dict[int, Any]:
     """The pairs by broker id. Raises BadInput for another key."""
-    for key in pairs:
+    for key in values:
         if not (key.isascii() and key.isdecimal()):
             raise BadInput(f"{option}: found {key!r}, expected a broker id")
-    return {int(key): value for key, value in pairs.items()}
+    return {int(key): value for key, value in values.items()}
 
 
 weights_option: Final = click.option(

@@ -16,6 +16,7 @@ from kframe.registry.specs import DocumentSpec
 from kframe.scenario.format import ScenarioDocument
 from kframe.scenario.kraft.format import KraftScenarioDocument
 from kframe.snapshot import row_types
+from kframe.staging.manifest import StageManifest
 from kframe.whatif.plan import PlanFile
 
 #: The folder of the generated schemas in the package.
@@ -53,6 +54,7 @@ DOCUMENTS: Final[Mapping[str, DocumentSpec]] = {
         _record("kframe.plan-execution/v1", plans.ExecutionDocument),
         _record("kframe.plan-generated/v1", plans.GeneratedPlanDocument),
         _record("kframe.plan-file/v1", PlanFile, is_file=True),
+        _record("kframe.plan-stages/v1", StageManifest),
         _record("kframe.plugin/v1", engine.PluginRecord),
         _rows("kframe.plugins/v1", engine.ListedPlugin),
         _rows("kframe.plugins.check/v1", engine.CheckRow),

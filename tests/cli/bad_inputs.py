@@ -94,7 +94,7 @@ def make_files(folder: Path) -> dict[str, str]:
 #: Commands that read a snapshot, written S.
 _SNAPSHOT_READERS: Final = (
     "explain S t-0", "plan generate S --rebalance", "plan check PLAN --snapshot S", "plan diff PLAN S",
-    "plan show PLAN S", "plan stamp PLAN S",
+    "plan show PLAN S", "plan stage PLAN S", "plan stamp PLAN S",
     "snapshot convert S NEW", "snapshot show S", "whatif create S --topic x",
     "whatif create-partitions S t --partitions 9", "whatif delete S t",
     "whatif elect S --type preferred", "whatif fail S --brokers 1", "whatif reassign S PLAN",
@@ -103,7 +103,7 @@ _SNAPSHOT_READERS: Final = (
 _BAD_SNAPSHOTS: Final = ("MISSING", "EMPTY", "NONSENSE", "BINARY", "GZIP_CUT", "DUMP_CUT", "FOLDER")
 #: Commands that read a plan, written P.
 _PLAN_READERS: Final = (
-    "plan check P", "plan diff P SNAPSHOT", "plan show P SNAPSHOT", "plan stamp P SNAPSHOT",
+    "plan check P", "plan diff P SNAPSHOT", "plan show P SNAPSHOT", "plan stage P SNAPSHOT", "plan stamp P SNAPSHOT",
     "whatif reassign SNAPSHOT P", "plan apply P ADMIN", "plan cancel P ADMIN", "plan execute P CLUSTER",
 )  # fmt: skip
 #: Commands that read the journal of an execution, written J.
@@ -294,6 +294,17 @@ _SINGLE: Final = (
     BadInput("plan generate SNAPSHOT --rebalance --weights SIZES_FEW", 2, "no bytes of"),
     BadInput("plan generate SNAPSHOT --rebalance --weights MISSING", 2, "MISSING"),
     BadInput("plan generate SNAPSHOT --rebalance --out FOLDER", 2, "FOLDER"),
+    BadInput("plan stage PLAN_LOST SNAPSHOT", 1, "invalid"),
+    BadInput("plan stage PLAN SNAPSHOT --max-moves 0", 2, "--max-moves"),
+    BadInput("plan stage PLAN SNAPSHOT --max-bytes-in-flight 5", 2, "bytes_in_flight"),
+    BadInput("plan stage PLAN SNAPSHOT --disk-capacity x", 2, "'x'"),
+    BadInput("plan stage PLAN SNAPSHOT --disk-capacity 1=5", 2, "disk_capacity"),
+    BadInput("plan stage PLAN SNAPSHOT --rate 5", 2, "rate"),
+    BadInput("plan stage PLAN SNAPSHOT --window 22:00-06:00", 2, "windows"),
+    BadInput("plan stage PLAN SNAPSHOT --window 22:00", 2, "'22:00'"),
+    BadInput("plan stage PLAN SNAPSHOT --weights SIZES_FEW", 2, "no bytes of"),
+    BadInput("plan stage PLAN SNAPSHOT --out READONLY", 2, "/proc/kframe"),
+    BadInput("plan stage PLAN SNAPSHOT --out EMPTY", 2, "EMPTY"),
     BadInput("plan check -", 2, "standard input"),
     BadInput("plan show - -", 2, "- twice"),
     BadInput("plan apply PLAN --bootstrap-server nonsense", 2, "'nonsense'"),

@@ -28,6 +28,7 @@ PRINTED: Final[Mapping[str, tuple[tuple[object, ...], ...]]] = {
     "kframe.plan/v1": (("plan", "show", PLAN, HEALTHY),),
     "kframe.plan-check/v1": (("plan", "check", PLAN), ("plan", "check", PLAN, "--snapshot", HEALTHY)),
     "kframe.plan-diff/v1": (("plan", "diff", PLAN, HEALTHY),),
+    "kframe.plan-stages/v1": (("plan", "stage", PLAN, HEALTHY, "--max-moves", "1"),),
     "kframe.plan-generated/v1": (
         ("plan", "generate", HEALTHY, "--rebalance"),
         ("plan", "generate", DEGRADED, "--remove-brokers", "4", "--fix-racks"),

@@ -68,6 +68,7 @@ FILES: Final[dict[str, dict[str, str]]] = {
         "captured": f"{_SIX_BROKERS}/healthy.zookeeper.jsonl.gz",
         "plan.json": f"{_SIX_BROKERS}/reassignment.json",
     },
+    "docs/howto/stage-a-plan.md": {"captured": f"{_SIX_BROKERS}/healthy.zookeeper.jsonl.gz"},
     "docs/howto/sweep.md": {
         "healthy.zookeeper.jsonl.gz": f"{_SIX_BROKERS}/healthy.zookeeper.jsonl.gz",
         "topics.txt": "examples/clusters/kafka-4-kraft-three-brokers/topics-describe.txt",

@@ -10,5 +10,6 @@ from kframe.kernels.reference.kraft_partitions import *  # noqa: F403
 from kframe.kernels.reference.plans import *  # noqa: F403
 from kframe.kernels.reference.replica_index import *  # noqa: F403
 from kframe.kernels.reference.requests import *  # noqa: F403
+from kframe.kernels.reference.stages import *  # noqa: F403
 from kframe.kernels.reference.states import *  # noqa: F403
 from kframe.kernels.reference.sweep import *  # noqa: F403

@@ -23,7 +23,7 @@ class _Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class FailedRow:
     """A row in broker indexes, the settings of its topic and the registered brokers."""
 
     replicas: list[int]
@@ -133,7 +133,7 @@ def count_failures(
 
 
 def _count_healthy(
-    partition: _Row,
+    partition: FailedRow,
     rack: Int32,
     racks: Int32,
     rack_leads: Int32,
@@ -160,7 +160,7 @@ def _count_healthy(
             _lead(rack_leads, failed, outcome.leader, NO_LEADER)
 
 
-def _racks_of(partition: _Row, rack: Int32) -> list[int]:
+def _racks_of(partition: FailedRow, rack: Int32) -> list[int]:
     return list(dict.fromkeys(int(rack[broker]) for broker in partition.named if rack[broker] >= 0))
 
 
@@ -198,7 +198,7 @@ def count_pair_failures(
     return filled
 
 
-def _third_of(partition: _Row, brokers: int, further_pairs: Int32) -> int:
+def _third_of(partition: FailedRow, brokers: int, further_pairs: Int32) -> int:
     """The key of the leader and its two successors, -1 below RF 3. Counts the other pairs."""
     if len(partition.replicas) < 3:
         return -1
@@ -213,7 +213,7 @@ def _partitions(
     first: int, last: int, topic: Int32, leader: Int16, partition_epoch: Int32, slot_start: Int32,
     replica_count: Int16, isr_count: Int16, replica: Int16, isr: Int16, registered: UInt8, min_insync: Int32,
     unclean: UInt8,
-) -> Iterator[tuple[int, _Row]]:  # fmt: skip
+) -> Iterator[tuple[int, FailedRow]]:  # fmt: skip
     up = frozenset(broker for broker, is_registered in enumerate(registered.tolist()) if is_registered)
     for row in range(first, last):
         topic_index = int(topic[row])
@@ -223,7 +223,7 @@ def _partitions(
         replicas = replica[start : start + int(replica_count[row])].tolist()
         members = isr[start : start + int(isr_count[row])].tolist() if has_state else []
         min_isr = min(int(min_insync[topic_index]), len(replicas))
-        yield row, _Row(
+        yield row, FailedRow(
             replicas, members, int(leader[row]) if has_state else NO_LEADER, min_isr,
             has_state, bool(unclean[topic_index]), up,
         )  # fmt: skip

@@ -1,0 +1,140 @@
+"""``kframe plan stage``: the options of limits, the files of stages, and a table of stages."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from kframe.cli.output import BadInput, OutputTable, emit_heading, emit_record, emit_rows
+from kframe.cli.plan_generate import by_id, pairs
+
+if TYPE_CHECKING:
+    from kframe.staging.manifest import StageManifest
+    from kframe.staging.request import StageRequest
+    from kframe.staging.stages import StagedPlan
+    from kframe.whatif.plan_check import CheckedPlan
+
+_STAGES: Final = (
+    "stage", "partitions", "moves", "bytes", "most_in", "most_out", "seconds", "day", "begin", "end", "failures",
+)  # fmt: skip
+_FAILURES: Final = ("stage", "broker_id", "phase", "offline", "under_min_isr", "unclean")
+_UNSTAGED: Final = ("topic", "partition", "reason", "detail")
+
+
+def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of a ``StageRequest`` to a command, as ``limits``: its keywords apart from the weights."""
+
+    @functools.wraps(command)
+    def with_limits(*args: Any, disk_capacity: dict[str, int], windows: tuple[str, ...], **kwargs: Any) -> Any:
+        from kframe.staging.windows import parse_windows
+
+        names = ("moves_per_broker", "moves", "bytes_in_flight", "bytes_per_broker", "rate")
+        limits = {name: kwargs.pop(name) for name in names}
+        capacity: dict[int | None, int] = {None: disk_capacity.pop("")} if "" in disk_capacity else {}
+        capacity.update(by_id("--disk-capacity", disk_capacity).items())
+        return command(*args, limits={**limits, "disk_capacity": capacity, "windows": parse_windows(windows)}, **kwargs)
+
+    count = click.IntRange(min=1)
+    options = (
+        click.option("--max-moves-per-broker", "moves_per_broker", type=count, metavar="N",
+                     help="Replicas into a broker, and out of it, in a stage."),
+        click.option("--max-moves", "moves", type=count, metavar="N", help="Replicas copied in a stage."),
+        click.option("--max-bytes-in-flight", "bytes_in_flight", type=count, metavar="BYTES",
+                     help="Bytes copied in a stage."),
+        click.option("--max-bytes-per-broker", "bytes_per_broker", type=count, metavar="BYTES",
+                     help="Bytes into a broker, and out of it, in a stage."),
+        click.option("--disk-capacity", multiple=True, callback=pairs("BYTES or ID=BYTES", int), metavar="[ID=]BYTES",
+                     help="What the disks of a broker hold."),
+        click.option("--rate", type=count, metavar="BYTES",
+                     help="Bytes per second into a broker, and out of it; gives the time of each stage."),
+        click.option("--window", "windows", multiple=True, metavar="HH:MM-HH:MM",
+                     help="Time of the day in which stages run, such as 22:00-06:00."),
+    )  # fmt: skip
+    return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), with_limits)
+
+
+def stage(checked: CheckedPlan, request: StageRequest, out: str | None, output: str, limit: int) -> int:
+    """Stage a plan, write its files, and print it. Return the exit code."""
+    from kframe.staging.manifest import SCHEMA, manifest_record
+    from kframe.staging.stages import stage_plan
+
+    is_file = out is not None and out.endswith(".json")
+    _check(out, is_file)
+    staged = stage_plan(checked, request, files=out is not None and not is_file)
+    manifest = staged.manifest
+    if out is not None:
+        _write(staged, Path(out), is_file)
+    if output in ("json", "yaml"):
+        emit_record(SCHEMA, manifest_record(manifest), output)
+    elif output in ("csv", "jsonl"):
+        emit_rows(OutputTable(SCHEMA, _STAGES, stage_rows(manifest)), output)
+    else:
+        _emit_tables(manifest, output, limit)
+    late = request.windows and any(row.window is None for row in manifest.stages)
+    return 1 if manifest.unstaged or late else 0
+
+
+def stage_rows(manifest: StageManifest) -> list[dict[str, Any]]:
+    """A row for each stage: what it copies at most into a broker and out of it, its time, and the failures that harm
+    more than before the plan."""
+    return [
+        {
+            "stage": part.number, "partitions": len(part.reassignments), "moves": part.moves, "bytes": part.bytes,
+            "most_in": max((broker.moves_in for broker in part.brokers), default=0),
+            "most_out": max((broker.moves_out for broker in part.brokers), default=0),
+            "seconds": None if part.seconds is None else round(part.seconds, 1),
+            "day": None if part.window is None else part.window.day,
+            "begin": None if part.window is None else part.window.begin,
+            "end": None if part.window is None else part.window.end,
+            "failures": len(part.failures),
+        }
+        for part in manifest.stages
+    ]  # fmt: skip
+
+
+def _check(out: str | None, is_file: bool) -> None:
+    """Raise an error unless the stages may be written: to no file of that name, or to an empty folder."""
+    from kframe.whatif.files import check_file
+
+    if out is not None and is_file:
+        check_file(Path(out), force=False)
+    elif out is not None and Path(out).exists() and (not Path(out).is_dir() or any(Path(out).iterdir())):
+        raise BadInput(f"--out {out}: found a file or a folder with files, expected a new or an empty folder")
+
+
+def _write(staged: StagedPlan, path: Path, is_file: bool) -> None:
+    from kframe.staging.manifest import MANIFEST_FILE, manifest_text
+
+    try:
+        if not is_file:
+            path.mkdir(parents=True, exist_ok=True)
+            for name, text in staged.documents():
+                (path / name).write_text(text)
+        (path if is_file else path / MANIFEST_FILE).write_bytes(manifest_text(staged.manifest))
+    except OSError as problem:
+        raise BadInput(f"--out {path}: {problem.strerror}") from problem
+
+
+def _emit_tables(manifest: StageManifest, output: str, limit: int) -> None:
+    emit_heading(manifest.summary)
+    for note in manifest.notes:
+        click.echo(note)
+    failures = [
+        {"stage": part.number, **{name: getattr(failure, name) for name in _FAILURES[1:]}}
+        for part in manifest.stages
+        for failure in part.failures
+    ]
+    if not failures:
+        click.echo("no failure of a broker harms more partitions during or after a stage than before the plan")
+    unstaged = [{name: getattr(row, name) for name in _UNSTAGED} for row in manifest.unstaged]
+    tables = ((_STAGES, stage_rows(manifest)), (_FAILURES, failures), (_UNSTAGED, unstaged))
+    for columns, rows in tables:
+        if rows and limit:
+            click.echo()
+            emit_rows(OutputTable("", columns, rows[:limit]), output)
+        if len(rows) > limit:
+            click.echo(f"and {len(rows) - limit:,} more (--limit N; -o json has them all)")
