@@ -26,8 +26,10 @@ from kframe.execution.entries import (
 )
 from kframe.model.events import TopicPartition
 
-#: Errors of requests that are sent again.
-RETRIABLE: Final = frozenset({"NOT_CONTROLLER", "REQUEST_TIMED_OUT", "UNKNOWN_SERVER_ERROR"})
+#: Errors that do not refuse an assignment: the request is sent again, or a reassignment ended before its cancellation.
+RETRIABLE: Final = frozenset(
+    {"NOT_CONTROLLER", "REQUEST_TIMED_OUT", "UNKNOWN_SERVER_ERROR", "NO_REASSIGNMENT_IN_PROGRESS"}
+)
 #: Errors of a topic that was deleted meanwhile: it has no configurations to restore.
 _DELETED: Final = frozenset({"UNKNOWN_TOPIC_OR_PARTITION", "INVALID_TOPIC_EXCEPTION"})
 

@@ -96,6 +96,17 @@ class _Located:
     def to_end(self) -> AssignmentRequest:
         return AssignmentRequest(*self.name, self.end)
 
+    def to_start(self) -> AssignmentRequest:
+        return AssignmentRequest(*self.name, self.start)
+
+    def cancellation(self) -> AssignmentRequest:
+        """The way back of a reassignment in flight.
+
+        In KRaft mode a request for the old list keeps the adding replicas, and waits for them
+        (``ReplicationControlManager.changePartitionReassignment``).
+        """
+        return AssignmentRequest(*self.name, None)
+
 
 class Planner:
     """Gives the next step after each observation. It remembers how often it has seen what, for one process."""
@@ -209,7 +220,7 @@ class Planner:
         """Redirect what moves the other way, and start as many as the limit allows."""
         redirected = [each for each in remaining if each.position is Position.TO_START and not self._is_requested(each)]
         if redirected:
-            return Perform(ChangeAssignments(tuple(self._reverse(each, each.end) for each in redirected)))
+            return Perform(ChangeAssignments(tuple(each.cancellation() for each in redirected)))
         if self._health.holds and not self.state.rolls_back:
             return _WAIT
         flying = sum(map(self._is_in_flight, remaining))
@@ -239,8 +250,11 @@ class Planner:
             and not self._is_cancelled(each)
         ]  # fmt: skip
         if cancelled:
-            return Perform(ChangeAssignments(tuple(self._reverse(each, each.start) for each in cancelled)))
-        if any(not self._is_blocked(each) for each in flying):
+            return Perform(ChangeAssignments(tuple(each.cancellation() for each in cancelled)))
+        reordered = [each for each in self._all_located() if self._is_to_reorder(each)]
+        if requests := [each.to_start() for each in reordered if self._request(each) != each.to_start()]:
+            return Perform(ChangeAssignments(tuple(requests)))
+        if reordered or any(not self._is_blocked(each) for each in flying):
             return _WAIT
         return self._finish(result, self.state.reason)
 
@@ -329,13 +343,16 @@ class Planner:
         request = self._request(each)
         return request is not None and request.replicas != each.end
 
-    def _reverse(self, each: _Located, replicas: tuple[int, ...]) -> AssignmentRequest:
-        """Turn a reassignment in flight back to ``replicas``.
-
-        A cancellation does not restore the order of replicas (``PartitionReassignmentRevert``), so it is only the way
-        where these replicas are refused, as with an unregistered broker.
-        """
-        return AssignmentRequest(*each.name, None if each.name in self.state.refused else replicas)
+    def _is_to_reorder(self, each: _Located) -> bool:
+        """Whether a started partition has the replicas of its start in the order that a cancellation has left."""
+        described = self._observation.partitions.get(each.name)
+        return (
+            each.position is Position.REORDERED
+            and described is not None
+            and set(described.replicas) == set(each.start)
+            and each.name in self.state.started
+            and each.name not in self.state.refused
+        )
 
     def _is_in_flight(self, each: _Located) -> bool:
         if each.position in (Position.TO_END, Position.TO_START):

@@ -219,14 +219,17 @@ class ScriptedCluster:
         if each is None:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if replicas is None:
+            if not (each.adding or each.removing):
+                return ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
             each.replicas = [replica for replica in each.replicas if replica not in each.adding]
         elif not set(replicas) <= self.registered:
             return ErrorCode.INVALID_REPLICA_ASSIGNMENT
         else:
-            origin = [replica for replica in each.replicas if replica not in each.adding]
-            each.adding = set(replicas) - set(origin)
-            each.removing = set(origin) - set(replicas)
-            each.replicas = [*replicas, *(replica for replica in origin if replica not in replicas)]
+            # As KRaft: without new adding or removing replicas, those of the reassignment before remain.
+            current = list(each.replicas)
+            each.adding = (set(replicas) - set(current)) or each.adding
+            each.removing = (set(current) - set(replicas)) or each.removing
+            each.replicas = [*replicas, *(replica for replica in current if replica not in replicas)]
             if each.adding and not self._is_throttled(name, each):
                 self.unthrottled.add(name)
             each.isr = [replica for replica in each.isr if replica in each.replicas]
@@ -256,7 +259,7 @@ class ScriptedCluster:
         self._complete(each)
 
     def _complete(self, each: ScriptedPartition) -> None:
-        if (each.adding or each.removing) and each.adding <= set(each.isr):
+        if (each.adding or each.removing) and each.adding <= set(each.isr) - each.removing:
             each.replicas = [replica for replica in each.replicas if replica not in each.removing]
             each.isr = [replica for replica in each.isr if replica in each.replicas]
             each.adding, each.removing = set(), set()

@@ -122,3 +122,25 @@ def test_an_intent_precedes_every_request(tmp_path: Path) -> None:
         ["ActionIntended", "ActionDone"] * kinds.count("ActionDone")
     )
     assert kinds.index("OriginalsSaved") < kinds.index("ActionIntended")
+
+
+def test_the_death_of_a_broker_pauses_and_its_throttle_is_restored_once_it_is_back(tmp_path: Path) -> None:
+    """The dead broker has not caught up: reassignments to it are cancelled, and replicas keep their order."""
+    cluster = new_cluster()
+    cluster.catches_up = False
+
+    def die(observation: int) -> None:
+        if observation == 4:
+            cluster.fail(4)
+
+    ended = run(cluster, tmp_path / "journal", started(cluster, *STAGES), script=die)
+    assert ended.result is RunResult.PAUSED
+    assert "brokers that the plan needs are down: 4" in ended.reason
+    assert "throttles of broker 4 are not restored yet" in ended.reason
+    assert cluster.reassignments() == {}
+    moved = {name for name, replicas in cluster.assignment().items() if replicas != ORIGIN[name]}
+    assert moved <= {("reordered", 0)}
+    cluster.restart(4)
+    cluster.catches_up = True
+    assert run(cluster, tmp_path / "journal", goals=[RESUME]).result is RunResult.COMPLETED
+    assert (cluster.assignment(), cluster.configs) == (AFTER, CONFIGS)

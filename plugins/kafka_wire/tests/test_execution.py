@@ -92,7 +92,7 @@ def test_an_execution_is_paused_and_aborted(cluster: ExecutedCluster) -> None:
 def test_the_death_of_a_broker_pauses_an_execution(cluster: ExecutedCluster) -> None:
     before = cluster.assignment()
     after = WITHOUT_3 if before != WITHOUT_3 else SPREAD
-    command = cluster.start("death", cluster.plan("death", after), "--throttle", 20_000, "--concurrency", 6)
+    command = cluster.start("death", cluster.plan("death", after), "--throttle", 400_000, "--concurrency", 6)
     cluster.await_lines("death", 6, command)
     cluster.brokers[4].kill()
     assert until(lambda: command.pid is None), command.log
