@@ -27,6 +27,9 @@ ANYWHERE: Final[dict[str, str]] = {
     "spark-submit ": TOOL,
 }
 
+#: Steps of a plan that need a cluster.
+PLANS: Final = {"kframe snapshot capture": CLUSTER, "kframe plan apply": CLUSTER}
+
 #: Page to the start of a command or of a Python block, and the reason. An empty start names all of the page.
 NOT_RUN: Final[dict[str, dict[str, str]]] = {
     "deploy/README.md": {"": CONTAINER},
@@ -41,6 +44,8 @@ NOT_RUN: Final[dict[str, dict[str, str]]] = {
     "docs/howto/campaigns.md": {"": CAMPAIGN},
     "docs/howto/capture.md": {"": CLUSTER},
     "docs/howto/execute-a-plan.md": {"": CLUSTER},
+    "docs/howto/decommission.md": PLANS,
+    "docs/howto/expand.md": PLANS,
     "docs/howto/fleet-whatif.md": {"": SPARK},
     "docs/howto/fleet.md": {"": SPARK},
     "docs/howto/kraft-log.md": {"": CLUSTER},
@@ -48,6 +53,8 @@ NOT_RUN: Final[dict[str, dict[str, str]]] = {
     "docs/howto/kraft.md": {"kframe whatif directory": "names a log directory of the reader's cluster"},
     "docs/howto/live.md": {"": CLUSTER},
     "docs/howto/plugins.md": {"pip install": SETUP},
+    "docs/howto/rebalance.md": {**PLANS, "kframe elect": CLUSTER},
+    "docs/howto/replication-factor.md": PLANS,
     "docs/howto/reassign-partitions.md": {
         "kframe plan apply": CLUSTER,
         "kframe plan cancel": CLUSTER,
@@ -63,6 +70,10 @@ NOT_RUN: Final[dict[str, dict[str, str]]] = {
 _SIX_BROKERS: Final = "examples/clusters/kafka-3.9.1-six-brokers"
 #: Page to the files that its reader has, and the files of the repository with their content.
 FILES: Final[dict[str, dict[str, str]]] = {
+    **{
+        f"docs/howto/{name}.md": {"captured": f"{_SIX_BROKERS}/healthy.zookeeper.jsonl.gz"}
+        for name in ("decommission", "expand", "rebalance", "replication-factor")
+    },
     "docs/howto/kraft.md": {"topics.txt": "examples/clusters/kafka-4-kraft-three-brokers/topics-describe.txt"},
     "docs/howto/reassign-partitions.md": {
         "captured": f"{_SIX_BROKERS}/healthy.zookeeper.jsonl.gz",
