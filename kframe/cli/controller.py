@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kframe.cli.live import COMMAND_CONFIG, CONFIG_OPTION, CONNECT, KRAFT, cluster_of, gather, live_options
+from kframe.cli.live import COMMAND_CONFIG, CONFIG_OPTION, CONNECT, KAFKA, KRAFT, cluster_of, gather, live_options
 from kframe.cli.output import ReportingGroup, emit_record, output_option
 from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.cli.progress import progress
@@ -108,14 +108,14 @@ def shadow(
     url: str | None, settings: Settings, command_config: Path | None, settle_s: float | None, for_s: float | None,
     from_start: bool, metrics_listen: str | None, plugins: PluginSettings, output: str,
 ) -> None:  # fmt: skip
-    """Look over the shoulder of a controller at work, and report where we would have decided otherwise.
+    """Compare the decisions of a running controller with those of kframe.
 
     In ZooKeeper mode, the same events are played to the engine on a copy, and once nothing moves any more leaders,
     leader epochs, ISRs and missing states are compared. URL kraft://HOST:PORT[,HOST:PORT]... is a KRaft quorum, by the
     listener of its controllers: for each committed batch, the rules predict the records of the event that it shows.
     --config then has the static settings of the controllers.
 
-    Only reads. Ends on SIGTERM, SIGINT or after --for; exit code 3 if anything was found.
+    Only reads. Ends on SIGTERM, SIGINT or after --for; exit code 3 if any decision differs.
     """
     follow: dict[str, Any] = {"for_s": for_s, "metrics_listen": metrics_listen, "output": output}
     with settings.located():
@@ -130,6 +130,8 @@ def shadow(
 
             if from_start or command_config is not None:
                 raise click.UsageError("--from-start and --command-config are for kraft:// URLs")
+            if url is not None and url.startswith(f"{KAFKA}:"):
+                raise click.UsageError(f"found {url}, expected kraft://HOST:PORT, the listener of controllers")
             settle_s = 5.0 if settle_s is None else settle_s
             code = shadowing.run(cluster_of(settings, plugins, url), settings, settle_s=settle_s, **follow)
     click.get_current_context().exit(code)

@@ -25,14 +25,14 @@ from kframe.core.kraft.context import KraftSettings
 from kframe.errors import StoreError
 from kframe.model.config import UNCLEAN
 from kframe.model.ids import NO_LEADER
-from kframe.shadow.kraft import BatchComparison, LogShadow, Outcome
+from kframe.shadow.kraft import BatchComparison, BatchOutcome, LogShadow
 from kframe.snapshot.committed_log import LoggedCluster
 
 _log = logging.getLogger("kframe.shadow")
 
 SCHEMA: Final = "kframe.log-shadow/v1"
 _COUNTED: Final = {
-    Outcome.EQUAL: "equal", Outcome.DIFFERS: "disagreements", Outcome.UNPREDICTABLE: "unpredictable",
+    BatchOutcome.EQUAL: "equal", BatchOutcome.DIFFERS: "disagreements", BatchOutcome.UNPREDICTABLE: "unpredictable",
 }  # fmt: skip
 _KINDS: Final = ("batches", *_COUNTED.values())
 

@@ -31,7 +31,7 @@ from kframe.model.kraft.replay import replay
 from kframe.scenario.kraft.format import read_kraft_scenario
 from kframe.scenario.kraft.quorum import NODE_ID, LogBatch
 from kframe.scenario.kraft.runner import KraftScenarioRunner
-from kframe.shadow.kraft import BatchComparison, LogShadow, Outcome, RecordDifference
+from kframe.shadow.kraft import BatchComparison, BatchOutcome, LogShadow, RecordDifference
 from kframe.shadow.kraft.batches import STATIC_UNCLEAN
 from kframe.snapshot.committed_log import CommittedBatch, CommittedRecord
 from kframe.snapshot.files import Progress, ignore_progress
@@ -164,9 +164,9 @@ def altered(
 def test_an_altered_record_differs(name: str, kind: type[MetadataRecord], fields: dict[str, Any], event: str) -> None:
     batches, offset = altered(played(name), kind, **fields)
     results = compared(batches)
-    assert [result.outcome for result in results[:-1]].count(Outcome.DIFFERS) == 0
+    assert [result.outcome for result in results[:-1]].count(BatchOutcome.DIFFERS) == 0
     last = results[-1]
-    assert last.outcome is Outcome.DIFFERS
+    assert last.outcome is BatchOutcome.DIFFERS
     assert any(offset == difference.offset for difference in last.differences)
     assert any(event in difference.event for difference in last.differences)
 
@@ -218,7 +218,7 @@ def test_records_of_transactions_and_requests_are_not_predictable() -> None:
     reasons = [reason for result in results for reason in result.reasons]
     assert reasons[0] == "records of a transaction"
     assert {"the request says all of an ACL", "a controller says all of its registration"} <= set(reasons)
-    assert Outcome.DIFFERS not in {result.outcome for result in results}
+    assert BatchOutcome.DIFFERS not in {result.outcome for result in results}
 
 
 def test_a_new_snapshot_skips_offsets() -> None:
@@ -232,4 +232,4 @@ def test_a_new_snapshot_skips_offsets() -> None:
     assert shadow.skipped == batches[-2].records[-1].offset - batches[0].records[-1].offset
     log.batches = batches[-1:]
     (result,) = shadow.look()
-    assert (result.outcome, bool(result.events)) == (Outcome.EQUAL, True)
+    assert (result.outcome, bool(result.events)) == (BatchOutcome.EQUAL, True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kframe.shadow.kraft.batches import BatchComparison, Outcome, compare_batch
+from kframe.shadow.kraft.batches import BatchComparison, BatchOutcome, compare_batch
 from kframe.shadow.kraft.differences import RecordDifference
 from kframe.shadow.kraft.shadow import LogShadow
 
-__all__ = ["BatchComparison", "LogShadow", "Outcome", "RecordDifference", "compare_batch"]
+__all__ = ["BatchComparison", "BatchOutcome", "LogShadow", "RecordDifference", "compare_batch"]

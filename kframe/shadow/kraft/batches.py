@@ -26,7 +26,7 @@ TRANSACTION: Final = "records of a transaction"
 STATIC_UNCLEAN: Final = "holds only if unclean.leader.election.enable is on by a static setting (--config)"
 
 
-class Outcome(Enum):
+class BatchOutcome(Enum):
     """The result for a batch."""
 
     EQUAL = "equal"
@@ -46,11 +46,11 @@ class BatchComparison:
     """Why records are not predicted."""
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> BatchOutcome:
         """DIFFERS if any record does, else UNPREDICTABLE if any record is."""
         if self.differences:
-            return Outcome.DIFFERS
-        return Outcome.UNPREDICTABLE if self.reasons else Outcome.EQUAL
+            return BatchOutcome.DIFFERS
+        return BatchOutcome.UNPREDICTABLE if self.reasons else BatchOutcome.EQUAL
 
 
 @dataclass(frozen=True, slots=True)
