@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kframe.execution.entries import Goal, RunEnded
     from kframe.execution.journal import Journal
     from kframe.execution.observation import Observation
-    from kframe.execution.prepare import StagedPlan
+    from kframe.execution.prepare import PreparedPlan
     from kframe.execution.report import ExecutionProgress
     from kframe.execution.state import ExecutionState
     from kframe.execution.steps import Planner
@@ -173,7 +173,7 @@ def status(journal: Path, output: str) -> None:
 COMMANDS: Final = (execute, resume, rollback, pause, abort, status)
 
 
-def _checked(staged: StagedPlan, admin: Administration) -> Any:
+def _checked(staged: PreparedPlan, admin: Administration) -> Any:
     """The checked plan; None if it has errors, which are printed. Raises StalePlan."""
     from kframe.execution.prepare import check_plan
     from kframe.whatif.plan_report import PlanReport
@@ -188,7 +188,7 @@ def _checked(staged: StagedPlan, admin: Administration) -> Any:
     return None
 
 
-def _check_journal(path: Path, staged: StagedPlan) -> None:
+def _check_journal(path: Path, staged: PreparedPlan) -> None:
     """Raise JournalError for the journal of another plan."""
     from kframe.execution.entries import ExecutionStarted
     from kframe.execution.journal import JournalError, read_journal

@@ -29,7 +29,8 @@ from kframe.execution.entries import (
 from kframe.execution.journal import Journal, JournalError
 from kframe.execution.observation import Observation
 from kframe.execution.state import ExecutionState, refusal_name
-from kframe.execution.steps import End, Perform, Planner, SaveOriginals, SetGoal, Wait
+from kframe.execution.step_types import End, Perform, SaveOriginals, SetGoal, Wait
+from kframe.execution.steps import Planner
 from kframe.model.events import ElectionType
 from kframe.model.tables import Targets
 from kframe.snapshot.administration import Administration, ConfigResource

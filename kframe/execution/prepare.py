@@ -31,7 +31,7 @@ class StalePlan(InputError):
 
 
 @dataclass(frozen=True, slots=True)
-class StagedPlan:
+class PreparedPlan:
     """A plan, its stages, and its stamp if it has one."""
 
     plan: Plan
@@ -44,7 +44,7 @@ class StagedPlan:
         return hashlib.sha256(msgspec.json.encode(self.stages)).hexdigest()
 
 
-def read_staged_plan(source: InputFile) -> StagedPlan:
+def read_staged_plan(source: InputFile) -> PreparedPlan:
     """Read the folder or manifest of a staged plan, or a reassignment JSON as a single stage.
 
     Raises SnapshotError.
@@ -58,14 +58,14 @@ def read_staged_plan(source: InputFile) -> StagedPlan:
         targets = [target for stage in stages for target in stage]
         if not targets:
             raise SnapshotError(str(source), "no reassignment", "at least one")
-        return StagedPlan(Plan.of(targets, source.name), stages, manifest.stamp)
+        return PreparedPlan(Plan.of(targets, source.name), stages, manifest.stamp)
     plan = load_plan(source)
     replicas = plan.targets.replicas
     stage = [(name, tuple(replicas[index].tolist())) for index, name in enumerate(plan.targets.partitions())]
-    return StagedPlan(plan, [stage], read_stamp(source))
+    return PreparedPlan(plan, [stage], read_stamp(source))
 
 
-def check_plan(staged: StagedPlan, admin: Administration) -> CheckedPlan:
+def check_plan(staged: PreparedPlan, admin: Administration) -> CheckedPlan:
     """The plan against the live cluster. Raises StalePlan."""
     checked = hold(staged.plan, admin.capture())
     reason = None if staged.stamp is None else staged.stamp.stale(checked.stamp())
@@ -75,7 +75,7 @@ def check_plan(staged: StagedPlan, admin: Administration) -> CheckedPlan:
 
 
 def start_of(
-    staged: StagedPlan, checked: CheckedPlan, admin: Administration, url: str, limits: ExecutionLimits
+    staged: PreparedPlan, checked: CheckedPlan, admin: Administration, url: str, limits: ExecutionLimits
 ) -> ExecutionStarted:
     """The first entry of a journal. Partitions that have their target already are left out."""
     description = admin.describe()

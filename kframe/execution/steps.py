@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final
 
 from kframe.execution.entries import (
-    Action,
     AssignmentRequest,
     ChangeAssignments,
     ChangeConfigs,
@@ -29,6 +28,7 @@ from kframe.execution.entries import (
 from kframe.execution.health import HealthWatch
 from kframe.execution.observation import Observation, Position
 from kframe.execution.state import ExecutionState
+from kframe.execution.step_types import End, Perform, SaveOriginals, SetGoal, Step, Wait
 from kframe.execution.throttles import throttle_keys, throttle_values
 from kframe.model.events import TopicPartition
 
@@ -41,42 +41,6 @@ CRASH_ROUNDS: Final = 3
 CONFIG_ROUNDS: Final = 5
 
 
-@dataclass(frozen=True, slots=True)
-class SaveOriginals:
-    """Read the own values of these configurations, and save them in the journal."""
-
-    keys: tuple[ConfigKey, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class SetGoal:
-    """Save a new goal in the journal."""
-
-    goal: Goal
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Perform:
-    """Perform an action, between two entries of the journal."""
-
-    action: Action
-
-
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """Observe again after a pause."""
-
-
-@dataclass(frozen=True, slots=True)
-class End:
-    """Save the result in the journal and end."""
-
-    result: RunResult
-    reason: str
-
-
-Step: TypeAlias = SaveOriginals | SetGoal | Perform | Wait | End
 _WAIT: Final = Wait()
 
 
