@@ -339,10 +339,14 @@ class Planner:
         return not _added(each) <= set(seen.live)
 
     def _is_blocked(self, each: _Located) -> bool:
-        """Whether a reassignment in flight cannot complete at present."""
+        """Whether a reassignment in flight cannot complete at present.
+
+        In ZooKeeper mode all target replicas must be in sync, those that are not added, too
+        (``KafkaController.isReassignmentComplete``).
+        """
         if not self._observation.has_leader(each.name):
             return True
-        return bool(self._health.failed_brokers) and self._needs_failed_broker(each, self._observation)
+        return not set(each.end) <= set(self._observation.live)
 
     def _leaders_to_elect(self) -> list[PartitionRef]:
         """Partitions whose leader was the preferred replica before the plan, and is not, though it is in sync."""

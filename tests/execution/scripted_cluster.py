@@ -104,6 +104,8 @@ class ScriptedCluster:
         self.unthrottled: set[TopicPartition] = set()
         self.in_flight_most = 0
         self.catches_up = True
+        self.waits_for_all = False
+        """Whether a reassignment waits for all target replicas (ZooKeeper mode), not only for added ones (KRaft)."""
         self.rates: list[dict[str, str]] = []
 
     # -- Administration
@@ -259,7 +261,8 @@ class ScriptedCluster:
         self._complete(each)
 
     def _complete(self, each: ScriptedPartition) -> None:
-        if (each.adding or each.removing) and each.adding <= set(each.isr) - each.removing:
+        awaited = set(each.replicas) - each.removing if self.waits_for_all else each.adding
+        if (each.adding or each.removing) and awaited <= set(each.isr) - each.removing:
             each.replicas = [replica for replica in each.replicas if replica not in each.removing]
             each.isr = [replica for replica in each.isr if replica in each.replicas]
             each.adding, each.removing = set(), set()

@@ -144,3 +144,18 @@ def test_the_death_of_a_broker_pauses_and_its_throttle_is_restored_once_it_is_ba
     cluster.catches_up = True
     assert run(cluster, tmp_path / "journal", goals=[RESUME]).result is RunResult.COMPLETED
     assert (cluster.assignment(), cluster.configs) == (AFTER, CONFIGS)
+
+
+def test_a_reassignment_that_waits_for_a_dead_replica_which_it_keeps_is_cancelled(tmp_path: Path) -> None:
+    cluster = ScriptedCluster({("kept", 0): [4, 1]}, range(1, 5))
+    cluster.waits_for_all, cluster.catches_up = True, False
+
+    def die(observation: int) -> Goal | None:
+        if observation == 4:
+            cluster.fail(4)
+            cluster.catches_up = True
+        return Goal.PAUSE if observation == 5 else None
+
+    ended = run(cluster, tmp_path / "journal", started(cluster, {("kept", 0): [2, 4]}), script=die)
+    assert (ended.result, cluster.reassignments()) == (RunResult.PAUSED, {})
+    assert set(cluster.assignment()["kept", 0]) == {1, 4}
