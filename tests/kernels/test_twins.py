@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from kframe import _core, kernels
 from kframe.kernels import reference
-from kframe.kernels.reference import kraft_partitions, plans, requests, sweep
+from kframe.kernels.reference import kraft_partitions, plans, requests, stages, sweep
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import COLUMNS, Int32, Ragged
 from kframe.model.ids import ElectionKind
@@ -163,7 +163,7 @@ CASES: Final[Mapping[str, Case]] = {
 LAWS_ELSEWHERE: Final = {
     "assign_replicas", "build_replica_index", "read_replica_index", "size_replica_index", "store_states",
     "update_partition_counts", *kraft_partitions.__all__, *plans.__all__, *requests.__all__,
-    *sweep.__all__,
+    *stages.__all__, *sweep.__all__,
 }  # fmt: skip
 
 #: OUT arrays of uint8; all others are int32.
