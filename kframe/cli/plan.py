@@ -116,7 +116,7 @@ def stage(
 ) -> None:  # fmt: skip
     """Order PLAN in stages within limits, and print what the failure of a broker harms in each.
 
-    A partition that exceeds a limit by itself has a stage of its own. Exit code 1: a partition has no stage, or a
+    A partition that alone exceeds a limit has a stage of its own. Exit code 1: a partition has no stage, or a
     stage fits no window.
     """
     from kframe.planning.sizes import read_weights

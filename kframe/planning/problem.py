@@ -25,7 +25,7 @@ class BrokerColumns:
     """The brokers of the snapshot and the added ones, ascending by id. All columns are (b,).
 
     ``share`` is the capacity, 0 for brokers that receive no replica. ``rack`` numbers racks; each broker without a rack
-    is a rack by itself. ``leaving`` marks brokers that every replica in scope leaves.
+    is a rack of its own. ``leaving`` marks brokers that every replica in scope leaves.
     """
 
     ids: Int32

@@ -112,7 +112,7 @@ def notes(proposal: PlanProposal) -> Iterator[str]:
         yield "no weights: a move is a replica, whatever its size (--weights FILE gives sizes)"
     unlabelled = [broker_id for broker_id, rack in problem.racks.items() if rack is None]
     if unlabelled and len(unlabelled) < len(problem.racks):
-        yield f"{len(unlabelled):,} brokers have no rack; each counts as a rack by itself"
+        yield f"{len(unlabelled):,} brokers have no rack; each counts as a rack of its own"
     if problem.reassigning:
         yield f"{problem.reassigning:,} partitions are being reassigned; the plan leaves them as they are"
     if proposal.unassignable:

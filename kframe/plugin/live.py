@@ -5,7 +5,7 @@ from __future__ import annotations
 from kframe.snapshot.committed_log import CommittedBatch, CommittedLog, CommittedRecord, LoggedCluster
 from kframe.snapshot.files import Progress, ignore_progress
 from kframe.snapshot.instances import Instance
-from kframe.snapshot.live import ClusterStatus, ControllerKind, LiveCluster, LiveCounts, Resignation
+from kframe.snapshot.live import ClusterStatus, ControllerKind, LiveCluster, LiveCounts, Resignation, listener_addresses
 
 __all__ = [
     "ClusterStatus",
@@ -20,4 +20,5 @@ __all__ = [
     "Progress",
     "Resignation",
     "ignore_progress",
+    "listener_addresses",
 ]

@@ -58,6 +58,15 @@ class ClusterStatus:
     counts: LiveCounts | None = None
     """None if topics were not read."""
 
+    @classmethod
+    def of(cls, snapshot: Snapshot, controller_epoch: int | None, kind: ControllerKind | None) -> ClusterStatus:
+        """The status of a cluster that was captured whole, without the time of its election."""
+        return cls(
+            snapshot.controller_id, controller_epoch, None, snapshot.cluster_id,
+            tuple(broker.broker_id for broker in snapshot.brokers if broker.registered), len(snapshot.topics),
+            len(snapshot), kind=kind,
+        )  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True)
 class Resignation:
@@ -100,3 +109,12 @@ class LiveCluster(Protocol):
         Raises ControllerFenced, and changes nothing, if there is no controller, if it is not ``controller_id``, or if
         it has changed since it was read.
         """
+
+
+def listener_addresses(snapshot: Snapshot) -> dict[int, str]:
+    """The listeners of registered brokers by id, as ``LISTENER://HOST:PORT``, separated by commas."""
+    return {
+        broker.broker_id: ", ".join(f"{end.listener}://{end.host}:{end.port}" for end in broker.endpoints or ())
+        for broker in snapshot.brokers
+        if broker.registered
+    }

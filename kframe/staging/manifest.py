@@ -73,7 +73,7 @@ class PlanStage(msgspec.Struct, forbid_unknown_fields=True):
     """Reassignments that begin together, once those of the stage before have ended.
 
     ``file`` is the stage as Kafka's reassignment JSON, in the folder of the manifest. ``moves`` are the replicas that
-    it copies. ``alone``: it has one reassignment that exceeds a limit by itself. ``seconds`` is null without sizes and
+    it copies. ``alone``: it has one reassignment that alone exceeds a limit. ``seconds`` is null without sizes and
     a rate, ``window`` also where no window is long enough.
     """
 

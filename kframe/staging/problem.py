@@ -141,7 +141,7 @@ def _ranks(
 
 
 def _racks(snapshot: Snapshot, brokers: Int32) -> Int32:
-    """(b,) a number of the rack of each broker. A broker without rack is a rack by itself."""
+    """(b,) a number of the rack of each broker. A broker without rack is a rack of its own."""
     names: Sequence[object] = [facts.broker_id if facts.rack is None else facts.rack for facts in snapshot.brokers]
     numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
     return np.array([numbers[name] for name in names], np.int32).reshape(len(brokers))

@@ -75,7 +75,7 @@ def schedule(problem: StageProblem) -> StageSchedule:
 def fewest_stages(problem: StageProblem, staged: Bool) -> int:
     """A lower bound: no order of the ``staged`` reassignments (k,) within the limits has fewer stages.
 
-    Proof. A reassignment that exceeds a limit by itself has a stage of its own, so these need as many stages as they
+    Proof. A reassignment that alone exceeds a limit has a stage of its own, so these need as many stages as they
     are, and no stage of theirs has any other. Let the others need ``s`` stages. A broker receives at most ``limit``
     replicas in each of them, and each replica is received in exactly one, so ``s`` is at least the replicas that the
     broker receives divided by ``limit``, rounded up. The same holds for replicas that leave it, for its bytes in either

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import NoReturn
 
 from kframe.plugin import ConfigError
-from kframe.plugin.live import ClusterStatus, Progress, ignore_progress
+from kframe.plugin.live import ClusterStatus, Progress, ignore_progress, listener_addresses
 from kframe.plugin.snapshot import Snapshot
 from kframe_kafka_wire.capture import capture
 from kframe_kafka_wire.client import AdminClient, client_security
@@ -48,12 +48,7 @@ class KafkaCluster:
 
     def status(self, progress: Progress = ignore_progress, *, quick: bool = False) -> ClusterStatus:
         """Read everything that brokers say; see ``LiveCluster.status``. ``quick`` makes no difference."""
-        snapshot = self.capture(progress)
-        return ClusterStatus(
-            snapshot.controller_id, None, None, snapshot.cluster_id,
-            tuple(broker.broker_id for broker in snapshot.brokers if broker.registered), len(snapshot.topics),
-            len(snapshot),
-        )  # fmt: skip
+        return ClusterStatus.of(self.capture(progress), None, None)
 
     def audit(self) -> tuple[str, ...]:
         """Nothing: brokers do not tell who may change the metadata."""
@@ -61,11 +56,7 @@ class KafkaCluster:
 
     def broker_addresses(self) -> dict[int, str]:
         """See ``LiveCluster.broker_addresses``: the listener that answers."""
-        return {
-            broker.broker_id: ", ".join(f"{end.listener}://{end.host}:{end.port}" for end in broker.endpoints or ())
-            for broker in self.capture().brokers
-            if broker.registered
-        }
+        return listener_addresses(self.capture())
 
     def depose(self, controller_id: int | None = None) -> NoReturn:
         """Raises ConfigError: clients cannot remove a controller."""

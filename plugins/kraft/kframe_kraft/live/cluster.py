@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import NoReturn
 
 from kframe.plugin import ConfigError
-from kframe.plugin.live import ClusterStatus, CommittedLog, Progress, ignore_progress
+from kframe.plugin.live import ClusterStatus, CommittedLog, Progress, ignore_progress, listener_addresses
 from kframe.plugin.snapshot import Snapshot
 from kframe_kraft.formats import snapshot_of
 from kframe_kraft.live.committed_log import QuorumLog
@@ -49,11 +49,7 @@ class QuorumCluster:
     def status(self, progress: Progress = ignore_progress, *, quick: bool = False) -> ClusterStatus:
         """Read the whole log; see ``LiveCluster.status``. ``quick`` makes no difference."""
         snapshot = self.capture(progress)
-        return ClusterStatus(
-            snapshot.controller_id, snapshot.controller_epoch, None, snapshot.cluster_id,
-            tuple(broker.broker_id for broker in snapshot.brokers if broker.registered), len(snapshot.topics),
-            len(snapshot), kind="kraft",
-        )  # fmt: skip
+        return ClusterStatus.of(snapshot, snapshot.controller_epoch, "kraft")
 
     def audit(self) -> tuple[str, ...]:
         """Nothing: the log does not tell who may change it."""
@@ -61,11 +57,7 @@ class QuorumCluster:
 
     def broker_addresses(self) -> dict[int, str]:
         """See ``LiveCluster.broker_addresses``."""
-        return {
-            broker.broker_id: ", ".join(f"{end.listener}://{end.host}:{end.port}" for end in broker.endpoints or ())
-            for broker in self.capture().brokers
-            if broker.registered
-        }
+        return listener_addresses(self.capture())
 
     def depose(self, controller_id: int | None = None) -> NoReturn:
         """Raises ConfigError: clients cannot remove a controller."""
