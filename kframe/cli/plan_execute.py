@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import click
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from kframe.snapshot.administration import Administration
     from kframe.snapshot.files import InputFile
 
+_NO_CHANGES: Final[Mapping[str, int | None]] = {}
 _STAGES: Final = ("stage", "partitions", "settled", "copies", "bytes")
 _PROBLEMS: Final = ("topic", "partition", "error")
 _PATH: Final = click.Path(path_type=Path, dir_okay=False)
@@ -39,13 +41,54 @@ _INTERVAL = click.option("--interval", type=click.FloatRange(min=0.05), default=
                          metavar="SECONDS", help="Pause between two looks at the cluster.")  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True)
+class _Access:
+    """How a command reaches its cluster, and how it prints."""
+
+    url: str | None
+    command_config: Path | None
+    interval: float
+    plugins: PluginSettings
+    output: str
+
+
 def _cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of a command that connects to the cluster of a journal."""
+    """Add the options of a command that connects to the cluster of a journal; it takes them as ``access``."""
+
+    @functools.wraps(command)
+    def collect(
+        url: str | None, command_config: Path | None, interval: float, plugins: PluginSettings, output: str,
+        **others: Any,
+    ) -> Any:  # fmt: skip
+        return command(access=_Access(url, command_config, interval, plugins, output), **others)
+
     options = (
         click.option("--url", metavar="URL", help="Other brokers of the cluster than those in the journal."),
-        COMMAND_CONFIG, _INTERVAL,
+        COMMAND_CONFIG, _INTERVAL, plugin_options, output_option,
     )  # fmt: skip
-    return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), plugin_options(command))
+    return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), collect)
+
+
+def _new_limits(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that replace limits of the journal; the command takes them as ``limits``."""
+
+    @functools.wraps(command)
+    def collect(throttle: int | None, no_throttle: bool, concurrency: int | None, **others: Any) -> Any:
+        if no_throttle and throttle is not None:
+            raise click.UsageError("--throttle and --no-throttle exclude each other")
+        changes: dict[str, int | None] = {"throttle": throttle} if throttle or no_throttle else {}
+        if concurrency is not None:
+            changes["concurrency"] = concurrency
+        return command(limits=changes, **others)
+
+    options = (
+        click.option("--throttle", type=click.IntRange(min=1), metavar="BYTES",
+                     help="Bytes per second that each broker copies at most from now on."),
+        click.option("--no-throttle", is_flag=True, help="Copy without a limit from now on."),
+        click.option("--concurrency", type=click.IntRange(min=1), metavar="N",
+                     help="The most partitions in flight from now on."),
+    )  # fmt: skip
+    return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), collect)
 
 
 @click.command()
@@ -72,7 +115,7 @@ def execute(
     PLAN is a reassignment JSON or the folder of a staged plan. URL is kafka://HOST:PORT,... Ctrl-C pauses; after a
     crash, kframe plan resume or rollback continues. Exit code 1: not all of it was done. 4: the plan is stale.
     """
-    from kframe.execution.entries import ExecutionLimits
+    from kframe.execution.entries import ExecutionLimits, Goal
     from kframe.execution.journal import Journal
     from kframe.execution.prepare import StalePlan, read_staged_plan, start_of
     from kframe.execution.state import ExecutionState
@@ -81,81 +124,68 @@ def execute(
     path = journal or Path(f"{staged.plan.name}.journal")
     if path.exists():
         _check_journal(path, staged)
-        code = _run(path, url, "execute", execute, command_config, interval, plugins, output)
-        click.get_current_context().exit(code)
+        _exit(_run(path, _Access(url, command_config, interval, plugins, output), "execute", execute))
     with open_administration(url, command_config, plugins) as admin:
         try:
             checked = _checked(staged, admin)
         except StalePlan as stale:
             click.echo(f"error: {stale}", err=True)
-            click.get_current_context().exit(STALE)
+            _exit(STALE)
         if checked is None:
-            click.get_current_context().exit(FAILED)
+            _exit(FAILED)
         start = start_of(staged, checked, admin, url, ExecutionLimits(throttle, concurrency, max_under_replicated))
         if not execute:
             _emit(ExecutionState([start]), path, {}, output, executed=False)
             click.echo("nothing was changed; --execute does it", err=True)
             return
         with Journal.create(path, start) as opened:
-            code = _execute(admin, opened, ExecutionState([start]), _goal("execute"), interval, output)
-    click.get_current_context().exit(code)
+            code = _execute(admin, opened, ExecutionState([start]), Goal.EXECUTE, interval, output)
+    _exit(code)
 
 
 @click.command()
 @_JOURNAL
 @click.option("--accept-health", is_flag=True, help="Compare health with that of now, not with that of the start.")
+@_new_limits
 @EXECUTE
 @_cluster_options
-@output_option
 def resume(
-    journal: Path, accept_health: bool, execute: bool, url: str | None, command_config: Path | None, interval: float,
-    plugins: PluginSettings, output: str,
-) -> None:  # fmt: skip
+    journal: Path, accept_health: bool, limits: Mapping[str, int | None], execute: bool, access: _Access
+) -> None:
     """Continue an execution or rollback that was paused, aborted or killed."""
-    code = _run(journal, url, "resume", execute, command_config, interval, plugins, output, accept_health=accept_health)
-    click.get_current_context().exit(code)
+    _exit(_run(journal, access, "resume", execute, limits, accept_health=accept_health))
 
 
 @click.command()
 @_JOURNAL
+@_new_limits
 @EXECUTE
 @_cluster_options
-@output_option
-def rollback(
-    journal: Path, execute: bool, url: str | None, command_config: Path | None, interval: float,
-    plugins: PluginSettings, output: str,
-) -> None:  # fmt: skip
+def rollback(journal: Path, limits: Mapping[str, int | None], execute: bool, access: _Access) -> None:
     """Move all started partitions back, with their order and leaders as before the plan."""
-    code = _run(journal, url, "rollback", execute, command_config, interval, plugins, output)
-    click.get_current_context().exit(code)
+    _exit(_run(journal, access, "rollback", execute, limits))
 
 
 @click.command()
 @_JOURNAL
 @_cluster_options
-@output_option
-def pause(
-    journal: Path, url: str | None, command_config: Path | None, interval: float, plugins: PluginSettings, output: str
-) -> None:
+def pause(journal: Path, access: _Access) -> None:
     """Start no more partitions, wait for those in flight, and restore throttles.
 
     Asks the process that executes; without one it does that itself.
     """
-    click.get_current_context().exit(_stop(journal, url, "pause", command_config, interval, plugins, output))
+    _exit(_stop(journal, access, "pause"))
 
 
 @click.command()
 @_JOURNAL
 @_cluster_options
-@output_option
-def abort(
-    journal: Path, url: str | None, command_config: Path | None, interval: float, plugins: PluginSettings, output: str
-) -> None:
+def abort(journal: Path, access: _Access) -> None:
     """Cancel what is in flight, and restore throttles.
 
     Asks the process that executes; without one it does that itself.
     """
-    click.get_current_context().exit(_stop(journal, url, "abort", command_config, interval, plugins, output))
+    _exit(_stop(journal, access, "abort"))
 
 
 @click.command()
@@ -199,17 +229,18 @@ def _check_journal(path: Path, staged: PreparedPlan) -> None:
         raise JournalError(str(path), f"the journal of another plan ({start.plan})", "that of this plan, or a new file")
 
 
-def _goal(command: str) -> Goal:
-    from kframe.execution.entries import Goal
-
-    return Goal(command)
+def _exit(code: int) -> NoReturn:
+    """End the command."""
+    click.get_current_context().exit(code)
 
 
 def _run(
-    path: Path, url: str | None, command: str, act: bool, command_config: Path | None, interval: float,
-    plugins: PluginSettings, output: str, *, accept_health: bool = False,
+    path: Path, access: _Access, command: str, act: bool, changes: Mapping[str, int | None] = _NO_CHANGES,
+    *, accept_health: bool = False,
 ) -> int:  # fmt: skip
-    """Continue by an existing journal. Returns the exit code."""
+    """Continue by an existing journal. ``changes`` replace some of its limits. Returns the exit code."""
+    import msgspec
+
     from kframe.execution.entries import Goal, GoalChanged
     from kframe.execution.executor import check_cluster
     from kframe.execution.journal import Journal
@@ -222,40 +253,38 @@ def _run(
         goal = (Goal.ROLLBACK if state.rolls_back else Goal.EXECUTE) if command == "resume" else Goal(command)
         is_same = (goal is Goal.ROLLBACK) == state.rolls_back or goal in (Goal.PAUSE, Goal.ABORT)
         if is_same and state.is_finished and state.goal in (Goal.EXECUTE, Goal.ROLLBACK):
-            _emit(state, path, {}, output, executed=True)
+            _emit(state, path, {}, access.output, executed=True)
             click.echo("nothing is left to do", err=True)
             return 0
-        with open_administration(url or state.start.url, command_config, plugins) as admin:
+        with open_administration(access.url or state.start.url, access.command_config, access.plugins) as admin:
             description = admin.describe()
             check_cluster(state, description.cluster_id)
             unhealthy = Observation.of(description).unhealthy(frozenset()) if accept_health else None
-            entry = GoalChanged(goal, command, unhealthy)
+            limits = msgspec.structs.replace(state.limits, **changes) if changes else None
+            entry = GoalChanged(goal, command, unhealthy, limits)
             if not act:
                 state.apply(entry)
-                _emit(state, path, {}, output, executed=False)
+                _emit(state, path, {}, access.output, executed=False)
                 click.echo("nothing was changed; --execute does it", err=True)
                 return 0
             opened.append(entry)
             state.apply(entry)
-            return _execute(admin, opened, state, goal, interval, output)
+            return _execute(admin, opened, state, goal, access.interval, access.output)
 
 
-def _stop(
-    path: Path, url: str | None, command: str, command_config: Path | None, interval: float, plugins: PluginSettings,
-    output: str,
-) -> int:  # fmt: skip
+def _stop(path: Path, access: _Access, command: str) -> int:
     """Ask the process that executes to pause or abort, or do it here. Returns the exit code."""
     from kframe.execution.journal import is_locked, read_journal
     from kframe.execution.state import ExecutionState
 
     read_journal(path)
     if not is_locked(path):
-        return _run(path, url, command, True, command_config, interval, plugins, output)
+        return _run(path, access, command, act=True)
     _request_path(path).write_text(command)
     while is_locked(path):
-        time.sleep(interval)
+        time.sleep(access.interval)
     state = ExecutionState(read_journal(path))
-    _emit(state, path, state.refused, output, executed=True)
+    _emit(state, path, state.refused, access.output, executed=True)
     return 0 if state.result is not None and not state.originals else FAILED
 
 

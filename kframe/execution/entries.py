@@ -151,11 +151,12 @@ class ExecutionStarted(Struct, frozen=True, tag="started"):
 
 
 class GoalChanged(Struct, frozen=True, tag="goal"):
-    """The goal from here on. ``unhealthy`` replaces the unhealthy partitions at the start."""
+    """The goal from here on. ``unhealthy`` and ``limits`` replace what was valid until here; null leaves it."""
 
     goal: Goal
     reason: str
     unhealthy: UnhealthyPartitions | None = None
+    limits: ExecutionLimits | None = None
 
 
 class OriginalsSaved(Struct, frozen=True, tag="originals"):

@@ -106,9 +106,9 @@ def execution_document(
         "settled_bytes": copied_bytes(
             [each for each in moves if (each.topic, each.partition) in settled], state.rolls_back
         ),
-        "throttle": start.limits.throttle,
-        "concurrency": start.limits.concurrency,
-        "max_under_replicated": start.limits.max_under_replicated,
+        "throttle": state.limits.throttle,
+        "concurrency": state.limits.concurrency,
+        "max_under_replicated": state.limits.max_under_replicated,
         "offline_before": len(state.unhealthy.offline),
         "under_replicated_before": len(state.unhealthy.under_replicated),
         "not_restored": sorted({f"{key.kind.value} {key.resource} {key.name}" for key in state.originals}),

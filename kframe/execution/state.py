@@ -14,6 +14,7 @@ from kframe.execution.entries import (
     ConfigKey,
     Entry,
     ExecutedPartition,
+    ExecutionLimits,
     ExecutionStarted,
     Goal,
     GoalChanged,
@@ -43,6 +44,7 @@ class ExecutionState:
         assert isinstance(start, ExecutionStarted)
         self.start = start
         self.unhealthy: UnhealthyPartitions = start.unhealthy
+        self.limits: ExecutionLimits = start.limits
         self.goal = Goal.EXECUTE
         self.reason = ""
         self.rolls_back = False
@@ -121,6 +123,8 @@ class ExecutionState:
             self.rolls_back = rolls_back
         if entry.unhealthy is not None:
             self.unhealthy = entry.unhealthy
+        if entry.limits is not None:
+            self.limits = entry.limits
 
 
 def refusal_name(key: ConfigKey) -> str:

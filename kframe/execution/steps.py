@@ -8,7 +8,7 @@ adds only what a cluster cannot show, which is the goal, the original configurat
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -80,7 +80,7 @@ class Planner:
         self.state = state
         self._round = CRASH_ROUNDS if state.unanswered else 0
         self._wait_rounds = self._round
-        self._health = HealthWatch(state.start.limits)
+        self._health = HealthWatch(state.limits)
         self._requested: dict[TopicPartition, tuple[int, AssignmentRequest]] = {}
         self._elsewhere: Counter[TopicPartition] = Counter()
         self._configured: dict[ConfigKey, str] = {}
@@ -242,9 +242,9 @@ class Planner:
 
     def _throttle(self, stage: Sequence[ExecutedPartition]) -> Step | None:
         """The next change of configurations for a stage; None if it is throttled."""
-        rate = self.state.start.limits.throttle
+        rate = self.state.limits.throttle
         if rate is None:
-            return None
+            return self._restore_except(())
         keys = throttle_keys(stage, self.state.rolls_back)
         topics = {topic for topic, _ in self._observation.partitions}
         usable = {
@@ -265,6 +265,12 @@ class Planner:
         ]
         if changes:
             return Perform(ChangeConfigs(tuple(changes), restores=False))
+        return self._restore_except(keys)
+
+    def _restore_except(self, keys: Collection[ConfigKey]) -> Step | None:
+        """Restore the throttles that the stage does not need; None if there are none, or the cluster refuses that."""
+        if self._restore_failures >= CONFIG_ROUNDS:
+            return None
         former = [
             ConfigEntry(key, value)
             for key, value in sorted(self.state.originals.items())

@@ -106,7 +106,8 @@ class ScriptedCluster:
         self.catches_up = True
         self.waits_for_all = False
         """Whether a reassignment waits for all target replicas (ZooKeeper mode), not only for added ones (KRaft)."""
-        self.rates: list[dict[str, str]] = []
+        self.rates: list[str | None] = []
+        """The values that the throttle of followers on brokers has had."""
 
     # -- Administration
 
@@ -208,6 +209,8 @@ class ScriptedCluster:
             return ErrorCode.BROKER_NOT_AVAILABLE
         own = self.configs.setdefault(resource, {})
         for name, value in values.items():
+            if name == "follower.replication.throttled.rate":
+                self.rates.append(value)
             if value is None:
                 own.pop(name, None)
             else:

@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from kframe.execution.entries import Goal, GoalChanged, RunResult
+from kframe.execution.entries import ExecutionLimits, Goal, GoalChanged, RunResult
 from kframe.execution.journal import read_journal
 from kframe.model.events import TopicPartition
 from kframe.snapshot.administration import ConfigResource
@@ -159,3 +159,17 @@ def test_a_reassignment_that_waits_for_a_dead_replica_which_it_keeps_is_cancelle
     ended = run(cluster, tmp_path / "journal", started(cluster, {("kept", 0): [2, 4]}), script=die)
     assert (ended.result, cluster.reassignments()) == (RunResult.PAUSED, {})
     assert set(cluster.assignment()["kept", 0]) == {1, 4}
+
+
+@pytest.mark.parametrize("goal", [Goal.EXECUTE, Goal.ROLLBACK])
+@pytest.mark.parametrize("rate, rates", [(5_000_000, {"5000000", None}), (None, {None})])
+def test_new_limits_replace_those_of_the_journal(
+    tmp_path: Path, goal: Goal, rate: int | None, rates: set[str | None]
+) -> None:
+    cluster, path = new_cluster(), tmp_path / "journal"
+    run(cluster, path, started(cluster, *STAGES), script=lambda count: Goal.ABORT if count == 3 else None)
+    assert set(cluster.rates) == {"1000", None}
+    cluster.rates.clear()
+    ended = run(cluster, path, goals=[GoalChanged(goal, "requested", limits=ExecutionLimits(rate, 4, 0))])
+    assert ended.result is (RunResult.COMPLETED if goal is Goal.EXECUTE else RunResult.ROLLED_BACK)
+    assert (set(cluster.rates) or {None}, cluster.configs) == (rates, CONFIGS)
