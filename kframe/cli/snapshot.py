@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from click.shell_completion import CompletionItem
 
+from kframe.cli.admin import open_administration
 from kframe.cli.completion import complete_topics
 from kframe.cli.inputs import INPUT
-from kframe.cli.live import CLIENT_SCHEMES, COMMAND_CONFIG, CONFIG_OPTION, cluster_of, cluster_of_brokers, gather
+from kframe.cli.live import CLIENT_SCHEMES, COMMAND_CONFIG, CONFIG_OPTION, KAFKA, cluster_of, cluster_of_brokers, gather
 from kframe.cli.output import OutputTable, ReportingGroup, emit_reasons, emit_record, emit_rows, output_option
 from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.cli.progress import progress
@@ -112,12 +113,19 @@ def convert(source: InputFile, target: Path, source_format: str | None, mode: Mo
 @click.argument("target", metavar="OUT", type=_PATH)
 @CONFIG_OPTION
 @COMMAND_CONFIG
+@click.option(
+    "--log-dirs",
+    "log_dirs",
+    type=_PATH,
+    metavar="FILE",
+    help="Also write the sizes of partitions, for --weights, to FILE.parquet or FILE.csv.",
+)
 @_FORCE
 @plugin_options
 @output_option
 def capture(
-    url: str, target: Path, config: Path | None, command_config: Path | None, force: bool, plugins: PluginSettings,
-    output: str,
+    url: str, target: Path, config: Path | None, command_config: Path | None, log_dirs: Path | None, force: bool,
+    plugins: PluginSettings, output: str,
 ) -> None:  # fmt: skip
     """Read a live cluster and keep it as a snapshot directory OUT; nothing is written to the cluster.
 
@@ -128,6 +136,8 @@ def capture(
     """
     from kframe.snapshot import write_snapshot
 
+    if log_dirs is not None:
+        _check_sizes_file(url, log_dirs, force)
     snapshot = captured(url, config, command_config, plugins)
     with progress("writing") as tick:
         write_snapshot(snapshot, target, force=force, progress=tick)
@@ -137,6 +147,8 @@ def capture(
         "controller_epoch": snapshot.controller_epoch, "brokers": len(snapshot.brokers),
         "topics": len(snapshot.topics), "partitions": len(snapshot),
     }  # fmt: skip
+    if log_dirs is not None:
+        record |= _write_sizes(snapshot, url, log_dirs, command_config, plugins)
     if facts is None:
         emit_record("kframe.snapshot-capture/v1", record, output)
         return
@@ -231,6 +243,32 @@ def captured(url: str, config: Path | None, command_config: Path | None, plugins
         cluster, located = cluster_of(settings, plugins, url), settings.located()
     with progress("reading") as tick, located:
         return cluster.capture(tick)
+
+
+def _check_sizes_file(url: str, path: Path, force: bool) -> None:
+    """Raise an error unless the sizes of partitions can be read, and may be written."""
+    from kframe.planning.captured_sizes import check_sizes_file
+
+    if not url.startswith(f"{KAFKA}:"):
+        raise click.UsageError(f"--log-dirs asks brokers: found {url}, expected a kafka:// URL")
+    check_sizes_file(path, force=force)
+
+
+def _write_sizes(
+    snapshot: Snapshot, url: str, path: Path, command_config: Path | None, plugins: PluginSettings
+) -> dict[str, Any]:
+    """Write the sizes of partitions that brokers know. Returns what the report of the capture says about them."""
+    from kframe.planning.captured_sizes import size_rows, write_sizes
+
+    with open_administration(url, command_config, plugins) as admin:
+        brokers = sorted(admin.describe().brokers)
+        logs = admin.replica_logs(brokers)
+    rows = list(size_rows(snapshot, logs))
+    write_sizes(rows, path)
+    return {
+        "sizes": str(path), "partitions_without_size": len(snapshot) - len(rows),
+        "brokers_without_answer": [broker_id for broker_id in brokers if broker_id not in logs],
+    }  # fmt: skip
 
 
 def _read(source: InputFile, source_format: str | None, mode: Mode | None = None) -> Snapshot:

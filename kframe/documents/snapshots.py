@@ -13,7 +13,10 @@ class QuarantinedPath(Struct):
 
 
 class CaptureRecord(Struct):
-    """A captured cluster: ``kframe snapshot capture``. The last five fields exist where the source reads in passes."""
+    """A captured cluster: ``kframe snapshot capture``.
+
+    The last five fields exist where the source reads in passes, and those of sizes with ``--log-dirs``.
+    """
 
     snapshot: str
     cluster_id: str | None
@@ -22,6 +25,9 @@ class CaptureRecord(Struct):
     brokers: int
     topics: int
     partitions: int
+    sizes: str | UnsetType = UNSET
+    partitions_without_size: int | UnsetType = UNSET
+    brokers_without_answer: list[int] | UnsetType = UNSET
     passes: int | UnsetType = UNSET
     consistent: bool | UnsetType = UNSET
     moved: int | UnsetType = UNSET

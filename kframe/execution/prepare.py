@@ -14,7 +14,7 @@ from kframe.errors import InputError, SnapshotError
 from kframe.execution.entries import VERSION, ExecutedPartition, ExecutionLimits, ExecutionStarted
 from kframe.execution.observation import Observation
 from kframe.model.events import TopicPartition
-from kframe.snapshot.administration import Administration
+from kframe.snapshot.administration import Administration, LogDirReplica
 from kframe.snapshot.files import InputFile
 from kframe.staging.manifest import MANIFEST_FILE, read_manifest
 from kframe.whatif.execution import read_stamp
@@ -80,7 +80,7 @@ def start_of(
     """The first entry of a journal. Partitions that have their target already are left out."""
     description = admin.describe()
     seen = Observation.of(description)
-    sizes = _largest(admin.replica_bytes(sorted(seen.live)))
+    sizes = _largest(admin.replica_logs(sorted(seen.live)))
     origins = {
         name: tuple(checked.origin[index].tolist()) for index, name in enumerate(staged.plan.targets.partitions())
     }
@@ -98,10 +98,10 @@ def start_of(
     )
 
 
-def _largest(sizes: Mapping[int, Mapping[TopicPartition, int]]) -> dict[TopicPartition, int]:
+def _largest(logs: Mapping[int, Mapping[TopicPartition, LogDirReplica]]) -> dict[TopicPartition, int]:
     """The size of the largest replica of each partition."""
     largest: dict[TopicPartition, int] = {}
-    for replicas in sizes.values():
-        for name, size in replicas.items():
-            largest[name] = max(size, largest.get(name, 0))
+    for replicas in logs.values():
+        for name, log in replicas.items():
+            largest[name] = max(log.bytes, largest.get(name, 0))
     return largest

@@ -11,7 +11,7 @@ from kframe.execution.observation import Observation
 from kframe.execution.state import ExecutionState, names_of
 from kframe.execution.steps import Planner
 from kframe.model.events import TopicPartition
-from kframe.snapshot.administration import Administration
+from kframe.snapshot.administration import Administration, LogDirReplica
 
 SCHEMA: Final = "kframe.plan-execution/v1"
 #: Observations between two readings of sizes.
@@ -29,7 +29,7 @@ class ExecutionProgress:
         self._begun_s: float | None = None
         self._first: float = 0.0
         self._round = 0
-        self._sizes: Mapping[int, Mapping[TopicPartition, int]] = {}
+        self._logs: Mapping[int, Mapping[TopicPartition, LogDirReplica]] = {}
         self.partitions = self.total = self.in_flight = 0
         self.bytes = self.total_bytes = 0
 
@@ -42,7 +42,7 @@ class ExecutionProgress:
         self.total_bytes = copied_bytes(moves, self._state.rolls_back) or 0
         if self._round % _SIZE_ROUNDS == 0 and self.total_bytes:
             receivers = {broker_id for each in flying for broker_id in self._added(each)}
-            self._sizes = self._admin.replica_bytes(sorted(receivers)) if receivers else {}
+            self._logs = self._admin.replica_logs(sorted(receivers)) if receivers else {}
         self._round += 1
         arrived = (copied_bytes(settled, self._state.rolls_back) or 0) + sum(map(self._arrived, flying))
         self.bytes = min(arrived, self.total_bytes)
@@ -65,7 +65,8 @@ class ExecutionProgress:
     def _arrived(self, each: ExecutedPartition) -> int:
         """Bytes of a partition in flight that have arrived."""
         name, size = (each.topic, each.partition), each.replica_bytes or 0
-        return sum(min(self._sizes.get(broker_id, {}).get(name, 0), size) for broker_id in self._added(each))
+        logs = [self._logs.get(broker_id, {}).get(name) for broker_id in self._added(each)]
+        return sum(min(log.bytes, size) for log in logs if log is not None)
 
 
 def added_replicas(partition: ExecutedPartition, rolls_back: bool) -> set[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kframe.snapshot.administration import Administration, ConfigResource, Moving
+from kframe.snapshot.administration import Administration, ConfigResource, LogDirReplica, Moving
 from kframe.snapshot.metadata import ClusterDescription, Described, snapshot_of
 
 __all__ = [
@@ -10,6 +10,7 @@ __all__ = [
     "ClusterDescription",
     "ConfigResource",
     "Described",
+    "LogDirReplica",
     "Moving",
     "snapshot_of",
 ]

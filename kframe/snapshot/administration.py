@@ -12,7 +12,7 @@ from kframe.snapshot.metadata import ClusterDescription
 from kframe.snapshot.moving import Moving
 from kframe.snapshot.snapshot import Snapshot
 
-__all__ = ["Administration", "ConfigResource", "Moving"]
+__all__ = ["Administration", "ConfigResource", "LogDirReplica", "Moving"]
 
 
 class ConfigResource(NamedTuple):
@@ -20,6 +20,13 @@ class ConfigResource(NamedTuple):
 
     topic: str | None
     broker_id: int | None = None
+
+
+class LogDirReplica(NamedTuple):
+    """The log of a replica on a broker: its size in bytes, and its log directory."""
+
+    bytes: int
+    log_dir: str
 
 
 class Administration(Protocol):
@@ -58,8 +65,11 @@ class Administration(Protocol):
         A broker changes its own configurations; BROKER_NOT_AVAILABLE says that it cannot be reached.
         """
 
-    def replica_bytes(self, broker_ids: Collection[int]) -> Mapping[int, Mapping[TopicPartition, int]]:
-        """The sizes of replicas by broker and partition (DescribeLogDirs), without brokers that do not answer."""
+    def replica_logs(self, broker_ids: Collection[int]) -> Mapping[int, Mapping[TopicPartition, LogDirReplica]]:
+        """The logs of replicas by broker and partition (DescribeLogDirs), without brokers that do not answer or refuse.
+
+        A broker needs DESCRIBE on the cluster.
+        """
 
     def close(self) -> None:
         """Disconnect."""

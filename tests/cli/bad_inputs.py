@@ -205,6 +205,8 @@ _SINGLE: Final = (
     BadInput("snapshot generate READONLY --partitions 10 --brokers 3", 2, "/proc/kframe"),
     BadInput("snapshot capture nosuch://host NEW", 2, "nosuch"),
     BadInput("snapshot capture zookeeper:// NEW", 2, "zookeeper://"),
+    BadInput("snapshot capture zookeeper://a:1 NEW --log-dirs NEW.csv", 2, "kafka://"),
+    BadInput("snapshot capture kafka://a:1 NEW --log-dirs NEW.txt", 2, ".parquet or .csv"),
     BadInput("snapshot capture zookeeper://a:1 NEW --config MISSING", 2, "MISSING"),
     BadInput("snapshot capture zookeeper://a:1 NEW --config BAD_ESCAPE", 2, "BAD_ESCAPE:1"),
     # -- what-ifs

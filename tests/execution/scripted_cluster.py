@@ -23,7 +23,7 @@ from kframe.execution.journal import Journal
 from kframe.execution.state import ExecutionState
 from kframe.model.events import ElectionType, TopicPartition
 from kframe.model.tables import Targets
-from kframe.snapshot.administration import ConfigResource, Moving
+from kframe.snapshot.administration import ConfigResource, LogDirReplica, Moving
 from kframe.snapshot.metadata import ClusterDescription, Described
 from kframe.snapshot.snapshot import Snapshot
 
@@ -174,7 +174,7 @@ class ScriptedCluster:
         self.crashes.around(effect)
         return codes
 
-    def replica_bytes(self, broker_ids: Collection[int]) -> dict[int, dict[TopicPartition, int]]:
+    def replica_logs(self, broker_ids: Collection[int]) -> dict[int, dict[TopicPartition, LogDirReplica]]:
         return {}
 
     def close(self) -> None: ...

@@ -15,7 +15,7 @@ from kframe.errors import ErrorCode, SnapshotError
 from kframe.model.events import ElectionType, TopicPartition
 from kframe.model.tables import Targets
 from kframe.snapshot import Snapshot
-from kframe.snapshot.administration import Administration, ConfigResource, Moving
+from kframe.snapshot.administration import Administration, ConfigResource, LogDirReplica, Moving
 from kframe.snapshot.metadata import ClusterDescription, Described, snapshot_of
 from kframe.testing.clusters import cluster_of, healthy
 from kframe.whatif.execution import (
@@ -70,10 +70,12 @@ class EmbeddedAdmin:
             self.configs[resource] = {name: value for name, value in merged.items() if value is not None}
         return dict.fromkeys(changes, NONE)
 
-    def replica_bytes(self, broker_ids: Collection[int]) -> dict[int, dict[TopicPartition, int]]:
+    def replica_logs(self, broker_ids: Collection[int]) -> dict[int, dict[TopicPartition, LogDirReplica]]:
         stored = list(self.ensemble.stored())
         return {
-            broker_id: {(each.topic, each.partition): 1000 for each in stored if broker_id in each.isr}
+            broker_id: {
+                (each.topic, each.partition): LogDirReplica(1000, "/data") for each in stored if broker_id in each.isr
+            }
             for broker_id in broker_ids
         }
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from kframe.plugin import ErrorCode, StoreError
-from kframe.plugin.admin import ConfigResource
+from kframe.plugin.admin import ConfigResource, LogDirReplica
 from kframe.plugin.cluster import TopicPartition
 from kframe_kafka_wire.answers import error_of
 from kframe_kafka_wire.node import BROKEN, Bootstrap, NodeConnection
@@ -109,10 +109,17 @@ def codes_of(response: Mapping[str, Any]) -> dict[ConfigResource, ErrorCode]:
     return {_resource(result): error_of(result["error_code"]) for result in response["responses"]}
 
 
-def sizes_of(response: Mapping[str, Any]) -> dict[TopicPartition, int]:
-    """Bytes by partition in a response to DescribeLogDirs, without copies to another directory of the broker."""
+def logs_of(response: Mapping[str, Any]) -> dict[TopicPartition, LogDirReplica]:
+    """Logs by partition in a response to DescribeLogDirs, without copies to another directory of the broker.
+
+    Raises StoreError for a refusal, which has no directory: older versions have no error of their own
+    (``KafkaApis.handleDescribeLogDirsRequest``).
+    """
+    if not response["results"]:
+        code = error_of(response.get("error_code", 0)) or ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        raise StoreError(f"log directories: found {code.name}, expected their replicas")
     return {
-        (topic["name"], partition["partition_index"]): partition["partition_size"]
+        (topic["name"], partition["partition_index"]): LogDirReplica(partition["partition_size"], directory["log_dir"])
         for directory in response["results"]
         for topic in directory["topics"]
         for partition in topic["partitions"]

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Final, TypeAlias, TypeVar
 
 from kframe.plugin import ErrorCode, StoreError
-from kframe.plugin.admin import ClusterDescription, ConfigResource, Described, Moving, snapshot_of
+from kframe.plugin.admin import ClusterDescription, ConfigResource, Described, LogDirReplica, Moving, snapshot_of
 from kframe.plugin.cluster import ElectionType, Targets, TopicPartition
 from kframe.plugin.columns import Ragged
 from kframe.plugin.snapshot import Snapshot
@@ -26,7 +26,7 @@ from kframe_kafka_wire.broker_requests import (
     codes_of,
     configs_of,
     describe_request,
-    sizes_of,
+    logs_of,
 )
 from kframe_kafka_wire.node import (
     BROKEN,
@@ -173,15 +173,15 @@ class AdminClient:
                 codes |= dict.fromkeys(part, ErrorCode.BROKER_NOT_AVAILABLE)
         return codes
 
-    def replica_bytes(self, broker_ids: Collection[int]) -> dict[int, dict[TopicPartition, int]]:
-        """See ``Administration.replica_bytes``."""
-        sizes: dict[int, dict[TopicPartition, int]] = {}
+    def replica_logs(self, broker_ids: Collection[int]) -> dict[int, dict[TopicPartition, LogDirReplica]]:
+        """See ``Administration.replica_logs``."""
+        logs: dict[int, dict[TopicPartition, LogDirReplica]] = {}
         for broker_id in broker_ids:
             try:
-                sizes[broker_id] = sizes_of(self._brokers.ask(broker_id, DESCRIBE_LOG_DIRS, {"topics": None}))
+                logs[broker_id] = logs_of(self._brokers.ask(broker_id, DESCRIBE_LOG_DIRS, {"topics": None}))
             except StoreError:
                 continue
-        return sizes
+        return logs
 
     def _routes(
         self, resources: Mapping[ConfigResource, _Value]

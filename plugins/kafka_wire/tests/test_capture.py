@@ -5,6 +5,7 @@ Each cluster has two brokers; broker 2 fails during the test.
 
 from __future__ import annotations
 
+import csv
 import json
 import subprocess
 import sys
@@ -33,6 +34,8 @@ pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 #: Replicas of the partitions of each topic.
 TOPICS: Final = {"orders": [[1, 2], [2, 1], [2, 1]], "lone": [[2]], "moving": [[1]]}
 CONFIGS: Final = {"orders": {"min.insync.replicas": "2", "retention.ms": "3600000", "cleanup.policy": "compact,delete"}}
+#: Values of records by topic, so that partitions differ in size.
+RECORDS: Final = {"lone": ["a" * 1000], "moving": ["b", "c" * 5000]}
 #: A setting in the file of every broker, which ZooKeeper does not have.
 STATIC: Final = {"min.insync.replicas": "1", "unclean.leader.election.enable": "false"}
 OLD_TOPIC_COMMAND: Final = "kafka.admin.TopicCommand"
@@ -134,6 +137,8 @@ def cluster(request: pytest.FixtureRequest, zookeeper: ServerHandle, tmp_path: P
                 for key, value in CONFIGS.get(topic, {}).items():
                     tool.ask("configure", topic=topic, key=key, value=value)
             assert until(lambda: isrs(tool) == {name: [set(ids) for ids in TOPICS[name]] for name in TOPICS})
+            for topic, values in RECORDS.items():
+                assert tool.ask("produce", topic=topic, partition=0, values=values) == len(values)
             running.tool = tool
             yield running
         finally:
@@ -195,9 +200,11 @@ def compare_with_zookeeper(captured: Snapshot, stored: Snapshot) -> None:
 
 
 def test_capture_describe_and_what_if_agree(cluster: Running) -> None:
-    healthy = cluster.captured("healthy")
+    sizes = cluster.folder / "sizes.csv"
+    healthy = cluster.captured("healthy", "", "--log-dirs", str(sizes))
     captured = read_snapshot(healthy)
     compare_with_describe(captured, cluster.described())
+    compare_with_disks(cluster, captured, sizes)
     assert configs(captured) == {
         topic: {**settings, "cleanup.policy": "compact,delete"} for topic, settings in CONFIGS.items()
     }
@@ -233,6 +240,30 @@ def test_capture_describe_and_what_if_agree(cluster: Running) -> None:
         assert partitions(failed, "elr")["orders-0"] == [[2]]
         last = kframe("whatif", "fail", cluster.folder / "failed", "--brokers", "1", "--fail-on", "offline")
         assert last.returncode == 3, last.stderr
+
+
+def compare_with_disks(cluster: Running, captured: Snapshot, sizes: Path) -> None:
+    """The sizes equal those of the files, the directories are those of the brokers, and a plan uses them."""
+    with sizes.open(newline="") as file:
+        rows = {f"{row['topic']}-{row['partition']}": row for row in csv.DictReader(file)}
+    assert {name: int(row["bytes"]) for name, row in rows.items()} == {
+        name: max(map(log_bytes, cluster.folder.rglob(name))) for name in partitions(captured)
+    }
+    assert int(rows["moving-0"]["bytes"]) > int(rows["lone-0"]["bytes"]) > 1000
+    for name, ((*broker_ids,),) in partitions(captured, "replicas").items():
+        replicas = json.loads(rows[name]["replicas"])
+        assert [replica["broker_id"] for replica in replicas] == broker_ids
+        assert {(Path(replica["log_dir"]) / name).is_dir() for replica in replicas} == {True}
+    report = kframe_json("plan", "generate", cluster.folder / "healthy", "--rebalance", "--weights", sizes)
+    assert report["moves"]["unit"] == "bytes"
+    assert sum(broker["bytes_before"] for broker in report["brokers"]) == sum(
+        int(row["bytes"]) for row in rows.values()
+    )
+
+
+def log_bytes(folder: Path) -> int:
+    """The bytes of the segments of a replica."""
+    return sum(path.stat().st_size for path in folder.glob("*.log"))
 
 
 def fail_during_reassignment(cluster: Running) -> None:
