@@ -15,7 +15,12 @@ from kframe.cli.sweep import KRAFT_COLUMNS, WIDE, Swept, failure_options, shown
 
 _SCHEMA: Final = "kframe.spark-sweep/v1"
 #: Columns that count effects of the failure itself (``Sweep.count_of``).
-_BROUGHT: Final = {"offline": "newly_offline", "under-min-isr": "newly_under_min_isr", "loss": "unclean_elections"}
+_BROUGHT: Final = {
+    "offline": "newly_offline",
+    "under-min-isr": "newly_under_min_isr",
+    "loss": "unclean_elections",
+    "possible-loss": "newly_may_lose_data",
+}
 
 
 @click.command()

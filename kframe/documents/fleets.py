@@ -65,6 +65,7 @@ class ImpactRow(Struct):
     offline: int | None = field(name="found_offline")
     under_min_isr: int | None = field(name="found_under_min_isr")
     loss: int | None = field(name="found_loss")
+    possible_loss: int | None = field(name="found_possible_loss")
     records: int | None
     record_bytes: int | None
     rules: str

@@ -46,12 +46,13 @@ class SnapshotRecord(Struct):
     partitions: int
 
 
-class FindingCounts(Struct, rename={"under_min_isr": "under-min-isr"}):
+class FindingCounts(Struct, rename={"under_min_isr": "under-min-isr", "possible_loss": "possible-loss"}):
     """What ``--fail-on`` looks for: partitions, or failures that bring some. Null is unknown."""
 
     offline: int | None
     under_min_isr: int | None
     loss: int | None
+    possible_loss: int | None
 
 
 class PartitionConditions(Struct):
@@ -337,6 +338,7 @@ class FailureRow(Struct):
     unclean_elections: int
     unclean_needed: int
     leaders_moved: int
+    newly_may_lose_data: int
     leaders_most: int
     leaders_mean: float | None
     leader_skew: float | None

@@ -11,7 +11,7 @@ These kernels count the three sums. Sums over parts of a cluster add up.
 
 Recurring arguments: the columns of ``model/columns.py``; ``registered`` (b,); ``rack`` (b,) rack number, -1 for none;
 ``rack_bit`` (b,) as in ``healthy_rows.pxd``; ``deleting``, ``min_insync``, ``unclean`` (t,) topic settings with
-defaults filled in. Counts have 8 columns, in the order of the bits in ``failure_outcome.pxd``. INOUT arrays are added
+defaults filled in. Counts have 9 columns, in the order of the bits in ``failure_outcome.pxd``. INOUT arrays are added
 to. Conventions: ``kframe/_core.pyx``. Twins: ``reference/sweep.py``.
 """
 
@@ -75,9 +75,9 @@ def count_failures(
     const uint8_t[::1] deleting,         # IN   (t,)
     const int32_t[::1] min_insync,       # IN   (t,)
     const uint8_t[::1] unclean,          # IN   (t,)
-    int32_t[:, ::1] totals,              # INOUT (2, 8) current counts, and counts without a further failure
-    int32_t[:, ::1] brokers,             # INOUT (b, 8) added by the failure of a broker
-    int32_t[:, ::1] racks,               # INOUT (g, 8) added by the failure of a rack
+    int32_t[:, ::1] totals,              # INOUT (2, 9) current counts, and counts without a further failure
+    int32_t[:, ::1] brokers,             # INOUT (b, 9) added by the failure of a broker
+    int32_t[:, ::1] racks,               # INOUT (g, 9) added by the failure of a rack
     int32_t[:, ::1] leads,               # INOUT (2, b) current leaders, and leaders without a further failure
     int32_t[:, ::1] broker_leads,        # INOUT (b, b) leaders added by the failure of a broker
     int32_t[:, ::1] rack_leads,          # INOUT (g, b) leaders added by the failure of a rack
@@ -219,7 +219,7 @@ def count_pair_failures(
     const int32_t[::1] min_insync,       # IN   (t,)
     const uint8_t[::1] unclean,          # IN   (t,)
     int32_t[:, ::1] scratch,             # OUT  (3, w) scratch; w is at least replicas + ISR + 1 of any row
-    int32_t[:, ::1] pairs,               # INOUT (b * (b - 1) / 2, 8) (0, 1), (0, 2)...: both beyond the sum of each
+    int32_t[:, ::1] pairs,               # INOUT (b * (b - 1) / 2, 9) (0, 1), (0, 2)...: both beyond the sum of each
     int64_t[::1] lead_key,               # OUT  (4 * (last - first),) pair * b + leader
     int8_t[::1] lead_change,             # OUT  (4 * (last - first),) leaders that the pair adds beyond the sum of each
     int64_t[::1] third_key,              # OUT  (last - first,) ((spare * b + leader) * b + successor) * b + next, or -1

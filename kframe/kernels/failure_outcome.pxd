@@ -13,7 +13,7 @@ cdef enum:
     NO_BROKER = -2
 
 cdef enum:
-    COUNTS = 8
+    COUNTS = 9
 
 cdef enum:
     OFFLINE = 1
@@ -24,6 +24,7 @@ cdef enum:
     UNCLEAN_ELECTION = 32
     UNCLEAN_NEEDED = 64
     LEADER_MOVED = 128
+    NEWLY_MAY_LOSE_DATA = 256
 
 cdef struct PartitionRow:
     Py_ssize_t start
@@ -79,10 +80,11 @@ cdef inline FailureOutcome failure_outcome(
     topic allows unclean elections, the first live replica.
     """
     cdef FailureOutcome outcome
-    cdef Py_ssize_t k, in_sync = 0, live_replicas = 0, removed = 0
+    cdef Py_ssize_t k, in_sync = 0, live_replicas = 0, removed = 0, live_before = 0
     cdef int32_t first = NO_LEADER
     outcome.leader, outcome.live_members, outcome.bits = NO_LEADER, 0, 0
     for k in range(partition.start, partition.start + partition.members):
+        live_before += registered[isr[k]] != 0
         if survives(isr[k], a, b, failed_rack, registered, rack):
             outcome.live_members += 1
         elif registered[isr[k]] and contains(replica, partition.start, partition.replicas, isr[k]):
@@ -110,6 +112,9 @@ cdef inline FailureOutcome failure_outcome(
         outcome.bits |= UNDER_MIN_ISR
     elif in_sync == partition.min_isr:
         outcome.bits |= AT_MIN_ISR
+    if outcome.bits & UNCLEAN_ELECTION or (
+            outcome.bits & UNCLEAN_NEEDED and not (partition.was_offline and live_before == 0)):
+        outcome.bits |= NEWLY_MAY_LOSE_DATA
     if outcome.bits & UNDER_MIN_ISR and not partition.was_under_min_isr:
         outcome.bits |= NEWLY_UNDER_MIN_ISR
     if partition.leader >= 0 and outcome.leader >= 0 and outcome.leader != partition.leader:

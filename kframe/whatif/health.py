@@ -45,8 +45,9 @@ class ClusterHealth:
     ``min.insync.replicas`` and the number of assigned replicas (Kafka 3.9 ``Partition.effectiveMinIsr``); producers
     with acks=all are refused. ``at_min_isr``: led, and exactly as many. Both are None if topic settings are unknown.
     ``under_replicated``: fewer in sync than assigned, replicas being added not counted. ``unclean_needed``: offline, no
-    ISR member is live, and a replica outside the ISR is. The loads are (b,) by broker index: partitions led, partitions
-    with this preferred replica, assigned replicas, and ISR memberships.
+    ISR member is live, and a replica outside the ISR is. ``may_lose_data``: offline, and only an unclean election could
+    give a leader, or in a KRaft cluster the last-known leader. The loads are (b,) by broker index: partitions led,
+    partitions with this preferred replica, assigned replicas, and ISR memberships.
     """
 
     counted: Bool
@@ -55,6 +56,7 @@ class ClusterHealth:
     at_min_isr: Bool | None
     under_replicated: Bool
     unclean_needed: Bool
+    may_lose_data: Bool
     registered: UInt8
     leaders: Int32
     preferred: Int32
@@ -86,13 +88,15 @@ def health_of(cluster: ClusterState, config: ControllerConfig, configs_known: bo
     effective = np.minimum(least[p.topic], p.replica_count)
     loads = tuple(np.empty(len(brokers), np.int32) for _ in range(4))
     kernels.count_by_broker(p.leader, p.slot_start, p.replica_count, p.isr_count, p.replica, p.isr, *loads)
+    unclean_needed = _unclean_needed(cluster, offline)
     return ClusterHealth(
         counted,
         offline,
         counted & (offline | (p.isr_count < effective)) if configs_known else None,
         counted & ~offline & (p.isr_count == effective) if configs_known else None,
         counted & (p.isr_count < p.replica_count - _adding(cluster)),
-        _unclean_needed(cluster, offline),
+        unclean_needed,
+        unclean_needed,
         brokers.registered.copy(),
         *loads,
     )

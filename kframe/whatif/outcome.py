@@ -44,11 +44,12 @@ class Verb(StrEnum):
 
 
 class FailOn(StrEnum):
-    """What a what-if can be asked to find (``--fail-on``): see ``Outcome.found``."""
+    """What a what-if can be asked to find (``--fail-on``): see ``Outcome.count_of``."""
 
     OFFLINE = "offline"
     UNDER_MIN_ISR = "under-min-isr"
     LOSS = "loss"
+    POSSIBLE_LOSS = "possible-loss"
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +182,7 @@ class Outcome(Tabular):
     changes: PartitionChanges
     traffic: Mapping[Api, Traffic]
     findings: Mapping[FailOn, Bool | None]
-    """(n,) masks of what ``found`` counts."""
+    """(n,) masks of what ``count_of`` counts."""
     bytes_unknown: str | None
     """Why bytes are not known, if they are not."""
     assumptions: tuple[str, ...]
@@ -214,7 +215,8 @@ class Outcome(Tabular):
         """In how many partitions the what-if found this. None if the snapshot lacks what decides it.
 
         OFFLINE and UNDER_MIN_ISR: after any of the steps, but not before the first. LOSS: a leader was elected outside
-        the ISR, so that acknowledged records may be gone.
+        the ISR, so that acknowledged records may be gone. POSSIBLE_LOSS: LOSS, or a partition is in
+        ``ClusterHealth.may_lose_data`` after any of the steps, but not before the first.
         """
         mask = self.findings[what]
         return None if mask is None else int(np.count_nonzero(mask))

@@ -83,7 +83,7 @@ def sweep_of(counts: FailureCounts, *, configs_known: bool = True) -> Sweep:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Part:
-    """Some failures: (m, 8) counts and (m,) loads."""
+    """Some failures: (m, 9) counts and (m,) loads."""
 
     counts: Int32
     most: Int32

@@ -24,9 +24,10 @@ from kframe.whatif.sweep_healthy import HealthyCounts, rack_bits
 
 #: What is counted of partitions, in the order of the kernels' columns. ``newly_…``: after the failure, but not before.
 #: ``unclean_elections`` were held, ``unclean_needed`` were not allowed (``ClusterHealth.unclean_needed``).
+#: ``newly_may_lose_data``: those elected uncleanly, and those in ``ClusterHealth.may_lose_data``, but not before.
 METRICS: Final = (
     "offline", "newly_offline", "under_min_isr", "newly_under_min_isr", "at_min_isr", "unclean_elections",
-    "unclean_needed", "leaders_moved",
+    "unclean_needed", "leaders_moved", "newly_may_lose_data",
 )  # fmt: skip
 
 #: Rows counted between two words about progress; it bounds what a pass over pairs needs besides the counts.
@@ -58,9 +59,9 @@ class DeletingTopics:
 class FailureCounts:
     """Counts by broker index (ids ascend), by pair, and by rack number. Columns are METRICS.
 
-    ``totals`` (2, 8): as the cluster stands, and after everything without a leader was tried, which every failure makes
-    the controller do. ``brokers`` (b, 8), ``racks`` (g, 8): what the failure adds to the second line of ``totals``.
-    ``pairs`` (b·(b−1)/2, 8), in the order (0, 1), (0, 2) …: what two failures add to all of these; None if not counted.
+    ``totals`` (2, 9): as the cluster stands, and after everything without a leader was tried, which every failure makes
+    the controller do. ``brokers`` (b, 9), ``racks`` (g, 9): what the failure adds to the second line of ``totals``.
+    ``pairs`` (b·(b−1)/2, 9), in the order (0, 1), (0, 2) …: what two failures add to all of these; None if not counted.
     ``leads`` (2, b), ``broker_leads`` (b, b), ``rack_leads`` (g, b): the same of partitions led by each broker, a
     failed one's own included. ``pair_lead_keys`` ascend: pair · b + broker, each beside ``pair_lead_changes``.
     """
@@ -114,7 +115,7 @@ def count_failures(
 ) -> FailureCounts:  # fmt: skip
     """Count failures of brokers, of pairs if ``depth`` is 2, and of ``racks``. The cluster is made from a snapshot.
 
-    Reads the columns once for each depth and changes nothing. It takes 32 bytes for each pair of brokers, 8 more for
+    Reads the columns once for each depth and changes nothing. It takes 36 bytes for each pair of brokers, 8 more for
     each kind of healthy rows that occurs, and some megabytes for a chunk of rows.
     Cost O(n · r³), r being the replicas of a partition.
     """

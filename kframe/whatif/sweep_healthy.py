@@ -21,10 +21,10 @@ KINDS: Final[tuple[tuple[int, int], ...]] = ((1, 0), (2, 0), (2, 1), (3, 0), (3,
 RACK_BITS: Final = 62
 
 _WIDE: Final = 3
-_ALL_GONE: Final = np.array([1, 1, 1, 1, 0, 0, 0, 0], np.int32)
-_UNDER_MIN_ISR: Final = np.array([0, 0, 1, 1, 0, 0, 0, 0], np.int32)
-_AT_MIN_ISR: Final = np.array([0, 0, 0, 0, 1, 0, 0, 0], np.int32)
-_LEADER_MOVED: Final = np.array([0, 0, 0, 0, 0, 0, 0, 1], np.int32)
+_ALL_GONE: Final = np.array([1, 1, 1, 1, 0, 0, 0, 0, 0], np.int32)
+_UNDER_MIN_ISR: Final = np.array([0, 0, 1, 1, 0, 0, 0, 0, 0], np.int32)
+_AT_MIN_ISR: Final = np.array([0, 0, 0, 0, 1, 0, 0, 0, 0], np.int32)
+_LEADER_MOVED: Final = np.array([0, 0, 0, 0, 0, 0, 0, 1, 0], np.int32)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -51,7 +51,7 @@ class Sweep:
     """``s`` failures in columns: brokers in the order of their ids, then pairs, then racks by name.
 
     ``kind`` (s,): place in KINDS. ``first`` and ``second`` (s,): ids of the brokers that fail, -1 where a rack does or
-    none. ``rack`` (s,): place in ``rack_names``, or -1. ``failed`` (s,): how many brokers fail. ``counts`` (s, 8):
+    none. ``rack`` (s,): place in ``rack_names``, or -1. ``failed`` (s,): how many brokers fail. ``counts`` (s, 9):
     partitions afterwards, in the columns METRICS. ``leaders_most`` (s,) and ``leaders_mean`` (s,): leaders on the
     busiest surviving broker, and on the average one (0 if none survives). ``before``: the first line, with the same
     columns, how the cluster stands.
@@ -98,9 +98,9 @@ class Sweep:
         return np.asarray(self.leaders_most / mean, np.float64)
 
     def count_of(self, what: FailOn) -> Int32 | None:
-        """(s,) the partitions in which the failure alone causes this (``Outcome.found``)."""
+        """(s,) the partitions in which the failure alone causes this (``Outcome.count_of``)."""
         names = {FailOn.OFFLINE: "newly_offline", FailOn.UNDER_MIN_ISR: "newly_under_min_isr",
-                 FailOn.LOSS: "unclean_elections"}  # fmt: skip
+                 FailOn.LOSS: "unclean_elections", FailOn.POSSIBLE_LOSS: "newly_may_lose_data"}  # fmt: skip
         return self.column(names[what])
 
     def ranked(self, by: SortBy = SortBy.OFFLINE, kind: Failure | None = None) -> Int64:

@@ -116,10 +116,7 @@ class WhatIf:
         before = after = self._health()
         columns = cluster.partitions.copy()
         self._begin()
-        findings: dict[FailOn, Bool | None] = {
-            FailOn.OFFLINE: newly(before.offline, before.offline),
-            FailOn.UNDER_MIN_ISR: newly(before.under_min_isr, before.under_min_isr),
-        }
+        findings = _new_conditions(before, before)
         outcomes = []
         for done, (name, action) in enumerate(steps, 1):
             report = action()
@@ -127,17 +124,14 @@ class WhatIf:
             report = report if isinstance(report, StepReport) else StepReport(report)
             events = self._take_events() if report.events is None else report.events
             after = report.health or self._health()
-            for what, was, now in (
-                (FailOn.OFFLINE, before.offline, after.offline),
-                (FailOn.UNDER_MIN_ISR, before.under_min_isr, after.under_min_isr),
-            ):
-                findings[what] = either(findings[what], newly(was, now))
+            findings = {what: either(findings[what], fresh) for what, fresh in _new_conditions(before, after).items()}
             outcomes.append(StepOutcome(name, events, after.counts(), report.answer))
             self.step_over(done)
             self.step_progress(done, len(steps))
         changes = self._changes(columns, (before, after))
         findings[FailOn.LOSS] = lost = np.zeros(len(cluster.partitions), np.bool_)
         lost[changes.rows] = changes.unclean
+        findings[FailOn.POSSIBLE_LOSS] = either(findings[FailOn.POSSIBLE_LOSS], lost)
         outcome = Outcome(
             operation=operation,
             broker_ids=cluster.brokers.ids.copy(),
@@ -353,6 +347,15 @@ class WhatIf:
             known = f"one of {', '.join(racks)}" if racks else "no rack: the snapshot names none"
             raise InputError("racks", f"rack {rack!r}", known)
         return members
+
+
+def _new_conditions(before: ClusterHealth, after: ClusterHealth) -> dict[FailOn, Bool | None]:
+    """What is found in ``after``, but not in ``before``."""
+    return {
+        FailOn.OFFLINE: newly(before.offline, after.offline),
+        FailOn.UNDER_MIN_ISR: newly(before.under_min_isr, after.under_min_isr),
+        FailOn.POSSIBLE_LOSS: newly(before.may_lose_data, after.may_lose_data),
+    }
 
 
 def groups(ids: tuple[int, ...], together: bool) -> list[tuple[int, ...]]:

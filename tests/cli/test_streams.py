@@ -89,7 +89,7 @@ def test_the_first_line_says_which_rules_decide() -> None:
     assert piped(KRAFT.encode(), "whatif", "sweep", "-").stdout.splitlines()[0] == rules
 
 
-@pytest.mark.parametrize("condition, code", [("offline", 3), ("loss", 0), ("under-min-isr", 3)])
+@pytest.mark.parametrize("condition, code", [("offline", 3), ("loss", 0), ("possible-loss", 3), ("under-min-isr", 3)])
 def test_a_sweep_of_kraft_fails_on_conditions(condition: str, code: int) -> None:
     result = piped(KRAFT.encode(), "whatif", "sweep", "-", "--fail-on", condition)
     assert result.exit_code == code, result.output

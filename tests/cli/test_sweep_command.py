@@ -28,7 +28,7 @@ def test_json_has_schema_summary_and_every_failure(snapshot: Path) -> None:
     parsed = document("sweep", snapshot)
     assert parsed["schema"] == "kframe.sweep/v1"
     assert (parsed["registered_brokers"], parsed["failures"]) == (3, {"broker": 3, "pair": 3, "rack": 3})
-    assert parsed["findings"] == {"offline": 7, "under-min-isr": 5, "loss": 0}
+    assert parsed["findings"] == {"offline": 7, "under-min-isr": 5, "loss": 0, "possible-loss": 3}
     assert (parsed["before"]["offline"], parsed["before"]["leader_skew"]["most"]) == (1, 2)
     assert [row["brokers"] for row in parsed["rows"]][:3] == [[1, 3], [1, 2], [2, 3]]
     assert len(parsed["rows"]) == 9
@@ -80,6 +80,7 @@ def test_sorting(snapshot: Path) -> None:
 FAIL_ONS = [
     (("--fail-on", "offline"), 3, "--fail-on offline: 7 failures\n"),
     (("--fail-on", "loss"), 0, ""),
+    (("--fail-on", "possible-loss"), 3, "--fail-on possible-loss: 3 failures\n"),
     (
         ("--fail-on", "under-min-isr", "--fail-on", "offline", "--depth", "1", "--no-racks"),
         3,

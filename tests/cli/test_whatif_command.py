@@ -22,7 +22,7 @@ def test_json_has_schema_and_all_parts(snapshot: Path) -> None:
     assert parsed["schema"] == "kframe.whatif/v1"
     assert parsed["operation"]["text"] == "fail broker 1"
     assert parsed["impact"]["leaders_moved"] == 1
-    assert parsed["findings"] == {"offline": 1, "under-min-isr": 1, "loss": 0}
+    assert parsed["findings"] == {"offline": 1, "under-min-isr": 1, "loss": 0, "possible-loss": 0}
     assert [partition["partition"] for partition in parsed["partitions"]] == [0, 1, 3]
     assert [broker["broker_id"] for broker in parsed["brokers"]] == [1, 2, 3, 4]
 
@@ -79,6 +79,8 @@ FAIL_ONS = [
     (("fail", "--brokers", "1,2", "--fail-on", "under-min-isr"), 3, "--fail-on under-min-isr: 3 partitions\n"),
     (("fail", "--brokers", "1", "--fail-on", "loss"), 0, ""),
     (("fail", "--brokers", "3", "--fail-on", "loss", "--fail-on", "offline"), 3, "--fail-on offline: 1 partition\n"),
+    (("fail", "--brokers", "3", "--fail-on", "possible-loss"), 3, "--fail-on possible-loss: 1 partition\n"),
+    (("fail", "--brokers", "1,2", "--fail-on", "possible-loss"), 0, ""),
     (("shutdown", "--brokers", "2", "--fail-on", "offline"), 0, ""),
     (("restart", "--brokers", "4", "--fail-on", "offline"), 0, ""),
     (("elect", "--type", "unclean", "--fail-on", "loss"), 0, ""),

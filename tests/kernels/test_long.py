@@ -157,11 +157,11 @@ def test_leaders_are_measured(long: Long) -> None:
 @LONG
 def test_failures_are_counted(long: Long) -> None:
     b = long.b
-    shapes = {"totals": (2, 8), "brokers": (b, 8), "racks": (30, 8), "leads": (2, b), "broker_leads": (b, b),
+    shapes = {"totals": (2, 9), "brokers": (b, 9), "racks": (30, 9), "leads": (2, b), "broker_leads": (b, b),
               "rack_leads": (30, b), "successors": (7, b, b), "further": (7, b), "shared_racks": (7, b)}  # fmt: skip
     out = {name: np.full(shape, 7, np.int32) for name, shape in shapes.items()}
     both(kernels, reference, "count_failures", long, {"first": 3, "last": ROWS - 2}, out)
-    pairs = {"pairs": np.full((b * (b - 1) // 2, 8), 7, np.int32), "lead_key": np.zeros(4 * ROWS, np.int64),
+    pairs = {"pairs": np.full((b * (b - 1) // 2, 9), 7, np.int32), "lead_key": np.zeros(4 * ROWS, np.int64),
              "lead_change": np.zeros(4 * ROWS, np.int8), "third_key": np.zeros(ROWS, np.int64),
              "further_pairs": np.full((3, b, b), 7, np.int32)}  # fmt: skip
     arguments = {"first": 3, "last": ROWS - 2, "scratch": np.empty((3, 16), np.int32)}

@@ -45,10 +45,10 @@ def tallied(module: ModuleType, cluster: ClusterState, drawn: Settings, rows: tu
                cluster.topics.deleting, np.array(least, np.int32), np.array(unclean, np.uint8))  # fmt: skip
     for column in columns:
         column.flags.writeable = False
-    single = filled({"totals": (2, 8), "brokers": (b, 8), "racks": (3, 8), "leads": (2, b), "broker_leads": (b, b),
+    single = filled({"totals": (2, 9), "brokers": (b, 9), "racks": (3, 9), "leads": (2, b), "broker_leads": (b, b),
                      "rack_leads": (3, b), "successors": (7, b, b), "further": (7, b),
                      "shared_racks": (7, b)})  # fmt: skip
-    pairs, further = filled({"pairs": (b * (b - 1) // 2, 8), "further_pairs": (3, b, b)})
+    pairs, further = filled({"pairs": (b * (b - 1) // 2, 9), "further_pairs": (3, b, b)})
     width = int(p.replica_count.max(initial=0)) + int(p.isr_count.max(initial=0)) + 1
     room = rows[1] - rows[0]
     key, change, third = np.full(4 * room, -7, np.int64), np.full(4 * room, 7, np.int8), np.full(room, -7, np.int64)

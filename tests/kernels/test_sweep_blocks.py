@@ -41,12 +41,12 @@ def uniform(replicas: int, least: int = 2, racks: int = 4) -> SimpleNamespace:
 
 def check(case: Any, first: int = 0, last: int = ROWS) -> None:
     b, racks = BROKERS, BROKERS + 1
-    shapes = {"totals": (2, 8), "brokers": (b, 8), "racks": (racks, 8), "leads": (2, b), "broker_leads": (b, b),
+    shapes = {"totals": (2, 9), "brokers": (b, 9), "racks": (racks, 9), "leads": (2, b), "broker_leads": (b, b),
               "rack_leads": (racks, b), "successors": (7, b, b), "further": (7, b), "shared_racks": (7, b)}  # fmt: skip
     arguments = {"first": first, "last": last, "scratch": np.empty((3, 20), np.int32)}
     single = {name: np.full(shape, 7, np.int32) for name, shape in shapes.items()}
     both(kernels, reference, "count_failures", case, arguments, single)
-    pairs = {"pairs": np.full((b * (b - 1) // 2, 8), 7, np.int32), "lead_key": np.zeros(4 * ROWS, np.int64),
+    pairs = {"pairs": np.full((b * (b - 1) // 2, 9), 7, np.int32), "lead_key": np.zeros(4 * ROWS, np.int64),
              "lead_change": np.zeros(4 * ROWS, np.int8), "third_key": np.full(ROWS, 7, np.int64),
              "further_pairs": np.full((3, b, b), 7, np.int32)}  # fmt: skip
     both(kernels, reference, "count_pair_failures", case, arguments, pairs)

@@ -105,6 +105,24 @@ def test_sweep_equals_whatif_sweep(fleet: Path, exports: Path, tmp_path: Path) -
         ]
 
 
+def test_possible_loss_of_any_cluster_fails_a_pipeline(fleet: Path, exports: Path, tmp_path: Path) -> None:
+    """A sweep counts failures, and failover counts scenarios; both equal the commands for one cluster."""
+    swept = CliRunner().invoke(cli, ["spark", "sweep", str(fleet), "--fail-on", "possible-loss"])
+    failures = sum(command("whatif", "sweep", exports / name)["findings"]["possible-loss"] for name in snapshots())
+    assert failures
+    assert (swept.exit_code, swept.stderr) == (3, f"--fail-on possible-loss: {failures} failures\n")
+    arguments = ("spark", "failover", str(fleet), "--each-broker", "--out", str(tmp_path / "out"))
+    failed = CliRunner().invoke(cli, [*arguments, "--fail-on", "possible-loss"])
+    scenarios = 0
+    for name, snapshot in snapshots().items():
+        for broker_id in up_in(snapshot):
+            document = command("whatif", "fail", exports / name, "--brokers", broker_id)
+            scenarios += document["findings"]["possible-loss"] > 0
+    assert scenarios
+    assert failed.exit_code == 3
+    assert failed.stderr.startswith(f"--fail-on possible-loss: {scenarios} scenario")
+
+
 def test_frames_equal_a_single_machine(spark: Any) -> None:
     """Frames in pieces without order, small shards: KRaft clusters are played and swept whole, the other is not."""
     fleet = snapshots()

@@ -117,6 +117,33 @@ def test_only_elections_from_outside_isr_and_elr_may_lose_records() -> None:
     assert state(clean) == (2, [2], [1])
 
 
+#: Name, partitions of topic t, ELR on, fenced brokers, operations, and the partitions that may lose data after the last
+#: one, but not before. A partition with neither leader nor members can only be led by its last-known leader.
+POSSIBLE_LOSSES: Final[tuple[tuple[str, list[Any], bool, tuple[int, ...], tuple[Act, ...], int], ...]] = (
+    ("a member of the ISR remains", [partition(0, (1, 2), (1, 2))], True, (), (lambda w: w.fail([1]),), 0),
+    ("the ELR has all members", [partition(0, (1, 2), (1, 2))], True, (), (lambda w: w.fail([1, 2]),), 0),
+    ("a replica outside the ISR remains", [partition(0, (1, 2), (1,))], False, (), (lambda w: w.fail([1]),), 1),
+    ("no replica remains", [partition(0, (1, 2), (1, 2))], False, (), (lambda w: w.fail([1, 2]),), 0),
+    ("an unclean restart empties the ELR", [partition(0, (1, 2), (1, 2))], True, (),
+     (lambda w: w.fail([1, 2]), lambda w: w.restart([1, 2])), 1),
+    ("the last-known leader is elected", [partition(0, (1, 2), (), last_known_elr=(1,))], True, (1,),
+     (lambda w: w.unfence([1]),), 1),
+    ("a partition that was exposed before", [partition(0, (1, 2), ()), partition(1, (3, 4), (3,))], False, (),
+     (lambda w: w.fail([3]),), 1),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "name, partitions, elr, fenced, operations, count", POSSIBLE_LOSSES, ids=[row[0] for row in POSSIBLE_LOSSES]
+)
+def test_possible_loss_counts_unclean_leaders_and_new_partitions_without_a_clean_one(
+    name: str, partitions: list[Any], elr: bool, fenced: tuple[int, ...], operations: tuple[Act, ...], count: int
+) -> None:
+    whatif = study(partitions, elr=elr, fenced=fenced)
+    outcomes = [operation(whatif) for operation in operations]
+    assert outcomes[-1].count_of(FailOn.POSSIBLE_LOSS) == count
+
+
 def test_topics_are_created_and_deleted() -> None:
     whatif = study([partition(0, (1, 2), (1, 2))])
     outcome = create(whatif, "new", 3, 2, seed=1)

@@ -21,19 +21,20 @@ from tests.whatif.test_real_cluster import example_of
 from tests.whatif.test_sweep_laws import brute_force, swept
 
 NAMES = ("offline", "newly_offline", "under_min_isr", "newly_under_min_isr", "at_min_isr", "unclean_elections",
-         "unclean_needed", "leaders_moved", "leaders_most", "leaders_mean", "leader_skew")  # fmt: skip
+         "unclean_needed", "leaders_moved", "newly_may_lose_data", "leaders_most", "leaders_mean",
+         "leader_skew")  # fmt: skip
 
 #: Failure of the small cluster, with its counts in the order of NAMES; t-4 is always offline.
 SMALL = [
-    ("broker", [1], (2, 1, 3, 1, 2, 0, 0, 1, 2, 1.5, 1.333)),
-    ("broker", [2], (1, 0, 2, 0, 3, 0, 0, 1, 2, 2.0, 1.0)),
-    ("broker", [3], (2, 1, 2, 0, 3, 0, 1, 0, 2, 1.5, 1.333)),
-    ("pair", [1, 2], (2, 1, 5, 3, 0, 0, 0, 2, 3, 3.0, 1.0)),
-    ("pair", [1, 3], (3, 2, 5, 3, 0, 0, 0, 1, 2, 2.0, 1.0)),
-    ("pair", [2, 3], (2, 1, 4, 2, 1, 0, 1, 1, 3, 3.0, 1.0)),
-    ("rack", [1], (2, 1, 3, 1, 2, 0, 0, 1, 2, 1.5, 1.333)),
-    ("rack", [2], (1, 0, 2, 0, 3, 0, 0, 1, 2, 2.0, 1.0)),
-    ("rack", [3], (2, 1, 2, 0, 3, 0, 1, 0, 2, 1.5, 1.333)),
+    ("broker", [1], (2, 1, 3, 1, 2, 0, 0, 1, 0, 2, 1.5, 1.333)),
+    ("broker", [2], (1, 0, 2, 0, 3, 0, 0, 1, 0, 2, 2.0, 1.0)),
+    ("broker", [3], (2, 1, 2, 0, 3, 0, 1, 0, 1, 2, 1.5, 1.333)),
+    ("pair", [1, 2], (2, 1, 5, 3, 0, 0, 0, 2, 0, 3, 3.0, 1.0)),
+    ("pair", [1, 3], (3, 2, 5, 3, 0, 0, 0, 1, 0, 2, 2.0, 1.0)),
+    ("pair", [2, 3], (2, 1, 4, 2, 1, 0, 1, 1, 1, 3, 3.0, 1.0)),
+    ("rack", [1], (2, 1, 3, 1, 2, 0, 0, 1, 0, 2, 1.5, 1.333)),
+    ("rack", [2], (1, 0, 2, 0, 3, 0, 0, 1, 0, 2, 2.0, 1.0)),
+    ("rack", [3], (2, 1, 2, 0, 3, 0, 1, 0, 1, 2, 1.5, 1.333)),
 ]
 
 
@@ -52,6 +53,7 @@ def test_unclean_elections_are_held_where_the_topic_allows_them() -> None:
     swept = {tuple(record["brokers"]): record for record in sweep(small(unclean=1), racks=False).records()}
     assert (swept[3,]["unclean_elections"], swept[3,]["unclean_needed"], swept[3,]["leaders_moved"]) == (1, 0, 1)
     assert (swept[2, 3]["unclean_elections"], swept[1, 3]["unclean_elections"]) == (1, 0)
+    assert (swept[3,]["newly_may_lose_data"], swept[1, 3]["newly_may_lose_data"]) == (1, 0)
 
 
 @pytest.mark.parametrize(

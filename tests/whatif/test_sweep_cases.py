@@ -33,6 +33,9 @@ CASES: Mapping[str, tuple[Topics, tuple[int, ...], str, object]] = {
     "or waits for a replica": ({"t": [NEVER_LED]}, (2, 3), "unclean_needed", 0),
     "any failure has all of them tried": ({"t": [LEADER_GONE]}, (4,), "leaders_moved", 1),
     "all in sync were gone before": ({"t": [ALL_IN_SYNC_GONE]}, (4,), "unclean_needed", 1),
+    "a failure that leaves only an unclean election": ({"t": [LED_FROM_OUTSIDE]}, (1, 2), "newly_may_lose_data", 1),
+    "and where nothing else was left before": ({"t": [ALL_IN_SYNC_GONE]}, (4,), "newly_may_lose_data", 0),
+    "and without a replica to elect": ({"t": [UNASSIGNED_IN_ISR]}, (1, 2), "newly_may_lose_data", 0),
     "replicas being added count for min ISR": ({"t": [MOVING]}, (1, 2), "under_min_isr", 1),
     "topics under deletion are led": ({"t": [healthy(1)], "d": [healthy(2)]}, (3,), "leaders_most", 1),
     "deletions go on when one of them is hit": (

@@ -11,7 +11,7 @@ from kframe.model.ids import NO_LEADER, NO_STATE
 
 __all__ = ["count_failures", "count_pair_failures"]
 
-_OFFLINE, _NEWLY_OFFLINE, _UNDER, _NEWLY_UNDER, _AT, _UNCLEAN, _NEEDED, _MOVED = range(8)
+_OFFLINE, _NEWLY_OFFLINE, _UNDER, _NEWLY_UNDER, _AT, _UNCLEAN, _NEEDED, _MOVED, _NEWLY_MAY_LOSE = range(9)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +76,7 @@ class FailedRow:
         columns[_AT] = leader != NO_LEADER and in_sync == self.min_isr
         for now, newly in ((_OFFLINE, _NEWLY_OFFLINE), (_UNDER, _NEWLY_UNDER)):
             columns[newly] = columns[now] and now not in self.before
+        columns[_NEWLY_MAY_LOSE] = unclean or (needed and _NEEDED not in self.before)
         columns[_MOVED] = NO_LEADER not in (self.leader, leader) and leader != self.leader
         return _Outcome(leader, frozenset(column for column, counts in columns.items() if counts))
 

@@ -17,7 +17,8 @@ def kraft_health(context: KraftContext, configs_known: bool) -> ClusterHealth:
 
     ``registered`` marks the brokers that are registered and not fenced. ``under_min_isr`` takes the effective
     ``min.insync.replicas`` (Kafka 4.4 ``ReplicationControlManager.getTopicEffectiveMinIsr``). ``unclean_needed``: no
-    member of the ISR or the ELR is active, and another replica is.
+    member of the ISR or the ELR is active, and another replica is. ``may_lose_data`` also has offline partitions whose
+    ISR and ELR are empty: only the last-known leader could lead them.
     """
     metadata = context.metadata
     p, brokers = metadata.partitions, metadata.brokers
@@ -32,13 +33,15 @@ def kraft_health(context: KraftContext, configs_known: bool) -> ClusterHealth:
     up = np.zeros(len(brokers), np.uint8)
     for broker_id, registration in brokers.registrations.items():
         up[brokers.index_of(broker_id)] = not registration.fenced
+    unclean_needed = _unclean_needed(context, offline)
     return ClusterHealth(
         counted,
         offline,
         counted & (offline | (p.isr_count < effective)) if configs_known else None,
         counted & ~offline & (p.isr_count == effective) if configs_known else None,
         counted & (p.isr_count < p.replica_count - p.adding_count),
-        _unclean_needed(context, offline),
+        unclean_needed,
+        unclean_needed | (offline & (p.isr_count == 0) & (p.elr_count == 0)),
         up,
         *loads,
     )

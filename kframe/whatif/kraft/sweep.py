@@ -94,7 +94,7 @@ def sweep_kraft(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _CountedFailures:
-    """``m`` failures of a kind. ``counts`` (m, 9): partitions, in the columns _COUNTED. ``leads`` (m, u): partitions
+    """``m`` failures of a kind. ``counts`` (m, 10): partitions, in the columns _COUNTED. ``leads`` (m, u): partitions
     led by each broker that is up; those that fail have none. ``failing`` (m, u): which brokers fail."""
 
     kind: Failure
@@ -132,7 +132,7 @@ class _Counter:
     leads: Int64
     broker_counts: Int64
     broker_leads: Int64
-    """(u, 9) and (u, u): what the failure of each broker adds."""
+    """(u, 10) and (u, u): what the failure of each broker adds."""
 
     @staticmethod
     def of(context: KraftContext, racks: Mapping[int, str | None]) -> _Counter:
@@ -257,7 +257,7 @@ class _Counter:
         )
 
     def _changes(self, failure: NDArray[Any], failures: int, cases: FailureCases) -> tuple[Int64, Int64]:
-        """What failures add to the counts: (failures, 9) and (failures, u)."""
+        """What failures add to the counts: (failures, 10) and (failures, u)."""
         results, start, size = play_cases(self.context, cases, self.first), self.before.take(cases.rows), len(self.up)
         return (
             _counted(failure, failures, results.flags, start.flags)
@@ -306,13 +306,18 @@ def _members(context: KraftContext, rows: Int32, rank: Int32, first: Int32) -> t
 
 
 def _counted(failure: NDArray[Any], failures: int, flags: NDArray[Any], before: NDArray[Any]) -> Int64:
-    """(failures, 9) cases of each failure in the columns _COUNTED."""
+    """(failures, 10) cases of each failure in the columns _COUNTED.
+
+    An unclean election makes ``newly_may_lose_data`` count the case, whatever the partition was before.
+    """
     columns = []
     for name in _COUNTED:
         bit = _FLAGS[name.removeprefix(_NEWLY)]
         mask = (flags & bit) != 0
         if name.startswith(_NEWLY):
             mask &= (before & bit) == 0
+        if name == "newly_may_lose_data":
+            mask |= (flags & failed_rows.UNCLEAN_ELECTED) != 0
         columns.append(np.bincount(failure[mask], minlength=failures))
     return np.stack(columns, axis=1).astype(np.int64)
 
