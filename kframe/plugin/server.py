@@ -1,11 +1,13 @@
-"""What a server implements (``Server``), and the calls of the controller that it serves."""
+"""What a server implements (``Server``), the calls of the controller that it serves, and filters of ACLs."""
 
 from __future__ import annotations
 
 from kframe.api.controller import Controller, IsrProposal, Server
+from kframe.model.acls import AclFilter, PatternType
 from kframe.model.admin import ConfigChange, ConfigOperation, FeatureUpdate, NewPartitions, NewTopic
 
 __all__ = [
+    "AclFilter",
     "ConfigChange",
     "ConfigOperation",
     "Controller",
@@ -13,5 +15,6 @@ __all__ = [
     "IsrProposal",
     "NewPartitions",
     "NewTopic",
+    "PatternType",
     "Server",
 ]

@@ -10,18 +10,12 @@ from uuid import UUID
 from kframe.core.kraft.context import KraftContext
 from kframe.core.kraft.decision import ControllerResult, RecordAndVersion, check_record_count
 from kframe.errors import ErrorCode
+from kframe.model.acls import ANY, AclFilter, PatternType
 from kframe.model.kraft.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 
 UNKNOWN: Final = 0
-#: Any type of resource, pattern, operation or permission.
-ANY: Final = 1
-#: Literal and prefixed patterns that apply to a name (``PatternType.MATCH``).
-MATCH: Final = 2
-LITERAL: Final = 3
-PREFIXED: Final = 4
 #: ``ResourceType.CLUSTER``, whose only resource is ``kafka-cluster``.
 CLUSTER: Final = 4
-WILDCARD: Final = "*"
 #: The message of every request for ACLs without an authorizer (SECURITY_DISABLED).
 NO_AUTHORIZER: Final = "No Authorizer is configured."
 
@@ -37,41 +31,6 @@ class AclEntry:
     host: str
     operation: int
     permission_type: int
-
-
-@dataclass(frozen=True, slots=True)
-class KraftAclFilter:
-    """Selects ACLs: None and ANY match everything."""
-
-    resource_type: int = ANY
-    resource_name: str | None = None
-    pattern_type: int = ANY
-    principal: str | None = None
-    host: str | None = None
-    operation: int = ANY
-    permission_type: int = ANY
-
-    def matches(self, acl: AclEntry) -> bool:
-        """Whether the filter selects an ACL (Kafka ``AclBindingFilter.matches``)."""
-        codes = (self.resource_type, acl.resource_type), (self.operation, acl.operation), (
-            self.permission_type, acl.permission_type)  # fmt: skip
-        texts = (self.principal, acl.principal), (self.host, acl.host)
-        return (
-            all(wanted in (ANY, actual) for wanted, actual in codes)
-            and all(wanted in (None, actual) for wanted, actual in texts)
-            and self._matches_pattern(acl)
-        )
-
-    def _matches_pattern(self, acl: AclEntry) -> bool:
-        if self.pattern_type not in (ANY, MATCH, acl.pattern_type):
-            return False
-        if self.resource_name is None or self.resource_name == acl.resource_name:
-            return True
-        if self.pattern_type != MATCH:
-            return False
-        if acl.pattern_type == PREFIXED:
-            return self.resource_name.startswith(acl.resource_name)
-        return acl.pattern_type == LITERAL and acl.resource_name == WILDCARD
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +59,7 @@ def create_acls(context: KraftContext, acls: Sequence[AclEntry], new_id: Callabl
     return ControllerResult(records, atomic=True, response=results)
 
 
-def delete_acls(context: KraftContext, filters: Sequence[KraftAclFilter]) -> ControllerResult:
+def delete_acls(context: KraftContext, filters: Sequence[AclFilter]) -> ControllerResult:
     """Delete the ACLs that filters select. The answer is a list of AclResult, one for each filter."""
     stored = list(_stored(context))
     results, deleted = [], dict[UUID, None]()
@@ -110,12 +69,18 @@ def delete_acls(context: KraftContext, filters: Sequence[KraftAclFilter]) -> Con
         elif UNKNOWN in (acl_filter.operation, acl_filter.permission_type):
             results.append(AclResult(ErrorCode.INVALID_REQUEST, "Unknown entryFilter."))
         else:
-            selected = [(acl_id, acl) for acl_id, acl in stored if acl_filter.matches(acl)]
+            selected = [(acl_id, acl) for acl_id, acl in stored if _selects(acl_filter, acl)]
             deleted |= dict.fromkeys(acl_id for acl_id, _ in selected)
             results.append(AclResult(deleted=tuple(acl for _, acl in selected)))
     records = [RecordAndVersion(RemoveAccessControlEntryRecord(id=acl_id), 0) for acl_id in deleted]
     check_record_count(records)
     return ControllerResult(records, atomic=True, response=results)
+
+
+def _selects(acl_filter: AclFilter, acl: AclEntry) -> bool:
+    return acl_filter.matches_pattern(
+        acl.resource_type, acl.pattern_type, acl.resource_name
+    ) and acl_filter.matches_entry(acl.principal, acl.host, acl.operation, acl.permission_type)
 
 
 def _stored(context: KraftContext) -> Iterator[tuple[UUID, AclEntry]]:
@@ -141,7 +106,7 @@ def _record(acl_id: UUID, acl: AclEntry) -> AccessControlEntryRecord:
 
 def _problem(acl: AclEntry) -> str | None:
     """What forbids an ACL."""
-    if acl.pattern_type not in (LITERAL, PREFIXED):
+    if acl.pattern_type not in (PatternType.LITERAL, PatternType.PREFIXED):
         return f"Invalid patternType {acl.pattern_type}"
     if acl.resource_type in (UNKNOWN, ANY):
         return f"Invalid resourceType {acl.resource_type}"

@@ -8,8 +8,9 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from kframe.core.kraft import acls, quotas, scram
-from kframe.core.kraft.acls import AclEntry, AclResult, KraftAclFilter
+from kframe.core.kraft.acls import AclEntry, AclResult
 from kframe.errors import ErrorCode, ScenarioError
+from kframe.model.acls import AclFilter, PatternType
 from kframe.scenario.kraft.arguments import RawRequest
 from kframe.scenario.kraft.playing import KraftPlay
 
@@ -41,7 +42,7 @@ def sort_structs(value: Any) -> Any:
 def _create_acls(play: KraftPlay, body: dict[str, Any]) -> dict[str, Any]:
     entries = [
         AclEntry(
-            item["resourceType"], item["resourceName"], item.get("resourcePatternType", acls.LITERAL),
+            item["resourceType"], item["resourceName"], item.get("resourcePatternType", PatternType.LITERAL),
             item["principal"], item["host"], item["operation"], item["permissionType"],
         )
         for item in body["creations"]
@@ -54,8 +55,8 @@ def _create_acls(play: KraftPlay, body: dict[str, Any]) -> dict[str, Any]:
 
 def _delete_acls(play: KraftPlay, body: dict[str, Any]) -> dict[str, Any]:
     filters = [
-        KraftAclFilter(
-            item["resourceTypeFilter"], item["resourceNameFilter"], item.get("patternTypeFilter", acls.LITERAL),
+        AclFilter(
+            item["resourceTypeFilter"], item["resourceNameFilter"], item.get("patternTypeFilter", PatternType.LITERAL),
             item["principalFilter"], item["hostFilter"], item["operation"], item["permissionType"],
         )
         for item in body["filters"]

@@ -1,7 +1,6 @@
-"""ACLs in ZooKeeper as Kafka's AclAuthorizer stores them: entries, resource patterns, filters, reading and writing.
+"""ACLs in ZooKeeper as Kafka's AclAuthorizer stores them: entries, resource patterns, reading and writing.
 
-Kafka 3.9 ``AclEntry``, ``ResourcePatternFilter``, ``AccessControlEntryFilter`` and ``ZkData`` (``ZkAclStore``,
-``ZkAclChangeStore``).
+Kafka 3.9 ``AclEntry`` and ``ZkData`` (``ZkAclStore``, ``ZkAclChangeStore``).
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from enum import IntEnum
 from typing import Any, Final, NamedTuple
 
 from kframe.plugin import StoreError
+from kframe.plugin.server import AclFilter, PatternType
 from kframe_kafka_wire.principals import Principal, parse_principal
 from kframe_kafka_wire.records import Records, RecordWriter, decode_record
 
@@ -55,15 +55,6 @@ class AclResourceType(IntEnum):
     TRANSACTIONAL_ID = 5
     DELEGATION_TOKEN = 6
     USER = 7
-
-
-class PatternType(IntEnum):
-    """How a resource pattern or a filter compares names (``PatternType``)."""
-
-    ANY = 1
-    MATCH = 2
-    LITERAL = 3
-    PREFIXED = 4
 
 
 class Permission(IntEnum):
@@ -116,6 +107,15 @@ class Acl:
     operation: AclOperation
     host: str
 
+    @property
+    def permission(self) -> Permission:
+        """Whether it allows or denies, as a code."""
+        return Permission.ALLOW if self.allow else Permission.DENY
+
+    def is_selected_by(self, acl_filter: AclFilter) -> bool:
+        """Whether a filter selects the entry, of any resource pattern."""
+        return acl_filter.matches_entry(self.principal, self.host, self.operation, self.permission)
+
     def applies_to(self, principal: Principal, host: str, operations: set[AclOperation]) -> bool:
         """Whether the entry applies to this principal and host, and to one of these operations."""
         return (
@@ -137,53 +137,21 @@ class ResourcePattern(NamedTuple):
         """The path of its entries."""
         return f"{_ROOTS[self.pattern_type]}/{_KIND_NAMES[self.kind]}/{self.name}"
 
+    def is_selected_by(self, acl_filter: AclFilter) -> bool:
+        """Whether a filter may select entries of the pattern."""
+        return acl_filter.matches_pattern(*self)
 
-@dataclass(frozen=True, slots=True)
-class AclFilter:
-    """Selects entries, as in DescribeAcls and DeleteAcls. None and ANY match everything (``AclBindingFilter``)."""
 
-    kind: int
-    pattern_type: int
-    name: str | None
-    principal: str | None
-    host: str | None
-    operation: int
-    permission: int
-
-    def matches_pattern(self, pattern: ResourcePattern) -> bool:
-        """Whether entries of this resource pattern may be selected (``ResourcePatternFilter.matches``)."""
-        if self.kind not in (AclResourceType.ANY, pattern.kind):
-            return False
-        if self.pattern_type not in (PatternType.ANY, PatternType.MATCH, pattern.pattern_type):
-            return False
-        if self.name is None or self.name == pattern.name:
-            return True
-        if self.pattern_type != PatternType.MATCH:
-            return False
-        if pattern.pattern_type is PatternType.LITERAL:
-            return pattern.name == WILDCARD
-        return self.name.startswith(pattern.name)
-
-    def matches_entry(self, acl: Acl) -> bool:
-        """Whether this entry is selected (``AccessControlEntryFilter.matches``)."""
-        permission = Permission.ALLOW if acl.allow else Permission.DENY
-        return (
-            self.principal in (None, acl.principal)
-            and self.host in (None, acl.host)
-            and self.operation in (AclOperation.ANY, acl.operation)
-            and self.permission in (Permission.ANY, permission)
-        )
-
-    def exact_patterns(self) -> list[ResourcePattern]:
-        """The patterns that the filter names literally. They may be newer than any list of patterns."""
-        if self.name is None or self.kind not in SUPPORTED:
-            return []
-        types = tuple(_ROOTS) if self.pattern_type == PatternType.ANY else (self.pattern_type,)
-        return [
-            ResourcePattern(AclResourceType(self.kind), PatternType(each), self.name)
-            for each in types
-            if each in _ROOTS
-        ]
+def exact_patterns(acl_filter: AclFilter) -> list[ResourcePattern]:
+    """The patterns that a filter names literally. They may be newer than any list of patterns."""
+    if acl_filter.resource_name is None or acl_filter.resource_type not in SUPPORTED:
+        return []
+    types = tuple(_ROOTS) if acl_filter.pattern_type == PatternType.ANY else (acl_filter.pattern_type,)
+    return [
+        ResourcePattern(AclResourceType(acl_filter.resource_type), PatternType(each), acl_filter.resource_name)
+        for each in types
+        if each in _ROOTS
+    ]
 
 
 @dataclass(frozen=True, slots=True)

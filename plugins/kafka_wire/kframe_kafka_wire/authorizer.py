@@ -13,12 +13,12 @@ from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
 from kframe.plugin import KframeError
+from kframe.plugin.server import PatternType
 from kframe_kafka_wire.acls import (
     WILDCARD,
     AclOperation,
     AclResourceType,
     AclTable,
-    PatternType,
     ResourcePattern,
     read_acl_changes,
     read_acls,

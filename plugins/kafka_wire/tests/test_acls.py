@@ -10,12 +10,10 @@ from typing import Any
 import pytest
 from kframe_kafka_wire.acls import (
     Acl,
-    AclFilter,
     AclOperation,
     AclResourceType,
-    PatternType,
-    Permission,
     ResourcePattern,
+    exact_patterns,
     read_acls,
 )
 from kframe_kafka_wire.acls import decode_acls as decoded
@@ -26,6 +24,7 @@ from kframe_kafka_wire.testing.client import Client
 from kframe_kafka_wire.testing.served import FakeRecords, Served
 from kframe_kafka_wire.tokens import Tokens
 
+from kframe.plugin.server import AclFilter, PatternType
 from kframe.testing.clusters import healthy
 
 CONFIG = {"authorizer.class.name": ACL_AUTHORIZER, "super.users": "User:ANONYMOUS"}
@@ -240,9 +239,9 @@ def test_whether_there_is_a_topic_to_write_to(stored: dict[str, str], allowed: b
 
 
 def test_a_filter_names_the_patterns_that_it_may_select() -> None:
-    acl_filter = AclFilter(AclResourceType.TOPIC, PatternType.ANY, "t", None, None, AclOperation.ANY, Permission.ANY)
+    acl_filter = AclFilter(AclResourceType.TOPIC, "t")
     literal, prefixed = (
         ResourcePattern(AclResourceType.TOPIC, each, "t") for each in (PatternType.LITERAL, PatternType.PREFIXED)
     )
-    assert acl_filter.exact_patterns() == [literal, prefixed]
-    assert acl_filter.matches_entry(Acl("User:a", allow=True, operation=AclOperation.READ, host="*"))
+    assert exact_patterns(acl_filter) == [literal, prefixed]
+    assert Acl("User:a", allow=True, operation=AclOperation.READ, host="*").is_selected_by(acl_filter)

@@ -11,7 +11,6 @@ from kframe_kafka_wire.acls import (
     Acl,
     AclOperation,
     AclResourceType,
-    PatternType,
     ResourcePattern,
     encode_acls,
     read_acls,
@@ -33,6 +32,7 @@ from kframe_zookeeper.testing.servers import ServerHandle, ServerOptions, missin
 
 from kframe.embedded import MemoryEnsemble
 from kframe.plugin import ServerSpec
+from kframe.plugin.server import PatternType
 from kframe.registry.registry import build_registry
 from kframe.testing.clusters import cluster_of, healthy
 

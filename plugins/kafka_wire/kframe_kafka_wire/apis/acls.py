@@ -7,16 +7,16 @@ from functools import partial
 from typing import Any, Final
 
 from kframe.plugin import ErrorCode, KframeError
+from kframe.plugin.server import AclFilter, PatternType
 from kframe_kafka_wire.acls import (
     CLUSTER,
     SUPPORTED,
     Acl,
-    AclFilter,
     AclOperation,
     AclResourceType,
-    PatternType,
     Permission,
     ResourcePattern,
+    exact_patterns,
     read_acls,
     update_acls,
 )
@@ -37,8 +37,8 @@ async def describe_acls(call: Call) -> Fields:
     table = await call.desk.read(read_acls)
     resources = []
     for pattern, acls in table.items():
-        selected = [acl for acl in acls if acl_filter.matches_entry(acl)]
-        if selected and acl_filter.matches_pattern(pattern):
+        selected = [acl for acl in acls if acl.is_selected_by(acl_filter)]
+        if selected and pattern.is_selected_by(acl_filter):
             resources.append({**_described(pattern), "acls": [_entry(acl) for acl in selected]})
     return {"resources": resources}
 
@@ -71,10 +71,10 @@ async def delete_acls(call: Call) -> Fields:
     filters = [_filter(each) for each in call.body["filters"]]
     table = await call.desk.read(read_acls)
     patterns = dict.fromkeys([pattern for pattern, _ in table.items()])
-    patterns |= dict.fromkeys(pattern for each in filters for pattern in each.exact_patterns())
+    patterns |= dict.fromkeys(pattern for each in filters for pattern in exact_patterns(each))
     matching: list[list[Fields]] = [[] for _ in filters]
     for pattern in patterns:
-        selecting = [(index, each) for index, each in enumerate(filters) if each.matches_pattern(pattern)]
+        selecting = [(index, each) for index, each in enumerate(filters) if pattern.is_selected_by(each)]
         if not selecting:
             continue
         owners: dict[Acl, int] = {}
@@ -100,7 +100,7 @@ def _remove(
 
     def change(acls: set[Acl]) -> set[Acl]:
         for acl in acls:
-            index = next((index for index, each in selecting if each.matches_entry(acl)), None)
+            index = next((index for index, each in selecting if acl.is_selected_by(each)), None)
             if index is not None:
                 owners.setdefault(acl, index)
         return acls - owners.keys()
@@ -120,9 +120,9 @@ def _authorizer(call: Call, message: str) -> AclAuthorizer:
 
 def _filter(fields: Fields) -> AclFilter:
     return AclFilter(
-        fields["resource_type_filter"], fields.get("pattern_type_filter", PatternType.LITERAL),
-        fields["resource_name_filter"], fields["principal_filter"], fields["host_filter"], fields["operation"],
-        fields["permission_type"],
+        fields["resource_type_filter"], fields["resource_name_filter"],
+        fields.get("pattern_type_filter", PatternType.LITERAL), fields["principal_filter"], fields["host_filter"],
+        fields["operation"], fields["permission_type"],
     )  # fmt: skip
 
 
@@ -156,7 +156,6 @@ def _described(pattern: ResourcePattern) -> Fields:
 
 
 def _entry(acl: Acl) -> Fields:
-    permission = Permission.ALLOW if acl.allow else Permission.DENY
     return {
-        "principal": acl.principal, "host": acl.host, "operation": acl.operation, "permission_type": permission,
+        "principal": acl.principal, "host": acl.host, "operation": acl.operation, "permission_type": acl.permission,
     }  # fmt: skip
