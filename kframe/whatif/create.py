@@ -91,7 +91,12 @@ def _play(study: ZookeeperPlayer, operation: Operation, step: str, request: Call
 def answer_of(response: TopicsResponse) -> ControllerResponse:
     """What was answered about topics. Those with an error are named."""
     codes = np.array(list(response.codes.values()), np.int16)
-    wrong = tuple(name for name, code in response.codes.items() if code is not ErrorCode.NONE)
+    messages = response.messages
+    wrong = tuple(
+        f"{name} ({messages[name]})" if name in messages else name
+        for name, code in response.codes.items()
+        if code is not ErrorCode.NONE
+    )
     return ControllerResponse(ErrorCode.NONE, np.empty(0, np.int32), codes, wrong, "topics")
 
 

@@ -267,6 +267,7 @@ _SINGLE: Final = (
     BadInput("whatif create-partitions SNAPSHOT nosuch --partitions 9", 1, "UNKNOWN_TOPIC_OR_PARTITION"),
     BadInput("whatif create-partitions SNAPSHOT __consumer_offsets --partitions 1", 1, "INVALID_PARTITIONS"),
     BadInput("whatif create-partitions SNAPSHOT __consumer_offsets --partitions -1", 1, "INVALID_PARTITIONS"),
+    BadInput("whatif create-partitions SNAPSHOT __consumer_offsets --partitions 2000000000", 1, "exceeds 4,194,304"),
     BadInput("whatif delete SNAPSHOT nosuch", 1, "UNKNOWN_TOPIC_OR_PARTITION"),
     BadInput("whatif elect SNAPSHOT --type preferred --partition nosuch-0", 2, "nosuch-0"),
     BadInput("whatif reassign SNAPSHOT PLAN_LOST", 1, "UNKNOWN_TOPIC_OR_PARTITION"),

@@ -21,6 +21,7 @@ PARTITIONS = ErrorCode.INVALID_PARTITIONS
 FACTOR = ErrorCode.INVALID_REPLICATION_FACTOR
 NAME = ErrorCode.INVALID_TOPIC_EXCEPTION
 ASSIGNMENT = ErrorCode.INVALID_REPLICA_ASSIGNMENT
+TOO_MANY = ErrorCode.POLICY_VIOLATION
 
 
 def manual(*lists: tuple[int, ...]) -> tuple[tuple[int, tuple[int, ...]], ...]:
@@ -48,6 +49,9 @@ CREATION: list[tuple[str, NewTopic, ErrorCode]] = [
     ("8 more replicas than brokers", topic(replication_factor=4), FACTOR),
     ("8 partitions before factor", topic(partitions=0, replication_factor=9), PARTITIONS),
     ("8 before 9", topic("a/b", partitions=0), PARTITIONS),
+    ("no record holds as many partitions", topic(partitions=2**31 - 1, replication_factor=3), TOO_MANY),
+    ("just too many for a record", topic(partitions=349_526, replication_factor=3), TOO_MANY),
+    ("factor before record", topic(partitions=2**31 - 1, replication_factor=4), FACTOR),
     ("9 empty name", topic(""), NAME),
     ("9 dot", topic("."), NAME),
     ("9 two dots", topic(".."), NAME),
@@ -200,6 +204,8 @@ GROWTH: list[tuple[str, NewPartitions, ErrorCode]] = [
     ("count before lists", NewPartitions("t", 2, ((9,),)), PARTITIONS),
     ("manual", NewPartitions("t", 4, ((3, 1), (1, 2))), NONE),
     ("automatic", NewPartitions("t", 5), NONE),
+    ("no record holds as many partitions", NewPartitions("t", 2**31 - 1), TOO_MANY),
+    ("just too many for a record", NewPartitions("t", 419_431), TOO_MANY),
 ]
 
 

@@ -13,7 +13,7 @@ from kframe.core.reassignment.protocols import protocol_of
 from kframe.core.topics import stored_reassignments, topic_deletion, topic_metadata, unknown_brokers
 from kframe.core.topics.replica_assignment import current, is_reassigning, table_of
 from kframe.core.topics.replica_placement import AssignableBrokers, assign_automatically
-from kframe.core.topics.topic_validation import creation_error, growth_error, settings_problem
+from kframe.core.topics.topic_validation import TOO_MANY_PARTITIONS, creation_error, growth_error, settings_problem
 from kframe.errors import ErrorCode
 from kframe.model.admin import NewTopic
 from kframe.model.changes import WriteCode
@@ -38,7 +38,7 @@ class TopicsResponse:
 
     codes: dict[str, ErrorCode]
     messages: dict[str, str] = field(default_factory=dict)
-    """Kafka's error messages for refused settings, by topic."""
+    """Error messages by topic: Kafka's for refused settings, and TOO_MANY_PARTITIONS."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,6 +73,8 @@ def create_topics(context: Context, request: CreateTopicsRequested) -> Operation
         problem = settings_problem(context, topic.config) if error is ErrorCode.INVALID_CONFIG else None
         if problem is not None:
             messages[topic.name] = problem.text
+        if error is ErrorCode.POLICY_VIOLATION:
+            messages[topic.name] = TOO_MANY_PARTITIONS
         if error is ErrorCode.NONE:
             if not request.validate_only:
                 stored.add(metric_name(topic.name))
@@ -104,10 +106,13 @@ def create_partitions(context: Context, request: CreatePartitionsRequested) -> O
     """Validate and store added partitions of topics, and bring them online."""
     cluster = context.cluster
     codes: dict[str, ErrorCode] = {}
+    messages: dict[str, str] = {}
     listed = Counter(growth.name for growth in request.topics)
     for growth in request.topics:
         error = ErrorCode.INVALID_REQUEST if listed[growth.name] > 1 else growth_error(context, growth)
         codes[growth.name] = error
+        if error is ErrorCode.POLICY_VIOLATION:
+            messages[growth.name] = TOO_MANY_PARTITIONS
         topic = cluster.topics.find(growth.name)
         if error is not ErrorCode.NONE or topic is None or request.validate_only:
             continue
@@ -117,7 +122,7 @@ def create_partitions(context: Context, request: CreatePartitionsRequested) -> O
         (result,) = yield from ask(WriteAssignments(_extended(table, added)))
         codes[growth.name] = _STORED[result]
         yield from topic_metadata.topic_modified(context, growth.name)
-    return TopicsResponse(codes)
+    return TopicsResponse(codes, messages)
 
 
 def delete_topics(context: Context, request: DeleteTopicsRequested) -> Operation[TopicsResponse]:

@@ -6,6 +6,7 @@ Kafka 3.9 ``ZkAdminManager``, ``AdminZkClient`` and ``Topic``.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from typing import Final
 
 import numpy as np
 
@@ -22,6 +23,10 @@ from kframe.model.topics import metric_name, topic_name_problem
 CLUSTER_METADATA = "__cluster_metadata"
 #: Use the configured default.
 DEFAULT = -1
+#: Bytes of the largest record of a topic in ZooKeeper (``jute.maxbuffer`` of Kafka 3.9's ``KafkaZkClient``).
+RECORD_BYTES_MAX: Final = 4 * 2**20
+#: The message of POLICY_VIOLATION.
+TOO_MANY_PARTITIONS: Final = f"The record of a topic with so many partitions exceeds {RECORD_BYTES_MAX:,} bytes."
 
 
 def creation_error(context: Context, topic: NewTopic, others: Collection[str] = ()) -> ErrorCode:
@@ -69,6 +74,12 @@ def racks_disagree(context: Context) -> bool:
     return len(named) > 1
 
 
+def exceeds_record(partitions: int, replication_factor: int) -> bool:
+    """Whether the record of a topic exceeds RECORD_BYTES_MAX: a partition takes at least ``"n":[b],`` and 2 bytes for
+    each further replica."""
+    return partitions * (6 + 2 * replication_factor) > RECORD_BYTES_MAX
+
+
 def growth_error(context: Context, growth: NewPartitions) -> ErrorCode:
     """The error of a request for more partitions, NONE if it is valid.
 
@@ -95,7 +106,7 @@ def growth_error(context: Context, growth: NewPartitions) -> ErrorCode:
     if growth.assignments is None:
         if replication_factor == 0:
             return ErrorCode.UNKNOWN_SERVER_ERROR
-        return ErrorCode.INVALID_REPLICATION_FACTOR if replication_factor > len(registered) else ErrorCode.NONE
+        return _automatic_error(growth.count, replication_factor, len(registered))
     fits = (
         replication_factor > 0
         and len(growth.assignments) == growth.count - known
@@ -113,9 +124,14 @@ def _counts_error(context: Context, topic: NewTopic) -> ErrorCode:
     partitions, replication_factor = topic.counts(context.config)
     if partitions <= 0:
         return ErrorCode.INVALID_PARTITIONS
-    if not 0 < replication_factor <= int(np.count_nonzero(context.cluster.brokers.registered)):
+    return _automatic_error(partitions, replication_factor, int(np.count_nonzero(context.cluster.brokers.registered)))
+
+
+def _automatic_error(partitions: int, replication_factor: int, registered: int) -> ErrorCode:
+    """The error of an automatic assignment to the registered brokers, before it is made."""
+    if not 0 < replication_factor <= registered:
         return ErrorCode.INVALID_REPLICATION_FACTOR
-    return ErrorCode.NONE
+    return ErrorCode.POLICY_VIOLATION if exceeds_record(partitions, replication_factor) else ErrorCode.NONE
 
 
 def _assignment_error(context: Context, topic: NewTopic) -> ErrorCode:

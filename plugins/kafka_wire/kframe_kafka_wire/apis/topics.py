@@ -189,6 +189,7 @@ async def create_partitions(call: Call) -> Fields:
     listed = Counter(topic["name"] for topic in call.body["topics"])
     active = call.desk.controller.status().active
     codes: dict[str, ErrorCode] = {}
+    messages: dict[str, str] = {}
     growths = []
     room = REPLICAS_MOST
     for topic in {topic["name"]: topic for topic in call.body["topics"]}.values():
@@ -213,9 +214,10 @@ async def create_partitions(call: Call) -> Fields:
         )
         answer = await call.desk.wait(future)
         codes |= answer
+        messages |= answer.messages
     return {
         "results": [
-            {"name": name, "error_code": code, "error_message": reason(call, code, name)}
+            {"name": name, "error_code": code, "error_message": messages.get(name) or reason(call, code, name)}
             for name, code in codes.items()
         ]
     }
