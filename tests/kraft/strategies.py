@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 from uuid import UUID
 
@@ -108,9 +108,10 @@ def changes(draw: st.DrawFn, topic: int, partition: int) -> PartitionChangeRecor
 
 
 @st.composite
-def clusters(draw: st.DrawFn) -> ClusterMetadata:
+def clusters(draw: st.DrawFn, levels: Sequence[int] = (7, 12, 17, 23, MetadataLevel.LATEST)) -> ClusterMetadata:
+    """Topics and brokers; ``levels`` are those of ``metadata.version``."""
     metadata = ClusterMetadata()
-    level = draw(st.sampled_from([7, 12, 17, 23, int(MetadataLevel.LATEST)]))
+    level = int(draw(st.sampled_from(levels)))
     replay(metadata, FeatureLevelRecord(name=METADATA_VERSION, feature_level=level), 0)
     for broker in range(BROKERS):
         metadata.brokers.index_of(broker)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from kframe.core.kraft.apply_changes import apply_changes
+from kframe.core.kraft import broker_events
+from kframe.core.kraft.apply_changes import apply_changes, apply_decided
 from kframe.core.kraft.context import KraftContext
 from kframe.core.kraft.decision import records_of
 from kframe.core.kraft.heartbeats import Heartbeats
 from kframe.core.kraft.random_source import JavaRandom
+from kframe.model.kraft.directories import MIGRATING
+from kframe.model.kraft.ids import MetadataLevel
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.kraft.replay import replay
 from kframe.model.kraft.views import partition_record
@@ -33,3 +36,40 @@ def test_changes_in_columns_equal_the_replay_of_their_records(
         apply_changes(decided, 0)
     for row in rows.tolist():
         assert partition_record(context.metadata, row) == partition_record(twin.metadata, row)
+
+
+@st.composite
+def reassigned_without_directories(draw: st.DrawFn) -> ClusterMetadata:
+    """A cluster below the level of directories that stores some, as after a downgrade.
+
+    The ISR of each partition has all replicas, so that any change ends its reassignment.
+    """
+    metadata = draw(clusters(levels=[7, 12, int(MetadataLevel.DIRECTORIES) - 1]))
+    p = metadata.partitions
+    for row in range(len(p)):
+        replicas = p.list_of("replica", row)
+        removing = draw(st.lists(st.sampled_from(replicas), unique=True, max_size=len(replicas) - 1))
+        isr = draw(st.permutations(replicas))
+        p.replace_lists(row, {"isr": isr, "elr": (), "last_known_elr": (), "adding": (), "removing": removing})
+        p.leader[row] = draw(st.sampled_from(replicas))
+    return metadata
+
+
+@given(reassigned_without_directories(), st.integers(0, BROKERS - 1))
+def test_fence_that_ends_reassignments_keeps_the_directories_of_replicas(
+    metadata: ClusterMetadata, broker_id: int
+) -> None:
+    context = context_of(metadata, elr=False)
+    twin, p = copied(context), metadata.partitions
+    before = [dict(zip(p.list_of("replica", row), p.list_of("directory", row), strict=True)) for row in range(len(p))]
+    registration = metadata.brokers.registrations.get(broker_id)
+    assume(registration is not None)
+    decided = broker_events.fence_broker(context, registration)
+    for item in records_of(decided):
+        replay(twin.metadata, item.record, 0)
+    for item in decided:
+        apply_decided(context, item, 0)
+    for row, directories in enumerate(before):
+        assert partition_record(metadata, row) == partition_record(twin.metadata, row)
+        expected = [directories.get(replica, MIGRATING) for replica in p.list_of("replica", row)]
+        assert p.list_of("directory", row) == expected
