@@ -8,9 +8,18 @@ from dataclasses import dataclass
 from kframe.core.kraft.alter_partition import KraftIsrProposal
 from kframe.core.kraft.context import KraftContext
 from kframe.core.kraft.decision import RecordAndVersion, records_of
-from kframe.core.kraft.request_causes import ALTERED, altered_partitions, isr_proposal, request_changes
-from kframe.model.kraft.records import PartitionChangeRecord
-from kframe.shadow.kraft.differences import RECORD, WRITTEN, Identity, RecordDifference, differences, identity, key_of
+from kframe.core.kraft.request_causes import ALTERED, UNCLEAN, altered_partitions, isr_proposal, request_changes
+from kframe.model.kraft.records import MetadataRecord, PartitionChangeRecord
+from kframe.shadow.kraft.differences import (
+    RECORD,
+    VERSION,
+    WRITTEN,
+    Identity,
+    RecordDifference,
+    differences,
+    identity,
+    key_of,
+)
 from kframe.snapshot.committed_log import CommittedRecord
 
 UNEXPLAINED = "no event"
@@ -82,7 +91,12 @@ def _explained(context: KraftContext, assumed: KraftContext | None, change: Comm
 
 
 def _closest(context: KraftContext, change: CommittedRecord) -> ExplainedChange:
-    """The event whose decision is equal, else the one with the fewest differences."""
+    """The event whose decision is equal, else the one whose decision differs in the fewest fields.
+
+    Of several, the one that changes the most fields that ``change`` changes, to whatever values. Of several such, the
+    first in the order of ``request_changes``, with UNCLEAN last, because it is rare. UNEXPLAINED competes as a decision
+    that changes nothing.
+    """
     record, metadata = change.record, context.metadata
     assert isinstance(record, PartitionChangeRecord)
     key = key_of(metadata, record)
@@ -91,11 +105,21 @@ def _closest(context: KraftContext, change: CommittedRecord) -> ExplainedChange:
     row = _row(context, record)
     if row is None:
         return closest
+    unchanged = PartitionChangeRecord(partition_id=record.partition_id, topic_id=record.topic_id)
+    changed = _unequal_fields(unchanged, record)
+    smallest = len(changed), 0, False
     for event, decided in request_changes(context, row, record):
-        predicted = records_of(decided)
-        unequal = tuple(differences(metadata, event, predicted, [change]))
-        if not unequal:
-            return ExplainedChange(change, event)
-        if predicted and (closest.event == UNEXPLAINED or len(unequal) < len(closest.differences)):
-            closest = ExplainedChange(change, event, unequal)
+        for predicted in records_of(decided):
+            unequal = tuple(differences(metadata, event, [predicted], [change]))
+            if not unequal:
+                return ExplainedChange(change, event)
+            fields = {difference.field for difference in unequal} - {VERSION}
+            shared = changed & _unequal_fields(unchanged, predicted.record)
+            distance = len(fields), -len(shared), event == UNCLEAN
+            if distance < smallest:
+                smallest, closest = distance, ExplainedChange(change, event, unequal)
     return closest
+
+
+def _unequal_fields(first: MetadataRecord, second: MetadataRecord) -> set[str]:
+    return {name for name in first.__struct_fields__ if getattr(first, name) != getattr(second, name)}

@@ -19,6 +19,8 @@ from kframe.snapshot.committed_log import CommittedRecord
 _SETS: Final = frozenset({"eligible_leader_replicas"})
 #: The field of a difference in whole records.
 RECORD: Final = "record"
+#: The field of a difference in the version of a record.
+VERSION: Final = "version"
 WRITTEN: Final = "written"
 Identity: TypeAlias = tuple[Any, ...]
 
@@ -72,7 +74,7 @@ def differences(
         if expected is None:
             result.append(RecordDifference(*labels, RECORD, None, WRITTEN))
         elif expected != (record, version):
-            fields = [*record.__struct_fields__, "version"]
+            fields = [*record.__struct_fields__, VERSION]
             values = ((*_values(part[0]), part[1]) for part in (expected, (record, version)))
             result += [
                 RecordDifference(*labels, field, _plain(before), _plain(after))
