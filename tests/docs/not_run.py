@@ -28,7 +28,7 @@ ANYWHERE: Final[dict[str, str]] = {
 }
 
 #: Steps of a plan that need a cluster.
-PLANS: Final = {"kframe snapshot capture": CLUSTER, "kframe plan apply": CLUSTER}
+PLANS: Final = {"kframe snapshot capture": CLUSTER, "kframe plan execute": CLUSTER}
 
 #: Page to the start of a command or of a Python block, and the reason. An empty start names all of the page.
 NOT_RUN: Final[dict[str, dict[str, str]]] = {

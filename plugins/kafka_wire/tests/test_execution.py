@@ -58,6 +58,15 @@ def test_replication_factors_fall_and_rise(cluster: ExecutedCluster) -> None:
     cluster.execute("more", REPLICAS, *FAST)
 
 
+def test_a_generated_plan_is_staged_and_executed(cluster: ExecutedCluster) -> None:
+    folder, replicas = cluster.staged("leave", "--remove-brokers", 3)
+    assert not any(3 in each for each in replicas)
+    cluster.execute("leave", replicas, *FAST, plan=folder)
+    stages = cluster.run("status", "leave")[1]["stages"]
+    assert len(stages) == len(list(folder.glob("stage-*.json"))) > 1
+    assert {stage["partitions"] - stage["settled"] for stage in stages} == {0}
+
+
 @pytest.mark.parametrize("entries, verb", KILLS)
 def test_a_killed_executor_is_resumed_or_rolled_back(cluster: ExecutedCluster, entries: int, verb: str) -> None:
     before = cluster.assignment()

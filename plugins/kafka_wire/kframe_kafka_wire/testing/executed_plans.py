@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from kframe_kraft.testing.kafka_nodes import KraftCluster, KraftNode, KraftOptions
-from kframe_zookeeper.testing.commands import RunningCommand, kframe
+from kframe_zookeeper.testing.commands import RunningCommand, kframe, kframe_json
 from kframe_zookeeper.testing.kafka import Cluster, KafkaProcess, Tool
 from kframe_zookeeper.testing.process import until
 from kframe_zookeeper.testing.servers import ServerHandle, ServerOptions
@@ -101,6 +101,20 @@ class ExecutedCluster:
         path.write_text(json.dumps({"version": 1, "partitions": parts}))
         return path
 
+    def staged(self, name: str, *goals: object) -> tuple[Path, list[list[int]]]:
+        """The folder of a generated plan in stages of two replicas for each broker, and the assignment after it.
+
+        The snapshot and the sizes of partitions are captured first.
+        """
+        snapshot, sizes, plan, stages = (self.folder / f"{name}{end}" for end in ("", ".csv", ".json", "-stages"))
+        kframe_json("snapshot", "capture", f"kafka://{self.address}", snapshot, "--log-dirs", sizes)
+        kframe_json("plan", "generate", snapshot, *goals, "--weights", sizes, "--out", plan)
+        kframe_json("plan", "stage", plan, snapshot, "--weights", sizes, "--max-moves-per-broker", 2, "--out", stages)
+        replicas = self.assignment()
+        for part in json.loads(plan.read_text())["partitions"]:
+            replicas[part["partition"]] = part["replicas"]
+        return stages, replicas
+
     def start(self, name: str, plan: Path, *arguments: object) -> RunningCommand:
         """Start ``kframe plan execute`` with the journal ``name``."""
         command = RunningCommand(
@@ -131,9 +145,11 @@ class ExecutedCluster:
         done = kframe("plan", verb, self.journal(name), *act, *rounds, "-o", "json", *arguments)
         return done.returncode, json.loads(done.stdout) if done.stdout else {}, done.stderr
 
-    def execute(self, name: str, replicas: Sequence[Sequence[int]], *arguments: object) -> None:
-        """Execute a plan to its end."""
-        command = self.start(name, self.plan(name, replicas), *arguments)
+    def execute(
+        self, name: str, replicas: Sequence[Sequence[int]], *arguments: object, plan: Path | None = None
+    ) -> None:
+        """Execute a plan for these replicas to its end: that of a file or folder, or a new one."""
+        command = self.start(name, plan or self.plan(name, replicas), *arguments)
         assert until(lambda: command.pid is None), command.log
         self.await_settled(replicas)
         code, document, _ = self.run("status", name)
