@@ -6,7 +6,6 @@ The tests of a cluster run in order and share it. The last one compares all reco
 from __future__ import annotations
 
 import itertools
-import os
 import signal
 from collections.abc import Iterator
 from typing import Final
@@ -101,20 +100,20 @@ def test_an_execution_is_paused_and_aborted(cluster: ExecutedCluster) -> None:
     cluster.await_settled(after)
 
 
-@pytest.mark.skipif(os.environ.get("KFRAME_FAULTS") != "all", reason="brokers are killed with KFRAME_FAULTS=all")
 def test_the_death_of_a_broker_pauses_an_execution(cluster: ExecutedCluster) -> None:
-    before = cluster.assignment()
-    after = WITHOUT_3 if before != WITHOUT_3 else SPREAD
-    command = cluster.start("death", cluster.plan("death", after), "--throttle", 400_000, "--concurrency", 6)
+    """All copies go to the dead broker. Others would have to complete, at the rate of the throttle."""
+    if cluster.assignment() != REPLICAS:
+        cluster.execute("before", REPLICAS, *FAST)
+    command = cluster.start("death", cluster.plan("death", SPREAD), *SLOW)
     cluster.await_lines("death", 6, command)
     cluster.brokers[4].kill()
     assert until(lambda: command.pid is None), command.log
     assert "kframe plan resume" in command.log
     cluster.restart(4)
     assert until(lambda: all(sorted(p.isr) == sorted(p.replicas) for p in cluster.admin.describe().partitions))
-    code, document, err = cluster.run("resume", "death")
+    code, document, err = cluster.run("resume", "death", *FAST)
     assert (code, document.get("result")) == (0, "completed"), err
-    cluster.await_settled(after)
+    cluster.await_settled(SPREAD)
 
 
 def test_no_acknowledged_record_is_lost(cluster: ExecutedCluster) -> None:
