@@ -30,7 +30,7 @@ class Position(Enum):
 class Observation:
     """Live brokers, partitions by name, and reassignments in progress."""
 
-    live: Collection[int]
+    live: frozenset[int]
     partitions: Mapping[TopicPartition, Described]
     moving: Mapping[TopicPartition, Moving]
 

@@ -1,0 +1,188 @@
+"""Where each partition of a plan is, and what can still happen to it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from kframe.execution.entries import AssignmentRequest, ExecutedPartition
+from kframe.execution.observation import Observation, Position
+from kframe.execution.state import ExecutionState
+from kframe.model.events import TopicPartition
+
+#: Observations after which a request is sent again, or a partition that is elsewhere belongs to another client:
+#: brokers describe a change later than the controller.
+LAG_ROUNDS: Final = 15
+
+
+@dataclass(frozen=True, slots=True)
+class LocatedPartition:
+    """A partition of the plan and where it is."""
+
+    planned: ExecutedPartition
+    name: TopicPartition
+    start: tuple[int, ...]
+    end: tuple[int, ...]
+    position: Position
+
+    @property
+    def added(self) -> set[int]:
+        """The brokers that the partition is copied to."""
+        return set(self.end) - set(self.start)
+
+    def to_end(self) -> AssignmentRequest:
+        """The reassignment of the plan, in its direction."""
+        return AssignmentRequest(*self.name, self.end)
+
+    def to_start(self) -> AssignmentRequest:
+        """The reassignment back."""
+        return AssignmentRequest(*self.name, self.start)
+
+    def cancellation(self) -> AssignmentRequest:
+        """The way back of a reassignment in flight.
+
+        In KRaft mode a request for the old list keeps the adding replicas, and waits for them
+        (``ReplicationControlManager.changePartitionReassignment``).
+        """
+        return AssignmentRequest(*self.name, None)
+
+
+class PartitionTracker:
+    """Locates each partition once for an observation, and remembers requests that brokers may not describe yet."""
+
+    def __init__(self, state: ExecutionState, first_round: int) -> None:
+        """``first_round`` counts observations that are yet to come before the first decision."""
+        self._state = state
+        self._round = first_round
+        self._requested: dict[TopicPartition, tuple[int, AssignmentRequest]] = {}
+        self._elsewhere: Counter[TopicPartition] = Counter()
+        self._by_name: dict[TopicPartition, LocatedPartition] = {}
+        self._seen: Observation | None = None
+
+    @property
+    def seen(self) -> Observation:
+        """The last observation."""
+        assert self._seen is not None, "observe comes first"
+        return self._seen
+
+    @property
+    def is_observed(self) -> bool:
+        """Whether there was an observation."""
+        return self._seen is not None
+
+    @property
+    def partitions(self) -> Collection[LocatedPartition]:
+        """All partitions of the plan, in its order."""
+        return self._by_name.values()
+
+    def located(self, stage: Iterable[ExecutedPartition]) -> list[LocatedPartition]:
+        """The partitions of a stage."""
+        return [self._by_name[each.topic, each.partition] for each in stage]
+
+    def observe(self, seen: Observation) -> None:
+        """Take the next observation."""
+        self._seen = seen
+        self._round += 1
+        self._by_name = {
+            (each.topic, each.partition): _locate(each, seen, self._state.rolls_back) for each in self._state.partitions
+        }
+        self._elsewhere = Counter(
+            {
+                each.name: self._elsewhere[each.name] + 1
+                for each in self.partitions
+                if each.position is Position.ELSEWHERE
+            }
+        )
+
+    def requested(self, assignments: Iterable[AssignmentRequest]) -> None:
+        """Note that these were requested and not refused."""
+        self._requested |= {(each.topic, each.partition): (self._round, each) for each in assignments}
+
+    def request(self, each: LocatedPartition) -> AssignmentRequest | None:
+        """The last request, if it was sent so recently that brokers may not describe its effect."""
+        sent, assignment = self._requested.get(each.name, (self._round - LAG_ROUNDS, None))
+        return assignment if self._round - sent < LAG_ROUNDS else None
+
+    def moved(self) -> set[TopicPartition]:
+        """Partitions that are being moved or may be, whose replicas need not all be in sync."""
+        return {
+            each.name
+            for each in self.partitions
+            if each.position not in (Position.AT_START, Position.AT_END) or self.is_requested(each)
+        }
+
+    def is_requested(self, each: LocatedPartition) -> bool:
+        """Whether the end was requested lately."""
+        request = self.request(each)
+        return request is not None and request.replicas == each.end
+
+    def is_cancelled(self, each: LocatedPartition) -> bool:
+        """Whether something other than the end was requested lately."""
+        request = self.request(each)
+        return request is not None and request.replicas != each.end
+
+    def is_in_flight(self, each: LocatedPartition) -> bool:
+        """Whether a reassignment is in progress, or was requested lately."""
+        if each.position in (Position.TO_END, Position.TO_START):
+            return True
+        return self.is_requested(each) and each.position in (Position.AT_START, Position.REORDERED, Position.ELSEWHERE)
+
+    def is_foreign(self, each: LocatedPartition) -> bool:
+        """Whether another client has reassigned a partition."""
+        return self._elsewhere[each.name] > LAG_ROUNDS
+
+    def is_settled(self, each: LocatedPartition) -> bool:
+        """Whether the goal has nothing left to do for a partition."""
+        if each.position in (Position.AT_END, Position.DELETED) or self.is_foreign(each):
+            return True
+        return each.name in self._state.refused and each.position not in (Position.TO_END, Position.TO_START)
+
+    def is_to_reorder(self, each: LocatedPartition) -> bool:
+        """Whether a started partition has the replicas of its start in the order that a cancellation has left."""
+        described = self.seen.partitions.get(each.name)
+        return (
+            each.position is Position.REORDERED
+            and described is not None
+            and set(described.replicas) == set(each.start)
+            and each.name in self._state.started
+            and each.name not in self._state.refused
+        )
+
+    def is_blocked(self, each: LocatedPartition) -> bool:
+        """Whether a reassignment in flight cannot complete at present.
+
+        In ZooKeeper mode all target replicas must be in sync, those that are not added, too
+        (``KafkaController.isReassignmentComplete``).
+        """
+        if not self.seen.has_leader(each.name):
+            return True
+        return not set(each.end) <= self.seen.live
+
+    def needs_failed_broker(self, each: LocatedPartition) -> bool:
+        """Whether a replica that is still to be added is on a broker that is not live."""
+        if each.position not in (Position.AT_START, Position.TO_END, Position.REORDERED):
+            return False
+        return not each.added <= self.seen.live
+
+    def has_other_leader(self, each: LocatedPartition) -> bool:
+        """Whether a started partition was led by its preferred replica before the plan, and is not, though that is in
+        sync."""
+        described = self.seen.partitions.get(each.name)
+        preferred = each.planned.origin[0]
+        return (
+            described is not None
+            and each.name in self._state.started
+            and each.position is Position.AT_END
+            and described.leader != preferred == each.planned.leader
+            and preferred in described.isr
+        )
+
+
+def _locate(partition: ExecutedPartition, seen: Observation, rolls_back: bool) -> LocatedPartition:
+    start, end = partition.origin, partition.target
+    if rolls_back:
+        start, end = end, start
+    name = partition.topic, partition.partition
+    return LocatedPartition(partition, name, start, end, seen.position(partition, start, end))
