@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from kframe.cli import spark_ingest, spark_play, spark_report, spark_sweep
+from kframe.cli import spark_ingest, spark_plan, spark_play, spark_report, spark_sweep
 from kframe.cli.output import ReportingGroup
 
 
@@ -22,3 +22,4 @@ group.add_command(spark_play.failover)
 group.add_command(spark_play.requests)
 group.add_command(spark_sweep.sweep)
 group.add_command(spark_report.report)
+group.add_command(spark_plan.plan_clusters)

@@ -20,6 +20,30 @@ class FleetSweepRow(FailureRow):
     rules: str
 
 
+class FleetPlanRow(Struct):
+    """The plan of a cluster of a fleet: ``kframe spark plan``. ``cost`` and ``bound`` are in ``unit``: no plan costs
+    less than the bound. ``gap`` is null where the limits are not reached, ``bytes`` without sizes."""
+
+    cluster: str
+    scope: int
+    changed: int
+    reassigning: int
+    unassignable: int
+    moves: int
+    bytes: int | None
+    unit: Literal["replicas", "bytes"]
+    cost: int
+    bound: int
+    gap: float | None
+    exact: bool
+    limits_reached: bool
+    leader_changes: int
+    crowded_before: int
+    crowded_after: int
+    summary: str
+    proof: str
+
+
 class IngestRow(Struct):
     """A cluster that was put into a fleet, or the reason for its refusal: ``kframe spark ingest``."""
 

@@ -71,6 +71,7 @@ DOCUMENTS: Final[Mapping[str, DocumentSpec]] = {
         _rows("kframe.snapshot-topics/v1", row_types.SnapshotTopic),
         _rows("kframe.spark-impacts/v1", fleets.ImpactRow),
         _rows("kframe.spark-ingest/v1", fleets.IngestRow),
+        _rows("kframe.spark-plans/v1", fleets.FleetPlanRow),
         _rows("kframe.spark-report-broker/v1", fleets.BrokerReportRow),
         _rows("kframe.spark-report-cluster/v1", fleets.ClusterReportRow),
         _rows("kframe.spark-report-rack/v1", fleets.RackReportRow),

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
 
@@ -26,7 +26,9 @@ from kframe.spark.whole import WHOLE_ROWS
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_PROBLEMS: Final = FleetTable("problems", pa.schema([("cluster", TEXT), ("problem", TEXT)]))
+PROBLEMS: Final = FleetTable("problems", pa.schema([("cluster", TEXT), ("problem", TEXT)]))
+#: The tables of a cluster, and why it cannot be worked out; it is written if there is no such reason.
+OfCluster: TypeAlias = Callable[[ClusterInput], tuple[Mapping[FleetTable, pa.Table], list[str]]]
 
 
 @dataclass(frozen=True)
@@ -84,10 +86,10 @@ def _stage(session: SparkSession, fleet: Fleet, writing: Writing, work: _Work, h
     problem_rows: list[dict[str, str]] = []
     if store is not None:
         small = [cluster for name in todo if (cluster := fleet.clusters.get(name)) and not cluster.is_cut(WHOLE_ROWS)]
-        problem_rows = _write_whole(session, store.out.absolute(), small, work, pending.marks)
+        problem_rows = write_clusters(session, store, small, _single_table(work), pending.marks)
         todo = sorted({*todo} - {cluster.cluster for cluster in small})
     result = None
-    problems = session.createDataFrame(pa.Table.from_pylist(problem_rows, _PROBLEMS.schema), _PROBLEMS.ddl)
+    problems = session.createDataFrame(pa.Table.from_pylist(problem_rows, PROBLEMS.schema), PROBLEMS.ddl)
     try:
         if todo or store is None:
             result = work.of_frames({name: without(frame, {*names} - {*todo}) for name, frame in fleet.tables.items()})
@@ -107,40 +109,51 @@ def _stage(session: SparkSession, fleet: Fleet, writing: Writing, work: _Work, h
             result.unpersist()
 
 
-def _write_whole(
-    session: SparkSession, out: Path, clusters: list[ClusterInput], work: _Work, marks: Mapping[Path, Mark]
-) -> list[dict[str, str]]:
-    """Work clusters out, a task each, and write and mark them. Rows of _PROBLEMS for those that cannot be."""
+def write_clusters(
+    session: SparkSession, store: Marks, clusters: Sequence[ClusterInput], of_cluster: OfCluster,
+    marks: Mapping[Path, Mark],
+) -> list[dict[str, str]]:  # fmt: skip
+    """Work clusters out, a task each, and write and mark them. Return ``cluster`` and ``problem`` of those that cannot
+    be worked out."""
     if not clusters:
         return []
-    table, of_cluster = work.table, work.of_cluster
+    name, out = store.name, store.out.absolute()
     with staging(out) as staged, interpreted(session):
 
         def writes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            store = Marks(out, table.name)
+            store = Marks(out, name)
             for index in (index for batch in batches for index in batch["id"].to_pylist()):
-                problems = _write(store, clusters[index], of_cluster, table, marks, staged / uuid.uuid4().hex)
+                problems = _write(store, clusters[index], of_cluster, marks, staged / uuid.uuid4().hex)
                 rows = [{"cluster": clusters[index].cluster, "problem": problem} for problem in problems]
-                yield from pa.Table.from_pylist(rows, _PROBLEMS.schema).to_batches()
+                yield from pa.Table.from_pylist(rows, PROBLEMS.schema).to_batches()
 
         tasks = session.range(0, len(clusters), 1, min(len(clusters), TASKS_MAX))
-        problem_rows: list[dict[str, str]] = tasks.mapInArrow(writes, _PROBLEMS.ddl).toArrow().to_pylist()
+        problem_rows: list[dict[str, str]] = tasks.mapInArrow(writes, PROBLEMS.ddl).toArrow().to_pylist()
         return problem_rows
 
 
 def _write(
-    store: Marks, cluster: ClusterInput, of_cluster: Callable[[ClusterInput], pa.Table], table: FleetTable,
-    marks: Mapping[Path, Mark], staged: Path,
-) -> list[str]:  # fmt: skip
+    store: Marks, cluster: ClusterInput, of_cluster: OfCluster, marks: Mapping[Path, Mark], staged: Path
+) -> list[str]:
     """Write and mark one cluster. Why it cannot be worked out, if it cannot."""
     try:
-        rows = of_cluster(cluster)
+        tables, problems = of_cluster(cluster)
     except SnapshotError as problem:
         if not cluster.ingested:
             raise
         return [str(problem)]
-    problems: list[str] = rows[PROBLEM].drop_null().to_pylist()
     if not problems:
         part = part_of_cluster(cluster.cluster)
-        store.put(part, {table: rows.select(table.schema.names)}, marks[part], staged)
+        store.put(part, tables, marks[part], staged)
     return problems
+
+
+def _single_table(work: _Work) -> OfCluster:
+    """``write_clusters`` for a table with a column ``problem``."""
+    table, of_cluster = work.table, work.of_cluster
+
+    def tables_of(cluster: ClusterInput) -> tuple[Mapping[FleetTable, pa.Table], list[str]]:
+        rows = of_cluster(cluster)
+        return {table: rows.select(table.schema.names)}, rows[PROBLEM].drop_null().to_pylist()
+
+    return tables_of

@@ -79,7 +79,7 @@ class Marks:
     """The marks of one stage, called ``name``, in ``out``. A part is a directory such as ``cluster=east``."""
 
     def __init__(self, out: str | Path, name: str) -> None:
-        self.out = Path(out)
+        self.out, self.name = Path(out), name
         self._directory = self.out / _DONE / name
 
     def __getitem__(self, part: Path) -> Mark | None:

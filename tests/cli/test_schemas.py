@@ -84,6 +84,7 @@ ELSEWHERE: Final = {
     "kframe.snapshot-capture/v1": "tests/cli/test_live_documents.py",
     "kframe.spark-impacts/v1": "tests/spark/test_play_commands.py",
     "kframe.spark-ingest/v1": "tests/spark/test_commands.py",
+    "kframe.spark-plans/v1": "tests/spark/test_plans.py",
     "kframe.spark-report-broker/v1": "tests/spark/test_report_commands.py",
     "kframe.spark-report-cluster/v1": "tests/spark/test_report_commands.py",
     "kframe.spark-report-rack/v1": "tests/spark/test_report_commands.py",

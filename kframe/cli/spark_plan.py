@@ -1,0 +1,53 @@
+"""``kframe spark plan``: a reassignment plan for each cluster of a fleet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from kframe.cli.output import OutputTable, emit_rows, output_option
+from kframe.cli.plan_generate import goal_options
+from kframe.cli.spark_messages import report_messages
+from kframe.cli.spark_session import SparkSettings, planned_in, spark_options
+
+_SCHEMA: Final = "kframe.spark-plans/v1"
+#: Columns that appear only in wide tables and data.
+_WIDE: Final = frozenset({"scope", "reassigning", "unit", "exact", "crowded_before", "crowded_after", "proof"})
+
+
+@click.command("plan")
+@click.argument("folder", metavar="DIR")
+@goal_options
+@click.option("--weights", type=click.Path(file_okay=False, exists=True), metavar="DIR",
+              help="Sizes by cluster: CLUSTER.parquet, .csv or .json with topic, partition and bytes.")  # fmt: skip
+@click.option("--out", type=click.Path(file_okay=False), metavar="DIR",
+              help="Write summaries and moves as Parquet by cluster to DIR.")  # fmt: skip
+@click.option("--force", is_flag=True, help="Plan again what is in the DIR of --out already.")
+@spark_options
+@output_option
+def plan_clusters(
+    folder: str, goals: dict[str, Any], weights: str | None, out: str | None, force: bool, spark: SparkSettings,
+    output: str,
+) -> None:  # fmt: skip
+    """Make a plan for each cluster of the fleet in DIR, as kframe plan generate does, and print a summary of each.
+
+    Exit code 3: a cluster has no plan, because the request names what it lacks. 1: a partition of a cluster cannot be
+    reassigned as requested, and stays as it is. With --out, clusters that are there already are not planned again.
+    """
+    from kframe.planning import PlanRequest
+    from kframe.spark.marks import Writing
+    from kframe.spark.opening import open_fleet
+    from kframe.spark.plans import PLANS, FleetRequest, plan_fleet
+
+    fleet_request = FleetRequest(PlanRequest(**goals), None if weights is None else str(Path(weights).absolute()))
+    session = spark.session()
+    fleet = open_fleet(session, folder, (), fingerprints=out is not None)
+    with plan_fleet(session, fleet, fleet_request, Writing(out, force, planned_in(out, "clusters"))) as result:
+        rows = [row.asDict() for row in result.plans.orderBy("cluster").toLocalIterator()]
+        reasons = [row["problem"] for row in result.problems.orderBy("cluster").toLocalIterator()]
+    emit_rows(OutputTable(_SCHEMA, PLANS.schema.names, rows, _WIDE), output)
+    report_messages(result.changed, reasons, {}, "cluster")
+    if any(row["unassignable"] for row in rows):
+        click.get_current_context().exit(1)

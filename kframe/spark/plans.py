@@ -1,0 +1,267 @@
+"""Reassignment plans for the clusters of a fleet: one task reads a whole cluster and makes its plan.
+
+The plans are those of ``kframe.planning``. Executors yield or write the partitions of a plan; the driver only sees the
+summaries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from kframe.errors import InputError, SnapshotError
+from kframe.model.columns import Ragged
+from kframe.model.lists import members
+from kframe.planning import PlanProposal, PlanRequest, plan
+from kframe.planning.report import report_document
+from kframe.planning.sizes import read_weights
+from kframe.snapshot import Snapshot
+from kframe.spark.clusterwise import PROBLEMS, write_clusters
+from kframe.spark.fleet import TASKS_MAX, inputs_of
+from kframe.spark.inputs import ClusterInput
+from kframe.spark.marks import Mark, Marks, PendingParts, Writing, part_of_cluster
+from kframe.spark.opening import Fleet, fingerprint
+from kframe.spark.schema import FLAG, INT, INTS, LONG, TEXT, FleetTable
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+#: A row a cluster: what its plan copies, in ``unit``, and what every plan copies at least. ``gap`` is null where the
+#: limits are not reached, ``bytes`` without sizes.
+PLANS: Final = FleetTable(
+    "plans",
+    pa.schema(
+        [("cluster", TEXT), ("scope", LONG), ("changed", LONG), ("reassigning", LONG), ("unassignable", LONG),
+         ("moves", LONG), ("bytes", LONG), ("unit", TEXT), ("cost", LONG), ("bound", LONG), ("gap", pa.float64()),
+         ("exact", FLAG), ("limits_reached", FLAG), ("leader_changes", LONG), ("crowded_before", LONG),
+         ("crowded_after", LONG), ("summary", TEXT), ("proof", TEXT)]
+    ),
+    ("cluster",),
+)  # fmt: skip
+#: A row a partition that the plan of a cluster changes. ``bytes`` are copied; null without sizes.
+PLAN_MOVES: Final = FleetTable(
+    "plan_moves",
+    pa.schema(
+        [("cluster", TEXT), ("topic", TEXT), ("partition", INT), ("replicas", INTS), ("target", INTS),
+         ("adding", INTS), ("removing", INTS), ("bytes", LONG)]
+    ),
+    ("cluster", "topic", "partition"),
+)  # fmt: skip
+#: Rows of a plan in one frame: the first row of a cluster has its ``plan`` or its ``problem``; each has some ``moves``.
+PLANNED: Final = FleetTable(
+    "planned",
+    pa.schema(
+        [*PROBLEMS.schema, ("plan", pa.struct(list(PLANS.schema)[1:])),
+         ("moves", pa.list_(pa.struct(list(PLAN_MOVES.schema)[1:])))]
+    ),
+)  # fmt: skip
+
+#: Partitions in a row of PLANNED, at most.
+_CHUNK_ROWS: Final = 16_384
+_SIZES: Final = ("parquet", "csv", "json")
+
+
+@dataclass(frozen=True)
+class FleetRequest:
+    """The plans of a fleet: a request without weights for every cluster, and the folder of the sizes of partitions.
+
+    The sizes of cluster ``east`` are in ``east.parquet``, ``east.csv`` or ``east.json``, as ``read_weights`` reads
+    them.
+    """
+
+    request: PlanRequest
+    sizes: str | None = None
+
+    def sizes_of(self, cluster: str) -> Path | None:
+        """The file of a cluster's sizes; None if no sizes are requested. Raises InputError if it is missing."""
+        if self.sizes is None:
+            return None
+        files = [Path(self.sizes) / f"{cluster}.{ending}" for ending in _SIZES]
+        for file in files:
+            if file.is_file():
+                return file
+        raise InputError(f"{self.sizes}/{cluster}", "no sizes of the cluster", f"a file .{', .'.join(_SIZES)}")
+
+    def proposal(self, cluster: str, snapshot: Snapshot) -> PlanProposal:
+        """The plan of a cluster. Raises InputError if the request does not suit it."""
+        file = self.sizes_of(cluster)
+        weights = None if file is None else read_weights(str(file), snapshot)
+        return plan(snapshot, replace(self.request, weights=weights))
+
+
+def plan_cluster(cluster: ClusterInput, fleet_request: FleetRequest) -> tuple[Mapping[FleetTable, pa.Table], list[str]]:
+    """The tables PLANS and PLAN_MOVES of a cluster, and why it cannot be planned.
+
+    Raises SnapshotError if the cluster cannot be read.
+    """
+    snapshot = cluster.snapshot()
+    try:
+        proposal = fleet_request.proposal(cluster.cluster, snapshot)
+    except InputError as problem:
+        return {}, [f"cluster {cluster.cluster}: {problem}"]
+    return {PLANS: plan_row(cluster.cluster, proposal), PLAN_MOVES: move_rows(cluster.cluster, proposal)}, []
+
+
+def plan_row(cluster: str, proposal: PlanProposal) -> pa.Table:
+    """The row of PLANS of a plan."""
+    document = report_document(proposal)
+    moves = document["moves"]
+    row = {
+        "cluster": cluster,
+        **document["partitions"],
+        **{name: moves[name] for name in ("unit", "cost", "bound", "gap", "exact")},
+        "moves": moves["replicas"],
+        "bytes": moves["cost"] if moves["unit"] == "bytes" else None,
+        "leader_changes": moves["leaders"],
+        "limits_reached": document["limits_reached"],
+        **document["racks"],
+        "summary": document["summary"],
+        "proof": document["proof"],
+    }
+    return pa.Table.from_pylist([row], PLANS.schema)
+
+
+def move_rows(cluster: str, proposal: PlanProposal) -> pa.Table:
+    """The rows of PLAN_MOVES of a plan, in the order of the snapshot."""
+    problem, rows = proposal.problem, proposal.rows
+    topics, ids = problem.snapshot.topics, problem.brokers.ids
+    before, after = problem.original.take(rows), proposal.after.take(rows)
+    copied = proposal.copied[rows] * problem.weight[rows]
+    names = pa.array(topics.names, TEXT)
+    lists = {
+        "replicas": before,
+        "target": after,
+        "adding": after.keep(~members(after, before)),
+        "removing": before.keep(~members(before, after)),
+    }
+    columns = {
+        "cluster": pa.repeat(pa.scalar(cluster, TEXT), len(rows)),
+        "topic": names.take(pa.array(topics.topic_of_rows()[rows])),
+        "partition": pa.array(topics.partition_of_rows()[rows].astype(np.int32)),
+        **{name: _list_array(Ragged(part.offsets, ids[part.values])) for name, part in lists.items()},
+        "bytes": pa.nulls(len(rows), LONG) if problem.request.weights is None else pa.array(copied, LONG),
+    }
+    return pa.table(columns, PLAN_MOVES.schema)
+
+
+def planned(session: SparkSession, clusters: Iterable[ClusterInput], fleet_request: FleetRequest) -> DataFrame:
+    """The plans of clusters as rows of PLANNED, a task a cluster. Cache it to read it more than once."""
+    inputs = list(clusters)
+
+    def plans_of(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for index in batch["id"].to_pylist():
+                yield from _planned_rows(inputs[index], fleet_request)
+
+    tasks = min(max(len(inputs), 1), TASKS_MAX)
+    return session.range(0, len(inputs), 1, tasks).mapInArrow(plans_of, PLANNED.ddl)
+
+
+def plans(frame: DataFrame) -> DataFrame:
+    """The summaries in rows of PLANNED: PLANS."""
+    return frame.where("plan is not null").select("cluster", "plan.*").select(*PLANS.schema.names)
+
+
+def moves(frame: DataFrame) -> DataFrame:
+    """The partitions in rows of PLANNED: PLAN_MOVES."""
+    from pyspark.sql import functions as f
+
+    return frame.select("cluster", f.inline("moves")).select(*PLAN_MOVES.schema.names)
+
+
+def problems(frame: DataFrame) -> DataFrame:
+    """The clusters without a plan in rows of PLANNED, with their ``problem``."""
+    return frame.where("problem is not null").select("cluster", "problem")
+
+
+@dataclass(frozen=True, slots=True)
+class FleetPlans:
+    """The plans of a fleet as frames of PLANS and PLAN_MOVES, and ``problem`` by ``cluster`` of those without a plan.
+
+    ``changed`` names the clusters that were planned again because their input has changed.
+    """
+
+    plans: DataFrame
+    moves: DataFrame
+    problems: DataFrame
+    changed: tuple[str, ...] = ()
+
+
+@contextmanager
+def plan_fleet(
+    session: SparkSession, fleet: Fleet, fleet_request: FleetRequest, writing: Writing
+) -> Iterator[FleetPlans]:
+    """Plan the clusters that are not written yet, or with ``force`` all, and write their rows of PLANS and PLAN_MOVES.
+
+    Without an output nothing is written, and the frames are those of ``planned``.
+    """
+    names = sorted(fleet.clusters)
+    if writing.out is None:
+        frame = planned(session, [fleet.clusters[name] for name in names], fleet_request).persist()
+        try:
+            yield FleetPlans(plans(frame), moves(frame), problems(frame))
+        finally:
+            frame.unpersist()
+        return
+    store = Marks(writing.out, PLANS.name)
+    wanted = {
+        part_of_cluster(name): Mark.of(repr(fleet_request), _fingerprint(fleet, name, fleet_request)) for name in names
+    }
+    writing.planned(store, wanted)
+    pending = PendingParts.of(store, wanted, writing.force)
+    due = [fleet.clusters[name] for name in names if part_of_cluster(name) in pending.marks]
+    rows = write_clusters(session, store, due, lambda cluster: plan_cluster(cluster, fleet_request), pending.marks)
+    yield FleetPlans(
+        store.read(session, PLANS, wanted), store.read(session, PLAN_MOVES, wanted),
+        session.createDataFrame(pa.Table.from_pylist(rows, PROBLEMS.schema), PROBLEMS.ddl),
+        tuple(name for name in names if part_of_cluster(name) in pending.changed),
+    )  # fmt: skip
+
+
+def _planned_rows(cluster: ClusterInput, fleet_request: FleetRequest) -> Iterator[pa.RecordBatch]:
+    """The rows of PLANNED of a cluster. Raises SnapshotError for a source that cannot be read."""
+    try:
+        tables, reasons = plan_cluster(cluster, fleet_request)
+    except SnapshotError as problem:
+        if not cluster.ingested:
+            raise
+        tables, reasons = {}, [str(problem)]
+    for reason in reasons:
+        yield _planned_row(cluster.cluster, problem=reason)
+    if not tables:
+        return
+    (row,) = tables[PLANS].drop_columns(["cluster"]).to_pylist()
+    yield _planned_row(cluster.cluster, plan=row)
+    for batch in tables[PLAN_MOVES].drop_columns(["cluster"]).to_batches(max_chunksize=_CHUNK_ROWS):
+        structs = batch.to_struct_array()
+        chunk = pa.ListArray.from_arrays(pa.array([0, len(structs)], INT), structs)
+        columns = {"cluster": pa.array([cluster.cluster], TEXT), "moves": chunk}
+        nulls = {field.name: pa.nulls(1, field.type) for field in PLANNED.schema if field.name not in columns}
+        arrays = [(columns | nulls)[field.name].cast(field.type) for field in PLANNED.schema]
+        yield pa.RecordBatch.from_arrays(arrays, schema=PLANNED.schema)
+
+
+def _planned_row(cluster: str, **columns: Any) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([{"cluster": cluster, **columns}], PLANNED.schema)
+
+
+def _list_array(lists: Ragged) -> pa.ListArray:
+    return pa.ListArray.from_arrays(pa.array(lists.offsets, INT), pa.array(lists.values, INT))
+
+
+def _fingerprint(fleet: Fleet, cluster: str, fleet_request: FleetRequest) -> str | None:
+    """The fingerprint of a cluster's input, with its sizes; None if it is not known."""
+    known = fleet.inputs.get(cluster)
+    if known is None or fleet_request.sizes is None:
+        return known
+    try:
+        file = fleet_request.sizes_of(cluster)
+    except InputError:
+        return known  # The task reports it.
+    return f"{known}-{fingerprint(inputs_of(str(file)))}"
