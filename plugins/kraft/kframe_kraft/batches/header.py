@@ -19,6 +19,8 @@ HEADER_BYTES: Final = CHECKED_AT + _CHECKED.size
 MAGIC: Final = 2
 #: Largest batch that a KRaft leader writes (Kafka ``KafkaRaftClient.MAX_BATCH_SIZE_BYTES``).
 BATCH_BYTES_MAX: Final = 8 * 1024 * 1024
+#: Larger batches are refused, so that a malformed length allocates no memory.
+READ_BYTES_MAX: Final = 8 * BATCH_BYTES_MAX
 
 COMPRESSION_MASK: Final = 0x07
 #: Timestamps are append times instead of create times.
@@ -55,12 +57,13 @@ class BatchHeader:
         return self.base_offset + self.last_offset_delta + 1
 
 
-def read_header(data: bytes | memoryview, position: int, where: str) -> BatchHeader:
+def read_header(data: bytes | memoryview, position: int, where: str, left: int | None = None) -> BatchHeader:
     """Return the header of the batch at ``position``.
 
-    Raises BatchError unless the whole batch is in ``data`` and its header is that of a metadata log.
+    ``left`` is the number of bytes from ``position`` to the end of the file; by default ``data`` is the whole file.
+    Raises BatchError unless the whole batch is in the file and its header is that of a metadata log.
     """
-    left = len(data) - position
+    left = len(data) - position if left is None else left
     if left < HEADER_BYTES:
         raise BatchError(where, f"{left} bytes", f"a batch header of {HEADER_BYTES}")
     base_offset, length = PREFIX.unpack_from(data, position)
@@ -72,6 +75,8 @@ def read_header(data: bytes | memoryview, position: int, where: str) -> BatchHea
         raise BatchError(
             where, f"a batch of {size} bytes with {left} left", f"at least {HEADER_BYTES}, within the file"
         )
+    if size > READ_BYTES_MAX:
+        raise BatchError(where, f"a batch of {size} bytes", f"at most {READ_BYTES_MAX}")
     header = BatchHeader(base_offset, size, epoch, crc, *_CHECKED.unpack_from(data, position + CHECKED_AT))
     if base_offset < 0 or epoch < 0:
         raise BatchError(where, f"base offset {base_offset}, leader epoch {epoch}", "neither below 0")

@@ -36,11 +36,12 @@ class Frames:
 class RecordBatch:
     """A batch: its header, the records as bytes, and where the key and value of each record are in them.
 
-    ``payload`` is a view of ``buffer`` from ``payload_at`` on. The buffer is that of the file, unless the batch is
-    compressed.
+    ``payload`` is a view of ``buffer`` from ``payload_at`` on. The buffer is that of the file or a part of it, unless
+    the batch is compressed. ``content`` is the whole batch as the file has it.
     """
 
     header: BatchHeader
+    content: UInt8
     buffer: UInt8
     payload_at: int
     payload: UInt8
@@ -90,14 +91,19 @@ class RecordBatch:
         return frames
 
 
-def read_batch(data: bytes | memoryview | UInt8, position: int = 0, where: str = "batch") -> RecordBatch:
+def read_batch(
+    data: bytes | memoryview | UInt8, position: int = 0, where: str = "batch", start: int = 0, size: int | None = None
+) -> RecordBatch:
     """Return the batch at ``position``. Raises BatchError if it is truncated or malformed, or its CRC differs.
 
-    Batches that are read from the same array share it as their ``buffer``.
+    Batches that are read from the same array share it as their ``buffer``. ``data`` may be a part of a file of ``size``
+    bytes that begins at byte ``start`` and has the whole batch, or all that is left of the file.
     """
     buffer = data if isinstance(data, np.ndarray) else np.frombuffer(data, np.uint8)
-    where = f"{where}, byte {position}"
-    header = read_header(view := buffer.data, position, where)
+    where = f"{where}, byte {start + position}"
+    left = None if size is None else size - start - position
+    header = read_header(view := buffer.data, position, where, left)
+    content = buffer[position : position + header.size]
     checked = view[position + CHECKED_AT : position + header.size]
     if (computed := crc32c(checked)) != header.crc:
         raise BatchError(where, f"CRC {header.crc:#010x} of bytes with {computed:#010x}", "equal CRCs")
@@ -112,7 +118,7 @@ def read_batch(data: bytes | memoryview | UInt8, position: int = 0, where: str =
     if count * _RECORD_BYTES_MIN > len(payload):
         raise BatchError(where, f"{count} records in {len(payload)} bytes", f"{_RECORD_BYTES_MIN} bytes a record")
     batch = RecordBatch(
-        header, buffer, payload_at, payload, np.empty(count, np.int64), np.empty(count, np.int32),
+        header, content, buffer, payload_at, payload, np.empty(count, np.int64), np.empty(count, np.int32),
         np.empty(count, np.int64), np.empty(count, np.int32), where,
     )  # fmt: skip
     malformed = split_records(payload, batch.key_at, batch.key_length, batch.value_at, batch.value_length)

@@ -7,6 +7,7 @@ snapshot 0-0 of the log, which also has the voters of a dynamic quorum.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -27,8 +28,10 @@ def read_bootstrap(directory: Path) -> Checkpoint | None:
     current = _read(directory / LOG_DIRECTORY / BOOTSTRAP_ID.file_name)
     if current is None or former is None:
         return former if current is None else current
-    batches = current.batches or former.batches
-    return Checkpoint(current.timestamp, current.kraft_version, current.voters, batches)
+    with_records = current if current.records() else former
+    return replace(
+        with_records, timestamp=current.timestamp, kraft_version=current.kraft_version, voters=current.voters
+    )
 
 
 def write_bootstrap(

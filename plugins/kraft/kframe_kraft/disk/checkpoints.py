@@ -6,7 +6,7 @@ A file without footer is torn. Offsets within a snapshot count from 0 and say no
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -16,8 +16,9 @@ import numpy as np
 
 from kframe.plugin.columns import Int64, UInt8
 from kframe.plugin.kraft import RecordAndVersion, control
-from kframe_kraft.batches import BatchPosition, RecordBatch, encode_control_batch, encode_values, read_batches
+from kframe_kraft.batches import BatchPosition, RecordBatch, encode_control_batch, encode_values
 from kframe_kraft.disk.atomic import sync_directory
+from kframe_kraft.disk.batch_files import BatchFile
 from kframe_kraft.disk.names import SnapshotId
 from kframe_kraft.errors import LogError
 from kframe_kraft.records import encode_record
@@ -31,13 +32,15 @@ _RECORDS_MAX: Final = 100_000
 class Checkpoint:
     """A complete snapshot. ``timestamp`` is that of the last record of the log that it contains, in milliseconds.
 
-    ``voters`` is None unless the snapshot has a VotersRecord; ``kraft_version`` is then at least 1.
+    ``voters`` is None unless the snapshot has a VotersRecord; ``kraft_version`` is then at least 1. ``batches`` are the
+    data batches, which may be read from the file in each iteration. ``epoch`` is that of the last one, 0 without any.
     """
 
     timestamp: int
     kraft_version: int
     voters: control.VotersRecord | None
-    batches: tuple[RecordBatch, ...]
+    batches: Iterable[RecordBatch]
+    epoch: int = 0
 
     def records(self) -> list[RecordAndVersion]:
         """All data records. Raises RecordError for the first malformed one."""
@@ -46,25 +49,40 @@ class Checkpoint:
 
 def read_checkpoint(path: Path) -> Checkpoint:
     """Return a snapshot. Raises LogError if it is torn or malformed, FileNotFoundError if it does not exist."""
-    return checkpoint_of(path.read_bytes(), path.name)
+    return checkpoint_of(BatchFile(path))
 
 
-def checkpoint_of(data: bytes, name: str) -> Checkpoint:
-    """Return the snapshot in the bytes of a file of this name. Raises LogError if it is torn or malformed."""
-    batches = tuple(read_batches(data, where=name))
-    controls = [record for batch in batches if batch.header.is_control for record in batch.control_records()]
-    if not controls or not isinstance(controls[0], control.SnapshotHeaderRecord) or not batches[0].header.is_control:
+def checkpoint_of(file: BatchFile) -> Checkpoint:
+    """Return the snapshot in a file. All batches are checked. Raises LogError if it is torn or malformed."""
+    name, controls, epoch = file.name, list[control.ControlRecord](), 0
+    first = last = None
+    for batch in file.batches():
+        first, last = first or batch.header, batch.header
+        if batch.header.is_control:
+            controls += batch.control_records()
+        else:
+            epoch = batch.header.leader_epoch
+    if not controls or not isinstance(controls[0], control.SnapshotHeaderRecord) or not first or not first.is_control:
         raise LogError(name, "no header", "a snapshot that begins with a header")
-    if not isinstance(controls[-1], control.SnapshotFooterRecord) or not batches[-1].header.is_control:
+    if not isinstance(controls[-1], control.SnapshotFooterRecord) or not last or not last.is_control:
         raise LogError(name, "no footer: the file is torn", "a snapshot that ends with a footer")
     kinds = [type(record) for record in controls]
     if kinds.count(control.SnapshotHeaderRecord) != 1 or kinds.count(control.SnapshotFooterRecord) != 1:
         raise LogError(name, "several headers or footers", "one of each")
     levels = [record.k_raft_version for record in controls if isinstance(record, control.KRaftVersionRecord)]
     voters = [record for record in controls if isinstance(record, control.VotersRecord)]
-    records = tuple(batch for batch in batches if not batch.header.is_control)
     timestamp = controls[0].last_contained_log_timestamp
-    return Checkpoint(timestamp, levels[-1] if levels else 0, voters[-1] if voters else None, records)
+    return Checkpoint(timestamp, levels[-1] if levels else 0, voters[-1] if voters else None, _DataBatches(file), epoch)
+
+
+class _DataBatches:
+    """The data batches of a snapshot, which are read anew in each iteration."""
+
+    def __init__(self, file: BatchFile) -> None:
+        self._file = file
+
+    def __iter__(self) -> Iterator[RecordBatch]:
+        return (batch for batch in self._file.batches() if not batch.header.is_control)
 
 
 class CheckpointWriter:

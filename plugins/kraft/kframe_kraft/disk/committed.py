@@ -6,7 +6,6 @@ the newest snapshot may still be truncated, because a snapshot is at or below th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kframe.plugin.kraft import control
@@ -29,16 +28,20 @@ def committed_end(log_end: int, snapshot_end: int, voters: tuple[int, ...]) -> C
     return CommittedEnd(snapshot_end, exact=log_end <= snapshot_end)
 
 
+def voters_in(batch: RecordBatch) -> tuple[int, ...] | None:
+    """The voters' node ids that the records of a control batch name. None if none does."""
+    for record in reversed(batch.control_records()):
+        if isinstance(record, control.VotersRecord | control.LeaderChangeMessage):
+            return tuple(voter.voter_id for voter in record.voters)
+    return None
+
+
 def voters_of(
-    batches: Sequence[RecordBatch], snapshot: control.VotersRecord | None, state: QuorumState | None
+    logged: tuple[int, ...] | None, snapshot: control.VotersRecord | None, state: QuorumState | None
 ) -> tuple[int, ...]:
-    """Return the voters' node ids: those of the newest record that names them. Empty if none does."""
-    for batch in reversed(batches):
-        if not batch.header.is_control:
-            continue
-        for record in reversed(batch.control_records()):
-            if isinstance(record, control.VotersRecord | control.LeaderChangeMessage):
-                return tuple(voter.voter_id for voter in record.voters)
+    """Return the voters' node ids: those of the log, else of the snapshot, else of the state. Empty without any."""
+    if logged is not None:
+        return logged
     if snapshot is not None:
         return tuple(voter.voter_id for voter in snapshot.voters)
     return () if state is None else state.voters

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -46,9 +46,11 @@ class LogHistory:
             if not batch.header.is_control:
                 yield from transactions.apply(batch)
 
-    def blocks(self, end: int | None = None) -> Iterator[tuple[Rows[RecordBlock], bool]]:
-        """Yield the records of ``rows`` in blocks, and whether each block is from the snapshot."""
-        batches = self.batches(end)
+    def blocks(self, batches: Iterable[RecordBatch]) -> Iterator[tuple[Rows[RecordBlock], bool]]:
+        """Yield the records of ``rows`` in blocks, and whether each block is from the snapshot.
+
+        ``batches`` are those of the log, as ``batches`` yields them.
+        """
         for block in blocks_of(self.snapshot.batches if self.snapshot else ()):
             yield Rows(block, block.frames(), np.arange(len(block))), True
         transactions = TransactionFilter[RecordBlock]()
@@ -56,17 +58,19 @@ class LogHistory:
             for rows in transactions.apply(block):
                 yield rows, False
 
-    def batches(self, end: int | None = None) -> list[RecordBatch]:
-        """The batches of the log below ``end``.
+    def batches(self, end: int | None = None) -> Iterator[RecordBatch]:
+        """Yield the batches of the log below ``end``.
 
         Raises LogError if ``end`` is within a batch or below the snapshot's end.
         """
         if end is not None and end < self.snapshot_id.offset:
             raise LogError(self.snapshot_id.file_name, f"offset {end}", "an offset at or above the snapshot's")
-        batches = [batch for batch in self.log.batches if end is None or batch.header.base_offset < end]
-        if end is not None and batches and batches[-1].header.next_offset > end:
-            raise LogError(batches[-1].where, f"offset {end} within the batch", "the end of a batch")
-        return batches
+        for batch in self.log.batches:
+            if end is not None and batch.header.next_offset > end:
+                if batch.header.base_offset < end:
+                    raise LogError(batch.where, f"offset {end} within the batch", "the end of a batch")
+                break
+            yield batch
 
 
 def read_history(directory: Path, *, from_oldest: bool = False) -> LogHistory:
@@ -104,11 +108,12 @@ def _read_history(directory: Path, from_oldest: bool) -> LogHistory:
             str(directory), f"a log from offset {log.start}", f"a snapshot at or above it, not {snapshot_id.offset}"
         )
     if log.end < snapshot_id.offset:  # the snapshot replaces a log that is behind it
-        log = MetadataLog(snapshot_id.offset, snapshot_id.offset, ())
-    if log.batches and log.batches[0].header.base_offset < snapshot_id.offset:
-        raise LogError(log.batches[0].where, f"a batch across offset {snapshot_id.offset}", "a batch that begins there")
+        log = MetadataLog(snapshot_id.offset, snapshot_id.offset)
+    first = next(iter(log.batches), None)
+    if first is not None and first.header.base_offset < snapshot_id.offset:
+        raise LogError(first.where, f"a batch across offset {snapshot_id.offset}", "a batch that begins there")
     state = read_quorum_state(directory)
-    voters = voters_of(log.batches, snapshot.voters if snapshot else None, state)
+    voters = voters_of(log.voters, snapshot.voters if snapshot else None, state)
     return LogHistory(snapshot_id, snapshot, log, state, voters, committed_end(log.end, newest_id.offset, voters))
 
 

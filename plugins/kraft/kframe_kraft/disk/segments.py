@@ -6,45 +6,82 @@ the node was stopped, or is still writing. Anywhere else it is damage, and the l
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
-import numpy as np
-
-from kframe.plugin.columns import UInt8
-from kframe_kraft.batches import RecordBatch, read_batch
-from kframe_kraft.batches.header import HEADER_BYTES
+from kframe_kraft.batches import BatchHeader, RecordBatch
+from kframe_kraft.batches.header import HEADER_BYTES, PREFIX
+from kframe_kraft.disk.batch_files import BatchFile, BatchSource
+from kframe_kraft.disk.committed import voters_in
 from kframe_kraft.disk.names import segments_in
 from kframe_kraft.errors import BatchError, LogError
 
+#: Segments that stay open while a log is in use, the oldest first, because a node deletes them first.
+OPEN_FILES_MAX: Final = 256
 
-class SegmentFile(Protocol):
-    """A segment: its path, or its content under a name."""
 
-    @property
-    def name(self) -> str:
-        """The name of the file."""
+class LogBatches(Protocol):
+    """Batches of a log in order. They may be read from a file in each iteration."""
 
-    def read_bytes(self) -> bytes:
-        """The content."""
+    def __iter__(self) -> Iterator[RecordBatch]:
+        """Iterate over the batches."""
+
+    def headers(self) -> Iterator[BatchHeader]:
+        """Iterate over their headers."""
+
+
+class ListedBatches(tuple[RecordBatch, ...]):
+    """Batches in memory."""
+
+    __slots__ = ()
+
+    def headers(self) -> Iterator[BatchHeader]:
+        """See ``LogBatches.headers``."""
+        return (batch.header for batch in self)
+
+
+NO_BATCHES: Final = ListedBatches()
+
+
+class SegmentBatches:
+    """Batches of segments, which are read anew in each iteration."""
+
+    def __init__(self) -> None:
+        self._ranges: list[tuple[BatchFile, int, int]] = []
+
+    def append(self, file: BatchFile, position: int, end: int) -> None:
+        """Append the batches of a segment from byte ``position`` to ``end``."""
+        self._ranges.append((file, position, end))
+
+    def __iter__(self) -> Iterator[RecordBatch]:
+        for file, position, end in self._ranges:
+            yield from file.batches(position, end)
+
+    def headers(self) -> Iterator[BatchHeader]:
+        """See ``LogBatches.headers``."""
+        for file, position, end in self._ranges:
+            yield from file.headers(position, end)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MetadataLog:
-    """The batches of a log. ``torn_bytes`` follow the last complete batch. ``torn_reason`` says what is wrong there."""
+    """The batches of a log, and the header of the last one. ``torn_bytes`` follow it; ``torn_reason`` says what is
+    wrong there. ``voters`` are those of the newest record that names them."""
 
     start: int
     end: int
-    batches: tuple[RecordBatch, ...]
+    batches: LogBatches = NO_BATCHES
+    last: BatchHeader | None = None
+    voters: tuple[int, ...] | None = None
     torn_bytes: int = 0
     torn_reason: str = ""
 
     @property
     def last_epoch(self) -> int:
         """The epoch of the last batch. -1 in an empty log."""
-        return self.batches[-1].header.leader_epoch if self.batches else -1
+        return -1 if self.last is None else self.last.leader_epoch
 
 
 def read_log(directory: Path, first: int = 0) -> MetadataLog:
@@ -52,59 +89,84 @@ def read_log(directory: Path, first: int = 0) -> MetadataLog:
     return read_segments(segments_in(directory), first)
 
 
-def read_segments(segments: Mapping[int, SegmentFile], first: int = 0) -> MetadataLog:
+def read_segments(segments: Mapping[int, BatchSource], first: int = 0) -> MetadataLog:
     """Return the batches with offsets from ``first`` on, of segments by base offset, ascending. The segments may be
     growing.
 
-    ``start`` is the first offset of the log on disk. Raises LogError if the log is damaged; FileNotFoundError if a
-    segment was deleted meanwhile.
+    All batches are checked. ``start`` is the first offset of the log on disk. Raises LogError if the log is damaged;
+    FileNotFoundError if a segment was deleted meanwhile.
     """
     bases = list(segments)
     if not bases:
-        return MetadataLog(first, first, ())
+        return MetadataLog(first, first)
     # Skip segments that end at or below the first offset.
     needed = [
         base
         for base, following in zip(bases, [*bases[1:], None], strict=True)
         if following is None or following > first
     ]
-    batches: list[RecordBatch] = []
-    end, epoch, torn_bytes, torn_reason = needed[0], -1, 0, ""
-    for base in needed:
-        path = segments[base]
-        if base != end:
-            raise LogError(path.name, f"base offset {base}", f"{end}, the end of the segment before")
-        data, position = np.frombuffer(path.read_bytes(), np.uint8), 0
-        while position < len(data):
-            try:
-                batch = read_batch(data, position, path.name)
-            except BatchError as error:
-                if base != bases[-1] or _batch_follows(data, position, path.name):
-                    raise
-                torn_bytes, torn_reason = len(data) - position, str(error)
-                break
-            header = batch.header
-            if header.base_offset != end or header.leader_epoch < epoch:
-                raise LogError(
-                    batch.where, f"offset {header.base_offset} in epoch {header.leader_epoch}",
-                    f"offset {end} in epoch {epoch} or later",
-                )  # fmt: skip
-            end, epoch = header.next_offset, header.leader_epoch
-            position += header.size
-            if end > first:
-                batches.append(batch)
-    return MetadataLog(bases[0], end, tuple(batches), torn_bytes, torn_reason)
+    scan = _Scan(first, needed[0])
+    for number, base in enumerate(needed):
+        if base != scan.end:
+            raise LogError(segments[base].name, f"base offset {base}", f"{scan.end}, the end of the segment before")
+        file = BatchFile(segments[base], keep_open=number < OPEN_FILES_MAX)
+        scan.read(file, is_last=base == bases[-1])
+    return MetadataLog(bases[0], scan.end, scan.batches, scan.last, scan.voters, scan.torn_bytes, scan.torn_reason)
 
 
-def _batch_follows(data: UInt8, position: int, name: str) -> bool:
+class _Scan:
+    """Checks segments in their order, and notes where the batches from offset ``first`` on are."""
+
+    def __init__(self, first: int, end: int) -> None:
+        self.end = end
+        self.batches = SegmentBatches()
+        self.last: BatchHeader | None = None
+        self.voters: tuple[int, ...] | None = None
+        self.torn_bytes, self.torn_reason = 0, ""
+        self._first, self._epoch = first, -1
+
+    def read(self, file: BatchFile, *, is_last: bool) -> None:
+        """Check a segment. Raises LogError if it is damaged, or does not continue the previous one."""
+        position, begin = 0, None
+        try:
+            for batch in file.batches():
+                self._check(batch)
+                if self.end > self._first:
+                    begin = position if begin is None else begin
+                    self._note(batch)
+                position += batch.header.size
+        except BatchError as error:
+            if not is_last or _batch_follows(file, position):
+                raise
+            self.torn_bytes, self.torn_reason = file.size - position, str(error)
+        if begin is not None:
+            self.batches.append(file, begin, position)
+
+    def _check(self, batch: RecordBatch) -> None:
+        header = batch.header
+        if header.base_offset != self.end or header.leader_epoch < self._epoch:
+            raise LogError(
+                batch.where, f"offset {header.base_offset} in epoch {header.leader_epoch}",
+                f"offset {self.end} in epoch {self._epoch} or later",
+            )  # fmt: skip
+        self.end, self._epoch = header.next_offset, header.leader_epoch
+
+    def _note(self, batch: RecordBatch) -> None:
+        self.last = batch.header
+        if batch.header.is_control:
+            voters = voters_in(batch)
+            self.voters = self.voters if voters is None else voters
+
+
+def _batch_follows(file: BatchFile, position: int) -> bool:
     """Whether a complete batch begins where the malformed one says that it ends: then the file is damaged, not torn."""
-    if len(data) - position < HEADER_BYTES:
-        return False
-    following = position + 12 + int.from_bytes(data[position + 8 : position + 12].tobytes(), "big", signed=True)
-    if following <= position or following >= len(data):
+    if file.size - position < HEADER_BYTES:
         return False
     try:
-        read_batch(data, following, name)
+        following = position + PREFIX.size + PREFIX.unpack(file.read(position, PREFIX.size))[1]
+        if following <= position or following >= file.size:
+            return False
+        file.batch(following)
     except BatchError:
         return False
     return True

@@ -9,12 +9,15 @@ import numpy as np
 from kframe_kraft.batches import BATCH_BYTES_MAX, RecordBatch, read_batch
 from kframe_kraft.batches.header import HEADER_BYTES, PREFIX
 from kframe_kraft.disk import Checkpoint, CommittedEnd, LogHistory, MetadataLog, QuorumState, SnapshotId
+from kframe_kraft.disk.batch_files import BatchFile
 from kframe_kraft.disk.checkpoints import checkpoint_of
-from kframe_kraft.disk.committed import voters_of
+from kframe_kraft.disk.committed import voters_in, voters_of
 from kframe_kraft.disk.names import BOOTSTRAP_ID
+from kframe_kraft.disk.segments import ListedBatches
 from kframe_kraft.errors import BatchError, LogError
 
-_RECORDS: Final = "records of the leader"
+#: The name of fetched records in error messages.
+RECORDS: Final = "records of the leader"
 
 
 class FollowedLog:
@@ -51,7 +54,7 @@ class FollowedLog:
             size = PREFIX.unpack_from(records, position)[1] + PREFIX.size
             if len(data) - position < size <= BATCH_BYTES_MAX + HEADER_BYTES and position:
                 break
-            batch = read_batch(data, position, _RECORDS)
+            batch = read_batch(data, position, RECORDS)
             header = batch.header
             if header.base_offset != end or not epoch <= header.leader_epoch <= leader_epoch:
                 raise BatchError(
@@ -62,7 +65,7 @@ class FollowedLog:
             position += header.size
             batches.append(batch)
         if records and not batches:
-            raise BatchError(_RECORDS, f"{len(records)} bytes", "a complete batch")
+            raise BatchError(RECORDS, f"{len(records)} bytes", "a complete batch")
         self._batches += batches
 
     def commit(self, high_watermark: int) -> None:
@@ -92,11 +95,11 @@ class FollowedLog:
             )
         del self._batches[count:]
 
-    def replace(self, snapshot_id: SnapshotId, content: bytes) -> None:
+    def replace(self, snapshot_id: SnapshotId, content: BatchFile) -> None:
         """Begin again with a snapshot. Raises LogError if it is malformed or behind the committed end."""
         if snapshot_id.offset < self.committed:
             raise LogError(snapshot_id.file_name, f"offset {snapshot_id.offset}", f"{self.committed} or later")
-        self.snapshot = checkpoint_of(content, snapshot_id.file_name)
+        self.snapshot = checkpoint_of(content)
         self.snapshot_id = self._start = snapshot_id
         self.committed, self._batches = snapshot_id.offset, []
 
@@ -121,10 +124,13 @@ class FollowedLog:
         """The committed log. Raises LogError after ``drop``."""
         if self._start != self.snapshot_id:
             raise LogError("log", f"offset {self._start.offset} as its start", f"offset {self.snapshot_id.offset}")
-        batches = tuple(self.committed_batches(self.snapshot_id.offset))
-        end = batches[-1].header.next_offset if batches else self.snapshot_id.offset
-        voters = voters_of(batches, self.snapshot.voters if self.snapshot else None, None)
+        batches = ListedBatches(self.committed_batches(self.snapshot_id.offset))
+        last = batches[-1].header if batches else None
+        end = self.snapshot_id.offset if last is None else last.next_offset
+        named = [voters for batch in batches if batch.header.is_control and (voters := voters_in(batch)) is not None]
+        logged = named[-1] if named else None
+        voters = voters_of(logged, self.snapshot.voters if self.snapshot else None, None)
         return LogHistory(
-            self.snapshot_id, self.snapshot, MetadataLog(self.snapshot_id.offset, end, batches),
+            self.snapshot_id, self.snapshot, MetadataLog(self.snapshot_id.offset, end, batches, last, logged),
             QuorumState(leader_epoch, leader_id), voters, CommittedEnd(end, exact=True),
         )  # fmt: skip

@@ -12,6 +12,8 @@ from kframe_kafka_wire.node import BROKEN
 
 from kframe.plugin import ErrorCode, StoreError
 from kframe_kraft.disk import LogHistory, SnapshotId
+from kframe_kraft.disk.batch_files import BatchFile
+from kframe_kraft.disk.temporary import TemporaryContent
 from kframe_kraft.errors import BatchError
 from kframe_kraft.live.calls import (
     DESCRIBE_QUORUM,
@@ -114,12 +116,20 @@ class QuorumObserver:
             pause_s = min(2 * pause_s, PAUSE_MAX_S)
         raise StoreError(f"KRaft quorum: no leader can be reached ({problem})")
 
-    def catch_up(self, progress: Callable[[int, int], object] = lambda _done, _total: None) -> None:
-        """Poll until everything that was committed at the first response is fetched. Raises as ``poll``."""
+    def catch_up(
+        self,
+        progress: Callable[[int, int], object] = lambda _done, _total: None,
+        take: Callable[[], object] = lambda: None,
+    ) -> None:
+        """Poll until everything that was committed at the first response is fetched. Raises as ``poll``.
+
+        ``take`` is called after each response. It may drop committed batches of the log.
+        """
         target = -1
         while target < 0 or self.log.committed < target:
             high_watermark = self.poll()
             target = high_watermark if target < 0 else target
+            take()
             progress(self.log.committed, max(target, self.log.committed))
 
     def _fetch(self, wait_ms: int) -> FetchResult | None:
@@ -136,7 +146,7 @@ class QuorumObserver:
             content = self._download(node, result.snapshot_id)
             if content is None:
                 return None
-            log.replace(result.snapshot_id, content)
+            log.replace(result.snapshot_id, BatchFile(content))
             self.generation += 1
         elif result.diverging is not None:
             log.truncate(*result.diverging)
@@ -145,26 +155,26 @@ class QuorumObserver:
             log.commit(result.high_watermark)
         return result
 
-    def _download(self, node: QuorumNode, snapshot_id: SnapshotId) -> bytes | None:
+    def _download(self, node: QuorumNode, snapshot_id: SnapshotId) -> TemporaryContent | None:
         """The content of a snapshot, in parts. None if the leader changes or has deleted it."""
-        content = bytearray()
+        content = TemporaryContent(snapshot_id.file_name)
         while True:
-            part = fetch_snapshot(node, self.leader.leader_epoch, snapshot_id, len(content))
+            part = fetch_snapshot(node, self.leader.leader_epoch, snapshot_id, content.size)
             if part.error_code == _SNAPSHOT_DELETED or not self._usable(part.error_code, part.leader):
                 return None
-            if part.snapshot_id != snapshot_id or part.position != len(content):
+            if part.snapshot_id != snapshot_id or part.position != content.size:
                 raise WireError(
                     f"FetchSnapshot: found {part.snapshot_id.file_name} from byte {part.position}, "
-                    f"expected {snapshot_id.file_name} from byte {len(content)}"
+                    f"expected {snapshot_id.file_name} from byte {content.size}"
                 )
-            content += part.content
-            if not len(content) <= part.size <= SNAPSHOT_BYTES_MAX or not (part.content or len(content) == part.size):
+            content.append(part.content)
+            if not content.size <= part.size <= SNAPSHOT_BYTES_MAX or not (part.content or content.size == part.size):
                 raise WireError(
-                    f"FetchSnapshot: found {len(content)} bytes of {part.size}, expected more, and at most "
+                    f"FetchSnapshot: found {content.size} bytes of {part.size}, expected more, and at most "
                     f"{SNAPSHOT_BYTES_MAX} in all"
                 )
-            if len(content) == part.size:
-                return bytes(content)
+            if content.size == part.size:
+                return content
 
     def _usable(self, code: int, leader: QuorumLeader) -> bool:
         """Whether a response has no error. Note the leader that it names, and leave a node that does not lead."""

@@ -14,6 +14,7 @@ from kframe_kraft.batches import BATCH_BYTES_MAX
 from kframe_kraft.disk import MetaProperties
 from kframe_kraft.live.calls import FETCH_BYTES, Address, QuorumNode
 from kframe_kraft.live.observer import QuorumObserver
+from kframe_kraft.live.spooled_log import SpooledLog
 from kframe_kraft.sources import NodeSource
 
 SCHEME: Final = "kraft"
@@ -37,11 +38,15 @@ def open_observer(url: str, config: Mapping[str, str]) -> QuorumObserver:
 
 
 def read_quorum(url: str, config: Mapping[str, str], progress: Progress = ignore_progress) -> NodeSource:
-    """The committed log of a quorum, from its newest snapshot on. Raises ConfigError, StoreError and LogError."""
+    """The committed log of a quorum, from its newest snapshot on, in a temporary file.
+
+    Raises ConfigError, StoreError and LogError; OSError if the file cannot be written.
+    """
     observer = open_observer(url, config)
+    spooled = SpooledLog(observer)
     try:
-        observer.catch_up(progress)
+        observer.catch_up(progress, spooled.take)
         properties = None if observer.cluster_id is None else MetaProperties(observer.cluster_id, -1)
-        return NodeSource(observer.history(), properties)
+        return NodeSource(spooled.history(), properties)
     finally:
         observer.close()

@@ -7,7 +7,8 @@ truncates it when it follows the next leader.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -122,22 +123,19 @@ def _compare(reference: ReplicaLog, replica: ReplicaLog) -> ReplicaComparison:
 
 
 def _first_difference(
-    reference: Sequence[RecordBatch], replica: Sequence[RecordBatch]
+    reference: Iterable[RecordBatch], replica: Iterable[RecordBatch]
 ) -> tuple[RecordBatch, RecordBatch] | None:
     """The first pair of batches that differ at offsets which both logs have."""
-    by_offset = {batch.header.base_offset: batch for batch in reference}
-    if not by_offset or not replica:
-        return None
-    first = max(reference[0].header.base_offset, replica[0].header.base_offset)
+    ours = iter(reference)
+    other = next(ours, None)
     for batch in replica:
-        if batch.header.base_offset < first:
-            continue
-        other = by_offset.get(batch.header.base_offset)
+        offset = batch.header.base_offset
+        while other is not None and other.header.next_offset <= offset:
+            other = next(ours, None)
         if other is None:
-            covering = [entry for entry in reference if entry.header.base_offset < batch.header.base_offset]
-            if not covering or covering[-1].header.next_offset <= batch.header.base_offset:
-                return None  # the reference ends here
-            return covering[-1], batch
+            return None  # the reference ends here
+        if other.header.base_offset > offset:
+            continue  # the reference begins later
         if other.header != batch.header or other.payload.tobytes() != batch.payload.tobytes():
             return other, batch
     return None
@@ -182,5 +180,6 @@ def _committed(reference: ReplicaLog, rows: Sequence[ReplicaComparison], voters:
     if len(common) < majority:
         return newest
     end = min(sorted(common, reverse=True)[majority - 1], reference.end)
-    epochs = [batch.header.leader_epoch for batch in reference.history.log.batches if batch.header.base_offset < end]
-    return max(newest, end) if epochs and epochs[-1] == reference.last_epoch else newest
+    headers = itertools.takewhile(lambda header: header.base_offset < end, reference.history.log.batches.headers())
+    epoch = max((header.leader_epoch for header in headers), default=None)
+    return max(newest, end) if epoch == reference.last_epoch else newest

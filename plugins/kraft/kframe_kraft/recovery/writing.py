@@ -84,7 +84,7 @@ def _copy_log(plan: RecoveryPlan, log: Path, last_batch: bytes) -> None:
     """Copy the complete batches of all segments, then append ``last_batch``."""
     segments = segments_in(plan.directory)
     end, contents = plan.end, dict[int, bytes]()
-    if plan.history.log.batches or (segments and plan.history.log.end == end):
+    if plan.history.log.last is not None or (segments and plan.history.log.end == end):
         for base, path in segments.items():
             contents[base] = _complete_batches(path.read_bytes(), end)
     last = max(contents, default=end)
@@ -120,8 +120,8 @@ def _write_epochs(plan: RecoveryPlan, log: Path) -> None:
     for line in path.read_text().splitlines()[2:] if path.exists() else ():
         epoch, _, start = line.partition(" ")
         starts[int(epoch)] = int(start)
-    for batch in plan.history.log.batches:
-        starts.setdefault(batch.header.leader_epoch, batch.header.base_offset)
+    for header in plan.history.log.batches.headers():
+        starts.setdefault(header.leader_epoch, header.base_offset)
     starts = {epoch: start for epoch, start in sorted(starts.items()) if start < plan.end and epoch < plan.epoch}
     starts[plan.epoch] = plan.end
     lines = [f"{epoch} {start}" for epoch, start in starts.items()]

@@ -6,15 +6,25 @@ time; control records are read as far as the image needs them.
 
 from __future__ import annotations
 
+import io
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterator
 from typing import Any, Final
 
 from kframe.plugin.kraft import LogError, RecordAndVersion, control, from_json
-from kframe_kraft.batches import BatchPosition, RecordBatch, encode_control_batch, encode_data_batch, read_batch
+from kframe_kraft.batches import (
+    BatchHeader,
+    BatchPosition,
+    RecordBatch,
+    encode_control_batch,
+    encode_data_batch,
+    read_batch,
+)
 from kframe_kraft.disk import Checkpoint, LogHistory, MetadataLog, SnapshotId
-from kframe_kraft.disk.committed import committed_end, voters_of
+from kframe_kraft.disk.batch_files import BatchSource
+from kframe_kraft.disk.committed import committed_end, voters_in
+from kframe_kraft.disk.names import BOOTSTRAP_ID
 
 _BATCH: Final = re.compile(
     r"baseOffset: (\d+) lastOffset: (\d+) count: \d+ .*?partitionLeaderEpoch: (\d+) .*?isControl: (true|false)"
@@ -27,84 +37,103 @@ _LEADER: Final = re.compile(r"\| offset: \d+ .*? LeaderChange:? (\{.*\})")
 _BATCH_RECORDS: Final = 1000
 
 
-def read_dump(lines: Iterable[str], name: str) -> LogHistory:
-    """Return the history in the lines of a dump. ``name`` names it in errors.
+def read_dump(source: BatchSource) -> LogHistory:
+    """Return the history in a dump. All of it is checked.
 
     Raises LogError for a record that is malformed, or a log that does not begin at offset 0.
     """
-    reader = _DumpReader(name)
-    for number, line in enumerate(lines, 1):
-        reader.read_line(number, line.rstrip("\r\n"))
-    return reader.history()
+    reader, last, voters = _DumpReader(source.name), None, None
+    for batch in reader.batches(source):
+        last = batch.header
+        if last.is_control:
+            voters = voters_in(batch)
+    if last is None and reader.snapshot_id is None:
+        raise LogError(source.name, "no record", "output of kafka-dump-log --cluster-metadata-decoder")
+    batches = _DumpBatches(source)
+    if reader.snapshot_id is not None:
+        end = reader.snapshot_id.offset
+        snapshot = Checkpoint(reader.timestamp, 0, None, batches)
+        log = MetadataLog(end, end)
+        return LogHistory(reader.snapshot_id, snapshot, log, None, (), committed_end(end, end, ()))
+    if reader.first_offset:
+        raise LogError(source.name, f"a log from offset {reader.first_offset}", "a log from offset 0, or a snapshot")
+    log = MetadataLog(0, reader.end, batches, last, voters)
+    return LogHistory(BOOTSTRAP_ID, None, log, None, voters or (), committed_end(log.end, 0, voters or ()))
+
+
+class _DumpBatches:
+    """The batches of a dump, which is read anew in each iteration. Snapshots have their data batches only."""
+
+    def __init__(self, source: BatchSource) -> None:
+        self._source = source
+
+    def __iter__(self) -> Iterator[RecordBatch]:
+        reader = _DumpReader(self._source.name)
+        for batch in reader.batches(self._source):
+            if not (batch.header.is_control and reader.snapshot_id is not None):
+                yield batch
+
+    def headers(self) -> Iterator[BatchHeader]:
+        """See ``LogBatches.headers``."""
+        return (batch.header for batch in self)
 
 
 class _DumpReader:
+    """Reads a dump line by line. The attributes are those of the lines so far."""
+
     def __init__(self, name: str) -> None:
+        self.first_offset: int | None = None
+        self.end = 0
+        self.snapshot_id: SnapshotId | None = None
+        self.timestamp = 0
         self._name = name
-        self._batches: list[RecordBatch] = []
         self._pending: list[RecordAndVersion] = []
         self._position = BatchPosition(0, 0, 0)
-        self._first_offset: int | None = None
-        self._end = 0
-        self._snapshot: SnapshotId | None = None
-        self._timestamp = 0
 
-    def read_line(self, number: int, line: str) -> None:
-        """Read one line. Lines without records, batches or a snapshot's end say nothing about the metadata."""
+    def batches(self, source: BatchSource) -> Iterator[RecordBatch]:
+        """Yield the batches. Lines without records, batches or a snapshot's end say nothing about the metadata."""
+        with source.open("rb") as file, io.TextIOWrapper(file, "utf-8", "replace", newline="\n") as lines:
+            for number, line in enumerate(lines, 1):
+                yield from self._read_line(number, line.rstrip("\r\n"))
+        yield from self._flush()
+
+    def _read_line(self, number: int, line: str) -> Iterator[RecordBatch]:
         where = f"{self._name}:{number}"
         if match := _RECORD.fullmatch(line.strip()):
             self._pending.append(_record(match[2], where))
             if len(self._pending) >= _BATCH_RECORDS:
-                self._flush()
+                yield from self._flush()
         elif match := _BATCH.match(line):
-            self._flush()
+            yield from self._flush()
             if match[6] != "true":
                 raise LogError(where, "a batch that is not valid", "isvalid: true")
             self._start_batch(int(match[1]), int(match[2]), int(match[3]), int(match[5]))
         elif match := _SNAPSHOT.match(line):
-            self._snapshot = SnapshotId(int(match[1]), int(match[2]))
+            self.snapshot_id = SnapshotId(int(match[1]), int(match[2]))
         elif match := _LEADER.match(line):
             message = _leader_change(match[1], where)
-            self._batches.append(read_batch(encode_control_batch([message], self._position), where=where))
-        elif line.startswith("Dumping ") and self._first_offset is not None:
+            yield read_batch(encode_control_batch([message], self._position), where=where)
+        elif line.startswith("Dumping ") and self.first_offset is not None:
             raise LogError(where, "a second file", "the dump of a single file")
         elif match := _FILE.match(line):
-            self._end = int(match[1])
-
-    def history(self) -> LogHistory:
-        """The history at the end of the dump."""
-        self._flush()
-        if not self._batches and self._snapshot is None:
-            raise LogError(self._name, "no record", "output of kafka-dump-log --cluster-metadata-decoder")
-        batches = tuple(self._batches)
-        if self._snapshot is not None:
-            data = tuple(batch for batch in batches if not batch.header.is_control)
-            snapshot = Checkpoint(self._timestamp, 0, None, data)
-            log = MetadataLog(self._snapshot.offset, self._snapshot.offset, ())
-            end = committed_end(self._snapshot.offset, self._snapshot.offset, ())
-            return LogHistory(self._snapshot, snapshot, log, None, (), end)
-        if self._first_offset:
-            raise LogError(self._name, f"a log from offset {self._first_offset}", "a log from offset 0, or a snapshot")
-        voters = voters_of(batches, None, None)
-        log = MetadataLog(0, self._end, batches)
-        return LogHistory(SnapshotId(0, 0), None, log, None, voters, committed_end(self._end, 0, voters))
+            self.end = int(match[1])
 
     def _start_batch(self, base: int, last: int, epoch: int, timestamp: int) -> None:
-        if self._first_offset is None:
-            self._first_offset = base
-        elif base != self._end:
-            raise LogError(self._name, f"base offset {base}", f"{self._end}, the end of the batch before")
+        if self.first_offset is None:
+            self.first_offset = base
+        elif base != self.end:
+            raise LogError(self._name, f"base offset {base}", f"{self.end}, the end of the batch before")
         self._position = BatchPosition(base, epoch, timestamp)
-        self._end, self._timestamp = last + 1, timestamp
+        self.end, self.timestamp = last + 1, timestamp
 
-    def _flush(self) -> None:
+    def _flush(self) -> Iterator[RecordBatch]:
         if not self._pending:
             return
         position = self._position
-        self._batches.append(read_batch(encode_data_batch(self._pending, position), where=self._name))
+        yield read_batch(encode_data_batch(self._pending, position), where=self._name)
         base = position.base_offset + len(self._pending)
         self._position = BatchPosition(base, position.leader_epoch, position.timestamp)
-        self._end = max(self._end, base)
+        self.end = max(self.end, base)
         self._pending = []
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from kframe.plugin.kraft import ClusterMetadata, control
+from kframe_kraft.batches import RecordBatch
 from kframe_kraft.disk import CommittedEnd, LogHistory
 from kframe_kraft.replay import Replay
 
@@ -35,33 +37,47 @@ def image_of(history: LogHistory, end: int | None = None) -> MetadataImage:
     malformed or contradicts the metadata.
     """
     metadata = ClusterMetadata()
-    replay = Replay(metadata)
+    replay, log = Replay(metadata), _ReplayedLog(history)
     # A broker that is registered in a snapshot counts as registered at the snapshot's last offset.
     registered = history.snapshot_id.offset - 1
-    for rows, in_snapshot in history.blocks(end):
+    for rows, in_snapshot in history.blocks(log.noted(history.batches(end))):
         replay.apply(rows, registered if in_snapshot else None)
     metadata.partitions.trim()
-    snapshot, batches = history.snapshot, history.batches(end)
-    timestamp = snapshot.timestamp if snapshot else None
-    epoch, offset = history.snapshot_id
-    epoch, offset = offset, epoch
-    kraft_version = snapshot.kraft_version if snapshot else 0
-    voters_record, leader_id = snapshot.voters if snapshot else None, None
-    for batch in batches:
-        if batch.header.is_control:
-            for record in batch.control_records():
-                if isinstance(record, control.LeaderChangeMessage):
-                    leader_id = record.leader_id
-                elif isinstance(record, control.KRaftVersionRecord):
-                    kraft_version = record.k_raft_version
-                elif isinstance(record, control.VotersRecord):
-                    voters_record = record
-    if batches:
-        last = batches[-1].header
-        epoch, offset, timestamp = last.leader_epoch, last.next_offset, last.max_timestamp
-    state = history.quorum_state
-    if leader_id is None and state is not None and state.leader_epoch == epoch and state.leader_id >= 0:
+    state, leader_id = history.quorum_state, log.leader_id
+    if leader_id is None and state is not None and state.leader_epoch == log.epoch and state.leader_id >= 0:
         leader_id = state.leader_id
     return MetadataImage(
-        metadata, offset, epoch, timestamp, history.committed, history.voters, leader_id, kraft_version, voters_record
-    )
+        metadata, log.offset, log.epoch, log.timestamp, history.committed, history.voters, leader_id, log.kraft_version,
+        log.voters_record,
+    )  # fmt: skip
+
+
+class _ReplayedLog:
+    """What an image has from headers and control records, after the batches that were replayed so far."""
+
+    def __init__(self, history: LogHistory) -> None:
+        snapshot = history.snapshot
+        self.offset, self.epoch = history.snapshot_id
+        self.timestamp = snapshot.timestamp if snapshot else None
+        self.kraft_version = snapshot.kraft_version if snapshot else 0
+        self.voters_record = snapshot.voters if snapshot else None
+        self.leader_id: int | None = None
+
+    def noted(self, batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
+        """Pass batches on."""
+        for batch in batches:
+            header = batch.header
+            self.offset, self.epoch, self.timestamp = header.next_offset, header.leader_epoch, header.max_timestamp
+            if header.is_control:
+                self._note_control(batch)
+            yield batch
+
+    def _note_control(self, batch: RecordBatch) -> None:
+        for record in batch.control_records():
+            match record:
+                case control.LeaderChangeMessage():
+                    self.leader_id = record.leader_id
+                case control.KRaftVersionRecord():
+                    self.kraft_version = record.k_raft_version
+                case control.VotersRecord():
+                    self.voters_record = record

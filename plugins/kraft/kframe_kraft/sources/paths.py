@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import io
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Final, Protocol
+from typing import Final
 
 from kframe.plugin.kraft import LogError, control
-from kframe_kraft.batches import read_batch
 from kframe_kraft.detection import is_dump, log_directory
 from kframe_kraft.disk import LogHistory, MetaProperties, SnapshotId, read_history, read_properties
+from kframe_kraft.disk.batch_files import BatchFile, BatchSource
 from kframe_kraft.disk.checkpoints import checkpoint_of
 from kframe_kraft.disk.committed import committed_end, voters_of
 from kframe_kraft.disk.names import BOOTSTRAP_ID
@@ -24,17 +23,6 @@ _SNAPSHOT_NAME: Final = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 _START_BYTES: Final = 1 << 16
 
 
-class SourceFile(Protocol):
-    """A file or a copy of a stream."""
-
-    @property
-    def name(self) -> str:
-        """The name without directories."""
-
-    def open(self, mode: str, /) -> IO[bytes]:
-        """Open the content."""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeSource:
     """A log with its node's identity, if the directory has it."""
@@ -43,7 +31,7 @@ class NodeSource:
     properties: MetaProperties | None = None
 
 
-def read_source(path: Path | SourceFile, *, from_oldest: bool = False) -> NodeSource:
+def read_source(path: Path | BatchSource, *, from_oldest: bool = False) -> NodeSource:
     """Return the log in a node's directory, its log directory, a snapshot, a segment from offset 0, or a dump.
 
     The history of a directory begins with its newest snapshot, or with ``from_oldest`` as early as possible.
@@ -59,49 +47,40 @@ def read_source(path: Path | SourceFile, *, from_oldest: bool = False) -> NodeSo
             read_properties(root) if (root / FILE_NAME).exists() else None,
         )
     try:
-        with path.open("rb") as file:
-            data = file.read()
+        file = BatchFile(path)
+        start = file.read(0, _START_BYTES)
     except OSError as error:
         raise LogError(str(path), str(error), "a readable file") from error
-    if is_dump(data[:_START_BYTES]):
-        return NodeSource(read_dump(io.StringIO(data.decode("utf-8", "replace")), path.name))
-    if _is_snapshot(data, path.name):
-        return NodeSource(_snapshot_history(data, path.name))
-    base = int.from_bytes(data[:8], "big")
+    if is_dump(start):
+        return NodeSource(read_dump(path))
+    if _is_snapshot(file):
+        return NodeSource(_snapshot_history(file))
+    base = int.from_bytes(start[:8], "big")
     if base:
         raise LogError(path.name, f"a segment from offset {base}", "a segment from offset 0, or its directory")
-    log = read_segments({0: _Content(path.name, data)})
-    voters = voters_of(log.batches, None, None)
+    log = read_segments({0: path})
+    voters = voters_of(log.voters, None, None)
     return NodeSource(LogHistory(BOOTSTRAP_ID, None, log, None, voters, committed_end(log.end, 0, voters)))
 
 
-def read_image(path: Path | SourceFile, end: int | None = None) -> MetadataImage:
+def read_image(path: Path | BatchSource, end: int | None = None) -> MetadataImage:
     """Return the metadata at the end of a source, or below offset ``end``. Raises LogError; see read_source."""
     return image_of(read_source(path).history, end)
 
 
-@dataclass(frozen=True, slots=True)
-class _Content:
-    name: str
-    content: bytes
-
-    def read_bytes(self) -> bytes:
-        return self.content
-
-
-def _is_snapshot(data: bytes, name: str) -> bool:
+def _is_snapshot(file: BatchFile) -> bool:
     """Whether the first record is a snapshot's header. Raises LogError if the first batch is malformed."""
-    batch = read_batch(data, where=name)
+    batch = file.batch(0)
     return batch.header.is_control and isinstance(batch.control_records()[0], control.SnapshotHeaderRecord)
 
 
-def _snapshot_history(data: bytes, name: str) -> LogHistory:
-    snapshot = checkpoint_of(data, name)
-    match = _SNAPSHOT_NAME.search(name)
+def _snapshot_history(file: BatchFile) -> LogHistory:
+    snapshot = checkpoint_of(file)
+    match = _SNAPSHOT_NAME.search(file.name)
     if match:
         snapshot_id = SnapshotId(int(match[1]), int(match[2]))
     else:  # a renamed file: its own batches count from 0
-        snapshot_id = SnapshotId(0, snapshot.batches[-1].header.leader_epoch if snapshot.batches else 0)
+        snapshot_id = SnapshotId(0, snapshot.epoch)
     voters = tuple(voter.voter_id for voter in snapshot.voters.voters) if snapshot.voters else ()
-    log = MetadataLog(snapshot_id.offset, snapshot_id.offset, ())
+    log = MetadataLog(snapshot_id.offset, snapshot_id.offset)
     return LogHistory(snapshot_id, snapshot, log, None, voters, committed_end(log.end, log.end, voters))

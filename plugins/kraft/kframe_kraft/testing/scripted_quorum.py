@@ -122,7 +122,7 @@ class ScriptedController:
             answer |= {"partition_index": 0, "aborted_transactions": None, "records": b""}
             answer |= {"high_watermark": self._state.high_watermark, "log_start_offset": self._state.snapshot_id.offset}
             if not answer["error_code"]:
-                answer |= self._fetch(partition["fetch_offset"])
+                answer |= self._fetch(partition["fetch_offset"], request["max_bytes"])
             return {"node_endpoints": endpoints, "responses": [{"topic_id": TOPIC_ID, "partitions": [answer]}]}
         answer |= {"index": 0, **self._snapshot_part(partition["position"], request["max_bytes"])}
         return {"node_endpoints": endpoints, "topics": [{"name": TOPIC, "partitions": [answer]}]}
@@ -135,15 +135,20 @@ class ScriptedController:
             return ErrorCode.UNKNOWN_LEADER_EPOCH
         return ErrorCode.NONE if self._id == state.leader_id else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
-    def _fetch(self, offset: int) -> dict[str, Any]:
+    def _fetch(self, offset: int, bytes_max: int) -> dict[str, Any]:
         state = self._state
         if offset < state.snapshot_id.offset:
             return {"snapshot_id": {"end_offset": state.snapshot_id.offset, "epoch": state.snapshot_id.epoch}}
         if state.diverging is not None:
             (epoch, end_offset), state.diverging = state.diverging, None
             return {"diverging_epoch": {"epoch": epoch, "end_offset": end_offset}}
-        after = [batch for batch in state.batches if next(read_batches(batch)).header.base_offset >= offset]
-        return {"records": b"".join(after)}
+        records = b""
+        for batch in state.batches:
+            if records and len(records) + len(batch) > bytes_max:
+                break
+            if next(read_batches(batch)).header.base_offset >= offset:
+                records += batch
+        return {"records": records}
 
     def _snapshot_part(self, position: int, bytes_max: int) -> dict[str, Any]:
         content, snapshot_id = self._state.snapshot, self._state.snapshot_id

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
+from uuid import UUID
 
 import numpy as np
 
@@ -68,26 +69,58 @@ def leader_cause(history: LogHistory, partition: str, end: int) -> LeaderCause:
     if row is None:
         raise LogError("partition", partition, f"a partition that exists at offset {end - 1}")
     state = partition_record(metadata, row)
-    position = _last_naming(history, state.topic_id, number, end)
-    if position is None:
+    naming = _last_naming(history, state.topic_id, number, end)
+    if naming is None:
         return LeaderCause(partition, state.leader, state.leader_epoch, snapshot_offset=history.snapshot_id.offset)
-    return _explained(history, partition, state, *position)
+    return _explained(history, partition, state, naming)
 
 
-def _last_naming(history: LogHistory, topic_id: Any, number: int, end: int) -> tuple[int, int] | None:
-    """The batch and the number in it of the last record that names a leader of the partition."""
-    key = np.frombuffer(topic_id.bytes, np.uint8).tobytes()
-    for index in range(len(history.log.batches) - 1, -1, -1):
-        batch = history.log.batches[index]
-        if batch.header.is_control or batch.header.base_offset >= end or key not in batch.payload.tobytes():
+@dataclass(slots=True)
+class _Naming:
+    """A record that names a leader, by its number in ``batch``, and the nearest batches beside that have records which
+    are about no partition."""
+
+    batch: RecordBatch
+    row: int
+    previous: RecordBatch | None
+    following: RecordBatch | None = None
+
+
+def _last_naming(history: LogHistory, topic_id: UUID, number: int, end: int) -> _Naming | None:
+    """The last record below ``end`` that names a leader of the partition."""
+    naming: _Naming | None = None
+    previous: RecordBatch | None = None
+    since_previous = until_following = 0
+    for batch in history.log.batches:
+        if batch.header.base_offset >= end and not until_following:
+            break
+        if batch.header.is_control:
+            previous, until_following = None, 0
             continue
-        api_keys = batch.frames().api_key
-        rows = np.flatnonzero((api_keys == _CHANGE) | (api_keys == _PARTITION))
-        for row in rows[::-1].tolist():
-            record = decode_record(batch.value(row), batch.name(row)).record
-            assert isinstance(record, records.PartitionRecord | records.PartitionChangeRecord)
-            if record.topic_id == topic_id and record.partition_id == number and _names_leader(record):
-                return index, row
+        has_others = bool(_other_records(batch))
+        if naming is not None and until_following:
+            naming.following = batch if has_others else None
+            until_following = 0 if has_others else until_following - 1
+        row = _naming_row(batch, topic_id, number) if batch.header.base_offset < end else None
+        if row is not None:
+            naming, until_following = _Naming(batch, row, previous), _BATCHES_MAX - 1
+        previous, since_previous = (batch, 0) if has_others else (previous, since_previous + 1)
+        if since_previous >= _BATCHES_MAX - 1:
+            previous = None
+    return naming
+
+
+def _naming_row(batch: RecordBatch, topic_id: UUID, number: int) -> int | None:
+    """The number of the last record of a batch that names a leader of the partition."""
+    if topic_id.bytes not in batch.payload.tobytes():
+        return None
+    api_keys = batch.frames().api_key
+    rows = np.flatnonzero((api_keys == _CHANGE) | (api_keys == _PARTITION))
+    for row in rows[::-1].tolist():
+        record = decode_record(batch.value(row), batch.name(row)).record
+        assert isinstance(record, records.PartitionRecord | records.PartitionChangeRecord)
+        if record.topic_id == topic_id and record.partition_id == number and _names_leader(record):
+            return int(row)
     return None
 
 
@@ -95,10 +128,8 @@ def _names_leader(record: records.PartitionRecord | records.PartitionChangeRecor
     return isinstance(record, records.PartitionRecord) or record.leader != records.NO_LEADER_CHANGE
 
 
-def _explained(
-    history: LogHistory, partition: str, state: records.PartitionRecord, index: int, row: int
-) -> LeaderCause:
-    batch = history.log.batches[index]
+def _explained(history: LogHistory, partition: str, state: records.PartitionRecord, naming: _Naming) -> LeaderCause:
+    batch, row = naming.batch, naming.row
     record = decode_record(batch.value(row), batch.name(row)).record
     assert isinstance(record, records.PartitionRecord | records.PartitionChangeRecord)
     metadata = Timeline(history).advance(batch.header.base_offset)
@@ -112,17 +143,16 @@ def _explained(
     )  # fmt: skip
     if isinstance(record, records.PartitionRecord):
         return replace(cause, event="partition created", rule="first active replica in the order of replicas")
-    return _of_change(metadata, history, index, row, record, cause)
+    return _of_change(metadata, naming, record, cause)
 
 
 def _of_change(
-    metadata: ClusterMetadata, history: LogHistory, index: int, row: int, change: records.PartitionChangeRecord,
-    cause: LeaderCause,
-) -> LeaderCause:  # fmt: skip
+    metadata: ClusterMetadata, naming: _Naming, change: records.PartitionChangeRecord, cause: LeaderCause
+) -> LeaderCause:
     stored = metadata.topics.row_of(metadata.topics.index_by_id[change.topic_id], change.partition_id)
     assert stored is not None
     before = partition_record(metadata, stored)
-    events = list(_events_beside(history, index, row))
+    events = list(_events_beside(naming))
     causes = explain_change(metadata, change, [record for _, record in events])
     best = causes[0] if causes else None
     event_offset = None if best is None or best.event_index is None else events[best.event_index][0]
@@ -143,25 +173,20 @@ def _event_text(cause: ChangeCause) -> str:
     return f"{cause.event}{broker}{unclean}"
 
 
-def _events_beside(history: LogHistory, index: int, row: int) -> Iterator[tuple[int, records.MetadataRecord]]:
+def _events_beside(naming: _Naming) -> Iterator[tuple[int, records.MetadataRecord]]:
     """The records that may show the event of a change, with offsets: those of its batch, else those beside it.
 
     A batch that has changes alone is a part of a decision that is cut into several batches. Its event is in the next
     batch with another record, or in the previous one.
     """
-    batches = history.log.batches
-    numbers = _other_records(batches[index])
-    if numbers:
-        yield from _decoded(batches[index], [number for number in numbers if number > row])
-        yield from _decoded(batches[index], [number for number in reversed(numbers) if number < row])
+    batch, row = naming.batch, naming.row
+    if numbers := _other_records(batch):
+        yield from _decoded(batch, [number for number in numbers if number > row])
+        yield from _decoded(batch, [number for number in reversed(numbers) if number < row])
         return
-    for step in (1, -1):
-        for position in range(index + step, index + step * _BATCHES_MAX, step):
-            if not 0 <= position < len(batches) or batches[position].header.is_control:
-                break
-            if numbers := _other_records(batches[position]):
-                yield from _decoded(batches[position], numbers[::step])
-                break
+    for neighbour, step in ((naming.following, 1), (naming.previous, -1)):
+        if neighbour is not None:
+            yield from _decoded(neighbour, _other_records(neighbour)[::step])
 
 
 def _other_records(batch: RecordBatch) -> list[int]:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import bisect
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
-from typing import Any, Final
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 import numpy as np
 
 from kframe.plugin.kraft import control, control_to_json, records, to_json
 from kframe_kraft.batches import RecordBatch
-from kframe_kraft.disk import LogHistory
+from kframe_kraft.disk import CommittedEnd, LogHistory
 from kframe_kraft.disk.transactions import ABORT, BEGIN, END
 from kframe_kraft.records import decode_record
 from kframe_kraft.time_travel.positions import time_text
@@ -20,6 +19,10 @@ from kframe_kraft.time_travel.summaries import broker_ids, describe, record_name
 
 _TOPIC: Final = records.TopicRecord.api_key
 _CONTROLS: Final = frozenset(record.__name__ for record in control.CONTROL_TYPES.values())
+#: The state of a transaction without a known end.
+OPEN: Final = "open"
+#: The state of a transaction after a marker follows its beginning.
+_STATES: Final = {BEGIN: OPEN, END: "committed", ABORT: "aborted"}
 #: The columns of a row.
 COLUMNS: Final = (
     "offset", "time", "epoch", "type", "key", "summary", "version", "batch", "transaction", "committed", "fields",
@@ -45,21 +48,12 @@ class EntryFilter:
     boundaries: bool = False
 
 
-@dataclass(slots=True)
-class _Transactions:
-    """The transactions of a log: begin and end offsets, ascending, and how each ended."""
+class _Transaction(NamedTuple):
+    """The offsets of a transaction and how it ended: ``committed``, ``aborted`` or ``open``."""
 
-    begins: list[int] = field(default_factory=list)
-    ends: list[int | None] = field(default_factory=list)
-    states: list[str] = field(default_factory=list)
-
-    def state(self, offset: int) -> str | None:
-        """``committed``, ``aborted`` or ``open`` for an offset in a transaction, else None."""
-        index = bisect.bisect_right(self.begins, offset) - 1
-        if index < 0:
-            return None
-        end = self.ends[index]
-        return self.states[index] if end is None or offset <= end else None
+    begin: int
+    end: int | None
+    state: str
 
 
 def entries(history: LogHistory, chosen: EntryFilter) -> Iterator[dict[str, Any]]:
@@ -67,55 +61,111 @@ def entries(history: LogHistory, chosen: EntryFilter) -> Iterator[dict[str, Any]
 
     Records of the snapshot have no offsets of the log, and are left out. Raises RecordError for a malformed record.
     """
-    names = _snapshot_names(history)
-    transactions = _transactions_of(history)
+    lister = EntryLister(chosen, transactions_of(history.log.batches))
+    lister.note_snapshot(history)
     for batch in history.log.batches:
-        header = batch.header
-        is_selected = header.next_offset > chosen.start and (chosen.end is None or header.base_offset < chosen.end)
+        if chosen.end is not None and batch.header.base_offset >= chosen.end:
+            break
+        yield from lister.rows(batch, history.committed)
+
+
+class EntryLister:
+    """Lists the selected records of a log, batch by batch."""
+
+    def __init__(self, chosen: EntryFilter, transactions: Iterable[_Transaction] = ()) -> None:
+        """``transactions`` are those of the log from its start on. Others are open until their end is listed."""
+        self._chosen = chosen
+        self._names: dict[UUID, str] = {}
+        self._transactions = iter(transactions)
+        self._transaction: _Transaction | None = None
+
+    def note_snapshot(self, history: LogHistory) -> None:
+        """Note the names of the topics in a snapshot."""
+        for batch in history.snapshot.batches if history.snapshot else ():
+            self._note_names(batch)
+
+    def rows(self, batch: RecordBatch, committed: CommittedEnd) -> Iterator[dict[str, Any]]:
+        """Yield the rows of the next batch."""
+        chosen, header = self._chosen, batch.header
+        is_selected = header.next_offset > chosen.start
         if is_selected and chosen.boundaries:
-            yield _boundary_row(history, batch)
+            yield _boundary_row(committed, batch)
         if header.is_control:
             wanted = chosen.control_records or set(chosen.types) & _CONTROLS
             if is_selected and wanted and not (chosen.topics or chosen.brokers):
-                yield from _control_rows(history, batch, chosen)
-            continue
-        _note_names(batch, names)
-        if is_selected:
-            yield from _data_rows(history, batch, chosen, names, transactions)
+                yield from _control_rows(committed, batch, chosen)
+            return
+        self._note_names(batch)
+        api_keys = batch.frames().api_key
+        markers = np.flatnonzero((api_keys >= BEGIN) & (api_keys <= ABORT)).tolist()
+        for number in range(len(api_keys)) if is_selected else markers:
+            api_key = int(api_keys[number])
+            if BEGIN <= api_key <= ABORT:
+                self._mark(batch.offset(number), api_key)
+            if is_selected and (row := self._row(batch, number, api_key, committed)) is not None:
+                yield row
 
+    def _mark(self, offset: int, api_key: int) -> None:
+        """Note a marker of a transaction."""
+        if api_key == BEGIN:
+            self._transaction = next(self._transactions, None) or _Transaction(offset, None, OPEN)
+        elif self._transaction is not None and self._transaction.end is None:
+            self._transaction = _Transaction(self._transaction.begin, offset, _STATES[api_key])
 
-def _data_rows(
-    history: LogHistory, batch: RecordBatch, chosen: EntryFilter, names: dict[UUID, str], transactions: _Transactions
-) -> Iterator[dict[str, Any]]:
-    api_keys = batch.frames().api_key
-    for number in range(len(api_keys)):
-        offset, api_key = batch.offset(number), int(api_keys[number])
+    def _row(self, batch: RecordBatch, number: int, api_key: int, committed: CommittedEnd) -> dict[str, Any] | None:
+        """The row of a data record. None if it is not selected."""
+        chosen, offset = self._chosen, batch.offset(number)
         kind = record_name(records.RECORD_TYPES[api_key])
         if chosen.types and kind not in chosen.types:
-            continue
+            return None
         if BEGIN <= api_key <= ABORT and not chosen.boundaries and not chosen.types:
-            continue
+            return None
         versioned = decode_record(batch.value(number), batch.name(number))
         record = versioned.record
-        if chosen.topics and topic_of(record, names) not in chosen.topics:
-            continue
+        if chosen.topics and topic_of(record, self._names) not in chosen.topics:
+            return None
         if chosen.brokers and not broker_ids(record) & set(chosen.brokers):
-            continue
-        key, summary = describe(record, names)
-        yield _row(history, batch, offset, kind, key, summary) | {
+            return None
+        key, summary = describe(record, self._names)
+        transaction = self._transaction
+        is_inside = transaction is not None and (transaction.end is None or offset <= transaction.end)
+        return _row(committed, batch, offset, kind, key, summary) | {
             "version": versioned.version,
-            "transaction": transactions.state(offset),
+            "transaction": transaction.state if transaction is not None and is_inside else None,
             "fields": to_json(record, versioned.version)["data"],
         }
 
+    def _note_names(self, batch: RecordBatch) -> None:
+        """Note the topics of a data batch by id. The name of a deleted topic remains known."""
+        for number in np.flatnonzero(batch.frames().api_key == _TOPIC).tolist():
+            record = decode_record(batch.value(number), batch.name(number)).record
+            assert isinstance(record, records.TopicRecord)
+            self._names[record.topic_id] = record.name
 
-def _control_rows(history: LogHistory, batch: RecordBatch, chosen: EntryFilter) -> Iterator[dict[str, Any]]:
+
+def transactions_of(batches: Iterable[RecordBatch]) -> Iterator[_Transaction]:
+    """Yield the transactions of a log. It is read only as far as the end of the transaction that is requested."""
+    begin: int | None = None
+    for batch in batches:
+        if batch.header.is_control:
+            continue
+        api_keys = batch.frames().api_key
+        for number in np.flatnonzero((api_keys >= BEGIN) & (api_keys <= ABORT)).tolist():
+            offset, api_key = batch.offset(number), int(api_keys[number])
+            if begin is not None:
+                yield _Transaction(begin, None if api_key == BEGIN else offset, _STATES[api_key])
+            begin = offset if api_key == BEGIN else None
+    if begin is not None:
+        yield _Transaction(begin, None, OPEN)
+
+
+def _control_rows(committed: CommittedEnd, batch: RecordBatch, chosen: EntryFilter) -> Iterator[dict[str, Any]]:
     for number, record in enumerate(batch.control_records()):
         kind = type(record).__name__
         if chosen.types and kind not in chosen.types:
             continue
         key, summary = _describe_control(record)
-        yield _row(history, batch, batch.offset(number), kind, key, summary) | {
+        yield _row(committed, batch, batch.offset(number), kind, key, summary) | {
             "version": record.version, "transaction": None, "fields": control_to_json(record)
         }  # fmt: skip
 
@@ -133,52 +183,21 @@ def _describe_control(record: control.ControlRecord) -> tuple[str, str]:
             return "snapshot", type(record).__name__
 
 
-def _boundary_row(history: LogHistory, batch: RecordBatch) -> dict[str, Any]:
+def _boundary_row(committed: CommittedEnd, batch: RecordBatch) -> dict[str, Any]:
     header = batch.header
     kind = "control records" if header.is_control else "records"
     summary = f"{header.record_count} {kind}, {header.size} bytes"
-    return _row(history, batch, header.base_offset, "Batch", str(header.next_offset - 1), summary) | {
+    return _row(committed, batch, header.base_offset, "Batch", str(header.next_offset - 1), summary) | {
         "version": None, "transaction": None, "fields": {}
     }  # fmt: skip
 
 
-def _row(history: LogHistory, batch: RecordBatch, offset: int, kind: str, key: str, summary: str) -> dict[str, Any]:
-    committed = history.committed
+def _row(
+    committed: CommittedEnd, batch: RecordBatch, offset: int, kind: str, key: str, summary: str
+) -> dict[str, Any]:  # fmt: skip
     is_committed = True if offset < committed.offset else False if committed.exact else None
     return {
         "offset": offset, "time": time_text(batch.header.max_timestamp), "epoch": batch.header.leader_epoch,
         "type": kind, "key": key, "summary": summary, "version": None, "batch": batch.header.base_offset,
         "transaction": None, "committed": is_committed, "fields": {},
     }  # fmt: skip
-
-
-def _snapshot_names(history: LogHistory) -> dict[UUID, str]:
-    names: dict[UUID, str] = {}
-    for batch in history.snapshot.batches if history.snapshot else ():
-        _note_names(batch, names)
-    return names
-
-
-def _note_names(batch: RecordBatch, names: dict[UUID, str]) -> None:
-    """Note the topics of a data batch by id. The name of a deleted topic remains known."""
-    for number in np.flatnonzero(batch.frames().api_key == _TOPIC).tolist():
-        record = decode_record(batch.value(number), batch.name(number)).record
-        assert isinstance(record, records.TopicRecord)
-        names[record.topic_id] = record.name
-
-
-def _transactions_of(history: LogHistory) -> _Transactions:
-    transactions = _Transactions()
-    for batch in history.log.batches:
-        if batch.header.is_control:
-            continue
-        api_keys = batch.frames().api_key
-        for number in np.flatnonzero((api_keys >= BEGIN) & (api_keys <= ABORT)).tolist():
-            if api_keys[number] == BEGIN:
-                transactions.begins.append(batch.offset(number))
-                transactions.ends.append(None)
-                transactions.states.append("open")
-            elif transactions.begins:
-                transactions.ends[-1] = batch.offset(number)
-                transactions.states[-1] = "committed" if api_keys[number] == END else "aborted"
-    return transactions

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import bisect
+import itertools
 from datetime import UTC, datetime
 
 from kframe_kraft.disk import LogHistory
@@ -27,16 +27,18 @@ def start_of(history: LogHistory, position: str) -> int:
     if position.isdecimal():
         return int(position)
     limit = _milliseconds(position)
-    later = (batch.header.base_offset for batch in history.log.batches if batch.header.max_timestamp >= limit)
+    later = (header.base_offset for header in history.log.batches.headers() if header.max_timestamp >= limit)
     return next(later, history.log.end)
 
 
 def time_before(history: LogHistory, end: int) -> int | None:
     """The time of the last record below ``end`` in milliseconds since the epoch. None without any record."""
-    index = bisect.bisect_left(history.log.batches, end, key=lambda batch: batch.header.base_offset) - 1
-    if index >= 0:
-        return history.log.batches[index].header.max_timestamp
-    return history.snapshot.timestamp if history.snapshot else None
+    if history.log.last is not None and end >= history.log.end:
+        return history.log.last.max_timestamp
+    time = history.snapshot.timestamp if history.snapshot else None
+    for header in itertools.takewhile(lambda header: header.base_offset < end, history.log.batches.headers()):
+        time = header.max_timestamp
+    return time
 
 
 def time_text(timestamp: int | None) -> str | None:
@@ -52,21 +54,18 @@ def _end_of_offset(history: LogHistory, offset: int) -> int:
         raise LogError("offset", str(offset), f"{max(first - 1, 0)} to {end - 1}, the offsets of the log")
     if offset < first:
         return first
-    batches = history.log.batches
-    index = bisect.bisect_right(batches, offset, key=lambda batch: batch.header.base_offset) - 1
-    return batches[index].header.next_offset
+    return next(header.next_offset for header in history.log.batches.headers() if header.next_offset > offset)
 
 
 def _end_of_time(history: LogHistory, text: str) -> int:
     limit = _milliseconds(text)
-    start = history.snapshot.timestamp if history.snapshot else None
-    batches = history.log.batches
+    earliest = history.snapshot.timestamp if history.snapshot else None
     end = history.snapshot_id.offset
-    for batch in batches:
-        if batch.header.max_timestamp > limit:
+    for header in history.log.batches.headers():
+        earliest = header.base_timestamp if earliest is None else earliest
+        if header.max_timestamp > limit:
             break
-        end = batch.header.next_offset
-    earliest = start if start is not None else batches[0].header.base_timestamp if batches else None
+        end = header.next_offset
     if earliest is not None and limit < earliest:
         raise LogError("time", text, f"{time_text(earliest)} or later, the first time of the log")
     return end

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from kframe.plugin.kraft import ClusterMetadata
-from kframe_kraft.batches import RecordBlock, blocks_of
+from kframe_kraft.batches import RecordBatch, RecordBlock, blocks_of
 from kframe_kraft.disk import LogHistory, Rows, TransactionFilter
 from kframe_kraft.errors import LogError
 from kframe_kraft.replay import Replay
@@ -20,7 +22,9 @@ class Timeline:
         self.offset = history.snapshot_id.offset
         self._replay = Replay(self.metadata)
         self._transactions = TransactionFilter[RecordBlock]()
-        self._next_batch = 0
+        self._batches = iter(history.log.batches)
+        self._next: RecordBatch | None = None
+        """A batch that was read, and is not replayed yet."""
         for block in blocks_of(history.snapshot.batches if history.snapshot else ()):
             self._replay.apply(Rows(block, block.frames(), np.arange(len(block))), self.offset - 1)
 
@@ -31,12 +35,15 @@ class Timeline:
         """
         if end < self.offset:
             raise LogError("offset", str(end), f"{self.offset} or later")
-        batches = self.history.log.batches
-        first = self._next_batch
-        while self._next_batch < len(batches) and batches[self._next_batch].header.base_offset < end:
-            self._next_batch += 1
-        for block in blocks_of(batches[first : self._next_batch]):
+        for block in blocks_of(self._batches_below(end)):
             for rows in self._transactions.apply(block):
                 self._replay.apply(rows)
         self.offset = max(self.offset, end)
         return self.metadata
+
+    def _batches_below(self, end: int) -> Iterator[RecordBatch]:
+        while (batch := self._next or next(self._batches, None)) is not None:
+            self._next = batch if batch.header.base_offset >= end else None
+            if self._next is not None:
+                break
+            yield batch
