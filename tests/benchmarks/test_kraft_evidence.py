@@ -36,16 +36,16 @@ def test_each_record_of_a_fence_has_its_row(path: Path) -> None:
     assert f"{record['best']['records']:,} records are decided" in PAGE
 
 
-def test_the_parts_of_the_third_fence() -> None:
-    record = read(RESULTS / "2026-11-24-kraft-fence-third.json")
+def test_the_parts_of_the_newest_fence() -> None:
+    record = read(RESULTS / "2026-11-25-kraft-fence.json")
     decided, encoded = peer_seconds(record)
     best = record["best"]
     expected = (
-        f"decisions with their\napplication are {decided / best['decide_seconds']:.1f} times as fast, "
+        f"decisions with\ntheir application are {decided / best['decide_seconds']:.1f} times as fast, "
         f"encoding is {encoded / best['encode_seconds']:.1f} times as fast."
     )
     assert expected in PAGE
-    assert record["commit"].startswith("48c3a13a")
+    assert record["commit"].startswith("7851fd15")
 
 
 def test_rows_of_fleets_have_the_best_rounds() -> None:

@@ -136,7 +136,7 @@ POSSIBLE_LOSSES: Final[tuple[tuple[str, list[Any], bool, tuple[int, ...], tuple[
 @pytest.mark.parametrize(
     "name, partitions, elr, fenced, operations, count", POSSIBLE_LOSSES, ids=[row[0] for row in POSSIBLE_LOSSES]
 )
-def test_possible_loss_counts_unclean_leaders_and_new_partitions_without_a_clean_one(
+def test_possible_loss_counts_unclean_leaders_and_new_partitions_without_clean_leaders(
     name: str, partitions: list[Any], elr: bool, fenced: tuple[int, ...], operations: tuple[Act, ...], count: int
 ) -> None:
     whatif = study(partitions, elr=elr, fenced=fenced)

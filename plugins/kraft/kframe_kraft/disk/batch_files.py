@@ -52,7 +52,7 @@ class BatchFile:
 
     def batches(self, position: int = 0, end: int | None = None) -> Iterator[RecordBatch]:
         """Yield the batches from byte ``position`` to ``end``. Raises BatchError at the first malformed one."""
-        part = _Part(self)
+        part = _FilePart(self)
         end = self.size if end is None else end
         while position < end:
             batch = part.batch(position)
@@ -61,7 +61,7 @@ class BatchFile:
 
     def headers(self, position: int, end: int) -> Iterator[BatchHeader]:
         """Yield the headers of the batches from byte ``position`` to ``end``, without a check of their CRC."""
-        part = _Part(self)
+        part = _FilePart(self)
         while position < end:
             header = part.header(position)
             yield header
@@ -69,7 +69,7 @@ class BatchFile:
 
     def batch(self, position: int) -> RecordBatch:
         """The batch at byte ``position``. Raises BatchError if it is malformed."""
-        return _Part(self).batch(position)
+        return _FilePart(self).batch(position)
 
     def read(self, position: int, count: int) -> bytes:
         """So many bytes, or those up to ``size``. Raises BatchError if the file has become shorter."""
@@ -86,7 +86,7 @@ class BatchFile:
         return data
 
 
-class _Part:
+class _FilePart:
     """The bytes of a file around the current batch."""
 
     def __init__(self, file: BatchFile) -> None:

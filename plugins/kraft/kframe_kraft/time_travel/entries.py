@@ -48,7 +48,7 @@ class EntryFilter:
     boundaries: bool = False
 
 
-class _Transaction(NamedTuple):
+class _TransactionSpan(NamedTuple):
     """The offsets of a transaction and how it ended: ``committed``, ``aborted`` or ``open``."""
 
     begin: int
@@ -72,12 +72,12 @@ def entries(history: LogHistory, chosen: EntryFilter) -> Iterator[dict[str, Any]
 class EntryLister:
     """Lists the selected records of a log, batch by batch."""
 
-    def __init__(self, chosen: EntryFilter, transactions: Iterable[_Transaction] = ()) -> None:
+    def __init__(self, chosen: EntryFilter, transactions: Iterable[_TransactionSpan] = ()) -> None:
         """``transactions`` are those of the log from its start on. Others are open until their end is listed."""
         self._chosen = chosen
         self._names: dict[UUID, str] = {}
         self._transactions = iter(transactions)
-        self._transaction: _Transaction | None = None
+        self._transaction: _TransactionSpan | None = None
 
     def note_snapshot(self, history: LogHistory) -> None:
         """Note the names of the topics in a snapshot."""
@@ -108,9 +108,9 @@ class EntryLister:
     def _mark(self, offset: int, api_key: int) -> None:
         """Note a marker of a transaction."""
         if api_key == BEGIN:
-            self._transaction = next(self._transactions, None) or _Transaction(offset, None, OPEN)
+            self._transaction = next(self._transactions, None) or _TransactionSpan(offset, None, OPEN)
         elif self._transaction is not None and self._transaction.end is None:
-            self._transaction = _Transaction(self._transaction.begin, offset, _STATES[api_key])
+            self._transaction = _TransactionSpan(self._transaction.begin, offset, _STATES[api_key])
 
     def _row(self, batch: RecordBatch, number: int, api_key: int, committed: CommittedEnd) -> dict[str, Any] | None:
         """The row of a data record. None if it is not selected."""
@@ -143,7 +143,7 @@ class EntryLister:
             self._names[record.topic_id] = record.name
 
 
-def transactions_of(batches: Iterable[RecordBatch]) -> Iterator[_Transaction]:
+def transactions_of(batches: Iterable[RecordBatch]) -> Iterator[_TransactionSpan]:
     """Yield the transactions of a log. It is read only as far as the end of the transaction that is requested."""
     begin: int | None = None
     for batch in batches:
@@ -153,10 +153,10 @@ def transactions_of(batches: Iterable[RecordBatch]) -> Iterator[_Transaction]:
         for number in np.flatnonzero((api_keys >= BEGIN) & (api_keys <= ABORT)).tolist():
             offset, api_key = batch.offset(number), int(api_keys[number])
             if begin is not None:
-                yield _Transaction(begin, None if api_key == BEGIN else offset, _STATES[api_key])
+                yield _TransactionSpan(begin, None if api_key == BEGIN else offset, _STATES[api_key])
             begin = offset if api_key == BEGIN else None
     if begin is not None:
-        yield _Transaction(begin, None, OPEN)
+        yield _TransactionSpan(begin, None, OPEN)
 
 
 def _control_rows(committed: CommittedEnd, batch: RecordBatch, chosen: EntryFilter) -> Iterator[dict[str, Any]]:
