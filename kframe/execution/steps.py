@@ -106,6 +106,11 @@ class Planner:
             return SetGoal(Goal.PAUSE, self._health.problem)
         for stage in self.state.stages:
             remaining = [each for each in self._tracker.located(stage) if not self._tracker.is_settled(each)]
+            if remaining and self._waits_for_failed_brokers(remaining):
+                brokers = ", ".join(map(str, sorted(self._health.failed_brokers)))
+                return self._finish(
+                    RunResult.INCOMPLETE, f"{len(remaining):,} partitions wait for brokers that are down: {brokers}"
+                )
             if remaining:
                 return self._throttles.throttle(stage, self._tracker.seen) or self._move(remaining)
         if self.state.rolls_back and not self._elected:
@@ -127,25 +132,26 @@ class Planner:
             return Perform(ChangeAssignments(tuple(each.cancellation() for each in redirected)))
         if self._health.holds and not self.state.rolls_back:
             return _WAIT
-        waits_for = [each for each in remaining if tracker.needs_failed_broker(each)]
-        blocked = {each.name for each in waits_for}
         pending = [
             each
             for each in remaining
             if each.position in (Position.AT_START, Position.REORDERED)
             and not tracker.is_requested(each)
-            and each.name not in blocked
+            and not tracker.needs_failed_broker(each)
         ]
         flying = sum(map(tracker.is_in_flight, remaining))
         chosen = pending[: max(self._health.limit - flying, 0)]
         if chosen:
             return Perform(ChangeAssignments(tuple(each.to_end() for each in chosen)))
-        if self.state.rolls_back and not pending and len(waits_for) == len(remaining) and self._health.failed_brokers:
-            brokers = ", ".join(map(str, sorted(self._health.failed_brokers)))
-            return self._finish(
-                RunResult.INCOMPLETE, f"{len(remaining):,} partitions wait for brokers that are down: {brokers}"
-            )
         return _WAIT
+
+    def _waits_for_failed_brokers(self, remaining: Sequence[LocatedPartition]) -> bool:
+        """Whether a rollback cannot move any further partition at present."""
+        return (
+            self.state.rolls_back
+            and bool(self._health.failed_brokers)
+            and all(map(self._tracker.needs_failed_broker, remaining))
+        )
 
     def _drain(self, is_cancelled: Callable[[LocatedPartition], bool], result: RunResult) -> Step:
         """Cancel some of what is in flight, wait for the others, and finish."""
