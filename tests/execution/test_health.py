@@ -1,0 +1,81 @@
+"""Concurrency follows the health of the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from kframe.execution.entries import ExecutionLimits, PartitionRef, RunResult, UnhealthyPartitions
+from kframe.execution.health import HealthWatch
+from kframe.model.events import TopicPartition
+from tests.execution.scripted_cluster import ScriptedCluster, run, started
+
+NONE: Final = UnhealthyPartitions((), ())
+#: Observations: healthy, an under-replicated partition, and an offline one.
+HEALTHY: Final = NONE
+UNDER: Final = UnhealthyPartitions((), (PartitionRef("t", 0),))
+OFFLINE: Final = UnhealthyPartitions((PartitionRef("t", 0),), ())
+
+
+@pytest.mark.parametrize(
+    ("concurrency", "observations", "limits"),
+    [
+        pytest.param(40, [HEALTHY] * 6, [24, 28, 32, 36, 40, 40], id="grows by a tenth up to the maximum"),
+        pytest.param(40, [UNDER] * 6, [10, 5, 2, 1, 1, 1], id="halves down to one"),
+        pytest.param(40, [HEALTHY, OFFLINE, HEALTHY], [24, 12, 16], id="an offline partition halves too"),
+        pytest.param(3, [HEALTHY] * 3, [2, 3, 3], id="grows by one at least"),
+        pytest.param(1, [UNDER, HEALTHY], [1, 1], id="one stays"),
+    ],
+)
+def test_the_limit_after_each_observation(
+    concurrency: int, observations: Sequence[UnhealthyPartitions], limits: Sequence[int]
+) -> None:
+    watch = HealthWatch(ExecutionLimits(None, concurrency, 10))
+    seen = []
+    for now in observations:
+        watch.observe(NONE, now, ())
+        seen.append(watch.limit)
+    assert seen == limits
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "tolerated", "holds"),
+    [
+        (NONE, UNDER, 0, True),
+        (NONE, UNDER, 1, False),
+        (NONE, OFFLINE, 10, True),
+        (UNDER, UNDER, 0, False),
+        (OFFLINE, UNDER, 0, False),
+        (UNDER, OFFLINE, 0, True),
+    ],
+)
+def test_new_problems_hold_partitions_back(
+    before: UnhealthyPartitions, now: UnhealthyPartitions, tolerated: int, holds: bool
+) -> None:
+    watch = HealthWatch(ExecutionLimits(None, 10, tolerated))
+    watch.observe(before, now, ())
+    assert watch.holds == holds
+
+
+def test_an_execution_starts_slowly_slows_down_and_recovers(tmp_path: Path) -> None:
+    """Broker 3, which the plan does not move, is down in observations 6 and 7."""
+    names: list[TopicPartition] = [("t", number) for number in range(200)]
+    cluster = ScriptedCluster({**{name: [1] for name in names}, ("kept", 0): [1, 3]}, (1, 2, 3))
+    started_by: list[int] = []
+
+    def script(number: int) -> None:
+        started_by.append(sum(2 in each.replicas for each in cluster.partitions.values()))
+        if number == 5:
+            cluster.fail(3)
+        if number == 7:
+            cluster.restart(3)
+
+    start = started(cluster, {name: [2] for name in names}, throttle=None, concurrency=20, max_under_replicated=1)
+    assert run(cluster, tmp_path / "journal", start, script=script).result is RunResult.COMPLETED
+    begun = [after - before for before, after in pairwise(started_by)]
+    assert begun[:10] == [12, 14, 16, 18, 20, 10, 5, 7, 9, 11]
+    assert max(begun) == 20
