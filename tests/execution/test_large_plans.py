@@ -14,7 +14,7 @@ from kframe.execution.observation import Observation
 from kframe.model.events import TopicPartition
 from tests.execution.scripted_cluster import ScriptedCluster, run, started
 
-PARTITIONS = 20_000
+PARTITIONS = 5_000
 
 
 def execute(path: Path, partitions: int, concurrency: int) -> int:
