@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from msgspec import UNSET, Struct, UnsetType, field
 
 from kframe.documents.snapshots import QuarantinedPath
+from kframe.shadow.kraft.differences import RecordDifference
 from kframe.snapshot.live import ControllerKind
 
 __all__ = ["LogShadowDocument", "ResignationRecord", "ShadowDocument", "StatusDocument"]
@@ -90,19 +91,6 @@ class ShadowDocument(Struct):
     records: list[DisagreementRecord] | UnsetType = field(name="found", default=UNSET)
 
 
-class RecordDifferenceRecord(Struct):
-    """A field of a committed record that the rules predict otherwise; the field ``record`` is the whole record."""
-
-    event: str
-    type: str
-    key: str
-    offset: int | None
-    """Null where the record is predicted only."""
-    field: str
-    predicted: Any
-    committed: Any
-
-
 class ShadowedBatch(Struct):
     """A committed batch beside its prediction; several batches if a decision was cut."""
 
@@ -114,7 +102,7 @@ class ShadowedBatch(Struct):
     outcome: Literal["equal", "differs", "not predictable"]
     events: list[str]
     reasons: list[str]
-    differences: list[RecordDifferenceRecord]
+    differences: list[RecordDifference]
 
 
 class LogShadowDocument(Struct):

@@ -27,16 +27,16 @@ Identity: TypeAlias = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class RecordDifference:
-    """A field of a record that was not predicted so. None is an absent value.
+    """A field of a committed record that the rules predict otherwise; the field ``record`` is the whole record.
 
-    The field RECORD stands for the whole record: WRITTEN or None.
+    The values of a whole record are ``written`` and null.
     """
 
     event: str
     type: str
     key: str
     offset: int | None
-    """The offset of the committed record. None if there is none."""
+    """None where the record is predicted only."""
     field: str
     predicted: Any
     committed: Any
