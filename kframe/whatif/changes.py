@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,6 +10,9 @@ import numpy as np
 
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Bool, Int32, Partitions, Ragged
+from kframe.model.ids import NO_LEADER
+from kframe.model.kraft.columns import KraftPartitions
+from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.lists import same_lists
 from kframe.whatif.health import ClusterHealth
 
@@ -18,6 +21,8 @@ if TYPE_CHECKING:
 
 #: The columns that only a KRaft cluster has.
 ELR_LISTS: Final = ("elr_before", "elr_after", "last_known_elr_before", "last_known_elr_after")
+#: The columns of lists that clusters of both modes have, by their names in PartitionChanges.
+LISTS: Final = {"isr": "isr", "replicas": "replica"}
 #: Rows turned into Python objects at a time, where somebody wants to read them.
 CHUNK_ROWS: Final = 4096
 
@@ -118,16 +123,29 @@ def changes_between(
 ) -> PartitionChanges:  # fmt: skip
     """Compare ``before``, an earlier copy of its columns, with ``cluster``. Every stored change raises the version.
 
-    ``healths`` are those of both moments, ``unclean`` the rows elected so, ``known`` whether the snapshot has leader
-    epochs and partition epochs, ``assignments`` whether replica lists may have changed. Costs copies of all columns of
-    ``before`` where partitions are new.
+    ``healths``, ``unclean`` and ``known``: see ``changes_of``. ``assignments``: whether replica lists may have changed.
+    Costs copies of all columns of ``before`` where partitions are new.
     """
-    after, ids = cluster.partitions, np.append(cluster.brokers.ids, np.int32(-1))
+    after = cluster.partitions
     before = _with_fresh_rows(before, after)
     changed = before.partition_epoch != after.partition_epoch
     if assignments:
         every = np.arange(len(after))
         changed |= ~same_lists(before.lists("replica", every), after.lists("replica", every))
+    return changes_of(changed, before, cluster, healths, unclean, known, LISTS)
+
+
+def changes_of(
+    changed: Bool, before: Partitions | KraftPartitions, cluster: ClusterState | ClusterMetadata,
+    healths: tuple[ClusterHealth, ClusterHealth], unclean: Sequence[Int32], known: tuple[bool, bool],
+    lists: Mapping[str, Any],
+) -> PartitionChanges:  # fmt: skip
+    """The ``changed`` rows of ``before`` and of ``cluster``, in either mode; both have the same number of rows.
+
+    ``healths`` are those of both times, ``unclean`` the rows elected so, ``known`` whether the snapshot has leader
+    epochs and partition epochs, ``lists`` the columns of lists by their names in the result.
+    """
+    after, ids = cluster.partitions, np.append(cluster.brokers.ids, np.int32(NO_LEADER))
     rows = np.flatnonzero(changed).astype(np.int32)
     elected_unclean = np.zeros(len(after), np.bool_)
     for some in unclean:
@@ -136,24 +154,26 @@ def changes_between(
     was, now = healths
     was_offline = np.append(was.offline, np.zeros(len(after) - len(was.offline), np.bool_))[rows]
     is_offline = now.offline[rows]
+    exists = after.topic[rows] >= 0
     return PartitionChanges(
         topic_names=cluster.topics.names,
         rows=rows,
-        topic=np.where(after.topic[rows] >= 0, after.topic[rows], before.topic[rows]),
-        partition=after.partition[rows],
+        topic=np.where(exists, after.topic[rows], before.topic[rows]),
+        partition=np.where(exists, after.partition[rows], before.partition[rows]),
         leader_before=ids[before.leader[rows]],
         leader_after=ids[after.leader[rows]],
         leader_epoch_before=before.leader_epoch[rows] if epochs else None,
         leader_epoch_after=after.leader_epoch[rows] if epochs else None,
-        isr_before=_as_ids(before.lists("isr", rows), ids),
-        isr_after=_as_ids(after.lists("isr", rows), ids),
         partition_epoch_before=before.partition_epoch[rows] if versions else None,
         partition_epoch_after=after.partition_epoch[rows] if versions else None,
         went_offline=is_offline & ~was_offline,
         came_online=was_offline & ~is_offline & now.counted[rows],
         unclean=elected_unclean[rows],
-        replicas_before=_as_ids(before.lists("replica", rows), ids),
-        replicas_after=_as_ids(after.lists("replica", rows), ids),
+        **{
+            f"{name}_{when}": _as_ids(partitions.lists(column, rows), ids)
+            for name, column in lists.items()
+            for when, partitions in (("before", before), ("after", after))
+        },
     )
 
 

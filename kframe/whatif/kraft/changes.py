@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kframe.model.columns import Bool, Int32, Ragged
+from kframe.model.columns import Int32, Ragged
 from kframe.model.ids import NO_LEADER
 from kframe.model.kraft.columns import KraftPartitions, PartitionLists
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.lists import members
-from kframe.whatif.changes import PartitionChanges
+from kframe.whatif.changes import LISTS, PartitionChanges, changes_of
 from kframe.whatif.health import ClusterHealth
 from kframe.whatif.timeline import ElrChanged, StatesStored
 
@@ -79,49 +79,14 @@ def kraft_changes(
 ) -> PartitionChanges:  # fmt: skip
     """Compare ``before``, an earlier copy of the columns, with ``metadata``; every change raises the partition epoch.
 
-    ``healths`` are those of both times, ``unclean`` the rows elected so, ``known`` whether the snapshot has leader
-    epochs and partition epochs.
+    ``healths``, ``unclean`` and ``known``: see ``changes_of``.
     """
-    after, ids = metadata.partitions, np.append(metadata.brokers.ids, np.int32(NO_LEADER))
+    after = metadata.partitions
     before = _with_fresh_rows(before, after)
     changed = (before.partition_epoch != after.partition_epoch) | (before.topic != after.topic)
     changed[len(healths[0].offline) :] = True
-    rows = np.flatnonzero(changed).astype(np.int32)
-    elected_unclean = np.zeros(len(after), np.bool_)
-    for some in unclean:
-        elected_unclean[some] = True
-    epochs, versions = known
-    was, now = healths
-    was_offline = np.append(was.offline, np.zeros(len(after) - len(was.offline), np.bool_))[rows]
-    is_offline = now.offline[rows]
-    lists = {
-        f"{name}_{when}": Ragged(ragged.offsets, ids[ragged.values])
-        for name, column in (("isr", "isr"), ("replicas", "replica"), ("elr", "elr"),
-                             ("last_known_elr", "last_known_elr"))
-        for when, partitions in (("before", before), ("after", after))
-        for ragged in (partitions.lists(column, rows),)
-    }  # fmt: skip
-    return PartitionChanges(
-        topic_names=metadata.topics.names,
-        rows=rows,
-        topic=np.where(after.topic[rows] >= 0, after.topic[rows], before.topic[rows]),
-        partition=np.where(after.topic[rows] >= 0, after.partition[rows], before.partition[rows]),
-        leader_before=ids[before.leader[rows]],
-        leader_after=ids[after.leader[rows]],
-        leader_epoch_before=before.leader_epoch[rows] if epochs else None,
-        leader_epoch_after=after.leader_epoch[rows] if epochs else None,
-        partition_epoch_before=before.partition_epoch[rows] if versions else None,
-        partition_epoch_after=after.partition_epoch[rows] if versions else None,
-        went_offline=is_offline & ~was_offline,
-        came_online=_came_online(was_offline, is_offline, now.counted[rows]),
-        unclean=elected_unclean[rows],
-        **lists,
-    )
-
-
-def _came_online(was_offline: Bool, is_offline: Bool, counted: Bool) -> Bool:
-    online: Bool = was_offline & ~is_offline & counted
-    return online
+    lists = {**LISTS, "elr": "elr", "last_known_elr": "last_known_elr"}
+    return changes_of(changed, before, metadata, healths, unclean, known, lists)
 
 
 def _with_fresh_rows(before: KraftPartitions, after: KraftPartitions) -> KraftPartitions:
