@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -16,29 +16,28 @@ from kframe.model.events import CreatePartitionsRequested, CreateTopicsRequested
 from kframe.model.lists import distinct_values
 from kframe.whatif.outcome import ControllerResponse, Operation, Outcome, Verb
 from kframe.whatif.topic_results import TopicResult, TopicStatus
-from kframe.whatif.whatif import WhatIf
+from kframe.whatif.whatif import Assignments, WhatIf
 from kframe.whatif.zookeeper_player import PATIENCE_MS, ZookeeperPlayer
 
 
 def create(
     study: WhatIf, name: str, partitions: int = -1, replication_factor: int = -1, *,
-    assignments: Sequence[Sequence[int]] | None = None, seed: int = 0,
+    assignments: Assignments = None, seed: int = 0,
 ) -> Outcome:  # fmt: skip
     """See ``WhatIf.create``."""
     return study.create(name, partitions, replication_factor, assignments=assignments, seed=seed)
 
 
 def create_partitions(
-    study: WhatIf, name: str, count: int, *, assignments: Sequence[Sequence[int]] | None = None, seed: int = 0
+    study: WhatIf, name: str, count: int, *, assignments: Assignments = None, seed: int = 0
 ) -> Outcome:
     """See ``WhatIf.create_partitions``."""
     return study.create_partitions(name, count, assignments=assignments, seed=seed)
 
 
 def play_creation(
-    study: ZookeeperPlayer, name: str, partitions: int, replication_factor: int, *,
-    assignments: Sequence[Sequence[int]] | None, seed: int,
-) -> Outcome:  # fmt: skip
+    study: ZookeeperPlayer, name: str, partitions: int, replication_factor: int, assignments: Assignments, seed: int
+) -> Outcome:
     """Create a topic in ZooKeeper mode; ``seed`` draws the two numbers that Kafka draws to place replicas."""
     check_brokers(study.cluster.brokers.ids, assignments)
     lists = None if assignments is None else tuple((number, tuple(ids)) for number, ids in enumerate(assignments))
@@ -51,10 +50,8 @@ def play_creation(
     )  # fmt: skip
 
 
-def play_expansion(
-    study: ZookeeperPlayer, name: str, count: int, assignments: Sequence[Sequence[int]] | None
-) -> Outcome:
-    """Add partitions to a topic in ZooKeeper mode."""
+def play_expansion(study: ZookeeperPlayer, name: str, count: int, assignments: Assignments, _seed: int) -> Outcome:
+    """Add partitions to a topic in ZooKeeper mode; nothing depends on a seed."""
     check_brokers(study.cluster.brokers.ids, assignments)
     topic = NewPartitions(name, count, None if assignments is None else tuple(map(tuple, assignments)))
     return _play(
@@ -63,7 +60,7 @@ def play_expansion(
     )  # fmt: skip
 
 
-def check_brokers(known: Int32, assignments: Sequence[Sequence[int]] | None) -> None:
+def check_brokers(known: Int32, assignments: Assignments) -> None:
     """Raise InputError for a replica on a broker (id) that is not ``known``."""
     for number, replicas in enumerate(assignments or ()):
         for broker_id in replicas:

@@ -7,7 +7,8 @@ A snapshot knows its mode. ``WhatIf`` of a cluster in ZooKeeper mode is a ``Zook
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeAlias
 from uuid import UUID
 
 import numpy as np
@@ -35,6 +36,19 @@ from kframe.whatif.timeline import TimelineEvent
 #: A step: its name and its action, which returns the controller's answer, a report that replaces the observed events,
 #: or None.
 Step = tuple[str, Callable[[], ControllerResponse | StepReport | None]]
+#: The replicas of each partition, by broker ids; None lets the controller place them.
+Assignments: TypeAlias = Sequence[Sequence[int]] | None
+
+
+@dataclass(frozen=True, slots=True)
+class ModeOperations:
+    """The operations that a mode plays in its own way: functions of a what-if and of the arguments of its methods."""
+
+    create: Callable[[Any, str, int, int, Assignments, int], Outcome]
+    create_partitions: Callable[[Any, str, int, Assignments, int], Outcome]
+    delete: Callable[[Any, Iterable[str]], Outcome]
+    reassign: Callable[[Any, Plan], Outcome]
+    explain: Callable[[Any, str, int, Iterable[int]], Explanation]
 
 
 class WhatIf:
@@ -49,6 +63,7 @@ class WhatIf:
 
     config: ControllerConfig
     assumptions: tuple[str, ...]
+    _operations: ClassVar[ModeOperations]
     _by_mode: ClassVar[dict[bool, type[WhatIf]]] = {}
     """The subclass for clusters in ZooKeeper mode (False) and in KRaft mode (True)."""
 
@@ -72,10 +87,11 @@ class WhatIf:
     ) -> None:
         """Take a cluster over as it stands, without a failover.
 
-        ``config`` holds Kafka's configuration keys; it prevails over the cluster-wide settings in the snapshot.
-        ``clock`` is asked for the time that encoding takes; by default none passes. With ``batches`` each batch of
-        requests to brokers is handed to that instead of being encoded and counted. Raises SnapshotError if the
-        snapshot does not say who leads, ConfigError for a key or value.
+        ``config`` holds Kafka's configuration keys; it prevails over the cluster-wide settings in the snapshot. In a
+        KRaft cluster it may also name levels of features, such as ``metadata.version``, where the snapshot does not say
+        them. ``clock`` is asked for the time that encoding takes; by default none passes. With ``batches`` each batch
+        of requests to brokers is handed to that instead of being encoded and counted; a KRaft controller sends none.
+        Raises SnapshotError if the snapshot does not say who leads, ConfigError for a key or value.
         """
         if snapshot.partitions.leader is None:
             raise SnapshotError(snapshot.source.name, "nothing about who leads", "a snapshot that has leaders and ISRs")
@@ -87,6 +103,13 @@ class WhatIf:
         """Called with (done, total) steps, and repeatedly during long steps."""
         self.step_over: Callable[[int], None] = lambda _: None
         """Called with the number of each completed step, from 1."""
+        self._start_controller(config, clock, batches)
+
+    def _start_controller(
+        self, config: Mapping[str, object] | None, clock: Clock | None, batches: BatchWatch | None
+    ) -> None:
+        """Take the snapshot's cluster over; the arguments are those of ``WhatIf``."""
+        raise NotImplementedError
 
     @property
     def cluster(self) -> Any:
@@ -206,7 +229,9 @@ class WhatIf:
         ``clean``: in a KRaft cluster, whether the former process stopped in order. By default all have that did not
         fail in this what-if. Raises InputError for an unknown broker.
         """
-        raise NotImplementedError
+        ids = self._chosen(brokers, racks, registered=False)
+        steps = [self._restart(group, clean) for group in groups(ids, together)]
+        return self.play(Operation(Verb.RESTART, ids, together), steps)
 
     def shutdown(self, brokers: Iterable[int] = (), racks: Iterable[str] = (), *, together: bool = True) -> Outcome:
         """Shut brokers down: each requests controlled shutdown, then stops. Together: all request, then all stop.
@@ -233,30 +258,28 @@ class WhatIf:
 
     def create(
         self, name: str, partitions: int = -1, replication_factor: int = -1, *,
-        assignments: Sequence[Sequence[int]] | None = None, seed: int = 0,
+        assignments: Assignments = None, seed: int = 0,
     ) -> Outcome:  # fmt: skip
         """Create a topic: with counts (-1: the configured default), or with the replicas of each partition.
 
         ``seed`` seeds the numbers that Kafka draws to place replicas. Raises InputError for a replica on a broker that
         the snapshot does not know, of which nothing could be said. All else that is wrong the controller answers.
         """
-        raise NotImplementedError
+        return self._operations.create(self, name, partitions, replication_factor, assignments, seed)
 
-    def create_partitions(
-        self, name: str, count: int, *, assignments: Sequence[Sequence[int]] | None = None, seed: int = 0
-    ) -> Outcome:
+    def create_partitions(self, name: str, count: int, *, assignments: Assignments = None, seed: int = 0) -> Outcome:
         """Add partitions to a topic until it has ``count``; or with ``assignments``, the replicas of each new one.
 
         A controller in ZooKeeper mode continues the pattern of partition 0. A KRaft controller draws random numbers,
         which ``seed`` seeds. Raises InputError for a replica on a broker that the snapshot does not know. All else
         that is wrong the controller answers.
         """
-        raise NotImplementedError
+        return self._operations.create_partitions(self, name, count, assignments, seed)
 
     def delete(self, names: Iterable[str]) -> Outcome:
         """Delete topics. Raises InputError for an empty list, or a repeated topic; the controller refuses unknown
         topics."""
-        raise NotImplementedError
+        return self._operations.delete(self, names)
 
     def reassign(self, plan: Plan) -> Outcome:
         """Play a plan to its end; ``Outcome.reassignment`` has the result of each partition.
@@ -264,12 +287,12 @@ class WhatIf:
         Raises InputError for an empty plan and for a repeated partition. The controller finds all other faults of a
         plan and answers with Kafka's error for each partition.
         """
-        raise NotImplementedError
+        return self._operations.reassign(self, plan)
 
     def explain(self, topic: str, partition: int, fail: Iterable[int] = ()) -> Explanation:
         """Explain one partition as it stands, and after ``fail`` (broker ids, together). Raises InputError if it is
         unknown or a broker is."""
-        raise NotImplementedError
+        return self._operations.explain(self, topic, partition, fail)
 
     # -- operations that only KRaft clusters have
 
@@ -305,6 +328,10 @@ class WhatIf:
 
     def _stop(self, ids: tuple[int, ...]) -> Callable[[], None]:
         """Brokers stop, and the controller notices."""
+        raise NotImplementedError
+
+    def _restart(self, ids: tuple[int, ...], clean: bool | None) -> Step:
+        """Brokers restart; ``clean``: see ``restart``."""
         raise NotImplementedError
 
     def _ask_to_shut_down(self, broker_id: int) -> Callable[[], ControllerResponse]:

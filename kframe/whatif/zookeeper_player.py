@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 from kframe.core.controller import ControllerCore
 from kframe.core.selectors.leader_selection import FaultKind
@@ -17,12 +17,10 @@ from kframe.errors import BrokenInvariant, ErrorCode
 from kframe.model.brokers import Registration
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32, UInt8
-from kframe.model.elections import LeaderSelector
 from kframe.model.events import ControlledShutdownRequested, ElectionRequested, ElectionType, Event, TopicPartition
 from kframe.model.ids import NO_BROKER_EPOCH, ElectionKind
 from kframe.model.ports import Clock
 from kframe.runtime.loop import ControllerLoop
-from kframe.snapshot import Snapshot
 from kframe.whatif.changes import PartitionChanges, changes_between
 from kframe.whatif.health import ClusterHealth, health_of
 from kframe.whatif.observe import (
@@ -46,9 +44,7 @@ from kframe.whatif.settings import (
     controller_id_of,
 )
 from kframe.whatif.timeline import MergedTimeline, RequestsSent, TimelineEvent
-from kframe.whatif.whatif import WhatIf, happens
-
-_PROTOCOL: Final = "inter.broker.protocol.version"
+from kframe.whatif.whatif import Step, WhatIf, happens
 
 #: How long a caller waits for what cannot be done at once, by the clock of the study.
 PATIENCE_MS = 1_000
@@ -57,16 +53,10 @@ PATIENCE_MS = 1_000
 class ZookeeperPlayer(WhatIf):
     """A controller in ZooKeeper mode that plays steps; see ``WhatIf``."""
 
-    def __init__(
-        self,
-        snapshot: Snapshot,
-        config: Mapping[str, object] | None = None,
-        selectors: Mapping[ElectionKind, LeaderSelector] | None = None,
-        clock: Clock | None = None,
-        batches: BatchWatch | None = None,
+    def _start_controller(
+        self, config: Mapping[str, object] | None, clock: Clock | None, batches: BatchWatch | None
     ) -> None:
-        """See ``WhatIf``."""
-        super().__init__(snapshot, config, selectors, clock, batches)
+        snapshot = self.snapshot
         self.config = config_of(snapshot, config)
         self.assumptions = assumptions_of(snapshot, config)
         self.election_watch: ElectionWatch | None = None
@@ -139,23 +129,19 @@ class ZookeeperPlayer(WhatIf):
     def _stop(self, ids: tuple[int, ...]) -> Callable[[], None]:
         return lambda: self._ensemble.unregister_brokers(ids)
 
-    def start(self, ids: tuple[int, ...]) -> Callable[[], None]:
+    def _restart(self, ids: tuple[int, ...], clean: bool | None) -> Step:
         """Failed brokers register again; those that are up bounce."""
-
-        def act() -> None:
-            up = set(self.registered)
-            self._ensemble.bounce_brokers(broker_id for broker_id in ids if broker_id in up)
-            self._ensemble.register_brokers(self._registrations[broker_id] for broker_id in ids if broker_id not in up)
-
-        return act
-
-    def describe_start(self, ids: tuple[int, ...]) -> str:
-        """What ``start`` does to each broker, in words."""
         up = set(self.registered)
         bounced = tuple(broker_id for broker_id in ids if broker_id in up)
         started = tuple(broker_id for broker_id in ids if broker_id not in up)
         parts = [happens(bounced, "bounces", "bounce"), happens(started, "starts", "start")]
-        return ", ".join(part for part, group in zip(parts, (bounced, started), strict=True) if group)
+        name = ", ".join(part for part, group in zip(parts, (bounced, started), strict=True) if group)
+
+        def act() -> None:
+            self._ensemble.bounce_brokers(bounced)
+            self._ensemble.register_brokers(self._registrations[broker_id] for broker_id in started)
+
+        return name, act
 
     def _ask_to_shut_down(self, broker_id: int) -> Callable[[], ControllerResponse]:
         def act() -> ControllerResponse:

@@ -20,14 +20,11 @@ from kframe.core.kraft.registration import register_broker
 from kframe.core.kraft.selectors import SelectorSelection
 from kframe.core.selectors.leader_selection import FaultKind
 from kframe.errors import ErrorCode
-from kframe.model.elections import LeaderSelector
 from kframe.model.events import ElectionType, TopicPartition
-from kframe.model.ids import ElectionKind
 from kframe.model.kraft.ids import KraftElection
 from kframe.model.kraft.levels import level_name
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.ports import Clock
-from kframe.snapshot import Snapshot
 from kframe.whatif.changes import PartitionChanges
 from kframe.whatif.health import ClusterHealth
 from kframe.whatif.kraft.changes import kraft_changes
@@ -38,7 +35,7 @@ from kframe.whatif.kraft.stops import registration_request
 from kframe.whatif.observe import BatchWatch
 from kframe.whatif.outcome import ControllerResponse, Operation, Outcome, Verb
 from kframe.whatif.timeline import TimelineEvent
-from kframe.whatif.whatif import WhatIf
+from kframe.whatif.whatif import Step, WhatIf, happens
 
 #: Nothing expires: no time passes.
 _SESSION_NS: Final = 1
@@ -48,21 +45,12 @@ _KINDS: Final = {ElectionType.PREFERRED: KraftElection.PREFERRED, ElectionType.U
 class KraftPlayer(WhatIf):
     """A KRaft controller that plays steps; see ``WhatIf``."""
 
-    def __init__(
-        self,
-        snapshot: Snapshot,
-        config: Mapping[str, object] | None = None,
-        selectors: Mapping[ElectionKind, LeaderSelector] | None = None,
-        clock: Clock | None = None,
-        batches: BatchWatch | None = None,
+    def _start_controller(
+        self, config: Mapping[str, object] | None, clock: Clock | None, batches: BatchWatch | None
     ) -> None:
-        """See ``WhatIf``.
-
-        ``config`` may also name levels of features, such as ``metadata.version``, where the snapshot does not say
-        them. A KRaft controller sends no requests to brokers, so there are none to hand to ``batches``.
-        """
-        snapshot, config = snapshot_with_features(snapshot, config)
-        super().__init__(snapshot, config, selectors, clock, batches)
+        """See ``WhatIf``; the clock and the batches have no use."""
+        snapshot, config = snapshot_with_features(self.snapshot, config)
+        self.snapshot = snapshot
         self.config, self.assumptions = kraft_config(snapshot, config)
         metadata = snapshot.to_metadata()
         settings = kraft_settings(snapshot, metadata, self.config, config)
@@ -150,8 +138,8 @@ class KraftPlayer(WhatIf):
 
         return act
 
-    def restart_action(self, ids: tuple[int, ...], clean: bool | None) -> Callable[[], ControllerResponse]:
-        """New processes of brokers register, and are unfenced; ``clean``: see ``WhatIf.restart``."""
+    def _restart(self, ids: tuple[int, ...], clean: bool | None) -> Step:
+        """New processes of brokers register, and are unfenced. After an unclean stop a broker leaves the ELRs."""
 
         def act() -> ControllerResponse:
             for broker_id in ids:
@@ -168,7 +156,7 @@ class KraftPlayer(WhatIf):
                 self.unfence_action((broker_id,))()
             return _answer()
 
-        return act
+        return happens(ids, "restarts", "restart"), act
 
     def _ask_to_shut_down(self, broker_id: int) -> Callable[[], ControllerResponse]:
         def act() -> ControllerResponse:

@@ -19,11 +19,12 @@ from kframe.whatif.delete import requested_topics
 from kframe.whatif.kraft.player import KraftPlayer
 from kframe.whatif.outcome import ControllerResponse, Operation, Outcome, Verb
 from kframe.whatif.topic_results import TopicResult, TopicStatus
+from kframe.whatif.whatif import Assignments
 
 
 def play_creation(
     study: KraftPlayer, name: str, partitions: int, replication_factor: int,
-    assignments: Sequence[Sequence[int]] | None, seed: int,
+    assignments: Assignments, seed: int,
 ) -> Outcome:  # fmt: skip
     """Create a topic; ``seed`` seeds Java's random numbers, from which Kafka's placer draws."""
     context = study.context
@@ -37,9 +38,7 @@ def play_creation(
     )  # fmt: skip
 
 
-def play_expansion(
-    study: KraftPlayer, name: str, count: int, assignments: Sequence[Sequence[int]] | None, seed: int
-) -> Outcome:
+def play_expansion(study: KraftPlayer, name: str, count: int, assignments: Assignments, seed: int) -> Outcome:
     """Add partitions to a topic; ``seed`` as for a new topic."""
     check_brokers(study.context.metadata.brokers.ids, assignments)
     topic = CreatePartitionsTopic(name, count, None if assignments is None else tuple(map(tuple, assignments)))
@@ -75,7 +74,10 @@ def _play(
 
 
 def play_deletion(study: KraftPlayer, names: Iterable[str]) -> Outcome:
-    """Delete topics. Raises InputError for an empty list, or a repeated topic."""
+    """Delete topics. Raises InputError for an empty list, or a repeated topic.
+
+    The controller removes the metadata at once; brokers delete the logs later.
+    """
     topics = requested_topics(names)
     metadata = study.context.metadata
     results: list[TopicResult] = []

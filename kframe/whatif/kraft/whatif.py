@@ -8,30 +8,18 @@ from uuid import UUID
 from kframe.errors import InputError
 from kframe.model.kraft.ids import MetadataLevel
 from kframe.model.kraft.levels import level_name
-from kframe.whatif.explanation import Explanation
 from kframe.whatif.kraft.explain import explain_elections
 from kframe.whatif.kraft.player import KraftPlayer
 from kframe.whatif.kraft.reassign import play_reassignment
 from kframe.whatif.kraft.topics import play_creation, play_deletion, play_expansion
 from kframe.whatif.outcome import Operation, Outcome, Verb
-from kframe.whatif.plan import Plan
-from kframe.whatif.whatif import Step, groups, happens
+from kframe.whatif.whatif import ModeOperations, Step, groups, happens
 
 
 class KraftWhatIf(KraftPlayer, kraft=True):
     """A KRaft cluster; see ``WhatIf``. The brokers that it calls registered are those that are not fenced."""
 
-    def restart(
-        self, brokers: Iterable[int] = (), racks: Iterable[str] = (), *, together: bool = True,
-        clean: bool | None = None,
-    ) -> Outcome:  # fmt: skip
-        """See ``WhatIf``. A new process registers and is unfenced. After an unclean stop a broker leaves the ELRs."""
-        ids = self._chosen(brokers, racks, registered=False)
-        steps = [
-            (happens(group, "restarts", "restart"), self.restart_action(group, clean))
-            for group in groups(ids, together)
-        ]
-        return self.play(Operation(Verb.RESTART, ids, together), [(name, action) for name, action in steps])
+    _operations = ModeOperations(play_creation, play_expansion, play_deletion, play_reassignment, explain_elections)
 
     def fence(self, brokers: Iterable[int] = (), racks: Iterable[str] = (), *, together: bool = True) -> Outcome:
         """See ``WhatIf``."""
@@ -76,28 +64,3 @@ class KraftWhatIf(KraftPlayer, kraft=True):
             raise InputError("features", "no feature", "at least one")
         operation = Operation(Verb.FEATURE, features=dict(levels))
         return self.play(operation, [("feature levels change", self.feature_update(dict(levels), unsafe))])
-
-    def create(
-        self, name: str, partitions: int = -1, replication_factor: int = -1, *,
-        assignments: Sequence[Sequence[int]] | None = None, seed: int = 0,
-    ) -> Outcome:  # fmt: skip
-        """See ``WhatIf``."""
-        return play_creation(self, name, partitions, replication_factor, assignments, seed)
-
-    def create_partitions(
-        self, name: str, count: int, *, assignments: Sequence[Sequence[int]] | None = None, seed: int = 0
-    ) -> Outcome:
-        """See ``WhatIf``."""
-        return play_expansion(self, name, count, assignments, seed)
-
-    def delete(self, names: Iterable[str]) -> Outcome:
-        """See ``WhatIf``. The controller removes the metadata at once; brokers delete the logs later."""
-        return play_deletion(self, names)
-
-    def reassign(self, plan: Plan) -> Outcome:
-        """See ``WhatIf``."""
-        return play_reassignment(self, plan)
-
-    def explain(self, topic: str, partition: int, fail: Iterable[int] = ()) -> Explanation:
-        """See ``WhatIf``."""
-        return explain_elections(self, topic, partition, fail)
