@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import select
 import sys
 import traceback
 from collections.abc import Iterator
@@ -79,6 +80,20 @@ def writing_to(path: object) -> Iterator[None]:
         if problem.filename is None:
             problem.filename = str(path)
         raise
+
+
+def check_reader() -> None:
+    """Raise BrokenPipeError if standard output is a pipe that no process reads.
+
+    For commands that wait: a closed pipe is otherwise noticed at the next output.
+    """
+    output = sys.__stdout__
+    if output is None or sys.stdout is not output:
+        return
+    poller = select.poll()
+    poller.register(output.fileno(), 0)
+    if any(event & select.POLLERR for _, event in poller.poll(0)):
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
 
 
 def _fault(problem: OSError) -> OutputFault:

@@ -35,12 +35,13 @@ _YAML_WIDTH: Final = 1 << 30
 class OutputTable:
     """Rows to print. ``columns`` are keys of the rows in order; those in ``wide`` appear only in wide tables and data.
 
-    Values are None, bool, int, float, str, or lists and mappings of these.
+    Values are None, bool, int, float, str, or lists and mappings of these. A row that is None says that no further row
+    is ready: all previous ones are printed now.
     """
 
     schema: str
     columns: Sequence[str]
-    rows: Iterable[Record]
+    rows: Iterable[Record | None]
     wide: frozenset[str] = frozenset()
 
 
@@ -84,19 +85,20 @@ def output_option(command: Command) -> Command:
 
 def emit_rows(table: OutputTable, output: str) -> None:
     """Print many rows of one kind to stdout."""
+    rows = (row for row in table.rows if row is not None)
     match output:
         case "table" | "wide":
             shown = [name for name in table.columns if output == "wide" or name not in table.wide]
             _emit_table(shown, table.rows)
         case "csv":
-            _emit_csv(table.columns, table.rows)
+            _emit_csv(table.columns, rows)
         case "jsonl":
-            for row in table.rows:
+            for row in rows:
                 click.echo(json.dumps({"schema": table.schema, **row}))
         case "json":
-            _emit_json(table)
+            _emit_json(table.schema, rows)
         case "yaml":
-            _emit_yaml(table)
+            _emit_yaml(table.schema, rows)
 
 
 def emit_record(schema: str, record: Record, output: str, wide: Collection[str] = ()) -> None:
@@ -152,17 +154,28 @@ def cell(value: Any) -> str:
             return _printable(str(value))
 
 
-def _emit_table(columns: Sequence[str], rows: Iterable[Record]) -> None:
+def _emit_table(columns: Sequence[str], rows: Iterable[Record | None]) -> None:
     remaining = iter(rows)
-    first = list(itertools.islice(remaining, _PAGE_ROWS))
+    first = _first_page(remaining)
     titles = [name.upper().replace("_", "-") for name in columns]
     cells = [[cell(row[name]) for name in columns] for row in first]
     widths = [max(map(len, column)) for column in zip(titles, *cells, strict=True)]
     right = [any(_is_number(row[name]) for row in first) for name in columns]
     emit_heading(_line(titles, widths, right))
-    later = ([cell(row[name]) for name in columns] for row in remaining)
+    later = ([cell(row[name]) for name in columns] for row in remaining if row is not None)
     for texts in itertools.chain(cells, later):
         click.echo(_line(texts, widths, right))
+
+
+def _first_page(rows: Iterator[Record | None]) -> list[Record]:
+    """The rows that are ready, at least one if there is any."""
+    page: list[Record] = []
+    for row in rows:
+        if row is not None:
+            page.append(row)
+        if len(page) == _PAGE_ROWS or (row is None and page):
+            break
+    return page
 
 
 def _line(texts: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
@@ -209,10 +222,10 @@ def _csv_cell(value: Any) -> str:
     return ",".join(map(_csv_cell, value)) if isinstance(value, list | tuple) else str(value)
 
 
-def _emit_json(table: OutputTable) -> None:
+def _emit_json(schema: str, rows: Iterable[Record]) -> None:
     """One document, one row per line."""
-    click.echo(f'{{"schema": {json.dumps(table.schema)}, "rows": [', nl=False)
-    for separator, row in _separated(table.rows):
+    click.echo(f'{{"schema": {json.dumps(schema)}, "rows": [', nl=False)
+    for separator, row in _separated(rows):
         click.echo(f"{separator}\n  {json.dumps(row)}", nl=False)
     click.echo("\n]}")
 
@@ -224,10 +237,9 @@ def _separated(rows: Iterable[Record]) -> Iterator[tuple[str, Record]]:
         separator = ","
 
 
-def _emit_yaml(table: OutputTable) -> None:
-    rows = iter(table.rows)
+def _emit_yaml(schema: str, rows: Iterator[Record]) -> None:
     first = next(rows, None)
-    click.echo(_yaml({"schema": table.schema}, flow=False), nl=False)
+    click.echo(_yaml({"schema": schema}, flow=False), nl=False)
     click.echo("rows: []" if first is None else "rows:")
     for row in [] if first is None else itertools.chain([first], rows):
         click.echo(_yaml([dict(row)], flow=None), nl=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kframe.cli.exits import check_reader
 from kframe.cli.live import COMMAND_CONFIG, client_properties
 from kframe.cli.output import (
     BadInput,
@@ -14,6 +15,7 @@ from kframe.cli.output import (
     output_option,
 )
 from kframe.cli.progress import progress
+from kframe.cli.stop_signal import StopSignal
 
 __all__ = [
     "COMMAND_CONFIG",
@@ -21,6 +23,8 @@ __all__ = [
     "OutputTable",
     "Record",
     "ReportingGroup",
+    "StopSignal",
+    "check_reader",
     "client_properties",
     "emit_heading",
     "emit_record",

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 from click.shell_completion import CompletionItem
 
+from kframe.plugin import StoreError
 from kframe.plugin.commands import (
     COMMAND_CONFIG,
     BadInput,
     OutputTable,
     ReportingGroup,
+    StopSignal,
+    check_reader,
     client_properties,
     emit_record,
     emit_rows,
@@ -24,7 +29,9 @@ from kframe.plugin.commands import (
 )
 
 if TYPE_CHECKING:
+    from kframe_kraft.disk import LogHistory
     from kframe_kraft.sources import NodeSource
+    from kframe_kraft.time_travel import LogFollower
 
     _ParamType = click.ParamType[str]
 else:
@@ -95,23 +102,82 @@ class RecordType(_ParamType):
 @click.option("--to", "end", metavar="POSITION", help="Only to this offset or time.")
 @click.option("--control", is_flag=True, help="Also control records: leaders and voters of the quorum.")
 @click.option("--boundaries", is_flag=True, help="Also a row for each batch, and the markers of transactions.")
+@click.option(
+    "--follow", is_flag=True, help="Go on with new records, until SIGTERM or SIGINT. SOURCE is a directory or a quorum."
+)
 @COMMAND_CONFIG
 @output_option
 def show(
     source: str | Path, types: tuple[str, ...], topics: tuple[str, ...], brokers: tuple[int, ...], start: str | None,
-    end: str | None, control: bool, boundaries: bool, command_config: Path | None, output: str,
+    end: str | None, control: bool, boundaries: bool, follow: bool, command_config: Path | None, output: str,
 ) -> None:  # fmt: skip
     """List the records of the log in SOURCE."""
-    from kframe_kraft.time_travel import EntryFilter, end_of, entries, start_of
+    from kframe_kraft.time_travel import EntryFilter, end_of, entries, followed_entries, start_of
+
+    def chosen(history: LogHistory) -> EntryFilter:
+        return EntryFilter(
+            types, topics, brokers, 0 if start is None else start_of(history, start),
+            None if end is None else end_of(history, end), control, boundaries,
+        )  # fmt: skip
+
+    if not follow:
+        history = _read(source, command_config).history
+        _emit_entries(entries(history, chosen(history)), output)
+        return
+    if end is not None:
+        raise click.UsageError("--follow and --to exclude one another")
+    with StopSignal() as stop:
+        try:
+            with _followed(source, command_config, stop) as (history, follower):
+                rows = followed_entries(history, follower, chosen(history), stop, _report)
+                _emit_entries(_for_reader(rows), output)
+        except StoreError:
+            if not stop:
+                raise
+
+
+def _emit_entries(rows: Iterable[dict[str, Any] | None], output: str) -> None:
     from kframe_kraft.time_travel.entries import COLUMNS
 
-    history = _read(source, command_config).history
-    chosen = EntryFilter(
-        types, topics, brokers, 0 if start is None else start_of(history, start),
-        None if end is None else end_of(history, end), control, boundaries,
-    )  # fmt: skip
     wide = frozenset({"version", "batch", "transaction", "committed", "fields"})
-    emit_rows(OutputTable("kframe.log-records/v1", COLUMNS, entries(history, chosen), wide), output)
+    emit_rows(OutputTable("kframe.log-records/v1", COLUMNS, rows, wide), output)
+
+
+def _for_reader(rows: Iterable[dict[str, Any] | None]) -> Iterator[dict[str, Any] | None]:
+    """Pass rows on. Raises BrokenPipeError before a wait if there is no reader any more."""
+    for row in rows:
+        yield row
+        if row is None:
+            check_reader()
+
+
+def _report(text: str) -> None:
+    click.echo(f"kframe log: {text}", err=True)
+
+
+@contextmanager
+def _followed(
+    source: str | Path, command_config: Path | None, stop: StopSignal
+) -> Iterator[tuple[LogHistory, LogFollower]]:
+    """The log of a source so far, and what reads the rest. Raises as ``_read``."""
+    if isinstance(source, str):
+        live = _live()
+        observer = live.open_observer(source, client_properties(command_config), stop.wait)
+        try:
+            with progress("reading") as tick:
+                history = live.spooled_history(observer, tick)
+            yield history, live.QuorumFollower(observer, history, lambda text: None if stop else _report(text))
+        finally:
+            observer.close()
+        return
+    from kframe_kraft.detection import log_directory
+    from kframe_kraft.disk.following import DirectoryFollower
+
+    directory = log_directory(source) if source.is_dir() else None
+    if directory is None:
+        raise click.UsageError(f"--follow needs the directory of a node, or {_QUORUM}HOST:PORT, not {source}")
+    history = _read(source, command_config).history
+    yield history, DirectoryFollower(directory, history)
 
 
 @group.command()
@@ -227,15 +293,21 @@ def why(
 def _read(source: str | Path, command_config: Path | None) -> NodeSource:
     """The log of a source. Raises BadInput, and ConfigError, StoreError or LogError."""
     if isinstance(source, str):
-        try:
-            from kframe_kraft.live import read_quorum
-        except ImportError as error:
-            raise BadInput(f"{_QUORUM} URLs need kframe-kafka-wire, which is not installed ({error})") from error
         with progress("reading") as tick:
-            return read_quorum(source, client_properties(command_config), tick)
+            quorum: NodeSource = _live().read_quorum(source, client_properties(command_config), tick)
+            return quorum
     if command_config is not None:
         raise click.UsageError(f"--command-config has settings for {_QUORUM} URLs")
     from kframe_kraft.sources import read_source
 
     with progress("reading"):
         return read_source(source, from_oldest=True)
+
+
+def _live() -> ModuleType:
+    """The package that reads quorums. Raises BadInput if what it needs is not installed."""
+    try:
+        import kframe_kraft.live
+    except ImportError as error:
+        raise BadInput(f"{_QUORUM} URLs need kframe-kafka-wire, which is not installed ({error})") from error
+    return kframe_kraft.live

@@ -136,7 +136,7 @@ class _Scan:
                     self._note(batch)
                 position += batch.header.size
         except BatchError as error:
-            if not is_last or _batch_follows(file, position):
+            if not is_last or batch_follows(file, position):
                 raise
             self.torn_bytes, self.torn_reason = file.size - position, str(error)
         if begin is not None:
@@ -158,7 +158,7 @@ class _Scan:
             self.voters = self.voters if voters is None else voters
 
 
-def _batch_follows(file: BatchFile, position: int) -> bool:
+def batch_follows(file: BatchFile, position: int) -> bool:
     """Whether a complete batch begins where the malformed one says that it ends: then the file is damaged, not torn."""
     if file.size - position < HEADER_BYTES:
         return False

@@ -63,7 +63,8 @@ class QuorumObserver:
         connect: Callable[[Address], QuorumNode],
         pause: Callable[[float], object] = time.sleep,
     ) -> None:
-        """``connect`` raises an error of BROKEN, or PermanentFailure. ``pause`` waits between two attempts."""
+        """``connect`` raises an error of BROKEN, or PermanentFailure. ``pause`` waits between two attempts; if it
+        returns True there is no further one."""
         self.log = FollowedLog()
         self.leader = QuorumLeader(leader_epoch=0)
         self.cluster_id: str | None = None
@@ -112,7 +113,8 @@ class QuorumObserver:
                 problem = f"{_text(self._address or address)}: {str(error) or type(error).__name__}"
                 self.close()
                 self.leader = QuorumLeader(leader_epoch=self.leader.leader_epoch)
-            self._pause(pause_s)
+            if self._pause(pause_s):
+                break
             pause_s = min(2 * pause_s, PAUSE_MAX_S)
         raise StoreError(f"KRaft quorum: no leader can be reached ({problem})")
 

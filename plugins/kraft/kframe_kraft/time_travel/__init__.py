@@ -5,6 +5,7 @@ from __future__ import annotations
 from kframe_kraft.time_travel.causes import LeaderCause, leader_cause
 from kframe_kraft.time_travel.differences import Difference, differences
 from kframe_kraft.time_travel.entries import EntryFilter, entries
+from kframe_kraft.time_travel.following import LogFollower, followed_entries
 from kframe_kraft.time_travel.positions import end_of, start_of, time_text
 from kframe_kraft.time_travel.timeline import Timeline
 
@@ -12,10 +13,12 @@ __all__ = [
     "Difference",
     "EntryFilter",
     "LeaderCause",
+    "LogFollower",
     "Timeline",
     "differences",
     "end_of",
     "entries",
+    "followed_entries",
     "leader_cause",
     "start_of",
     "time_text",

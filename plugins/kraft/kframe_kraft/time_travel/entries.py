@@ -11,7 +11,7 @@ import numpy as np
 
 from kframe.plugin.kraft import control, control_to_json, records, to_json
 from kframe_kraft.batches import RecordBatch
-from kframe_kraft.disk import CommittedEnd, LogHistory
+from kframe_kraft.disk import Checkpoint, CommittedEnd, LogHistory
 from kframe_kraft.disk.transactions import ABORT, BEGIN, END
 from kframe_kraft.records import decode_record
 from kframe_kraft.time_travel.positions import time_text
@@ -62,7 +62,7 @@ def entries(history: LogHistory, chosen: EntryFilter) -> Iterator[dict[str, Any]
     Records of the snapshot have no offsets of the log, and are left out. Raises RecordError for a malformed record.
     """
     lister = EntryLister(chosen, transactions_of(history.log.batches))
-    lister.note_snapshot(history)
+    lister.note_snapshot(history.snapshot)
     for batch in history.log.batches:
         if chosen.end is not None and batch.header.base_offset >= chosen.end:
             break
@@ -79,9 +79,9 @@ class EntryLister:
         self._transactions = iter(transactions)
         self._transaction: _TransactionSpan | None = None
 
-    def note_snapshot(self, history: LogHistory) -> None:
+    def note_snapshot(self, snapshot: Checkpoint | None) -> None:
         """Note the names of the topics in a snapshot."""
-        for batch in history.snapshot.batches if history.snapshot else ():
+        for batch in () if snapshot is None else snapshot.batches:
             self._note_names(batch)
 
     def rows(self, batch: RecordBatch, committed: CommittedEnd) -> Iterator[dict[str, Any]]:

@@ -23,7 +23,12 @@ def end_of(history: LogHistory, position: str) -> int:
 
 
 def start_of(history: LogHistory, position: str) -> int:
-    """The first offset of the records from an offset or time on. Raises LogError for a malformed position."""
+    """The first offset of the records from an offset or time on; ``end`` is the end of the log.
+
+    Raises LogError for a malformed position.
+    """
+    if position == "end":
+        return history.log.end
     if position.isdecimal():
         return int(position)
     limit = _milliseconds(position)

@@ -1,0 +1,184 @@
+"""Reads what a running node appends to the log in its directory, without locks.
+
+A node may roll to the next segment, delete old ones, and truncate records that were not committed. So each poll lists
+the files anew, and checks that the last batch is still where it was read.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from kframe_kraft.batches import BatchHeader, RecordBatch
+from kframe_kraft.disk.batch_files import BatchFile
+from kframe_kraft.disk.checkpoints import Checkpoint, read_checkpoint
+from kframe_kraft.disk.committed import CommittedEnd, committed_end, voters_in
+from kframe_kraft.disk.history import LogHistory
+from kframe_kraft.disk.names import segments_in, snapshots_in
+from kframe_kraft.disk.segments import batch_follows
+from kframe_kraft.errors import BatchError, LogError
+
+#: Bytes of batches that a poll returns, unless a single batch is larger.
+POLL_BYTES_MAX: Final = 8 << 20
+#: Batches whose truncation is noticed. A node truncates only those that are not committed.
+RECENT_BATCHES: Final = 4096
+PAUSE_S: Final = 0.2
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NewBatches:
+    """Batches that follow the previous ones. ``replaced`` says which offsets are not in the log any more.
+
+    ``snapshot`` has the records of offsets that were deleted before they were read.
+    """
+
+    batches: Sequence[RecordBatch]
+    committed: CommittedEnd
+    replaced: str = ""
+    snapshot: Checkpoint | None = None
+
+
+class _ReadBatch(NamedTuple):
+    next_offset: int
+    epoch: int
+    crc: int
+
+
+class DirectoryFollower:
+    """Reads the batches after a history. One thread calls it."""
+
+    pause_s = PAUSE_S
+
+    def __init__(self, directory: Path, history: LogHistory) -> None:
+        """``directory`` is the log's. Raises LogError if it has changed since the history was read."""
+        self._directory = directory
+        self._end = history.log.end
+        self._voters = history.voters
+        self._recent = deque[_ReadBatch](maxlen=RECENT_BATCHES)
+        for header in history.log.batches.headers():
+            self._recent.append(_read_batch(header))
+        self._base = -1
+        """Base offset of the segment with the last batch. -1 if it is not known."""
+        self._last_at = self._next_at = 0
+        """Where the last batch begins in this segment, and where it ends."""
+        self._problem = ""
+
+    def poll(self) -> NewBatches:
+        """Return the complete batches that were appended, a part of them if they are many.
+
+        Raises LogError for damage before the tail, if two polls find it: the node may have been truncating the log.
+        """
+        try:
+            news = self._poll(segments_in(self._directory))
+        except FileNotFoundError:  # A segment was deleted after the directory was listed.
+            return NewBatches((), self._committed())
+        except LogError as error:
+            if str(error) == self._problem:
+                raise
+            self._problem = str(error)
+            return NewBatches((), self._committed())
+        self._problem = ""
+        return news
+
+    def _poll(self, segments: Mapping[int, Path]) -> NewBatches:
+        if not segments:
+            return NewBatches((), self._committed())
+        if (start := min(segments)) > self._end:
+            return self._skip_to(start)
+        replaced = self._check_last(segments)
+        base = max(base for base in segments if base <= self._end)
+        file = BatchFile(segments[base])
+        position = self._position(file, base)
+        batches = self._read(file, base, position, is_last=base == max(segments))
+        return NewBatches(batches, self._committed(), replaced)
+
+    def _read(self, file: BatchFile, base: int, position: int, *, is_last: bool) -> list[RecordBatch]:
+        batches: list[RecordBatch] = []
+        first = position
+        try:
+            for batch in file.batches(position):
+                epoch = self._recent[-1].epoch if self._recent else -1
+                if batch.header.base_offset != self._end or batch.header.leader_epoch < epoch:
+                    raise LogError(batch.where, f"offset {batch.header.base_offset}", f"offset {self._end}")
+                if batch.header.is_control and (voters := voters_in(batch)) is not None:
+                    self._voters = voters
+                batches.append(batch)
+                self._recent.append(_read_batch(batch.header))
+                self._end = batch.header.next_offset
+                self._base, self._last_at, self._next_at = base, position, position + batch.header.size
+                position = self._next_at
+                if position - first >= POLL_BYTES_MAX:
+                    break
+        except BatchError:
+            # The node is writing the last batch, unless something follows it.
+            if not batches and (not is_last or batch_follows(file, position)):
+                raise
+        except LogError:
+            if not batches:
+                raise
+        return batches
+
+    def _position(self, file: BatchFile, base: int) -> int:
+        """Where the next batch begins in a segment."""
+        if base == self._end:
+            return 0
+        if base == self._base:
+            return self._next_at
+        position = 0
+        for header in file.headers(0, file.size):
+            self._last_at, position = position, position + header.size
+            if header.next_offset >= self._end:
+                break
+        self._base, self._next_at = base, position
+        return position
+
+    def _check_last(self, segments: Mapping[int, Path]) -> str:
+        """Go back to the last common batch if the node has truncated the log. Returns what is not in it any more."""
+        if not self._recent or self._base < min(segments) or self._is_last(segments):
+            return ""
+        present: dict[int, _ReadBatch] = {}
+        for path in segments.values():
+            file = BatchFile(path)
+            try:
+                for header in file.headers(0, file.size):
+                    if header.next_offset >= self._recent[0].next_offset:
+                        present[header.next_offset] = _read_batch(header)
+            except BatchError:  # The tail.
+                break
+        common = [batch for batch in self._recent if present.get(batch.next_offset) == batch]
+        if not common:
+            raise LogError(str(self._directory), "another log", f"the records below offset {self._end} that it had")
+        while self._recent[-1] != common[-1]:
+            self._recent.pop()
+        former, self._end, self._base = self._end, self._recent[-1].next_offset, -1
+        return f"offsets {self._end} to {former - 1} were truncated: they were not committed"
+
+    def _is_last(self, segments: Mapping[int, Path]) -> bool:
+        """Whether the last batch is where it was read."""
+        path = segments.get(self._base)
+        if path is None:
+            return False
+        try:
+            header = next(BatchFile(path).headers(self._last_at, self._next_at))
+        except BatchError:
+            return False
+        return _read_batch(header) == self._recent[-1]
+
+    def _skip_to(self, start: int) -> NewBatches:
+        newest = max(snapshots_in(self._directory).items(), default=None)
+        snapshot = None if newest is None else read_checkpoint(newest[1])
+        deleted = f"offsets {self._end} to {start - 1} were deleted before they were read"
+        self._end, self._base = start, -1
+        self._recent.clear()
+        return NewBatches((), self._committed(), deleted, snapshot)
+
+    def _committed(self) -> CommittedEnd:
+        newest = max((snapshot_id.offset for snapshot_id in snapshots_in(self._directory)), default=0)
+        return committed_end(self._end, newest, self._voters)
+
+
+def _read_batch(header: BatchHeader) -> _ReadBatch:
+    return _ReadBatch(header.next_offset, header.leader_epoch, header.crc)

@@ -1,0 +1,106 @@
+"""A running cluster of Kafka 4.4: ``kframe log show --follow`` of a directory, a controller and a broker.
+
+The segments are small and old ones are deleted, so that the log rolls and its start moves.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from kframe_kraft.disk.names import segments_in
+from kframe_kraft.testing.kafka_nodes import KraftCluster, KraftNode, KraftOptions, missing
+from kframe_kraft.testing.kafka_tools import KafkaTools
+from kframe_zookeeper.testing.commands import RunningCommand
+from kframe_zookeeper.testing.process import wait_until
+
+pytestmark = pytest.mark.real
+
+_SETTINGS = {
+    "internal.metadata.log.segment.bytes": "2048",
+    "metadata.log.max.record.bytes.between.snapshots": "2000",
+    # A node deletes old snapshots and segments once a minute.
+    "metadata.max.retention.bytes": "1",
+}
+
+
+class FollowedCluster(NamedTuple):
+    cluster: KraftCluster
+    tools: KafkaTools
+    folder: Path
+
+    @property
+    def controller(self) -> KraftNode:
+        return self.cluster.nodes[3000]
+
+    def create(self, topic: str, partitions: int = 1) -> None:
+        self.cluster.admin(self.tools, "kafka-topics", "--create", "--topic", topic, "--partitions", partitions)
+
+    def roll(self, topic: str) -> None:
+        """Create topics until the log has two more segments."""
+        first = max(segments_in(self.controller.metadata_log))
+        for number in range(100):
+            if len([base for base in segments_in(self.controller.metadata_log) if base > first]) >= 2:
+                return
+            self.create(f"{topic}-{number}", 10)
+        raise AssertionError("the log does not roll")
+
+    def follow(self, name: str, source: object) -> RunningCommand:
+        command = RunningCommand(self.folder / name, "log", "show", source, "--follow", "-o", "jsonl")
+        command.start()
+        return command
+
+
+@pytest.fixture(scope="module")
+def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FollowedCluster]:
+    if lacking := missing():
+        pytest.skip(lacking)
+    folder = tmp_path_factory.mktemp("following")
+    options = KraftOptions(combined=False, settings=_SETTINGS)
+    with KafkaTools(folder / "tools") as tools, KraftCluster(folder / "nodes", options) as cluster:
+        yield FollowedCluster(cluster, tools, folder)
+
+
+def rows_of(command: RunningCommand) -> list[dict[str, Any]]:
+    """The complete rows that a command has printed."""
+    lines = command.log.splitlines(keepends=True)
+    return [json.loads(line) for line in lines if line.startswith("{") and line.endswith("\n")]
+
+
+def keys_of(command: RunningCommand) -> set[str]:
+    return {row["key"] for row in rows_of(command)}
+
+
+def await_key(command: RunningCommand, key: str) -> None:
+    wait_until(lambda: key in keys_of(command), lambda: command.log)
+
+
+def test_records_are_listed_while_the_log_rolls(live: FollowedCluster) -> None:
+    sources = {
+        "controller-directory": live.controller.log_dirs[0], "broker-directory": live.cluster.nodes[1].log_dirs[0],
+        "controller": f"kraft://{live.controller.controller_address}", "broker": f"kraft://{live.cluster.address}",
+    }  # fmt: skip
+    commands = {name: live.follow(name, source) for name, source in sources.items()}
+    try:
+        live.create("first")
+        for command in commands.values():
+            await_key(command, "first")
+        live.roll("rolled")
+        live.create("last")
+        for command in commands.values():
+            await_key(command, "last-0")
+    finally:
+        codes = [command.stop(number=signal.SIGINT) for command in commands.values()]
+    assert codes == [0] * len(commands)
+    rows = {name: {row["offset"]: row for row in rows_of(command)} for name, command in commands.items()}
+    for name, command in commands.items():
+        offsets = [row["offset"] for row in rows_of(command)]
+        assert offsets == sorted(set(offsets)), name
+        common = rows[name].keys() & rows["controller"].keys()
+        assert {rows[name][offset]["key"] for offset in common} >= {"first", "last"}
+        assert all(rows[name][offset] == rows["controller"][offset] for offset in common), name
+        assert all(row["committed"] for row in rows[name].values()), name
