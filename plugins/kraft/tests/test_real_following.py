@@ -12,10 +12,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from kframe_kraft.disk.names import segments_in
+from kframe_kraft.disk.names import segments_in, snapshots_in
+from kframe_kraft.live import open_observer
+from kframe_kraft.sources import image_of, read_image
 from kframe_kraft.testing.kafka_nodes import KraftCluster, KraftNode, KraftOptions, missing
 from kframe_kraft.testing.kafka_tools import KafkaTools
-from kframe_zookeeper.testing.commands import RunningCommand
+from kframe_kraft.testing.metadata_facts import metadata_facts
+from kframe_zookeeper.testing.commands import RunningCommand, kframe_json
 from kframe_zookeeper.testing.process import wait_until
 
 pytestmark = pytest.mark.real
@@ -53,6 +56,9 @@ class FollowedCluster(NamedTuple):
         command = RunningCommand(self.folder / name, "log", "show", source, "--follow", "-o", "jsonl")
         command.start()
         return command
+
+    def log_start(self) -> int:
+        return min(segments_in(self.controller.metadata_log))
 
 
 @pytest.fixture(scope="module")
@@ -104,3 +110,45 @@ def test_records_are_listed_while_the_log_rolls(live: FollowedCluster) -> None:
         assert {rows[name][offset]["key"] for offset in common} >= {"first", "last"}
         assert all(rows[name][offset] == rows["controller"][offset] for offset in common), name
         assert all(row["committed"] for row in rows[name].values()), name
+
+
+def test_a_follower_that_is_behind_the_start_of_the_log_continues(live: FollowedCluster) -> None:
+    """FetchSnapshot after the start of the log has moved: by a new observer, one that is behind, and by commands."""
+    live.create("before")
+    behind = open_observer(f"kraft://{live.controller.controller_address}", {})
+    commands = {
+        name: live.follow(f"frozen-{name}", source)
+        for name, source in (
+            ("quorum", f"kraft://{live.controller.controller_address}"), ("directory", live.controller.log_dirs[0]),
+        )
+    }  # fmt: skip
+    fresh = open_observer(f"kraft://{live.controller.controller_address}", {})
+    try:
+        behind.catch_up()
+        generation, end = behind.generation, behind.log.end
+        for command in commands.values():
+            await_key(command, "before-0")
+            command.pause()
+        live.roll("meanwhile")
+        wait_until(lambda: live.log_start() > end, lambda: str(sorted(live.controller.metadata_log.iterdir())))
+        behind.catch_up()
+        fresh.catch_up()
+        assert (behind.generation, fresh.generation) == (generation + 1, 1)
+        for observer in (behind, fresh):
+            history = observer.history()
+            assert history.snapshot_id.offset > end
+            on_disk = read_image(live.controller.log_dirs[0], history.log.end)
+            assert metadata_facts(image_of(history).metadata) == metadata_facts(on_disk.metadata)
+        shown = kframe_json("log", "at", f"kraft://{live.controller.controller_address}")
+        assert shown["topics"] == len(image_of(fresh.history()).metadata.topics.index_by_name)
+        live.create("after")
+        for command in commands.values():
+            command.resume()
+            await_key(command, "after-0")
+            assert "were deleted before they were read" in command.log
+    finally:
+        behind.close()
+        fresh.close()
+        codes = [command.stop() for command in commands.values()]
+    assert codes == [0, 0]
+    assert snapshots_in(live.controller.metadata_log)

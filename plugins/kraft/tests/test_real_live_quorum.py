@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from kframe_kafka_wire.testing.secured import certificates, tls
 from kframe_kraft.live import QuorumObserver, open_observer
 from kframe_kraft.sources import image_of, read_image
 from kframe_kraft.testing.kafka_nodes import CLUSTER_ID, KraftCluster, KraftNode, KraftOptions, missing
 from kframe_kraft.testing.kafka_tools import KafkaTools
 from kframe_kraft.testing.metadata_facts import metadata_facts
 from kframe_zookeeper.testing.certificates import Authority
-from kframe_zookeeper.testing.commands import kframe, kframe_json
+from kframe_zookeeper.testing.commands import RunningCommand, kframe, kframe_json
 from kframe_zookeeper.testing.process import wait_until
 
 pytestmark = pytest.mark.real
@@ -96,3 +97,43 @@ def test_a_controller_listener_with_tls_and_sasl(tmp_path: Path) -> None:
             refused = kframe("log", "show", f"kraft://{controller.controller_address}", "--command-config", properties)
             assert refused.returncode != 0
             assert reason in refused.stderr
+
+
+def test_a_controller_listener_with_tls_and_client_certificates(tmp_path: Path) -> None:
+    folder = certificates(tmp_path / "certificates")
+    settings = {
+        "listener.security.protocol.map": "CONTROLLER:SSL,PLAINTEXT:PLAINTEXT",
+        "listener.name.controller.ssl.client.auth": "required",
+        "super.users": "User:ANONYMOUS;User:CN=server;User:CN=client",
+        **tls(folder, "server"),
+    }
+    with KafkaTools(tmp_path / "tools") as tools, KraftCluster(
+        tmp_path / "nodes", KraftOptions(combined=False, settings=settings)
+    ) as cluster:  # fmt: skip
+        (controller,) = cluster.controllers.values()
+        url = f"kraft://{controller.controller_address}"
+        cluster.admin(tools, "kafka-topics", "--create", "--topic", "secured")
+
+        def properties(name: str, settings: dict[str, str]) -> Path:
+            path = tmp_path / f"{name}.properties"
+            lines = {"security.protocol": "SSL", **settings}
+            path.write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
+            return path
+
+        client = properties("client", tls(folder, "client"))
+        captured = kframe_json("snapshot", "capture", url, tmp_path / "captured", "--command-config", client)
+        assert (captured["cluster_id"], captured["brokers"], captured["topics"]) == (CLUSTER_ID, 1, 1)
+        command = RunningCommand(tmp_path / "follow", "log", "show", url, "--follow", "--command-config", client)
+        command.start()
+        assert command.logs("secured-0")
+        cluster.admin(tools, "kafka-topics", "--create", "--topic", "followed")
+        assert command.logs("followed-0")
+        assert command.stop() == 0
+        for name, refused, reason in (
+            ("without-certificate", tls(folder), "refuses the client certificate"),
+            ("untrusted-certificate", tls(folder, "untrusted"), "refuses the client certificate"),
+            ("untrusted-server", tls(folder, "client", authority="other"), "found a certificate that is refused"),
+        ):
+            done = kframe("log", "show", url, "--command-config", properties(name, refused))
+            assert (done.returncode, done.stderr.count("\n")) == (1, 1), name
+            assert reason in done.stderr

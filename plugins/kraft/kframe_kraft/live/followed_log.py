@@ -84,7 +84,8 @@ class FollowedLog:
         ):
             count -= 1
         end = self._batches[count - 1].header.next_offset if count else self._start.offset
-        if end < self.committed:
+        # What is before the batches is committed.
+        if end < self.committed or end_offset < self._start.offset or epoch < self._start.epoch:
             raise LogError(
                 "diverging epoch", f"epoch {epoch} that ends at offset {end_offset}",
                 f"an offset from {self.committed} on, the committed end",
@@ -121,8 +122,9 @@ class FollowedLog:
         ]
 
     def history(self, leader_id: int, leader_epoch: int) -> LogHistory:
-        """The committed log. Raises LogError after ``drop``."""
-        if self._start != self.snapshot_id:
+        """The committed log. Raises LogError after ``drop`` has released a part of it."""
+        has_snapshot = self.snapshot is not None or self.snapshot_id == BOOTSTRAP_ID
+        if self._start != self.snapshot_id or not has_snapshot:
             raise LogError("log", f"offset {self._start.offset} as its start", f"offset {self.snapshot_id.offset}")
         batches = ListedBatches(self.committed_batches(self.snapshot_id.offset))
         last = batches[-1].header if batches else None
