@@ -67,7 +67,7 @@ FUZZ_CASES ?= 10000000
 
 DEBUG_LIB := build/debug/lib
 # The tests whose subject calls kernels. Servers, brokers and Spark run none of them in their own processes.
-DEBUG_TESTS := $(addprefix tests/,kernels wire core defects model registry scenario whatif embedded snapshot) \
+DEBUG_TESTS := $(addprefix tests/,kernels wire core defects model registry scenario whatif embedded snapshot planning staging) \
 	simulator/tests/fuzz simulator/tests/simulation benchmarks/suite \
 	$(addprefix plugins/zookeeper/tests/test_,decoders.py fuzz.py growing_reads.py jute.py topic_read.py) \
 	$(addprefix plugins/kafka_wire/tests/test_,answers.py queue_merging.py fuzz.py requests.py wire_fuzz.py) \

@@ -10,17 +10,40 @@ import numpy as np
 import pytest
 
 from kframe import WhatIf
+from kframe.model.kraft.ids import ELR_VERSION
+from kframe.model.kraft.records import BrokerRegistrationChangeRecord
+from kframe.model.kraft.replay import replay
 from kframe.snapshot import Snapshot, generate
 from kframe.staging.failures import PHASES, Phase, stage_failures, staged_partitions
 from kframe.staging.problem import stage_problem
 from kframe.staging.request import StageRequest
 from kframe.staging.schedule import StageSchedule, schedule
+from kframe.whatif.kraft.whatif import KraftWhatIf
 from kframe.whatif.plan import Plan
 from kframe.whatif.plan_check import hold
 
 CONFIG = {"min.insync.replicas": 2}
 ZOOKEEPER = generate(40, 5, 3, racks=2, seed=2)
-SNAPSHOTS = {"zookeeper": ZOOKEEPER, "kraft": ZOOKEEPER.with_mode("kraft")}
+KRAFT = ZOOKEEPER.with_mode("kraft")
+
+
+def fenced(elr: int) -> Snapshot:
+    """The cluster after broker 4 was fenced, with or without ELR, and with a cordoned directory of broker 0."""
+    what_if = KraftWhatIf(KRAFT, {ELR_VERSION: elr})
+    what_if.fail([4])
+    metadata = what_if.context.metadata
+    registration = metadata.brokers.registrations[0]
+    cordoned = BrokerRegistrationChangeRecord(
+        broker_id=0, broker_epoch=registration.broker_epoch, cordoned_log_dirs=registration.directories
+    )
+    replay(metadata, cordoned, 10**6)
+    return Snapshot.from_metadata(metadata, source=ZOOKEEPER.source)
+
+
+SNAPSHOTS = {
+    "zookeeper": ZOOKEEPER, "kraft": KRAFT, "kraft with ELR, a fenced broker and a cordoned one": fenced(1),
+    "the same without ELR": fenced(0),
+}  # fmt: skip
 
 
 def staged(snapshot: Snapshot, seed: int) -> StageSchedule:
@@ -66,7 +89,11 @@ def what_if_harm(result: StageSchedule, phase: Phase) -> Counter[tuple[int, int 
     stage_of = dict(zip(checked.rows[result.problem.positions].tolist(), result.stage.tolist(), strict=True))
     harm: Counter[tuple[int, int | None, str]] = Counter()
     none: dict[str, set[int]] = {}
-    up = [facts.broker_id for facts in snapshot.brokers if facts.registered]
+    up = [
+        facts.broker_id
+        for facts in snapshot.brokers
+        if facts.registered and not (facts.registration and facts.registration.fenced)
+    ]
     for broker_id in (None, *up):
         states = zip(conditions(snapshot, broker_id), conditions(changed, broker_id), strict=True)
         for name, (before, after) in zip(("offline", "under"), states, strict=True):

@@ -17,6 +17,7 @@ from kframe.staging.stages import StagedPlan, stage_plan
 from kframe.staging.windows import parse_windows
 from kframe.whatif.plan import Plan, plan_of
 from kframe.whatif.plan_check import hold
+from tests.planning.clusters import snapshot_of
 
 BROKERS = 5
 SNAPSHOT = generate(12, BROKERS, 2, racks=2, seed=3)
@@ -152,3 +153,14 @@ def test_windows_bound_a_stage_and_name_its_time() -> None:
 def test_windows_that_are_malformed_or_overlap_are_refused(texts: list[str]) -> None:
     with pytest.raises(InputError, match="window"):
         parse_windows(texts)
+
+
+def test_reassignments_that_gain_racks_come_first_and_those_that_lose_racks_last() -> None:
+    """Brokers 1, 3 and 5 are in rack a, 2 and 4 in rack b."""
+    racks = {broker: "a" if broker % 2 else "b" for broker in range(1, 6)}
+    snapshot = snapshot_of({"t": [[1, 2], [1, 4], [1, 3], [1, 2], [3, 1]]}, racks)
+    targets = {0: [1, 5], 1: [1, 2], 2: [1, 4], 3: [1, 3], 4: [3, 2]}
+    plan = Plan.of([(("t", partition), replicas) for partition, replicas in targets.items()])
+    manifest = stage_plan(hold(plan, snapshot), StageRequest(moves=1), {"min.insync.replicas": 1}).manifest
+    order = [row.partition for stage in manifest.stages for row in stage.reassignments]
+    assert (set(order[:2]), order[2], set(order[3:])) == ({2, 4}, 1, {0, 3})
