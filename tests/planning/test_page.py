@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping, Sequence
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from kframe import read_snapshot
 from kframe.planning import PlanRequest, plan
+from kframe.planning import page as page_module
 from kframe.planning.bounds import PROOFS
 from kframe.planning.page import render_page
+from kframe.planning.page_parts import table_row
 from kframe.planning.report import report_document
 from kframe.planning.review import PlanReview
 from kframe.snapshot import generate
 from kframe.whatif.plan_check import hold
 from tests.cli.running import HEALTHY, kframe
 from tests.planning.clusters import snapshot_of
+from tests.planning.strict_html import StrictParser
 
 
 class ReviewPage(HTMLParser):
@@ -146,6 +151,33 @@ def test_names_are_escaped() -> None:
     assert [row["topic"] for row in parsed.records("moves-table")] == [hostile]
     assert {row["rack"] for row in parsed.records("brokers")} == {hostile}
     assert "img" not in {tag for tag, _ in parsed.tags}
+    StrictParser(page)
+
+
+@pytest.mark.parametrize(
+    "goals",
+    [("--remove-brokers", "3"), ("--rebalance",), ("--leaders-only",), ("--evacuate-rack", "rack-2")],
+    ids=lambda goals: goals[0],
+)
+@pytest.mark.parametrize("sized", [False, True])
+def test_the_page_is_valid_html(tmp_path: Path, goals: tuple[str, ...], sized: bool) -> None:
+    weights = ("--weights", sizes_file(tmp_path)) if sized else ()
+    pages_of(tmp_path, *goals, *weights)
+    page = StrictParser((tmp_path / "page.html").read_text())
+    assert {"identity", "request", "summary", "brokers", "racks", "findings", "decision"} <= page.ids
+
+
+@pytest.mark.parametrize(
+    "page",
+    ["<p>", "</p>", "<p></span></p>", "a & b", "&nbsp;", "a < b", "<b>x</b>", "<p id=\"a\"></p><p id=\"a\"></p>",
+     "<p id=a></p>", "<p class=\"a\" class=\"b\"></p>", "<!-- -->", "<table><tr></tr></table>", "<p/>",
+     "<table><tbody><tr><td></td></tr><tr><td></td><td></td></tr></tbody></table>"],
+)  # fmt: skip
+def test_malformed_html_is_noticed(page: str) -> None:
+    frame = "<!doctype html>\n<html><body><section>{}</section></body></html>"
+    StrictParser(frame.format("<p>a &amp; b</p>"))
+    with pytest.raises(AssertionError):
+        StrictParser(frame.format(page))
 
 
 def test_the_page_of_many_moves_says_what_it_leaves_out() -> None:
@@ -158,6 +190,26 @@ def test_the_page_of_many_moves_says_what_it_leaves_out() -> None:
     listed = len(parsed.records("moves-table"))
     assert f"{listed:,} of {len(proposal.plan):,} are listed" in page
     assert len(parsed.records("largest")) == 20
+    StrictParser(page)
+
+
+def test_the_page_of_a_million_partitions_has_as_many_rows_as_it_has_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its rows are rendered, and no further ones: the partitions of the plan do not determine the work for them."""
+    rendered = 0
+
+    def counted(columns: Sequence[str], row: Mapping[str, Any]) -> str:
+        nonlocal rendered
+        rendered += 1
+        return table_row(columns, row)
+
+    monkeypatch.setattr(page_module, "table_row", counted)
+    snapshot = generate(brokers=100, partitions=1_000_000, racks=5, seed=1)
+    proposal = plan(snapshot, remove_brokers=tuple(range(10)))
+    assert len(proposal.plan) > 200_000
+    page = render_page(PlanReview.of_proposal(proposal, hold(proposal.plan, snapshot)), b"{}")
+    assert len(page.encode()) < 5_000_000
+    assert f"{rendered:,} of {len(proposal.plan):,} are listed" in page
+    assert rendered < 30_000
 
 
 def test_a_page_needs_a_snapshot(tmp_path: Path) -> None:
