@@ -9,6 +9,6 @@ from kframe_build import kernels_in, setup_kernels
 
 setup_kernels(
     [*kernels_in("kframe"), *kernels_in("kframe/kernels")],
-    headers=["kframe/plugin/selector.h"],
+    headers=["kframe/plugin/placement.h", "kframe/plugin/selector.h"],
     shared="kframe._cython",
 )

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from kframe.registry.registry import Registry
     from kframe.registry.specs import SelectorSpec
 
+#: The keys of ``kframe.registry.scaffold.TEMPLATES``.
+OFFERS: Final = ("selector", "cost-term", "goal")
 _PATH: Final = click.Path(path_type=Path)
 
 
@@ -76,7 +78,7 @@ def plugin_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.group("plugins", cls=ReportingGroup)
 def group() -> None:
-    """See, check and start plugins: leader selectors, stores, transports, servers, observers and commands."""
+    """See, check and start plugins: selectors, parts of plans, stores, transports, servers, observers and commands."""
 
 
 @group.command("list")
@@ -94,7 +96,7 @@ def list_plugins(plugins: PluginSettings, output: str) -> None:
 @plugin_options
 @output_option
 def show(name: str, plugins: PluginSettings, output: str) -> None:
-    """Show the plugin NAME, or the plugin that offers the selector, store or transport NAME, in full."""
+    """Show the plugin NAME, or the plugin that offers the selector, cost term, goal, store or transport NAME."""
     record = _record(_find(plugins.registry(), name))
     if output in ("table", "wide"):
         record |= {what: list(map(_in_words, record[what])) for what in _LISTS}
@@ -110,11 +112,11 @@ def show(name: str, plugins: PluginSettings, output: str) -> None:
 @plugin_options
 @output_option
 def check(name: str, url: str | None, plugins: PluginSettings, output: str) -> None:
-    """Hold the selector, store or transport NAME, or all that the plugin NAME offers, to the rules that all keep.
+    """Hold the selector, cost term, goal, store or transport NAME, or all that the plugin NAME offers, to the rules.
 
     With kframe-simulator installed, selectors are put in charge of simulated clusters, and stores and transports are
     compared with the embedded ones in seeded histories. A difference names its seed and step. Exit code 1 if one
-    breaks a rule. Native selectors run in a process of their own, and are not simulated.
+    breaks a rule. Native functions run in a process of their own, and are not simulated.
     """
     registry = plugins.registry()
     plugin = _find(registry, name)
@@ -123,7 +125,7 @@ def check(name: str, url: str | None, plugins: PluginSettings, output: str) -> N
     specs = [spec for spec in plugin.offers if _kind(spec) and name in (plugin.name, _name(spec))]
     rows = [row for spec in specs for row in _checked(registry, spec, url, plugins)]
     if all(row["passed"] is None for row in rows):
-        why = rows[0]["problem"] if rows else "offers no selector, store or transport to check"
+        why = rows[0]["problem"] if rows else "offers no selector, cost term, goal, store or transport to check"
         raise BadInput(f"plugin {plugin.name} ({plugin.distribution}) {why}")
     columns = ("offer", "kind", "check", "passed", "problem", "rule")
     emit_rows(OutputTable("kframe.plugins.check/v1", columns, rows, wide=frozenset({"kind", "rule"})), output)
@@ -133,12 +135,13 @@ def check(name: str, url: str | None, plugins: PluginSettings, output: str) -> N
 
 @group.command()
 @click.argument("directory", type=_PATH)
-@click.option("--name", required=True, help="Name of the selector, in lower case with dashes.")
-def new(directory: Path, name: str) -> None:
-    """Write a new plugin distribution into DIRECTORY: a selector, its tests and its entry point."""
+@click.option("--name", required=True, help="Name of what it offers, in lower case with dashes.")
+@click.option("--offers", type=click.Choice(OFFERS), default=OFFERS[0], show_default=True, help="What it offers.")
+def new(directory: Path, name: str, offers: str) -> None:
+    """Write a new plugin distribution into DIRECTORY: a selector, cost term or goal, its tests and its entry point."""
     from kframe.registry.scaffold import new_plugin
 
-    for file in new_plugin(directory, name):
+    for file in new_plugin(directory, name, offers):
         click.echo(file)
 
 
@@ -156,15 +159,20 @@ def _checked(registry: Registry, spec: Spec, url: str | None, plugins: PluginSet
 
 
 def _findings(registry: Registry, spec: Spec, url: str | None, plugins: PluginSettings) -> Iterator[Finding]:
-    from kframe.registry.checks import run_checks
-    from kframe.registry.isolated import check_isolated
-    from kframe.registry.specs import PortSpec, SelectorSpec, Tier
+    from kframe.registry.isolated import check_isolated, findings_of
+    from kframe.registry.specs import CostTermSpec, GoalSpec, PortSpec, SelectorSpec, Tier
 
-    if isinstance(spec, SelectorSpec) and spec.tier is Tier.NATIVE:
-        yield from check_isolated(spec.name, plugins.disabled, plugins.plugins_dir, row_by_row=spec.row_by_row)
+    if isinstance(spec, SelectorSpec | CostTermSpec | GoalSpec) and spec.tier is Tier.NATIVE:
+        row_by_row = isinstance(spec, SelectorSpec) and spec.row_by_row
+        yield from check_isolated(
+            spec.name, plugins.disabled, plugins.plugins_dir, row_by_row=row_by_row, kind=type(spec)
+        )
+        return
+    if isinstance(spec, CostTermSpec | GoalSpec):
+        yield from findings_of(registry, spec)
         return
     if isinstance(spec, SelectorSpec):
-        yield from run_checks(lambda: registry.selector(spec.name), spec.kinds, row_by_row=spec.row_by_row)
+        yield from findings_of(registry, spec)
     elif not registry.checks:
         raise PluginError("no plugin checks stores and transports; kframe-simulator does")
     where = url or (f"{spec.scheme}:" if isinstance(spec, PortSpec) else "")
@@ -174,10 +182,12 @@ def _findings(registry: Registry, spec: Spec, url: str | None, plugins: PluginSe
 
 def _kind(spec: Spec) -> str | None:
     """The kind of checks for a spec. None if there are none."""
-    from kframe.registry.specs import SelectorSpec, StoreSpec, TransportSpec
+    from kframe.registry.specs import CostTermSpec, GoalSpec, SelectorSpec, StoreSpec, TransportSpec
 
     if isinstance(spec, SelectorSpec):
         return spec.tier
+    if isinstance(spec, CostTermSpec | GoalSpec):
+        return f"{'goal' if isinstance(spec, GoalSpec) else 'cost term'}, {spec.tier}"
     return "store" if isinstance(spec, StoreSpec) else "transport" if isinstance(spec, TransportSpec) else None
 
 
@@ -196,7 +206,7 @@ def _find(registry: Registry, name: str) -> Plugin:
     if name in offered:
         return offered[name]
     known = sorted({*(plugin.name for plugin in registry.plugins), *offered})
-    raise BadInput(f"no plugin, selector, store or transport {name!r}; there are: {', '.join(known)}")
+    raise BadInput(f"no plugin, selector, cost term, goal, store or transport {name!r}; there are: {', '.join(known)}")
 
 
 def _selectors(offers: Iterable[Spec]) -> Iterator[SelectorSpec]:
@@ -217,6 +227,8 @@ _LISTS: Final = (
     "checks",
     "broker_models",
     "documents",
+    "cost_terms",
+    "goals",
 )
 
 
@@ -228,7 +240,9 @@ def _record(plugin: Plugin) -> dict[str, Any]:
         BrokerModelSpec,
         CheckSpec,
         ClusterSpec,
+        CostTermSpec,
         DocumentSpec,
+        GoalSpec,
         ObserverSpec,
         ServerSpec,
         SnapshotFormatSpec,
@@ -257,6 +271,8 @@ def _record(plugin: Plugin) -> dict[str, Any]:
         "broker_models": named(BrokerModelSpec),
         "snapshot_formats": named(SnapshotFormatSpec),
         "documents": named(DocumentSpec),
+        "cost_terms": named(CostTermSpec),
+        "goals": named(GoalSpec),
         "commands": plugin.register_commands is not None,
     }
 

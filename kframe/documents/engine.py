@@ -53,6 +53,8 @@ class PluginRecord(Struct):
     broker_models: list[OfferRecord]
     snapshot_formats: list[OfferRecord]
     documents: list[OfferRecord]
+    cost_terms: list[OfferRecord]
+    goals: list[OfferRecord]
     commands: bool
 
 

@@ -2,7 +2,8 @@
 
 Plugins import from this package only, and their tests from ``kframe.testing`` too:
 
-- ``kframe.plugin``: every plugin, and leader selectors. Native selectors include ``selector.h``.
+- ``kframe.plugin``: every plugin, leader selectors, and cost terms and goals of plans. Native ones include
+  ``selector.h`` or ``placement.h``.
 - ``kframe.plugin.store``, ``cluster``, ``columns``: stores.
 - ``kframe.plugin.transport``, ``wire``: transports.
 - ``kframe.plugin.server``: servers that expose a controller.
@@ -18,18 +19,22 @@ from __future__ import annotations
 
 from kframe.core.selectors.kafka_selectors import take_first
 from kframe.errors import ConfigError, ControllerFenced, ErrorCode, KframeError, SnapshotError, StoreError, ZnodeError
-from kframe.model.columns import Int32, Ragged, UInt8
+from kframe.model.columns import Float64, Int32, Int64, Ragged, UInt8
 from kframe.model.elections import ElectionBatch, LeaderSelector
 from kframe.model.ids import NO_LEADER, ElectionKind
+from kframe.model.placements import FORBIDDEN, GoalTotals, PlacementBatch
 from kframe.registry.hookspecs import KframeHooks, hookimpl, hookspec
 from kframe.registry.native import SIGNATURE, NativeFunction, NativeSelector, include_dir
+from kframe.registry.placements import PLACEMENT_SIGNATURE, PartitionPlacement
 from kframe.registry.scalar import PartitionElection, ScalarSelector
 from kframe.registry.specs import (
     AdminSpec,
     BrokerModelSpec,
     CheckSpec,
     ClusterSpec,
+    CostTermSpec,
     DocumentSpec,
+    GoalSpec,
     Observer,
     ObserverSpec,
     Option,
@@ -42,7 +47,9 @@ from kframe.registry.specs import (
 )
 
 __all__ = [
+    "FORBIDDEN",
     "NO_LEADER",
+    "PLACEMENT_SIGNATURE",
     "SIGNATURE",
     "AdminSpec",
     "BrokerModelSpec",
@@ -50,11 +57,16 @@ __all__ = [
     "ClusterSpec",
     "ConfigError",
     "ControllerFenced",
+    "CostTermSpec",
     "DocumentSpec",
     "ElectionBatch",
     "ElectionKind",
     "ErrorCode",
+    "Float64",
+    "GoalSpec",
+    "GoalTotals",
     "Int32",
+    "Int64",
     "KframeError",
     "KframeHooks",
     "LeaderSelector",
@@ -64,6 +76,8 @@ __all__ = [
     "ObserverSpec",
     "Option",
     "PartitionElection",
+    "PartitionPlacement",
+    "PlacementBatch",
     "Ragged",
     "ScalarSelector",
     "SelectorSpec",

@@ -53,12 +53,12 @@ def run_checks(make: Maker, kinds: Sequence[ElectionKind], *, row_by_row: bool =
         yield Finding(check_name(check), check_doc(check), problem)
 
 
-def check_name(check: Check) -> str:
+def check_name(check: Callable[..., None]) -> str:
     """The name of a check in reports."""
     return check.__name__.removeprefix("check_").replace("_", "-")
 
 
-def check_doc(check: Check) -> str:
+def check_doc(check: Callable[..., None]) -> str:
     """The rule that a check verifies, in a sentence."""
     return (check.__doc__ or "").strip()
 

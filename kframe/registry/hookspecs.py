@@ -17,7 +17,9 @@ from kframe.registry.specs import (
     BrokerModelSpec,
     CheckSpec,
     ClusterSpec,
+    CostTermSpec,
     DocumentSpec,
+    GoalSpec,
     ObserverSpec,
     SelectorSpec,
     ServerSpec,
@@ -65,6 +67,50 @@ class KframeHooks:
                         doc="The in-sync replica with the lowest broker id.",
                     )
                 ]
+        """
+
+    @hookspec
+    def kframe_cost_terms(self) -> Iterable[CostTermSpec]:  # type: ignore[empty-body]
+        """Offer cost terms of plans, for ``kframe plan generate --cost NAME``.
+
+        A cost term says what it costs to place a replica of a partition on a broker, beside copying it. ``FORBIDDEN``
+        excludes a placement. Replicas that stay cost nothing. Its Tier determines what its factory returns.
+        A complete plugin::
+
+            from kframe.plugin import FORBIDDEN, CostTermSpec, Tier, hookimpl
+
+
+            def away(placement):
+                if not placement.topic.startswith("audit"):
+                    return {}
+                return {broker: FORBIDDEN for broker, rack in placement.racks.items() if rack != "vault"}
+
+
+            @hookimpl
+            def kframe_cost_terms():
+                doc = "Keeps topics that begin with audit in the rack vault."
+                return [CostTermSpec(name="audit-rack", tier=Tier.SCALAR, factory=lambda: away, doc=doc)]
+        """
+
+    @hookspec
+    def kframe_goals(self) -> Iterable[GoalSpec]:  # type: ignore[empty-body]
+        """Offer goals of plans, for ``kframe plan generate --goal NAME``.
+
+        A goal gives a replica of each partition a weight, and each broker limits of the weight that it may have.
+        Without limits of its own, each broker is to have its share. Its Tier determines what its factory returns.
+        A complete plugin::
+
+            from kframe.plugin import GoalSpec, Tier, hookimpl
+
+
+            def followers(placement):
+                return len(placement.replicas) - 1
+
+
+            @hookimpl
+            def kframe_goals():
+                doc = "Balances replication traffic, if all partitions are written equally."
+                return [GoalSpec(name="followers", tier=Tier.SCALAR, factory=lambda: followers, doc=doc)]
         """
 
     @hookspec

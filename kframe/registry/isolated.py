@@ -1,4 +1,4 @@
-"""Checks a selector in a child process, so that native code that crashes or hangs is only reported.
+"""Checks a native offer in a child process, so that native code that crashes or hangs is only reported.
 
 The child appends a JSON line to a file after each check, because a plugin may print to standard output. The child
 crashed in the first check without a line. It builds its own registry, so it sees only installed plugins and the plugins
@@ -12,31 +12,37 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from kframe.registry.checks import Finding, check_doc, check_name, checks_of, run_checks
-from kframe.registry.registry import build_registry
+from kframe.registry.placement_checks import PLACEMENT_CHECKS, run_placement_checks
+from kframe.registry.registry import Registry, build_registry
+from kframe.registry.specs import CostTermSpec, GoalSpec, SelectorSpec
 
-#: The timeout of all checks of a selector; they take well under a second.
+#: Offers that are checked without kframe-simulator.
+CheckedSpec: TypeAlias = SelectorSpec | CostTermSpec | GoalSpec
+#: The timeout of all checks of an offer; they take well under a second.
 TIMEOUT_S: Final = 60.0
 
 
 def check_isolated(
     name: str, disabled: Collection[str] = (), plugins_dir: Path | None = None, timeout_s: float = TIMEOUT_S, *,
-    row_by_row: bool = False,
+    row_by_row: bool = False, kind: type[CheckedSpec] = SelectorSpec,
 ) -> list[Finding]:  # fmt: skip
-    """Run all checks (``run_checks``) on the selector called ``name`` in a child process; return a finding for each.
+    """Run all checks on the offer called ``name`` in a child process; return a finding for each.
 
-    The check during which the child crashed or was stopped reports that as its problem; later checks report "not run".
+    The offer is a selector (``run_checks``), or by ``kind`` a cost term or goal (``run_placement_checks``). The check
+    during which the child crashed or was stopped reports that as its problem; later checks report "not run".
     """
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "findings.jsonl"
         report.touch()
         settings = {
-            "selector": name,
+            "kind": kind.__name__,
+            "name": name,
             "disabled": list(disabled),
             "plugins_dir": None if plugins_dir is None else str(plugins_dir.resolve()),
             "report": str(report),
@@ -49,10 +55,20 @@ def check_isolated(
         except subprocess.TimeoutExpired:
             end = f"the process was stopped after {timeout_s:g} s"
         findings = [Finding(**json.loads(line)) for line in report.read_text().splitlines()]
-    for check in checks_of(row_by_row)[len(findings) :]:
+    checks: Sequence[Callable[..., None]] = checks_of(row_by_row) if kind is SelectorSpec else PLACEMENT_CHECKS
+    for check in checks[len(findings) :]:
         findings.append(Finding(check_name(check), check_doc(check), end))
         end = "not run"
     return findings
+
+
+def findings_of(registry: Registry, spec: CheckedSpec) -> Iterator[Finding]:
+    """Run all checks of an offer in this process."""
+    if isinstance(spec, CostTermSpec):
+        return run_placement_checks(lambda: registry.cost_term(spec.name))
+    if isinstance(spec, GoalSpec):
+        return run_placement_checks(lambda: registry.goal(spec.name))
+    return run_checks(lambda: registry.selector(spec.name), spec.kinds, row_by_row=spec.row_by_row)
 
 
 def main(argument: str) -> None:
@@ -60,10 +76,14 @@ def main(argument: str) -> None:
     settings: dict[str, Any] = json.loads(argument)
     plugins_dir = Path(settings["plugins_dir"]) if settings["plugins_dir"] is not None else None
     registry = build_registry(settings["disabled"], plugins_dir)
-    name = settings["selector"]
-    kinds, row_by_row = registry.selectors[name].kinds, settings["row_by_row"]
+    offers: Mapping[str, Mapping[str, CheckedSpec]] = {
+        SelectorSpec.__name__: registry.selectors,
+        CostTermSpec.__name__: registry.cost_terms,
+        GoalSpec.__name__: registry.goals,
+    }
+    spec = offers[settings["kind"]][settings["name"]]
     with Path(settings["report"]).open("a") as report:
-        for finding in run_checks(lambda: registry.selector(name), kinds, row_by_row=row_by_row):
+        for finding in findings_of(registry, spec):
             report.write(json.dumps(asdict(finding)) + "\n")
             report.flush()
 

@@ -21,7 +21,9 @@ from kframe.registry.specs import (
     BrokerModelSpec,
     CheckSpec,
     ClusterSpec,
+    CostTermSpec,
     DocumentSpec,
+    GoalSpec,
     ObserverSpec,
     SelectorSpec,
     ServerSpec,
@@ -47,6 +49,8 @@ Spec: TypeAlias = (
     | BrokerModelSpec
     | SnapshotFormatSpec
     | DocumentSpec
+    | CostTermSpec
+    | GoalSpec
 )
 #: Receives a line for each plugin loaded and each hook called.
 Trace: TypeAlias = Callable[[str], None]
@@ -64,6 +68,8 @@ OFFERS: Final[Mapping[str, type[Spec]]] = {
     "kframe_broker_models": BrokerModelSpec,
     "kframe_snapshot_formats": SnapshotFormatSpec,
     "kframe_documents": DocumentSpec,
+    "kframe_cost_terms": CostTermSpec,
+    "kframe_goals": GoalSpec,
 }
 
 
@@ -143,4 +149,6 @@ KEY: Final[Mapping[type[Spec], str]] = {
     BrokerModelSpec: "name",
     SnapshotFormatSpec: "name",
     DocumentSpec: "name",
+    CostTermSpec: "name",
+    GoalSpec: "name",
 }

@@ -48,14 +48,7 @@ class NativeSelector:
     def __init__(self, name: str, source: object) -> None:
         self._name = name
         self._source = source
-        if isinstance(source, NativeFunction):
-            signature, self._address, self._user_data = source.signature, source.address, source.user_data
-        else:
-            signature, self._address, self._user_data = _capsule_parts(name, source)
-        if normal_signature(signature) != normal_signature(SIGNATURE):
-            raise PluginError(f"native selector {name!r}: its signature is {signature!r}, expected {SIGNATURE!r}")
-        if self._address == 0:
-            raise PluginError(f"native selector {name!r}: its address is 0")
+        self._address, self._user_data = native_address(f"native selector {name!r}", source, SIGNATURE)
 
     @property
     def name(self) -> str:
@@ -71,6 +64,23 @@ class NativeSelector:
         """See LeaderSelector. Raises ShapeError if the arrays of the batch contradict each other."""
         check_shapes(batch, leader)
         _selectors.elect(self._address, self._user_data, batch, leader)
+
+
+def native_address(where: str, source: object, expected: str) -> tuple[int, int]:
+    """The address of a native function and of its user data, from a PyCapsule or a NativeFunction.
+
+    Raises PluginError, which begins with ``where``, for any other object, for a null address, and for a signature other
+    than ``expected``.
+    """
+    if isinstance(source, NativeFunction):
+        signature, address, user_data = source.signature, source.address, source.user_data
+    else:
+        signature, address, user_data = _capsule_parts(where, source, expected)
+    if normal_signature(signature) != normal_signature(expected):
+        raise PluginError(f"{where}: its signature is {signature!r}, expected {expected!r}")
+    if address == 0:
+        raise PluginError(f"{where}: its address is 0")
+    return address, user_data
 
 
 def include_dir() -> str:
@@ -111,12 +121,12 @@ def check_shapes(batch: ElectionBatch, leader: Int32) -> None:
         raise ShapeError(f"the arrays of a batch of {count} partitions contradict each other")
 
 
-def _capsule_parts(name: str, source: object) -> tuple[str, int, int]:
+def _capsule_parts(where: str, source: object, expected: str) -> tuple[str, int, int]:
     try:
         signature, address, user_data = _selectors.capsule_parts(source)
     except ValueError:
         kind = type(source).__name__
-        raise PluginError(f"native selector {name!r}: found {kind}, expected a PyCapsule or NativeFunction") from None
+        raise PluginError(f"{where}: found {kind}, expected a PyCapsule or NativeFunction") from None
     if signature is None:
-        raise PluginError(f"native selector {name!r}: the capsule has no name, expected {SIGNATURE!r}")
+        raise PluginError(f"{where}: the capsule has no name, expected {expected!r}")
     return signature, address, user_data

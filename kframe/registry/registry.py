@@ -19,13 +19,16 @@ from kframe.model.ports import Store, Transport
 from kframe.registry import builtin, sources
 from kframe.registry.adapt import make_selector
 from kframe.registry.loading import KEY, Plugin, Trace, load_plugin
+from kframe.registry.placements import CostTerm, PlanGoal, make_cost_term, make_goal
 from kframe.registry.sources import Offered, PluginSource
 from kframe.registry.specs import (
     AdminSpec,
     BrokerModelSpec,
     CheckSpec,
     ClusterSpec,
+    CostTermSpec,
     DocumentSpec,
+    GoalSpec,
     Observer,
     ObserverSpec,
     SelectorSpec,
@@ -53,6 +56,8 @@ _Spec = TypeVar(
     BrokerModelSpec,
     DocumentSpec,
     SnapshotFormatSpec,
+    CostTermSpec,
+    GoalSpec,
 )
 
 #: The plugin that kframe itself is.
@@ -116,6 +121,8 @@ class Registry:
         self.broker_models: Final = _by_key(plugins, BrokerModelSpec, "broker model")
         self.snapshot_formats: Final = _by_key(plugins, SnapshotFormatSpec, "snapshot format")
         self.documents: Final = _by_key(plugins, DocumentSpec, "document")
+        self.cost_terms: Final = _by_key(plugins, CostTermSpec, "cost term")
+        self.goals: Final = _by_key(plugins, GoalSpec, "goal")
 
     @property
     def broken(self) -> tuple[Plugin, ...]:
@@ -146,6 +153,14 @@ class Registry:
                     raise PluginError(f"selectors {both} are both for {kind.name} elections; choose one")
                 chosen[kind] = selector
         return chosen
+
+    def cost_term(self, name: str) -> CostTerm:
+        """Make the cost term called ``name``. Raises PluginError if it does not exist or its factory fails."""
+        return make_cost_term(self._find(self.cost_terms, name, "cost term"))
+
+    def goal(self, name: str) -> PlanGoal:
+        """Make the goal called ``name``. Raises PluginError if it does not exist or its factory fails."""
+        return make_goal(self._find(self.goals, name, "goal"))
 
     def open_store(self, url: str) -> Store:
         """Make the store for a URL; raises PluginError if no plugin serves its scheme."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from string import Template
 from typing import Final
 
 from kframe import __version__
 from kframe.errors import ConfigError, InputError
+from kframe.registry.scaffold_plans import COST_TERM_MODULE, COST_TERM_TEST, GOAL_MODULE, GOAL_TEST
 from kframe.registry.specs import NAME
 
 _PYPROJECT: Final = """\
@@ -20,7 +22,7 @@ build-backend = "setuptools.build_meta"
 [project]
 name = "kframe-$name"
 version = "0.1.0"
-description = "A leader selector for kframe"
+description = "A $what for kframe"
 readme = "README.md"
 requires-python = ">=3.11"
 dependencies = ["kframe-controller~=$version", "numpy>=2"]
@@ -42,16 +44,23 @@ testpaths = ["tests"]
 _README: Final = """\
 # kframe-$name
 
-A leader selector for kframe, called `$name`.
+A $what for kframe, called `$name`.
 
     pip install -e '.[test]'
     kframe plugins list              # shows it
-    kframe plugins check $name       # checks the rules of every selector
+    kframe plugins check $name       # checks the rules that all keep
     pytest
 
-A controller uses it when its configuration names it, and validates each choice. Where a choice violates a safety rule,
-or the selector raises, kframe's built-in rule decides, and the fault is logged and counted.
+$use
 """
+
+_SELECTOR_USE: Final = """\
+A controller uses it when its configuration names it, and validates each choice. Where a choice violates a safety rule,
+or the selector raises, kframe's built-in rule decides, and the fault is logged and counted."""
+
+_PLAN_USE: Final = """\
+The option `--$option $name` of `kframe plan generate` uses it. Each answer is validated, and an invalid one
+ends the command."""
 
 _MODULE: Final = '''\
 """A leader selector: document here which leaders it prefers, and why."""
@@ -105,11 +114,19 @@ class Test$classname(SelectorContract):
 '''
 
 
-def new_plugin(directory: Path, name: str) -> list[Path]:
-    """Write the distribution of a selector called ``name`` into ``directory`` and return its files.
+#: What a new plugin offers: its name in texts, how it is used, its module and its test.
+TEMPLATES: Final[Mapping[str, tuple[str, str, str, str]]] = {
+    "selector": ("leader selector", _SELECTOR_USE, _MODULE, _TEST),
+    "cost-term": ("cost term of plans", _PLAN_USE, COST_TERM_MODULE, COST_TERM_TEST),
+    "goal": ("goal of plans", _PLAN_USE, GOAL_MODULE, GOAL_TEST),
+}
 
-    Raises ConfigError, having written nothing, if the name is no selector's name (lower case, dashes) or the directory
-    is there and not empty.
+
+def new_plugin(directory: Path, name: str, offers: str = "selector") -> list[Path]:
+    """Write the distribution of a plugin into ``directory`` and return its files.
+
+    ``offers`` is a key of TEMPLATES; the selector, cost term or goal is called ``name``. Raises ConfigError, having
+    written nothing, if the name is none (lower case, dashes) or the directory is there and not empty.
     """
     if not NAME.fullmatch(name) or "." in name:
         raise ConfigError("plugin name", repr(name), "lower-case letters and digits in words joined by dashes")
@@ -117,12 +134,14 @@ def new_plugin(directory: Path, name: str) -> list[Path]:
         raise ConfigError("plugin directory", f"{directory}, which is not empty", "a new or empty directory")
     module = "kframe_" + name.replace("-", "_")
     classname = "".join(word.capitalize() for word in name.split("-"))
-    words = {"name": name, "module": module, "classname": classname, "version": __version__}
+    what, use, module_template, test_template = TEMPLATES[offers]
+    words = {"name": name, "module": module, "classname": classname, "version": __version__, "what": what}
+    words["use"] = Template(use).substitute(words, option=offers.removesuffix("-term"))
     files = {
         "pyproject.toml": _PYPROJECT,
         "README.md": _README,
-        f"{module}.py": _MODULE,
-        f"tests/test_{name.replace('-', '_')}.py": _TEST,
+        f"{module}.py": module_template,
+        f"tests/test_{name.replace('-', '_')}.py": test_template,
     }
     building = None
     try:

@@ -80,11 +80,7 @@ class SelectorSpec:
         kinds: tuple[object, ...] = self.kinds
         if not kinds or not all(isinstance(kind, ElectionKind) for kind in kinds):
             raise PluginError(f"selector {self.name!r}: kinds are {kinds!r}, expected one ElectionKind or more")
-        tier: object = self.tier
-        if not isinstance(tier, Tier):
-            raise PluginError(f"selector {self.name!r}: tier is {tier!r}, expected a Tier")
-        if not callable(self.factory):
-            raise PluginError(f"selector {self.name!r}: factory is {self.factory!r}, expected something to call")
+        _require_factory("selector", self.name, self.tier, self.factory)
 
     def values(self, configured: Mapping[str, object]) -> dict[str, object]:
         """All options by name, with defaults for those not configured. Raises ConfigError."""
@@ -260,6 +256,47 @@ class SnapshotFormatSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class CostTermSpec:
+    """A cost of placing replicas that a plugin offers for plans: ``kframe plan generate --cost NAME``.
+
+    ``factory()`` returns a function, by ``tier``. BULK: ``(PlacementBatch) -> costs``, int64 (k, b). SCALAR:
+    ``(PartitionPlacement) -> {broker id: cost}``, where brokers without an entry cost nothing. NATIVE: a capsule or
+    NativeFunction (``placement.h``). A cost is 0 to 2^53 in the unit of the plan, replicas or bytes, or FORBIDDEN.
+    """
+
+    name: str
+    tier: Tier
+    factory: Callable[[], Any]
+    doc: str
+
+    def __post_init__(self) -> None:
+        _require(self.name, NAME, "cost term")
+        _require_factory("cost term", self.name, self.tier, self.factory)
+
+
+@dataclass(frozen=True, slots=True)
+class GoalSpec:
+    """A balance of brokers that a plugin offers for plans: ``kframe plan generate --goal NAME``.
+
+    ``factory()`` returns a function, by ``tier``, for the weight of a replica of each partition. BULK:
+    ``(PlacementBatch) -> weights``, int64 (k,). SCALAR: ``(PartitionPlacement) -> weight``. NATIVE: a capsule or
+    NativeFunction (``placement.h``). A weight is 0 to 2^53 in ``unit``. ``limits(GoalTotals)`` returns the lower and
+    the upper limit of the weight on each broker, two int64 (b,); None stands for shares by capacity and tolerance.
+    """
+
+    name: str
+    tier: Tier
+    factory: Callable[[], Any]
+    doc: str
+    limits: Callable[..., Any] | None = None
+    unit: str = "units"
+
+    def __post_init__(self) -> None:
+        _require(self.name, NAME, "goal")
+        _require_factory("goal", self.name, self.tier, self.factory)
+
+
+@dataclass(frozen=True, slots=True)
 class DocumentSpec:
     """A JSON document that a command prints under ``name`` (``kframe.whatif/v1``), and the type of its content.
 
@@ -299,3 +336,10 @@ def _import_factory(name: str, factory: Callable[..., Any] | str) -> Callable[..
 def _require(name: object, pattern: re.Pattern[str], what: str) -> None:
     if not isinstance(name, str) or not pattern.fullmatch(name):
         raise PluginError(f"{what} {name!r}: expected lower-case letters and digits in words joined by dashes")
+
+
+def _require_factory(what: str, name: str, tier: object, factory: object) -> None:
+    if not isinstance(tier, Tier):
+        raise PluginError(f"{what} {name!r}: tier is {tier!r}, expected a Tier")
+    if not callable(factory):
+        raise PluginError(f"{what} {name!r}: factory is {factory!r}, expected something to call")

@@ -28,9 +28,9 @@ class Compiled:
         assert address is not None
         return address
 
-    def function(self, name: str, user_data: int = 0) -> NativeFunction:
+    def function(self, name: str, user_data: int = 0, signature: str = SIGNATURE) -> NativeFunction:
         """Return a function as a plugin provides it."""
-        return NativeFunction(self.address(name), SIGNATURE, user_data, self._library)
+        return NativeFunction(self.address(name), signature, user_data, self._library)
 
 
 def compile_selectors(folder: Path) -> Path:

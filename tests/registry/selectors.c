@@ -73,3 +73,30 @@ int32_t hang(const kframe_election *election, void *user_data) {
     for (;;)
         pause();
 }
+
+/* Cost terms and goals of plans, as those in Python in test_placements.py. */
+#include "kframe/plugin/placement.h"
+
+/* Forbidden in the rack of the first broker, else by the topic's number, partition, broker id and replicas. */
+int64_t cost_by_everything(const kframe_placement *p, void *user_data) {
+    if (p->broker_rack[p->broker] == p->broker_rack[0] && p->broker_rack[0] >= 0)
+        return KFRAME_FORBIDDEN;
+    int64_t sum = *(const int64_t *)user_data + p->partition % 7 + p->broker_ids[p->broker] + p->weight % 5;
+    for (int32_t at = 0; at < p->replica_count; at++)
+        sum += p->broker_ids[p->replicas[at]] % 3;
+    return sum % 11;
+}
+
+int64_t weight_by_everything(const kframe_placement *p, void *user_data) {
+    return *(const int64_t *)user_data + p->partition % 7 + p->weight % 5 + p->replica_count - p->broker;
+}
+
+int64_t negative_cost(const kframe_placement *p, void *user_data) {
+    (void)user_data;
+    return -p->partition;
+}
+
+int64_t crashing_cost(const kframe_placement *p, void *user_data) {
+    (void)p, (void)user_data;
+    abort();
+}

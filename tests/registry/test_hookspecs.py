@@ -14,8 +14,9 @@ from click.testing import CliRunner
 import kframe.plugin
 from kframe.errors import PluginError
 from kframe.model.ids import ElectionKind
-from kframe.plugin import KframeHooks
+from kframe.plugin import FORBIDDEN, KframeHooks
 from kframe.registry.checks import run_checks
+from kframe.registry.placement_checks import random_placement, run_placement_checks
 from kframe.registry.registry import Registry, build_registry
 
 HOOKS = sorted(name for name in vars(KframeHooks) if name.startswith("kframe_"))
@@ -48,6 +49,19 @@ def test_kframe_leader_selectors() -> None:
     registry = registry_of("kframe_leader_selectors")
     assert registry.selectors["lowest-id"].kinds == (ElectionKind.OFFLINE,)
     findings = run_checks(lambda: registry.selector("lowest-id"), (ElectionKind.OFFLINE,))
+    assert [finding.problem for finding in findings if finding.problem] == []
+
+
+def test_kframe_cost_terms() -> None:
+    registry = registry_of("kframe_cost_terms")
+    findings = run_placement_checks(lambda: registry.cost_term("audit-rack"))
+    assert [finding.problem for finding in findings if finding.problem] == []
+    assert FORBIDDEN in registry.cost_term("audit-rack").costs(random_placement(1))
+
+
+def test_kframe_goals() -> None:
+    registry = registry_of("kframe_goals")
+    findings = run_placement_checks(lambda: registry.goal("followers"))
     assert [finding.problem for finding in findings if finding.problem] == []
 
 

@@ -97,7 +97,7 @@ def test_list_as_json_says_all_that_the_table_says(folder: Path) -> None:
         "stores": [{"name": "nowhere", "doc": "Loses everything."}],
         "transports": [], "clusters": [], "admins": [], "servers": [], "observers": [],
         "broker_models": [], "checks": [], "documents": [], "snapshot_formats": [],
-        "commands": True,
+        "cost_terms": [], "goals": [], "commands": True,
         "offers": ["abstain", "nowhere", "commands"],
     }  # fmt: skip
 
@@ -190,9 +190,9 @@ def test_check_of_a_native_selector_that_crashes_is_survived(folder: Path, compi
 @pytest.mark.parametrize(
     "arguments, says",
     [
-        (["show", "safer"], "no plugin, selector, store or transport 'safer'; there are: "),
+        (["show", "safer"], "no plugin, selector, cost term, goal, store or transport 'safer'; there are: "),
         (["check", "broken"], "plugin broken ("),
-        (["check", "no-selectors"], "offers no selector, store or transport to check"),
+        (["check", "no-selectors"], "offers no selector, cost term, goal, store or transport to check"),
         (["list", "--plugins-dir", "nowhere"], "plugins directory: found nowhere, expected an existing directory"),
         (["list", "--no-such-flag"], "No such option"),
         (["list", "-o", "xml"], "'xml' is not one of"),

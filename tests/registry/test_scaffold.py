@@ -14,7 +14,7 @@ import pytest
 import kframe
 from kframe.errors import ConfigError
 from kframe.registry.native import include_dir
-from kframe.registry.scaffold import new_plugin
+from kframe.registry.scaffold import TEMPLATES, new_plugin
 
 RACK_SPREAD = Path(__file__).resolve().parents[2] / "plugins" / "rack_spread"
 
@@ -27,9 +27,10 @@ def shape(folder: Path, name: str) -> set[str]:
     return {file.replace(name.replace("-", "_"), "NAME") for file in sources}
 
 
-def test_it_is_whole_and_passes_its_own_tests(tmp_path: Path) -> None:
+@pytest.mark.parametrize("offers", TEMPLATES)
+def test_it_is_whole_and_passes_its_own_tests(tmp_path: Path, offers: str) -> None:
     folder = tmp_path / "deep" / "near-rack"
-    files = new_plugin(folder, "near-rack")
+    files = new_plugin(folder, "near-rack", offers)
     assert {file.relative_to(folder).as_posix() for file in files} == {
         "pyproject.toml", "README.md", "kframe_near_rack.py", "tests/test_near_rack.py",
     }  # fmt: skip

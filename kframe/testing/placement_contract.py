@@ -1,0 +1,64 @@
+"""What every cost term and goal of plans must hold to, as tests that a plugin inherits.
+
+In the tests of a plugin::
+
+    from kframe.testing.placement_contract import CostTermContract
+
+
+    class TestAuditRack(CostTermContract):
+        spec = kframe_cost_terms()[0]
+
+``kframe plugins check`` runs the same checks without pytest. ``random_placement`` makes batches for tests of your own.
+"""
+
+from __future__ import annotations
+
+from kframe.registry import placement_checks
+from kframe.registry.placement_checks import random_placement
+from kframe.registry.placements import CostTerm, PlanGoal, make_cost_term, make_goal
+from kframe.registry.specs import CostTermSpec, GoalSpec
+
+__all__ = ["CostTermContract", "GoalContract", "random_placement"]
+
+
+class _PlacementContract:
+    """A test for each check of ``kframe.registry.placement_checks``."""
+
+    def make(self) -> CostTerm | PlanGoal:
+        """A new cost term or goal; a test may call this several times."""
+        raise NotImplementedError
+
+    def test_answers_are_valid(self) -> None:
+        placement_checks.check_answers_are_valid(self.make)
+
+    def test_same_placements_same_answer(self) -> None:
+        placement_checks.check_same_placements_same_answer(self.make)
+
+    def test_leaves_the_placements_alone(self) -> None:
+        placement_checks.check_leaves_the_placements_alone(self.make)
+
+    def test_small_clusters(self) -> None:
+        placement_checks.check_small_clusters(self.make)
+
+    def test_single_partition_as_in_a_batch(self) -> None:
+        placement_checks.check_single_partition_as_in_a_batch(self.make)
+
+
+class CostTermContract(_PlacementContract):
+    """The rules of cost terms. The subclass is named ``Test...`` and has the ``spec``."""
+
+    spec: CostTermSpec
+
+    def make(self) -> CostTerm:
+        """A new cost term."""
+        return make_cost_term(self.spec)
+
+
+class GoalContract(_PlacementContract):
+    """The rules of goals. The subclass is named ``Test...`` and has the ``spec``."""
+
+    spec: GoalSpec
+
+    def make(self) -> PlanGoal:
+        """A new goal."""
+        return make_goal(self.spec)
