@@ -16,10 +16,12 @@ from kframe.cli.output import BadInput, OutputTable, ReportingGroup, emit_headin
 from kframe.cli.plan_execute import COMMANDS
 from kframe.cli.plan_generate import (
     PlanOutput,
+    chosen_terms,
     force_option,
     goal_options,
     out_options,
     report_option,
+    term_options,
     weights_option,
     write_page,
 )
@@ -65,6 +67,7 @@ for _command in COMMANDS:
 @CONFIG_OPTION
 @COMMAND_CONFIG
 @goal_options
+@term_options
 @weights_option
 @out_options
 @_LIMIT
@@ -72,8 +75,8 @@ for _command in COMMANDS:
 @output_option
 def generate(
     source: InputFile | str, source_format: str | None, config: Path | None, command_config: Path | None,
-    goals: dict[str, Any], weights: InputFile | None, writing: PlanOutput, limit: int, plugins: PluginSettings,
-    output: str,
+    goals: dict[str, Any], goal: str | None, cost_terms: tuple[str, ...], weights: InputFile | None,
+    writing: PlanOutput, limit: int, plugins: PluginSettings, output: str,
 ) -> None:  # fmt: skip
     """Make a plan with as few moves as possible, and print how few any plan needs.
 
@@ -84,6 +87,7 @@ def generate(
     from kframe.planning.sizes import read_weights
     from kframe.snapshot import read_snapshot
 
+    goals |= chosen_terms(plugins, goal, cost_terms)
     PlanRequest(**goals)
     writing.check()
     if is_url(source):

@@ -15,6 +15,7 @@ from kframe.cli.output import BadInput, OutputTable, emit_heading, emit_record, 
 from kframe.cli.studies import PATH, broker_ids
 
 if TYPE_CHECKING:
+    from kframe.cli.plugins import PluginSettings
     from kframe.planning import PlanRequest
     from kframe.planning.review import PlanReview
     from kframe.snapshot import Snapshot
@@ -122,6 +123,33 @@ def by_id(option: str, values: dict[str, Any]) -> dict[int, Any]:
     return {int(key): value for key, value in values.items()}
 
 
+def term_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add ``--goal`` and ``--cost`` to a command. It receives them as ``goal`` and ``cost_terms``, names."""
+    options = (
+        click.option("--goal", metavar="NAME", help="Balance brokers by the goal of a plugin."),
+        click.option("--cost", "cost_terms", multiple=True, metavar="NAME",
+                     help="Cost term of a plugin that adds to the cost of moves; may be repeated."),
+    )  # fmt: skip
+    return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), command)
+
+
+def chosen_terms(plugins: PluginSettings, goal: str | None, cost_terms: Iterable[str]) -> dict[str, Any]:
+    """The fields of a ``PlanRequest`` for names of plugins; no plugin is loaded if there is none. Raises BadInput."""
+    from kframe.errors import PluginError
+
+    names = tuple(dict.fromkeys(cost_terms))
+    if goal is None and not names:
+        return {}
+    try:
+        registry = plugins.registry()
+        return {
+            "goal": None if goal is None else registry.goal(goal),
+            "cost_terms": tuple(registry.cost_term(name) for name in names),
+        }
+    except PluginError as error:
+        raise BadInput(str(error)) from error
+
+
 weights_option: Final = click.option(
     "--weights", type=INPUT, metavar="FILE", help="Sizes: Parquet, CSV or JSON with topic, partition and bytes."
 )
@@ -193,13 +221,17 @@ def out_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def generate(snapshot: Snapshot, request: PlanRequest, writing: PlanOutput, output: str, limit: int) -> int:
     """Make a plan, write it and the page about it, and print its report. Return the exit code."""
+    from kframe.errors import PluginError
     from kframe.planning import plan
     from kframe.planning.report import SCHEMA, report_document
     from kframe.planning.review import PlanReview
     from kframe.whatif.execution import plan_lines
     from kframe.whatif.plan_check import hold
 
-    proposal = plan(snapshot, request)
+    try:
+        proposal = plan(snapshot, request)
+    except PluginError as error:
+        raise BadInput(str(error)) from error
     document = report_document(proposal)
     if writing.target is not None or writing.page is not None:
         made = proposal.plan
@@ -237,6 +269,7 @@ def _emit_tables(document: dict[str, Any], output: str, limit: int) -> None:
         },
         "leaders that change": moves["leaders"],
         "limits reached": document["limits_reached"],
+        **{name.replace("_", " "): document[name] for name in ("goal", "cost_terms") if document[name]},
         "partitions in too few racks": f"{racks['crowded_before']:,} before, {racks['crowded_after']:,} after",
         "note": document["notes"],
     }, output)  # fmt: skip
@@ -244,11 +277,12 @@ def _emit_tables(document: dict[str, Any], output: str, limit: int) -> None:
     rows = [{"load": name.replace("_", " "), **skew} for name, skew in document["skew"].items()]
     emit_rows(OutputTable("", ("load", "mean", "most", "over_mean", "deviation"), rows), output)
     click.echo()
-    kinds = ["replicas", "leaders", *(["bytes"] if moves["unit"] == "bytes" else [])]
+    known = [kind for kind in ("bytes", "goal") if document["brokers"][0][f"{kind}_before"] is not None]
+    kinds = ["replicas", "leaders", *known]
     most = {
         kind: max(max(row[f"{kind}_before"], row[f"{kind}_after"]) for row in document["brokers"]) for kind in kinds
     }
-    columns = [*_BROKERS, *(["bytes_before", "bytes_after", "bytes"] if "bytes" in kinds else [])]
+    columns = [*_BROKERS, *(name for kind in known for name in (f"{kind}_before", f"{kind}_after", kind))]
     pictures = (
         {**row, **{kind: _bar(row[f"{kind}_before"], row[f"{kind}_after"], most[kind]) for kind in kinds}}
         for row in document["brokers"][:limit]

@@ -8,7 +8,8 @@ from typing import Any, Final
 import click
 
 from kframe.cli.output import OutputTable, emit_rows, output_option
-from kframe.cli.plan_generate import goal_options
+from kframe.cli.plan_generate import chosen_terms, goal_options, term_options
+from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.cli.spark_messages import report_messages
 from kframe.cli.spark_session import SparkSettings, planned_in, spark_options
 
@@ -20,6 +21,8 @@ _WIDE: Final = frozenset({"scope", "reassigning", "unit", "exact", "crowded_befo
 @click.command("plan")
 @click.argument("folder", metavar="DIR")
 @goal_options
+@term_options
+@plugin_options
 @click.option("--weights", type=click.Path(file_okay=False, exists=True), metavar="DIR",
               help="Sizes by cluster: CLUSTER.parquet, .csv or .json with topic, partition and bytes.")  # fmt: skip
 @click.option("--out", type=click.Path(file_okay=False), metavar="DIR",
@@ -28,8 +31,8 @@ _WIDE: Final = frozenset({"scope", "reassigning", "unit", "exact", "crowded_befo
 @spark_options
 @output_option
 def plan_clusters(
-    folder: str, goals: dict[str, Any], weights: str | None, out: str | None, force: bool, spark: SparkSettings,
-    output: str,
+    folder: str, goals: dict[str, Any], goal: str | None, cost_terms: tuple[str, ...], plugins: PluginSettings,
+    weights: str | None, out: str | None, force: bool, spark: SparkSettings, output: str,
 ) -> None:  # fmt: skip
     """Make a plan for each cluster of the fleet in DIR, as kframe plan generate does, and print a summary of each.
 
@@ -41,7 +44,11 @@ def plan_clusters(
     from kframe.spark.opening import open_fleet
     from kframe.spark.plans import PLANS, FleetRequest, plan_fleet
 
-    fleet_request = FleetRequest(PlanRequest(**goals), None if weights is None else str(Path(weights).absolute()))
+    PlanRequest(**goals, **chosen_terms(plugins, goal, cost_terms))
+    fleet_request = FleetRequest(
+        goals, _absolute(weights), goal, tuple(dict.fromkeys(cost_terms)), _absolute(plugins.plugins_dir),
+        plugins.disabled,
+    )  # fmt: skip
     session = spark.session()
     fleet = open_fleet(session, folder, (), fingerprints=out is not None)
     with plan_fleet(session, fleet, fleet_request, Writing(out, force, planned_in(out, "clusters"))) as result:
@@ -51,3 +58,7 @@ def plan_clusters(
     report_messages(result.changed, reasons, {}, "cluster")
     if any(row["unassignable"] for row in rows):
         click.get_current_context().exit(1)
+
+
+def _absolute(path: str | Path | None) -> str | None:
+    return None if path is None else str(Path(path).absolute())

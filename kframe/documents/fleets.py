@@ -31,7 +31,7 @@ class FleetPlanRow(Struct):
     unassignable: int
     moves: int
     bytes: int | None
-    unit: Literal["replicas", "bytes"]
+    unit: str
     cost: int
     bound: int
     gap: float | None

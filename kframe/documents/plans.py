@@ -85,7 +85,8 @@ class GeneratedPartitions(Struct):
 
 
 class GeneratedMoves(Struct):
-    """What a generated plan copies. ``cost`` and ``bound`` are in ``unit``: no plan costs less than the bound.
+    """What a generated plan copies. ``cost`` and ``bound`` are in ``unit``: no plan costs less than the bound. The unit
+    is ``replicas``, ``bytes``, or that of the goal. ``term_cost`` is the part of the cost that cost terms add.
 
     ``gap`` is the part of the bound by which the cost exceeds it; null where the limits are not reached. ``exact``: the
     solver has proven the bound, or that no plan reaches the limits. ``leaders`` counts the partitions whose preferred
@@ -93,8 +94,9 @@ class GeneratedMoves(Struct):
     """
 
     replicas: int
-    unit: Literal["replicas", "bytes"]
+    unit: str
     cost: int
+    term_cost: int
     bound: int
     gap: float | None
     exact: bool
@@ -110,7 +112,7 @@ class CrowdedPartitions(Struct):
 
 class GeneratedBroker(Struct):
     """A broker before and after a generated plan. ``receives``: the plan may give it replicas. ``received`` are copied
-    to it. Bytes are null without weights."""
+    to it. Bytes are null without weights, the weights of the goal without a goal."""
 
     broker_id: int
     rack: str | None
@@ -122,17 +124,21 @@ class GeneratedBroker(Struct):
     leaders_after: int
     bytes_before: int | None
     bytes_after: int | None
+    goal_before: int | None
+    goal_after: int | None
 
 
 class GeneratedPlanDocument(Struct):
     """The report of a generated plan: ``kframe plan generate``. ``proof`` says why no plan copies less than the bound.
-    ``skew`` is of the brokers that receive replicas."""
+    ``skew`` is of the brokers that receive replicas. ``goal`` and ``cost_terms`` name what plugins have contributed."""
 
     snapshot: PlanSnapshot
     summary: str
     proof: str
     partitions: GeneratedPartitions
     moves: GeneratedMoves
+    goal: str | None
+    cost_terms: list[str]
     limits_reached: bool
     racks: CrowdedPartitions
     skew: dict[str, Skew]

@@ -3,6 +3,11 @@
 Let a plan copy ``A`` in total: the sum over partitions of the weight of each replica on a broker that has none now.
 Let ``R`` be the weight that it deletes. Without weights each replica weighs 1. Each bound below holds for every plan
 that meets the hard rules and brings the loads within the printed limits; the greatest of them is reported.
+
+With cost terms a plan costs ``A`` and what the terms add. Proof of what each bound adds: a copied replica costs at
+least the least term of its partition, among the brokers that may receive it and have none. A unit of weight that a
+broker receives costs at least the least term of a unit among the partitions that may be copied to it; a unit that any
+broker receives, at least the least of these. Terms forbid placements, so they only exclude plans.
 """
 
 from __future__ import annotations
@@ -11,10 +16,11 @@ from typing import Final
 
 import numpy as np
 
-from kframe.model.columns import Int64, Ragged
+from kframe.model.columns import Bool, Float64, Int64, Ragged
 from kframe.planning.draft import weighted_loads
 from kframe.planning.limits import LoadLimits, distinct_racks
 from kframe.planning.problem import PlanProblem
+from kframe.planning.racks import reachable_racks
 
 #: The proof of each lower bound in a sentence.
 PROOFS: Final = {
@@ -31,6 +37,10 @@ PROOFS: Final = {
     " cheapest flow, in which partitions are divisible.",
     "solver": "The solver HiGHS has proven the bound by branch and bound.",
 }
+#: What the proofs add with cost terms.
+TERMS_PROOF: Final = (
+    "Each copied replica costs at least the least of its cost terms on the brokers that may receive it."
+)
 
 
 def least_copied(problem: PlanProblem, limits: LoadLimits | None) -> int:
@@ -61,11 +71,26 @@ def required_copies(problem: PlanProblem, lists: Ragged, weight: Int64) -> int:
     wanted = problem.wanted[problem.order]
     needed = np.maximum(wanted - staying.counts, 0)
     if problem.request.fix_racks:
-        targets = brokers.rack_targets
-        closed = staying.keep(targets[brokers.rack[staying.values]] == 0)
-        reachable = np.count_nonzero(targets) + distinct_racks(closed, brokers.rack)
+        reachable = reachable_racks(problem, problem.order)
         needed = np.maximum(needed, np.minimum(wanted, reachable) - distinct_racks(staying, brokers.rack))
+    if problem.costs is not None:
+        weight = weight + problem.costs.least(problem.order, copy_targets(problem, lists))
     return int((needed * weight).sum())
+
+
+def copy_targets(problem: PlanProblem, lists: Ragged) -> Bool:
+    """(k, b) brokers that receive replicas, and have none of the partition; ``lists`` are of the rows in scope."""
+    targets = np.repeat(problem.brokers.share[None, :] > 0, len(lists), axis=0)
+    targets[lists.owners, lists.values] = False
+    return targets
+
+
+def unit_costs(problem: PlanProblem, lists: Ragged, weight: Int64) -> Float64:
+    """(b,) the least that a unit of weight costs on each broker beside copying it; 0 without cost terms."""
+    if problem.costs is None:
+        return np.zeros(len(problem.brokers))
+    ratios = problem.costs.ratios(problem.order, weight, copy_targets(problem, lists))
+    return np.where(np.isfinite(ratios), ratios, 0.0)
 
 
 def broker_bounds(problem: PlanProblem, lists: Ragged, weight: Int64, limits: LoadLimits) -> tuple[int, int]:
@@ -78,7 +103,11 @@ def broker_bounds(problem: PlanProblem, lists: Ragged, weight: Int64, limits: Lo
     load = weighted_loads(lists, weight, len(problem.brokers))
     excess = np.where(problem.brokers.leaving != 0, load, limits.excess(load))
     growth = int(((problem.wanted[problem.order] - lists.counts) * weight).sum())
-    return int(limits.deficit(load).sum()), int(excess.sum()) + growth
+    unit = unit_costs(problem, lists, weight)
+    deficit, copied = limits.deficit(load), int(excess.sum()) + growth
+    cheapest = float(unit[problem.brokers.share > 0].min(initial=np.inf)) if problem.costs is not None else 0.0
+    least = max(copied, 0) * (cheapest if np.isfinite(cheapest) else 0.0)
+    return int(deficit.sum()) + int((deficit * unit).sum()), copied + int(least)
 
 
 def rack_bound(problem: PlanProblem, lists: Ragged, weight: Int64, limits: LoadLimits) -> int:
@@ -96,9 +125,13 @@ def rack_bound(problem: PlanProblem, lists: Ragged, weight: Int64, limits: LoadL
         and (lists.counts == racks).all()
         and (problem.wanted[problem.order] == racks).all()
         and (brokers.rack_targets > 0).all()
+        and (problem.costs is None or (reachable_racks(problem, problem.order) == racks).all())
     ):
         return 0
     load = weighted_loads(lists, weight, len(brokers))
     excess = np.where(brokers.leaving != 0, load, limits.excess(load))
     by_rack = [np.bincount(brokers.rack, loads, minlength=racks) for loads in (excess, limits.deficit(load))]
-    return int(np.maximum(*by_rack).sum())
+    copied = np.maximum(*by_rack)
+    unit = np.full(racks, np.inf)
+    np.minimum.at(unit, brokers.rack, np.where(brokers.share > 0, unit_costs(problem, lists, weight), np.inf))
+    return int(copied.sum()) + int((copied * np.where(np.isfinite(unit), unit, 0.0)).sum())

@@ -52,7 +52,7 @@ class Draft:
         weight = problem.weight
         if problem.request.balances:
             weight = np.where(problem.scope, weight, 0)
-        elif problem.request.weights is None:
+        elif not problem.weighted:
             self.load[:] = self.count
             return
         self.load[:] = weighted_loads(self.lists(), weight, brokers)

@@ -107,6 +107,11 @@ def _program(problem: PlanProblem, scope: Int32, limits: LoadLimits | None) -> t
     present = np.zeros((count, width), np.bool_)
     present[lists.owners, lists.values] = True
     allowed = (brokers.share > 0) | present & (brokers.leaving == 0)
+    term = np.zeros((count, width), np.int64)
+    if problem.costs is not None:
+        usable = problem.costs.allowed(scope)
+        allowed &= usable | present
+        term = np.where(usable, problem.costs.of(scope), 0)
     rows = _Rows([], [], [], [])
     for index in range(count):
         rows.add(index * width + np.arange(width), 1.0, problem.wanted[scope[index]], problem.wanted[scope[index]])
@@ -118,7 +123,7 @@ def _program(problem: PlanProblem, scope: Int32, limits: LoadLimits | None) -> t
         cap = max(int(brokers.cap[broker]) - int(outside[broker]), int(present[:, broker].sum()))
         rows.add(column, 1.0, 0, min(cap, count))
     _add_racks(rows, problem, scope, count * width, racks)
-    cost = np.concatenate([np.where(present, 0, weight[:, None]).ravel(), np.zeros(count * racks)])
+    cost = np.concatenate([np.where(present, 0, weight[:, None] + term).ravel(), np.zeros(count * racks)])
     return rows, np.concatenate([allowed.ravel().astype(float), np.ones(count * racks)]), cost
 
 

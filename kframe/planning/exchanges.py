@@ -98,8 +98,10 @@ class Exchanges:
         least = int(max(load[giver] - upper[giver], lower[target] - load[target]))
         most = int(min(load[giver] - lower[giver], upper[target] - load[target]))
         there, back = self._candidates(giver, target), self._candidates(target, giver)
-        if least <= 0 <= most and self.problem.request.weights is None and self._return(giver, target, there, back):
+        if least <= 0 <= most and not self.problem.weighted and self._return(giver, target, there, back):
             return True
+        if least <= 0 <= most and self.problem.costs is not None:
+            return False  # It would reduce what is copied, and not what that costs.
         if least <= 0 <= most:
             return self._exchange(giver, target, there, back, (least, most), improves=False)
         least, most = min(least, most), max(least, most)
@@ -116,8 +118,8 @@ class Exchanges:
         returned = max(np.count_nonzero(side.sign < 0) for side in (there, back))
         pairs = list(zip(*(slots[:returned] for slots in cheap), strict=False))
         for slot, other in pairs:
-            self._move(slot, target)
-            self._move(other, giver)
+            self.move(slot, target)
+            self.move(other, giver)
         return bool(pairs)
 
     def _exchange(
@@ -142,9 +144,9 @@ class Exchanges:
         if not (alone[best] or returned[best]) or (not improves and total[best] >= 0):
             return False
         if best < len(there.slot):
-            self._move(int(there.slot[best]), target)
+            self.move(int(there.slot[best]), target)
         if returned[best] and (not alone[best] or price[best] < 0):
-            self._move(int(back.slot[index[best]]), giver)
+            self.move(int(back.slot[index[best]]), giver)
         return True
 
     def _has_room(self, broker: int) -> bool:
@@ -158,19 +160,23 @@ class Exchanges:
         if rack[giver] != rack[target]:
             valid &= (self.spread[rows, rack[target]] == 0) | (self.spread[rows, rack[giver]] > 1)
         slots, rows = slots[valid], rows[valid]
+        if self.problem.costs is not None:
+            allowed = self.problem.costs.allowed(rows)[:, target] | self.original[rows, target]
+            slots, rows = slots[allowed], rows[allowed]
         weight = self.problem.weight[rows]
         order = np.argsort(weight, kind="stable")
         sign = self.original[rows, giver].astype(np.int64) - self.original[rows, target]
         return MovableReplicas(slots[order], weight[order], sign[order])
 
-    def _move(self, slot: int, target: int) -> None:
+    def move(self, slot: int, target: int, *, count: bool = True) -> None:
+        """Put ``target`` into a slot. Without ``count`` the loads stay as they are."""
         draft, row, giver = self.draft, int(self.owner[slot]), int(self.draft.replica[slot])
         rack, weight = self.problem.brokers.rack, int(self.problem.weight[row])
         draft.replica[slot] = target
         self.present[row, giver], self.present[row, target] = False, True
         self.spread[row, rack[giver]] -= 1
         self.spread[row, rack[target]] += 1
-        for broker, sign in ((giver, -1), (target, 1)):
+        for broker, sign in ((giver, -1), (target, 1)) if count else ():
             draft.load[broker] += sign * weight
             draft.count[broker] += sign
 

@@ -10,6 +10,7 @@ import numpy as np
 from kframe import kernels
 from kframe.model.columns import Float64, Int32, Int64, Ragged
 from kframe.model.lists import distinct_values
+from kframe.model.placements import GoalTotals
 from kframe.planning.draft import Draft
 from kframe.planning.problem import PlanProblem
 
@@ -45,22 +46,34 @@ def replica_limits(problem: PlanProblem, draft: Draft) -> LoadLimits:
 
     Without weights they are the neighbouring integers of each broker's share. With weights they deviate by the
     tolerance. With ``add_brokers`` alone only the added brokers have a lower limit, and no broker an upper limit
-    below its load.
+    below its load. A goal may have limits of its own. Raises PluginError if these are invalid.
     """
     brokers, request, load = problem.brokers, problem.request, draft.load
+    if request.goal is not None and (limits := request.goal.limits(_goal_totals(problem, load))) is not None:
+        return LoadLimits(*(np.where(brokers.share > 0, limit, load) for limit in limits))
     lists = draft.lists().take(problem.order)
     target = _targets(problem, lists, load)
-    spread = 0.0 if request.weights is None else request.tolerance / 100
+    spread = request.tolerance / 100 if problem.weighted else 0.0
     lower = np.floor(target * (1 - spread) + _ROUNDING).astype(np.int64)
     upper = np.ceil(target * (1 + spread) - _ROUNDING).astype(np.int64)
     part = brokers.share > 0
-    if not request.rebalance:
+    if request.add_brokers and not request.rebalance:
         added = np.isin(brokers.ids, request.add_brokers)
         lower, upper = np.where(added, lower, np.minimum(load, lower)), np.where(added, upper, np.maximum(load, upper))
-    if request.weights is None:
+    if not problem.weighted:
         room = np.maximum(brokers.cap - (draft.count - load), 0)
         lower, upper = np.minimum(lower, room), np.minimum(upper, room)
     return LoadLimits(np.where(part, lower, load), np.where(part, upper, load))
+
+
+def _goal_totals(problem: PlanProblem, load: Int64) -> GoalTotals:
+    names = sorted({rack for rack in problem.racks.values() if rack is not None})
+    racks = [-1 if rack is None else names.index(rack) for rack in problem.racks.values()]
+    part = problem.brokers.share > 0
+    return GoalTotals(
+        problem.brokers.ids.copy(), np.array(racks, np.int32), tuple(names), problem.brokers.share.copy(),
+        int(load[part].sum()),
+    )  # fmt: skip
 
 
 def leader_limits(problem: PlanProblem, led: Int64, hosted: Int64) -> LoadLimits:
@@ -84,7 +97,7 @@ def _targets(problem: PlanProblem, lists: Ragged, load: Int64) -> Float64:
     part = brokers.share > 0
     weight = problem.weight[problem.order].astype(np.float64)
     ceiling = np.full(len(brokers), weight.sum())
-    if problem.request.weights is None:
+    if not problem.weighted:
         ceiling = np.minimum(ceiling, brokers.cap)
     inside = lists.keep(part[lists.values])
     racks = distinct_racks(inside, brokers.rack)

@@ -8,6 +8,7 @@ from kframe import kernels
 from kframe.model.columns import Int32, Int64
 from kframe.model.lists import members
 from kframe.planning.bounds import least_copied
+from kframe.planning.cost_moves import balance_by_cost, fill_by_cost
 from kframe.planning.draft import Draft
 from kframe.planning.exchanges import exchange_replicas
 from kframe.planning.limits import LoadLimits
@@ -40,6 +41,8 @@ def move_required(problem: PlanProblem, draft: Draft) -> int:
         brokers.rack_targets, problem.request.fix_racks, brokers.share, problem.weight, draft.replica, draft.load,
         draft.count,
     )  # fmt: skip
+    if problem.costs is not None:
+        return draft.restore(problem) if fill_by_cost(problem, draft, problem.costs) else 0
     missing = kernels.fill_vacancies(
         problem.order, draft.offsets, problem.wanted, brokers.rack, brokers.share, brokers.cap, problem.weight,
         draft.replica, draft.load, draft.count,
@@ -49,6 +52,11 @@ def move_required(problem: PlanProblem, draft: Draft) -> int:
 
 def move_for_balance(problem: PlanProblem, draft: Draft, limits: LoadLimits) -> None:
     """Move replicas until the loads are within their limits, or no move brings them closer."""
+    if problem.costs is not None:
+        balance_by_cost(problem, draft, limits, problem.costs)
+        if problem.weighted and not limits.reached(draft.load):
+            exchange_replicas(problem, draft, limits)
+        return
     brokers = problem.brokers
     smallest_first = np.ascontiguousarray(problem.order[::-1])
     for over_only, under_only, fitting in _STAGES:
@@ -58,13 +66,13 @@ def move_for_balance(problem: PlanProblem, draft: Draft, limits: LoadLimits) -> 
                 problem.weight, limits.lower, limits.upper, over_only, under_only, fitting, first_slots, draft.replica,
                 draft.load, draft.count,
             )  # fmt: skip
-    if problem.request.weights is None:
+    if not problem.weighted:
         network = BrokerNetwork(problem.order, draft, brokers.rack, brokers.share, leaders=False)
         room = np.where(draft.count < brokers.cap, brokers.cap - draft.count, 0)
         shift_until_reached(network, limits, draft.load, draft.count, room)
     reached = limits.reached(draft.load)
     expensive = reached and _copied(problem, draft) > least_copied(problem, limits) * _WORTH
-    if expensive or (not reached and problem.request.weights is not None):
+    if expensive or (not reached and problem.weighted):
         exchange_replicas(problem, draft, limits)
 
 
@@ -84,6 +92,8 @@ def _replace(problem: PlanProblem, draft: Draft) -> None:
         lists = draft.lists().take(problem.order)
         rows = problem.order[lists.any(lists.values == old) & ~lists.any(lists.values == new)]
         rows = rows[_keeps_racks(problem, draft, rows, old, new)]
+        if problem.costs is not None:
+            rows = rows[problem.costs.allowed(rows)[:, new]]
         rows = rows[: max(int(brokers.cap[new] - draft.count[new]), 0)]
         slots = np.flatnonzero(draft.replica == old)
         owner = np.searchsorted(draft.offsets, slots, side="right") - 1

@@ -75,6 +75,8 @@ def _result(review: PlanReview) -> str:
     numbers = facts("moves", [
         ("replicas copied", moves["replicas"]),
         (f"cost in {moves['unit']}", moves["cost"]),
+        *((("goal", generated["goal"]),) if generated["goal"] else ()),
+        *((("cost terms", ", ".join(generated["cost_terms"])),) if generated["cost_terms"] else ()),
         (f"lower bound in {moves['unit']}", moves["bound"]),
         ("leaders that change", moves["leaders"]),
         ("limits reached", generated["limits_reached"]),

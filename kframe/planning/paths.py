@@ -9,6 +9,7 @@ it anyway.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,16 @@ from kframe.planning.limits import LoadLimits
 
 #: A path is longer than any path of moves by less than one move for each free step.
 _FREE = 1e-6
+
+
+class TransferNetwork(Protocol):
+    """The brokers as nodes, and what can go from each to each."""
+
+    def arcs(self) -> NDArray[np.uint8]:
+        """(b, b) 0 where there is no arc, 1 for arcs that cost a move, 2 for free arcs."""
+
+    def shift(self, path: list[int], free: UInt8, units: int) -> int:
+        """Shift at most ``units`` along a path; return how many."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,7 +64,7 @@ class BrokerNetwork:
         )  # fmt: skip
 
 
-def shift_until_reached(network: BrokerNetwork, limits: LoadLimits, load: Int64, count: Int64, room: Int64) -> None:
+def shift_until_reached(network: TransferNetwork, limits: LoadLimits, load: Int64, count: Int64, room: Int64) -> None:
     """Shift along the cheapest paths until the loads are within the limits or no path is left.
 
     ``load`` and ``count`` (b,) are updated; they may be the same array. ``room`` (b,) is how many replicas more each

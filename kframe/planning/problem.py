@@ -6,12 +6,15 @@ import fnmatch
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from kframe.errors import InputError
 from kframe.model.columns import Bool, Float64, Int32, Int64, Ragged, UInt8
 from kframe.model.lists import members
+from kframe.model.placements import PlacementBatch
+from kframe.planning.costs import PlacementCosts, placement_costs
 from kframe.planning.request import PlanRequest
 from kframe.snapshot import Snapshot
 from kframe.snapshot.facts import BrokerFacts
@@ -54,7 +57,7 @@ class PlanProblem:
     ``racks`` is the rack by broker id, ascending. ``original`` has broker indexes. ``wanted`` (n,) is the replication
     factor after the plan. ``order`` lists the rows in scope in the order in which they are considered. ``in_sync`` is
     parallel to ``original.values``. ``reassigning`` counts partitions that are left out because a reassignment of
-    them is running.
+    them is running. ``costs`` are those of the cost terms, None without any.
     """
 
     snapshot: Snapshot
@@ -67,6 +70,19 @@ class PlanProblem:
     order: Int32
     in_sync: UInt8
     reassigning: int
+    costs: PlacementCosts | None = None
+
+    @property
+    def weighted(self) -> bool:
+        """Whether replicas have weights of their own: sizes, or those of a goal."""
+        return self.request.weights is not None or self.request.goal is not None
+
+    @property
+    def unit(self) -> str:
+        """The unit of the weights."""
+        if self.request.goal is not None:
+            return self.request.goal.unit
+        return "replicas" if self.request.weights is None else "bytes"
 
     @property
     def scope(self) -> Bool:
@@ -77,7 +93,10 @@ class PlanProblem:
 
 
 def problem_of(snapshot: Snapshot, request: PlanRequest) -> PlanProblem:
-    """The columns of a request. Raises InputError for brokers, racks or topics that do not exist."""
+    """The columns of a request. Raises InputError for brokers, racks or topics that do not exist.
+
+    Raises PluginError for an invalid answer of a goal or cost term.
+    """
     racks = _racks(snapshot, request)
     brokers = _brokers(snapshot, request, racks)
     original = Ragged(
@@ -92,6 +111,15 @@ def problem_of(snapshot: Snapshot, request: PlanRequest) -> PlanProblem:
     wanted = _wanted(snapshot, request, selected, original)
     weight = np.ones(len(original), np.int64) if request.weights is None else request.weights
     _check_room(brokers, wanted[selected], request)
+    scope = np.flatnonzero(selected).astype(np.int32)
+    if request.goal is not None:
+        goal_weight = request.goal.weights(_batch(snapshot, racks, brokers, original, weight, scope))
+        weight = np.zeros(len(original), np.int64)
+        weight[scope] = goal_weight
+    costs = None
+    if request.cost_terms:
+        batch = _batch(snapshot, racks, brokers, original, weight, scope)
+        costs = placement_costs(request.cost_terms, batch, scope, len(original))
     return PlanProblem(
         snapshot,
         request,
@@ -103,7 +131,28 @@ def problem_of(snapshot: Snapshot, request: PlanRequest) -> PlanProblem:
         _ordered(selected, request, weight),
         in_sync,
         reassigning,
+        costs,
     )
+
+
+def _batch(
+    snapshot: Snapshot, racks: Mapping[int, str | None], brokers: BrokerColumns, original: Ragged, weight: Int64,
+    scope: Int32,
+) -> PlacementBatch:  # fmt: skip
+    """The rows in scope as plugins receive them, in the order of the snapshot."""
+    names = sorted({rack for rack in racks.values() if rack is not None})
+    lists = original.take(scope)
+    columns: dict[str, Any] = {
+        "topic": snapshot.topics.topic_of_rows()[scope].astype(np.int32),
+        "partition": snapshot.topics.partition_of_rows()[scope].astype(np.int32),
+        "weight": weight[scope],
+        "broker_ids": brokers.ids.copy(),
+        "broker_rack": np.array([-1 if rack is None else names.index(rack) for rack in racks.values()], np.int32),
+        "broker_receives": (brokers.share > 0).astype(np.uint8),
+    }
+    for column in (*columns.values(), lists.offsets, lists.values):
+        column.flags.writeable = False
+    return PlacementBatch(**columns, replicas=lists, racks=tuple(names), topic_names=tuple(snapshot.topics.names))
 
 
 def _racks(snapshot: Snapshot, request: PlanRequest) -> dict[int, str | None]:
@@ -215,5 +264,6 @@ def _ordered(selected: Bool, request: PlanRequest, weight: Int64) -> Int32:
     """The rows in scope by decreasing weight; rows of equal weight in a random order, so that topics spread."""
     rows = np.flatnonzero(selected)
     mixed = hashed(request.seed, Purpose.PLAN_ORDER, len(selected))[rows]
-    order = np.argsort(mixed) if request.weights is None else np.lexsort((mixed, -weight[rows]))
+    counted = request.weights is None and request.goal is None
+    order = np.argsort(mixed) if counted else np.lexsort((mixed, -weight[rows]))
     return rows[order].astype(np.int32)

@@ -62,8 +62,13 @@ class PlanProposal:
 
     @property
     def cost(self) -> int:
-        """What is copied, in the units of the bound."""
-        return int((self.copied * self.problem.weight).sum())
+        """What is copied, in the units of the bound, with what cost terms add."""
+        return int((self.copied * self.problem.weight).sum()) + self.term_cost
+
+    @property
+    def term_cost(self) -> int:
+        """What cost terms add to the cost."""
+        return 0 if self.problem.costs is None else self.problem.costs.total(self._added())
 
     @property
     def gap(self) -> float:
@@ -97,7 +102,7 @@ class PlanProposal:
         for name, lists in (("before", self.problem.original), ("after", self.after)):
             columns[f"replicas_{name}"] = np.bincount(lists.values, minlength=brokers).astype(np.int64)
             columns[f"leaders_{name}"] = np.bincount(lists.values[lists.first], minlength=brokers).astype(np.int64)
-            columns[f"bytes_{name}"] = weighted_loads(lists, weight, brokers)
+            columns[f"bytes_{name}"] = columns[f"goal_{name}"] = weighted_loads(lists, weight, brokers)
         columns["received"] = np.bincount(self._added().values, minlength=brokers).astype(np.int64)
         return columns
 

@@ -21,6 +21,11 @@ def required_racks(problem: PlanProblem, scope: Int32) -> Int32:
 def reachable_racks(problem: PlanProblem, scope: Int32) -> Int32:
     """In how many racks each partition of ``scope`` can have replicas: where it stays, or brokers receive any."""
     brokers, staying = problem.brokers, _staying(problem, scope)
+    if problem.costs is not None:
+        usable = problem.costs.allowed(scope) & (brokers.share > 0)
+        usable[staying.owners, staying.values] = True
+        racks = [usable[:, brokers.rack == rack].any(axis=1) for rack in range(len(brokers.rack_targets))]
+        return np.asarray(np.sum(racks, axis=0), np.int32)
     closed = staying.keep(brokers.rack_targets[brokers.rack[staying.values]] == 0)
     reachable = np.count_nonzero(brokers.rack_targets) + distinct_racks(closed, brokers.rack)
     return np.asarray(reachable, np.int32)

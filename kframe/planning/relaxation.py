@@ -9,10 +9,11 @@ arc                    capacity                                    cost
 =====================  ==========================================  ====
 class to rack          what one to ``w - r + 1`` replicas weigh    0
 rack to broker, old    load of the class on the broker             0
-rack to broker, new    load of the class that the broker lacks     1
+rack to broker, new    load of the class that the broker lacks     1+t
 broker to sink         limits of the broker                        0
 =====================  ==========================================  ====
 
+``t`` is what a unit of this load costs at least by cost terms, rounded down; load that a term forbids is left out.
 ``w`` is the replication factor and ``r`` how many racks a partition must span. A rack must have a replica only where
 ``r`` is all racks that the partition can span.
 
@@ -32,6 +33,7 @@ from numpy.typing import NDArray
 
 from kframe.model.columns import Int64, Ragged
 from kframe.model.lists import members
+from kframe.planning.bounds import copy_targets
 from kframe.planning.limits import LoadLimits
 from kframe.planning.problem import PlanProblem
 from kframe.planning.racks import reachable_racks, required_racks
@@ -165,6 +167,7 @@ def _network(problem: PlanProblem, after: Ragged, limits: LoadLimits) -> FlowNet
     old = members(result, before)
     present = by_broker(before, brokers.leaving[before.values] == 0)
     retained, copied = by_broker(result, old), by_broker(result, ~old)
+    lacking, term = _new_arcs(problem, number, classes, present, total)
     cells = np.arange(classes * width)
     rack_node = classes + (cells // width) * racks + brokers.rack[cells % width]
     broker_node = classes + classes * racks + cells % width
@@ -186,8 +189,27 @@ def _network(problem: PlanProblem, after: Ragged, limits: LoadLimits) -> FlowNet
         ]),
         np.concatenate([
             total[pairs // racks] * (replicas - spanned + 1), present,
-            np.where(receives, total[cells // width] - present, 0), np.where(part, limits.upper, load),
+            np.where(receives, lacking, 0), np.where(part, limits.upper, load),
         ]),
-        np.repeat(np.array([0, 0, 1, 0]), [len(pairs), len(cells), len(cells), width]),
+        np.concatenate([np.zeros(len(pairs) + len(cells), np.int64), 1 + term, np.zeros(width, np.int64)]),
         np.concatenate([in_rack, retained, copied, load]),
     )  # fmt: skip
+
+
+def _new_arcs(
+    problem: PlanProblem, number: NDArray[np.intp], classes: int, present: Int64, total: Int64
+) -> tuple[Int64, Int64]:
+    """By class and broker: the load that the broker lacks and may get, and the least term of a unit, rounded down."""
+    width = len(problem.brokers)
+    if problem.costs is None:
+        return np.repeat(total, width) - present, np.zeros(classes * width, np.int64)
+    scope = problem.order
+    weight = problem.weight[scope]
+    targets = copy_targets(problem, problem.original.take(scope)) & problem.costs.allowed(scope)
+    lacking, term = np.zeros((classes, width), np.int64), np.zeros((classes, width), np.int64)
+    np.add.at(lacking, number, targets * weight[:, None])
+    for index in range(classes):
+        inside = np.flatnonzero(number == index)
+        ratios = problem.costs.ratios(scope[inside], weight[inside], targets[inside])
+        term[index] = np.where(np.isfinite(ratios), ratios, 0)
+    return lacking.ravel(), term.ravel()

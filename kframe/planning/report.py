@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from kframe.planning.bounds import PROOFS, lower_bounds
+from kframe.planning.bounds import PROOFS, TERMS_PROOF, lower_bounds
 from kframe.planning.limits import distinct_racks
 from kframe.planning.proposal import PlanProposal
 from kframe.whatif.health import Skew
@@ -19,8 +19,8 @@ SCHEMA: Final = "kframe.plan-generated/v1"
 def report_document(proposal: PlanProposal) -> dict[str, Any]:
     """The fields of ``GeneratedPlanDocument``, without the schema."""
     problem, snapshot = proposal.problem, proposal.problem.snapshot
-    weighted = problem.request.weights is not None
-    loads = proposal.loads()
+    kinds = ("replicas", "leaders", *(("bytes",) if problem.request.weights is not None else ()))
+    loads, goal = proposal.loads(), problem.request.goal
     targets = problem.brokers.share > 0
     return {
         "snapshot": {
@@ -40,13 +40,16 @@ def report_document(proposal: PlanProposal) -> dict[str, Any]:
         },
         "moves": {
             "replicas": proposal.moves,
-            "unit": "bytes" if weighted else "replicas",
+            "unit": problem.unit,
             "cost": proposal.cost,
+            "term_cost": proposal.term_cost,
             "bound": proposal.bound,
             "gap": proposal.gap if proposal.reached else None,
             "exact": proposal.exact,
             "leaders": proposal.leader_changes,
         },
+        "goal": None if goal is None else goal.name,
+        "cost_terms": [] if problem.costs is None else list(problem.costs.names),
         "limits_reached": proposal.reached,
         "racks": {
             "crowded_before": proposal.crowded(problem.original),
@@ -54,7 +57,7 @@ def report_document(proposal: PlanProposal) -> dict[str, Any]:
         },
         "skew": {
             name: asdict(Skew.of(loads[name][targets]))
-            for kind in ("replicas", "leaders", *(("bytes",) if weighted else ()))
+            for kind in (*kinds, *(() if goal is None else ("goal",)))
             for name in (f"{kind}_before", f"{kind}_after")
         },
         "brokers": list(broker_rows(proposal)),
@@ -68,14 +71,18 @@ def summary(proposal: PlanProposal) -> str:
     text = f"{moves:,} {'move' if moves == 1 else 'moves'}"
     if proposal.problem.request.leaders_only:
         return f"{text}; {proposal.leader_changes:,} preferred leaders change"
-    if proposal.problem.request.weights is not None:
-        text += f" of {cost:,} bytes"
+    problem = proposal.problem
+    if problem.weighted:
+        text += f" of {cost - proposal.term_cost:,} {problem.unit}"
+    if problem.costs is not None:
+        text += f" that cost {cost:,} with {', '.join(problem.costs.names)}"
     if not proposal.reached and proposal.exact:
         return f"{text}; no plan reaches the limits"
     if not proposal.reached:
         return f"{text}; the limits are not reached, and a plan that reaches them needs at least {bound:,}"
     gap = "" if cost == bound else f" (gap {proposal.gap:.2%})"
-    return f"{text}; no plan can do with fewer than {bound:,}{gap}"
+    least = "costs less" if problem.costs is not None else "can do with fewer"
+    return f"{text}; no plan {least} than {bound:,}{gap}"
 
 
 def proof(proposal: PlanProposal) -> str:
@@ -84,16 +91,16 @@ def proof(proposal: PlanProposal) -> str:
         return "The order of replicas changes; nothing is copied."
     if proposal.exact and not proposal.reached:
         return "The solver HiGHS has proven that no plan reaches the limits."
-    if proposal.proven_by in PROOFS:
-        return PROOFS[proposal.proven_by]
-    bounds = lower_bounds(proposal.problem, proposal.limits)
-    return PROOFS[max(bounds, key=bounds.__getitem__)]
+    bounds = {} if proposal.proven_by in PROOFS else lower_bounds(proposal.problem, proposal.limits)
+    text = PROOFS[proposal.proven_by if not bounds else max(bounds, key=bounds.__getitem__)]
+    return text if proposal.problem.costs is None else f"{text} {TERMS_PROOF}"
 
 
 def broker_rows(proposal: PlanProposal) -> Iterator[dict[str, Any]]:
-    """A row for each broker, ascending by id. Bytes are null without weights."""
+    """A row for each broker, ascending by id. Bytes are null without weights, the weights of a goal without a goal."""
     problem, loads = proposal.problem, proposal.loads()
-    brokers, weighted = problem.brokers, problem.request.weights is not None
+    brokers = problem.brokers
+    known = {"bytes": problem.request.weights is not None, "goal": problem.request.goal is not None}
     names = ("replicas_before", "received", "replicas_after", "leaders_before", "leaders_after")
     for index, broker_id in enumerate(brokers.ids.tolist()):
         yield {
@@ -101,14 +108,18 @@ def broker_rows(proposal: PlanProposal) -> Iterator[dict[str, Any]]:
             "rack": problem.racks[broker_id],
             "receives": bool(brokers.share[index] > 0),
             **{name: int(loads[name][index]) for name in names},
-            **{name: int(loads[name][index]) if weighted else None for name in ("bytes_before", "bytes_after")},
+            **{
+                name: int(loads[name][index]) if known[kind] else None
+                for kind in known
+                for name in (f"{kind}_before", f"{kind}_after")
+            },
         }
 
 
 def notes(proposal: PlanProposal) -> Iterator[str]:
     """What the reader must know of the answer, a sentence each."""
     problem = proposal.problem
-    if problem.request.weights is None and not problem.request.leaders_only:
+    if not problem.weighted and not problem.request.leaders_only:
         yield "no weights: a move is a replica, whatever its size (--weights FILE gives sizes)"
     unlabelled = [broker_id for broker_id, rack in problem.racks.items() if rack is None]
     if unlabelled and len(unlabelled) < len(problem.racks):

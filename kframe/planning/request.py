@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from kframe.errors import InputError
 from kframe.model.columns import REPLICAS_MAX, Int64
+from kframe.registry.placements import CostTerm, PlanGoal
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,8 @@ class PlanRequest:
     snapshot; None counts replicas. ``capacities`` is the relative capacity by broker id, 1 where none is given.
     ``tolerance`` is the deviation from a broker's share of the weights that a rebalance allows, in percent. ``seed``
     determines the order in which partitions are considered. ``exact`` solves small problems to the optimum.
+    ``goal`` balances the brokers by the weights and limits of a plugin, instead of ``rebalance``. ``cost_terms`` of
+    plugins add to the cost of each copied replica, or forbid its placement.
     """
 
     remove_brokers: tuple[int, ...] = ()
@@ -39,17 +42,21 @@ class PlanRequest:
     tolerance: float = 1.0
     seed: int = 0
     exact: bool = False
+    goal: PlanGoal | None = None
+    cost_terms: tuple[CostTerm, ...] = ()
 
     def __post_init__(self) -> None:
         """Raise InputError for a request without a goal, or with goals that contradict each other."""
         data_goals = (
             self.remove_brokers, self.add_brokers, self.replace, self.evacuate_racks, self.replication_factors,
-            self.fix_racks, self.rebalance,
+            self.fix_racks, self.rebalance, self.goal,
         )  # fmt: skip
         if not (self.leaders_only or any(data_goals)):
             raise InputError("plan", "no goal", "at least one, such as rebalance")
         if self.leaders_only and any(data_goals):
             raise InputError("leaders_only", "a goal that moves replicas", "no other goal")
+        if self.goal is not None and (self.rebalance or self.add_brokers or self.weights is not None):
+            raise InputError("goal", "rebalance, add_brokers or weights", "none of them: the goal has its own weights")
         for topic, factor in self.replication_factors.items():
             if not 1 <= factor <= REPLICAS_MAX:
                 raise InputError(f"replication_factor {topic}", str(factor), f"1 to {REPLICAS_MAX}")
@@ -66,4 +73,4 @@ class PlanRequest:
     @property
     def balances(self) -> bool:
         """Whether loads have limits, so that replicas may move that need not."""
-        return self.rebalance or bool(self.add_brokers)
+        return self.rebalance or bool(self.add_brokers) or self.goal is not None

@@ -14,6 +14,7 @@ from kframe.planning.draft import weighted_loads
 from kframe.planning.proposal import PlanProposal
 from kframe.planning.report import report_document
 from kframe.planning.request import PlanRequest
+from kframe.registry.placements import CostTerm, PlanGoal
 from kframe.whatif.plan_check import CheckedPlan
 from kframe.whatif.plan_report import PlanReport
 
@@ -196,6 +197,10 @@ def _words(value: object) -> str:
     """A value of a request as a reader writes it."""
     if value is True:
         return "yes"
+    if isinstance(value, PlanGoal):
+        return value.name
+    if isinstance(value, tuple) and all(isinstance(item, CostTerm) for item in value):
+        return ", ".join(term.name for term in value)
     if isinstance(value, Mapping):
         return ", ".join(f"{'others' if key is None else key}: {item}" for key, item in value.items())
     return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)

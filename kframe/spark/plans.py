@@ -6,6 +6,7 @@ summaries.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -21,6 +22,7 @@ from kframe.model.lists import members
 from kframe.planning import PlanProposal, PlanRequest, plan
 from kframe.planning.report import report_document
 from kframe.planning.sizes import read_weights
+from kframe.registry.registry import Registry, build_registry
 from kframe.snapshot import Snapshot
 from kframe.spark.clusterwise import PROBLEMS, write_clusters
 from kframe.spark.fleet import TASKS_MAX, inputs_of
@@ -69,14 +71,29 @@ _SIZES: Final = ("parquet", "csv", "json")
 
 @dataclass(frozen=True)
 class FleetRequest:
-    """The plans of a fleet: a request without weights for every cluster, and the folder of the sizes of partitions.
+    """The plans of a fleet: ``goals`` are fields of a ``PlanRequest`` for every cluster, ``sizes`` the folder of the
+    sizes of partitions.
 
     The sizes of cluster ``east`` are in ``east.parquet``, ``east.csv`` or ``east.json``, as ``read_weights`` reads
-    them.
+    them. ``goal`` and ``cost_terms`` are names of plugins: each executor loads those that are installed there, and in
+    ``plugins_dir``, except for the ``disabled`` ones.
     """
 
-    request: PlanRequest
+    goals: Mapping[str, Any]
     sizes: str | None = None
+    goal: str | None = None
+    cost_terms: tuple[str, ...] = ()
+    plugins_dir: str | None = None
+    disabled: tuple[str, ...] = ()
+
+    def request(self) -> PlanRequest:
+        """The request without weights. Raises PluginError for a goal or cost term that is not installed here."""
+        terms: dict[str, Any] = {}
+        if self.goal is not None or self.cost_terms:
+            registry = _registry(self.disabled, self.plugins_dir)
+            terms["goal"] = None if self.goal is None else registry.goal(self.goal)
+            terms["cost_terms"] = tuple(map(registry.cost_term, self.cost_terms))
+        return PlanRequest(**self.goals, **terms)
 
     def sizes_of(self, cluster: str) -> Path | None:
         """The file of a cluster's sizes; None if no sizes are requested. Raises InputError if it is missing."""
@@ -89,10 +106,15 @@ class FleetRequest:
         raise InputError(f"{self.sizes}/{cluster}", "no sizes of the cluster", f"a file .{', .'.join(_SIZES)}")
 
     def proposal(self, cluster: str, snapshot: Snapshot) -> PlanProposal:
-        """The plan of a cluster. Raises InputError if the request does not suit it."""
+        """The plan of a cluster. Raises InputError if the request does not suit it, PluginError for a plugin."""
         file = self.sizes_of(cluster)
         weights = None if file is None else read_weights(str(file), snapshot)
-        return plan(snapshot, replace(self.request, weights=weights))
+        return plan(snapshot, replace(self.request(), weights=weights))
+
+
+@functools.cache
+def _registry(disabled: tuple[str, ...], plugins_dir: str | None) -> Registry:
+    return build_registry(disabled, None if plugins_dir is None else Path(plugins_dir))
 
 
 def plan_cluster(cluster: ClusterInput, fleet_request: FleetRequest) -> tuple[Mapping[FleetTable, pa.Table], list[str]]:
@@ -117,7 +139,7 @@ def plan_row(cluster: str, proposal: PlanProposal) -> pa.Table:
         **document["partitions"],
         **{name: moves[name] for name in ("unit", "cost", "bound", "gap", "exact")},
         "moves": moves["replicas"],
-        "bytes": moves["cost"] if moves["unit"] == "bytes" else None,
+        "bytes": moves["cost"] - moves["term_cost"] if moves["unit"] == "bytes" else None,
         "leader_changes": moves["leaders"],
         "limits_reached": document["limits_reached"],
         **document["racks"],

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from kframe.errors import InputError
-from kframe.planning import PlanRequest, plan
+from kframe.planning import plan
 from kframe.snapshot import Snapshot, write_snapshot
 from kframe.snapshot.generate import generate
 from kframe.spark import plans
@@ -135,6 +135,39 @@ def test_sizes_of_clusters_give_plans_in_bytes(fleet: Path, exports: Path, tmp_p
     assert {path.name for path in after if after[path] != before.get(path)} == {"cluster=south", "cluster=west"}
 
 
+PLUGIN = """
+from kframe.plugin import CostTermSpec, GoalSpec, Tier, hookimpl
+
+
+@hookimpl
+def kframe_cost_terms():
+    return [CostTermSpec("twos", Tier.SCALAR, lambda: lambda view: dict.fromkeys(view.racks, 2), "All cost 2.")]
+
+
+@hookimpl
+def kframe_goals():
+    return [GoalSpec("ordinals", Tier.SCALAR, lambda: lambda view: view.partition + 1, "By number.", unit="points")]
+"""
+
+
+def test_executors_load_goals_and_cost_terms(fleet: Path, exports: Path, tmp_path: Path) -> None:
+    (tmp_path / "plugins").mkdir()
+    (tmp_path / "plugins" / "mine.py").write_text(PLUGIN)
+    out = tmp_path / "out"
+    options = ("--goal", "ordinals", "--cost", "twos", "--plugins-dir", tmp_path / "plugins", "--tolerance", "20")
+    result = kframe("spark", "plan", fleet, *options, "--out", out, "-o", "json")
+    planned = {row["cluster"]: row for row in json.loads(result.stdout)["rows"]}
+    assert planned.keys() == SNAPSHOTS.keys()
+    for name, row in planned.items():
+        report, partitions = generated(exports / name, *options)
+        moves = report["moves"]
+        assert [row[key] for key in ("unit", "cost", "bound")] == ["points", moves["cost"], moves["bound"]]
+        assert targets(out, name) == {(part["topic"], part["partition"]): part["replicas"] for part in partitions}
+    assert any(row["cost"] for row in planned.values())
+    missing = kframe("spark", "plan", fleet, "--goal", "ordinals")
+    assert (missing.exit_code, "no goal 'ordinals'" in missing.stderr) == (2, True)
+
+
 def test_a_request_that_some_clusters_lack_names_them(fleet: Path) -> None:
     result = kframe("spark", "plan", fleet, "--remove-brokers", "8", "-o", "json")
     assert result.exit_code == 3
@@ -149,8 +182,8 @@ def test_frames_hold_the_plans(spark: Any, exports: Path, monkeypatch: pytest.Mo
     """Moves arrive in several rows of a cluster."""
     monkeypatch.setattr(plans, "_CHUNK_ROWS", 5)
     opened = open_fleet(spark, str(exports), ())
-    wanted = FleetRequest(PlanRequest(rebalance=True))
-    expected = {name: plan(snapshot, wanted.request) for name, snapshot in sorted(SNAPSHOTS.items())}
+    wanted = FleetRequest({"rebalance": True})
+    expected = {name: plan(snapshot, rebalance=True) for name, snapshot in sorted(SNAPSHOTS.items())}
     with plans.plan_fleet(spark, opened, wanted, Writing()) as result:
         assert rows(result.plans.orderBy("cluster")) == [
             row for name, proposal in expected.items() for row in plan_row(name, proposal).to_pylist()
