@@ -130,7 +130,7 @@ def test_the_native_loop_equals_its_twin(native: dict[str, NativeFunction], name
                 function.address, function.user_data, batch.topic, batch.partition, batch.weight,
                 batch.replicas.offsets, batch.replicas.values, batch.broker_ids, batch.broker_rack, by_broker, answer,
             )  # fmt: skip
-        assert np.array_equal(*answers)
+        assert np.array_equal(answers[0], answers[1])
 
 
 def answer_of(value: Any) -> CostTerm:
