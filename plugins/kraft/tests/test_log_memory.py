@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from kframe_kraft.batches import BatchPosition, encode_values, read_batches
 from kframe_kraft.commands.log import group
 from kframe_kraft.disk import read_history
 from kframe_kraft.disk.segments import OPEN_FILES_MAX
+from kframe_kraft.disk.temporary import TemporaryContent
 from kframe_kraft.records import encode_record
 from kframe_kraft.sources import image_of
 from kframe_kraft.testing.scripted_quorum import ScriptedController, ScriptedState
@@ -174,3 +176,11 @@ def test_a_batch_above_the_limit_is_refused_without_reading_it(tmp_path: Path) -
     finally:
         tracemalloc.stop()
     assert "expected at most 67108864" in history.log.torn_reason
+
+
+def test_readers_of_temporary_content_have_their_own_positions() -> None:
+    content = TemporaryContent("pipe")
+    content.append(b"abcdef")
+    with content.open("rb") as first, content.open("rb") as second:
+        assert (first.read(2), second.read(3), first.read(2)) == (b"ab", b"abc", b"cd")
+        assert (second.seek(-1, os.SEEK_END), second.read(), second.seek(1), second.tell()) == (5, b"f", 1, 1)

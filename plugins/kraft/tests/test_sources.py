@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import threading
+from collections.abc import Sequence
 from pathlib import Path
 from uuid import UUID
 
@@ -48,6 +51,10 @@ LOG = (
 )
 
 
+def dump_of(content: Sequence[RecordAndVersion]) -> bytes:
+    return "".join(json.dumps(to_json(*record), separators=(",", ":")) + "\n" for record in content).encode()
+
+
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
     """A log directory with one segment."""
@@ -74,6 +81,17 @@ def test_log_ends_before_an_incomplete_batch(directory: Path) -> None:
     assert read_image(directory).offset == 4
 
 
+@pytest.mark.parametrize("content", [LOG, dump_of([*CREATION, CHANGE])], ids=["segment", "dump"])
+def test_a_pipe_is_read(tmp_path: Path, content: bytes) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=[content])
+    writer.start()
+    image = read_image(pipe)
+    writer.join()
+    assert [(state.leader, state.isr) for state in metadata_facts(image.metadata)["partitions"].values()] == [(2, (2,))]
+
+
 def test_written_checkpoint_has_the_same_metadata(directory: Path, tmp_path: Path) -> None:
     image = read_image(directory)
     snapshot_id = SnapshotId(image.offset, image.epoch)
@@ -85,9 +103,7 @@ def test_written_checkpoint_has_the_same_metadata(directory: Path, tmp_path: Pat
 
 def test_lines_of_json_are_a_dump(tmp_path: Path, directory: Path) -> None:
     path = tmp_path / "records.jsonl"
-    path.write_text(
-        "".join(json.dumps(to_json(*record), separators=(",", ":")) + "\n" for record in [*CREATION, CHANGE])
-    )
+    path.write_bytes(dump_of([*CREATION, CHANGE]))
     assert metadata_facts(read_image(path).metadata) == metadata_facts(read_image(directory).metadata)
     assert read_snapshot(path).source.format == "kraft"
 

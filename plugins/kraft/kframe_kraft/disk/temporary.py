@@ -1,11 +1,12 @@
-"""A temporary file for a log or snapshot that comes over the network, so that its size takes no memory."""
+"""A temporary file for a log or snapshot that comes over the network or a pipe, so that its size takes no memory."""
 
 from __future__ import annotations
 
+import io
 import os
 import tempfile
 import weakref
-from typing import IO
+from typing import IO, Any
 
 
 class TemporaryContent:
@@ -30,5 +31,37 @@ class TemporaryContent:
             raise
 
     def open(self, mode: str, /) -> IO[bytes]:
-        """Open the content so far."""
-        return os.fdopen(os.dup(self._descriptor), mode)
+        """Open the content. Readers have positions of their own."""
+        return io.BufferedReader(_PositionedReader(self._descriptor))
+
+
+class _PositionedReader(io.RawIOBase):
+    """Reads a file from a position that no other reader changes, as a duplicate of its descriptor would."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = os.dup(descriptor)
+        self._position = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def readinto(self, buffer: Any, /) -> int:
+        count = os.preadv(self._descriptor, [buffer], self._position)
+        self._position += count
+        return count
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
+        starts = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: os.fstat(self._descriptor).st_size}
+        self._position = starts[whence] + offset
+        return self._position
+
+    def close(self) -> None:
+        if not self.closed:
+            os.close(self._descriptor)
+        super().close()

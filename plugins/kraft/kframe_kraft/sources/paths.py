@@ -10,12 +10,13 @@ from typing import Final
 from kframe.plugin.kraft import LogError, control
 from kframe_kraft.detection import is_dump, log_directory
 from kframe_kraft.disk import LogHistory, MetaProperties, SnapshotId, read_history, read_properties
-from kframe_kraft.disk.batch_files import BatchFile, BatchSource
+from kframe_kraft.disk.batch_files import PART_BYTES, BatchFile, BatchSource
 from kframe_kraft.disk.checkpoints import checkpoint_of
 from kframe_kraft.disk.committed import committed_end, voters_of
 from kframe_kraft.disk.names import BOOTSTRAP_ID
 from kframe_kraft.disk.properties import FILE_NAME
 from kframe_kraft.disk.segments import MetadataLog, read_segments
+from kframe_kraft.disk.temporary import TemporaryContent
 from kframe_kraft.sources.dumps import read_dump
 from kframe_kraft.sources.image import MetadataImage, image_of
 
@@ -47,6 +48,7 @@ def read_source(path: Path | BatchSource, *, from_oldest: bool = False) -> NodeS
             read_properties(root) if (root / FILE_NAME).exists() else None,
         )
     try:
+        path = _copied_pipe(path)
         file = BatchFile(path)
         start = file.read(0, _START_BYTES)
     except OSError as error:
@@ -66,6 +68,17 @@ def read_source(path: Path | BatchSource, *, from_oldest: bool = False) -> NodeS
 def read_image(path: Path | BatchSource, end: int | None = None) -> MetadataImage:
     """Return the metadata at the end of a source, or below offset ``end``. Raises LogError; see read_source."""
     return image_of(read_source(path).history, end)
+
+
+def _copied_pipe(path: Path | BatchSource) -> Path | BatchSource:
+    """The file, or a temporary copy of the pipe that it is: files are read more than once."""
+    if not isinstance(path, Path) or not path.is_fifo():
+        return path
+    copy = TemporaryContent(path.name)
+    with path.open("rb") as pipe:
+        while part := pipe.read(PART_BYTES):
+            copy.append(part)
+    return copy
 
 
 def _is_snapshot(file: BatchFile) -> bool:
