@@ -37,15 +37,14 @@ def test_each_record_of_a_fence_has_its_row(path: Path) -> None:
 
 
 def test_the_parts_of_the_newest_fence() -> None:
-    record = read(RESULTS / "2026-11-25-kraft-fence.json")
+    record = read(FENCES[-1])
     decided, encoded = peer_seconds(record)
     best = record["best"]
     expected = (
-        f"decisions with\ntheir application are {decided / best['decide_seconds']:.1f} times as fast, "
+        f"decisions with their application are {decided / best['decide_seconds']:.1f} times as fast, "
         f"encoding is {encoded / best['encode_seconds']:.1f} times as fast."
     )
-    assert expected in PAGE
-    assert record["commit"].startswith("7851fd15")
+    assert expected in " ".join(PAGE.split())
 
 
 def test_rows_of_fleets_have_the_best_rounds() -> None:
