@@ -198,7 +198,7 @@ def test_another_log_is_an_error(live: LiveSegments) -> None:
         follow(live.written, lambda: live.segment.write_bytes(other), lambda: None)
 
 
-def test_records_of_one_voter_are_committed_and_those_of_several_unknown(tmp_path: Path) -> None:
+def test_records_of_a_single_voter_are_committed_and_those_of_several_unknown(tmp_path: Path) -> None:
     for voters, expected in (((1,), True), ((1, 2, 3), None)):
         live = LiveSegments(tmp_path / str(len(voters)), voters=voters)
         history = read_history(live.log)
