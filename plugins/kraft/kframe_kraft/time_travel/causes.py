@@ -191,7 +191,8 @@ def _events_beside(naming: _Naming) -> Iterator[tuple[int, records.MetadataRecor
 
 def _other_records(batch: RecordBatch) -> list[int]:
     """The numbers of the records that are about no partition."""
-    numbers: list[int] = np.flatnonzero(~np.isin(batch.frames().api_key, (_CHANGE, _PARTITION))).tolist()
+    api_keys = batch.frames().api_key
+    numbers: list[int] = np.flatnonzero((api_keys != _CHANGE) & (api_keys != _PARTITION)).tolist()
     return numbers
 
 
