@@ -77,7 +77,8 @@ DEBUG_REAL := plugins/zookeeper/tests/test_store_contract.py -k TestAlone
 DEBUG_ENV := KFRAME_DEBUG=1 PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(DEBUG_LIB)
 
 SANITIZE_LIB := build/sanitize/lib
-SANITIZED := tests/kernels tests/wire simulator/tests/fuzz tests/registry/test_native.py plugins/zookeeper/tests/test_jute.py \
+SANITIZED := tests/kernels tests/wire tests/staging tests/planning/test_properties.py simulator/tests/fuzz \
+	tests/registry/test_native.py plugins/zookeeper/tests/test_jute.py \
 	plugins/zookeeper/tests/test_fuzz.py plugins/kafka_wire/tests/test_answers.py plugins/kafka_wire/tests/test_fuzz.py \
 	$(addprefix plugins/kraft/tests/test_,batches.py fuzz.py partition_columns.py replay.py)
 SANITIZE_ENV = PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(SANITIZE_LIB) PYTHONMALLOC=malloc KFRAME_FUZZ_CASES=100000 \
