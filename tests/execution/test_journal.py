@@ -120,7 +120,7 @@ def test_a_damaged_journal_is_refused(path: Path, damage: Callable[[Sequence[byt
     assert not is_locked(path)
 
 
-def test_one_process_at_a_time_executes_by_a_journal(path: Path) -> None:
+def test_only_a_single_process_executes_by_a_journal(path: Path) -> None:
     journal, _ = Journal.resume(path)
     with journal:
         assert is_locked(path)
@@ -137,7 +137,7 @@ def test_an_existing_journal_is_not_replaced(path: Path) -> None:
     assert [each.name for each in path.parent.iterdir()] == ["journal"]
 
 
-def test_a_journal_is_of_one_cluster() -> None:
+def test_a_journal_of_another_cluster_is_refused() -> None:
     state = ExecutionState([START])
     check_cluster(state, "id")
     check_cluster(state, None)
@@ -145,7 +145,7 @@ def test_a_journal_is_of_one_cluster() -> None:
         check_cluster(state, "other")
 
 
-def test_a_journal_is_of_one_plan(path: Path) -> None:
+def test_a_journal_of_another_plan_is_refused(path: Path) -> None:
     result = kframe("plan", "execute", PLAN, "kafka://a:1", "--journal", path, "--execute")
     assert result.exit_code == 2
     assert "the journal of another plan (plan ü)" in result.stderr

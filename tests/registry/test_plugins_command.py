@@ -174,7 +174,7 @@ def test_checks_of_plugins_are_run(folder: Path, arguments: tuple[str, ...], url
     assert (row["check"], row["passed"], row["problem"]) == ("scheme", False, f"it is {url}")
 
 
-def test_check_tells_what_of_a_plugin_cannot_be_tried(folder: Path) -> None:
+def test_check_says_what_of_a_plugin_cannot_be_tried(folder: Path) -> None:
     rows = as_json(run("check", "safe", "--plugins-dir", folder, "-o", "json"))["rows"]
     assert {row["passed"] for row in rows if row["offer"] == "abstain"} == {True}
     assert [row["passed"] for row in rows if row["offer"] == "nowhere"] == [None]

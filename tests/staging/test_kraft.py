@@ -51,7 +51,7 @@ def test_what_a_controller_refuses_has_no_stage(target: tuple[int, ...], reason:
     assert staged == ([0, 1] if reason is None else [1])
 
 
-def test_a_partition_led_by_nobody_or_being_reassigned_has_no_stage() -> None:
+def test_a_partition_without_leader_or_in_reassignment_has_no_stage() -> None:
     partitions = (
         partition(0, (4, 1), (), leader=-1, eligible_leader_replicas=(4,)),
         partition(1, (1, 2, 3), (1, 2), adding_replicas=(3,)),
