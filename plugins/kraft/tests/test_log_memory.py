@@ -183,4 +183,5 @@ def test_readers_of_temporary_content_have_their_own_positions() -> None:
     content.append(b"abcdef")
     with content.open("rb") as first, content.open("rb") as second:
         assert (first.read(2), second.read(3), first.read(2)) == (b"ab", b"abc", b"cd")
-        assert (second.seek(-1, os.SEEK_END), second.read(), second.seek(1), second.seek(0, os.SEEK_CUR)) == (5, b"f", 1, 1)
+        assert (second.seek(-1, os.SEEK_END), second.read()) == (5, b"f")
+        assert (second.seek(1), second.seek(0, os.SEEK_CUR)) == (1, 1)
