@@ -27,8 +27,8 @@ PROOFS: Final = {
     " growth of the total.",
     "racks": "Every partition has one replica in every rack, so each rack copies as much as it deletes; the bound is"
     " the sum over racks of the greater of what their brokers lack and exceed.",
-    "flow": "Every plan is a flow of load between racks and brokers within their limits; the bound is the cost of the"
-    " cheapest flow, in which partitions are divisible.",
+    "prices": "At certain prices of brokers, each partition has a cheapest choice of replicas; the bound is the sum of"
+    " their copies and prices, minus the prices of the limits.",
     "solver": "The solver HiGHS has proven the bound by branch and bound.",
 }
 

@@ -8,10 +8,10 @@ from kframe import kernels
 from kframe.model.columns import Int32, Int64
 from kframe.model.lists import members
 from kframe.planning.bounds import least_copied
+from kframe.planning.cycles import cancel_cycles
 from kframe.planning.draft import Draft
 from kframe.planning.exchanges import exchange_replicas
 from kframe.planning.limits import LoadLimits
-from kframe.planning.paths import BrokerNetwork, shift_until_reached
 from kframe.planning.problem import PlanProblem
 
 #: Stages of a rebalance: only from brokers above their limit, only to brokers below it, and only replicas that fit.
@@ -24,7 +24,7 @@ _STAGES = (
     (False, True, True),
     (False, True, False),
 )
-#: How far the cost is above the bound where exchanges are tried.
+#: How far the cost is above the bound where cycles are searched.
 _WORTH = 1.0001
 
 
@@ -47,8 +47,12 @@ def move_required(problem: PlanProblem, draft: Draft) -> int:
     return draft.restore(problem) if missing else 0
 
 
-def move_for_balance(problem: PlanProblem, draft: Draft, limits: LoadLimits) -> None:
-    """Move replicas until the loads are within their limits, or no move brings them closer."""
+def move_for_balance(problem: PlanProblem, draft: Draft, limits: LoadLimits) -> Int64:
+    """Move replicas until the loads are within their limits, or no move brings them closer.
+
+    Return prices of the brokers (b,), for ``priced_bound``.
+    """
+    prices = np.zeros(len(problem.brokers), np.int64)
     brokers = problem.brokers
     smallest_first = np.ascontiguousarray(problem.order[::-1])
     for over_only, under_only, fitting in _STAGES:
@@ -58,14 +62,11 @@ def move_for_balance(problem: PlanProblem, draft: Draft, limits: LoadLimits) -> 
                 problem.weight, limits.lower, limits.upper, over_only, under_only, fitting, first_slots, draft.replica,
                 draft.load, draft.count,
             )  # fmt: skip
-    if problem.request.weights is None:
-        network = BrokerNetwork(problem.order, draft, brokers.rack, brokers.share, leaders=False)
-        room = np.where(draft.count < brokers.cap, brokers.cap - draft.count, 0)
-        shift_until_reached(network, limits, draft.load, draft.count, room)
-    reached = limits.reached(draft.load)
-    expensive = reached and _copied(problem, draft) > least_copied(problem, limits) * _WORTH
-    if expensive or (not reached and problem.request.weights is not None):
-        exchange_replicas(problem, draft, limits)
+    if not limits.reached(draft.load) or _copied(problem, draft) > least_copied(problem, limits) * _WORTH:
+        prices = cancel_cycles(problem, draft, limits)
+        if problem.request.weights is not None:
+            exchange_replicas(problem, draft, limits)
+    return prices
 
 
 def _copied(problem: PlanProblem, draft: Draft) -> int:

@@ -1,20 +1,17 @@
-"""Shift replicas or leaderships along paths of brokers, where no direct transfer brings loads within their limits.
+"""Shift preferred leaderships along paths of brokers, where no direct transfer brings them within their limits.
 
-The brokers are the nodes of a network. An arc from a to b means that some partition can give its replica on a, or its
-leadership, to b. A path from a broker with too much to a broker with room changes only the loads of its ends. The
-cheapest path comes first: an arc costs 1 if it takes a replica that was in its original position, 0 if the plan moves
-it anyway.
+The brokers are the nodes of a network. An arc from a to b means that some partition can give its leadership on a to b.
+A path from a broker with too many to a broker with room changes only the loads of its ends. The cheapest path comes
+first: an arc costs 1 if it takes a leadership that was in its original position, 0 if the plan moves it anyway.
 """
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kframe import kernels
-from kframe.model.columns import Bool, Float64, Int32, Int64, UInt8
+from kframe.model.columns import Bool, Float64, Int32, Int64
 from kframe.planning.draft import Draft
 from kframe.planning.limits import LoadLimits
 
@@ -22,78 +19,52 @@ from kframe.planning.limits import LoadLimits
 _FREE = 1e-6
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class BrokerNetwork:
-    """The partitions ``order`` of a draft as a network of brokers. ``share`` is 0 for brokers that receive nothing."""
+def shift_until_reached(draft: Draft, order: Int32, share: Float64, limits: LoadLimits, led: Int64) -> None:
+    """Shift along the cheapest paths until the leaders are within the limits or no path is left.
 
-    order: Int32
-    draft: Draft
-    rack: Int32
-    share: Float64
-    leaders: bool
-
-    def arcs(self) -> NDArray[np.uint8]:
-        """(b, b) 0 where there is no arc, 1 for arcs that cost a move, 2 for free arcs."""
-        brokers = len(self.share)
-        arcs = np.zeros((brokers, brokers), np.uint8)
-        open_arcs = np.full(brokers, np.count_nonzero(self.share > 0), np.int32) - (self.share > 0).astype(np.int32)
-        draft = self.draft
-        kernels.mark_transfers(
-            self.order, draft.offsets, draft.replica, draft.before.offsets, draft.before_replica, self.rack, self.share,
-            self.leaders, open_arcs, arcs,
-        )  # fmt: skip
-        return arcs
-
-    def shift(self, path: list[int], free: UInt8, units: int) -> int:
-        """Shift at most ``units`` along a path; return how many."""
-        draft, steps = self.draft, len(free)
-        return kernels.shift_along_path(
-            self.order, draft.offsets, draft.before.offsets, draft.before_replica, self.rack, np.array(path, np.int32),
-            free, units, self.leaders, np.empty(steps, np.int32), np.empty(steps, np.int32), draft.replica,
-        )  # fmt: skip
-
-
-def shift_until_reached(network: BrokerNetwork, limits: LoadLimits, load: Int64, count: Int64, room: Int64) -> None:
-    """Shift along the cheapest paths until the loads are within the limits or no path is left.
-
-    ``load`` and ``count`` (b,) are updated; they may be the same array. ``room`` (b,) is how many replicas more each
-    broker can take.
+    ``order`` are the partitions, ``share`` (b,) is 0 for brokers that must not become leaders. ``led`` (b,) is updated.
     """
     arcs: NDArray[np.uint8] | None = None
-    while not limits.reached(load):
-        arcs = network.arcs() if arcs is None else arcs
-        path = _next_path(arcs, limits, load, room)
+    lists = draft.before
+    while not limits.reached(led):
+        if arcs is None:
+            arcs = np.zeros((len(share), len(share)), np.uint8)
+            kernels.mark_leaders(
+                order, draft.offsets, draft.replica, lists.offsets, draft.before_replica, share, arcs
+            )  # fmt: skip
+        path = _next_path(arcs, limits, led)
         if path is None:
             return
         free = (arcs[path[:-1], path[1:]] == 2).astype(np.uint8)
-        shifted = network.shift(path, free, _units(limits, load, room, path[0], path[-1]))
+        steps = len(free)
+        shifted = kernels.shift_leaders(
+            order, draft.offsets, lists.offsets, draft.before_replica, np.array(path, np.int32), free,
+            _units(limits, led, path[0], path[-1]), np.empty(steps, np.int32), np.empty(steps, np.int32), draft.replica,
+        )  # fmt: skip
         if not shifted:
             arcs[path[0], path[1]] = 0
             continue
-        for change in {id(load): load, id(count): count}.values():
-            change[path[0]] -= shifted
-            change[path[-1]] += shifted
-        room[path[0]] += shifted
-        room[path[-1]] -= shifted
+        led[path[0]] -= shifted
+        led[path[-1]] += shifted
         arcs = None
 
 
-def _next_path(arcs: NDArray[np.uint8], limits: LoadLimits, load: Int64, room: Int64) -> list[int] | None:
+def _next_path(arcs: NDArray[np.uint8], limits: LoadLimits, led: Int64) -> list[int] | None:
     """From a broker above its limit to a broker below; else to any with room; else to a broker below from any above
     its lower limit."""
-    over, under, free = load > limits.upper, (load < limits.lower) & (room > 0), (load < limits.upper) & (room > 0)
-    for source, sink in ((over, under), (over, free), (load > limits.lower, under)):
+    over, under, free = led > limits.upper, led < limits.lower, led < limits.upper
+    for source, sink in ((over, under), (over, free), (led > limits.lower, under)):
         path = _cheapest_path(arcs, source, sink) if source.any() and sink.any() else None
         if path is not None:
             return path
     return None
 
 
-def _units(limits: LoadLimits, load: Int64, room: Int64, giver: int, target: int) -> int:
-    over, under = int(load[giver] - limits.upper[giver]), int(limits.lower[target] - load[target])
-    give = over if over > 0 else int(load[giver] - limits.lower[giver])
-    take = under if under > 0 else int(limits.upper[target] - load[target])
-    return min(give, take, int(room[target]))
+def _units(limits: LoadLimits, led: Int64, giver: int, target: int) -> int:
+    over, under = int(led[giver] - limits.upper[giver]), int(limits.lower[target] - led[target])
+    give = over if over > 0 else int(led[giver] - limits.lower[giver])
+    take = under if under > 0 else int(limits.upper[target] - led[target])
+    return min(give, take)
 
 
 def _cheapest_path(arcs: NDArray[np.uint8], source: Bool, sink: Bool) -> list[int] | None:
