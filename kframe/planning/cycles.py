@@ -12,18 +12,18 @@ transferred between two brokers weigh only nearly as much as those between the n
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Final
 
 import numpy as np
 
 from kframe import kernels
-from kframe.model.columns import Int16, Int32, Int64, UInt8, ragged_positions
-from kframe.model.lists import same_lists
+from kframe.model.columns import Int16, Int32, Int64, UInt8
 from kframe.planning.draft import Draft
 from kframe.planning.limits import LoadLimits
 from kframe.planning.problem import PlanProblem
+from kframe.planning.slots import SlotIndex
 
 #: How often the arcs are determined anew at most.
 _ROUNDS: Final = 30
@@ -46,63 +46,41 @@ def cancel_cycles(problem: PlanProblem, draft: Draft, limits: LoadLimits) -> Int
     Return prices of the brokers (b,), for ``priced_bound``.
     """
     for _ in range(_ROUNDS):
-        network = BrokerNetwork.of(problem, draft, limits)
+        network = BrokerNetwork(problem, draft, limits)
         if not network.cancel():
             break
     return network.prices()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class BrokerNetwork:
-    """The arcs between brokers, and the slots of each broker from which replicas can leave."""
+    """The arcs between brokers at the start of a round, and the slots from which replicas can take them.
 
-    problem: PlanProblem
-    draft: Draft
-    limits: LoadLimits
-    original: Int16
-    rates: UInt8
-    """(b, b) giver, target: least cost of a transfer plus 1. It rises when no transfer of its cost is left."""
-    closed: UInt8
-    """(2, b) 1 for brokers that can give no more to the further node, and for those that can take no more from it."""
-    owner: Int32
-    """(s,) the partition of each slot."""
-    slots: Int32
-    """The slots by broker, first those of changed partitions, in the order of the problem."""
-    first: Int64
-    """(2 * b + 1,) where the slots of each broker begin, and after them those of unchanged partitions. Only changed
-    partitions have transfers that copy nothing."""
-    cursor: Int64
-    """(b, b) index in ``slots`` before which no slot is left for an arc, without weights."""
-    used: UInt8
-    """(n,) partitions that the current transfer uses."""
-    margin: int
-    """The deviation in load that a transfer may cause; 0 without weights."""
+    ``rates`` (b, b) is the least cost of a transfer from the row's broker to the column's, plus 1. It rises when no
+    transfer of its cost is left.
+    """
 
-    @staticmethod
-    def of(problem: PlanProblem, draft: Draft, limits: LoadLimits) -> BrokerNetwork:
-        """The network of a draft."""
+    def __init__(self, problem: PlanProblem, draft: Draft, limits: LoadLimits) -> None:
+        self.problem, self.draft, self.limits = problem, draft, limits
         brokers, lists = problem.brokers, problem.original
-        width = len(brokers)
-        original = lists.values.astype(np.int16)
+        width, counts = len(brokers), np.diff(draft.offsets)
+        self._original: Int16 = lists.values.astype(np.int16)
+        self._owner = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
+        #: Partitions that the current transfer uses.
+        self._used = np.zeros(len(counts), np.uint8)
+        #: Brokers that can give no more to the further node, and those that can take no more from it.
+        self._closed = np.zeros((2, width), np.bool_)
+        #: The deviation in load that a transfer may cause.
+        self._margin = 0 if problem.request.weights is None else int(limits.upper.max() * _DEVIATION)
+        self.rates: UInt8 = np.full((width, width), _CLOSED, np.uint8)
         targets = np.count_nonzero(brokers.share > 0) - (brokers.share > 0).astype(np.int32)
-        rates = np.full((width, width), _CLOSED, np.uint8)
         kernels.rate_transfers(
-            problem.order, draft.offsets, draft.replica, lists.offsets, original, brokers.rack, brokers.share,
-            np.ascontiguousarray(np.stack([targets, targets], axis=1), np.int32), rates,
+            np.sort(problem.order), draft.offsets, draft.replica, lists.offsets, self._original, brokers.rack,
+            brokers.share, np.ascontiguousarray(np.stack([targets, targets], axis=1), np.int32), self.rates,
         )  # fmt: skip
-        counts = np.diff(draft.offsets)
-        owner = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
-        changed = ~same_lists(lists, draft.lists())
-        slots = ragged_positions(draft.offsets[problem.order], counts[problem.order])
-        unchanged_last = 2 * draft.replica[slots].astype(np.int32) + 1 - changed[owner[slots]]
-        order = np.argsort(unchanged_last.astype(np.int16), kind="stable")
-        slots, unchanged_last = slots[order].astype(np.int32), unchanged_last[order]
-        first = np.searchsorted(unchanged_last, np.arange(2 * width + 1)).astype(np.int64)
-        margin = 0 if problem.request.weights is None else int(limits.upper.max() * _DEVIATION)
-        return BrokerNetwork(
-            problem, draft, limits, original, rates, np.zeros((2, width), np.uint8), owner, slots, first,
-            np.repeat(first[:-1:2, None], width, axis=1), np.zeros(len(counts), np.uint8), margin,
-        )  # fmt: skip
+
+    @cached_property
+    def _candidates(self) -> SlotIndex:
+        return SlotIndex.of(self.problem, self.draft)
 
     def cancel(self) -> int:
         """Transfer around negative cycles until there is none; return how many transfers changed the draft."""
@@ -125,11 +103,11 @@ class BrokerNetwork:
         width = len(load)
         costs = np.full((width + 1, width + 1), _INFINITE, np.int64)
         costs[:-1, :-1] = np.where(self.rates < _CLOSED, self.rates.astype(np.int64) - 1, _INFINITE)
-        give, take = ((self.problem.brokers.share > 0) & (closed == 0) for closed in self.closed)
+        give, take = ((self.problem.brokers.share > 0) & ~closed for closed in self._closed)
         beyond = -4 * width
-        costs[-1, :-1][give & (load - self.margin > lower)] = 0
+        costs[-1, :-1][give & (load - self._margin > lower)] = 0
         costs[-1, :-1][give & (load > upper)] = beyond
-        costs[:-1, -1][take & (load + self.margin < upper)] = 0
+        costs[:-1, -1][take & (load + self._margin < upper)] = 0
         costs[:-1, -1][take & (load < lower)] = beyond
         return costs
 
@@ -142,7 +120,7 @@ class BrokerNetwork:
         ends = self._room(arcs[0][0], arcs[-1][1]) if width in cycle else (_UNLIMITED, _UNLIMITED)
         most, sizes, narrow = min(ends), [], None
         for arc in arcs:
-            sizes.append(self._sizes(self._collect(arc, _UNLIMITED if self.margin else most)))
+            sizes.append(self._sizes(self._collect(arc, _UNLIMITED if self._margin else most)))
             if (amount := int(sizes[-1].sum())) < most:
                 most, narrow = amount, arc
         smallest = [int(size.min(initial=_UNLIMITED)) for size in sizes]
@@ -151,13 +129,13 @@ class BrokerNetwork:
             turn = 0 if width in cycle else coarsest
             if self._apply(*self._choose(arcs[turn:] + arcs[:turn], coarsest - turn, most, ends)):
                 if narrow is not None:
-                    self._raise_rate(narrow)
+                    self.rates[narrow] += 1
                 return True
         capacity = [int(size.sum()) for size in sizes]
         if min(ends) < min(capacity):
-            self.closed[(0, arcs[0][0]) if ends[0] < ends[1] else (1, arcs[-1][1])] = 1
+            self._closed[(0, arcs[0][0]) if ends[0] < ends[1] else (1, arcs[-1][1])] = True
         else:
-            self._raise_rate(arcs[coarsest if smallest[coarsest] > most else capacity.index(min(capacity))])
+            self.rates[arcs[coarsest if smallest[coarsest] > most else capacity.index(min(capacity))]] += 1
         return False
 
     def _room(self, giver: int, target: int) -> tuple[int, int]:
@@ -168,27 +146,18 @@ class BrokerNetwork:
         return give, take
 
     def _collect(self, arc: _Arc, most: int) -> Int32:
-        """Indexes of slots whose replicas can take the arc, with a weight of ``most`` together."""
-        giver, target = arc
-        end = self.first[2 * giver + (2 if self.rates[arc] == _CLOSED - 1 else 1)]
-        slots = self.slots[self.cursor[arc] : end]
+        """Slots whose replicas can take the arc, with a weight of ``most`` together."""
+        problem, draft, rate = self.problem, self.draft, int(self.rates[arc])
+        slots = self._candidates.of_arc(arc, rate)
         chosen = np.empty(min(len(slots), most), np.int32)
-        problem, draft = self.problem, self.draft
         count = kernels.collect_transfers(
-            slots, self.owner, draft.offsets, draft.replica, problem.original.offsets, self.original,
-            problem.brokers.rack, problem.weight, self.used, giver, target, int(self.rates[arc]), most, chosen,
+            slots, self._owner, draft.offsets, draft.replica, problem.original.offsets, self._original,
+            problem.brokers.rack, problem.weight, self._used, *arc, rate, most, chosen,
         )  # fmt: skip
-        return chosen[:count] + self.cursor[arc]
+        return slots[chosen[:count]]
 
-    def _sizes(self, indexes: Int32) -> Int64:
-        return self.problem.weight[self._rows(indexes)]
-
-    def _rows(self, indexes: Int32) -> Int32:
-        return self.owner[self.slots[indexes]]
-
-    def _raise_rate(self, arc: _Arc) -> None:
-        self.rates[arc] += 1
-        self.cursor[arc] = self.first[2 * arc[0]]
+    def _sizes(self, slots: Int32) -> Int64:
+        return self.problem.weight[self._owner[slots]]
 
     def _choose(
         self, arcs: list[_Arc], first: int, most: int, ends: tuple[int, int]
@@ -206,39 +175,37 @@ class BrokerNetwork:
             limit = min(ends[0] if index == 0 else _UNLIMITED, ends[1] if index == len(arcs) - 1 else _UNLIMITED)
             chosen[index] = self._collect(arcs[index], min(amounts[index], limit))
             amounts[index] = int(self._sizes(chosen[index]).sum())
-            self.used[self._rows(chosen[index])] = 1
-        fewest = _UNLIMITED if self.margin else min(map(len, chosen.values()))
-        for indexes in chosen.values():
-            self.used[self._rows(indexes)] = 0
+            self._used[self._owner[chosen[index]]] = 1
+        fewest = _UNLIMITED if self._margin else min(map(len, chosen.values()))
+        for slots in chosen.values():
+            self._used[self._owner[slots]] = 0
         return arcs, [chosen[index][:fewest] for index in range(len(arcs))]
 
     def _deviation(self, broker: int, side: int) -> int:
         """What a broker near its upper limit may lose, or for the side -1 a broker near its lower limit may gain."""
         gain = int(self.limits.upper[broker] - self.draft.load[broker])
         loss = int(self.draft.load[broker] - self.limits.lower[broker])
-        return max(min(self.margin, loss if side > 0 else gain), 0) if (gain < loss) == (side > 0) else 0
+        return max(min(self._margin, loss if side > 0 else gain), 0) if (gain < loss) == (side > 0) else 0
 
     def _apply(self, arcs: list[_Arc], chosen: list[Int32]) -> bool:
         """Move the chosen replicas if that brings loads nearer to their limits, or saves copies; return whether."""
         draft, cap = self.draft, self.problem.brokers.cap
         load, count = draft.load.copy(), draft.count.copy()
         saved = 0
-        for (giver, target), indexes in zip(arcs, chosen, strict=True):
-            amount = int(self._sizes(indexes).sum())
+        for (giver, target), slots in zip(arcs, chosen, strict=True):
+            amount = int(self._sizes(slots).sum())
             for broker, sign in ((giver, -1), (target, 1)):
                 load[broker] += sign * amount
-                count[broker] += sign * len(indexes)
+                count[broker] += sign * len(slots)
             saved += (1 - int(self.rates[giver, target])) * amount
         before, after = (self.limits.excess(loads) + self.limits.deficit(loads) for loads in (draft.load, load))
         nearer = int((before - after).sum())
-        least = int(self.limits.upper.max() * _LEAST_GAIN) if self.margin else 0
+        least = int(self.limits.upper.max() * _LEAST_GAIN) if self._margin else 0
         full = (count > draft.count) & (count > cap)
         if (after > before).any() or full.any() or not (nearer > least or (nearer == 0 and saved > least)):
             return False
-        for arc, indexes in zip(arcs, chosen, strict=True):
-            draft.replica[self.slots[indexes]] = arc[1]
-            if not self.margin:
-                self.cursor[arc] = indexes[-1] + 1
+        for (_, target), slots in zip(arcs, chosen, strict=True):
+            draft.replica[slots] = target
         draft.load[:], draft.count[:] = load, count
         return True
 

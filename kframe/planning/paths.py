@@ -25,7 +25,7 @@ def shift_until_reached(draft: Draft, order: Int32, share: Float64, limits: Load
     ``order`` are the partitions, ``share`` (b,) is 0 for brokers that must not become leaders. ``led`` (b,) is updated.
     """
     arcs: NDArray[np.uint8] | None = None
-    lists = draft.before
+    lists, order = draft.before, np.sort(order)
     while not limits.reached(led):
         if arcs is None:
             arcs = np.zeros((len(share), len(share)), np.uint8)

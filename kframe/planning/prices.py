@@ -25,31 +25,37 @@ from kframe.planning.racks import required_racks
 _ASSIGNMENTS: Final = 5_000_000
 
 
-def priced_bound(problem: PlanProblem, limits: LoadLimits, price: Int64) -> int:
-    """The greatest bound of prices near ``price`` (b,), or near 0. 0 if some partition has no valid choice."""
-    search = _PriceSearch(problem, limits)
-    return max(search.climb(np.zeros_like(price)), search.climb(price), 0)
+def priced_bound(problem: PlanProblem, limits: LoadLimits, price: Int64, cost: int) -> int:
+    """The greatest bound of prices near ``price`` (b,), or near 0. 0 if some partition has no valid choice.
+
+    ``cost`` is that of a plan, which no bound exceeds.
+    """
+    search = _PriceSearch(problem, limits, cost)
+    return max(search.climb(price), search.climb(np.zeros_like(price)), 0)
 
 
 class _PriceSearch:
     """The bound is concave in the prices. Each step changes the price of one broker by 1, so that the load of the
     cheapest choices comes nearer to the limits."""
 
-    def __init__(self, problem: PlanProblem, limits: LoadLimits) -> None:
-        self._problem, self._limits = problem, limits
+    def __init__(self, problem: PlanProblem, limits: LoadLimits, cost: int) -> None:
+        self._problem, self._limits, self._cost = problem, limits, cost
+        self._order = np.sort(problem.order)
         brokers, scope = problem.brokers, problem.order
         self._limited: Bool = brokers.share > 0
         self._original: Int16 = problem.original.values.astype(np.int16)
         self._required: Int32 = np.zeros(len(problem.original), np.int32)
         self._required[scope] = required_racks(problem, scope)
-        self._evaluations = _ASSIGNMENTS // max(len(scope), 1)
+        self._evaluations = max(_ASSIGNMENTS // max(len(scope), 1), 1)
 
     def climb(self, price: Int64) -> int:
         """The greatest bound that steps from these prices reach."""
+        if self._evaluations <= 0:
+            return 0
         price = np.where(self._limited, price, 0).astype(np.int64)
         bound, step = self._evaluate(price)
         rejected = np.zeros(len(price), np.bool_)
-        while self._evaluations > 0 and (step[~rejected] != 0).any():
+        while bound < self._cost and self._evaluations > 0 and (step[~rejected] != 0).any():
             broker = int(np.where(rejected, 0, abs(step)).argmax())
             price[broker] += np.sign(step[broker])
             better, next_step = self._evaluate(price)
@@ -59,6 +65,7 @@ class _PriceSearch:
             else:
                 price[broker] -= np.sign(step[broker])
                 rejected[broker] = True
+        self._evaluations = 0 if bound >= self._cost else self._evaluations
         return bound
 
     def _evaluate(self, price: Int64) -> tuple[int, Int64]:
@@ -69,7 +76,7 @@ class _PriceSearch:
         receiving = np.flatnonzero(self._limited)
         load = np.zeros(len(price), np.int64)
         copied = kernels.assign_at_prices(
-            problem.order, lists.offsets, self._original, problem.wanted, self._required, problem.brokers.leaving,
+            self._order, lists.offsets, self._original, problem.wanted, self._required, problem.brokers.leaving,
             problem.brokers.rack, problem.weight, price,
             receiving[np.argsort(price[receiving], kind="stable")].astype(np.int32),
             np.zeros(max(int(problem.wanted.max(initial=0)), 1), np.int16), load,

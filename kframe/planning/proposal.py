@@ -135,7 +135,7 @@ def _bounded(proposal: PlanProposal, prices: Int64) -> PlanProposal:
     """The proposal with the bound of prices, if its other bounds leave a gap."""
     if proposal.limits is None or not proposal.reached or proposal.unassignable or proposal.gap <= _SMALL_GAP:
         return proposal
-    bound = priced_bound(proposal.problem, proposal.limits, prices)
+    bound = priced_bound(proposal.problem, proposal.limits, prices, proposal.cost)
     return proposal if bound <= proposal.bound else replace(proposal, bound=bound, proven_by="prices")
 
 
