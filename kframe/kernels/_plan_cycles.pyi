@@ -43,3 +43,22 @@ def assign_at_prices(
     chosen: Int16,
     load: Int64,
 ) -> int: ...
+def place_at_prices(
+    order: Int32,
+    offsets: Int32,
+    original_offsets: Int32,
+    original: Int16,
+    wanted: Int32,
+    required: Int32,
+    leaving: UInt8,
+    rack: Int32,
+    share: Float64,
+    cap: Int64,
+    weight: Int64,
+    upper: Int64,
+    price: Int64,
+    chosen: Int16,
+    replica: Int16,
+    load: Int64,
+    count: Int64,
+) -> int: ...

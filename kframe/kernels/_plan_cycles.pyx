@@ -7,7 +7,7 @@ cost of a transfer is 1 if it copies a replica, -1 if it takes a copied replica 
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
-from kframe.kernels.plan_rows cimport holds, may_move, spans_rack
+from kframe.kernels.plan_rows cimport fullness, holds, may_move, spans_rack
 from kframe.kernels.types cimport broker_t
 
 
@@ -157,6 +157,85 @@ def assign_at_prices(
                 copied = -1
                 break
     return copied
+
+
+def place_at_prices(
+    const int32_t[::1] order,            # IN    (k,)
+    const int32_t[::1] offsets,          # IN    (n + 1,)
+    const int32_t[::1] original_offsets,  # IN    (n + 1,)
+    const broker_t[::1] original,        # IN    replicas before the plan
+    const int32_t[::1] wanted,           # IN    (n,) replication factor after the plan
+    const int32_t[::1] required,         # IN    (n,) racks that a partition must span
+    const uint8_t[::1] leaving,          # IN    (b,)
+    const int32_t[::1] rack,             # IN    (b,)
+    const double[::1] share,             # IN    (b,)
+    const int64_t[::1] cap,              # IN    (b,)
+    const int64_t[::1] weight,           # IN    (n,)
+    const int64_t[::1] upper,            # IN    (b,)
+    const int64_t[::1] price,            # IN    (b,)
+    broker_t[::1] chosen,                # OUT   (most wanted replicas,) scratch
+    broker_t[::1] replica,               # OUT   (s,) slots of the partitions of ``order``
+    int64_t[::1] load,                   # INOUT (b,)
+    int64_t[::1] count,                  # INOUT (b,)
+):
+    """Give partitions the cheapest valid replicas, one after another; return how many have too few brokers.
+
+    A replica costs the price of its broker, 1 more if it is copied, and 1 more beyond the upper limit. Of equals the
+    replicas that are not copied come first, then the emptiest brokers. Cost O(k * b * r^2).
+    """
+    cdef Py_ssize_t i, k, p, start, end, first, last, failed = 0
+    cdef int32_t placed, broker, best, repeats
+    cdef int64_t cost, best_cost
+    cdef double fill, best_fill
+    cdef bint old, best_old
+    with nogil:
+        for i in range(order.shape[0]):
+            p = order[i]
+            start, end, first, last = offsets[p], offsets[p + 1], original_offsets[p], original_offsets[p + 1]
+            repeats, placed = wanted[p] - required[p], 0
+            while placed < wanted[p]:
+                best, best_cost, best_fill, best_old = -1, 0, 0, False
+                for broker in range(<int32_t>share.shape[0]):
+                    if best >= 0 and price[broker] > best_cost:
+                        continue
+                    old = holds(original, first, last, broker)
+                    if leaving[broker] or not (old or (share[broker] > 0 and count[broker] < cap[broker])):
+                        continue
+                    cost = price[broker] + (not old) + (share[broker] > 0 and load[broker] + weight[p] > upper[broker])
+                    fill = fullness(load, share, broker, weight[p])
+                    if best < 0 or cost < best_cost or (cost == best_cost and (
+                        old > best_old or (old == best_old and fill < best_fill)
+                    )):
+                        if is_open(chosen, rack, placed, broker, repeats):
+                            best, best_cost, best_fill, best_old = broker, cost, fill, old
+                if best < 0:
+                    break
+                repeats -= spans_rack(chosen, rack, 0, placed, -1, rack[best])
+                chosen[placed] = <broker_t>best
+                placed += 1
+                load[best] += weight[p]
+                count[best] += 1
+            failed += placed < wanted[p]
+            write_slots(replica, start, end, original, first, last, chosen, placed)
+    return failed
+
+
+cdef inline void write_slots(
+    broker_t[::1] replica, Py_ssize_t start, Py_ssize_t end, const broker_t[::1] original, Py_ssize_t first,
+    Py_ssize_t last, const broker_t[::1] chosen, Py_ssize_t count,
+) noexcept nogil:
+    """Put the chosen brokers into the slots: those with a replica before the plan stay, the others follow in order."""
+    cdef Py_ssize_t k, h, slot = start
+    for k in range(start, end):
+        replica[k] = -1
+        if k - start < last - first and holds(chosen, 0, count, original[first + k - start]):
+            replica[k] = original[first + k - start]
+    for h in range(count):
+        if holds(original, first, last, chosen[h]):
+            continue
+        while replica[slot] >= 0:
+            slot += 1
+        replica[slot] = chosen[h]
 
 
 cdef inline bint is_open(

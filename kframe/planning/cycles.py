@@ -27,6 +27,7 @@ from kframe.planning.slots import SlotIndex
 
 #: How often the arcs are determined anew at most.
 _ROUNDS: Final = 30
+_ROUNDS_OF_WEIGHTS: Final = 3
 #: A rate is a cost plus 1; this one stands for no arc.
 _CLOSED: Final = 3
 #: Cost of arcs that do not exist.
@@ -45,7 +46,8 @@ def cancel_cycles(problem: PlanProblem, draft: Draft, limits: LoadLimits) -> Int
 
     Return prices of the brokers (b,), for ``priced_bound``.
     """
-    for _ in range(_ROUNDS):
+    rounds = _ROUNDS if problem.request.weights is None else _ROUNDS_OF_WEIGHTS
+    for _ in range(rounds):
         network = BrokerNetwork(problem, draft, limits)
         if not network.cancel():
             break

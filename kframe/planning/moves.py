@@ -12,6 +12,7 @@ from kframe.planning.cycles import cancel_cycles
 from kframe.planning.draft import Draft
 from kframe.planning.exchanges import exchange_replicas
 from kframe.planning.limits import LoadLimits
+from kframe.planning.prices import estimate_prices, place_at, priced_bound
 from kframe.planning.problem import PlanProblem
 
 #: Stages of a rebalance: only from brokers above their limit, only to brokers below it, and only replicas that fit.
@@ -24,8 +25,11 @@ _STAGES = (
     (False, True, True),
     (False, True, False),
 )
+#: Partitions times brokers up to which several plans are made, of which the cheapest remains.
+_CELLS = 1 << 21
 #: How far the cost is above the bound where cycles are searched.
 _WORTH = 1.0001
+_WORTH_WEIGHTS = 1.002
 
 
 def move_required(problem: PlanProblem, draft: Draft) -> int:
@@ -47,12 +51,43 @@ def move_required(problem: PlanProblem, draft: Draft) -> int:
     return draft.restore(problem) if missing else 0
 
 
-def move_for_balance(problem: PlanProblem, draft: Draft, limits: LoadLimits) -> Int64:
+def move_for_balance(problem: PlanProblem, draft: Draft, limits: LoadLimits) -> Int64 | None:
     """Move replicas until the loads are within their limits, or no move brings them closer.
 
-    Return prices of the brokers (b,), for ``priced_bound``.
+    Return prices of the brokers (b,), for ``priced_bound``; None if there is nothing to improve.
     """
-    prices = np.zeros(len(problem.brokers), np.int64)
+    _transfer(problem, draft, limits)
+    improved = draft.before is not problem.original or _is_cheap(problem, draft, least_copied(problem, limits), _WORTH)
+    if limits.reached(draft.load) and improved:
+        return None
+    if problem.request.weights is None:
+        return cancel_cycles(problem, draft, limits)
+    prices = estimate_prices(problem, limits)
+    other = place_at(problem, limits, prices)
+    drafts = [draft]
+    if other is not None:
+        _transfer(problem, other, limits)
+        drafts.append(other)
+    if len(problem.order) * len(problem.brokers) > _CELLS:
+        drafts = [min(drafts, key=lambda draft: _score(problem, draft, limits))]
+    bound = priced_bound(problem, limits, prices, _copied(problem, draft))
+    for candidate in drafts:
+        if not (limits.reached(candidate.load) and _is_cheap(problem, candidate, bound, _WORTH_WEIGHTS)):
+            cancel_cycles(problem, candidate, limits)
+            exchange_replicas(problem, candidate, limits)
+    draft.become(min(drafts, key=lambda draft: _score(problem, draft, limits)))
+    return prices
+
+
+def _is_cheap(problem: PlanProblem, draft: Draft, bound: int, worth: float) -> bool:
+    return _copied(problem, draft) <= bound * worth
+
+
+def _score(problem: PlanProblem, draft: Draft, limits: LoadLimits) -> tuple[int, int]:
+    return int((limits.excess(draft.load) + limits.deficit(draft.load)).sum()), _copied(problem, draft)
+
+
+def _transfer(problem: PlanProblem, draft: Draft, limits: LoadLimits) -> None:
     brokers = problem.brokers
     smallest_first = np.ascontiguousarray(problem.order[::-1])
     for over_only, under_only, fitting in _STAGES:
@@ -62,11 +97,6 @@ def move_for_balance(problem: PlanProblem, draft: Draft, limits: LoadLimits) -> 
                 problem.weight, limits.lower, limits.upper, over_only, under_only, fitting, first_slots, draft.replica,
                 draft.load, draft.count,
             )  # fmt: skip
-    if not limits.reached(draft.load) or _copied(problem, draft) > least_copied(problem, limits) * _WORTH:
-        prices = cancel_cycles(problem, draft, limits)
-        if problem.request.weights is not None:
-            exchange_replicas(problem, draft, limits)
-    return prices
 
 
 def _copied(problem: PlanProblem, draft: Draft) -> int:

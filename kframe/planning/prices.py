@@ -17,56 +17,89 @@ import numpy as np
 
 from kframe import kernels
 from kframe.model.columns import Bool, Int16, Int32, Int64
+from kframe.planning.draft import Draft, weighted_loads
 from kframe.planning.limits import LoadLimits
 from kframe.planning.problem import PlanProblem
 from kframe.planning.racks import required_racks
 
 #: How many partitions are assigned at most in the search for better prices.
 _ASSIGNMENTS: Final = 5_000_000
+#: How many partitions prices are searched with.
+_SAMPLE: Final = 20_000
 
 
 def priced_bound(problem: PlanProblem, limits: LoadLimits, price: Int64, cost: int) -> int:
-    """The greatest bound of prices near ``price`` (b,), or near 0. 0 if some partition has no valid choice.
+    """The greatest bound of prices near ``price`` (b,). 0 if some partition has no valid choice.
 
     ``cost`` is that of a plan, which no bound exceeds.
     """
-    search = _PriceSearch(problem, limits, cost)
-    return max(search.climb(price), search.climb(np.zeros_like(price)), 0)
+    return max(_PriceSearch(problem, limits, cost).climb(price)[0], 0)
+
+
+def estimate_prices(problem: PlanProblem, limits: LoadLimits) -> Int64:
+    """(b,) prices at which the bound is nearly greatest, from a sample of the partitions of all sizes."""
+    return _PriceSearch(problem, limits, np.iinfo(np.int64).max, len(problem.order) // _SAMPLE + 1).climb(
+        np.zeros(len(problem.brokers), np.int64)
+    )[1]
+
+
+def place_at(problem: PlanProblem, limits: LoadLimits, price: Int64) -> Draft | None:
+    """A draft of the cheapest replicas of each partition at prices. None if some partition has no valid choice."""
+    draft, lists, brokers = Draft.of(problem, problem.original), problem.original, problem.brokers
+    before = lists.take(problem.order)
+    draft.load[:] -= weighted_loads(before, problem.weight[problem.order], len(brokers))
+    draft.count[:] -= np.bincount(before.values, minlength=len(brokers))
+    failed = kernels.place_at_prices(
+        problem.order, draft.offsets, lists.offsets, draft.before_replica, problem.wanted, _required(problem),
+        brokers.leaving, brokers.rack, brokers.share, brokers.cap, problem.weight, limits.upper, price, _scratch(problem),
+        draft.replica, draft.load, draft.count,
+    )  # fmt: skip
+    return None if failed else draft
+
+
+def _required(problem: PlanProblem) -> Int32:
+    required = np.zeros(len(problem.original), np.int32)
+    required[problem.order] = required_racks(problem, problem.order)
+    return required
+
+
+def _scratch(problem: PlanProblem) -> Int16:
+    return np.zeros(max(int(problem.wanted.max(initial=0)), 1), np.int16)
 
 
 class _PriceSearch:
-    """The bound is concave in the prices. Each step changes the price of one broker by 1, so that the load of the
-    cheapest choices comes nearer to the limits."""
+    """The bound is concave in the prices. Each step changes the prices of a broker, or of a rack, by 1, so that the
+    load of the cheapest choices comes nearer to the limits. With a ``stride`` it considers only some of the partitions."""
 
-    def __init__(self, problem: PlanProblem, limits: LoadLimits, cost: int) -> None:
-        self._problem, self._limits, self._cost = problem, limits, cost
-        self._order = np.sort(problem.order)
-        brokers, scope = problem.brokers, problem.order
-        self._limited: Bool = brokers.share > 0
+    def __init__(self, problem: PlanProblem, limits: LoadLimits, cost: int, stride: int = 1) -> None:
+        self._problem, self._limits, self._cost, self._stride = problem, limits, cost, stride
+        self._order = np.sort(problem.order[stride // 2 :: stride])
+        self._limited: Bool = problem.brokers.share > 0
         self._original: Int16 = problem.original.values.astype(np.int16)
-        self._required: Int32 = np.zeros(len(problem.original), np.int32)
-        self._required[scope] = required_racks(problem, scope)
-        self._evaluations = max(_ASSIGNMENTS // max(len(scope), 1), 1)
+        self._required = _required(problem)
+        rack = problem.brokers.rack
+        shared = np.flatnonzero(np.bincount(rack[self._limited], minlength=1) > 1)
+        #: (g, b) 1 for the brokers whose prices change together: each broker, and the brokers of each rack.
+        self._groups: Int64 = np.concatenate([np.eye(len(rack), dtype=np.int64), rack == shared[:, None]])
+        self._groups *= self._limited
+        self._evaluations = max(_ASSIGNMENTS // max(len(self._order), 1), 1)
 
-    def climb(self, price: Int64) -> int:
-        """The greatest bound that steps from these prices reach."""
-        if self._evaluations <= 0:
-            return 0
+    def climb(self, price: Int64) -> tuple[int, Int64]:
+        """The greatest bound that steps from these prices reach, and its prices."""
         price = np.where(self._limited, price, 0).astype(np.int64)
-        bound, step = self._evaluate(price)
-        rejected = np.zeros(len(price), np.bool_)
-        while bound < self._cost and self._evaluations > 0 and (step[~rejected] != 0).any():
-            broker = int(np.where(rejected, 0, abs(step)).argmax())
-            price[broker] += np.sign(step[broker])
-            better, next_step = self._evaluate(price)
+        bound, excess = self._evaluate(price)
+        steps = self._groups @ excess
+        rejected = np.zeros(len(steps), np.bool_)
+        while bound < self._cost and self._evaluations > 0 and (steps[~rejected] != 0).any():
+            group = int(np.where(rejected, 0, abs(steps)).argmax())
+            change = self._groups[group] * np.sign(steps[group])
+            better, excess = self._evaluate(price + change)
             if better > bound:
-                bound, step = better, next_step
+                price, bound, steps = price + change, better, self._groups @ excess
                 rejected[:] = False
             else:
-                price[broker] -= np.sign(step[broker])
-                rejected[broker] = True
-        self._evaluations = 0 if bound >= self._cost else self._evaluations
-        return bound
+                rejected[group] = True
+        return bound, price
 
     def _evaluate(self, price: Int64) -> tuple[int, Int64]:
         """The bound at prices, and by how much the load of each broker (b,) exceeds the limit that it has a price for.
@@ -79,10 +112,11 @@ class _PriceSearch:
             self._order, lists.offsets, self._original, problem.wanted, self._required, problem.brokers.leaving,
             problem.brokers.rack, problem.weight, price,
             receiving[np.argsort(price[receiving], kind="stable")].astype(np.int32),
-            np.zeros(max(int(problem.wanted.max(initial=0)), 1), np.int16), load,
+            _scratch(problem), load,
         )  # fmt: skip
         if copied < 0:
             return 0, np.zeros_like(load)
+        load, copied = load * self._stride, copied * self._stride
         within = np.clip(load, limits.lower, limits.upper)
         limit = np.where(price > 0, limits.upper, np.where(price < 0, limits.lower, within))
         excess = np.where(self._limited, load - limit, 0)

@@ -120,7 +120,8 @@ def propose(problem: PlanProblem) -> PlanProposal:
             unassignable = move_required(problem, draft)
             if problem.request.balances:
                 limits = replica_limits(problem, draft)
-                prices = move_for_balance(problem, draft, limits)
+                found = move_for_balance(problem, draft, limits)
+                prices = prices if found is None else found
         balance_leaders(problem, draft)
         before, lists = lists, draft.lists()
         if same_lists(before, lists).all():
