@@ -97,7 +97,7 @@ class BrokerNetwork:
         distance = np.zeros(len(costs), np.int64)
         for _ in range(len(costs)):
             distance = np.minimum(distance, (distance[:, None] + costs).min(axis=0))
-        return distance[-1] - distance[:-1]
+        return np.asarray(distance[-1] - distance[:-1], np.int64)
 
     def _costs(self) -> Int64:
         """(b + 1, b + 1) the cost of each arc; the last row and column are those of the further node."""
@@ -161,9 +161,7 @@ class BrokerNetwork:
     def _sizes(self, slots: Int32) -> Int64:
         return self.problem.weight[self._owner[slots]]
 
-    def _choose(
-        self, arcs: list[_Arc], first: int, most: int, ends: tuple[int, int]
-    ) -> tuple[list[_Arc], list[Int32]]:
+    def _choose(self, arcs: list[_Arc], first: int, most: int, ends: tuple[int, int]) -> tuple[list[_Arc], list[Int32]]:
         """The arcs, and slots for each, of different partitions and nearly equal weights. The arc ``first`` chooses
         first, ``most`` together, then those after it and those before it."""
         chosen: dict[int, Int32] = {}

@@ -51,15 +51,14 @@ def move_required(problem: PlanProblem, draft: Draft) -> int:
     return draft.restore(problem) if missing else 0
 
 
-def move_for_balance(problem: PlanProblem, draft: Draft, limits: LoadLimits) -> Int64 | None:
+def move_for_balance(problem: PlanProblem, draft: Draft, limits: LoadLimits, prices: Int64) -> Int64:
     """Move replicas until the loads are within their limits, or no move brings them closer.
 
-    Return prices of the brokers (b,), for ``priced_bound``; None if there is nothing to improve.
+    Return prices of the brokers (b,), for ``priced_bound``: those given, if there is nothing to improve.
     """
     _transfer(problem, draft, limits)
-    improved = draft.before is not problem.original or _is_cheap(problem, draft, least_copied(problem, limits), _WORTH)
-    if limits.reached(draft.load) and improved:
-        return None
+    if limits.reached(draft.load) and _is_cheap(problem, draft, least_copied(problem, limits), _WORTH):
+        return prices
     if problem.request.weights is None:
         return cancel_cycles(problem, draft, limits)
     prices = estimate_prices(problem, limits)

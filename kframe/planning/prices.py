@@ -51,8 +51,8 @@ def place_at(problem: PlanProblem, limits: LoadLimits, price: Int64) -> Draft | 
     draft.count[:] -= np.bincount(before.values, minlength=len(brokers))
     failed = kernels.place_at_prices(
         problem.order, draft.offsets, lists.offsets, draft.before_replica, problem.wanted, _required(problem),
-        brokers.leaving, brokers.rack, brokers.share, brokers.cap, problem.weight, limits.upper, price, _scratch(problem),
-        draft.replica, draft.load, draft.count,
+        brokers.leaving, brokers.rack, brokers.share, brokers.cap, problem.weight, limits.upper, price,
+        _scratch(problem), draft.replica, draft.load, draft.count,
     )  # fmt: skip
     return None if failed else draft
 
@@ -69,7 +69,8 @@ def _scratch(problem: PlanProblem) -> Int16:
 
 class _PriceSearch:
     """The bound is concave in the prices. Each step changes the prices of a broker, or of a rack, by 1, so that the
-    load of the cheapest choices comes nearer to the limits. With a ``stride`` it considers only some of the partitions."""
+    load of the cheapest choices comes nearer to the limits. With a ``stride`` only some of the partitions count.
+    """
 
     def __init__(self, problem: PlanProblem, limits: LoadLimits, cost: int, stride: int = 1) -> None:
         self._problem, self._limits, self._cost, self._stride = problem, limits, cost, stride

@@ -115,14 +115,14 @@ def propose(problem: PlanProblem) -> PlanProposal:
     lists, limits, unassignable = problem.original, None, 0
     prices = np.zeros(len(problem.brokers), np.int64)
     for _ in range(_ROUNDS):
-        draft = Draft.of(problem, lists)
+        current = problem if lists is problem.original else problem.continued(lists)
+        draft = Draft.of(current, lists)
         if not problem.request.leaders_only:
-            unassignable = move_required(problem, draft)
+            unassignable = move_required(current, draft)
             if problem.request.balances:
-                limits = replica_limits(problem, draft)
-                found = move_for_balance(problem, draft, limits)
-                prices = prices if found is None else found
-        balance_leaders(problem, draft)
+                limits = replica_limits(current, draft)
+                prices = move_for_balance(current, draft, limits, prices)
+        balance_leaders(current, draft)
         before, lists = lists, draft.lists()
         if same_lists(before, lists).all():
             break

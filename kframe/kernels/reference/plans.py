@@ -236,4 +236,4 @@ def _may_move(replica: Int16, rack: Int32, slots: range, slot: int, target: int)
 
 
 def _is_moved(offsets: Int32, original: Int16, row: int, leader: int) -> bool:
-    return original[_slots(offsets, row)].tolist()[:1] != [leader]
+    return bool(original[_slots(offsets, row)].tolist()[:1] != [leader])
