@@ -29,7 +29,7 @@ def collect_transfers(
     most: int,
     chosen: Int32,
 ) -> int: ...
-def assign_at_prices(
+def load_at_prices(
     order: Int32,
     original_offsets: Int32,
     original: Int16,
@@ -43,7 +43,7 @@ def assign_at_prices(
     chosen: Int16,
     load: Int64,
 ) -> int: ...
-def place_at_prices(
+def assign_at_prices(
     order: Int32,
     offsets: Int32,
     original_offsets: Int32,

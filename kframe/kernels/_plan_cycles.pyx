@@ -103,7 +103,7 @@ def collect_transfers(
     return count
 
 
-def assign_at_prices(
+def load_at_prices(
     const int32_t[::1] order,            # IN    (k,)
     const int32_t[::1] original_offsets,  # IN    (n + 1,)
     const broker_t[::1] original,        # IN    replicas before the plan
@@ -159,7 +159,7 @@ def assign_at_prices(
     return copied
 
 
-def place_at_prices(
+def assign_at_prices(
     const int32_t[::1] order,            # IN    (k,)
     const int32_t[::1] offsets,          # IN    (n + 1,)
     const int32_t[::1] original_offsets,  # IN    (n + 1,)
@@ -184,7 +184,7 @@ def place_at_prices(
     replicas that are not copied come first, then the emptiest brokers. Cost O(k * b * r^2).
     """
     cdef Py_ssize_t i, k, p, start, end, first, last, failed = 0
-    cdef int32_t placed, broker, best, repeats
+    cdef int32_t assigned, broker, best, repeats
     cdef int64_t cost, best_cost
     cdef double fill, best_fill
     cdef bint old, best_old
@@ -192,8 +192,8 @@ def place_at_prices(
         for i in range(order.shape[0]):
             p = order[i]
             start, end, first, last = offsets[p], offsets[p + 1], original_offsets[p], original_offsets[p + 1]
-            repeats, placed = wanted[p] - required[p], 0
-            while placed < wanted[p]:
+            repeats, assigned = wanted[p] - required[p], 0
+            while assigned < wanted[p]:
                 best, best_cost, best_fill, best_old = -1, 0, 0, False
                 for broker in range(<int32_t>share.shape[0]):
                     if best >= 0 and price[broker] > best_cost:
@@ -206,17 +206,17 @@ def place_at_prices(
                     if best < 0 or cost < best_cost or (cost == best_cost and (
                         old > best_old or (old == best_old and fill < best_fill)
                     )):
-                        if is_open(chosen, rack, placed, broker, repeats):
+                        if is_open(chosen, rack, assigned, broker, repeats):
                             best, best_cost, best_fill, best_old = broker, cost, fill, old
                 if best < 0:
                     break
-                repeats -= spans_rack(chosen, rack, 0, placed, -1, rack[best])
-                chosen[placed] = <broker_t>best
-                placed += 1
+                repeats -= spans_rack(chosen, rack, 0, assigned, -1, rack[best])
+                chosen[assigned] = <broker_t>best
+                assigned += 1
                 load[best] += weight[p]
                 count[best] += 1
-            failed += placed < wanted[p]
-            write_slots(replica, start, end, original, first, last, chosen, placed)
+            failed += assigned < wanted[p]
+            write_slots(replica, start, end, original, first, last, chosen, assigned)
     return failed
 
 
@@ -224,7 +224,7 @@ cdef inline void write_slots(
     broker_t[::1] replica, Py_ssize_t start, Py_ssize_t end, const broker_t[::1] original, Py_ssize_t first,
     Py_ssize_t last, const broker_t[::1] chosen, Py_ssize_t count,
 ) noexcept nogil:
-    """Put the chosen brokers into the slots: those with a replica before the plan stay, the others follow in order."""
+    """Write the chosen brokers into the slots: those with a replica before the plan stay, the others follow in order."""
     cdef Py_ssize_t k, h, slot = start
     for k in range(start, end):
         replica[k] = -1

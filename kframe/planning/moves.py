@@ -12,7 +12,7 @@ from kframe.planning.cycles import cancel_cycles
 from kframe.planning.draft import Draft
 from kframe.planning.exchanges import exchange_replicas
 from kframe.planning.limits import LoadLimits
-from kframe.planning.prices import estimate_prices, place_at, priced_bound
+from kframe.planning.prices import draft_at_prices, estimate_prices, priced_bound
 from kframe.planning.problem import PlanProblem
 
 #: Stages of a rebalance: only from brokers above their limit, only to brokers below it, and only replicas that fit.
@@ -62,7 +62,7 @@ def move_for_balance(problem: PlanProblem, draft: Draft, limits: LoadLimits, pri
     if problem.request.weights is None:
         return cancel_cycles(problem, draft, limits)
     prices = estimate_prices(problem, limits)
-    other = place_at(problem, limits, prices)
+    other = draft_at_prices(problem, limits, prices)
     drafts = [draft]
     if other is not None:
         _transfer(problem, other, limits)

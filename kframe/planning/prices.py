@@ -43,13 +43,13 @@ def estimate_prices(problem: PlanProblem, limits: LoadLimits) -> Int64:
     )[1]
 
 
-def place_at(problem: PlanProblem, limits: LoadLimits, price: Int64) -> Draft | None:
+def draft_at_prices(problem: PlanProblem, limits: LoadLimits, price: Int64) -> Draft | None:
     """A draft of the cheapest replicas of each partition at prices. None if some partition has no valid choice."""
     draft, lists, brokers = Draft.of(problem, problem.original), problem.original, problem.brokers
     before = lists.take(problem.order)
     draft.load[:] -= weighted_loads(before, problem.weight[problem.order], len(brokers))
     draft.count[:] -= np.bincount(before.values, minlength=len(brokers))
-    failed = kernels.place_at_prices(
+    failed = kernels.assign_at_prices(
         problem.order, draft.offsets, lists.offsets, draft.before_replica, problem.wanted, _required(problem),
         brokers.leaving, brokers.rack, brokers.share, brokers.cap, problem.weight, limits.upper, price,
         _scratch(problem), draft.replica, draft.load, draft.count,
@@ -109,7 +109,7 @@ class _PriceSearch:
         problem, lists, limits = self._problem, self._problem.original, self._limits
         receiving = np.flatnonzero(self._limited)
         load = np.zeros(len(price), np.int64)
-        copied = kernels.assign_at_prices(
+        copied = kernels.load_at_prices(
             self._order, lists.offsets, self._original, problem.wanted, self._required, problem.brokers.leaving,
             problem.brokers.rack, problem.weight, price,
             receiving[np.argsort(price[receiving], kind="stable")].astype(np.int32),

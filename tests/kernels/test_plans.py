@@ -90,7 +90,7 @@ def check(reference: ModuleType, name: str, drawn: dict[str, Any]) -> None:
     drawn = drawn | {"chosen": chosen_of(name, drawn)}
     drawn["targets"] = drawn["targets"][np.argsort(drawn["price"][drawn["targets"]], kind="stable")]
     # Slots must suffice for the wanted replicas.
-    if name == "place_at_prices":
+    if name == "assign_at_prices":
         drawn["wanted"] = np.minimum(drawn["wanted"], np.diff(drawn["offsets"])).astype(np.int32)
     results = []
     for module in (kernels, reference):

@@ -7,7 +7,7 @@ import math
 from kframe.kernels.reference.plans import _may_move, _slots
 from kframe.model.columns import Float64, Int16, Int32, Int64, UInt8
 
-__all__ = ["assign_at_prices", "collect_transfers", "place_at_prices", "rate_transfers"]
+__all__ = ["assign_at_prices", "collect_transfers", "load_at_prices", "rate_transfers"]
 
 
 def rate_transfers(
@@ -51,7 +51,7 @@ def collect_transfers(
     return count
 
 
-def assign_at_prices(
+def load_at_prices(
     order: Int32, original_offsets: Int32, original: Int16, wanted: Int32, required: Int32, leaving: UInt8, rack: Int32,
     weight: Int64, price: Int64, targets: Int32, chosen: Int16, load: Int64,
 ) -> int:  # fmt: skip
@@ -75,7 +75,7 @@ def assign_at_prices(
     return copied
 
 
-def place_at_prices(
+def assign_at_prices(
     order: Int32, offsets: Int32, original_offsets: Int32, original: Int16, wanted: Int32, required: Int32,
     leaving: UInt8, rack: Int32, share: Float64, cap: Int64, weight: Int64, upper: Int64, price: Int64, chosen: Int16,
     replica: Int16, load: Int64, count: Int64,
@@ -84,9 +84,9 @@ def place_at_prices(
     failed = 0
     for row in order.tolist():
         size, before = int(weight[row]), original[_slots(original_offsets, row)].tolist()
-        repeats, placed = int(wanted[row] - required[row]), list[int]()
-        while len(placed) < wanted[row]:
-            racks = {int(rack[broker]) for broker in placed}
+        repeats, assigned = int(wanted[row] - required[row]), list[int]()
+        while len(assigned) < wanted[row]:
+            racks = {int(rack[broker]) for broker in assigned}
             keys = {
                 broker: (
                     int(price[broker]) + (broker not in before)
@@ -95,22 +95,22 @@ def place_at_prices(
                     float((load[broker] + size) / share[broker]) if share[broker] > 0 else math.inf,
                 )
                 for broker in range(len(share))
-                if not leaving[broker] and broker not in placed and (repeats > 0 or int(rack[broker]) not in racks)
+                if not leaving[broker] and broker not in assigned and (repeats > 0 or int(rack[broker]) not in racks)
                 and (broker in before or (share[broker] > 0 and count[broker] < cap[broker]))
             }  # fmt: skip
             if not keys:
                 break
             broker = min(keys, key=keys.__getitem__)
             repeats -= int(rack[broker]) in racks
-            placed.append(broker)
+            assigned.append(broker)
             load[broker] += size
             count[broker] += 1
-        failed += len(placed) < wanted[row]
+        failed += len(assigned) < wanted[row]
         slots = _slots(offsets, row)
-        kept = [broker if broker in placed else -1 for broker in before[: len(slots)]]
-        kept += [-1] * (len(slots) - len(kept))
-        new = [broker for broker in placed if broker not in before]
-        replica[slots] = [new.pop(0) if broker < 0 and new else broker for broker in kept]
+        retained = [broker if broker in assigned else -1 for broker in before[: len(slots)]]
+        retained += [-1] * (len(slots) - len(retained))
+        new = [broker for broker in assigned if broker not in before]
+        replica[slots] = [new.pop(0) if broker < 0 and new else broker for broker in retained]
     return failed
 
 
