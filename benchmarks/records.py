@@ -91,6 +91,10 @@ class Growing:
             traceback.print_exc()
             self.failed.append(name)
         self._seconds[name] = round(time.monotonic() - begun, 1)
+        self.save()
+
+    def save(self) -> None:
+        """Write the figures so far."""
         measured = {**self._measured(), "part_seconds": self._seconds, "failed": self.failed}
         self.document = write_record(self._path, self._command, measured)
 

@@ -39,7 +39,7 @@ def measured(case: Case, seconds_max: int) -> Iterator[dict[str, Any]]:
         peers.write_files(case, folder)
         _write_sizes(folder)
         runs: list[Callable[[], Run]] = [lambda: peers.kframe(case, folder, seconds_max)]
-        if case.cluster in EXACT and not case.by_size:
+        if case.cluster in (EXACT[:1] if case.by_size else EXACT):
             runs.append(lambda: peers.kframe(case, folder, seconds_max, exact=True))
         if not case.by_size:
             runs += [lambda: peers.kafka(case, folder, seconds_max),
@@ -92,8 +92,11 @@ def main(words: Sequence[str] | None = None) -> int:
     for name in chosen.clusters:
         with record.part(name):
             for case in cases(CLUSTERS[name](), name):
-                result = list(measured(case, chosen.seconds))
-                rows += result
+                result = []
+                for row in measured(case, chosen.seconds):
+                    result.append(row)
+                    rows.append(row)
+                    record.save()
                 better += [row for row in result[1:] if row["tool"] != "kframe --exact" and better_than(row, result[0])]
     table([HEADINGS, *map(line, rows)], LEGEND)
     for row in better:

@@ -13,6 +13,7 @@ else:
     from kframe._core import *  # noqa: F403
     from kframe.kernels._elections import *  # noqa: F403
     from kframe.kernels._kraft_partitions import *  # noqa: F403
+    from kframe.kernels._plan_cycles import *  # noqa: F403
     from kframe.kernels._plans import *  # noqa: F403
     from kframe.kernels._replica_index import *  # noqa: F403
     from kframe.kernels._request_entries import *  # noqa: F403

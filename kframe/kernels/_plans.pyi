@@ -47,28 +47,23 @@ def transfer_replicas(
     count: Int64,
 ) -> int: ...
 def span_racks(offsets: Int32, values: Int32, rack: Int32, spanned: Int32) -> int: ...
-def mark_transfers(
+def mark_leaders(
     order: Int32,
     offsets: Int32,
     replica: Int16,
     original_offsets: Int32,
     original: Int16,
-    rack: Int32,
     share: Float64,
-    leaders: bool,
-    open_arcs: Int32,
     arcs: UInt8,
 ) -> int: ...
-def shift_along_path(
+def shift_leaders(
     order: Int32,
     offsets: Int32,
     original_offsets: Int32,
     original: Int16,
-    rack: Int32,
     path: Int32,
     free: UInt8,
     units: int,
-    leaders: bool,
     cursors: Int32,
     rows: Int32,
     replica: Int16,

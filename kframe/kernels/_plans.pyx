@@ -9,7 +9,7 @@ the racks from 0. Twins: ``reference/plans.py``.
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from kframe.kernels.plan_rows cimport (
-    count_racks, emptiest_target, holds, may_move, reachable_racks, worst_slot,
+    count_racks, emptiest_target, may_move, reachable_racks, worst_slot,
 )
 from kframe.kernels.types cimport broker_t
 
@@ -210,100 +210,69 @@ def span_racks(
     return most
 
 
-def mark_transfers(
+def mark_leaders(
     const int32_t[::1] order,            # IN    (k,)
     const int32_t[::1] offsets,          # IN    (n + 1,)
     const broker_t[::1] replica,         # IN    (s,)
     const int32_t[::1] original_offsets,  # IN    (n + 1,)
     const broker_t[::1] original,        # IN    replicas before the plan
-    const int32_t[::1] rack,             # IN    (b,)
-    const double[::1] share,             # IN    (b,)
-    bint leaders,                        # IN    preferred leaders instead of replicas
-    int32_t[::1] open_arcs,              # INOUT (b,) pairs of the giver that have no mark yet
-    uint8_t[:, ::1] arcs,                # INOUT (b, b) giver, target: 1 if a replica can go; 2 if it was moved before
+    const double[::1] share,             # IN    (b,) 0 for brokers that must not become leaders
+    uint8_t[:, ::1] arcs,                # INOUT (b, b) giver, target: 1 if a leadership can go; 2 if it was moved before
 ):
-    """Mark the pairs of brokers between which a replica, or the leadership of a partition, can go.
+    """Mark the pairs of brokers between which the preferred leadership of a partition can go.
 
-    Return how many marks were set. Moving what has been moved before costs nothing. Cost O(s), and O(b * r) for each
-    slot of a broker with pairs without a mark.
+    Return how many marks were set. Moving what has been moved before costs nothing. Cost O(s).
     """
-    cdef Py_ssize_t i, k, p, start, end, last, marks = 0
-    cdef int32_t giver, target
-    cdef bint free
+    cdef Py_ssize_t i, k, p, marks = 0
+    cdef int32_t leader, target
+    cdef uint8_t mark
     with nogil:
         for i in range(order.shape[0]):
             p = order[i]
-            start, end = offsets[p], offsets[p + 1]
-            last = min(end, start + 1) if leaders else end
-            for k in range(start, last):
-                giver = replica[k]
-                if giver < 0 or (not leaders and share[giver] <= 0):
-                    continue
-                free = is_moved(original, original_offsets, p, giver, leaders)
-                if open_arcs[giver] == 0 and not free:
-                    continue
-                for target in range(<int32_t>share.shape[0]):
-                    if share[target] <= 0 or target == giver or arcs[giver, target] > free:
-                        continue
-                    if holds(replica, start, end, target) if leaders else may_move(
-                        replica, rack, start, end, k, target
-                    ):
-                        open_arcs[giver] -= arcs[giver, target] == 0
-                        arcs[giver, target] = 1 + free
-                        marks += 1
+            if offsets[p] == offsets[p + 1]:
+                continue
+            leader = replica[offsets[p]]
+            mark = 1 + is_moved(original, original_offsets, p, leader)
+            for k in range(offsets[p] + 1, offsets[p + 1]):
+                target = replica[k]
+                if share[target] > 0 and arcs[leader, target] < mark:
+                    arcs[leader, target] = mark
+                    marks += 1
     return marks
 
 
 cdef inline bint is_moved(
-    const broker_t[::1] original, const int32_t[::1] offsets, Py_ssize_t p, int32_t broker, bint leaders,
+    const broker_t[::1] original, const int32_t[::1] offsets, Py_ssize_t p, int32_t broker,
 ) noexcept nogil:
-    """Whether the plan has given the broker this replica, or this leadership."""
-    if leaders:
-        return offsets[p] == offsets[p + 1] or original[offsets[p]] != broker
-    return not holds(original, offsets[p], offsets[p + 1], broker)
+    """Whether the plan has given the broker this leadership."""
+    return offsets[p] == offsets[p + 1] or original[offsets[p]] != broker
 
 
-cdef inline Py_ssize_t step_slot(
-    const broker_t[::1] replica, const int32_t[::1] rack, Py_ssize_t start, Py_ssize_t end, int32_t giver,
-    int32_t target, bint leaders,
+cdef inline Py_ssize_t follower_slot(
+    const broker_t[::1] replica, Py_ssize_t start, Py_ssize_t end, int32_t leader, int32_t target,
 ) noexcept nogil:
-    """The slot from which ``giver`` can give a replica, or the leadership, to ``target``; -1 if there is none."""
+    """The slot of ``target`` if ``leader`` can give it the leadership, else -1."""
     cdef Py_ssize_t k
-    if leaders:
-        return start if end > start and replica[start] == giver and holds(replica, start + 1, end, target) else -1
-    for k in range(start, end):
-        if replica[k] == giver:
-            return k if may_move(replica, rack, start, end, k, target) else -1
+    if end > start and replica[start] == leader:
+        for k in range(start + 1, end):
+            if replica[k] == target:
+                return k
     return -1
 
 
-cdef inline void take_step(
-    broker_t[::1] replica, Py_ssize_t slot, Py_ssize_t end, int32_t target, bint leaders,
-) noexcept nogil:
-    """Put ``target`` into the slot; for leaders exchange it with the slot that holds ``target``."""
-    cdef Py_ssize_t k
-    if leaders:
-        for k in range(slot + 1, end):
-            if replica[k] == target:
-                replica[k] = replica[slot]
-    replica[slot] = <broker_t>target
-
-
-def shift_along_path(
+def shift_leaders(
     const int32_t[::1] order,            # IN    (k,)
     const int32_t[::1] offsets,          # IN    (n + 1,)
     const int32_t[::1] original_offsets,  # IN    (n + 1,)
     const broker_t[::1] original,        # IN    replicas before the plan
-    const int32_t[::1] rack,             # IN    (b,)
     const int32_t[::1] path,             # IN    (m + 1,) brokers, the giver first
     const uint8_t[::1] free,             # IN    (m,) 1 for steps that only take what was moved before
     int64_t units,                       # IN    how many to shift at most
-    bint leaders,                        # IN    preferred leaders instead of replicas
     int32_t[::1] cursors,                # OUT   (m,) scratch
     int32_t[::1] rows,                   # OUT   (m,) scratch
     broker_t[::1] replica,               # INOUT (s,)
 ):
-    """Shift replicas, or leaderships, along a path of brokers; return how many units arrived.
+    """Shift leaderships along a path of brokers; return how many units arrived.
 
     Each unit takes a different partition for every step, so that only the ends of the path change their loads.
     Cost O(m * s) in total.
@@ -322,8 +291,8 @@ def shift_along_path(
                     taken = False
                     for g in range(h):
                         taken = taken or rows[g] == p
-                    if not taken and (not free[h] or is_moved(original, original_offsets, p, path[h], leaders)):
-                        slot = step_slot(replica, rack, offsets[p], offsets[p + 1], path[h], path[h + 1], leaders)
+                    if not taken and (not free[h] or is_moved(original, original_offsets, p, path[h])):
+                        slot = follower_slot(replica, offsets[p], offsets[p + 1], path[h], path[h + 1])
                     rows[h] = <int32_t>p
                     cursors[h] += 1
                 if slot < 0:
@@ -331,8 +300,9 @@ def shift_along_path(
             else:
                 for h in range(steps):
                     p = rows[h]
-                    slot = step_slot(replica, rack, offsets[p], offsets[p + 1], path[h], path[h + 1], leaders)
-                    take_step(replica, slot, offsets[p + 1], path[h + 1], leaders)
+                    slot = follower_slot(replica, offsets[p], offsets[p + 1], path[h], path[h + 1])
+                    replica[slot] = <broker_t>path[h]
+                    replica[offsets[p]] = <broker_t>path[h + 1]
                 shifted += 1
                 continue
             break

@@ -35,6 +35,8 @@ PROOFS: Final = {
     " the sum over racks of the greater of what their brokers lack and exceed.",
     "flow": "Every plan is a flow of load between racks and brokers within their limits; the bound is the cost of the"
     " cheapest flow, in which partitions are divisible.",
+    "prices": "At certain prices of brokers, each partition has a cheapest choice of replicas; the bound is the sum of"
+    " their copies and prices, minus the prices of the limits.",
     "solver": "The solver HiGHS has proven the bound by branch and bound.",
 }
 #: What the proofs add with cost terms.

@@ -125,7 +125,7 @@ class CostMoves:
                     break
 
     def arcs(self) -> NDArray[np.uint8]:
-        """As ``BrokerNetwork.arcs``: (b, b) 0 where there is no arc, 1 for arcs that cost a move, 2 for free arcs."""
+        """As ``TransferNetwork.arcs``: (b, b) 0 where there is no arc, 1 for arcs that cost a move, 2 for free arcs."""
         brokers = self.problem.brokers
         arcs = np.zeros((len(brokers), len(brokers)), np.uint8)
         for giver in np.flatnonzero(brokers.share > 0).tolist():
@@ -136,7 +136,7 @@ class CostMoves:
         return arcs
 
     def shift(self, path: list[int], free: UInt8, units: int) -> int:
-        """As ``BrokerNetwork.shift``: shift at most ``units`` along a path, the cheapest first; return how many."""
+        """As ``TransferNetwork.shift``: shift at most ``units`` along a path, the cheapest first; return how many."""
         for shifted in range(units):
             chosen: list[int] = []
             for giver, target, moved_only in zip(path, path[1:], free.tolist(), strict=True):

@@ -57,6 +57,10 @@ class Draft:
             return
         self.load[:] = weighted_loads(self.lists(), weight, brokers)
 
+    def become(self, other: Draft) -> None:
+        """Take over the slots and loads of another draft of the same problem."""
+        self.replica[:], self.load[:], self.count[:] = other.replica, other.load, other.count
+
     def lists(self) -> Ragged:
         """The replica lists without vacant slots, as broker indexes."""
         retained = self.replica >= 0

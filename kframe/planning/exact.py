@@ -17,13 +17,19 @@ from typing import Any, Final
 import numpy as np
 
 from kframe.errors import InputError
-from kframe.model.columns import Float64, Int32, Ragged
+from kframe.model.columns import Float64, Int32, Int64, Ragged
+from kframe.model.lists import members
+from kframe.planning.draft import weighted_loads
 from kframe.planning.limits import LoadLimits
 from kframe.planning.problem import PlanProblem
 from kframe.planning.racks import required_racks
 
 #: Largest number of variables that a problem may have: partitions times brokers.
 VARIABLES_MAX: Final = 100_000
+#: Where the solver stops with weights: the share of the cost that is not proven to be necessary.
+_GAP: Final = 1e-4
+#: Largest weight in the program.
+_WEIGHT_MAX: Final = 1000
 #: Nodes of the search tree, which bound its time whatever the machine.
 _NODES: Final = 200_000
 
@@ -68,21 +74,39 @@ def solve(problem: PlanProblem, limits: LoadLimits | None) -> ExactResult:
     except ImportError as missing:
         raise InputError("exact", "no highspy", "kframe-controller[exact] installed") from missing
     scope = np.sort(problem.order)
-    rows, upper, cost = _program(problem, scope, limits)
+    scale = max(float(problem.weight[scope].max(initial=1)) / _WEIGHT_MAX, 1.0)
+    rows, upper, cost = _program(problem, scope, limits, scale)
     solver = _quiet_solver(highspy)
     for option, value in (("output_flag", False), ("threads", 1), ("random_seed", problem.request.seed & 0x7FFFFFFF),
-                          ("mip_max_nodes", _NODES), ("mip_rel_gap", 0.0)):  # fmt: skip
+                          ("mip_max_nodes", _NODES),
+                          ("mip_rel_gap", _GAP if problem.weighted else 0.0)):  # fmt: skip
         solver.setOptionValue(option, value)
     solver.passModel(_model(highspy, rows, upper, cost, size))
     solver.run()
     status, info = solver.getModelStatus(), solver.getInfo()
     if status == highspy.HighsModelStatus.kInfeasible:
         return ExactResult(None, 0, False, False)
-    bound = int(np.ceil(max(info.mip_dual_bound, 0) - 1e-6))
+    bound = int(np.ceil(max(info.mip_dual_bound, 0) * scale * (1 - 1e-9) - 1e-6))
     if info.primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
         return ExactResult(None, bound, True, False)
     assigned = np.array(solver.getSolution().col_value[:size]).reshape(len(scope), -1) > 0.5
-    return ExactResult(_lists(problem, scope, assigned), bound, True, status == highspy.HighsModelStatus.kOptimal)
+    lists = _lists(problem, scope, assigned)
+    if limits is not None and not limits.reached(_loads(problem, lists, limits)):
+        return ExactResult(None, bound, True, False)
+    optimal = status == highspy.HighsModelStatus.kOptimal and (scale == 1 or _cost(problem, lists) <= bound)
+    return ExactResult(lists, bound, True, optimal)
+
+
+def _cost(problem: PlanProblem, lists: Ragged) -> int:
+    added = lists.keep(~members(lists, problem.original))
+    terms = 0 if problem.costs is None else problem.costs.total(added)
+    return int(problem.weight[added.owners].sum()) + terms
+
+
+def _loads(problem: PlanProblem, lists: Ragged, limits: LoadLimits) -> Int64:
+    """(b,) loads of the partitions in scope; brokers without limits have the load of their limits."""
+    loads = weighted_loads(lists.take(problem.order), problem.weight[problem.order], len(problem.brokers))
+    return np.where(problem.brokers.share > 0, loads, limits.lower)
 
 
 def _quiet_solver(highspy: Any) -> Any:
@@ -98,12 +122,17 @@ def _quiet_solver(highspy: Any) -> Any:
     return solver
 
 
-def _program(problem: PlanProblem, scope: Int32, limits: LoadLimits | None) -> tuple[_Rows, Float64, Float64]:
-    """Constraints, upper bounds and costs of the variables: ``p * b + broker`` of replicas, then those of racks."""
+def _program(
+    problem: PlanProblem, scope: Int32, limits: LoadLimits | None, scale: float
+) -> tuple[_Rows, Float64, Float64]:
+    """Constraints, upper bounds and costs of the variables: ``p * b + broker`` of replicas, then those of racks.
+
+    Weights are in units of ``scale``, because the tolerances of the solver are absolute.
+    """
     brokers, lists = problem.brokers, problem.original.take(scope)
     count, width = len(scope), len(brokers)
     racks = len(brokers.rack_targets)
-    weight = problem.weight[scope]
+    weight = problem.weight[scope] / scale
     present = np.zeros((count, width), np.bool_)
     present[lists.owners, lists.values] = True
     allowed = (brokers.share > 0) | present & (brokers.leaving == 0)
@@ -119,11 +148,11 @@ def _program(problem: PlanProblem, scope: Int32, limits: LoadLimits | None) -> t
     for broker in np.flatnonzero(brokers.share > 0).tolist():
         column = broker + width * np.arange(count)
         if limits is not None:
-            rows.add(column, weight, float(limits.lower[broker]), float(limits.upper[broker]))
+            rows.add(column, weight, limits.lower[broker] / scale, limits.upper[broker] / scale)
         cap = max(int(brokers.cap[broker]) - int(outside[broker]), int(present[:, broker].sum()))
         rows.add(column, 1.0, 0, min(cap, count))
     _add_racks(rows, problem, scope, count * width, racks)
-    cost = np.concatenate([np.where(present, 0, weight[:, None] + term).ravel(), np.zeros(count * racks)])
+    cost = np.concatenate([np.where(present, 0, weight[:, None] + term / scale).ravel(), np.zeros(count * racks)])
     return rows, np.concatenate([allowed.ravel().astype(float), np.ones(count * racks)]), cost
 
 

@@ -90,7 +90,7 @@ class Exchanges:
         np.add.at(spread, (owner[filled], brokers.rack[draft.replica[filled]]), 1)
         present = np.zeros((count, len(brokers)), np.bool_)
         present[owner[filled], draft.replica[filled]] = True
-        return Exchanges(problem, draft, limits, owner, _table(draft.before, len(brokers)), present, spread)
+        return Exchanges(problem, draft, limits, owner, _table(problem.original, len(brokers)), present, spread)
 
     def improve(self, giver: int, target: int) -> bool:
         """Make the best exchange of two brokers, if any improves the draft; return whether."""

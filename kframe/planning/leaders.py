@@ -8,7 +8,7 @@ from kframe import kernels
 from kframe.model.columns import Int32, Int64
 from kframe.planning.draft import Draft
 from kframe.planning.limits import LoadLimits, leader_limits
-from kframe.planning.paths import BrokerNetwork, shift_until_reached
+from kframe.planning.paths import LeaderNetwork, shift_until_reached
 from kframe.planning.problem import PlanProblem
 
 _STAGES = ((True, True), (True, False), (False, True))
@@ -33,7 +33,7 @@ def balance_leaders(problem: PlanProblem, draft: Draft) -> None:
         kernels.reorder_leaders(
             order, draft.offsets, brokers.share, limits.lower, limits.upper, over_only, under_only, draft.replica, led
         )
-    network = BrokerNetwork(order, draft, brokers.rack, brokers.share, leaders=True)
+    network = LeaderNetwork(np.sort(order), draft, brokers.share)
     shift_until_reached(network, limits, led, led, np.full(len(led), len(rows), np.int64))
 
 

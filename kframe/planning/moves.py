@@ -9,10 +9,11 @@ from kframe.model.columns import Int32, Int64
 from kframe.model.lists import members
 from kframe.planning.bounds import least_copied
 from kframe.planning.cost_moves import balance_by_cost, fill_by_cost
+from kframe.planning.cycles import cancel_cycles
 from kframe.planning.draft import Draft
 from kframe.planning.exchanges import exchange_replicas
 from kframe.planning.limits import LoadLimits
-from kframe.planning.paths import BrokerNetwork, shift_until_reached
+from kframe.planning.prices import draft_at_prices, estimate_prices, priced_bound
 from kframe.planning.problem import PlanProblem
 
 #: Stages of a rebalance: only from brokers above their limit, only to brokers below it, and only replicas that fit.
@@ -25,8 +26,11 @@ _STAGES = (
     (False, True, True),
     (False, True, False),
 )
-#: How far the cost is above the bound where exchanges are tried.
+#: Partitions times brokers up to which several plans are made, of which the cheapest remains.
+_CELLS = 1 << 21
+#: How far the cost is above the bound where cycles are searched.
 _WORTH = 1.0001
+_WORTH_WEIGHTS = 1.002
 
 
 def move_required(problem: PlanProblem, draft: Draft) -> int:
@@ -50,13 +54,47 @@ def move_required(problem: PlanProblem, draft: Draft) -> int:
     return draft.restore(problem) if missing else 0
 
 
-def move_for_balance(problem: PlanProblem, draft: Draft, limits: LoadLimits) -> None:
-    """Move replicas until the loads are within their limits, or no move brings them closer."""
+def move_for_balance(problem: PlanProblem, draft: Draft, limits: LoadLimits, prices: Int64) -> Int64:
+    """Move replicas until the loads are within their limits, or no move brings them closer.
+
+    Return prices of the brokers (b,), for ``priced_bound``: those given, if there is nothing to improve.
+    """
     if problem.costs is not None:
         balance_by_cost(problem, draft, limits, problem.costs)
         if problem.weighted and not limits.reached(draft.load):
             exchange_replicas(problem, draft, limits)
-        return
+        return prices
+    _transfer(problem, draft, limits)
+    if limits.reached(draft.load) and _is_cheap(problem, draft, least_copied(problem, limits), _WORTH):
+        return prices
+    if not problem.weighted:
+        return cancel_cycles(problem, draft, limits)
+    prices = estimate_prices(problem, limits)
+    other = draft_at_prices(problem, limits, prices)
+    drafts = [draft]
+    if other is not None:
+        _transfer(problem, other, limits)
+        drafts.append(other)
+    if len(problem.order) * len(problem.brokers) > _CELLS:
+        drafts = [min(drafts, key=lambda draft: _score(problem, draft, limits))]
+    bound = priced_bound(problem, limits, prices, _copied(problem, draft))
+    for candidate in drafts:
+        if not (limits.reached(candidate.load) and _is_cheap(problem, candidate, bound, _WORTH_WEIGHTS)):
+            cancel_cycles(problem, candidate, limits)
+            exchange_replicas(problem, candidate, limits)
+    draft.become(min(drafts, key=lambda draft: _score(problem, draft, limits)))
+    return prices
+
+
+def _is_cheap(problem: PlanProblem, draft: Draft, bound: int, worth: float) -> bool:
+    return _copied(problem, draft) <= bound * worth
+
+
+def _score(problem: PlanProblem, draft: Draft, limits: LoadLimits) -> tuple[int, int]:
+    return int((limits.excess(draft.load) + limits.deficit(draft.load)).sum()), _copied(problem, draft)
+
+
+def _transfer(problem: PlanProblem, draft: Draft, limits: LoadLimits) -> None:
     brokers = problem.brokers
     smallest_first = np.ascontiguousarray(problem.order[::-1])
     for over_only, under_only, fitting in _STAGES:
@@ -66,14 +104,6 @@ def move_for_balance(problem: PlanProblem, draft: Draft, limits: LoadLimits) -> 
                 problem.weight, limits.lower, limits.upper, over_only, under_only, fitting, first_slots, draft.replica,
                 draft.load, draft.count,
             )  # fmt: skip
-    if not problem.weighted:
-        network = BrokerNetwork(problem.order, draft, brokers.rack, brokers.share, leaders=False)
-        room = np.where(draft.count < brokers.cap, brokers.cap - draft.count, 0)
-        shift_until_reached(network, limits, draft.load, draft.count, room)
-    reached = limits.reached(draft.load)
-    expensive = reached and _copied(problem, draft) > least_copied(problem, limits) * _WORTH
-    if expensive or (not reached and problem.weighted):
-        exchange_replicas(problem, draft, limits)
 
 
 def _copied(problem: PlanProblem, draft: Draft) -> int:

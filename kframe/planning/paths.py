@@ -34,33 +34,31 @@ class TransferNetwork(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BrokerNetwork:
-    """The partitions ``order`` of a draft as a network of brokers. ``share`` is 0 for brokers that receive nothing."""
+class LeaderNetwork:
+    """What leaderships of the partitions ``order`` of a draft can be shifted between brokers.
+
+    ``share`` (b,) is 0 for brokers that must not become leaders.
+    """
 
     order: Int32
     draft: Draft
-    rack: Int32
     share: Float64
-    leaders: bool
 
     def arcs(self) -> NDArray[np.uint8]:
-        """(b, b) 0 where there is no arc, 1 for arcs that cost a move, 2 for free arcs."""
-        brokers = len(self.share)
-        arcs = np.zeros((brokers, brokers), np.uint8)
-        open_arcs = np.full(brokers, np.count_nonzero(self.share > 0), np.int32) - (self.share > 0).astype(np.int32)
+        """(b, b) 0 where there is no arc, 1 for arcs that cost a leadership of before the plan, 2 for free arcs."""
+        arcs = np.zeros((len(self.share), len(self.share)), np.uint8)
         draft = self.draft
-        kernels.mark_transfers(
-            self.order, draft.offsets, draft.replica, draft.before.offsets, draft.before_replica, self.rack, self.share,
-            self.leaders, open_arcs, arcs,
+        kernels.mark_leaders(
+            self.order, draft.offsets, draft.replica, draft.before.offsets, draft.before_replica, self.share, arcs
         )  # fmt: skip
         return arcs
 
     def shift(self, path: list[int], free: UInt8, units: int) -> int:
         """Shift at most ``units`` along a path; return how many."""
         draft, steps = self.draft, len(free)
-        return kernels.shift_along_path(
-            self.order, draft.offsets, draft.before.offsets, draft.before_replica, self.rack, np.array(path, np.int32),
-            free, units, self.leaders, np.empty(steps, np.int32), np.empty(steps, np.int32), draft.replica,
+        return kernels.shift_leaders(
+            self.order, draft.offsets, draft.before.offsets, draft.before_replica, np.array(path, np.int32), free,
+            units, np.empty(steps, np.int32), np.empty(steps, np.int32), draft.replica,
         )  # fmt: skip
 
 

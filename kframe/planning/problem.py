@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -90,6 +90,10 @@ class PlanProblem:
         mask = np.zeros(len(self.original), np.bool_)
         mask[self.order] = True
         return mask
+
+    def continued(self, lists: Ragged) -> PlanProblem:
+        """The problem of a cluster with these lists, all of whose replicas are in sync."""
+        return replace(self, original=lists, in_sync=np.ones(len(lists.values), np.uint8))
 
 
 def problem_of(snapshot: Snapshot, request: PlanRequest) -> PlanProblem:

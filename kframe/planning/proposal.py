@@ -15,6 +15,7 @@ from kframe.planning.exact import solve
 from kframe.planning.leaders import balance_leaders
 from kframe.planning.limits import LoadLimits, distinct_racks, replica_limits
 from kframe.planning.moves import move_for_balance, move_required
+from kframe.planning.prices import priced_bound
 from kframe.planning.problem import PlanProblem
 from kframe.planning.relaxation import cheapest_flow
 from kframe.whatif.plan import Plan
@@ -33,7 +34,7 @@ class PlanProposal:
     the loads that a request for balance asks for; ``reached`` tells whether all loads are within. ``unassignable``
     partitions are as they were, because no broker can take their replicas. ``exact``: the solver has proven the
     bound, or that no plan reaches the limits. ``proven_by`` is the source of the bound: ``loads`` of brokers and
-    partitions, ``flow`` or ``solver``.
+    partitions, ``prices``, ``flow`` with cost terms, or ``solver``.
     """
 
     problem: PlanProblem
@@ -118,31 +119,35 @@ class PlanProposal:
 def propose(problem: PlanProblem) -> PlanProposal:
     """Make a plan. Equal problems give equal plans, and a problem of its result an empty plan."""
     lists, limits, unassignable = problem.original, None, 0
+    prices = np.zeros(len(problem.brokers), np.int64)
     for _ in range(_ROUNDS):
-        draft = Draft.of(problem, lists)
+        # Cost terms are of replicas that the plan copies, so each round knows where replicas were before the plan.
+        current = problem if lists is problem.original or problem.costs is not None else problem.continued(lists)
+        draft = Draft.of(current, lists)
         if not problem.request.leaders_only:
-            unassignable = move_required(problem, draft)
+            unassignable = move_required(current, draft)
             if problem.request.balances:
-                limits = replica_limits(problem, draft)
-                move_for_balance(problem, draft, limits)
-        balance_leaders(problem, draft)
+                limits = replica_limits(current, draft)
+                prices = move_for_balance(current, draft, limits, prices)
+        balance_leaders(current, draft)
         before, lists = lists, draft.lists()
         if same_lists(before, lists).all():
             break
     reached = limits is None or limits.reached(draft.load)
     bound = 0 if problem.request.leaders_only else least_copied(problem, limits)
-    proposal = _bounded(PlanProposal(problem, lists, bound, limits, reached, unassignable))
+    proposal = _bounded(PlanProposal(problem, lists, bound, limits, reached, unassignable), prices)
     return _solved(proposal) if problem.request.exact else proposal
 
 
-def _bounded(proposal: PlanProposal) -> PlanProposal:
-    """The proposal with the bound of the cheapest flow, if its other bounds leave a gap."""
-    if proposal.limits is None or not proposal.reached or proposal.gap <= _SMALL_GAP:
+def _bounded(proposal: PlanProposal, prices: Int64) -> PlanProposal:
+    """The proposal with the bound of prices, or of a flow with cost terms, if its other bounds leave a gap."""
+    if proposal.limits is None or not proposal.reached or proposal.unassignable or proposal.gap <= _SMALL_GAP:
         return proposal
-    flow = cheapest_flow(proposal.problem, proposal.after, proposal.limits)
-    if flow is None or flow <= proposal.bound:
-        return proposal
-    return replace(proposal, bound=flow, proven_by="flow")
+    if proposal.problem.costs is None:
+        bound, source = priced_bound(proposal.problem, proposal.limits, prices, proposal.cost), "prices"
+    else:
+        bound, source = cheapest_flow(proposal.problem, proposal.after, proposal.limits) or 0, "flow"
+    return proposal if bound <= proposal.bound else replace(proposal, bound=bound, proven_by=source)
 
 
 def _solved(proposal: PlanProposal) -> PlanProposal:

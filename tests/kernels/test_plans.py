@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kframe import kernels
-from kframe.kernels import _plans
-from kframe.kernels.reference import plans as reference
+from kframe.kernels import _plan_cycles, _plans
+from kframe.kernels.reference import plan_cycles, plans
 from kframe.model.columns import offsets_of
 
 
@@ -58,22 +59,39 @@ def arguments(draw: st.DrawFn) -> dict[str, Any]:
         "cursors": np.zeros(len(path) - 1, np.int32),
         "rows": np.zeros(len(path) - 1, np.int32),
         "spanned": np.full(partitions, 9, np.int32),
-        "open_arcs": np.full(brokers, brokers, np.int32),
         "arcs": np.zeros((brokers, brokers), np.uint8),
+        "slots": np.array(draw(st.permutations(range(len(flat)))), np.int32),
+        "owner": np.repeat(np.arange(partitions, dtype=np.int32), [len(values) for values in lists]),
+        "used": column(st.integers(0, 1), np.uint8, partitions),
+        "giver": draw(st.integers(0, brokers - 1)),
+        "target": draw(st.integers(0, brokers - 1)),
+        "rate": draw(st.integers(0, 2)),
+        "most": draw(st.integers(0, 20)),
+        "dearer": np.full((brokers, 2), brokers, np.int32),
+        "rates": np.full((brokers, brokers), 3, np.uint8),
+        "required": column(st.integers(1, 4), np.int32, partitions),
+        "price": column(st.integers(-2, 2), np.int64),
+        "targets": np.array(draw(st.permutations(range(brokers)))[: draw(st.integers(0, brokers))], np.int32),
         **{name: draw(st.booleans()) for name in ("over_only", "under_only", "fitting", "first_slots", "leaders")},
     }
 
 
 @given(drawn=arguments())
 def test_each_kernel_equals_its_reference(drawn: dict[str, Any]) -> None:
-    for name in reference.__all__:
-        check(name, drawn)
+    for reference in (plans, plan_cycles):
+        for name in reference.__all__:
+            check(reference, name, drawn)
 
 
-def check(name: str, drawn: dict[str, Any]) -> None:
+def check(reference: ModuleType, name: str, drawn: dict[str, Any]) -> None:
     """Assert that a kernel returns and writes what its reference does."""
-    # Paths and marks are computed on lists without vacant slots.
-    full = name in ("mark_transfers", "shift_along_path", "reorder_leaders")
+    # Leaders have lists without vacant slots.
+    full = name in ("mark_leaders", "shift_leaders", "reorder_leaders")
+    drawn = drawn | {"chosen": chosen_of(name, drawn)}
+    drawn["targets"] = drawn["targets"][np.argsort(drawn["price"][drawn["targets"]], kind="stable")]
+    # Slots must suffice for the wanted replicas.
+    if name == "assign_at_prices":
+        drawn["wanted"] = np.minimum(drawn["wanted"], np.diff(drawn["offsets"])).astype(np.int32)
     results = []
     for module in (kernels, reference):
         names = inspect.signature(getattr(reference, name)).parameters
@@ -83,9 +101,16 @@ def check(name: str, drawn: dict[str, Any]) -> None:
         results.append((result, copies))
     assert results[0][0] == results[1][0]
     for key, value in results[0][1].items():
-        if isinstance(value, np.ndarray) and key not in ("cursors", "rows"):
+        scratch = {"cursors", "rows", *(() if name == "collect_transfers" else ("chosen",))}
+        if isinstance(value, np.ndarray) and key not in scratch:
             assert value.tolist() == results[1][1][key].tolist(), key
 
 
+def chosen_of(name: str, drawn: dict[str, Any]) -> Any:
+    """The OUT column of chosen slots, or of chosen brokers."""
+    return np.full(len(drawn["slots"]), -1, np.int32) if name == "collect_transfers" else np.zeros(4, np.int16)
+
+
 def test_every_kernel_has_a_twin() -> None:
-    assert {name for name, member in vars(_plans).items() if inspect.isroutine(member)} == set(reference.__all__)
+    for module, reference in ((_plans, plans), (_plan_cycles, plan_cycles)):
+        assert {name for name, member in vars(module).items() if inspect.isroutine(member)} == set(reference.__all__)

@@ -227,5 +227,5 @@ def test_the_proof_names_the_greatest_bound() -> None:
     requests = PlanRequest(remove_brokers=(3,)), PlanRequest(rebalance=True), PlanRequest(leaders_only=True)
     removal, balance, order = (report_document(plan(snapshot, request))["proof"] for request in requests)
     assert removal == PROOFS["required"]
-    assert balance in {PROOFS[name] for name in ("deficit", "excess", "racks", "flow")}
+    assert balance in {PROOFS[name] for name in ("deficit", "excess", "racks", "prices")}
     assert "nothing is copied" in order

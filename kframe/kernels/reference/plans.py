@@ -8,9 +8,9 @@ from kframe.model.columns import Float64, Int16, Int32, Int64, UInt8
 
 __all__ = [
     "fill_vacancies",
-    "mark_transfers",
+    "mark_leaders",
     "reorder_leaders",
-    "shift_along_path",
+    "shift_leaders",
     "span_racks",
     "transfer_replicas",
     "vacate_replicas",
@@ -134,33 +134,24 @@ def span_racks(offsets: Int32, values: Int32, rack: Int32, spanned: Int32) -> in
     return int(max(spanned, default=0))
 
 
-def mark_transfers(
-    order: Int32, offsets: Int32, replica: Int16, original_offsets: Int32, original: Int16, rack: Int32, share: Float64,
-    leaders: bool, open_arcs: Int32, arcs: UInt8,
-) -> int:  # fmt: skip
-    """Every slot with every broker that could take what is in it."""
+def mark_leaders(
+    order: Int32, offsets: Int32, replica: Int16, original_offsets: Int32, original: Int16, share: Float64, arcs: UInt8
+) -> int:
+    """Every leader with every follower of its partition."""
     marks = 0
     for row in order.tolist():
-        slots = range(int(offsets[row]), int(offsets[row + 1]))
-        brokers = [int(replica[slot]) for slot in slots]
-        for slot in slots[:1] if leaders else slots:
-            giver = int(replica[slot])
-            if giver < 0 or (not leaders and share[giver] <= 0):
-                continue
-            mark = 1 + _is_moved(original_offsets, original, row, giver, leaders)
-            for target in range(len(share)):
-                if share[target] <= 0 or target == giver or arcs[giver, target] >= mark:
-                    continue
-                if target in brokers if leaders else _may_move(replica, rack, slots, slot, target):
-                    open_arcs[giver] -= arcs[giver, target] == 0
-                    arcs[giver, target] = mark
-                    marks += 1
+        leader, *followers = replica[_slots(offsets, row)].tolist() or [-1]
+        mark = 1 + _is_moved(original_offsets, original, row, leader)
+        for target in followers:
+            if share[target] > 0 and arcs[leader, target] < mark:
+                arcs[leader, target] = mark
+                marks += 1
     return marks
 
 
-def shift_along_path(
-    order: Int32, offsets: Int32, original_offsets: Int32, original: Int16, rack: Int32, path: Int32, free: UInt8,
-    units: int, leaders: bool, cursors: Int32, rows: Int32, replica: Int16,
+def shift_leaders(
+    order: Int32, offsets: Int32, original_offsets: Int32, original: Int16, path: Int32, free: UInt8, units: int,
+    cursors: Int32, rows: Int32, replica: Int16,
 ) -> int:  # fmt: skip
     """For each unit and step the next partition that can take it and that the unit does not use yet."""
     steps = list(zip(path[:-1].tolist(), path[1:].tolist(), strict=True))
@@ -168,26 +159,22 @@ def shift_along_path(
     shifted = 0
     while shifted < units:
         used: dict[int, int] = {}
-        for step, (giver, target) in enumerate(steps):
+        for step, (leader, target) in enumerate(steps):
             while cursors[step] < len(order) and step not in used.values():
                 row = int(order[cursors[step]])
-                moved = _is_moved(original_offsets, original, row, giver, leaders)
-                if row not in used and (not free[step] or moved):
-                    slot = _step_slot(replica, rack, _slots(offsets, row), giver, target, leaders)
-                    if slot >= 0:
-                        used[row] = step
+                moved = _is_moved(original_offsets, original, row, leader)
+                lists = replica[_slots(offsets, row)].tolist()
+                if row not in used and (not free[step] or moved) and lists[:1] == [leader] and target in lists[1:]:
+                    used[row] = step
                 rows[step] = row
                 cursors[step] += 1
             if step not in used.values():
                 return shifted
         for row, step in used.items():
-            giver, target = steps[step]
+            leader, target = steps[step]
             slots = _slots(offsets, row)
-            slot = _step_slot(replica, rack, slots, giver, target, leaders)
-            for other in slots if leaders else ():
-                if replica[other] == target:
-                    replica[other] = giver
-            replica[slot] = target
+            follower = replica[slots].tolist().index(target)
+            replica[slots[0]], replica[slots[follower]] = target, leader
         shifted += 1
     return shifted
 
@@ -248,16 +235,5 @@ def _may_move(replica: Int16, rack: Int32, slots: range, slot: int, target: int)
     return len(others | {int(rack[target])}) >= len(others | {int(rack[replica[slot]])})
 
 
-def _is_moved(offsets: Int32, original: Int16, row: int, broker: int, leaders: bool) -> bool:
-    before = original[offsets[row] : offsets[row + 1]].tolist()
-    return broker not in (before[:1] if leaders else before)
-
-
-def _step_slot(replica: Int16, rack: Int32, slots: range, giver: int, target: int, leaders: bool) -> int:
-    if leaders:
-        others = [int(replica[slot]) for slot in slots[1:]]
-        return slots[0] if slots and replica[slots[0]] == giver and target in others else -1
-    for slot in slots:
-        if replica[slot] == giver:
-            return slot if _may_move(replica, rack, slots, slot, target) else -1
-    return -1
+def _is_moved(offsets: Int32, original: Int16, row: int, leader: int) -> bool:
+    return bool(original[_slots(offsets, row)].tolist()[:1] != [leader])

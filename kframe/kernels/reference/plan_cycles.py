@@ -1,0 +1,119 @@
+"""Reference twins of ``_plan_cycles.pyx``."""
+
+from __future__ import annotations
+
+import math
+
+from kframe.kernels.reference.plans import _may_move, _slots
+from kframe.model.columns import Float64, Int16, Int32, Int64, UInt8
+
+__all__ = ["assign_at_prices", "collect_transfers", "load_at_prices", "rate_transfers"]
+
+
+def rate_transfers(
+    order: Int32, offsets: Int32, replica: Int16, original_offsets: Int32, original: Int16, rack: Int32, share: Float64,
+    dearer: Int32, rates: UInt8,
+) -> int:  # fmt: skip
+    """Every slot with every broker that could take its replica: first the brokers that had one before the plan."""
+    lowered = 0
+    for row in order.tolist():
+        before = original[_slots(original_offsets, row)].tolist()
+        for slot in _slots(offsets, row):
+            giver = int(replica[slot])
+            if giver < 0 or share[giver] <= 0:
+                continue
+            for target in [*before, *range(len(share))]:
+                rate = _rate(before, giver, target)
+                valid = share[target] > 0 and _may_move(replica, rack, _slots(offsets, row), slot, target)
+                if valid and rates[giver, target] > rate:
+                    dearer[giver] -= [rates[giver, target] > bound >= rate for bound in (1, 2)]
+                    rates[giver, target] = rate
+                    lowered += 1
+    return lowered
+
+
+def collect_transfers(
+    slots: Int32, owner: Int32, offsets: Int32, replica: Int16, original_offsets: Int32, original: Int16, rack: Int32,
+    weight: Int64, used: UInt8, giver: int, target: int, rate: int, most: int, chosen: Int32,
+) -> int:  # fmt: skip
+    """The slots one after another, each if it is valid and what is left of ``most`` is not less than its weight."""
+    count = 0
+    for index, slot in enumerate(slots.tolist()):
+        row = int(owner[slot])
+        before = original[_slots(original_offsets, row)].tolist()
+        if replica[slot] != giver or used[row] or weight[row] > most or most <= 0:
+            continue
+        if _rate(before, giver, target) != rate or not _may_move(replica, rack, _slots(offsets, row), slot, target):
+            continue
+        chosen[count] = index
+        count += 1
+        most -= int(weight[row])
+    return count
+
+
+def load_at_prices(
+    order: Int32, original_offsets: Int32, original: Int16, wanted: Int32, required: Int32, leaving: UInt8, rack: Int32,
+    weight: Int64, price: Int64, targets: Int32, chosen: Int16, load: Int64,
+) -> int:  # fmt: skip
+    """The cheapest broker that leaves enough replicas for the required racks; of equals one that had a replica."""
+    copied = 0
+    for row in order.tolist():
+        before = original[_slots(original_offsets, row)].tolist()
+        costs = {broker: int(price[broker]) for broker in before if not leaving[broker]}
+        costs |= {broker: int(price[broker]) + 1 for broker in targets.tolist() if broker not in before}
+        repeats, racks = int(wanted[row] - required[row]), set[int]()
+        for _ in range(int(wanted[row])):
+            candidates = [broker for broker in costs if repeats > 0 or int(rack[broker]) not in racks]
+            if not candidates:
+                return -1
+            broker = min(candidates, key=costs.__getitem__)
+            repeats -= int(rack[broker]) in racks
+            racks.add(int(rack[broker]))
+            del costs[broker]
+            load[broker] += weight[row]
+            copied += 0 if broker in before else int(weight[row])
+    return copied
+
+
+def assign_at_prices(
+    order: Int32, offsets: Int32, original_offsets: Int32, original: Int16, wanted: Int32, required: Int32,
+    leaving: UInt8, rack: Int32, share: Float64, cap: Int64, weight: Int64, upper: Int64, price: Int64, chosen: Int16,
+    replica: Int16, load: Int64, count: Int64,
+) -> int:  # fmt: skip
+    """The broker that is cheapest now, and leaves enough replicas for the required racks."""
+    failed = 0
+    for row in order.tolist():
+        size, before = int(weight[row]), original[_slots(original_offsets, row)].tolist()
+        repeats, assigned = int(wanted[row] - required[row]), list[int]()
+        while len(assigned) < wanted[row]:
+            racks = {int(rack[broker]) for broker in assigned}
+            keys = {
+                broker: (
+                    int(price[broker]) + (broker not in before)
+                    + bool(share[broker] > 0 and load[broker] + size > upper[broker]),
+                    broker not in before,
+                    float((load[broker] + size) / share[broker]) if share[broker] > 0 else math.inf,
+                )
+                for broker in range(len(share))
+                if not leaving[broker] and broker not in assigned and (repeats > 0 or int(rack[broker]) not in racks)
+                and (broker in before or (share[broker] > 0 and count[broker] < cap[broker]))
+            }  # fmt: skip
+            if not keys:
+                break
+            broker = min(keys, key=keys.__getitem__)
+            repeats -= int(rack[broker]) in racks
+            assigned.append(broker)
+            load[broker] += size
+            count[broker] += 1
+        failed += len(assigned) < wanted[row]
+        slots = _slots(offsets, row)
+        retained = [broker if broker in assigned else -1 for broker in before[: len(slots)]]
+        retained += [-1] * (len(slots) - len(retained))
+        new = [broker for broker in assigned if broker not in before]
+        replica[slots] = [new.pop(0) if broker < 0 and new else broker for broker in retained]
+    return failed
+
+
+def _rate(before: list[int], giver: int, target: int) -> int:
+    """What a transfer costs, plus 1."""
+    return 1 + (giver in before) - (target in before)
