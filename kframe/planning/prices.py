@@ -70,6 +70,9 @@ def _scratch(problem: PlanProblem) -> Int16:
 class _PriceSearch:
     """The bound is concave in the prices. Each step changes the prices of a broker, or of a rack, by 1, so that the
     load of the cheapest choices comes nearer to the limits. With a ``stride`` only some of the partitions count.
+
+    A transfer along a path of brokers costs at most 1 for each, so no price is above the number of brokers. Without
+    this limit prices rise forever where no plan is within the limits.
     """
 
     def __init__(self, problem: PlanProblem, limits: LoadLimits, cost: int, stride: int = 1) -> None:
@@ -94,6 +97,9 @@ class _PriceSearch:
         while bound < self._cost and self._evaluations > 0 and (steps[~rejected] != 0).any():
             group = int(np.where(rejected, 0, abs(steps)).argmax())
             change = self._groups[group] * np.sign(steps[group])
+            if (abs(price + change) > len(price)).any():
+                rejected[group] = True
+                continue
             better, excess = self._evaluate(price + change)
             if better > bound:
                 price, bound, steps = price + change, better, self._groups @ excess
