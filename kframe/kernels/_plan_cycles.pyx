@@ -1,4 +1,4 @@
-"""Kernels for the network of brokers in which a plan becomes cheaper: what brokers can give to each other, at what cost.
+"""Kernels for the network of brokers in which a plan becomes cheaper: what brokers can give others, at what cost.
 
 The arguments are those of ``_plans.pyx``. ``original`` with ``original_offsets`` has the replicas before the plan. The
 cost of a transfer is 1 if it copies a replica, -1 if it takes a copied replica back to where it was, else 0. Twins:
@@ -183,7 +183,7 @@ def assign_at_prices(
     A replica costs the price of its broker, 1 more if it is copied, and 1 more beyond the upper limit. Of equals the
     replicas that are not copied come first, then the emptiest brokers. Cost O(k * b * r^2).
     """
-    cdef Py_ssize_t i, k, p, start, end, first, last, failed = 0
+    cdef Py_ssize_t i, p, start, end, first, last, failed = 0
     cdef int32_t assigned, broker, best, repeats
     cdef int64_t cost, best_cost
     cdef double fill, best_fill
@@ -224,7 +224,7 @@ cdef inline void write_slots(
     broker_t[::1] replica, Py_ssize_t start, Py_ssize_t end, const broker_t[::1] original, Py_ssize_t first,
     Py_ssize_t last, const broker_t[::1] chosen, Py_ssize_t count,
 ) noexcept nogil:
-    """Write the chosen brokers into the slots: those with a replica before the plan stay, the others follow in order."""
+    """Write the chosen brokers into the slots: those with a replica before the plan stay, others follow in order."""
     cdef Py_ssize_t k, h, slot = start
     for k in range(start, end):
         replica[k] = -1
@@ -242,4 +242,6 @@ cdef inline bint is_open(
     const broker_t[::1] chosen, const int32_t[::1] rack, Py_ssize_t count, int32_t broker, int32_t repeats,
 ) noexcept nogil:
     """Whether the broker can follow those chosen: it is none of them, and a rack may repeat or is new."""
-    return not holds(chosen, 0, count, broker) and (repeats > 0 or not spans_rack(chosen, rack, 0, count, -1, rack[broker]))
+    if holds(chosen, 0, count, broker):
+        return False
+    return repeats > 0 or not spans_rack(chosen, rack, 0, count, -1, rack[broker])

@@ -217,7 +217,7 @@ def mark_leaders(
     const int32_t[::1] original_offsets,  # IN    (n + 1,)
     const broker_t[::1] original,        # IN    replicas before the plan
     const double[::1] share,             # IN    (b,) 0 for brokers that must not become leaders
-    uint8_t[:, ::1] arcs,                # INOUT (b, b) giver, target: 1 if a leadership can go; 2 if it was moved before
+    uint8_t[:, ::1] arcs,                # INOUT (b, b) giver, target: 1 if a leadership can go; 2 if moved before
 ):
     """Mark the pairs of brokers between which the preferred leadership of a partition can go.
 
