@@ -7,7 +7,7 @@ cost of a transfer is 1 if it copies a replica, -1 if it takes a copied replica 
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
-from kframe.kernels.plan_rows cimport fullness, holds, may_move, spans_rack
+from kframe.kernels.plan_rows cimport count_racks, fullness, holds, may_move, spans_rack
 from kframe.kernels.types cimport broker_t
 
 
@@ -19,7 +19,7 @@ def rate_transfers(
     const broker_t[::1] original,        # IN    replicas before the plan
     const int32_t[::1] rack,             # IN    (b,)
     const double[::1] share,             # IN    (b,)
-    int32_t[:, ::1] dearer,              # INOUT (b, 2) how many rates of each giver exceed 1, and 2
+    int32_t[:, ::1] dearer,              # INOUT (b, 4) targets in the giver's rack whose rate exceeds 1, and 2; others
     uint8_t[:, ::1] rates,               # INOUT (b, b) giver, target: lowered to the least cost of a transfer, plus 1
 ):
     """Determine what the cheapest transfer between each two brokers costs; return how many rates were lowered.
@@ -27,12 +27,16 @@ def rate_transfers(
     Cost O(s * r^2), and O(b * r) for each slot of a broker with a rate that the slot may lower.
     """
     cdef Py_ssize_t i, k, g, p, start, end, lowered = 0
-    cdef int32_t giver, target
+    cdef int32_t giver, target, racks = 0
     cdef uint8_t rate
+    cdef bint open_racks
     with nogil:
+        for i in range(rack.shape[0]):
+            racks = max(racks, rack[i] + 1)
         for i in range(order.shape[0]):
             p = order[i]
             start, end = offsets[p], offsets[p + 1]
+            open_racks = count_racks(replica, rack, start, end) < racks
             for k in range(start, end):
                 giver = replica[k]
                 if giver < 0 or share[giver] <= 0:
@@ -43,22 +47,28 @@ def rate_transfers(
                     if share[target] > 0 and rates[giver, target] >= rate and may_move(
                         replica, rack, start, end, k, target
                     ):
-                        lowered += lower_rate(rates, dearer, giver, target, rate - 1)
-                if dearer[giver, rate - 1] == 0:
+                        lowered += lower_rate(rates, dearer, rack, giver, target, rate - 1)
+                # A replica that is alone in its rack goes to another rack only if that has none.
+                if dearer[giver, rate - 1] == 0 and (
+                    dearer[giver, rate + 1] == 0
+                    or not (open_racks or spans_rack(replica, rack, start, end, k, rack[giver]))
+                ):
                     continue
                 for target in range(<int32_t>share.shape[0]):
                     if share[target] > 0 and rates[giver, target] > rate and may_move(
                         replica, rack, start, end, k, target
                     ):
-                        lowered += lower_rate(rates, dearer, giver, target, rate)
+                        lowered += lower_rate(rates, dearer, rack, giver, target, rate)
     return lowered
 
 
 cdef inline bint lower_rate(
-    uint8_t[:, ::1] rates, int32_t[:, ::1] dearer, int32_t giver, int32_t target, uint8_t rate,
+    uint8_t[:, ::1] rates, int32_t[:, ::1] dearer, const int32_t[::1] rack, int32_t giver, int32_t target,
+    uint8_t rate,
 ) noexcept nogil:
-    dearer[giver, 0] -= rates[giver, target] > 1 >= rate
-    dearer[giver, 1] -= rates[giver, target] > 2
+    cdef int first = 2 * (rack[giver] != rack[target])
+    dearer[giver, first] -= rates[giver, target] > 1 >= rate
+    dearer[giver, first + 1] -= rates[giver, target] > 2
     rates[giver, target] = rate
     return True
 

@@ -19,7 +19,7 @@ from typing import Final
 import numpy as np
 
 from kframe import kernels
-from kframe.model.columns import Int16, Int32, Int64, UInt8
+from kframe.model.columns import Float64, Int16, Int32, Int64, UInt8
 from kframe.planning.draft import Draft
 from kframe.planning.limits import LoadLimits
 from kframe.planning.problem import PlanProblem
@@ -74,10 +74,9 @@ class CycleNetwork:
         #: The deviation in load that a transfer may cause.
         self._margin = int(limits.upper.max() * _DEVIATION) if problem.weighted else 0
         self.rates: UInt8 = np.full((width, width), _CLOSED, np.uint8)
-        targets = np.count_nonzero(brokers.share > 0) - (brokers.share > 0).astype(np.int32)
         kernels.rate_transfers(
             np.sort(problem.order), draft.offsets, draft.replica, lists.offsets, self._original, brokers.rack,
-            brokers.share, np.ascontiguousarray(np.stack([targets, targets], axis=1), np.int32), self.rates,
+            brokers.share, open_targets(brokers.rack, brokers.share), self.rates,
         )  # fmt: skip
 
     @cached_property
@@ -208,6 +207,15 @@ class CycleNetwork:
             draft.replica[slots] = target
         draft.load[:], draft.count[:] = load, count
         return True
+
+
+def open_targets(rack: Int32, share: Float64) -> Int32:
+    """(b, 4) ``dearer`` of ``rate_transfers`` before the first rate: for each giver the targets in its rack, twice, and
+    those in other racks, twice."""
+    targets = np.where(np.eye(len(share), dtype=np.bool_), False, share > 0)
+    inside = rack[:, None] == rack
+    counts = [np.count_nonzero(targets & where, axis=1) for where in (inside, inside, ~inside, ~inside)]
+    return np.ascontiguousarray(np.stack(counts, axis=1), np.int32)
 
 
 def negative_cycles(costs: Int64) -> list[list[int]]:

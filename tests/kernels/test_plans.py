@@ -14,6 +14,7 @@ from kframe import kernels
 from kframe.kernels import _plan_cycles, _plans
 from kframe.kernels.reference import plan_cycles, plans
 from kframe.model.columns import offsets_of
+from kframe.planning.cycles import open_targets
 
 
 @st.composite
@@ -67,7 +68,6 @@ def arguments(draw: st.DrawFn) -> dict[str, Any]:
         "target": draw(st.integers(0, brokers - 1)),
         "rate": draw(st.integers(0, 2)),
         "most": draw(st.integers(0, 20)),
-        "dearer": np.full((brokers, 2), brokers, np.int32),
         "rates": np.full((brokers, brokers), 3, np.uint8),
         "required": column(st.integers(1, 4), np.int32, partitions),
         "price": column(st.integers(-2, 2), np.int64),
@@ -87,7 +87,7 @@ def check(reference: ModuleType, name: str, drawn: dict[str, Any]) -> None:
     """Assert that a kernel returns and writes what its reference does."""
     # Leaders have lists without vacant slots.
     full = name in ("mark_leaders", "shift_leaders", "reorder_leaders")
-    drawn = drawn | {"chosen": chosen_of(name, drawn)}
+    drawn = drawn | {"chosen": chosen_of(name, drawn), "dearer": open_targets(drawn["rack"], drawn["share"])}
     drawn["targets"] = drawn["targets"][np.argsort(drawn["price"][drawn["targets"]], kind="stable")]
     # Slots must suffice for the wanted replicas.
     if name == "assign_at_prices":

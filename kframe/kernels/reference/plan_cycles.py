@@ -26,7 +26,8 @@ def rate_transfers(
                 rate = _rate(before, giver, target)
                 valid = share[target] > 0 and _may_move(replica, rack, _slots(offsets, row), slot, target)
                 if valid and rates[giver, target] > rate:
-                    dearer[giver] -= [rates[giver, target] > bound >= rate for bound in (1, 2)]
+                    first = 2 * int(rack[giver] != rack[target])
+                    dearer[giver, first : first + 2] -= [rates[giver, target] > bound >= rate for bound in (1, 2)]
                     rates[giver, target] = rate
                     lowered += 1
     return lowered
