@@ -104,6 +104,13 @@ class Ragged:
         return self.offsets[1:] - self.offsets[:-1]
 
     @property
+    def width(self) -> int | None:
+        """The length of every list, if all have the same that is not 0."""
+        counts = self.counts
+        is_same = len(counts) > 0 and counts[0] * len(counts) == len(self.values) and bool((counts == counts[0]).all())
+        return int(counts[0]) or None if is_same else None
+
+    @property
     def owners(self) -> Int32:
         """For each of ``values``: the number of its list."""
         return np.repeat(np.arange(len(self), dtype=np.int32), self.counts)
@@ -159,6 +166,9 @@ class Ragged:
 def ragged_positions(starts: NDArray[Any], counts: NDArray[Any]) -> Int64:
     """Flat positions ``starts[i] .. starts[i] + counts[i]`` of every ``i``, one after another."""
     counts = counts.astype(np.int64, copy=False)
+    if len(counts) and bool((counts == counts[0]).all()):
+        table: Int64 = starts.astype(np.int64, copy=False)[:, None] + np.arange(counts[0])
+        return table.ravel()
     ends = np.cumsum(counts)
     total = int(ends[-1]) if len(ends) else 0
     positions: Int64 = np.arange(total, dtype=np.int64) + np.repeat(starts.astype(np.int64) - (ends - counts), counts)

@@ -18,9 +18,15 @@ SHORT: Final = 64
 def members(lists: Ragged, others: Ragged) -> Bool:
     """For each of ``lists.values``: whether the list of the same number in ``others`` contains it.
 
-    One pass per position of the longest list in ``others``, over values without a match so far: lists are short.
+    One pass per position of the longest list in ``others``, over values without a match so far: lists are short. Where
+    all lists have the same length, as they mostly have, each pass is over a table.
     """
     result = np.zeros(len(lists.values), np.bool_)
+    if (width := lists.width) and (others_width := others.width):
+        table = result.reshape(-1, width)
+        for column in others.values.reshape(-1, others_width).T:
+            table |= lists.values.reshape(-1, width) == column[:, None]
+        return result
     starts, left = np.repeat(others.offsets[:-1], lists.counts), np.repeat(others.counts, lists.counts)
     position, pending = 0, np.flatnonzero(left)
     while len(pending):

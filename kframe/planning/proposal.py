@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -26,7 +27,7 @@ _ROUNDS = 20
 _SMALL_GAP = 1e-4
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class PlanProposal:
     """A plan and its effects. Lists are of broker indexes, a list for each row of the snapshot.
 
@@ -54,7 +55,7 @@ class PlanProposal:
     @property
     def copied(self) -> Int64:
         """(n,) replicas that are added to each row."""
-        return self._added().counts.astype(np.int64)
+        return self._added.counts.astype(np.int64)
 
     @property
     def moves(self) -> int:
@@ -69,7 +70,7 @@ class PlanProposal:
     @property
     def term_cost(self) -> int:
         """What cost terms add to the cost."""
-        return 0 if self.problem.costs is None else self.problem.costs.total(self._added())
+        return 0 if self.problem.costs is None else self.problem.costs.total(self._added)
 
     @property
     def gap(self) -> float:
@@ -104,7 +105,7 @@ class PlanProposal:
             columns[f"replicas_{name}"] = np.bincount(lists.values, minlength=brokers).astype(np.int64)
             columns[f"leaders_{name}"] = np.bincount(lists.values[lists.first], minlength=brokers).astype(np.int64)
             columns[f"bytes_{name}"] = columns[f"goal_{name}"] = weighted_loads(lists, weight, brokers)
-        columns["received"] = np.bincount(self._added().values, minlength=brokers).astype(np.int64)
+        columns["received"] = np.bincount(self._added.values, minlength=brokers).astype(np.int64)
         return columns
 
     def crowded(self, lists: Ragged) -> int:
@@ -112,6 +113,7 @@ class PlanProposal:
         racks = len(distinct_values(self.problem.brokers.rack[self.problem.brokers.leaving == 0]))
         return int(np.count_nonzero(distinct_racks(lists, self.problem.brokers.rack) < np.minimum(lists.counts, racks)))
 
+    @cached_property
     def _added(self) -> Ragged:
         return self.after.keep(~members(self.after, self.problem.original))
 
