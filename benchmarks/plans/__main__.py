@@ -65,7 +65,7 @@ def line(row: dict[str, Any]) -> tuple[str, ...]:
     names = (row["cluster"], row["goal"], row["tool"])
     used = (f"{row['cpu_seconds']:.2f}", f"{row['memory'] / 2**20:,.0f}")
     if row["error"] is not None:
-        return (*names, "failed", *["-"] * 7, *used)
+        return (*names, "failed", *["-"] * 6, *used)
     by_size = row["goal"] == "rebalance bytes"
     bound, gap = "-", "-"
     if row["bound"] is not None:

@@ -393,6 +393,8 @@ _SINGLE: Final = (
     BadInput("spark failover FOLDER --master local --remote sc://x", 2, "--master and --remote"),
     BadInput("spark failover FOLDER --brokers x", 2, "--brokers"),
     BadInput("spark requests FOLDER --conf x", 2, "--conf"),
+    BadInput("spark plan FOLDER --weights NEW", 2, "--weights"),
+    BadInput("spark plan FOLDER --goal absent", 2, "absent"),
     BadInput("spark sweep FOLDER --depth 9", 2, "--depth"),
     BadInput("spark report FOLDER --plot NEW.pdf", 2, ".pdf"),
     BadInput("spark report FOLDER --by moon", 2, "--by"),
