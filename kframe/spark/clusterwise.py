@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import pyarrow as pa
 
 from kframe.errors import SnapshotError
-from kframe.spark.fleet import TASKS_MAX
+from kframe.spark.fleet import TASKS_MAX, staging
 from kframe.spark.inputs import ClusterInput
-from kframe.spark.marks import Mark, Marks, PendingParts, StageFrames, Writing, part_of_cluster, staging
+from kframe.spark.marks import Mark, Marks, PendingParts, StageFrames, Writing, part_of_cluster
 from kframe.spark.opening import Fleet, without
 from kframe.spark.rules import VIOLATIONS
 from kframe.spark.schema import TEXT, FleetTable

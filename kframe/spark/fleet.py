@@ -13,7 +13,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -181,7 +181,7 @@ def put_cluster(
     Everything is written beside its place first; a table without rows has no file.
     """
     _record_path(root, cluster).unlink(missing_ok=True)
-    with _staged(root) as building:
+    with staging(root) as building:
         for table, batches in tables.items():
             _write(building / table.name, table, batches)
         outputs: dict[str, FileEntry] = {}
@@ -199,7 +199,7 @@ def finish(root: Path, record: ClusterRecord) -> None:
     """Call a cluster whole."""
     path = _record_path(root, record.cluster)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with _staged(root) as building:
+    with staging(root) as building:
         staged = building / path.name
         staged.write_bytes(msgspec.json.format(msgspec.json.encode(record), indent=2) + b"\n")
         staged.rename(path)
@@ -218,15 +218,26 @@ def _record_path(root: Path, cluster: str) -> Path:
 
 
 @contextmanager
-def _staged(root: Path) -> Iterator[Path]:
-    """A new directory on the same file system. Gone at the end with all that was not renamed out of it."""
-    building = root / _STAGED / uuid.uuid4().hex
-    building.mkdir(parents=True)
+def staging(root: Path) -> Iterator[Path]:
+    """A new directory below ``root`` for files that are not whole yet. Gone at the end with all that is still there."""
+    staged = root / _STAGED / uuid.uuid4().hex
+    _make_staged(staged)
     try:
-        yield building
+        yield staged
     finally:
-        shutil.rmtree(building, ignore_errors=True)
-        _remove_if_empty(building.parent)
+        shutil.rmtree(staged, ignore_errors=True)
+        _remove_if_empty(staged.parent)
+
+
+def _make_staged(directory: Path) -> None:
+    """Make a directory, also if another writer removes its parent at the same time, which is empty until then."""
+    directory.parent.parent.mkdir(parents=True, exist_ok=True)
+    while True:
+        with suppress(FileExistsError):
+            directory.parent.mkdir()
+        with suppress(FileNotFoundError):
+            directory.mkdir()
+            return
 
 
 def _remove_if_empty(directory: Path) -> None:

@@ -12,9 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -25,14 +23,13 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from kframe.errors import SnapshotError
-from kframe.spark.fleet import directory_of
+from kframe.spark.fleet import directory_of, staging
 from kframe.spark.schema import FleetTable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _DONE: Final = "_done"
-_STAGED: Final = "_staged"
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,19 +185,6 @@ class PendingParts:
         """The marks of those that have no problem."""
         some = set(bad)
         return {part: mark for part, mark in self.marks.items() if part not in some}
-
-
-@contextmanager
-def staging(out: Path) -> Iterator[Path]:
-    """A new directory below ``out`` for files that are not whole yet. Gone at the end with all that is still there."""
-    staged = out / _STAGED / uuid.uuid4().hex
-    staged.mkdir(parents=True)
-    try:
-        yield staged
-    finally:
-        shutil.rmtree(staged, ignore_errors=True)
-        with suppress(OSError):  # another writer is at work there
-            staged.parent.rmdir()
 
 
 def part_of_cluster(cluster: str) -> Path:

@@ -18,8 +18,9 @@ import pyarrow.compute as pc
 
 from kframe.errors import InputError
 from kframe.spark import failover
+from kframe.spark.fleet import staging
 from kframe.spark.inputs import ClusterInput
-from kframe.spark.marks import Mark, Marks, PendingParts, Writing, part_of_scenario, staging
+from kframe.spark.marks import Mark, Marks, PendingParts, Writing, part_of_scenario
 from kframe.spark.opening import Fleet
 from kframe.spark.play import ANNOUNCED, CHANGES, CONDITIONS, IMPACTS, TALLIES, Engine
 from kframe.spark.requests import REQUESTS

@@ -12,7 +12,7 @@ from tests import tools
 from tests.packaging import distributions
 
 #: Largest source distribution, in bytes. The tests' records would exceed it.
-SOURCES_MOST = 2_000_000
+SOURCES_MOST = 2_500_000
 
 
 @pytest.mark.real
