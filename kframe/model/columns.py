@@ -104,13 +104,6 @@ class Ragged:
         return self.offsets[1:] - self.offsets[:-1]
 
     @property
-    def width(self) -> int | None:
-        """The length of every list, if all have the same that is not 0."""
-        counts = self.counts
-        is_same = len(counts) > 0 and counts[0] * len(counts) == len(self.values) and bool((counts == counts[0]).all())
-        return int(counts[0]) or None if is_same else None
-
-    @property
     def owners(self) -> Int32:
         """For each of ``values``: the number of its list."""
         return np.repeat(np.arange(len(self), dtype=np.int32), self.counts)
@@ -165,14 +158,11 @@ class Ragged:
 
 def ragged_positions(starts: NDArray[Any], counts: NDArray[Any]) -> Int64:
     """Flat positions ``starts[i] .. starts[i] + counts[i]`` of every ``i``, one after another."""
-    counts = counts.astype(np.int64, copy=False)
+    first, counts = starts.astype(np.int64, copy=False), counts.astype(np.int64, copy=False)
     if len(counts) and bool((counts == counts[0]).all()):
-        table: Int64 = starts.astype(np.int64, copy=False)[:, None] + np.arange(counts[0])
-        return table.ravel()
-    ends = np.cumsum(counts)
-    total = int(ends[-1]) if len(ends) else 0
-    positions: Int64 = np.arange(total, dtype=np.int64) + np.repeat(starts.astype(np.int64) - (ends - counts), counts)
-    return positions
+        return np.ravel(first[:, None] + np.arange(counts[0], dtype=np.int64))
+    before = np.repeat(first - (np.cumsum(counts) - counts), counts)
+    return np.arange(len(before), dtype=np.int64) + before
 
 
 def positions_within(counts: NDArray[Any]) -> Int32:

@@ -22,7 +22,7 @@ def members(lists: Ragged, others: Ragged) -> Bool:
     all lists have the same length, as they mostly have, each pass is over a table.
     """
     result = np.zeros(len(lists.values), np.bool_)
-    if (width := lists.width) and (others_width := others.width):
+    if (width := _common_length(lists)) and (others_width := _common_length(others)):
         table = result.reshape(-1, width)
         for column in others.values.reshape(-1, others_width).T:
             table |= lists.values.reshape(-1, width) == column[:, None]
@@ -34,6 +34,13 @@ def members(lists: Ragged, others: Ragged) -> Bool:
         position += 1
         pending = pending[~result[pending] & (left[pending] > position)]
     return result
+
+
+def _common_length(lists: Ragged) -> int:
+    """The length of every list; 0 if they differ."""
+    counts = lists.counts
+    is_same = len(counts) > 0 and counts[0] * len(counts) == len(lists.values) and bool((counts == counts[0]).all())
+    return int(counts[0]) if is_same else 0
 
 
 def last_of_equal(keys: NDArray[Any]) -> Int32:
