@@ -160,8 +160,8 @@ def ragged_positions(starts: NDArray[Any], counts: NDArray[Any]) -> Int64:
     """Flat positions ``starts[i] .. starts[i] + counts[i]`` of every ``i``, one after another."""
     first, counts = starts.astype(np.int64, copy=False), counts.astype(np.int64, copy=False)
     if len(counts) and bool((counts == counts[0]).all()):
-        return np.ravel(first.reshape(-1, 1) + np.arange(counts[0], dtype=np.int64))
-    before = np.repeat(first - (np.cumsum(counts) - counts), counts)
+        return np.ravel(first[:, None] + np.arange(int(counts[0]), dtype=np.int64))
+    before: Int64 = np.repeat(first - (np.cumsum(counts) - counts), counts)
     return np.arange(len(before), dtype=np.int64) + before
 
 
