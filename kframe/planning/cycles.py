@@ -69,7 +69,7 @@ class CycleNetwork:
         self._owner = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
         #: Partitions that the current transfer uses.
         self._used = np.zeros(len(counts), np.uint8)
-        #: Brokers that can give no more to the further node, and those that can take no more from it.
+        #: Brokers that cannot give to the further node, and brokers that cannot take from it.
         self._closed = np.zeros((2, width), np.bool_)
         #: The deviation in load that a transfer may cause.
         self._margin = int(limits.upper.max() * _DEVIATION) if problem.weighted else 0
@@ -233,13 +233,16 @@ def negative_cycles(costs: Int64) -> list[list[int]]:
         if not nearer.any():
             return []
         previous[nearer], distance[nearer] = parent[nearer], best[nearer]
-        if cycles := _cycles(previous.tolist()):
+        if cycles := cycles_of(previous.tolist()):
             return cycles
     return []
 
 
-def _cycles(previous: list[int]) -> list[list[int]]:
-    """The cycles of the arcs by which the nodes were reached last, along the arcs; each node is on at most one."""
+def cycles_of(previous: list[int]) -> list[list[int]]:
+    """The nodes of each cycle along the arcs; each node is on at most one.
+
+    ``previous`` has the node from which each node was reached last, -1 for none.
+    """
     seen = [0] * len(previous)
     cycles = []
     for start in range(len(previous)):

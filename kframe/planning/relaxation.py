@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 from kframe.model.columns import Int64, Ragged
 from kframe.model.lists import members
 from kframe.planning.bounds import copy_targets
+from kframe.planning.cycles import cycles_of
 from kframe.planning.limits import LoadLimits
 from kframe.planning.problem import PlanProblem
 from kframe.planning.racks import reachable_racks, required_racks
@@ -110,21 +111,8 @@ def negative_cycles(nodes: int, tail: _Arcs, head: _Arcs, cost: Int64) -> list[_
 
 def _cycles(previous: _Arcs, tail: _Arcs) -> list[_Arcs]:
     """The cycles of the arcs by which the nodes were reached last; each node is on at most one."""
-    parents = [tail[arc] if arc >= 0 else -1 for arc in previous.tolist()]
-    seen = [0] * len(parents)
-    cycles: list[_Arcs] = []
-    for start in range(len(parents)):
-        node = start
-        while node >= 0 and not seen[node]:
-            seen[node] = start + 1
-            node = parents[node]
-        if node >= 0 and seen[node] == start + 1:
-            first, cycle = node, [int(previous[node])]
-            while parents[node] != first:
-                node = parents[node]
-                cycle.append(int(previous[node]))
-            cycles.append(np.array(cycle, np.int64))
-    return cycles
+    parents = np.where(previous >= 0, tail[previous], -1).tolist()
+    return [previous[cycle[::-1]] for cycle in cycles_of(parents)]
 
 
 def _patterns(problem: PlanProblem) -> Int64:

@@ -56,7 +56,7 @@ def load_at_prices(
     order: Int32, original_offsets: Int32, original: Int16, wanted: Int32, required: Int32, leaving: UInt8, rack: Int32,
     weight: Int64, price: Int64, targets: Int32, chosen: Int16, load: Int64,
 ) -> int:  # fmt: skip
-    """The cheapest broker that leaves enough replicas for the required racks; of equals one that had a replica."""
+    """The cheapest broker that leaves enough replicas for the required racks; of equals a broker that had a replica."""
     copied = 0
     for row in order.tolist():
         before = original[_slots(original_offsets, row)].tolist()

@@ -113,7 +113,7 @@ def test_records_are_listed_while_the_log_rolls(live: FollowedCluster) -> None:
 
 
 def test_a_follower_that_is_behind_the_start_of_the_log_continues(live: FollowedCluster) -> None:
-    """FetchSnapshot after the start of the log has moved: by a new observer, one that is behind, and by commands."""
+    """FetchSnapshot after the start of the log has moved: by a new observer, by a slow observer, and by commands."""
     live.create("before")
     behind = open_observer(f"kraft://{live.controller.controller_address}", {})
     commands = {
