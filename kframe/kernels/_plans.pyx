@@ -221,7 +221,7 @@ def mark_leaders(
 ):
     """Mark the pairs of brokers between which the preferred leadership of a partition can go.
 
-    Return how many marks were set. Moving what has been moved before costs nothing. Cost O(s).
+    No slot is vacant. Return how many marks were set. Moving what has been moved before costs nothing. Cost O(s).
     """
     cdef Py_ssize_t i, k, p, marks = 0
     cdef int32_t leader, target

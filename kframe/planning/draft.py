@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -69,6 +69,15 @@ class Draft:
         ends = np.concatenate([[0], np.cumsum(retained)])
         counts = ends[self.offsets[1:]] - ends[self.offsets[:-1]]
         return Ragged(offsets_of(counts), self.replica[retained].astype(np.int32))
+
+    def without_vacancies(self) -> Draft:
+        """This draft with slots for its replicas only. Loads are shared."""
+        retained = self.replica >= 0
+        if retained.all():
+            return self
+        return replace(
+            self, offsets=self.lists().offsets, replica=self.replica[retained], in_sync=self.in_sync[retained]
+        )
 
     def restore(self, problem: PlanProblem) -> int:
         """Give partitions that lack a replica their lists back; return how many partitions."""

@@ -128,6 +128,7 @@ def propose(problem: PlanProblem) -> PlanProposal:
         draft = Draft.of(current, lists)
         if not problem.request.leaders_only:
             unassignable = move_required(current, draft)
+            draft = draft.without_vacancies()
             if problem.request.balances:
                 limits = replica_limits(current, draft)
                 prices = move_for_balance(current, draft, limits, prices)

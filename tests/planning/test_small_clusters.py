@@ -26,6 +26,8 @@ NO_RACKS: dict[int, str | None] = dict.fromkeys(range(1, 7))
         ([[1, 2]], RACKS, {"replication_factors": {"t": 3}}, 1, [[1, 2, {3, 6}]]),
         # The replica that shares a rack is the one that a smaller factor drops.
         ([[1, 4, 2]], RACKS, {"replication_factors": {"t": 2}}, 0, [[1, 2]]),
+        # The removed broker was the preferred leader, and a smaller factor leaves only the other replica.
+        ([[1, 2], [2, 3]], NO_RACKS, {"remove_brokers": (1,), "replication_factors": {"t": 1}}, 0, [[2], [{2, 3}]]),
         # The replacement takes the position, and remains preferred leader.
         ([[1, 2], [2, 1]], NO_RACKS, {"replace": {1: 6}}, 2, [[6, 2], [2, 6]]),
         # The replacement has a replica already, so that another broker gets the second.
