@@ -139,7 +139,7 @@ class CostMoves:
         """As ``TransferNetwork.shift``: shift at most ``units`` along a path, the cheapest first; return how many."""
         for shifted in range(units):
             chosen: list[int] = []
-            for giver, target, moved_only in zip(path, path[1:], free.tolist(), strict=True):
+            for giver, target, moved_only in zip(path[:-1], path[1:], free.tolist(), strict=True):
                 slots, price = self._prices(giver)
                 rows = self.tables.owner[slots]
                 valid = (price[:, target] < FORBIDDEN) & ~np.isin(rows, self.tables.owner[chosen])

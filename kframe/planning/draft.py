@@ -71,7 +71,7 @@ class Draft:
         return Ragged(offsets_of(counts), self.replica[retained].astype(np.int32))
 
     def without_vacancies(self) -> Draft:
-        """This draft with slots for its replicas only. Loads are shared."""
+        """The same draft with slots for its replicas only. Loads are shared."""
         retained = self.replica >= 0
         if retained.all():
             return self

@@ -10,6 +10,7 @@ have none now.
 from __future__ import annotations
 
 import ctypes
+import importlib.util
 import os
 from dataclasses import dataclass
 from typing import Any, Final
@@ -30,8 +31,12 @@ VARIABLES_MAX: Final = 100_000
 _GAP: Final = 1e-4
 #: Largest weight in the program.
 _WEIGHT_MAX: Final = 1000
-#: Nodes of the search tree, which bound its time whatever the machine.
+#: Nodes of the search tree, which bound its time whatever the machine: on request, and for problems that are solved
+#: without one.
 _NODES: Final = 200_000
+_NODES_UNREQUESTED: Final = 2_000
+#: Largest number of variables of a problem that is solved without request.
+_VARIABLES_UNREQUESTED: Final = 2_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,6 +66,12 @@ class _Rows:
         self.upper.append(upper)
 
 
+def is_small(problem: PlanProblem) -> bool:
+    """Whether a problem is so small that it is solved without a request for it, if highspy is installed."""
+    size = len(problem.order) * len(problem.brokers)
+    return size <= _VARIABLES_UNREQUESTED and importlib.util.find_spec("highspy") is not None
+
+
 def solve(problem: PlanProblem, limits: LoadLimits | None) -> ExactResult:
     """The cheapest plan within ``limits``.
 
@@ -78,7 +89,7 @@ def solve(problem: PlanProblem, limits: LoadLimits | None) -> ExactResult:
     rows, upper, cost = _program(problem, scope, limits, scale)
     solver = _quiet_solver(highspy)
     for option, value in (("output_flag", False), ("threads", 1), ("random_seed", problem.request.seed & 0x7FFFFFFF),
-                          ("mip_max_nodes", _NODES),
+                          ("mip_max_nodes", _NODES if problem.request.exact else _NODES_UNREQUESTED),
                           ("mip_rel_gap", _GAP if problem.weighted else 0.0)):  # fmt: skip
         solver.setOptionValue(option, value)
     solver.passModel(_model(highspy, rows, upper, cost, size))
@@ -110,9 +121,10 @@ def _loads(problem: PlanProblem, lists: Ragged, limits: LoadLimits) -> Int64:
 
 
 def _quiet_solver(highspy: Any) -> Any:
-    """A solver. What HiGHS prints when it is made goes to standard error."""
-    standard_output = os.dup(1)
-    os.dup2(2, 1)
+    """A solver, without the notice that HiGHS prints on standard output when it is made."""
+    standard_output, nothing = os.dup(1), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, 1)
+    os.close(nothing)
     try:
         solver = highspy.Highs()
         ctypes.CDLL(None).fflush(None)

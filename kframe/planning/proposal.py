@@ -12,7 +12,7 @@ from kframe.model.lists import distinct_values, members, same_lists
 from kframe.model.tables import Targets
 from kframe.planning.bounds import least_copied
 from kframe.planning.draft import Draft, weighted_loads
-from kframe.planning.exact import solve
+from kframe.planning.exact import is_small, solve
 from kframe.planning.leaders import balance_leaders
 from kframe.planning.limits import LoadLimits, distinct_racks, replica_limits
 from kframe.planning.moves import move_for_balance, move_required
@@ -25,6 +25,8 @@ from kframe.whatif.plan import Plan
 _ROUNDS = 20
 #: Gaps that are not worth the search for a better bound.
 _SMALL_GAP = 1e-4
+#: Greater gaps are worth the solver where a problem is small.
+_SOLVED_GAP = 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +122,14 @@ class PlanProposal:
 
 def propose(problem: PlanProblem) -> PlanProposal:
     """Make a plan. Equal problems give equal plans, and a problem of its result an empty plan."""
-    lists, limits, unassignable = problem.original, None, 0
+    proposal = _from(problem, problem.original)
+    wide = proposal.reached and proposal.gap > _SOLVED_GAP and is_small(problem)
+    return _solved(proposal) if problem.request.exact or wide else proposal
+
+
+def _from(problem: PlanProblem, lists: Ragged) -> PlanProposal:
+    """The plan of the heuristics that begin with ``lists``."""
+    limits, unassignable = None, 0
     prices = np.zeros(len(problem.brokers), np.int64)
     for _ in range(_ROUNDS):
         # Cost terms are of replicas that the plan copies, so each round knows where replicas were before the plan.
@@ -138,8 +147,7 @@ def propose(problem: PlanProblem) -> PlanProposal:
             break
     reached = limits is None or limits.reached(draft.load)
     bound = 0 if problem.request.leaders_only else least_copied(problem, limits)
-    proposal = _bounded(PlanProposal(problem, lists, bound, limits, reached, unassignable), prices)
-    return _solved(proposal) if problem.request.exact else proposal
+    return _bounded(PlanProposal(problem, lists, bound, limits, reached, unassignable), prices)
 
 
 def _bounded(proposal: PlanProposal, prices: Int64) -> PlanProposal:
@@ -161,16 +169,12 @@ def _solved(proposal: PlanProposal) -> PlanProposal:
     result = solve(problem, proposal.limits)
     if not result.feasible:
         return replace(proposal, exact=True)
-    bound = max(proposal.bound, result.bound)
+    bound, optimal = max(proposal.bound, result.bound), result.optimal
     if bound > proposal.bound:
         proposal = replace(proposal, proven_by="solver")
-    if result.lists is None:
-        return replace(proposal, bound=bound)
-    draft = Draft.of(problem, result.lists)
-    balance_leaders(problem, draft)
-    solved = replace(proposal, after=draft.lists(), bound=bound, reached=True, exact=result.optimal)
-    return (
-        solved
-        if solved.cost < proposal.cost or not proposal.reached
-        else replace(proposal, bound=bound, exact=result.optimal)
-    )
+    if result.lists is not None:
+        solved = _from(problem, result.lists)
+        optimal = optimal and solved.reached
+        if solved.reached and (solved.cost < proposal.cost or not proposal.reached):
+            proposal = replace(solved, proven_by=proposal.proven_by)
+    return replace(proposal, bound=bound, exact=optimal)

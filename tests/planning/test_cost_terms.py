@@ -99,6 +99,18 @@ def test_a_term_without_costs_forbids_nothing(snapshot: Snapshot, request: dict[
         assert (with_term.bound, with_term.cost) == (without.bound, without.cost)
 
 
+def test_a_path_leads_through_a_third_broker_where_the_direct_move_is_forbidden() -> None:
+    snapshot = snapshot_of({"t": [[1], [1], [1], [2], [2], [3]]}, {1: None, 2: None, 3: None})
+
+    def forbids_three(batch: PlacementBatch) -> Int64:
+        first = np.repeat((batch.partition < 3)[:, None], len(batch.broker_ids), axis=1)
+        return np.where(first & (batch.broker_ids == 3), FORBIDDEN, 0)
+
+    proposal = plan(snapshot, rebalance=True, cost_terms=(CostTerm("not three", forbids_three),))
+    assert proposal.loads()["replicas_after"].tolist() == [2, 2, 2]
+    assert (proposal.reached, proposal.cost, proposal.bound) == (True, 2, 2)
+
+
 def test_the_cheaper_broker_is_chosen() -> None:
     snapshot = snapshot_of({"a": [[1, 2]] * 8}, {1: None, 2: None, 3: None, 4: None})
 

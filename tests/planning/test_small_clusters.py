@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kframe.planning import plan
-from tests.planning.clusters import lists_of, snapshot_of
+from tests.planning.clusters import applied, lists_of, snapshot_of
 
 RACKS = {1: "a", 2: "b", 3: "c", 4: "a", 5: "b", 6: "c"}
 NO_RACKS: dict[int, str | None] = dict.fromkeys(range(1, 7))
@@ -87,6 +87,19 @@ def test_racks_of_different_sizes_get_different_shares() -> None:
     proposal = plan(snapshot, rebalance=True)
     assert (proposal.moves, proposal.bound, proposal.reached) == (4, 4, True)
     assert all(replicas[0] == 3 or 3 in replicas for replicas in lists_of(proposal))
+
+
+def test_a_small_plan_with_a_wide_gap_is_solved_without_a_request() -> None:
+    pytest.importorskip("highspy")
+    import numpy as np
+
+    lists = [[1, 2], [1, 3], [4, 2], [4, 1], [3, 1], [1, 2], [1, 4], [2, 3], [1, 2], [1, 2], [1, 2], [1, 2], [3, 1]]
+    snapshot = snapshot_of({"t": lists + [[1, 2]] * 3}, dict.fromkeys(range(1, 5)))
+    sizes = np.array([77, 96, 18, 75, 36, 58, 93, 34, 75, 24, 39, 97, 47, 56, 36, 20], np.int64)
+    proposal = plan(snapshot, rebalance=True, weights=sizes, tolerance=3.0)
+    assert (proposal.reached, proposal.exact) == (True, True)
+    assert proposal.gap < 0.01
+    assert len(plan(applied(proposal), rebalance=True, weights=sizes, tolerance=3.0).rows) == 0
 
 
 def test_exact_improves_a_plan_of_uneven_sizes() -> None:
