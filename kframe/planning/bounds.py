@@ -99,17 +99,24 @@ def broker_bounds(problem: PlanProblem, lists: Ragged, weight: Int64, limits: Lo
     """What the loads of brokers need: deficits, and excesses with the growth of the total.
 
     Proof. Only additions raise a broker's load, so ``A`` is at least the sum of deficits below the lower limits. Only
-    deletions reduce it, so ``R`` is at least the sum of excesses above the upper limits; a broker that all replicas
-    leave has the limit 0. The total changes by ``A - R``, which the wanted replication factors determine.
+    deletions reduce it, so ``R`` is at least the sum of excesses above the upper limits. A broker that all replicas
+    leave has the limit 0, and one that merely receives nothing has none. The total changes by ``A - R``, which the
+    wanted replication factors determine.
     """
     load = weighted_loads(lists, weight, len(problem.brokers))
-    excess = np.where(problem.brokers.leaving != 0, load, limits.excess(load))
+    excess = _excess(problem, load, limits)
     growth = int(((problem.wanted[problem.order] - lists.counts) * weight).sum())
     unit = unit_costs(problem, lists, weight)
     deficit, copied = limits.deficit(load), int(excess.sum()) + growth
     cheapest = float(unit[problem.brokers.share > 0].min(initial=np.inf)) if problem.costs is not None else 0.0
     least = max(copied, 0) * (cheapest if np.isfinite(cheapest) else 0.0)
     return int(deficit.sum()) + int((deficit * unit).sum()), copied + int(least)
+
+
+def _excess(problem: PlanProblem, load: Int64, limits: LoadLimits) -> Int64:
+    """(b,) what every plan takes from each broker."""
+    brokers = problem.brokers
+    return np.where(brokers.leaving != 0, load, np.where(brokers.share > 0, limits.excess(load), 0))
 
 
 def rack_bound(problem: PlanProblem, lists: Ragged, weight: Int64, limits: LoadLimits) -> int:
@@ -131,7 +138,7 @@ def rack_bound(problem: PlanProblem, lists: Ragged, weight: Int64, limits: LoadL
     ):
         return 0
     load = weighted_loads(lists, weight, len(brokers))
-    excess = np.where(brokers.leaving != 0, load, limits.excess(load))
+    excess = _excess(problem, load, limits)
     by_rack = [np.bincount(brokers.rack, loads, minlength=racks) for loads in (excess, limits.deficit(load))]
     copied = np.maximum(*by_rack)
     unit = np.full(racks, np.inf)

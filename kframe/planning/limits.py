@@ -36,6 +36,10 @@ class LoadLimits:
         deficit: Int64 = np.maximum(self.lower - load, 0)
         return deficit
 
+    def equals(self, other: LoadLimits) -> bool:
+        """Whether every broker has the same limits."""
+        return np.array_equal(self.lower, other.lower) and np.array_equal(self.upper, other.upper)
+
     def reached(self, load: Int64) -> bool:
         """Whether every load is within its limits."""
         return not (self.excess(load).any() or self.deficit(load).any())

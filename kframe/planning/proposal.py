@@ -172,9 +172,17 @@ def _solved(proposal: PlanProposal) -> PlanProposal:
     bound, optimal = max(proposal.bound, result.bound), result.optimal
     if bound > proposal.bound:
         proposal = replace(proposal, proven_by="solver")
-    if result.lists is not None:
-        solved = _from(problem, result.lists)
-        optimal = optimal and solved.reached
-        if solved.reached and (solved.cost < proposal.cost or not proposal.reached):
-            proposal = replace(solved, proven_by=proposal.proven_by)
-    return replace(proposal, bound=bound, exact=optimal)
+    if result.lists is None:
+        return replace(proposal, bound=bound, exact=optimal)
+    solved = _from(problem, result.lists)
+    # The limits depend on what offline brokers retain, and the solver's bound is of plans within the first limits.
+    equal = _have_equal_limits(solved, proposal)
+    if not solved.reached or (proposal.reached and solved.cost >= proposal.cost):
+        return replace(proposal, bound=bound, exact=optimal and solved.reached and equal)
+    return replace(solved, bound=bound, proven_by=proposal.proven_by, exact=optimal) if equal else solved
+
+
+def _have_equal_limits(left: PlanProposal, right: PlanProposal) -> bool:
+    if left.limits is None or right.limits is None:
+        return left.limits is right.limits
+    return left.limits.equals(right.limits)

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from kframe.planning import plan
+from kframe.planning.bounds import lower_bounds
+from kframe.planning.limits import LoadLimits
+from kframe.planning.problem import problem_of
+from kframe.planning.request import PlanRequest
 from tests.planning.clusters import applied, lists_of, snapshot_of
 
 RACKS = {1: "a", 2: "b", 3: "c", 4: "a", 5: "b", 6: "c"}
@@ -74,6 +79,13 @@ def test_dead_and_excluded_brokers_receive_nothing() -> None:
     assert proposal.reached
 
 
+def test_no_bound_requires_that_a_dead_broker_loses_what_the_plan_takes_from_it() -> None:
+    snapshot = snapshot_of({"t": [[1, 2], [1, 3], [1, 3]]}, dict.fromkeys(range(1, 4)), dead=(2,))
+    problem = problem_of(snapshot, PlanRequest(rebalance=True))
+    limits = LoadLimits(np.array([0, 0, 0]), np.array([2, 0, 3]))
+    assert lower_bounds(problem, limits) == {"required": 0, "deficit": 0, "excess": 1, "racks": 0}
+
+
 def test_capacities_are_shares_of_the_replicas() -> None:
     snapshot = snapshot_of({"t": [[1]] * 12}, {1: None, 2: None, 3: None})
     proposal = plan(snapshot, rebalance=True, capacities={1: 1, 2: 2, 3: 3})
@@ -91,8 +103,6 @@ def test_racks_of_different_sizes_get_different_shares() -> None:
 
 def test_a_small_plan_with_a_wide_gap_is_solved_without_a_request() -> None:
     pytest.importorskip("highspy")
-    import numpy as np
-
     lists = [[1, 2], [1, 3], [4, 2], [4, 1], [3, 1], [1, 2], [1, 4], [2, 3], [1, 2], [1, 2], [1, 2], [1, 2], [3, 1]]
     snapshot = snapshot_of({"t": lists + [[1, 2]] * 3}, dict.fromkeys(range(1, 5)))
     sizes = np.array([77, 96, 18, 75, 36, 58, 93, 34, 75, 24, 39, 97, 47, 56, 36, 20], np.int64)
@@ -104,8 +114,6 @@ def test_a_small_plan_with_a_wide_gap_is_solved_without_a_request() -> None:
 
 def test_exact_improves_a_plan_of_uneven_sizes() -> None:
     pytest.importorskip("highspy")
-    import numpy as np
-
     snapshot = snapshot_of({"t": [[1]] * 7}, {1: None, 2: None})
     goals: dict[str, Any] = {"rebalance": True, "weights": np.array([50, 41, 33, 29, 21, 11, 5]), "tolerance": 5.0}
     heuristic, exact = plan(snapshot, **goals), plan(snapshot, **goals, exact=True)
