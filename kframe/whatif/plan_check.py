@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -23,6 +24,10 @@ from kframe.whatif.stamp import Stamp
 
 if TYPE_CHECKING:
     from kframe.whatif.kraft.plan_targets import KraftTargets
+
+
+#: Partitions whose text is in memory at a time.
+_LINES: Final = 1 << 14
 
 
 class Severity(StrEnum):
@@ -127,13 +132,23 @@ class CheckedPlan:
 
     def stamp(self) -> Stamp:
         """The stamp of the plan, for the cluster of the snapshot."""
-        positions = {name: position for position, name in enumerate(self.plan.targets.partitions())}
-        text = "".join(
-            f"{topic}-{partition}:{','.join(map(str, self.origin[positions[topic, partition]].tolist()))}\n"
-            for topic, partition in sorted(positions)
-        )
-        digest = hashlib.sha256(text.encode()).hexdigest()
-        return Stamp(self.snapshot.cluster_id, self.snapshot.controller_epoch, digest)
+        targets = self.plan.targets
+        digest = hashlib.sha256()
+        rank = np.empty(len(targets.names), np.int64)
+        rank[sorted(range(len(rank)), key=targets.names.__getitem__)] = np.arange(len(rank))
+        positions = distinct_values(targets.last_named())
+        positions = positions[np.lexsort((targets.partition[positions], rank[targets.topic[positions]]))]
+        for start in range(0, len(positions), _LINES):
+            part = positions[start : start + _LINES]
+            origin = self.origin.take(part)
+            replicas, offsets = list(map(str, origin.values.tolist())), origin.offsets.tolist()
+            rows = zip(targets.topic[part].tolist(), targets.partition[part].tolist(), pairwise(offsets), strict=True)
+            lines = (
+                f"{targets.names[topic]}-{partition}:{','.join(replicas[begin:end])}\n"
+                for topic, partition, (begin, end) in rows
+            )
+            digest.update("".join(lines).encode())
+        return Stamp(self.snapshot.cluster_id, self.snapshot.controller_epoch, digest.hexdigest())
 
     def partition_rows(self, *, changes_only: bool = False) -> Iterator[dict[str, Any]]:
         """A row a partition of the plan, in its order: as it is, as it is to be, and what that takes."""
