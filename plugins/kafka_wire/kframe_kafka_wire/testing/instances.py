@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kframe_zookeeper.testing.commands import RunningCommand
-from kframe_zookeeper.testing.servers import HOST, free_ports
+from kframe_zookeeper.testing.machine import LOCAL, Machine
+from kframe_zookeeper.testing.servers import free_ports
 
 
 class InstanceProcess(RunningCommand):
@@ -15,7 +16,7 @@ class InstanceProcess(RunningCommand):
 
     def __init__(
         self, zookeeper: str, folder: Path, number: int, *arguments: str, settings: Mapping[str, str] = {},
-        session_ms: int = 30_000,
+        session_ms: int = 30_000, machine: Machine = LOCAL,
     ) -> None:  # fmt: skip
         """Start an instance with id ``number`` at HOST:PORT/CHROOT, with further Kafka ``settings``.
 
@@ -25,10 +26,11 @@ class InstanceProcess(RunningCommand):
         """
         config, logs = folder / "server.properties", folder / "logs"
         super().__init__(
-            folder, "controller", "run", "--config", config, "--metrics-listen", "0", "--log-dir", logs, *arguments
-        )
+            folder, "controller", "run", "--config", config, "--metrics-listen", "0", "--log-dir", logs, *arguments,
+            machine=machine,
+        )  # fmt: skip
         self.number = number
-        self.address, self.other_address = (f"{HOST}:{port}" for port in free_ports(2))
+        self.address, self.other_address = (f"{machine.address}:{port}" for port in free_ports(2))
         keys = {
             "zookeeper.connect": zookeeper, "zookeeper.session.timeout.ms": session_ms, "broker.id": number,
             "listeners": f"PLAINTEXT://{self.address}", "kframe.never.replicas": "1000,1001", **settings,

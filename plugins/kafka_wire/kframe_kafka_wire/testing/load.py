@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 from kframe_zookeeper.testing.kafka import client_command
+from kframe_zookeeper.testing.machine import LOCAL, Machine
 from kframe_zookeeper.testing.process import Process, until
 from numpy.typing import NDArray
 
@@ -78,9 +79,12 @@ def _numbers_at(expected: Records, by_offset: Records) -> NDArray[np.int64]:
 class ProducerLoad(Process):
     """A producer in its own JVM, which sends until ``finish``."""
 
-    def __init__(self, folder: Path, address: str, topic: str, partitions: int, records_per_second: int) -> None:
+    def __init__(
+        self, folder: Path, address: str, topic: str, partitions: int, records_per_second: int,
+        machine: Machine = LOCAL,
+    ) -> None:  # fmt: skip
         """Start the producer. ``address`` has the bootstrap servers."""
-        super().__init__()
+        super().__init__(machine)
         folder.mkdir(parents=True)
         self.folder = folder
         (folder / "log4j.properties").write_text(

@@ -13,6 +13,7 @@ from typing import Any, Final
 from kframe_zookeeper import paths
 from kframe_zookeeper.testing.handover import ALL, ClusterFixture
 from kframe_zookeeper.testing.kafka import KafkaProcess
+from kframe_zookeeper.testing.machine import LOCAL, Machine
 from kframe_zookeeper.testing.process import PATIENCE_S, until
 
 from kframe_kafka_wire.testing.instances import InstanceProcess
@@ -34,13 +35,17 @@ _numbers = itertools.count()
 class Scene:
     """One topic of a cluster with a steady producer, and the kframe instances of one test."""
 
-    def __init__(self, fixture: ClusterFixture, name: str, folder: Path, settings: Mapping[str, str] = {}) -> None:
+    def __init__(
+        self, fixture: ClusterFixture, name: str, folder: Path, settings: Mapping[str, str] = {},
+        machines: Mapping[int, Machine] = {}, records_per_second: int = RECORDS_PER_SECOND,
+    ) -> None:  # fmt: skip
         """Create the topic, and record all partition states and controller epochs from now on.
 
-        ``settings`` are those of the kframe instances.
+        ``settings`` are those of the kframe instances, ``machines`` theirs by id. The producer is at that of the tool.
         """
         self.fixture = fixture
         self._settings = settings
+        self._machines = machines
         self.topic = f"records-{name}"
         self._folder = folder
         self._instances: list[InstanceProcess] = []
@@ -51,8 +56,9 @@ class Scene:
             path = f"/brokers/topics/{self.topic}/partitions/{partition}/state"
             fixture.client.DataWatch(path, lambda data, _stat, path=path: self._state(path, data))
         self.load = ProducerLoad(
-            folder / "load", fixture.cluster.address, self.topic, len(REPLICAS), RECORDS_PER_SECOND
-        )
+            folder / "load", fixture.cluster.address, self.topic, len(REPLICAS), records_per_second,
+            fixture.tool.machine,
+        )  # fmt: skip
 
     def close(self) -> None:
         """Kill the producer and all instances."""
@@ -72,6 +78,7 @@ class Scene:
                 *arguments,
                 session_ms=SESSION_MS,
                 settings=self._settings,
+                machine=self._machines.get(number, LOCAL),
             )
         )
         return self._instances[-1]

@@ -12,6 +12,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any, Final, NoReturn, TypeAlias
 
+from kframe_zookeeper.testing.machine import LOCAL, Machine
 from kframe_zookeeper.testing.process import PATIENCE_S, Process, until
 from kframe_zookeeper.testing.victims import Task
 
@@ -40,9 +41,9 @@ def kframe_json(*arguments: object) -> Any:
 class RunningCommand(Process):
     """A ``kframe`` command that runs until it is stopped, with a log and, if it was requested, HTTP pages."""
 
-    def __init__(self, folder: Path, *arguments: object) -> None:
+    def __init__(self, folder: Path, *arguments: object, machine: Machine = LOCAL) -> None:
         """``folder`` receives the log. The command is not started yet."""
-        super().__init__()
+        super().__init__(machine)
         self.folder = folder
         folder.mkdir(parents=True)
         self._arguments = tuple(map(str, arguments))
@@ -63,10 +64,12 @@ class RunningCommand(Process):
 
     def page(self, path: str) -> tuple[int, str]:
         """Status and text of a page. 0 while there is no HTTP server."""
-        match = re.search(r"METRICS on (\S+:\d+)", self.log, re.IGNORECASE)
-        if match is None:
+        addresses = re.findall(r"METRICS on (\S+:\d+)", self.log, re.IGNORECASE)
+        if not addresses:
             return 0, ""
-        connection = HTTPConnection(match[1], timeout=PATIENCE_S)
+        connection = HTTPConnection(addresses[-1], timeout=PATIENCE_S)  # The last is that of the last start.
+        with self.machine.entered():
+            connection.connect()
         connection.request("GET", path)
         answer = connection.getresponse()
         text = answer.read().decode()

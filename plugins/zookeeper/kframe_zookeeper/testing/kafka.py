@@ -18,8 +18,9 @@ from typing import Any, Final, NamedTuple
 from kazoo.client import KazooClient
 
 from kframe_zookeeper.testing.java import JVM, compiled, fetched, sharing
+from kframe_zookeeper.testing.machine import LOCAL, Machine
 from kframe_zookeeper.testing.process import Process, until
-from kframe_zookeeper.testing.servers import HOST, ServerHandle, ServerOptions, free_ports
+from kframe_zookeeper.testing.servers import ServerHandle, ServerOptions, free_ports
 from kframe_zookeeper.testing.sessions import end_session_of
 
 __all__ = [
@@ -104,10 +105,11 @@ class KafkaProcess(Process):
     """A broker process that can be stopped, killed, frozen, and restarted on the same data and port."""
 
     def __init__(
-        self, folder: Path, zookeeper: str, broker_id: int, settings: Mapping[str, str], version: str = VERSION
-    ) -> None:
+        self, folder: Path, zookeeper: str, broker_id: int, settings: Mapping[str, str], version: str = VERSION,
+        machine: Machine = LOCAL,
+    ) -> None:  # fmt: skip
         """In ``settings``, ``{port}`` and ``{other_port}`` are replaced by two free ports."""
-        super().__init__()
+        super().__init__(machine)
         self.id = broker_id
         self.folder = folder
         self.version = version
@@ -116,7 +118,7 @@ class KafkaProcess(Process):
         folder.mkdir(parents=True)
         own = {
             "broker.id": str(broker_id),
-            "listeners": f"PLAINTEXT://{HOST}:{self.port}",
+            "listeners": f"PLAINTEXT://{self.address}",
             "zookeeper.connect": zookeeper,
             "log.dirs": str(folder / "data"),
         }
@@ -131,7 +133,7 @@ class KafkaProcess(Process):
     @property
     def address(self) -> str:
         """The bootstrap address."""
-        return f"{HOST}:{self.port}"
+        return f"{self.machine.address}:{self.port}"
 
     def start(self, options: Sequence[str] | None = None) -> None:
         """Start the process. ``await_started`` waits until it serves. JVM ``options`` replace ``mapped``."""
@@ -165,12 +167,14 @@ class Cluster:
 
     def __init__(
         self, folder: Path, zookeeper: str, broker_ids: Sequence[int] = (1, 2, 3), settings: Mapping[str, str] = {},
-        version: str = VERSION,
+        version: str = VERSION, machines: Mapping[int, Machine] = {},
     ) -> None:  # fmt: skip
+        """``machines`` are those of brokers by id."""
         self.zookeeper = zookeeper
         self.brokers = {
-            broker_id: KafkaProcess(folder / f"broker-{broker_id}", zookeeper, broker_id, settings, version)
+            broker_id: KafkaProcess(folder / f"broker-{broker_id}", zookeeper, broker_id, settings, version, machine)
             for broker_id in broker_ids
+            for machine in [machines.get(broker_id, LOCAL)]
         }
 
     @property
@@ -208,9 +212,9 @@ class KafkaError(Exception):
 class Tool(Process):
     """A JVM with Kafka's own admin client, producer, consumer and znode encoders, until ``close``."""
 
-    def __init__(self, folder: Path, address: str, settings: Mapping[str, str] = {}) -> None:
+    def __init__(self, folder: Path, address: str, settings: Mapping[str, str] = {}, machine: Machine = LOCAL) -> None:
         """``settings`` apply to all its clients."""
-        super().__init__()
+        super().__init__(machine)
         folder.mkdir(parents=True)
         (folder / "log4j.properties").write_text("log4j.rootLogger=OFF\n")
         (folder / "client.properties").write_text("".join(f"{key}={value}\n" for key, value in settings.items()))

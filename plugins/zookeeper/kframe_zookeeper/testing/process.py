@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import time
@@ -9,6 +10,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
+
+from kframe_zookeeper.testing.machine import LOCAL, Machine
 
 #: Seconds that a step of a test may take on a busy machine.
 PATIENCE_S: Final = 240.0
@@ -24,7 +27,8 @@ _started: Final[set[Process]] = set()
 class Process:
     """A program that can be started, stopped, killed, frozen, and started again."""
 
-    def __init__(self) -> None:
+    def __init__(self, machine: Machine = LOCAL) -> None:
+        self.machine = machine
         self._process: subprocess.Popen[bytes] | None = None
         self._log_path: Path | None = None
 
@@ -57,9 +61,12 @@ class Process:
         assert self.pid is None, "running already"
         self._log_path = folder / "log.txt"
         ours = subprocess.PIPE if asked else subprocess.DEVNULL
-        with self._log_path.open("ab") as log:
+        environment = {**os.environ, **self.machine.environment}
+        with self._log_path.open("ab") as log, self.machine.entered():
             theirs = subprocess.PIPE if asked else log
-            self._process = subprocess.Popen(command, stdin=ours, stdout=theirs, stderr=log, cwd=folder)
+            self._process = subprocess.Popen(
+                command, stdin=ours, stdout=theirs, stderr=log, cwd=folder, env=environment
+            )
         _started.add(self)
 
     def _answer(self, line: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import socket
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -17,11 +17,11 @@ from typing import Final
 
 from kframe_zookeeper.testing.certificates import Identity
 from kframe_zookeeper.testing.java import JVM, fetched, missing, sharing
+from kframe_zookeeper.testing.machine import HOST, LOCAL, Machine
 from kframe_zookeeper.testing.process import Process, until
 
 __all__ = ["HOST", "VERSION", "Ensemble", "ServerHandle", "ServerOptions", "free_ports", "jars", "missing"]
 
-HOST: Final = "127.0.0.1"
 VERSION: Final = "3.8.4"
 #: Below the ephemeral ports, which outgoing connections could take between two starts.
 _PORTS: Final = range(15_000, 32_000)
@@ -94,9 +94,12 @@ class ServerOptions:
 class ServerHandle(Process):
     """A server process. It can be stopped, killed, frozen, and restarted on the same data and ports."""
 
-    def __init__(self, folder: Path, options: ServerOptions, members: Mapping[int, str] | None = None, number: int = 1):
+    def __init__(
+        self, folder: Path, options: ServerOptions, members: Mapping[int, str] | None = None, number: int = 1,
+        machine: Machine = LOCAL,
+    ) -> None:  # fmt: skip
         """``members`` are the addresses of an ensemble by number. Without members, the server is standalone."""
-        super().__init__()
+        super().__init__(machine)
         self.folder = folder
         self.options = options
         self.port, self.secure_port = free_ports(2)
@@ -108,12 +111,12 @@ class ServerHandle(Process):
     @property
     def address(self) -> str:
         """The client address, in clear text."""
-        return f"{HOST}:{self.port}"
+        return f"{self.machine.address}:{self.port}"
 
     @property
     def secure_address(self) -> str:
         """The client address for TLS. The server must have an identity."""
-        return f"{HOST}:{self.secure_port}"
+        return f"{self.machine.address}:{self.secure_port}"
 
     @property
     def log(self) -> str:
@@ -167,7 +170,7 @@ class ServerHandle(Process):
     def ask(self, word: str) -> str:
         """The answer to a four-letter command. Empty without an answer."""
         try:
-            with socket.create_connection((HOST, self.port), timeout=_ANSWER_S) as connection:
+            with self.machine.entered(), socket.create_connection(self._client_port, _ANSWER_S) as connection:
                 connection.sendall(word.encode())
                 answer = bytearray()
                 while chunk := connection.recv(65_536):
@@ -175,6 +178,10 @@ class ServerHandle(Process):
                 return answer.decode(errors="replace")
         except OSError:
             return ""
+
+    @property
+    def _client_port(self) -> tuple[str, int]:
+        return self.machine.address, self.port
 
     def _properties(self) -> list[str]:
         properties = [_VOTES_ANEW, *(f"-Dorg.slf4j.simpleLogger.{key}" for key in _LOGGED)]
@@ -189,7 +196,7 @@ class ServerHandle(Process):
         settings = {
             "dataDir": str(data),
             "clientPort": str(self.port),
-            "clientPortAddress": HOST,
+            "clientPortAddress": self.machine.address,
             "tickTime": str(self.options.tick_ms),
             "initLimit": "100",
             "syncLimit": "50",
@@ -205,7 +212,7 @@ class ServerHandle(Process):
             settings |= {f"server.{number}": address for number, address in self._members.items()}
             (data / "myid").write_text(str(self._number))
         if self.options.identity is not None:
-            settings |= _tls_settings(self.options.identity, self.secure_port)
+            settings |= _tls_settings(self.options.identity, self.machine.address, self.secure_port)
         if self.options.users:
             settings |= _sasl_settings(self.folder / "jaas.conf", self.options.users)
         lines = {**settings, **self.options.settings}
@@ -215,10 +222,15 @@ class ServerHandle(Process):
 class Ensemble:
     """Three servers that elect a leader among themselves."""
 
-    def __init__(self, folder: Path, options: ServerOptions) -> None:
+    def __init__(self, folder: Path, options: ServerOptions, machines: Sequence[Machine] = (LOCAL,) * 3) -> None:
         ports = iter(free_ports(6))
-        members = {number: f"{HOST}:{next(ports)}:{next(ports)}" for number in (1, 2, 3)}
-        self.servers = tuple(ServerHandle(folder / str(number), options, members, number) for number in members)
+        members = {
+            number: f"{machine.address}:{next(ports)}:{next(ports)}" for number, machine in enumerate(machines, 1)
+        }
+        self.servers = tuple(
+            ServerHandle(folder / str(number), options, members, number, machine)
+            for number, machine in enumerate(machines, 1)
+        )
 
     @property
     def address(self) -> str:
@@ -261,10 +273,10 @@ class Ensemble:
         return [server for server in self.servers if server.mode() == "follower"]
 
 
-def _tls_settings(identity: Identity, port: int) -> dict[str, str]:
+def _tls_settings(identity: Identity, address: str, port: int) -> dict[str, str]:
     return {
         "secureClientPort": str(port),
-        "secureClientPortAddress": HOST,
+        "secureClientPortAddress": address,
         "serverCnxnFactory": "org.apache.zookeeper.server.NettyServerCnxnFactory",
         "ssl.keyStore.location": str(identity.key_and_certificate),
         "ssl.keyStore.type": "PEM",

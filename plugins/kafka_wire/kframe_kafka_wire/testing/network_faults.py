@@ -1,0 +1,77 @@
+"""Faults of the network: links that are blocked, lossy, slow or flapping."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from kframe_zookeeper.testing.network import BLOCKED, Impairment
+from kframe_zookeeper.testing.process import until
+
+from kframe_kafka_wire.testing.fault_cluster import BROKERS, FAULT_S, INSTANCES, SERVERS, Fault, FaultRun
+
+CONTROLLER_ZOOKEEPER, CONTROLLER_BROKERS = "controller to ZooKeeper", "controller to brokers"
+BROKER_BROKERS, SERVER_ALL = "broker 1 to brokers", "ensemble leader to all"
+LINKS: Final = (CONTROLLER_ZOOKEEPER, CONTROLLER_BROKERS, BROKER_BROKERS, SERVER_ALL)
+_SLOW: Final = Impairment(delay_s=0.5)
+_LOSSY: Final = Impairment(loss=0.3)
+_FLAPPING: Final = Impairment(flap_s=2.0)
+#: By kind: the impairment from the first machine of the link, and of packets to it.
+KINDS: Final[dict[str, tuple[Impairment | None, Impairment | None]]] = {
+    "blocked one way": (BLOCKED, None),
+    "answers blocked": (None, BLOCKED),
+    "blocked both ways": (BLOCKED, BLOCKED),
+    "30 % loss": (_LOSSY, _LOSSY),
+    "500 ms delay": (_SLOW, _SLOW),
+    "flapping every 2 s": (_FLAPPING, _FLAPPING),
+}
+
+
+def impaired(link: str, kind: str, *, until_elected: bool = False) -> Fault:
+    """A link that is impaired for FAULT_S, or until another controller is elected."""
+
+    @contextmanager
+    def inject(run: FaultRun) -> Iterator[None]:
+        network, epoch, (machine, others) = run.cluster.network, run.controller_epoch, _ends(run, link)
+        before = _packets(run, machine, others)
+        forth, back = KINDS[kind]
+        try:
+            if forth is not None:
+                network.impair(machine, others, forth)
+            if back is not None:
+                network.impair(others, machine, back)
+            if until_elected:
+                assert until(lambda: run.controller_epoch > epoch), run.standby.log
+            else:
+                until(lambda: False, FAULT_S)
+            dropped, forwarded = (now - then for now, then in zip(_packets(run, machine, others), before, strict=True))
+            run.effect = f"{dropped:,} packets dropped, {forwarded:,} forwarded"
+            yield
+        finally:
+            network.heal()
+
+    return Fault(f"{link}, {kind}", inject)
+
+
+FAULTS: Final = [impaired(link, kind) for link in LINKS for kind in KINDS]
+
+
+def _ends(run: FaultRun, link: str) -> tuple[list[str], list[str]]:
+    """The first machine of a link, and those at its other ends."""
+    if link in (CONTROLLER_ZOOKEEPER, CONTROLLER_BROKERS):
+        return [INSTANCES[run.active.number]], list(SERVERS if link == CONTROLLER_ZOOKEEPER else BROKERS)
+    if link == BROKER_BROKERS:
+        return [BROKERS[0]], list(BROKERS[1:])
+    ensemble = run.cluster.ensemble
+    leader = SERVERS[ensemble.servers.index(ensemble.leader())]
+    return [leader], [name for name in run.cluster.machines if name != leader]
+
+
+def _packets(run: FaultRun, machine: list[str], others: list[str]) -> tuple[int, int]:
+    """Packets of the link that were dropped and forwarded so far."""
+    network = run.cluster.network
+    return (
+        network.dropped(machine, others) + network.dropped(others, machine),
+        network.forwarded(machine, others) + network.forwarded(others, machine),
+    )

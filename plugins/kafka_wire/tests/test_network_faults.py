@@ -1,0 +1,27 @@
+"""Faults of the network under a producer: no acknowledged record is lost, and one controller acts at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from kframe_kafka_wire.testing.fault_cluster import Fault, FaultCluster, fault_cluster
+from kframe_kafka_wire.testing.network_faults import CONTROLLER_ZOOKEEPER, impaired
+from kframe_zookeeper.testing import network
+from kframe_zookeeper.testing.java import missing
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultCluster]:
+    if reason := missing() or network.missing():
+        pytest.skip(reason)
+    with fault_cluster(tmp_path_factory.mktemp("faults")) as made:
+        yield made
+
+
+@pytest.mark.parametrize("fault", [impaired(CONTROLLER_ZOOKEEPER, "blocked both ways", until_elected=True)], ids=str)
+def test_no_acknowledged_record_is_lost(cluster: FaultCluster, fault: Fault) -> None:
+    """The instance without ZooKeeper still reaches the brokers, until its successor is elected and after that."""
+    report = cluster.observe(fault)
+    assert report.violations == []
+    assert report.controller_epochs > 0
