@@ -7,6 +7,7 @@
 #   make check    format, lint, types, stubs, layers
 #   make fuzz     mutated znodes and frames for every decoder; more cases than in the test suite
 #   make sanitize the kernel and fuzz tests on kernels built with AddressSanitizer and UBSan
+#   make faults   faults of the network, processes, resources and clocks in a real cluster; writes the record; 45 minutes
 #   make sim      2,000 simulated clusters with faults; minutes
 #   make bench    the benchmarks beside their targets, with machine and commit; about 20 minutes
 #   make bench-suite    every benchmark at every size up to ten million partitions; writes the record and the page
@@ -86,7 +87,7 @@ SANITIZE_ENV = PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(SANITIZE_LIB) PYTHONMALLO
 	LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)"
 
 .DELETE_ON_ERROR:
-.PHONY: setup kernels demo test test-release test-quick test-quick-1 test-quick-2 test-started test-real test-real-tests \
+.PHONY: faults setup kernels demo test test-release test-quick test-quick-1 test-quick-2 test-started test-real test-real-tests \
 	$(REAL) test-debug check $(CHECKS) fuzz sanitize \
 	search sim bench bench-suite bench-peers bench-fleet bench-compare limits roofline plots mutants docs man dist clean
 # A switch left on in the caller's shell must not turn the release build into the other.
@@ -139,6 +140,10 @@ sim: setup
 
 search: setup
 	$(PY) -m kframe_simulator.search $(ARGS)
+
+# ARGS may name sections: network, processes, resources, clocks.
+faults: setup
+	$(PY) -m kframe_kafka_wire.testing.fault_report --record docs/evidence/faults.json $(ARGS)
 
 # ARGS: --seed, --cases, --jobs.
 fuzz: setup

@@ -145,7 +145,8 @@ class FaultRun:
     def bounce_leader(self) -> None:
         """Kill the leader of partition 0, and start it again when another broker leads."""
         broker = self.scene.leader()
-        self.scene.end(broker, hard=True, waits=False)
+        with self.cluster.machines[CLIENT].entered():
+            self.scene.end(broker, hard=True, waits=False)
         assert until(lambda: self.scene.leader().id != broker.id), self.active.log
         self.scene.begin(broker)
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping
 from pathlib import Path
 
 from kframe_zookeeper.testing.commands import RunningCommand
-from kframe_zookeeper.testing.machine import LOCAL, Machine
+from kframe_zookeeper.testing.machine import HOST, LOCAL, Machine
 from kframe_zookeeper.testing.servers import free_ports
 
 
@@ -21,16 +22,19 @@ class InstanceProcess(RunningCommand):
         """Start an instance with id ``number`` at HOST:PORT/CHROOT, with further Kafka ``settings``.
 
         In these, ``{address}`` and ``{other_address}`` are replaced by its own addresses. ``folder`` is created for
-        configuration and logs. ``session_ms`` must be long, because a machine that starts brokers may delay a process
-        for seconds.
+        configuration and logs, unless ``--log-dir`` is given. ``session_ms`` must be long, because a machine that
+        starts brokers may delay a process for seconds.
         """
-        config, logs = folder / "server.properties", folder / "logs"
+        config = folder / "server.properties"
+        pages, *ports = free_ports(3)
+        self.logs_folder = Path(dict(itertools.pairwise(arguments)).get("--log-dir", folder / "logs"))
         super().__init__(
-            folder, "controller", "run", "--config", config, "--metrics-listen", "0", "--log-dir", logs, *arguments,
-            machine=machine,
+            folder, "controller", "run", "--config", config, "--metrics-listen", pages, "--log-dir", self.logs_folder,
+            *arguments, machine=machine,
         )  # fmt: skip
         self.number = number
-        self.address, self.other_address = (f"{machine.address}:{port}" for port in free_ports(2))
+        self.pages_address = f"{HOST}:{pages}"
+        self.address, self.other_address = (f"{machine.address}:{port}" for port in ports)
         keys = {
             "zookeeper.connect": zookeeper, "zookeeper.session.timeout.ms": session_ms, "broker.id": number,
             "listeners": f"PLAINTEXT://{self.address}", "kframe.never.replicas": "1000,1001", **settings,
@@ -42,13 +46,13 @@ class InstanceProcess(RunningCommand):
     @property
     def log(self) -> str:
         """All output: the log, stdout and stderr."""
-        paths = (self.folder / "logs" / "controller.log", self.folder / "log.txt")
+        paths = (self.logs_folder / "controller.log", self.folder / "log.txt")
         return "".join(path.read_text() for path in paths if path.exists())
 
     @property
     def changes(self) -> str:
         """The state change log."""
-        return (self.folder / "logs" / "state-change.log").read_text()
+        return (self.logs_folder / "state-change.log").read_text()
 
     @property
     def memory_kib(self) -> int:

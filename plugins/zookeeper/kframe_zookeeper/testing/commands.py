@@ -20,6 +20,7 @@ from kframe_zookeeper.testing.victims import Task
 READY: Final = "Ready to serve as the new controller with epoch"
 #: Every configuration file has this password. No log may have it.
 PASSWORD: Final = "correct horse battery staple"
+_METRICS: Final = re.compile(r"METRICS on (\S+:\d+)", re.IGNORECASE)
 _COMMAND: Final = (sys.executable, "-m", "kframe.cli")
 
 
@@ -47,6 +48,8 @@ class RunningCommand(Process):
         self.folder = folder
         folder.mkdir(parents=True)
         self._arguments = tuple(map(str, arguments))
+        self.pages_address: str | None = None
+        """HOST:PORT of its HTTP pages. None: that of the log."""
 
     @property
     def log(self) -> str:
@@ -64,12 +67,15 @@ class RunningCommand(Process):
 
     def page(self, path: str) -> tuple[int, str]:
         """Status and text of a page. 0 while there is no HTTP server."""
-        addresses = re.findall(r"METRICS on (\S+:\d+)", self.log, re.IGNORECASE)
-        if not addresses:
+        address = self.pages_address or next(iter(_METRICS.findall(self.log)), None)
+        if address is None:
             return 0, ""
-        connection = HTTPConnection(addresses[-1], timeout=PATIENCE_S)  # The last is that of the last start.
-        with self.machine.entered():
-            connection.connect()
+        connection = HTTPConnection(address, timeout=PATIENCE_S)
+        try:
+            with self.machine.entered():
+                connection.connect()
+        except ConnectionRefusedError:
+            return 0, ""
         connection.request("GET", path)
         answer = connection.getresponse()
         text = answer.read().decode()

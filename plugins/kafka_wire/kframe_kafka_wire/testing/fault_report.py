@@ -1,0 +1,178 @@
+"""Inject all faults of a section into a cluster, and write what was seen.
+
+    python -m kframe_kafka_wire.testing.fault_report network --record docs/evidence/faults.json
+
+``docs/evidence/faults.md`` is written beside the record, from it. The exit code is 1 after a violation.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from kframe_zookeeper.testing import clocks, java, network
+from kframe_zookeeper.testing.clocks import Clocks
+
+from kframe_kafka_wire.testing import clock_faults, network_faults, process_faults, resource_faults
+from kframe_kafka_wire.testing.fault_cluster import FAULT_S, Fault, FaultReport, fault_cluster
+from kframe_kafka_wire.testing.replication import SESSION_MS
+
+#: The bound on recovery of the page.
+RECOVERY_S: Final = SESSION_MS / 1000 + 10
+_INTRODUCTION: Final = f"""\
+# Faults of the network, processes, resources and clocks
+
+Three ZooKeeper 3.8.4 servers, three Kafka 3.9.1 brokers and two instances of kframe ran in network namespaces of their
+own. A thread of the test forwards packets between the namespaces, and drops or delays them. Each row has its own topic
+of six partitions with `min.insync.replicas=2`, and its own pair of instances. An idempotent producer with `acks=all`
+sent 500 records a second. Sessions time out after {SESSION_MS // 1000} s, and followers leave the ISR after 6 s.
+A fault lasts {FAULT_S:.0f} s where the table does not state more.
+
+Each row has these checks:
+
+- A consumer finds every acknowledged record at its offset, once and in order, and no other record.
+- No broker executes a control request with a lower controller epoch than before. All requests of a controller epoch
+  come from one controller.
+- No controller epoch or leader epoch decreases in ZooKeeper.
+- After the fault one instance is active, the other stands by, each partition has all replicas in sync, and Kafka's
+  admin client shows the stored state. `recovered` has the seconds from the end of the fault until then.
+  The expected limit is {RECOVERY_S:.0f} s, the session timeout plus 10 s; higher values are bold.
+- Both instances are running.
+
+`elections` has the increase of the controller epoch, `during` the records that were acknowledged during the fault.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A table of the page."""
+
+    title: str
+    text: str
+    faults: Sequence[Fault]
+
+
+def sections(hands: Clocks | None) -> dict[str, Section]:
+    """All sections by name. Without clocks, the last one has no faults."""
+    return {
+        "network": Section("Network", network_faults.__doc__ or "", network_faults.FAULTS),
+        "processes": Section("Processes", process_faults.TEXT, process_faults.FAULTS),
+        "resources": Section("Disk and descriptors", resource_faults.TEXT, resource_faults.FAULTS),
+        "clocks": Section("Clocks", clock_faults.TEXT, [] if hands is None else clock_faults.faults(hands)),
+    }
+
+
+def main() -> int:
+    """Run the command."""
+    options = _parsed()
+    if reason := java.missing() or network.missing() or clocks.missing():
+        print(reason, file=sys.stderr)
+        return 2
+    record: dict[str, Any] = json.loads(options.record.read_text()) if options.record.exists() else {}
+    violated = False
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # Processes and mounts are removed then, too.
+    for name in options.section or list(sections(None)):
+        run: dict[str, Any] = {"commit": _commit(), "machine": _machine(), "command": _command(), "faults": []}
+        with tempfile.TemporaryDirectory() as folder:
+            for report in _observed(name, Path(folder), options):
+                run["faults"].append(asdict(report))
+                print(report, flush=True)
+                violated |= bool(report.violations)
+                options.record.write_text(json.dumps({**record, name: run}, indent=1) + "\n")
+                options.record.with_suffix(".md").write_text(page({**record, name: run}))
+        record[name] = run
+    return int(violated)
+
+
+def _observed(name: str, folder: Path, options: argparse.Namespace) -> Any:
+    """The reports of a section. A cluster that does not recover is replaced by another."""
+    hands = Clocks(folder / "clocks")
+    waiting = [fault for fault in sections(hands)[name].faults if re.search(options.only, fault.name)]
+    while waiting:
+        with ExitStack() as stack:
+            place = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            environment = hands.environment if name == "clocks" else lambda _: {}
+            cluster = stack.enter_context(fault_cluster(place, options.seed, environment))
+            while waiting:
+                fault = waiting.pop(0)
+                try:
+                    yield cluster.observe(fault)
+                except AssertionError as error:
+                    yield FaultReport(fault.name, "", 0, 0, 0, float("inf"), [str(error)])
+                    break
+
+
+def page(record: Mapping[str, Any]) -> str:
+    """The evidence page in Markdown."""
+    lines = [_INTRODUCTION]
+    for name, section in sections(None).items():
+        if name in record:
+            lines += [f"## {section.title}", "", section.text, "", *_table(record[name]), ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _table(run: Mapping[str, Any]) -> list[str]:
+    rows = [
+        "| fault | what it did | elections | acknowledged | during | recovered | violations |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for fault in run["faults"]:
+        mark = "**" if fault["recovered_s"] > RECOVERY_S else ""
+        recovered = f"{mark}{fault['recovered_s']:.1f} s{mark}"
+        rows.append(
+            f"| {fault['name']} | {fault['effect']} | {fault['controller_epochs']} | {fault['acknowledged']:,} |"
+            f" {fault['acknowledged_during']:,} | {recovered} | {len(fault['violations'])} |"
+        )
+    return [
+        *rows,
+        "",
+        f"- Machine: {run['machine']}.",
+        f"- Commit: {run['commit']}.",
+        f"- Command: `{run['command']}`.",
+    ]
+
+
+def _commit() -> str:
+    return subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True
+    ).stdout.strip()  # fmt: skip
+
+
+def _machine() -> str:
+    load = os.getloadavg()[0]
+    return (
+        f"{platform.system()} {platform.release()} {platform.machine()}, {os.cpu_count()} cores, Python"
+        f" {platform.python_version()}, load average {load:.0f} at the start"
+    )
+
+
+def _command() -> str:
+    return " ".join(["python -m kframe_kafka_wire.testing.fault_report", *sys.argv[1:]])
+
+
+def _parsed() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("section", nargs="*", help=f"of {', '.join(sections(None))} (default: all)")
+    parser.add_argument("--only", default="", metavar="PATTERN", help="only faults whose names match")
+    parser.add_argument("--seed", type=int, default=0, help="of lost packets (default: 0)")
+    parser.add_argument("--record", type=Path, required=True, help="the record to write or extend, a .json file")
+    options = parser.parse_args()
+    if unknown := set(options.section) - set(sections(None)):
+        parser.error(f"section: found {', '.join(sorted(unknown))}, expected one of {', '.join(sections(None))}")
+    return options
+
+
+if __name__ == "__main__":
+    sys.exit(main())
