@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import logging
 import socket
 import threading
+import time
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -20,10 +22,14 @@ from kframe.api.health import HealthStatus, alive, ready
 from kframe.errors import ConfigError
 from kframe.runtime.metrics import exposition
 
+_log = logging.getLogger("kframe.monitor")
+
 #: Largest number of clients served at a time.
 CALLERS_MOST: Final = 8
 #: Seconds for a client to send its request and to read the response.
 PATIENCE_S: Final = 5.0
+#: Seconds until clients are accepted again after a failure.
+_ACCEPT_PAUSE_S: Final = 1.0
 LISTENER: Final = "METRICS"
 STATUS: Final = "/status"
 _METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -124,6 +130,15 @@ class _Listener(ThreadingHTTPServer):
         self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         self._room = threading.BoundedSemaphore(CALLERS_MOST)
         super().__init__(address, _Caller)
+
+    def get_request(self) -> tuple[Any, Any]:
+        """Accept a client. Pause if there is no free descriptor, because the client then stays ready to be accepted."""
+        try:
+            return super().get_request()
+        except OSError as problem:
+            _log.warning("pages cannot be served: %s", problem)
+            time.sleep(_ACCEPT_PAUSE_S)
+            raise
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Serve the client in its own thread, or close the connection if there are too many."""

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import logging
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from http.client import HTTPConnection, HTTPResponse
+from logging.handlers import QueueHandler
+from queue import SimpleQueue
 
 import pytest
 
@@ -16,6 +19,7 @@ from kframe.cli.monitor import CALLERS_MOST, LISTENER, Monitor, only_here, parse
 from kframe.embedded import MemoryEnsemble, RecordingTransport
 from kframe.errors import ConfigError
 from kframe.testing.clusters import cluster_of, healthy
+from kframe.testing.descriptors import exhausted_descriptors
 
 ID = 1000
 
@@ -55,6 +59,22 @@ def test_metrics_have_kafka_s_names_and_those_of_the_process(ensemble: MemoryEns
     assert any(line.startswith("python_info{") for line in lines)
     families = [line.split()[2] for line in lines if line.startswith("# TYPE")]
     assert len(families) == len(set(families))
+
+
+def test_pages_without_descriptors_are_tried_once_a_second(
+    ensemble: MemoryEnsemble, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client that cannot be accepted leaves the port readable, so a loop would use a core."""
+    lines: SimpleQueue[logging.LogRecord] = SimpleQueue()
+    monkeypatch.setattr(logging.getLogger("kframe.monitor"), "handlers", [QueueHandler(lines)])
+    with running(ensemble) as (_, endpoint), socket.socket() as client:
+        host, _, port = endpoint.rpartition(":")
+        with exhausted_descriptors():
+            client.connect((host, int(port)))
+            first, second = (lines.get(timeout=60) for _ in range(2))
+        assert get(endpoint, "/healthz")[0] == 200
+    assert first.message == second.message == "pages cannot be served: [Errno 24] Too many open files"
+    assert second.created - first.created > 0.5
 
 
 def test_controller_and_standby_are_ready(ensemble: MemoryEnsemble) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections import Counter
 from collections.abc import Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from kframe.plugin import ConfigError
 from kframe.plugin.cluster import Endpoint, Registration
@@ -30,9 +31,14 @@ from kframe_kafka_wire.sasl_server import scram_lookup
 from kframe_kafka_wire.security import ListenerSecurity, security_of
 from kframe_kafka_wire.tokens import token_lookup, tokens_of
 
+_log = logging.getLogger("kframe.kafka_wire")
+
 #: The default of queued.max.request.bytes, in frames of the maximum size.
 _FRAMES_AT_ONCE: Final = 2
 _HANDSHAKE_S: Final = 30.0
+#: Connections that asyncio accepts for each event of a listening socket. Without a free descriptor it logs an error and
+#: schedules another attempt for each of them, and each attempt does the same: the number of errors grows every second.
+_ACCEPTED_AT_ONCE: Final = 1
 
 
 def make_server(url: str, config: Mapping[str, str]) -> WireServer:
@@ -100,6 +106,7 @@ class WireServer:
 
     async def _main(self, controller: Controller, started: Future[None]) -> None:
         self._loop, self._ending = asyncio.get_running_loop(), asyncio.Event()
+        self._loop.set_exception_handler(_on_error)
         servers: list[asyncio.Server] = []
         tasks: set[asyncio.Task[None]] = set()
         try:
@@ -167,7 +174,7 @@ class WireServer:
         context = None if security.tls is None else security.tls.server()
         try:
             server = await asyncio.start_server(
-                connected, host, endpoint.port, ssl=context, backlog=self._numbers["socket.listen.backlog.size"],
+                connected, host, endpoint.port, ssl=context, backlog=_ACCEPTED_AT_ONCE,
                 ssl_handshake_timeout=_HANDSHAKE_S if context is not None else None,
             )  # fmt: skip
         except OSError as error:
@@ -176,6 +183,9 @@ class WireServer:
                 f"{endpoint.listener}://{endpoint.host}:{endpoint.port}",
                 f"an address that can be bound ({error})",
             ) from error
+        for listening_socket in server.sockets:
+            with listening_socket.dup() as duplicate:
+                duplicate.listen(self._numbers["socket.listen.backlog.size"])
         name = server.sockets[0].getsockname()
         self._addresses[endpoint.listener] = f"{endpoint.host or name[0]}:{name[1]}"
         return server
@@ -229,6 +239,14 @@ class WireServer:
             for endpoint in node.endpoints
         )
         return replace(node, endpoints=tuple(endpoints))
+
+
+def _on_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Log an error of the event loop. asyncio accepts connections again one second after a failure."""
+    if isinstance(context.get("exception"), OSError) and "socket" in context:
+        _log.warning("new connections wait: %s", context["exception"])
+    else:
+        loop.default_exception_handler(context)
 
 
 #: Keys, minimum values, and Kafka's defaults.

@@ -4,6 +4,7 @@ count."""
 from __future__ import annotations
 
 import logging
+import socket
 import struct
 from collections.abc import Callable
 
@@ -12,6 +13,8 @@ from kframe_kafka_wire.drops import LINES_PER_SECOND, Drops, Reason
 from kframe_kafka_wire.testing.client import Client
 from kframe_kafka_wire.testing.served import Served
 from kframe_zookeeper.testing.process import until
+
+from kframe.testing.descriptors import exhausted_descriptors
 
 LOGGER = "kframe.kafka_wire"
 DROPPED = "kframe_connections_dropped_total"
@@ -91,3 +94,21 @@ def test_each_reason_has_its_level(reason: Reason, level: str, caplog: pytest.Lo
     caplog.set_level(logging.DEBUG, LOGGER)
     Drops().note(reason, "h", "p")
     assert [record.levelname for record in caplog.records] == [level]
+
+
+def test_a_server_without_descriptors_tries_once_a_second(caplog: pytest.LogCaptureFixture) -> None:
+    """asyncio logs an error for each connection that it cannot accept, and more of them every second."""
+    with Served() as served, socket.socket() as connection:
+        host, _, port = served.server.addresses["PLAINTEXT"].rpartition(":")
+        with exhausted_descriptors():
+            connection.connect((host, int(port)))
+            assert until(lambda: len(refusals(caplog)) > 1)
+        lines = refusals(caplog)
+        with served.client() as client:
+            assert client.ask(18, 3, client_software_name="test", client_software_version="1")["error_code"] == 0
+    assert {line.getMessage() for line in lines} == {"new connections wait: [Errno 24] Too many open files"}
+    assert len(lines) <= 2 + lines[-1].created - lines[0].created
+
+
+def refusals(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
+    return [record for record in caplog.records if record.levelno >= logging.WARNING]

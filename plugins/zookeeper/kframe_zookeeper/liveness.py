@@ -30,6 +30,8 @@ _CONNECT_S: Final = 3.0
 #: Seconds between two attempts to connect, before and after the listener has sent the published token.
 _PAUSE_S: Final = 1.0
 _PROVEN_PAUSE_S: Final = 0.02
+#: Seconds until connections are accepted again after a failure: the process may have no free descriptor.
+_ACCEPT_PAUSE_S: Final = 1.0
 
 
 class LivenessListener:
@@ -56,23 +58,38 @@ class LivenessListener:
         with selectors.DefaultSelector() as selector:
             selector.register(self._server, selectors.EVENT_READ)
             selector.register(self._woken, selectors.EVENT_READ)
+            accepts = True
             while True:
-                for key, _ in selector.select():
+                events = selector.select(None if accepts else _ACCEPT_PAUSE_S)
+                if not accepts and not events:
+                    selector.register(self._server, selectors.EVENT_READ)
+                    accepts = True
+                for key, _ in events:
                     if key.fileobj is self._woken:
                         self._end()
                         return
                     if key.fileobj is self._server:
-                        self._accept(selector)
+                        accepts = self._accept(selector)
                     elif isinstance(key.fileobj, socket.socket):  # The connection was closed, or sends something.
                         selector.unregister(key.fileobj)
                         self._connections.discard(key.fileobj)
                         key.fileobj.close()
 
-    def _accept(self, selector: selectors.BaseSelector) -> None:
+    def _accept(self, selector: selectors.BaseSelector) -> bool:
+        """Accept a connection. Return false, and watch the port no longer, if that is impossible for now."""
         try:
             connection, _ = self._server.accept()
-        except OSError:
-            return
+        except (BlockingIOError, ConnectionAbortedError):
+            return True
+        except OSError as problem:
+            _log.warning("standbys cannot connect to this process: %s", problem)
+            selector.unregister(self._server)
+            return False
+        self._admit(connection, selector)
+        return True
+
+    def _admit(self, connection: socket.socket, selector: selectors.BaseSelector) -> None:
+        """Send the token to a connection and keep it, unless there are too many."""
         if len(self._connections) >= CONNECTIONS_MOST:
             connection.close()
             return

@@ -21,6 +21,7 @@ from kframe_zookeeper.znodes import ListenerAddress, RegisteredInstance, decode_
 from kframe.api.controller import Controller
 from kframe.model.events import Elect, Event
 from kframe.snapshot.instances import Instance
+from kframe.testing.descriptors import exhausted_descriptors
 from kframe.testing.store_fixture import FIRST_ID, SECOND_ID, small_cluster
 
 HOST = "127.0.0.1"
@@ -48,6 +49,20 @@ def connect(address: ListenerAddress) -> tuple[socket.socket, bytes]:
 def watch(address: ListenerAddress, token: str = TOKEN) -> tuple[LivenessWatch, threading.Event]:
     ended = threading.Event()
     return LivenessWatch(address, token, ended.set), ended
+
+
+def test_listener_without_descriptors_tries_once_a_second(
+    listener: LivenessListener, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A connection that cannot be accepted leaves the port readable, so a loop would use a core."""
+    with socket.socket() as connection:
+        with exhausted_descriptors():
+            connection.connect((listener.address.host, listener.address.port))
+            wait_until(lambda: len(caplog.records) > 1)
+        assert connection.recv(TOKEN_BYTES) == bytes.fromhex(TOKEN)
+    messages = {record.getMessage() for record in caplog.records}
+    assert messages == {"standbys cannot connect to this process: [Errno 24] Too many open files"}
+    assert len(caplog.records) <= 2 + caplog.records[-1].created - caplog.records[0].created
 
 
 def test_closed_listener_is_noticed_after_its_token(listener: LivenessListener) -> None:

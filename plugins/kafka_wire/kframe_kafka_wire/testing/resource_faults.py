@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 import os
-import resource
 import socket
 import subprocess
 import time
@@ -15,6 +13,7 @@ from typing import Final
 
 from kframe_zookeeper.testing.process import until
 
+from kframe.testing.descriptors import exhausted_descriptors
 from kframe_kafka_wire.testing.fault_cluster import CLIENT, FAULT_S, Fault, FaultRun
 from kframe_kafka_wire.testing.instances import InstanceProcess
 
@@ -25,8 +24,7 @@ Disk: both instances log to a file system of 1 MiB (tmpfs), which another file f
 killed and restarted, the active instance is killed and started again, and the disk is freed.
 
 Descriptors: the instance can open no file or socket (RLIMIT_NOFILE). Meanwhile clients open 50 connections to it, and
-the leader of partition 0 is killed and restarted. `CPU` is the share of a core that the instance uses during the
-fault."""
+the leader of partition 0 is killed and restarted. `CPU` is the share of a core that the instance uses meanwhile."""
 _DISK_BYTES: Final = 1 << 20
 _CONNECTIONS: Final = 50
 #: Python's logging reports a line that it cannot write to stderr, with this error.
@@ -80,23 +78,17 @@ def _no_descriptors(name: str, *, active: bool) -> Fault:
         instance = run.active if active else run.standby
         pid = instance.pid
         assert pid is not None
-        limits = resource.prlimit(pid, resource.RLIMIT_NOFILE)
-        used = {int(path.name) for path in Path(f"/proc/{pid}/fd").iterdir()}
-        limit = next(number for number in itertools.count() if number not in used)
-        resource.prlimit(pid, resource.RLIMIT_NOFILE, (limit, limits[1]))
-        begun_s, cpu_s = time.monotonic(), _cpu_s(pid)
-        try:
-            with ExitStack() as connections, run.cluster.machines[CLIENT].entered():
+        begun_s, cpu_s, lines = time.monotonic(), _cpu_s(pid), instance.log.count("\n")
+        with exhausted_descriptors(pid) as limit, ExitStack() as connections:
+            with run.cluster.machines[CLIENT].entered():
                 for _ in range(_CONNECTIONS):
                     connections.enter_context(_connection(instance))
-                run.bounce_leader()
-                until(lambda: False, FAULT_S)
+            run.bounce_leader()
+            until(lambda: False, FAULT_S)
             share = (_cpu_s(pid) - cpu_s) / (time.monotonic() - begun_s)
-            run.effect = f"limit of {limit} descriptors, CPU {share:.0%}"
+            lines = instance.log.count("\n") - lines
+            run.effect = f"limit of {limit} descriptors, CPU {share:.0%}, {lines} log lines"
             yield
-        finally:
-            if instance.pid == pid:
-                resource.prlimit(pid, resource.RLIMIT_NOFILE, limits)
 
     return Fault(name, inject)
 
