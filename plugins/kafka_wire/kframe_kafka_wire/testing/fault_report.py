@@ -67,7 +67,7 @@ class Section:
 def sections(hands: Clocks | None) -> dict[str, Section]:
     """All sections by name. Without clocks, the last one has no faults."""
     return {
-        "network": Section("Network", network_faults.__doc__ or "", network_faults.FAULTS),
+        "network": Section("Network", network_faults.TEXT, network_faults.FAULTS),
         "processes": Section("Processes", process_faults.TEXT, process_faults.FAULTS),
         "resources": Section("Disk and descriptors", resource_faults.TEXT, resource_faults.FAULTS),
         "clocks": Section("Clocks", clock_faults.TEXT, [] if hands is None else clock_faults.faults(hands)),

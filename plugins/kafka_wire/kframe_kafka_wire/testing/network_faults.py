@@ -11,6 +11,11 @@ from kframe_zookeeper.testing.process import until
 
 from kframe_kafka_wire.testing.fault_cluster import BROKERS, FAULT_S, INSTANCES, SERVERS, Fault, FaultRun
 
+TEXT: Final = """\
+The link is impaired between one machine and others: from it (one way), to it (answers), or both. The controller is the
+active instance, and the leader is that of the ensemble. Except for links of brokers, the leader of partition 0 is killed
+at the begin of the fault and restarted when another broker leads, so the controller has work. The fault lasts 12 s
+longer."""
 CONTROLLER_ZOOKEEPER, CONTROLLER_BROKERS = "controller to ZooKeeper", "controller to brokers"
 BROKER_BROKERS, SERVER_ALL = "broker 1 to brokers", "ensemble leader to all"
 LINKS: Final = (CONTROLLER_ZOOKEEPER, CONTROLLER_BROKERS, BROKER_BROKERS, SERVER_ALL)
@@ -29,7 +34,11 @@ KINDS: Final[dict[str, tuple[Impairment | None, Impairment | None]]] = {
 
 
 def impaired(link: str, kind: str, *, until_elected: bool = False) -> Fault:
-    """A link that is impaired for FAULT_S, or until another controller is elected."""
+    """A link that is impaired until another controller is elected, or for FAULT_S.
+
+    In the second case the controller has work: a leader is killed and restarted first, unless brokers are isolated, whose
+    ISRs change anyway.
+    """
 
     @contextmanager
     def inject(run: FaultRun) -> Iterator[None]:
@@ -44,6 +53,8 @@ def impaired(link: str, kind: str, *, until_elected: bool = False) -> Fault:
             if until_elected:
                 assert until(lambda: run.controller_epoch > epoch), run.standby.log
             else:
+                if link != BROKER_BROKERS:
+                    run.bounce_leader()
                 until(lambda: False, FAULT_S)
             dropped, forwarded = (now - then for now, then in zip(_packets(run, machine, others), before, strict=True))
             run.effect = f"{dropped:,} packets dropped, {forwarded:,} forwarded"
