@@ -13,9 +13,8 @@ from kframe_kafka_wire.testing.fault_cluster import BROKERS, FAULT_S, INSTANCES,
 
 TEXT: Final = """\
 The link is impaired between one machine and others: from it (one way), to it (answers), or both. The controller is the
-active instance, and the leader is that of the ensemble. Except for links of brokers, the leader of partition 0 is killed
-at the begin of the fault and restarted when another broker leads, so the controller has work. The fault lasts 12 s
-longer."""
+active instance. Except for links between brokers, the leader of partition 0 is killed when the fault begins, and
+restarted when another broker leads, so the controller has work. The fault lasts 12 s longer."""
 CONTROLLER_ZOOKEEPER, CONTROLLER_BROKERS = "controller to ZooKeeper", "controller to brokers"
 BROKER_BROKERS, SERVER_ALL = "broker 1 to brokers", "ensemble leader to all"
 LINKS: Final = (CONTROLLER_ZOOKEEPER, CONTROLLER_BROKERS, BROKER_BROKERS, SERVER_ALL)
@@ -36,8 +35,8 @@ KINDS: Final[dict[str, tuple[Impairment | None, Impairment | None]]] = {
 def impaired(link: str, kind: str, *, until_elected: bool = False) -> Fault:
     """A link that is impaired until another controller is elected, or for FAULT_S.
 
-    In the second case the controller has work: a leader is killed and restarted first, unless brokers are isolated, whose
-    ISRs change anyway.
+    In the second case the controller has work: a leader is killed and restarted first, unless the link is one of
+    brokers. Then ISRs change anyway.
     """
 
     @contextmanager
