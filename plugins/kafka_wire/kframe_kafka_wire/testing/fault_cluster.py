@@ -143,11 +143,11 @@ class FaultRun:
             process.start()
 
     def bounce_leader(self) -> None:
-        """Kill the leader of partition 0, and start it again when another broker leads."""
+        """Kill the leader of partition 0, and start it again when it does not lead any more."""
         broker = self.scene.leader()
         with self.cluster.machines[CLIENT].entered():
             self.scene.end(broker, hard=True, waits=False)
-        assert until(lambda: self.scene.leader().id != broker.id), self.active.log
+        assert until(lambda: self.scene.leader_id() != broker.id), self.active.log
         self.scene.begin(broker)
 
     @property
@@ -194,7 +194,7 @@ class FaultRun:
     def _await_recovered(self) -> float:
         """Seconds until the cluster has recovered. Raises AssertionError after PATIENCE_S."""
         begun_s = time.monotonic()
-        recovered = until(lambda: self._restart() or self.unrecovered() == [])
+        recovered = until(lambda: not self._restart() and self.unrecovered() == [])
         seconds = time.monotonic() - begun_s
         logs = "\n".join(instance.log[-3000:] for instance in self.instances)
         assert recovered, f"not after {PATIENCE_S} s: {self.unrecovered()}\n{logs}"

@@ -22,6 +22,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from kazoo.exceptions import KazooException
 from kframe_zookeeper.testing import clocks, java, network
 from kframe_zookeeper.testing.clocks import Clocks
 
@@ -109,8 +110,8 @@ def _observed(name: str, folder: Path, options: argparse.Namespace) -> Any:
                 fault = waiting.pop(0)
                 try:
                     yield cluster.observe(fault)
-                except AssertionError as error:
-                    yield FaultReport(fault.name, "", 0, 0, 0, float("inf"), [str(error)])
+                except (AssertionError, KazooException, KeyError) as error:
+                    yield FaultReport(fault.name, "not completed", 0, 0, 0, float("inf"), [repr(error)])
                     break
 
 

@@ -99,8 +99,12 @@ class Scene:
 
     def leader(self) -> KafkaProcess:
         """The leader of partition 0, after waiting for one."""
-        assert until(lambda: self._leader_id() in ALL)
-        return self.fixture.cluster.brokers[self._leader_id()]
+        assert until(lambda: self.leader_id() in ALL)
+        return self.fixture.cluster.brokers[self.leader_id()]
+
+    def leader_id(self) -> int:
+        """The stored leader of partition 0. -1 for none."""
+        return int(self.fixture.get(f"/brokers/topics/{self.topic}/partitions/0/state")["leader"])
 
     def end(self, broker: KafkaProcess, hard: bool, *, waits: bool = True) -> None:
         """Stop or kill a broker, and return when its registration has ended.
@@ -157,9 +161,6 @@ class Scene:
             assert epochs, "the log has no request"
             events += [(broker.id, *pair) for pair in itertools.pairwise(epochs) if pair[1] < pair[0]]
         return events
-
-    def _leader_id(self) -> int:
-        return int(self.fixture.get(f"/brokers/topics/{self.topic}/partitions/0/state")["leader"])
 
     def _epoch(self, data: bytes | None, _stat: Any) -> None:
         if data is not None:
