@@ -22,9 +22,7 @@ _HOUR_S: Final = 3_600
 _STAMP: Final = len("[2026-01-01 00:00:00,000]")
 _TARGETS: Final = {
     "active instance": (INSTANCES[1000],),
-    "both instances": tuple(INSTANCES.values()),
-    "broker 1": BROKERS[:1],
-    "all servers": SERVERS,
+    "all ZooKeeper servers": SERVERS,
     "all machines": (*SERVERS, *BROKERS, *INSTANCES.values(), CLIENT),
 }
 

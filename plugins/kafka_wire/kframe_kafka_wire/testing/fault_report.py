@@ -110,7 +110,7 @@ def _observed(name: str, folder: Path, options: argparse.Namespace) -> Any:
                 fault = waiting.pop(0)
                 try:
                     yield cluster.observe(fault)
-                except (AssertionError, KazooException, KeyError) as error:
+                except (AssertionError, KazooException) as error:
                     yield FaultReport(fault.name, "not completed", 0, 0, 0, float("inf"), [repr(error)])
                     break
 

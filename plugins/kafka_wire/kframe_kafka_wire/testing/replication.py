@@ -99,8 +99,15 @@ class Scene:
 
     def leader(self) -> KafkaProcess:
         """The leader of partition 0, after waiting for one."""
-        assert until(lambda: self.leader_id() in ALL)
-        return self.fixture.cluster.brokers[self.leader_id()]
+        leader_id = -1
+
+        def is_known() -> bool:
+            nonlocal leader_id
+            leader_id = self.leader_id()
+            return leader_id in ALL
+
+        assert until(is_known)
+        return self.fixture.cluster.brokers[leader_id]
 
     def leader_id(self) -> int:
         """The stored leader of partition 0. -1 for none."""
