@@ -1,20 +1,34 @@
-"""What a server implements (``Server``), the calls of the controller that it serves, and filters of ACLs."""
+"""What a server implements (``Server``), the calls of the controller that it serves, filters of ACLs, and quotas."""
 
 from __future__ import annotations
 
 from kframe.api.controller import Controller, IsrProposal, Server
+from kframe.core.admin.mutation_quotas import (
+    MUTATION_RATE,
+    UNLIMITED,
+    MutationQuota,
+    MutationQuotas,
+    QuotaEntity,
+    entities_of,
+)
 from kframe.model.acls import AclFilter, PatternType
 from kframe.model.admin import ConfigChange, ConfigOperation, FeatureUpdate, NewPartitions, NewTopic
 
 __all__ = [
+    "MUTATION_RATE",
+    "UNLIMITED",
     "AclFilter",
     "ConfigChange",
     "ConfigOperation",
     "Controller",
     "FeatureUpdate",
     "IsrProposal",
+    "MutationQuota",
+    "MutationQuotas",
     "NewPartitions",
     "NewTopic",
     "PatternType",
+    "QuotaEntity",
     "Server",
+    "entities_of",
 ]
