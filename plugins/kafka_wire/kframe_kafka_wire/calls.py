@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 
 from kframe.plugin import ErrorCode, KframeError
 from kframe.plugin.cluster import ClusterState, Endpoint, Registration
-from kframe.plugin.server import Controller
+from kframe.plugin.server import Controller, MutationQuotas
 from kframe.plugin.wire import LATEST, InterBrokerProtocol
 from kframe_kafka_wire.acls import CLUSTER, SUPPORTED, AclOperation, AclResourceType
 from kframe_kafka_wire.authorizer import Authorizer, Everybody
@@ -63,6 +63,8 @@ class Desk:
     """Delegation tokens; None if they are disabled."""
     of_brokers: BrokerSettings | None = None
     """Reads settings of brokers. None if it is disabled."""
+    mutations: MutationQuotas = field(default_factory=MutationQuotas)
+    """Limits created and deleted partitions. Only the event loop uses it."""
     topic_ids: bool = field(init=False)
     """Whether brokers know topic ids. A broker that received a topic without its id serves no fetch by id."""
 

@@ -80,6 +80,8 @@ class Inbound:
         if certificate:
             self._session.principal = Principal(listening.names(distinguished_name(certificate)))
         self._gate = None if listening.logins is None else Gate(listening.logins, self._session)
+        self._throttle_ms = 0
+        """How long no request is read after the next response."""
 
     async def serve(self) -> None:
         """Answer requests until the connection ends for any reason."""
@@ -131,6 +133,10 @@ class Inbound:
             async with asyncio.timeout(listening.limits.idle_s):
                 self._writer.write(response)
                 await self._writer.drain()
+        if self._throttle_ms:
+            async with asyncio.timeout(listening.limits.idle_s):
+                await asyncio.sleep(self._throttle_ms / 1000)
+            self._throttle_ms = 0
         return self._gate is None or not self._gate.failed
 
     async def _answer(self, frame: bytes) -> bytes:
@@ -174,6 +180,7 @@ class Inbound:
             response = refusal(header.api_key, header.api_version, body, error.code, error.message)
         if response is None:
             return b""
+        self._throttle_ms = response.get("throttle_time", 0)
         if header.api_key == METADATA and len(response["topics"]) > _TOPICS_LARGE:
             return await asyncio.to_thread(encode_response, METADATA, call.version, header.correlation_id, response)
         return encode_response(header.api_key, header.api_version, header.correlation_id, response)

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from kframe.plugin import ConfigError
 from kframe.plugin.cluster import Endpoint, Registration
-from kframe.plugin.server import Controller
+from kframe.plugin.server import Controller, MutationQuotas
 from kframe.plugin.settings import whole
 from kframe_kafka_wire.apis.tokens import expire_tokens
 from kframe_kafka_wire.authorizer import AclAuthorizer, authorizer_of
@@ -142,9 +142,10 @@ class WireServer:
         authorizer = authorizer_of(self._config, records)
         self._authorizer = authorizer if isinstance(authorizer, AclAuthorizer) else None
         broker_settings = BrokerSettings(self._config, str(self._node.registration.broker_id))
+        window_s = self._numbers["controller.quota.window.num"] * self._numbers["controller.quota.window.size.seconds"]
         return Desk(
             controller, self._node.registration, self._config, authorizer, records, tokens=self._tokens,
-            of_brokers=broker_settings,
+            of_brokers=broker_settings, mutations=MutationQuotas(window_s),
         )  # fmt: skip
 
     def _budget(self) -> int:
@@ -261,6 +262,8 @@ _NUMBERS: Final = (
     ("max.connections.per.ip", 0, "2147483647"),
     ("socket.listen.backlog.size", 1, "50"),
     ("request.timeout.ms", 1, "30000"),
+    ("controller.quota.window.num", 1, "11"),
+    ("controller.quota.window.size.seconds", 1, "1"),
 )
 
 

@@ -13,6 +13,7 @@ from kframe.plugin import ErrorCode
 from kframe.plugin.cluster import NO_STATE, ClusterState, Endpoint
 from kframe.plugin.server import NewTopic
 from kframe_kafka_wire.acls import AclOperation, AclResourceType
+from kframe_kafka_wire.apis.mutations import create_automatically
 from kframe_kafka_wire.calls import Call
 
 Fields = Mapping[str, Any]
@@ -124,10 +125,8 @@ async def _coordinator(call: Call, kind: int, key: str) -> Fields:
         return _no_coordinator(
             key, ErrorCode.COORDINATOR_NOT_AVAILABLE, f"there is no {topic} yet: a broker will create it"
         )
-    codes = await call.desk.wait(call.desk.controller.create_topics([new_topic], timeout_ms=0))
-    return _no_coordinator(
-        key, ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{topic} is being created ({ErrorCode(codes[topic]).name})"
-    )
+    code = await create_automatically(call, new_topic)
+    return _no_coordinator(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{topic} is being created ({code.name})")
 
 
 def _no_coordinator(key: str, code: int, message: str) -> Fields:

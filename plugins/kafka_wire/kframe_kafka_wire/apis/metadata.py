@@ -15,6 +15,7 @@ from kframe.plugin.columns import Int32, Ragged
 from kframe.plugin.server import NewTopic
 from kframe_kafka_wire.acls import CLUSTER, AclOperation, AclResourceType
 from kframe_kafka_wire.apis.internal import INTERNAL, creation
+from kframe_kafka_wire.apis.mutations import create_automatically
 from kframe_kafka_wire.calls import NOT_ASKED, Call
 from kframe_kafka_wire.frames import Refused
 from kframe_kafka_wire.shapes import ZERO_ID
@@ -195,10 +196,10 @@ async def _create(call: Call, name: str) -> int:
     topic = await creation(call, name) if name in INTERNAL else NewTopic(name)
     if topic is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    codes = await call.desk.wait(call.desk.controller.create_topics([topic], timeout_ms=0))
-    if codes[name] in (ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.TOPIC_ALREADY_EXISTS):
+    code = await create_automatically(call, topic)
+    if code in (ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.TOPIC_ALREADY_EXISTS):
         return ErrorCode.LEADER_NOT_AVAILABLE
-    return codes[name]
+    return code
 
 
 def _missing(name: str | None, topic_id: bytes, code: int) -> Fields:

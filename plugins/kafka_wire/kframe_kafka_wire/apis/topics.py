@@ -8,9 +8,10 @@ from typing import Any, Final
 
 from kframe.plugin import ErrorCode
 from kframe.plugin.cluster import ClusterState
-from kframe.plugin.server import NewPartitions, NewTopic
+from kframe.plugin.server import UNLIMITED, NewPartitions, NewTopic
 from kframe_kafka_wire.acls import AclOperation, AclResourceType
 from kframe_kafka_wire.apis.configs import configs_of
+from kframe_kafka_wire.apis.mutations import delete, execute, now_ms, partition_count, quota_of
 from kframe_kafka_wire.calls import Call, reason
 from kframe_kafka_wire.shapes import ZERO_ID
 
@@ -22,6 +23,8 @@ REPLICAS_MOST: Final = 1_000_000
 _DISABLED_SINCE: Final = 3
 #: The first version of CreateTopics whose response describes the new topics.
 _DESCRIBED_SINCE: Final = 5
+#: The first versions that a quota may refuse with THROTTLING_QUOTA_EXCEEDED.
+_CREATE_STRICT_SINCE, _DELETE_STRICT_SINCE, _GROW_STRICT_SINCE = 6, 5, 3
 
 
 async def create_topics(call: Call) -> Fields:
@@ -30,7 +33,7 @@ async def create_topics(call: Call) -> Fields:
     listed = Counter(topic["name"] for topic in topics)
     everywhere = call.desk.controller.status().active and call.may(AclOperation.CREATE)
     codes: dict[str, ErrorCode] = {}
-    messages: dict[str, str] = {}
+    messages: Mapping[str, str] = {}
     new_topics: list[NewTopic] = []
     room = REPLICAS_MOST
     for name, topic in {topic["name"]: topic for topic in topics}.items():
@@ -47,16 +50,21 @@ async def create_topics(call: Call) -> Fields:
         if code is ErrorCode.NONE:
             new_topics.append(_new_topic(topic))
         codes[name] = code
+    quota = UNLIMITED
     if new_topics:
-        validate_only = call.body.get("validate_only", False)
-        future = call.desk.controller.create_topics(new_topics, timeout_ms=call.timeout_ms, validate_only=validate_only)
-        answer = await call.desk.wait(future)
+        quota = await quota_of(call, strict=call.version >= _CREATE_STRICT_SINCE)
+        counts = {topic.name: partition_count(call.desk, topic) for topic in new_topics}
+        answer, messages = await execute(
+            call, quota, new_topics, call.desk.controller.create_topics, lambda _cluster: counts
+        )
         codes |= answer
-        messages |= answer.messages
     shown: dict[str, Fields] = {}
     if call.version >= _DESCRIBED_SINCE:
         shown = await _shown(call, [topic for topic in new_topics if not codes[topic.name]])
-    return {"topics": [_created(call, name, code, messages.get(name), shown.get(name)) for name, code in codes.items()]}
+    return {
+        "topics": [_created(call, name, code, messages.get(name), shown.get(name)) for name, code in codes.items()],
+        "throttle_time": quota.throttle_ms(now_ms()),
+    }
 
 
 async def _shown(call: Call, made: list[NewTopic]) -> dict[str, Fields]:
@@ -81,9 +89,9 @@ def _counts(call: Call, topic: NewTopic) -> tuple[int, int]:
     """The requested number of partitions and replicas."""
     if topic.assignments is not None:
         return len(topic.assignments), len(topic.assignments[0][1])
-    partitions = topic.partitions if topic.partitions > 0 else call.desk.number("num.partitions", 1)
     factor = topic.replication_factor
-    return partitions, factor if factor > 0 else call.desk.number("default.replication.factor", 1)
+    factor = factor if factor > 0 else call.desk.number("default.replication.factor", 1)
+    return partition_count(call.desk, topic), factor
 
 
 def _size(topic: Fields) -> int:
@@ -155,11 +163,12 @@ async def delete_topics(call: Call) -> Fields:
             responses.append(_deleted(call, shown, topic_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
         else:
             deletions[name] = topic_id
+    quota = UNLIMITED
     if deletions:
-        future = call.desk.controller.delete_topics(list(deletions), timeout_ms=call.timeout_ms)
-        for name, code in (await call.desk.wait(future)).items():
+        quota = await quota_of(call, strict=call.version >= _DELETE_STRICT_SINCE)
+        for name, code in (await delete(call, quota, list(deletions))).items():
             responses.append(_deleted(call, name, deletions[name], code))
-    return {"responses": responses}
+    return {"responses": responses, "throttle_time": quota.throttle_ms(now_ms())}
 
 
 def _asked(call: Call) -> list[tuple[str | None, bytes]]:
@@ -189,7 +198,7 @@ async def create_partitions(call: Call) -> Fields:
     listed = Counter(topic["name"] for topic in call.body["topics"])
     active = call.desk.controller.status().active
     codes: dict[str, ErrorCode] = {}
-    messages: dict[str, str] = {}
+    messages: Mapping[str, str] = {}
     growths = []
     room = REPLICAS_MOST
     for topic in {topic["name"]: topic for topic in call.body["topics"]}.values():
@@ -208,16 +217,23 @@ async def create_partitions(call: Call) -> Fields:
             given = topic["assignments"]
             lists = None if given is None else tuple(tuple(assignment["broker_ids"]) for assignment in given)
             growths.append(NewPartitions(name, topic["count"], lists))
+    quota = UNLIMITED
     if growths:
-        future = call.desk.controller.create_partitions(
-            growths, timeout_ms=call.timeout_ms, validate_only=call.body["validate_only"]
+        quota = await quota_of(call, strict=call.version >= _GROW_STRICT_SINCE)
+        answer, messages = await execute(
+            call, quota, growths, call.desk.controller.create_partitions, lambda cluster: _added(cluster, growths)
         )
-        answer = await call.desk.wait(future)
         codes |= answer
-        messages |= answer.messages
     return {
         "results": [
             {"name": name, "error_code": code, "error_message": messages.get(name) or reason(call, code, name)}
             for name, code in codes.items()
-        ]
+        ],
+        "throttle_time": quota.throttle_ms(now_ms()),
     }
+
+
+def _added(cluster: ClusterState | None, growths: Iterable[NewPartitions]) -> dict[str, int]:
+    """The number of partitions that these requests add, by topic."""
+    shapes = shapes_of(cluster, [growth.name for growth in growths])
+    return {growth.name: growth.count - shapes[growth.name][1] for growth in growths if growth.name in shapes}

@@ -15,11 +15,12 @@ _PATIENCE_S: Final = 30.0
 class Client:
     """A connection. It is a context manager."""
 
-    def __init__(self, address: str, context: ssl.SSLContext | None = None) -> None:
+    def __init__(self, address: str, context: ssl.SSLContext | None = None, client_id: str = "a-test") -> None:
         """Connect to HOST:PORT."""
         host, _, port = address.rpartition(":")
         plain = socket.create_connection((host, int(port)), timeout=_PATIENCE_S)
         self.socket = plain if context is None else context.wrap_socket(plain, server_hostname=host)
+        self._client_id = client_id
         self._last = 0
 
     def __enter__(self) -> Client:
@@ -32,7 +33,7 @@ class Client:
         """Send a request, and return the body of the response. Raises ConnectionError without one, CodecError if
         malformed."""
         self._last += 1
-        self.send(codec.encode_request(api_key, version, self._last, "a-test", fields))
+        self.send(codec.encode_request(api_key, version, self._last, self._client_id, fields))
         correlation_id, body = codec.decode_response(api_key, version, self.receive())
         assert correlation_id == self._last
         return body

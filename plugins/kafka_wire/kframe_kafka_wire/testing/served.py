@@ -59,9 +59,9 @@ class Served:
         self.controller.start()
         self.controller.inspect(lambda cluster: None).result(timeout=30)  # Wait for the end of the election.
 
-    def client(self, listener: str = "PLAINTEXT") -> Client:
+    def client(self, listener: str = "PLAINTEXT", client_id: str = "a-test") -> Client:
         """A plaintext connection."""
-        return Client(self.server.addresses[listener])
+        return Client(self.server.addresses[listener], client_id=client_id)
 
     def stop(self) -> None:
         """Stop both."""

@@ -1,0 +1,143 @@
+"""Controller mutation quotas of requests (KIP-599), from the settings of users and clients in ZooKeeper.
+
+``kframe.plugin.server.MutationQuotas`` has the rules. Quotas are read with each request that creates or deletes
+partitions, so a changed quota applies at once.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from typing import Any, Final, Protocol, TypeVar
+
+from kframe.plugin import ErrorCode
+from kframe.plugin.cluster import NO_STATE, ClusterState
+from kframe.plugin.server import MUTATION_RATE, MutationQuota, NewTopic, QuotaEntity, entities_of
+from kframe_kafka_wire.calls import Call, Desk
+from kframe_kafka_wire.records import Records, sanitized, settings_at
+
+_log = logging.getLogger("kframe.kafka_wire")
+
+_CREATED: Final = frozenset({ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT})
+
+
+class TopicRequest(Protocol):
+    """What is requested for a topic."""
+
+    @property
+    def name(self) -> str:
+        """The topic."""
+
+
+Requested = TypeVar("Requested", bound=TopicRequest)
+
+
+def now_ms() -> float:
+    """The time of quotas in milliseconds."""
+    return time.monotonic() * 1000
+
+
+async def quota_of(call: Call, *, strict: bool) -> MutationQuota:
+    """The quota of the client. Raises StoreError."""
+    user, client_id = sanitized(call.session.principal.name), sanitized(call.header.client_id or "")
+    entities = entities_of(user, client_id)
+    rates = await call.desk.read(lambda records: _first_rate(records, entities))
+    return call.desk.mutations.quota_of(user, client_id, rates, now_ms(), strict=strict)
+
+
+def _first_rate(records: Records, entities: Iterable[QuotaEntity]) -> dict[QuotaEntity, float]:
+    """The first of these entities with a quota, and its rate."""
+    for entity in entities:
+        text = settings_at(records, f"/config/{_path(entity)}").get(MUTATION_RATE)
+        rate = math.nan if text is None else _rate(entity, text)
+        if not math.isnan(rate):
+            return {entity: rate}
+    return {}
+
+
+def _path(entity: QuotaEntity) -> str:
+    parts = {"users": entity.user, "clients": entity.client_id}
+    return "/".join(f"{kind}/{name}" for kind, name in parts.items() if name is not None)
+
+
+def _rate(entity: QuotaEntity, text: str) -> float:
+    """A rate that is not negative, or NaN."""
+    try:
+        return max(float(text), 0.0)
+    except ValueError:
+        _log.warning("/config/%s: controller_mutation_rate is %r, expected a number", _path(entity), text)
+        return math.nan
+
+
+async def execute(
+    call: Call, quota: MutationQuota, requests: Sequence[Requested], submit: Callable[..., Future[Any]],
+    partitions: Callable[[ClusterState | None], Mapping[str, int]],
+) -> tuple[dict[str, ErrorCode], Mapping[str, str]]:  # fmt: skip
+    """Create topics or partitions within a quota. Returns codes and messages by topic.
+
+    ``partitions`` returns the number of new partitions by topic. Only a valid request is charged, as in Kafka 3.9
+    ``ZkAdminManager.createTopics``.
+    """
+    validate_only = call.body.get("validate_only", False)
+    if validate_only or not quota.is_limited:
+        answer = await call.desk.wait(submit(requests, timeout_ms=call.timeout_ms, validate_only=validate_only))
+        return answer, answer.messages
+    validated = await call.desk.wait(submit(requests, timeout_ms=call.timeout_ms, validate_only=True))
+    codes, messages = dict(validated), dict(validated.messages)
+    valid = [request for request in requests if codes[request.name] is ErrorCode.NONE]
+    counts = await call.desk.look(partitions)
+    accepted = [request for request in valid if quota.record(counts.get(request.name, 0), now_ms())]
+    codes |= {request.name: ErrorCode.THROTTLING_QUOTA_EXCEEDED for request in valid}
+    if accepted:
+        answer = await call.desk.wait(submit(accepted, timeout_ms=call.timeout_ms, validate_only=False))
+        codes |= answer
+        messages |= answer.messages
+    return codes, messages
+
+
+async def delete(call: Call, quota: MutationQuota, names: Sequence[str]) -> dict[str, ErrorCode]:
+    """Delete topics within a quota. Returns codes by topic. Unknown topics are not charged."""
+    counts: Mapping[str, int] = {}
+    if quota.is_limited and call.desk.enabled("delete.topic.enable", default=True):
+        counts = await call.desk.look(lambda cluster: _partitions_of(cluster, names))
+    accepted = [name for name in names if name not in counts or quota.record(counts[name], now_ms())]
+    codes = dict.fromkeys(names, ErrorCode.THROTTLING_QUOTA_EXCEEDED)
+    if accepted:
+        answer = await call.desk.wait(call.desk.controller.delete_topics(accepted, timeout_ms=call.timeout_ms))
+        codes |= answer
+    return codes
+
+
+def _partitions_of(cluster: ClusterState | None, names: Iterable[str]) -> dict[str, int]:
+    """The number of partitions of the topics that brokers know."""
+    counts = {}
+    for name in names:
+        index = None if cluster is None else cluster.topics.find(name)
+        if cluster is None or index is None or cluster.topics.deleting[index]:
+            continue
+        rows = cluster.topics.rows_of(index)
+        if (cluster.partitions.partition_epoch[rows] != NO_STATE).any():
+            counts[name] = len(rows)
+    return counts
+
+
+async def create_automatically(call: Call, topic: NewTopic) -> ErrorCode:
+    """Create a topic that a client needs. It is charged to the client's quota, which refuses nothing here.
+
+    Source: Kafka 3.9 ``AutoTopicCreationManager.createTopics``.
+    """
+    quota = await quota_of(call, strict=False)
+    code = (await call.desk.wait(call.desk.controller.create_topics([topic], timeout_ms=0)))[topic.name]
+    if code in _CREATED:
+        quota.record(partition_count(call.desk, topic), now_ms())
+    return code
+
+
+def partition_count(desk: Desk, topic: NewTopic) -> int:
+    """The number of partitions of a requested topic."""
+    if topic.assignments is not None:
+        return len(topic.assignments)
+    return topic.partitions if topic.partitions > 0 else desk.number("num.partitions", 1)

@@ -1,0 +1,103 @@
+"""Controller mutation quotas (KIP-599) have the same effect under Kafka's controller and under kframe."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kframe_kafka_wire.testing.client import Client
+from kframe_kafka_wire.testing.instances import InstanceProcess
+from kframe_kafka_wire.testing.tools import ToolBox, Tools
+from kframe_zookeeper.testing.java import missing
+from kframe_zookeeper.testing.kafka import Cluster
+from kframe_zookeeper.testing.process import until
+from kframe_zookeeper.testing.servers import HOST, ServerHandle
+
+#: Each client has ten tokens, and gains one a day.
+QUOTA = f"controller_mutation_rate={1 / 86_400}"
+WINDOW = {"controller.quota.window.num": "2", "controller.quota.window.size.seconds": str(5 * 86_400)}
+#: The bound on differences of throttle times.
+HOUR_MS = 3_600_000
+CREATE, DELETE, GROW = 19, 20, 37
+#: (API, version, partitions), in this order by one client.
+REQUESTS = [
+    (CREATE, 7, 12), (CREATE, 7, 1), (CREATE, 6, 1), (CREATE, 5, 1), (GROW, 3, 14), (GROW, 2, 14), (DELETE, 6, 14),
+    (DELETE, 5, 14), (DELETE, 4, 14),
+]  # fmt: skip
+
+
+def answer(address: str, client_id: str, topic: str, api_key: int, version: int, count: int) -> tuple[int, int]:
+    """The error code of a topic and the throttle time in hours."""
+    fields: dict[str, Any] = {"topics": [{"name": topic, "count": count, "assignments": None}]}
+    if api_key == CREATE:
+        fields = {"topics": [{"name": topic, "num_partitions": count, "replication_factor": 1}]}
+    elif api_key == DELETE:
+        fields = {"topics": [{"name": topic}]} if version >= 6 else {"topic_names": [topic]}
+    with Client(address, client_id=client_id) as client:
+        body = client.ask(api_key, version, timeout=30_000, **fields)
+    (result,) = body[{CREATE: "topics", DELETE: "responses", GROW: "results"}[api_key]]
+    return result["error_code"], round(body["throttle_time"] / HOUR_MS)
+
+
+def answers(address: str, controller: str) -> list[tuple[int, int]]:
+    """The answers to REQUESTS. Each refused creation names a new topic."""
+    first = f"{controller}-0"
+    return [
+        answer(address, f"{controller}-client", f"{controller}-{number}" if api_key == CREATE else first,
+               api_key, version, count)
+        for number, (api_key, version, count) in enumerate(REQUESTS)
+    ]  # fmt: skip
+
+
+def tool_outputs(box: ToolBox, folder: Path, address: str, controller: str) -> list[tuple[int, str]]:
+    """What kafka-topics prints when it creates a topic, and another with an exhausted quota.
+
+    Other operations print the same, but their client waits for the end of the throttle time when it is closed.
+    """
+    tools = Tools(box, folder, address, {"client.id": f"{controller}-tool"})
+    results = []
+    for number, partitions in enumerate(("12", "1")):
+        code, output = tools.tried(
+            "kafka-topics", "--create", "--topic", f"{controller}-tool-{number}", "--partitions", partitions
+        )
+        lines = [line for line in output.replace(controller, "CONTROLLER").splitlines() if "\tat " not in line]
+        results.append((code, "\n".join(line.partition("] ERROR ")[2] or line for line in lines)))
+    return results
+
+
+@pytest.mark.skipif(missing() is not None, reason=str(missing()))
+def test_quotas_refuse_and_throttle_as_under_kafkas_controller(
+    zookeeper: ServerHandle, toolbox: ToolBox, tmp_path: Path
+) -> None:
+    connect_string = f"{zookeeper.address}/mutation-quotas"
+    cluster = Cluster(tmp_path, connect_string, [1], {"listeners": f"PLAINTEXT://{HOST}:{{port}}", **WINDOW})
+    kframe: InstanceProcess | None = None
+    try:
+        cluster.start()
+        broker = cluster.brokers[1].address
+        admin = Tools(toolbox, tmp_path / "admin", broker)
+        admin.run("kafka-configs", "--alter", "--entity-type", "clients", "--entity-default", "--add-config", QUOTA)
+        probes = iter(range(1_000))
+
+        def is_limited() -> bool:
+            """Whether the broker has read the quota. Each probe is a new client with a bucket of its own."""
+            number = next(probes)
+            return answer(broker, f"probe-{number}", f"probe-{number}", CREATE, 5, 11) == (0, 24)
+
+        assert until(is_limited)
+        under_kafka = answers(broker, "kafka")
+        kafka_outputs = tool_outputs(toolbox, tmp_path / "kafka", broker, "kafka")
+        kframe = InstanceProcess(connect_string, tmp_path / "kframe", 1000, "--insist", settings=WINDOW)
+        kframe.await_ready(active=True)
+        assert answers(kframe.address, "kframe") == under_kafka
+        assert tool_outputs(toolbox, tmp_path / "kframe-tool", broker, "kframe") == kafka_outputs
+    finally:
+        cluster.kill()
+        if kframe is not None:
+            kframe.kill()
+    assert under_kafka == [
+        (0, 0), (89, 48), (89, 48), (0, 72), (89, 72), (0, 120), (89, 120), (89, 120), (0, 456),
+    ]  # fmt: skip
+    assert [code for code, _ in kafka_outputs] == [0, 1]
+    assert "The throttling quota has been exceeded." in kafka_outputs[1][1]
