@@ -25,7 +25,10 @@ _log = logging.getLogger("kframe.config")
 #: System properties of Kafka's JVM.
 JVM_KEYS: Final = ("java.security.auth.login.config", "zookeeper.sasl.client", "zookeeper.sasl.clientconfig")
 #: Keys of Kafka's authorizer, and of kframe's server and store.
-SERVER_KEYS: Final = ("super.users", "allow.everyone.if.no.acl.found", "kframe.register", "kframe.create.chroot")
+SERVER_KEYS: Final = (
+    "super.users", "allow.everyone.if.no.acl.found", "kframe.register", "kframe.create.chroot",
+    "kframe.unauthenticated.connection.rate",
+)  # fmt: skip
 KNOWN: Final = frozenset({*KEYS, *KAFKA_KEYS, *JVM_KEYS, *SERVER_KEYS})
 #: Prefixes of keys with names of listeners or plugins of Kafka.
 _OPEN_ENDED: Final = ("listener.name.", "config.providers.", "kafka.metrics.", "metrics.")

@@ -25,7 +25,7 @@ class Reason(StrEnum):
     IDLE = "idle"
     """Nothing was sent, or a response was not read, for connections.max.idle.ms."""
     TOO_MANY = "too_many"
-    """A limit was reached: max.connections or max.connections.per.ip."""
+    """A limit was reached: max.connections, max.connections.per.ip or kframe.unauthenticated.connection.rate."""
     LOST = "lost"
     """TCP or TLS failed."""
     UNANSWERABLE = "unanswerable"

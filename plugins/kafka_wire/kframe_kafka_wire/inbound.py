@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -70,7 +70,11 @@ class Listening:
 class Inbound:
     """Serves one connection until either side ends it."""
 
-    def __init__(self, listening: Listening, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(
+        self, listening: Listening, reader: asyncio.StreamReader, writer: asyncio.StreamWriter,
+        on_login: Callable[[], None] = lambda: None,
+    ) -> None:  # fmt: skip
+        """``on_login`` is called once, after the first successful login."""
         self._at = listening
         self._reader = reader
         self._writer = writer
@@ -80,8 +84,14 @@ class Inbound:
         if certificate:
             self._session.principal = Principal(listening.names(distinguished_name(certificate)))
         self._gate = None if listening.logins is None else Gate(listening.logins, self._session)
+        self._on_login = on_login
         self._throttle_ms = 0
         """How long no request is read after the next response."""
+
+    @property
+    def has_certificate(self) -> bool:
+        """Whether the client is authenticated by a certificate."""
+        return bool(self._writer.get_extra_info("peercert"))
 
     async def serve(self) -> None:
         """Answer requests until the connection ends for any reason."""
@@ -129,6 +139,8 @@ class Inbound:
             response = await self._answer(frame)
         finally:
             listening.budget.give(len(frame))
+        if not passed and self._gate is not None and self._gate.passed:
+            self._on_login()
         if response:
             async with asyncio.timeout(listening.limits.idle_s):
                 self._writer.write(response)

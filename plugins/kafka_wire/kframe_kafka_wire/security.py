@@ -15,6 +15,7 @@ from kframe.plugin import ConfigError
 from kframe.plugin.settings import LoginModule, parse_login_modules, read_login_modules
 from kframe_kafka_wire.alerts import TellingContext
 from kframe_kafka_wire.identity import security_protocol
+from kframe_kafka_wire.reloading import ReloadingContext
 from kframe_kafka_wire.stores import KeyStore, TrustStore, key_store, load_key, load_trust, trust_store
 
 #: Supported SASL mechanisms, and the login module of each.
@@ -29,7 +30,7 @@ _JAAS_FILE: Final = "java.security.auth.login.config"
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """TLS settings of a listener. Each call creates a new context. Renewed files then take effect."""
+    """TLS settings of a listener: TLS 1.2 or later. Each call creates a new context, with the present files."""
 
     listener: str
     keys: KeyStore | None
@@ -66,6 +67,11 @@ class Tls:
         context = TellingContext(ssl.PROTOCOL_TLS_SERVER)
         context.verify_mode = self.client_auth
         return self._filled(context)
+
+    def reloading_server(self) -> ReloadingContext:
+        """A context for incoming connections that follows changes of the files. Raises as ``server``."""
+        stores = (store for store in (self.keys, self.trust) if store is not None)
+        return ReloadingContext(self.server, [store.path for store in stores if store.path is not None])
 
     def _filled(self, context: ssl.SSLContext) -> ssl.SSLContext:
         context.minimum_version = ssl.TLSVersion.TLSv1_2

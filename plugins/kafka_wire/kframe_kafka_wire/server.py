@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+import time
 from collections import Counter
 from collections.abc import Mapping
 from concurrent.futures import Future
@@ -20,6 +21,7 @@ from kframe_kafka_wire.apis.tokens import expire_tokens
 from kframe_kafka_wire.authorizer import AclAuthorizer, authorizer_of
 from kframe_kafka_wire.broker_settings import BrokerSettings
 from kframe_kafka_wire.calls import Desk
+from kframe_kafka_wire.connection_rate import RATE_DEFAULT, RATE_KEY, ConnectionRate
 from kframe_kafka_wire.drops import Drops, Reason
 from kframe_kafka_wire.frames import Budget
 from kframe_kafka_wire.gate import Logins, logins_of
@@ -68,6 +70,7 @@ class WireServer:
         self._authorizer: AclAuthorizer | None = None
         self._from: Counter[str] = Counter()
         self._drops = Drops()
+        self._rate = ConnectionRate(self._numbers[RATE_KEY], time.monotonic)
 
     @property
     def addresses(self) -> Mapping[str, str]:
@@ -172,7 +175,7 @@ class WireServer:
         host = endpoint.host or (
             None if endpoint.port else "0.0.0.0"
         )  # A free port must be the same for all addresses.
-        context = None if security.tls is None else security.tls.server()
+        context = None if security.tls is None else security.tls.reloading_server()
         try:
             server = await asyncio.start_server(
                 connected, host, endpoint.port, ssl=context, backlog=_ACCEPTED_AT_ONCE,
@@ -203,7 +206,12 @@ class WireServer:
                 self._drops.note(Reason.TOO_MANY, host, "there are as many as there may be")
                 writer.close()
                 return
-            await Inbound(listening, reader, writer).serve()
+            inbound = Inbound(listening, reader, writer, lambda: self._rate.give_back(host))
+            if not inbound.has_certificate and not self._rate.take(host):
+                self._drops.note(Reason.TOO_MANY, host, f"too many a second without a login ({RATE_KEY})")
+                writer.close()
+                return
+            await inbound.serve()
         finally:
             self._from[host] -= 1
             if not self._from[host]:
@@ -250,7 +258,7 @@ def _on_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         loop.default_exception_handler(context)
 
 
-#: Keys, minimum values, and Kafka's defaults.
+#: Keys, minimum values, and defaults: Kafka's for Kafka's keys.
 _NUMBERS: Final = (
     ("socket.request.max.bytes", 1, "104857600"),
     ("sasl.server.max.receive.size", 1, "524288"),
@@ -261,6 +269,7 @@ _NUMBERS: Final = (
     ("max.connections", 0, "2147483647"),
     ("max.connections.per.ip", 0, "2147483647"),
     ("socket.listen.backlog.size", 1, "50"),
+    (RATE_KEY, 0, str(RATE_DEFAULT)),
     ("request.timeout.ms", 1, "30000"),
     ("controller.quota.window.num", 1, "11"),
     ("controller.quota.window.size.seconds", 1, "1"),

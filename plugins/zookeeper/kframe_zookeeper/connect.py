@@ -4,7 +4,8 @@
   unreachable or silent host does not cost the session.
 - An oversized or malformed reply closes the connection. It costs neither memory nor the client's thread.
 - Requests without a connection fail at once. kazoo would send them later, perhaps in another session.
-- TLS certificates must be valid for the host name, and only the configured authorities are trusted.
+- TLS certificates must be valid for the host name, and only the configured authorities are trusted. Each connection
+  reads the files again, so renewed certificates are used without a restart.
 - A connection that breaks during a SASL login is retried. kazoo treats it as a wrong password and stops.
 - Reconnects back off to a second at most, not to an hour.
 - ``start`` fails at once if TLS is refused for all hosts. kazoo would retry until the timeout.
@@ -12,6 +13,7 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 import ssl
 import struct
@@ -41,6 +43,8 @@ from kframe.plugin import ConfigError
 from kframe.plugin.settings import tls_refusal
 from kframe_zookeeper.acls import acl_of
 from kframe_zookeeper.settings import ConnectSettings, TlsSettings
+
+_log = logging.getLogger("kframe.zookeeper")
 
 #: Shares of a host's part of the session timeout that one connection attempt may take.
 _ATTEMPTS: Final = 3
@@ -130,13 +134,23 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
                 return connection
             try:
                 connection.settimeout(max(end - time.monotonic(), 0.001))
-                return self._tls.wrap_socket(connection, server_hostname=hostname)
+                return self._renewed(self._tls).wrap_socket(connection, server_hostname=hostname)
             except BaseException:
                 connection.close()
                 raise
         except OSError as problem:
             self.note(problem)
             raise
+
+    def _renewed(self, last: ssl.SSLContext) -> ssl.SSLContext:
+        """A context with the present files, or the last one while they cannot be used."""
+        assert self._settings is not None
+        try:
+            self._tls = tls_context(self._settings)
+        except ConfigError as problem:
+            _log.warning("changed TLS files cannot be used; the last ones remain in use: %s", problem)
+            return last
+        return self._tls
 
     def note(self, problem: OSError) -> None:
         """Record why the last attempt failed."""

@@ -1,0 +1,82 @@
+"""The rate of connections without a login is limited by address."""
+
+from __future__ import annotations
+
+import pytest
+from kframe_kafka_wire.connection_rate import BURST_S, RATE_DEFAULT, RATE_KEY, ConnectionRate
+from kframe_kafka_wire.testing.served import Served, broker
+
+#: At two a second. (second, address, attempts, logins after them, accepted)
+STEPS: dict[str, list[tuple[float, str, int, int, int]]] = {
+    "a burst of ten seconds": [(0, "a", 25, 0, 20), (0, "a", 1, 0, 0)],
+    "each address has its own": [(0, "a", 25, 0, 20), (0, "b", 25, 0, 20)],
+    "tokens come back with time": [(0, "a", 20, 0, 20), (0.4, "a", 1, 0, 0), (0.5, "a", 2, 0, 1), (2, "a", 9, 0, 3)],
+    "no more than the burst": [(0, "a", 1, 0, 1), (9_000, "a", 25, 0, 20)],
+    "logins do not count": [(0, "a", 20, 20, 20), (0, "a", 20, 19, 20), (0, "a", 20, 0, 19)],
+    "a login gives back no more than the burst": [(0, "a", 5, 90, 5), (0, "a", 25, 0, 20)],
+}
+
+
+@pytest.mark.parametrize("steps", STEPS.values(), ids=STEPS)
+def test_tokens_of_addresses(steps: list[tuple[float, str, int, int, int]]) -> None:
+    now_s = 0.0
+    rate = ConnectionRate(2, lambda: now_s)
+    for second, address, attempts, logins, accepted in steps:
+        now_s = second
+        assert sum(rate.take(address) for _ in range(attempts)) == accepted
+        for _ in range(logins):
+            rate.give_back(address)
+
+
+def test_no_limit() -> None:
+    rate = ConnectionRate(0, lambda: 0.0)
+    assert all(rate.take("a") for _ in range(10_000))
+    assert len(rate) == 0
+
+
+def test_addresses_with_all_tokens_are_forgotten() -> None:
+    now_s = 0.0
+    rate = ConnectionRate(1, lambda: now_s)
+    for number in range(20_000):
+        now_s = float(number)
+        assert rate.take(str(number))
+    assert len(rate) <= 1_000
+
+
+LOGIN = {
+    "listeners": "LOGIN://127.0.0.1:0", "listener.security.protocol.map": "LOGIN:SASL_PLAINTEXT",
+    "inter.broker.listener.name": "LOGIN", "sasl.enabled.mechanisms": "PLAIN",
+    "listener.name.login.plain.sasl.jaas.config":
+        'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="secret";',
+    "connection.failed.authentication.delay.ms": "0",
+}  # fmt: skip
+
+
+def log_in(served: Served, version: int, password: bytes) -> bool:
+    """Whether the server answers a login, whatever it answers."""
+    token = b"\0alice\0" + password
+    with served.client("LOGIN") as client:
+        try:
+            client.ask(17, version, mechanism="PLAIN")
+            if version:
+                client.ask(36, 2, auth_bytes=token)
+            else:
+                client.send(len(token).to_bytes(4, "big") + token)
+                client.receive()
+        except ConnectionError:
+            return False
+        return True
+
+
+def test_a_server_limits_failed_logins_and_no_others() -> None:
+    burst = BURST_S * 1
+    with Served({}, [broker(1, "LOGIN")], {**LOGIN, RATE_KEY: "1"}) as served:
+        assert all(log_in(served, version, b"secret") for version in (0, 1) for _ in range(burst))
+        answered = [log_in(served, 1, b"wrong") for _ in range(20 * burst)]
+        assert all(answered[:burst])
+        assert not all(answered)
+        assert served.server.metrics()['kframe_connections_dropped_total{reason="too_many"}'] == answered.count(False)
+
+
+def test_the_default_is_a_hundred_a_second() -> None:
+    assert (RATE_DEFAULT, BURST_S) == (100, 10)
