@@ -11,7 +11,7 @@ import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -41,7 +41,7 @@ ENVIRONMENT_PREFIX: Final = "KFRAME_"
 class Setting:
     """A value and its origin."""
 
-    value: str
+    value: str = field(repr=False)
     origin: str
 
 

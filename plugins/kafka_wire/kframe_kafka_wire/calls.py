@@ -49,7 +49,7 @@ class Desk:
     controller: Controller
     node: Registration
     """The controller's own registration, with its advertised endpoints."""
-    config: Mapping[str, str]
+    config: Mapping[str, str] = field(repr=False)
     authorizer: Authorizer = field(default_factory=Everybody)
     records: Records = field(default_factory=NoRecords)
     producer_ids: range = range(0)
@@ -155,7 +155,7 @@ class Call:
     """A request."""
 
     header: Header
-    body: Mapping[str, Any]
+    body: Mapping[str, Any] = field(repr=False)
     session: ClientSession
     desk: Desk
 

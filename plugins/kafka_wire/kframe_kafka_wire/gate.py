@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from kframe.plugin import ErrorCode
 from kframe_kafka_wire.apis.table import BEFORE_LOGIN, SASL_AUTHENTICATE, SASL_HANDSHAKE
@@ -26,6 +26,8 @@ from kframe_kafka_wire.sasl_server import (
 from kframe_kafka_wire.security import ListenerSecurity
 
 Fields = Mapping[str, Any]
+#: Characters of a mechanism's name that are logged.
+_SHOWN: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +68,8 @@ class Gate:
         self._ends_s = float("inf")
         self.raw = False
         """Whether the next frame is a bare token, as after a handshake of version 0."""
-        self.failed = False
-        """Whether the connection ends after the next response."""
+        self.failure: SaslError | None = None
+        """Why the connection ends after the next response."""
 
     @property
     def passed(self) -> bool:
@@ -93,7 +95,7 @@ class Gate:
         mechanism = body["mechanism"]
         changed = self._passed is not None and self._passed[0] != mechanism
         if mechanism not in self._logins.mechanisms or changed:
-            self.failed = True
+            self.failure = SaslError(f"mechanism {mechanism[:_SHOWN]!r} is not enabled")
             return {"error_code": ErrorCode.UNSUPPORTED_SASL_MECHANISM, "mechanisms": self._logins.mechanisms}
         self._mechanism, self._exchange = mechanism, self._logins.begin(mechanism)
         self.raw = version == 0
@@ -102,7 +104,8 @@ class Gate:
     async def authenticate(self, body: Fields) -> Fields:
         """Process the token of a SaslAuthenticate request."""
         if self._exchange is None:
-            self.failed = self._passed is None
+            if self._passed is None:
+                self.failure = SaslError("SaslAuthenticate before SaslHandshake")
             return {"error_code": ErrorCode.ILLEGAL_SASL_STATE, "error_message": "SaslHandshake comes first"}
         try:
             token = await self.take(body["auth_bytes"])
@@ -119,8 +122,8 @@ class Gate:
             answer = await asyncio.to_thread(self._exchange.answer, token)
             if self._exchange.principal is not None:
                 self._pass(self._exchange.principal)
-        except SaslError:
-            self.failed = True
+        except SaslError as error:
+            self.failure = error
             await asyncio.sleep(self._logins.delay_s)
             raise
         return answer

@@ -98,6 +98,8 @@ class Inbound:
         try:
             while await self._serve_request():
                 pass
+            if self._gate is not None and self._gate.failure is not None:
+                self._note(Reason.LOGIN_FAILED, self._gate.failure)
         except (Refused, CodecError) as error:
             self._note(Reason.FRAME_REFUSED, error)
         except SaslError as error:
@@ -149,7 +151,7 @@ class Inbound:
             async with asyncio.timeout(listening.limits.idle_s):
                 await asyncio.sleep(self._throttle_ms / 1000)
             self._throttle_ms = 0
-        return self._gate is None or not self._gate.failed
+        return self._gate is None or self._gate.failure is None
 
     async def _answer(self, frame: bytes) -> bytes:
         """The response to a frame with its size; empty if there is none, or it was sent already."""

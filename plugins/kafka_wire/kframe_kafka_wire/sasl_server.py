@@ -13,7 +13,7 @@ import hmac
 import re
 import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from kframe_kafka_wire.principals import Principal
@@ -38,9 +38,9 @@ class SaslError(Exception):
 class ScramCredential:
     """The stored credential of a password."""
 
-    salt: bytes
-    stored_key: bytes
-    server_key: bytes
+    salt: bytes = field(repr=False)
+    stored_key: bytes = field(repr=False)
+    server_key: bytes = field(repr=False)
     iterations: int
 
 

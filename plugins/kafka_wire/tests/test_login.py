@@ -22,6 +22,7 @@ from kframe_kafka_wire.sasl_server import (
 )
 from kframe_kafka_wire.testing.client import Client
 from kframe_kafka_wire.testing.served import FakeRecords, Served, broker, user_record
+from kframe_zookeeper.testing.process import until
 
 from kframe.testing.clusters import healthy
 
@@ -115,6 +116,25 @@ def test_plain_login_with_a_wrong_password_fails(user: str, password: str, autho
     assert answer["error_code"] == 58
     assert answer["error_message"]
     assert client.ended()
+
+
+def test_failed_logins_are_counted_and_logged(served: Served, caplog: pytest.LogCaptureFixture) -> None:
+    def count() -> float:
+        return served.server.metrics()['kframe_connections_dropped_total{reason="login_failed"}']
+
+    caplog.set_level("INFO")
+    for mechanism, token, logged in (
+        ("PLAIN", b"\0alice\0wrong", "Invalid username or password"),
+        ("GSSAPI", b"", "mechanism 'GSSAPI' is not enabled"),
+    ):  # fmt: skip
+        before = count()
+        with served.client("LOGIN") as client:
+            client.ask(17, 1, mechanism=mechanism)
+            if token:
+                assert client.ask(36, 2, auth_bytes=token)["error_code"] == 58
+            assert client.ended()
+        assert until(lambda before=before: count() == before + 1)  # type: ignore[misc]
+        assert logged in caplog.text
 
 
 def test_wrong_bare_tokens_end_the_connection(client: Client) -> None:
