@@ -126,6 +126,7 @@ bench-compare: setup
 limits: setup
 	$(PY) -m benchmarks.limits.roofline --out $(KEPT)-roofline.json
 	$(PY) -m benchmarks.limits.failure_cost --out $(KEPT)-own-work.json
+	$(PY) -m benchmarks.limits.processes --out $(KEPT)-processes.json
 	$(PY) -m benchmarks.report.plots
 
 roofline: setup

@@ -157,6 +157,18 @@ def roofline(figures: Row) -> str:
     return f"{size}{table}\nBeyond {TIMES_MAX:g} times the limit:\n\n{notes}" if far else f"{size}{table}"
 
 
+def processes(results: Sequence[Row]) -> str:
+    """Whole commands."""
+    return _table(
+        ("command", "partitions", "processor", "elapsed", "peak memory"),
+        [
+            (row["command"], f"{row['partitions']:,}" if row["partitions"] else "",
+             f"{row['processor']:.3f} s", f"{row['elapsed']:.3f} s", f"{row['peak_bytes'] / 1e6:.0f} MB")
+            for row in results
+        ],
+    )  # fmt: skip
+
+
 def suite(results: Sequence[Row]) -> str:
     """Every bench at every size that it was run at, and what its time is made of at a middling one."""
     by_bench = {(result["bench"], result["partitions"], result["brokers"]): result for result in results}
@@ -199,6 +211,7 @@ TABLES: Final[Mapping[str, Block]] = {
     "own-work": _of("own_work", own_work),
     "requests": _of("requests", requests),
     "roofline": _of("roofline", roofline),
+    "processes": _of("processes", processes),
     "suite": _of("suite", suite),
     "phases": _of("suite", phases),
 }

@@ -50,7 +50,7 @@ def _under(key: str) -> Callable[[Record], Any]:
 KINDS: Final[Mapping[str, Callable[[Record], Any]]] = {
     "classes": _classes,
     "live": _live,
-    **{key: _under(key) for key in ("ratios", "suite", "requests", "sweep", "roofline", "own_work")},
+    **{key: _under(key) for key in ("ratios", "suite", "requests", "sweep", "roofline", "own_work", "processes")},
 }
 
 

@@ -43,5 +43,14 @@ _ALL: Final = (
            10, "s", at_most=True),
     Target("controller-failover/10000000/1000 resident", "memory of that failover beside the bytes being sent",
            2, "GiB", at_most=True),
+    *(
+        Target(f"process whatif fail, {mode}/1000000/100 {figure}", f"{text}, {mode}", wanted, unit, at_most=True)
+        for mode in ("zookeeper", "kraft")
+        for figure, text, wanted, unit in (
+            ("processor", "processor time of `kframe whatif fail`, 1,000,000", 1.2, "s"),
+            ("peak", "peak memory of `kframe whatif fail`, 1,000,000", 300, "MB"),
+        )
+    ),
+    Target("process --help processor", "processor time of `kframe --help`", 0.1, "s", at_most=True),
 )  # fmt: skip
 TARGETS: Final[Mapping[str, Target]] = {target.name: target for target in _ALL}

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchmarks.limits import failure_cost
+from benchmarks.limits import failure_cost, processes
 from benchmarks.records import RESULTS
 from benchmarks.report import page, plots, readme
 from benchmarks.report.saved_records import KINDS, saved_record
@@ -34,6 +36,10 @@ FIGURES: dict[str, Any] = {
              for event in ("failover", "broker-failure")],
     "roofline": {"partitions": 100, "brokers": 4, "kernels": [KERNEL, KERNEL | {"rows": "one broker's", "times": 1.0}]},
     "own_work": [failure_cost.series("broker-failure", "partitions", POINTS)],
+    "processes": [{"command": "whatif fail, kraft", "partitions": 1_000, "brokers": 100, "runs": 3, "processor": 0.5,
+                   "elapsed": 1.25, "peak_bytes": 90_000_000},
+                  {"command": "--help", "partitions": 0, "brokers": 100, "runs": 3, "processor": 0.0625,
+                   "elapsed": 0.125, "peak_bytes": 20_000_000}],
     "requests": [{"bench": "topic-deletion", "partitions": [10, 20], "seconds": [0.0015, 0.25], "exponent": 1.0}],
     "suite": [{"bench": "batching", "partitions": size, "brokers": 100, "seconds": {"ready": {"median": size / 1e6}}}
               for size in (1_000, 200_000)] + [FAILURE, FAILURE | {"partitions": 10_000_000, "brokers": 1_000}],
@@ -107,6 +113,8 @@ def test_every_saved_record_has_its_origin() -> None:
         ("roofline", ["`build_replica_index`", "all", "30", "40.0", "2.5", "2.1", "0.8", "scatter, 3.0", "**4.0**"]),
         ("own-work", ["broker-failure, 10 hosted", "in the cluster", "1.00 ms at 1", "10.0 ms at 10", "1.00"]),
         ("requests", ["topic-deletion", "1.50", "250", "1.00"]),
+        ("processes", ["whatif fail, kraft", "1,000", "0.500 s", "1.250 s", "90 MB"]),
+        ("processes", ["--help", "", "0.062 s", "0.125 s", "20 MB"]),
         ("suite", ["ready, ms", "1,000 / 100", "200,000 / 100", "10,000,000 / 1,000"]),
         ("suite", ["batching", "1.00", "200", ""]),
         ("phases", ["broker-failure", "200,000", "100", "30.0", "20.0", "10.0"]),
@@ -189,6 +197,27 @@ def test_cost_against_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert by_host["points"][1]["made_bytes"] > 1.3 * large
     assert alter["series"] == "alter-partition"
     assert "by hosted" in capsys.readouterr().out
+
+
+def test_whole_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "record.json"
+    assert processes.main(["--partitions", "1000", "--brokers", "10", "--runs", "1", "--out", str(out)]) == 0
+    record = json.loads(out.read_text())
+    by_name = {(row["command"], row["partitions"]): row for row in record["processes"]}
+    assert {mode for mode in processes.MODES if (f"whatif fail, {mode}", 1_000) in by_name} == set(processes.MODES)
+    assert by_name["python -c pass", 0]["peak_bytes"] < by_name["whatif fail, kraft", 1_000]["peak_bytes"]
+    assert all(row["processor"] > 0 for row in record["processes"])
+    figures = {ratio["name"]: ratio["value"] for ratio in record["ratios"]}
+    assert figures["process --help processor"] == by_name["--help", 0]["processor"]
+    assert (
+        figures["process whatif fail, kraft/1000/10 peak"] == by_name["whatif fail, kraft", 1_000]["peak_bytes"] / 1e6
+    )
+    assert "whatif fail --help" in capsys.readouterr().out
+
+
+def test_a_command_that_fails_is_not_measured() -> None:
+    with pytest.raises(subprocess.CalledProcessError):
+        processes.run([sys.executable, "-c", "raise SystemExit(3)"])
 
 
 def test_brokers_that_do_not_go_in() -> None:

@@ -1,0 +1,130 @@
+"""Processor time and memory of whole commands, from exec to exit.
+
+    python -m benchmarks.limits.processes
+
+Each command runs as a child process, in turn with the others. The least user and system time of all runs counts: other
+work on the machine only adds to it. The same applies to the peak of resident memory. Elapsed seconds are kept beside
+them. A line with an empty interpreter shows what no command can be below.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks.records import table, write_record
+from benchmarks.report.ratios import Ratio, to_record
+from kframe.snapshot import Snapshot, generate, write_snapshot
+
+MODES: Final = ("zookeeper", "kraft")
+#: Commands that print no figures of a cluster, by the name of their line.
+WITHOUT_SNAPSHOT: Final = {
+    "--help": ("--help",), "--version": ("--version",), "whatif fail --help": ("whatif", "fail", "--help"),
+}  # fmt: skip
+HEADINGS: Final = ("command", "partitions", "processor s", "elapsed s", "peak MB")
+LEGEND: Final = "The least of all runs, each from exec to exit. MB are 10^6 bytes."
+
+#: Runs a command without its output and prints its exit code, processor seconds and peak in KiB. A process inherits the
+#: peak of the one that starts it, so that is a small one.
+_LAUNCHER: Final = """
+import os, sys
+nothing = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
+child = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ, file_actions=nothing)
+_, status, usage = os.wait4(child, 0)
+print([os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime, usage.ru_maxrss])
+"""
+
+Result = dict[str, Any]
+
+
+def measure(partitions: int, brokers: int, runs: int, folder: Path) -> list[Result]:
+    """The least figures of each command; clusters are written to ``folder``."""
+    kframe = str(Path(sys.executable).with_name("kframe"))
+    commands: dict[tuple[str, int], list[str]] = {("python -c pass", 0): [sys.executable, "-c", "pass"]}
+    for name, words in WITHOUT_SNAPSHOT.items():
+        commands[name, 0] = [kframe, *words]
+    for mode in MODES:
+        source = folder / f"{mode}-{partitions}-{brokers}"
+        if not source.exists():
+            write_snapshot(_cluster(partitions, brokers, mode), source)
+        commands[f"whatif fail, {mode}", partitions] = [kframe, "whatif", "fail", str(source), "--brokers", "1"]
+    results: dict[tuple[str, int], list[Result]] = {key: [] for key in commands}
+    for _ in range(runs):
+        for key, command in commands.items():
+            results[key].append(run(command))
+    return [
+        {"command": name, "partitions": size, "brokers": brokers, "runs": runs,
+         **{figure: min(result[figure] for result in of_command) for figure in of_command[0]}}
+        for (name, size), of_command in results.items()
+    ]  # fmt: skip
+
+
+def run(command: Sequence[str]) -> Result:
+    """Processor and elapsed seconds of a child process, and its peak of resident bytes. Raises CalledProcessError."""
+    begun = time.perf_counter()
+    measured = subprocess.run([sys.executable, "-S", "-c", _LAUNCHER, *command], stdout=subprocess.PIPE, check=True)
+    elapsed = time.perf_counter() - begun
+    exit_code, processor, peak_kib = json.loads(measured.stdout)
+    if exit_code != 0:
+        raise subprocess.CalledProcessError(exit_code, command)
+    return {"processor": processor, "elapsed": elapsed, "peak_bytes": peak_kib * 1024}
+
+
+def ratios(results: Sequence[Result]) -> list[Ratio]:
+    """The figures by name. Those of what-ifs and of ``--help`` have targets."""
+    figures = []
+    for result in results:
+        size = f"/{result['partitions']}/{result['brokers']}" if result["partitions"] else ""
+        name = f"process {result['command']}{size}"
+        figures.append(Ratio(f"{name} processor", result["processor"], less=True, absolute=True))
+        figures.append(Ratio(f"{name} peak", result["peak_bytes"] / 1e6, less=True, absolute=True))
+    return figures
+
+
+def lines(results: Sequence[Result]) -> list[tuple[str, ...]]:
+    """A table with its headings."""
+    return [HEADINGS, *(
+        (result["command"], f"{result['partitions']:,}" if result["partitions"] else "-", f"{result['processor']:.3f}",
+         f"{result['elapsed']:.3f}", f"{result['peak_bytes'] / 1e6:.0f}")
+        for result in results
+    )]  # fmt: skip
+
+
+def _cluster(partitions: int, brokers: int, mode: str) -> Snapshot:
+    snapshot = generate(partitions, brokers)
+    if mode == "zookeeper":
+        return snapshot
+    metadata = snapshot.with_mode("kraft").to_metadata()
+    return Snapshot.from_metadata(metadata, source=snapshot.source, cluster_id=snapshot.cluster_id)
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Measure, print, write."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.limits.processes", description=__doc__)
+    parser.add_argument("--partitions", type=int, default=1_000_000)
+    parser.add_argument("--brokers", type=int, default=100)
+    parser.add_argument("--runs", type=int, default=7)
+    parser.add_argument("--clusters-folder", type=Path, help="where clusters are generated, and found by a later run")
+    parser.add_argument(
+        "--out", type=Path, help="write all figures as JSON, for example to benchmarks/results/NAME.json"
+    )
+    chosen = parser.parse_args(words)
+    with tempfile.TemporaryDirectory(prefix="kframe-bench-") as scratch:
+        results = measure(chosen.partitions, chosen.brokers, chosen.runs, chosen.clusters_folder or Path(scratch))
+    table(lines(results), LEGEND)
+    if chosen.out:
+        command = ["python", "-m", "benchmarks.limits.processes", *(sys.argv[1:] if words is None else words)]
+        figures = {"ratios": to_record(ratios(results)), "processes": results}
+        write_record(chosen.out, command, figures)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
