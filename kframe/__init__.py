@@ -5,7 +5,9 @@ Importing it loads and starts nothing; each name below is loaded at first access
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from kframe.lazy import load_at_access
 
 if TYPE_CHECKING:
     from kframe.api.builder import ControllerBuilder as ControllerBuilder
@@ -35,48 +37,18 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-#: The module of each public name, or the public module itself.
-_PUBLIC = {
-    "ClusterState": "kframe.model.cluster",
-    "Controller": "kframe.api.controller",
-    "ControllerBuilder": "kframe.api.builder",
-    "ElectionKind": "kframe.model.ids",
-    "ElectionType": "kframe.model.events",
-    "ErrorCode": "kframe.errors",
-    "IsrProposal": "kframe.api.controller",
-    "KframeError": "kframe.errors",
-    "NewPartitions": "kframe.model.events",
-    "NewTopic": "kframe.model.events",
-    "Outcome": "kframe.whatif",
-    "PlanRequest": "kframe.planning",
-    "PlanProposal": "kframe.planning",
-    "Snapshot": "kframe.snapshot",
-    "Status": "kframe.runtime.status",
-    "WhatIf": "kframe.whatif",
-    "build_registry": "kframe.registry.registry",
-    "events": "kframe.model.events",
-    "exposition": "kframe.runtime.metrics",
-    "hookimpl": "kframe.registry.hookspecs",
-    "load_plan": "kframe.whatif",
-    "plan": "kframe.planning",
-    "read_snapshot": "kframe.snapshot",
-    "write_snapshot": "kframe.snapshot",
-}
-
-
-if not TYPE_CHECKING:  # For a type checker only the names above exist.
-
-    def __getattr__(name: str) -> Any:
-        """Load a public name. Raises AttributeError for any other."""
-        if name not in _PUBLIC:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from importlib import import_module
-
-        module = import_module(_PUBLIC[name])
-        value = module if module.__name__.endswith(f".{name}") else getattr(module, name)
-        globals()[name] = value
-        return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_PUBLIC})
+_PUBLIC = load_at_access(__name__, {
+    "kframe.api.builder": ("ControllerBuilder",),
+    "kframe.api.controller": ("Controller", "IsrProposal"),
+    "kframe.errors": ("ErrorCode", "KframeError"),
+    "kframe.model.cluster": ("ClusterState",),
+    "kframe.model.events": ("ElectionType", "NewPartitions", "NewTopic", "events"),
+    "kframe.model.ids": ("ElectionKind",),
+    "kframe.planning": ("PlanRequest", "PlanProposal", "plan"),
+    "kframe.registry.hookspecs": ("hookimpl",),
+    "kframe.registry.registry": ("build_registry",),
+    "kframe.runtime.metrics": ("exposition",),
+    "kframe.runtime.status": ("Status",),
+    "kframe.snapshot": ("Snapshot", "read_snapshot", "write_snapshot"),
+    "kframe.whatif": ("Outcome", "WhatIf", "load_plan"),
+})  # fmt: skip

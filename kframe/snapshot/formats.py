@@ -7,45 +7,46 @@ import re
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from kframe.errors import SnapshotError
-from kframe.registry.registry import build_registry
-from kframe.registry.specs import SnapshotFormatSpec
+from kframe.lazy import load_at_call
 from kframe.snapshot.decode import shown
-from kframe.snapshot.describe import read_describe
-from kframe.snapshot.directory import read_directory
 from kframe.snapshot.faults import REFUSE, Faults
 from kframe.snapshot.files import InputFile, Progress, ignore_progress, peek
-from kframe.snapshot.kcat import read_kcat
 from kframe.snapshot.manifest import MANIFEST_FILE
-from kframe.snapshot.reassignment import CURRENT_HEADING, PROPOSED_HEADING, read_reassignment_snapshot
-from kframe.snapshot.snapshot import Snapshot
-from kframe.snapshot.zookeeper import read_zookeeper
 
-Reader: TypeAlias = Callable[[InputFile, Progress, Faults], Snapshot]
+if TYPE_CHECKING:
+    from kframe.registry.specs import SnapshotFormatSpec
+    from kframe.snapshot.snapshot import Snapshot
+
+Reader: TypeAlias = "Callable[[InputFile, Progress, Faults], Snapshot]"
+
+_read_directory: Final = load_at_call("kframe.snapshot.directory", "read_directory")
+_build_registry: Final = load_at_call("kframe.registry.registry", "build_registry")
 
 
-def _read_directory(path: InputFile, progress: Progress, faults: Faults) -> Snapshot:
+def _read_path(path: InputFile, progress: Progress, faults: Faults) -> Snapshot:
     if not isinstance(path, Path):
         raise SnapshotError(str(path), "a stream", "the path of a snapshot directory")
-    return read_directory(path, progress, faults)
+    snapshot: Snapshot = _read_directory(path, progress, faults)
+    return snapshot
 
 
 #: Every format that can be read, by the name that ``--from`` takes.
 FORMATS: Final[Mapping[str, Reader]] = {
-    "kframe": _read_directory,
-    "zookeeper": read_zookeeper,
-    "describe": read_describe,
-    "kcat": read_kcat,
-    "reassignment": read_reassignment_snapshot,
+    "kframe": _read_path,
+    "zookeeper": load_at_call("kframe.snapshot.zookeeper", "read_zookeeper"),
+    "describe": load_at_call("kframe.snapshot.describe", "read_describe"),
+    "kcat": load_at_call("kframe.snapshot.kcat", "read_kcat"),
+    "reassignment": load_at_call("kframe.snapshot.reassignment", "read_reassignment_snapshot"),
 }
 
 #: Patterns that only one format has near its start, in the order in which they are tried.
 _SIGNS: Final = (
     (re.compile(rb'\A\s*\{[^\n]{0,4096}?"path"\s*:\s*"/'), "zookeeper"),
     (re.compile(rb"\A\s*Topic:"), "describe"),
-    (re.compile(rb"\A\s*(?:%b|%b)" % (CURRENT_HEADING.encode(), PROPOSED_HEADING.encode())), "reassignment"),
+    (re.compile(rb"\A\s*(?:Current partition replica|Proposed partition reassignment)"), "reassignment"),
     (re.compile(rb'\A\s*\{.*?"(?:originating_broker|controllerid|brokers)"\s*:', re.DOTALL), "kcat"),
     (re.compile(rb'\A\s*\{.*?"partitions"\s*:', re.DOTALL), "reassignment"),
 )
@@ -62,7 +63,8 @@ _NAMES: Final = (
 @cache
 def plugin_formats() -> Mapping[str, SnapshotFormatSpec]:
     """The formats of the installed plugins, by name. They are loaded on first use."""
-    return build_registry().snapshot_formats
+    formats: Mapping[str, SnapshotFormatSpec] = _build_registry().snapshot_formats
+    return formats
 
 
 def format_names() -> tuple[str, ...]:

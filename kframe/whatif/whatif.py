@@ -8,36 +8,44 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 from uuid import UUID
 
 import numpy as np
 
-from kframe.core.selectors.leader_selection import FaultKind
 from kframe.errors import InputError, SnapshotError
-from kframe.model.columns import Bool
-from kframe.model.config import ControllerConfig
-from kframe.model.elections import LeaderSelector
-from kframe.model.events import ElectionType, TopicPartition
-from kframe.model.ids import ElectionKind
-from kframe.model.ports import Clock
-from kframe.snapshot import Snapshot
-from kframe.snapshot.content import brokers_text
+from kframe.lazy import load
+from kframe.snapshot.content import Mode, brokers_text
 from kframe.snapshot.files import Progress, ignore_progress
-from kframe.whatif.changes import PartitionChanges
-from kframe.whatif.explanation import Explanation
 from kframe.whatif.health import ClusterHealth, either, newly
-from kframe.whatif.observe import BatchWatch
 from kframe.whatif.outcome import ControllerResponse, FailOn, Operation, Outcome, StepOutcome, StepReport, Verb
-from kframe.whatif.plan import Plan
 from kframe.whatif.settings import knows_min_insync
-from kframe.whatif.timeline import TimelineEvent
+
+if TYPE_CHECKING:
+    from kframe.core.selectors.leader_selection import FaultKind
+    from kframe.model.columns import Bool
+    from kframe.model.config import ControllerConfig
+    from kframe.model.elections import LeaderSelector
+    from kframe.model.events import ElectionType, TopicPartition
+    from kframe.model.ids import ElectionKind
+    from kframe.model.ports import Clock
+    from kframe.snapshot import Snapshot
+    from kframe.whatif.changes import PartitionChanges
+    from kframe.whatif.explanation import Explanation
+    from kframe.whatif.observe import BatchWatch
+    from kframe.whatif.plan import Plan
+    from kframe.whatif.timeline import TimelineEvent
 
 #: A step: its name and its action, which returns the controller's answer, a report that replaces the observed events,
 #: or None.
 Step = tuple[str, Callable[[], ControllerResponse | StepReport | None]]
 #: The replicas of each partition, by broker ids; None lets the controller place them.
 Assignments: TypeAlias = Sequence[Sequence[int]] | None
+#: The module and the name of the class for each mode. Only that of the snapshot's mode is imported.
+_CLASSES: Final[Mapping[Mode, tuple[str, str]]] = {
+    "zookeeper": ("kframe.whatif.zookeeper", "ZookeeperWhatIf"),
+    "kraft": ("kframe.whatif.kraft.whatif", "KraftWhatIf"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,18 +72,10 @@ class WhatIf:
     config: ControllerConfig
     assumptions: tuple[str, ...]
     _operations: ClassVar[ModeOperations]
-    _by_mode: ClassVar[dict[bool, type[WhatIf]]] = {}
-    """The subclass for clusters in ZooKeeper mode (False) and in KRaft mode (True)."""
-
-    def __init_subclass__(cls, *, kraft: bool | None = None) -> None:
-        """``kraft``: ``WhatIf`` of a cluster in this mode is an instance of the subclass."""
-        super().__init_subclass__()
-        if kraft is not None:
-            WhatIf._by_mode[kraft] = cls
 
     def __new__(cls, snapshot: Snapshot, *args: Any, **kwargs: Any) -> Any:
         """A what-if by the rules of the snapshot's mode."""
-        return super().__new__(WhatIf._by_mode[snapshot.is_kraft] if cls is WhatIf else cls)
+        return super().__new__(load(*_CLASSES[snapshot.mode]) if cls is WhatIf else cls)
 
     def __init__(
         self,

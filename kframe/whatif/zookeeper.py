@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from kframe.whatif.create import play_creation, play_expansion
-from kframe.whatif.delete import play_deletion
-from kframe.whatif.explain import explain_elections
-from kframe.whatif.reassign import play_reassignment
+from kframe.lazy import load_at_call
 from kframe.whatif.whatif import ModeOperations
 from kframe.whatif.zookeeper_player import ZookeeperPlayer
 
 
-class ZookeeperWhatIf(ZookeeperPlayer, kraft=False):
+class ZookeeperWhatIf(ZookeeperPlayer):
     """A cluster in ZooKeeper mode; see ``WhatIf``."""
 
-    _operations = ModeOperations(play_creation, play_expansion, play_deletion, play_reassignment, explain_elections)
+    _operations = ModeOperations(
+        load_at_call("kframe.whatif.create", "play_creation"),
+        load_at_call("kframe.whatif.create", "play_expansion"),
+        load_at_call("kframe.whatif.delete", "play_deletion"),
+        load_at_call("kframe.whatif.reassign", "play_reassignment"),
+        load_at_call("kframe.whatif.explain", "explain_elections"),
+    )

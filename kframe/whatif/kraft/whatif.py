@@ -6,20 +6,24 @@ from collections.abc import Iterable, Mapping, Sequence
 from uuid import UUID
 
 from kframe.errors import InputError
+from kframe.lazy import load_at_call
 from kframe.model.kraft.ids import MetadataLevel
 from kframe.model.kraft.levels import level_name
-from kframe.whatif.kraft.explain import explain_elections
 from kframe.whatif.kraft.player import KraftPlayer
-from kframe.whatif.kraft.reassign import play_reassignment
-from kframe.whatif.kraft.topics import play_creation, play_deletion, play_expansion
 from kframe.whatif.outcome import Operation, Outcome, Verb
 from kframe.whatif.whatif import ModeOperations, Step, groups, happens
 
 
-class KraftWhatIf(KraftPlayer, kraft=True):
+class KraftWhatIf(KraftPlayer):
     """A KRaft cluster; see ``WhatIf``. The brokers that it calls registered are those that are not fenced."""
 
-    _operations = ModeOperations(play_creation, play_expansion, play_deletion, play_reassignment, explain_elections)
+    _operations = ModeOperations(
+        load_at_call("kframe.whatif.kraft.topics", "play_creation"),
+        load_at_call("kframe.whatif.kraft.topics", "play_expansion"),
+        load_at_call("kframe.whatif.kraft.topics", "play_deletion"),
+        load_at_call("kframe.whatif.kraft.reassign", "play_reassignment"),
+        load_at_call("kframe.whatif.kraft.explain", "explain_elections"),
+    )
 
     def fence(self, brokers: Iterable[int] = (), racks: Iterable[str] = (), *, together: bool = True) -> Outcome:
         """See ``WhatIf``."""
