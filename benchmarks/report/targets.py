@@ -52,5 +52,15 @@ _ALL: Final = (
         )
     ),
     Target("process --help processor", "processor time of `kframe --help`", 0.1, "s", at_most=True),
+    Target("read describe/1000000 seconds", "`kafka-topics --describe` read, 1,000,000", 1, "s", at_most=True),
+    Target("read describe/1000000 memory", "memory to read `kafka-topics --describe` beside the file", 2, at_most=True),
+    Target("read reassignment/1000000 seconds", "a reassignment read, 1,000,000", 0.6, "s", at_most=True),
+    Target("read reassignment/1000000 memory", "memory to read a reassignment beside the file", 2, at_most=True),
+    Target("read kcat/1000000 seconds", "`kcat -L -J` read, 1,000,000", 0.8, "s", at_most=True),
+    Target("read kcat/1000000 memory", "memory to read `kcat -L -J` beside the file", 2, at_most=True),
+    Target("read zookeeper/1000000 seconds", "a ZooKeeper dump read, 1,000,000", 1, "s", at_most=True),
+    Target("read zookeeper/1000000 memory", "memory to read a ZooKeeper dump beside the file", 2, at_most=True),
+    Target("read plan/1000000 seconds", "a plan read, 1,000,000", 0.6, "s", at_most=True),
+    Target("read plan/1000000 memory", "memory to read a plan beside the file", 2, at_most=True),
 )  # fmt: skip
 TARGETS: Final[Mapping[str, Target]] = {target.name: target for target in _ALL}

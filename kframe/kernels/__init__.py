@@ -11,6 +11,7 @@ if os.environ.get("KFRAME_KERNELS", "compiled") == "reference":
     from kframe.kernels.reference import *  # noqa: F403
 else:
     from kframe._core import *  # noqa: F403
+    from kframe.kernels._describe import *  # noqa: F403
     from kframe.kernels._elections import *  # noqa: F403
     from kframe.kernels._kraft_partitions import *  # noqa: F403
     from kframe.kernels._plan_cycles import *  # noqa: F403

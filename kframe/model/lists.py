@@ -55,7 +55,8 @@ def last_of_equal(keys: NDArray[Any]) -> Int32:
 def repeated(lists: Ragged) -> Bool:
     """For each of ``lists.values``: whether the same value occurs earlier in its list.
 
-    One pass per distance within the longest list, which is short. A long list is malformed input; it is sorted.
+    One pass per distance within the longest list, which is short, over a table where all lists have the same length. A
+    long list is malformed input; it is sorted.
     """
     result = np.zeros(len(lists.values), np.bool_)
     if lists.counts.max(initial=0) > SHORT:
@@ -63,6 +64,11 @@ def repeated(lists: Ragged) -> Bool:
         order = np.lexsort((lists.values, owner))  # stable: equal values keep their order
         equal = lists.values[order[1:]] == lists.values[order[:-1]]
         result[order[1:]] = equal & (owner[order[1:]] == owner[order[:-1]])
+        return result
+    if width := _common_length(lists):
+        table, repeats = lists.values.reshape(-1, width), result.reshape(-1, width)
+        for distance in range(1, width):
+            repeats[:, distance:] |= table[:, distance:] == table[:, :-distance]
         return result
     within = np.arange(len(result), dtype=np.int32) - np.repeat(lists.offsets[:-1], lists.counts)
     distance, pending = 1, np.flatnonzero(within)

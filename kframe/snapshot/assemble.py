@@ -10,10 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kframe.errors import SnapshotError
-from kframe.model.columns import Int32, Ragged
+from kframe.model.columns import Int32, Ragged, offsets_of, positions_within, ragged_positions
 from kframe.snapshot.checks import check_topic_name
 from kframe.snapshot.facts import TopicFacts
 from kframe.snapshot.faults import REFUSE, Faults
+
+_LISTS_AT_ONCE: Final = 1 << 17
 
 
 class GrowingLists:
@@ -27,6 +29,26 @@ class GrowingLists:
         """Add a list."""
         self._counts.append(len(values))
         self._values.extend(values)
+
+    def extend(self, counts: Int32, values: Int32) -> None:
+        """Add lists of the given lengths."""
+        self._counts.frombytes(counts.tobytes())
+        self._values.frombytes(values.tobytes())
+
+    def take(self, order: NDArray[np.int64]) -> Ragged:
+        """The lists so far, in an order. No list is left here."""
+        if not self._values:
+            return Ragged.empty(len(order))
+        lists = self.ragged()
+        starts, counts = lists.offsets[:-1][order], lists.counts[order]
+        self._counts, self._values = array("i"), array("i")
+        offsets = offsets_of(counts)
+        values = np.empty(offsets[-1], np.int32)
+        for first in range(0, len(order), _LISTS_AT_ONCE):  # positions take twice as much memory as the values
+            part = slice(first, first + _LISTS_AT_ONCE)
+            positions = ragged_positions(starts[part], counts[part])
+            values[offsets[first] : offsets[first] + len(positions)] = lists.values[positions]
+        return Ragged(offsets, values)
 
     def ragged(self) -> Ragged:
         """The lists so far."""
@@ -88,6 +110,18 @@ class Assembly:
             else:
                 self.lists[name].append(entry)
 
+    def partitions(
+        self, topic: Int32, partition: Int32, line: Int32, numbers: Mapping[str, Int32],
+        lists: Mapping[str, tuple[Int32, Int32]],
+    ) -> None:  # fmt: skip
+        """Add partitions. ``lists`` has the lengths and the values of a column's lists, ``replicas`` among them."""
+        for column, entries in ((self._topic, topic), (self._partition, partition), (self._line, line)):
+            column.frombytes(entries.tobytes())
+        for name, entries in numbers.items():
+            self.numbers[name].frombytes(entries.tobytes())
+        for name, (counts, values) in lists.items():
+            (self.replicas if name == "replicas" else self.lists[name]).extend(counts, values)
+
     def partitions_of(self, name: str) -> int:
         """How many partitions of a topic there are so far."""
         ordinal = self._ordinals.get(name, -1)
@@ -100,6 +134,36 @@ class Assembly:
         """
         names = sorted(self._ordinals.keys() - faults.topics)
         ordinals = np.array([self._ordinals[name] for name in names], np.int64)
+        runs = self._runs(ordinals)
+        if runs is None:
+            order, counts = self._sorted(names, ordinals, faults)
+            if any(name in faults.topics for name in names):
+                return self.finish(faults)
+        else:
+            order, counts = ragged_positions(*runs), runs[1]
+        self._note_left_out(faults)
+        topics = self._topic_facts(names, ordinals, counts)
+        return Assembled(topics, order, int32(self._topic_lines)[ordinals], self)
+
+    def _runs(self, ordinals: NDArray[np.int64]) -> tuple[Int32, Int32] | None:
+        """The first position of each topic's partitions and how many they are.
+
+        None unless all partitions of each topic come one after another, from 0 without a gap.
+        """
+        topic, partition = int32(self._topic), int32(self._partition)
+        starts = np.flatnonzero(np.append(True, topic[1:] != topic[:-1])[: len(topic)]).astype(np.int32)
+        lengths = np.diff(np.append(starts, len(topic)).astype(np.int32))
+        count = len(self._ordinals)
+        first, counts = np.zeros(count, np.int32), np.zeros(count, np.int32)
+        first[topic[starts]], counts[topic[starts]] = starts, lengths
+        if np.count_nonzero(counts) < len(starts) or not np.array_equal(partition, positions_within(lengths)):
+            return None
+        return first[ordinals], counts[ordinals]
+
+    def _sorted(
+        self, names: list[str], ordinals: NDArray[np.int64], faults: Faults
+    ) -> tuple[NDArray[np.int64], Int32]:  # fmt: skip
+        """The position of each partition by topic and number, and how many each topic has."""
         rank = np.full(len(self._ordinals), -1, np.int64)
         rank[ordinals] = np.arange(len(names))
         topic = rank[int32(self._topic)] if len(rank) else np.empty(0, np.int64)
@@ -108,11 +172,14 @@ class Assembly:
         order = retained[np.lexsort((partition[retained], topic[retained]))]
         counts = np.bincount(topic[order], minlength=len(names)).astype(np.int32)
         self._check_numbering(names, topic[order], partition[order], counts, line[order], faults)
-        if any(name in faults.topics for name in names):
-            return self.finish(faults)
-        self._note_left_out(faults)
-        topics = self._topic_facts(names, ordinals, counts)
-        return Assembled(topics, order, int32(self._topic_lines)[ordinals], line[order], self)
+        return order, counts
+
+    def take_columns(self, order: NDArray[np.int64]) -> tuple[Ragged, dict[str, Int32], dict[str, Ragged], Int32]:
+        """The replicas, the numbers, the lists and the lines in an order. The assembly keeps none of them."""
+        replicas = self.replicas.take(order)
+        numbers = {name: int32(self.numbers.pop(name))[order] for name in tuple(self.numbers)}
+        lists = {name: self.lists.pop(name).take(order) for name in tuple(self.lists)}
+        return replicas, numbers, lists, int32(self._line)[order]
 
     def _note_left_out(self, faults: Faults) -> None:
         known = [name for name in faults.topics if name in self._ordinals]
@@ -155,17 +222,11 @@ class Assembled:
     """The sorted tables of an Assembly."""
 
     def __init__(
-        self, topics: TopicFacts, order: NDArray[np.int64], topic_lines: Int32, lines: Int32, assembly: Assembly
-    ) -> None:
+        self, topics: TopicFacts, order: NDArray[np.int64], topic_lines: Int32, assembly: Assembly
+    ) -> None:  # fmt: skip
         self.topics: Final = topics
-        self.replicas: Final = assembly.replicas.ragged().take(order)
-        self.numbers: Final[dict[str, Int32]] = {
-            name: int32(column)[order] for name, column in assembly.numbers.items()
-        }
-        self.lists: Final[dict[str, Ragged]] = {
-            name: lists.ragged().take(order) for name, lists in assembly.lists.items()
-        }
-        self._topic_lines, self._lines, self._location = topic_lines, lines, assembly.location
+        self.replicas, self.numbers, self.lists, self._lines = assembly.take_columns(order)
+        self._topic_lines, self._location = topic_lines, assembly.location
 
     def locate(self, kind: Literal["topic", "row"], index: int, column: str) -> str:
         """The ``Locate`` of ``kframe.snapshot.checks``."""

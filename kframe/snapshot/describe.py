@@ -23,8 +23,9 @@ from kframe.model.columns import Int32, Ragged
 from kframe.model.ids import NO_LEADER
 from kframe.snapshot.assemble import Assembled, Assembly
 from kframe.snapshot.checks import INT32_MAX, check_snapshot
-from kframe.snapshot.content import named_brokers
+from kframe.snapshot.content import distinct_ids, named_brokers
 from kframe.snapshot.decode import shown, topic_id_bytes
+from kframe.snapshot.describe_lines import DescribeLines
 from kframe.snapshot.facts import BrokerFacts, KraftFacts, PartitionFacts, Source, TopicFacts
 from kframe.snapshot.faults import REFUSE, Faults
 from kframe.snapshot.files import InputFile, Progress, ignore_progress, read_lines
@@ -70,17 +71,10 @@ _PROVENANCE: Final[Mapping[str, str]] = {
 def read_describe(path: InputFile, progress: Progress = ignore_progress, faults: Faults = REFUSE) -> Snapshot:
     """Read a whole listing. Raises SnapshotError, also for one of ``--under-min-isr-partitions`` and the like."""
     listing = _Listing(path, faults)
-    refused: SnapshotError | None = None
-    for number, line in read_lines(path, progress):
+    for number, line in read_lines(path, progress, listing.take_lines):
         if not line.endswith(b"\n"):
             listing.check_last(line, number)
-        try:
-            listing.take(line, number)
-        except SnapshotError as fault:
-            listing.take_fault(fault, line)
-            refused = fault
-    if refused is not None and not listing.has_topics:
-        raise refused
+        listing.take(line, number)
     return listing.finish()
 
 
@@ -93,26 +87,39 @@ class _Listing:
         self._assembly = Assembly(self._location, ("leader",), ("isr", *_OPTIONAL_LISTS.values()))
         self._without_elr = False
         self._labels: Collection[str] = ()
+        self._topic: tuple[str, int] | None = None
+        """Name and number of the topic that was described last."""
+        self._refused: SnapshotError | None = None
+        self._lines = DescribeLines()
         self._unterminated = False
         self._counts: dict[str, int] = {}
         self._partitions_read: dict[str, int] = {}
 
+    def take_lines(self, block: bytes, start: int, number: int) -> tuple[int, int]:
+        """Note the lines of a block that the kernel reads, up to the first that it leaves to ``take``."""
+        lines, topic = self._lines, self._topic
+        end = lines.read(block, start, "" if topic is None else topic[0])
+        line_count, row_count, first = lines.line_count, lines.row_count, 0
+        owners: list[tuple[int, int]] = []
+        for header in lines.topic_lines(block):
+            owners += self._owned(topic, header.rows - first)
+            first = header.rows
+            topic = self._take_topic_line(block[header.start : header.end], number + header.line)
+            if topic is None or topic[0] != header.topic:
+                end, line_count, row_count = header.end, header.line + 1, header.rows
+                break
+        owners += self._owned(topic, row_count - first)
+        if row_count:
+            self._take_rows(owners, row_count, number)
+        return end, line_count
+
     def take(self, line: bytes, number: int) -> None:
-        """Note one line."""
-        where = self._location(number)
+        """Note one line, or its fault."""
         try:
-            text = line.decode()
-        except UnicodeDecodeError as problem:
-            raise SnapshotError(where, f"broken UTF-8 (byte {line[problem.start]:#04x})", "UTF-8") from problem
-        if not text.strip():
-            return
-        fields = _fields(text)
-        if "Topic" not in fields:
-            raise SnapshotError(where, shown(text.strip()), "a line of kafka-topics --describe")
-        if "Partition" in fields:
-            self._take_partition(fields, number)
-        else:
-            self._take_topic(fields, number)
+            self._take(line, number)
+        except SnapshotError as fault:
+            self._take_fault(fault, line)
+            self._refused = fault
 
     def check_last(self, line: bytes, number: int) -> None:
         """Refuse a last line without a line feed unless it has all labels of the partition before it."""
@@ -123,12 +130,7 @@ class _Listing:
                 self._location(number), "a last line without an end", "a whole listing (is it truncated?)"
             )
 
-    @property
-    def has_topics(self) -> bool:
-        """Whether any line named a topic."""
-        return bool(self._counts)
-
-    def take_fault(self, fault: SnapshotError, line: bytes) -> None:
+    def _take_fault(self, fault: SnapshotError, line: bytes) -> None:
         """Note an unreadable line, its topic if it names one, and whether it describes a partition.
 
         One fault covers all partitions of a topic whose own line is missing.
@@ -142,6 +144,8 @@ class _Listing:
 
     def finish(self) -> Snapshot:
         """The snapshot, checked."""
+        if self._refused is not None and not self._counts:
+            raise self._refused
         for topic, count in self._counts.items():
             if self._partitions_read[topic] != count and topic not in self._faults.topics:
                 actual = f"{self._partitions_read[topic]} partitions of topic {topic}"
@@ -173,6 +177,22 @@ class _Listing:
         snapshot = Snapshot(brokers, topics, partitions, source, provenance=provenance, kraft=kraft)
         return check_snapshot(snapshot, assembled.locate, self._faults)
 
+    def _take(self, line: bytes, number: int) -> None:
+        where = self._location(number)
+        try:
+            text = line.decode()
+        except UnicodeDecodeError as problem:
+            raise SnapshotError(where, f"broken UTF-8 (byte {line[problem.start]:#04x})", "UTF-8") from problem
+        if not text.strip():
+            return
+        fields = _fields(text)
+        if "Topic" not in fields:
+            raise SnapshotError(where, shown(text.strip()), "a line of kafka-topics --describe")
+        if "Partition" in fields:
+            self._take_partition(fields, number)
+        else:
+            self._take_topic(fields, number)
+
     def _take_topic(self, fields: Mapping[str, str], number: int) -> None:
         where = self._location(number)
         name = fields["Topic"]
@@ -184,6 +204,31 @@ class _Listing:
             self._assembly.topic_ids[topic] = topic_id_bytes(fields["TopicId"], where)
         if fields.get("MarkedForDeletion") == "true":
             self._assembly.deleting.add(topic)
+        self._topic = name, topic
+
+    def _take_topic_line(self, line: bytes, number: int) -> tuple[str, int] | None:
+        """Note the line of a topic. Returns the topic, None if the line is at fault."""
+        self._topic = None
+        self.take(line, number)
+        return self._topic
+
+    def _owned(self, topic: tuple[str, int] | None, rows: int) -> list[tuple[int, int]]:
+        """The number of a topic and how many partitions follow its line, which are counted."""
+        if topic is None or not rows:
+            return []
+        self._partitions_read[topic[0]] += rows
+        return [(topic[1], rows)]
+
+    def _take_rows(self, owners: list[tuple[int, int]], rows: int, number: int) -> None:
+        """Note the partitions that the kernel has read: ``owners`` are their topics and how many are of each."""
+        lines = self._lines
+        topics, counts = np.array(owners, np.int32).T
+        self._assembly.partitions(
+            np.repeat(topics, counts), lines.partition[:rows], lines.line[:rows] + np.int32(number),
+            {"leader": lines.leader[:rows]}, lines.lists(rows),
+        )  # fmt: skip
+        self._labels = lines.labels(rows - 1)
+        self._without_elr = self._without_elr or lines.is_elr_missing(rows)
 
     def _take_partition(self, fields: Mapping[str, str], number: int) -> None:
         where = self._location(number)
@@ -222,8 +267,8 @@ class _Listing:
 
 def _brokers(partitions: PartitionFacts, leader: Int32, isr: Ragged) -> tuple[BrokerFacts, ...]:
     """Every broker that is named. Registered are those that lead, or are in the ISR of a partition that is led."""
-    led = np.flatnonzero(leader >= 0)
-    live = set(np.concatenate([leader[led], isr.take(led).values]).tolist())
+    led = leader >= 0
+    live = {*distinct_ids(leader[led]).tolist(), *distinct_ids(isr.values[np.repeat(led, isr.counts)]).tolist()}
     ids = named_brokers(partitions).tolist()
     return tuple(BrokerFacts(broker_id, True if broker_id in live else None) for broker_id in ids)
 

@@ -25,7 +25,8 @@ LINE_BYTES_MAX: Final = 16 << 20
 #: A file that must be held whole and is larger than this after decompression is refused.
 DOCUMENT_BYTES_MAX: Final = 1 << 30
 _PEEK_BYTES: Final = 1 << 16
-_REPORT_LINES: Final = 1 << 14
+#: Lines are read in blocks of this size.
+_BLOCK_BYTES: Final = 1 << 18
 
 #: File types that open like a regular file but are none.
 _SPECIAL: Final = (
@@ -50,8 +51,18 @@ _WARNINGS: Final = re.compile(rb"(?:\s*" + _WARNING_LINE + rb"(?:" + _FURTHER_LI
 Progress: TypeAlias = Callable[[int, int], None]
 
 
+#: Called with a block, the offset of a line and its number. Returns the offset after the last line that it has read,
+#: and how many it has read.
+TakeLines: TypeAlias = Callable[[bytes, int, int], tuple[int, int]]
+
+
 def ignore_progress(done: int, total: int) -> None:
     """Discard progress."""
+
+
+def take_none(block: bytes, start: int, number: int) -> tuple[int, int]:
+    """Read no line of a block."""
+    return start, 0
 
 
 class StreamCopy:
@@ -132,25 +143,57 @@ def check_regular(path: InputFile) -> None:
         raise SnapshotError(str(path), kind, "a file or a directory")
 
 
-def read_lines(path: InputFile, progress: Progress = ignore_progress) -> Iterator[tuple[int, bytes]]:
-    """The lines of a file except warnings, numbered from 1, with their ends. Raises SnapshotError."""
+def read_lines(
+    path: InputFile, progress: Progress = ignore_progress, take_lines: TakeLines = take_none
+) -> Iterator[tuple[int, bytes]]:
+    """The lines of a file except warnings, numbered from 1, with their ends. Raises SnapshotError.
+
+    Lines that ``take_lines`` reads are not returned. It is called before each other line, and reads no warning.
+    """
     with _reading(path) as (content, raw):
         total = path.stat().st_size
         number, begun, warned = 0, False, False
-        while line := content.readline(LINE_BYTES_MAX + 1):
-            number += 1
-            is_log = (line[0] in _WARNING_BEGINS and _WARNING.match(line)) or (warned and _FURTHER.match(line))
-            if is_log or (not begun and line.isspace()):
-                warned = warned or not line.isspace()
-                continue
-            begun, warned = True, False
-            if len(line) > LINE_BYTES_MAX:
-                raise SnapshotError(f"{path}:{number}", "a longer line", f"at most {LINE_BYTES_MAX} bytes")
-            if number % _REPORT_LINES == 0:
-                progress(raw.tell(), total)
-            yield number, line
+        block, start = b"", 0
+        while chunk := content.read(_BLOCK_BYTES):
+            block, start = block[start:] + chunk, 0
+            progress(raw.tell(), total)
+            while start < len(block):
+                start, count = take_lines(block, start, number + 1)
+                number += count
+                begun, warned = begun or count > 0, warned and not count
+                end = _end_of_line(block, start)
+                if end == 0:
+                    break
+                line, start, number = block[start:end], end, number + 1
+                begun, warned, is_content = _filtered(line, begun, warned)
+                if is_content:
+                    yield number, _checked_length(line, path, number)
+        for line in (block[start:],) if start < len(block) else ():
+            begun, _, is_content = _filtered(line, begun, warned)
+            if is_content:
+                yield number + 1, _checked_length(line, path, number + 1)
         if not begun:
             raise SnapshotError(str(path), "an empty file", "a snapshot")
+
+
+def _end_of_line(block: bytes, start: int) -> int:
+    """The offset after the line that begins at ``start``, or after the most of it that is read; 0 if it goes on."""
+    limit = start + LINE_BYTES_MAX + 1
+    return block.find(b"\n", start, limit) + 1 or (limit if limit <= len(block) else 0)
+
+
+def _filtered(line: bytes, begun: bool, warned: bool) -> tuple[bool, bool, bool]:
+    """Whether the content has begun, whether the line is of a log entry, and whether it is content."""
+    is_log = (line[0] in _WARNING_BEGINS and _WARNING.match(line)) or (warned and _FURTHER.match(line))
+    if is_log or (not begun and line.isspace()):
+        return begun, warned or not line.isspace(), False
+    return True, False, True
+
+
+def _checked_length(line: bytes, path: InputFile, number: int) -> bytes:
+    if len(line) > LINE_BYTES_MAX:
+        raise SnapshotError(f"{path}:{number}", "a longer line", f"at most {LINE_BYTES_MAX} bytes")
+    return line
 
 
 def read_document(path: InputFile, limit: int | None = None) -> bytes:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from kframe import _core, kernels
 from kframe.kernels import reference
-from kframe.kernels.reference import kraft_partitions, plan_cycles, plans, requests, stages, sweep
+from kframe.kernels.reference import describe, kraft_partitions, plan_cycles, plans, requests, stages, sweep
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import COLUMNS, Int32, Ragged
 from kframe.model.ids import ElectionKind
@@ -162,8 +162,8 @@ CASES: Final[Mapping[str, Case]] = {
 #: Kernels that change columns in place. Other tests compare them with their references.
 LAWS_ELSEWHERE: Final = {
     "assign_replicas", "build_replica_index", "read_replica_index", "size_replica_index", "store_states",
-    "update_partition_counts", *kraft_partitions.__all__, *plan_cycles.__all__, *plans.__all__, *requests.__all__,
-    *stages.__all__, *sweep.__all__,
+    "update_partition_counts", *describe.__all__, *kraft_partitions.__all__, *plan_cycles.__all__, *plans.__all__,
+    *requests.__all__, *stages.__all__, *sweep.__all__,
 }  # fmt: skip
 
 #: OUT arrays of uint8; all others are int32.

@@ -5,6 +5,7 @@ what is IN and OUT, and the source of each rule are documented at the kernel.
 """
 
 from kframe.kernels.reference.core import *  # noqa: F403
+from kframe.kernels.reference.describe import *  # noqa: F403
 from kframe.kernels.reference.elections import *  # noqa: F403
 from kframe.kernels.reference.kraft_partitions import *  # noqa: F403
 from kframe.kernels.reference.plan_cycles import *  # noqa: F403

@@ -1,0 +1,1 @@
+"""What reading a cluster from a file costs, by format."""

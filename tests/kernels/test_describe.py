@@ -1,0 +1,35 @@
+"""The kernel of ``kafka-topics`` listings equals its reference on any text, and writes no more than its arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kframe import kernels
+from kframe.kernels import reference
+from tests.snapshot.corrupted import corrupted, listings
+
+
+def read(module: Any, text: bytes, start: int, longest: int, topic: bytes, rows: int, values: int) -> Any:
+    """Return the offset, and what was read. Arrays are as short as asked for."""
+    headers, columns = np.zeros((2, 6), np.int32), np.zeros((4, rows), np.int32)
+    counts, entries, result = np.zeros((7, rows), np.int32), np.zeros((7, values), np.int32), np.zeros(3, np.int32)
+    end = module.read_describe_lines(text, start, longest, topic, headers, *columns, counts, entries, result)
+    lines, topics, count = result.tolist()
+    used = counts[:, :count].sum(axis=1).tolist()
+    lists = [entries[k, :size].tolist() for k, size in enumerate(used)]
+    return end, lines, headers[:topics].tolist(), columns[:, :count].tolist(), counts[:, :count].tolist(), lists
+
+
+@given(
+    text=corrupted(listings()), start=st.integers(0, 3), longest=st.sampled_from([60, 1 << 20]),
+    topic=st.sampled_from([b"", b"t", b"u"]), rows=st.integers(0, 5), values=st.integers(0, 9),
+)  # fmt: skip
+def test_kernel_equals_its_reference(
+    text: bytes, start: int, longest: int, topic: bytes, rows: int, values: int
+) -> None:
+    arguments = (text, min(start, len(text)), longest, topic, rows, values)
+    assert read(kernels, *arguments) == read(reference, *arguments)
