@@ -38,6 +38,10 @@ NOT_MEASURED: Final[Mapping[str, str]] = {
     ),
     **dict.fromkeys(describe.__all__, "reads the text of a file; benchmarks/loading measures it"),
     **dict.fromkeys(
+        ("count_replica_states", "set_replica_states"),
+        "counts replicas of topics that are being deleted; this cluster has none",
+    ),
+    **dict.fromkeys(
         (*plan_cycles.__all__, *plans.__all__, *stages.__all__),
         "reads the lists and limits of a plan; this cluster has none",
     ),

@@ -119,7 +119,7 @@ class Context:
             return WriteResult(np.empty(0, np.uint8), np.empty(0, np.int32))
         result = yield from ask(WriteStates(change, following))
         accepted = result.accepted
-        self.gauges.touch(change.rows)
+        self.gauges.touch_leaders(change.rows)
         if accepted.all():
             stored_states.apply(self.cluster, change, result.partition_epoch)
         else:
@@ -138,7 +138,7 @@ class Context:
         usable = states.exists & (states.controller_epoch <= self.controller_epoch)
         changed = states.partition_epoch != self.cluster.partitions.partition_epoch[rows]
         stored_states.reload(self.cluster, states)
-        self.gauges.touch(rows)
+        self.gauges.touch_leaders(rows)
         return rows[usable], changed[usable]
 
     def forget_topics(self, indexes: Sequence[int]) -> None:

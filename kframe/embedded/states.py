@@ -19,7 +19,7 @@ from kframe.errors import InputError
 from kframe.model.brokers import Brokers
 from kframe.model.changes import StateChange, StoredStates, WriteCode, WriteResult
 from kframe.model.cluster import WRITTEN_LATELY, ClusterState
-from kframe.model.columns import Bool, Int32, Int64, Ragged
+from kframe.model.columns import Bool, Int32, Ragged
 from kframe.model.ids import NO_BROKER_EPOCH, NO_LEADER, NO_STATE, PartitionState, ReplicaFlag, ReplicaState
 from kframe.model.topics import Topics
 
@@ -47,15 +47,15 @@ class StateColumns:
     def copy_cluster(self) -> ClusterState:
         """A copy of the stored content for a new controller."""
         cluster = self.cluster.copy()
-        cluster.written_at = self._written_rows().copy()
+        self._extend_written()
+        cluster.written_at = self._written_at.copy()
         return cluster
 
-    def _written_rows(self) -> Int64:
-        """``ClusterState.written_at`` of the stored rows. Extended for new rows."""
+    def _extend_written(self) -> None:
+        """Extend ``ClusterState.written_at`` of the stored rows for new rows."""
         more = len(self.cluster) - len(self._written_at)
         if more:
             self._written_at = np.append(self._written_at, np.full(more, WRITTEN_LATELY))
-        return self._written_at
 
     def name_brokers(self, broker_ids: Iterable[int]) -> None:
         """Assign indexes to these broker ids. Later loads then use the same indexes as storage."""
@@ -85,7 +85,8 @@ class StateColumns:
             stored_states.apply(self.cluster, translated, versions)
         else:
             stored_states.apply(self.cluster, translated.take(accepted), versions[accepted])
-        self._written_rows()[rows[accepted]] = zxid
+        self._extend_written()
+        self._written_at[rows[accepted]] = zxid
         return WriteResult(codes, versions)
 
     def read(self, cluster: ClusterState, rows: Int32) -> StoredStates:
@@ -138,7 +139,8 @@ class StateColumns:
         )
         versions = stored.partition_epoch + 1
         stored_states.apply(self.cluster, change, versions)
-        self._written_rows()[row] = zxid
+        self._extend_written()
+        self._written_at[row] = zxid
         return int(versions[0])
 
     def _rows(self, cluster: ClusterState, rows: Int32) -> Int32:

@@ -20,6 +20,24 @@ def store_states(
     isr_count: Int16,
     isr: Int16,
 ) -> int: ...
+def set_replica_states(
+    rows: Int32,
+    slots: Int32,
+    target: int,
+    topic: Int32,
+    is_counted: UInt8,
+    replica_state: UInt8,
+    counts: Int32,
+) -> int: ...
+def count_replica_states(
+    rows: Int32,
+    topic: Int32,
+    slot_start: Int32,
+    replica_count: Int16,
+    replica_state: UInt8,
+    topics: int,
+    counts: Int32,
+) -> int: ...
 def update_partition_counts(
     rows: Int32,
     topic: Int32,

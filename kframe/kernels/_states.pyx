@@ -64,6 +64,54 @@ def store_states(
     return rows.shape[0]
 
 
+def set_replica_states(
+    const int32_t[::1] rows,             # IN   (k,) row of each replica, may repeat
+    const int32_t[::1] slots,            # IN   (k,) slot of each replica
+    int target,                          # IN   ReplicaState
+    const int32_t[::1] topic,            # IN   (n,)
+    const uint8_t[::1] is_counted,       # IN   (t,) 1 for topics whose replicas are counted; later topics are not
+    uint8_t[::1] replica_state,          # OUT  (s,)
+    int32_t[::1] counts,                 # INOUT (states * t,) replicas of each topic, state by state
+):
+    """Set the state of replicas, and move them between the counts of their topics; return how many moved. Cost O(k)."""
+    cdef Py_ssize_t i, row, slot, topics = is_counted.shape[0], changes = 0
+    cdef int32_t topic_index
+    with nogil:
+        for i in range(rows.shape[0]):
+            if i + PREFETCH_ROWS < rows.shape[0]:
+                KFRAME_PREFETCH(&topic[rows[i + PREFETCH_ROWS]])
+                KFRAME_PREFETCH(&replica_state[slots[i + PREFETCH_ROWS]])
+            row, slot = rows[i], slots[i]
+            topic_index = topic[row]
+            if 0 <= topic_index < topics and is_counted[topic_index] and replica_state[slot] != target:
+                counts[replica_state[slot] * topics + topic_index] -= 1
+                counts[target * topics + topic_index] += 1
+                changes += 1
+            replica_state[slot] = <uint8_t>target
+    return changes
+
+
+def count_replica_states(
+    const int32_t[::1] rows,             # IN   (k,) each once; topics >= 0
+    const int32_t[::1] topic,            # IN   (n,)
+    const int32_t[::1] slot_start,       # IN   (n,)
+    const int16_t[::1] replica_count,    # IN   (n,)
+    const uint8_t[::1] replica_state,    # IN   (s,)
+    int topics,                          # IN   number of topics
+    int32_t[::1] counts,                 # INOUT (states * topics,) replicas of each topic, state by state
+):
+    """Add the replicas of rows to the counts of their topics; return how many. Cost O(k * r)."""
+    cdef Py_ssize_t i, k, row, start, replicas = 0
+    with nogil:
+        for i in range(rows.shape[0]):
+            row = rows[i]
+            start = slot_start[row]
+            for k in range(start, start + replica_count[row]):
+                counts[<Py_ssize_t>replica_state[k] * topics + topic[row]] += 1
+            replicas += replica_count[row]
+    return replicas
+
+
 cdef inline uint8_t preferred_misses(
     const broker_t[::1] isr, Py_ssize_t start, Py_ssize_t isr_count, int32_t preferred, int32_t leader, bint adding
 ) noexcept nogil:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kframe.model.brokers import Brokers
-from kframe.model.columns import Bool, Int32, Int64, Partitions, Ragged, positions_within
+from kframe.model.columns import Bool, Int32, Int64, Partitions, Ragged, positions_within, ragged_positions
 from kframe.model.ids import NO_STATE, PartitionState, RecoveryState, ReplicaFlag, ReplicaState
 from kframe.model.tables import TopicTable
 from kframe.model.topics import Topics
@@ -157,13 +157,11 @@ class ClusterState:
     def drop_topics(self, topics: Int32) -> None:
         """Remove topics and their partitions. Their rows become empty and are never reused."""
         self._empty(self.topics.rows_of_all(topics))
-        for topic in topics.tolist():
-            self.topics.drop(topic)
+        self.topics.drop(topics)
 
     def _empty(self, rows: Int32) -> None:
         p = self.partitions
-        slots = p.slots_of(rows)
-        p.replica_state[slots] = ReplicaState.NON_EXISTENT
+        p.replica_state[_slot_range(p, rows)] = ReplicaState.NON_EXISTENT
         p.topic[rows] = p.leader[rows] = p.partition_epoch[rows] = -1
         p.state[rows] = PartitionState.NON_EXISTENT
         p.replica_count[rows] = p.isr_count[rows] = p.reassigning[rows] = 0
@@ -188,3 +186,11 @@ class ClusterState:
         twin.brokers, twin.topics = self.brokers.copy(), self.topics.copy()
         twin.partitions = self.partitions.copy()
         return twin
+
+
+def _slot_range(p: Partitions, rows: NDArray[Any]) -> slice | Int64:
+    """``p.slots_of(rows)``, as a slice if the slots are consecutive, as those of rows that were added together are."""
+    starts, counts = p.slot_start[rows], p.replica_count[rows]
+    if len(rows) and bool((starts[1:] == starts[:-1] + counts[:-1]).all()):
+        return slice(int(starts[0]), int(starts[-1]) + int(counts[-1]))
+    return ragged_positions(starts, counts)

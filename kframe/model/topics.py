@@ -63,9 +63,9 @@ class Scattered:
         first, end = np.searchsorted(self.keys, (topic << 32, (topic + 1) << 32))
         return self.rows[first:end]
 
-    def without(self, topic: int) -> Scattered | None:
+    def without(self, topics: Int32) -> Scattered | None:
         """The entries of the other topics. None if there are none."""
-        retained = self.keys >> 32 != topic
+        retained = ~np.isin(self.keys >> 32, topics)
         return Scattered(self.keys[retained], self.rows[retained]) if retained.any() else None
 
 
@@ -246,16 +246,19 @@ class Topics:
             rows[pending] = self._scattered.locate(topic[pending], partition[pending])
         return rows
 
-    def drop(self, topic: int) -> None:
-        """Remove a topic's name and rows. Its index is not reused."""
-        del self._index[self.names[topic]]
-        self._mapped_names.discard(metric_name(self.names[topic]))
-        self._index_by_id.pop(self.ids[topic].tobytes(), None)
-        self._later.pop(topic, None)
+    def drop(self, topics: Int32) -> None:
+        """Remove the names and rows of topics. Their indexes are not reused."""
+        ids = self.ids[topics].tobytes()
+        for position, topic in enumerate(topics.tolist()):
+            name = self.names[topic]
+            del self._index[name]
+            self._mapped_names.discard(metric_name(name))
+            self._index_by_id.pop(ids[16 * position : 16 * position + 16], None)
+            self._later.pop(topic, None)
         if self._scattered is not None:
-            self._scattered = self._scattered.without(topic)
-        self.block_length[topic] = self.partition_count[topic] = 0
-        self.deleting[topic] = self.deletion_started[topic] = self.deletion_halted[topic] = 0
+            self._scattered = self._scattered.without(topics)
+        self.block_length[topics] = self.partition_count[topics] = 0
+        self.deleting[topics] = self.deletion_started[topics] = self.deletion_halted[topics] = 0
 
     def wire_names(self) -> tuple[Int32, bytes]:
         """All names in UTF-8, concatenated, and their offsets. Cached until a topic is added."""

@@ -37,7 +37,7 @@ REPLACED: Final[dict[str, str]] = {
         "stranger strangers stray strays outsider outsiders orphan orphans"
     ),
     "missing_topics, tombstones": "ghost ghosts",
-    "counts, incremental_counts": "tally",
+    "counts": "tally",
     "differential_test": "trial trials",
     "fault, quiescence, repair": "mend mended lull upheaval upheavals",
     "outcome, eligible, violation": "fate fates lawful unlawful",

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from kframe.core.controller import ControllerCore
 from kframe.core.selectors.leader_selection import Selection
-from kframe.core.state.incremental_counts import IncrementalCounts
 from kframe.core.state.metrics import INACTIVE
 from kframe.embedded import Api, EmbeddedBrokers, MemoryEnsemble, VirtualClock
 from kframe.model.admin import NewPartitions, NewTopic
@@ -312,30 +311,3 @@ def test_alter_partition_counts_a_single_row(partitions: int) -> None:
     loop.run_until_idle()
     assert loop.controller.cluster["t", 5].isr == (1,)
     assert 1 <= rows.visited - before <= 2
-
-
-@given(st.data())
-def test_incremental_counts_equal_recount_if_changes_are_touched(data: st.DataObject) -> None:
-    """Rows may be touched repeatedly, in any order and without a change. Rows may also be appended."""
-    values = list(data.draw(st.lists(st.integers(0, 9), max_size=5)))
-    counts = IncrementalCounts(np.uint8, 1, lambda: len(values), touched_min=data.draw(st.sampled_from([0, 4, 1024])))
-    touch_count = 0
-
-    def count(entries: Any) -> Any:
-        return np.array(values, np.uint8)[entries][None, :]
-
-    for _ in range(data.draw(st.integers(1, 8))):
-        values += data.draw(st.lists(st.just(0), max_size=3))
-        for _ in range(data.draw(st.integers(0, 3)) if values else 0):
-            touched = data.draw(st.lists(st.integers(0, len(values) - 1), max_size=6))
-            for entry in touched:
-                values[entry] = data.draw(st.integers(0, 9))
-            counts.touch(np.array(touched, np.int32))
-            touch_count += len(touched)
-        visited = counts.visited
-        counts.settle(count)
-        assert counts.totals.tolist() == [sum(values)]
-        assert counts.visited <= visited + len(values) + touch_count
-    visited = counts.visited
-    counts.settle(count)
-    assert counts.visited == visited, "nothing was touched"

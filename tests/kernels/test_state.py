@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import ModuleType
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from hypothesis import given
@@ -14,8 +14,11 @@ from kframe import kernels
 from kframe.kernels import reference
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import COLUMNS, Int32, Ragged
+from kframe.model.ids import ReplicaState
 from tests.cluster_strategies import clusters, subset
 
+#: Number of replica states, with that of code 0.
+STATES: Final = max(ReplicaState) + 1
 #: Arguments of ``store_states`` besides rows: leaders, leader epochs, recovery states, two kinds of epochs, ISRs.
 States: TypeAlias = tuple[Int32, Int32, NDArray[np.uint8], Int32, Int32, Ragged]
 
@@ -79,3 +82,43 @@ def test_partition_counts_equal_the_reference_and_a_recount(cluster: ClusterStat
             getattr(p, name)[:] = np.array(drawn, np.int32) - (name == "partition_epoch")
         cluster.topics.deleting[:] = data.draw(st.integers(0, 1))
         cluster.topics.deletion_started[:] = data.draw(st.integers(0, 1))
+
+
+def counted_states(module: ModuleType, cluster: ClusterState, rows: Int32, topics: int) -> NDArray[np.int32]:
+    """Return the replicas of ``rows`` by state and topic."""
+    p, counts = cluster.partitions, np.zeros(STATES * topics, np.int32)
+    replicas = module.count_replica_states(
+        rows, p.topic, p.slot_start, p.replica_count, p.replica_state, topics, counts
+    )
+    assert replicas == counts.sum() == p.replica_count[rows].sum()
+    return counts
+
+
+@given(cluster=clusters(), data=st.data())
+def test_replica_states_are_set_and_counted(cluster: ClusterState, data: st.DataObject) -> None:
+    """The counts of counted topics equal a recount. Later topics, and topics that are not counted, keep theirs."""
+    rows = np.flatnonzero(cluster.partitions.topic >= 0).astype(np.int32)
+    topics = len(cluster.topics)
+    before = counted_states(kernels, cluster, rows, topics)
+    assert before.tolist() == counted_states(reference, cluster, rows, topics).tolist()
+    known = data.draw(st.integers(0, topics))
+    is_counted = np.array(data.draw(st.lists(st.integers(0, 1), min_size=known, max_size=known)), np.uint8)
+    target = data.draw(st.sampled_from(ReplicaState))
+    slots = np.flatnonzero(data.draw(st.lists(st.booleans(), max_size=cluster.partitions.slot_count)))
+    p = cluster.partitions
+    owners = np.repeat(np.arange(len(p), dtype=np.int32), p.replica_count)
+    assigned = p.slots_of(np.arange(len(p))).astype(np.int32)
+    chosen = np.isin(assigned, slots)
+    results = []
+    for module in (kernels, reference):
+        twin = cluster.copy()
+        counts = before.reshape(STATES, topics)[:, :known].copy().reshape(-1)
+        changes = module.set_replica_states(
+            owners[chosen], assigned[chosen], target, twin.partitions.topic, is_counted,
+            twin.partitions.replica_state, counts,
+        )  # fmt: skip
+        results.append((changes, twin.partitions.replica_state.tolist(), counts.tolist()))
+        after = counted_states(reference, twin, rows, topics).reshape(STATES, topics)[:, :known]
+        expected = np.where(is_counted != 0, after, before.reshape(STATES, topics)[:, :known])
+        assert counts.reshape(STATES, known).tolist() == expected.tolist()
+    assert results[0] == results[1]

@@ -161,9 +161,9 @@ CASES: Final[Mapping[str, Case]] = {
 
 #: Kernels that change columns in place. Other tests compare them with their references.
 LAWS_ELSEWHERE: Final = {
-    "assign_replicas", "build_replica_index", "read_replica_index", "size_replica_index", "store_states",
-    "update_partition_counts", *describe.__all__, *kraft_partitions.__all__, *plan_cycles.__all__, *plans.__all__,
-    *requests.__all__, *stages.__all__, *sweep.__all__,
+    "assign_replicas", "build_replica_index", "count_replica_states", "read_replica_index", "set_replica_states",
+    "size_replica_index", "store_states", "update_partition_counts", *describe.__all__, *kraft_partitions.__all__,
+    *plan_cycles.__all__, *plans.__all__, *requests.__all__, *stages.__all__, *sweep.__all__,
 }  # fmt: skip
 
 #: OUT arrays of uint8; all others are int32.

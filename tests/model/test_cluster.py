@@ -137,7 +137,7 @@ def test_a_dropped_topic_is_forgotten_and_its_index_is_not_used_again() -> None:
     topics.note_blocks(at(0, 1), at(0, 2), at(2, 2))
     topics.note_rows(0, 2, 9, 1)
     topics.deleting[0] = 1
-    topics.drop(0)
+    topics.drop(np.array([0], np.int32))
     assert (topics.find("a"), topics.row_of(0, 0), topics.row_of(0, 2), int(topics.deleting[0])) == (
         None,
         None,

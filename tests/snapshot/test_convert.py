@@ -98,7 +98,7 @@ def test_unregistered_broker_keeps_its_last_registration(registered: bool | None
 def test_what_the_controller_added_since_is_seen() -> None:
     cluster = generate(4, 4, partitions_per_topic=2).to_cluster()
     cluster.add_topics(["a-new-one"], np.array([1]), Ragged.of([[2, 1]]))
-    cluster.topics.drop(0)
+    cluster.topics.drop(np.array([0], np.int32))
     cluster.partitions.topic[:2] = -1
     cluster.flag_replicas(3, np.array([1]), ReplicaFlag.REMOVING)
     rows = facts(Snapshot.from_cluster(cluster))

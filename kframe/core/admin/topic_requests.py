@@ -91,15 +91,13 @@ def create_topics(context: Context, request: CreateTopicsRequested) -> Operation
 
 def leaderless_topics(context: Context, names: tuple[str, ...]) -> set[str]:
     """The topics that have a partition without a leader."""
-    cluster = context.cluster
-    p = cluster.partitions
-    leaderless = set()
-    for name in names:
-        index = cluster.topics.find(name)
-        rows = cluster.topics.rows_of(index) if index is not None else np.empty(0, np.int32)
-        if len(rows) == 0 or ((p.leader[rows] == NO_LEADER) | (p.partition_epoch[rows] == NO_STATE)).any():
-            leaderless.add(name)
-    return leaderless
+    topics, p = context.cluster.topics, context.cluster.partitions
+    indexes = {name: topics.find(name) for name in names}
+    known = np.array([index for index in indexes.values() if index is not None], np.int32)
+    rows = topics.rows_of_all(known)
+    leaderless = topics.partition_count == 0
+    leaderless[p.topic[rows[(p.leader[rows] == NO_LEADER) | (p.partition_epoch[rows] == NO_STATE)]]] = True
+    return {name for name, index in indexes.items() if index is None or leaderless[index]}
 
 
 def create_partitions(context: Context, request: CreatePartitionsRequested) -> Operation[TopicsResponse]:
@@ -131,22 +129,26 @@ def delete_topics(context: Context, request: DeleteTopicsRequested) -> Operation
     A topic that brokers do not know, or know as deleted, is unknown (Kafka checks its metadata cache).
     """
     refused = ErrorCode.NONE if topic_deletion.enabled(context) else ErrorCode.TOPIC_DELETION_DISABLED
-    codes = {}
-    for name in request.names:
-        codes[name] = refused if refused or _is_announced(context, name) else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    announced = _announced(context, request.names)
+    codes = {
+        name: refused if refused or name in announced else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        for name in request.names
+    }
     marked = tuple(name for name, code in codes.items() if code is ErrorCode.NONE)
     if marked:
         yield from ask(QueueDeletions(marked))
     return TopicsResponse(codes)
 
 
-def _is_announced(context: Context, name: str) -> bool:
-    """Whether brokers know the topic. One of its partitions has a state, and it is not under deletion."""
+def _announced(context: Context, names: tuple[str, ...]) -> set[str]:
+    """The topics that brokers know: one of the partitions has a state, and the topic is not under deletion."""
     topics, p = context.cluster.topics, context.cluster.partitions
-    index = topics.find(name)
-    if index is None or topics.deleting[index]:
-        return False
-    return bool((p.partition_epoch[topics.rows_of(index)] != NO_STATE).any())
+    indexes = {name: index for name in names if (index := topics.find(name)) is not None}
+    rows = topics.rows_of_all(np.array(list(indexes.values()), np.int32))
+    announced = np.zeros(len(topics), np.bool_)
+    announced[p.topic[rows[p.partition_epoch[rows] != NO_STATE]]] = True
+    announced &= topics.deleting == 0
+    return {name for name, index in indexes.items() if announced[index]}
 
 
 def alter_reassignments(context: Context, request: ReassignmentRequested) -> Operation[ReassignmentResponse]:

@@ -11,11 +11,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from kframe import kernels
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32, UInt8
 from kframe.model.ids import ReplicaState
 
-#: Columns of the counts, numbered by state.
+#: Number of counts of a topic, numbered by state.
 _STATES: Final = max(ReplicaState) + 1
 
 
@@ -24,38 +25,44 @@ class DeletingReplicas:
 
     def __init__(self, cluster: ClusterState) -> None:
         self._cluster = cluster
-        self._counts = np.zeros((0, _STATES), np.int32)
-        self._valid = np.zeros(0, np.bool_)
-        """Whether the counts of a topic are valid."""
+        self._counts = np.zeros((_STATES, 0), np.int32)
+        self._is_counted: UInt8 = np.zeros(0, np.uint8)
+        """1 for topics whose counts are valid."""
 
     @property
     def nbytes(self) -> int:
         """Bytes held."""
-        return self._counts.nbytes + self._valid.nbytes
+        return self._counts.nbytes + self._is_counted.nbytes
 
     def recount(self, topics: NDArray[Any]) -> None:
         """Mark these topics. Their next use recounts them."""
-        self._valid[topics[topics < len(self._valid)]] = False
+        self._is_counted[topics[topics < len(self._is_counted)]] = 0
 
-    def moved(self, rows: Int32, before: UInt8, after: UInt8) -> None:
-        """Replicas of these rows have changed their state."""
-        topic = self._cluster.partitions.topic[rows]
-        counted = np.flatnonzero(np.append(self._valid, False)[np.minimum(topic, len(self._valid))])
-        line, counts = topic[counted].astype(np.int64) * _STATES, self._counts.ravel()
-        np.subtract.at(counts, line + before[counted], 1)
-        np.add.at(counts, line + after[counted], 1)
+    def set_states(self, rows: Int32, slots: Int32, target: ReplicaState) -> None:
+        """Set the state of the replica of ``rows[i]`` in ``slots[i]``. A row may occur several times."""
+        p = self._cluster.partitions
+        if self._is_counted.any():
+            kernels.set_replica_states(
+                rows, slots, target, p.topic, self._is_counted, p.replica_state, self._counts.reshape(-1)
+            )
+        else:
+            p.replica_state[slots] = target
 
     def of(self, topics: Int32) -> Int32:
-        """The number of replicas in each state: (topics, states)."""
-        more = len(self._cluster.topics) - len(self._valid)
+        """The number of replicas in each state: (states, topics)."""
+        more = len(self._cluster.topics) - len(self._is_counted)
         if more:
-            self._valid = np.append(self._valid, np.zeros(more, np.bool_))
-            self._counts = np.append(self._counts, np.zeros((more, _STATES), np.int32), axis=0)
-        self._count(topics[~self._valid[topics]])
-        return self._counts[topics]
+            self._is_counted = np.append(self._is_counted, np.zeros(more, np.uint8))
+            self._counts = np.append(self._counts, np.zeros((_STATES, more), np.int32), axis=1)
+        self._count(topics[self._is_counted[topics] == 0])
+        return self._counts[:, topics]
 
     def _count(self, topics: Int32) -> None:
+        if len(topics) == 0:
+            return
         p, rows = self._cluster.partitions, self._cluster.topics.rows_of_all(topics)
-        line = np.repeat(p.topic[rows].astype(np.int64) * _STATES, p.replica_count[rows])
-        self._counts[topics], self._valid[topics] = 0, True
-        np.add.at(self._counts.ravel(), line + p.replica_state[p.slots_of(rows)], 1)
+        self._counts[:, topics], self._is_counted[topics] = 0, 1
+        kernels.count_replica_states(
+            rows, p.topic, p.slot_start, p.replica_count, p.replica_state, len(self._is_counted),
+            self._counts.reshape(-1),
+        )  # fmt: skip

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from kframe import kernels
 from kframe.core.state.deleting_replicas import DeletingReplicas
-from kframe.core.state.incremental_counts import Entries, IncrementalCounts, Touched
+from kframe.core.state.touched import Touched
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Int32, UInt8
+from kframe.model.columns import Int32
 from kframe.model.ids import ReplicaState
 
 #: Gauges that count rows, in the order of the kernel ``update_partition_counts``.
@@ -87,40 +87,26 @@ class Gauges:
         self._cluster = cluster
         self.deleting_replicas = DeletingReplicas(cluster)
         self.rows = RowCounts(cluster)
-        self.topics = IncrementalCounts(np.int32, len(TOPIC_GAUGES), lambda: len(cluster.topics))
-        self._deleting = True
-        """Whether a topic may be queued for deletion. Only then replica states are counted."""
 
     @property
     def nbytes(self) -> int:
         """Bytes in use for rows and topics."""
-        return self.rows.nbytes + self.topics.nbytes + self.deleting_replicas.nbytes
+        return self.rows.nbytes + self.deleting_replicas.nbytes
 
     def touch(self, rows: NDArray[Any]) -> None:
         """State, leader or assignment of these rows has changed."""
         self.rows.touch(rows)
-        self.deleting_replicas.recount(self._touch_queued(rows))
+        if self._cluster.topics.deleting.any():
+            topics = self._cluster.partitions.topic[rows]
+            self.deleting_replicas.recount(topics[topics >= 0])
 
-    def replica_states_changed(self, rows: Int32, before: UInt8, after: UInt8) -> None:
-        """Replicas of these rows have changed their state. A row may occur several times."""
-        if len(self._touch_queued(rows)):
-            self.deleting_replicas.moved(rows, before, after)
-
-    def _touch_queued(self, rows: NDArray[Any]) -> Int32:
-        """Touch and return the topics of ``rows`` that are queued for deletion."""
-        if not (self._deleting and self._cluster.topics.deleting.any()):
-            return np.empty(0, np.int32)
-        touched = np.zeros(len(self._cluster.topics) + 1, np.bool_)
-        touched[self._cluster.partitions.topic[rows]] = True
-        queued = np.flatnonzero(touched[:-1] & (self._cluster.topics.deleting != 0)).astype(np.int32)
-        self.topics.touch(queued)
-        return queued
+    def touch_leaders(self, rows: NDArray[Any]) -> None:
+        """State or leader of these rows has changed, but not their assignment."""
+        self.rows.touch(rows)
 
     def touch_topics(self, indexes: Iterable[int]) -> None:
         """Deletion state of these topics has changed, or they are about to be dropped."""
-        touched = np.array(list(indexes), np.int32)
-        self._deleting = True
-        self.topics.touch(touched)
+        touched = np.asarray(indexes if isinstance(indexes, np.ndarray) else list(indexes), np.int32)
         self.deleting_replicas.recount(touched)
         self.rows.touch(self._cluster.topics.rows_of_all(touched))
 
@@ -131,28 +117,22 @@ class Gauges:
     def values(self) -> dict[str, int]:
         """The present value of every gauge, by Kafka's name."""
         self.rows.settle()
-        self.topics.settle(self._count_topics)
-        self._deleting = bool(self.topics.totals[0])
         cluster = self._cluster
         return INACTIVE | {
             "ActiveControllerCount": 1,
             "GlobalTopicCount": cluster.topics.known_count,
             **dict(zip(ROW_GAUGES, self.rows.totals.tolist(), strict=True)),
-            **dict(zip(TOPIC_GAUGES, self.topics.totals.tolist(), strict=True)),
+            **dict(zip(TOPIC_GAUGES, self._count_topics(), strict=True)),
             "ActiveBrokerCount": int(np.count_nonzero(cluster.brokers.registered)),
         }
 
-    def _count_topics(self, topics: Entries) -> NDArray[Any]:
-        """The contribution of each topic to ``TOPIC_GAUGES``, zero unless it is queued for deletion."""
-        columns = self._cluster.topics
-        deleting = columns.deleting[topics]
-        counts = np.zeros((len(TOPIC_GAUGES), len(deleting)), np.int32)
-        counts[0], counts[1] = deleting, columns.deletion_halted[topics]
-        queued = np.flatnonzero(deleting)
-        if len(queued):
-            replicas = self.deleting_replicas.of(
-                (queued if isinstance(topics, slice) else topics[queued]).astype(np.int32)
-            )
-            counts[2, queued] = replicas.sum(axis=1) - replicas[:, ReplicaState.DELETION_SUCCESSFUL]
-            counts[3, queued] = replicas[:, ReplicaState.DELETION_INELIGIBLE]
-        return counts
+    def _count_topics(self) -> tuple[int, int, int, int]:
+        """The values of ``TOPIC_GAUGES``: topics queued for deletion, the halted ones, and their replicas."""
+        topics = self._cluster.topics
+        queued = np.flatnonzero(topics.deleting).astype(np.int32)
+        if len(queued) == 0:
+            return 0, 0, 0, 0
+        replicas = self.deleting_replicas.of(queued).sum(axis=1)
+        remaining = replicas.sum() - replicas[ReplicaState.DELETION_SUCCESSFUL]
+        halted = np.count_nonzero(topics.deletion_halted[queued])
+        return len(queued), int(halted), int(remaining), int(replicas[ReplicaState.DELETION_INELIGIBLE])

@@ -89,7 +89,7 @@ def transition(
     if target is PartitionState.NEW:
         context.log.add_partitions(Message.PARTITION_NEW, context.cluster, rows)
     state[rows] = target
-    context.gauges.touch(rows)
+    context.gauges.touch_leaders(rows)
     return PartitionTransitions(invalid=invalid)
 
 
@@ -106,7 +106,7 @@ def _bring_online(
     elected, failed = yield from leader_election.elect(context, rows[~new], strategy, batch, following)
     context.log.add_partitions(Message.LEADER_ELECTED, context.cluster, elected)
     state[elected] = PartitionState.ONLINE
-    context.gauges.touch(initialised)
-    context.gauges.touch(elected)
+    context.gauges.touch_leaders(initialised)
+    context.gauges.touch_leaders(elected)
     yield from context.send(batch)
     return PartitionTransitions(initialised, elected, failed, invalid)

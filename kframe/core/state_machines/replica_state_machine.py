@@ -55,31 +55,32 @@ class PartitionReplicas:
 
 def replicas_on(context: Context, broker_mask: UInt8) -> PartitionReplicas:
     """All replicas on the brokers (by index) that the mask selects."""
+    return _listed(context, context.replica_index.rows_on(broker_mask), broker_mask)
+
+
+def replicas_of(context: Context, rows: Int32) -> PartitionReplicas:
+    """All assigned replicas of ``rows``."""
+    return _listed(context, rows, np.ones(len(context.cluster.brokers), np.uint8))
+
+
+def replicas_of_broker(context: Context, broker: int, rows: Int32) -> PartitionReplicas:
+    """The replicas of ``rows`` on one broker (index)."""
+    return _listed(context, rows, context.mask(np.array([broker])))
+
+
+def _listed(context: Context, rows: Int32, broker_mask: UInt8) -> PartitionReplicas:
+    """The replicas of ``rows`` on the brokers that the mask selects."""
     p = context.cluster.partitions
-    rows = context.replica_index.rows_on(broker_mask)
     capacity = int(p.replica_count[rows].sum())
     owners, positions = np.empty(capacity, np.int32), np.empty(capacity, np.int32)
     count = kernels.list_replicas_on(rows, broker_mask, p.slot_start, p.replica_count, p.replica, owners, positions)
     return PartitionReplicas(owners[:count], positions[:count])
 
 
-def replicas_of(context: Context, rows: Int32) -> PartitionReplicas:
-    """All assigned replicas of ``rows``."""
-    p = context.cluster.partitions
-    return PartitionReplicas.at(p, np.repeat(rows, p.replica_count[rows]), p.slots_of(rows))
-
-
-def replicas_of_broker(context: Context, broker: int, rows: Int32) -> PartitionReplicas:
-    """The replicas of ``rows`` on one broker (index)."""
-    p = context.cluster.partitions
-    slots, owner = p.slots_of(rows), np.repeat(rows, p.replica_count[rows])
-    on_broker = p.replica[slots] == broker
-    return PartitionReplicas.at(p, owner[on_broker].astype(np.int32), slots[on_broker])
-
-
 def are_online(context: Context, replicas: PartitionReplicas) -> Bool:
     """Whether each is on a live broker and on no offline log directory (Kafka 3.9 ``isReplicaOnline``)."""
-    p, slots = context.cluster.partitions, replicas.slots(context.cluster.partitions)
+    p = context.cluster.partitions
+    slots = replicas.slots(p)
     log_dir_online = (p.replica_flags[slots] & np.uint8(ReplicaFlag.OFFLINE_DIR)) == 0
     online: Bool = log_dir_online & (context.cluster.brokers.live[p.replica[slots]] != 0)
     return online
@@ -116,8 +117,7 @@ def transition(
     if legal_count < len(replicas):
         refused, replicas, slots = replicas.where(legal == 0), replicas.where(legal), slots[legal != 0]
         context.log_refused("Replica of", refused.rows, f"no legal move to {target.name}")
-    counted = bool(context.cluster.topics.deleting.any())
-    batch, before = context.batch(cause), p.replica_state[slots] if counted else None
+    batch = context.batch(cause)
     if target is ReplicaState.OFFLINE:
         yield from _take_offline(context, replicas, slots, batch)
     elif target is ReplicaState.NEW:
@@ -125,26 +125,21 @@ def transition(
     elif target is ReplicaState.ONLINE:
         _bring_online(context, replicas, slots, batch)
     else:
-        p.replica_state[slots] = target
+        _set_states(context, replicas, slots, target)
         if target is ReplicaState.DELETION_STARTED:
-            batch.add_stop_replica(_brokers(context, replicas), replicas.rows, delete=True)
-    if before is not None:
-        context.gauges.replica_states_changed(replicas.rows, before, p.replica_state[replicas.slots(p)])
+            batch.add_stop_replica(p.hosts_of(slots), replicas.rows, delete=True)
     yield from context.send(batch)
     return refused
 
 
 def set_new(context: Context, replicas: PartitionReplicas) -> None:
     """Set replicas without a state to New. No broker is notified."""
-    p = context.cluster.partitions
-    before = p.replica_state[replicas.slots(p)]
-    p.replica_state[replicas.slots(p)] = ReplicaState.NEW
-    context.gauges.replica_states_changed(replicas.rows, before, p.replica_state[replicas.slots(p)])
+    _set_states(context, replicas, replicas.slots(context.cluster.partitions), ReplicaState.NEW)
 
 
-def _brokers(context: Context, replicas: PartitionReplicas) -> Int32:
-    p = context.cluster.partitions
-    return p.hosts_of(replicas.slots(p))
+def _set_states(context: Context, replicas: PartitionReplicas, slots: Int32, target: ReplicaState) -> None:
+    """Set the state of replicas. ``slots`` are theirs."""
+    context.gauges.deleting_replicas.set_states(replicas.rows, slots, target)
 
 
 def _queue_states(
@@ -162,13 +157,14 @@ def _queue_states(
 def _create(context: Context, replicas: PartitionReplicas, batch: RequestBatch) -> None:
     """NonExistent → New. A replica that leads its partition cannot be New: it is refused and logged."""
     p = context.cluster.partitions
-    brokers = _brokers(context, replicas)
+    slots = replicas.slots(p)
+    brokers = p.hosts_of(slots)
     leads = p.leader[replicas.rows] == brokers
     leads &= p.partition_epoch[replicas.rows] != NO_STATE
     context.log_refused("Replica of", replicas.rows[leads], "cannot be New: it is the leader")
     replicas = replicas.where(~leads)
     _queue_states(context, batch, replicas, brokers[~leads], is_new=True)
-    p.replica_state[replicas.slots(p)] = ReplicaState.NEW
+    _set_states(context, replicas, replicas.slots(p), ReplicaState.NEW)
 
 
 def _bring_online(context: Context, replicas: PartitionReplicas, slots: Int32, batch: RequestBatch) -> None:
@@ -177,46 +173,46 @@ def _bring_online(context: Context, replicas: PartitionReplicas, slots: Int32, b
     known = p.replica_state[slots] != ReplicaState.NEW
     notified, notified_slots = (replicas, slots) if known.all() else (replicas.where(known), slots[known])
     _queue_states(context, batch, notified, p.hosts_of(notified_slots), is_new=False)
-    p.replica_state[slots] = ReplicaState.ONLINE
+    _set_states(context, replicas, slots, ReplicaState.ONLINE)
 
 
 def _take_offline(context: Context, replicas: PartitionReplicas, slots: Int32, batch: RequestBatch) -> Operation[None]:
     """Stop the replicas and remove them from ISRs, broker by broker in Kafka's order. ``slots`` are theirs."""
-    brokers, hosts = context.cluster.brokers, context.cluster.partitions.hosts_of(slots)
-    if len(hosts) and bool((hosts == hosts[0]).all()):
-        yield from _take_broker_offline(context, int(hosts[0]), replicas, batch)
-        return
-    offsets, count = np.empty(len(brokers) + 1, np.int32), len(replicas)
+    cluster, p = context.cluster, context.cluster.partitions
+    hosts, stated = p.hosts_of(slots), p.partition_epoch[replicas.rows] != NO_STATE
+    deleting = bool(cluster.is_deleting(replicas.rows).all())
+    if deleting:  # the removals change no leader epoch of these StopReplica
+        batch.add_stop_replica(hosts, replicas.rows, delete=False)
+    if not stated.all():
+        batch.add_metadata(context.registered(), _NO_ROWS)
+    offsets, count = np.empty(len(cluster.brokers) + 1, np.int32), len(replicas)
     rows, origin = np.empty(count, np.int32), np.empty(count, np.int32)
     kernels.group_by_broker(hosts, replicas.rows, offsets, rows, origin)
-    for broker_id in scala_hash_order(brokers.ids[np.flatnonzero(offsets[1:] != offsets[:-1])].tolist()):
-        broker = brokers.find(broker_id)
+    offline = np.ones(count, np.bool_)
+    for broker_id in scala_hash_order(cluster.brokers.ids[np.flatnonzero(offsets[1:] != offsets[:-1])].tolist()):
+        broker = cluster.brokers.find(broker_id)
         assert broker is not None, "a broker index without a broker id"
         part = slice(offsets[broker], offsets[broker + 1])
-        of_broker = PartitionReplicas(rows[part], replicas.positions[origin[part]])
-        yield from _take_broker_offline(context, broker, of_broker, batch)
+        if not deleting:
+            batch.add_stop_replica(np.full(len(rows[part]), broker, np.int32), rows[part], delete=False)
+        with_state = rows[part] if stated.all() else rows[part][stated[origin[part]]]
+        removed = yield from remove_from_isrs(context, broker, with_state)
+        context.log.add_partitions(Message.ISR_SHRUNK, cluster, removed, replica=broker_id)
+        if not deleting:
+            _queue_shrunk(context, broker, removed, batch)
+        if len(removed) < len(with_state):
+            offline[origin[part]] = ~stated[origin[part]] | np.isin(rows[part], removed)
+    replicas = replicas.where(offline)
+    _set_states(context, replicas, replicas.slots(p), ReplicaState.OFFLINE)
 
 
-def _take_broker_offline(
-    context: Context, broker: int, replicas: PartitionReplicas, batch: RequestBatch
-) -> Operation[None]:
-    cluster = context.cluster
-    p = cluster.partitions
-    if cluster.brokers.registered[broker]:
-        batch.add_stop_replica(np.full(len(replicas), broker, np.int32), replicas.rows, delete=False)
-    stated = p.partition_epoch[replicas.rows] != NO_STATE
-    removed = yield from remove_from_isrs(context, broker, replicas.where(stated).rows)
-    replica = int(cluster.brokers.ids[broker])
-    context.log.add_partitions(Message.ISR_SHRUNK, cluster, removed, replica=replica)
-    remaining = ~cluster.is_deleting(removed)
-    notified = removed if remaining.all() else removed[remaining]
-    others = cluster.brokers.registered.copy()
+def _queue_shrunk(context: Context, broker: int, rows: Int32, batch: RequestBatch) -> None:
+    """Add LeaderAndIsr of ``rows``, whose ISR ``broker`` has left, for their other replicas."""
+    remaining = ~context.cluster.is_deleting(rows)
+    notified = rows if remaining.all() else rows[remaining]
+    others = context.cluster.brokers.registered.copy()
     others[broker] = 0
     queue_leader_and_isr(context, batch, notified, others, skip_flags=0, is_new=False)
-    if not stated.all():
-        batch.add_metadata(np.flatnonzero(cluster.brokers.registered), _NO_ROWS)
-    offline = replicas if len(removed) == len(replicas) else replicas.where(~stated | np.isin(replicas.rows, removed))
-    p.replica_state[offline.slots(p)] = ReplicaState.OFFLINE
 
 
 def plan_first_removals(context: Context, replicas: PartitionReplicas) -> StateChange | None:
@@ -247,7 +243,7 @@ def remove_from_isrs(context: Context, broker: int, rows: Int32) -> Operation[In
     since, and no refused write would show it.
     """
     unchanged: list[Int32] = []
-    remaining = rows
+    remaining, written = rows, 0
     if not context.config.protocol.alter_partition:
         remaining, _ = yield from context.refresh(rows)
         unchanged.append(without_values(rows, remaining).astype(np.int32))
@@ -255,7 +251,7 @@ def remove_from_isrs(context: Context, broker: int, rows: Int32) -> Operation[In
         change = _plan_removals(context, broker, remaining)
         result = yield from context.write(change)
         if result.accepted.all():
-            remaining = remaining[:0]
+            remaining, written = remaining[:0], len(change)
             break
         lost = change.rows[~result.accepted & ~stale(result)]
         context.log_refused(
@@ -268,11 +264,13 @@ def remove_from_isrs(context: Context, broker: int, rows: Int32) -> Operation[In
         unreadable = without_values(raced, remaining).astype(np.int32)
         context.log_refused("Replica of", unreadable, "stays as it is: its partition's state is gone or another's")
         unchanged += [lost, unreadable]
-    context.log_refused("Replica of", remaining, "stays as it is: its partition's state keeps changing")
-    unchanged.append(remaining)
-    failed = np.concatenate(unchanged)
+    if len(remaining):
+        context.log_refused("Replica of", remaining, "stays as it is: its partition's state keeps changing")
+        unchanged.append(remaining)
+    failed = np.concatenate(unchanged) if unchanged else rows[:0]
     removed = np.setdiff1d(rows, failed, assume_unique=True) if len(failed) else rows
-    context.cluster.partitions.controller_epoch[removed] = context.controller_epoch
+    if not len(rows) == written == len(removed):
+        context.cluster.partitions.controller_epoch[removed] = context.controller_epoch
     return removed
 
 

@@ -147,8 +147,9 @@ def replicas_stopped(context: Context, answer: StopReplicaAnswered) -> Operation
     if answer.controller_epoch != context.controller_epoch or answer.error is ErrorCode.STALE_BROKER_EPOCH:
         return
     broker = cluster.brokers.find(answer.broker_id)
-    started = cluster.topics.deletion_started[cluster.partitions.topic[answer.rows]] != 0
-    rows = answer.rows[(cluster.partitions.topic[answer.rows] >= 0) & started]
+    topic = cluster.partitions.topic[answer.rows]
+    started = (topic >= 0) & (cluster.topics.deletion_started[topic] != 0)
+    rows = answer.rows if started.all() else answer.rows[started]
     if broker is None or len(rows) == 0:
         return
     replicas = replica_state_machine.replicas_of_broker(context, broker, rows)
@@ -158,9 +159,7 @@ def replicas_stopped(context: Context, answer: StopReplicaAnswered) -> Operation
     yield from fail_replicas(context, replicas.where(failed))
     done = replicas.where(~failed)
     if len(done):
-        yield from replica_state_machine.transition(
-            context, _of_queued(context, done), ReplicaState.DELETION_SUCCESSFUL, _DELETION
-        )
+        yield from replica_state_machine.transition(context, done, ReplicaState.DELETION_SUCCESSFUL, _DELETION)
         yield from resume(context)
 
 
@@ -172,9 +171,9 @@ def resume(context: Context) -> Operation[None]:
         return
     context.log.add(Message.DELETIONS_HANDLED, topics=_names(context, queued))
     counts = context.gauges.deleting_replicas.of(queued)
-    done = counts[:, ReplicaState.DELETION_SUCCESSFUL] == counts.sum(axis=1)
-    idle = ~done & (counts[:, ReplicaState.DELETION_STARTED] == 0)
-    retry = queued[idle & (counts[:, ReplicaState.DELETION_INELIGIBLE] > 0)]
+    done = counts[ReplicaState.DELETION_SUCCESSFUL] == counts.sum(axis=0)
+    idle = ~done & (counts[ReplicaState.DELETION_STARTED] == 0)
+    retry = queued[idle & (counts[ReplicaState.DELETION_INELIGIBLE] > 0)]
     begin = queued[idle & (topics.deletion_halted[queued] == 0)]
     if done.any():
         yield from _complete(context, queued[done])
@@ -191,16 +190,15 @@ def _begin(context: Context, indexes: Int32) -> Operation[None]:
     cluster = context.cluster
     topics, p = cluster.topics, cluster.partitions
     context.log.add(Message.DELETION_RESTARTED, each_topic=_names(context, indexes))
-    new = indexes[topics.deletion_started[indexes] == 0]
+    new, rows = indexes[topics.deletion_started[indexes] == 0], _rows(context, indexes)
     if len(new):
-        rows = _rows(context, new)
-        yield from partition_state_machine.transition(context, rows, PartitionState.OFFLINE)
-        yield from partition_state_machine.transition(context, rows, PartitionState.NON_EXISTENT)
+        new_rows = rows if len(new) == len(indexes) else _rows(context, new)
+        yield from partition_state_machine.transition(context, new_rows, PartitionState.OFFLINE)
+        yield from partition_state_machine.transition(context, new_rows, PartitionState.NON_EXISTENT)
         topics.deletion_started[new] = 1
         context.gauges.touch_topics(new)
-    registered = context.registered()
-    yield from context.announce(registered, _rows(context, indexes), _DELETION)
-    replicas = replica_state_machine.replicas_of(context, _rows(context, indexes))
+    yield from context.announce(context.registered(), rows, _DELETION)
+    replicas = replica_state_machine.replicas_of(context, rows)
     # Added replicas of a reassignment that never began, because the partition had no leader, are deleted, too.
     nonexistent = replicas.where(p.replica_state[replicas.slots(p)] == ReplicaState.NON_EXISTENT)
     replica_state_machine.set_new(context, nonexistent)
@@ -246,7 +244,8 @@ def _names(context: Context, indexes: Int32) -> TopicNames:
 
 def _rows(context: Context, indexes: Int32) -> Int32:
     """Rows of these topics, ascending."""
-    return np.sort(context.cluster.topics.rows_of_all(indexes))
+    rows = context.cluster.topics.rows_of_all(indexes)
+    return rows if bool((rows[1:] > rows[:-1]).all()) else np.sort(rows)
 
 
 def _of_queued(context: Context, replicas: PartitionReplicas) -> PartitionReplicas:

@@ -7,7 +7,9 @@ from kframe.model.columns import Int16, Int32, Int64, UInt8
 from kframe.model.ids import NO_STATE, PartitionState, ReplicaFlag, ReplicaState
 
 __all__ = [
+    "count_replica_states",
     "initialize_replica_states",
+    "set_replica_states",
     "store_states",
     "update_partition_counts",
 ]
@@ -27,6 +29,33 @@ def store_states(
         for slot, member in enumerate(members, int(slot_start[row])):
             isr[slot] = member
     return len(rows)
+
+
+def set_replica_states(
+    rows: Int32, slots: Int32, target: int, topic: Int32, is_counted: UInt8, replica_state: UInt8, counts: Int32
+) -> int:
+    """A counted replica leaves the count of its state and enters that of ``target``."""
+    by_state, changes = counts.reshape(-1, len(is_counted)) if len(is_counted) else counts, 0
+    for row, slot in zip(rows.tolist(), slots.tolist(), strict=True):
+        index = int(topic[row])
+        if 0 <= index < len(is_counted) and is_counted[index] and replica_state[slot] != target:
+            by_state[replica_state[slot], index] -= 1
+            by_state[target, index] += 1
+            changes += 1
+        replica_state[slot] = target
+    return changes
+
+
+def count_replica_states(
+    rows: Int32, topic: Int32, slot_start: Int32, replica_count: Int16, replica_state: UInt8, topics: int, counts: Int32
+) -> int:
+    """Each replica adds one to the count of its topic and state."""
+    replicas = 0
+    for row in rows.tolist():
+        for slot in slots_of(row, slot_start, replica_count):
+            counts[int(replica_state[slot]) * topics + int(topic[row])] += 1
+            replicas += 1
+    return replicas
 
 
 def update_partition_counts(
