@@ -75,8 +75,10 @@ def list_recipients(
     replica_flags: UInt8,
     allowed: UInt8,
     skip_flags: int,
+    new_flags: int,
     brokers: Int32,
     announced: Int32,
+    is_new: UInt8,
 ) -> int: ...
 def group_by_broker(
     brokers: Int32,

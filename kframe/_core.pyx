@@ -237,8 +237,10 @@ def list_recipients(
     const uint8_t[::1] replica_flags,    # IN   (s,)
     const uint8_t[::1] allowed,          # IN   (b,) 1 for brokers that may receive requests
     int skip_flags,                      # IN   skip replicas with any of these ReplicaFlag bits
+    int new_flags,                       # IN   replicas with any of these ReplicaFlag bits are new
     int32_t[::1] brokers,                # OUT  (sum of replica_count of rows,) broker index of the recipient
     int32_t[::1] announced,              # OUT  (sum of replica_count of rows,) row to announce to it
+    uint8_t[::1] is_new,                 # OUT  (sum of replica_count of rows,) 1 where its replica is new
 ):
     """List the brokers that receive each row; return how many (broker, row) pairs. Cost O(k * r)."""
     cdef Py_ssize_t i, k, row, matches = 0
@@ -252,6 +254,7 @@ def list_recipients(
                 if allowed[replica[k]] and (replica_flags[k] & skip_flags) == 0:
                     brokers[matches] = replica[k]
                     announced[matches] = <int32_t>row
+                    is_new[matches] = (replica_flags[k] & new_flags) != 0
                     matches += 1
     return matches
 

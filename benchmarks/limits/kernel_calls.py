@@ -191,10 +191,12 @@ def _indexing(g: Ground) -> dict[str, Call]:
 
 
 def placing(g: Ground) -> dict[str, Call]:
-    """Kernels of ``_replica_index.pyx``, and request batching."""
+    """Kernels of ``_replica_index.pyx`` and ``_reassignments.pyx``, and request batching."""
     k, m = g.k, g.m
     pairs = {"brokers": g.replicas.values, "rows": np.repeat(g.rows, 3)}
-    recipients = {"skip_flags": 0, "brokers": _i32(m), "announced": _i32(m)}
+    recipients = {"skip_flags": 0, "new_flags": 0, "brokers": _i32(m), "announced": _i32(m), "is_new": _u8(m)}
+    targets = {"target_offsets": g.replicas.offsets, "targets": g.replicas.values}
+    planned = {"offsets": _i32(k + 1), "values": _i32(2 * m), "flags": _u8(2 * m)}
     scratch = {"old_replica": _i32(3), "old_state": _u8(3), "old_flags": _u8(3)}
     moved = {"offsets": g.replicas.offsets, "values": g.replicas.values, "flags": _u8(m)}
     counts = {name: _i32(g.b) for name in ("leads", "preferred", "replicas", "in_sync")}
@@ -203,6 +205,16 @@ def placing(g: Ground) -> dict[str, Call]:
         "list_replicas_on": Call({"replica_row": _i32(m), "positions": _i32(m)}, m),
         "list_recipients": Call(recipients, m),
         "list_unassigned_isr_members": Call({"rows": _i32(g.n)}, 0, filled={"rows": 0}),
+        "list_flagged": Call(
+            {"wanted_flags": 3, "replica_row": _i32(m), "positions": _i32(m)},
+            0,
+            filled={"replica_row": 0, "positions": 0},
+        ),
+        "mark_invalid_targets": Call(
+            targets | {"invalid": _u8(k)}, 0, unread=("slot_start", "replica_count", "replica", "replica_flags")
+        ),
+        "mark_reassignment_progress": Call({"running": _u8(k), "reached": _u8(k)}, 0),
+        "plan_reassignments": Call(targets | planned, m, filled={"values": m, "flags": m}),
         "group_by_broker": Call(
             pairs | {"offsets": _i32(g.b + 1), "grouped": _i32(m), "origin": _i32(m)}, len(np.unique(pairs["brokers"]))
         ),

@@ -26,18 +26,20 @@ class RequestBatch:
     def __init__(self, cluster: ClusterState, cause: BatchCause = BatchCause.OTHER) -> None:
         self._cluster = cluster
         self._cause = cause
-        self._leading: list[tuple[Int32, Int32, bool]] = []
+        self._leading: list[tuple[Int32, Int32, UInt8]] = []
         self._stopping: list[tuple[Int32, Int32, Int32, bool]] = []
         self._metadata: list[Int32] = []
         self._metadata_brokers = np.zeros(len(cluster.brokers), np.uint8)
 
-    def add_leader_and_isr(self, brokers: Int32, rows: Int32, changed: NDArray[Any], is_new: bool) -> None:
+    def add_leader_and_isr(self, brokers: Int32, rows: Int32, changed: NDArray[Any], is_new: UInt8 | bool) -> None:
         """Add LeaderAndIsr of ``rows[i]`` for ``brokers[i]``, and metadata of ``changed`` for all registered brokers.
 
-        ``changed`` has each row once, including rows without a recipient.
+        Pairs of a call differ, and their rows ascend. ``is_new`` is that of each pair or of all. ``changed`` has each
+        row once, including rows without a recipient.
         """
         if len(rows):
-            self._leading.append((brokers, rows, is_new))
+            new = np.full(len(rows), is_new, np.uint8) if isinstance(is_new, bool) else is_new
+            self._leading.append((brokers, rows, new))
         self.add_metadata(np.flatnonzero(self._cluster.brokers.registered), changed)
 
     def add_stop_replica(self, brokers: Int32, rows: Int32, delete: bool) -> None:
@@ -58,7 +60,7 @@ class RequestBatch:
     def close(self, controller_id: int, controller_epoch: int, number: int = 0) -> ControlRequests:
         """The requests to brokers that are registered at present, as batch ``number``."""
         leader_and_isr, is_new, _ = self._by_broker(
-            [(brokers, rows, np.full(len(rows), new, np.uint8), None) for brokers, rows, new in self._leading]
+            [(brokers, rows, is_new, None) for brokers, rows, is_new in self._leading]
         )
         stop_replica, delete, leader_epoch = self._by_broker(
             [(b, rows, np.full(len(rows), deleted, np.uint8), epochs) for b, rows, epochs, deleted in self._stopping]
@@ -112,8 +114,12 @@ class RequestBatch:
         used = np.flatnonzero(offsets[1:] != offsets[:-1]).astype(np.int32)
         # Brokers without rows are skipped.
         table = BrokerRows(used, np.concatenate([offsets[:1], offsets[1:][used]]), grouped)
-        flags = flags if len(added) == 1 else flags[origin]  # one call has one flag
-        return table, flags, leader_epoch[origin] if len(leader_epoch) else leader_epoch
+        is_uniform = len(flags) == 0 or flags.min() == flags.max()
+        return (
+            table,
+            flags if is_uniform else flags[origin],
+            leader_epoch[origin] if len(leader_epoch) else leader_epoch,
+        )
 
     def _deduplicated(self, brokers: Int32, rows: Int32, flags: UInt8) -> tuple[NDArray[Any], UInt8]:
         """Positions of the last pair of each (broker, row), by broker, topic and partition. Also their combined

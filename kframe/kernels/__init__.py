@@ -16,6 +16,7 @@ else:
     from kframe.kernels._kraft_partitions import *  # noqa: F403
     from kframe.kernels._plan_cycles import *  # noqa: F403
     from kframe.kernels._plans import *  # noqa: F403
+    from kframe.kernels._reassignments import *  # noqa: F403
     from kframe.kernels._replica_index import *  # noqa: F403
     from kframe.kernels._request_entries import *  # noqa: F403
     from kframe.kernels._request_sections import *  # noqa: F403

@@ -170,6 +170,11 @@ def positions_within(counts: NDArray[Any]) -> Int32:
     return ragged_positions(np.zeros(len(counts), np.int32), counts).astype(np.int32)
 
 
+def _adjacent_blocks(starts: NDArray[Any], lengths: NDArray[Any]) -> bool:
+    """Whether blocks of one length follow each other without a gap."""
+    return bool((lengths == lengths[0]).all()) and bool((np.diff(starts) == lengths[0]).all())
+
+
 class SlotColumns:
     """Arrays that grow together: the columns of ``table``, as attributes by name.
 
@@ -253,10 +258,15 @@ class SlotColumns:
         old_starts, old_capacity = self.slot_start[rows], self.slot_capacity[rows]
         _, first_slot = self._grow(0, int(capacity.sum()))
         starts = first_slot + np.cumsum(capacity) - capacity
-        source, target = ragged_positions(old_starts, old_capacity), ragged_positions(starts, old_capacity)
-        for column in self.table:
-            if column.per == "slot":
-                values = getattr(self, column.name)
+        slots = [getattr(self, column.name) for column in self.table if column.per == "slot"]
+        if _adjacent_blocks(old_starts, old_capacity) and bool((capacity == capacity[0]).all()):
+            width, count, first = int(old_capacity[0]), len(rows), int(old_starts[0])
+            for values in slots:
+                moved = values[first_slot:].reshape(count, -1)
+                moved[:, :width] = values[first : first + count * width].reshape(count, width)
+        else:
+            source, target = ragged_positions(old_starts, old_capacity), ragged_positions(starts, old_capacity)
+            for values in slots:
                 values[target] = values[source]
         self.slot_start[rows] = starts
         self.slot_capacity[rows] = capacity

@@ -11,9 +11,9 @@ from kframe.core.topics.replica_assignment import (
     Assignments,
     assign,
     current,
+    is_complete,
     is_reassigning,
     reassigned_to,
-    targets_in_sync,
 )
 from kframe.model.columns import Ragged
 from kframe.model.ids import ReplicaFlag
@@ -106,7 +106,7 @@ def test_complete_is_the_whole_target_in_sync(isr: tuple[int, ...], complete: bo
     """controller 7.1: complete if the target is a subset of the ISR; 7.4: its brokers need not be live."""
     spec = PartitionSpec(MOVING.replicas, 1, isr, adding_replicas=(4, 5, 6), removing_replicas=(1, 2, 3))
     driver = quiet({"t": [spec]}, (1, 2))
-    assert targets_in_sync(driver.context, driver.rows("t-0")).tolist() == [complete]
+    assert is_complete(driver.context, driver.rows("t-0")).tolist() == [complete]
 
 
 distinct = st.lists(st.sampled_from(ALL), min_size=1, max_size=6, unique=True).map(tuple)

@@ -55,6 +55,10 @@ def kernel_fixtures(draw: st.DrawFn) -> KernelFixture:
     marks = draw(st.lists(bits, min_size=brokers, max_size=brokers))
     chosen_leaders = draw(st.lists(st.integers(0, brokers - 1), min_size=len(rows), max_size=len(rows)))
     lists = _lists_like(draw, cluster, rows)
+    target = st.lists(st.integers(0, brokers - 1), max_size=4)
+    targets = Ragged.of([draw(target) for _ in rows])
+    unknown = draw(st.lists(st.booleans(), min_size=len(targets.values), max_size=len(targets.values)))
+    missing = draw(st.lists(st.booleans(), min_size=len(rows), max_size=len(rows)))
     list_flags = draw(st.lists(st.integers(0, 7), min_size=len(lists.values), max_size=len(lists.values)))
     extra = {
         "kind": int(draw(st.sampled_from(ElectionKind))),
@@ -63,6 +67,11 @@ def kernel_fixtures(draw: st.DrawFn) -> KernelFixture:
         "chosen": np.array(marks, np.uint8),
         "allowed_brokers": np.array(marks, np.uint8),
         "skip_flags": draw(st.integers(0, 7)),
+        "new_flags": draw(st.integers(0, 7)),
+        "target_offsets": targets.offsets,
+        "targets": targets.values,
+        "targets_or_unknown": np.where(unknown, np.int32(-1), targets.values).astype(np.int32),
+        "rows_or_unknown": np.where(missing, np.int32(-1), rows).astype(np.int32),
         "states_wanted": draw(st.integers(0, 255)),
         "chosen_leader": np.array(chosen_leaders, np.int32),
         "unclean_allowed": np.array(draw(st.lists(bits, min_size=len(rows), max_size=len(rows))), np.uint8),
@@ -109,6 +118,10 @@ def _replicas(fixture: KernelFixture) -> int:
     return int(fixture.cluster.partitions.replica_count[fixture.rows].sum())
 
 
+def _targets_and_replicas(fixture: KernelFixture) -> int:
+    return len(fixture.extra["targets"]) + _replicas(fixture)
+
+
 def _members(fixture: KernelFixture) -> int:
     p = fixture.cluster.partitions
     return int(np.maximum(p.replica_count, p.isr_count)[fixture.rows].sum())
@@ -138,7 +151,16 @@ CASES: Final[Mapping[str, Case]] = {
         {},
     ),
     "list_replicas_on": Case({"replica_row": _replicas, "positions": _replicas}, {}),
-    "list_recipients": Case({"brokers": _replicas, "announced": _replicas}, {"allowed": "allowed_brokers"}),
+    "list_recipients": Case(
+        {"brokers": _replicas, "announced": _replicas, "is_new": _replicas}, {"allowed": "allowed_brokers"}
+    ),
+    "list_flagged": Case({"replica_row": _replicas, "positions": _replicas}, {"wanted_flags": "skip_flags"}),
+    "mark_invalid_targets": Case({"invalid": _k}, {"rows": "rows_or_unknown", "targets": "targets_or_unknown"}),
+    "mark_reassignment_progress": Case({"running": _k, "reached": _k}, {}),
+    "plan_reassignments": Case(
+        {"offsets": lambda fixture: _k(fixture) + 1, "values": _targets_and_replicas, "flags": _targets_and_replicas},
+        {},
+    ),
     "group_by_broker": Case(
         {"offsets": lambda fixture: _b(fixture) + 1, "grouped": _m, "origin": _m},
         {"brokers": "pair_brokers", "rows": "pair_rows"},
@@ -171,7 +193,11 @@ BYTES: Final = {
     "offline_isr",
     "differs",
     "flags",
+    "reached",
+    "invalid",
+    "is_new",
     "recovery",
+    "running",
     "valid",
     *(column.name for column in COLUMNS if column.dtype == np.uint8),
 }
@@ -231,7 +257,9 @@ def test_an_empty_cluster_is_no_special_case(module: ModuleType, name: str) -> N
         "kind": 0, "recovery_supported": True, "broker": 0, "chosen": np.empty(0, np.uint8),
         "allowed_brokers": np.empty(0, np.uint8), "skip_flags": 0, "states_wanted": 0xFF, "chosen_leader": nothing,
         "unclean_allowed": np.empty(0, np.uint8), "pair_brokers": nothing, "pair_rows": nothing,
-        "list_offsets": np.zeros(1, np.int32), "list_values": nothing, "list_flags": np.empty(0, np.uint8),
+        "new_flags": 0, "target_offsets": np.zeros(1, np.int32), "targets": nothing, "targets_or_unknown": nothing,
+        "rows_or_unknown": nothing, "list_offsets": np.zeros(1, np.int32), "list_values": nothing,
+        "list_flags": np.empty(0, np.uint8),
     }  # fmt: skip
     count, _ = call(module, name, *arguments_of(name, KernelFixture(ClusterState(), nothing, extra)), BYTES)
     assert count == 0

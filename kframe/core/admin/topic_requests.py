@@ -11,7 +11,7 @@ from kframe.core.admin import topic_changes
 from kframe.core.context import Context, Operation, ask
 from kframe.core.reassignment.protocols import protocol_of
 from kframe.core.topics import stored_reassignments, topic_deletion, topic_metadata, unknown_brokers
-from kframe.core.topics.replica_assignment import current, is_reassigning, table_of
+from kframe.core.topics.replica_assignment import current, invalid_targets, is_reassigning, table_of
 from kframe.core.topics.replica_placement import AssignableBrokers, assign_automatically
 from kframe.core.topics.topic_validation import TOO_MANY_PARTITIONS, creation_error, growth_error, settings_problem
 from kframe.errors import ErrorCode
@@ -26,7 +26,6 @@ from kframe.model.events import (
     ReassignmentRequested,
 )
 from kframe.model.ids import NO_LEADER, NO_STATE
-from kframe.model.lists import members, repeated
 from kframe.model.store_requests import CreateTopics, QueueDeletions, WriteAssignments
 from kframe.model.tables import Targets, TopicTable
 from kframe.model.topics import metric_name
@@ -153,7 +152,10 @@ def _announced(context: Context, names: tuple[str, ...]) -> set[str]:
 
 def alter_reassignments(context: Context, request: ReassignmentRequested) -> Operation[ReassignmentResponse]:
     """Start, change or cancel reassignments (Kafka 3.9 ``processApiPartitionReassignment``)."""
-    distinct, owner = np.unique(request.targets.last_named(), return_inverse=True)
+    last = request.targets.last_named()
+    if bool((last[1:] > last[:-1]).all()):  # no partition is named twice
+        return (yield from _alter_distinct(context, request.targets))
+    distinct, owner = np.unique(last, return_inverse=True)
     response = yield from _alter_distinct(context, request.targets.take(distinct))
     return ReassignmentResponse(response.error, response.codes[owner])
 
@@ -162,22 +164,27 @@ def _alter_distinct(context: Context, targets: Targets) -> Operation[Reassignmen
     """``alter_reassignments`` for targets with distinct partitions."""
     codes = np.zeros(len(targets), np.int16)
     rows, known = stored_reassignments.locate(context, targets, include_deleting=True)
-    codes[_invalid(context, targets, rows)] = ErrorCode.INVALID_REPLICA_ASSIGNMENT
-    in_progress = np.zeros(len(targets), np.bool_)
-    in_progress[known] = is_reassigning(context, rows[known])
-    codes[targets.cancel & ~in_progress & (codes == 0)] = ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
+    requested = Ragged(targets.replicas.offsets, context.cluster.brokers.look_up(targets.replicas.values))
+    codes[_invalid(context, targets, rows, requested)] = ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    if targets.cancel.any():
+        in_progress = np.zeros(len(targets), np.bool_)
+        in_progress[known] = is_reassigning(context, rows[known])
+        codes[targets.cancel & ~in_progress & (codes == 0)] = ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
     superseded = rows[(codes == 0) & (rows >= 0)]
-    rows, _ = stored_reassignments.locate(context, targets)
+    rows = stored_reassignments.without_deleting(context, rows)
     codes[(rows < 0) & (codes == 0)] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     accepted = np.flatnonzero(codes == 0).astype(np.int32)
-    accepted = accepted[np.argsort(rows[accepted])]
     ordered_rows = rows[accepted]
-    requested = _wanted(context, targets, accepted, ordered_rows)
+    if not bool((ordered_rows[1:] > ordered_rows[:-1]).all()):
+        accepted = accepted[np.argsort(ordered_rows)]
+        ordered_rows = rows[accepted]
+    requested = _wanted(context, requested.take(accepted), targets.cancel[accepted], ordered_rows)
     protocol = protocol_of(context)
     if protocol.supersedes_stored:
         yield from stored_reassignments.forget_stored(context, superseded, only_if_reached=False)
     failed = yield from protocol.submit(context, ordered_rows, requested)
-    codes[accepted[np.isin(ordered_rows, failed)]] = protocol.failure
+    if len(failed):
+        codes[accepted[np.isin(ordered_rows, failed)]] = protocol.failure
     return ReassignmentResponse(ErrorCode.NONE, codes)
 
 
@@ -240,30 +247,18 @@ def _extended(table: TopicTable, added: Ragged) -> TopicTable:
     )  # fmt: skip
 
 
-def _invalid(context: Context, targets: Targets, rows: Int32) -> Bool:
+def _invalid(context: Context, targets: Targets, rows: Int32, requested: Ragged) -> Bool:
     """Whether each target is empty, repeats a broker, has a negative or unknown broker, or adds a broker that is not
-    live."""
-    cluster = context.cluster
-    requested, brokers = targets.replicas, cluster.brokers
-    index = brokers.look_up(requested.values)
-    present = Ragged.empty(len(targets))
-    known = np.flatnonzero(rows >= 0)
-    if len(known):
-        present = current(cluster.partitions, rows[known]).origin().replicas.spread(known, len(targets))
-    added = ~members(Ragged(requested.offsets, index), present)
-    dead = added & ((index < 0) | (np.append(brokers.live, 0)[index] == 0))
-    invalid: Bool = requested.any(dead | repeated(requested) | (requested.values < 0)) | (requested.counts == 0)
-    invalid |= requested.any(unknown_brokers.is_unknown(context, requested.values))
-    invalid &= ~targets.cancel
-    return invalid
+    live. ``requested`` has its broker indexes, -1 for unknown brokers."""
+    invalid = invalid_targets(context.cluster, rows, requested)
+    unknown = unknown_brokers.is_unknown(context, targets.replicas.values)
+    if unknown.any():
+        invalid |= requested.any(unknown)
+    return invalid & ~targets.cancel
 
 
-def _wanted(context: Context, targets: Targets, accepted: Int32, rows: Int32) -> Ragged:
+def _wanted(context: Context, requested: Ragged, cancel: Bool, rows: Int32) -> Ragged:
     """The target lists (broker indexes): the requested ones, or the origin for a cancellation."""
-    brokers = context.cluster.brokers
-    requested = targets.replicas.take(accepted)
-    requested = Ragged(requested.offsets, brokers.index_of(requested.values))
-    cancel = targets.cancel[accepted]
     if not cancel.any():
         return requested
     both = Ragged.chain([requested, current(context.cluster.partitions, rows).origin().replicas])

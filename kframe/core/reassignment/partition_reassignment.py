@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from kframe import kernels
 from kframe.core.context import ATTEMPTS_MAX, Context, Operation, ask, stale
 from kframe.core.reassignment import offline_log_dirs
 from kframe.core.state_machines import leader_election, partition_state_machine, replica_state_machine
@@ -18,18 +19,17 @@ from kframe.core.topics import topic_deletion, topic_metadata, unknown_brokers
 from kframe.core.topics.replica_assignment import (
     Assignments,
     current,
-    is_reassigning,
+    is_complete,
     reassigned_to,
     reassigns,
     set_assignments,
-    targets_in_sync,
 )
 from kframe.core.topics.stored_reassignments import forget_stored, locate, remove_stored
 from kframe.model.changes import StateChange
 from kframe.model.columns import Bool, Int32, Ragged, ragged_positions
 from kframe.model.config import STRICT_MOVES
 from kframe.model.ids import NO_LEADER, NO_STATE, PartitionState, ReplicaFlag, ReplicaState
-from kframe.model.lists import distinct_values, members, without_values
+from kframe.model.lists import distinct_rows, distinct_values, members, without_values
 from kframe.model.log_entries import Message
 from kframe.model.store_requests import ReadReassignments
 
@@ -51,14 +51,15 @@ def reassign(context: Context, rows: Int32, assignments: Assignments) -> Operati
         rows, assignments = rows[~loses_data], assignments.take(~loses_data)
     if len(rows) == 0:
         return refused
-    topic_deletion.halt(context, distinct_values(p.topic[rows]).tolist(), topic_deletion.REASSIGNING)
+    topics = distinct_rows(p.topic[rows], len(context.cluster.topics))
+    topic_deletion.halt(context, topics.tolist(), topic_deletion.REASSIGNING)
     unstored = yield from _change_assignments(context, rows, assignments)
-    refused, rows = np.concatenate([refused, unstored]), rows[~np.isin(rows, unstored)]
+    refused, rows = np.concatenate([refused, unstored]), _without(rows, unstored)
     p.reassigning[rows] = 1
     if context.config[STRICT_MOVES]:
         yield from _initialise_leaders(context, rows)
         rows = rows[p.reassigning[rows] != 0]
-    complete = ~is_reassigning(context, rows) | targets_in_sync(context, rows)
+    complete = is_complete(context, rows)
     failed = yield from _begin(context, rows[~complete])
     lost = yield from _complete(context, rows[complete])
     return np.sort(np.concatenate([refused, failed, lost]))
@@ -103,9 +104,9 @@ def complete_where_in_sync(context: Context, rows: Int32) -> Operation[None]:
     """ISRs of ``rows`` have changed. Complete the reassignments whose targets are in sync."""
     p = context.cluster.partitions
     rows = distinct_values(rows[p.reassigning[rows] != 0]).astype(np.int32)
-    done = ~is_reassigning(context, rows) | targets_in_sync(context, rows)
-    context.log.add_partitions(Message.TARGETS_CAUGHT_UP, context.cluster, rows[done])
-    yield from resume(context, rows[done])
+    rows = rows[is_complete(context, rows)]
+    context.log.add_partitions(Message.TARGETS_CAUGHT_UP, context.cluster, rows)
+    yield from resume(context, rows)
 
 
 def _initialise_leaders(context: Context, rows: Int32) -> Operation[None]:
@@ -170,8 +171,9 @@ def _change_assignments(context: Context, rows: Int32, assignments: Assignments)
     unstored = yield from topic_metadata.store(context, rows, assignments)
     if context.config[STRICT_MOVES]:
         yield from announce(context, unstored[p.partition_epoch[unstored] != NO_STATE])
-    stored = ~np.isin(rows, unstored)
-    rows, assignments = rows[stored], assignments.take(stored)
+    if len(unstored):
+        stored = ~np.isin(rows, unstored)
+        rows, assignments = rows[stored], assignments.take(stored)
     if len(rows) == 0:
         return unstored
     removed = removed_replicas(context, rows, set_assignments(context, rows, assignments))
@@ -219,7 +221,7 @@ def _begin(context: Context, rows: Int32) -> Operation[Int32]:
         return rows
     raised = yield from announce(context, rows)
     yield from replica_state_machine.transition(context, _new_replicas(context, raised), ReplicaState.NEW)
-    return without_values(rows, raised).astype(np.int32)
+    return _without(rows, raised) if len(raised) < len(rows) else rows[:0]
 
 
 def _complete(context: Context, rows: Int32) -> Operation[Int32]:
@@ -260,7 +262,8 @@ def _complete(context: Context, rows: Int32) -> Operation[Int32]:
     context.log.add_partitions(Message.ASSIGNMENT_UPDATED, context.cluster, rows)
     p.reassigning[rows] = 0
     yield from context.announce(context.registered(), rows)
-    yield from topic_deletion.resume_topics(context, distinct_values(p.topic[rows]).tolist())
+    topics = distinct_rows(p.topic[rows], len(context.cluster.topics))
+    yield from topic_deletion.resume_topics(context, topics.tolist())
     return lost
 
 
@@ -320,16 +323,12 @@ def led_by_target(context: Context, rows: Int32, ineligible: int = int(ReplicaFl
 def announce(context: Context, rows: Int32) -> Operation[Int32]:
     """Raise leader epochs and send LeaderAndIsr to all replicas. Added replicas are sent as new. Return the rows that
     succeeded."""
-    p = context.cluster.partitions
     raised = yield from _raise_epochs(context, rows)
     if len(raised) == 0:
         return raised
-    batch = context.batch()
-    adding_flag = int(ReplicaFlag.ADDING)
-    queue_leader_and_isr(context, batch, raised, context.cluster.brokers.registered, adding_flag, is_new=False)
-    adding = _flagged(context, raised, ReplicaFlag.ADDING)
-    brokers = p.hosts_of(adding.slots(p))
-    batch.add_leader_and_isr(brokers, adding.rows, distinct_values(adding.rows), is_new=True)
+    batch, recipients = context.batch(), context.cluster.brokers.registered
+    new_flags = int(ReplicaFlag.ADDING)
+    queue_leader_and_isr(context, batch, raised, recipients, skip_flags=0, is_new=False, new_flags=new_flags)
     yield from context.send(batch)
     context.log.add_partitions(Message.REASSIGNMENT_SENT, context.cluster, raised)
     return raised
@@ -348,8 +347,9 @@ def _raise_epochs(context: Context, rows: Int32) -> Operation[Int32]:
     """Store a leader epoch one higher for each row. Return the rows that have it, ascending."""
     p = context.cluster.partitions
     raised: list[Int32] = []
-    remaining = rows[p.partition_epoch[rows] != NO_STATE]
-    context.log_refused("Partition", without_values(rows, remaining), "cannot be reassigned: it never had a leader")
+    stated = p.partition_epoch[rows] != NO_STATE
+    remaining = rows[stated]
+    context.log_refused("Partition", rows[~stated], "cannot be reassigned: it never had a leader")
     for _ in range(ATTEMPTS_MAX):
         if len(remaining) == 0:
             break
@@ -360,7 +360,7 @@ def _raise_epochs(context: Context, rows: Int32) -> Operation[Int32]:
         result = yield from context.write(change)
         raised.append(remaining[result.accepted])
         remaining, _ = yield from context.refresh(remaining[stale(result)])
-    updated: Int32 = np.sort(np.concatenate([rows[:0], *raised]))
+    updated: Int32 = raised[0] if len(raised) == 1 else np.sort(np.concatenate([rows[:0], *raised]))
     context.log.add_partitions(Message.LEADER_EPOCH_UPDATED, context.cluster, updated)
     return updated
 
@@ -386,5 +386,14 @@ def _new_replicas(context: Context, rows: Int32) -> PartitionReplicas:
 
 def _flagged(context: Context, rows: Int32, flag: ReplicaFlag) -> PartitionReplicas:
     p = context.cluster.partitions
-    replicas = replica_state_machine.replicas_of(context, rows)
-    return replicas.where((p.replica_flags[replicas.slots(p)] & np.uint8(flag)) != 0)
+    capacity = int(p.replica_count[rows].sum())
+    owners, positions = np.empty(capacity, np.int32), np.empty(capacity, np.int32)
+    count = kernels.list_flagged(
+        rows, int(flag), p.slot_start, p.replica_count, p.replica_flags, owners, positions
+    )  # fmt: skip
+    return PartitionReplicas(owners[:count], positions[:count])
+
+
+def _without(rows: Int32, removed: Int32) -> Int32:
+    """``rows`` (unique, ascending) that are not in ``removed``."""
+    return rows[~np.isin(rows, removed)] if len(removed) else rows

@@ -144,18 +144,24 @@ def queue_election(context: Context, batch: RequestBatch, kind: ElectionKind, ro
 
 
 def queue_leader_and_isr(
-    context: Context, batch: RequestBatch, rows: Int32, allowed: NDArray[Any], skip_flags: int, is_new: bool
-) -> None:
-    """Add LeaderAndIsr of ``rows`` for their replicas on ``allowed`` brokers that carry none of ``skip_flags``."""
+    context: Context, batch: RequestBatch, rows: Int32, allowed: NDArray[Any], skip_flags: int, is_new: bool,
+    new_flags: int = 0,
+) -> None:  # fmt: skip
+    """Add LeaderAndIsr of ``rows`` for their replicas on ``allowed`` brokers that carry none of ``skip_flags``.
+
+    A replica that carries one of ``new_flags`` is new.
+    """
     if len(rows) == 0:
         return
     p = context.cluster.partitions
     capacity = int(p.replica_count[rows].sum())
     recipients, recipient_rows = np.empty(capacity, np.int32), np.empty(capacity, np.int32)
+    new = np.empty(capacity, np.uint8)
     count = kernels.list_recipients(
-        rows, p.slot_start, p.replica_count, p.replica, p.replica_flags, allowed, skip_flags, recipients, recipient_rows
-    )
-    batch.add_leader_and_isr(recipients[:count], recipient_rows[:count], rows, is_new)
+        rows, p.slot_start, p.replica_count, p.replica, p.replica_flags, allowed, skip_flags, new_flags, recipients,
+        recipient_rows, new,
+    )  # fmt: skip
+    batch.add_leader_and_isr(recipients[:count], recipient_rows[:count], rows, is_new or new[:count])
 
 
 def _difference(rows: Int32, others: Int32) -> Int32:

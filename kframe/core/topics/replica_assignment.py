@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from kframe import kernels
 from kframe.core.context import Context
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Bool, Int32, Partitions, Ragged, UInt8, offsets_of
+from kframe.model.columns import Bool, Int32, Partitions, Ragged, UInt8, offsets_of, ragged_positions
 from kframe.model.ids import ReplicaFlag
-from kframe.model.lists import distinct, members
 from kframe.model.tables import TopicTable
 from kframe.model.topics import ZERO_TOPIC_ID
 
@@ -30,9 +29,12 @@ class Assignments:
 
     def take(self, chosen: NDArray[Any]) -> Assignments:
         """The lists that a mask or positions select."""
-        positions = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen
-        flags = Ragged(self.replicas.offsets, self.flags.astype(np.int32)).take(positions).values
-        return Assignments(self.replicas.take(positions), flags.astype(np.uint8))
+        numbers = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen
+        if len(numbers) == len(self.replicas) and bool((numbers[1:] > numbers[:-1]).all()):
+            return self
+        counts = self.replicas.counts[numbers]
+        positions = ragged_positions(self.replicas.offsets[numbers], counts)
+        return Assignments(Ragged(offsets_of(counts), self.replicas.values[positions]), self.flags[positions])
 
     def keep(self, mask: Bool) -> Assignments:
         """The replicas that a mask beside ``replicas.values`` selects."""
@@ -100,41 +102,62 @@ def table_of(cluster: ClusterState, topics: NDArray[Any]) -> TopicTable:
         rows, p.slot_start, p.replica_count, p.replica, p.replica_flags, cluster.brokers.ids, int(_REASSIGNING), values,
         flags,
     )  # fmt: skip
+    return _table(cluster, topics, Assignments(Ragged(offsets, values), flags))
+
+
+def table_with(cluster: ClusterState, topics: NDArray[Any], rows: Int32, assignments: Assignments) -> TopicTable:
+    """``table_of``, with ``assignments`` for those of ``rows`` that belong to these topics."""
+    table_rows, ids = cluster.topics.rows_of_all(topics), cluster.brokers.ids
+    if np.array_equal(rows, table_rows):
+        return _table(cluster, topics, _with_ids(assignments, ids))
+    table = table_of(cluster, topics)
+    chosen = np.flatnonzero(np.isin(rows, table_rows))
+    source = np.arange(len(table_rows))
+    order = np.argsort(table_rows)
+    source[order[np.searchsorted(table_rows[order], rows[chosen])]] = len(table_rows) + np.arange(len(chosen))
+    new = _with_ids(assignments.take(chosen), ids)
+    lists, flags = Ragged.chain([table.replicas, new.replicas]), np.concatenate([table.flags, new.flags])
+    return _table(cluster, topics, Assignments(lists, flags).take(source))
+
+
+def _with_ids(assignments: Assignments, ids: Int32) -> Assignments:
+    """The lists as broker ids."""
+    return Assignments(Ragged(assignments.replicas.offsets, ids[assignments.replicas.values]), assignments.flags)
+
+
+def _table(cluster: ClusterState, topics: NDArray[Any], assignments: Assignments) -> TopicTable:
+    """Topics in the form of storage, with the lists (broker ids) of all their partitions."""
     raw = cluster.topics.ids[topics].tobytes()
     ids = [raw[start : start + len(ZERO_TOPIC_ID)] for start in range(0, len(raw), len(ZERO_TOPIC_ID))]
     return TopicTable(
         names=tuple(cluster.topics.names[topic] for topic in topics.tolist()),
         topic_ids=tuple(None if topic_id == ZERO_TOPIC_ID else topic_id for topic_id in ids),
         partition_counts=cluster.topics.partition_count[topics],
-        replicas=Ragged(offsets, values),
-        flags=flags,
+        replicas=assignments.replicas,
+        flags=assignments.flags,
     )
-
-
-def table_with(cluster: ClusterState, topics: NDArray[Any], rows: Int32, assignments: Assignments) -> TopicTable:
-    """``table_of``, with ``assignments`` for those of ``rows`` that belong to these topics."""
-    table, table_rows = table_of(cluster, topics), cluster.topics.rows_of_all(topics)
-    chosen = np.flatnonzero(np.isin(rows, table_rows))
-    source = np.arange(len(table_rows))
-    order = np.argsort(table_rows)
-    source[order[np.searchsorted(table_rows[order], rows[chosen])]] = len(table_rows) + np.arange(len(chosen))
-    new = assignments.take(chosen)
-    lists = Ragged(new.replicas.offsets, cluster.brokers.ids[new.replicas.values].astype(np.int32))
-    both = Assignments(Ragged.chain([table.replicas, lists]), np.concatenate([table.flags, new.flags])).take(source)
-    return replace(table, replicas=both.replicas, flags=both.flags)
 
 
 def is_reassigning(context: Context, rows: Int32) -> Bool:
     """Whether any replica of each row is being added or removed."""
-    present = current(context.cluster.partitions, rows)
-    return present.replicas.any(present.flags != 0)
+    return _progress(context, rows)[0]
 
 
-def targets_in_sync(context: Context, rows: Int32) -> Bool:
-    """Whether all target replicas of each row are in its ISR, live or not."""
-    target = current(context.cluster.partitions, rows).target().replicas
-    isr = context.cluster.partitions.lists("isr", rows)
-    return ~target.any(~members(target, isr))
+def is_complete(context: Context, rows: Int32) -> Bool:
+    """Whether each row is not reassigned any more, or all its target replicas are in its ISR, live or not."""
+    running, in_sync = _progress(context, rows)
+    complete: Bool = ~running | in_sync
+    return complete
+
+
+def _progress(context: Context, rows: Int32) -> tuple[Bool, Bool]:
+    """Whether each row is being reassigned, and whether its target is in sync."""
+    p = context.cluster.partitions
+    running, in_sync = np.empty(len(rows), np.uint8), np.empty(len(rows), np.uint8)
+    kernels.mark_reassignment_progress(
+        rows, p.slot_start, p.replica_count, p.isr_count, p.replica, p.isr, p.replica_flags, running, in_sync
+    )
+    return running.view(np.bool_), in_sync.view(np.bool_)
 
 
 def reassigned_to(context: Context, rows: Int32, targets: Ragged) -> Assignments:
@@ -142,19 +165,24 @@ def reassigned_to(context: Context, rows: Int32, targets: Ragged) -> Assignments
 
     replicas = target ++ (origin - target); adding = target - origin; removing = origin - target.
     """
-    targets = distinct(targets)
-    origin = current(context.cluster.partitions, rows).origin().replicas
-    added, removed = ~members(targets, origin), origin.keep(~members(origin, targets))
-    offsets = offsets_of(targets.counts + removed.counts)
-    values, flags = np.empty(offsets[-1], np.int32), np.zeros(offsets[-1], np.uint8)
-    target_positions = _positions(offsets[:-1], targets)
-    values[target_positions], flags[target_positions] = targets.values, np.where(added, _ADDING, np.uint8(0))
-    removed_positions = _positions(offsets[:-1] + targets.counts, removed)
-    values[removed_positions], flags[removed_positions] = removed.values, _REMOVING
-    return Assignments(Ragged(offsets, values), flags)
+    p = context.cluster.partitions
+    capacity = len(targets.values) + int(p.replica_count[rows].sum())
+    lists, flags = Ragged(np.empty(len(rows) + 1, np.int32), np.empty(capacity, np.int32)), np.empty(capacity, np.uint8)
+    count = kernels.plan_reassignments(
+        rows, targets.offsets, targets.values, p.slot_start, p.replica_count, p.replica, p.replica_flags,
+        lists.offsets, lists.values, flags,
+    )  # fmt: skip
+    return Assignments(Ragged(lists.offsets, lists.values[:count]), flags[:count])
 
 
-def _positions(starts: Int32, lists: Ragged) -> NDArray[np.int64]:
-    """The position of each value if list ``i`` begins at ``starts[i]``."""
-    within = np.arange(len(lists.values)) - np.repeat(lists.offsets[:-1], lists.counts)
-    return np.repeat(starts, lists.counts).astype(np.int64) + within
+def invalid_targets(cluster: ClusterState, rows: Int32, targets: Ragged) -> Bool:
+    """Whether each target (broker indexes) is empty, repeats a broker, or adds one that is -1 or not live.
+
+    ``rows`` are -1 where the partition is unknown.
+    """
+    p, invalid = cluster.partitions, np.empty(len(rows), np.uint8)
+    kernels.mark_invalid_targets(
+        rows, targets.offsets, targets.values, p.slot_start, p.replica_count, p.replica, p.replica_flags,
+        cluster.brokers.live, invalid,
+    )  # fmt: skip
+    return invalid.view(np.bool_)

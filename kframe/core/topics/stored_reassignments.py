@@ -46,16 +46,27 @@ def locate(context: Context, targets: Targets, include_deleting: bool = False) -
 
     Topics queued for deletion, and partitions without any replica, are unknown unless ``include_deleting``.
     """
-    topics, p = context.cluster.topics, context.cluster.partitions
+    topics = context.cluster.topics
     indexes = (topics.find(name) for name in targets.names)
     index = np.array([-1 if known is None else known for known in indexes], np.int32)
     topic = index[targets.topic] if len(targets) else _NONE
     rows = np.full(len(targets), -1, np.int32)
-    known = (topic >= 0) & (include_deleting | (np.append(topics.deleting, 1)[topic] == 0))
-    rows[known] = topics.locate(topic[known], targets.partition[known])
-    if not include_deleting:
-        rows[(rows >= 0) & (np.append(p.replica_count, 0)[rows] == 0)] = -1
+    known = topic >= 0
+    if known.all():
+        rows = topics.locate(topic, targets.partition)
+    else:
+        rows[known] = topics.locate(topic[known], targets.partition[known])
+    rows = rows if include_deleting else without_deleting(context, rows)
     return rows, np.flatnonzero(rows >= 0).astype(np.int32)
+
+
+def without_deleting(context: Context, rows: Int32) -> Int32:
+    """``rows``, with -1 instead of those of topics queued for deletion, and of those without any replica."""
+    cluster = context.cluster
+    if len(cluster) == 0:
+        return rows
+    excluded = cluster.is_deleting(rows) | (cluster.partitions.replica_count[rows] == 0)
+    return np.where(excluded, np.int32(-1), rows)
 
 
 def _write(targets: Targets) -> Operation[None]:

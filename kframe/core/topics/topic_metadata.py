@@ -14,7 +14,7 @@ from kframe.core.topics.replica_assignment import Assignments, table_of, table_w
 from kframe.model.changes import WriteCode
 from kframe.model.columns import Int32
 from kframe.model.ids import PartitionState, ReplicaFlag, ReplicaState
-from kframe.model.lists import distinct_values, without_values
+from kframe.model.lists import distinct_rows, without_values
 from kframe.model.log_entries import Message
 from kframe.model.store_requests import GiveTopicIds, ReadTopics, ReadTopicSettings, WriteAssignments
 from kframe.model.tables import TopicTable
@@ -80,7 +80,7 @@ def store(context: Context, rows: Int32, assignments: Assignments | None = None)
     written meanwhile is read first, so that added partitions are not lost.
     """
     cluster = context.cluster
-    refused, remaining = _NONE, distinct_values(cluster.partitions.topic[rows])
+    refused, remaining = _NONE, distinct_rows(cluster.partitions.topic[rows], len(cluster.topics))
     for _ in range(ATTEMPTS_MAX):
         if len(remaining) == 0:
             break
@@ -99,7 +99,7 @@ def store(context: Context, rows: Int32, assignments: Assignments | None = None)
     refused = np.concatenate([refused, remaining])
     if assignments is None:
         context.term.unsaved_topics.update(cluster.topics.names[index] for index in refused.tolist())
-    failed = rows[np.isin(cluster.partitions.topic[rows], refused)]
+    failed = rows[np.isin(cluster.partitions.topic[rows], refused)] if len(refused) else rows[:0]
     context.log_refused("Assignment of", failed, "is not stored: its topic is gone, or cannot be read")
     return failed
 

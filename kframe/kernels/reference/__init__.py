@@ -10,6 +10,7 @@ from kframe.kernels.reference.elections import *  # noqa: F403
 from kframe.kernels.reference.kraft_partitions import *  # noqa: F403
 from kframe.kernels.reference.plan_cycles import *  # noqa: F403
 from kframe.kernels.reference.plans import *  # noqa: F403
+from kframe.kernels.reference.reassignments import *  # noqa: F403
 from kframe.kernels.reference.replica_index import *  # noqa: F403
 from kframe.kernels.reference.requests import *  # noqa: F403
 from kframe.kernels.reference.stages import *  # noqa: F403

@@ -113,7 +113,7 @@ def initialize_partition_states(
 
 def list_recipients(
     rows: Int32, slot_start: Int32, replica_count: Int16, replica: Int16, replica_flags: UInt8, allowed: UInt8,
-    skip_flags: int, brokers: Int32, announced: Int32,
+    skip_flags: int, new_flags: int, brokers: Int32, announced: Int32, is_new: UInt8,
 ) -> int:  # fmt: skip
     """A pair for each replica on an allowed broker without any of the flags to skip."""
     count = 0
@@ -121,6 +121,7 @@ def list_recipients(
         for slot in slots_of(row, slot_start, replica_count):
             if allowed[replica[slot]] and not replica_flags[slot] & skip_flags:
                 brokers[count], announced[count] = replica[slot], row
+                is_new[count] = bool(replica_flags[slot] & new_flags)
                 count += 1
     return count
 

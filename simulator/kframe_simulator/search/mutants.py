@@ -148,8 +148,8 @@ MUTANTS: dict[str, SearchMutant] = {
         controlled_shutdown.shut_down, (("brokers.shutting_down[broker] = 1", "pass"),), "I12", 8, ALONE
     ),
     "a reassignment ends before its target is in sync": SearchMutant(
-        replica_assignment.targets_in_sync,
-        (("return ~target.any(~members(target, isr))", "return target.any(members(target, isr))"),),
+        replica_assignment.is_complete,
+        (("~running | in_sync", "np.ones(len(rows), np.bool_)"),),
         "I22",
         4,
         MOVES,
