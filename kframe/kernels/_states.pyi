@@ -28,6 +28,7 @@ def set_replica_states(
     is_counted: UInt8,
     replica_state: UInt8,
     counts: Int32,
+    totals: Int64,
 ) -> int: ...
 def count_replica_states(
     rows: Int32,

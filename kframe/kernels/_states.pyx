@@ -41,7 +41,8 @@ def store_states(
     cdef Py_ssize_t i, k, row, start
     with nogil:
         for i in range(rows.shape[0]):
-            if i + PREFETCH_ROWS < rows.shape[0]:
+            if i + 2 * PREFETCH_ROWS < rows.shape[0]:
+                KFRAME_PREFETCH(&slot_start[rows[i + 2 * PREFETCH_ROWS]])
                 row = rows[i + PREFETCH_ROWS]
                 KFRAME_PREFETCH(&leader[row])
                 KFRAME_PREFETCH(&leader_epoch[row])
@@ -72,6 +73,7 @@ def set_replica_states(
     const uint8_t[::1] is_counted,       # IN   (t,) 1 for topics whose replicas are counted; later topics are not
     uint8_t[::1] replica_state,          # OUT  (s,)
     int32_t[::1] counts,                 # INOUT (states * t,) replicas of each topic, state by state
+    int64_t[::1] totals,                 # INOUT (states,) replicas of all counted topics
 ):
     """Set the state of replicas, and move them between the counts of their topics; return how many moved. Cost O(k)."""
     cdef Py_ssize_t i, row, slot, topics = is_counted.shape[0], changes = 0
@@ -86,6 +88,8 @@ def set_replica_states(
             if 0 <= topic_index < topics and is_counted[topic_index] and replica_state[slot] != target:
                 counts[replica_state[slot] * topics + topic_index] -= 1
                 counts[target * topics + topic_index] += 1
+                totals[replica_state[slot]] -= 1
+                totals[target] += 1
                 changes += 1
             replica_state[slot] = <uint8_t>target
     return changes

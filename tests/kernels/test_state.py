@@ -113,12 +113,14 @@ def test_replica_states_are_set_and_counted(cluster: ClusterState, data: st.Data
     for module in (kernels, reference):
         twin = cluster.copy()
         counts = before.reshape(STATES, topics)[:, :known].copy().reshape(-1)
+        totals = (counts.reshape(STATES, known) * is_counted).sum(axis=1).astype(np.int64)
         changes = module.set_replica_states(
             owners[chosen], assigned[chosen], target, twin.partitions.topic, is_counted,
-            twin.partitions.replica_state, counts,
+            twin.partitions.replica_state, counts, totals,
         )  # fmt: skip
         results.append((changes, twin.partitions.replica_state.tolist(), counts.tolist()))
         after = counted_states(reference, twin, rows, topics).reshape(STATES, topics)[:, :known]
         expected = np.where(is_counted != 0, after, before.reshape(STATES, topics)[:, :known])
         assert counts.reshape(STATES, known).tolist() == expected.tolist()
+        assert totals.tolist() == (expected * is_counted).sum(axis=1).tolist()
     assert results[0] == results[1]

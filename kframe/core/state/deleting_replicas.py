@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from kframe import kernels
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Int32, UInt8
+from kframe.model.columns import Int32, Int64, UInt8
 from kframe.model.ids import ReplicaState
 
 #: Number of counts of a topic, numbered by state.
@@ -26,38 +26,57 @@ class DeletingReplicas:
     def __init__(self, cluster: ClusterState) -> None:
         self._cluster = cluster
         self._counts = np.zeros((_STATES, 0), np.int32)
+        self._sizes = np.zeros(0, np.int32)
+        """The replicas of each topic, in any state."""
         self._is_counted: UInt8 = np.zeros(0, np.uint8)
         """1 for topics whose counts are valid."""
+        self._totals = np.zeros(_STATES, np.int64)
+        """The replicas of all these topics in each state."""
 
     @property
     def nbytes(self) -> int:
         """Bytes held."""
-        return self._counts.nbytes + self._is_counted.nbytes
+        return self._counts.nbytes + self._sizes.nbytes + self._is_counted.nbytes
 
     def recount(self, topics: NDArray[Any]) -> None:
         """Mark these topics. Their next use recounts them."""
-        self._is_counted[topics[topics < len(self._is_counted)]] = 0
+        before = self._is_counted.copy()
+        self._is_counted[topics[topics < len(before)]] = 0
+        self._totals -= self._counts[:, before != self._is_counted].sum(axis=1)
 
     def set_states(self, rows: Int32, slots: Int32, target: ReplicaState) -> None:
         """Set the state of the replica of ``rows[i]`` in ``slots[i]``. A row may occur several times."""
         p = self._cluster.partitions
         if self._is_counted.any():
             kernels.set_replica_states(
-                rows, slots, target, p.topic, self._is_counted, p.replica_state, self._counts.reshape(-1)
+                rows, slots, target, p.topic, self._is_counted, p.replica_state, self._counts.reshape(-1), self._totals
             )
         else:
             p.replica_state[slots] = target
 
-    def of(self, topics: Int32) -> Int32:
-        """The number of replicas in each state: (states, topics)."""
+    def totals(self) -> Int64:
+        """(states,) the replicas of all topics that are queued for deletion."""
+        self._count(np.flatnonzero(self._cluster.topics.deleting).astype(np.int32))
+        return self._totals
+
+    def sizes(self, topics: Int32) -> Int32:
+        """The replicas of each topic, which is queued for deletion."""
+        self._count(topics)
+        return self._sizes[topics]
+
+    def in_state(self, topics: Int32, state: ReplicaState) -> Int32:
+        """The replicas of each topic in ``state``. The topics are queued for deletion."""
+        self._count(topics)
+        return self._counts[state, topics]
+
+    def _count(self, topics: Int32) -> None:
+        """Count those of ``topics`` whose counts are not valid."""
         more = len(self._cluster.topics) - len(self._is_counted)
         if more:
             self._is_counted = np.append(self._is_counted, np.zeros(more, np.uint8))
+            self._sizes = np.append(self._sizes, np.zeros(more, np.int32))
             self._counts = np.append(self._counts, np.zeros((_STATES, more), np.int32), axis=1)
-        self._count(topics[self._is_counted[topics] == 0])
-        return self._counts[:, topics]
-
-    def _count(self, topics: Int32) -> None:
+        topics = topics[self._is_counted[topics] == 0]
         if len(topics) == 0:
             return
         p, rows = self._cluster.partitions, self._cluster.topics.rows_of_all(topics)
@@ -66,3 +85,5 @@ class DeletingReplicas:
             rows, p.topic, p.slot_start, p.replica_count, p.replica_state, len(self._is_counted),
             self._counts.reshape(-1),
         )  # fmt: skip
+        self._sizes[topics] = self._counts[:, topics].sum(axis=0)
+        self._totals += self._counts[:, topics].sum(axis=1)

@@ -129,10 +129,10 @@ class Gauges:
     def _count_topics(self) -> tuple[int, int, int, int]:
         """The values of ``TOPIC_GAUGES``: topics queued for deletion, the halted ones, and their replicas."""
         topics = self._cluster.topics
-        queued = np.flatnonzero(topics.deleting).astype(np.int32)
-        if len(queued) == 0:
+        queued = int(np.count_nonzero(topics.deleting))
+        if queued == 0:
             return 0, 0, 0, 0
-        replicas = self.deleting_replicas.of(queued).sum(axis=1)
+        replicas = self.deleting_replicas.totals()
         remaining = replicas.sum() - replicas[ReplicaState.DELETION_SUCCESSFUL]
-        halted = np.count_nonzero(topics.deletion_halted[queued])
-        return len(queued), int(halted), int(remaining), int(replicas[ReplicaState.DELETION_INELIGIBLE])
+        halted = np.count_nonzero(topics.deletion_halted & topics.deleting)
+        return queued, int(halted), int(remaining), int(replicas[ReplicaState.DELETION_INELIGIBLE])

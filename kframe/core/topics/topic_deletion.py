@@ -170,17 +170,17 @@ def resume(context: Context) -> Operation[None]:
     if len(queued) == 0:
         return
     context.log.add(Message.DELETIONS_HANDLED, topics=_names(context, queued))
-    counts = context.gauges.deleting_replicas.of(queued)
-    done = counts[ReplicaState.DELETION_SUCCESSFUL] == counts.sum(axis=0)
-    idle = ~done & (counts[ReplicaState.DELETION_STARTED] == 0)
-    retry = queued[idle & (counts[ReplicaState.DELETION_INELIGIBLE] > 0)]
+    replicas = context.gauges.deleting_replicas
+    done = replicas.in_state(queued, ReplicaState.DELETION_SUCCESSFUL) == replicas.sizes(queued)
+    idle = ~done & (replicas.in_state(queued, ReplicaState.DELETION_STARTED) == 0)
+    retry = queued[idle & (replicas.in_state(queued, ReplicaState.DELETION_INELIGIBLE) > 0)]
     begin = queued[idle & (topics.deletion_halted[queued] == 0)]
     if done.any():
         yield from _complete(context, queued[done])
     if len(retry):
-        replicas = replica_state_machine.replicas_of(context, _rows(context, retry))
-        failed = p.replica_state[replicas.slots(p)] == ReplicaState.DELETION_INELIGIBLE
-        yield from replica_state_machine.transition(context, replicas.where(failed), ReplicaState.OFFLINE, _DELETION)
+        failed = replica_state_machine.replicas_of(context, _rows(context, retry))
+        failed = failed.where(p.replica_state[failed.slots(p)] == ReplicaState.DELETION_INELIGIBLE)
+        yield from replica_state_machine.transition(context, failed, ReplicaState.OFFLINE, _DELETION)
     if len(begin):
         yield from _begin(context, begin)
 

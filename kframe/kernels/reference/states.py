@@ -32,8 +32,9 @@ def store_states(
 
 
 def set_replica_states(
-    rows: Int32, slots: Int32, target: int, topic: Int32, is_counted: UInt8, replica_state: UInt8, counts: Int32
-) -> int:
+    rows: Int32, slots: Int32, target: int, topic: Int32, is_counted: UInt8, replica_state: UInt8, counts: Int32,
+    totals: Int64,
+) -> int:  # fmt: skip
     """A counted replica leaves the count of its state and enters that of ``target``."""
     by_state, changes = counts.reshape(-1, len(is_counted)) if len(is_counted) else counts, 0
     for row, slot in zip(rows.tolist(), slots.tolist(), strict=True):
@@ -41,6 +42,8 @@ def set_replica_states(
         if 0 <= index < len(is_counted) and is_counted[index] and replica_state[slot] != target:
             by_state[replica_state[slot], index] -= 1
             by_state[target, index] += 1
+            totals[replica_state[slot]] -= 1
+            totals[target] += 1
             changes += 1
         replica_state[slot] = target
     return changes
