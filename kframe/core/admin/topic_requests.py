@@ -13,7 +13,13 @@ from kframe.core.reassignment.protocols import protocol_of
 from kframe.core.topics import stored_reassignments, topic_deletion, topic_metadata, unknown_brokers
 from kframe.core.topics.replica_assignment import current, invalid_targets, is_reassigning, table_of
 from kframe.core.topics.replica_placement import AssignableBrokers, assign_automatically
-from kframe.core.topics.topic_validation import TOO_MANY_PARTITIONS, creation_error, growth_error, settings_problem
+from kframe.core.topics.topic_validation import (
+    TOO_MANY_PARTITIONS,
+    PlacementBrokers,
+    creation_error,
+    growth_error,
+    settings_problem,
+)
 from kframe.errors import ErrorCode
 from kframe.model.admin import NewTopic
 from kframe.model.changes import WriteCode
@@ -62,12 +68,13 @@ def create_topics(context: Context, request: CreateTopicsRequested) -> Operation
     Topics have ids if the inter-broker protocol has them (``AdminZkClient.createTopicWithAssignment``).
     """
     listed = Counter(topic.name for topic in request.topics)
+    brokers = PlacementBrokers.of(context.cluster.brokers)
     codes: dict[str, ErrorCode] = {}
     accepted: list[NewTopic] = []
     messages: dict[str, str] = {}
     stored: set[str] = set()
     for topic in request.topics:
-        error = ErrorCode.INVALID_REQUEST if listed[topic.name] > 1 else creation_error(context, topic, stored)
+        error = ErrorCode.INVALID_REQUEST if listed[topic.name] > 1 else creation_error(context, topic, brokers, stored)
         codes[topic.name] = error
         problem = settings_problem(context, topic.config) if error is ErrorCode.INVALID_CONFIG else None
         if problem is not None:
@@ -211,15 +218,17 @@ _STORED = {
 
 
 def _with_replicas(context: Context, topics: list[NewTopic], request: CreateTopicsRequested) -> TopicTable:
-    """New topics with their assignments."""
+    """New topics with their assignments. Automatic assignments of equally many partitions and replicas are equal."""
     arrangement, lists = AssignableBrokers.of(context.cluster.brokers), []
+    automatic: dict[tuple[int, int], Ragged] = {}
     for topic in topics:
         if topic.assignments is not None:
             lists.append(Ragged.of([replicas for _, replicas in sorted(topic.assignments)]))
-        else:
-            lists.append(
-                assign_automatically(arrangement, *topic.counts(context.config), request.start_index, request.shift)
-            )
+            continue
+        counts = topic.counts(context.config)
+        if counts not in automatic:
+            automatic[counts] = assign_automatically(arrangement, *counts, request.start_index, request.shift)
+        lists.append(automatic[counts])
     counts = np.array([len(replicas) for replicas in lists], np.int32)
     return TopicTable.starting(tuple(topic.name for topic in topics), counts, Ragged.chain(lists))
 

@@ -6,6 +6,7 @@ Kafka 3.9 ``ZkAdminManager``, ``AdminZkClient`` and ``Topic``.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -15,6 +16,7 @@ from kframe.core.topics import unknown_brokers
 from kframe.core.topics.replica_assignment import is_reassigning
 from kframe.errors import ErrorCode
 from kframe.model.admin import NewPartitions, NewTopic
+from kframe.model.brokers import Brokers
 from kframe.model.config import REMOTE_STORAGE
 from kframe.model.topic_configs import ConfigProblem, config_problem
 from kframe.model.topics import metric_name, topic_name_problem
@@ -29,7 +31,28 @@ RECORD_BYTES_MAX: Final = 4 * 2**20
 TOO_MANY_PARTITIONS: Final = f"The record of a topic with so many partitions exceeds {RECORD_BYTES_MAX:,} bytes."
 
 
-def creation_error(context: Context, topic: NewTopic, others: Collection[str] = ()) -> ErrorCode:
+@dataclass(frozen=True, slots=True)
+class PlacementBrokers:
+    """What automatic assignments need to know of the registered brokers."""
+
+    count: int
+    racks_disagree: bool
+    """Whether only some have a rack. This makes automatic assignment impossible."""
+
+    @staticmethod
+    def of(brokers: Brokers) -> PlacementBrokers:
+        """The registered ones of ``brokers``."""
+        named = [
+            registration.rack is not None
+            for registration, registered in zip(brokers.registrations, brokers.registered.tolist(), strict=True)
+            if registration and registered
+        ]
+        return PlacementBrokers(int(np.count_nonzero(brokers.registered)), any(named) and not all(named))
+
+
+def creation_error(
+    context: Context, topic: NewTopic, registered: PlacementBrokers, others: Collection[str] = ()
+) -> ErrorCode:
     """The error of a new topic, NONE if it is valid. ``others`` are metric names of topics in the same request."""
     topics = context.cluster.topics
     if topic.name == CLUSTER_METADATA:
@@ -42,7 +65,7 @@ def creation_error(context: Context, topic: NewTopic, others: Collection[str] = 
         if topic.partitions != DEFAULT or topic.replication_factor != DEFAULT:
             return ErrorCode.INVALID_REQUEST
     else:
-        error = ErrorCode.UNKNOWN_SERVER_ERROR if racks_disagree(context) else _counts_error(context, topic)
+        error = _counts_error(context, topic, registered)
         if error is not ErrorCode.NONE:
             return error
     collides = topics.collides(topic.name) or metric_name(topic.name) in others
@@ -56,22 +79,13 @@ def creation_error(context: Context, topic: NewTopic, others: Collection[str] = 
 
 def settings_problem(context: Context, config: Mapping[str, str | None]) -> ConfigProblem | None:
     """Why Kafka refuses the settings of a topic. None if they are valid."""
+    if not config:
+        return None
     values = {name: value for name, value in config.items() if value is not None}
     if len(values) < len(config):
         nulls = ",".join(name for name in config if name not in values)
         return ConfigProblem(f"Null value not supported for topic configs: {nulls}", is_config_exception=False)
     return config_problem(values, context.config[REMOTE_STORAGE])
-
-
-def racks_disagree(context: Context) -> bool:
-    """Whether only some registered brokers have a rack. This makes automatic assignment impossible."""
-    brokers = context.cluster.brokers
-    named = {
-        registration.rack is not None
-        for registration, registered in zip(brokers.registrations, brokers.registered, strict=True)
-        if registration and registered
-    }
-    return len(named) > 1
 
 
 def exceeds_record(partitions: int, replication_factor: int) -> bool:
@@ -87,7 +101,8 @@ def growth_error(context: Context, growth: NewPartitions) -> ErrorCode:
     """
     cluster = context.cluster
     topic = cluster.topics.find(growth.name)
-    if racks_disagree(context):
+    brokers = PlacementBrokers.of(cluster.brokers)
+    if brokers.racks_disagree:
         return ErrorCode.UNKNOWN_SERVER_ERROR
     if topic is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -102,11 +117,11 @@ def growth_error(context: Context, growth: NewPartitions) -> ErrorCode:
     if growth.count <= known:
         return ErrorCode.INVALID_PARTITIONS
     replication_factor = int(cluster.partitions.replica_count[rows[0]])
-    registered = set(cluster.brokers.registered_ids())
     if growth.assignments is None:
         if replication_factor == 0:
             return ErrorCode.UNKNOWN_SERVER_ERROR
-        return _automatic_error(growth.count, replication_factor, len(registered))
+        return _automatic_error(growth.count, replication_factor, brokers.count)
+    registered = set(cluster.brokers.registered_ids())
     fits = (
         replication_factor > 0
         and len(growth.assignments) == growth.count - known
@@ -120,11 +135,13 @@ def growth_error(context: Context, growth: NewPartitions) -> ErrorCode:
     return ErrorCode.NONE if fits else ErrorCode.INVALID_REPLICA_ASSIGNMENT
 
 
-def _counts_error(context: Context, topic: NewTopic) -> ErrorCode:
+def _counts_error(context: Context, topic: NewTopic, registered: PlacementBrokers) -> ErrorCode:
+    if registered.racks_disagree:
+        return ErrorCode.UNKNOWN_SERVER_ERROR
     partitions, replication_factor = topic.counts(context.config)
     if partitions <= 0:
         return ErrorCode.INVALID_PARTITIONS
-    return _automatic_error(partitions, replication_factor, int(np.count_nonzero(context.cluster.brokers.registered)))
+    return _automatic_error(partitions, replication_factor, registered.count)
 
 
 def _automatic_error(partitions: int, replication_factor: int, registered: int) -> ErrorCode:
