@@ -24,7 +24,7 @@ from kframe.model.columns import Int64, Ragged
 from kframe.model.events import ElectionType, Event, TopicPartition
 from kframe.model.ids import NO_BROKER_EPOCH, RecoveryState
 from kframe.model.ports import Store, Transport
-from kframe.model.tables import Targets
+from kframe.model.tables import RequestedPartitions, Targets
 from kframe.runtime.loop import ControllerLoop
 from kframe.runtime.status import Status
 
@@ -281,7 +281,7 @@ class Controller:
             broker_id,
             broker_epoch,
             version,
-            tuple((proposal.topic, proposal.partition) for proposal in proposals),
+            RequestedPartitions.of((proposal.topic, proposal.partition) for proposal in proposals),
             leader_epoch,
             partition_epoch,
             recovery.astype(np.uint8),

@@ -104,9 +104,8 @@ def _proposal(cluster: ClusterState, rows: Int32, size: int | None = None) -> Ca
     isr = p.lists("replica", rows)
     if size is not None:
         isr = isr.keep(positions_within(isr.counts) < size)
-    names = [cluster.topics.names[topic] for topic in p.topic[rows].tolist()]
     return partial(
         AlterPartitionRequested, int(brokers.ids[leader]), int(brokers.broker_epoch[leader]), _BY_NAME,
-        tuple(zip(names, p.partition[rows].tolist(), strict=True)), p.leader_epoch[rows], p.partition_epoch[rows],
+        cluster.requested(rows), p.leader_epoch[rows], p.partition_epoch[rows],
         np.full(len(rows), RecoveryState.RECOVERED, np.uint8), Ragged(isr.offsets, brokers.ids[isr.values]),
     )  # fmt: skip

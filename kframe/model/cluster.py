@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from kframe.model.brokers import Brokers
 from kframe.model.columns import Bool, Int32, Int64, Partitions, Ragged, positions_within, ragged_positions
 from kframe.model.ids import NO_STATE, PartitionState, RecoveryState, ReplicaFlag, ReplicaState
-from kframe.model.tables import TopicTable
+from kframe.model.tables import RequestedPartitions, TopicTable
 from kframe.model.topics import Topics
 
 #: Later than any transaction.
@@ -70,6 +70,12 @@ class ClusterState:
         """``topic-partition`` of a row."""
         partitions = self.partitions
         return f"{self.topics.names[partitions.topic[row]]}-{int(partitions.partition[row])}"
+
+    def requested(self, rows: NDArray[Any]) -> RequestedPartitions:
+        """``rows`` as a request names them: each topic once, by name."""
+        topics, topic = np.unique(self.partitions.topic[rows], return_inverse=True)
+        names = tuple(self.topics.names[index] for index in topics.tolist())
+        return RequestedPartitions(names, topic.astype(np.int32), self.partitions.partition[rows])
 
     def is_deleting(self, rows: NDArray[Any]) -> Bool:
         """Which of ``rows`` belong to topics that are queued for deletion."""

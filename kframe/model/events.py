@@ -14,7 +14,7 @@ from typing import Any, ClassVar, TypeAlias
 from kframe.errors import ErrorCode, KframeError
 from kframe.model.admin import ConfigChange, FeatureUpdate, NewPartitions, NewTopic
 from kframe.model.columns import Int32, Int64, Ragged, UInt8
-from kframe.model.tables import Targets
+from kframe.model.tables import RequestedPartitions, Targets
 
 #: A partition in requests and storage: (topic, partition).
 TopicPartition: TypeAlias = tuple[str, int]
@@ -145,7 +145,7 @@ class AlterPartitionRequested(Event):
     broker_id: int
     broker_epoch: int
     version: int
-    partitions: tuple[tuple[str | bytes, int], ...]
+    partitions: RequestedPartitions
     leader_epoch: Int32
     partition_epoch: Int32
     recovery: UInt8

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -150,3 +150,33 @@ class TopicSettings:
 
     unclean: int
     min_insync: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RequestedPartitions:
+    """The partitions of a request, in order: ``partition[i]`` of ``topics[topic[i]]``.
+
+    Topics are named once, all by name or all by id (16 bytes).
+    """
+
+    topics: tuple[str, ...] | tuple[bytes, ...]
+    topic: Int32
+    partition: Int32
+
+    @staticmethod
+    def of(partitions: Iterable[tuple[str | bytes, int]]) -> RequestedPartitions:
+        """The columns of (topic, partition) pairs. For small inputs."""
+        topics: dict[Any, int] = {}
+        pairs = [(topics.setdefault(topic, len(topics)), partition) for topic, partition in partitions]
+        topic, number = np.array(pairs, np.int32).reshape(-1, 2).T
+        return RequestedPartitions(tuple(topics), topic, number)
+
+    def __len__(self) -> int:
+        return len(self.topic)
+
+    def __getitem__(self, position: int) -> tuple[str | bytes, int]:
+        return self.topics[self.topic[position]], int(self.partition[position])
+
+    def __iter__(self) -> Iterator[tuple[str | bytes, int]]:
+        names: tuple[str | bytes, ...] = self.topics
+        return zip(map(names.__getitem__, self.topic.tolist()), self.partition.tolist(), strict=True)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any, Final
 
 import numpy as np
@@ -121,6 +122,11 @@ class Topics:
     def find_id(self, topic_id: bytes) -> int | None:
         """Index of the topic that has this id, or None."""
         return self._index_by_id.get(topic_id)
+
+    def find_all(self, names: Sequence[str] | Sequence[bytes]) -> Int32:
+        """Index of each topic, all by name or all by id; -1 for unknown topics."""
+        index: dict[Any, int] = self._index_by_id if names and isinstance(names[0], bytes) else self._index
+        return np.fromiter(map(index.get, names, repeat(-1)), np.int32, len(names))
 
     def add(self, names: Sequence[str], ids: Sequence[bytes | None] | None = None) -> Int32:
         """Add new topics without partitions. Return their indexes."""

@@ -11,6 +11,7 @@ from kframe.model.events import (
 )
 from kframe.model.ports import BrokerQueue, MayAct, Notify, Transport
 from kframe.model.requests import BrokerRows, ControlRequests
+from kframe.model.tables import RequestedPartitions
 from kframe.runtime.rate_limit import RateLimit
 from kframe.runtime.samples import Samples
 
@@ -24,6 +25,7 @@ __all__ = [
     "MayAct",
     "Notify",
     "RateLimit",
+    "RequestedPartitions",
     "Samples",
     "StopReplicaAnswered",
     "Transport",

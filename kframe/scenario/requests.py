@@ -22,6 +22,7 @@ from kframe.model.events import (
     TopicPartition,
 )
 from kframe.model.ids import NO_BROKER_EPOCH, NO_LEADER, NO_STATE
+from kframe.model.tables import RequestedPartitions
 from kframe.scenario.format import topic_partition
 from kframe.scenario.state import Action, ScenarioState
 from kframe.scenario.step_types import ElectLeadersStep, ScenarioIsr
@@ -107,7 +108,7 @@ def _request(
         sender,
         known.broker_epoch if known else 0,
         _ALTER_PARTITION_VERSION,
-        tuple((runner.topic_id(topic), partition) for topic, partition in proposals),
+        RequestedPartitions.of((runner.topic_id(topic), partition) for topic, partition in proposals),
         np.array([proposal["leader_epoch"] for proposal in true], np.int32),
         np.array([proposal["partition_epoch"] for proposal in true], np.int32),
         np.array([proposal["leader_recovery_state"] for proposal in true], np.uint8),

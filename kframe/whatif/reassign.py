@@ -142,8 +142,7 @@ class _Reassignment:
         """One leader's AlterPartition. The answer, and the change that it asks for."""
         cluster = self._study.cluster
         p, brokers = cluster.partitions, cluster.brokers
-        names = map(cluster.topics.names.__getitem__, p.topic[rows].tolist())
-        partitions = tuple(zip(names, p.partition[rows].tolist(), strict=True))
+        partitions = cluster.requested(rows)
         change = StateChange(
             rows, p.leaders_of(rows), p.leader_epoch[rows], np.full(len(rows), RecoveryState.RECOVERED, np.uint8), isr,
             p.partition_epoch[rows], self._study.controller_epoch,

@@ -16,6 +16,7 @@ from kframe.bench.clusters import whole_cluster
 from kframe.bench.controller import TimedController
 from kframe.model.columns import Ragged
 from kframe.model.events import AlterPartitionRequested, ElectionRequested, ElectionType
+from kframe.model.tables import RequestedPartitions
 
 PARTITIONS, BROKERS = 400_000, 10
 #: Far less than one byte per row.
@@ -51,8 +52,8 @@ def alter(controller: TimedController, size: int) -> None:
     isr = Ragged.of([brokers.ids[p.replicas_of(row)][:size].tolist()])
     name = controller.cluster.topics.names[p.topic[row]], int(p.partition[row])
     response = controller.ask(lambda token: AlterPartitionRequested(
-        int(brokers.ids[leader]), int(brokers.broker_epoch[leader]), 1, (name,), p.leader_epoch[[row]],
-        p.partition_epoch[[row]], np.zeros(1, np.uint8), isr, token=token,
+        int(brokers.ids[leader]), int(brokers.broker_epoch[leader]), 1, RequestedPartitions.of([name]),
+        p.leader_epoch[[row]], p.partition_epoch[[row]], np.zeros(1, np.uint8), isr, token=token,
     ))  # fmt: skip
     assert response.codes.tolist() == [0]
 

@@ -24,7 +24,7 @@ from kframe.model.events import (
     Event,
     SessionExpired,
 )
-from kframe.model.tables import Targets
+from kframe.model.tables import RequestedPartitions, Targets
 from kframe.testing.clusters import PartitionSpec, healthy
 from tests.core.driver import Driver, quiet
 
@@ -37,7 +37,7 @@ REQUESTS: dict[type[Event], Callable[[int], Event]] = {
     events.ControlledShutdownRequested: lambda token: events.ControlledShutdownRequested(1, -1, token),
     events.ElectionRequested: lambda token: events.ElectionRequested(events.ElectionType.PREFERRED, (("t", 0),), token),
     events.AlterPartitionRequested: lambda token: events.AlterPartitionRequested(
-        1, 0, 3, (), NOTHING, NOTHING, NOTHING.astype(np.uint8), Ragged.of([]), token
+        1, 0, 3, RequestedPartitions.of([]), NOTHING, NOTHING, NOTHING.astype(np.uint8), Ragged.of([]), token
     ),
     events.CreateTopicsRequested: lambda token: CreateTopicsRequested((NewTopic("new", 1, 1),), 9, token=token),
     events.CreatePartitionsRequested: lambda token: CreatePartitionsRequested((NewPartitions("t", 9),), 9, token=token),

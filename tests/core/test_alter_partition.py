@@ -16,6 +16,7 @@ from kframe.model.columns import Ragged
 from kframe.model.events import AlterPartitionRequested, SessionExpired
 from kframe.model.ids import RecoveryState
 from kframe.model.store_requests import WriteStates
+from kframe.model.tables import RequestedPartitions
 from kframe.testing.clusters import PartitionSpec, registration
 from tests.core.driver import Driver, quiet
 
@@ -60,7 +61,7 @@ def request(proposals: Sequence[Proposal], version: int, sender: int = 1, broker
     by_id = version >= IDS_SINCE
     return AlterPartitionRequested(
         sender, 100 + sender if broker_epoch is None else broker_epoch, version,
-        tuple((entry.topic.encode() * 16 if by_id else entry.topic, entry.partition) for entry in proposals),
+        RequestedPartitions.of((entry.topic.encode() * 16 if by_id else entry.topic, entry.partition) for entry in proposals),
         column("leader_epoch", np.int32), column("partition_epoch", np.int32), column("recovery", np.uint8),
         Ragged.of([entry.isr for entry in proposals]), token,
     )  # fmt: skip

@@ -38,7 +38,7 @@ from kframe.model.events import (
 )
 from kframe.model.ports import MayAct, Notify
 from kframe.model.requests import ControlRequests
-from kframe.model.tables import Targets
+from kframe.model.tables import RequestedPartitions, Targets
 from kframe.runtime.loop import ControllerLoop
 from kframe.testing.clusters import registration
 from tests.fresh import in_fresh_process
@@ -187,10 +187,7 @@ class Simulation:
     def _proposal(self, leader: int, rows: Int32) -> Callable[[int], Event]:
         cluster = self.loop.controller.cluster
         p, brokers = cluster.partitions, cluster.brokers
-        names = tuple(
-            (self.names[topic], partition)
-            for topic, partition in zip(p.topic[rows].tolist(), p.partition[rows].tolist(), strict=True)
-        )
+        names = RequestedPartitions(self.names, p.topic[rows], p.partition[rows])
         return lambda token: AlterPartitionRequested(
             int(brokers.ids[leader]), int(brokers.broker_epoch[leader]), 1, names, p.leader_epoch[rows],
             p.partition_epoch[rows], np.zeros(len(rows), np.uint8), p.lists("replica", rows), token,

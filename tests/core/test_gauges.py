@@ -31,7 +31,7 @@ from kframe.model.events import (
     ResignRequested,
 )
 from kframe.model.ids import NO_BROKER_EPOCH, NO_LEADER, PartitionState, ReplicaState
-from kframe.model.tables import Targets
+from kframe.model.tables import RequestedPartitions, Targets
 from kframe.runtime.loop import ControllerLoop
 from kframe.scenario.format import read_scenario
 from kframe.scenario.runner import ScenarioRunner
@@ -149,7 +149,7 @@ class Simulation:
         others = [broker for position, broker in enumerate(view.replicas) if broker != leader and (y >> position) & 1]
         self.loop.submit(
             lambda token: AlterPartitionRequested(
-                leader, registrations[leader].broker_epoch, 1, ((view.topic, view.partition),),
+                leader, registrations[leader].broker_epoch, 1, RequestedPartitions.of([(view.topic, view.partition)]),
                 np.array([view.leader_epoch], np.int32), np.array([view.partition_epoch], np.int32),
                 np.array([view.recovery], np.uint8), Ragged.of([[leader, *others]]), token,
             )
@@ -306,7 +306,9 @@ def test_alter_partition_counts_a_single_row(partitions: int) -> None:
     assert before == partitions
     zero, isr = np.zeros(1, np.int32), Ragged.of([[1]])
     loop.submit(
-        lambda token: AlterPartitionRequested(1, 7, 1, (("t", 5),), zero, zero, np.zeros(1, np.uint8), isr, token)
+        lambda token: AlterPartitionRequested(
+            1, 7, 1, RequestedPartitions.of([("t", 5)]), zero, zero, np.zeros(1, np.uint8), isr, token
+        )
     )
     loop.run_until_idle()
     assert loop.controller.cluster["t", 5].isr == (1,)

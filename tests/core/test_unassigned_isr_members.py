@@ -10,7 +10,7 @@ from kframe.embedded import Api
 from kframe.model.columns import Ragged
 from kframe.model.events import AlterPartitionRequested, Elect, ReassignmentRequested
 from kframe.model.store_requests import WriteAssignments, WriteStates
-from kframe.model.tables import Targets
+from kframe.model.tables import RequestedPartitions, Targets
 from kframe.testing.clusters import PartitionSpec, cluster_of, registration
 from tests.core.driver import Driver, assigned, quiet, state_of
 from tests.core.reassignments import leave, move
@@ -23,7 +23,15 @@ def proposal(*isr: int) -> AlterPartitionRequested:
     """An ISR proposal of broker 1, the leader of t-0 at leader epoch 5."""
     column = np.array([5], np.int32)
     return AlterPartitionRequested(
-        1, 101, 1, (("t", 0),), column, column * 0, np.zeros(1, np.uint8), Ragged.of([isr]), token=1
+        1,
+        101,
+        1,
+        RequestedPartitions.of([("t", 0)]),
+        column,
+        column * 0,
+        np.zeros(1, np.uint8),
+        Ragged.of([isr]),
+        token=1,
     )
 
 

@@ -14,6 +14,7 @@ from kframe.model.cluster import PartitionView
 from kframe.model.columns import Ragged
 from kframe.model.config import ControllerConfig
 from kframe.model.events import AlterPartitionRequested
+from kframe.model.tables import RequestedPartitions
 from kframe.runtime.loop import ControllerLoop
 from kframe.testing.clusters import PartitionSpec, cluster_of, rows_of
 
@@ -78,7 +79,7 @@ def proposal(
 ) -> AlterPartitionRequested:  # fmt: skip
     """Return an AlterPartition for t-0."""
     return AlterPartitionRequested(
-        sender, broker_epoch, version, (("t", 0),), np.array([leader_epoch], np.int32),
+        sender, broker_epoch, version, RequestedPartitions.of([("t", 0)]), np.array([leader_epoch], np.int32),
         np.array([partition_epoch], np.int32), np.zeros(1, np.uint8), Ragged.of([isr]), token,
         None if epochs is None else np.array(epochs, np.int64),
     )  # fmt: skip

@@ -80,7 +80,8 @@ def alter_partitions(context: Context, request: AlterPartitionRequested) -> Oper
     accepted = np.flatnonzero(_validate(context, request, sender, rows, isr, codes) & (last == np.arange(len(rows))))
     change = StateChange(
         rows[accepted], np.full(len(accepted), sender, np.int32), request.leader_epoch[accepted],
-        request.recovery[accepted], isr.take(accepted), request.partition_epoch[accepted], context.controller_epoch,
+        request.recovery[accepted], isr if len(accepted) == len(isr) else isr.take(accepted),
+        request.partition_epoch[accepted], context.controller_epoch,
     )  # fmt: skip
     result = yield from context.write(change)
     codes[accepted[stale(result)]] = ErrorCode.INVALID_UPDATE_VERSION
@@ -106,18 +107,16 @@ def _report_rejected(context: Context, broker_id: int, rows: Int32, codes: Int16
 
 def _resolve(context: Context, request: AlterPartitionRequested) -> tuple[Int32, Int16]:
     """The row of each requested partition, -1 if unknown. Also its code so far."""
-    topics, indexes, unknown = context.cluster.topics, dict[str | bytes, int](), dict[str | bytes, ErrorCode]()
-    for name in dict.fromkeys([name for name, _ in request.partitions]):
-        index = topics.find(name) if isinstance(name, str) else topics.find_id(name)
-        indexes[name] = -1 if index is None else index
-        named = isinstance(name, str) or index is not None
-        unknown[name] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if named else ErrorCode.UNKNOWN_TOPIC_ID
-    topic = np.array([indexes[name] for name, _ in request.partitions], np.int32)
-    partition = np.array([number for _, number in request.partitions], np.int32)
+    topics, requested = context.cluster.topics, request.partitions
+    topic, partition = topics.find_all(requested.topics)[requested.topic], requested.partition
     rows, known = np.full(len(topic), -1, np.int32), topic >= 0
-    rows[known] = topics.locate(topic[known], partition[known])
-    codes = np.array([unknown[name] for name, _ in request.partitions], np.int16)
-    codes[rows >= 0] = ErrorCode.NONE
+    if known.all():
+        rows = topics.locate(topic, partition)
+    else:
+        rows[known] = topics.locate(topic[known], partition[known])
+    codes = np.where(rows >= 0, ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION).astype(np.int16)
+    by_id = len(requested) > 0 and isinstance(requested.topics[0], bytes)
+    codes[~known & by_id] = ErrorCode.UNKNOWN_TOPIC_ID
     return rows, codes
 
 
@@ -130,17 +129,19 @@ def _validate(
     # next election (2.8 ``Partition.sendAlterIsrRequest``). Controllers of those versions accept it.
     eligible_brokers = brokers.registered if request.version < _REFUSED_SINCE else brokers.live
     unanswered: Bool = codes == ErrorCode.NONE
-    stateless = unanswered & (p.partition_epoch[rows] == NO_STATE)
-    older_leader = request.leader_epoch < p.leader_epoch[rows]
-    newer = (request.partition_epoch > p.partition_epoch[rows]) | (request.leader_epoch > p.leader_epoch[rows])
+    partition_epoch, leader_epoch, recovery = p.partition_epoch[rows], p.leader_epoch[rows], p.recovery[rows]
+    stateless = unanswered & (partition_epoch == NO_STATE)
+    older_leader = request.leader_epoch < leader_epoch
+    newer = (request.partition_epoch > partition_epoch) | (request.leader_epoch > leader_epoch)
     recovering = request.recovery == RecoveryState.RECOVERING
-    repeated = (p.leader[rows] == sender) & (request.recovery == p.recovery[rows])
-    repeated &= same_lists(isr, p.lists("isr", rows))
+    repeated = (p.leader[rows] == sender) & (request.recovery == recovery) & (isr.counts == p.isr_count[rows])
+    same_size = np.flatnonzero(repeated)
+    repeated[same_size] = same_lists(isr.take(same_size), p.lists("isr", rows[same_size]))
     ineligible = isr.any(
         (isr.values < 0) | (np.append(eligible_brokers, 0)[isr.values] == 0) | _is_reregistered(context, request, isr)
     )
     too_many = recovering & (isr.counts > 1)
-    unrecovers = recovering & (p.recovery[rows] == RecoveryState.RECOVERED)
+    unrecovers = recovering & (recovery == RecoveryState.RECOVERED)
     not_eligible = (
         ErrorCode.INELIGIBLE_REPLICA if request.version >= _TOPIC_IDS_SINCE else ErrorCode.OPERATION_NOT_ATTEMPTED
     )
@@ -149,14 +150,15 @@ def _validate(
         (newer, ErrorCode.NOT_CONTROLLER),
         (older_leader, ErrorCode.FENCED_LEADER_EPOCH),
         (repeated, ErrorCode.NONE),
-        (request.partition_epoch < p.partition_epoch[rows], ErrorCode.INVALID_UPDATE_VERSION),
+        (request.partition_epoch < partition_epoch, ErrorCode.INVALID_UPDATE_VERSION),
         (too_many | unrecovers | _is_malformed(context, sender, rows, isr), ErrorCode.INVALID_REQUEST),
         (ineligible, not_eligible),
     )
     for applies, code in checks:
         failed = unanswered & applies
-        codes[failed] = code
-        unanswered &= ~failed
+        if failed.any():
+            codes[failed] = code
+            unanswered &= ~failed
     return unanswered
 
 

@@ -10,6 +10,7 @@ from kframe.errors import ErrorCode
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Ragged
 from kframe.model.events import AlterPartitionRequested, ControlledShutdownRequested
+from kframe.model.tables import RequestedPartitions
 from kframe_simulator.broker.messages import NO_ID
 from kframe_simulator.broker.outgoing import (
     AlteredPartition,
@@ -27,7 +28,9 @@ def alter_partition_event(message: AlterPartition, token: int) -> AlterPartition
     """The controller event for a leader's proposals. ZooKeeper-mode leaders do not send the members' broker epochs."""
     proposals = message.partitions.values()
     by_id = all(proposal.topic_id != NO_ID for proposal in proposals)
-    named = tuple((item.topic_id if by_id else topic, number) for (topic, number), item in message.partitions.items())
+    named = RequestedPartitions.of(
+        (item.topic_id if by_id else topic, number) for (topic, number), item in message.partitions.items()
+    )
     return AlterPartitionRequested(
         message.broker_id, message.broker_epoch, ALTER_PARTITION_VERSION if by_id else 1, named,
         np.array([proposal.leader_epoch for proposal in proposals], np.int32),

@@ -31,7 +31,7 @@ from kframe.model.cluster import ClusterState
 from kframe.model.columns import Ragged
 from kframe.model.config import ControllerConfig
 from kframe.model.ids import ReplicaFlag
-from kframe.model.tables import Targets
+from kframe.model.tables import RequestedPartitions, Targets
 from kframe_simulator.search.values import BROKERS, Message, QueuedProposal, Stored
 
 TOPIC: Final = "t"
@@ -318,9 +318,9 @@ def _made(given: tuple[Any, ...], controller: ControllerCore) -> events.Event | 
             return events.Done(value[0] if value else None)
         case ("alter", broker, QueuedProposal() as request):
             return events.AlterPartitionRequested(
-                broker, request.broker_epoch, 3, ((TOPIC_ID, 0),), np.array([request.leader_epoch], np.int32),
-                np.array([request.partition_epoch], np.int32), np.zeros(1, np.uint8), Ragged.of([list(request.isr)]),
-                broker, np.full(len(request.isr), -1, np.int64),
+                broker, request.broker_epoch, 3, RequestedPartitions.of([(TOPIC_ID, 0)]),
+                np.array([request.leader_epoch], np.int32), np.array([request.partition_epoch], np.int32),
+                np.zeros(1, np.uint8), Ragged.of([list(request.isr)]), broker, np.full(len(request.isr), -1, np.int64),
             )  # fmt: skip
         case ("answered", ErrorCode() as error, broker, controller_epoch):
             return events.LeaderAndIsrAnswered(broker, error, (), controller_epoch, np.zeros(1, np.int32))

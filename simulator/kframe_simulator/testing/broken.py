@@ -24,7 +24,7 @@ from kframe.model.events import (
     TopicSettingsChanged,
 )
 from kframe.model.ids import LEADER_DURING_DELETE, NO_EPOCH, NO_STATE, ReplicaState
-from kframe.model.tables import Targets
+from kframe.model.tables import RequestedPartitions, Targets
 from kframe_simulator import Simulation
 from kframe_simulator.broker.messages import LeaderAndIsr, LeaderState, PartitionMetadata
 from kframe_simulator.invariants import events, members, proposals, records, requests, rest, roles, states, topics
@@ -41,7 +41,7 @@ def proposal(
     """A leader's proposal for the stored state."""
     row = simulation.ensemble.rows[KEY]
     defaults: dict[str, Any] = {
-        "partitions": (KEY,),
+        "partitions": RequestedPartitions.of([KEY]),
         "broker_epoch": simulation.brokers[broker_id].registration.broker_epoch,
         "leader_epoch": np.array([row.leader_epoch], np.int32),
         "partition_epoch": np.array([row.partition_epoch], np.int32),

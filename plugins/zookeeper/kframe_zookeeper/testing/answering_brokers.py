@@ -10,7 +10,7 @@ import numpy as np
 from kframe.embedded import Api, EmbeddedBrokers, Request, VirtualClock
 from kframe.plugin.cluster import ClusterState
 from kframe.plugin.columns import Ragged
-from kframe.plugin.transport import AlterPartitionRequested, ControlRequests
+from kframe.plugin.transport import AlterPartitionRequested, ControlRequests, RequestedPartitions
 
 #: The last version of AlterPartition with topic names instead of ids.
 _BY_NAME = 1
@@ -46,7 +46,7 @@ class AnsweringBrokers(EmbeddedBrokers):
         self._notify(
             AlterPartitionRequested(
                 request["broker"], int(cluster.brokers.broker_epoch[index]), _BY_NAME,
-                tuple((topic, int(number)) for topic, _, number in split),
+                RequestedPartitions.of((topic, int(number)) for topic, _, number in split),
                 np.array([led[name]["leader_epoch"] for name in names], np.int32),
                 np.array([led[name]["partition_epoch"] for name in names], np.int32),
                 np.zeros(len(names), np.uint8), Ragged.of([proposed[name] for name in names]),
