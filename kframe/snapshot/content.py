@@ -24,6 +24,8 @@ from kframe.snapshot.faults import Faults
 #: Columns that only a KRaft cluster has, and columns that it does not have.
 _KRAFT_ONLY: Final = frozenset({"partitions.directories", *(f"partitions.{name}" for name in ELR_COLUMNS)})
 _ZOOKEEPER_ONLY: Final = frozenset({"topics.deleting", "partitions.controller_epoch"})
+#: Values that are counted at a time.
+_PIECE: Final = 1 << 16
 #: The mode of a cluster.
 Mode: TypeAlias = Literal["zookeeper", "kraft"]
 
@@ -83,6 +85,11 @@ class SnapshotContent:
         absent = _ZOOKEEPER_ONLY if self.is_kraft else _KRAFT_ONLY
         return tuple(column for column in columns if column not in absent)
 
+    def without_partitions(self) -> Self:
+        """The snapshot with the number of its partitions, and no column of them. The mode stays."""
+        none = Ragged(np.broadcast_to(np.int32(0), len(self) + 1), np.empty(0, np.int32))
+        return replace(self, partitions=PartitionFacts(none, elr=None if self.partitions.elr is None else none))
+
     def without_topics(self, faults: Faults) -> Self:
         """The snapshot without the topics at fault. ``faults`` receives the number of their partitions."""
         topics = self.topics
@@ -119,6 +126,10 @@ def named_brokers(partitions: PartitionFacts) -> Int32:
 
 def distinct_ids(values: Int32) -> Int32:
     """Distinct values, ascending. Counting instead of sorting where the ids are small, as they mostly are."""
-    if values.size and int(values.min()) >= 0 and int(values.max()) < 1 << 20:
-        return np.flatnonzero(np.bincount(values)).astype(np.int32)
+    if values.size and int(values.min()) >= 0 and (most := int(values.max())) < 1 << 20:
+        seen = np.zeros(most + 1, np.bool_)
+        for first in range(0, len(values), max(_PIECE, most)):  # bincount copies its input to 8 bytes a value
+            counts = np.bincount(values[first : first + max(_PIECE, most)])
+            seen[: len(counts)] |= counts > 0
+        return np.flatnonzero(seen).astype(np.int32)
     return distinct_values(values)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from kframe.model.brokers import Registration
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Bool, Int32, Ragged, positions_within
+from kframe.model.columns import BROKERS_MAX, Bool, Int32, Ragged, positions_within
 from kframe.model.ids import NO_BROKER_EPOCH, NO_LEADER, NO_STATE, RecoveryState, ReplicaFlag
 from kframe.model.topics import UNSET
 from kframe.snapshot.content import SnapshotContent
@@ -132,10 +132,10 @@ def _leadership(partitions: PartitionFacts, to_index: Any) -> dict[str, NDArray[
 
 
 def broker_indexer(ids: Int32) -> Any:
-    """A function from broker ids, all of them registered, to broker indexes."""
+    """A function from broker ids, all of them registered, to broker indexes: int16 as in columns, if they fit."""
     if len(ids) and int(ids[-1]) < _LOOKUP_MAX:
-        table = np.zeros(int(ids[-1]) + 1, np.int32)
-        table[ids] = np.arange(len(ids), dtype=np.int32)
+        table = np.zeros(int(ids[-1]) + 1, np.int16 if len(ids) <= BROKERS_MAX else np.int32)
+        table[ids] = np.arange(len(ids))
         return table.take
     return lambda values: np.searchsorted(ids, values).astype(np.int32)
 

@@ -7,6 +7,8 @@ import re
 from typing import Annotated, Final, TypeAlias, TypeVar
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from kframe.errors import InputError, SnapshotError
 
@@ -46,9 +48,22 @@ def decode(
 
 def topic_id_bytes(text: str, where: str, error: type[InputError] = SnapshotError) -> bytes:
     """The 16 bytes of a topic id as Kafka prints it: URL-safe base64 without padding. Raises ``error``."""
+    check_topic_id(text, where, error)
+    return base64.urlsafe_b64decode(text + "==")
+
+
+def check_topic_id(text: str, where: str, error: type[InputError] = SnapshotError) -> None:
+    """Raise ``error`` unless ``text`` is a topic id as Kafka prints it."""
     if not _TOPIC_ID.fullmatch(text):
         raise error(where, f"topic id {shown(text)}", "22 characters of URL-safe base64")
-    return base64.urlsafe_b64decode(text + "==")
+
+
+def topic_ids_of(texts: str) -> NDArray[np.uint8]:
+    """(k, 16) The bytes of ``k`` valid topic ids, one after another. Equal to ``topic_id_bytes`` of each of them."""
+    characters = np.frombuffer(texts.encode(), np.uint8).reshape(-1, 22)
+    whole = np.full((len(characters), 24), ord("A"), np.uint8)  # 24 characters are 18 bytes without padding
+    whole[:, :22] = characters
+    return np.frombuffer(base64.urlsafe_b64decode(whole.tobytes()), np.uint8).reshape(-1, 18)[:, :16]
 
 
 def topic_id_text(topic_id: bytes) -> str:

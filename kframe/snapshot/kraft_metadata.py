@@ -213,17 +213,24 @@ def _add_partitions(metadata: ClusterMetadata, snapshot: SnapshotContent, facts:
     count, replicas = len(columns), columns.replicas
     to_index = broker_indexer(metadata.brokers.ids)  # ids ascend, as the brokers of a snapshot do
 
+    empty = Ragged.empty(count)
+
     def broker_indexes(lists: Ragged | None) -> Ragged:
         if lists is None or not len(lists.values):
-            return Ragged.empty(count)
+            return empty
         return Ragged(lists.offsets, to_index(lists.values))
 
     leader = np.full(count, NO_LEADER, np.int32)
     if columns.leader is not None:
         led = columns.leader >= 0
         leader[led] = to_index(columns.leader[led])
-    mapped = np.array(metadata.directories.indexes_of(facts.directory_ids), np.int32)
-    directories = _unassigned(replicas) if columns.directories is None else mapped[columns.directories.values]
+    if columns.directories is None:
+        directories = np.full(len(replicas.values), UNASSIGNED, np.int32)
+    else:
+        directories = columns.directories.values
+        mapped = np.array(metadata.directories.indexes_of(facts.directory_ids), np.int32)
+        if not np.array_equal(mapped, np.arange(len(mapped))):
+            directories = mapped[directories]
     rows = metadata.partitions.append(
         PartitionLists(
             replicas=broker_indexes(replicas),
@@ -242,10 +249,6 @@ def _add_partitions(metadata: ClusterMetadata, snapshot: SnapshotContent, facts:
         },
     )
     _set_rows(metadata, topics, rows)
-
-
-def _unassigned(replicas: Ragged) -> Int32:
-    return np.full(len(replicas.values), UNASSIGNED, np.int32)
 
 
 def _known_columns(columns: PartitionFacts) -> Mapping[str, Any]:

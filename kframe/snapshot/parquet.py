@@ -14,7 +14,7 @@ from kframe.errors import SnapshotError
 from kframe.model.brokers import Endpoint
 from kframe.model.columns import Int32, Ragged, UInt8, ragged_positions
 from kframe.snapshot.checks import INT32_MAX, check_topic_name
-from kframe.snapshot.decode import shown, topic_id_bytes
+from kframe.snapshot.decode import check_topic_id, shown, topic_ids_of
 from kframe.snapshot.facts import LIST_COLUMNS, NUMBER_COLUMNS, BrokerFacts, PartitionFacts, TopicFacts
 from kframe.snapshot.tables import ENDPOINT_FIELDS, arrow, kraft_schemas, schemas
 
@@ -28,8 +28,8 @@ class TableFile:
 
     ``entries`` bounds the length of a list column: a file that declares more is refused before it is decoded. Only
     the row groups ``groups`` (ascending) are read if these are given. ``kraft``: the table has the columns of
-    ``kraft_schemas``. Columns are read and released one by one, because
-    a decoded table takes several times the memory of the arrays that are made from it.
+    ``kraft_schemas``. Columns are decoded a row group at a time and copied to their arrays: the memory for decoding is
+    that of one row group, and no page of it is touched for the first time more than once.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class TableFile:
         self.path = path
         self.kraft = kraft
         self._table, self._unknown = table, unknown
-        self._columns: dict[str, Any] = {}
+        self._offsets: list[Int32] = []
         arrow()
         from pyarrow import parquet
 
@@ -47,8 +47,11 @@ class TableFile:
             self._file = parquet.ParquetFile(path, read_dictionary=["topic"] if table == "partitions" else None)
             self._check_shape(self._file, rows, entries)
             metadata = self._file.metadata
-            self._groups = list(range(metadata.num_row_groups) if groups is None else groups)
-            self.positions = _positions(metadata, self._groups)
+            self._counts = np.array(
+                [metadata.row_group(at).num_rows for at in range(metadata.num_row_groups)], np.int64
+            )
+            self._groups = np.arange(metadata.num_row_groups) if groups is None else np.array(groups, np.int64)
+            self.row_count = int(self._counts[self._groups].sum())
 
     @contextlib.contextmanager
     def _refusing_malformed_parquet(self) -> Iterator[None]:
@@ -59,60 +62,110 @@ class TableFile:
                 str(self.path), f"no readable Parquet ({problem})", f"the {self._table} table"
             ) from problem
 
-    def _column(self, name: str) -> Any:
-        """A validated column, which stays in memory until ``_take`` returns it."""
-        if name not in self._columns:
+    @property
+    def positions(self) -> NDArray[np.int64]:
+        """Numbers in the file of the rows that are read."""
+        starts = np.cumsum(self._counts) - self._counts
+        return ragged_positions(starts[self._groups], self._counts[self._groups])
+
+    def _pieces(self, column: str) -> Iterator[Any]:
+        """The validated arrays of a column, in order."""
+        for group in self._groups.tolist():
             with self._refusing_malformed_parquet():
-                table = self._file.read_row_groups(self._groups, columns=[name], use_threads=False)
+                table = self._file.read_row_group(group, columns=[column], use_threads=False)
                 table.validate(full=True)
-            self._columns[name] = table[name]
-        return self._columns[name]
+            yield from table[column].chunks
 
-    def _take(self, name: str) -> Any:
-        """A column in a single chunk. The next call reads it again."""
-        column = self._column(name)
-        del self._columns[name]
-        return column.combine_chunks()
+    def _counted(self, column: str, unknown: bool, nullable: bool = False) -> Iterator[Any]:
+        """The arrays of a column, none if it is ``unknown``. Raises SnapshotError after the last one for nulls.
 
-    def knows(self, column: str) -> bool:
-        """Whether a column has values, which are all null or all not null, as the manifest says."""
-        nulls, rows = self._column(column).null_count, len(self.positions)
-        unknown = f"{self._table}.{column}" in self._unknown
-        if nulls != (rows if unknown else 0):
+        A known column has none, unless it is ``nullable``; an unknown one is null in every row.
+        """
+        nulls, rows = 0, self.row_count
+        for piece in self._pieces(column):
+            nulls += piece.null_count
+            if not unknown:
+                yield piece
+        if nulls != (rows if unknown else 0) and (unknown or not nullable):
             expected = "all null (the manifest calls it unknown)" if unknown else "none"
             raise SnapshotError(f"{self.path} field {column}", f"{nulls} nulls in {rows} rows", expected)
-        return not unknown
 
-    def may_know(self, column: str) -> bool:
-        """As ``knows``, for a column in which a null is a valid value."""
-        return f"{self._table}.{column}" not in self._unknown or self.knows(column)
+    def _is_unknown(self, column: str) -> bool:
+        return f"{self._table}.{column}" in self._unknown
 
     def rows(self, column: str) -> list[Any]:
         """A column of a small table as Python values."""
-        values: list[Any] = self._column(column).to_pylist()
-        return values
+        return [value for piece in self._pieces(column) for value in piece.to_pylist()]
+
+    def known_arrays(self, column: str, *, nullable: bool = False) -> list[Any] | None:
+        """The arrays of a column of a small table; None if it is unknown. ``nullable``: a null is a valid value."""
+        unknown = self._is_unknown(column)
+        arrays = list(self._counted(column, unknown, nullable))
+        return None if unknown else arrays
 
     def numbers(self, column: str) -> Int32:
         """An int32 column that has no nulls."""
-        return _int32_view(self._take(column))
+        numbers, count = np.empty(self.row_count, np.int32), 0
+        for piece in self._counted(column, unknown=False):
+            numbers[count : count + len(piece)] = _int32_view(piece)
+            count += len(piece)
+        return numbers
+
+    def known_numbers(self, column: str) -> Int32 | None:
+        """An int32 column that has no nulls; None if it is unknown."""
+        return self.numbers(column) if self._may_have_values(column) else None
+
+    def known_lists(self, column: str) -> Ragged | None:
+        """``lists`` of a column; None if it is unknown."""
+        return self.lists(column) if self._may_have_values(column) else None
+
+    def _may_have_values(self, column: str) -> bool:
+        """Whether the manifest does not call a column unknown. Raises SnapshotError if an unknown one has a value."""
+        unknown = self._is_unknown(column)
+        if unknown:
+            list(self._counted(column, unknown))
+        return not unknown
 
     def lists(self, column: str) -> Ragged:
-        """A column of lists of int32, none of them and nothing in them null."""
-        lists = self._take(column)
-        values = lists.flatten()
-        if values.null_count:
-            raise SnapshotError(f"{self.path} field {column}", "null inside a list", "broker ids")
-        offsets = _int32_view(lists.offsets)
-        return Ragged(offsets - offsets[0], _int32_view(values))
+        """A column of lists of int32, none of them and nothing in them null. Columns with equal offsets share them."""
+        offsets, values = np.zeros(self.row_count + 1, np.int32), np.empty(self._entries(column), np.int32)
+        count = first = 0
+        for piece in self._counted(column, unknown=False):
+            ends = _int32_view(piece.offsets)
+            start, stop = int(ends[0]), int(ends[-1])
+            entries = piece.values.slice(start, stop - start)
+            if entries.null_count:
+                raise SnapshotError(f"{self.path} field {column}", "null inside a list", "broker ids")
+            np.add(ends[1:], first - start, out=offsets[count + 1 : count + 1 + len(piece)])
+            values[first : first + len(entries)] = _int32_view(entries)
+            count, first = count + len(piece), first + len(entries)
+        return Ragged(self._shared(offsets), values if first == len(values) else values[:first].copy())
+
+    def _entries(self, column: str) -> int:
+        """At least the entries of a column of lists: empty lists and nulls count as one."""
+        metadata = self._file.metadata
+        leaf = next(
+            at for at in range(metadata.num_columns) if metadata.schema.column(at).path.startswith(f"{column}.")
+        )
+        return sum(metadata.row_group(group).column(leaf).num_values for group in self._groups.tolist())
+
+    def _shared(self, offsets: Int32) -> Int32:
+        """Offsets, or the equal ones of a column that was read before."""
+        for known in self._offsets:
+            if known[-1] == offsets[-1] and np.array_equal(known, offsets):
+                return known
+        self._offsets.append(offsets)
+        return offsets
 
     def topic_indexes(self, names: tuple[str, ...]) -> Int32:
         """The topic column as indexes into ``names``. -1 for an unknown name."""
-        if not len(self.positions):
-            return np.empty(0, np.int32)
-        column = self._take("topic")
         index = {name: number for number, name in enumerate(names)}
-        topic_of_entry = np.array([index.get(name, -1) for name in column.dictionary.to_pylist()], np.int32)
-        indexes: Int32 = topic_of_entry[_int32_view(column.indices)]
+        indexes, count = np.empty(self.row_count, np.int32), 0
+        for piece in self._counted("topic", unknown=False):
+            topic_of_entry = np.array([*(index.get(name, -1) for name in piece.dictionary.to_pylist()), -1], np.int32)
+            entries = _int32_view(piece.indices)  # any number where the name is null
+            np.take(topic_of_entry, entries, out=indexes[count : count + len(piece)], mode="clip")
+            count += len(piece)
         return indexes
 
     def _check_shape(self, file: Any, rows: int, entries: int) -> None:
@@ -130,8 +183,9 @@ class TableFile:
         groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
         for leaf in range(file.metadata.num_columns):
             declared = sum(group.column(leaf).num_values for group in groups)
-            if declared > rows + entries:
-                raise SnapshotError(str(self.path), f"{declared} entries in a column", f"at most {rows + entries}")
+            most = min(rows + entries, INT32_MAX)
+            if declared > most:
+                raise SnapshotError(str(self.path), f"{declared} entries in a column", f"at most {most}")
 
 
 def read_brokers(file: TableFile) -> tuple[BrokerFacts, ...]:
@@ -158,9 +212,8 @@ def read_brokers(file: TableFile) -> tuple[BrokerFacts, ...]:
 
 def read_directories(file: TableFile, replicas: Ragged, ids: int) -> Ragged | None:
     """The directory of each replica, below ``ids``; None if unknown. Raises SnapshotError."""
-    if not file.kraft or not file.knows("directories"):
-        return None
-    return checked_directories(file.lists("directories"), replicas, ids, str(file.path))
+    directories = file.known_lists("directories") if file.kraft else None
+    return None if directories is None else checked_directories(directories, replicas, ids, str(file.path))
 
 
 def checked_directories(directories: Ragged, replicas: Ragged, ids: int, where: str) -> Ragged:
@@ -184,46 +237,46 @@ def read_topics(file: TableFile) -> TopicFacts:
             raise SnapshotError(f"{file.path} row {row} field topic", actual, "ascending names, each once")
         if count is None or count < 0:
             raise SnapshotError(f"{file.path} row {row} field partition_count", str(count), "0 or more")
+    deleting = file.known_arrays("deleting")
     return TopicFacts(
         tuple(names),
         np.array(counts, np.int32),
-        _topic_ids(file) if file.may_know("topic_id") else None,
-        np.array(file.rows("deleting"), np.uint8) if file.knows("deleting") else None,
-        _configs(file) if file.knows("configs") else None,
+        _topic_ids(file),
+        None if deleting is None else np.array([flag for piece in deleting for flag in piece.to_pylist()], np.uint8),
+        _configs(file),
     )
 
 
 def read_partitions(file: TableFile, topics: TopicFacts) -> PartitionFacts:
     """The partition rows that were read; the topic table implies their order. Raises SnapshotError."""
-    for column in ("topic", "partition", "replicas"):
-        file.knows(column)
-    expected_topic, expected_partition = topics.topic_of_rows(), topics.partition_of_rows()
-    topic, partition, positions = file.topic_indexes(topics.names), file.numbers("partition"), file.positions
-    if file.all_rows != len(expected_topic):
-        raise SnapshotError(str(file.path), f"{file.all_rows} partitions", f"the topic table's {len(expected_topic)}")
-    wrong = (topic != expected_topic[positions]) | (partition != expected_partition[positions])
-    if wrong.any():
-        index = int(np.argmax(wrong))
-        row = int(positions[index])
-        name = topics.names[topic[index]] if topic[index] >= 0 else "(not in the topic table)"
-        actual = f"topic {name} partition {partition[index]}"
-        raise SnapshotError(f"{file.path} row {row}", actual, f"{topics.name_of_row(row)} ({_ORDER})")
-    numbers = {name: file.numbers(name) if file.knows(name) else None for name in NUMBER_COLUMNS}
-    lists = {name: file.lists(name) if file.knows(name) else None for name in LIST_COLUMNS}
+    _check_order(file, topics)
+    replicas = file.lists("replicas")
+    numbers = {name: file.known_numbers(name) for name in NUMBER_COLUMNS}
+    lists = {name: file.known_lists(name) for name in LIST_COLUMNS}
     if (numbers["leader"] is None) != (lists["isr"] is None):
         raise SnapshotError(f"{file.path} field isr", "leader or isr alone", "both or neither")
     return PartitionFacts(
-        file.lists("replicas"), numbers["leader"], lists["isr"], numbers["leader_epoch"], numbers["controller_epoch"],
+        replicas, numbers["leader"], lists["isr"], numbers["leader_epoch"], numbers["controller_epoch"],
         numbers["zk_version"], numbers["leader_recovery_state"], lists["adding_replicas"], lists["removing_replicas"],
         lists["elr"], lists["last_known_elr"],
     )  # fmt: skip
 
 
-def _positions(metadata: Any, groups: Sequence[int]) -> NDArray[np.int64]:
-    """Numbers in the file of the rows of some groups."""
-    counts = np.array([metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)], np.int64)
-    chosen = np.array(groups, np.int64)
-    return ragged_positions((np.cumsum(counts) - counts)[chosen], counts[chosen])
+def _check_order(file: TableFile, topics: TopicFacts) -> None:
+    """Raise SnapshotError unless the rows that are read are those that the topic table implies."""
+    topic, partition = file.topic_indexes(topics.names), file.numbers("partition")
+    expected_topic, expected_partition = topics.topic_of_rows(), topics.partition_of_rows()
+    if file.all_rows != len(expected_topic):
+        raise SnapshotError(str(file.path), f"{file.all_rows} partitions", f"the topic table's {len(expected_topic)}")
+    if file.row_count < file.all_rows:
+        expected_topic, expected_partition = expected_topic[file.positions], expected_partition[file.positions]
+    wrong = (topic != expected_topic) | (partition != expected_partition)
+    if wrong.any():
+        index = int(np.argmax(wrong))
+        row = int(file.positions[index])
+        name = topics.names[topic[index]] if topic[index] >= 0 else "(not in the topic table)"
+        actual = f"topic {name} partition {partition[index]}"
+        raise SnapshotError(f"{file.path} row {row}", actual, f"{topics.name_of_row(row)} ({_ORDER})")
 
 
 def _int32_view(array: Any) -> Int32:
@@ -247,21 +300,33 @@ def _endpoint(record: dict[str, Any] | None, where: str) -> Endpoint:
     return endpoint
 
 
-def _topic_ids(file: TableFile) -> UInt8:
-    texts = file.rows("topic_id")
-    ids = np.zeros((len(texts), 16), np.uint8)
+def _topic_ids(file: TableFile) -> UInt8 | None:
+    arrays = file.known_arrays("topic_id", nullable=True)
+    if arrays is None:
+        return None
+    texts = [text for piece in arrays for text in piece.to_pylist()]
     for row, text in enumerate(texts):
         if text is not None:
-            ids[row] = np.frombuffer(topic_id_bytes(text, f"{file.path} row {row} field topic_id"), np.uint8)
+            check_topic_id(text, f"{file.path} row {row} field topic_id")
+    ids = np.zeros((len(texts), 16), np.uint8)
+    named = [row for row, text in enumerate(texts) if text is not None]
+    ids[named] = topic_ids_of("".join(texts[row] for row in named))
     return ids
 
 
-def _configs(file: TableFile) -> dict[int, dict[str, str]]:
+def _configs(file: TableFile) -> dict[int, dict[str, str]] | None:
+    arrays = file.known_arrays("configs")
+    if arrays is None:
+        return None
     configs: dict[int, dict[str, str]] = {}
-    for row, pairs in enumerate(file.rows("configs")):
-        where = f"{file.path} row {row} field configs"
-        if any(value is None for _, value in pairs) or len(dict(pairs)) != len(pairs):
-            raise SnapshotError(where, shown(pairs), "different names, each with a value")
-        if pairs:
+    first = 0
+    for piece in arrays:
+        # Most topics have no settings: converting only the others takes a fraction of the time.
+        for index in np.flatnonzero(np.diff(_int32_view(piece.offsets))).tolist():
+            pairs, row = piece[index].as_py(), first + index
+            if any(value is None for _, value in pairs) or len(dict(pairs)) != len(pairs):
+                where = f"{file.path} row {row} field configs"
+                raise SnapshotError(where, shown(pairs), "different names, each with a value")
             configs[row] = dict(pairs)
+        first += len(piece)
     return configs

@@ -107,8 +107,10 @@ class KraftPartitions(SlotColumns):
         lengths = [len(ragged) for ragged in packed] + [len(column) for column in values.values()]
         if set(lengths) != {count} or not np.array_equal(lists.directories.counts, lists.replicas.counts):
             raise ShapeError(f"lists and columns of {count} partitions have lengths {lengths}")
-        member_counts = sum((getattr(lists, name).counts for name in MEMBER_LISTS), np.zeros(count, np.int32))
-        capacity = np.maximum(np.maximum(lists.replicas.counts, lists.isr.counts), member_counts)
+        members = [ragged for name in MEMBER_LISTS if len((ragged := getattr(lists, name)).values)]
+        capacity = np.maximum(lists.replicas.counts, lists.isr.counts)
+        if members:
+            capacity = np.maximum(capacity, sum(ragged.counts for ragged in members))
         if count and int(capacity.max()) > REPLICAS_MAX:
             raise ShapeError(f"a row of {int(capacity.max())} slots; the most is {REPLICAS_MAX}")
         first_row, first_slot = self._grow(count, int(capacity.sum()))
