@@ -22,8 +22,9 @@ from typing import Any, Final
 from benchmarks.records import table, write_record
 from benchmarks.report.ratios import Ratio, to_record
 from kframe.snapshot import Snapshot, generate, write_snapshot
+from kframe.snapshot.content import Mode
 
-MODES: Final = ("zookeeper", "kraft")
+MODES: Final[tuple[Mode, ...]] = ("zookeeper", "kraft")
 #: Commands that print no figures of a cluster, by the name of their line.
 WITHOUT_SNAPSHOT: Final = {
     "--help": ("--help",), "--version": ("--version",), "whatif fail --help": ("whatif", "fail", "--help"),
@@ -53,7 +54,7 @@ def measure(partitions: int, brokers: int, runs: int, folder: Path) -> list[Resu
     for mode in MODES:
         source = folder / f"{mode}-{partitions}-{brokers}"
         if not source.exists():
-            write_snapshot(_cluster(partitions, brokers, mode), source)
+            write_snapshot(in_mode(generate(partitions, brokers), mode), source)
         commands[f"whatif fail, {mode}", partitions] = [kframe, "whatif", "fail", str(source), "--brokers", "1"]
     results: dict[tuple[str, int], list[Result]] = {key: [] for key in commands}
     for _ in range(runs):
@@ -97,8 +98,8 @@ def lines(results: Sequence[Result]) -> list[tuple[str, ...]]:
     )]  # fmt: skip
 
 
-def _cluster(partitions: int, brokers: int, mode: str) -> Snapshot:
-    snapshot = generate(partitions, brokers)
+def in_mode(snapshot: Snapshot, mode: Mode) -> Snapshot:
+    """A generated cluster, in KRaft mode as its metadata log has it."""
     if mode == "zookeeper":
         return snapshot
     metadata = snapshot.with_mode("kraft").to_metadata()

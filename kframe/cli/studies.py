@@ -82,7 +82,7 @@ class StudySettings:
         from kframe.whatif import WhatIf
 
         selectors = chosen_selectors(self.plugins, self.selectors)
-        return WhatIf(self.cluster.read(), self.cluster.config, selectors)
+        return WhatIf.of(self.cluster.read, self.cluster.config, selectors)
 
 
 def chosen_selectors(plugins: PluginSettings, names: Iterable[str]) -> dict[ElectionKind, LeaderSelector]:

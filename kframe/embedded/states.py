@@ -19,7 +19,7 @@ from kframe.errors import InputError
 from kframe.model.brokers import Brokers
 from kframe.model.changes import StateChange, StoredStates, WriteCode, WriteResult
 from kframe.model.cluster import WRITTEN_LATELY, ClusterState
-from kframe.model.columns import Bool, Int32, Ragged
+from kframe.model.columns import Bool, Int32, Int64, Ragged
 from kframe.model.ids import NO_BROKER_EPOCH, NO_LEADER, NO_STATE, PartitionState, ReplicaFlag, ReplicaState
 from kframe.model.topics import Topics
 
@@ -42,20 +42,24 @@ class StateColumns:
         brokers.shutting_down[:] = 0
         brokers.broker_epoch[:] = NO_BROKER_EPOCH
         brokers.registrations = [None] * len(brokers)
-        self._written_at = np.empty(0, np.int64)
+        self._written_at: Int64 | None = None
+        """``ClusterState.written_at`` of the stored rows; None before the first write."""
 
     def copy_cluster(self) -> ClusterState:
         """A copy of the stored content for a new controller."""
         cluster = self.cluster.copy()
-        self._extend_written()
-        cluster.written_at = self._written_at.copy()
+        if self._written_at is None:  # a view of a single number
+            cluster.written_at = np.broadcast_to(np.int64(WRITTEN_LATELY), len(cluster))
+        else:
+            cluster.written_at = self._written_rows().copy()
         return cluster
 
-    def _extend_written(self) -> None:
-        """Extend ``ClusterState.written_at`` of the stored rows for new rows."""
-        more = len(self.cluster) - len(self._written_at)
-        if more:
-            self._written_at = np.append(self._written_at, np.full(more, WRITTEN_LATELY))
+    def _written_rows(self) -> Int64:
+        """``ClusterState.written_at`` of the stored rows. Extended for new rows."""
+        known = np.empty(0, np.int64) if self._written_at is None else self._written_at
+        more = len(self.cluster) - len(known)
+        self._written_at = np.append(known, np.full(more, WRITTEN_LATELY)) if more else known
+        return self._written_at
 
     def name_brokers(self, broker_ids: Iterable[int]) -> None:
         """Assign indexes to these broker ids. Later loads then use the same indexes as storage."""
@@ -85,8 +89,7 @@ class StateColumns:
             stored_states.apply(self.cluster, translated, versions)
         else:
             stored_states.apply(self.cluster, translated.take(accepted), versions[accepted])
-        self._extend_written()
-        self._written_at[rows[accepted]] = zxid
+        self._written_rows()[rows[accepted]] = zxid
         return WriteResult(codes, versions)
 
     def read(self, cluster: ClusterState, rows: Int32) -> StoredStates:
@@ -139,8 +142,7 @@ class StateColumns:
         )
         versions = stored.partition_epoch + 1
         stored_states.apply(self.cluster, change, versions)
-        self._extend_written()
-        self._written_at[row] = zxid
+        self._written_rows()[row] = zxid
         return int(versions[0])
 
     def _rows(self, cluster: ClusterState, rows: Int32) -> Int32:

@@ -217,6 +217,25 @@ class SlotColumns:
         twin._assign_views()
         return twin
 
+    def take(self, rows: NDArray[Any]) -> Self:
+        """A copy of some rows, in that order, with all slots that they own."""
+        twin = type(self)()
+        slots = ragged_positions(self.slot_start[rows], self.slot_capacity[rows])
+        twin._buffers = {
+            column.name: self._buffers[column.name][rows if column.per == "row" else slots] for column in self.table
+        }
+        twin._buffers["slot_start"] = offsets_of(self.slot_capacity[rows])[:-1]
+        twin._rows, twin._slots = len(rows), len(slots)
+        twin._assign_views()
+        return twin
+
+    def extend(self, other: Self) -> None:
+        """Append a copy of all rows of another table."""
+        first_row, first_slot = self._grow(len(other), other.slot_count)
+        for column in self.table:
+            getattr(self, column.name)[first_row if column.per == "row" else first_slot :] = getattr(other, column.name)
+        self.slot_start[first_row:] += first_slot
+
     def reserve(self, rows: int, slots: int) -> None:
         """Allocate buffers for this many further rows and slots, so that they are not copied as they grow."""
         for column in self.table:

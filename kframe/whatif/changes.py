@@ -15,6 +15,7 @@ from kframe.model.kraft.columns import KraftPartitions
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.lists import same_lists
 from kframe.whatif.health import ClusterHealth
+from kframe.whatif.saved_rows import SavedRows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -118,35 +119,37 @@ class PartitionChanges:
 
 
 def changes_between(
-    before: Partitions, cluster: ClusterState, healths: tuple[ClusterHealth, ClusterHealth], unclean: Sequence[Int32],
-    known: tuple[bool, bool], *, assignments: bool,
+    saved: SavedRows[Partitions], cluster: ClusterState, healths: tuple[ClusterHealth, ClusterHealth],
+    unclean: Sequence[Int32], known: tuple[bool, bool],
 ) -> PartitionChanges:  # fmt: skip
-    """Compare ``before``, an earlier copy of its columns, with ``cluster``. Every stored change raises the version.
+    """Compare the saved rows and the new ones with ``cluster``. Every stored change raises the version.
 
-    ``healths``, ``unclean`` and ``known``: see ``changes_of``. ``assignments``: whether replica lists may have changed.
-    Costs copies of all columns of ``before`` where partitions are new.
+    ``healths``, ``unclean`` and ``known``: see ``changes_of``.
     """
     after = cluster.partitions
-    before = _with_fresh_rows(before, after)
-    changed = before.partition_epoch != after.partition_epoch
-    if assignments:
-        every = np.arange(len(after))
-        changed |= ~same_lists(before.lists("replica", every), after.lists("replica", every))
-    return changes_of(changed, before, cluster, healths, unclean, known, LISTS)
+    rows, before = saved.before()
+    new = np.arange(saved.existing, len(after), dtype=np.int32)
+    if len(new):
+        rows = np.concatenate([rows, new])
+        before.append(after.topic[new], after.partition[new], Ragged.empty(len(new)))
+    changed = before.partition_epoch != after.partition_epoch[rows]
+    changed |= ~same_lists(before.lists("replica", np.arange(len(rows))), after.lists("replica", rows))
+    chosen = np.flatnonzero(changed)
+    return changes_of(rows[chosen], before.take(chosen), cluster, healths, unclean, known, LISTS)
 
 
 def changes_of(
-    changed: Bool, before: Partitions | KraftPartitions, cluster: ClusterState | ClusterMetadata,
+    rows: Int32, before: Partitions | KraftPartitions, cluster: ClusterState | ClusterMetadata,
     healths: tuple[ClusterHealth, ClusterHealth], unclean: Sequence[Int32], known: tuple[bool, bool],
     lists: Mapping[str, Any],
 ) -> PartitionChanges:  # fmt: skip
-    """The ``changed`` rows of ``before`` and of ``cluster``, in either mode; both have the same number of rows.
+    """The changed ``rows`` of ``cluster`` (ascending), in either mode, with a table of these rows ``before``.
 
     ``healths`` are those of both times, ``unclean`` the rows elected so, ``known`` whether the snapshot has leader
     epochs and partition epochs, ``lists`` the columns of lists by their names in the result.
     """
     after, ids = cluster.partitions, np.append(cluster.brokers.ids, np.int32(NO_LEADER))
-    rows = np.flatnonzero(changed).astype(np.int32)
+    every = np.arange(len(rows))
     elected_unclean = np.zeros(len(after), np.bool_)
     for some in unclean:
         elected_unclean[some] = True
@@ -158,33 +161,23 @@ def changes_of(
     return PartitionChanges(
         topic_names=cluster.topics.names,
         rows=rows,
-        topic=np.where(exists, after.topic[rows], before.topic[rows]),
-        partition=np.where(exists, after.partition[rows], before.partition[rows]),
-        leader_before=ids[before.leader[rows]],
+        topic=np.where(exists, after.topic[rows], before.topic),
+        partition=np.where(exists, after.partition[rows], before.partition),
+        leader_before=ids[before.leader],
         leader_after=ids[after.leader[rows]],
-        leader_epoch_before=before.leader_epoch[rows] if epochs else None,
+        leader_epoch_before=before.leader_epoch if epochs else None,
         leader_epoch_after=after.leader_epoch[rows] if epochs else None,
-        partition_epoch_before=before.partition_epoch[rows] if versions else None,
+        partition_epoch_before=before.partition_epoch if versions else None,
         partition_epoch_after=after.partition_epoch[rows] if versions else None,
         went_offline=is_offline & ~was_offline,
         came_online=was_offline & ~is_offline & now.counted[rows],
         unclean=elected_unclean[rows],
         **{
-            f"{name}_{when}": _as_ids(partitions.lists(column, rows), ids)
+            f"{name}_{when}": _as_ids(partitions.lists(column, positions), ids)
             for name, column in lists.items()
-            for when, partitions in (("before", before), ("after", after))
+            for when, partitions, positions in (("before", before, every), ("after", after, rows))
         },
     )
-
-
-def _with_fresh_rows(before: Partitions, after: Partitions) -> Partitions:
-    """``before`` with a row for each partition that came later: without replicas, leader or state."""
-    first = len(before)
-    if first == len(after):
-        return before
-    grown = before.copy()
-    grown.append(after.topic[first:], after.partition[first:], Ragged.empty(len(after) - first))
-    return grown
 
 
 def _as_ids(lists: Ragged, ids: Int32) -> Ragged:

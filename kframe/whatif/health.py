@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,6 +15,8 @@ from kframe.model.config import ControllerConfig
 from kframe.model.ids import NO_STATE, ReplicaFlag
 from kframe.model.topics import UNSET
 
+#: Rows that are examined at a time.
+BLOCK_ROWS: Final = 1 << 16
 #: What a partition can be in, in the order in which it is reported.
 CONDITIONS: Final = ("offline", "under_min_isr", "at_min_isr", "under_replicated", "unclean_needed")
 
@@ -82,19 +85,28 @@ class ClusterHealth:
 def health_of(cluster: ClusterState, config: ControllerConfig, configs_known: bool = True) -> ClusterHealth:
     """Look at every partition once. Cost O(n + s) in array passes, 5 bytes a partition."""
     p, topics, brokers = cluster.partitions, cluster.topics, cluster.brokers
-    counted = np.append(topics.deleting == 0, False)[p.topic]
-    offline = counted & ~np.append(brokers.registered != 0, False)[p.leader]
+    is_kept = np.append(topics.deleting == 0, False)
+    is_registered = np.append(brokers.registered != 0, False)
     least = np.where(topics.min_insync == UNSET, config["min.insync.replicas"], topics.min_insync)
-    effective = np.minimum(least[p.topic], p.replica_count)
+    adding = _adding(cluster)
+    counted, offline, under_min_isr, at_min_isr, under_replicated = (np.empty(len(p), np.bool_) for _ in range(5))
+    for rows in blocks(len(p)):
+        topic, isr_count, replica_count = p.topic[rows], p.isr_count[rows], p.replica_count[rows]
+        counted[rows] = is_counted = is_kept[topic]
+        offline[rows] = is_offline = is_counted & ~is_registered[p.leader[rows]]
+        effective = np.minimum(least[topic], replica_count)
+        under_min_isr[rows] = is_counted & (is_offline | (isr_count < effective))
+        at_min_isr[rows] = is_counted & ~is_offline & (isr_count == effective)
+        under_replicated[rows] = is_counted & (isr_count < replica_count - (0 if adding is None else adding[rows]))
     loads = tuple(np.empty(len(brokers), np.int32) for _ in range(4))
     kernels.count_by_broker(p.leader, p.slot_start, p.replica_count, p.isr_count, p.replica, p.isr, *loads)
     unclean_needed = _unclean_needed(cluster, offline)
     return ClusterHealth(
         counted,
         offline,
-        counted & (offline | (p.isr_count < effective)) if configs_known else None,
-        counted & ~offline & (p.isr_count == effective) if configs_known else None,
-        counted & (p.isr_count < p.replica_count - _adding(cluster)),
+        under_min_isr if configs_known else None,
+        at_min_isr if configs_known else None,
+        under_replicated,
         unclean_needed,
         unclean_needed,
         brokers.registered.copy(),
@@ -111,11 +123,16 @@ def newly(before: Bool | None, after: Bool | None) -> Bool | None:
     return fresh
 
 
-def _adding(cluster: ClusterState) -> Int32 | int:
-    """Replicas being added to each row."""
+def blocks(count: int) -> Iterator[slice]:
+    """Ranges of rows that together are ``count``. Temporary arrays of a block stay in the processor's caches."""
+    return (slice(first, min(first + BLOCK_ROWS, count)) for first in range(0, count, BLOCK_ROWS))
+
+
+def _adding(cluster: ClusterState) -> Int32 | None:
+    """Replicas being added to each row; None if there are none."""
     p = cluster.partitions
-    if not (p.replica_flags & ReplicaFlag.ADDING).any():
-        return 0
+    if not np.bitwise_or.reduce(p.replica_flags) & ReplicaFlag.ADDING:
+        return None
     every = np.arange(len(p))
     return p.lists("replica", every).count((p.replica_flags[p.slots_of(every)] & ReplicaFlag.ADDING) != 0)
 

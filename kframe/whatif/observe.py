@@ -82,8 +82,6 @@ class Observations:
     traffic: dict[Api, Traffic] = field(init=False)
     unclean: list[Int32] = field(default_factory=list)
     """Rows for which a leader outside the ISR was elected."""
-    topics_written: bool = False
-    """Whether any topic's record changed."""
     merged: MergedTimeline | None = None
     """Receives the events instead, during the calls of a merged step."""
     merged_after_answer: MergedTimeline | None = None
@@ -94,7 +92,6 @@ class Observations:
 
     def note(self, timeline_event: TimelineEvent, receivers: Bool | None = None) -> None:
         """Write down what happened. ``receivers`` masks the brokers that requests went to."""
-        self.topics_written |= isinstance(timeline_event, TopicsWritten)
         if isinstance(timeline_event, ElectionHeld):
             # It is held while the answer to a proposed ISR is still on its way out.
             self.answered()
@@ -159,15 +156,21 @@ def states_stored(cluster: ClusterState, change: StateChange, result: WriteResul
 class WatchedStore:
     """A ``ports.Store`` that reports every write of states and topics, and delegates all calls to another store."""
 
-    def __init__(self, store: Store, watch: Callable[[TimelineEvent], None]) -> None:
+    def __init__(
+        self, store: Store, watch: Callable[[TimelineEvent], None], before_states: Callable[[Int32], None],
+        before_topics: Callable[[tuple[str, ...]], None],
+    ) -> None:  # fmt: skip
         self._store = store
         self._watch = watch
+        self._before_states = before_states
+        self._before_topics = before_topics
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
     def write_states(self, cluster: ClusterState, change: StateChange) -> WriteResult:
-        """Write, then tell."""
+        """Save the rows, write, then tell."""
+        self._before_states(change.rows)
         result = self._store.write_states(cluster, change)
         self._watch(states_stored(cluster, change, result))
         return result
@@ -182,6 +185,7 @@ class WatchedStore:
 
     def write_assignments(self, table: TopicTable) -> tuple[WriteCode, ...]:
         """Write, then tell."""
+        self._before_topics(table.names)
         codes = self._store.write_assignments(table)
         adding, removing = (
             int(np.count_nonzero(table.flags & np.uint8(flag))) for flag in (ReplicaFlag.ADDING, ReplicaFlag.REMOVING)
@@ -196,13 +200,21 @@ class WatchedStore:
 
     def delete_topics(self, names: tuple[str, ...]) -> None:
         """Write, then tell."""
+        self._before_topics(names)
         self._store.delete_topics(names)
         self._watch(TopicsWritten(TopicAction.DELETED, len(names)))
 
 
-def watched(store: Store, watch: Callable[[TimelineEvent], None]) -> Store:
-    """``store``, telling ``watch`` of every write of states and topics."""
-    return cast(Store, WatchedStore(store, watch))
+def watched(
+    store: Store, watch: Callable[[TimelineEvent], None], before_states: Callable[[Int32], None],
+    before_topics: Callable[[tuple[str, ...]], None],
+) -> Store:  # fmt: skip
+    """``store``, telling ``watch`` of every write of states and topics.
+
+    ``before_states`` is called with the rows of states, and ``before_topics`` with the names of existing topics, before
+    they are written.
+    """
+    return cast(Store, WatchedStore(store, watch, before_states, before_topics))
 
 
 class HandingTransport:

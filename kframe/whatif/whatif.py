@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeAlias
 from uuid import UUID
 
 import numpy as np
@@ -93,9 +93,34 @@ class WhatIf:
         of requests to brokers is handed to that instead of being encoded and counted; a KRaft controller sends none.
         Raises SnapshotError if the snapshot does not say who leads, ConfigError for a key or value.
         """
+        self.snapshot = snapshot
+        """The snapshot; once the controller has started, without the columns of partitions."""
+        self._start(config, selectors, clock, batches)
+
+    @classmethod
+    def of(
+        cls, read: Callable[[], Snapshot], config: Mapping[str, object] | None = None,
+        selectors: Mapping[ElectionKind, LeaderSelector] | None = None,
+    ) -> Self:  # fmt: skip
+        """The what-if of the snapshot that ``read`` returns.
+
+        Its columns of partitions are released once the cluster has them. A caller of ``WhatIf`` holds them longer.
+        """
+        snapshot = read()
+        whatif: Self = cls.__new__(cls, snapshot)
+        whatif.snapshot = snapshot
+        del snapshot
+        whatif._start(config, selectors, None, None)
+        return whatif
+
+    def _start(
+        self, config: Mapping[str, object] | None, selectors: Mapping[ElectionKind, LeaderSelector] | None,
+        clock: Clock | None, batches: BatchWatch | None,
+    ) -> None:  # fmt: skip
+        snapshot = self.snapshot
         if snapshot.partitions.leader is None:
             raise SnapshotError(snapshot.source.name, "nothing about who leads", "a snapshot that has leaders and ISRs")
-        self.snapshot = snapshot
+        self._known_epochs = (snapshot.partitions.leader_epoch is not None, snapshot.partitions.zk_version is not None)
         self._knows_min_insync = knows_min_insync(snapshot.topics, config)
         self._selectors = dict(selectors or {})
         self._racks = {facts.broker_id: facts.rack for facts in snapshot.brokers}
@@ -103,6 +128,7 @@ class WhatIf:
         """Called with (done, total) steps, and repeatedly during long steps."""
         self.step_over: Callable[[int], None] = lambda _: None
         """Called with the number of each completed step, from 1."""
+        del snapshot
         self._start_controller(config, clock, batches)
 
     def _start_controller(
@@ -137,7 +163,6 @@ class WhatIf:
         """Play steps and return their outcome."""
         cluster, rules, notes = self.cluster, self.rules, tuple(self._notes(operation))
         before = after = self._health()
-        columns = cluster.partitions.copy()
         self._begin()
         findings = _new_conditions(before, before)
         outcomes = []
@@ -151,7 +176,7 @@ class WhatIf:
             outcomes.append(StepOutcome(name, events, after.counts(), report.answer))
             self.step_over(done)
             self.step_progress(done, len(steps))
-        changes = self._changes(columns, (before, after))
+        changes = self._changes((before, after))
         findings[FailOn.LOSS] = lost = np.zeros(len(cluster.partitions), np.bool_)
         lost[changes.rows] = changes.unclean
         findings[FailOn.POSSIBLE_LOSS] = either(findings[FailOn.POSSIBLE_LOSS], lost)
@@ -184,8 +209,8 @@ class WhatIf:
         """The events observed since this was last called."""
         raise NotImplementedError
 
-    def _changes(self, columns: Any, health: tuple[ClusterHealth, ClusterHealth]) -> PartitionChanges:
-        """What differs from the columns before the operation; ``health`` is that before and after it."""
+    def _changes(self, health: tuple[ClusterHealth, ClusterHealth]) -> PartitionChanges:
+        """The rows that differ since ``_begin``; ``health`` is that before and after the operation."""
         raise NotImplementedError
 
     def _with_messages(self, outcome: Outcome) -> Outcome:

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from kframe.core.controller import ControllerCore
 from kframe.core.selectors.leader_selection import FaultKind
 from kframe.embedded import MemoryEnsemble, VirtualClock
@@ -37,6 +39,7 @@ from kframe.whatif.observe import (
 )
 from kframe.whatif.outcome import ZOOKEEPER_RULES, ControllerResponse, Operation, Outcome, Verb
 from kframe.whatif.partition_timeline import PartitionTimeline
+from kframe.whatif.saved_rows import SavedRows
 from kframe.whatif.settings import (
     assumptions_of,
     config_of,
@@ -61,7 +64,8 @@ class ZookeeperPlayer(WhatIf):
         self.assumptions = assumptions_of(snapshot, config)
         self.election_watch: ElectionWatch | None = None
         """Called at every election, before its results are stored."""
-        cluster = snapshot.to_cluster()
+        cluster, controller_epoch = snapshot.to_cluster(), controller_epoch_of(snapshot)
+        self.snapshot = snapshot = snapshot.without_partitions()
         self._registrations = {
             facts.broker_id: Registration(facts.broker_id, NO_BROKER_EPOCH, facts.endpoints or (), facts.rack)
             for facts in snapshot.brokers
@@ -70,13 +74,14 @@ class ZookeeperPlayer(WhatIf):
         self._encoded_before = 0.0
         self._partition_timelines: list[PartitionTimeline] = []
         self._transport = HandingTransport(batches) if batches is not None else self._measuring(clock or VirtualClock())
-        self._ensemble = MemoryEnsemble.from_cluster(cluster, controller_epoch_of(snapshot) - 1, copy=False)
+        self._ensemble = MemoryEnsemble.from_cluster(cluster, controller_epoch - 1, copy=False)
         self._selection = WatchedSelection(self._selectors, self._note_election)
-        store = watched(self._ensemble.connect(), self._note_written)
+        store = watched(self._ensemble.connect(), self._note_written, self._save_rows, self._save_topics)
         controller = ControllerCore(controller_id_of(snapshot), self.config, self._selection)
         self._clock = VirtualClock()
         self._loop = ControllerLoop(controller, store, self._transport, self._clock)
         self._loop.adopt()
+        self._saved_rows = SavedRows(self.cluster.partitions)
 
     def _measuring(self, clock: Clock) -> MeasuringTransport:
         return MeasuringTransport(encoder_for(self.config), clock, self._note_requests)
@@ -204,6 +209,7 @@ class ZookeeperPlayer(WhatIf):
 
     def _begin(self) -> None:
         self._record = Observations(len(self.cluster.brokers))
+        self._saved_rows = SavedRows(self.cluster.partitions)
         self._transport.begin()
         self._encoded_before = self._transport.encode_ms
 
@@ -218,12 +224,18 @@ class ZookeeperPlayer(WhatIf):
     def _take_events(self) -> tuple[TimelineEvent, ...]:
         return self._record.take()
 
-    def _changes(self, columns: Any, health: tuple[ClusterHealth, ClusterHealth]) -> PartitionChanges:
-        known = self.snapshot.partitions
-        return changes_between(
-            columns, self.cluster, health, self._record.unclean,
-            (known.leader_epoch is not None, known.zk_version is not None), assignments=self._record.topics_written,
-        )  # fmt: skip
+    def _changes(self, health: tuple[ClusterHealth, ClusterHealth]) -> PartitionChanges:
+        return changes_between(self._saved_rows, self.cluster, health, self._record.unclean, self._known_epochs)
+
+    def _save_rows(self, rows: Int32) -> None:
+        """Save rows whose states are about to be written."""
+        self._saved_rows.save(rows)
+
+    def _save_topics(self, names: tuple[str, ...]) -> None:
+        """Save the rows of topics whose records are about to be written."""
+        topics = self.cluster.topics
+        indexes = [index for name in names if (index := topics.find(name)) is not None]
+        self._saved_rows.save(topics.rows_of_all(np.array(indexes, np.int32)))
 
     def _note_election(
         self, cluster: ClusterState, kind: ElectionKind, rows: Int32, unclean_allowed: UInt8, leader: Int32

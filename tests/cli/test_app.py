@@ -6,29 +6,67 @@ import logging
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 import pytest
 from click.testing import CliRunner
 
 import kframe
+from benchmarks.limits.processes import in_mode
 from kframe.cli import app
 from kframe.errors import BrokenInvariant, InputError, KframeError, PluginError, StoreError
+from kframe.snapshot import generate, write_snapshot
+from kframe.snapshot.content import Mode
 from tests.architecture.source import ROOT
 
 #: Modules that ``--help`` must not import.
 SLOW = {"numpy", "pyarrow", "rich", "yaml", "msgspec", "pluggy", "kazoo", "pyspark", "matplotlib"}
 
 
-def loaded_after(*arguments: str) -> set[str]:
-    """Return the top-level modules that ``kframe`` imports in a new interpreter."""
+#: The modules of kframe that the list of commands imports, besides those in which plugins announce theirs.
+HELP = {
+    "kframe", "kframe.cli", "kframe.cli.app", "kframe.cli.exits", "kframe.cli.output", "kframe.cli.verbosity",
+    "kframe.errors", "kframe.errors.codes", "kframe.errors.consequences", "kframe.errors.exceptions", "kframe.lazy",
+}  # fmt: skip
+#: What no what-if of a snapshot directory needs, and what only that of the other mode needs.
+NOT_FOR_A_WHAT_IF = {
+    "kframe.registry.registry", "kframe.snapshot.describe", "kframe.snapshot.zookeeper", "kframe.whatif.create",
+    "kframe.whatif.reassign", "kframe.whatif.plan", "kframe.whatif.sweep", "pandas", "pluggy", "pyarrow.compute",
+    "rich", "yaml",
+}  # fmt: skip
+ONLY = {
+    "zookeeper": {"kframe.core.controller", "kframe.runtime.loop", "kframe.embedded.ensemble"},
+    "kraft": {"kframe.core.kraft.context", "kframe.whatif.kraft.player"},
+}
+
+
+def modules_after(*arguments: str) -> set[str]:
+    """Return the modules that ``kframe`` imports in a new interpreter."""
     code = (
         "import sys\nfrom kframe.cli.app import cli\n"
         f"try:\n    cli({list(arguments)!r})\nexcept SystemExit:\n    pass\n"
         "print(*sys.modules, file=sys.stderr)"
     )
     completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
-    return {name.partition(".")[0] for name in completed.stderr.split()}
+    return set(completed.stderr.split())
+
+
+def loaded_after(*arguments: str) -> set[str]:
+    """Return the top-level modules that ``kframe`` imports in a new interpreter."""
+    return {name.partition(".")[0] for name in modules_after(*arguments)}
+
+
+def test_the_list_of_commands_imports_few_modules() -> None:
+    assert {name for name in modules_after("--help") if name.partition(".")[0] == "kframe"} == HELP
+
+
+@pytest.mark.parametrize("mode, other", [("zookeeper", "kraft"), ("kraft", "zookeeper")])
+def test_a_what_if_imports_the_modules_of_its_mode(mode: Mode, other: Mode, tmp_path: Path) -> None:
+    write_snapshot(in_mode(generate(100, 5), mode), tmp_path / "cluster")
+    loaded = modules_after("whatif", "fail", str(tmp_path / "cluster"), "--brokers", "1")
+    assert loaded & (NOT_FOR_A_WHAT_IF | ONLY[other]) == set()
+    assert loaded >= ONLY[mode]
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["whatif", "fail", "--help"], ["snapshot", "--help"]])

@@ -14,6 +14,7 @@ from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.lists import members
 from kframe.whatif.changes import LISTS, PartitionChanges, changes_of
 from kframe.whatif.health import ClusterHealth
+from kframe.whatif.saved_rows import SavedRows
 from kframe.whatif.timeline import ElrChanged, StatesStored
 
 
@@ -74,29 +75,23 @@ def elr_changed(before: RowStates, after: RowStates) -> ElrChanged | None:
 
 
 def kraft_changes(
-    before: KraftPartitions, metadata: ClusterMetadata, healths: tuple[ClusterHealth, ClusterHealth],
+    saved: SavedRows[KraftPartitions], metadata: ClusterMetadata, healths: tuple[ClusterHealth, ClusterHealth],
     unclean: Sequence[Int32], known: tuple[bool, bool],
 ) -> PartitionChanges:  # fmt: skip
-    """Compare ``before``, an earlier copy of the columns, with ``metadata``; every change raises the partition epoch.
+    """Compare the saved rows and the new ones with ``metadata``; every change raises the partition epoch.
 
     ``healths``, ``unclean`` and ``known``: see ``changes_of``.
     """
     after = metadata.partitions
-    before = _with_fresh_rows(before, after)
-    changed = (before.partition_epoch != after.partition_epoch) | (before.topic != after.topic)
-    changed[len(healths[0].offline) :] = True
+    rows, before = saved.before()
+    changed = (before.partition_epoch != after.partition_epoch[rows]) | (before.topic != after.topic[rows])
+    rows, before = rows[changed], before.take(np.flatnonzero(changed))
+    new = np.arange(saved.existing, len(after), dtype=np.int32)
+    if len(new):
+        rows, none = np.concatenate([rows, new]), Ragged.empty(len(new))
+        before.append(
+            PartitionLists(none, none, none, none, none, none, none),
+            {"topic": after.topic[new], "partition": after.partition[new]},
+        )
     lists = {**LISTS, "elr": "elr", "last_known_elr": "last_known_elr"}
-    return changes_of(changed, before, metadata, healths, unclean, known, lists)
-
-
-def _with_fresh_rows(before: KraftPartitions, after: KraftPartitions) -> KraftPartitions:
-    """``before`` with a row for each partition that came later: without replicas or leader."""
-    first, count = len(before), len(after) - len(before)
-    if not count:
-        return before
-    grown, none = before.copy(), Ragged.empty(count)
-    grown.append(
-        PartitionLists(none, none, none, none, none, none, none),
-        {"topic": after.topic[first:], "partition": after.partition[first:]},
-    )
-    return grown
+    return changes_of(rows, before, metadata, healths, unclean, known, lists)

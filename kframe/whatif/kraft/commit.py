@@ -25,6 +25,7 @@ from kframe.model.kraft.records import (
 from kframe.model.lists import distinct_values
 from kframe.whatif.kraft.changes import RowStates, elr_changed, states_stored, unclean_rows
 from kframe.whatif.outcome import RecordCount
+from kframe.whatif.saved_rows import SavedRows
 from kframe.whatif.timeline import RecordsWritten, TimelineEvent, TopicAction, TopicsWritten
 
 _UUID_BYTES: Final = 16
@@ -63,6 +64,12 @@ class Committer:
         self._context = context
         self.offset = offset
         self.observations = KraftObservations()
+        self.saved_rows = SavedRows(context.metadata.partitions)
+
+    def begin(self) -> None:
+        """Observe from now on."""
+        self.observations = KraftObservations()
+        self.saved_rows = SavedRows(self._context.metadata.partitions)
 
     def commit(self, decided: Sequence[Decided], *, in_sync: bool = False) -> None:
         """Apply a decision to the metadata, and note what it did.
@@ -73,6 +80,8 @@ class Committer:
         rows = self._changed_rows(decided)
         before, existing = RowStates.of(metadata.partitions, rows), len(metadata.partitions)
         counts, nbytes = Counter[str](), Counter[str]()
+        self.saved_rows.save(rows)
+        self.saved_rows.save(self._removed_rows(decided))
         for item in decided:
             self._apply(item, counts, nbytes)
         if not counts:
@@ -119,6 +128,15 @@ class Committer:
                     rows.append(self._rows_with_elr())
         rows.append(np.array([row for row in named if row is not None], np.int32))
         return distinct_values(np.concatenate(rows)).astype(np.int32)
+
+    def _removed_rows(self, decided: Sequence[Decided]) -> Int32:
+        """The rows of the topics that a decision removes."""
+        topics = self._context.metadata.topics
+        removed = [
+            topics.index_by_id[item.record.topic_id] for item in decided
+            if isinstance(item, RecordAndVersion) and isinstance(item.record, RemoveTopicRecord)
+        ]  # fmt: skip
+        return np.flatnonzero(np.isin(self._context.metadata.partitions.topic, removed)).astype(np.int32)
 
     def _rows_with_elr(self) -> Int32:
         p = self._context.metadata.partitions

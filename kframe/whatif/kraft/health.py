@@ -9,7 +9,7 @@ from kframe.core.kraft.context import KraftContext
 from kframe.core.kraft.leader_selection import acceptable_replicas
 from kframe.model.columns import Bool, Int32
 from kframe.model.ids import NO_LEADER
-from kframe.whatif.health import ClusterHealth
+from kframe.whatif.health import ClusterHealth, blocks
 
 
 def kraft_health(context: KraftContext, configs_known: bool) -> ClusterHealth:
@@ -24,10 +24,15 @@ def kraft_health(context: KraftContext, configs_known: bool) -> ClusterHealth:
     p, brokers = metadata.partitions, metadata.brokers
     counted = p.topic >= 0
     offline = counted & (p.leader == NO_LEADER)
-    effective = np.zeros(len(p), np.int32)
-    rows = np.flatnonzero(counted).astype(np.int32)
-    if len(rows):
-        effective[rows] = context.min_isr(rows)
+    under_min_isr, at_min_isr, under_replicated = (np.zeros(len(p), np.bool_) for _ in range(3))
+    for block in blocks(len(p)):
+        rows = np.flatnonzero(counted[block]).astype(np.int32) + np.int32(block.start)
+        if not len(rows):
+            continue
+        effective, is_offline, isr_count = context.min_isr(rows), offline[rows], p.isr_count[rows]
+        under_min_isr[rows] = is_offline | (isr_count < effective)
+        at_min_isr[rows] = ~is_offline & (isr_count == effective)
+        under_replicated[rows] = isr_count < p.replica_count[rows] - p.adding_count[rows]
     loads = tuple(np.empty(len(brokers), np.int32) for _ in range(4))
     kernels.count_by_broker(p.leader, p.slot_start, p.replica_count, p.isr_count, p.replica, p.isr, *loads)
     up = np.zeros(len(brokers), np.uint8)
@@ -37,9 +42,9 @@ def kraft_health(context: KraftContext, configs_known: bool) -> ClusterHealth:
     return ClusterHealth(
         counted,
         offline,
-        counted & (offline | (p.isr_count < effective)) if configs_known else None,
-        counted & ~offline & (p.isr_count == effective) if configs_known else None,
-        counted & (p.isr_count < p.replica_count - p.adding_count),
+        under_min_isr if configs_known else None,
+        at_min_isr if configs_known else None,
+        under_replicated,
         unclean_needed,
         unclean_needed | (offline & (p.isr_count == 0) & (p.elr_count == 0)),
         up,

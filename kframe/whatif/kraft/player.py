@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 import numpy as np
@@ -28,7 +28,7 @@ from kframe.model.ports import Clock
 from kframe.whatif.changes import PartitionChanges
 from kframe.whatif.health import ClusterHealth
 from kframe.whatif.kraft.changes import kraft_changes
-from kframe.whatif.kraft.commit import Committer, KraftObservations
+from kframe.whatif.kraft.commit import Committer
 from kframe.whatif.kraft.health import kraft_health
 from kframe.whatif.kraft.settings import kraft_config, kraft_settings, snapshot_with_features
 from kframe.whatif.kraft.stops import registration_request
@@ -53,6 +53,7 @@ class KraftPlayer(WhatIf):
         self.snapshot = snapshot
         self.config, self.assumptions = kraft_config(snapshot, config)
         metadata = snapshot.to_metadata()
+        self.snapshot = snapshot = snapshot.without_partitions()
         settings = kraft_settings(snapshot, metadata, self.config, config)
         heartbeats = Heartbeats.activated(_SESSION_NS, metadata.brokers.registrations, 0)
         self._selection = SelectorSelection(self._selectors)
@@ -224,16 +225,15 @@ class KraftPlayer(WhatIf):
         return replace(outcome, records=self._committer.observations.record_counts())
 
     def _begin(self) -> None:
-        self._committer.observations = KraftObservations()
+        self._committer.begin()
 
     def _take_events(self) -> tuple[TimelineEvent, ...]:
         return self._committer.observations.take()
 
-    def _changes(self, columns: Any, health: tuple[ClusterHealth, ClusterHealth]) -> PartitionChanges:
-        known = self.snapshot.partitions
+    def _changes(self, health: tuple[ClusterHealth, ClusterHealth]) -> PartitionChanges:
         return kraft_changes(
-            columns, self.context.metadata, health, self._committer.observations.unclean,
-            (known.leader_epoch is not None, known.zk_version is not None),
+            self._committer.saved_rows, self.context.metadata, health, self._committer.observations.unclean,
+            self._known_epochs,
         )  # fmt: skip
 
     def _notes(self, operation: Operation) -> Iterator[str]:

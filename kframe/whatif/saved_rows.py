@@ -1,0 +1,40 @@
+"""The rows that an operation changes, as they were when it began: a copy of these alone, not of the cluster."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from kframe.model.columns import Int32, SlotColumns
+from kframe.model.lists import distinct_values
+
+Columns = TypeVar("Columns", bound=SlotColumns)
+
+
+class SavedRows(Generic[Columns]):
+    """Rows of ``partitions`` that were saved before their first change. Rows that come later are new."""
+
+    def __init__(self, partitions: Columns) -> None:
+        """Save no row yet."""
+        self.partitions = partitions
+        self.existing = len(partitions)
+        """Number of rows at the beginning."""
+        self._is_saved = np.zeros(self.existing, np.bool_)
+        self._rows: list[Int32] = []
+        self._before: Columns = type(partitions)()
+
+    def save(self, rows: Int32) -> None:
+        """Copy those of ``rows`` that existed and are not saved yet. To be called before they change."""
+        rows = distinct_values(rows[(rows >= 0) & (rows < self.existing)])
+        rows = rows[~self._is_saved[rows]]
+        if len(rows):
+            self._is_saved[rows] = True
+            self._rows.append(rows)
+            self._before.extend(self.partitions.take(rows))
+
+    def before(self) -> tuple[Int32, Columns]:
+        """The saved rows, ascending, and a table of their values at the beginning."""
+        rows = np.concatenate([np.empty(0, np.int32), *self._rows])
+        order = np.argsort(rows)
+        return rows[order], self._before.take(order)
