@@ -85,14 +85,14 @@ class ClusterHealth:
 def health_of(cluster: ClusterState, config: ControllerConfig, configs_known: bool = True) -> ClusterHealth:
     """Look at every partition once. Cost O(n + s) in array passes, 5 bytes a partition."""
     p, topics, brokers = cluster.partitions, cluster.topics, cluster.brokers
-    is_kept = np.append(topics.deleting == 0, False)
+    is_retained = np.append(topics.deleting == 0, False)
     is_registered = np.append(brokers.registered != 0, False)
     least = np.where(topics.min_insync == UNSET, config["min.insync.replicas"], topics.min_insync)
     adding = _adding(cluster)
     counted, offline, under_min_isr, at_min_isr, under_replicated = (np.empty(len(p), np.bool_) for _ in range(5))
     for rows in blocks(len(p)):
         topic, isr_count, replica_count = p.topic[rows], p.isr_count[rows], p.replica_count[rows]
-        counted[rows] = is_counted = is_kept[topic]
+        counted[rows] = is_counted = is_retained[topic]
         offline[rows] = is_offline = is_counted & ~is_registered[p.leader[rows]]
         effective = np.minimum(least[topic], replica_count)
         under_min_isr[rows] = is_counted & (is_offline | (isr_count < effective))
