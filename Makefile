@@ -22,6 +22,9 @@
 #   make docs     the documentation site, in build/docs; a warning of Sphinx is an error
 #   make man      the manual pages in docs/man and of plugins, from the commands
 #   make dist     wheels for each installed interpreter and source distributions in dist/; installs them without a compiler
+#   make lock     versions and hashes of the tools, in requirements/
+#   make sbom     the bill of materials of wheels: ARGS="dist kframe.cdx.json"
+#   make audit    known vulnerabilities of dependencies and tools
 #   make clean    removes the output of the build and the tools, but not .venv
 #
 # PYTHON=python3.13 picks the interpreter of a new .venv; ARGS="..." reaches pytest, the demo or the benchmarks.
@@ -87,7 +90,8 @@ SANITIZE_ENV = PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(SANITIZE_LIB) PYTHONMALLO
 	LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)"
 
 .DELETE_ON_ERROR:
-.PHONY: faults setup kernels demo test test-release test-quick test-quick-1 test-quick-2 test-started test-real test-real-tests \
+.PHONY: setup lock sbom audit kernels demo test test-release test-quick test-quick-1 test-quick-2 test-started test-real \
+	test-real-tests faults \
 	$(REAL) test-debug check $(CHECKS) fuzz sanitize \
 	search sim bench bench-suite bench-peers bench-fleet bench-compare limits roofline plots mutants docs man dist clean
 # A switch left on in the caller's shell must not turn the release build into the other.
@@ -219,6 +223,17 @@ man: setup
 # ARGS="--python python3.12" builds for that interpreter alone.
 dist: setup
 	$(PY) -m tests.packaging.distributions $(ARGS)
+
+# Versions and hashes of the tools. ARGS=--upgrade takes newer ones.
+lock: setup
+	$(PY) -m tests.packaging.lock $(ARGS)
+
+# ARGS="dist kframe.cdx.json" are the folder of the wheels and the file to write.
+sbom: setup
+	$(PY) -m tests.packaging.supply_chain sbom $(ARGS)
+
+audit: setup
+	$(PY) -m tests.packaging.supply_chain audit $(ARGS)
 
 check: setup
 	@$(MAKE) --no-print-directory -j2 --output-sync=target --keep-going $(CHECKS)

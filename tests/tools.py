@@ -1,7 +1,8 @@
 """Installs tools that few tests need into ``build/tools``: linters, and tools that build distributions.
 
-They are large, so ``make setup`` does not install them. Python tools come from the dependency groups of
-``pyproject.toml``. Each function raises ``ToolMissing`` if a tool is neither installed nor to be had from its registry.
+They are large, so ``make setup`` does not install them. Python tools are the dependency groups of ``pyproject.toml``,
+with the versions and hashes in ``requirements/``, which ``make lock`` writes. Each function raises ``ToolMissing`` if a
+tool is neither installed nor to be had from its registry.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import hashlib
 import shutil
 import subprocess
 import sys
-import tomllib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +20,7 @@ from typing import Final
 from tests.architecture.source import ROOT
 
 TOOLS: Final = ROOT / "build" / "tools"
+REQUIREMENTS: Final = ROOT / "requirements"
 ACTIONLINT: Final = "github.com/rhysd/actionlint/cmd/actionlint@v1.7.12"
 #: Seconds for an installation.
 INSTALLATION_S: Final = 600
@@ -30,15 +31,16 @@ class ToolMissing(Exception):
 
 
 def group_bin(group: str) -> Path:
-    """Return the ``bin`` folder of a virtual environment with a dependency group of ``pyproject.toml``."""
-    requirements: list[str] = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"][group]
+    """Return the ``bin`` folder of a virtual environment with the locked versions of a dependency group."""
+    requirements = REQUIREMENTS / f"{group}.txt"
     folder = TOOLS / group
-    stamp = folder / f".{hashlib.sha256(repr(requirements).encode()).hexdigest()[:16]}"
+    stamp = folder / f".{hashlib.sha256(requirements.read_bytes()).hexdigest()[:16]}"
     with _lock(group):
         if not stamp.exists():
             shutil.rmtree(folder, ignore_errors=True)
             _install([sys.executable, "-m", "venv", str(folder)])
-            _install([str(folder / "bin" / "pip"), "install", "--quiet", *requirements])
+            pip = str(folder / "bin" / "pip")
+            _install([pip, "install", "--quiet", "--require-hashes", "--requirement", str(requirements)])
             stamp.touch()
     return folder / "bin"
 

@@ -1,0 +1,90 @@
+"""Tools are locked by hashes, a release has a bill of materials, and vulnerabilities are searched for."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests import tools
+from tests.architecture.source import ROOT
+from tests.packaging.lock import groups
+from tests.packaging.supply_chain import audit, write_bill
+
+WORKFLOWS = ROOT / ".github" / "workflows"
+
+
+def locked(group: str) -> dict[str, tuple[str, int]]:
+    """Version and number of hashes by name."""
+    text = (tools.REQUIREMENTS / f"{group}.txt").read_text()
+    entries = re.findall(
+        r"^([\w.-]+)==(\S+)[^\n]*\\\n((?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)", text, re.MULTILINE
+    )
+    assert len(entries) == len(re.findall(r"^\S", text, re.MULTILINE)), "each line is a requirement with hashes"
+    return {name: (version, hashes.count("--hash")) for name, version, hashes in entries}
+
+
+@pytest.mark.parametrize("group", groups())
+def test_every_tool_is_locked_by_hashes(group: str) -> None:
+    versions = locked(group)
+    assert all(hashes for _, hashes in versions.values())
+    for requirement in groups()[group]:
+        name, _, version = requirement.partition("==")
+        name = re.split(r"[<>=]", name)[0].lower()
+        assert name in {each.lower() for each in versions}
+        assert not version or versions[name][0] == version, "run `make lock`"
+
+
+def test_each_lock_belongs_to_a_group() -> None:
+    assert {path.stem for path in tools.REQUIREMENTS.glob("*.txt")} == groups().keys()
+
+
+def test_workflows_install_no_unlocked_tool() -> None:
+    """Distributions under test are exempt: they are the product and its dependencies."""
+    for path in WORKFLOWS.glob("*.yml"):
+        for line in re.findall(r"pip install.*", path.read_text()):
+            assert "--find-links {project}/wheelhouse kframe-controller" in line or "--require-hashes" in line
+
+
+def test_vulnerabilities_are_searched_for_on_a_schedule() -> None:
+    workflow = yaml.safe_load((WORKFLOWS / "audit.yml").read_text())
+    triggers = workflow[True]  # YAML 1.1 reads the key ``on`` as a boolean.
+    assert triggers["schedule"]
+    commands = [step.get("run", "") for job in workflow["jobs"].values() for step in job["steps"]]
+    assert any("make audit" in command for command in commands)
+
+
+def test_a_release_has_a_bill_of_materials() -> None:
+    jobs = yaml.safe_load((WORKFLOWS / "release.yml").read_text())["jobs"]
+    assert any("make sbom" in step.get("run", "") for step in jobs["sbom"]["steps"])
+    assert "sbom" in jobs["publish"]["needs"]
+    assert "sbom/*" in jobs["publish"]["steps"][-1]["run"]
+
+
+@pytest.fixture(scope="module")
+def security() -> None:
+    try:
+        tools.group_bin("security")
+    except tools.ToolMissing as missing:
+        pytest.skip(str(missing))
+
+
+@pytest.mark.real
+def test_the_bill_lists_the_product_and_its_dependencies(security: None, tmp_path: Path) -> None:
+    write_bill(Path(sys.prefix), tmp_path / "bill.json")
+    bill = json.loads((tmp_path / "bill.json").read_text())
+    assert bill["bomFormat"] == "CycloneDX"
+    assert bill["metadata"]["component"]["name"] == "kframe-controller"
+    components = {component["name"].lower(): component for component in bill["components"]}
+    assert {"numpy", "msgspec", "kazoo", "kio", "kframe-zookeeper", "kframe-kafka-wire"} <= components.keys()
+    assert all(component["version"] for component in components.values())
+    assert components["kazoo"]["purl"].startswith("pkg:pypi/kazoo@")
+
+
+@pytest.mark.real
+def test_the_search_accepts_all_locks(security: None) -> None:
+    audit(Path(sys.prefix), ["--dry-run"])
