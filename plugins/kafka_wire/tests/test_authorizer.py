@@ -11,6 +11,7 @@ from kframe_kafka_wire.authorizer import ACL_AUTHORIZER, AclAuthorizer, authoriz
 from kframe_kafka_wire.principals import Principal, distinguished_name, name_mapper
 from kframe_kafka_wire.testing.served import FakeRecords, Served
 
+from kframe.plugin import StoreError
 from kframe.testing.clusters import healthy
 
 CONFIG = {"authorizer.class.name": ACL_AUTHORIZER, "super.users": "User:root;User:CN=admin,O=x"}
@@ -181,6 +182,21 @@ def test_unauthorized_requests_have_authorization_errors() -> None:
             for step in path:
                 answer = answer[step]  # type: ignore[index]
             assert answer == code, (api_key, version)
+
+
+class UnreadableRecords(FakeRecords):
+    """Records of a store that is not connected yet."""
+
+    def read_record_names(self, path: str) -> tuple[str, ...]:
+        raise StoreError("not connected")
+
+
+def test_nothing_is_answered_before_acls_are_read() -> None:
+    served = Served({"t": [healthy(1)]}, config=CONFIG, records=UnreadableRecords({}))
+    with served, served.client() as client:
+        assert client.ask(18, 0)["error_code"] == 0
+        with pytest.raises(ConnectionError):
+            client.ask(3, 12, topics=None)
 
 
 #: (rules, subject, principal)
