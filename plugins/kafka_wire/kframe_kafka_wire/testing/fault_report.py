@@ -63,13 +63,15 @@ class Section:
     title: str
     text: str
     faults: Sequence[Fault]
+    limit_s: float = RECOVERY_S
+    """Higher values of ``recovered_s`` are bold."""
 
 
 def sections(hands: Clocks | None) -> dict[str, Section]:
     """All sections by name. Without clocks, the last one has no faults."""
     return {
         "network": Section("Network", network_faults.TEXT, network_faults.FAULTS),
-        "processes": Section("Processes", process_faults.TEXT, process_faults.FAULTS),
+        "processes": Section("Processes", process_faults.TEXT, process_faults.FAULTS, float("inf")),
         "resources": Section("Disk and descriptors", resource_faults.TEXT, resource_faults.FAULTS),
         "clocks": Section("Clocks", clock_faults.TEXT, [] if hands is None else clock_faults.faults(hands)),
     }
@@ -85,7 +87,12 @@ def main() -> int:
     violated = False
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # Processes and mounts are removed then, too.
     for name in options.section or list(sections(None)):
-        run: dict[str, Any] = {"commit": _commit(), "machine": _machine(), "command": _command(), "faults": []}
+        run: dict[str, Any] = {
+            "commit": _commit(),
+            "machine": _machine(),
+            "command": _command(name, options),
+            "faults": [],
+        }
         with tempfile.TemporaryDirectory() as folder:
             for report in _observed(name, Path(folder), options):
                 run["faults"].append(asdict(report))
@@ -120,29 +127,26 @@ def page(record: Mapping[str, Any]) -> str:
     lines = [_INTRODUCTION]
     for name, section in sections(None).items():
         if name in record:
-            lines += [f"## {section.title}", "", section.text, "", *_table(record[name]), ""]
+            lines += [f"## {section.title}", "", section.text, "", *_table(record[name], section.limit_s), ""]
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _table(run: Mapping[str, Any]) -> list[str]:
+def _table(run: Mapping[str, Any], limit_s: float) -> list[str]:
     rows = [
         "| fault | what it did | elections | acknowledged | during | recovered | violations |",
         "|---|---|---|---|---|---|---|",
     ]
     for fault in run["faults"]:
-        mark = "**" if fault["recovered_s"] > RECOVERY_S else ""
+        mark = "**" if fault["recovered_s"] > limit_s else ""
         recovered = f"{mark}{fault['recovered_s']:.1f} s{mark}"
         rows.append(
             f"| {fault['name']} | {fault['effect']} | {fault['controller_epochs']} | {fault['acknowledged']:,} |"
             f" {fault['acknowledged_during']:,} | {recovered} | {len(fault['violations'])} |"
         )
     return [
-        *rows,
-        "",
-        f"- Machine: {run['machine']}.",
-        f"- Commit: {run['commit']}.",
+        *rows, "", f"- Machine: {run['machine']}.", f"- Commit: {run['commit']}. It may have another id since.",
         f"- Command: `{run['command']}`.",
-    ]
+    ]  # fmt: skip
 
 
 def _commit() -> str:
@@ -159,8 +163,9 @@ def _machine() -> str:
     )
 
 
-def _command() -> str:
-    return " ".join(["python -m kframe_kafka_wire.testing.fault_report", *sys.argv[1:]])
+def _command(name: str, options: argparse.Namespace) -> str:
+    chosen = f" --only {options.only!r}" if options.only else ""
+    return f"python -m kframe_kafka_wire.testing.fault_report {name} --seed {options.seed}{chosen}"
 
 
 def _parsed() -> argparse.Namespace:
