@@ -30,7 +30,7 @@ _TARGETS: Final = {
 def faults(clocks: Clocks) -> list[Fault]:
     """A jump forward and a jump back of each target."""
     return [
-        _jump(clocks, f"{target}, {'+' if hours > 0 else '-'}1 h", names, hours * _HOUR_S)
+        _jump(clocks, f"{target} 1 h {'ahead' if hours > 0 else 'behind'}", names, hours * _HOUR_S)
         for target, names in _TARGETS.items()
         for hours in (1, -1)
     ]
@@ -61,4 +61,4 @@ def _ahead(log: str) -> str:
     """By how many hours the last time in a log differs from the clock of the test."""
     stamp = next(line[1 : _STAMP - 1] for line in reversed(log.splitlines()) if line.startswith("[2"))
     ahead_s = datetime.strptime(stamp, "%Y-%m-%d %H:%M:%S,%f").timestamp() - datetime.now().timestamp()
-    return f"{ahead_s / _HOUR_S:+.0f} h"
+    return f"{round(ahead_s / _HOUR_S):+d} h"

@@ -9,7 +9,7 @@ from typing import Final
 from kframe_zookeeper.testing.network import BLOCKED, Impairment
 from kframe_zookeeper.testing.process import until
 
-from kframe_kafka_wire.testing.fault_cluster import BROKERS, FAULT_S, INSTANCES, SERVERS, Fault, FaultRun
+from kframe_kafka_wire.testing.fault_cluster import BROKERS, CLIENT, FAULT_S, INSTANCES, SERVERS, Fault, FaultRun
 
 TEXT: Final = """\
 The link is impaired between one machine and others: from it (one way), to it (answers), or both. The controller is the
@@ -75,7 +75,7 @@ def _ends(run: FaultRun, link: str) -> tuple[list[str], list[str]]:
         return [BROKERS[0]], list(BROKERS[1:])
     ensemble = run.cluster.ensemble
     leader = SERVERS[ensemble.servers.index(ensemble.leader())]
-    return [leader], [name for name in run.cluster.machines if name != leader]
+    return [leader], [name for name in run.cluster.machines if name not in (leader, CLIENT)]
 
 
 def _packets(run: FaultRun, machine: list[str], others: list[str]) -> tuple[int, int]:

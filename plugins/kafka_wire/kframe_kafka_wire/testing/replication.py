@@ -7,6 +7,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -54,7 +55,7 @@ class Scene:
         fixture.client.DataWatch(paths.CONTROLLER_EPOCH, self._epoch)
         for partition in range(len(REPLICAS)):
             path = f"/brokers/topics/{self.topic}/partitions/{partition}/state"
-            fixture.client.DataWatch(path, lambda data, _stat, path=path: self._state(path, data))
+            fixture.client.DataWatch(path, partial(self._state, path))
         self.load = ProducerLoad(
             folder / "load", fixture.cluster.address, self.topic, len(REPLICAS), records_per_second,
             fixture.tool.machine,
@@ -127,7 +128,8 @@ class Scene:
             broker.stop(PATIENCE_S)
             assert broker.log("server").count("shut down completed") == ended + 1
         registered = f"/brokers/ids/{broker.id}"
-        assert until(lambda: self.fixture.client.exists(registered) is None)
+        client = self.fixture.client
+        assert until(lambda: client.retry(client.exists, registered) is None)
 
     def begin(self, broker: KafkaProcess) -> None:
         """Restart a broker."""
@@ -173,6 +175,6 @@ class Scene:
         if data is not None:
             self._seen[paths.CONTROLLER_EPOCH].append({"controller_epoch": int(data), "leader_epoch": 0})
 
-    def _state(self, path: str, data: bytes | None) -> None:
+    def _state(self, path: str, data: bytes | None, *_: object) -> None:
         if data is not None:
             self._seen[path].append(json.loads(data))

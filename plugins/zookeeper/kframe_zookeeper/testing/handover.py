@@ -66,10 +66,10 @@ class ClusterFixture:
     def controller(self) -> tuple[int, int]:
         """The controller's broker id, or -1. Also the controller epoch."""
         try:
-            controller_id = int(json.loads(self.client.get(paths.CONTROLLER)[0])["brokerid"])
+            controller_id = int(self.get(paths.CONTROLLER)["brokerid"])
         except NoNodeError:
             controller_id = -1
-        return controller_id, int(self.client.get(paths.CONTROLLER_EPOCH)[0])
+        return controller_id, int(self.get(paths.CONTROLLER_EPOCH))
 
     def await_kframe(self, contender: ControllerRun) -> int:
         """Wait until kframe is the active controller. Return the controller epoch."""
@@ -99,7 +99,7 @@ class ClusterFixture:
 
     def get(self, path: str) -> Any:
         """The JSON in a node."""
-        return json.loads(self.client.get(path)[0])
+        return json.loads(self.client.retry(self.client.get, path)[0])
 
     def replicas(self, topic: str) -> Any:
         """The replicas of partition 0."""

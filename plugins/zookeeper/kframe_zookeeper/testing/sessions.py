@@ -95,7 +95,7 @@ def end_session_of(client: KazooClient, address: str, path: str) -> None:
     The owner must be dead, because a live client would continue in another session.
     """
     try:
-        owner = client.get(path)[1].owner_session_id
+        owner = client.retry(client.get, path)[1].owner_session_id
     except NoNodeError:
         return
     with session(address, client_id=(owner, password_of(owner))):
