@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from kframe import kernels
 from kframe.bench.clusters import whole_cluster
 from kframe.kernels import reference
-from kframe.kernels.reference import describe, plan_cycles, plans, stages
+from kframe.kernels.reference import assignments, describe, kcat_topics, plan_cycles, plans, stages, znode_lines
 from kframe.model.columns import COLUMNS, Int32
 from kframe.model.ids import ElectionKind
 
@@ -36,7 +36,10 @@ NOT_MEASURED: Final[Mapping[str, str]] = {
          "mark_completed_reassignments", "mark_list_changes", "mark_missing_members", "update_elrs"),
         "reads columns of KRaft mode; this cluster is in ZooKeeper mode",
     ),
-    **dict.fromkeys(describe.__all__, "reads the text of a file; benchmarks/loading measures it"),
+    **dict.fromkeys(
+        (*assignments.__all__, *describe.__all__, *kcat_topics.__all__, *znode_lines.__all__),
+        "reads the text of a file; benchmarks/loading measures it",
+    ),
     **dict.fromkeys(
         ("count_replica_states", "set_replica_states"),
         "counts replicas of topics that are being deleted; this cluster has none",

@@ -11,8 +11,10 @@ if os.environ.get("KFRAME_KERNELS", "compiled") == "reference":
     from kframe.kernels.reference import *  # noqa: F403
 else:
     from kframe._core import *  # noqa: F403
+    from kframe.kernels._assignments import *  # noqa: F403
     from kframe.kernels._describe import *  # noqa: F403
     from kframe.kernels._elections import *  # noqa: F403
+    from kframe.kernels._kcat_topics import *  # noqa: F403
     from kframe.kernels._kraft_partitions import *  # noqa: F403
     from kframe.kernels._plan_cycles import *  # noqa: F403
     from kframe.kernels._plans import *  # noqa: F403
@@ -23,3 +25,4 @@ else:
     from kframe.kernels._stages import *  # noqa: F403
     from kframe.kernels._states import *  # noqa: F403
     from kframe.kernels._sweep import *  # noqa: F403
+    from kframe.kernels._znode_lines import *  # noqa: F403

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import chain
 from typing import Final, Literal
 
 import numpy as np
@@ -29,6 +30,15 @@ class GrowingLists:
         """Add a list."""
         self._counts.append(len(values))
         self._values.extend(values)
+
+    def extend_lists(self, lists: Collection[Sequence[int]]) -> None:
+        """Add lists."""
+        self._counts.extend(map(len, lists))
+        self._values.extend(chain.from_iterable(lists))
+
+    def extend_empty(self, count: int) -> None:
+        """Add empty lists."""
+        self._counts.frombytes(bytes(count * self._counts.itemsize))
 
     def extend(self, counts: Int32, values: Int32) -> None:
         """Add lists of the given lengths."""
@@ -121,6 +131,26 @@ class Assembly:
             self.numbers[name].frombytes(entries.tobytes())
         for name, (counts, values) in lists.items():
             (self.replicas if name == "replicas" else self.lists[name]).extend(counts, values)
+
+    def assignment(
+        self, topic: int, line: int, replicas: Mapping[int, Sequence[int]], **lists: Mapping[int, Sequence[int]]
+    ) -> None:
+        """Add the partitions of a topic with their replicas. A column of ``lists`` may have only some of them."""
+        count = len(replicas)
+        self._topic.extend(array("i", [topic]) * count)
+        self._line.extend(array("i", [line]) * count)
+        self._partition.extend(replicas)
+        self.replicas.extend_lists(replicas.values())
+        for name, entries in lists.items():
+            if entries:
+                self.lists[name].extend_lists([entries.get(partition, ()) for partition in replicas])
+            else:
+                self.lists[name].extend_empty(count)
+
+    def renumber(self, numbers: Int32) -> None:
+        """Replace the topic ``i`` of every partition by ``numbers[i]``."""
+        topic = int32(self._topic)
+        topic[:] = numbers[topic]
 
     def partitions_of(self, name: str) -> int:
         """How many partitions of a topic there are so far."""

@@ -151,12 +151,10 @@ def read_lines(
     Lines that ``take_lines`` reads are not returned. It is called before each other line, and reads no warning.
     """
     with _reading(path) as (content, raw):
-        total = path.stat().st_size
         number, begun, warned = 0, False, False
         block, start = b"", 0
-        while chunk := content.read(_BLOCK_BYTES):
+        for chunk in _blocks(content, raw, path.stat().st_size, progress):
             block, start = block[start:] + chunk, 0
-            progress(raw.tell(), total)
             while start < len(block):
                 start, count = take_lines(block, start, number + 1)
                 number += count
@@ -174,6 +172,12 @@ def read_lines(
                 yield number + 1, _checked_length(line, path, number + 1)
         if not begun:
             raise SnapshotError(str(path), "an empty file", "a snapshot")
+
+
+def _blocks(content: IO[bytes], raw: IO[bytes], total: int, progress: Progress) -> Iterator[bytes]:
+    while block := content.read(_BLOCK_BYTES):
+        progress(raw.tell(), total)
+        yield block
 
 
 def _end_of_line(block: bytes, start: int) -> int:
@@ -207,6 +211,20 @@ def read_document(path: InputFile, limit: int | None = None) -> bytes:
     if not document.strip():
         raise SnapshotError(str(path), "an empty file", "a snapshot")
     return document
+
+
+def read_blocks(path: InputFile, progress: Progress = ignore_progress) -> Iterator[bytes]:
+    """A document of at most DOCUMENT_BYTES_MAX in blocks, without warnings if these are shorter than a block.
+
+    Raises SnapshotError.
+    """
+    with _reading(path) as (content, raw):
+        size = 0
+        for block in _blocks(content, raw, path.stat().st_size, progress):
+            is_first, size = size == 0, size + len(block)
+            if size > DOCUMENT_BYTES_MAX:
+                raise SnapshotError(str(path), "a larger file", f"at most {DOCUMENT_BYTES_MAX} bytes")
+            yield _without_warnings(block) if is_first else block
 
 
 def peek(path: InputFile) -> bytes:

@@ -7,9 +7,12 @@ out, with a note.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final
 
 import msgspec
+import numpy as np
 
 from kframe.errors import SnapshotError
 from kframe.model.brokers import Endpoint
@@ -19,7 +22,8 @@ from kframe.snapshot.content import named_brokers
 from kframe.snapshot.decode import Count, LeaderField, decode, shown
 from kframe.snapshot.facts import BrokerFacts, PartitionFacts, Source, TopicFacts
 from kframe.snapshot.faults import REFUSE, Faults
-from kframe.snapshot.files import InputFile, Progress, ignore_progress, read_document
+from kframe.snapshot.files import InputFile, Progress, ignore_progress, read_blocks, read_document
+from kframe.snapshot.kcat_topics import read_topics
 from kframe.snapshot.snapshot import Snapshot
 
 _ABSENT: Final = "not in kcat -L -J"
@@ -84,7 +88,16 @@ _PARTITIONS: Final = msgspec.json.Decoder(_Partitions)
 
 
 def read_kcat(path: InputFile, progress: Progress = ignore_progress, faults: Faults = REFUSE) -> Snapshot:
-    """Read one response. Raises SnapshotError, always for an incomplete JSON document."""
+    """Read one response. Raises SnapshotError, always for an incomplete JSON document.
+
+    msgspec decodes a document that is not in the form that kcat writes, and one with a fault, which it locates.
+    """
+    with suppress(SnapshotError):
+        assembly = _assembly(path)
+        if (topics := read_topics(read_blocks(path, progress), assembly)) is not None:
+            outline = decode(_METADATA, topics.outline, str(path))
+            lost = [topics.names[number] for number in np.flatnonzero(topics.lost)]
+            return _snapshot(assembly.finish(), outline, lost, path, REFUSE)
     document = read_document(path)
     try:
         metadata = decode(_METADATA, document, str(path))
@@ -93,11 +106,18 @@ def read_kcat(path: InputFile, progress: Progress = ignore_progress, faults: Fau
             raise
         metadata = _piecewise(document, path, faults)
     progress(len(document), len(document))
-    assembled = _assembled(metadata, path, faults)
+    lost = [topic.topic for topic in metadata.topics if topic.error is not None and not topic.partitions]
+    return _snapshot(_assembled(metadata, path, faults), metadata, lost, path, faults)
+
+
+def _snapshot(
+    assembled: Assembled, metadata: _Metadata, lost: Sequence[str], path: InputFile, faults: Faults
+) -> Snapshot:  # fmt: skip
+    """The snapshot, checked, with brokers and controller of the metadata. ``lost`` topics have no partitions."""
     partitions = PartitionFacts(
         replicas=assembled.replicas, leader=assembled.numbers["leader"], isr=assembled.lists["isr"]
     )
-    provenance = {**dict.fromkeys(_ABSENT_COLUMNS, _ABSENT), **_left_out(metadata)}
+    provenance = {**dict.fromkeys(_ABSENT_COLUMNS, _ABSENT), **_left_out(lost)}
     provenance["brokers.endpoints"] = "kcat prints host and port; the listener is taken to be PLAINTEXT"
     if metadata.controllerid < 0:
         provenance["cluster.controller_id"] = "the broker knew no controller"
@@ -129,7 +149,7 @@ def _piecewise(document: bytes, path: InputFile, faults: Faults) -> _Metadata:
 def _named(raw: bytes) -> str | None:
     try:
         return _NAME.decode(raw).topic
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError):
         return None
 
 
@@ -137,12 +157,16 @@ def _listed(raw: bytes) -> int | None:
     """How many partitions a topic lists that cannot be read itself."""
     try:
         return len(_PARTITIONS.decode(raw).partitions)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError):
         return None
 
 
+def _assembly(path: InputFile) -> Assembly:
+    return Assembly(lambda number: f"{path} topics[{number}]", ("leader",), ("isr",))
+
+
 def _assembled(metadata: _Metadata, path: InputFile, faults: Faults) -> Assembled:
-    assembly = Assembly(lambda number: f"{path} topics[{number}]", ("leader",), ("isr",))
+    assembly = _assembly(path)
     for number, topic in enumerate(metadata.topics):
         if topic.error is not None and not topic.partitions:
             continue
@@ -158,11 +182,10 @@ def _assembled(metadata: _Metadata, path: InputFile, faults: Faults) -> Assemble
     return assembly.finish(faults)
 
 
-def _left_out(metadata: _Metadata) -> dict[str, str]:
-    lost = [topic for topic in metadata.topics if topic.error is not None and not topic.partitions]
+def _left_out(lost: Sequence[str]) -> dict[str, str]:
     if not lost:
         return {}
-    names = ", ".join(topic.topic for topic in lost[:5])
+    names = ", ".join(lost[:5])
     return {"topics.topic": f"{len(lost)} left out that the broker answered with an error: {names}"}
 
 

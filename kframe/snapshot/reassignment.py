@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Final
 
 import msgspec
+import numpy as np
 
 from kframe.errors import SnapshotError
 from kframe.snapshot.assemble import Assembly
+from kframe.snapshot.assignments import ReassignmentColumns, read_assignments
 from kframe.snapshot.checks import check_snapshot, check_topic_name
 from kframe.snapshot.content import named_brokers
 from kframe.snapshot.decode import Count, decode, shown
 from kframe.snapshot.facts import BrokerFacts, PartitionFacts, Source, TopicFacts
 from kframe.snapshot.faults import REFUSE, Faults
-from kframe.snapshot.files import InputFile, Progress, ignore_progress, read_document
+from kframe.snapshot.files import InputFile, Progress, ignore_progress, read_blocks, read_document
 from kframe.snapshot.snapshot import Snapshot
 
 CURRENT_HEADING: Final = "Current partition replica assignment"
@@ -83,7 +86,14 @@ def read_reassignment(path: InputFile) -> Reassignment:
 def read_reassignment_snapshot(
     path: InputFile, progress: Progress = ignore_progress, faults: Faults = REFUSE
 ) -> Snapshot:  # fmt: skip
-    """The current assignment, or the only one, as a snapshot; it must cover its topics whole. Raises SnapshotError."""
+    """The current assignment, or the only one, as a snapshot; it must cover its topics whole. Raises SnapshotError.
+
+    msgspec decodes a document that is not in the form that tools write, and one with a fault, which it locates.
+    """
+    with suppress(SnapshotError):
+        if (assignments := read_assignments(read_blocks(path, progress))) is not None:
+            decode(_DOCUMENT, assignments.outline, str(path))
+            return _snapshot(_assembled(assignments, path), path, REFUSE)
     if faults is REFUSE:
         reassignment = read_reassignment(path)
         entries = dict(
@@ -91,10 +101,28 @@ def read_reassignment_snapshot(
         )
     else:
         entries = _tolerated(path, faults)
-    assembly = Assembly(lambda number: f"{path} partitions[{number}]")
+    assembly = _assembly(path)
     for number, entry in entries.items():
         assembly.partition(assembly.topic_named(entry.topic, number), entry.partition, number, entry.replicas)
     progress(len(entries), len(entries))
+    return _snapshot(assembly, path, faults)
+
+
+def _assembly(path: InputFile) -> Assembly:
+    return Assembly(lambda number: f"{path} partitions[{number}]")
+
+
+def _assembled(assignments: ReassignmentColumns, path: InputFile) -> Assembly:
+    assembly = _assembly(path)
+    for name in assignments.names:
+        assembly.topic_named(name, 0)
+    replicas = (assignments.replicas.counts, assignments.replicas.values)
+    lines = np.arange(len(assignments), dtype=np.int32)
+    assembly.partitions(assignments.topic, assignments.partition, lines, {}, {"replicas": replicas})
+    return assembly
+
+
+def _snapshot(assembly: Assembly, path: InputFile, faults: Faults) -> Snapshot:
     assembled = assembly.finish(faults)
     partitions = PartitionFacts(replicas=assembled.replicas)
     snapshot = Snapshot(
@@ -126,7 +154,7 @@ def _tolerated(path: InputFile, faults: Faults) -> dict[int, Assignment]:
 def _named(raw: bytes) -> str | None:
     try:
         return _NAME.decode(raw).topic
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError):
         return None
 
 

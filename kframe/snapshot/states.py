@@ -15,6 +15,7 @@ from kframe.snapshot.assemble import Assembled, GrowingLists, int32
 from kframe.snapshot.decode import decode
 from kframe.snapshot.facts import PartitionFacts
 from kframe.snapshot.faults import REFUSE, Faults
+from kframe.snapshot.znode_lines import STATE_NUMBERS, ZnodeLines
 from kframe.snapshot.znodes import STATE_DECODER, Znode, number_of
 
 #: Fields of a state znode, and the value of a row without a state.
@@ -43,6 +44,18 @@ class DumpedStates:
         for name, column in self._numbers.items():
             column.append(getattr(state, name))
         self._isr.append(state.isr)
+
+    def take_lines(self, lines: ZnodeLines, block: bytes, number: int) -> None:
+        """Note the states that the kernel has read of a block. ``number`` is that of its first line."""
+        if not lines.rows:
+            return
+        for name, rows in lines.topics(block):
+            self._topic.extend(array("i", [self._topics.setdefault(name, len(self._topics))]) * rows)
+        self._line.frombytes((lines.line[: lines.rows] + np.int32(number)).tobytes())
+        columns = (self._partition, self._version, *(self._numbers[name] for name in STATE_NUMBERS))
+        for column, entries in zip(columns, lines.numbers, strict=True):
+            column.frombytes(entries[: lines.rows].tobytes())
+        self._isr.extend(*lines.isrs())
 
     def take_unread(self, topic: str, partition: str) -> None:
         """Note that a partition has a state that cannot be read."""

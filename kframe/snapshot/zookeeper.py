@@ -27,6 +27,7 @@ from kframe.snapshot.faults import REFUSE, Faults
 from kframe.snapshot.files import InputFile, Progress, ignore_progress, read_lines
 from kframe.snapshot.snapshot import Snapshot
 from kframe.snapshot.states import DumpedStates
+from kframe.snapshot.znode_lines import ZnodeLines
 from kframe.snapshot.znodes import (
     BROKER_DECODER,
     CLUSTER_ID_DECODER,
@@ -55,7 +56,7 @@ _ASSIGNMENT_LISTS: Final = ("adding_replicas", "removing_replicas")
 def read_zookeeper(path: InputFile, progress: Progress = ignore_progress, faults: Faults = REFUSE) -> Snapshot:
     """Read a dump of the whole tree. Raises SnapshotError, always for a truncated dump."""
     dump = _Dump(path, faults)
-    for number, line in read_lines(path, progress):
+    for number, line in read_lines(path, progress, dump.take_lines):
         try:
             dump.take(decode(ZNODE_DECODER, line, f"{path}:{number}"), number)
         except SnapshotError as fault:
@@ -76,6 +77,7 @@ class _Dump:
         self._unread_brokers: set[int] = set()
         self._assembly = Assembly(self._location, lists=_ASSIGNMENT_LISTS)
         self._states = DumpedStates(self._location)
+        self._lines = ZnodeLines()
         self._brokers: dict[int, BrokerFacts] = {}
         self._configs: dict[str, dict[str, str]] = {}
         self._deleting: set[str] = set()
@@ -84,6 +86,12 @@ class _Dump:
         self._cluster_id: str | None = None
         self._controller_id: int | None = None
         self._controller_epoch: int | None = None
+
+    def take_lines(self, block: bytes, start: int, number: int) -> tuple[int, int]:
+        """Note the lines of a block that the kernel reads, up to the first that it leaves to ``take``."""
+        end = self._lines.read(block, start)
+        self._states.take_lines(self._lines, block, number)
+        return end, self._lines.line_count
 
     def take(self, znode: Znode, number: int) -> None:
         """Note one znode. Znodes that no controller reads are ignored."""
@@ -186,11 +194,10 @@ class _Dump:
                 raise SnapshotError(
                     f"{where} field {column}", f"partition {min(unassigned)}", "partitions of the topic"
                 )
-        for partition, replicas in znode.partitions.items():
-            adding, removing = znode.adding_replicas.get(partition, ()), znode.removing_replicas.get(partition, ())
-            self._assembly.partition(
-                topic, partition, number, replicas, adding_replicas=adding, removing_replicas=removing
-            )
+        self._assembly.assignment(
+            topic, number, znode.partitions, adding_replicas=znode.adding_replicas,
+            removing_replicas=znode.removing_replicas,
+        )  # fmt: skip
 
     def _take_broker(self, text: str, znode: Znode, where: str) -> None:
         broker_id = number_of(text, where)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeAlias
@@ -16,11 +17,12 @@ import msgspec
 import numpy as np
 
 from kframe.errors import SnapshotError
-from kframe.model.columns import Bool, Int32
+from kframe.model.columns import Bool, Int32, Ragged
 from kframe.model.tables import Targets
 from kframe.snapshot.assemble import GrowingLists, int32
+from kframe.snapshot.assignments import read_assignments
 from kframe.snapshot.decode import decode
-from kframe.snapshot.files import InputFile
+from kframe.snapshot.files import InputFile, read_blocks
 from kframe.snapshot.reassignment import PROPOSED_HEADING, documents
 from kframe.whatif.stamp import Stamp
 
@@ -83,6 +85,9 @@ class Plan:
 def load_plan(source: InputFile | str) -> Plan:
     """Read a reassignment: a bare document, or the proposed one of what ``--generate`` prints. Raises SnapshotError."""
     path = Path(source) if isinstance(source, str) else source
+    with suppress(SnapshotError):
+        if (plan := _plan_of_blocks(read_blocks(path), str(path), path.name)) is not None:
+            return plan
     documents_ = documents(path)
     if PROPOSED_HEADING not in documents_:
         raise SnapshotError(str(path), "the current assignment only", f'a document under "{PROPOSED_HEADING}"')
@@ -90,7 +95,13 @@ def load_plan(source: InputFile | str) -> Plan:
 
 
 def plan_of(document: bytes, where: str, name: str) -> Plan:
-    """A bare reassignment document as a plan called ``name``. Raises SnapshotError, which names ``where``."""
+    """A bare reassignment document as a plan called ``name``. Raises SnapshotError, which names ``where``.
+
+    msgspec decodes a document that is not in the form that tools write, and one with a fault, which it locates.
+    """
+    with suppress(SnapshotError):
+        if (plan := _plan_of_blocks([document], where, name)) is not None:
+            return plan
     entries = decode(_DOCUMENT, document, where).partitions
     _check_keys(document, len(entries), where)
     numbers: dict[str, int] = {}
@@ -99,11 +110,28 @@ def plan_of(document: bytes, where: str, name: str) -> Plan:
         topic.append(numbers.setdefault(entry.topic, len(numbers)))
         partition.append(entry.partition)
         replicas.append(entry.replicas)
-    targets = Targets(
-        tuple(numbers), int32(topic), int32(partition), replicas.ragged(), np.zeros(len(entries), np.bool_)
-    )
     differ = (entry.log_dirs is not None and len(entry.log_dirs) != len(entry.replicas) for entry in entries)
-    return Plan(name, targets, np.fromiter(differ, np.bool_, len(entries)))
+    return _plan(
+        name, tuple(numbers), int32(topic), int32(partition), replicas.ragged(),
+        np.fromiter(differ, np.bool_, len(entries)),
+    )  # fmt: skip
+
+
+def _plan_of_blocks(blocks: Iterable[bytes], where: str, name: str) -> Plan | None:
+    """The plan of a document in blocks; None if it is not in the form that tools write. Raises SnapshotError."""
+    entries = read_assignments(blocks)
+    if entries is None:
+        return None
+    decode(_DOCUMENT, entries.outline, where)
+    _check_keys(entries.outline, 0, where)
+    differ = (entries.log_dirs >= 0) & (entries.log_dirs != entries.replicas.counts)
+    return _plan(name, entries.names, entries.topic, entries.partition, entries.replicas, differ)
+
+
+def _plan(
+    name: str, names: tuple[str, ...], topic: Int32, partition: Int32, replicas: Ragged, log_dirs_differ: Bool
+) -> Plan:
+    return Plan(name, Targets(names, topic, partition, replicas, np.zeros(len(topic), np.bool_)), log_dirs_differ)
 
 
 def _check_keys(document: bytes, entries: int, where: str) -> None:

@@ -18,7 +18,18 @@ from hypothesis import strategies as st
 
 from kframe import _core, kernels
 from kframe.kernels import reference
-from kframe.kernels.reference import describe, kraft_partitions, plan_cycles, plans, requests, stages, sweep
+from kframe.kernels.reference import (
+    assignments,
+    describe,
+    kcat_topics,
+    kraft_partitions,
+    plan_cycles,
+    plans,
+    requests,
+    stages,
+    sweep,
+    znode_lines,
+)
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import COLUMNS, Int32, Ragged
 from kframe.model.ids import ElectionKind
@@ -184,8 +195,9 @@ CASES: Final[Mapping[str, Case]] = {
 #: Kernels that change columns in place. Other tests compare them with their references.
 LAWS_ELSEWHERE: Final = {
     "assign_replicas", "build_replica_index", "count_replica_states", "read_replica_index", "set_replica_states",
-    "size_replica_index", "store_states", "update_partition_counts", *describe.__all__, *kraft_partitions.__all__,
-    *plan_cycles.__all__, *plans.__all__, *requests.__all__, *stages.__all__, *sweep.__all__,
+    "size_replica_index", "store_states", "update_partition_counts", *assignments.__all__, *describe.__all__,
+    *kcat_topics.__all__, *kraft_partitions.__all__, *plan_cycles.__all__, *plans.__all__, *requests.__all__,
+    *stages.__all__, *sweep.__all__, *znode_lines.__all__,
 }  # fmt: skip
 
 #: OUT arrays of uint8; all others are int32.

@@ -1,0 +1,124 @@
+"""Reads the entries of a reassignment in JSON. Twins: ``reference/assignments.py``.
+
+An entry of another form is left to msgspec, which reads any form and reports errors.
+"""
+
+from libc.stdint cimport int32_t, uint8_t
+
+from kframe.kernels.json_text cimport (
+    read_integer, read_integers, skip_byte, skip_key, skip_quote, skip_space, skip_string,
+)
+from kframe.kernels.text cimport is_same, skip_name
+
+cdef enum:
+    TOPIC = 1
+    PARTITION = 2
+    REPLICAS = 4
+    LOG_DIRS = 8
+    REQUIRED = TOPIC | PARTITION | REPLICAS
+
+
+def read_assignments(
+    const uint8_t[::1] text,             # IN    entries, of which the last may be incomplete
+    Py_ssize_t start,                    # IN    offset of an entry
+    int32_t[:, ::1] topics,              # OUT   (m, 3) start and end of a topic's name, and its first entry
+    int32_t[::1] partition,              # OUT   (k,)
+    int32_t[::1] counts,                 # OUT   (k,) number of replicas
+    int32_t[::1] log_dirs,               # OUT   (k,) number of log directories; -1: the entry has no list
+    int32_t[::1] values,                 # OUT   (v,) broker ids
+    int32_t[::1] result,                 # OUT   (3,) topics, entries, and 1 where the list of entries ends
+):
+    """Read entries and the commas after them; return the offset after the last.
+
+    It stops at an entry of another form, at an incomplete entry, and where an array is full. Consecutive entries of the
+    same topic share a row of ``topics``. Cost O(t).
+    """
+    cdef Py_ssize_t at = start, after
+    cdef Py_ssize_t[2] name
+    cdef int32_t rows = 0, names = 0, used = 0, total
+    cdef bint ended = False
+    with nogil:
+        name[0], name[1] = 0, 0
+        while rows < partition.shape[0] and names < topics.shape[0] and not ended:
+            total = used
+            after = read_entry(text, at, name, &partition[rows], &log_dirs[rows], values, &total)
+            if after < 0 or after >= text.shape[0] or (text[after] != 44 and text[after] != 93):
+                break
+            ended = text[after] == 93
+            at = after + (not ended)
+            counts[rows] = total - used
+            used = total
+            if names == 0 or name[1] - name[0] != topics[names - 1, 1] - topics[names - 1, 0] or not is_same(
+                text, name[0], text, topics[names - 1, 0], name[1] - name[0]
+            ):
+                topics[names, 0], topics[names, 1], topics[names, 2] = <int32_t>name[0], <int32_t>name[1], rows
+                names += 1
+            rows += 1
+        result[0], result[1], result[2] = names, rows, ended
+    return at
+
+
+cdef inline Py_ssize_t read_entry(
+    const uint8_t[::1] text, Py_ssize_t at, Py_ssize_t *name, int32_t *partition, int32_t *log_dirs,
+    int32_t[::1] values, int32_t *used,
+) noexcept nogil:
+    """Read an entry; return the offset after it and whitespace."""
+    cdef int seen = 0, key = 0
+    cdef Py_ssize_t value = 0
+    log_dirs[0] = -1
+    at = skip_byte(text, at, 123, False)
+    while at >= 0:
+        key = key_at(text, at, &value)
+        if key < 0 or seen & key:
+            return -1
+        seen |= key
+        if key == TOPIC:
+            name[0] = skip_quote(text, value, False)
+            name[1] = skip_name(text, name[0]) if name[0] >= 0 else -1
+            at = skip_quote(text, name[1], False) if name[0] >= 0 else -1
+        elif key == PARTITION:
+            at = read_integer(text, value, partition)
+        elif key == REPLICAS:
+            at = read_integers(text, value, values, used, False)
+        else:
+            at = count_strings(text, value, log_dirs)
+        if at < 0:
+            return -1
+        at = skip_space(text, at, False)
+        if at < text.shape[0] and text[at] == 125:
+            return skip_space(text, at + 1, False) if seen & REQUIRED == REQUIRED else -1
+        at = skip_byte(text, at, 44, False)
+    return -1
+
+
+cdef inline int key_at(const uint8_t[::1] text, Py_ssize_t at, Py_ssize_t *value) noexcept nogil:
+    """The key at an offset, and the offset of its value; -1 for any other key."""
+    value[0] = skip_key(text, at, b"topic", 5, False)
+    if value[0] >= 0:
+        return TOPIC
+    value[0] = skip_key(text, at, b"partition", 9, False)
+    if value[0] >= 0:
+        return PARTITION
+    value[0] = skip_key(text, at, b"replicas", 8, False)
+    if value[0] >= 0:
+        return REPLICAS
+    value[0] = skip_key(text, at, b"log_dirs", 8, False)
+    return LOG_DIRS if value[0] >= 0 else -1
+
+
+cdef inline Py_ssize_t count_strings(const uint8_t[::1] text, Py_ssize_t at, int32_t *count) noexcept nogil:
+    """Count the strings of a list."""
+    at = skip_byte(text, at, 91, False)
+    count[0] = 0
+    if 0 <= at < text.shape[0] and text[at] == 93:
+        return at + 1
+    while at >= 0:
+        at = skip_string(text, at, False)
+        if at < 0:
+            return -1
+        count[0] += 1
+        at = skip_space(text, at, False)
+        if at < text.shape[0] and text[at] == 93:
+            return at + 1
+        at = skip_byte(text, at, 44, False)
+    return -1

@@ -1,0 +1,15 @@
+"""See the .pyx file of the same name for shapes and for what is IN or OUT."""
+
+from kframe.model.columns import Int32
+
+def read_kcat_topics(
+    text: bytes,
+    start: int,
+    state: int,
+    topics: Int32,
+    partition: Int32,
+    leader: Int32,
+    counts: Int32,
+    values: Int32,
+    result: Int32,
+) -> int: ...

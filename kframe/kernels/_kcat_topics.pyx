@@ -1,0 +1,199 @@
+"""Reads the topics of ``kcat -L -J``. Twins: ``reference/kcat_topics.py``.
+
+A topic of another form is left to msgspec, which reads any form and reports errors.
+"""
+
+from libc.stdint cimport int32_t, uint8_t
+
+from kframe.kernels.json_text cimport (
+    read_integer, skip_byte, skip_key, skip_quote, skip_space, skip_string,
+)
+from kframe.kernels.text cimport skip_name
+
+cdef enum:
+    PARTITION = 1
+    LEADER = 2
+    REPLICAS = 4
+    ISRS = 8
+    ERROR = 16
+    REQUIRED = PARTITION | LEADER | REPLICAS | ISRS
+    # What the text at an offset is.
+    TOPIC_START = 0
+    PARTITION_START = 1
+    LIST_END = 2
+
+
+def read_kcat_topics(
+    const uint8_t[::1] text,             # IN    topics, of which the last may be incomplete
+    Py_ssize_t start,                    # IN    offset of a topic or of a partition
+    int state,                           # IN    0: a topic is at the offset, 1: a partition
+    int32_t[:, ::1] topics,              # OUT   (m, 4) start and end of the name, the first partition, 1: with an error
+    int32_t[::1] partition,              # OUT   (k,)
+    int32_t[::1] leader,                 # OUT   (k,) broker id; -1 for none
+    int32_t[:, ::1] counts,              # OUT   (2, k) number of replicas, in-sync replicas
+    int32_t[:, ::1] values,              # OUT   (2, v) broker ids of the replicas, of the in-sync replicas
+    int32_t[::1] result,                 # OUT   (3,) topics, partitions, what is at the offset; 2: the end of the list
+):
+    """Read topics and partitions; return the offset after the last.
+
+    It stops at text of another form, at an incomplete topic or partition, and where an array is full. Cost O(t).
+    """
+    cdef Py_ssize_t at = start, after
+    cdef Py_ssize_t[2] name
+    cdef int32_t rows = 0, names = 0
+    cdef int32_t[2] used
+    cdef int32_t[2] ends
+    cdef int32_t error = 0
+    with nogil:
+        used[0], used[1], name[0], name[1] = 0, 0, 0, 0
+        while rows < partition.shape[0] and names < topics.shape[0] and state != LIST_END:
+            if state == TOPIC_START:
+                after = read_topic(text, at, name, &error)
+                if after < 0 or after >= text.shape[0]:
+                    break
+                if text[after] == 93:
+                    after = end_topic(text, after, &state)
+                else:
+                    state = PARTITION_START
+                if after < 0:
+                    break
+                topics[names, 0], topics[names, 1] = <int32_t>name[0], <int32_t>name[1]
+                topics[names, 2], topics[names, 3] = rows, error
+                names += 1
+            else:
+                ends[0], ends[1] = used[0], used[1]
+                after = read_partition(text, at, &partition[rows], &leader[rows], values, ends)
+                if after < 0 or after >= text.shape[0]:
+                    break
+                after = end_topic(text, after, &state) if text[after] == 93 else skip_byte(text, after, 44, False)
+                if after < 0:
+                    break
+                counts[0, rows], counts[1, rows] = ends[0] - used[0], ends[1] - used[1]
+                used[0], used[1] = ends[0], ends[1]
+                rows += 1
+            at = after
+        result[0], result[1], result[2] = names, rows, state
+    return at
+
+
+cdef inline Py_ssize_t end_topic(const uint8_t[::1] text, Py_ssize_t at, int *state) noexcept nogil:
+    """The offset after the end of a topic and the comma, or at the end of the list; -1 if it is incomplete."""
+    at = skip_byte(text, at, 93, False)
+    if at >= 0:
+        at = skip_byte(text, at, 125, False)
+    if at < 0 or at >= text.shape[0]:
+        return -1
+    if text[at] == 93:
+        state[0] = LIST_END
+        return at
+    at = skip_byte(text, at, 44, False)
+    if at >= 0:
+        state[0] = TOPIC_START
+    return at
+
+
+cdef inline Py_ssize_t read_topic(
+    const uint8_t[::1] text, Py_ssize_t at, Py_ssize_t *name, int32_t *error,
+) noexcept nogil:
+    """Read a topic up to its first partition, or to the end of its empty list."""
+    cdef Py_ssize_t value
+    at = skip_byte(text, at, 123, False)
+    if at >= 0:
+        at = skip_key(text, at, b"topic", 5, False)
+    if at >= 0:
+        at = skip_quote(text, at, False)
+    if at < 0:
+        return -1
+    name[0], name[1] = at, skip_name(text, at)
+    at = skip_quote(text, name[1], False)
+    if at >= 0:
+        at = skip_byte(text, at, 44, False)
+    if at < 0:
+        return -1
+    value = skip_key(text, at, b"error", 5, False)
+    error[0] = value >= 0
+    if value >= 0:
+        at = skip_string(text, value, False)
+        if at >= 0:
+            at = skip_byte(text, at, 44, False)
+    if at >= 0:
+        at = skip_key(text, at, b"partitions", 10, False)
+    return skip_byte(text, at, 91, False) if at >= 0 else -1
+
+
+cdef inline Py_ssize_t read_partition(
+    const uint8_t[::1] text, Py_ssize_t at, int32_t *partition, int32_t *leader, int32_t[:, ::1] values, int32_t *ends,
+) noexcept nogil:
+    """Read a partition; return the offset after it and whitespace."""
+    cdef int seen = 0, key = 0
+    cdef Py_ssize_t value = 0
+    at = skip_byte(text, at, 123, False)
+    while at >= 0:
+        key = key_at(text, at, &value)
+        if key < 0 or seen & key:
+            return -1
+        seen |= key
+        if key == PARTITION:
+            at = read_integer(text, value, partition)
+        elif key == LEADER:
+            at = read_leader(text, value, leader)
+        elif key == ERROR:
+            at = skip_string(text, value, False)
+        else:
+            at = read_ids(text, value, values[key == ISRS], &ends[key == ISRS])
+        if at < 0:
+            return -1
+        at = skip_space(text, at, False)
+        if at < text.shape[0] and text[at] == 125:
+            return skip_space(text, at + 1, False) if seen & REQUIRED == REQUIRED else -1
+        at = skip_byte(text, at, 44, False)
+    return -1
+
+
+cdef inline int key_at(const uint8_t[::1] text, Py_ssize_t at, Py_ssize_t *value) noexcept nogil:
+    """The key at an offset, and the offset of its value; -1 for any other key."""
+    value[0] = skip_key(text, at, b"partition", 9, False)
+    if value[0] >= 0:
+        return PARTITION
+    value[0] = skip_key(text, at, b"leader", 6, False)
+    if value[0] >= 0:
+        return LEADER
+    value[0] = skip_key(text, at, b"replicas", 8, False)
+    if value[0] >= 0:
+        return REPLICAS
+    value[0] = skip_key(text, at, b"isrs", 4, False)
+    if value[0] >= 0:
+        return ISRS
+    value[0] = skip_key(text, at, b"error", 5, False)
+    return ERROR if value[0] >= 0 else -1
+
+
+cdef inline Py_ssize_t read_leader(const uint8_t[::1] text, Py_ssize_t at, int32_t *leader) noexcept nogil:
+    """Read a broker id or -1. The text after the number is not checked."""
+    if at + 1 < text.shape[0] and text[at] == 45 and text[at + 1] == 49:
+        leader[0] = -1
+        return at + 2
+    return read_integer(text, at, leader)
+
+
+cdef inline Py_ssize_t read_ids(
+    const uint8_t[::1] text, Py_ssize_t at, int32_t[::1] values, int32_t *count,
+) noexcept nogil:
+    """Append the ids of a list of objects with nothing else; -1 too where they do not fit."""
+    at = skip_byte(text, at, 91, False)
+    if 0 <= at < text.shape[0] and text[at] == 93:
+        return at + 1
+    while at >= 0 and count[0] < values.shape[0]:
+        at = skip_byte(text, at, 123, False)
+        if at >= 0:
+            at = skip_key(text, at, b"id", 2, False)
+        if at >= 0:
+            at = read_integer(text, at, &values[count[0]])
+            count[0] += 1
+        if at >= 0:
+            at = skip_byte(text, at, 125, False)
+        if 0 <= at < text.shape[0] and text[at] == 93:
+            return at + 1
+        if at >= 0:
+            at = skip_byte(text, at, 44, False)
+    return -1

@@ -1,0 +1,15 @@
+"""See the .pyx file of the same name for shapes and for what is IN or OUT."""
+
+from kframe.model.columns import Int32
+
+def read_znode_lines(
+    text: bytes,
+    start: int,
+    longest: int,
+    topics: Int32,
+    line: Int32,
+    numbers: Int32,
+    counts: Int32,
+    values: Int32,
+    result: Int32,
+) -> int: ...

@@ -1,0 +1,84 @@
+"""Bounded reading of JSON in its usual form: strings without escapes, integers from 0 that are int32.
+
+With ``escaped`` the text is inside a JSON string: a quotation mark follows a backslash, and spaces are the only
+whitespace. Functions return the offset after what they read, or -1 where the text is of another form.
+"""
+
+from libc.stdint cimport int32_t, uint8_t
+
+from kframe.kernels.text cimport follows, read_digits
+
+
+cdef inline Py_ssize_t skip_space(const uint8_t[::1] text, Py_ssize_t at, bint escaped) noexcept nogil:
+    while at < text.shape[0] and (
+        text[at] == 32 or (not escaped and (text[at] == 10 or text[at] == 13 or text[at] == 9))
+    ):
+        at += 1
+    return at
+
+
+cdef inline Py_ssize_t skip_byte(
+    const uint8_t[::1] text, Py_ssize_t at, uint8_t byte, bint escaped,
+) noexcept nogil:
+    """The offset after whitespace, a byte, and more whitespace."""
+    at = skip_space(text, at, escaped)
+    if at >= text.shape[0] or text[at] != byte:
+        return -1
+    return skip_space(text, at + 1, escaped)
+
+
+cdef inline Py_ssize_t skip_quote(const uint8_t[::1] text, Py_ssize_t at, bint escaped) noexcept nogil:
+    if follows(text, at, b'\\"' if escaped else b'"', 1 + escaped):
+        return at + 1 + escaped
+    return -1
+
+
+cdef inline Py_ssize_t skip_key(
+    const uint8_t[::1] text, Py_ssize_t at, const char *key, Py_ssize_t length, bint escaped,
+) noexcept nogil:
+    """The offset after a key and the colon; -1 for any other key."""
+    at = skip_quote(text, at, escaped)
+    if at < 0 or not follows(text, at, key, length):
+        return -1
+    at = skip_quote(text, at + length, escaped)
+    return skip_byte(text, at, 58, escaped) if at >= 0 else -1
+
+
+cdef inline Py_ssize_t skip_string(const uint8_t[::1] text, Py_ssize_t at, bint escaped) noexcept nogil:
+    """The offset after a string of printable ASCII."""
+    at = skip_quote(text, at, escaped)
+    if at < 0:
+        return -1
+    while at < text.shape[0] and 32 <= text[at] < 127 and text[at] != 34 and text[at] != 92:
+        at += 1
+    return skip_quote(text, at, escaped)
+
+
+cdef inline Py_ssize_t read_integer(const uint8_t[::1] text, Py_ssize_t at, int32_t *number) noexcept nogil:
+    """Read an integer without leading zeros. What follows it is not checked."""
+    if at + 1 < text.shape[0] and text[at] == 48 and 48 <= text[at + 1] <= 57:
+        return -1
+    return read_digits(text, at, number)
+
+
+cdef inline Py_ssize_t read_integers(
+    const uint8_t[::1] text, Py_ssize_t at, int32_t[::1] values, int32_t *count, bint escaped,
+) noexcept nogil:
+    """Append a list of integers to ``values``; -1 too where they do not fit."""
+    at = skip_byte(text, at, 91, escaped)
+    if at < 0:
+        return -1
+    if at < text.shape[0] and text[at] == 93:
+        return at + 1
+    while count[0] < values.shape[0]:
+        at = read_integer(text, at, &values[count[0]])
+        count[0] += 1
+        if at < 0:
+            return -1
+        at = skip_space(text, at, escaped)
+        if at < text.shape[0] and text[at] == 93:
+            return at + 1
+        at = skip_byte(text, at, 44, escaped)
+        if at < 0:
+            return -1
+    return -1
