@@ -20,8 +20,8 @@ _OPTIONS: Final = (
 
 def groups() -> dict[str, list[str]]:
     """Return the requirements of each dependency group."""
-    found: dict[str, list[str]] = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]
-    return found
+    requirements: dict[str, list[str]] = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]
+    return requirements
 
 
 def main() -> None:

@@ -19,8 +19,8 @@ from kframe_kafka_wire.testing.secured import PLAIN_MODULE, SCRAM_MODULE
 
 #: Secrets by the place that takes them.
 CANARIES: Final = {
-    place: f"canary-{number}-{place}"
-    for number, place in enumerate((
+    name: f"canary-{number}-{name}"
+    for number, name in enumerate((
         "keystore", "key", "truststore", "plain-own", "plain-user", "scram-own", "zookeeper-login",
         "zookeeper-keystore", "zookeeper-truststore", "token-key", "wrong-password", "scram-salt", "scram-stored",
         "scram-server", "broker-setting", "salted-password",
@@ -111,12 +111,12 @@ def scram_user() -> str:
 
 def leaks(shown: Mapping[str, str], secrets: Iterable[str]) -> list[tuple[str, str]]:
     """Each (name, secret) where a text shows a secret, also in base64, as hexadecimal digits or escaped."""
-    found = []
+    result = []
     for secret in secrets:
         data = secret.encode()
         forms = {secret, base64.b64encode(data).decode().rstrip("=")[:-1], data.hex(), repr(secret)[1:-1]}
-        found += [(name, secret) for name, text in shown.items() if any(form in text for form in forms)]
-    return found
+        result += [(name, secret) for name, text in shown.items() if any(form in text for form in forms)]
+    return result
 
 
 def _read(identity: Identity) -> tuple[x509.Certificate, EllipticCurvePrivateKey]:
