@@ -217,25 +217,6 @@ class SlotColumns:
         twin._assign_views()
         return twin
 
-    def take(self, rows: NDArray[Any]) -> Self:
-        """A copy of some rows, in that order, with all slots that they own."""
-        twin = type(self)()
-        slots = ragged_positions(self.slot_start[rows], self.slot_capacity[rows])
-        twin._buffers = {
-            column.name: self._buffers[column.name][rows if column.per == "row" else slots] for column in self.table
-        }
-        twin._buffers["slot_start"] = offsets_of(self.slot_capacity[rows])[:-1]
-        twin._rows, twin._slots = len(rows), len(slots)
-        twin._assign_views()
-        return twin
-
-    def extend(self, other: Self) -> None:
-        """Append a copy of all rows of another table."""
-        first_row, first_slot = self._grow(len(other), other.slot_count)
-        for column in self.table:
-            getattr(self, column.name)[first_row if column.per == "row" else first_slot :] = getattr(other, column.name)
-        self.slot_start[first_row:] += first_slot
-
     def reserve(self, rows: int, slots: int) -> None:
         """Allocate buffers for this many further rows and slots, so that they are not copied as they grow."""
         for column in self.table:
@@ -275,7 +256,7 @@ class SlotColumns:
             return
         rows, capacity = rows[short], capacity[short].astype(np.int64)
         old_starts, old_capacity = self.slot_start[rows], self.slot_capacity[rows]
-        _, first_slot = self._grow(0, int(capacity.sum()))
+        _, first_slot = self.grow(0, int(capacity.sum()))
         starts = first_slot + np.cumsum(capacity) - capacity
         slots = [getattr(self, column.name) for column in self.table if column.per == "slot"]
         if _adjacent_blocks(old_starts, old_capacity) and bool((capacity == capacity[0]).all()):
@@ -293,7 +274,7 @@ class SlotColumns:
     def _size(self, column: Column) -> int:
         return self._rows if column.per == "row" else self._slots
 
-    def _grow(self, rows: int, slots: int) -> tuple[int, int]:
+    def grow(self, rows: int, slots: int) -> tuple[int, int]:
         """Allocate rows and slots. Return the first new row and slot."""
         first_row, first_slot = self._rows, self._slots
         if self._slots + slots > SLOTS_MAX:
@@ -374,7 +355,7 @@ class Partitions(SlotColumns):
         capacity = np.maximum(replica_counts, isr_counts)
         if count and int(capacity.max()) > REPLICAS_MAX:
             raise ShapeError(f"a row of {int(capacity.max())} replicas; the most is {REPLICAS_MAX}")
-        first_row, first_slot = self._grow(count, int(capacity.sum()))
+        first_row, first_slot = self.grow(count, int(capacity.sum()))
         rows = np.arange(first_row, first_row + count, dtype=np.int32)
         if count and first_row and int(topic[0]) <= int(self.topic[first_row - 1]):
             self.in_topic_order = False

@@ -15,7 +15,7 @@ from kframe.model.kraft.columns import KraftPartitions
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.lists import same_lists
 from kframe.whatif.health import ClusterHealth
-from kframe.whatif.saved_rows import SavedRows
+from kframe.whatif.saved_rows import SavedRows, take_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -135,7 +135,7 @@ def changes_between(
     changed = before.partition_epoch != after.partition_epoch[rows]
     changed |= ~same_lists(before.lists("replica", np.arange(len(rows))), after.lists("replica", rows))
     chosen = np.flatnonzero(changed)
-    return changes_of(rows[chosen], before.take(chosen), cluster, healths, unclean, known, LISTS)
+    return changes_of(rows[chosen], take_rows(before, chosen), cluster, healths, unclean, known, LISTS)
 
 
 def changes_of(

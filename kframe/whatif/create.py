@@ -14,9 +14,10 @@ from kframe.model.admin import NewPartitions, NewTopic
 from kframe.model.columns import Int32
 from kframe.model.events import CreatePartitionsRequested, CreateTopicsRequested, Event
 from kframe.model.lists import distinct_values
+from kframe.whatif.modes import Assignments
 from kframe.whatif.outcome import ControllerResponse, Operation, Outcome, Verb
 from kframe.whatif.topic_results import TopicResult, TopicStatus
-from kframe.whatif.whatif import Assignments, WhatIf
+from kframe.whatif.whatif import WhatIf
 from kframe.whatif.zookeeper_player import PATIENCE_MS, ZookeeperPlayer
 
 

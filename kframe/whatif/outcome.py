@@ -51,6 +51,15 @@ class FailOn(StrEnum):
     LOSS = "loss"
     POSSIBLE_LOSS = "possible-loss"
 
+    @staticmethod
+    def new_conditions(before: ClusterHealth, after: ClusterHealth) -> dict[FailOn, Bool | None]:
+        """What is found in ``after``, but not in ``before``: (n,) masks."""
+        return {
+            FailOn.OFFLINE: newly(before.offline, after.offline),
+            FailOn.UNDER_MIN_ISR: newly(before.under_min_isr, after.under_min_isr),
+            FailOn.POSSIBLE_LOSS: newly(before.may_lose_data, after.may_lose_data),
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class Operation:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from kframe.model.columns import Int32, SlotColumns
+from kframe.model.columns import Int32, SlotColumns, offsets_of, ragged_positions
 from kframe.model.lists import distinct_values
 
 Columns = TypeVar("Columns", bound=SlotColumns)
@@ -31,10 +32,28 @@ class SavedRows(Generic[Columns]):
         if len(rows):
             self._is_saved[rows] = True
             self._rows.append(rows)
-            self._before.extend(self.partitions.take(rows))
+            append_rows(self._before, self.partitions, rows)
 
     def before(self) -> tuple[Int32, Columns]:
         """The saved rows, ascending, and a table of their values at the beginning."""
         rows = np.concatenate([np.empty(0, np.int32), *self._rows])
         order = np.argsort(rows)
-        return rows[order], self._before.take(order)
+        return rows[order], take_rows(self._before, order)
+
+
+def append_rows(table: Columns, source: Columns, rows: NDArray[Any]) -> None:
+    """Append a copy of some rows of ``source``, with all slots that they own."""
+    capacity = source.slot_capacity[rows]
+    slots = ragged_positions(source.slot_start[rows], capacity)
+    first_row, first_slot = table.grow(len(rows), len(slots))
+    for column in table.table:
+        first, chosen = (first_row, rows) if column.per == "row" else (first_slot, slots)
+        getattr(table, column.name)[first:] = getattr(source, column.name)[chosen]
+    table.slot_start[first_row:] = first_slot + offsets_of(capacity)[:-1]
+
+
+def take_rows(source: Columns, rows: NDArray[Any]) -> Columns:
+    """A table with a copy of some rows, in that order."""
+    table = type(source)()
+    append_rows(table, source, rows)
+    return table

@@ -7,23 +7,22 @@ A snapshot knows its mode. ``WhatIf`` of a cluster in ZooKeeper mode is a ``Zook
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 from uuid import UUID
 
 import numpy as np
 
 from kframe.errors import InputError, SnapshotError
 from kframe.lazy import load
-from kframe.snapshot.content import Mode, brokers_text
+from kframe.snapshot.content import brokers_text
 from kframe.snapshot.files import Progress, ignore_progress
-from kframe.whatif.health import ClusterHealth, either, newly
+from kframe.whatif.health import ClusterHealth, either
+from kframe.whatif.modes import CLASSES, Assignments, ModeOperations
 from kframe.whatif.outcome import ControllerResponse, FailOn, Operation, Outcome, StepOutcome, StepReport, Verb
 from kframe.whatif.settings import knows_min_insync
 
 if TYPE_CHECKING:
     from kframe.core.selectors.leader_selection import FaultKind
-    from kframe.model.columns import Bool
     from kframe.model.config import ControllerConfig
     from kframe.model.elections import LeaderSelector
     from kframe.model.events import ElectionType, TopicPartition
@@ -39,24 +38,6 @@ if TYPE_CHECKING:
 #: A step: its name and its action, which returns the controller's answer, a report that replaces the observed events,
 #: or None.
 Step = tuple[str, Callable[[], ControllerResponse | StepReport | None]]
-#: The replicas of each partition, by broker ids; None lets the controller place them.
-Assignments: TypeAlias = Sequence[Sequence[int]] | None
-#: The module and the name of the class for each mode. Only that of the snapshot's mode is imported.
-_CLASSES: Final[Mapping[Mode, tuple[str, str]]] = {
-    "zookeeper": ("kframe.whatif.zookeeper", "ZookeeperWhatIf"),
-    "kraft": ("kframe.whatif.kraft.whatif", "KraftWhatIf"),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class ModeOperations:
-    """The operations that a mode plays in its own way: functions of a what-if and of the arguments of its methods."""
-
-    create: Callable[[Any, str, int, int, Assignments, int], Outcome]
-    create_partitions: Callable[[Any, str, int, Assignments, int], Outcome]
-    delete: Callable[[Any, Iterable[str]], Outcome]
-    reassign: Callable[[Any, Plan], Outcome]
-    explain: Callable[[Any, str, int, Iterable[int]], Explanation]
 
 
 class WhatIf:
@@ -75,7 +56,7 @@ class WhatIf:
 
     def __new__(cls, snapshot: Snapshot, *args: Any, **kwargs: Any) -> Any:
         """A what-if by the rules of the snapshot's mode."""
-        return super().__new__(load(*_CLASSES[snapshot.mode]) if cls is WhatIf else cls)
+        return super().__new__(load(*CLASSES[snapshot.mode]) if cls is WhatIf else cls)
 
     def __init__(
         self,
@@ -164,7 +145,7 @@ class WhatIf:
         cluster, rules, notes = self.cluster, self.rules, tuple(self._notes(operation))
         before = after = self._health()
         self._begin()
-        findings = _new_conditions(before, before)
+        findings = FailOn.new_conditions(before, before)
         outcomes = []
         for done, (name, action) in enumerate(steps, 1):
             report = action()
@@ -172,7 +153,9 @@ class WhatIf:
             report = report if isinstance(report, StepReport) else StepReport(report)
             events = self._take_events() if report.events is None else report.events
             after = report.health or self._health()
-            findings = {what: either(findings[what], fresh) for what, fresh in _new_conditions(before, after).items()}
+            findings = {
+                what: either(findings[what], fresh) for what, fresh in FailOn.new_conditions(before, after).items()
+            }
             outcomes.append(StepOutcome(name, events, after.counts(), report.answer))
             self.step_over(done)
             self.step_progress(done, len(steps))
@@ -399,15 +382,6 @@ class WhatIf:
             known = f"one of {', '.join(racks)}" if racks else "no rack: the snapshot names none"
             raise InputError("racks", f"rack {rack!r}", known)
         return members
-
-
-def _new_conditions(before: ClusterHealth, after: ClusterHealth) -> dict[FailOn, Bool | None]:
-    """What is found in ``after``, but not in ``before``."""
-    return {
-        FailOn.OFFLINE: newly(before.offline, after.offline),
-        FailOn.UNDER_MIN_ISR: newly(before.under_min_isr, after.under_min_isr),
-        FailOn.POSSIBLE_LOSS: newly(before.may_lose_data, after.may_lose_data),
-    }
 
 
 def groups(ids: tuple[int, ...], together: bool) -> list[tuple[int, ...]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kframe.lazy import load_at_call
-from kframe.whatif.whatif import ModeOperations
+from kframe.whatif.modes import ModeOperations
 from kframe.whatif.zookeeper_player import ZookeeperPlayer
 
 

@@ -113,7 +113,7 @@ class KraftPartitions(SlotColumns):
             capacity = np.maximum(capacity, sum(ragged.counts for ragged in members))
         if count and int(capacity.max()) > REPLICAS_MAX:
             raise ShapeError(f"a row of {int(capacity.max())} slots; the most is {REPLICAS_MAX}")
-        first_row, first_slot = self._grow(count, int(capacity.sum()))
+        first_row, first_slot = self.grow(count, int(capacity.sum()))
         rows = np.arange(first_row, first_row + count, dtype=np.int32)
         for name, column in values.items():
             getattr(self, name)[first_row:] = column
@@ -138,7 +138,7 @@ class KraftPartitions(SlotColumns):
         capacity = max(len(lists["replica"]), len(lists.get("isr", ())), members)
         if capacity > REPLICAS_MAX:
             raise ShapeError(f"a row of {capacity} slots; the most is {REPLICAS_MAX}")
-        row, start = self._grow(1, capacity)
+        row, start = self.grow(1, capacity)
         self.slot_start[row], self.slot_capacity[row] = start, capacity
         self.replace_lists(row, lists)
         return row

@@ -14,7 +14,7 @@ from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.lists import members
 from kframe.whatif.changes import LISTS, PartitionChanges, changes_of
 from kframe.whatif.health import ClusterHealth
-from kframe.whatif.saved_rows import SavedRows
+from kframe.whatif.saved_rows import SavedRows, take_rows
 from kframe.whatif.timeline import ElrChanged, StatesStored
 
 
@@ -85,7 +85,7 @@ def kraft_changes(
     after = metadata.partitions
     rows, before = saved.before()
     changed = (before.partition_epoch != after.partition_epoch[rows]) | (before.topic != after.topic[rows])
-    rows, before = rows[changed], before.take(np.flatnonzero(changed))
+    rows, before = rows[changed], take_rows(before, np.flatnonzero(changed))
     new = np.arange(saved.existing, len(after), dtype=np.int32)
     if len(new):
         rows, none = np.concatenate([rows, new]), Ragged.empty(len(new))

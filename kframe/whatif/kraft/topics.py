@@ -17,9 +17,9 @@ from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.whatif.create import check_brokers
 from kframe.whatif.delete import requested_topics
 from kframe.whatif.kraft.player import KraftPlayer
+from kframe.whatif.modes import Assignments
 from kframe.whatif.outcome import ControllerResponse, Operation, Outcome, Verb
 from kframe.whatif.topic_results import TopicResult, TopicStatus
-from kframe.whatif.whatif import Assignments
 
 
 def play_creation(

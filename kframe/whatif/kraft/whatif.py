@@ -10,8 +10,9 @@ from kframe.lazy import load_at_call
 from kframe.model.kraft.ids import MetadataLevel
 from kframe.model.kraft.levels import level_name
 from kframe.whatif.kraft.player import KraftPlayer
+from kframe.whatif.modes import ModeOperations
 from kframe.whatif.outcome import Operation, Outcome, Verb
-from kframe.whatif.whatif import ModeOperations, Step, groups, happens
+from kframe.whatif.whatif import Step, groups, happens
 
 
 class KraftWhatIf(KraftPlayer):
