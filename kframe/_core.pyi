@@ -27,7 +27,7 @@ def plan_elections(
     isr_values: Int32,
 ) -> int: ...
 def plan_removals(
-    broker: int,
+    brokers: Int32,
     rows: Int32,
     old_leader: Int16,
     old_epoch: Int32,

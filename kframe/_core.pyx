@@ -101,7 +101,7 @@ def plan_elections(
 
 
 def plan_removals(
-    int32_t broker,                      # IN   broker index to remove from the ISRs
+    const int32_t[::1] brokers,          # IN   (k,) broker index to remove from the ISR of each row
     const int32_t[::1] rows,             # IN   (k,)
     const broker_t[::1] old_leader,      # IN   (n,) leader column
     const int32_t[::1] old_epoch,        # IN   (n,) leader_epoch column
@@ -118,13 +118,14 @@ def plan_removals(
     int32_t[::1] isr_offsets,            # OUT  (k + 1,) beside changed
     int32_t[::1] isr_values,             # OUT  (sum of isr_count of rows,)
 ):
-    """Remove one broker from the ISRs of ``rows``; return how many ISRs had it.
+    """Remove a broker from the ISR of each row; return how many ISRs had it.
 
     The leader epoch is incremented. The leader becomes NO_LEADER if it was that broker. The last member of an ISR stays
     (Kafka 3.9 ``ReplicaStateMachine.removeReplicasFromIsr``). Rows whose ISR lacks the broker are left out. Cost
     O(k * r).
     """
     cdef Py_ssize_t i, k, start, row, filled = 0, matches = 0
+    cdef int32_t broker
     cdef bint far = is_sparse(rows, slot_start)
     with nogil:
         isr_offsets[0] = 0
@@ -133,7 +134,7 @@ def plan_removals(
                 prefetch_isr(rows, i, slot_start, isr_count, isr, old_leader)
                 prefetch_epochs(rows, i, old_epoch, old_recovery, partition_epoch)
             row = rows[i]
-            start = slot_start[row]
+            start, broker = slot_start[row], brokers[i]
             if not contains(isr, start, isr_count[row], broker):
                 continue
             for k in range(start, start + isr_count[row]):

@@ -160,7 +160,8 @@ def deciding(g: Ground) -> dict[str, Call]:
         "mark_offline_isrs": Call({"offline_isr": _u8(k)}, 0),
         "plan_elections": Call(planned | {"leader": leaders, "recovery": _u8(k)} | lists, 0),
         "plan_removals": Call(
-            {"broker": g.b // 2, "recovery": _u8(k)} | {name: _i32(k) for name in planned_of} | lists, holding,
+            {"brokers": _i32(k, g.b // 2), "recovery": _u8(k)} | {name: _i32(k) for name in planned_of} | lists,
+            holding,
             # Of the rows that lose nobody only the ISR is looked at.
             unread=() if holding == k else ("old_leader", "old_epoch", "old_recovery", "partition_epoch"),
             filled=dict.fromkeys((*planned_of, "recovery"), holding)
@@ -218,11 +219,12 @@ def placing(g: Ground) -> dict[str, Call]:
         ),
         "mark_reassignment_progress": Call({"running": _u8(k), "reached": _u8(k)}, 0),
         "plan_reassignments": Call(targets | planned, m, filled={"values": m, "flags": m}),
+        "number_by_rank": Call(pairs | {"rank": np.arange(g.b, dtype=np.int32), "numbers": _i32(m)}, 2),
         "group_by_broker": Call(
             pairs | {"offsets": _i32(g.b + 1), "grouped": _i32(m), "origin": _i32(m)}, len(np.unique(pairs["brokers"]))
         ),
         "assign_replicas": Call(moved | scratch | {"departed": _i32(k)}, 0),
-        "copy_assignments": Call({"flag_mask": 3, "values": _i32(m), "flags": _u8(m)}, m),
+        "copy_assignments": Call({"flag_mask": 3, "offsets": _i32(k + 1), "values": _i32(m), "flags": _u8(m)}, m),
         "mark_reassigned": Call(moved | {"compared_flags": 3, "differs": _u8(k)}, 0),
         "count_by_broker": Call(counts, g.n),
     }

@@ -42,12 +42,22 @@ class RequestBatch:
             self._leading.append((brokers, rows, new))
         self.add_metadata(np.flatnonzero(self._cluster.brokers.registered), changed)
 
-    def add_stop_replica(self, brokers: Int32, rows: Int32, delete: bool) -> None:
-        """Add StopReplica of ``rows[i]`` for ``brokers[i]`` under the present leader epoch."""
+    def add_stop_replica(
+        self, brokers: Int32, rows: Int32, delete: bool, leader_epoch: Int32 | None = None
+    ) -> None:  # fmt: skip
+        """Add StopReplica of ``rows[i]`` for ``brokers[i]``, by default under the present leader epoch.
+
+        Pairs of a call differ, and their rows ascend.
+        """
+        epochs = self.stop_leader_epoch(rows) if leader_epoch is None else leader_epoch
+        self._stopping.append((brokers, rows, epochs, delete))
+
+    def stop_leader_epoch(self, rows: Int32) -> Int32:
+        """The leader epoch of a StopReplica of each row at present."""
         partitions = self._cluster.partitions
         leader_epoch = np.where(partitions.partition_epoch[rows] == NO_STATE, NO_EPOCH, partitions.leader_epoch[rows])
         leader_epoch[self._cluster.is_deleting(rows)] = EPOCH_DURING_DELETE
-        self._stopping.append((brokers, rows, leader_epoch.astype(np.int32, copy=False), delete))
+        return leader_epoch.astype(np.int32, copy=False)
 
     def add_metadata(self, brokers: NDArray[Any], rows: NDArray[Any]) -> None:
         """Add UpdateMetadata for ``brokers``: registered brokers, and ``rows`` (each once) that have a state."""

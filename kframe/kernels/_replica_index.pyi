@@ -30,6 +30,12 @@ def list_replicas_on(
     replica_row: Int32,
     positions: Int32,
 ) -> int: ...
+def number_by_rank(
+    rows: Int32,
+    brokers: Int32,
+    rank: Int32,
+    numbers: Int32,
+) -> int: ...
 def list_unassigned_isr_members(
     topic: Int32,
     partition_epoch: Int32,
@@ -64,6 +70,7 @@ def copy_assignments(
     replica_flags: UInt8,
     broker_ids: Int32,
     flag_mask: int,
+    offsets: Int32,
     values: Int32,
     flags: UInt8,
 ) -> int: ...

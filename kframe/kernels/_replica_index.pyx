@@ -126,6 +126,29 @@ def list_replicas_on(
     return matches
 
 
+def number_by_rank(
+    const int32_t[::1] rows,             # IN   (m,) ascending, may repeat
+    const int32_t[::1] brokers,          # IN   (m,) broker index of each pair
+    const int32_t[::1] rank,             # IN   (b,) rank of each broker, unique among the brokers of a row
+    int32_t[::1] numbers,                # OUT  (m,) how many pairs of the same row have a lower rank
+):
+    """Number the pairs of each row by the rank of their brokers; return the largest number. Cost O(m * r)."""
+    cdef Py_ssize_t i, k, first = 0, last
+    cdef int32_t largest = 0
+    with nogil:
+        while first < rows.shape[0]:
+            last = first + 1
+            while last < rows.shape[0] and rows[last] == rows[first]:
+                last += 1
+            for i in range(first, last):
+                numbers[i] = 0
+                for k in range(first, last):
+                    numbers[i] += rank[brokers[k]] < rank[brokers[i]]
+                largest = max(largest, numbers[i])
+            first = last
+    return largest
+
+
 def list_unassigned_isr_members(
     const int32_t[::1] topic,            # IN   (n,)
     const int32_t[::1] partition_epoch,  # IN   (n,)
@@ -227,18 +250,21 @@ def copy_assignments(
     const uint8_t[::1] replica_flags,    # IN   (s,)
     const int32_t[::1] broker_ids,       # IN   (b,) value to write for each broker index
     int flag_mask,                      # IN   ReplicaFlag bits to copy
+    int32_t[::1] offsets,                # OUT  (k + 1,) where each row's list begins in values and flags
     int32_t[::1] values,                 # OUT  (sum of replica_count of rows,) the lists, row by row
     uint8_t[::1] flags,                  # OUT  (sum of replica_count of rows,)
 ):
     """Copy the replica lists of rows; return how many replicas. Cost O(k * r)."""
     cdef Py_ssize_t i, slot, row, copied = 0
     with nogil:
+        offsets[0] = 0
         for i in range(rows.shape[0]):
             row = rows[i]
             for slot in range(slot_start[row], slot_start[row] + replica_count[row]):
                 values[copied] = broker_ids[replica[slot]]
                 flags[copied] = replica_flags[slot] & <uint8_t>flag_mask
                 copied += 1
+            offsets[i + 1] = <int32_t>copied
     return copied
 
 

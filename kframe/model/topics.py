@@ -233,7 +233,10 @@ class Topics:
         """Rows of all partitions of these topics, by topic and partition."""
         if len(topics) and (self._scattered is not None or not self._later.keys().isdisjoint(topics.tolist())):
             return np.concatenate([self.rows_of(topic) for topic in topics.tolist()])
-        return ragged_positions(self.first_row[topics], self.block_length[topics]).astype(np.int32)
+        starts, lengths = self.first_row[topics], self.block_length[topics]
+        if len(topics) and bool((starts[1:] == starts[:-1] + lengths[:-1]).all()):  # one block behind the other
+            return np.arange(starts[0], starts[-1] + lengths[-1], dtype=np.int32)
+        return ragged_positions(starts, lengths).astype(np.int32)
 
     def locate(self, topic: NDArray[Any], partition: NDArray[Any]) -> Int32:
         """Rows of many partitions. -1 where there is none."""

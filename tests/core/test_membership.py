@@ -65,8 +65,8 @@ def test_unregistered_broker_leads_nothing_and_gets_no_request() -> None:
     [
         # t-0 is elected. The ISR changes of t-1 and t-2 can be prefetched. t-3 does not have 3 in its ISR.
         ([(3, 1), (1, 3), (2, 3, 1)], [3], {}, ["t-1", "t-2"]),
-        # Kafka's hash map has 2 before 3. The election also applies to t-1.
-        ([(2, 1), (3, 2, 1), (1, 2, 3), (1, 3)], [2, 3], {}, ["t-2"]),
+        # The election also applies to t-1. Each partition loses one replica in the first write.
+        ([(2, 1), (3, 2, 1), (1, 2, 3), (1, 3)], [2, 3], {}, ["t-2", "t-3"]),
         # No partition is elected, so that nothing is prefetched.
         ([(1, 3), (2, 3)], [3], {}, None),
         # Leaders write ISRs themselves, so that the controller reads states first.

@@ -69,11 +69,12 @@ def test_illegal_moves_do_not_stop_the_others(caplog: pytest.LogCaptureFixture) 
     assert len(refusals(caplog)) == 1
 
 
-def test_replicas_of_all_brokers_share_a_batch() -> None:
-    """state-machines 3.1: one send at the end."""
+@pytest.mark.parametrize("names, writes", [(("t-0@2", "t-1@3"), 1), (("t-0@3", "t-0@2", "t-1@3"), 2)])
+def test_replicas_of_all_brokers_share_a_batch(names: tuple[str, ...], writes: int) -> None:
+    """state-machines 3.1: one send at the end, after a write for each replica that a partition loses."""
     driver = make_driver(STATED, STATED)
-    take_offline(driver, "t-0@2", "t-1@3")
-    assert kinds(driver.effects) == ["WriteStates", "WriteStates", "Send"]
+    take_offline(driver, *names)
+    assert kinds(driver.effects) == ["WriteStates"] * writes + ["Send"]
 
 
 def test_brokers_are_taken_in_the_order_of_kafkas_hash_map() -> None:

@@ -74,7 +74,6 @@ def kernel_fixtures(draw: st.DrawFn) -> KernelFixture:
     extra = {
         "kind": int(draw(st.sampled_from(ElectionKind))),
         "recovery_supported": draw(st.booleans()),
-        "broker": draw(st.integers(0, brokers - 1)),
         "chosen": np.array(marks, np.uint8),
         "allowed_brokers": np.array(marks, np.uint8),
         "skip_flags": draw(st.integers(0, 7)),
@@ -91,6 +90,8 @@ def kernel_fixtures(draw: st.DrawFn) -> KernelFixture:
         "list_flags": np.array(list_flags, np.uint8),
         "pair_brokers": np.array([broker for broker, _ in pairs], np.int32),
         "pair_rows": np.array([row for _, row in pairs], np.int32),
+        "sorted_pair_rows": np.array(sorted(row % 4 for _, row in pairs), np.int32),
+        "removed_brokers": np.array(chosen_leaders, np.int32),
     }
     return KernelFixture(cluster, rows, extra)
 
@@ -159,7 +160,7 @@ CASES: Final[Mapping[str, Case]] = {
             "isr_offsets": lambda fixture: _k(fixture) + 1,
             "isr_values": _members,
         },
-        {},
+        {"brokers": "removed_brokers"},
     ),
     "list_replicas_on": Case({"replica_row": _replicas, "positions": _replicas}, {}),
     "list_recipients": Case(
@@ -176,6 +177,7 @@ CASES: Final[Mapping[str, Case]] = {
         {"offsets": lambda fixture: _b(fixture) + 1, "grouped": _m, "origin": _m},
         {"brokers": "pair_brokers", "rows": "pair_rows"},
     ),
+    "number_by_rank": Case({"numbers": _m}, {"rows": "sorted_pair_rows", "brokers": "pair_brokers", "rank": "ids"}),
     "check_transitions": Case({"valid": _k}, {"positions": "rows", "states": "state", "allowed": "states_wanted"}),
     "list_leaderless": Case({"rows": _n}, {}),
     "list_unassigned_isr_members": Case({"rows": _n}, {}),
@@ -183,7 +185,8 @@ CASES: Final[Mapping[str, Case]] = {
     "initialize_partition_states": Case({"state": _n}, {}),
     "initialize_replica_states": Case({"replica_state": _s}, {}),
     "copy_assignments": Case(
-        {"values": _replicas, "flags": _replicas}, {"flag_mask": "skip_flags", "broker_ids": "ids"}
+        {"offsets": lambda fixture: _k(fixture) + 1, "values": _replicas, "flags": _replicas},
+        {"flag_mask": "skip_flags", "broker_ids": "ids"},
     ),
     "mark_reassigned": Case(
         {"differs": _k},
@@ -266,9 +269,10 @@ def test_slots_of_no_replica_keep_their_state(fixture: KernelFixture) -> None:
 def test_an_empty_cluster_is_no_special_case(module: ModuleType, name: str) -> None:
     nothing = np.empty(0, np.int32)
     extra = {
-        "kind": 0, "recovery_supported": True, "broker": 0, "chosen": np.empty(0, np.uint8),
+        "kind": 0, "recovery_supported": True, "removed_brokers": nothing, "chosen": np.empty(0, np.uint8),
         "allowed_brokers": np.empty(0, np.uint8), "skip_flags": 0, "states_wanted": 0xFF, "chosen_leader": nothing,
         "unclean_allowed": np.empty(0, np.uint8), "pair_brokers": nothing, "pair_rows": nothing,
+        "sorted_pair_rows": nothing,
         "new_flags": 0, "target_offsets": np.zeros(1, np.int32), "targets": nothing, "targets_or_unknown": nothing,
         "rows_or_unknown": nothing, "list_offsets": np.zeros(1, np.int32), "list_values": nothing,
         "list_flags": np.empty(0, np.uint8),

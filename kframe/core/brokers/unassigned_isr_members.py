@@ -70,5 +70,5 @@ def remove_members(context: Context, rows: Int32, isr: Ragged, valid: Bool, reas
     context.log_refused("Partition", rows[unchanged], f"keeps in its ISR who {reason}: nobody else could lead")
     leaving = ~valid & ~unchanged[isr.owners]
     for broker in distinct_values(isr.values[leaving]).tolist():
-        affected = rows[isr.owners[leaving & (isr.values == broker)]]
-        yield from replica_state_machine.remove_from_isrs(context, broker, affected)
+        removed = leaving & (isr.values == broker)
+        yield from replica_state_machine.remove_from_isrs(context, isr.values[removed], rows[isr.owners[removed]])

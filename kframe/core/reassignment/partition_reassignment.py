@@ -280,7 +280,8 @@ def _move_leader_to_target(context: Context, rows: Int32) -> Operation[None]:
     removing = _flagged(context, rows[led_by_target(context, rows, _INELIGIBLE)], ReplicaFlag.REMOVING)
     brokers = p.hosts_of(removing.slots(p))
     for broker in distinct_values(brokers).tolist():
-        yield from replica_state_machine.remove_from_isrs(context, broker, removing.rows[brokers == broker])
+        removed = brokers == broker
+        yield from replica_state_machine.remove_from_isrs(context, brokers[removed], removing.rows[removed])
 
 
 def _keep_where_target_cannot_lead(context: Context, rows: Int32) -> Operation[Int32]:

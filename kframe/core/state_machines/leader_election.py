@@ -145,11 +145,11 @@ def queue_election(context: Context, batch: RequestBatch, kind: ElectionKind, ro
 
 def queue_leader_and_isr(
     context: Context, batch: RequestBatch, rows: Int32, allowed: NDArray[Any], skip_flags: int, is_new: bool,
-    new_flags: int = 0,
+    new_flags: int = 0, excluded: Int32 | None = None,
 ) -> None:  # fmt: skip
     """Add LeaderAndIsr of ``rows`` for their replicas on ``allowed`` brokers that carry none of ``skip_flags``.
 
-    A replica that carries one of ``new_flags`` is new.
+    A replica that carries one of ``new_flags`` is new. ``excluded``: a broker for each row that receives none, or -1.
     """
     if len(rows) == 0:
         return
@@ -161,7 +161,12 @@ def queue_leader_and_isr(
         rows, p.slot_start, p.replica_count, p.replica, p.replica_flags, allowed, skip_flags, new_flags, recipients,
         recipient_rows, new,
     )  # fmt: skip
-    batch.add_leader_and_isr(recipients[:count], recipient_rows[:count], rows, is_new or new[:count])
+    recipients, recipient_rows, new = recipients[:count], recipient_rows[:count], new[:count]
+    if excluded is not None:
+        stays = recipients != excluded[np.searchsorted(rows, recipient_rows)]
+        if not stays.all():
+            recipients, recipient_rows, new = recipients[stays], recipient_rows[stays], new[stays]
+    batch.add_leader_and_isr(recipients, recipient_rows, rows, is_new or new)
 
 
 def _difference(rows: Int32, others: Int32) -> Int32:

@@ -177,42 +177,80 @@ def _bring_online(context: Context, replicas: PartitionReplicas, slots: Int32, b
 
 
 def _take_offline(context: Context, replicas: PartitionReplicas, slots: Int32, batch: RequestBatch) -> Operation[None]:
-    """Stop the replicas and remove them from ISRs, broker by broker in Kafka's order. ``slots`` are theirs."""
-    cluster, p = context.cluster, context.cluster.partitions
-    hosts, stated = p.hosts_of(slots), p.partition_epoch[replicas.rows] != NO_STATE
-    deleting = bool(cluster.is_deleting(replicas.rows).all())
-    if deleting:  # the removals change no leader epoch of these StopReplica
-        batch.add_stop_replica(hosts, replicas.rows, delete=False)
+    """Stop the replicas and remove them from ISRs. ``slots`` are theirs.
+
+    A row loses its replicas one after another in Kafka's order of brokers. All rows lose their first ones in one write,
+    then their second ones, and so on.
+    """
+    cluster = context.cluster
+    p, registered = cluster.partitions, cluster.brokers.registered
+    replicas, hosts = _by_row(replicas, p.hosts_of(slots))
+    rows, numbers = replicas.rows, _removal_numbers(context, replicas.rows, hosts)
+    leader_epoch, removed = np.empty(len(rows), np.int32), np.zeros(len(rows), np.bool_)
+    stated = np.empty(len(rows), np.bool_)
+    for number in range(int(numbers.max(initial=0)) + 1):
+        chosen = np.flatnonzero(numbers == number)
+        leader_epoch[chosen] = batch.stop_leader_epoch(rows[chosen])
+        stated[chosen] = p.partition_epoch[rows[chosen]] != NO_STATE
+        chosen = chosen[stated[chosen]]
+        left = yield from remove_from_isrs(context, hosts[chosen], rows[chosen])
+        removed[chosen] = True if len(left) == len(chosen) else np.isin(rows[chosen], left)
+        _log_shrunk(context, hosts[chosen], rows[chosen], removed[chosen])
+    stopped = registered[hosts] != 0
+    if stopped.any():
+        batch.add_stop_replica(hosts[stopped], rows[stopped], delete=False, leader_epoch=leader_epoch[stopped])
+    notified = removed & ~cluster.is_deleting(rows)
+    _queue_shrunk(context, batch, hosts[notified], rows[notified])
     if not stated.all():
-        batch.add_metadata(context.registered(), _NO_ROWS)
-    offsets, count = np.empty(len(cluster.brokers) + 1, np.int32), len(replicas)
-    rows, origin = np.empty(count, np.int32), np.empty(count, np.int32)
-    kernels.group_by_broker(hosts, replicas.rows, offsets, rows, origin)
-    offline = np.ones(count, np.bool_)
-    for broker_id in scala_hash_order(cluster.brokers.ids[np.flatnonzero(offsets[1:] != offsets[:-1])].tolist()):
-        broker = cluster.brokers.find(broker_id)
-        assert broker is not None, "a broker index without a broker id"
-        part = slice(offsets[broker], offsets[broker + 1])
-        if not deleting:
-            batch.add_stop_replica(np.full(len(rows[part]), broker, np.int32), rows[part], delete=False)
-        with_state = rows[part] if stated.all() else rows[part][stated[origin[part]]]
-        removed = yield from remove_from_isrs(context, broker, with_state)
-        context.log.add_partitions(Message.ISR_SHRUNK, cluster, removed, replica=broker_id)
-        if not deleting:
-            _queue_shrunk(context, broker, removed, batch)
-        if len(removed) < len(with_state):
-            offline[origin[part]] = ~stated[origin[part]] | np.isin(rows[part], removed)
-    replicas = replicas.where(offline)
-    _set_states(context, replicas, replicas.slots(p), ReplicaState.OFFLINE)
+        batch.add_metadata(np.flatnonzero(registered), _NO_ROWS)
+    offline = replicas.where(~stated | removed)
+    _set_states(context, offline, offline.slots(p), ReplicaState.OFFLINE)
 
 
-def _queue_shrunk(context: Context, broker: int, rows: Int32, batch: RequestBatch) -> None:
-    """Add LeaderAndIsr of ``rows``, whose ISR ``broker`` has left, for their other replicas."""
-    remaining = ~context.cluster.is_deleting(rows)
-    notified = rows if remaining.all() else rows[remaining]
-    others = context.cluster.brokers.registered.copy()
-    others[broker] = 0
-    queue_leader_and_isr(context, batch, notified, others, skip_flags=0, is_new=False)
+def _by_row(replicas: PartitionReplicas, hosts: Int32) -> tuple[PartitionReplicas, Int32]:
+    """The replicas by ascending row, and their brokers."""
+    rows = replicas.rows
+    if bool((rows[1:] >= rows[:-1]).all()):
+        return replicas, hosts
+    order = np.argsort(rows, kind="stable")
+    return PartitionReplicas(rows[order], replicas.positions[order]), hosts[order]
+
+
+def _removal_numbers(context: Context, rows: Int32, hosts: Int32) -> Int32:
+    """How many replicas each row (ascending) loses before that on the broker in ``hosts``, in Kafka's order."""
+    brokers, numbers = context.cluster.brokers, np.zeros(len(rows), np.int32)
+    if not bool((rows[1:] == rows[:-1]).any()):
+        return numbers
+    ordered = scala_hash_order(brokers.ids[np.flatnonzero(np.bincount(hosts))].tolist())
+    rank = np.zeros(len(brokers), np.int32)
+    rank[brokers.look_up(np.array(ordered, np.int32))] = np.arange(len(ordered))
+    kernels.number_by_rank(rows, hosts, rank, numbers)
+    return numbers
+
+
+def _log_shrunk(context: Context, hosts: Int32, rows: Int32, removed: Bool) -> None:
+    """Log the rows whose ISR a broker has left, broker by broker."""
+    brokers = context.cluster.brokers
+    if not context.log.partitions_max or not removed.any():
+        return
+    for broker_id in scala_hash_order(brokers.ids[np.flatnonzero(np.bincount(hosts[removed]))].tolist()):
+        left = rows[removed & (hosts == brokers.find(broker_id))]
+        context.log.add_partitions(Message.ISR_SHRUNK, context.cluster, left, replica=broker_id)
+
+
+def _queue_shrunk(context: Context, batch: RequestBatch, hosts: Int32, rows: Int32) -> None:
+    """Add LeaderAndIsr of ``rows`` (ascending), which the brokers in ``hosts`` have left, for the other replicas.
+
+    A row that several brokers have left is sent to all replicas: each removal notifies the other brokers.
+    """
+    is_first = np.concatenate([[True], rows[1:] != rows[:-1]])[: len(rows)]
+    is_single = is_first & np.concatenate([is_first[1:], [True]])[: len(rows)]
+    notified, excluded = rows[is_first], np.where(is_single, hosts, np.int32(-1))[is_first]
+    others = context.cluster.brokers.registered
+    if len(notified) and bool((excluded == excluded[0]).all()) and excluded[0] >= 0:
+        others = others.copy()
+        others[excluded[0]], excluded = 0, None
+    queue_leader_and_isr(context, batch, notified, others, skip_flags=0, is_new=False, excluded=excluded)
 
 
 def plan_first_removals(context: Context, replicas: PartitionReplicas) -> StateChange | None:
@@ -221,26 +259,25 @@ def plan_first_removals(context: Context, replicas: PartitionReplicas) -> StateC
     The store sends it behind the elections without waiting for their answer. Elections change only partitions that are
     New or Offline. Before inter-broker protocol 2.7-IV2 leaders write ISRs, so states are read before they are written.
     """
-    cluster, p = context.cluster, context.cluster.partitions
+    p = context.cluster.partitions
+    replicas, hosts = _by_row(replicas, p.hosts_of(replicas.slots(p)))
     slots = replicas.slots(p)
     certain = (p.state[replicas.rows] == PartitionState.ONLINE) & (p.replica_state[slots] == ReplicaState.ONLINE)
     certain &= p.partition_epoch[replicas.rows] != NO_STATE
     if not context.config.protocol.alter_partition or not certain.any():
         return None
-    hosts = p.hosts_of(slots)
-    broker = cluster.brokers.find(scala_hash_order(cluster.brokers.ids[np.flatnonzero(np.bincount(hosts))].tolist())[0])
-    assert broker is not None, "a broker index without a broker id"
-    change = _plan_removals(context, broker, replicas.rows[certain & (hosts == broker)])
+    certain &= _removal_numbers(context, replicas.rows, hosts) == 0
+    change = _plan_removals(context, hosts[certain], replicas.rows[certain])
     return change if len(change) else None
 
 
-def remove_from_isrs(context: Context, broker: int, rows: Int32) -> Operation[Int32]:
-    """Remove ``broker`` from the ISRs of ``rows``; return the rows that it has left, or of which it is the last member.
+def remove_from_isrs(context: Context, brokers: Int32, rows: Int32) -> Operation[Int32]:
+    """Remove ``brokers[i]`` from the ISR of ``rows[i]`` (unique, ascending).
 
-    A row that it had left before costs no write and no leader epoch. The controller still records its own epoch for
-    it, although storage keeps the old one (Kafka 3.9 ``doRemoveReplicasFromIsr``). Rows of a topic under deletion
-    without a state are skipped silently. Where leaders write ISRs, rows are read first: the broker may have joined one
-    since, and no refused write would show it.
+    Returns the rows that their broker has left, or of which it is the last member. A row that it had left before costs
+    no write and no leader epoch. The controller still records its own epoch for it, although storage keeps the old one
+    (Kafka 3.9 ``doRemoveReplicasFromIsr``). Rows of a topic under deletion without a state are skipped silently. Where
+    leaders write ISRs, rows are read first: the broker may have joined one since, and no refused write would show it.
     """
     unchanged: list[Int32] = []
     remaining, written = rows, 0
@@ -248,7 +285,8 @@ def remove_from_isrs(context: Context, broker: int, rows: Int32) -> Operation[In
         remaining, _ = yield from context.refresh(rows)
         unchanged.append(without_values(rows, remaining).astype(np.int32))
     for _ in range(ATTEMPTS_MAX):
-        change = _plan_removals(context, broker, remaining)
+        left = brokers if len(remaining) == len(rows) else brokers[np.searchsorted(rows, remaining)]
+        change = _plan_removals(context, left, remaining)
         result = yield from context.write(change)
         if result.accepted.all():
             remaining, written = remaining[:0], len(change)
@@ -274,13 +312,13 @@ def remove_from_isrs(context: Context, broker: int, rows: Int32) -> Operation[In
     return removed
 
 
-def _plan_removals(context: Context, broker: int, rows: Int32) -> StateChange:
+def _plan_removals(context: Context, brokers: Int32, rows: Int32) -> StateChange:
     p = context.cluster.partitions
     changed, leader, leader_epoch, expected = (np.empty(len(rows), np.int32) for _ in range(4))
     recovery = np.empty(len(rows), np.uint8)
     offsets, values = np.empty(len(rows) + 1, np.int32), np.empty(int(p.isr_count[rows].sum()), np.int32)
     count = kernels.plan_removals(
-        broker, rows, p.leader, p.leader_epoch, p.recovery, p.partition_epoch, p.slot_start, p.isr_count, p.isr,
+        brokers, rows, p.leader, p.leader_epoch, p.recovery, p.partition_epoch, p.slot_start, p.isr_count, p.isr,
         changed, leader, leader_epoch, recovery, expected, offsets, values,
     )  # fmt: skip
     isr = Ragged(offsets[: count + 1], values[: offsets[count]])

@@ -96,13 +96,13 @@ def reassigns(partitions: Partitions, rows: Int32, assignments: Assignments) -> 
 def table_of(cluster: ClusterState, topics: NDArray[Any]) -> TopicTable:
     """Names, ids and assignments of topics (unique indexes) in the form of storage."""
     p, rows = cluster.partitions, cluster.topics.rows_of_all(topics)
-    offsets = offsets_of(p.replica_count[rows])
-    values, flags = np.empty(offsets[-1], np.int32), np.empty(offsets[-1], np.uint8)
+    count = int(p.replica_count[rows].sum())
+    lists, flags = Ragged(np.empty(len(rows) + 1, np.int32), np.empty(count, np.int32)), np.empty(count, np.uint8)
     kernels.copy_assignments(
-        rows, p.slot_start, p.replica_count, p.replica, p.replica_flags, cluster.brokers.ids, int(_REASSIGNING), values,
-        flags,
+        rows, p.slot_start, p.replica_count, p.replica, p.replica_flags, cluster.brokers.ids, int(_REASSIGNING),
+        lists.offsets, lists.values, flags,
     )  # fmt: skip
-    return _table(cluster, topics, Assignments(Ragged(offsets, values), flags))
+    return _table(cluster, topics, Assignments(lists, flags))
 
 
 def table_with(cluster: ClusterState, topics: NDArray[Any], rows: Int32, assignments: Assignments) -> TopicTable:
@@ -127,11 +127,11 @@ def _with_ids(assignments: Assignments, ids: Int32) -> Assignments:
 
 def _table(cluster: ClusterState, topics: NDArray[Any], assignments: Assignments) -> TopicTable:
     """Topics in the form of storage, with the lists (broker ids) of all their partitions."""
-    raw = cluster.topics.ids[topics].tobytes()
-    ids = [raw[start : start + len(ZERO_TOPIC_ID)] for start in range(0, len(raw), len(ZERO_TOPIC_ID))]
+    ids = cluster.topics.ids[topics]
+    topic_ids: list[bytes] = ids.view(f"V{len(ZERO_TOPIC_ID)}").ravel().tolist()
     return TopicTable(
-        names=tuple(cluster.topics.names[topic] for topic in topics.tolist()),
-        topic_ids=tuple(None if topic_id == ZERO_TOPIC_ID else topic_id for topic_id in ids),
+        names=tuple(map(cluster.topics.names.__getitem__, topics.tolist())),
+        topic_ids=tuple(None if topic_id == ZERO_TOPIC_ID else topic_id for topic_id in topic_ids),
         partition_counts=cluster.topics.partition_count[topics],
         replicas=assignments.replicas,
         flags=assignments.flags,

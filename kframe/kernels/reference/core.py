@@ -54,14 +54,14 @@ def plan_elections(
 
 
 def plan_removals(
-    broker: int, rows: Int32, old_leader: Int16, old_epoch: Int32, old_recovery: UInt8, partition_epoch: Int32,
+    brokers: Int32, rows: Int32, old_leader: Int16, old_epoch: Int32, old_recovery: UInt8, partition_epoch: Int32,
     slot_start: Int32, isr_count: Int16, isr: Int16, changed: Int32, leader: Int32, leader_epoch: Int32,
     recovery: UInt8, expected: Int32, isr_offsets: Int32, isr_values: Int32,
 ) -> int:  # fmt: skip
-    """Remove the broker from every ISR except as the last member. Partitions that it led have no leader."""
+    """Remove each row's broker from its ISR except as the last member. Partitions that it led have no leader."""
     count = 0
     isr_offsets[0] = 0
-    for row in rows.tolist():
+    for broker, row in zip(brokers.tolist(), rows.tolist(), strict=True):
         members = values_at(isr, slots_of(row, slot_start, isr_count))
         if broker in members:
             changed[count] = row

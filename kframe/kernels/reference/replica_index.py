@@ -16,6 +16,7 @@ __all__ = [
     "list_replicas_on",
     "list_unassigned_isr_members",
     "mark_reassigned",
+    "number_by_rank",
     "read_replica_index",
     "size_replica_index",
 ]
@@ -123,16 +124,27 @@ def list_replicas_on(
     return count
 
 
+def number_by_rank(rows: Int32, brokers: Int32, rank: Int32, numbers: Int32) -> int:
+    """The pairs of each row, by the rank of their brokers."""
+    ranks = [(row, int(rank[broker])) for row, broker in zip(rows.tolist(), brokers.tolist(), strict=True)]
+    for i, (row, own) in enumerate(ranks):
+        numbers[i] = sum(other == row and lower < own for other, lower in ranks)
+    return int(numbers.max(initial=0))
+
+
 def copy_assignments(
     rows: Int32, slot_start: Int32, replica_count: Int16, replica: Int16, replica_flags: UInt8, broker_ids: Int32,
-    flag_mask: int, values: Int32, flags: UInt8,
+    flag_mask: int, offsets: Int32, values: Int32, flags: UInt8,
 ) -> int:  # fmt: skip
     """The lists, row by row, as broker ids with the requested flags."""
-    slots = [slot for row in rows.tolist() for slot in slots_of(row, slot_start, replica_count)]
-    for copied, slot in enumerate(slots):
-        values[copied] = broker_ids[replica[slot]]
-        flags[copied] = int(replica_flags[slot]) & flag_mask
-    return len(slots)
+    copied = offsets[0] = 0
+    for i, row in enumerate(rows.tolist()):
+        for slot in slots_of(row, slot_start, replica_count):
+            values[copied] = broker_ids[replica[slot]]
+            flags[copied] = int(replica_flags[slot]) & flag_mask
+            copied += 1
+        offsets[i + 1] = copied
+    return copied
 
 
 def mark_reassigned(

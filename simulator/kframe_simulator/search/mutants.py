@@ -79,7 +79,7 @@ MUTANTS: dict[str, SearchMutant] = {
         (
             (
                 "isr = Ragged(offsets[: count + 1], values[: offsets[count]])",
-                "isr = Ragged(offsets[: count + 1] * (values[:1] != broker), values[: offsets[count]])",
+                "isr = Ragged(offsets[: count + 1] * (values[:1] != brokers[:1]), values[: offsets[count]])",
             ),
         ),
         "I5",
