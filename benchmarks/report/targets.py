@@ -41,6 +41,10 @@ _ALL: Final = (
            0.1, "s", at_most=True),
     Target("controller-failover/10000000/1000 seconds", "a failover, 10,000,000, 1,000 brokers, in memory",
            10, "s", at_most=True),
+    Target("reassignment-start/1000000/100 seconds", "all reassignments begin, 1,000,000, in memory",
+           1, "s", at_most=True),
+    Target("reassignment-completion/1000000/100 seconds", "all reassignments end, 1,000,000, in memory",
+           1.5, "s", at_most=True),
     Target("controller-failover/10000000/1000 resident", "memory of that failover beside the bytes being sent",
            2, "GiB", at_most=True),
     *(

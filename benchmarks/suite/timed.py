@@ -17,6 +17,9 @@ SUITE: Final = Path(__file__).resolve().parent
 #: Benches that fit into a few gigabytes and minutes at ten million partitions. Those with targets are first.
 LARGEST: Final = ("controller-failover", "broker-failure", "alter-partition", "batching")
 LARGEST_BROKERS: Final = 1_000
+#: Benches whose seconds have targets; those of failures have targets of memory too.
+FAILURES: Final = ("broker-failure", "controller-failover")
+REASSIGNMENTS: Final = ("reassignment-start", "reassignment-completion")
 #: Counted runs of each.
 LARGEST_RUNS: Final = 3
 #: Limits of counted runs and seconds for each bench: preparing a run of a large cluster takes seconds. Targets refer to
@@ -125,11 +128,12 @@ def ratios(results: Sequence[Result]) -> list[Ratio]:
         tier = OF_TIERS[row["bench"]] + row["tier"]
         collected += [Ratio(f"{phase}-{tier}/{size}", row[phase], less=True) for phase in ("choose", "decide")]
     for result in results:
-        if result["bench"] not in ("broker-failure", "controller-failover"):
-            continue
         name = f"{result['bench']}/{result['partitions']}/{result['brokers']}"
+        if result["bench"] in (*FAILURES, *REASSIGNMENTS):
+            collected.append(Ratio(f"{name} seconds", result["seconds"]["ready"]["median"], less=True, absolute=True))
+        if result["bench"] not in FAILURES:
+            continue
         collected.append(Ratio(f"{name} bytes a partition", result["state_bytes_per_partition"], less=True))
-        collected.append(Ratio(f"{name} seconds", result["seconds"]["ready"]["median"], less=True, absolute=True))
         if "resident_bytes" in result:
             collected.append(Ratio(f"{name} resident", result["resident_bytes"] / 2**30, less=True, absolute=True))
     return collected
