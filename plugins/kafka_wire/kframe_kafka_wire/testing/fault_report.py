@@ -145,7 +145,7 @@ def _table(run: Mapping[str, Any], limit_s: float) -> list[str]:
         )
     return [
         *rows, "", f"- Machine: {run['machine']}.", f"- Commit: {run['commit']}. It may have another id since.",
-        f"- Command: `{run['command']}`.",
+        f"- Command: `{run['command']}`.", *(f"- {note}" for note in run.get("notes", ())),
     ]  # fmt: skip
 
 
