@@ -30,5 +30,5 @@ def test_a_clock_moves_under_a_running_process(tmp_path: Path) -> None:
         for hours in (0, 1, -1, 0):
             clocks.move("moved", hours * HOUR_S)
             process.stdin.write("\n")
-            ahead_s = float(process.stdout.readline()) - (time.time() - time.monotonic())
-            assert round(ahead_s / HOUR_S) == hours
+            moved_s = float(process.stdout.readline()) - (time.time() - time.monotonic())
+            assert round(moved_s / HOUR_S) == hours

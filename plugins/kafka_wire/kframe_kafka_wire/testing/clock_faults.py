@@ -44,7 +44,7 @@ def _jump(clocks: Clocks, name: str, machines: tuple[str, ...], seconds: int) ->
                 clocks.move(machine, seconds)
             until(lambda: False, FAULT_S)
             run.bounce_leader()
-            run.effect = f"kframe logs at {_ahead(run.active.log)}, broker 1 at {_ahead(_broker_log(run))}"
+            run.effect = f"kframe logs at {_hours_moved(run.active.log)}, broker 1 at {_hours_moved(_broker_log(run))}"
             yield
         finally:
             for machine in machines:
@@ -57,8 +57,8 @@ def _broker_log(run: FaultRun) -> str:
     return run.cluster.fixture.cluster.brokers[1].log("state-change")
 
 
-def _ahead(log: str) -> str:
+def _hours_moved(log: str) -> str:
     """By how many hours the last time in a log differs from the clock of the test."""
     stamp = next(line[1 : _STAMP - 1] for line in reversed(log.splitlines()) if line.startswith("[2"))
-    ahead_s = datetime.strptime(stamp, "%Y-%m-%d %H:%M:%S,%f").timestamp() - datetime.now().timestamp()
-    return f"{round(ahead_s / _HOUR_S):+d} h"
+    moved_s = datetime.strptime(stamp, "%Y-%m-%d %H:%M:%S,%f").timestamp() - datetime.now().timestamp()
+    return f"{round(moved_s / _HOUR_S):+d} h"

@@ -110,9 +110,9 @@ def _observed(name: str, folder: Path, options: argparse.Namespace) -> Any:
     waiting = [fault for fault in sections(hands)[name].faults if re.search(options.only, fault.name)]
     while waiting:
         with ExitStack() as stack:
-            place = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            cluster_folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
             environment = hands.environment if name == "clocks" else lambda _: {}
-            cluster = stack.enter_context(fault_cluster(place, options.seed, environment))
+            cluster = stack.enter_context(fault_cluster(cluster_folder, options.seed, environment))
             while waiting:
                 fault = waiting.pop(0)
                 try:
