@@ -61,7 +61,9 @@ def request(proposals: Sequence[Proposal], version: int, sender: int = 1, broker
     by_id = version >= IDS_SINCE
     return AlterPartitionRequested(
         sender, 100 + sender if broker_epoch is None else broker_epoch, version,
-        RequestedPartitions.of((entry.topic.encode() * 16 if by_id else entry.topic, entry.partition) for entry in proposals),
+        RequestedPartitions.of(
+            (entry.topic.encode() * 16 if by_id else entry.topic, entry.partition) for entry in proposals
+        ),
         column("leader_epoch", np.int32), column("partition_epoch", np.int32), column("recovery", np.uint8),
         Ragged.of([entry.isr for entry in proposals]), token,
     )  # fmt: skip

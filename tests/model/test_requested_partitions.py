@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32
 from kframe.model.tables import RequestedPartitions
 from kframe.testing.clusters import cluster_of, healthy
-from tests.cluster_strategies import clusters, subset
+from tests.cluster_strategies import clusters
 
 _NAMES = st.sampled_from(["a", "b", "c"])
 
 
-@given(st.one_of([
-    st.lists(st.tuples(topics, st.integers(-1, 9))) for topics in (_NAMES, _NAMES.map(lambda name: name.encode() * 16))
-]))  # fmt: skip
+def _pairs(topics: st.SearchStrategy[Any]) -> st.SearchStrategy[list[tuple[Any, int]]]:
+    return st.lists(st.tuples(topics, st.integers(-1, 9)))
+
+
+@given(_pairs(_NAMES) | _pairs(_NAMES.map(lambda name: name.encode() * 16)))
 def test_pairs_keep_their_order_and_name_each_topic_once(pairs: list[tuple[str | bytes, int]]) -> None:
     requested = RequestedPartitions.of(pairs)
     assert list(requested) == pairs == [requested[position] for position in range(len(requested))]
@@ -24,16 +29,14 @@ def test_pairs_keep_their_order_and_name_each_topic_once(pairs: list[tuple[str |
     assert len(set(requested.topics)) == len(requested.topics)
 
 
-@given(st.data())
-def test_rows_of_a_cluster_are_requested_by_name(data: st.DataObject) -> None:
-    cluster = data.draw(clusters())
-    rows: Int32 = subset(data.draw, len(cluster))
-    rows = rows[cluster.partitions.topic[rows] >= 0]
-    expected = [(cluster.view(int(row)).topic, cluster.view(int(row)).partition) for row in rows]
+@given(clusters(), st.integers(-1, 3))
+def test_rows_of_a_cluster_are_requested_by_name(cluster: ClusterState, step: int) -> None:
+    rows: Int32 = np.flatnonzero(cluster.partitions.topic >= 0).astype(np.int32)[:: step or 1]
+    expected = [(cluster.view(row).topic, cluster.view(row).partition) for row in rows.tolist()]
     assert list(cluster.requested(rows)) == expected
 
 
-def test_topics_are_found_by_name_or_by_id() -> None:
+def test_topics_are_looked_up_by_name_or_by_id() -> None:
     topics = cluster_of({"t": [healthy(1)], "u": [healthy(1)]}, (1,)).topics
     for index, name in enumerate(topics.names):
         topics.set_id(index, name.encode() * 16)

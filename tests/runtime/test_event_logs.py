@@ -294,13 +294,15 @@ def test_an_isr_that_its_leader_changes_is_named(driver: Driver, caplog: pytest.
     for broker_epoch in (epoch, epoch - 1):
         driver.handle(
             AlterPartitionRequested(
-                1, broker_epoch, 1, RequestedPartitions.of([("t", 0), ("t", 1)]), np.array([0, 9], np.int32), np.array([0, 0], np.int32),
+                1, broker_epoch, 1, RequestedPartitions.of([("t", 0), ("t", 1)]),
+                np.array([0, 9], np.int32), np.array([0, 0], np.int32),
                 np.zeros(2, np.uint8), Ragged.of([[1], [1]]), token=broker_epoch,
             )
         )  # fmt: skip
     driver.handle(
         AlterPartitionRequested(
-            9, 1, 1, RequestedPartitions.of([("t", 0)]), np.zeros(1, np.int32), np.zeros(1, np.int32), np.zeros(1, np.uint8),
+            9, 1, 1, RequestedPartitions.of([("t", 0)]),
+            np.zeros(1, np.int32), np.zeros(1, np.int32), np.zeros(1, np.uint8),
             Ragged.of([[1]]), token=9,
         )
     )  # fmt: skip

@@ -79,7 +79,8 @@ def test_the_table_is_what_the_engine_does(config: dict[str, object], heading: s
         assert leader is not None
         loop.submit(
             lambda token, isr=joined, at=view, of=int(brokers.broker_epoch[leader]): AlterPartitionRequested(  # type: ignore[misc]
-                1, of, 1, RequestedPartitions.of([("t", 0)]), np.array([at.leader_epoch], np.int32), np.array([at.partition_epoch], np.int32),
+                1, of, 1, RequestedPartitions.of([("t", 0)]),
+                np.array([at.leader_epoch], np.int32), np.array([at.partition_epoch], np.int32),
                 np.zeros(1, np.uint8), Ragged.of([isr]), token,
             )
         )  # fmt: skip

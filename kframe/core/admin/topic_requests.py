@@ -147,7 +147,7 @@ def delete_topics(context: Context, request: DeleteTopicsRequested) -> Operation
 
 
 def _announced(context: Context, names: tuple[str, ...]) -> set[str]:
-    """The topics that brokers know: one of the partitions has a state, and the topic is not under deletion."""
+    """The topics that brokers know: a partition has a state, and the topic is not under deletion."""
     topics, p = context.cluster.topics, context.cluster.partitions
     indexes = {name: index for name in names if (index := topics.find(name)) is not None}
     rows = topics.rows_of_all(np.array(list(indexes.values()), np.int32))
@@ -225,10 +225,10 @@ def _with_replicas(context: Context, topics: list[NewTopic], request: CreateTopi
         if topic.assignments is not None:
             lists.append(Ragged.of([replicas for _, replicas in sorted(topic.assignments)]))
             continue
-        counts = topic.counts(context.config)
-        if counts not in automatic:
-            automatic[counts] = assign_automatically(arrangement, *counts, request.start_index, request.shift)
-        lists.append(automatic[counts])
+        size = topic.counts(context.config)
+        if size not in automatic:
+            automatic[size] = assign_automatically(arrangement, *size, request.start_index, request.shift)
+        lists.append(automatic[size])
     counts = np.array([len(replicas) for replicas in lists], np.int32)
     return TopicTable.starting(tuple(topic.name for topic in topics), counts, Ragged.chain(lists))
 

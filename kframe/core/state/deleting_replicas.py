@@ -67,7 +67,8 @@ class DeletingReplicas:
     def in_state(self, topics: Int32, state: ReplicaState) -> Int32:
         """The replicas of each topic in ``state``. The topics are queued for deletion."""
         self._count(topics)
-        return self._counts[state, topics]
+        counts: Int32 = self._counts[state, topics]
+        return counts
 
     def _count(self, topics: Int32) -> None:
         """Count those of ``topics`` whose counts are not valid."""

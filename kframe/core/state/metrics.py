@@ -127,7 +127,7 @@ class Gauges:
         }
 
     def _count_topics(self) -> tuple[int, int, int, int]:
-        """The values of ``TOPIC_GAUGES``: topics queued for deletion, the halted ones, and their replicas."""
+        """The values of ``TOPIC_GAUGES``: topics queued for deletion, halted topics, and their replicas."""
         topics = self._cluster.topics
         queued = int(np.count_nonzero(topics.deleting))
         if queued == 0:

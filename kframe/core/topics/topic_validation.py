@@ -41,7 +41,7 @@ class PlacementBrokers:
 
     @staticmethod
     def of(brokers: Brokers) -> PlacementBrokers:
-        """The registered ones of ``brokers``."""
+        """The registered brokers among ``brokers``."""
         named = [
             registration.rack is not None
             for registration, registered in zip(brokers.registrations, brokers.registered.tolist(), strict=True)

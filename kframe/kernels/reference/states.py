@@ -52,7 +52,7 @@ def set_replica_states(
 def count_replica_states(
     rows: Int32, topic: Int32, slot_start: Int32, replica_count: Int16, replica_state: UInt8, topics: int, counts: Int32
 ) -> int:
-    """Each replica adds one to the count of its topic and state."""
+    """Each replica increments the count of its topic and state."""
     replicas = 0
     for row in rows.tolist():
         for slot in slots_of(row, slot_start, replica_count):
