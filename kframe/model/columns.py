@@ -239,8 +239,7 @@ class SlotColumns:
 
     def leaders_of(self, rows: NDArray[Any]) -> Int32:
         """Broker index of the leader of each of ``rows``, or NO_LEADER."""
-        leaders: Int32 = self.leader[rows].astype(np.int32)
-        return leaders
+        return np.asarray(self.leader[rows], np.int32)
 
     def preferred_of(self, rows: NDArray[Any]) -> Int32:
         """Broker index of the first assigned replica of each of ``rows``. -1 where there are no replicas."""
@@ -259,8 +258,8 @@ class SlotColumns:
         _, first_slot = self.grow(0, int(capacity.sum()))
         starts = first_slot + np.cumsum(capacity) - capacity
         slots = [getattr(self, column.name) for column in self.table if column.per == "slot"]
+        width, count, first = int(old_capacity[0]), len(rows), int(old_starts[0])
         if _adjacent_blocks(old_starts, old_capacity) and bool((capacity == capacity[0]).all()):
-            width, count, first = int(old_capacity[0]), len(rows), int(old_starts[0])
             for values in slots:
                 moved = values[first_slot:].reshape(count, -1)
                 moved[:, :width] = values[first : first + count * width].reshape(count, width)
@@ -333,13 +332,9 @@ class Partitions(SlotColumns):
         return twin
 
     def append(
-        self,
-        topic: Int32,
-        partition: Int32,
-        replicas: Ragged,
-        isr: Ragged | None = None,
+        self, topic: Int32, partition: Int32, replicas: Ragged, isr: Ragged | None = None,
         values: Mapping[str, NDArray[Any]] | None = None,
-    ) -> Int32:
+    ) -> Int32:  # fmt: skip
         """Add rows and return their numbers.
 
         ``replicas`` and ``isr`` hold broker indexes, one list per row. ``values`` gives further row columns by name;
@@ -348,27 +343,23 @@ class Partitions(SlotColumns):
         count = len(topic)
         isr = Ragged.empty(count) if isr is None else isr
         if not len(partition) == len(replicas) == len(isr) == count:
-            raise ShapeError(
-                f"{count} topics, {len(partition)} partitions, {len(replicas)} replica lists, {len(isr)} ISRs"
-            )
+            given = f"{len(replicas)} replica lists, {len(isr)} ISRs"
+            raise ShapeError(f"{count} topics, {len(partition)} partitions, {given}")
         replica_counts, isr_counts = replicas.counts, isr.counts
         capacity = np.maximum(replica_counts, isr_counts)
         if count and int(capacity.max()) > REPLICAS_MAX:
             raise ShapeError(f"a row of {int(capacity.max())} replicas; the most is {REPLICAS_MAX}")
         first_row, first_slot = self.grow(count, int(capacity.sum()))
         rows = np.arange(first_row, first_row + count, dtype=np.int32)
-        if count and first_row and int(topic[0]) <= int(self.topic[first_row - 1]):
-            self.in_topic_order = False
-        if count > 1 and bool(np.any(topic[1:] < topic[:-1])):
+        follows = not (count and first_row) or int(topic[0]) > int(self.topic[first_row - 1])
+        if not follows or bool(np.any(topic[1:] < topic[:-1])):
             self.in_topic_order = False
         fixed = {"topic": topic, "partition": partition, "slot_capacity": capacity,
                  "replica_count": replica_counts, "isr_count": isr_counts}  # fmt: skip
         for name, column in {**(values or {}), **fixed}.items():
             getattr(self, name)[first_row:] = column
         starts = self.slot_start[first_row:]
-        np.cumsum(capacity[:-1], out=starts[1:])
-        starts[:1] = 0
-        starts += first_slot
+        starts[:] = first_slot + np.cumsum(capacity) - capacity
         for slots, lists in ((self.replica, replicas), (self.isr, isr)):
             if len(lists.values) == len(slots) - first_slot:  # no row has spare slots
                 slots[first_slot:] = lists.values
@@ -383,8 +374,7 @@ class Partitions(SlotColumns):
 
     def hosts_of(self, slots: NDArray[Any]) -> Int32:
         """Broker index of the assigned replica in each of ``slots``."""
-        hosts: Int32 = self.replica[slots].astype(np.int32)
-        return hosts
+        return np.asarray(self.replica[slots], np.int32)
 
     def isr_of(self, row: int) -> Int32:
         """Broker indexes of the row's in-sync replicas in stored order."""

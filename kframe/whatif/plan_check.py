@@ -141,13 +141,10 @@ class CheckedPlan:
         for start in range(0, len(positions), _LINES):
             part = positions[start : start + _LINES]
             origin = self.origin.take(part)
-            replicas, offsets = list(map(str, origin.values.tolist())), origin.offsets.tolist()
-            rows = zip(targets.topic[part].tolist(), targets.partition[part].tolist(), pairwise(offsets), strict=True)
-            lines = (
-                f"{targets.names[topic]}-{partition}:{','.join(replicas[begin:end])}\n"
-                for topic, partition, (begin, end) in rows
-            )
-            digest.update("".join(lines).encode())
+            replicas, ends = list(map(str, origin.values.tolist())), pairwise(origin.offsets.tolist())
+            names = map(targets.names.__getitem__, targets.topic[part].tolist())
+            for name, partition, (first, end) in zip(names, targets.partition[part].tolist(), ends, strict=True):
+                digest.update(f"{name}-{partition}:{','.join(replicas[first:end])}\n".encode())
         return Stamp(self.snapshot.cluster_id, self.snapshot.controller_epoch, digest.hexdigest())
 
     def partition_rows(self, *, changes_only: bool = False) -> Iterator[dict[str, Any]]:
