@@ -11,8 +11,8 @@ from kframe.kernels.text cimport follows, is_same, read_digits, skip_blanks, ski
 cdef enum:
     REPLICAS = 0
     ISR = 1
-    ADDING = 2
-    REMOVING = 3
+    ADDING_LIST = 2
+    REMOVING_LIST = 3
     ELR = 4
     LAST_KNOWN_ELR = 5
     OFFLINE = 6
@@ -118,7 +118,7 @@ cdef inline Py_ssize_t read_row(
             at = read_digits(text, value, &partition[row])
         elif label == LEADER:
             at = read_leader(text, value, &leader[row])
-        elif label >= ADDING and follows(text, value, b"N/A", 3):
+        elif label >= ADDING_LIST and follows(text, value, b"N/A", 3):
             at = value + 3
             seen |= NO_ELR if label == ELR else 0
         else:
@@ -185,10 +185,10 @@ cdef inline int label_at(const uint8_t[::1] text, Py_ssize_t at, Py_ssize_t *aft
         return LAST_KNOWN_ELR
     if follows(text, at, b"Adding Replicas:", 16):
         after[0] = at + 16
-        return ADDING
+        return ADDING_LIST
     if follows(text, at, b"Removing Replicas:", 18):
         after[0] = at + 18
-        return REMOVING
+        return REMOVING_LIST
     if follows(text, at, b"Offline:", 8):
         after[0] = at + 8
         return OFFLINE

@@ -7,6 +7,7 @@ A snapshot knows its mode. ``WhatIf`` of a cluster in ZooKeeper mode is a ``Zook
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 from uuid import UUID
 
@@ -75,8 +76,9 @@ class WhatIf:
         Raises SnapshotError if the snapshot does not say who leads, ConfigError for a key or value.
         """
         self.snapshot = snapshot
-        """The snapshot; once the controller has started, without the columns of partitions."""
+        """The snapshot. That of ``of`` has no columns of partitions once the controller has started."""
         self._start(config, selectors, clock, batches)
+        self.snapshot = replace(self.snapshot, partitions=snapshot.partitions)
 
     @classmethod
     def of(
