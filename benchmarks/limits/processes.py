@@ -54,6 +54,7 @@ def measure(partitions: int, brokers: int, runs: int, folder: Path) -> list[Resu
     for mode in MODES:
         source = folder / f"{mode}-{partitions}-{brokers}"
         if not source.exists():
+            folder.mkdir(parents=True, exist_ok=True)
             write_snapshot(in_mode(generate(partitions, brokers), mode), source)
         commands[f"whatif fail, {mode}", partitions] = [kframe, "whatif", "fail", str(source), "--brokers", "1"]
     results: dict[tuple[str, int], list[Result]] = {key: [] for key in commands}

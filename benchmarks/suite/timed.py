@@ -19,7 +19,9 @@ LARGEST: Final = ("controller-failover", "broker-failure", "alter-partition", "b
 LARGEST_BROKERS: Final = 1_000
 #: Benches whose seconds have targets; those of failures have targets of memory too.
 FAILURES: Final = ("broker-failure", "controller-failover")
-REASSIGNMENTS: Final = ("reassignment-start", "reassignment-completion")
+ADMINISTRATION: Final = (
+    "topic-creation", "topic-deletion", "alter-partition-storm", "reassignment-start", "reassignment-completion",
+)  # fmt: skip
 #: Counted runs of each.
 LARGEST_RUNS: Final = 3
 #: Limits of counted runs and seconds for each bench: preparing a run of a large cluster takes seconds. Targets refer to
@@ -129,7 +131,7 @@ def ratios(results: Sequence[Result]) -> list[Ratio]:
         collected += [Ratio(f"{phase}-{tier}/{size}", row[phase], less=True) for phase in ("choose", "decide")]
     for result in results:
         name = f"{result['bench']}/{result['partitions']}/{result['brokers']}"
-        if result["bench"] in (*FAILURES, *REASSIGNMENTS):
+        if result["bench"] in (*FAILURES, *ADMINISTRATION):
             collected.append(Ratio(f"{name} seconds", result["seconds"]["ready"]["median"], less=True, absolute=True))
         if result["bench"] not in FAILURES:
             continue
