@@ -42,6 +42,11 @@ def _live(record: Record) -> list[Record]:
     return [row for row in rows if "event" in row]
 
 
+def _whole_suite(record: Record) -> list[Record]:
+    """The suite of a run that did not choose benches."""
+    return [] if "--benches" in record.get("command", ()) else list(record.get("suite", ()))
+
+
 def _under(key: str) -> Callable[[Record], Any]:
     return lambda record: record.get(key, ())
 
@@ -50,7 +55,8 @@ def _under(key: str) -> Callable[[Record], Any]:
 KINDS: Final[Mapping[str, Callable[[Record], Any]]] = {
     "classes": _classes,
     "live": _live,
-    **{key: _under(key) for key in ("ratios", "suite", "requests", "sweep", "roofline", "own_work", "processes")},
+    "suite": _whole_suite,
+    **{key: _under(key) for key in ("ratios", "requests", "sweep", "roofline", "own_work", "processes")},
 }
 
 
