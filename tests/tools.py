@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import os
 import shutil
 import subprocess
 import sys
@@ -63,6 +64,19 @@ def promtool() -> Path:
 def mandoc() -> Path:
     """Return the path of mandoc, which checks manual pages: the installed one, or that of Debian's package."""
     return _debian("mandoc", "mandoc")
+
+
+def headless_browser() -> Path:
+    """Return the path of Chromium without windows. Root installs Debian's package, which depends on many others."""
+    name = "chromium-headless-shell"
+    with _lock(name):
+        if shutil.which(name) is None:
+            if os.geteuid() != 0:
+                raise ToolMissing(f"{name} is not installed, and only root can install it")
+            apt = _on_path("apt-get")
+            _install([apt, "--quiet", "update"])
+            _install([apt, "--quiet", "--yes", "--no-install-recommends", "install", name])
+    return Path(_on_path(name))
 
 
 def _debian(name: str, package: str) -> Path:
