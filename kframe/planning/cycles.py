@@ -119,6 +119,8 @@ class CycleNetwork:
         cycle = cycle[start:] + cycle[: start + 1]
         arcs = [(giver, target) for giver, target in pairwise(cycle) if width not in (giver, target)]
         ends = self._room(arcs[0][0], arcs[-1][1]) if width in cycle else (_UNLIMITED, _UNLIMITED)
+        if not self.problem.weighted and (transferred := self._transfer_equal(arcs, min(ends))) is not None:
+            return transferred
         most, sizes, narrow = min(ends), [], None
         for arc in arcs:
             sizes.append(self._sizes(self._collect(arc, _UNLIMITED if self._margin else most)))
@@ -137,6 +139,31 @@ class CycleNetwork:
             self._closed[(0, arcs[0][0]) if ends[0] < ends[1] else (1, arcs[-1][1])] = True
         else:
             self.rates[arcs[coarsest if smallest[coarsest] > most else capacity.index(min(capacity))]] += 1
+        return False
+
+    def _transfer_equal(self, arcs: list[_Arc], most: int) -> bool | None:
+        """Transfer replicas of equal weight, at most as many as the arc with the fewest has beside those before it.
+
+        Return whether any were transferred; None if the arcs need the same partition. An arc without any is closed.
+        """
+        chosen: list[Int32] = []
+        narrow = None
+        for arc in arcs:
+            chosen.append(self._collect(arc, most))
+            if len(chosen[-1]) < most:
+                most, narrow = len(chosen[-1]), arc
+            self._used[self._owner[chosen[-1]]] = 1
+            if not most:
+                break
+        for slots in chosen:
+            self._used[self._owner[slots]] = 0
+        if most and self._apply(arcs, [slots[:most] for slots in chosen]):
+            if narrow is not None:
+                self.rates[narrow] += 1
+            return True
+        if narrow is None or most or len(self._collect(narrow, 1)):
+            return None
+        self.rates[narrow] += 1
         return False
 
     def _room(self, giver: int, target: int) -> tuple[int, int]:
