@@ -64,7 +64,7 @@ class _Topics:
         return offset, self._state == 2
 
     def _note(self, text: bytes, names: int, rows: int) -> None:
-        """Note topics by their place in the document; their numbers in the assembly follow in ``finish``."""
+        """Note topics by their position in the document; their numbers in the assembly follow in ``finish``."""
         topics, known = self._topics[:names], len(self._names)
         firsts = np.append(topics[:, 2], np.int32(rows))
         self._names += [text[start:end].decode() for start, end, _, _ in topics.tolist()]

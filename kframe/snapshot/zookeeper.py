@@ -147,7 +147,7 @@ class _Dump:
         assembled = self._assembly.finish(self._faults)
         partitions, state_lines = self._states.finish(assembled, self._faults)
         for topic in sorted(self._faults.topics):
-            if not self._assembly.partitions_of(topic):  # its assignment cannot be read: states tell of partitions
+            if not self._assembly.partitions_of(topic):  # its assignment cannot be read: its states name the partitions
                 self._faults.left_out(topic, self._states.state_count(topic))
         for broker_id in sorted({*named_brokers(partitions).tolist(), *self._unread_brokers}):
             unread = self._lost or broker_id in self._unread_brokers

@@ -169,7 +169,7 @@ class WatchedStore:
         return getattr(self._store, name)
 
     def write_states(self, cluster: ClusterState, change: StateChange) -> WriteResult:
-        """Save the rows, write, then tell."""
+        """Save the rows, write, then notify the observer."""
         self._before_states(change.rows)
         result = self._store.write_states(cluster, change)
         self._watch(states_stored(cluster, change, result))
@@ -178,13 +178,13 @@ class WatchedStore:
     def create_topics(
         self, table: TopicTable, configs: tuple[Mapping[str, str], ...], *, with_ids: bool = True
     ) -> tuple[WriteCode, ...]:
-        """Write, then tell."""
+        """Write, then notify the observer."""
         codes = self._store.create_topics(table, configs, with_ids=with_ids)
         self._watch(TopicsWritten(TopicAction.CREATED, codes.count(WriteCode.OK)))
         return codes
 
     def write_assignments(self, table: TopicTable) -> tuple[WriteCode, ...]:
-        """Write, then tell."""
+        """Write, then notify the observer."""
         self._before_topics(table.names)
         codes = self._store.write_assignments(table)
         adding, removing = (
@@ -194,12 +194,12 @@ class WatchedStore:
         return codes
 
     def queue_deletions(self, names: tuple[str, ...]) -> None:
-        """Write, then tell."""
+        """Write, then notify the observer."""
         self._store.queue_deletions(names)
         self._watch(TopicsWritten(TopicAction.MARKED, len(names)))
 
     def delete_topics(self, names: tuple[str, ...]) -> None:
-        """Write, then tell."""
+        """Write, then notify the observer."""
         self._before_topics(names)
         self._store.delete_topics(names)
         self._watch(TopicsWritten(TopicAction.DELETED, len(names)))

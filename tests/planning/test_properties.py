@@ -70,7 +70,7 @@ def test_a_plan_is_valid_and_worsens_no_hard_rule(snapshot: Snapshot, request: d
         if not problem.request.leaders_only:
             spanned, required = distinct_racks(after.take(scope), brokers.rack), required_racks(problem, scope)
             if problem.request.replace and not problem.request.fix_racks:
-                # A replacement takes the place of a broker even if the partition could span a further rack.
+                # A replacement receives the replicas of a broker even if the partition could span a further rack.
                 required = np.minimum(required, distinct_racks(before.take(scope), brokers.rack))
             assert problem.request.broker_caps or (spanned >= required).all()
     if len(proposal.rows) and not problem.request.add_brokers and set(problem.request.replace.values()) <= {2}:

@@ -37,7 +37,7 @@ class ReloadingContext(ssl.SSLContext):
         self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, server_side: bool = False,
         server_hostname: str | bytes | None = None, session: ssl.SSLSession | None = None,
     ) -> ssl.SSLObject:  # fmt: skip
-        """As ``SSLContext``, after a look at the files."""
+        """As ``SSLContext``, with the present content of the files."""
         self._refresh()
         return self._current.wrap_bio(incoming, outgoing, server_side, server_hostname, session)
 
@@ -46,13 +46,12 @@ class ReloadingContext(ssl.SSLContext):
         if versions == self._versions:
             return
         self._versions = versions
-        names = ", ".join(map(str, self._paths))
         try:
             self._current = self._create()
         except ConfigError as error:
             _log.warning("changed TLS files cannot be used; the last ones remain in use: %s", error)
         else:
-            _log.info("TLS files were reloaded: %s", names)
+            _log.info("TLS files were reloaded: %s", ", ".join(map(str, self._paths)))
 
     def _read_versions(self) -> list[tuple[int, int, int] | None]:
         """Inode, size and modification time of each file, None for a missing one."""

@@ -1,6 +1,6 @@
 """No secret is shown: not in output, logs, pages, ``repr``, arguments or environment of a process, nor in errors.
 
-Every place that takes a secret has a distinct one, and failures are provoked.
+Every setting and record with a secret has a distinct one, and failures are provoked.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def log_in(client: Client) -> Client:
 
 
 class CanaryRun:
-    """A controller with a secret in every place, an own ZooKeeper, and a broker whose login fails."""
+    """A controller with a secret in every setting, its own ZooKeeper, and a broker whose login fails."""
 
     def __init__(self, stores: Stores, folder: Path) -> None:
         self.stores = stores
@@ -174,7 +174,7 @@ def run(stores: Stores, tmp_path: Path) -> Iterator[CanaryRun]:
 
 
 def provoke_failed_logins(run: CanaryRun) -> None:
-    """Wrong passwords, malformed tokens, and certificates that nobody trusts."""
+    """Wrong passwords, malformed tokens, and certificates of an unknown issuer."""
     wrong, right = CANARIES["wrong-password"].encode(), CANARIES["plain-user"].encode()
     tokens = (b"\0alice\0" + wrong, b"\0" + wrong + b"\0x", b"\xff" + right, b"eve\0alice\0" + right, right, b"\0" * 9)
     for token in tokens:

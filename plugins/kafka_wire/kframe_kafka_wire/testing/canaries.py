@@ -1,4 +1,4 @@
-"""Distinct secrets for every place that takes one, and a search for them in what a process shows."""
+"""Distinct secrets for every setting and record with one, and a search for them in what a process shows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kframe_zookeeper.testing.servers import HOST
 
 from kframe_kafka_wire.testing.secured import PLAIN_MODULE, SCRAM_MODULE
 
-#: Secrets by the place that takes them.
+#: Secrets by the setting or record that has them.
 CANARIES: Final = {
     name: f"canary-{number}-{name}"
     for number, name in enumerate((
