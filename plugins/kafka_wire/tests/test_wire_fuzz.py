@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import random
 import socket
 import struct
@@ -11,6 +12,7 @@ from collections.abc import Iterator
 import pytest
 from kframe_kafka_wire import codec
 from kframe_kafka_wire.apis.table import APIS
+from kframe_kafka_wire.connection_rate import RATE_KEY
 from kframe_kafka_wire.testing.client import Client
 from kframe_kafka_wire.testing.malformed_frames import NEVER_WHOLE, WAYS, answers, malformed_frames
 from kframe_kafka_wire.testing.served import Served
@@ -22,7 +24,11 @@ MOST = 1_000_000
 
 @pytest.fixture(scope="module")
 def served() -> Iterator[Served]:
-    config = {"socket.request.max.bytes": str(MOST), "auto.create.topics.enable": "false"}
+    config = {
+        "socket.request.max.bytes": str(MOST),
+        "auto.create.topics.enable": "false",
+        RATE_KEY: "0",  # Every frame must reach the parser, however fast the machine connects.
+    }
     with Served({"t": [healthy(1, 2), healthy(2, 1)]}, config=config) as served:
         yield served
 
@@ -88,7 +94,7 @@ def test_connections_that_end_in_the_middle(served: Served) -> None:
     for length in range(len(message)):
         client = served.client()
         client.send(message[:length])
-        client.socket.shutdown(socket.SHUT_WR)
+        end_sending(client)
         assert client.ended()
         client.socket.close()
 
@@ -99,9 +105,18 @@ def test_random_bytes(served: Served) -> None:
     for _ in range(200):
         with served.client() as client:
             client.send(chance.randbytes(chance.randrange(1, 300)))
-            client.socket.shutdown(socket.SHUT_WR)
+            end_sending(client)
             while True:
                 try:
                     client.receive()
                 except (ConnectionError, struct.error):
                     break
+
+
+def end_sending(client: Client) -> None:
+    """Send an end of stream, unless the server has reset the connection before."""
+    try:
+        client.socket.shutdown(socket.SHUT_WR)
+    except OSError as error:
+        if error.errno != errno.ENOTCONN:
+            raise
