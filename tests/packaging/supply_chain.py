@@ -7,6 +7,7 @@ make audit                                fail if a dependency or tool has a kno
 from __future__ import annotations
 
 import argparse
+import importlib.metadata
 import subprocess
 import sys
 import tempfile
@@ -36,14 +37,25 @@ def bill_of_wheels(wheels: Path, out: Path) -> None:
         write_bill(environment, out)
 
 
-def audit(environment: Path, options: Sequence[str]) -> None:
-    """Search for vulnerabilities of the packages in an environment and of all locked tools. Raises
-    CalledProcessError."""
-    program = tools.group_bin("security") / "pip-audit"
+def dependencies(environment: Path) -> list[str]:
+    """Return a line like ``numpy==2.4.6`` for each package in a virtual environment that is not of this repository."""
     (packages,) = environment.glob("lib/python3*/site-packages")
+    versions = {each.name: each.version for each in importlib.metadata.distributions(path=[str(packages)])}
+    return sorted(f"{name}=={version}" for name, version in versions.items() if not name.startswith("kframe"))
+
+
+def audit(environment: Path, options: Sequence[str]) -> None:
+    """Search for vulnerabilities of the packages in an environment and of all locked tools.
+
+    Raises CalledProcessError, also if the index does not know a package: that one was not searched for.
+    """
+    command = [tools.group_bin("security") / "pip-audit", "--strict", "--disable-pip", "--progress-spinner", "off"]
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as listed:
+        listed.write("\n".join(dependencies(environment)))
+        listed.flush()
+        _run([*command, *options, "--no-deps", "--requirement", listed.name])
     locked = [option for path in sorted(tools.REQUIREMENTS.glob("*.txt")) for option in ("--requirement", path)]
-    _run([program, *options, "--progress-spinner", "off", "--path", packages])
-    _run([program, *options, "--progress-spinner", "off", "--require-hashes", "--disable-pip", *locked])
+    _run([*command, *options, "--require-hashes", *locked])
 
 
 def _run(command: Sequence[object]) -> None:
@@ -61,8 +73,11 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.command == "sbom":
         bill_of_wheels(arguments.wheels.resolve(), arguments.out.resolve())
-    else:
+        return
+    try:
         audit(Path(sys.prefix), arguments.options)
+    except subprocess.CalledProcessError as failure:
+        sys.exit(failure.returncode)  # pip-audit has said why.
 
 
 if __name__ == "__main__":

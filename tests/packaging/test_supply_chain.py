@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import yaml
 from tests import tools
 from tests.architecture.source import ROOT
 from tests.packaging.lock import groups
-from tests.packaging.supply_chain import audit, write_bill
+from tests.packaging.supply_chain import audit, dependencies, write_bill
 
 WORKFLOWS = ROOT / ".github" / "workflows"
 
@@ -85,6 +86,27 @@ def test_the_bill_lists_the_product_and_its_dependencies(security: None, tmp_pat
     assert components["kazoo"]["purl"].startswith("pkg:pypi/kazoo@")
 
 
+def test_dependencies_are_those_of_others() -> None:
+    names = {line.partition("==")[0] for line in dependencies(Path(sys.prefix))}
+    assert {"numpy", "msgspec", "kazoo", "kio"} <= names
+    assert not any(name.startswith("kframe") for name in names)
+
+
 @pytest.mark.real
 def test_the_search_accepts_all_locks(security: None) -> None:
     audit(Path(sys.prefix), ["--dry-run"])
+
+
+@pytest.mark.real
+def test_a_package_that_the_index_does_not_know_is_an_error(
+    security: None, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Otherwise a search in an index without such data would find nothing and succeed."""
+    packages = tmp_path / "lib" / "python3.11" / "site-packages"
+    (packages / "no_such_package-1.0.dist-info").mkdir(parents=True)
+    (packages / "no_such_package-1.0.dist-info" / "METADATA").write_text(
+        "Name: no-such-package-of-any-index\nVersion: 1.0\n"
+    )
+    with pytest.raises(subprocess.CalledProcessError):
+        audit(tmp_path, [])
+    assert "no-such-package-of-any-index: Dependency not found" in capfd.readouterr().err
