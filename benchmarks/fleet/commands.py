@@ -66,7 +66,7 @@ def _measured(folder: Path, clusters: int, options: argparse.Namespace) -> dict[
     for number, source in enumerate(sources):
         if not source.exists():
             source.parent.mkdir(parents=True, exist_ok=True)
-            _generate(source, options.partitions, number, options.mode)
+            generate_cluster(source, options.partitions, number, options.mode)
     ingest = _seconds(lambda: run_kframe("spark", "ingest", *sources, "--out", fleet, "--master", options.master))
     failover = ("spark", "failover", fleet, "--brokers", FAILED, "--master", options.master)
     runs = [_alternate(folder / "results", sources, failover, options.rounds, written) for written in (False, True)]
@@ -76,7 +76,8 @@ def _measured(folder: Path, clusters: int, options: argparse.Namespace) -> dict[
     }  # fmt: skip
 
 
-def _generate(source: Path, partitions: int, seed: int, mode: str) -> None:
+def generate_cluster(source: Path, partitions: int, seed: int, mode: str) -> None:
+    """Write a generated cluster of the mode as a directory of Parquet files."""
     snapshot = generate(partitions, BROKERS, racks=3, seed=seed)
     if mode == "kraft":
         metadata = snapshot.with_mode("kraft").to_metadata()

@@ -92,6 +92,34 @@ def wait_until_settled(brokers: list[StandInBroker], since: float, limit: float,
 
 
 @dataclass(frozen=True)
+class Setup:
+    """A cluster and what its JVMs may take. ``limit_s`` is the most seconds for an event."""
+
+    jars: Path
+    partitions: int
+    brokers: int
+    replication_factor: int
+    heap: str
+    limit_s: float
+
+    @staticmethod
+    def of(arguments: argparse.Namespace) -> Setup:
+        """Of the arguments that ``add_setup`` adds."""
+        names = ("jars", "partitions", "brokers", "replication_factor", "heap", "limit")
+        return Setup(*(getattr(arguments, name) for name in names))
+
+
+def add_setup(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of a Setup."""
+    parser.add_argument("--jars", type=Path, required=True)
+    parser.add_argument("--partitions", type=int, default=100_000)
+    parser.add_argument("--brokers", type=int, default=10)
+    parser.add_argument("--replication-factor", type=int, default=3)
+    parser.add_argument("--heap", default="3g", help="heap of each JVM")
+    parser.add_argument("--limit", type=float, default=900, help="seconds for one event")
+
+
+@dataclass(frozen=True)
 class ControllerRun:
     """One run of one controller: ``command`` starts it, None is Kafka's own."""
 
@@ -99,14 +127,14 @@ class ControllerRun:
     command: str | None
     number: int
 
-    def about(self, arguments: argparse.Namespace) -> dict[str, Any]:
+    def about(self, setup: Setup) -> dict[str, Any]:
         """The fields that each measurement of this run has."""
         return {
             "controller": self.name,
             "life": self.number,
-            "partitions": arguments.partitions,
-            "brokers": arguments.brokers,
-            "replication_factor": arguments.replication_factor,
+            "partitions": setup.partitions,
+            "brokers": setup.brokers,
+            "replication_factor": setup.replication_factor,
         }
 
 
@@ -131,17 +159,17 @@ def compiling(server: int) -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def report(
+def measurement(
     name: str, about: dict[str, Any], seconds: float, compiled: float, brokers: list[StandInBroker]
-) -> None:  # fmt: skip
-    """Print one measurement, and reset the counters of the brokers."""
+) -> dict[str, Any]:  # fmt: skip
+    """One measurement. Resets the counters of the brokers."""
     received = {
         "compiler_seconds": round(max(compiled, 0.0), 2),  # a thread that ends takes its time with it
         "bytes": sum(broker.bytes_received for broker in brokers),
         "requests": sum(sum(broker.requests.values()) for broker in brokers),
     }
-    print(json.dumps({"bench": name, "seconds": round(seconds, 3)} | about | received), flush=True)
     reset_counters(brokers)
+    return {"bench": name, "seconds": round(seconds, 3)} | about | received
 
 
 def reset_counters(brokers: list[StandInBroker]) -> None:
@@ -153,34 +181,36 @@ def reset_counters(brokers: list[StandInBroker]) -> None:
 def main() -> int:
     """Measure all runs."""
     arguments = _arguments()
+    setup = Setup.of(arguments)
     logging.getLogger("kazoo").setLevel(logging.CRITICAL)
     folder = Path(tempfile.mkdtemp(prefix="zk-failover-"))
     zookeeper = f"127.0.0.1:{free_port()}"
-    server = start_zookeeper(arguments, folder, zookeeper.rpartition(":")[2])
+    server = start_zookeeper(setup, folder, zookeeper.rpartition(":")[2])
     client: KazooClient | None = None
     try:
         client = KazooClient(zookeeper, timeout=60)
         client.start(60)
         started = time.time()
-        populate(client, arguments.partitions, arguments.brokers, arguments.replication_factor)
-        print(f"populated {arguments.partitions} partitions in {time.time() - started:.1f} s", file=sys.stderr)
+        populate(client, setup.partitions, setup.brokers, setup.replication_factor)
+        print(f"populated {setup.partitions} partitions in {time.time() - started:.1f} s", file=sys.stderr)
         if arguments.warm is not None:
             subprocess.run(shlex.split(arguments.warm.format(zookeeper=zookeeper)), check=True, stdout=sys.stderr)
-        brokers = [StandInBroker(i) for i in range(arguments.brokers)]
+        brokers = [StandInBroker(i) for i in range(setup.brokers)]
         for broker in brokers:
             register(client, broker)
         elected_at: list[float] = []
         client.DataWatch("/controller", lambda data, stat: elected_at.append(time.time()) if data else None)
         for number, run in enumerate(controller_runs(arguments)):
             if number:
-                clean_up(arguments, client, brokers)
-            about = run.about(arguments)
-            print(f"{arguments.partitions:,} partitions, {run.name}, run {run.number + 1}", file=sys.stderr)
+                clean_up(setup, client, brokers)
+            about = run.about(setup)
+            print(f"{setup.partitions:,} partitions, {run.name}, run {run.number + 1}", file=sys.stderr)
             for figures in measure_before_run(arguments, zookeeper):
                 print(json.dumps(figures | about), flush=True)
             elected_at.clear()
             run_folder = folder / f"{run.name}-{run.number}"
-            perform_run(arguments, run_folder, zookeeper, server.pid, run, client, brokers, elected_at)
+            for figures in perform_run(setup, run_folder, zookeeper, server.pid, run, client, brokers, elected_at):
+                print(json.dumps(figures), flush=True)
         return 0
     finally:
         if client is not None:
@@ -205,7 +235,7 @@ def measure_before_run(arguments: argparse.Namespace, zookeeper: str) -> list[di
 
 
 def perform_run(
-    arguments: argparse.Namespace,
+    setup: Setup,
     folder: Path,
     zookeeper: str,
     server: int,
@@ -213,38 +243,35 @@ def perform_run(
     client: KazooClient,
     brokers: list[StandInBroker],
     elected_at: list[float],
-) -> None:
-    """Perform one run. ``elected_at`` receives the time of the election."""
+) -> list[dict[str, Any]]:
+    """Perform one run and measure both events. ``elected_at`` receives the time of the election."""
     folder.mkdir()
     reset_counters(brokers)
-    process = start_controller(arguments, folder, zookeeper, run.command)
+    process = start_controller(setup, folder, zookeeper, run.command)
     try:
         while not elected_at:
             if process.poll() is not None:
                 raise RuntimeError((folder / "controller.log").read_text()[-2000:])
             time.sleep(0.01)
-        measure(arguments, run.about(arguments), server, client, brokers, elected_at[0])
+        return measure(setup, run.about(setup), server, client, brokers, elected_at[0])
     finally:
         process.kill()
         process.wait()
 
 
-def clean_up(arguments: argparse.Namespace, client: KazooClient, brokers: list[StandInBroker]) -> None:
+def clean_up(setup: Setup, client: KazooClient, brokers: list[StandInBroker]) -> None:
     """Delete the controller's records and restore the cluster as it was before the run."""
     for path in ("/controller", f"/brokers/ids/{CONTROLLER_ID}"):
         with suppress(NoNodeError):
             client.delete(path)
     register(client, brokers[FAILING])
-    restore_topics(client, arguments.partitions, arguments.brokers, arguments.replication_factor)
+    restore_topics(client, setup.partitions, setup.brokers, setup.replication_factor)
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--jars", type=Path, required=True)
+    add_setup(parser)
     parser.add_argument("--name", default="other", help="what the records call the other controller")
-    parser.add_argument("--partitions", type=int, default=100_000)
-    parser.add_argument("--brokers", type=int, default=10)
-    parser.add_argument("--replication-factor", type=int, default=3)
     parser.add_argument(
         "--controller", help="command of another controller; {zookeeper}, {id} and {port} are filled in"
     )
@@ -252,24 +279,20 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--lives", dest="runs", type=int, default=1, help="of each controller")
     parser.add_argument("--warm", help="command that is run before the first run; {zookeeper} is filled in")
     parser.add_argument("--first", help="command that is run before each run; {zookeeper} is filled in")
-    parser.add_argument("--heap", default="3g", help="heap of each JVM")
-    parser.add_argument("--limit", type=float, default=900, help="seconds for one event")
     return parser.parse_args()
 
 
-def start_zookeeper(arguments: argparse.Namespace, folder: Path, port: str) -> subprocess.Popen[bytes]:
+def start_zookeeper(setup: Setup, folder: Path, port: str) -> subprocess.Popen[bytes]:
     """Start a ZooKeeper server."""
     config = (
         f"dataDir={folder}/zookeeper\nclientPort={port}\nclientPortAddress=127.0.0.1\nmaxClientCnxns=0\n"
         "admin.enableServer=false\nmaxSessionTimeout=60000\n"
     )
     main_class = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
-    return start_java(arguments.jars, main_class, config, folder, "zookeeper", arguments.heap)
+    return start_java(setup.jars, main_class, config, folder, "zookeeper", setup.heap)
 
 
-def start_controller(
-    arguments: argparse.Namespace, folder: Path, zookeeper: str, command: str | None
-) -> subprocess.Popen[bytes]:
+def start_controller(setup: Setup, folder: Path, zookeeper: str, command: str | None) -> subprocess.Popen[bytes]:
     """Start Kafka, or the controller of ``command``."""
     port = free_port()
     if command is None:
@@ -277,36 +300,36 @@ def start_controller(
             f"broker.id={CONTROLLER_ID}\nlisteners=PLAINTEXT://127.0.0.1:{port}\nzookeeper.connect={zookeeper}\n"
             f"log.dirs={folder}/log\nauto.leader.rebalance.enable=false\n"
         )
-        return start_java(arguments.jars, "kafka.Kafka", config, folder, "controller", arguments.heap)
+        return start_java(setup.jars, "kafka.Kafka", config, folder, "controller", setup.heap)
     words = shlex.split(command.format(zookeeper=zookeeper, id=CONTROLLER_ID, port=port))
     with (folder / "controller.log").open("wb") as log:
         return subprocess.Popen(words, stdout=log, stderr=subprocess.STDOUT)
 
 
 def measure(
-    arguments: argparse.Namespace,
+    setup: Setup,
     about: dict[str, Any],
     server: int,
     client: KazooClient,
     brokers: list[StandInBroker],
     elected_at: float,
-) -> None:
-    """Wait for the end of the failover that started at ``elected_at``, fail a broker, and report both."""
+) -> list[dict[str, Any]]:
+    """Wait for the end of the failover that started at ``elected_at``, fail a broker, and measure both."""
 
     def all_notified() -> bool:
         return all(LEADER_AND_ISR in broker.requests for broker in brokers)
 
     def failed_broker_removed() -> bool:
-        return not count_unmoved(client, arguments.partitions)
+        return not count_unmoved(client, setup.partitions)
 
     compiled = compiling(server)
-    done_at = wait_until_settled(brokers, elected_at, arguments.limit, all_notified)
-    report("failover", about, done_at - elected_at, compiling(server) - compiled, brokers)
+    done_at = wait_until_settled(brokers, elected_at, setup.limit_s, all_notified)
+    failover = measurement("failover", about, done_at - elected_at, compiling(server) - compiled, brokers)
     left = [broker for broker in brokers if broker.broker_id != FAILING]
     compiled, failed_at = compiling(server), time.time()
     client.delete(f"/brokers/ids/{FAILING}")
-    done_at = wait_until_settled(left, failed_at, arguments.limit, failed_broker_removed)
-    report("broker-failure", about, done_at - failed_at, compiling(server) - compiled, brokers)
+    done_at = wait_until_settled(left, failed_at, setup.limit_s, failed_broker_removed)
+    return [failover, measurement("broker-failure", about, done_at - failed_at, compiling(server) - compiled, brokers)]
 
 
 if __name__ == "__main__":

@@ -53,15 +53,15 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--cold", action="store_true", help="do not warm the server up")
     chosen = parser.parse_args()
-    session = _session(chosen.hosts)
+    session = open_session(chosen.hosts)
     raw = Raw.of(session, chosen.broker)
     session.close()
     rounds = min(WARM_READS // raw.partitions, WARM_ROUNDS) // WARM_SESSIONS + 1
     for _ in range(0 if chosen.cold else WARM_SESSIONS):
-        session = _session(chosen.hosts)
+        session = open_session(chosen.hosts)
         raw.warm_up(session, rounds)
         session.close()
-    session = _session(chosen.hosts)
+    session = open_session(chosen.hosts)
     figures = {
         "partitions": raw.partitions,
         "read_seconds": _median(lambda: raw.read(session), chosen.rounds, PAUSE_S),
@@ -127,7 +127,8 @@ class Raw:
             self.write(session)
 
 
-def _session(hosts: str) -> Session:
+def open_session(hosts: str) -> Session:
+    """A session of the store's own client, with a timeout of 60 s."""
     session = Session(KazooClient(hosts, timeout=60.0))
     session.begin(60.0)
     return session

@@ -117,6 +117,43 @@ def _times(ratios: Sequence[float]) -> str:
     return f"{statistics.median(ratios):.1f}{spread}"
 
 
+def first_lives(rows: Sequence[Row]) -> str:
+    """First lives on cold servers."""
+    return _table(
+        ("event", "partitions", "kframe", "server's compiler", "requests alone", "server's compiler",
+         "kframe in times of them"),
+        [
+            (row["event"], f"{row['partitions']:,}",
+             *(_seconds(row[key]) for key in ("kframe", "compiler", "raw", "raw_compiler")), _times(row["times_raw"]))
+            for row in rows
+        ],
+    )  # fmt: skip
+
+
+def _seconds(values: Sequence[float]) -> str:
+    return ", ".join(f"{value:.2f} s" for value in values)
+
+
+def repeated(events: Sequence[Row]) -> str:
+    """The least ratio beside Kafka's classes in every run."""
+    return _table(
+        ("what", "partitions", "times, least of each run"),
+        [(event["bench"], f"{event['partitions']:,}", ", ".join(f"{ratio:.1f}" for ratio in event["least"]))
+         for event in events],
+    )  # fmt: skip
+
+
+def fleet_stages(stages: Sequence[Row]) -> str:
+    """Stages of a fleet beside the engine, by master."""
+    masters = [row["master"] for row in stages[0]["masters"]]
+    rows = []
+    for stage in stages:
+        cells = (f"{min(row['spark']):.1f} s ({row['times']:.2f})" for row in stage["masters"])
+        rows.append((stage["stage"], f"{min(stage['engine']):.1f} s", *cells))
+    starts = ("session start", "", *(f"{min(row['start']):.1f} s" for row in stages[0]["masters"]))
+    return _table(("stage", "engine", *masters), [*rows, starts])
+
+
 def own_work(series: Sequence[Row]) -> str:
     """Cost against size."""
     rows = []
@@ -208,6 +245,9 @@ TABLES: Final[Mapping[str, Block]] = {
     "targets": targets,
     "classes": _of("classes", classes),
     "live": _of("live", live),
+    "first-lives": _of("first_lives", first_lives),
+    "repeated": _of("repeated", repeated),
+    "fleet-stages": _of("fleet_stages", fleet_stages),
     "own-work": _of("own_work", own_work),
     "requests": _of("requests", requests),
     "roofline": _of("roofline", roofline),

@@ -10,6 +10,9 @@ from benchmarks.report.page import NONE
 from benchmarks.report.saved_records import SavedRecord, saved_record
 
 Row = dict[str, Any]
+_EVENTS: Final = {"failover": "a failover", "broker-failure": "a broker's failure"}
+#: The ZooKeeper requests of each event.
+_ALONE: Final = {"failover": "reads", "broker-failure": "writes"}
 
 
 def in_memory(results: Path) -> str:
@@ -51,12 +54,25 @@ def live(results: Path) -> str:
     return f"{text[:1].upper()}{text[1:]} ({_record(figures)}, {cores}, {several}).\n"
 
 
+def first_lives(results: Path) -> str:
+    """The slowest first lives on cold servers."""
+    figures = saved_record("first_lives", results)
+    if figures is None:
+        return NONE
+    text = "; ".join(
+        f"{_EVENTS[row['event']]} at {row['partitions']:,} partitions takes {max(row['kframe']):.2f} s, "
+        f"the {_ALONE[row['event']]} alone take {max(row['raw']):.2f} s"
+        for row in figures.rows
+    )
+    return f"On a ZooKeeper that has just started, {text} ({_record(figures)}).\n"
+
+
 def _beside(figures: SavedRecord) -> list[Row]:
     return [row for row in figures.rows if row["kafka"]]
 
 
 def _event(row: Row) -> str:
-    what = {"failover": "a failover", "broker-failure": "a broker's failure"}[row["event"]]
+    what = _EVENTS[row["event"]]
     theirs = f", Kafka {min(row['kafka']):.1f} s" if row["kafka"] else ""
     return f"{what} at {row['partitions']:,} partitions: kframe {max(row['kframe']):.2f} s{theirs}"
 
@@ -67,4 +83,8 @@ def _record(figures: SavedRecord) -> str:
 
 
 #: The generated text by the name of its markers.
-SENTENCES: Final[Mapping[str, Callable[[Path], str]]] = {"in-memory": in_memory, "live": live}
+SENTENCES: Final[Mapping[str, Callable[[Path], str]]] = {
+    "in-memory": in_memory,
+    "live": live,
+    "first-lives": first_lives,
+}

@@ -56,7 +56,20 @@ KINDS: Final[Mapping[str, Callable[[Record], Any]]] = {
     "classes": _classes,
     "live": _live,
     "suite": _whole_suite,
-    **{key: _under(key) for key in ("ratios", "requests", "sweep", "roofline", "own_work", "processes")},
+    **{
+        key: _under(key)
+        for key in (
+            "ratios",
+            "requests",
+            "sweep",
+            "roofline",
+            "own_work",
+            "processes",
+            "first_lives",
+            "fleet_stages",
+            "repeated",
+        )
+    },
 }
 
 

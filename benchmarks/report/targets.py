@@ -31,6 +31,12 @@ _ALL: Final = (
     Target("live broker-failure/100000/10 beside raw", "a broker fails over ZooKeeper, 100,000, beside writes alone",
            1.5, at_most=True),
     Target("live failover/1000000/10 seconds", "a failover over ZooKeeper, 1,000,000", 10, "s", at_most=True),
+    Target("broker-failure/100000/100 beside kafka, every run",
+           "a broker fails, 100,000, beside Kafka's classes, in each of ten runs", 50),
+    Target("first life failover/1000000/10 beside raw", "a failover on a cold server, 1,000,000, beside reads alone",
+           1.3, at_most=True),
+    Target("first life broker-failure/1000000/10 beside raw",
+           "a broker fails on a cold server, 1,000,000, beside writes alone", 1.3, at_most=True),
     Target("choose-native/1000000/100", "leaders chosen by a native selector, beside the built-in rule",
            1.5, at_most=True),
     Target("choose-bulk/1000000/100", "by a bulk selector", 3, at_most=True),
@@ -72,5 +78,11 @@ _ALL: Final = (
     Target("read zookeeper/1000000 memory", "memory to read a ZooKeeper dump beside the file", 2, at_most=True),
     Target("read plan/1000000 seconds", "a plan read, 1,000,000", 0.6, "s", at_most=True),
     Target("read plan/1000000 memory", "memory to read a plan beside the file", 2, at_most=True),
+    *(
+        Target(f"spark {stage}/10000000 beside engine",
+               f"`kframe spark {stage}`, 10,000,000 in 50 clusters, beside the engine and a session's start",
+               1.2, at_most=True)
+        for stage in ("ingest", "validate", "failover", "requests", "sweep", "plan", "report")
+    ),
 )  # fmt: skip
 TARGETS: Final[Mapping[str, Target]] = {target.name: target for target in _ALL}

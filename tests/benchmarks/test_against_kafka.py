@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks import timing
 from benchmarks.against_kafka import __main__ as against_kafka
-from benchmarks.against_kafka import kafka_classes
+from benchmarks.against_kafka import kafka_classes, repeated
 from benchmarks.against_kafka.__main__ import PAIRS, Plan
 from benchmarks.live import __main__ as live
 
@@ -119,3 +119,19 @@ def test_the_peers_measure_what_is_looked_for(controller: str, source: str) -> N
     for part in sum((pair.parts for pair in PAIRS[controller]), ()):
         assert f'measure("{part.split(".")[1]}"' in text
     assert kafka_classes.HEAP_AFTER[controller].split(".")[1] in text
+
+
+def test_the_least_ratio_of_every_repetition_counts() -> None:
+    runs = [
+        [
+            {"bench": "broker-failure", **SIZE, "ratio": {"least": least, "median": 2 * least, "most": 3 * least}},
+            {"bench": "memory", **SIZE, "ratio": {"least": 1.0}},
+        ]
+        for least in (64.0, 57.5)
+    ]
+    (failure,) = repeated.summary(runs)
+    assert failure["least"] == [64.0, 57.5]
+    assert repeated.line(failure) == ("broker-failure", "1,000", "64.0, 57.5")
+    assert [(ratio.name, ratio.value) for ratio in repeated.ratios([failure])] == [
+        ("broker-failure/1000/10 beside kafka, every run", 57.5)
+    ]

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +20,23 @@ from tests.spark import jvm
 BIN: Final = Path(pyspark.__file__).parent / "bin"
 #: Address of a driver, and settings of the driver and its executors.
 LOCAL: Final = jvm.SETTINGS | {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+
+
+_CLASSES: Final = "org.apache.spark.deploy"
+
+
+@contextmanager
+def standalone_cluster(folder: Path, workers: int = 2, memory: str = "600m") -> Iterator[str]:
+    """Run a master and workers of one core each; yield its address. Workers have ``folder/work-1`` and so on."""
+    here = ["--host", "127.0.0.1", "--webui-port", 0]
+    with ExitStack() as stack:
+        command = [BIN / "spark-class", f"{_CLASSES}.master.Master", *here, "--port", 0]
+        address = stack.enter_context(server(command, r"Starting Spark master at (spark://\S+)"))
+        for number in range(1, workers + 1):
+            command = [BIN / "spark-class", f"{_CLASSES}.worker.Worker", *here, "--cores", 1, "--memory", memory,
+                       "--work-dir", folder / f"work-{number}", address]  # fmt: skip
+            stack.enter_context(server(command, r"(Successfully registered) with master"))
+        yield address
 
 
 def environment() -> dict[str, str]:

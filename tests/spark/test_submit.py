@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -15,23 +14,15 @@ from kframe.snapshot.generate import generate
 from tests.snapshot.samples import ROOT
 from tests.spark.cutting import alone, scenario
 from tests.spark.fleets import snapshot_directory
-from tests.spark.processes import BIN, LOCAL, environment, server, settings
+from tests.spark.processes import BIN, LOCAL, environment, settings, standalone_cluster
 
-CLASSES = "org.apache.spark.deploy"
 FLEET = {f"cluster-{number}": generate(300, 5, racks=2, seed=number) for number in range(4)}
 
 
 @pytest.fixture
 def master(tmp_path: Path) -> Iterator[str]:
     """Start a master; yield its address. Its workers of one core each have ``work-1`` and ``work-2``."""
-    here = ["--host", "127.0.0.1", "--webui-port", 0]
-    with ExitStack() as stack:
-        command = [BIN / "spark-class", f"{CLASSES}.master.Master", *here, "--port", 0]
-        address = stack.enter_context(server(command, r"Starting Spark master at (spark://\S+)"))
-        for number in (1, 2):
-            command = [BIN / "spark-class", f"{CLASSES}.worker.Worker", *here, "--cores", 1, "--memory", "600m",
-                       "--work-dir", tmp_path / f"work-{number}", address]  # fmt: skip
-            stack.enter_context(server(command, r"(Successfully registered) with master"))
+    with standalone_cluster(tmp_path) as address:
         yield address
 
 

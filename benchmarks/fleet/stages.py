@@ -1,0 +1,241 @@
+"""Time each stage of a fleet from exec to exit: ``python -m benchmarks.fleet.stages``.
+
+Generates 50 clusters of 200,000 partitions, and runs every stage with ``--out`` on local[1], local[2] and a standalone
+cluster of two workers with one core each. ``engine`` is the time of the same functions in one process on one core
+without Spark, with the same files written. ``start`` is the time of a process that starts a session on that master and
+stops it. A stage should stay within 1.2 times ``engine`` plus ``start``. Sides are measured in turn; seconds are
+elapsed times, the fastest of ``--rounds`` counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+from pyarrow import dataset
+
+from benchmarks.fleet.commands import generate_cluster
+from benchmarks.records import LATEST, ROOT, table, write_record
+from benchmarks.report.ratios import Ratio, to_record
+from benchmarks.timing import run_kframe, timed
+from kframe.spark.fleet import records
+from kframe.spark.ingest import ingest_source
+from kframe.spark.inputs import ClusterInput
+from kframe.spark.marks import Mark, Marks, part_of_cluster
+from kframe.spark.plans import PLANS, FleetRequest, plan_cluster
+from kframe.spark.play import CONDITIONS, IMPACTS, TALLIES, Engine
+from kframe.spark.rules import VIOLATIONS
+from kframe.spark.scenarios import scenario_rows
+from kframe.spark.schema import FleetTable
+from kframe.spark.sources import find_sources
+from kframe.spark.stages import FAILOVER, REQUESTED, Stage
+from kframe.spark.sweeping import FAILURES, Sweeping, sweep_whole
+from kframe.spark.validate import validate_whole
+from kframe.spark.whole import Output, Unit, play_units
+from tests.spark.processes import standalone_cluster
+
+FAILED: Final = 7
+STANDALONE: Final = "standalone"
+TIMES_MAX: Final = 1.2
+HEADINGS: Final = ("stage", "master", "engine s", "start s", "spark s", "times")
+LEGEND: Final = (
+    f"Fastest of each. engine: one process on one core, without Spark. times: spark by engine plus start, at most "
+    f"{TIMES_MAX}."
+)
+_START: Final = "import sys; from kframe.spark.session import session; session(sys.argv[1]).stop()"
+
+
+@dataclass(frozen=True)
+class Places:
+    """Folders: the snapshots of clusters, their fleet, what ``failover`` wrote, and what a stage writes."""
+
+    sources: Path
+    fleet: Path
+    played: Path
+    out: Path
+
+
+@dataclass(frozen=True)
+class StageBench:
+    """One stage: without Spark, and the arguments of its command."""
+
+    alone: Callable[[Places], None]
+    arguments: Callable[[Places], Sequence[object]]
+
+
+def _ingest(places: Places) -> None:
+    for source in find_sources([str(places.sources)]):
+        ingest_source(source, places.out)
+
+
+def _inputs(places: Places) -> Iterator[ClusterInput]:
+    return (ClusterInput.of_record(places.fleet, record) for record in records(places.fleet))
+
+
+def _validate(places: Places) -> None:
+    store = Marks(places.out, VIOLATIONS.name)
+    for cluster in _inputs(places):
+        rows = validate_whole(cluster.cluster, cluster.tables())
+        _put(store, cluster, {VIOLATIONS: rows})
+
+
+def _sweep(places: Places) -> None:
+    store = Marks(places.out, FAILURES.name)
+    for cluster in _inputs(places):
+        rows = sweep_whole(cluster.cluster, cluster.snapshot(), Sweeping())
+        _put(store, cluster, {FAILURES: rows.select(FAILURES.schema.names)})
+
+
+def _plan(places: Places) -> None:
+    store = Marks(places.out, PLANS.name)
+    for cluster in _inputs(places):
+        tables, _ = plan_cluster(cluster, FleetRequest({"remove_brokers": (FAILED,)}))
+        _put(store, cluster, tables)
+
+
+def _put(store: Marks, cluster: ClusterInput, tables: Mapping[FleetTable, pa.Table]) -> None:
+    part = part_of_cluster(cluster.cluster)
+    store.put(part, tables, Mark(""), store.out / "_staged" / cluster.cluster)
+
+
+def _play(stage: Stage, places: Places, out: Path) -> None:
+    (scenario,) = scenario_rows("fail", brokers=[FAILED]).to_pylist()
+    output = Output(tuple(stage.makers), stage.shown, False, str(out), str(out / "_staged"))
+    units = (Unit(cluster, (({**scenario, "cluster": cluster.cluster}, Mark("")),)) for cluster in _inputs(places))
+    for _ in play_units(units, Engine(parts=stage.parts), output):
+        pass
+
+
+def _report(places: Places) -> None:
+    """What ``report --by cluster`` shows, by Arrow."""
+    impacts, tallies, conditions = (
+        dataset.dataset(places.played / table.name, partitioning="hive").to_table()
+        for table in (IMPACTS, TALLIES, CONDITIONS)
+    )
+    loads = [(f"leaders_{when}", each) for when in ("before", "after") for each in ("max", "mean")]
+    skews = tallies.group_by("cluster").aggregate(loads)
+    last = conditions.sort_by("step").group_by("cluster", use_threads=False).aggregate([("partitions", "last")])
+    impacts.join(skews, "cluster").join(last, "cluster").sort_by([("offline", "descending")])
+
+
+#: ``failover`` and ``requests`` play the failure of one broker in every cluster.
+STAGES: Final[Mapping[str, StageBench]] = {
+    "ingest": StageBench(_ingest, lambda places: ("ingest", places.sources, "--out", places.out)),
+    "validate": StageBench(_validate, lambda places: ("validate", places.fleet, "--out", places.out)),
+    "failover": StageBench(
+        lambda places: _play(FAILOVER, places, places.out),
+        lambda places: ("failover", places.fleet, "--brokers", FAILED, "--out", places.out),
+    ),
+    "requests": StageBench(
+        lambda places: _play(REQUESTED, places, places.out),
+        lambda places: ("requests", places.fleet, "--brokers", FAILED, "--out", places.out),
+    ),
+    "sweep": StageBench(_sweep, lambda places: ("sweep", places.fleet, "--out", places.out)),
+    "plan": StageBench(_plan, lambda places: ("plan", places.fleet, "--remove-brokers", FAILED, "--out", places.out)),
+    "report": StageBench(_report, lambda places: ("report", places.played, "-o", "json")),
+}
+
+
+def measure(places: Places, names: Sequence[str], masters: Mapping[str, str], rounds: int) -> list[dict[str, Any]]:
+    """Seconds of each stage: ``engine``, and by master ``start`` and ``spark``."""
+    start: dict[str, list[float]] = {name: [] for name in masters}
+    engine: dict[str, list[float]] = {name: [] for name in names}
+    spark: dict[tuple[str, str], list[float]] = {(name, master): [] for name in names for master in masters}
+    for _ in range(rounds):
+        for master, address in masters.items():
+            start[master].append(timed(partial(_start, address))[0])
+        for name in names:
+            print(name, file=sys.stderr, flush=True)
+            engine[name].append(_emptied(places, partial(STAGES[name].alone, places)))
+            for master, address in masters.items():
+                command = ("spark", *STAGES[name].arguments(places), "--master", address)
+                spark[name, master].append(_emptied(places, partial(run_kframe, *command)))
+    return [
+        {"stage": name, "engine": engine[name],
+         "masters": [{"master": master, "start": start[master], "spark": spark[name, master],
+                      "times": min(spark[name, master]) / (min(engine[name]) + min(start[master]))}
+                     for master in masters]}
+        for name in names
+    ]  # fmt: skip
+
+
+def _start(address: str) -> None:
+    subprocess.run([sys.executable, "-c", _START, address], check=True, cwd=ROOT, capture_output=True)
+
+
+def _emptied(places: Places, work: Callable[[], object]) -> float:
+    """Seconds of work that writes to an empty folder."""
+    shutil.rmtree(places.out, ignore_errors=True)
+    return round(timed(work)[0], 3)
+
+
+def ratios(stages: Sequence[Mapping[str, Any]], partitions: int) -> list[Ratio]:
+    """The times of each stage on local[2]."""
+    return [
+        Ratio(f"spark {stage['stage']}/{partitions} beside engine", row["times"], less=True)
+        for stage in stages
+        for row in stage["masters"]
+        if row["master"] == "local[2]"
+    ]
+
+
+def lines(stages: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
+    """The stages as cells under HEADINGS."""
+    return [
+        (stage["stage"], row["master"], f"{min(stage['engine']):.1f}", f"{min(row['start']):.1f}",
+         f"{min(row['spark']):.1f}", f"{row['times']:.2f}")
+        for stage in stages
+        for row in stage["masters"]
+    ]  # fmt: skip
+
+
+@contextmanager
+def addresses(masters: Sequence[str], folder: Path) -> Iterator[dict[str, str]]:
+    """The address of each master. Runs a standalone cluster if it is among them."""
+    if STANDALONE not in masters:
+        yield {master: master for master in masters}
+        return
+    with standalone_cluster(folder, memory="2g") as address:
+        yield {master: address if master == STANDALONE else master for master in masters}
+
+
+def main() -> None:
+    """Measure, print, and keep the record."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--clusters", type=int, default=50)
+    parser.add_argument("--partitions", type=int, default=200_000, help="of each cluster")
+    parser.add_argument("--mode", choices=("zookeeper", "kraft"), default="zookeeper")
+    parser.add_argument("--stages", nargs="+", choices=list(STAGES), default=list(STAGES))
+    parser.add_argument("--masters", nargs="+", default=["local[1]", "local[2]", STANDALONE])
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--out", type=Path, default=LATEST / "fleet-stages.json")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="kframe-bench-") as scratch:
+        places = Places(*(Path(scratch) / name for name in ("sources", "fleet", "played", "out")))
+        places.sources.mkdir()
+        for number in range(options.clusters):
+            generate_cluster(places.sources / f"cluster-{number:03d}", options.partitions, number, options.mode)
+        for source in find_sources([str(places.sources)]):
+            ingest_source(source, places.fleet)
+        _play(FAILOVER, places, places.played)
+        with addresses(options.masters, Path(scratch)) as masters:
+            stages = measure(places, options.stages, masters, options.rounds)
+    total = options.clusters * options.partitions
+    figures = {"ratios": to_record(ratios(stages, total)), "mode": options.mode, "clusters": options.clusters,
+               "partitions": total, "fleet_stages": stages}  # fmt: skip
+    write_record(options.out, [sys.executable, "-m", "benchmarks.fleet.stages", *sys.argv[1:]], figures)
+    table([HEADINGS, *lines(stages)], LEGEND)
+
+
+if __name__ == "__main__":
+    main()

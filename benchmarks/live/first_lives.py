@@ -1,0 +1,213 @@
+"""Measure kframe's first life on a ZooKeeper that has just started: ``python -m benchmarks.live.first_lives``.
+
+After a restart of the whole ensemble the server serves the first requests with code that its JIT compiler has not
+translated yet, and on a small machine the compiler takes the processor from the controller. To tell this from
+kframe's own work, each run of the controller has a counterpart: the raw requests of both events on another server
+process with the same data, which has served nothing either. The order of the two changes from pair to pair. Needs
+Maven and JDK 17.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from kazoo.client import KazooClient
+from kframe_zookeeper import paths
+from kframe_zookeeper.requests import check
+from kframe_zookeeper.testing.kafka import jars
+
+from benchmarks.live.__main__ import KFRAME, spread
+from benchmarks.live.broker import StandInBroker
+from benchmarks.live.controllers import (
+    QUIET_SECONDS,
+    ControllerRun,
+    Setup,
+    clean_up,
+    compiling,
+    free_port,
+    perform_run,
+    register,
+    start_zookeeper,
+)
+from benchmarks.live.raw_requests import Raw, open_session
+from benchmarks.live.znodes import FAILING, populate
+from benchmarks.records import table, write_record
+from benchmarks.report.ratios import Ratio, to_record
+
+EVENTS: Final = ("failover", "broker-failure")
+#: Seconds until a server has read its snapshot and log.
+START_S: Final = 300.0
+HEADINGS: Final = ("event", "partitions", "kframe s", "compiler s", "raw s", "compiler s", "times raw")
+LEGEND: Final = (
+    "First lives on new server processes. compiler: processor time of the server's JIT compiler during the event. raw: "
+    "the requests alone. times raw: by pairs, median (least to most)."
+)
+
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class ColdServer:
+    """A server process that has served nothing but its client's session."""
+
+    pid: int
+    address: str
+    client: KazooClient
+
+
+@contextmanager
+def cold_server(setup: Setup, folder: Path) -> Iterator[ColdServer]:
+    """Start a server on the data of ``folder``; kill it afterwards."""
+    port = free_port()
+    process = start_zookeeper(setup, folder, str(port))
+    client = KazooClient(f"127.0.0.1:{port}", timeout=60)
+    try:
+        client.start(START_S)
+        yield ColdServer(process.pid, f"127.0.0.1:{port}", client)
+    finally:
+        client.stop()
+        client.close()
+        process.kill()
+        process.wait()
+
+
+def kframe_life(setup: Setup, server: ColdServer, brokers: list[StandInBroker], number: int) -> list[Record]:
+    """A failover and a broker failure under kframe. Restores the cluster."""
+    for broker in brokers:
+        register(server.client, broker)
+    elected_at: list[float] = []
+    server.client.DataWatch("/controller", lambda data, stat: elected_at.append(time.time()) if data else None)
+    with tempfile.TemporaryDirectory() as folder:
+        run = ControllerRun("kframe", KFRAME, number)
+        measured = perform_run(
+            setup, Path(folder) / "run", server.address, server.pid, run, server.client, brokers, elected_at
+        )
+    clean_up(setup, server.client, brokers)
+    return measured
+
+
+def raw_life(setup: Setup, server: ColdServer, raw: Raw, number: int) -> list[Record]:
+    """The reads of a failover, and after as long a pause as kframe has the writes of a broker failure."""
+    about = ControllerRun("raw", None, number).about(setup)
+    version = server.client.get(paths.CONTROLLER_EPOCH)[1].version
+    raw = replace(raw, guard=check(paths.CONTROLLER_EPOCH, version))
+    session = open_session(server.address)
+    try:
+        measured = [_timed("failover", about, server.pid, lambda: raw.read(session))]
+        time.sleep(QUIET_SECONDS)
+        return [*measured, _timed("broker-failure", about, server.pid, lambda: raw.write(session))]
+    finally:
+        session.close()
+
+
+def _timed(event: str, about: Record, server: int, action: Callable[[], None]) -> Record:
+    compiled, begun = compiling(server), time.perf_counter()
+    action()
+    seconds = time.perf_counter() - begun
+    return {
+        "bench": event,
+        "seconds": round(seconds, 3),
+        **about,
+        "compiler_seconds": round(max(compiling(server) - compiled, 0.0), 2),
+    }
+
+
+def measure_pairs(setup: Setup, pairs: int, folder: Path) -> Iterator[Record]:
+    """Both events of both sides, as they are measured."""
+    with cold_server(setup, folder) as server:
+        populate(server.client, setup.partitions, setup.brokers, setup.replication_factor)
+        session = open_session(server.address)
+        raw = Raw.of(session, FAILING)
+        session.close()
+    brokers = [StandInBroker(broker_id) for broker_id in range(setup.brokers)]
+    for number in range(pairs):
+        for side in ("raw", "kframe") if number % 2 else ("kframe", "raw"):
+            print(f"{setup.partitions:,} partitions, {side}, first life {number + 1}", file=sys.stderr)
+            with cold_server(setup, folder) as server:
+                if side == "raw":
+                    yield from raw_life(setup, server, raw, number)
+                else:
+                    yield from kframe_life(setup, server, brokers, number)
+
+
+def rows(measured: Sequence[Record]) -> list[Record]:
+    """A row for each event."""
+    return [_row(event, [row for row in measured if row["bench"] == event]) for event in EVENTS]
+
+
+def _row(event: str, measured: Sequence[Record]) -> Record:
+    seconds, compiler = (
+        {side: [row[key] for row in measured if row["controller"] == side] for side in ("kframe", "raw")}
+        for key in ("seconds", "compiler_seconds")
+    )
+    return {
+        "event": event,
+        "partitions": measured[0]["partitions"],
+        "brokers": measured[0]["brokers"],
+        "kframe": seconds["kframe"],
+        "raw": seconds["raw"],
+        "compiler": compiler["kframe"],
+        "raw_compiler": compiler["raw"],
+        "times_raw": [ours / theirs for ours, theirs in zip(seconds["kframe"], seconds["raw"], strict=True)],
+    }
+
+
+def ratios(results: Sequence[Record]) -> list[Ratio]:
+    """What is compared between records."""
+    return [
+        Ratio(
+            f"first life {row['event']}/{row['partitions']}/{row['brokers']} beside raw",
+            statistics.median(row["times_raw"]),
+            less=True,
+        )
+        for row in results
+    ]
+
+
+def line(row: Record) -> tuple[str, ...]:
+    """A row as cells under HEADINGS."""
+    cells = (", ".join(f"{value:.2f}" for value in row[key]) for key in ("kframe", "compiler", "raw", "raw_compiler"))
+    return (row["event"], f"{row['partitions']:,}", *cells, spread(row["times_raw"]))
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Measure, print, write."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.live.first_lives", description=__doc__)
+    parser.add_argument("--partitions", type=int, default=1_000_000)
+    parser.add_argument("--brokers", type=int, default=10)
+    parser.add_argument("--pairs", type=int, default=5)
+    parser.add_argument("--heap", default="3g", help="of the server")
+    parser.add_argument("--limit", type=float, default=900, help="seconds for one event")
+    parser.add_argument(
+        "--out", type=Path, help="write all figures as JSON, for example to benchmarks/results/NAME.json"
+    )
+    chosen = parser.parse_args(words)
+    logging.getLogger("kazoo").setLevel(logging.CRITICAL)
+    setup = Setup(jars(), chosen.partitions, chosen.brokers, 3, chosen.heap, chosen.limit)
+    measured: list[Record] = []
+    with tempfile.TemporaryDirectory(prefix="zk-first-") as folder:
+        for row in measure_pairs(setup, chosen.pairs, Path(folder)):
+            print(json.dumps(row), file=sys.stderr)
+            measured.append(row)
+    results = rows(measured)
+    table([HEADINGS, *map(line, results)], LEGEND)
+    if chosen.out:
+        command = ["python", "-m", "benchmarks.live.first_lives", *(sys.argv[1:] if words is None else words)]
+        figures = {"ratios": to_record(ratios(results)), "first_lives": results, "measured": measured}
+        write_record(chosen.out, command, figures)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
