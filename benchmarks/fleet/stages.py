@@ -56,7 +56,7 @@ _START: Final = "import sys; from kframe.spark.session import session; session(s
 
 
 @dataclass(frozen=True)
-class Places:
+class Folders:
     """Folders: the snapshots of clusters, their fleet, what ``failover`` wrote, and what a stage writes."""
 
     sources: Path
@@ -69,36 +69,36 @@ class Places:
 class StageBench:
     """One stage: without Spark, and the arguments of its command."""
 
-    alone: Callable[[Places], None]
-    arguments: Callable[[Places], Sequence[object]]
+    alone: Callable[[Folders], None]
+    arguments: Callable[[Folders], Sequence[object]]
 
 
-def _ingest(places: Places) -> None:
-    for source in find_sources([str(places.sources)]):
-        ingest_source(source, places.out)
+def _ingest(folders: Folders) -> None:
+    for source in find_sources([str(folders.sources)]):
+        ingest_source(source, folders.out)
 
 
-def _inputs(places: Places) -> Iterator[ClusterInput]:
-    return (ClusterInput.of_record(places.fleet, record) for record in records(places.fleet))
+def _inputs(folders: Folders) -> Iterator[ClusterInput]:
+    return (ClusterInput.of_record(folders.fleet, record) for record in records(folders.fleet))
 
 
-def _validate(places: Places) -> None:
-    store = Marks(places.out, VIOLATIONS.name)
-    for cluster in _inputs(places):
+def _validate(folders: Folders) -> None:
+    store = Marks(folders.out, VIOLATIONS.name)
+    for cluster in _inputs(folders):
         rows = validate_whole(cluster.cluster, cluster.tables())
         _put(store, cluster, {VIOLATIONS: rows})
 
 
-def _sweep(places: Places) -> None:
-    store = Marks(places.out, FAILURES.name)
-    for cluster in _inputs(places):
+def _sweep(folders: Folders) -> None:
+    store = Marks(folders.out, FAILURES.name)
+    for cluster in _inputs(folders):
         rows = sweep_whole(cluster.cluster, cluster.snapshot(), Sweeping())
         _put(store, cluster, {FAILURES: rows.select(FAILURES.schema.names)})
 
 
-def _plan(places: Places) -> None:
-    store = Marks(places.out, PLANS.name)
-    for cluster in _inputs(places):
+def _plan(folders: Folders) -> None:
+    store = Marks(folders.out, PLANS.name)
+    for cluster in _inputs(folders):
         tables, _ = plan_cluster(cluster, FleetRequest({"remove_brokers": (FAILED,)}))
         _put(store, cluster, tables)
 
@@ -108,18 +108,18 @@ def _put(store: Marks, cluster: ClusterInput, tables: Mapping[FleetTable, pa.Tab
     store.put(part, tables, Mark(""), store.out / "_staged" / cluster.cluster)
 
 
-def _play(stage: Stage, places: Places, out: Path) -> None:
+def _play(stage: Stage, folders: Folders, out: Path) -> None:
     (scenario,) = scenario_rows("fail", brokers=[FAILED]).to_pylist()
     output = Output(tuple(stage.makers), stage.shown, False, str(out), str(out / "_staged"))
-    units = (Unit(cluster, (({**scenario, "cluster": cluster.cluster}, Mark("")),)) for cluster in _inputs(places))
+    units = (Unit(cluster, (({**scenario, "cluster": cluster.cluster}, Mark("")),)) for cluster in _inputs(folders))
     for _ in play_units(units, Engine(parts=stage.parts), output):
         pass
 
 
-def _report(places: Places) -> None:
+def _report(folders: Folders) -> None:
     """What ``report --by cluster`` shows, by Arrow."""
     impacts, tallies, conditions = (
-        dataset.dataset(places.played / table.name, partitioning="hive").to_table()
+        dataset.dataset(folders.played / table.name, partitioning="hive").to_table()
         for table in (IMPACTS, TALLIES, CONDITIONS)
     )
     loads = [(f"leaders_{when}", each) for when in ("before", "after") for each in ("max", "mean")]
@@ -130,23 +130,25 @@ def _report(places: Places) -> None:
 
 #: ``failover`` and ``requests`` play the failure of one broker in every cluster.
 STAGES: Final[Mapping[str, StageBench]] = {
-    "ingest": StageBench(_ingest, lambda places: ("ingest", places.sources, "--out", places.out)),
-    "validate": StageBench(_validate, lambda places: ("validate", places.fleet, "--out", places.out)),
+    "ingest": StageBench(_ingest, lambda folders: ("ingest", folders.sources, "--out", folders.out)),
+    "validate": StageBench(_validate, lambda folders: ("validate", folders.fleet, "--out", folders.out)),
     "failover": StageBench(
-        lambda places: _play(FAILOVER, places, places.out),
-        lambda places: ("failover", places.fleet, "--brokers", FAILED, "--out", places.out),
+        lambda folders: _play(FAILOVER, folders, folders.out),
+        lambda folders: ("failover", folders.fleet, "--brokers", FAILED, "--out", folders.out),
     ),
     "requests": StageBench(
-        lambda places: _play(REQUESTED, places, places.out),
-        lambda places: ("requests", places.fleet, "--brokers", FAILED, "--out", places.out),
+        lambda folders: _play(REQUESTED, folders, folders.out),
+        lambda folders: ("requests", folders.fleet, "--brokers", FAILED, "--out", folders.out),
     ),
-    "sweep": StageBench(_sweep, lambda places: ("sweep", places.fleet, "--out", places.out)),
-    "plan": StageBench(_plan, lambda places: ("plan", places.fleet, "--remove-brokers", FAILED, "--out", places.out)),
-    "report": StageBench(_report, lambda places: ("report", places.played, "-o", "json")),
+    "sweep": StageBench(_sweep, lambda folders: ("sweep", folders.fleet, "--out", folders.out)),
+    "plan": StageBench(
+        _plan, lambda folders: ("plan", folders.fleet, "--remove-brokers", FAILED, "--out", folders.out)
+    ),
+    "report": StageBench(_report, lambda folders: ("report", folders.played, "-o", "json")),
 }
 
 
-def measure(places: Places, names: Sequence[str], masters: Mapping[str, str], rounds: int) -> list[dict[str, Any]]:
+def measure(folders: Folders, names: Sequence[str], masters: Mapping[str, str], rounds: int) -> list[dict[str, Any]]:
     """Seconds of each stage: ``engine``, and by master ``start`` and ``spark``."""
     start: dict[str, list[float]] = {name: [] for name in masters}
     engine: dict[str, list[float]] = {name: [] for name in names}
@@ -156,10 +158,10 @@ def measure(places: Places, names: Sequence[str], masters: Mapping[str, str], ro
             start[master].append(timed(partial(_start, address))[0])
         for name in names:
             print(name, file=sys.stderr, flush=True)
-            engine[name].append(_emptied(places, partial(STAGES[name].alone, places)))
+            engine[name].append(_emptied(folders, partial(STAGES[name].alone, folders)))
             for master, address in masters.items():
-                command = ("spark", *STAGES[name].arguments(places), "--master", address)
-                spark[name, master].append(_emptied(places, partial(run_kframe, *command)))
+                command = ("spark", *STAGES[name].arguments(folders), "--master", address)
+                spark[name, master].append(_emptied(folders, partial(run_kframe, *command)))
     return [
         {"stage": name, "engine": engine[name],
          "masters": [{"master": master, "start": start[master], "spark": spark[name, master],
@@ -173,9 +175,9 @@ def _start(address: str) -> None:
     subprocess.run([sys.executable, "-c", _START, address], check=True, cwd=ROOT, capture_output=True)
 
 
-def _emptied(places: Places, work: Callable[[], object]) -> float:
+def _emptied(folders: Folders, work: Callable[[], object]) -> float:
     """Seconds of work that writes to an empty folder."""
-    shutil.rmtree(places.out, ignore_errors=True)
+    shutil.rmtree(folders.out, ignore_errors=True)
     return round(timed(work)[0], 3)
 
 
@@ -221,15 +223,15 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=LATEST / "fleet-stages.json")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="kframe-bench-") as scratch:
-        places = Places(*(Path(scratch) / name for name in ("sources", "fleet", "played", "out")))
-        places.sources.mkdir()
+        folders = Folders(*(Path(scratch) / name for name in ("sources", "fleet", "played", "out")))
+        folders.sources.mkdir()
         for number in range(options.clusters):
-            generate_cluster(places.sources / f"cluster-{number:03d}", options.partitions, number, options.mode)
-        for source in find_sources([str(places.sources)]):
-            ingest_source(source, places.fleet)
-        _play(FAILOVER, places, places.played)
+            generate_cluster(folders.sources / f"cluster-{number:03d}", options.partitions, number, options.mode)
+        for source in find_sources([str(folders.sources)]):
+            ingest_source(source, folders.fleet)
+        _play(FAILOVER, folders, folders.played)
         with addresses(options.masters, Path(scratch)) as masters:
-            stages = measure(places, options.stages, masters, options.rounds)
+            stages = measure(folders, options.stages, masters, options.rounds)
     total = options.clusters * options.partitions
     figures = {"ratios": to_record(ratios(stages, total)), "mode": options.mode, "clusters": options.clusters,
                "partitions": total, "fleet_stages": stages}  # fmt: skip
