@@ -124,8 +124,12 @@ def _report(folders: Folders) -> None:
     )
     loads = [(f"leaders_{when}", each) for when in ("before", "after") for each in ("max", "mean")]
     skews = tallies.group_by("cluster").aggregate(loads)
-    last = conditions.sort_by("step").group_by("cluster", use_threads=False).aggregate([("partitions", "last")])
-    impacts.join(skews, "cluster").join(last, "cluster").sort_by([("offline", "descending")])
+    last = (
+        conditions.sort_by("step")
+        .group_by("cluster", use_threads=False)
+        .aggregate([("offline", "last"), ("partitions", "last")])
+    )
+    impacts.join(skews, "cluster").join(last, "cluster").sort_by([("offline_last", "descending")])
 
 
 #: ``failover`` and ``requests`` play the failure of one broker in every cluster.

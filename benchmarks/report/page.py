@@ -117,8 +117,8 @@ def _times(ratios: Sequence[float]) -> str:
     return f"{statistics.median(ratios):.1f}{spread}"
 
 
-def first_lives(rows: Sequence[Row]) -> str:
-    """First lives on cold servers."""
+def cold_server(rows: Sequence[Row]) -> str:
+    """First runs on cold servers."""
     return _table(
         ("event", "partitions", "kframe", "server's compiler", "requests alone", "server's compiler",
          "kframe in times of them"),
@@ -245,7 +245,7 @@ TABLES: Final[Mapping[str, Block]] = {
     "targets": targets,
     "classes": _of("classes", classes),
     "live": _of("live", live),
-    "first-lives": _of("first_lives", first_lives),
+    "cold-server": _of("cold_server", cold_server),
     "repeated": _of("repeated", repeated),
     "fleet-stages": _of("fleet_stages", fleet_stages),
     "own-work": _of("own_work", own_work),

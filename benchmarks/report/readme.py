@@ -54,9 +54,9 @@ def live(results: Path) -> str:
     return f"{text[:1].upper()}{text[1:]} ({_record(figures)}, {cores}, {several}).\n"
 
 
-def first_lives(results: Path) -> str:
-    """The slowest first lives on cold servers."""
-    figures = saved_record("first_lives", results)
+def cold_server(results: Path) -> str:
+    """The slowest runs on cold servers."""
+    figures = saved_record("cold_server", results)
     if figures is None:
         return NONE
     text = "; ".join(
@@ -86,5 +86,5 @@ def _record(figures: SavedRecord) -> str:
 SENTENCES: Final[Mapping[str, Callable[[Path], str]]] = {
     "in-memory": in_memory,
     "live": live,
-    "first-lives": first_lives,
+    "cold-server": cold_server,
 }

@@ -65,7 +65,7 @@ KINDS: Final[Mapping[str, Callable[[Record], Any]]] = {
             "roofline",
             "own_work",
             "processes",
-            "first_lives",
+            "cold_server",
             "fleet_stages",
             "repeated",
         )

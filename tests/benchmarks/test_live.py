@@ -7,7 +7,7 @@ from kframe_kafka_wire.connection import BrokerConnection, Target
 from kframe_kafka_wire.probes import cluster_id_of, serves_a_controller
 
 from benchmarks.live import __main__ as live
-from benchmarks.live import first_lives
+from benchmarks.live import cold_server
 from benchmarks.live.broker import StandInBroker
 
 
@@ -51,21 +51,21 @@ def test_of_few_runs_the_last_counts(runs: int, first: list[float]) -> None:
     assert (len(failover["kframe"]), len(failover["times_raw"]), failover["first_lives"]) == (1, 1, first)
 
 
-def test_first_lives_are_compared_by_pairs() -> None:
+def test_runs_on_cold_servers_are_compared_by_pairs() -> None:
     measured = [
         {"bench": bench, "controller": side, "partitions": 1_000, "brokers": 10, "seconds": seconds * factor,
          "compiler_seconds": 0.5}
         for factor, pair in ((1, {"kframe": 3.0, "raw": 2.0}), (2, {"raw": 2.0, "kframe": 1.0}))
         for side, seconds in pair.items()
-        for bench in first_lives.EVENTS
+        for bench in cold_server.EVENTS
     ]  # fmt: skip
-    failover, _ = rows = first_lives.rows(measured)
+    failover, _ = rows = cold_server.rows(measured)
     assert (failover["kframe"], failover["raw"], failover["times_raw"]) == ([3.0, 2.0], [2.0, 4.0], [1.5, 0.5])
-    assert first_lives.line(failover) == (
+    assert cold_server.line(failover) == (
         "failover", "1,000", "3.00, 2.00", "0.50, 0.50", "2.00, 4.00", "0.50, 0.50", "1.00 (0.50 to 1.50)"
     )  # fmt: skip
-    assert [(ratio.name, ratio.value) for ratio in first_lives.ratios(rows)] == [
-        ("first life failover/1000/10 beside raw", 1.0), ("first life broker-failure/1000/10 beside raw", 1.0)
+    assert [(ratio.name, ratio.value) for ratio in cold_server.ratios(rows)] == [
+        ("cold server failover/1000/10 beside raw", 1.0), ("cold server broker-failure/1000/10 beside raw", 1.0)
     ]  # fmt: skip
 
 

@@ -34,7 +34,7 @@ FIGURES: dict[str, Any] = {
               "first_lives": [2.5, 2.0], "compiler": [0.75, 0.5, 0.0], "kafka": [30.0, 20.0, 40.0], "raw": 0.5,
               "times_raw": [2.0, 3.0], "ratio": 20.0}
              for event in ("failover", "broker-failure")],
-    "first_lives": [{"event": "failover", "partitions": 1_000, "brokers": 10, "kframe": [3.0, 2.0], "raw": [2.0, 2.0],
+    "cold_server": [{"event": "failover", "partitions": 1_000, "brokers": 10, "kframe": [3.0, 2.0], "raw": [2.0, 2.0],
                      "compiler": [0.5, 0.25], "raw_compiler": [0.75, 0.5], "times_raw": [1.5, 1.0]}],
     "repeated": [{"bench": "broker-failure", "partitions": 1_000, "brokers": 100, "least": [64.0, 57.5]}],
     "fleet_stages": [{"stage": "sweep", "engine": [4.0, 3.0],
@@ -77,7 +77,7 @@ def test_the_readme_has_the_figures_of_the_records() -> None:
     [
         ("in-memory", ["kframe decides, applies and encodes 4 to 16 times as fast ([record of 2026-11-22](",
                        "At 10,000,000 partitions it holds 81 bytes of state for each ("]),
-        ("first-lives", ["a failover at 1,000 partitions takes 3.00 s, the reads alone take 2.00 s ([record of"]),
+        ("cold-server", ["a failover at 1,000 partitions takes 3.00 s, the reads alone take 2.00 s ([record of"]),
         ("live", ["A failover at 1,000 partitions: kframe 1.00 s, Kafka 20.0 s; a broker's failure at 1,000 partitions",
                   "2 cores for all processes, 4 runs each, kframe's slowest but the first 2 and Kafka's best"]),
     ],
@@ -117,7 +117,7 @@ def test_every_saved_record_has_its_origin() -> None:
         ("live", ["failover", "1,000", "1.000 s", "2.500 s, 2.000 s", "0.75 s, 0.50 s, 0.00 s", "20.0 s"]),
         ("live", ["20.0 s", "20.0", "0.500 s", "2.5 (2.0 to 3.0)"]),
         (
-            "first-lives",
+            "cold-server",
             [
                 "failover",
                 "1,000",

@@ -1,4 +1,4 @@
-"""Measure kframe's first life on a ZooKeeper that has just started: ``python -m benchmarks.live.first_lives``.
+"""Measure kframe on a ZooKeeper server that has just started: ``python -m benchmarks.live.cold_server``.
 
 After a restart of the whole ensemble the server serves the first requests with code that its JIT compiler has not
 translated yet, and on a small machine the compiler takes the processor from the controller. To tell this from
@@ -50,8 +50,8 @@ EVENTS: Final = ("failover", "broker-failure")
 START_S: Final = 300.0
 HEADINGS: Final = ("event", "partitions", "kframe s", "compiler s", "raw s", "compiler s", "times raw")
 LEGEND: Final = (
-    "First lives on new server processes. compiler: processor time of the server's JIT compiler during the event. raw: "
-    "the requests alone. times raw: by pairs, median (least to most)."
+    "Each run is the first on a new server process. compiler: processor time of the server's JIT compiler during the "
+    "event. raw: the requests alone. times raw: by pairs, median (least to most)."
 )
 
 Record = dict[str, Any]
@@ -82,7 +82,7 @@ def cold_server(setup: Setup, folder: Path) -> Iterator[ColdServer]:
         process.wait()
 
 
-def kframe_life(setup: Setup, server: ColdServer, brokers: list[StandInBroker], number: int) -> list[Record]:
+def kframe_run(setup: Setup, server: ColdServer, brokers: list[StandInBroker], number: int) -> list[Record]:
     """A failover and a broker failure under kframe. Restores the cluster."""
     for broker in brokers:
         register(server.client, broker)
@@ -97,7 +97,7 @@ def kframe_life(setup: Setup, server: ColdServer, brokers: list[StandInBroker], 
     return measured
 
 
-def raw_life(setup: Setup, server: ColdServer, raw: Raw, number: int) -> list[Record]:
+def raw_run(setup: Setup, server: ColdServer, raw: Raw, number: int) -> list[Record]:
     """The reads of a failover, and after as long a pause as kframe has the writes of a broker failure."""
     about = ControllerRun("raw", None, number).about(setup)
     version = server.client.get(paths.CONTROLLER_EPOCH)[1].version
@@ -133,12 +133,12 @@ def measure_pairs(setup: Setup, pairs: int, folder: Path) -> Iterator[Record]:
     brokers = [StandInBroker(broker_id) for broker_id in range(setup.brokers)]
     for number in range(pairs):
         for side in ("raw", "kframe") if number % 2 else ("kframe", "raw"):
-            print(f"{setup.partitions:,} partitions, {side}, first life {number + 1}", file=sys.stderr)
+            print(f"{setup.partitions:,} partitions, {side}, run {number + 1}", file=sys.stderr)
             with cold_server(setup, folder) as server:
                 if side == "raw":
-                    yield from raw_life(setup, server, raw, number)
+                    yield from raw_run(setup, server, raw, number)
                 else:
-                    yield from kframe_life(setup, server, brokers, number)
+                    yield from kframe_run(setup, server, brokers, number)
 
 
 def rows(measured: Sequence[Record]) -> list[Record]:
@@ -167,7 +167,7 @@ def ratios(results: Sequence[Record]) -> list[Ratio]:
     """What is compared between records."""
     return [
         Ratio(
-            f"first life {row['event']}/{row['partitions']}/{row['brokers']} beside raw",
+            f"cold server {row['event']}/{row['partitions']}/{row['brokers']} beside raw",
             statistics.median(row["times_raw"]),
             less=True,
         )
@@ -183,7 +183,7 @@ def line(row: Record) -> tuple[str, ...]:
 
 def main(words: Sequence[str] | None = None) -> int:
     """Measure, print, write."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.live.first_lives", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.live.cold_server", description=__doc__)
     parser.add_argument("--partitions", type=int, default=1_000_000)
     parser.add_argument("--brokers", type=int, default=10)
     parser.add_argument("--pairs", type=int, default=5)
@@ -203,8 +203,8 @@ def main(words: Sequence[str] | None = None) -> int:
     results = rows(measured)
     table([HEADINGS, *map(line, results)], LEGEND)
     if chosen.out:
-        command = ["python", "-m", "benchmarks.live.first_lives", *(sys.argv[1:] if words is None else words)]
-        figures = {"ratios": to_record(ratios(results)), "first_lives": results, "measured": measured}
+        command = ["python", "-m", "benchmarks.live.cold_server", *(sys.argv[1:] if words is None else words)]
+        figures = {"ratios": to_record(ratios(results)), "cold_server": results, "measured": measured}
         write_record(chosen.out, command, figures)
     return 0
 
