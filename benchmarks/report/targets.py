@@ -80,7 +80,7 @@ _ALL: Final = (
     Target("read plan/1000000 memory", "memory to read a plan beside the file", 2, at_most=True),
     *(
         Target(f"spark {stage}/10000000 beside engine",
-               f"`kframe spark {stage}`, 10,000,000 in 50 clusters, beside the engine and a session's start",
+               f"{stage} on Spark, 10,000,000 in 50 clusters, beside the engine and a session's start",
                1.2, at_most=True)
         for stage in ("ingest", "validate", "failover", "requests", "sweep", "plan", "report")
     ),
