@@ -40,19 +40,26 @@ def test_the_debug_build_refuses_an_index_outside_its_view(position: int) -> Non
         _core.check_transitions(positions, states, 1, np.zeros(1, np.uint8))
 
 
-@pytest.fixture
-def tree(tmp_path: Path) -> Path:
-    """Copy the source tree. setup.py creates folders, and another test may build in the tree."""
-    ignored = shutil.ignore_patterns(".*", "__pycache__", "build", "*.egg-info")
-    return shutil.copytree(ROOT, tmp_path / "tree", ignore=ignored)
+@pytest.fixture(scope="module")
+def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a source distribution and with the files of a wheel, in ``library``.
 
-
-def run_setup(tree: Path, *commands: str) -> None:
-    """Run setup.py in the source tree."""
+    setup.py creates folders, and another test may build in the tree, so it runs in a copy. Generated C is copied too,
+    because Cython translates each kernel without it.
+    """
+    folder = tmp_path_factory.mktemp("distributions")
+    tree = folder / "tree"
+    shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(".*", "__pycache__", "build", "*.egg-info"))
+    for source in (ROOT / "build" / "release").rglob("*.c"):
+        copy = tree / source.relative_to(ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(source, copy)
+    commands = ["sdist", "--formats", "tar", "--dist-dir", str(folder), "build_py", "--build-lib", f"{folder}/library"]
     completed = subprocess.run(
         [sys.executable, "setup.py", "--quiet", *commands], capture_output=True, text=True, check=False, cwd=tree
     )
     assert completed.returncode == 0, completed.stderr
+    return folder
 
 
 def package_files(*suffixes: str) -> set[Path]:
@@ -61,9 +68,8 @@ def package_files(*suffixes: str) -> set[Path]:
     return {path.relative_to(ROOT) for path in paths}
 
 
-def test_the_source_distribution_holds_what_a_build_needs(tree: Path, tmp_path: Path) -> None:
-    run_setup(tree, "sdist", "--formats", "tar", "--dist-dir", str(tmp_path))
-    (archive,) = tmp_path.glob("*.tar")
+def test_the_source_distribution_holds_what_a_build_needs(distributions: Path) -> None:
+    (archive,) = distributions.glob("*.tar")
     with tarfile.open(archive) as sdist:
         held = {Path(*Path(name).parts[1:]) for name in sdist.getnames()}
     expected = package_files(".py", ".pyx", ".pxd", ".pyi", ".h", ".typed")
@@ -75,9 +81,8 @@ def test_the_source_distribution_holds_what_a_build_needs(tree: Path, tmp_path: 
     assert {path for path in held if path.suffix in {".so", ".pyc"} or path.match("kframe/**/*.c")} == set()
 
 
-def test_the_wheel_has_stubs_and_declarations_but_no_kernel_source_and_no_simulator(tree: Path, tmp_path: Path) -> None:
-    library = tmp_path / "library"
-    run_setup(tree, "build_py", "--build-lib", str(library))
+def test_the_wheel_has_stubs_and_declarations_but_no_kernel_source_and_no_simulator(distributions: Path) -> None:
+    library = distributions / "library"
     held = {path.relative_to(library) for path in library.rglob("*") if path.is_file()}
     assert {path.parts[0] for path in held} == {"kframe"}
     assert {path.parts[1] for path in held} & {"broker", "fuzz", "mutants", "search", "sim", "simulation"} == set()
