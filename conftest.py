@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -30,6 +31,12 @@ def no_process_is_left() -> Iterator[None]:
     yield
     process = sys.modules.get("kframe_zookeeper.testing.process")
     assert process is None or process.left_running() == []
+
+
+def pytest_collection_finish() -> None:
+    """Exclude what is collected from garbage collections: each would read the objects of thousands of tests again."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
