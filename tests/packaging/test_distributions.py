@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import tarfile
 from pathlib import Path
@@ -15,7 +16,17 @@ from tests.packaging import distributions
 SOURCES_MOST = 2_500_000
 
 
+@pytest.fixture
+def unoptimized(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compile without optimization, which takes most of the time of a build. ``make dist`` builds with it."""
+    compiler = tmp_path / "cc"
+    compiler.write_text(f'#!/bin/sh\nexec {os.environ.get("CC", "cc")} "$@" -O0\n')
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CC", str(compiler))
+
+
 @pytest.mark.real
+@pytest.mark.usefixtures("unoptimized")
 def test_the_wheel_of_this_interpreter_runs_without_a_compiler(tmp_path: Path) -> None:
     out = tmp_path / "dist"
     try:
