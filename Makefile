@@ -51,8 +51,10 @@ COMPILED_PLUGINS := $(patsubst %/setup.py,%,$(wildcard simulator/setup.py plugin
 PLUGIN_PATH := $(subst $() ,:,$(addprefix $(CURDIR)/,$(PLUGINS)))
 # ARGS may pick tests of one kind only; pytest ends with 5 where it has found none.
 NONE_IS_FINE = $(if $(ARGS),|| [ $$? = 5 ])
-# Plugins with tests that start servers.
-REAL := test-real-kafka_wire test-real-zookeeper test-real-kraft
+# Tests of plugins that start servers; those of kafka_wire in halves, as to their time.
+REAL := $(addprefix test-real-,kafka_wire-1 kafka_wire-2 zookeeper kraft)
+KAFKA_WIRE_1 := $(addprefix plugins/kafka_wire/tests/test_,command_logins.py execution.py failovers.py java_logins.py \
+	java_tools.py network_faults.py parity.py)
 # Half of the tests that start no server, as to their time: the folders of test-quick-1. test-quick-2 has the others.
 QUICK_1 := $(addprefix tests/,core docs spark whatif wire)
 # Before each command that computes and seldom waits: `make test` lowers its priority.
@@ -160,11 +162,12 @@ fuzz: setup
 mutants: setup
 	$(PY) -m kframe_simulator.mutants $(ARGS)
 
-# Four targets at a time on two cores, and each prints its output when it is done. Tests with servers and brokers depend on
-# sessions and timeouts but mostly wait: they start first, and all others get the time that they leave.
+# Six targets at a time on two cores, the longest first, and each prints its output when it is done. Tests with servers
+# and brokers depend on sessions and timeouts but mostly wait: they start first, and others get the time that they leave.
 test: setup
-	@$(MAKE) --no-print-directory -j4 --output-sync=target NICE="nice -n 10" test-real-kafka_wire test-real-zookeeper \
-		test-quick-1 test-debug test-quick-2 $(CHECKS) test-real-tests test-real-kraft
+	@$(MAKE) --no-print-directory -j6 --output-sync=target NICE="nice -n 10" test-real-kafka_wire-1 \
+		test-real-kafka_wire-2 test-real-zookeeper test-real-tests test-quick-2 test-debug test-quick-1 test-real-kraft \
+		$(CHECKS)
 
 test-release: test-quick test-started
 
@@ -191,7 +194,11 @@ test-real: setup
 
 # With the settings of the whole tree, whose conftest.py marks these tests.
 $(REAL): test-real-%: setup
-	$(PY) -m pytest -c pyproject.toml -p no:cacheprovider -m real plugins/$* --durations=25 $(ARGS) $(NONE_IS_FINE)
+	$(PY) -m pytest -c pyproject.toml -p no:cacheprovider -m real $(TESTS) --durations=25 $(ARGS) $(NONE_IS_FINE)
+
+test-real-kafka_wire-1: TESTS := $(KAFKA_WIRE_1)
+test-real-kafka_wire-2: TESTS := plugins/kafka_wire $(addprefix --ignore=,$(KAFKA_WIRE_1))
+test-real-zookeeper test-real-kraft: TESTS = plugins/$*
 
 # Copy all Python files again, so that the copy has no deleted module.
 test-debug: setup build/debug/.settings

@@ -78,7 +78,7 @@ def sharing(name: str, libraries: Path, train: Callable[[tuple[str, ...]], None]
             if not temporary.exists():  # This JVM does not support archives.
                 return ()
             for old in archive.parent.glob(f"{name}-*.jsa"):
-                old.unlink()
+                old.unlink(missing_ok=True)
             temporary.rename(archive)
     return (f"-XX:SharedArchiveFile={archive}", *_MAPPING)
 
