@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import runpy
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,17 +19,24 @@ GOLDEN = ROOT / "tests" / "golden"
 SCENARIOS = sorted((GOLDEN / "scenarios").glob("*.yaml"))
 
 
-def compare(golden: Path, other: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(GOLDEN / "compare.py"), "--strict", "--all", str(golden), str(other)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+COMPARE = GOLDEN / "compare.py"
+COMPARISON = runpy.run_path(str(COMPARE))["Comparison"]
+
+
+def differences(golden: dict[str, Any], other: dict[str, Any]) -> list[str]:
+    """The differences that ``compare.py --strict --all`` prints."""
+    comparison = COMPARISON(golden, other, strict=True)
+    comparison.run()
+    listed: list[str] = comparison.differences
+    return listed
 
 
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
-def test_trace_equals_kafkas(path: Path, tmp_path: Path) -> None:
-    own = tmp_path / "own.json"
-    own.write_text(json.dumps(ScenarioRunner(read_scenario(path)).play()))
-    compared = compare(GOLDEN / "traces" / f"{path.stem}.json", own)
-    assert compared.returncode == 0, compared.stdout + compared.stderr
+def test_trace_equals_kafkas(path: Path) -> None:
+    golden = json.loads((GOLDEN / "traces" / f"{path.stem}.json").read_text())
+    own = json.loads(json.dumps(ScenarioRunner(read_scenario(path)).play()))
+    assert (own["schema"], own["scenario"]) == ("kframe.trace/v1", golden["scenario"])
+    assert differences(golden, own) == []
 
 
 def test_every_scenario_has_a_trace_and_every_trace_a_scenario() -> None:
@@ -35,13 +44,17 @@ def test_every_scenario_has_a_trace_and_every_trace_a_scenario() -> None:
     assert {path.stem for path in SCENARIOS} == {path.stem for path in (GOLDEN / "traces").glob("*.json")}
 
 
-def test_the_comparison_sees_another_leader(tmp_path: Path) -> None:
+@pytest.mark.parametrize("more, code", [(0, 0), (1, 1)], ids=["the same leader", "another leader"])
+def test_the_command_compares_traces(more: int, code: int, tmp_path: Path) -> None:
     golden = GOLDEN / "traces" / "broker-failure-leader-and-follower.json"
     trace = json.loads(golden.read_text())
     stored = next(
         partition for step in trace["steps"] for partition in step["partitions"].values() if partition["leader"] > 0
     )
-    stored["leader"] += 1
-    changed = tmp_path / "changed.json"
-    changed.write_text(json.dumps(trace))
-    assert compare(golden, changed).returncode == 1
+    stored["leader"] += more
+    other = tmp_path / "other.json"
+    other.write_text(json.dumps(trace))
+    command = [sys.executable, str(COMPARE), "--strict", "--all", str(golden), str(other)]
+    compared = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert compared.returncode == code, compared.stdout + compared.stderr
+    assert bool(differences(json.loads(golden.read_text()), trace)) is bool(code)

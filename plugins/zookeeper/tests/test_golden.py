@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+import runpy
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from kframe.testing.clusters import PartitionSpec, cluster_of
 
 GOLDEN = Path(__file__).parents[3] / "tests" / "golden"
 SCENARIOS = sorted((GOLDEN / "scenarios").glob("*.yaml"))
+COMPARISON = runpy.run_path(str(GOLDEN / "compare.py"))["Comparison"]
 
 
 class Storage(ZooKeeperFixture):
@@ -70,10 +70,9 @@ def make_storage(zookeeper: ServerHandle) -> Iterator[Callable[[ClusterState], S
 
 
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
-def test_trace_equals_kafkas(path: Path, make_storage: Callable[[ClusterState], Storage], tmp_path: Path) -> None:
-    own = tmp_path / "own.json"
-    own.write_text(json.dumps(ScenarioRunner(read_scenario(path), make_storage=make_storage).play()))
-    command = [sys.executable, str(GOLDEN / "compare.py"), "--strict", "--all",
-               str(GOLDEN / "traces" / f"{path.stem}.json"), str(own)]  # fmt: skip
-    compared = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert compared.returncode == 0, compared.stdout + compared.stderr
+def test_trace_equals_kafkas(path: Path, make_storage: Callable[[ClusterState], Storage]) -> None:
+    golden = json.loads((GOLDEN / "traces" / f"{path.stem}.json").read_text())
+    own = json.loads(json.dumps(ScenarioRunner(read_scenario(path), make_storage=make_storage).play()))
+    comparison = COMPARISON(golden, own, strict=True)
+    comparison.run()
+    assert comparison.differences == []
