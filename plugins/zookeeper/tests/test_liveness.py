@@ -55,9 +55,11 @@ def test_listener_without_descriptors_tries_once_a_second(
     listener: LivenessListener, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A connection that cannot be accepted leaves the port readable, so a loop would use a core."""
-    with socket.socket() as connection:
+    address = (listener.address.host, listener.address.port)
+    with socket.create_connection(address) as first, socket.socket() as connection:
+        assert first.recv(TOKEN_BYTES) == bytes.fromhex(TOKEN)  # The thread of the listener has its descriptors.
         with exhausted_descriptors():
-            connection.connect((listener.address.host, listener.address.port))
+            connection.connect(address)
             wait_until(lambda: len(caplog.records) > 1)
         assert connection.recv(TOKEN_BYTES) == bytes.fromhex(TOKEN)
     messages = {record.getMessage() for record in caplog.records}
