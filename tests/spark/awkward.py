@@ -17,7 +17,7 @@ IDS: Final = (0, 3, 7, 1_000, 2**31 - 2, 2**31 - 1)
 DOWN: Final = 7
 TOPICS, PARTITIONS = 15, 6
 #: Partitions of the only topic of ``wide``: more than Spark's batches and kframe's shards have.
-WIDE: Final = 140_000
+WIDE: Final = 70_000
 
 
 def fleet() -> dict[str, Snapshot]:
