@@ -56,7 +56,7 @@ REAL := $(addprefix test-real-,kafka_wire-1 kafka_wire-2 zookeeper kraft)
 KAFKA_WIRE_1 := $(addprefix plugins/kafka_wire/tests/test_,command_logins.py execution.py failovers.py java_logins.py \
 	java_tools.py network_faults.py parity.py)
 # Half of the tests that start no server, as to their time: the folders of test-quick-1. test-quick-2 has the others.
-QUICK_1 := $(addprefix tests/,core docs spark whatif wire)
+QUICK_1 := $(addprefix tests/,core docs kernels planning registry snapshot spark whatif wire)
 # Before each command that computes and seldom waits: `make test` lowers its priority.
 NICE :=
 KERNELS := $(wildcard kframe/_*.pyx kframe/kernels/_*.pyx)
@@ -78,6 +78,11 @@ DEBUG_TESTS := $(addprefix tests/,kernels wire core defects model registry scena
 	$(addprefix plugins/zookeeper/tests/test_,decoders.py fuzz.py growing_reads.py jute.py topic_read.py) \
 	$(addprefix plugins/kafka_wire/tests/test_,answers.py queue_merging.py fuzz.py requests.py wire_fuzz.py) \
 	$(addprefix plugins/kraft/tests/test_,batches.py fuzz.py partition_columns.py replay.py)
+# Tests in these folders that call no kernel, measure calls or memory, or draw plans that others compute.
+DEBUG_IGNORED := $(addsuffix .py,$(addprefix tests/core/test_,bulk_properties rules_index scala_hash_order) \
+	$(addprefix tests/model/test_,acls config safety_page) tests/planning/test_page tests/planning/test_page_in_a_browser \
+	$(addprefix tests/registry/test_,examples hookspecs plugins_command registry scaffold specs) \
+	$(addprefix tests/snapshot/test_,generate output progress) tests/whatif/test_memory)
 DEBUG_REAL := plugins/zookeeper/tests/test_store_contract.py -k TestAlone
 # The debug build stands ahead of the source tree on the path, and python -m must not put the tree back in front.
 DEBUG_ENV := KFRAME_DEBUG=1 PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(DEBUG_LIB)
@@ -206,7 +211,8 @@ test-debug: setup build/debug/.settings
 	KFRAME_DEBUG=1 $(PY) setup.py --quiet build --build-lib $(DEBUG_LIB)
 	@set -e; for plugin in $(COMPILED_PLUGINS); do echo "debug build of $$plugin"; \
 		(cd $$plugin && KFRAME_DEBUG=1 $(CURDIR)/$(PY) setup.py --quiet build --build-lib $(CURDIR)/$(DEBUG_LIB)); done
-	$(DEBUG_ENV) $(NICE) $(PY) -m pytest -p no:cacheprovider -m 'not real' $(or $(ARGS),$(DEBUG_TESTS)) $(NONE_IS_FINE)
+	$(DEBUG_ENV) $(NICE) $(PY) -m pytest -p no:cacheprovider -m 'not real' \
+		$(or $(ARGS),$(DEBUG_TESTS) $(addprefix --ignore=,$(DEBUG_IGNORED))) $(NONE_IS_FINE)
 	$(if $(ARGS),,$(DEBUG_ENV) $(PY) -m pytest $(DEBUG_REAL))
 
 # ASan must be loaded first, and Python must use malloc so that ASan sees each block. Freed blocks in a
