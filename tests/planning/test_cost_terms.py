@@ -21,7 +21,7 @@ from kframe.planning.review import PlanReview
 from kframe.registry.placements import CostTerm, PlanGoal
 from kframe.snapshot import Snapshot
 from kframe.whatif.plan_check import hold
-from tests.planning.clusters import applied, snapshot_of, snapshots
+from tests.planning.clusters import FEWER_EXAMPLES, applied, snapshot_of, snapshots
 from tests.planning.test_properties import goals, planned
 
 
@@ -134,6 +134,7 @@ def weights_of(values: Int64) -> PlanGoal:
     return PlanGoal("values", "points", lambda batch: values.copy())
 
 
+@FEWER_EXAMPLES
 @given(snapshots(), st.data())
 def test_a_goal_without_limits_equals_a_rebalance_by_sizes(snapshot: Snapshot, data: st.DataObject) -> None:
     values = np.array(data.draw(st.lists(st.integers(0, 99), min_size=len(snapshot), max_size=len(snapshot))), np.int64)

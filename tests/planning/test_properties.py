@@ -19,7 +19,7 @@ from kframe.planning.prices import priced_bound
 from kframe.planning.racks import required_racks
 from kframe.snapshot import Snapshot
 from kframe.whatif.plan_check import SEVERITY, Severity, check_against, check_alone, hold
-from tests.planning.clusters import applied, snapshots
+from tests.planning.clusters import FEWER_EXAMPLES, applied, snapshots
 
 
 @st.composite
@@ -109,6 +109,7 @@ def test_a_further_goal_never_lowers_the_bound(snapshot: Snapshot, more: dict[st
     assert planned(snapshot, request).bound <= planned(snapshot, request | more).bound
 
 
+@FEWER_EXAMPLES
 @given(snapshots(), st.integers(0, 40))
 def test_a_wider_tolerance_never_raises_the_bound(snapshot: Snapshot, tolerance: int) -> None:
     weights = 100 + 37 * np.arange(len(snapshot), dtype=np.int64) % 1000
@@ -158,6 +159,7 @@ def weighted(draw: st.DrawFn, partitions_max: int = 25) -> tuple[Snapshot, dict[
     }  # fmt: skip
 
 
+@FEWER_EXAMPLES
 @given(weighted())
 def test_a_plan_by_sizes_is_valid_and_its_loads_are_counted(case: tuple[Snapshot, dict[str, Any]]) -> None:
     snapshot, request = case
@@ -174,6 +176,7 @@ def test_a_plan_by_sizes_is_valid_and_its_loads_are_counted(case: tuple[Snapshot
         assert proposal.reached == proposal.limits.reached(proposal.loads()["bytes_after"])
 
 
+@FEWER_EXAMPLES
 @given(weighted())
 def test_a_second_plan_by_sizes_is_empty(case: tuple[Snapshot, dict[str, Any]]) -> None:
     snapshot, request = case
