@@ -88,8 +88,8 @@ def main() -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # Processes and mounts are removed then, too.
     for name in options.section or list(sections(None)):
         run: dict[str, Any] = {
-            "commit": _commit(),
-            "machine": _machine(),
+            "commit": commit(),
+            "machine": machine(),
             "command": _command(name, options),
             "faults": [],
         }
@@ -149,13 +149,15 @@ def _table(run: Mapping[str, Any], limit_s: float) -> list[str]:
     ]  # fmt: skip
 
 
-def _commit() -> str:
+def commit() -> str:
+    """The commit of the working folder."""
     return subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True
     ).stdout.strip()  # fmt: skip
 
 
-def _machine() -> str:
+def machine() -> str:
+    """Kernel, cores, interpreter and load of this machine."""
     load = os.getloadavg()[0]
     return (
         f"{platform.system()} {platform.release()} {platform.machine()}, {os.cpu_count()} cores, Python"

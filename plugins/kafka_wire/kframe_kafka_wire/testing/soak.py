@@ -1,0 +1,228 @@
+"""Change a real cluster at random for an hour, and see whether the controller's process stays of the same size.
+
+    python -m kframe_kafka_wire.testing.soak --minutes 60 --record docs/evidence/soak.json     (make soak)
+
+Three brokers and a ZooKeeper server run under one ``kframe controller run``. ``docs/evidence/soak.md`` and the plot are
+written beside the record, from it. The exit code is 1 after a violation.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import KazooException
+from kframe_zookeeper.testing import java
+from kframe_zookeeper.testing.handover import ALL, ClusterFixture
+from kframe_zookeeper.testing.kafka import Cluster, Tool
+from kframe_zookeeper.testing.process import until
+from kframe_zookeeper.testing.servers import ServerHandle, ServerOptions
+from kframe_zookeeper.testing.sessions import SESSION_S
+
+from kframe_kafka_wire.testing import fault_report, soak_page
+from kframe_kafka_wire.testing.churn import AdminChurn, BrokerChurn, pause
+from kframe_kafka_wire.testing.instances import InstanceProcess
+from kframe_kafka_wire.testing.load import ProducerLoad
+from kframe_kafka_wire.testing.process_sizes import Sizes, sizes_of
+from kframe_kafka_wire.testing.runbook import RUNBOOK, Runbook, Warnings, unexplained
+
+TOPIC: Final = "records"
+_REPLICAS: Final = [[1, 2, 3], [2, 3, 1], [3, 1, 2], [1, 3, 2], [2, 1, 3], [3, 2, 1]]
+_CONTROLLER_ID: Final = 1000
+RECORDS_PER_SECOND: Final = 200
+_RECORDS: Final = 1_000
+BROKER_SESSION_S: Final = 8.0
+LAG_S: Final = 5.0
+#: Pause between two samples, two admin requests, and two faults of brokers.
+SAMPLE_S: Final = 5.0
+_REQUEST_S: Final = 0.25
+_FAULT_S: Final = 10.0
+_SETTINGS: Final = {
+    "min.insync.replicas": "2", "zookeeper.session.timeout.ms": str(int(1000 * BROKER_SESSION_S)),
+    "replica.lag.time.max.ms": str(int(1000 * LAG_S)), "log.segment.delete.delay.ms": "1000",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class SoakReport:
+    """What was seen in a run."""
+
+    seconds: float
+    operations: list[tuple[str, str, int]]
+    """Admin operation, outcome, and count."""
+    faults: dict[str, int]
+    """Faults of brokers."""
+    topics: int
+    """Topics that were created and deleted."""
+    elections: int
+    """Increase of the controller epoch after the first election."""
+    acknowledged: int
+    log_lines: int
+    warnings: list[Warnings]
+    samples: list[Sizes]
+    violations: list[str]
+
+
+class Soak:
+    """A running cluster, its producer, and the clients that change it."""
+
+    def __init__(self, folder: Path, fixture: ClusterFixture, instance: InstanceProcess, seed: int) -> None:
+        self.samples: list[Sizes] = []
+        self._fixture = fixture
+        self._instance = instance
+        self._over = threading.Event()
+        self._failures: list[str] = []
+        address = f"kafka://{instance.address},{fixture.cluster.address}"
+        self.admin = AdminChurn(address, seed)
+        self.brokers = BrokerChurn(fixture.cluster, fixture.client, BROKER_SESSION_S, seed)
+        fixture.create(TOPIC, _REPLICAS)
+        self._load = ProducerLoad(folder / "load", fixture.cluster.address, TOPIC, len(_REPLICAS), RECORDS_PER_SECOND)
+        self._epoch = fixture.controller()[1]
+
+    def close(self) -> None:
+        """End the clients."""
+        self._over.set()
+        self.admin.close()
+        self._load.close()
+
+    def run(self, seconds: float) -> SoakReport:
+        """Change the cluster for so long, and let it recover. Each operation and fault occurs at least once."""
+        begun_s = time.monotonic()
+        threads = [
+            threading.Thread(target=self._repeat, args=(lambda: self._sample(begun_s), SAMPLE_S)),
+            threading.Thread(target=self._change),
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            self._load.await_more(_RECORDS)
+            waiting = self.brokers.names
+            while time.monotonic() - begun_s < seconds or waiting:
+                self.brokers.inject(waiting.pop(0)) if waiting else self.brokers.step()
+                self._await_in_sync()
+                pause(_FAULT_S)
+        except (AssertionError, RuntimeError, KazooException) as error:
+            self._failures.append(f"the run has ended early: {error!r}")
+        finally:
+            self._over.set()
+            for thread in threads:
+                thread.join()
+        return self._report(time.monotonic() - begun_s)
+
+    def _report(self, seconds: float) -> SoakReport:
+        self.admin.delete_all()
+        if not until(lambda: self._fixture.client.get_children("/brokers/topics") == [TOPIC]):
+            self._failures.append(f"topics remain: {self._fixture.client.get_children('/brokers/topics')}")
+        if self._fixture.disagreement():
+            self._fixture.await_agreement()
+        self._load.await_more(_RECORDS)
+        count, records = self._load.finish(), self._load.report()
+        if not records.good or count.failed or records.acknowledged != count.acknowledged:
+            self._failures.append(f"{count}, {records}")
+        lines = f"{self._instance.log}{self._instance.changes}".splitlines()
+        warnings = Runbook(RUNBOOK.read_text()).explained(lines)
+        self._failures += [f"not in the runbook: {row.example}" for row in unexplained(warnings)]
+        return SoakReport(
+            round(seconds, 1), [(*key, number) for key, number in sorted(self.admin.counts.items())],
+            dict(self.brokers.counts), self.admin.counts["create topic", "NONE"],
+            self._fixture.controller()[1] - self._epoch, count.acknowledged,
+            len(lines), warnings, self.samples, self._failures,
+        )  # fmt: skip
+
+    def _sample(self, begun_s: float) -> None:
+        """Take a sample, and read the metrics as a monitoring system does."""
+        pid = self._instance.pid
+        if pid is None:
+            raise RuntimeError("the instance has ended")
+        self.samples.append(sizes_of(pid, begun_s))
+        self._instance.page("/metrics")
+
+    def _change(self) -> None:
+        for name in self.admin.names:
+            self.admin.carry_out(name)
+        self._repeat(self.admin.step, _REQUEST_S)
+
+    def _repeat(self, step: Any, pause_s: float) -> None:
+        """Repeat a step until the end of the run. An exception is a violation."""
+        while not self._over.wait(pause_s):
+            try:
+                step()
+            except Exception as error:
+                self._failures.append(repr(error))
+                return
+
+    def _await_in_sync(self) -> None:
+        """Return when all replicas of the producer's topic are in sync."""
+
+        def lacking() -> list[int]:
+            states = self._fixture.states_of(TOPIC)
+            return [number for number, state in states.items() if sorted(state["isr"]) != ALL]
+
+        assert until(lambda: not lacking()), lacking()
+
+
+@contextmanager
+def running_soak(folder: Path, seed: int) -> Iterator[Soak]:
+    """A server, an instance and three brokers, which end with the block."""
+    with ExitStack() as stack:
+        zookeeper = ServerHandle(folder / "zookeeper", ServerOptions())
+        stack.callback(zookeeper.kill)
+        zookeeper.start()
+        chroot = f"{zookeeper.address}/kafka"
+        instance = InstanceProcess(chroot, folder / "kframe", _CONTROLLER_ID, "--create-chroot")
+        stack.callback(instance.kill)
+        instance.await_ready(active=True)
+        cluster = Cluster(folder / "kafka", chroot, ALL, _SETTINGS)
+        stack.callback(cluster.kill)
+        cluster.start()
+        client = KazooClient(chroot, timeout=SESSION_S)
+        stack.callback(client.close)
+        stack.callback(client.stop)
+        client.start()
+        tool = Tool(folder / "tool", cluster.address)
+        stack.callback(tool.close)
+        yield stack.enter_context(closing(Soak(folder, ClusterFixture(cluster, tool, client, folder), instance, seed)))
+
+
+def main() -> int:
+    """Run the command."""
+    options = _parsed()
+    if reason := java.missing():
+        print(reason, file=sys.stderr)
+        return 2
+    record: dict[str, Any] = {
+        "machine": fault_report.machine(), "commit": fault_report.commit(),
+        "command": f"python -m kframe_kafka_wire.testing.soak --minutes {options.minutes:g} --seed {options.seed}",
+    }  # fmt: skip
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # Processes end then, too.
+    with tempfile.TemporaryDirectory() as folder, running_soak(Path(folder), options.seed) as soak:
+        report = soak.run(60 * options.minutes)
+    record |= asdict(report)
+    options.record.write_text(json.dumps(record, separators=(",", ":")) + "\n")
+    soak_page.write(options.record)
+    violations = soak_page.violations(record)
+    print("\n".join(violations) or "no violation")
+    return int(bool(violations))
+
+
+def _parsed() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=60.0, help="duration of the changes (default: 60)")
+    parser.add_argument("--seed", type=int, default=0, help="of the changes (default: 0)")
+    parser.add_argument("--record", type=Path, required=True, help="the record to write, a .json file")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
