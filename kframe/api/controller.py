@@ -214,7 +214,7 @@ class Controller:
             lambda token: events.CreateTopicsRequested(
                 tuple(topics), timeout_ms, validate_only, start_index, shift, token
             ),
-            _codes,
+            lambda response: Codes(response.codes, response.messages, response.created),
         )
 
     def create_partitions(

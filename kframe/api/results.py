@@ -13,7 +13,7 @@ from typing import TypeVar
 import numpy as np
 
 from kframe.core.admin.elect_leaders import ElectionResponse
-from kframe.core.admin.topic_requests import ReassignmentResponse, ReassignmentsListed
+from kframe.core.admin.topic_requests import ReassignmentResponse, ReassignmentsListed, TopicShape
 from kframe.core.brokers.alter_partition import AlterPartitionResponse
 from kframe.core.brokers.controlled_shutdown import ControlledShutdownResponse
 from kframe.errors import ErrorCode
@@ -29,10 +29,14 @@ Name = TypeVar("Name", bound=str | None)
 class Codes(dict[Name, ErrorCode]):
     """An error code for each topic or resource of a request, by name."""
 
-    def __init__(self, codes: Mapping[Name, ErrorCode], messages: Mapping[Name, str]) -> None:
+    def __init__(
+        self, codes: Mapping[Name, ErrorCode], messages: Mapping[Name, str], created: Mapping[str, TopicShape] = {}
+    ) -> None:
         super().__init__(codes)
         self.messages: Mapping[Name, str] = dict(messages)
         """Kafka's messages for refused settings, by name."""
+        self.created = created
+        """The shapes of created topics, as they were then."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -17,6 +17,7 @@ import numpy.ma  # noqa: F401
 
 from kframe.core.controller import ControllerCore
 from kframe.errors import StoreError
+from kframe.model import events
 from kframe.model.effects import Effect
 from kframe.model.events import Answer, ControllerState, Elect, Event, ResignRequested, SessionExpired
 from kframe.model.ports import Clock, Store, Transport
@@ -36,6 +37,12 @@ _LAST = ResignRequested()
 #: After a second failure in a row, the delay of the next election; it doubles with each further failure.
 RETRY_MS = 100.0
 RETRY_MOST_MS = 30_000.0
+#: Requests of clients that the controller may answer from its columns alone.
+_READS = (events.Inspected, events.ListReassignmentsRequested)
+_CHANGES = (
+    events.AlterConfigsRequested, events.CreatePartitionsRequested, events.CreateTopicsRequested,
+    events.DeleteTopicsRequested, events.ElectionRequested, events.ReassignmentRequested,
+)  # fmt: skip
 #: How often a stopping loop checks whether its store is connected.
 _CONNECTED_CHECK_S = 0.5
 
@@ -149,7 +156,10 @@ class ControllerLoop:
         started_ms, self.state = self._clock.now_ms(), event.state
         self._logs.begin()
         try:
-            yield from self._advance(event)
+            if self.controller.active and self._may_be_outdated(event):
+                self._settle(self.controller.preempt(event))
+            else:
+                yield from self._advance(event)
             self._publish()
         except Exception as error:
             _log.exception("%s could not be handled; resigning", type(event).__name__)
@@ -236,6 +246,19 @@ class ControllerLoop:
                 answer = self._performer.perform_effect(effect)
                 self._logs.performed(effect, answer)
             cause = answer  # only the last effect can have an answer
+
+    def _may_be_outdated(self, event: Event) -> bool:
+        """Whether the answer to a client could miss changes of another controller.
+
+        Writes are fenced, but reads, and refusals such as TOPIC_ALREADY_EXISTS, come from the columns. A change waits
+        for the store to confirm the role, as a request to a broker does. A read does not wait.
+        """
+        if isinstance(event, _READS):
+            return not self.store.may_act()
+        try:
+            return isinstance(event, _CHANGES) and not self.store.may_act() and not self._performer.regains_role()
+        except StoreError:
+            return True
 
     def _settle(self, effects: list[Effect]) -> None:
         """Perform effects outside of a step."""

@@ -57,6 +57,20 @@ def test_who_creates_is_answered_once_all_partitions_are_led() -> None:
     assert len(driver.replies) == 1, "the time that was set means nothing any more"
 
 
+def test_the_answer_describes_the_created_topic_although_it_has_changed_since() -> None:
+    """The id and size are those of the creation: another topic may have the name when the answer is due."""
+    driver = make_driver()
+    driver.handle(creation(PATIENT_MS))
+    driver.handle(CreatePartitionsRequested((NewPartitions("late", 3, ((1,), (1,))),), PATIENT_MS, token=2))
+    driver.start_broker(5)
+    driver.follow()
+    topics = driver.controller.cluster.topics
+    index = topics.find("late")
+    assert index is not None
+    assert topics.partition_count[index] == 3
+    assert driver.replies[1].created == {"late": (topics.ids[index].tobytes(), 1, 1)}
+
+
 def test_who_waits_is_answered_when_the_time_is_up() -> None:
     """wire 9: after the timeout, error 7 for the topics without a leader. Other topics keep their result."""
     driver = make_driver()

@@ -15,6 +15,7 @@ from kframe.core.controller import ControllerCore
 from kframe.core.selectors.leader_selection import Selection
 from kframe.embedded import Api, MemoryEnsemble, MemoryStore, RecordingTransport, VirtualClock
 from kframe.errors import ErrorCode, ShapeError, StoreError
+from kframe.model.admin import NewTopic
 from kframe.model.brokers import Registration
 from kframe.model.changes import StateChange, WriteResult
 from kframe.model.cluster import ClusterState
@@ -23,8 +24,11 @@ from kframe.model.events import (
     BrokersChanged,
     ControlledShutdownRequested,
     ControllerState,
+    CreateTopicsRequested,
     ElectionRequested,
     ElectionType,
+    Inspected,
+    ListReassignmentsRequested,
     ResignRequested,
 )
 from kframe.model.ids import NO_BROKER_EPOCH
@@ -221,6 +225,33 @@ def test_what_was_stored_is_sent_once_storage_says_that_the_role_is_still_ours(h
     assert future.result(0).codes.tolist() == [ErrorCode.NONE]
     assert harness.transport.take() != []
     assert (loop.controller.active, loop.controller.controller_epoch) == (True, epoch)
+
+
+@pytest.mark.parametrize("confirms", [False, True])
+def test_uncertain_controller_answers_no_read(harness: Harness, confirms: bool) -> None:
+    """Another controller may have changed the topics since. A read does not wait for storage, also if that would
+    confirm the role."""
+    loop = harness.open()
+    harness.store.asleep, harness.store.answers = True, confirms
+    inspected, listed = loop.submit(Inspected), loop.submit(partial(ListReassignmentsRequested, None))
+    loop.run_until_idle()
+    assert (inspected.result(0), listed.result(0).error) == (False, ErrorCode.NOT_CONTROLLER)
+    harness.store.asleep = False
+    inspected, listed = loop.submit(Inspected), loop.submit(partial(ListReassignmentsRequested, None))
+    loop.run_until_idle()
+    assert (inspected.result(0), listed.result(0).error) == (True, ErrorCode.NONE)
+
+
+@pytest.mark.parametrize("confirms, code", [(False, ErrorCode.NOT_CONTROLLER), (True, ErrorCode.TOPIC_ALREADY_EXISTS)])
+def test_uncertain_controller_refuses_no_change_from_its_columns(
+    harness: Harness, confirms: bool, code: ErrorCode
+) -> None:
+    """Another controller may have deleted the topic since."""
+    loop = harness.open()
+    harness.store.asleep, harness.store.answers = True, confirms
+    future = loop.submit(lambda token: CreateTopicsRequested((NewTopic("t", 1, 1),), 1_000, token=token))
+    loop.run_until_idle()
+    assert future.result(0).codes == {"t": code}
 
 
 def test_a_loop_that_stops_closes_a_store_that_its_event_waits_for(harness: Harness) -> None:

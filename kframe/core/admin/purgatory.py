@@ -49,7 +49,7 @@ class DelayedReply:
     def response(self, late: set[str]) -> TopicsResponse:
         """The answer, with REQUEST_TIMED_OUT for topics in ``late``."""
         timed_out = dict.fromkeys(late, ErrorCode.REQUEST_TIMED_OUT)
-        return TopicsResponse(self.result.codes | timed_out, self.result.messages)
+        return TopicsResponse(self.result.codes | timed_out, self.result.messages, self.result.created)
 
     def done(self, context: Context) -> bool:
         """Whether all live brokers know all topics. The cheap check is first. Every answer of a broker calls this."""

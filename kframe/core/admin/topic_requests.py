@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -37,6 +38,16 @@ from kframe.model.tables import Targets, TopicTable
 from kframe.model.topics import metric_name
 
 
+class TopicShape(NamedTuple):
+    """What the response to CreateTopics tells of a topic."""
+
+    topic_id: bytes
+    """Zeros if topics have no ids."""
+    partitions: int
+    replication_factor: int
+    """Of partition 0."""
+
+
 @dataclass(frozen=True, slots=True)
 class TopicsResponse:
     """A code for each requested topic, by name."""
@@ -44,6 +55,8 @@ class TopicsResponse:
     codes: dict[str, ErrorCode]
     messages: dict[str, str] = field(default_factory=dict)
     """Error messages by topic: Kafka's for refused settings, and TOO_MANY_PARTITIONS."""
+    created: dict[str, TopicShape] = field(default_factory=dict, compare=False)
+    """Created topics, as they were then. When the response is sent, another topic may have the name."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,7 +105,21 @@ def create_topics(context: Context, request: CreateTopicsRequested) -> Operation
         for topic, result in zip(accepted, results, strict=True):
             codes[topic.name] = _STORED[result]
         yield from topic_changes.topics_changed(context)
-    return TopicsResponse(codes, messages)
+    return TopicsResponse(
+        codes, messages, _shapes(context, [topic.name for topic in accepted if not codes[topic.name]])
+    )
+
+
+def _shapes(context: Context, names: list[str]) -> dict[str, TopicShape]:
+    topics, p = context.cluster.topics, context.cluster.partitions
+    shapes = {}
+    for name in names:
+        index = topics.find(name)
+        if index is not None:
+            rows = topics.rows_of(index)
+            factor = int(p.replica_count[rows[0]]) if len(rows) else 0
+            shapes[name] = TopicShape(topics.ids[index].tobytes(), len(rows), factor)
+    return shapes
 
 
 def leaderless_topics(context: Context, names: tuple[str, ...]) -> set[str]:

@@ -11,7 +11,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 from kframe.plugin import ErrorCode
 from kframe.plugin.cluster import NO_STATE, ClusterState
@@ -32,6 +32,8 @@ class TopicRequest(Protocol):
         """The topic."""
 
 
+#: Id, partition count and replication factor of topics.
+Shapes: TypeAlias = Mapping[str, tuple[bytes, int, int]]
 Requested = TypeVar("Requested", bound=TopicRequest)
 
 
@@ -75,8 +77,8 @@ def _rate(entity: QuotaEntity, text: str) -> float:
 async def execute(
     call: Call, quota: MutationQuota, requests: Sequence[Requested], submit: Callable[..., Future[Any]],
     partitions: Callable[[ClusterState | None], Mapping[str, int]],
-) -> tuple[dict[str, ErrorCode], Mapping[str, str]]:  # fmt: skip
-    """Create topics or partitions within a quota. Returns codes and messages by topic.
+) -> tuple[dict[str, ErrorCode], Mapping[str, str], Shapes]:  # fmt: skip
+    """Create topics or partitions within a quota. Returns codes, messages, and the shapes of created topics, by name.
 
     ``partitions`` returns the number of new partitions by topic. Only a valid request is charged, as in Kafka 3.9
     ``ZkAdminManager.createTopics``.
@@ -84,18 +86,17 @@ async def execute(
     validate_only = call.body.get("validate_only", False)
     if validate_only or not quota.is_limited:
         answer = await call.desk.wait(submit(requests, timeout_ms=call.timeout_ms, validate_only=validate_only))
-        return answer, answer.messages
+        return answer, answer.messages, answer.created
     validated = await call.desk.wait(submit(requests, timeout_ms=call.timeout_ms, validate_only=True))
     codes, messages = dict(validated), dict(validated.messages)
     valid = [request for request in requests if codes[request.name] is ErrorCode.NONE]
     counts = await call.desk.look(partitions)
     accepted = [request for request in valid if quota.record(counts.get(request.name, 0), now_ms())]
     codes |= {request.name: ErrorCode.THROTTLING_QUOTA_EXCEEDED for request in valid}
-    if accepted:
-        answer = await call.desk.wait(submit(accepted, timeout_ms=call.timeout_ms, validate_only=False))
-        codes |= answer
-        messages |= answer.messages
-    return codes, messages
+    if not accepted:
+        return codes, messages, {}
+    answer = await call.desk.wait(submit(accepted, timeout_ms=call.timeout_ms, validate_only=False))
+    return codes | answer, messages | answer.messages, answer.created
 
 
 async def delete(call: Call, quota: MutationQuota, names: Sequence[str]) -> dict[str, ErrorCode]:

@@ -11,7 +11,7 @@ from kframe.plugin.cluster import ClusterState
 from kframe.plugin.server import UNLIMITED, NewPartitions, NewTopic
 from kframe_kafka_wire.acls import AclOperation, AclResourceType
 from kframe_kafka_wire.apis.configs import configs_of
-from kframe_kafka_wire.apis.mutations import delete, execute, now_ms, partition_count, quota_of
+from kframe_kafka_wire.apis.mutations import Shapes, delete, execute, now_ms, partition_count, quota_of
 from kframe_kafka_wire.calls import Call, reason
 from kframe_kafka_wire.shapes import ZERO_ID
 
@@ -34,6 +34,7 @@ async def create_topics(call: Call) -> Fields:
     everywhere = call.desk.controller.status().active and call.may(AclOperation.CREATE)
     codes: dict[str, ErrorCode] = {}
     messages: Mapping[str, str] = {}
+    shapes: Shapes = {}
     new_topics: list[NewTopic] = []
     room = REPLICAS_MOST
     for name, topic in {topic["name"]: topic for topic in topics}.items():
@@ -54,25 +55,24 @@ async def create_topics(call: Call) -> Fields:
     if new_topics:
         quota = await quota_of(call, strict=call.version >= _CREATE_STRICT_SINCE)
         counts = {topic.name: partition_count(call.desk, topic) for topic in new_topics}
-        answer, messages = await execute(
+        answer, messages, shapes = await execute(
             call, quota, new_topics, call.desk.controller.create_topics, lambda _cluster: counts
         )
         codes |= answer
     shown: dict[str, Fields] = {}
     if call.version >= _DESCRIBED_SINCE:
-        shown = await _shown(call, [topic for topic in new_topics if not codes[topic.name]])
+        shown = await _shown(call, [topic for topic in new_topics if not codes[topic.name]], shapes)
     return {
         "topics": [_created(call, name, code, messages.get(name), shown.get(name)) for name, code in codes.items()],
         "throttle_time": quota.throttle_ms(now_ms()),
     }
 
 
-async def _shown(call: Call, made: list[NewTopic]) -> dict[str, Fields]:
+async def _shown(call: Call, made: list[NewTopic], shapes: Shapes) -> dict[str, Fields]:
     """Id, partitions, replicas and settings of new or validated topics, if the client may describe settings."""
     visible = [topic for topic in made if call.may(AclOperation.DESCRIBE_CONFIGS, AclResourceType.TOPIC, topic.name)]
     if not visible:
         return {}
-    shapes = await call.desk.look(lambda cluster: shapes_of(cluster, [topic.name for topic in visible]))
     code, configs = await configs_of(call, {topic.name: topic.config for topic in visible})
     shown: dict[str, Fields] = {}
     for topic in visible:
@@ -220,7 +220,7 @@ async def create_partitions(call: Call) -> Fields:
     quota = UNLIMITED
     if growths:
         quota = await quota_of(call, strict=call.version >= _GROW_STRICT_SINCE)
-        answer, messages = await execute(
+        answer, messages, _ = await execute(
             call, quota, growths, call.desk.controller.create_partitions, lambda cluster: _added(cluster, growths)
         )
         codes |= answer
