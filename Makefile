@@ -9,6 +9,7 @@
 #   make sanitize the kernel and fuzz tests on kernels built with AddressSanitizer and UBSan
 #   make faults   faults of the network, processes, resources and clocks in a real cluster; writes the record; 45 minutes
 #   make soak     an hour of random changes of a real cluster; fits the sizes of the controller; writes the record
+#   make linearizability  histories of admin requests under faults, checked by Porcupine; needs Go; writes the record
 #   make sim      2,000 simulated clusters with faults; minutes
 #   make bench    the benchmarks beside their targets, with machine and commit; about 20 minutes
 #   make bench-suite    every benchmark at every size up to ten million partitions; writes the record and the page
@@ -99,7 +100,7 @@ SANITIZE_ENV = PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(SANITIZE_LIB) PYTHONMALLO
 
 .DELETE_ON_ERROR:
 .PHONY: setup lock sbom audit kernels demo test test-release test-quick test-quick-1 test-quick-2 test-started test-real \
-	test-real-tests faults soak \
+	test-real-tests faults soak linearizability \
 	$(REAL) test-debug check $(CHECKS) fuzz sanitize \
 	search sim bench bench-suite bench-peers bench-fleet bench-compare limits roofline plots mutants docs man dist clean
 # A switch left on in the caller's shell must not turn the release build into the other.
@@ -161,6 +162,10 @@ faults: setup
 # ARGS: --minutes, --seed.
 soak: setup
 	$(PY) -m kframe_kafka_wire.testing.soak --record docs/evidence/soak.json $(ARGS)
+
+# ARGS: --minutes, --seed, --pages.
+linearizability: setup
+	$(PY) -m kframe_kafka_wire.testing.linearizability --record docs/evidence/linearizability.json $(ARGS)
 
 # ARGS: --seed, --cases, --jobs.
 fuzz: setup

@@ -65,14 +65,14 @@ class AdminChurn:
         self._client.close()
 
     def step(self) -> None:
-        """Carry out a random operation."""
+        """Execute a random operation."""
         if self._random.random() < _RECONNECT:
             self._client.close()
             self._client = open_admin(self._url, {})
-        self.carry_out(self._random.choices(self.names, [weight for _, weight in self._operations.values()])[0])
+        self.execute(self._random.choices(self.names, [weight for _, weight in self._operations.values()])[0])
 
-    def carry_out(self, name: str) -> None:
-        """Carry out an operation, on a random topic, and count its outcome. Without topics, one is created."""
+    def execute(self, name: str) -> None:
+        """Execute an operation, on a random topic, and count its outcome. Without topics, one is created."""
         if not self.topics or (name == "create topic" and len(self.topics) < TOPICS_MOST):
             name, topic = "create topic", ""
         else:
@@ -177,9 +177,11 @@ class BrokerChurn:
     def inject(self, name: str) -> None:
         """Inject a fault into a random broker, and end it."""
         broker = self._cluster.brokers[self._random.choice(ALL)]
-        self._faults[name](broker)
-        if broker.pid is None:
-            broker.start()
+        try:
+            self._faults[name](broker)
+        finally:
+            if broker.pid is None:
+                broker.start()
         broker.await_started()
         self.counts[name] += 1
 
@@ -190,7 +192,8 @@ class BrokerChurn:
     def _kill(self, broker: KafkaProcess) -> None:
         """A broker that starts before its session has ended would end at once."""
         broker.kill()
-        assert until(lambda: self._client.exists(f"{paths.BROKER_IDS}/{broker.id}") is None)
+        registered = f"{paths.BROKER_IDS}/{broker.id}"
+        assert until(lambda: self._client.retry(self._client.exists, registered) is None)
         pause(self._random.uniform(0, self._session_s))
 
     def _freeze(self, broker: KafkaProcess, sessions: float) -> None:

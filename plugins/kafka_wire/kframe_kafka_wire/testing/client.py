@@ -15,10 +15,17 @@ _PATIENCE_S: Final = 30.0
 class Client:
     """A connection. It is a context manager."""
 
-    def __init__(self, address: str, context: ssl.SSLContext | None = None, client_id: str = "a-test") -> None:
-        """Connect to HOST:PORT."""
+    def __init__(
+        self,
+        address: str,
+        context: ssl.SSLContext | None = None,
+        client_id: str = "a-test",
+        *,
+        patience_s: float = _PATIENCE_S,
+    ) -> None:
+        """Connect to HOST:PORT. A step that takes more than ``patience_s`` raises TimeoutError."""
         host, _, port = address.rpartition(":")
-        plain = socket.create_connection((host, int(port)), timeout=_PATIENCE_S)
+        plain = socket.create_connection((host, int(port)), timeout=patience_s)
         self.socket = plain if context is None else context.wrap_socket(plain, server_hostname=host)
         self._client_id = client_id
         self._last = 0

@@ -178,7 +178,7 @@ class FaultRun:
         """What is not as in a healthy cluster."""
         fixture, topic = self.cluster.fixture, self.scene.topic
         try:
-            active = {instance.number: _is_active(instance) for instance in self.instances}
+            active = {instance.number: is_active(instance) for instance in self.instances}
             holder = fixture.controller()[0]
             if active != {number: number == holder for number in active} or holder not in active:
                 return [f"controller {holder}, active {active}"]
@@ -226,7 +226,7 @@ class FaultRun:
         return [(epoch, ids) for epoch, ids in senders.items() if len(ids) > 1]
 
 
-def _is_active(instance: InstanceProcess) -> bool | None:
+def is_active(instance: InstanceProcess) -> bool | None:
     """Whether an instance says that it is active; None while it is not ready."""
     status, text = instance.page("/readyz")
     return bool(json.loads(text)["active"]) if status == 200 else None

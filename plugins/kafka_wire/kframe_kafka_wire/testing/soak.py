@@ -15,20 +15,19 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+import traceback
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import KazooException
 from kframe_zookeeper.testing import java
 from kframe_zookeeper.testing.handover import ALL, ClusterFixture
 from kframe_zookeeper.testing.kafka import Cluster, Tool
 from kframe_zookeeper.testing.process import until
 from kframe_zookeeper.testing.servers import ServerHandle, ServerOptions
-from kframe_zookeeper.testing.sessions import SESSION_S
 
 from kframe_kafka_wire.testing import fault_report, soak_page
 from kframe_kafka_wire.testing.churn import AdminChurn, BrokerChurn, pause
@@ -44,6 +43,8 @@ RECORDS_PER_SECOND: Final = 200
 _RECORDS: Final = 1_000
 BROKER_SESSION_S: Final = 8.0
 LAG_S: Final = 5.0
+#: Of the observing client, long enough for a busy machine.
+_OBSERVER_SESSION_S: Final = 60.0
 #: Pause between two samples, two admin requests, and two faults of brokers.
 SAMPLE_S: Final = 5.0
 _REQUEST_S: Final = 0.25
@@ -109,11 +110,9 @@ class Soak:
             self._load.await_more(_RECORDS)
             waiting = self.brokers.names
             while time.monotonic() - begun_s < seconds or waiting:
-                self.brokers.inject(waiting.pop(0)) if waiting else self.brokers.step()
-                self._await_in_sync()
+                self._attempt(lambda: self.brokers.inject(waiting.pop(0)) if waiting else self.brokers.step())
+                self._attempt(self._await_in_sync)
                 pause(_FAULT_S)
-        except (AssertionError, RuntimeError, KazooException) as error:
-            self._failures.append(f"the run has ended early: {error!r}")
         finally:
             self._over.set()
             for thread in threads:
@@ -121,11 +120,10 @@ class Soak:
         return self._report(time.monotonic() - begun_s)
 
     def _report(self, seconds: float) -> SoakReport:
-        self.admin.delete_all()
+        self._attempt(self.admin.delete_all)
         if not until(lambda: self._fixture.client.get_children("/brokers/topics") == [TOPIC]):
             self._failures.append(f"topics remain: {self._fixture.client.get_children('/brokers/topics')}")
-        if self._fixture.disagreement():
-            self._fixture.await_agreement()
+        self._attempt(lambda: self._fixture.await_agreement(TOPIC))
         self._load.await_more(_RECORDS)
         count, records = self._load.finish(), self._load.report()
         if not records.good or count.failed or records.acknowledged != count.acknowledged:
@@ -150,17 +148,21 @@ class Soak:
 
     def _change(self) -> None:
         for name in self.admin.names:
-            self.admin.carry_out(name)
+            self.admin.execute(name)
         self._repeat(self.admin.step, _REQUEST_S)
 
-    def _repeat(self, step: Any, pause_s: float) -> None:
-        """Repeat a step until the end of the run. An exception is a violation."""
+    def _repeat(self, step: Callable[[], object], pause_s: float) -> None:
+        """Repeat a step until the end of the run."""
         while not self._over.wait(pause_s):
-            try:
-                step()
-            except Exception as error:
-                self._failures.append(repr(error))
-                return
+            self._attempt(step)
+
+    def _attempt(self, step: Callable[[], object]) -> None:
+        """Take a step. An exception is a violation, and does not end the run."""
+        try:
+            step()
+        except Exception as error:
+            self._failures.append(repr(error))
+            traceback.print_exc()
 
     def _await_in_sync(self) -> None:
         """Return when all replicas of the producer's topic are in sync."""
@@ -186,7 +188,7 @@ def running_soak(folder: Path, seed: int) -> Iterator[Soak]:
         cluster = Cluster(folder / "kafka", chroot, ALL, _SETTINGS)
         stack.callback(cluster.kill)
         cluster.start()
-        client = KazooClient(chroot, timeout=SESSION_S)
+        client = KazooClient(chroot, timeout=_OBSERVER_SESSION_S)
         stack.callback(client.close)
         stack.callback(client.stop)
         client.start()
@@ -206,7 +208,9 @@ def main() -> int:
         "command": f"python -m kframe_kafka_wire.testing.soak --minutes {options.minutes:g} --seed {options.seed}",
     }  # fmt: skip
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # Processes end then, too.
-    with tempfile.TemporaryDirectory() as folder, running_soak(Path(folder), options.seed) as soak:
+    with ExitStack() as stack:
+        folder = options.folder or stack.enter_context(tempfile.TemporaryDirectory())
+        soak = stack.enter_context(running_soak(Path(folder), options.seed))
         report = soak.run(60 * options.minutes)
     record |= asdict(report)
     options.record.write_text(json.dumps(record, separators=(",", ":")) + "\n")
@@ -220,6 +224,7 @@ def _parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=60.0, help="duration of the changes (default: 60)")
     parser.add_argument("--seed", type=int, default=0, help="of the changes (default: 0)")
+    parser.add_argument("--folder", type=Path, help="a folder that keeps all logs (default: a temporary one)")
     parser.add_argument("--record", type=Path, required=True, help="the record to write, a .json file")
     return parser.parse_args()
 

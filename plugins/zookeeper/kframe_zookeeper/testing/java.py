@@ -34,7 +34,7 @@ def fetched(name: str, pom: str, variable: str, *properties: str) -> Path:
     """
     if chosen := os.environ.get(variable):
         return Path(chosen)
-    cache = _cache(name)
+    cache = cached(name)
     if not cache.exists():
         with tempfile.TemporaryDirectory(dir=cache.parent) as scratch:
             command = ["mvn", "-q", "-B", "-f", str(Path(__file__).parent / pom), "dependency:copy-dependencies"]
@@ -50,7 +50,7 @@ def fetched(name: str, pom: str, variable: str, *properties: str) -> Path:
 
 def compiled(source: Path, libraries: Path) -> str:
     """The class path of a program with one source file, and of its jars. It is compiled once."""
-    jar = _cache(f"{source.stem}-{_digest(source.read_text(), str(libraries))}.jar")
+    jar = cached(f"{source.stem}-{digest(source.read_text(), str(libraries))}.jar")
     if not jar.exists():
         with tempfile.TemporaryDirectory(dir=jar.parent) as scratch:
             temporary = Path(scratch) / "made.jar"
@@ -70,7 +70,7 @@ def sharing(name: str, libraries: Path, train: Callable[[tuple[str, ...]], None]
     """
     program = Path(shutil.which("java") or "java").resolve()
     stamps = (str(path.stat().st_mtime_ns) for path in (program, libraries))
-    archive = _cache(f"{name}-{_digest(str(program), str(libraries), *stamps)}.jsa")
+    archive = cached(f"{name}-{digest(str(program), str(libraries), *stamps)}.jsa")
     if not archive.exists():
         with tempfile.TemporaryDirectory(dir=archive.parent) as scratch:
             temporary = Path(scratch) / "made.jsa"
@@ -83,12 +83,13 @@ def sharing(name: str, libraries: Path, train: Callable[[tuple[str, ...]], None]
     return (f"-XX:SharedArchiveFile={archive}", *_MAPPING)
 
 
-def _cache(name: str) -> Path:
-    """A folder for files that are expensive to create. It is created if missing."""
+def cached(name: str) -> Path:
+    """The path of a file or folder that is expensive to create. Its parent is created if missing."""
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kframe"
     folder.mkdir(parents=True, exist_ok=True)
     return folder / name
 
 
-def _digest(*parts: str) -> str:
+def digest(*parts: str) -> str:
+    """A short digest, for names of files in the cache."""
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]

@@ -1,0 +1,230 @@
+"""Check that the answers of live controllers are linearizable under faults.
+
+    python -m kframe_kafka_wire.testing.linearizability --minutes 10 --record docs/evidence/linearizability.json
+    (make linearizability)
+
+Three brokers run under two instances of ``kframe controller run``, each of which reaches ZooKeeper through a proxy of
+its own. ``docs/evidence/linearizability.md`` is written beside the record, from it. The exit code is 1 after a
+violation. Then ``--pages`` has a page for each topic with a violation.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, Final
+
+from kframe_zookeeper.testing import java
+from kframe_zookeeper.testing.handover import ALL
+from kframe_zookeeper.testing.kafka import Cluster
+from kframe_zookeeper.testing.process import until
+from kframe_zookeeper.testing.proxy import Direction, Proxy
+from kframe_zookeeper.testing.servers import ServerHandle, ServerOptions
+
+from kframe_kafka_wire.testing import fault_report, history_check, linearizability_page
+from kframe_kafka_wire.testing.churn import pause
+from kframe_kafka_wire.testing.fault_cluster import is_active
+from kframe_kafka_wire.testing.history_check import HistoryOperation
+from kframe_kafka_wire.testing.history_clients import HistoryClient, SharedHistory
+from kframe_kafka_wire.testing.instances import InstanceProcess
+
+SESSION_S: Final = 6.0
+#: Names of faults.
+FROZEN: Final = "frozen (SIGSTOP), beyond the session"
+CUT_OFF_WITH_READERS: Final = "cut off from ZooKeeper and from clients that write"
+_INSTANCES: Final = (1000, 1001)
+_WRITERS, _READERS = 4, 4
+_TOPICS: Final = 3
+_TOPIC_S: Final = 8.0
+#: Time without a fault before and after each.
+_CALM_S: Final = 4.0
+#: Changes that have begun are complete after this time, so that the instance waits for no write.
+_SETTLED_S: Final = 2.0
+#: Brokers do not fail, also on a busy machine: the model has no elections without a request.
+_BROKER_SETTINGS: Final = {"zookeeper.session.timeout.ms": "120000", "replica.lag.time.max.ms": "120000"}
+_SETTINGS: Final = {"auto.leader.rebalance.enable": "false"}
+
+
+class HistoryCluster:
+    """Two instances, and the faults of the active one."""
+
+    def __init__(self, instances: Mapping[int, InstanceProcess], proxies: Mapping[int, Proxy], seed: int) -> None:
+        self.instances = instances
+        self.seed = seed
+        self.faults: Counter[str] = Counter()
+        self._history: SharedHistory | None = None
+        self._proxies = proxies
+        self._random = random.Random(seed)
+        self._by_name = {
+            "killed (SIGKILL)": self._kill,
+            "frozen (SIGSTOP), within the session": lambda number: self._freeze(number, 0.5),
+            FROZEN: lambda number: self._freeze(number, 2.0),
+            "cut off from ZooKeeper": self._cut_off,
+            CUT_OFF_WITH_READERS: self._isolate,
+            "connection to ZooKeeper reset": lambda number: self._proxies[number].cut(),
+            "answers of ZooKeeper lost": self._lose_answers,
+        }
+
+    @property
+    def fault_names(self) -> list[str]:
+        """All faults."""
+        return list(self._by_name)
+
+    def record(self, seconds: float, faults: Sequence[str] = ()) -> list[HistoryOperation]:
+        """The operations of clients in so much time. Each of ``faults`` (default: all) occurs at least once."""
+        self._history = history = SharedHistory(_TOPICS, _TOPIC_S)
+        instances = list(self.instances.values())
+        clients = [
+            HistoryClient(number, instances, history, self.seed, reads=number >= _WRITERS)
+            for number in range(_WRITERS + _READERS)
+        ]
+        begun_s, waiting = time.monotonic(), list(faults or self.fault_names)
+        for client in clients:
+            client.thread.start()
+        try:
+            while time.monotonic() - begun_s < seconds or waiting:
+                pause(_CALM_S)
+                self._inject(waiting.pop(0) if waiting else self._random.choice(self.fault_names))
+            pause(_CALM_S)
+        finally:
+            history.over.set()
+            for client in clients:
+                client.thread.join()
+        for client in clients:
+            if client.failure is not None:
+                raise client.failure
+        return history.operations
+
+    def await_pair(self) -> int:
+        """Return the id of the active instance when the other one stands by."""
+
+        def active() -> list[int]:
+            states = {number: is_active(instance) for number, instance in self.instances.items()}
+            return [number for number, state in states.items() if state] if None not in states.values() else []
+
+        assert until(lambda: len(active()) == 1), "\n".join(each.log[-3000:] for each in self.instances.values())
+        return active()[0]
+
+    def _inject(self, name: str) -> None:
+        """Inject a fault into the active instance. Return when one instance is active, and the other stands by."""
+        self._by_name[name](self.await_pair())
+        self.faults[name] += 1
+        self.await_pair()
+
+    def _kill(self, number: int) -> None:
+        instance = self.instances[number]
+        instance.kill()
+        pause(self._random.uniform(0, SESSION_S))
+        instance.start()
+
+    def _freeze(self, number: int, sessions: float) -> None:
+        self.instances[number].pause()
+        pause(sessions * SESSION_S)
+        self.instances[number].resume()
+
+    def _cut_off(self, number: int) -> None:
+        """The instance keeps its connections to clients and brokers."""
+        self._proxies[number].freeze()
+        self._proxies[number].refuse()
+        pause(2.5 * SESSION_S)
+        self._proxies[number].refuse(False)
+        self._proxies[number].cut()
+        self._proxies[number].thaw()
+
+    def _isolate(self, number: int) -> None:
+        """Only clients that read and brokers reach the instance. Others change topics at its successor."""
+        assert self._history is not None
+        self._history.blocked = self.instances[number]
+        try:
+            pause(_SETTLED_S)
+            self._cut_off(number)
+        finally:
+            self._history.blocked = None
+
+    def _lose_answers(self, number: int) -> None:
+        """Writes are executed, and the instance does not know."""
+        self._proxies[number].drop(Direction.TO_CLIENT)
+        pause(1.0)
+        self._proxies[number].cut()
+        self._proxies[number].drop()
+
+
+@contextmanager
+def history_cluster(folder: Path, seed: int) -> Iterator[HistoryCluster]:
+    """A server, two instances and three brokers, which end with the block."""
+    with ExitStack() as stack:
+        zookeeper = ServerHandle(folder / "zookeeper", ServerOptions())
+        stack.callback(zookeeper.kill)
+        zookeeper.start()
+        proxies, instances = {}, {}
+        for number in _INSTANCES:
+            proxy = proxies[number] = stack.enter_context(Proxy(zookeeper.address))
+            instance = instances[number] = InstanceProcess(
+                f"{proxy.address}/kafka", folder / str(number), number, "--create-chroot", settings=_SETTINGS,
+                session_ms=int(1000 * SESSION_S),
+            )  # fmt: skip
+            stack.callback(instance.kill)
+            instance.await_ready(active=number == _INSTANCES[0])
+        cluster = Cluster(folder / "kafka", f"{zookeeper.address}/kafka", ALL, _BROKER_SETTINGS)
+        stack.callback(cluster.kill)
+        cluster.start()
+        yield HistoryCluster(instances, proxies, seed)
+
+
+def mutated(operations: Sequence[HistoryOperation]) -> list[HistoryOperation]:
+    """A history in which one answer is impossible: a topic has more partitions than any client requested."""
+    index = next(i for i, each in enumerate(operations) if each.kind == "describe" and each.code == "NONE")
+    changed = replace(operations[index], partitions=operations[index].partitions + 100)
+    return [*operations[:index], changed, *operations[index + 1 :]]
+
+
+def main() -> int:
+    """Run the command."""
+    options = _parsed()
+    if reason := java.missing() or history_check.missing():
+        print(reason, file=sys.stderr)
+        return 2
+    command = f"python -m kframe_kafka_wire.testing.linearizability --minutes {options.minutes:g} --seed {options.seed}"
+    record: dict[str, Any] = {
+        "machine": fault_report.machine(), "commit": fault_report.commit(), "command": command,
+    }  # fmt: skip
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # Processes end then, too.
+    begun_s = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder, history_cluster(Path(folder), options.seed) as cluster:
+        operations = cluster.record(60 * options.minutes)
+    seconds = round(time.monotonic() - begun_s)
+    if options.pages is not None:
+        options.pages.mkdir(parents=True, exist_ok=True)
+    result = history_check.check(operations, options.pages)
+    requests = Counter((operation.kind, operation.code) for operation in operations)
+    record |= {
+        "seconds": seconds, "faults": cluster.faults, "requests": [(*key, number) for key, number in requests.items()],
+        "result": asdict(result), "control": len(history_check.check(mutated(operations)).violations),
+    }  # fmt: skip
+    options.record.write_text(json.dumps(record, indent=1) + "\n")
+    options.record.with_suffix(".md").write_text(linearizability_page.page(record))
+    print(result)
+    return int(bool(result.violations or result.undecided))
+
+
+def _parsed() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=10.0, help="duration of the history (default: 10)")
+    parser.add_argument("--seed", type=int, default=0, help="of requests and faults (default: 0)")
+    parser.add_argument("--record", type=Path, required=True, help="the record to write, a .json file")
+    parser.add_argument("--pages", type=Path, help="a folder for pages that show histories with a violation")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,33 @@
+"""Admin requests of clients to live controllers under faults: an order of all requests explains all answers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from kframe_kafka_wire.testing import history_check, linearizability_page
+from kframe_kafka_wire.testing.linearizability import CUT_OFF_WITH_READERS, FROZEN, history_cluster, mutated
+from kframe_zookeeper.testing import java
+
+EVIDENCE = Path(__file__).parents[3] / "docs" / "evidence"
+
+
+def test_answers_are_linearizable_under_faults(tmp_path: Path) -> None:
+    """An instance whose session ends while it is frozen, or while it reaches clients but not ZooKeeper."""
+    if reason := java.missing() or history_check.missing():
+        pytest.skip(reason)
+    with history_cluster(tmp_path, seed=1) as cluster:
+        operations = cluster.record(0, [FROZEN, CUT_OFF_WITH_READERS])
+    report = history_check.check(operations, tmp_path)
+    assert (report.violations, report.undecided) == ([], [])
+    assert {operation.kind for operation in operations if operation.code == "NONE"} >= {
+        "create", "delete", "grow", "reassign", "describe", "list",
+    }  # fmt: skip
+    assert len(history_check.check(mutated(operations)).violations) == 1
+
+
+@pytest.mark.skipif(not (EVIDENCE / "linearizability.json").exists(), reason="no clone of kframe")
+def test_the_page_is_that_of_the_record() -> None:
+    record = json.loads((EVIDENCE / "linearizability.json").read_text())
+    assert (EVIDENCE / "linearizability.md").read_text() == linearizability_page.page(record)
