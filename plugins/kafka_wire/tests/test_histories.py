@@ -53,6 +53,10 @@ LEGAL = {
         created(1, 2), row("reassign", 3, 4, replicas=[3]), row("cancel", 5, 6), described(7, 8),
         row("cancel", 9, 10, "NO_REASSIGNMENT_IN_PROGRESS"),
     ],
+    "a cancelled reassignment leaves no leader": [
+        created(1, 2), row("reassign", 3, 4, replicas=[3]), row("elect", 5, 6), row("cancel", 7, 8),
+        described(9, 10, leader=-1), row("elect", 11, 12), described(13, 14),
+    ],
     "an election": [
         created(1, 2), row("elect", 3, 4, "ELECTION_NOT_NEEDED"), row("reassign", 5, 6, replicas=[2, 1]),
         row("elect", 7, 8), described(9, 10, replicas=[2, 1], leader=2),
@@ -80,6 +84,9 @@ ILLEGAL = {
     "a cancelled reassignment completes": [
         created(1, 2), row("reassign", 3, 4, replicas=[3]), row("cancel", 5, 6),
         described(7, 8, replicas=[3], leader=3),
+    ],
+    "a reassignment leaves no leader": [
+        created(1, 2), row("reassign", 3, 4, replicas=[3]), described(5, 6, replicas=[3], leader=-1),
     ],
     "a leader without an election": [created(1, 2), described(3, 4, leader=2)],
 }  # fmt: skip

@@ -30,6 +30,8 @@ partition count, and replicas, reassignment and leader of partition 0.
   CreatePartitions and ElectLeaders get INVALID_TOPIC_EXCEPTION. Deletions at the same time all succeed.
 - A reassignment completes at any time after its request. A cancellation before that restores the replicas.
 - The leader changes by an election, or by a reassignment that removes it. Brokers do not fail in these histories.
+- A change or cancellation of a running reassignment may drop the leader. Then the partition has none until an election,
+  as in Kafka. The check has found this in a history, too; `kframe.reassignment.strict` elects one at once.
 - Metadata and ListPartitionReassignments of the controller are reads like any other. Metadata of *brokers* is not
   checked: Kafka promises only that it follows."""
 _FINDINGS: Final = """\

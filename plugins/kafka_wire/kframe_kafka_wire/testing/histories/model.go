@@ -16,6 +16,8 @@ const (
 	deleting
 )
 
+const noLeader = -1
+
 // A topic is the state of the model: what a client may learn from the controller about one topic name.
 // Lists are joined by commas, so that states are comparable.
 type topic struct {
@@ -124,7 +126,7 @@ func (t topic) reassign(op operation) []topic {
 	if op.Code != "NONE" {
 		return nil
 	}
-	return []topic{t.towards(op.Replicas)}
+	return t.towards(op.Replicas)
 }
 
 func (t topic) cancel(op operation) []topic {
@@ -136,7 +138,7 @@ func (t topic) cancel(op operation) []topic {
 	case op.Code != "NONE":
 		return nil
 	}
-	return []topic{t.towards(without(split(t.replicas), split(t.adding)))}
+	return t.towards(without(split(t.replicas), split(t.adding)))
 }
 
 func (t topic) list(op operation) []topic {
@@ -181,23 +183,32 @@ func (t topic) reassigning() bool {
 	return t.adding != "" || t.removing != ""
 }
 
-// towards returns the state with a reassignment of partition 0 to a target.
-func (t topic) towards(target []int) topic {
+// towards returns the states with a reassignment of partition 0 to a target.
+//
+// An override or cancellation may drop the leader. As in Kafka, the partition then has none until an election.
+func (t topic) towards(target []int) []topic {
+	overrides := t.reassigning()
 	origin := without(split(t.replicas), split(t.adding))
 	all := slices.Clone(target)
 	all = append(all, without(origin, target)...)
 	t.replicas, t.adding, t.removing = join(all), join(without(all, origin)), join(without(all, target))
-	if !t.reassigning() {
-		return t.completed()
+	var states []topic
+	if overrides && !slices.Contains(all, t.leader) {
+		leaderless := t
+		leaderless.leader = noLeader
+		states = append(states, leaderless)
 	}
-	return t
+	if !t.reassigning() {
+		t = t.completed()
+	}
+	return append(states, t)
 }
 
 // completed returns the state after the reassignment. A leader that is not in the target is replaced.
 func (t topic) completed() topic {
 	target := without(split(t.replicas), split(t.removing))
 	t.replicas, t.adding, t.removing = join(target), "", ""
-	if !slices.Contains(target, t.leader) {
+	if t.leader != noLeader && !slices.Contains(target, t.leader) {
 		t.leader = target[0]
 	}
 	return t
@@ -205,13 +216,23 @@ func (t topic) completed() topic {
 
 // spontaneous returns the state and those that it reaches without a request.
 func (t topic) spontaneous() []topic {
+	states := []topic{t}
 	switch {
 	case t.phase == deleting:
-		return []topic{t, {phase: absent}}
+		return append(states, topic{phase: absent})
 	case t.phase == present && t.reassigning():
-		return []topic{t, t.completed()}
+		states = append(states, t.completed())
 	}
-	return []topic{t}
+	if t.phase == present && t.leader == noLeader {
+		// A new controller elects a leader.
+		for _, state := range slices.Clone(states) {
+			for _, replica := range split(state.replicas) {
+				state.leader = replica
+				states = append(states, state)
+			}
+		}
+	}
+	return states
 }
 
 // outcomes returns the states after an operation. One without a code may have had any effect, or none.
