@@ -1,22 +1,17 @@
-"""A short soak test of real brokers, the fits and the runbook of the long one, and its record."""
+"""A short soak test of real brokers, the entries of the runbook for its warnings, and the record of a long one."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 from kframe_kafka_wire.testing import soak_page
-from kframe_kafka_wire.testing.process_sizes import slope_of
 from kframe_kafka_wire.testing.runbook import RUNBOOK, Runbook
 from kframe_kafka_wire.testing.soak import running_soak
 from kframe_zookeeper.testing.java import missing
 
 EVIDENCE = Path(__file__).parents[3] / "docs" / "evidence"
-#: Five-second samples of an hour.
-SECONDS = np.arange(0, 3600, 5.0)
-NOISE = np.random.default_rng(0).normal(0, 1, len(SECONDS))
 AT = "[2026-01-01 00:00:00,000]"
 
 
@@ -32,33 +27,6 @@ def test_a_minute_of_changes_leaves_no_unexplained_warning(tmp_path: Path) -> No
     assert set(report.faults) == set(soak.brokers.names)
     assert len(report.samples) >= 2
     assert report.elections == 0
-
-
-@pytest.mark.parametrize(
-    "values, limit, outcome",
-    [
-        (100 + NOISE, 1.0, "flat"),
-        (100 + 0.5 * SECONDS / 3600 + NOISE, 1.0, "flat"),
-        (100 + 5 * SECONDS / 3600 + NOISE, 1.0, "grows"),
-        (100 - 5 * SECONDS / 3600 + NOISE, 1.0, "flat"),
-        (100 + 50 * NOISE, 1.0, "undecided"),
-        (np.where(SECONDS < 600, 50, 100) + NOISE, 1.0, "flat"),
-    ],
-    ids=["noise", "below the limit", "leak", "shrinks", "too noisy", "grows in the warm-up only"],
-)
-def test_outcome_of_a_fit(values: np.ndarray, limit: float, outcome: str) -> None:
-    assert slope_of(SECONDS, values, 600).outcome(limit) == outcome
-
-
-def test_a_short_run_decides_nothing() -> None:
-    assert slope_of(SECONDS[:24], NOISE[:24], 10).outcome(1.0) == "undecided"
-
-
-def test_the_fit_of_a_line_is_the_line() -> None:
-    slope = slope_of(SECONDS, 100 + 7 * SECONDS / 3600, 600)
-    assert slope.per_hour == pytest.approx(7)
-    assert slope.error == pytest.approx(0, abs=1e-9)
-    assert slope.blocks == 50
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ from kframe_kafka_wire.testing import fault_report, soak_page
 from kframe_kafka_wire.testing.churn import AdminChurn, BrokerChurn, pause
 from kframe_kafka_wire.testing.instances import InstanceProcess
 from kframe_kafka_wire.testing.load import ProducerLoad
-from kframe_kafka_wire.testing.process_sizes import Sizes, sizes_of
+from kframe_kafka_wire.testing.process_sizes import ProcessSizes, sizes_of
 from kframe_kafka_wire.testing.runbook import RUNBOOK, Runbook, Warnings, unexplained
 
 TOPIC: Final = "records"
@@ -71,7 +71,7 @@ class SoakReport:
     acknowledged: int
     log_lines: int
     warnings: list[Warnings]
-    samples: list[Sizes]
+    samples: list[ProcessSizes]
     violations: list[str]
 
 
@@ -79,7 +79,7 @@ class Soak:
     """A running cluster, its producer, and the clients that change it."""
 
     def __init__(self, folder: Path, fixture: ClusterFixture, instance: InstanceProcess, seed: int) -> None:
-        self.samples: list[Sizes] = []
+        self.samples: list[ProcessSizes] = []
         self._fixture = fixture
         self._instance = instance
         self._over = threading.Event()

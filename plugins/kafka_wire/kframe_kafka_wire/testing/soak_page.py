@@ -9,10 +9,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from kframe_kafka_wire.testing.process_sizes import Slope, slope_of
+from kframe.testing.slopes import Slope, slope_of
 
 #: The share of the run before the first block of the fits.
 WARM_UP: Final = 1 / 6
+BLOCK_S: Final = 60.0
 _COLOUR, _LINE, _QUIET = "#2f6f8f", "#b0413e", "#e4e8ea"
 _RULE: Final = """\
 Sizes are sampled every 5 s. The first sixth of the run is the warm-up. Of the rest, the means of each minute are
@@ -39,7 +40,7 @@ class Size(NamedTuple):
         samples = record["samples"]
         return slope_of(
             [sample[0] for sample in samples], [sample[self.column] * self.scale for sample in samples],
-            WARM_UP * record["seconds"],
+            WARM_UP * record["seconds"], BLOCK_S,
         )  # fmt: skip
 
     def limit(self, slope: Slope) -> float:
