@@ -11,6 +11,7 @@
 #   make soak     an hour of random changes of a real cluster; fits the sizes of the controller; writes the record
 #   make linearizability  histories of admin requests under faults, checked by Porcupine; needs Go; writes the record
 #   make sim      2,000 simulated clusters with faults; minutes
+#   make week     simulated weeks of two clusters; fits the size of the controller
 #   make bench    the benchmarks beside their targets, with machine and commit; about 20 minutes
 #   make bench-suite    every benchmark at every size up to ten million partitions; writes the record and the page
 #   make bench-peers    kframe and Kafka's own controllers in turn; about 27 minutes
@@ -100,7 +101,7 @@ SANITIZE_ENV = PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(SANITIZE_LIB) PYTHONMALLO
 
 .DELETE_ON_ERROR:
 .PHONY: setup lock sbom audit kernels demo test test-release test-quick test-quick-1 test-quick-2 test-started test-real \
-	test-real-tests faults soak linearizability \
+	test-real-tests faults soak linearizability week \
 	$(REAL) test-debug check $(CHECKS) fuzz sanitize \
 	search sim bench bench-suite bench-peers bench-fleet bench-compare limits roofline plots mutants docs man dist clean
 # A switch left on in the caller's shell must not turn the release build into the other.
@@ -158,6 +159,10 @@ search: setup
 # ARGS may name sections: network, processes, resources, clocks.
 faults: setup
 	$(PY) -m kframe_kafka_wire.testing.fault_report --record docs/evidence/faults.json $(ARGS)
+
+# ARGS: --days, --seeds, --jobs, --record.
+week: setup
+	$(PY) -m kframe_simulator.long_run $(ARGS)
 
 # ARGS: --minutes, --seed.
 soak: setup
