@@ -131,9 +131,8 @@ class Topics:
     def add(self, names: Sequence[str], ids: Sequence[bytes | None] | None = None) -> Int32:
         """Add new topics without partitions. Return their indexes."""
         first, count = len(self.names), len(names)
-        for offset, name in enumerate(names):
-            self._index[name] = first + offset
-            self._mapped_names.add(metric_name(name))
+        self._index.update(zip(names, range(first, first + count), strict=True))
+        self._mapped_names.update(map(metric_name, names))
         self.names += names
         given = ids if ids is not None else [None] * count
         self._index_by_id.update(
@@ -257,12 +256,12 @@ class Topics:
 
     def drop(self, topics: Int32) -> None:
         """Remove the names and rows of topics. Their indexes are not reused."""
-        ids = self.ids[topics].tobytes()
-        for position, topic in enumerate(topics.tolist()):
-            name = self.names[topic]
+        names = [self.names[topic] for topic in topics.tolist()]
+        self._mapped_names.difference_update(map(metric_name, names))
+        ids: list[bytes] = self.ids[topics].view("V16").ravel().tolist()
+        for topic, name, topic_id in zip(topics.tolist(), names, ids, strict=True):
             del self._index[name]
-            self._mapped_names.discard(metric_name(name))
-            self._index_by_id.pop(ids[16 * position : 16 * position + 16], None)
+            self._index_by_id.pop(topic_id, None)
             self._later.pop(topic, None)
         if self._scattered is not None:
             self._scattered = self._scattered.without(topics)

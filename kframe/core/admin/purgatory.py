@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from kframe.core.admin.topic_requests import TopicsResponse, leaderless_topics
 from kframe.core.context import Context, Operation
 from kframe.errors import ErrorCode
@@ -158,7 +160,9 @@ def waits(event: Event) -> bool:
 def _not_announced_as_deleted(context: Context, names: tuple[str, ...]) -> set[str]:
     """The topics that have not been announced as deleted."""
     topics = context.cluster.topics
-    return {name for name in names if (index := topics.find(name)) is not None and not topics.deletion_started[index]}
+    indexes = topics.find_all(names)
+    pending = (indexes >= 0) & (np.append(topics.deletion_started, 0)[indexes] == 0)
+    return {names[position] for position in np.flatnonzero(pending).tolist()}
 
 
 def _timer(number: int) -> str:

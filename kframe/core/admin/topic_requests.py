@@ -125,12 +125,11 @@ def _shapes(context: Context, names: list[str]) -> dict[str, TopicShape]:
 def leaderless_topics(context: Context, names: tuple[str, ...]) -> set[str]:
     """The topics that have a partition without a leader."""
     topics, p = context.cluster.topics, context.cluster.partitions
-    indexes = {name: topics.find(name) for name in names}
-    known = np.array([index for index in indexes.values() if index is not None], np.int32)
-    rows = topics.rows_of_all(known)
-    leaderless = topics.partition_count == 0
+    indexes = topics.find_all(names)
+    rows = topics.rows_of_all(indexes[indexes >= 0])
+    leaderless = np.append(topics.partition_count == 0, True)  # the last one is that of unknown topics
     leaderless[p.topic[rows[(p.leader[rows] == NO_LEADER) | (p.partition_epoch[rows] == NO_STATE)]]] = True
-    return {name for name, index in indexes.items() if index is None or leaderless[index]}
+    return {names[position] for position in np.flatnonzero(leaderless[indexes]).tolist()}
 
 
 def create_partitions(context: Context, request: CreatePartitionsRequested) -> Operation[TopicsResponse]:
@@ -176,12 +175,12 @@ def delete_topics(context: Context, request: DeleteTopicsRequested) -> Operation
 def _announced(context: Context, names: tuple[str, ...]) -> set[str]:
     """The topics that brokers know: a partition has a state, and the topic is not under deletion."""
     topics, p = context.cluster.topics, context.cluster.partitions
-    indexes = {name: index for name in names if (index := topics.find(name)) is not None}
-    rows = topics.rows_of_all(np.array(list(indexes.values()), np.int32))
-    announced = np.zeros(len(topics), np.bool_)
+    indexes = topics.find_all(names)
+    rows = topics.rows_of_all(indexes[indexes >= 0])
+    announced = np.zeros(len(topics) + 1, np.bool_)  # the last one is that of unknown topics
     announced[p.topic[rows[p.partition_epoch[rows] != NO_STATE]]] = True
-    announced &= topics.deleting == 0
-    return {name for name, index in indexes.items() if announced[index]}
+    announced[:-1] &= topics.deleting == 0
+    return {names[position] for position in np.flatnonzero(announced[indexes]).tolist()}
 
 
 def alter_reassignments(context: Context, request: ReassignmentRequested) -> Operation[ReassignmentResponse]:

@@ -100,7 +100,7 @@ def deletions_marked(context: Context) -> Operation[None]:
         yield from ask(DropDeletions(tuple(known)))
         return
     context.log.add(Message.DELETIONS_STARTING, topics=tuple(known))
-    indexes = np.array([topics.find(name) for name in known], np.int32)
+    indexes = topics.find_all(known)
     _halt_reassigning(context, indexes)
     topics.deleting[indexes] = 1
     context.gauges.touch_topics(indexes)

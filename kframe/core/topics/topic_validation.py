@@ -59,7 +59,7 @@ def creation_error(
         return ErrorCode.INVALID_REQUEST
     if topic.name in topics:
         return ErrorCode.TOPIC_ALREADY_EXISTS
-    if any(value is None for value in topic.config.values()):
+    if None in topic.config.values():
         return ErrorCode.INVALID_CONFIG
     if topic.assignments is not None:
         if topic.partitions != DEFAULT or topic.replication_factor != DEFAULT:
