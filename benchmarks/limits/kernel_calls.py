@@ -169,6 +169,7 @@ def deciding(g: Ground) -> dict[str, Call]:
         ),
         "check_transitions": Call({"positions": g.rows, "states": g.p.state, "allowed": 0xFF, "valid": _u8(k)}, k,
                             addressed={"states": "row"}),
+        "list_stop_epochs": Call({"epochs": _i32(k)}, 0),
         "list_leaderless": Call({"rows": _i32(n)}, 0, filled={"rows": 0},
                                 unread=("topic", "partition_epoch", "slot_start", "replica_count", "replica")),
         "list_in_states": Call({"rows": _i32(n), "wanted": 0b101}, 0, unread=("topic",), filled={"rows": 0}),

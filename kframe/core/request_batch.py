@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from kframe import kernels
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32, UInt8
-from kframe.model.ids import EPOCH_DURING_DELETE, NO_EPOCH, NO_STATE
+from kframe.model.ids import NO_STATE
 from kframe.model.lists import distinct_values
 from kframe.model.requests import BatchCause, BrokerRows, ControlRequests
 
@@ -54,10 +54,12 @@ class RequestBatch:
 
     def stop_leader_epoch(self, rows: Int32) -> Int32:
         """The leader epoch of a StopReplica of each row at present."""
-        partitions = self._cluster.partitions
-        leader_epoch = np.where(partitions.partition_epoch[rows] == NO_STATE, NO_EPOCH, partitions.leader_epoch[rows])
-        leader_epoch[self._cluster.is_deleting(rows)] = EPOCH_DURING_DELETE
-        return leader_epoch.astype(np.int32, copy=False)
+        partitions, deleting = self._cluster.partitions, self._cluster.topics.deleting
+        epochs = np.empty(len(rows), np.int32)
+        kernels.list_stop_epochs(
+            rows, partitions.topic, deleting, partitions.partition_epoch, partitions.leader_epoch, epochs
+        )
+        return epochs
 
     def add_metadata(self, brokers: NDArray[Any], rows: NDArray[Any]) -> None:
         """Add UpdateMetadata for ``brokers``: registered brokers, and ``rows`` (each once) that have a state."""
@@ -110,8 +112,8 @@ class RequestBatch:
         rows = _joined([pairs[1] for pairs in added])
         flags = _joined([pairs[2] for pairs in added])
         leader_epoch = _joined([pairs[3] for pairs in added if pairs[3] is not None])
-        registered = self._cluster.brokers.registered[brokers] != 0
-        if not registered.all():
+        if not self._cluster.brokers.registered.all():
+            registered = self._cluster.brokers.registered[brokers] != 0
             brokers, rows, flags = brokers[registered], rows[registered], flags[registered]
             leader_epoch = leader_epoch[registered] if len(leader_epoch) else leader_epoch
         if len(added) > 1 or not self._cluster.partitions.in_topic_order:

@@ -20,6 +20,14 @@ def store_states(
     isr_count: Int16,
     isr: Int16,
 ) -> int: ...
+def list_stop_epochs(
+    rows: Int32,
+    topic: Int32,
+    deleting: UInt8,
+    partition_epoch: Int32,
+    leader_epoch: Int32,
+    epochs: Int32,
+) -> int: ...
 def set_replica_states(
     rows: Int32,
     slots: Int32,

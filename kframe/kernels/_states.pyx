@@ -7,7 +7,8 @@ from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
 
 from kframe.kernels.constants cimport (
-    ADDING, NO_STATE, OFFLINE_DIR, PARTITION_OFFLINE, REPLICA_DELETION_INELIGIBLE, REPLICA_ONLINE,
+    ADDING, EPOCH_DURING_DELETE, NO_EPOCH, NO_STATE, OFFLINE_DIR, PARTITION_OFFLINE, REPLICA_DELETION_INELIGIBLE,
+    REPLICA_ONLINE,
 )
 from kframe.kernels.prefetch cimport KFRAME_PREFETCH, PREFETCH_ROWS, is_sparse, prefetch_slots
 from kframe.kernels.scan cimport BLOCK, MAX_LISTED, list_offline_brokers, mark_offline
@@ -63,6 +64,30 @@ def store_states(
             for k in range(isr_offsets[i], isr_offsets[i + 1]):
                 isr[start + k] = isr_values[k]
     return rows.shape[0]
+
+
+def list_stop_epochs(
+    const int32_t[::1] rows,                 # IN   (k,)
+    const int32_t[::1] topic,                # IN   (n,)
+    const uint8_t[::1] deleting,             # IN   (t,)
+    const int32_t[::1] partition_epoch,      # IN   (n,)
+    const int32_t[::1] leader_epoch,         # IN   (n,)
+    int32_t[::1] epochs,                     # OUT  (k,)
+):
+    """List the leader epochs of StopReplica; return how many rows are of topics that are queued for deletion.
+
+    Kafka 3.9 ``addStopReplicaRequestForBrokers``. Cost O(k).
+    """
+    cdef Py_ssize_t i, row, matches = 0
+    with nogil:
+        for i in range(rows.shape[0]):
+            row = rows[i]
+            if topic[row] >= 0 and deleting[topic[row]]:
+                epochs[i] = EPOCH_DURING_DELETE
+                matches += 1
+            else:
+                epochs[i] = NO_EPOCH if partition_epoch[row] == NO_STATE else leader_epoch[row]
+    return matches
 
 
 def set_replica_states(

@@ -3,7 +3,9 @@
 cdef enum:
     NO_LEADER = -1
     NO_STATE = -1
+    NO_EPOCH = -1
     LEADER_DURING_DELETE = -2
+    EPOCH_DURING_DELETE = -2
 
 cdef enum ReplicaFlag:
     ADDING = 1

@@ -194,6 +194,8 @@ class SlotColumns:
         self._buffers: dict[str, NDArray[Any]] = {column.name: np.empty(0, column.dtype) for column in self.table}
         self._rows = 0
         self._slots = 0
+        self.relocations = 0
+        """How many times rows have moved to other slots."""
         self._assign_views()
 
     def __len__(self) -> int:
@@ -269,6 +271,7 @@ class SlotColumns:
                 values[target] = values[source]
         self.slot_start[rows] = starts
         self.slot_capacity[rows] = capacity
+        self.relocations += 1
 
     def _size(self, column: Column) -> int:
         return self._rows if column.per == "row" else self._slots

@@ -179,6 +179,7 @@ CASES: Final[Mapping[str, Case]] = {
     ),
     "number_by_rank": Case({"numbers": _m}, {"rows": "sorted_pair_rows", "brokers": "pair_brokers", "rank": "ids"}),
     "check_transitions": Case({"valid": _k}, {"positions": "rows", "states": "state", "allowed": "states_wanted"}),
+    "list_stop_epochs": Case({"epochs": _k}, {}),
     "list_leaderless": Case({"rows": _n}, {}),
     "list_unassigned_isr_members": Case({"rows": _n}, {}),
     "list_in_states": Case({"rows": _n}, {"wanted": "states_wanted"}),

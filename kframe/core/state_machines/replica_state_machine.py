@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,10 @@ from kframe.core.context import ATTEMPTS_MAX, Context, Operation, stale
 from kframe.core.request_batch import RequestBatch
 from kframe.core.state_machines.leader_election import queue_leader_and_isr
 from kframe.core.state_machines.scala_hash_order import scala_hash_order
-from kframe.core.state_machines.transitions import REPLICA_TRANSITIONS, source_states
+from kframe.core.state_machines.transitions import REPLICA_TRANSITIONS, bits, source_states
 from kframe.model.changes import StateChange
-from kframe.model.columns import Bool, Int32, Partitions, Ragged, UInt8
-from kframe.model.ids import NO_STATE, PartitionState, ReplicaFlag, ReplicaState
+from kframe.model.columns import Bool, Int32, Int64, Partitions, Ragged, UInt8
+from kframe.model.ids import EPOCH_DURING_DELETE, NO_STATE, PartitionState, ReplicaFlag, ReplicaState
 from kframe.model.lists import distinct_values, without_values
 from kframe.model.log_entries import Message
 from kframe.model.requests import BatchCause
@@ -24,7 +25,7 @@ from kframe.model.requests import BatchCause
 _NO_ROWS = np.empty(0, np.int32)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class PartitionReplicas:
     """Replicas as (row, position in the row's list) pairs.
 
@@ -33,6 +34,9 @@ class PartitionReplicas:
 
     rows: Int32
     positions: Int32
+    _slots: tuple[int, Int32] | None = field(default=None, init=False)
+    """Their slots after this many relocations."""
+    _hosts: Int32 | None = field(default=None, init=False)
 
     @staticmethod
     def at(p: Partitions, rows: Int32, slots: NDArray[Any]) -> PartitionReplicas:
@@ -40,9 +44,16 @@ class PartitionReplicas:
         return PartitionReplicas(rows, (slots - p.slot_start[rows]).astype(np.int32, copy=False))
 
     def slots(self, p: Partitions) -> Int32:
-        """Their slots at present."""
-        slots: Int32 = p.slot_start[self.rows] + self.positions
-        return slots
+        """Their slots at present. Callers must not modify the array."""
+        if self._slots is None or self._slots[0] != p.relocations:
+            self._slots = p.relocations, p.slot_start[self.rows] + self.positions
+        return self._slots[1]
+
+    def hosts(self, p: Partitions) -> Int32:
+        """The brokers (indexes) that host them. Callers must not modify the array."""
+        if self._hosts is None:
+            self._hosts = p.hosts_of(self.slots(p))
+        return self._hosts
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -75,6 +86,13 @@ def _listed(context: Context, rows: Int32, broker_mask: UInt8) -> PartitionRepli
     owners, positions = np.empty(capacity, np.int32), np.empty(capacity, np.int32)
     count = kernels.list_replicas_on(rows, broker_mask, p.slot_start, p.replica_count, p.replica, owners, positions)
     return PartitionReplicas(owners[:count], positions[:count])
+
+
+def in_states(context: Context, replicas: PartitionReplicas, states: Iterable[ReplicaState]) -> PartitionReplicas:
+    """Those of ``replicas`` that are in one of these states."""
+    p, matches = context.cluster.partitions, np.empty(len(replicas), np.uint8)
+    kernels.check_transitions(replicas.slots(p), p.replica_state, bits(states), matches)
+    return replicas.where(matches)
 
 
 def are_online(context: Context, replicas: PartitionReplicas) -> Bool:
@@ -112,33 +130,34 @@ def transition(
     if len(replicas) == 0:
         return refused
     p, legal = context.cluster.partitions, np.empty(len(replicas), np.uint8)
-    slots = replicas.slots(p)
-    legal_count = kernels.check_transitions(slots, p.replica_state, source_states(REPLICA_TRANSITIONS, target), legal)
+    sources = source_states(REPLICA_TRANSITIONS, target)
+    legal_count = kernels.check_transitions(replicas.slots(p), p.replica_state, sources, legal)
     if legal_count < len(replicas):
-        refused, replicas, slots = replicas.where(legal == 0), replicas.where(legal), slots[legal != 0]
+        refused, replicas = replicas.where(legal == 0), replicas.where(legal)
         context.log_refused("Replica of", refused.rows, f"no legal move to {target.name}")
     batch = context.batch(cause)
     if target is ReplicaState.OFFLINE:
-        yield from _take_offline(context, replicas, slots, batch)
+        yield from _take_offline(context, replicas, batch)
     elif target is ReplicaState.NEW:
         _create(context, replicas, batch)
     elif target is ReplicaState.ONLINE:
-        _bring_online(context, replicas, slots, batch)
+        _bring_online(context, replicas, batch)
     else:
-        _set_states(context, replicas, slots, target)
+        _set_states(context, replicas, target)
         if target is ReplicaState.DELETION_STARTED:
-            batch.add_stop_replica(p.hosts_of(slots), replicas.rows, delete=True)
+            batch.add_stop_replica(replicas.hosts(p), replicas.rows, delete=True)
     yield from context.send(batch)
     return refused
 
 
 def set_new(context: Context, replicas: PartitionReplicas) -> None:
     """Set replicas without a state to New. No broker is notified."""
-    _set_states(context, replicas, replicas.slots(context.cluster.partitions), ReplicaState.NEW)
+    _set_states(context, replicas, ReplicaState.NEW)
 
 
-def _set_states(context: Context, replicas: PartitionReplicas, slots: Int32, target: ReplicaState) -> None:
-    """Set the state of replicas. ``slots`` are theirs."""
+def _set_states(context: Context, replicas: PartitionReplicas, target: ReplicaState) -> None:
+    """Set the state of replicas."""
+    slots = replicas.slots(context.cluster.partitions)
     context.gauges.deleting_replicas.set_states(replicas.rows, slots, target)
 
 
@@ -157,63 +176,65 @@ def _queue_states(
 def _create(context: Context, replicas: PartitionReplicas, batch: RequestBatch) -> None:
     """NonExistent → New. A replica that leads its partition cannot be New: it is refused and logged."""
     p = context.cluster.partitions
-    slots = replicas.slots(p)
-    brokers = p.hosts_of(slots)
+    brokers = replicas.hosts(p)
     leads = p.leader[replicas.rows] == brokers
     leads &= p.partition_epoch[replicas.rows] != NO_STATE
     context.log_refused("Replica of", replicas.rows[leads], "cannot be New: it is the leader")
     replicas = replicas.where(~leads)
     _queue_states(context, batch, replicas, brokers[~leads], is_new=True)
-    _set_states(context, replicas, replicas.slots(p), ReplicaState.NEW)
+    _set_states(context, replicas, ReplicaState.NEW)
 
 
-def _bring_online(context: Context, replicas: PartitionReplicas, slots: Int32, batch: RequestBatch) -> None:
-    """Send the partition's state to all but New replicas, which have it. ``slots`` are those of ``replicas``."""
-    p = context.cluster.partitions
-    known = p.replica_state[slots] != ReplicaState.NEW
-    notified, notified_slots = (replicas, slots) if known.all() else (replicas.where(known), slots[known])
-    _queue_states(context, batch, notified, p.hosts_of(notified_slots), is_new=False)
-    _set_states(context, replicas, slots, ReplicaState.ONLINE)
+def _bring_online(context: Context, replicas: PartitionReplicas, batch: RequestBatch) -> None:
+    """Send the partition's state to all but New replicas, which have it."""
+    known = in_states(context, replicas, set(ReplicaState) - {ReplicaState.NEW})
+    _queue_states(context, batch, known, known.hosts(context.cluster.partitions), is_new=False)
+    _set_states(context, replicas, ReplicaState.ONLINE)
 
 
-def _take_offline(context: Context, replicas: PartitionReplicas, slots: Int32, batch: RequestBatch) -> Operation[None]:
-    """Stop the replicas and remove them from ISRs. ``slots`` are theirs.
+def _take_offline(context: Context, replicas: PartitionReplicas, batch: RequestBatch) -> Operation[None]:
+    """Stop the replicas and remove them from ISRs.
 
     A row loses its replicas one after another in Kafka's order of brokers. All rows lose their first ones in one write,
     then their second ones, and so on.
     """
     cluster = context.cluster
     p, registered = cluster.partitions, cluster.brokers.registered
-    replicas, hosts = _by_row(replicas, p.hosts_of(slots))
-    rows, numbers = replicas.rows, _removal_numbers(context, replicas.rows, hosts)
+    replicas = _by_row(replicas)
+    rows, hosts = replicas.rows, replicas.hosts(p)
+    numbers = _removal_numbers(context, rows, hosts)
     leader_epoch, removed = np.empty(len(rows), np.int32), np.zeros(len(rows), np.bool_)
-    stated = np.empty(len(rows), np.bool_)
+    stated = np.ones(len(rows), np.bool_)
     for number in range(int(numbers.max(initial=0)) + 1):
         chosen = np.flatnonzero(numbers == number)
-        leader_epoch[chosen] = batch.stop_leader_epoch(rows[chosen])
-        stated[chosen] = p.partition_epoch[rows[chosen]] != NO_STATE
-        chosen = chosen[stated[chosen]]
-        left = yield from remove_from_isrs(context, hosts[chosen], rows[chosen])
-        removed[chosen] = True if len(left) == len(chosen) else np.isin(rows[chosen], left)
-        _log_shrunk(context, hosts[chosen], rows[chosen], removed[chosen])
+        chosen_rows, chosen_hosts = rows[chosen], hosts[chosen]
+        leader_epoch[chosen] = batch.stop_leader_epoch(chosen_rows)
+        has_state = p.partition_epoch[chosen_rows] != NO_STATE
+        if not has_state.all():
+            stated[chosen] = has_state
+            chosen, chosen_rows, chosen_hosts = chosen[has_state], chosen_rows[has_state], chosen_hosts[has_state]
+        left = yield from remove_from_isrs(context, chosen_hosts, chosen_rows)
+        removed[chosen] = True if len(left) == len(chosen) else np.isin(chosen_rows, left)
+        _log_shrunk(context, hosts, rows, chosen[removed[chosen]])
     stopped = registered[hosts] != 0
     if stopped.any():
-        batch.add_stop_replica(hosts[stopped], rows[stopped], delete=False, leader_epoch=leader_epoch[stopped])
-    notified = removed & ~cluster.is_deleting(rows)
+        sent: slice | Bool = slice(None) if stopped.all() else stopped
+        batch.add_stop_replica(hosts[sent], rows[sent], delete=False, leader_epoch=leader_epoch[sent])
+    # StopReplica has this leader epoch exactly where the topic is queued for deletion.
+    notified = removed & (leader_epoch != EPOCH_DURING_DELETE)
     _queue_shrunk(context, batch, hosts[notified], rows[notified])
     if not stated.all():
         batch.add_metadata(np.flatnonzero(registered), _NO_ROWS)
-    offline = replicas.where(~stated | removed)
-    _set_states(context, offline, offline.slots(p), ReplicaState.OFFLINE)
+    _set_states(context, replicas.where(~stated | removed), ReplicaState.OFFLINE)
 
 
-def _by_row(replicas: PartitionReplicas, hosts: Int32) -> tuple[PartitionReplicas, Int32]:
-    """The replicas by ascending row, and their brokers."""
+def _by_row(replicas: PartitionReplicas) -> PartitionReplicas:
+    """The replicas by ascending row."""
     rows = replicas.rows
     if bool((rows[1:] >= rows[:-1]).all()):
-        return replicas, hosts
+        return replicas
     order = np.argsort(rows, kind="stable")
-    return PartitionReplicas(rows[order], replicas.positions[order]), hosts[order]
+    return PartitionReplicas(rows[order], replicas.positions[order])
 
 
 def _removal_numbers(context: Context, rows: Int32, hosts: Int32) -> Int32:
@@ -228,13 +249,14 @@ def _removal_numbers(context: Context, rows: Int32, hosts: Int32) -> Int32:
     return numbers
 
 
-def _log_shrunk(context: Context, hosts: Int32, rows: Int32, removed: Bool) -> None:
-    """Log the rows whose ISR a broker has left, broker by broker."""
+def _log_shrunk(context: Context, hosts: Int32, rows: Int32, removed: Int64) -> None:
+    """Log the rows whose ISR a broker has left, broker by broker. ``removed`` are positions."""
     brokers = context.cluster.brokers
-    if not context.log.partitions_max or not removed.any():
+    if not context.log.partitions_max or len(removed) == 0:
         return
-    for broker_id in scala_hash_order(brokers.ids[np.flatnonzero(np.bincount(hosts[removed]))].tolist()):
-        left = rows[removed & (hosts == brokers.find(broker_id))]
+    hosts, rows = hosts[removed], rows[removed]
+    for broker_id in scala_hash_order(brokers.ids[np.flatnonzero(np.bincount(hosts))].tolist()):
+        left = rows[hosts == brokers.find(broker_id)]
         context.log.add_partitions(Message.ISR_SHRUNK, context.cluster, left, replica=broker_id)
 
 
@@ -260,8 +282,8 @@ def plan_first_removals(context: Context, replicas: PartitionReplicas) -> StateC
     New or Offline. Before inter-broker protocol 2.7-IV2 leaders write ISRs, so states are read before they are written.
     """
     p = context.cluster.partitions
-    replicas, hosts = _by_row(replicas, p.hosts_of(replicas.slots(p)))
-    slots = replicas.slots(p)
+    replicas = _by_row(replicas)
+    slots, hosts = replicas.slots(p), replicas.hosts(p)
     certain = (p.state[replicas.rows] == PartitionState.ONLINE) & (p.replica_state[slots] == ReplicaState.ONLINE)
     certain &= p.partition_epoch[replicas.rows] != NO_STATE
     if not context.config.protocol.alter_partition or not certain.any():

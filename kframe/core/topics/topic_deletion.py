@@ -165,7 +165,7 @@ def replicas_stopped(context: Context, answer: StopReplicaAnswered) -> Operation
 
 def resume(context: Context) -> Operation[None]:
     """Complete, retry or start the deletion of every queued topic (Kafka 3.9 ``resumeDeletions``)."""
-    topics, p = context.cluster.topics, context.cluster.partitions
+    topics = context.cluster.topics
     queued = np.flatnonzero(topics.deleting).astype(np.int32)
     if len(queued) == 0:
         return
@@ -179,7 +179,7 @@ def resume(context: Context) -> Operation[None]:
         yield from _complete(context, queued[done])
     if len(retry):
         failed = replica_state_machine.replicas_of(context, _rows(context, retry))
-        failed = failed.where(p.replica_state[failed.slots(p)] == ReplicaState.DELETION_INELIGIBLE)
+        failed = replica_state_machine.in_states(context, failed, [ReplicaState.DELETION_INELIGIBLE])
         yield from replica_state_machine.transition(context, failed, ReplicaState.OFFLINE, _DELETION)
     if len(begin):
         yield from _begin(context, begin)
@@ -187,8 +187,7 @@ def resume(context: Context) -> Operation[None]:
 
 def _begin(context: Context, indexes: Int32) -> Operation[None]:
     """Start or restart deletions. Stop all online replicas, then delete them (Kafka 3.9 ``onTopicDeletion``)."""
-    cluster = context.cluster
-    topics, p = cluster.topics, cluster.partitions
+    topics = context.cluster.topics
     context.log.add(Message.DELETION_RESTARTED, each_topic=_names(context, indexes))
     new, rows = indexes[topics.deletion_started[indexes] == 0], _rows(context, indexes)
     if len(new):
@@ -200,11 +199,12 @@ def _begin(context: Context, indexes: Int32) -> Operation[None]:
     yield from context.announce(context.registered(), rows, _DELETION)
     replicas = replica_state_machine.replicas_of(context, rows)
     # Added replicas of a reassignment that never began, because the partition had no leader, are deleted, too.
-    nonexistent = replicas.where(p.replica_state[replicas.slots(p)] == ReplicaState.NON_EXISTENT)
+    nonexistent = replica_state_machine.in_states(context, replicas, [ReplicaState.NON_EXISTENT])
     replica_state_machine.set_new(context, nonexistent)
     online = replica_state_machine.are_online(context, replicas)
     dead = replicas.where(~online)
-    reachable = replicas.where(online & (p.replica_state[replicas.slots(p)] != ReplicaState.DELETION_SUCCESSFUL))
+    not_deleted = set(ReplicaState) - {ReplicaState.DELETION_SUCCESSFUL}
+    reachable = replica_state_machine.in_states(context, replicas.where(online), not_deleted)
     yield from replica_state_machine.transition(context, dead, ReplicaState.DELETION_INELIGIBLE, _DELETION)
     yield from replica_state_machine.transition(context, reachable, ReplicaState.OFFLINE, _DELETION)
     yield from replica_state_machine.transition(context, reachable, ReplicaState.DELETION_STARTED, _DELETION)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from kframe.kernels.reference.columns import is_slot_online, slots_of, values_at
 from kframe.model.columns import Int16, Int32, Int64, UInt8
-from kframe.model.ids import NO_STATE, PartitionState, ReplicaFlag, ReplicaState
+from kframe.model.ids import EPOCH_DURING_DELETE, NO_EPOCH, NO_STATE, PartitionState, ReplicaFlag, ReplicaState
 
 __all__ = [
     "count_replica_states",
     "initialize_replica_states",
+    "list_stop_epochs",
     "set_replica_states",
     "store_states",
     "update_partition_counts",
@@ -29,6 +30,19 @@ def store_states(
         for slot, member in enumerate(members, int(slot_start[row])):
             isr[slot] = member
     return len(rows)
+
+
+def list_stop_epochs(
+    rows: Int32, topic: Int32, deleting: UInt8, partition_epoch: Int32, leader_epoch: Int32, epochs: Int32
+) -> int:  # fmt: skip
+    """A row of a deleting topic has EPOCH_DURING_DELETE, another without a state NO_EPOCH."""
+    matches = 0
+    for i, row in enumerate(rows.tolist()):
+        is_deleting = topic[row] >= 0 and deleting[topic[row]]
+        known = NO_EPOCH if partition_epoch[row] == NO_STATE else leader_epoch[row]
+        epochs[i] = EPOCH_DURING_DELETE if is_deleting else known
+        matches += bool(is_deleting)
+    return matches
 
 
 def set_replica_states(
