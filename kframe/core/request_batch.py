@@ -18,6 +18,7 @@ from kframe.model.columns import Int32, UInt8
 from kframe.model.ids import NO_STATE
 from kframe.model.lists import distinct_values
 from kframe.model.requests import BatchCause, BrokerRows, ControlRequests
+from kframe.model.row_views import at
 
 
 class RequestBatch:
@@ -64,7 +65,7 @@ class RequestBatch:
     def add_metadata(self, brokers: NDArray[Any], rows: NDArray[Any]) -> None:
         """Add UpdateMetadata for ``brokers``: registered brokers, and ``rows`` (each once) that have a state."""
         self._metadata_brokers[brokers] = 1
-        stated = self._cluster.partitions.partition_epoch[rows] != NO_STATE
+        stated = at(self._cluster.partitions.partition_epoch, rows) != NO_STATE
         rows = rows if stated.all() else rows[stated]
         if len(rows):
             self._metadata.append(rows.astype(np.int32, copy=False))

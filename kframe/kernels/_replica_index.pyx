@@ -256,9 +256,12 @@ def copy_assignments(
 ):
     """Copy the replica lists of rows; return how many replicas. Cost O(k * r)."""
     cdef Py_ssize_t i, slot, row, copied = 0
+    cdef bint far = is_sparse(rows, slot_start)
     with nogil:
         offsets[0] = 0
         for i in range(rows.shape[0]):
+            if far:
+                prefetch_replicas_and_flags(rows, i, slot_start, replica_count, replica, replica_flags)
             row = rows[i]
             for slot in range(slot_start[row], slot_start[row] + replica_count[row]):
                 values[copied] = broker_ids[replica[slot]]

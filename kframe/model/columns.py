@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from kframe.errors import ShapeError
 from kframe.model.ids import NO_LEADER, NO_STATE, PartitionState, ReplicaFlag, ReplicaState
+from kframe.model.row_views import adjacent_blocks, at
 
 Int8: TypeAlias = NDArray[np.int8]
 UInt8: TypeAlias = NDArray[np.uint8]
@@ -170,11 +171,6 @@ def positions_within(counts: NDArray[Any]) -> Int32:
     return ragged_positions(np.zeros(len(counts), np.int32), counts).astype(np.int32)
 
 
-def _adjacent_blocks(starts: NDArray[Any], lengths: NDArray[Any]) -> bool:
-    """Whether blocks of one length follow each other without a gap."""
-    return bool((lengths == lengths[0]).all()) and bool((np.diff(starts) == lengths[0]).all())
-
-
 class SlotColumns:
     """Arrays that grow together: the columns of ``table``, as attributes by name.
 
@@ -261,7 +257,7 @@ class SlotColumns:
         starts = first_slot + np.cumsum(capacity) - capacity
         slots = [getattr(self, column.name) for column in self.table if column.per == "slot"]
         width, count, first = int(old_capacity[0]), len(rows), int(old_starts[0])
-        if _adjacent_blocks(old_starts, old_capacity) and bool((capacity == capacity[0]).all()):
+        if adjacent_blocks(old_starts, old_capacity) and bool((capacity == capacity[0]).all()):
             for values in slots:
                 moved = values[first_slot:].reshape(count, -1)
                 moved[:, :width] = values[first : first + count * width].reshape(count, width)
@@ -393,11 +389,11 @@ class Partitions(SlotColumns):
 
     def lists(self, which: Literal["replica", "isr"], rows: NDArray[Any]) -> Ragged:
         """Replica or ISR lists of ``rows`` as a copy."""
-        counts = (self.replica_count if which == "replica" else self.isr_count)[rows].astype(np.int32)
+        counts = at(self.replica_count if which == "replica" else self.isr_count, rows).astype(np.int32)
         offsets = offsets_of(counts)
         column: Int16 = getattr(self, which)
-        return Ragged(offsets, column[ragged_positions(self.slot_start[rows], counts)].astype(np.int32))
+        return Ragged(offsets, column[ragged_positions(at(self.slot_start, rows), counts)].astype(np.int32))
 
     def slots_of(self, rows: NDArray[Any]) -> Int64:
         """Slots of the assigned replicas of ``rows``, row by row."""
-        return ragged_positions(self.slot_start[rows], self.replica_count[rows])
+        return ragged_positions(at(self.slot_start, rows), at(self.replica_count, rows))

@@ -31,6 +31,7 @@ from kframe.model.config import STRICT_MOVES
 from kframe.model.ids import NO_LEADER, NO_STATE, PartitionState, ReplicaFlag, ReplicaState
 from kframe.model.lists import distinct_rows, distinct_values, members, without_values
 from kframe.model.log_entries import Message
+from kframe.model.row_views import at
 from kframe.model.store_requests import ReadReassignments
 
 _NONE = np.empty(0, np.int32)
@@ -250,7 +251,7 @@ def _complete(context: Context, rows: Int32) -> Operation[Int32]:
     removed = set_assignments(context, rows, current(p, rows).reached())
     offline_log_dirs.note(context, removed_replicas(context, rows, removed))
     context.gauges.touch(rows)
-    stated = p.partition_epoch[rows] != NO_STATE
+    stated = at(p.partition_epoch, rows) != NO_STATE
     lost: Int32 = np.concatenate([emptied, rows[~stated]])
     rows, removed = rows[stated], removed[stated]
     if len(rows) == 0:
@@ -348,7 +349,7 @@ def _raise_epochs(context: Context, rows: Int32) -> Operation[Int32]:
     """Store a leader epoch one higher for each row. Return the rows that have it, ascending."""
     p = context.cluster.partitions
     raised: list[Int32] = []
-    stated = p.partition_epoch[rows] != NO_STATE
+    stated = at(p.partition_epoch, rows) != NO_STATE
     remaining = rows[stated]
     context.log_refused("Partition", rows[~stated], "cannot be reassigned: it never had a leader")
     for _ in range(ATTEMPTS_MAX):
@@ -387,11 +388,9 @@ def _new_replicas(context: Context, rows: Int32) -> PartitionReplicas:
 
 def _flagged(context: Context, rows: Int32, flag: ReplicaFlag) -> PartitionReplicas:
     p = context.cluster.partitions
-    capacity = int(p.replica_count[rows].sum())
+    capacity = int(at(p.replica_count, rows).sum())
     owners, positions = np.empty(capacity, np.int32), np.empty(capacity, np.int32)
-    count = kernels.list_flagged(
-        rows, int(flag), p.slot_start, p.replica_count, p.replica_flags, owners, positions
-    )  # fmt: skip
+    count = kernels.list_flagged(rows, int(flag), p.slot_start, p.replica_count, p.replica_flags, owners, positions)
     return PartitionReplicas(owners[:count], positions[:count])
 
 

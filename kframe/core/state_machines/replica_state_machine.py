@@ -21,6 +21,7 @@ from kframe.model.ids import EPOCH_DURING_DELETE, NO_STATE, PartitionState, Repl
 from kframe.model.lists import distinct_values, without_values
 from kframe.model.log_entries import Message
 from kframe.model.requests import BatchCause
+from kframe.model.row_views import at
 
 _NO_ROWS = np.empty(0, np.int32)
 
@@ -82,7 +83,7 @@ def replicas_of_broker(context: Context, broker: int, rows: Int32) -> PartitionR
 def _listed(context: Context, rows: Int32, broker_mask: UInt8) -> PartitionReplicas:
     """The replicas of ``rows`` on the brokers that the mask selects."""
     p = context.cluster.partitions
-    capacity = int(p.replica_count[rows].sum())
+    capacity = int(at(p.replica_count, rows).sum())
     owners, positions = np.empty(capacity, np.int32), np.empty(capacity, np.int32)
     count = kernels.list_replicas_on(rows, broker_mask, p.slot_start, p.replica_count, p.replica, owners, positions)
     return PartitionReplicas(owners[:count], positions[:count])
@@ -338,7 +339,7 @@ def _plan_removals(context: Context, brokers: Int32, rows: Int32) -> StateChange
     p = context.cluster.partitions
     changed, leader, leader_epoch, expected = (np.empty(len(rows), np.int32) for _ in range(4))
     recovery = np.empty(len(rows), np.uint8)
-    offsets, values = np.empty(len(rows) + 1, np.int32), np.empty(int(p.isr_count[rows].sum()), np.int32)
+    offsets, values = np.empty(len(rows) + 1, np.int32), np.empty(int(at(p.isr_count, rows).sum()), np.int32)
     count = kernels.plan_removals(
         brokers, rows, p.leader, p.leader_epoch, p.recovery, p.partition_epoch, p.slot_start, p.isr_count, p.isr,
         changed, leader, leader_epoch, recovery, expected, offsets, values,

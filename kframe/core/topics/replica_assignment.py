@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,13 +11,25 @@ from numpy.typing import NDArray
 from kframe import kernels
 from kframe.core.context import Context
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Bool, Int32, Partitions, Ragged, UInt8, offsets_of, ragged_positions
+from kframe.model.columns import (
+    BROKERS_MAX,
+    Bool,
+    Int32,
+    Partitions,
+    Ragged,
+    UInt8,
+    offsets_of,
+    ragged_positions,
+)
 from kframe.model.ids import ReplicaFlag
+from kframe.model.row_views import at
 from kframe.model.tables import TopicTable
 from kframe.model.topics import ZERO_TOPIC_ID
 
 _ADDING, _REMOVING = np.uint8(ReplicaFlag.ADDING), np.uint8(ReplicaFlag.REMOVING)
 _REASSIGNING = np.uint8(_ADDING | _REMOVING)
+#: Each broker index under itself.
+_INDEXES: Final = np.arange(BROKERS_MAX, dtype=np.int32)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,7 +72,7 @@ def assign(partitions: Partitions, rows: Int32, assignments: Assignments) -> Int
     The slots that follow the list keep those replicas and their states until the next assignment.
     """
     lists = assignments.replicas
-    before = partitions.replica_count[rows].astype(np.int32)
+    before = at(partitions.replica_count, rows).astype(np.int32)
     partitions.ensure_capacity(rows, lists.counts + before)
     longest, removed = int(before.max(initial=0)), np.empty(len(rows), np.int32)
     kernels.assign_replicas(
@@ -79,8 +91,18 @@ def set_assignments(context: Context, rows: Int32, assignments: Assignments) -> 
 
 def current(partitions: Partitions, rows: Int32) -> Assignments:
     """The present assignments of ``rows``."""
-    slots, offsets = partitions.slots_of(rows), offsets_of(partitions.replica_count[rows])
-    return Assignments(Ragged(offsets, partitions.hosts_of(slots)), partitions.replica_flags[slots] & _REASSIGNING)
+    return _copied(partitions, rows, _INDEXES)
+
+
+def _copied(p: Partitions, rows: Int32, names: Int32) -> Assignments:
+    """The present assignments of ``rows``, with the number in ``names`` for each broker index."""
+    count = int(at(p.replica_count, rows).sum())
+    lists, flags = Ragged(np.empty(len(rows) + 1, np.int32), np.empty(count, np.int32)), np.empty(count, np.uint8)
+    kernels.copy_assignments(
+        rows, p.slot_start, p.replica_count, p.replica, p.replica_flags, names, int(_REASSIGNING),
+        lists.offsets, lists.values, flags,
+    )  # fmt: skip
+    return Assignments(lists, flags)
 
 
 def reassigns(partitions: Partitions, rows: Int32, assignments: Assignments) -> Int32:
@@ -95,14 +117,8 @@ def reassigns(partitions: Partitions, rows: Int32, assignments: Assignments) -> 
 
 def table_of(cluster: ClusterState, topics: NDArray[Any]) -> TopicTable:
     """Names, ids and assignments of topics (unique indexes) in the form of storage."""
-    p, rows = cluster.partitions, cluster.topics.rows_of_all(topics)
-    count = int(p.replica_count[rows].sum())
-    lists, flags = Ragged(np.empty(len(rows) + 1, np.int32), np.empty(count, np.int32)), np.empty(count, np.uint8)
-    kernels.copy_assignments(
-        rows, p.slot_start, p.replica_count, p.replica, p.replica_flags, cluster.brokers.ids, int(_REASSIGNING),
-        lists.offsets, lists.values, flags,
-    )  # fmt: skip
-    return _table(cluster, topics, Assignments(lists, flags))
+    rows = cluster.topics.rows_of_all(topics)
+    return _table(cluster, topics, _copied(cluster.partitions, rows, cluster.brokers.ids))
 
 
 def table_with(cluster: ClusterState, topics: NDArray[Any], rows: Int32, assignments: Assignments) -> TopicTable:
@@ -128,10 +144,12 @@ def _with_ids(assignments: Assignments, ids: Int32) -> Assignments:
 def _table(cluster: ClusterState, topics: NDArray[Any], assignments: Assignments) -> TopicTable:
     """Topics in the form of storage, with the lists (broker ids) of all their partitions."""
     ids = cluster.topics.ids[topics]
-    topic_ids: list[bytes] = ids.view(f"V{len(ZERO_TOPIC_ID)}").ravel().tolist()
+    topic_ids: list[bytes | None] = ids.view(f"V{len(ZERO_TOPIC_ID)}").ravel().tolist()
+    for position in np.flatnonzero(~ids.any(axis=1)).tolist():
+        topic_ids[position] = None
     return TopicTable(
         names=tuple(map(cluster.topics.names.__getitem__, topics.tolist())),
-        topic_ids=tuple(None if topic_id == ZERO_TOPIC_ID else topic_id for topic_id in topic_ids),
+        topic_ids=tuple(topic_ids),
         partition_counts=cluster.topics.partition_count[topics],
         replicas=assignments.replicas,
         flags=assignments.flags,
@@ -166,7 +184,7 @@ def reassigned_to(context: Context, rows: Int32, targets: Ragged) -> Assignments
     replicas = target ++ (origin - target); adding = target - origin; removing = origin - target.
     """
     p = context.cluster.partitions
-    capacity = len(targets.values) + int(p.replica_count[rows].sum())
+    capacity = len(targets.values) + int(at(p.replica_count, rows).sum())
     lists, flags = Ragged(np.empty(len(rows) + 1, np.int32), np.empty(capacity, np.int32)), np.empty(capacity, np.uint8)
     count = kernels.plan_reassignments(
         rows, targets.offsets, targets.values, p.slot_start, p.replica_count, p.replica, p.replica_flags,

@@ -1,0 +1,26 @@
+"""Consecutive rows and slots: arrays that need no copy."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+_Scalar = TypeVar("_Scalar", bound=np.generic)
+
+
+def at(column: NDArray[_Scalar], rows: NDArray[Any]) -> NDArray[_Scalar]:
+    """``column[rows]``, or a view of it where the rows are consecutive, as all rows are. Callers must not modify it.
+
+    Row -1 is the last one, as in NumPy.
+    """
+    first, last = (int(rows[0]), int(rows[-1])) if len(rows) else (-1, -1)
+    is_block = 0 <= first == last - len(rows) + 1 and bool((rows[1:] > rows[:-1]).all())
+    values: NDArray[_Scalar] = column[first : last + 1] if is_block else column[rows]
+    return values
+
+
+def adjacent_blocks(starts: NDArray[Any], lengths: NDArray[Any]) -> bool:
+    """Whether blocks of one length follow each other without a gap."""
+    return bool((lengths == lengths[0]).all()) and bool((np.diff(starts) == lengths[0]).all())

@@ -1,0 +1,30 @@
+"""Values of rows are those that NumPy's indexing gives; only consecutive rows need no copy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kframe.model.row_views import at
+
+
+@pytest.mark.parametrize(
+    "rows, is_view",
+    [
+        ([], False),
+        ([3], True),
+        ([0, 1, 2, 3, 4], True),
+        ([2, 3], True),
+        ([4, 3], False),
+        ([1, 3], False),
+        ([1, 4, 3], False),  # the first and last row are as far apart as in a block
+        ([1, 1, 3], False),
+        ([-1], False),
+        ([-1, 0, 1], False),
+    ],
+)
+def test_consecutive_rows_are_a_view_of_the_column(rows: list[int], is_view: bool) -> None:
+    column = np.array([10, 11, 12, 13, 14], np.int32)
+    values = at(column, np.array(rows, np.int32))
+    assert values.tolist() == column[rows].tolist()
+    assert np.shares_memory(values, column) is is_view
