@@ -111,15 +111,16 @@ def create_topics(context: Context, request: CreateTopicsRequested) -> Operation
 
 
 def _shapes(context: Context, names: list[str]) -> dict[str, TopicShape]:
+    """The shapes of topics that exist."""
     topics, p = context.cluster.topics, context.cluster.partitions
-    shapes = {}
-    for name in names:
-        index = topics.find(name)
-        if index is not None:
-            rows = topics.rows_of(index)
-            factor = int(p.replica_count[rows[0]]) if len(rows) else 0
-            shapes[name] = TopicShape(topics.ids[index].tobytes(), len(rows), factor)
-    return shapes
+    indexes = topics.find_all(names)
+    names = [names[position] for position in np.flatnonzero(indexes >= 0).tolist()]
+    indexes = indexes[indexes >= 0]
+    ids = topics.ids[indexes].view("V16").ravel().tolist()
+    first = topics.locate(indexes, np.zeros(len(indexes), np.int32))
+    factors = np.where(first < 0, 0, p.replica_count[first]).tolist()
+    counts = topics.partition_count[indexes].tolist()
+    return dict(zip(names, map(TopicShape, ids, counts, factors), strict=True))
 
 
 def leaderless_topics(context: Context, names: tuple[str, ...]) -> set[str]:
