@@ -6,10 +6,11 @@ An entry of another form is left to msgspec, which reads any form and reports er
 from libc.stdint cimport int32_t, uint8_t
 
 from kframe.kernels.json_text cimport (
-    read_integer, read_integers, skip_byte, skip_key, skip_quote, skip_space, skip_string,
+    is_key, read_integer, read_integers, skip_byte, skip_quote, skip_space, skip_string,
 )
 from kframe.kernels.text cimport is_same, skip_name
 
+# Members of an entry.
 cdef enum:
     TOPIC = 1
     PARTITION = 2
@@ -69,7 +70,7 @@ cdef inline Py_ssize_t read_entry(
     at = skip_byte(text, at, 123, False)
     while at >= 0:
         key = key_at(text, at, &value)
-        if key < 0 or seen & key:
+        if key == 0 or seen & key:
             return -1
         seen |= key
         if key == TOPIC:
@@ -92,18 +93,16 @@ cdef inline Py_ssize_t read_entry(
 
 
 cdef inline int key_at(const uint8_t[::1] text, Py_ssize_t at, Py_ssize_t *value) noexcept nogil:
-    """The key at an offset, and the offset of its value; -1 for any other key."""
-    value[0] = skip_key(text, at, b"topic", 5, False)
-    if value[0] >= 0:
+    """The key at an offset, and the offset of its value; 0 for any other key."""
+    if is_key(text, at, b"topic", value, False):
         return TOPIC
-    value[0] = skip_key(text, at, b"partition", 9, False)
-    if value[0] >= 0:
+    if is_key(text, at, b"partition", value, False):
         return PARTITION
-    value[0] = skip_key(text, at, b"replicas", 8, False)
-    if value[0] >= 0:
+    if is_key(text, at, b"replicas", value, False):
         return REPLICAS
-    value[0] = skip_key(text, at, b"log_dirs", 8, False)
-    return LOG_DIRS if value[0] >= 0 else -1
+    if is_key(text, at, b"log_dirs", value, False):
+        return LOG_DIRS
+    return 0
 
 
 cdef inline Py_ssize_t count_strings(const uint8_t[::1] text, Py_ssize_t at, int32_t *count) noexcept nogil:

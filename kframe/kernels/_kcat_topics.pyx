@@ -6,7 +6,7 @@ A topic of another form is left to msgspec, which reads any form and reports err
 from libc.stdint cimport int32_t, uint8_t
 
 from kframe.kernels.json_text cimport (
-    read_integer, skip_byte, skip_key, skip_quote, skip_space, skip_string,
+    is_key, read_integer, skip_byte, skip_key, skip_quote, skip_space, skip_string,
 )
 from kframe.kernels.text cimport skip_name
 
@@ -130,7 +130,7 @@ cdef inline Py_ssize_t read_partition(
     at = skip_byte(text, at, 123, False)
     while at >= 0:
         key = key_at(text, at, &value)
-        if key < 0 or seen & key:
+        if key == 0 or seen & key:
             return -1
         seen |= key
         if key == PARTITION:
@@ -151,21 +151,18 @@ cdef inline Py_ssize_t read_partition(
 
 
 cdef inline int key_at(const uint8_t[::1] text, Py_ssize_t at, Py_ssize_t *value) noexcept nogil:
-    """The key at an offset, and the offset of its value; -1 for any other key."""
-    value[0] = skip_key(text, at, b"partition", 9, False)
-    if value[0] >= 0:
+    """The key at an offset, and the offset of its value; 0 for any other key."""
+    if is_key(text, at, b"partition", value, False):
         return PARTITION
-    value[0] = skip_key(text, at, b"leader", 6, False)
-    if value[0] >= 0:
+    if is_key(text, at, b"leader", value, False):
         return LEADER
-    value[0] = skip_key(text, at, b"replicas", 8, False)
-    if value[0] >= 0:
+    if is_key(text, at, b"replicas", value, False):
         return REPLICAS
-    value[0] = skip_key(text, at, b"isrs", 4, False)
-    if value[0] >= 0:
+    if is_key(text, at, b"isrs", value, False):
         return ISRS
-    value[0] = skip_key(text, at, b"error", 5, False)
-    return ERROR if value[0] >= 0 else -1
+    if is_key(text, at, b"error", value, False):
+        return ERROR
+    return 0
 
 
 cdef inline Py_ssize_t read_leader(const uint8_t[::1] text, Py_ssize_t at, int32_t *leader) noexcept nogil:

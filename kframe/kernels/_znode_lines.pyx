@@ -1,4 +1,4 @@
-"""Reads the lines of a ZooKeeper dump for partitions and their states. Twins: ``reference/znode_lines.py``.
+"""Reads the lines of a ZooKeeper dump for topics, partitions and states. Twins: ``reference/znode_lines.py``.
 
 A line of another form is left to msgspec, which reads any form and reports errors.
 """
@@ -7,9 +7,10 @@ from libc.stdint cimport int32_t, uint8_t
 from libc.string cimport memchr
 
 from kframe.kernels.json_text cimport (
-    read_integer, read_integers, skip_byte, skip_key, skip_quote, skip_space, skip_string,
+    is_key, other_key, read_integer, read_integers, skip_byte, skip_quote, skip_space,
 )
 from kframe.kernels.text cimport follows, is_same, skip_name
+from kframe.kernels.topic_znode cimport read_topic
 
 # Members of a line, and what its path and its data are.
 cdef enum:
@@ -19,7 +20,26 @@ cdef enum:
     CZXID = 8
     REQUIRED = PATH | DATA | VERSION | CZXID
     STATE_PATH = 16
-    STATE_DATA = 32
+    TOPIC_PATH = 32
+    STATE_DATA = 64
+    TOPIC_DATA = 128
+    PATHS = STATE_PATH | TOPIC_PATH
+
+# What the lines of a group are.
+cdef enum:
+    OTHER = 0
+    TOPIC = 1
+    STATES = 2
+
+# Columns of ``groups``.
+cdef enum:
+    KIND = 0
+    FIRST_LINE = 1
+    START = 2
+    NAME = 3
+    NAME_END = 4
+    ID = 5
+    COUNT = 6
 
 # Members of a state.
 cdef enum:
@@ -49,56 +69,84 @@ def read_znode_lines(
     const uint8_t[::1] text,             # IN    lines, of which the last may be incomplete
     Py_ssize_t start,                    # IN    offset of the first line
     Py_ssize_t longest,                  # IN    bytes of the longest line that is read
-    int32_t[:, ::1] topics,              # OUT   (m, 3) start and end of a topic's name, and its first state
+    int32_t[:, ::1] groups,              # OUT   (g, 7) kind, index and offset of its (first) line, start and end of the
+                                         #       topic's name, offset of its id (-1: none), partitions or states
+    int32_t[:, ::1] assigned,            # OUT   (3, p) partitions of topics, numbers of replicas; zeros are scratch
+    int32_t[::1] replicas,               # OUT   (r,) broker ids
     int32_t[::1] line,                   # OUT   (k,) index of each state's line
     int32_t[:, ::1] numbers,             # OUT   (6, k) partition, version of the znode, leader, leader epoch,
                                          #       controller epoch, leader recovery state
     int32_t[::1] counts,                 # OUT   (k,) lengths of the ISRs
     int32_t[::1] values,                 # OUT   (v,) broker ids
-    int32_t[::1] result,                 # OUT   (3,) lines, topics, states
+    int32_t[::1] result,                 # OUT   (4,) lines, groups, assigned partitions, states
 ):
-    """Read the states of partitions and skip the znodes above them; return the offset after the last line read.
+    """Read topics and states, and skip the znodes between them; return the offset after the last line read.
 
-    It stops at a line of another form, at an incomplete line, and where an array is full. Consecutive states of the
-    same topic share a row of ``topics``. Cost O(t).
+    A group is a topic, consecutive states of a topic, or another line of a JSON object, which is not read but listed.
+    It stops at any other line, at an incomplete line, and where an array is full. Cost O(t).
     """
-    cdef Py_ssize_t at = start, end, first, last
+    cdef Py_ssize_t at = start, end
     cdef const uint8_t *feed
-    cdef Py_ssize_t[2] name
-    cdef int32_t lines = 0, names = 0, rows = 0, used = 0, total
+    cdef int32_t[3] name
+    cdef int32_t[2] used
+    cdef int32_t[2] total
+    cdef int32_t lines = 0, listed = 0, rows = 0, isrs = 0, isr_end
     cdef int members
     with nogil:
-        name[0], name[1] = 0, 0
-        while at < text.shape[0] and rows < line.shape[0] and names < topics.shape[0]:
+        used[0], used[1] = 0, 0
+        while at < text.shape[0] and rows < line.shape[0] and listed < groups.shape[0]:
             feed = <const uint8_t *>memchr(&text[at], 10, text.shape[0] - at)
             if feed == NULL:
                 break
             end = feed - &text[0]
             if end + 1 - at > longest:
                 break
-            total = used
-            members = read_line(text[:end], at, name, numbers, rows, values, &total)
-            if members < 0:
+            name[0], name[1], name[2], isr_end = 0, 0, -1, isrs
+            total[0], total[1] = used[0], used[1]
+            members = read_line(text[:end], at, name, assigned, replicas, total, numbers, rows, values, &isr_end)
+            if members < 0 and text[at] != 123:
                 break
-            if members & STATE_PATH:
-                first, last = name[0], name[1]
-                if names == 0 or last - first != topics[names - 1, 1] - topics[names - 1, 0] or not is_same(
-                    text, first, text, topics[names - 1, 0], last - first
-                ):
-                    topics[names, 0], topics[names, 1], topics[names, 2] = <int32_t>first, <int32_t>last, rows
-                    names += 1
-                line[rows], counts[rows] = lines, total - used
-                used = total
-                rows += 1
-            lines += 1
-            at = end + 1
-        result[0], result[1], result[2] = lines, names, rows
+            if members < 0:
+                name[0], name[1], name[2] = 0, 0, -1
+                listed += add_group(groups, listed, OTHER, lines, at, name, 0)
+            elif members & TOPIC_PATH:
+                listed += add_group(groups, listed, TOPIC, lines, at, name, total[0] - used[0])
+                used[0], used[1] = total[0], total[1]
+            elif members & STATE_PATH:
+                if is_of_group(text, groups, listed, name):
+                    groups[listed - 1, COUNT] += 1
+                else:
+                    listed += add_group(groups, listed, STATES, lines, at, name, 1)
+                line[rows], counts[rows] = lines, isr_end - isrs
+                isrs, rows = isr_end, rows + 1
+            lines, at = lines + 1, end + 1
+        result[0], result[1], result[2], result[3] = lines, listed, used[0], rows
     return at
 
 
+cdef inline int add_group(
+    int32_t[:, ::1] groups, Py_ssize_t row, int kind, int32_t line, Py_ssize_t at, int32_t *name, int32_t count,
+) noexcept nogil:
+    """Set a row of ``groups``; return 1. ``name`` has the start and the end of the name, and the offset of the id."""
+    groups[row, KIND], groups[row, FIRST_LINE], groups[row, START] = kind, line, <int32_t>at
+    groups[row, NAME], groups[row, NAME_END], groups[row, ID] = name[0], name[1], name[2]
+    groups[row, COUNT] = count
+    return 1
+
+
+cdef inline bint is_of_group(
+    const uint8_t[::1] text, int32_t[:, ::1] groups, Py_ssize_t listed, int32_t *name,
+) noexcept nogil:
+    """Whether the last group has states of the topic with this name."""
+    cdef Py_ssize_t row = listed - 1, length = name[1] - name[0]
+    if row < 0 or groups[row, KIND] != STATES or groups[row, NAME_END] - groups[row, NAME] != length:
+        return False
+    return is_same(text, name[0], text, groups[row, NAME], length)
+
+
 cdef inline int read_line(
-    const uint8_t[::1] text, Py_ssize_t at, Py_ssize_t *name, int32_t[:, ::1] numbers, Py_ssize_t row,
-    int32_t[::1] values, int32_t *used,
+    const uint8_t[::1] text, Py_ssize_t at, int32_t *name, int32_t[:, ::1] assigned, int32_t[::1] replicas,
+    int32_t *used, int32_t[:, ::1] numbers, Py_ssize_t row, int32_t[::1] values, int32_t *isr_end,
 ) noexcept nogil:
     """Read a line up to the end of the text; return its members, -1 for a line of another form."""
     cdef int seen = 0, key = 0
@@ -112,8 +160,11 @@ cdef inline int read_line(
         if key == PATH:
             at = read_path(text, value, name, &numbers[PARTITION_ROW, row], &seen)
         elif key == DATA and not follows(text, value, b"null", 4):
-            seen |= STATE_DATA
-            at = read_state(text, value, numbers, row, values, used)
+            seen |= TOPIC_DATA if seen & TOPIC_PATH else STATE_DATA
+            at = (
+                read_topic(text, value, assigned, replicas, used, &name[2]) if seen & TOPIC_PATH
+                else read_state(text, value, numbers, row, values, isr_end)
+            )
         elif key == VERSION:
             at = read_integer(text, value, &numbers[VERSION_ROW, row])
         elif key != CZXID or (value < text.shape[0] and 48 <= text[value] <= 57):
@@ -126,29 +177,22 @@ cdef inline int read_line(
         if at < text.shape[0] and text[at] == 125:
             break
         at = skip_byte(text, at, 44, False)
-    if at < 0 or seen & REQUIRED != REQUIRED or (seen & STATE_PATH == 0) != (seen & STATE_DATA == 0):
+    if at < 0 or seen & REQUIRED != REQUIRED or seen & PATHS != seen >> 2 & PATHS:
         return -1
     return seen if skip_space(text, at + 1, False) == text.shape[0] else -1
 
 
 cdef inline int member_at(const uint8_t[::1] text, Py_ssize_t at, Py_ssize_t *value) noexcept nogil:
     """The member of a line at an offset, 0 for one that no controller reads; and the offset of its value, or -1."""
-    value[0] = skip_key(text, at, b"path", 4, False)
-    if value[0] >= 0:
+    if is_key(text, at, b"path", value, False):
         return PATH
-    value[0] = skip_key(text, at, b"data", 4, False)
-    if value[0] >= 0:
+    if is_key(text, at, b"data", value, False):
         return DATA
-    value[0] = skip_key(text, at, b"version", 7, False)
-    if value[0] >= 0:
+    if is_key(text, at, b"version", value, False):
         return VERSION
-    value[0] = skip_key(text, at, b"czxid", 5, False)
-    if value[0] >= 0:
+    if is_key(text, at, b"czxid", value, False):
         return CZXID
-    value[0] = skip_string(text, at, False)
-    if value[0] >= 0:
-        value[0] = skip_byte(text, value[0], 58, False)
-    return 0
+    return other_key(text, at, value, False)
 
 
 cdef inline Py_ssize_t skip_value(const uint8_t[::1] text, Py_ssize_t at) noexcept nogil:
@@ -166,16 +210,20 @@ cdef inline Py_ssize_t skip_value(const uint8_t[::1] text, Py_ssize_t at) noexce
 
 
 cdef inline Py_ssize_t read_path(
-    const uint8_t[::1] text, Py_ssize_t at, Py_ssize_t *name, int32_t *partition, int *seen,
+    const uint8_t[::1] text, Py_ssize_t at, int32_t *name, int32_t *partition, int *seen,
 ) noexcept nogil:
-    """Read the path of the partitions of a topic, of a partition or of a state."""
+    """Read the path of a topic, of its partitions, of a partition or of a state."""
     at = skip_quote(text, at, False)
     if at < 0 or not follows(text, at, b"/brokers/topics/", 16):
         return -1
-    name[0], name[1] = at + 16, skip_name(text, at + 16)
+    at += 16
+    name[0], name[1] = <int32_t>at, <int32_t>skip_name(text, at)
     at = name[1]
-    if at == name[0] or not follows(text, at, b"/partitions", 11):
+    if at == name[0]:
         return -1
+    if not follows(text, at, b"/partitions", 11):
+        seen[0] |= TOPIC_PATH
+        return skip_quote(text, at, False)
     at += 11
     if follows(text, at, b"/", 1):
         at = read_integer(text, at + 1, partition)
@@ -199,7 +247,7 @@ cdef inline Py_ssize_t read_state(
         at = skip_byte(text, at, 123, True)
     while at >= 0:
         key = state_member_at(text, at, &value)
-        if value < 0 or seen & key:
+        if key == 0 or seen & key:
             return -1
         seen |= key
         if key == ISR:
@@ -231,21 +279,17 @@ cdef inline int number_row(int key) noexcept nogil:
 
 
 cdef inline int state_member_at(const uint8_t[::1] text, Py_ssize_t at, Py_ssize_t *value) noexcept nogil:
-    """The member of a state at an offset, and the offset of its value; -1 for any other."""
-    value[0] = skip_key(text, at, b"controller_epoch", 16, True)
-    if value[0] >= 0:
+    """The member of a state at an offset, and the offset of its value; 0 for any other."""
+    if is_key(text, at, b"controller_epoch", value, True):
         return CONTROLLER_EPOCH
-    value[0] = skip_key(text, at, b"leader", 6, True)
-    if value[0] >= 0:
+    if is_key(text, at, b"leader", value, True):
         return LEADER
-    value[0] = skip_key(text, at, b"version", 7, True)
-    if value[0] >= 0:
+    if is_key(text, at, b"version", value, True):
         return SCHEMA
-    value[0] = skip_key(text, at, b"leader_epoch", 12, True)
-    if value[0] >= 0:
+    if is_key(text, at, b"leader_epoch", value, True):
         return LEADER_EPOCH
-    value[0] = skip_key(text, at, b"isr", 3, True)
-    if value[0] >= 0:
+    if is_key(text, at, b"isr", value, True):
         return ISR
-    value[0] = skip_key(text, at, b"leader_recovery_state", 21, True)
-    return RECOVERY
+    if is_key(text, at, b"leader_recovery_state", value, True):
+        return RECOVERY
+    return 0

@@ -5,6 +5,7 @@ whitespace. Functions return the offset after what they read, or -1 where the te
 """
 
 from libc.stdint cimport int32_t, uint8_t
+from libc.string cimport strlen
 
 from kframe.kernels.text cimport follows, read_digits
 
@@ -42,6 +43,24 @@ cdef inline Py_ssize_t skip_key(
         return -1
     at = skip_quote(text, at + length, escaped)
     return skip_byte(text, at, 58, escaped) if at >= 0 else -1
+
+
+cdef inline bint is_key(
+    const uint8_t[::1] text, Py_ssize_t at, const char *key, Py_ssize_t *value, bint escaped,
+) noexcept nogil:
+    """Whether a key is at an offset; ``value`` becomes the offset after the colon. ``key`` is a literal."""
+    value[0] = skip_key(text, at, key, strlen(key), escaped)
+    return value[0] >= 0
+
+
+cdef inline int other_key(
+    const uint8_t[::1] text, Py_ssize_t at, Py_ssize_t *value, bint escaped,
+) noexcept nogil:
+    """Read any key; return 0. ``value`` becomes the offset after the colon, or -1 where there is no key."""
+    value[0] = skip_string(text, at, escaped)
+    if value[0] >= 0:
+        value[0] = skip_byte(text, value[0], 58, escaped)
+    return 0
 
 
 cdef inline Py_ssize_t skip_string(const uint8_t[::1] text, Py_ssize_t at, bint escaped) noexcept nogil:

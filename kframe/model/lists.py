@@ -22,7 +22,7 @@ def members(lists: Ragged, others: Ragged) -> Bool:
     all lists have the same length, as they mostly have, each pass is over a table.
     """
     result = np.zeros(len(lists.values), np.bool_)
-    if (width := _common_length(lists)) and (others_width := _common_length(others)):
+    if (width := common_length(lists)) and (others_width := common_length(others)):
         table = result.reshape(-1, width)
         for column in others.values.reshape(-1, others_width).T:
             table |= lists.values.reshape(-1, width) == column[:, None]
@@ -36,7 +36,7 @@ def members(lists: Ragged, others: Ragged) -> Bool:
     return result
 
 
-def _common_length(lists: Ragged) -> int:
+def common_length(lists: Ragged) -> int:
     """The length of every list; 0 if they differ."""
     counts = lists.counts
     is_same = len(counts) > 0 and counts[0] * len(counts) == len(lists.values) and bool((counts == counts[0]).all())
@@ -65,7 +65,7 @@ def repeated(lists: Ragged) -> Bool:
         equal = lists.values[order[1:]] == lists.values[order[:-1]]
         result[order[1:]] = equal & (owner[order[1:]] == owner[order[:-1]])
         return result
-    if width := _common_length(lists):
+    if width := common_length(lists):
         table, repeats = lists.values.reshape(-1, width), result.reshape(-1, width)
         for distance in range(1, width):
             repeats[:, distance:] |= table[:, distance:] == table[:, :-distance]

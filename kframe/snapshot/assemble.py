@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from kframe.errors import SnapshotError
 from kframe.model.columns import Int32, Ragged, offsets_of, positions_within, ragged_positions
+from kframe.model.lists import common_length
 from kframe.snapshot.checks import check_topic_name
 from kframe.snapshot.facts import TopicFacts
 from kframe.snapshot.faults import REFUSE, Faults
@@ -50,8 +51,11 @@ class GrowingLists:
         if not self._values:
             return Ragged.empty(len(order))
         lists = self.ragged()
-        starts, counts = lists.offsets[:-1][order], lists.counts[order]
         self._counts, self._values = array("i"), array("i")
+        if width := common_length(lists):
+            offsets = np.arange(0, width * len(order) + 1, width, dtype=np.int32)
+            return Ragged(offsets, lists.values.reshape(-1, width).take(order, axis=0).ravel())
+        starts, counts = lists.offsets[:-1][order], lists.counts[order]
         offsets = offsets_of(counts)
         values = np.empty(offsets[-1], np.int32)
         for first in range(0, len(order), _LISTS_AT_ONCE):  # positions take twice as much memory as the values
@@ -221,9 +225,8 @@ class Assembly:
     def _topic_facts(self, names: list[str], ordinals: NDArray[np.int64], counts: Int32) -> TopicFacts:
         new = {int(ordinal): index for index, ordinal in enumerate(ordinals)}
         topic_ids = np.zeros((len(names), 16), np.uint8)
-        for ordinal, topic_id in self.topic_ids.items():
-            if ordinal in new:
-                topic_ids[new[ordinal]] = np.frombuffer(topic_id, np.uint8)
+        known = {new[ordinal]: topic_id for ordinal, topic_id in self.topic_ids.items() if ordinal in new}
+        topic_ids[list(known)] = np.frombuffer(b"".join(known.values()), np.uint8).reshape(-1, 16)
         deleting = np.zeros(len(names), np.uint8)
         deleting[[new[ordinal] for ordinal in self.deleting if ordinal in new]] = 1
         configs = {new[ordinal]: self.configs[ordinal] for ordinal in ordinals.tolist() if self.configs.get(ordinal)}

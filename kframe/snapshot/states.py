@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
 
 from kframe.errors import SnapshotError
-from kframe.model.columns import Int32, Ragged
+from kframe.model.columns import Int32, Int64
 from kframe.model.ids import NO_LEADER, NO_STATE
 from kframe.snapshot.assemble import Assembled, GrowingLists, int32
 from kframe.snapshot.decode import decode
@@ -23,7 +23,7 @@ _NUMBERS: Final = {"leader": NO_LEADER, "leader_epoch": -1, "controller_epoch": 
 
 
 class DumpedStates:
-    """State znodes in the order of the dump. They may come before their topic's."""
+    """State znodes. They may come before their topic's; those of other forms come before those of their block."""
 
     def __init__(self, location: Callable[[int], str]) -> None:
         self._location = location
@@ -45,12 +45,12 @@ class DumpedStates:
             column.append(getattr(state, name))
         self._isr.append(state.isr)
 
-    def take_lines(self, lines: ZnodeLines, block: bytes, number: int) -> None:
-        """Note the states that the kernel has read of a block. ``number`` is that of its first line."""
+    def take_lines(self, lines: ZnodeLines, topics: Sequence[tuple[str, int]], number: int) -> None:
+        """Note the states that the kernel has read: of each topic so many. ``number`` is that of the first line."""
         if not lines.rows:
             return
-        for name, rows in lines.topics(block):
-            self._topic.extend(array("i", [self._topics.setdefault(name, len(self._topics))]) * rows)
+        ordinals = [self._topics.setdefault(name, len(self._topics)) for name, _ in topics]
+        self._topic.frombytes(np.repeat(np.array(ordinals, np.int32), [count for _, count in topics]).tobytes())
         self._line.frombytes((lines.line[: lines.rows] + np.int32(number)).tobytes())
         columns = (self._partition, self._version, *(self._numbers[name] for name in STATE_NUMBERS))
         for column, entries in zip(columns, lines.numbers, strict=True):
@@ -77,17 +77,18 @@ class DumpedStates:
         count = len(assembled.replicas)
 
         def scattered(column: array[int], absent: int) -> Int32:
+            present = int32(column)[chosen]
+            if len(rows) == count:
+                return present
             full = np.full(count, absent, np.int32)
-            full[rows] = int32(column)[chosen]
+            full[rows] = present
             return full
 
         numbers = {name: scattered(column, _NUMBERS[name]) for name, column in self._numbers.items()}
-        isr = self._isr.ragged().take(chosen)
-        offsets = np.zeros(count + 1, np.int32)
-        offsets[rows + 1] = isr.counts
+        isr = self._isr.take(chosen).spread(rows, count)
         facts = PartitionFacts(
             replicas=assembled.replicas,
-            isr=Ragged(np.cumsum(offsets, dtype=np.int32), isr.values),
+            isr=isr,
             zk_version=scattered(self._version, NO_STATE),
             leader=numbers["leader"],
             leader_epoch=numbers["leader_epoch"],
@@ -98,7 +99,7 @@ class DumpedStates:
         )
         return facts, scattered(self._line, 0)
 
-    def _rows(self, assembled: Assembled, faults: Faults) -> tuple[Int32, Int32]:
+    def _rows(self, assembled: Assembled, faults: Faults) -> tuple[Int64, Int64]:
         """Rows that have a state, ascending, and the position here of each one's."""
         index = {name: topic for topic, name in enumerate(assembled.topics.names)}
         line, partition = int32(self._line), int32(self._partition)
@@ -108,9 +109,10 @@ class DumpedStates:
             self._note_unassigned([name for name in self._topics if name not in index], line, faults)
         assigned = np.flatnonzero(topic >= 0)
         assigned = assigned[partition[assigned] < assembled.topics.partition_counts[topic[assigned]]]
+        assigned = assigned[np.argsort(line[assigned], kind="stable")]
         rows = assembled.topics.first_rows[topic[assigned]] + partition[assigned]
         order = np.argsort(rows, kind="stable")
-        rows, chosen = rows[order], assigned[order].astype(np.int32)
+        rows, chosen = rows[order].astype(np.int64), assigned[order]  # NumPy converts indexes of another type each time
         again = rows[1:] == rows[:-1]
         for position in np.flatnonzero(again).tolist():
             name = assembled.topics.name_of_row(int(rows[position]))
@@ -126,14 +128,8 @@ class DumpedStates:
     def _note_unassigned(self, names: list[str], line: Int32, faults: Faults) -> None:
         """Note one state for each topic without a znode; topics at fault have been noted already."""
         owner = int32(self._topic)
-        for name in names:
+        first_lines = {name: int(line[owner == self._topics[name]].min()) for name in names}
+        for name in sorted(names, key=first_lines.__getitem__):
             if name not in faults.topics:
-                position = int(np.argmax(owner == self._topics[name]))
-                faults(
-                    SnapshotError(
-                        self._location(int(line[position])),
-                        f"a state of topic {name}",
-                        f"a znode /brokers/topics/{name}",
-                    ),
-                    name,
-                )
+                where, expected = self._location(first_lines[name]), f"a znode /brokers/topics/{name}"
+                faults(SnapshotError(where, f"a state of topic {name}", expected), name)

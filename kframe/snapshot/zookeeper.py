@@ -27,7 +27,7 @@ from kframe.snapshot.faults import REFUSE, Faults
 from kframe.snapshot.files import InputFile, Progress, ignore_progress, read_lines
 from kframe.snapshot.snapshot import Snapshot
 from kframe.snapshot.states import DumpedStates
-from kframe.snapshot.znode_lines import ZnodeLines
+from kframe.snapshot.znode_lines import LineGroup, LineKind, ZnodeLines
 from kframe.snapshot.znodes import (
     BROKER_DECODER,
     CLUSTER_ID_DECODER,
@@ -57,12 +57,7 @@ def read_zookeeper(path: InputFile, progress: Progress = ignore_progress, faults
     """Read a dump of the whole tree. Raises SnapshotError, always for a truncated dump."""
     dump = _Dump(path, faults)
     for number, line in read_lines(path, progress, dump.take_lines):
-        try:
-            dump.take(decode(ZNODE_DECODER, line, f"{path}:{number}"), number)
-        except SnapshotError as fault:
-            if not line.endswith(b"\n"):
-                raise  # the file is truncated
-            dump.take_fault(fault, line, number)
+        dump.take_line(line, number)
     return dump.finish()
 
 
@@ -88,10 +83,53 @@ class _Dump:
         self._controller_epoch: int | None = None
 
     def take_lines(self, block: bytes, start: int, number: int) -> tuple[int, int]:
-        """Note the lines of a block that the kernel reads, up to the first that it leaves to ``take``."""
+        """Note the lines of a block up to the first that is no JSON object, most of them as the kernel reads them."""
         end = self._lines.read(block, start)
-        self._states.take_lines(self._lines, block, number)
+        topics: list[tuple[int, int, int]] = []
+        states: list[tuple[str, int]] = []
+        for group in self._lines.groups():
+            if group.kind == LineKind.STATES:
+                states.append((group.name(block), group.rows))
+            elif group.kind == LineKind.TOPIC:
+                topics.append((self._topic_of(group, block, number), number + group.line, group.rows))
+            else:
+                self.take_line(group.text(block), number + group.line)
+        self._states.take_lines(self._lines, states, number)
+        if topics:
+            self._take_assignments(*np.array(topics, np.int32).T)
         return end, self._lines.line_count
+
+    def _topic_of(self, group: LineGroup, block: bytes, number: int) -> int:
+        """The number of a topic that the kernel has read; -1 for a topic at fault."""
+        try:
+            topic = self._assembly.topic(group.name(block), number + group.line)
+        except SnapshotError as fault:
+            self.take_fault(fault, group.text(block), number + group.line)
+            return -1
+        if (topic_id := group.topic_id(block)) is not None:
+            self._assembly.topic_ids[topic] = topic_id
+        return topic
+
+    def _take_assignments(self, topics: Int32, lines: Int32, counts: Int32) -> None:
+        """Add the partitions that the kernel has read: those of each topic, its line and how many they are."""
+        partition, widths, replicas = self._lines.assignments()
+        topic, line = np.repeat(topics, counts), np.repeat(lines, counts)
+        if topics.min() < 0:
+            valid = topic >= 0
+            replicas = replicas[np.repeat(valid, widths)]
+            topic, line, partition, widths = topic[valid], line[valid], partition[valid], widths[valid]
+        none = np.zeros_like(widths), np.empty(0, np.int32)
+        lists = {"replicas": (widths, replicas), **dict.fromkeys(_ASSIGNMENT_LISTS, none)}
+        self._assembly.partitions(topic, partition, line, {}, lists)
+
+    def take_line(self, line: bytes, number: int) -> None:
+        """Note a line in any form. Raises SnapshotError, always if the file ends in it."""
+        try:
+            self.take(decode(ZNODE_DECODER, line, self._location(number)), number)
+        except SnapshotError as fault:
+            if not line.endswith(b"\n"):
+                raise  # the file is truncated
+            self.take_fault(fault, line, number)
 
     def take(self, znode: Znode, number: int) -> None:
         """Note one znode. Znodes that no controller reads are ignored."""

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
-from tests.snapshot.samples import assignment, znode
+from tests.snapshot.samples import TOPIC_ID, znode
 
 NAMES: Final = st.sampled_from(["t", "u", "a.b_c-D9", "__consumer_offsets", ".", "x" * 249, "x" * 250, "t u", "é", ""])
 NUMBERS: Final = st.integers(0, 12).map(str) | st.sampled_from(
@@ -155,13 +155,42 @@ def responses(draw: st.DrawFn) -> bytes:
 
 
 @st.composite
+def topic_znodes(draw: st.DrawFn, topic: str, partitions: dict[int, list[int]]) -> dict[str, Any]:
+    """A topic of a ZooKeeper dump, mostly as Kafka writes it."""
+    replicas: dict[str, Any] = {
+        _usually(draw, st.just(str(number)), NUMBERS): _usually(draw, st.just(brokers), st.lists(_INTEGERS) | _OTHER)
+        for number, brokers in partitions.items()
+    }
+    if draw(st.integers(0, 9)) == 7:
+        replicas = dict(draw(st.permutations(list(replicas.items()))))
+    reassigned = st.dictionaries(st.sampled_from(["0", "1", "7"]), _FEW, max_size=2) | _OTHER
+    members = {
+        "partitions": replicas,
+        "topic_id": _usually(
+            draw, st.just(TOPIC_ID), st.sampled_from(["short", f"{TOPIC_ID}x", TOPIC_ID[:-1] + "+", 1])
+        ),
+        "adding_replicas": _usually(draw, st.just({}), reassigned),
+        "removing_replicas": _usually(draw, st.just({}), reassigned),
+        "version": _usually(draw, st.just(3), _INTEGERS),
+    }
+    separators = draw(st.sampled_from([(",", ":"), (", ", ": "), (" , ", " : "), (",\n", ":")]))
+    data = json.dumps(draw(objects(members)), separators=separators)
+    if draw(st.integers(0, 9)) == 7:
+        twice = draw(st.sampled_from(["{", '{"version":3,', '{"partitions":{},', '{"adding_replicas":{"0":[1]},']))
+        data = data.replace("{", twice, 1)
+    if draw(st.integers(0, 9)) == 7:
+        data = data.replace('"1":', '"0":', 1)
+    return draw(objects(znode(f"/brokers/topics/{topic}", _usually(draw, st.just(data), st.none() | _WORDS))))
+
+
+@st.composite
 def dumps(draw: st.DrawFn) -> bytes:
     """A ZooKeeper dump, often a valid one."""
     znodes = [znode(path) for path in ("/brokers/ids", "/brokers/topics", "/config/topics", "/admin/delete_topics")]
     for topic in draw(st.lists(NAMES, max_size=3, unique=True)):
         root = f"/brokers/topics/{topic}"
         partitions = {number: draw(_FEW) for number in range(draw(st.integers(0, 3)))}
-        znodes += [assignment(topic, partitions), znode(f"{root}/partitions")]
+        znodes += [draw(topic_znodes(topic, partitions)), znode(f"{root}/partitions")]
         for number, replicas in partitions.items():
             key = _usually(draw, st.just(str(number)), NUMBERS)
             leader = _usually(draw, st.sampled_from([-1, *replicas]), _INTEGERS)

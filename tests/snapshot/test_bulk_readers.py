@@ -17,17 +17,36 @@ from kframe.snapshot import kcat as kcat_module
 from kframe.snapshot import reassignment as reassignment_module
 from kframe.snapshot.assemble import Assembly
 from kframe.snapshot.assignments import read_assignments
+from kframe.snapshot.decode import topic_id_text
 from kframe.snapshot.describe_lines import DescribeLines
 from kframe.snapshot.faults import REFUSE, FaultNotes
 from kframe.snapshot.kcat_topics import read_topics
-from kframe.snapshot.znode_lines import ZnodeLines
+from kframe.snapshot.znode_lines import LineKind, ZnodeLines
 from kframe.whatif import plan as plan_module
 from kframe.whatif.plan import load_plan
 from tests.snapshot.corrupted import corrupted, dumps, listings, reassignments, responses
-from tests.snapshot.samples import DESCRIBE, dump, dump_text, kcat, reassignment, state, znode
+from tests.snapshot.samples import (
+    DESCRIBE,
+    TOPIC_ID,
+    assignment,
+    dump,
+    dump_text,
+    kcat,
+    reassignment,
+    state,
+    znode,
+)
 
 #: Blocks that end within lines, and blocks that hold everything.
 BLOCKS: Final = st.sampled_from([1, 64, 1 << 18])
+#: States in a form that the kernel reads, and in a form that it leaves to other readers.
+STATES_TWICE: Final = [
+    *dump(), state("t", 0, 1, [1]), state("t", 0, 1, [1], other=1), state("t", 1, 1, [1], other=1),
+    state("t", 1, 1, [1]),
+]  # fmt: skip
+STATES_WITHOUT_TOPIC: Final = [
+    *dump(), state("v", 0, 1, [1]), state("w", 0, 1, [1], other=1), state("v", 1, 1, [1], other=1),
+]  # fmt: skip
 CHECKED: Final = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
@@ -72,6 +91,8 @@ def test_listings(content: bytes, block: int, tmp_path: Path) -> None:
 @CHECKED
 @given(content=corrupted(dumps()), block=BLOCKS)
 @example(content=dump_text(dump()).encode(), block=7)
+@example(content=dump_text(STATES_TWICE).encode(), block=1 << 18)
+@example(content=dump_text(STATES_WITHOUT_TOPIC).encode(), block=1 << 18)
 def test_dumps(content: bytes, block: int, tmp_path: Path) -> None:
     def read_no_znode(patch: pytest.MonkeyPatch) -> None:
         patch.setattr(ZnodeLines, "read", lambda self, block, start: start)
@@ -79,14 +100,25 @@ def test_dumps(content: bytes, block: int, tmp_path: Path) -> None:
     compare(content, "zookeeper", block, tmp_path / "c.jsonl", read_no_znode)
 
 
-def test_kernel_reads_the_partitions_of_a_dump() -> None:
+def test_kernel_reads_topics_and_partitions_of_a_dump() -> None:
     lines = ZnodeLines()
     block = dump_text([
-        znode("/brokers/topics/t/partitions"), znode("/brokers/topics/t/partitions/0"), state("t", 0, -1, []),
+        assignment("t", {1: [2, 3], 0: [1]}), znode("/brokers/topics/t/partitions"),
+        znode("/brokers/topics/t/partitions/0"), state("t", 0, -1, []),
         state("t", 1, 2, [2, 1], version=7, leader_recovery_state=1), state("u", 0, 1, [1]),
+        znode("/config/topics/t", {"config": {}}), assignment("u", {0: [1]}, adding_replicas={"0": [1]}),
+        assignment("v", {}),
     ]).encode()  # fmt: skip
     assert lines.read(block, 0) == len(block)
-    assert (lines.line_count, lines.rows, list(lines.topics(block))) == (5, 3, [("t", 2), ("u", 1)])
+    assert (lines.line_count, lines.rows) == (9, 3)
+    assert [(LineKind(group.kind).name, group.line, group.name(block), group.rows) for group in lines.groups()] == [
+        ("TOPIC", 0, "t", 2), ("STATES", 3, "t", 2), ("STATES", 5, "u", 1), ("OTHER", 6, "", 0), ("OTHER", 7, "", 0),
+        ("TOPIC", 8, "v", 0),
+    ]  # fmt: skip
+    first, *_, last = lines.groups()
+    assert (first.text(block), first.topic_id(block)) == (block[: block.index(b"\n") + 1], last.topic_id(block))
+    assert topic_id_text(last.topic_id(block) or b"") == TOPIC_ID
+    assert [part.tolist() for part in lines.assignments()] == [[1, 0], [2, 1], [2, 3, 1]]
     assert lines.numbers[:, :3].T.tolist() == [[0, 0, -1, 5, 2, 0], [1, 7, 2, 5, 2, 1], [0, 0, 1, 5, 2, 0]]
     assert [part.tolist() for part in lines.isrs()] == [[0, 2, 1], [2, 1, 1]]
 

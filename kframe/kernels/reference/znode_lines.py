@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kframe.kernels.reference.assignments import INTEGER, STRING
 from kframe.model.columns import Int32
@@ -13,54 +13,101 @@ __all__ = ["read_znode_lines"]
 
 _S: Final = r"[ \t\r]*"
 _PATH: Final = re.compile(
-    r"/brokers/topics/([a-zA-Z0-9._-]+)/partitions(?:/(0|[1-9][0-9]{0,9})(/state)?)?", re.ASCII
+    r"/brokers/topics/([a-zA-Z0-9._-]+)(?:(/partitions)(?:/(0|[1-9][0-9]{0,9})(/state)?)?)?", re.ASCII
 )  # fmt: skip
 _INTEGERS: Final = rf"\[ *(?:{INTEGER} *(?:, *{INTEGER} *)*)?\]"
-_FIELD: Final = rf'(?:\\"isr\\" *: *{_INTEGERS}|\\"leader\\" *: *-1|\\"(?!isr\\)[a-z_]+\\" *: *{INTEGER})'
-_STATE: Final = rf'"(?:\{{ *{_FIELD} *(?:, *{_FIELD} *)*\}} *)"'
+_STATE_FIELD: Final = rf'(?:\\"isr\\" *: *{_INTEGERS}|\\"leader\\" *: *-1|\\"(?!isr\\)[a-z_]+\\" *: *{INTEGER})'
+_PARTITION: Final = rf'\\"{INTEGER}\\" *: *{_INTEGERS} *'
+_TOPIC_FIELD: Final = (
+    rf'(?:\\"partitions\\" *: *\{{ *(?:{_PARTITION}(?:, *{_PARTITION})*)?\}}|\\"version\\" *: *{INTEGER}'
+    rf'|\\"topic_id\\" *: *\\"[a-zA-Z0-9_-]{{22}}\\"|\\"(?:adding|removing)_replicas\\" *: *\{{ *\}})'
+)
+_STATE, _TOPIC = (rf'" *\{{ *{field} *(?:, *{field} *)*\}} *"' for field in (_STATE_FIELD, _TOPIC_FIELD))
 _NUMBER: Final = r"(?:0|[1-9][0-9]{0,17})"
 _VALUE: Final = rf"(?:null|true|false|{_NUMBER})"
 _MEMBER: Final = (
-    rf'(?:"path"{_S}:{_S}{STRING}|"data"{_S}:{_S}(?:null|{_STATE})|"version"{_S}:{_S}{INTEGER}'
+    rf'(?:"path"{_S}:{_S}{STRING}|"data"{_S}:{_S}(?:null|{_STATE}|{_TOPIC})|"version"{_S}:{_S}{INTEGER}'
     rf'|(?!"(?:path|data|version)"{_S}:){STRING}{_S}:{_S}{_VALUE})'
 )
 _LINE: Final = re.compile(rf"{_S}\{{{_S}{_MEMBER}{_S}(?:,{_S}{_MEMBER}{_S})*\}}{_S}\n".encode())
+_NAME_AT: Final = re.compile(rf'"path"{_S}:{_S}"/brokers/topics/'.encode())
+_ID_AT: Final = re.compile(rb'\\"topic_id\\" *: *\\"')
 _NUMBERS: Final = ("leader", "leader_epoch", "controller_epoch", "leader_recovery_state")
+_OTHER, _TOPIC_GROUP, _STATES = range(3)
+
+
+class _DumpLine(NamedTuple):
+    topic: str
+    partition: int
+    version: int
+    state: dict[str, Any] | None
+    assignment: dict[str, list[int]] | None
 
 
 def read_znode_lines(
-    text: bytes, start: int, longest: int, topics: Int32, line: Int32, numbers: Int32, counts: Int32, values: Int32,
-    result: Int32,
+    text: bytes, start: int, longest: int, groups: Int32, assigned: Int32, replicas: Int32, line: Int32, numbers: Int32,
+    counts: Int32, values: Int32, result: Int32,
 ) -> int:  # fmt: skip
     """Each line by a regular expression and Python's decoder."""
-    lines = names = rows = used = 0
-    name = b""
-    while rows < len(line) and names < len(topics):
-        match = _LINE.match(text, start)
-        if match is None or match.end() - start > longest:
+    lines = listed = rows = used = partitions = placed = 0
+    states_of = b""
+    while rows < len(line) and listed < len(groups):
+        end = text.find(b"\n", start) + 1
+        if not 0 < end - start <= longest:
             break
-        znode = _znode(match[0])
-        if znode is None or (znode[2] is not None and used + len(znode[2]["isr"]) > len(values)):
+        znode = _znode(text[start:end])
+        if znode and znode.state and used + len(znode.state["isr"]) > len(values):
+            znode = None
+        if znode and znode.assignment and not _fits(znode.assignment, assigned, partitions, len(replicas) - placed):
+            znode = None
+        if znode is None and text[start : start + 1] != b"{":
             break
-        path, version, state = znode
-        if state is not None:
-            topic = path[1].encode()
-            if topic != name:
-                first = text.index(b"/brokers/topics/" + topic, start) + len("/brokers/topics/")
-                topics[names] = first, first + len(topic), rows
-                names, name = names + 1, topic
-            line[rows], counts[rows] = lines, len(state["isr"])
-            numbers[:, rows] = [int(path[2]), version, *(state.get(key, 0) for key in _NUMBERS)]
-            values[used : used + len(state["isr"])] = state["isr"]
-            used += len(state["isr"])
+        name = (0, 0)
+        if znode is not None:
+            named = _NAME_AT.search(text, start)
+            assert named is not None
+            name = named.end(), named.end() + len(znode.topic)
+        if znode is None:
+            groups[listed] = _OTHER, lines, start, 0, 0, -1, 0
+            listed, states_of = listed + 1, b""
+        elif znode.assignment is not None:
+            identified = _ID_AT.search(text, start, end)
+            topic_id = -1 if identified is None else identified.end()
+            groups[listed] = _TOPIC_GROUP, lines, start, *name, topic_id, len(znode.assignment)
+            listed, states_of = listed + 1, b""
+            for partition, brokers in znode.assignment.items():
+                assigned[:2, partitions] = int(partition), len(brokers)
+                replicas[placed : placed + len(brokers)] = brokers
+                partitions, placed = partitions + 1, placed + len(brokers)
+        elif znode.state is not None:
+            if znode.topic.encode() == states_of:
+                groups[listed - 1, 6] += 1
+            else:
+                groups[listed] = _STATES, lines, start, *name, -1, 1
+                listed, states_of = listed + 1, znode.topic.encode()
+            line[rows], counts[rows] = lines, len(znode.state["isr"])
+            numbers[:, rows] = [znode.partition, znode.version, *(znode.state.get(key, 0) for key in _NUMBERS)]
+            values[used : used + len(znode.state["isr"])] = znode.state["isr"]
+            used += len(znode.state["isr"])
             rows += 1
-        lines, start = lines + 1, match.end()
-    result[:] = lines, names, rows
+        lines, start = lines + 1, end
+    result[:] = lines, listed, partitions, rows
     return start
 
 
-def _znode(raw: bytes) -> tuple[re.Match[str], int, dict[str, Any] | None] | None:
-    """The path, the version and the state of a line; None for a line of another form."""
+def _fits(assignment: dict[str, list[int]], assigned: Int32, partitions: int, replicas: int) -> bool:
+    width = assigned.shape[1]
+    return (
+        partitions + len(assignment) <= width
+        and all(int(partition) < width for partition in assignment)
+        and sum(map(len, assignment.values())) <= replicas
+    )
+
+
+def _znode(raw: bytes) -> _DumpLine | None:
+    """The line; None for a line of another form."""
+    if not _LINE.fullmatch(raw):
+        return None
     pairs: list[tuple[str, Any]] = json.loads(raw, object_pairs_hook=list)
     znode = dict(pairs)
     known = [key for key, _ in pairs if key in ("path", "data", "version", "czxid")]
@@ -69,22 +116,37 @@ def _znode(raw: bytes) -> tuple[re.Match[str], int, dict[str, Any] | None] | Non
         path is None
         or isinstance(znode["czxid"], bool | None)
         or znode["version"] >= 2**31
-        or int(path[2] or 0) >= 2**31
+        or int(path[3] or 0) >= 2**31
     ):
         return None
-    if (path[3] is None) != (znode["data"] is None):
-        return None
-    state = None if znode["data"] is None else _state(znode["data"])
-    return None if state is None and znode["data"] is not None else (path, znode["version"], state)
+    line = _DumpLine(path[1], int(path[3] or 0), znode["version"], None, None)
+    if path[4] or not path[2]:
+        content: list[tuple[str, Any]] | None = json.loads(znode["data"] or "null", object_pairs_hook=list)
+        if content is None or len(dict(content)) < len(content):
+            return None
+        if path[4]:
+            line = line._replace(state=_state(dict(content)))
+        elif known.index("path") < known.index("data"):
+            line = line._replace(assignment=_assignment(dict(content)))
+        return line if line.state or line.assignment is not None else None
+    return line if znode["data"] is None else None
 
 
-def _state(data: str) -> dict[str, Any] | None:
-    pairs: list[tuple[str, Any]] = json.loads(data, object_pairs_hook=list)
-    state = dict(pairs)
+def _state(state: dict[str, Any]) -> dict[str, Any] | None:
     known = {*_NUMBERS, "version", "isr"}
     required = known - {"version", "leader_recovery_state"}
-    if len(state) < len(pairs) or not required <= state.keys() <= known:
+    if not required <= state.keys() <= known:
         return None
     numbers = [*state["isr"], *(state[key] for key in state.keys() - {"isr"})]
     fits = all(number < 2**31 for number in numbers) and state.get("leader_recovery_state", 0) < 2
     return state if fits else None
+
+
+def _assignment(topic: dict[str, Any]) -> dict[str, list[int]] | None:
+    """The replicas by partition."""
+    if "partitions" not in topic or topic.get("version", 0) >= 2**31:
+        return None
+    pairs: list[tuple[str, list[int]]] = topic["partitions"]
+    assignment = dict(pairs)
+    brokers = (broker for replicas in assignment.values() for broker in replicas)
+    return assignment if len(assignment) == len(pairs) and all(broker < 2**31 for broker in brokers) else None
