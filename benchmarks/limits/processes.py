@@ -4,13 +4,15 @@
 
 Each command runs as a child process, in turn with the others. The least user and system time of all runs counts: other
 work on the machine only adds to it. The same applies to the peak of resident memory. Elapsed seconds are kept beside
-them. A line with an empty interpreter shows what no command can be below.
+them. A line with an empty interpreter shows what no command can be below. An uncounted run of each command writes the
+bytecode of modules to a folder of its own, because an installation from a wheel has bytecode and a clone may have none.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -48,6 +50,7 @@ Result = dict[str, Any]
 def measure(partitions: int, brokers: int, runs: int, folder: Path) -> list[Result]:
     """The least figures of each command; clusters are written to ``folder``."""
     kframe = str(Path(sys.executable).with_name("kframe"))
+    bytecode = folder / "bytecode"
     commands: dict[tuple[str, int], list[str]] = {("python -c pass", 0): [sys.executable, "-c", "pass"]}
     for name, words in WITHOUT_SNAPSHOT.items():
         commands[name, 0] = [kframe, *words]
@@ -58,9 +61,11 @@ def measure(partitions: int, brokers: int, runs: int, folder: Path) -> list[Resu
             write_snapshot(in_mode(generate(partitions, brokers), mode), source)
         commands[f"whatif fail, {mode}", partitions] = [kframe, "whatif", "fail", str(source), "--brokers", "1"]
     results: dict[tuple[str, int], list[Result]] = {key: [] for key in commands}
-    for _ in range(runs):
+    for counted in (False, *[True] * runs):
         for key, command in commands.items():
-            results[key].append(run(command))
+            result = run(command, bytecode)
+            if counted:
+                results[key].append(result)
     return [
         {"command": name, "partitions": size, "brokers": brokers, "runs": runs,
          **{figure: min(result[figure] for result in of_command) for figure in of_command[0]}}
@@ -68,10 +73,17 @@ def measure(partitions: int, brokers: int, runs: int, folder: Path) -> list[Resu
     ]  # fmt: skip
 
 
-def run(command: Sequence[str]) -> Result:
-    """Processor and elapsed seconds of a child process, and its peak of resident bytes. Raises CalledProcessError."""
+def run(command: Sequence[str], bytecode: Path | None = None) -> Result:
+    """Processor and elapsed seconds of a child process, and its peak of resident bytes. Raises CalledProcessError.
+
+    Bytecode is read from the folder ``bytecode`` if there is one, and written there where it is missing.
+    """
+    launcher = [sys.executable, "-S", "-c", _LAUNCHER, *command]
+    environment = dict(os.environ)
+    if bytecode is not None:
+        environment |= {"PYTHONPYCACHEPREFIX": str(bytecode), "PYTHONDONTWRITEBYTECODE": ""}
     begun = time.perf_counter()
-    measured = subprocess.run([sys.executable, "-S", "-c", _LAUNCHER, *command], stdout=subprocess.PIPE, check=True)
+    measured = subprocess.run(launcher, stdout=subprocess.PIPE, check=True, env=environment)
     elapsed = time.perf_counter() - begun
     exit_code, processor, peak_kib = json.loads(measured.stdout)
     if exit_code != 0:
