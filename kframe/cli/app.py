@@ -13,6 +13,7 @@ from typing import Any, Final
 import click
 
 import kframe
+from kframe.cli.entry_points import entry_points, load
 from kframe.cli.exits import EXIT_CODES, output_faults, report
 from kframe.cli.output import ReportingGroup
 from kframe.cli.verbosity import add_verbosity, verbosity_options
@@ -59,14 +60,12 @@ def announced_commands() -> dict[str, str]:
     Each entry point of the group ``kframe.commands`` is a mapping in a module that imports nothing slow. A plugin that
     cannot be loaded is left out: ``kframe plugins list`` names its error.
     """
-    from importlib.metadata import entry_points
-
     announced: dict[str, str] = {}
-    for point in entry_points(group=COMMANDS_GROUP):
+    for point, reference in entry_points(COMMANDS_GROUP):
         try:
-            announced |= {str(name): str(text) for name, text in point.load().items()}
+            announced |= {str(name): str(text) for name, text in load(reference).items()}
         except Exception:
-            logging.getLogger("kframe.plugins").info("the commands of %s are not listed", point.name, exc_info=True)
+            logging.getLogger("kframe.plugins").info("the commands of %s are not listed", point, exc_info=True)
     return {name: text for name, text in announced.items() if name not in COMMANDS}
 
 

@@ -7,7 +7,6 @@ written one by one, so a million of them need no memory.
 from __future__ import annotations
 
 import csv
-import difflib
 import io
 import itertools
 import json
@@ -68,6 +67,8 @@ class ReportingGroup(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as problem:
+            import difflib  # Only a wrong name needs it.
+
             similar = difflib.get_close_matches(args[0], self.list_commands(ctx), n=3)
             if similar and "Did you mean" not in problem.format_message():
                 raise click.UsageError(f"{problem.message} Did you mean {' or '.join(similar)}?", ctx) from problem

@@ -21,12 +21,13 @@ from kframe.snapshot.content import Mode
 from tests.architecture.source import ROOT
 
 #: Modules that ``--help`` must not import.
-SLOW = {"numpy", "pyarrow", "rich", "yaml", "msgspec", "pluggy", "kazoo", "pyspark", "matplotlib"}
+SLOW = {"email", "numpy", "pyarrow", "rich", "yaml", "msgspec", "pluggy", "kazoo", "pyspark", "matplotlib"}
 
 
 #: The modules of kframe that the list of commands imports, besides those in which plugins announce theirs.
 HELP = {
-    "kframe", "kframe.cli", "kframe.cli.app", "kframe.cli.exits", "kframe.cli.output", "kframe.cli.verbosity",
+    "kframe", "kframe.cli", "kframe.cli.app", "kframe.cli.entry_points", "kframe.cli.exits", "kframe.cli.output",
+    "kframe.cli.verbosity",
     "kframe.errors", "kframe.errors.codes", "kframe.errors.consequences", "kframe.errors.exceptions", "kframe.lazy",
 }  # fmt: skip
 #: What no what-if of a snapshot directory needs, and what only that of the other mode needs.
