@@ -5,50 +5,8 @@ Importing it loads and starts nothing; each name below is loaded at first access
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kframe.lazy import load_at_access
-
-if TYPE_CHECKING:
-    from kframe.api.builder import ControllerBuilder as ControllerBuilder
-    from kframe.api.controller import Controller as Controller
-    from kframe.api.controller import IsrProposal as IsrProposal
-    from kframe.errors import ErrorCode as ErrorCode
-    from kframe.errors import KframeError as KframeError
-    from kframe.model import events as events
-    from kframe.model.admin import NewPartitions as NewPartitions
-    from kframe.model.admin import NewTopic as NewTopic
-    from kframe.model.cluster import ClusterState as ClusterState
-    from kframe.model.events import ElectionType as ElectionType
-    from kframe.model.ids import ElectionKind as ElectionKind
-    from kframe.planning import PlanProposal as PlanProposal
-    from kframe.planning import PlanRequest as PlanRequest
-    from kframe.planning import plan as plan
-    from kframe.registry.hookspecs import hookimpl as hookimpl
-    from kframe.registry.registry import build_registry as build_registry
-    from kframe.runtime.metrics import exposition as exposition
-    from kframe.runtime.status import Status as Status
-    from kframe.snapshot import Snapshot as Snapshot
-    from kframe.snapshot import read_snapshot as read_snapshot
-    from kframe.snapshot import write_snapshot as write_snapshot
-    from kframe.whatif import Outcome as Outcome
-    from kframe.whatif import WhatIf as WhatIf
-    from kframe.whatif import load_plan as load_plan
 
 __version__ = "0.1.0"
 
-_PUBLIC = load_at_access(__name__, {
-    "kframe.api.builder": ("ControllerBuilder",),
-    "kframe.api.controller": ("Controller", "IsrProposal"),
-    "kframe.errors": ("ErrorCode", "KframeError"),
-    "kframe.model.cluster": ("ClusterState",),
-    "kframe.model.events": ("ElectionType", "NewPartitions", "NewTopic", "events"),
-    "kframe.model.ids": ("ElectionKind",),
-    "kframe.planning": ("PlanRequest", "PlanProposal", "plan"),
-    "kframe.registry.hookspecs": ("hookimpl",),
-    "kframe.registry.registry": ("build_registry",),
-    "kframe.runtime.metrics": ("exposition",),
-    "kframe.runtime.status": ("Status",),
-    "kframe.snapshot": ("Snapshot", "read_snapshot", "write_snapshot"),
-    "kframe.whatif": ("Outcome", "WhatIf", "load_plan"),
-})  # fmt: skip
+_PUBLIC = load_at_access(__name__)

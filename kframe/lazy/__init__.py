@@ -1,7 +1,7 @@
 """Load modules at first use: the only mechanism for it, so that commands import no more than they need.
 
-A package names what it offers and the modules that define it; ``load_at_access`` loads each module when a name is first
-read. A table of functions in modules that one use rarely needs together, such as the readers of formats, holds
+The stub of a package imports what the package offers; ``load_at_access`` loads each module when a name is first read.
+A table of functions in modules that one use rarely needs together, such as the readers of formats, holds
 ``load_at_call``. All other modules import at their top. Commands import in their functions, because ``--help`` of every
 command builds all its options.
 """
@@ -14,41 +14,50 @@ from types import ModuleType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable
     from typing import Any
 
 
-def load_at_access(package: str, names: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """Let a package load its public names: ``names`` has those of each module, ``NAME=ATTRIBUTE`` for another name.
+def load_at_access(package: str) -> tuple[str, ...]:
+    """Let a package load its public names, which its stub ``__init__.pyi`` imports. They become its ``__all__``.
 
-    A name may be that of a module itself, and also that of a submodule of the package that defines it. Returns the
-    public names.
+    The stub is the only list of them, for type checkers and at run time. A line is ``from MODULE import NAME as
+    PUBLIC``; ``NAME`` may be a submodule. Returns the public names.
     """
-    modules = {entry.partition("=")[0]: (module, entry) for module, entries in names.items() for entry in entries}
+    names = _names_of(package)
 
     class LazyPackage(ModuleType):
         """A package whose public names are loaded at first access."""
 
         def __getattr__(self, name: str) -> Any:
-            if name not in modules:
+            if name not in names:
                 raise AttributeError(f"module {package!r} has no attribute {name!r}")
-            defined_in, entry = modules[name]
+            defined_in, attribute = names[name]
             module = import_module(defined_in)
-            is_module = defined_in.endswith(f".{name}") and not hasattr(module, name)
-            value = module if is_module else getattr(module, entry.rpartition("=")[2])
+            has_attribute = hasattr(module, attribute)
+            value = getattr(module, attribute) if has_attribute else import_module(f"{defined_in}.{attribute}")
             self.__dict__[name] = value
             return value
 
         def __setattr__(self, name: str, value: object) -> None:
             """Set an attribute, but not a public name to the submodule of that name, as the import of it does."""
-            if not (name in modules and isinstance(value, ModuleType)):
+            if not (name in names and isinstance(value, ModuleType)):
                 super().__setattr__(name, value)
 
         def __dir__(self) -> list[str]:
-            return sorted({*self.__dict__, *modules})
+            return sorted({*self.__dict__, *names})
 
     sys.modules[package].__class__ = LazyPackage
-    return tuple(modules)
+    sys.modules[package].__dict__["__all__"] = [*names]
+    return tuple(names)
+
+
+def _names_of(package: str) -> dict[str, tuple[str, str]]:
+    """The module and the attribute of each name that the stub of a package imports."""
+    spec: Any = sys.modules[package].__spec__
+    stub: bytes = spec.loader.get_data(f"{spec.submodule_search_locations[0]}/__init__.pyi")
+    imports = [line.split() for line in stub.decode().splitlines() if line.startswith("from ")]
+    return {public: (module, attribute) for _, module, _, attribute, _, public in imports}
 
 
 def load(module: str, name: str) -> Any:

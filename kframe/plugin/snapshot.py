@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kframe.snapshot.checks import check_snapshot, check_topic_name
 from kframe.snapshot.content import named_brokers
-from kframe.snapshot.directory import write_directory as write_snapshot
+from kframe.snapshot.directory import write_snapshot
 from kframe.snapshot.facts import BrokerFacts, CaptureFacts, PartitionFacts, Source, TopicFacts
 from kframe.snapshot.listing import broker_rows, summary_record
 from kframe.snapshot.row_types import SnapshotBroker, SummaryRecord

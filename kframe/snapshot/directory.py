@@ -123,7 +123,7 @@ def _table_file(path: Path, table: str, manifest: Manifest, groups: Sequence[int
     )  # fmt: skip
 
 
-def write_directory(
+def write_snapshot(
     snapshot: Snapshot, path: Path, *, force: bool = False, progress: Progress = ignore_progress
 ) -> None:
     """Write a snapshot to a directory that does not exist yet; ``force`` replaces a snapshot (nothing else).

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow
 
 from kframe.snapshot import generate, read_snapshot
-from kframe.snapshot.directory import ROW_GROUP_ROWS, write_directory
+from kframe.snapshot.directory import ROW_GROUP_ROWS, write_snapshot
 from tests.fresh import in_fresh_process
 
 PARTITIONS = 2 * ROW_GROUP_ROWS
@@ -32,7 +32,7 @@ def _read(path: str) -> tuple[int, int, int, set[str]]:
 
 
 def test_reading_holds_few_columns_twice_and_imports_no_slow_module(tmp_path: Path) -> None:
-    write_directory(generate(PARTITIONS, 20, 3), tmp_path / "snapshot")
+    write_snapshot(generate(PARTITIONS, 20, 3), tmp_path / "snapshot")
     retained, peak, decoding, slow = in_fresh_process(_read, str(tmp_path / "snapshot"))
     assert 40 * PARTITIONS < retained < RETAINED_MAX * PARTITIONS
     assert peak < PEAK_MAX * PARTITIONS

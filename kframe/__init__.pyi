@@ -1,0 +1,29 @@
+"""The public names. ``kframe.lazy`` reads this file: each line imports one name under the name it has here."""
+
+from kframe.api.builder import ControllerBuilder as ControllerBuilder
+from kframe.api.controller import Controller as Controller
+from kframe.api.controller import IsrProposal as IsrProposal
+from kframe.errors import ErrorCode as ErrorCode
+from kframe.errors import KframeError as KframeError
+from kframe.model import events as events
+from kframe.model.admin import NewPartitions as NewPartitions
+from kframe.model.admin import NewTopic as NewTopic
+from kframe.model.cluster import ClusterState as ClusterState
+from kframe.model.events import ElectionType as ElectionType
+from kframe.model.ids import ElectionKind as ElectionKind
+from kframe.planning import PlanProposal as PlanProposal
+from kframe.planning import PlanRequest as PlanRequest
+from kframe.planning import plan as plan
+from kframe.registry.hookspecs import hookimpl as hookimpl
+from kframe.registry.registry import build_registry as build_registry
+from kframe.runtime.metrics import exposition as exposition
+from kframe.runtime.status import Status as Status
+from kframe.snapshot import Snapshot as Snapshot
+from kframe.snapshot import read_snapshot as read_snapshot
+from kframe.snapshot import write_snapshot as write_snapshot
+from kframe.whatif import Outcome as Outcome
+from kframe.whatif import WhatIf as WhatIf
+from kframe.whatif import load_plan as load_plan
+
+__version__: str
+_PUBLIC: tuple[str, ...]

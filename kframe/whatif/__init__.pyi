@@ -1,0 +1,37 @@
+"""The public names. ``kframe.lazy`` reads this file: each line imports one name under the name it has here."""
+
+from kframe.whatif.changes import PartitionChanges as PartitionChanges
+from kframe.whatif.create import create as create
+from kframe.whatif.create import create_partitions as create_partitions
+from kframe.whatif.delete import delete as delete
+from kframe.whatif.health import CONDITIONS as CONDITIONS
+from kframe.whatif.health import ClusterHealth as ClusterHealth
+from kframe.whatif.health import Skew as Skew
+from kframe.whatif.kraft.whatif import KraftWhatIf as KraftWhatIf
+from kframe.whatif.outcome import ControllerResponse as ControllerResponse
+from kframe.whatif.outcome import FailOn as FailOn
+from kframe.whatif.outcome import Impact as Impact
+from kframe.whatif.outcome import Operation as Operation
+from kframe.whatif.outcome import Outcome as Outcome
+from kframe.whatif.outcome import StepOutcome as StepOutcome
+from kframe.whatif.outcome import Verb as Verb
+from kframe.whatif.partition_timeline import PartitionTimeline as PartitionTimeline
+from kframe.whatif.partition_timeline import TimelineEntry as TimelineEntry
+from kframe.whatif.plan import Plan as Plan
+from kframe.whatif.plan import load_plan as load_plan
+from kframe.whatif.reassign import reassign as reassign
+from kframe.whatif.reassignment_result import ReassignmentResult as ReassignmentResult
+from kframe.whatif.sweep import sweep as sweep
+from kframe.whatif.sweep_result import Failure as Failure
+from kframe.whatif.sweep_result import SortBy as SortBy
+from kframe.whatif.sweep_result import Sweep as Sweep
+from kframe.whatif.timeline import ElectionHeld as ElectionHeld
+from kframe.whatif.timeline import RequestsSent as RequestsSent
+from kframe.whatif.timeline import StatesStored as StatesStored
+from kframe.whatif.timeline import TimelineEvent as TimelineEvent
+from kframe.whatif.timeline import TopicAction as TopicAction
+from kframe.whatif.timeline import TopicsWritten as TopicsWritten
+from kframe.whatif.topic_results import TopicResult as TopicResult
+from kframe.whatif.topic_results import TopicStatus as TopicStatus
+from kframe.whatif.whatif import WhatIf as WhatIf
+from kframe.whatif.zookeeper import ZookeeperWhatIf as ZookeeperWhatIf
