@@ -31,7 +31,7 @@ from kframe_simulator.simulation.run import plan_of
 from kframe_simulator.simulation.simulation import Simulation
 
 #: The mean time between two actions.
-GAP_MS: Final = 30_000.0
+GAP_MS: Final = 120_000.0
 _HOUR_MS: Final = 3_600_000.0
 _DAY_S: Final = 86_400.0
 #: A controller grows if the slope of its size is above this share an hour: 1 % a week.
@@ -42,7 +42,7 @@ _SHARED: Final = (type, ModuleType, FunctionType, MethodType)
 _CONTROLLER_FAULTS: Final = frozenset({"crash_in", "drop_controller", "fail_failovers", "misdirect", "swap_disks"})
 #: A stopped process starts after this time at most, and an operator acts after this time on average.
 _RESTART_MS: Final = 300_000.0
-_OPERATION_MS: Final = 60_000.0
+_OPERATION_MS: Final = 240_000.0
 _OPERATIONS: Final = ("create_topic", "delete_topic", "create_partitions", "reassign", "cancel", "elect")
 
 
@@ -117,6 +117,7 @@ def play_long(seed: int, days: float, *, controller_faults: bool) -> LongRun:
 def sample_of(controller: ControllerCore, seconds: float) -> ControllerSample:
     """The size of an active controller."""
     context, cluster = controller._context, controller.cluster
+    assert context is not None, "inactive"
     columns = (cluster, context.replica_index, context.gauges)
     size = sum(size_of(part) for part in columns)
     return ControllerSample(

@@ -31,7 +31,7 @@ def row(kind: str, call: int, end: int, code: str = "NONE", **fields: Any) -> tu
     return kind, call, end, code, fields
 
 
-MOVED = {"replicas": [3, 1, 2], "adding": [3], "removing": [1, 2]}
+MOVED: dict[str, Any] = {"replicas": [3, 1, 2], "adding": [3], "removing": [1, 2]}
 LEGAL = {
     "create, then describe": [created(1, 2), described(3, 4)],
     "describe during a creation": [created(1, 9), row("describe", 2, 3, UNKNOWN_TOPIC), described(4, 5)],

@@ -158,7 +158,7 @@ class BrokerChurn:
         self._client = client
         self._session_s = session_s
         self._random = random.Random(seed)
-        self._faults = {
+        self._faults: dict[str, Callable[[KafkaProcess], None]] = {
             "stopped (SIGTERM)": self._stop,
             "killed (SIGKILL)": self._kill,
             "frozen (SIGSTOP), within the session": lambda broker: self._freeze(broker, 0.8),

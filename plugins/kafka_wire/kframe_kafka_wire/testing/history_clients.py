@@ -96,7 +96,7 @@ class HistoryClient:
         """What has ended the client early."""
         self.thread: Final = threading.Thread(target=self._run, name=f"history-client-{number}")
         self._number = number
-        self._instances = itertools.cycle(instances[number % 2 :] + instances[: number % 2])
+        self._instances = itertools.cycle([*instances[number % 2 :], *instances[: number % 2]])
         self._instance = next(self._instances)
         self._client: Client | None = None
         self._history = history

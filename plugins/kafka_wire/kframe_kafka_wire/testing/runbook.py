@@ -22,7 +22,7 @@ class Warnings(NamedTuple):
     level: str
     entry: str
     """The message in the runbook. Empty: no entry explains the lines."""
-    count: int
+    lines: int
     example: str
 
 
@@ -52,7 +52,7 @@ class Runbook:
             count, example = groups.get((level, entry), (0, line))
             groups[level, entry] = count + 1, example
         rows = [Warnings(level, entry, *values) for (level, entry), values in groups.items()]
-        return sorted(rows, key=lambda row: -row.count)
+        return sorted(rows, key=lambda row: -row.lines)
 
     def _matched(self, lines: Iterable[str]) -> Iterator[tuple[str, str, str]]:
         for line in lines:

@@ -82,6 +82,7 @@ def _introduction(record: Mapping[str, Any]) -> list[str]:
         "with `acks=all` sent 200 records a second to a topic of six partitions with `min.insync.replicas=2`. The",
         "metrics page was read every 5 s.", "",
         f"- Violations: {len(violations(record))}.",
+        *(f"  - `{violation}`" for violation in violations(record)),
         f"- Acknowledged records: {record['acknowledged']:,}. A consumer compared each with its offset and order.",
         f"- Created and deleted topics: {record['topics']:,}, each with a new name. All were deleted at the end.",
         f"- Controller elections during the run: {record['elections']}.",
