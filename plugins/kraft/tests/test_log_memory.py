@@ -26,9 +26,9 @@ from kframe_kraft.testing.written_log import START_MS, WrittenLog, change, small
 from kframe.plugin.kraft import LogError, to_json
 
 #: Sizes of logs in batches, and records of a batch.
-SMALL, LARGE = 10, 100
+SMALL, LARGE = 10, 60
 RECORDS = 150
-#: Bytes by which the peaks may differ. The larger log has 600,000 more, and needs twice as many in memory.
+#: Bytes by which the peaks may differ. The larger log has 300,000 more, and needs twice as many in memory.
 TOLERANCE = 150_000
 
 
