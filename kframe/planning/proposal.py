@@ -18,6 +18,7 @@ from kframe.planning.limits import LoadLimits, distinct_racks, replica_limits
 from kframe.planning.moves import move_for_balance, move_required
 from kframe.planning.prices import priced_bound
 from kframe.planning.problem import PlanProblem
+from kframe.planning.racks import required_racks
 from kframe.planning.relaxation import cheapest_flow
 from kframe.whatif.plan import Plan
 
@@ -116,6 +117,21 @@ class PlanProposal:
         return int(np.count_nonzero(distinct_racks(lists, self.problem.brokers.rack) < np.minimum(lists.counts, racks)))
 
     @cached_property
+    def is_spread(self) -> bool:
+        """Whether each partition spans as many racks as it must. Caps of brokers can prevent that."""
+        scope = self.problem.order
+        spanned = distinct_racks(self.after.take(scope), self.problem.brokers.rack)
+        return bool((spanned >= required_racks(self.problem, scope)).all())
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether the loads are within the limits and each partition spans as many racks as the request permits.
+
+        A replacement receives the replicas of a broker even if that leaves a partition in fewer racks.
+        """
+        return self.reached and (self.limits is None or bool(self.problem.request.replace) or self.is_spread)
+
+    @cached_property
     def _added(self) -> Ragged:
         return self.after.keep(~members(self.after, self.problem.original))
 
@@ -123,8 +139,8 @@ class PlanProposal:
 def propose(problem: PlanProblem) -> PlanProposal:
     """Make a plan. Equal problems give equal plans, and a problem of its result an empty plan."""
     proposal = _from(problem, problem.original)
-    wide = proposal.reached and proposal.gap > _SOLVED_GAP and is_small(problem)
-    return _solved(proposal) if problem.request.exact or wide else proposal
+    wide = proposal.gap > _SOLVED_GAP or not proposal.is_valid
+    return _solved(proposal) if problem.request.exact or (proposal.reached and is_small(problem) and wide) else proposal
 
 
 def _from(problem: PlanProblem, lists: Ragged) -> PlanProposal:
@@ -151,8 +167,13 @@ def _from(problem: PlanProblem, lists: Ragged) -> PlanProposal:
 
 
 def _bounded(proposal: PlanProposal, prices: Int64) -> PlanProposal:
-    """The proposal with the bound of prices, or of a flow with cost terms, if its other bounds leave a gap."""
+    """The proposal with the bound of prices, or of a flow with cost terms, if its other bounds leave a gap.
+
+    These bounds are of plans that span the racks that they must.
+    """
     if proposal.limits is None or not proposal.reached or proposal.unassignable or proposal.gap <= _SMALL_GAP:
+        return proposal
+    if not proposal.is_spread:
         return proposal
     if proposal.problem.costs is None:
         bound, source = priced_bound(proposal.problem, proposal.limits, prices, proposal.cost), "prices"
@@ -162,24 +183,25 @@ def _bounded(proposal: PlanProposal, prices: Int64) -> PlanProposal:
 
 
 def _solved(proposal: PlanProposal) -> PlanProposal:
-    """The optimum instead of a proposal that costs more than its bound, or that does not reach its limits."""
+    """The optimum instead of a proposal that costs more than its bound, or that is not within limits and racks."""
     problem = proposal.problem
-    if proposal.unassignable or (proposal.reached and proposal.cost == proposal.bound):
+    if proposal.unassignable or (proposal.is_valid and proposal.cost == proposal.bound):
         return replace(proposal, exact=not proposal.unassignable)
     result = solve(problem, proposal.limits)
     if not result.feasible:
-        return replace(proposal, exact=True)
+        return replace(proposal, exact=not proposal.reached)
     bound, optimal = max(proposal.bound, result.bound), result.optimal
-    if bound > proposal.bound:
-        proposal = replace(proposal, proven_by="solver")
+    proven = replace(proposal, bound=bound, proven_by="solver" if bound > proposal.bound else proposal.proven_by)
+    # The solver's bound is of plans that span the racks that they must, and within the first limits.
+    kept = proven if proposal.is_spread else proposal
     if result.lists is None:
-        return replace(proposal, bound=bound, exact=optimal)
+        return replace(kept, exact=optimal and proposal.is_spread)
     solved = _from(problem, result.lists)
-    # The limits depend on what offline brokers retain, and the solver's bound is of plans within the first limits.
+    # The limits depend on what offline brokers retain.
     equal = _have_equal_limits(solved, proposal)
-    if not solved.reached or (proposal.reached and solved.cost >= proposal.cost):
-        return replace(proposal, bound=bound, exact=optimal and solved.reached and equal)
-    return replace(solved, bound=bound, proven_by=proposal.proven_by, exact=optimal) if equal else solved
+    if not solved.is_valid or (proposal.is_valid and solved.cost >= proposal.cost):
+        return replace(kept, exact=optimal and solved.reached and equal and proposal.is_spread)
+    return replace(solved, bound=bound, proven_by=proven.proven_by, exact=optimal) if equal else solved
 
 
 def _have_equal_limits(left: PlanProposal, right: PlanProposal) -> bool:
