@@ -162,7 +162,7 @@ faults: setup
 
 # ARGS: --days, --seeds, --jobs, --record.
 week: setup
-	$(PY) -m kframe_simulator.long_run $(ARGS)
+	$(PY) -m kframe_simulator.testing.long_run $(ARGS)
 
 # ARGS: --minutes, --seed.
 soak: setup

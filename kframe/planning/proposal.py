@@ -193,14 +193,14 @@ def _solved(proposal: PlanProposal) -> PlanProposal:
     bound, optimal = max(proposal.bound, result.bound), result.optimal
     proven = replace(proposal, bound=bound, proven_by="solver" if bound > proposal.bound else proposal.proven_by)
     # The solver's bound is of plans that span the racks that they must, and within the first limits.
-    kept = proven if proposal.is_spread else proposal
+    fallback = proven if proposal.is_spread else proposal
     if result.lists is None:
-        return replace(kept, exact=optimal and proposal.is_spread)
+        return replace(fallback, exact=optimal and proposal.is_spread)
     solved = _from(problem, result.lists)
     # The limits depend on what offline brokers retain.
     equal = _have_equal_limits(solved, proposal)
     if not solved.is_valid or (proposal.is_valid and solved.cost >= proposal.cost):
-        return replace(kept, exact=optimal and solved.reached and equal and proposal.is_spread)
+        return replace(fallback, exact=optimal and solved.reached and equal and proposal.is_spread)
     return replace(solved, bound=bound, proven_by=proven.proven_by, exact=optimal) if equal else solved
 
 

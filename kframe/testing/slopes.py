@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 #: Fewer blocks decide nothing.
 _BLOCKS_LEAST: Final = 5
@@ -39,7 +39,7 @@ class Slope(NamedTuple):
         return "grows" if self.per_hour - _ERRORS * self.error > limit_per_hour else "flat"
 
 
-def slope_of(seconds: Sequence[float], values: Sequence[float], warm_up_s: float, block_s: float) -> Slope:
+def slope_of(seconds: ArrayLike, values: ArrayLike, warm_up_s: float, block_s: float) -> Slope:
     """The slope of the samples after ``warm_up_s``. Without three blocks, its error is infinite.
 
     Samples are averaged over ``block_s`` before the fit, because successive samples depend on each other.

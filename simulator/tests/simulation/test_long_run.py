@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from kframe.testing.slopes import Slope
-from kframe_simulator import long_run
-from kframe_simulator.long_run import ControllerSample, LongRun, play_long, size_of
+from kframe_simulator.testing import long_run
+from kframe_simulator.testing.long_run import ControllerSample, LongRun, play_long, size_of
 
 
 def test_hours_keep_every_invariant() -> None:
