@@ -207,6 +207,7 @@ class StatesContract(StoreSuite):
         assert (loaded["orders-0"]["leader"], loaded["orders-0"]["isr"]) == (3, [3, 9, 1])
         assert (loaded["leaving_topic-0"]["leader"], loaded["leaving_topic-0"]["isr"]) == (1, [1])
         storage.write_state("orders", 0, isr=[2, 3])
+        storage.settle()
         stored = store.read_states(other, rows_of(other, ["orders-0", "leaving_topic-0"]))
         assert other.brokers.ids_of(stored.leader) == [3, 1]
         assert other.brokers.ids_of(stored.isr[0]) == [2, 3]
