@@ -16,12 +16,13 @@ from kframe_simulator.replication.scenario import Replication
 from kframe_simulator.simulation.files import scenario_text
 
 #: By class: seeds of simulations with operators, clients and this fault class only. In these, no two events are so
-#: close that network delays, which a scenario does not have, decide the result.
+#: close that network delays decide the result, and no request of a client reaches a controller whose session may have
+#: expired. A scenario has neither.
 SEEDS: Final = {
     "crash": (1, 2),
     "restart": (1,),
     "bounce": (1, 2),
-    "pause": (1, 2),
+    "pause": (1, 3, 4),
     "expiry": (1, 2),
     "log-dir": (1, 2),
 }
