@@ -44,6 +44,7 @@ from benchmarks.live.raw_requests import Raw, open_session
 from benchmarks.live.znodes import FAILING, populate
 from benchmarks.records import table, write_record
 from benchmarks.report.ratios import Ratio, to_record
+from benchmarks.timing import timed
 
 EVENTS: Final = ("failover", "broker-failure")
 #: Seconds until a server has read its snapshot and log.
@@ -112,9 +113,8 @@ def raw_run(setup: Setup, server: ColdServer, raw: Raw, number: int) -> list[Rec
 
 
 def _timed(event: str, about: Record, server: int, action: Callable[[], None]) -> Record:
-    compiled, begun = compiling(server), time.perf_counter()
-    action()
-    seconds = time.perf_counter() - begun
+    compiled = compiling(server)
+    seconds, _ = timed(action)
     return {
         "bench": event,
         "seconds": round(seconds, 3),

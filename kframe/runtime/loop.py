@@ -256,7 +256,7 @@ class ControllerLoop:
         if isinstance(event, _READS):
             return not self.store.may_act()
         try:
-            return isinstance(event, _CHANGES) and not self.store.may_act() and not self._performer.regains_role()
+            return isinstance(event, _CHANGES) and not self._performer.confirms_role()
         except StoreError:
             return True
 

@@ -103,7 +103,7 @@ class Performer:
         cluster = self._controller.cluster if self._controller.active else _NO_CLUSTER
         match effect:
             case Send(requests=requests):
-                if not self._store.may_act() and not self.regains_role():
+                if not self.confirms_role():
                     raise StoreError("the role may be lost: no request is sent")
                 self._transport.send(cluster, requests)
                 return Done(self._acknowledges)
@@ -112,10 +112,10 @@ class Performer:
             case _:
                 raise BrokenInvariant(f"no case for effect {type(effect).__name__}")
 
-    def regains_role(self) -> bool:
-        """Ask storage whether this controller still owns the role. Raises StoreError if its session has expired.
+    def confirms_role(self) -> bool:
+        """Whether this controller still owns the role. Storage is asked only while the session may have expired.
 
         Without connection to storage this waits, as Kafka does (3.9 ``KafkaZkClient.retryRequestsUntilConnected``).
-        No request is sent until then.
+        No request is sent until then. Raises StoreError if the session has expired.
         """
-        return self._store.owns_role() and self._store.may_act()
+        return self._store.may_act() or (self._store.owns_role() and self._store.may_act())

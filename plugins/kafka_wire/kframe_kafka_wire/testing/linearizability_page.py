@@ -11,7 +11,7 @@ _TEXT: Final = """\
 
 Clients sent admin requests to two instances of `kframe controller run` with three Kafka 3.9.1 brokers and ZooKeeper
 3.8.4, while faults happened to the active instance. [Porcupine](https://github.com/anishathalye/porcupine) 1.3.1, the
-checker of etcd's robustness tests, looked for an order of all requests that explains all answers.
+checker of etcd's robustness tests, searched for an order of all requests that explains all answers.
 
 - Four clients send random requests, each to the instance that serves it. Four clients only read, two at each instance,
   also when it has lost its role.
