@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -18,6 +19,7 @@ from kframe.wire.primitives import array, end_of_struct, int8
 from kframe.wire.request import EncodedRequest, requests_of
 from kframe.wire.scratch import Scratch
 from kframe.wire.sections import Cutter, Frame, Group, Lists, check_topics, require_as_measured
+from kframe.wire.threads import by_threads
 
 #: Offset of ``is_new`` from the end of an entry, by version; 0 for none. The recovery state (6+) and the count of
 #: tagged fields (4+) follow it.
@@ -61,14 +63,14 @@ class LiveLeaders:
         """Raises ConfigError for a leader that cannot be encoded."""
         self._leader, self._compact = cluster.partitions.leader, compact
         self._entry_size = cluster.brokers.registered.astype(np.int32)
-        self._named = np.empty(len(cluster.brokers), np.int32)
         # The rows as one section whose tail names all leaders.
-        self._measure(np.array([0, len(rows)], np.int32), rows, int(np.count_nonzero(self._entry_size)))
-        named = self._named.tolist()
+        named = np.empty(len(cluster.brokers), np.int32)
+        self._measure(np.array([0, len(rows)], np.int32), rows, int(np.count_nonzero(self._entry_size)), named)
+        is_named = (named == 0).tolist()
         leads = [
             (index, registration)
             for index, registration in broker_entries.registered(cluster.brokers)
-            if named[index] == 0
+            if is_named[index]
         ]
         encoded = [broker_entries.of(index, registration) for index, registration in leads]
         self._brokers = np.array([index for index, _ in leads], np.int32)
@@ -80,20 +82,20 @@ class LiveLeaders:
 
     def measure(self, group: Group) -> Int64:
         """(s,) bytes of each section's tail."""
-        return self._measure(group.start, group.rows, len(self._brokers))
+        return self._measure(group.start, group.rows, len(self._brokers), np.empty_like(self._entry_size))
 
     def write(self, group: Group, tail_length: Int64, frame: Frame) -> None:
         """Write the tails of ``group``."""
         written = kernels.write_live_leaders(
             group.start, group.rows, self._leader, self._entry_size, self._brokers, self._entries, self._compact,
-            frame.at, tail_length, self._named, frame.out,
+            frame.at, tail_length, np.empty_like(self._entry_size), frame.out,
         )  # fmt: skip
         require_as_measured(written, len(tail_length))
 
-    def _measure(self, start: Int32, rows: Int32, most: int) -> Int64:
+    def _measure(self, start: Int32, rows: Int32, most: int, named: Int32) -> Int64:
         tail_length = np.empty(len(start) - 1, np.int64)
         kernels.measure_live_leaders(
-            start, rows, self._leader, self._entry_size, most, self._compact, self._named, tail_length
+            start, rows, self._leader, self._entry_size, most, self._compact, named, tail_length
         )
         return tail_length
 
@@ -120,31 +122,42 @@ def _encode(
     byte_limit: int,
     scratch: Scratch,
 ) -> Iterator[EncodedRequest]:
-    with scratch.reserve(len(cluster)) as arrays:
-        pool = EntryPool(cluster, once, api_version, *arrays)
-        yield from _sections(cluster, requests, api_version, pool, leaders, byte_limit)
-
-
-def _sections(
-    cluster: ClusterState,
-    requests: ControlRequests,
-    api_version: int,
-    pool: EntryPool,
-    leaders: LiveLeaders,
-    byte_limit: int,
-) -> Iterator[EncodedRequest]:
-    batch, cutter = requests.leader_and_isr, Cutter(cluster, LEADER_AND_ISR.layout(api_version))
+    batch, layout = requests.leader_and_isr, LEADER_AND_ISR.layout(api_version)
     request_type = int8(TYPE_UNKNOWN) if api_version >= LEADER_AND_ISR.topic_ids else b""
     prefixes = LEADER_AND_ISR.prefixes(api_version, requests, cluster.brokers.broker_epoch[batch.brokers], request_type)
-    brokers, room = batch.brokers.tolist(), byte_limit - len(prefixes[0]) - leaders.nbytes_max
-    for group in cutter.cut(Lists(batch.offsets, batch.rows), pool.entry_size, room, leaders.nbytes_max):
-        tail_length = leaders.measure(group)
-        frame = cutter.frame(group, b"", tail_length)
-        pool.copy(group, requests.is_new[group.taken], frame)
-        leaders.write(group, tail_length, frame)
-        lists = group.lists.tolist()
-        yield from requests_of(
-            LEADER_AND_ISR.api_key, api_version,
-            [brokers[index] for index in lists], [prefixes[index] for index in lists], frame.bodies(),
-            group.partitions(),
+    with scratch.reserve(len(cluster)) as arrays:
+        pool = EntryPool(cluster, once, api_version, *arrays)
+        sections = _Sections(
+            Cutter(cluster, layout), pool, leaders, batch.brokers.tolist(), prefixes, requests.is_new,
+            byte_limit - len(prefixes[0]) - leaders.nbytes_max, api_version,
         )  # fmt: skip
+        yield from by_threads(Lists(batch.offsets, batch.rows), sections.encode)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Sections:
+    """List i goes to ``brokers[i]``, after ``prefixes[i]``. Threads encode lists side by side: nothing changes here."""
+
+    cutter: Cutter
+    pool: EntryPool
+    leaders: LiveLeaders
+    brokers: list[int]
+    prefixes: list[bytes]
+    is_new: UInt8
+    room: int
+    """Bytes of a section without its prefix and tail."""
+    api_version: int
+
+    def encode(self, lists: Lists) -> Iterator[EncodedRequest]:
+        """The requests of some lists."""
+        leaders = self.leaders
+        for group in self.cutter.cut(lists, self.pool.entry_size, self.room, leaders.nbytes_max):
+            tail_length = leaders.measure(group)
+            frame = self.cutter.frame(group, b"", tail_length)
+            self.pool.copy(group, self.is_new[group.taken], frame)
+            leaders.write(group, tail_length, frame)
+            numbers = group.lists.tolist()
+            yield from requests_of(
+                LEADER_AND_ISR.api_key, self.api_version, [self.brokers[number] for number in numbers],
+                [self.prefixes[number] for number in numbers], frame.bodies(), group.partitions(),
+            )  # fmt: skip

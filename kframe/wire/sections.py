@@ -25,10 +25,20 @@ GROUP_SECTIONS: Final = 4096
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lists:
-    """Rows list by list, each grouped by topic; the rows ``rows[offsets[i]:offsets[i + 1]]`` share a request."""
+    """Rows list by list, each grouped by topic; the rows ``rows[offsets[i]:offsets[i + 1]]`` share a request.
+
+    A part of the lists of a batch has the number and the first row of its first list in the batch.
+    """
 
     offsets: Int32
     rows: Int32
+    first_list: int = 0
+    first_row: int = 0
+
+    def part(self, first: int, end: int) -> Lists:
+        """The lists from ``first`` up to ``end``, of all lists of a batch."""
+        start, stop = int(self.offsets[first]), int(self.offsets[end])
+        return Lists(self.offsets[first : end + 1] - np.int32(start), self.rows[start:stop], first, start)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,13 +46,13 @@ class Group:
     """Sections that are encoded together. ``start`` counts from the group's first row."""
 
     taken: slice
-    """The rows of the group. It is a slice of the rows to split."""
+    """The rows of the group. It is a slice of all rows of the batch."""
     rows: Int32
     row_topic: Int32
     row_size: Int32
     """Bytes of each row's entry."""
     lists: Int32
-    """The list of each section."""
+    """The number of each section's list in the batch."""
     start: Int32
     items: Int32
     length: Int64
@@ -96,10 +106,10 @@ class Cutter:
                 self._name_offsets, *self._layout, row_topic, row_size, of_list, start, items, length,
             )  # fmt: skip
             size = int(start[count])
-            taken = slice(first, first + size)
+            taken = slice(lists.first_row + first, lists.first_row + first + size)
             yield Group(
-                taken, rows[taken], row_topic[:size], row_size[:size],
-                of_list[:count], start[: count + 1], items[:count], length[:count],
+                taken, rows[first : first + size], row_topic[:size], row_size[:size],
+                of_list[:count] + np.int32(lists.first_list), start[: count + 1], items[:count], length[:count],
             )  # fmt: skip
             first += size
 

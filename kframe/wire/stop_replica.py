@@ -16,6 +16,7 @@ from kframe.wire.primitives import boolean, end_of_struct
 from kframe.wire.request import EncodedRequest, requests_of
 from kframe.wire.scratch import Scratch
 from kframe.wire.sections import Cutter, Lists, check_topics, require_as_measured
+from kframe.wire.threads import by_threads
 
 #: From this version on each partition has its own delete flag; before, the request has one flag for all partitions.
 FLAG_PER_PARTITION = 3
@@ -53,27 +54,30 @@ def _encode(
     with scratch.reserve(len(cluster)) as (entry_size, _):
         # Partition index; from version 3 also leader epoch, delete flag and count of tagged fields.
         entry_size[stops.lists.rows] = 10 if api_version >= FLAG_PER_PARTITION else 4
-        yield from _sections(cluster, stops, api_version, entry_size, byte_limit)
+        layout = STOP_REPLICA.layout(api_version)
+        cutter, tail = Cutter(cluster, layout), end_of_struct(compact=layout.compact)
+        room = byte_limit - len(stops.prefixes[0]) - len(tail)
+        yield from by_threads(
+            stops.lists, lambda lists: _sections(cluster, stops, lists, api_version, cutter, tail, entry_size, room)
+        )
 
 
 def _sections(
-    cluster: ClusterState, stops: _Stops, api_version: int, entry_size: Int32, byte_limit: int
-) -> Iterator[EncodedRequest]:
-    layout = STOP_REPLICA.layout(api_version)
-    cutter, tail = Cutter(cluster, layout), end_of_struct(compact=layout.compact)
-    room = byte_limit - len(stops.prefixes[0]) - len(tail)
-    for group in cutter.cut(stops.lists, entry_size, room, len(tail)):
+    cluster: ClusterState, stops: _Stops, lists: Lists, api_version: int, cutter: Cutter, tail: bytes,
+    entry_size: Int32, room: int,
+) -> Iterator[EncodedRequest]:  # fmt: skip
+    """The requests of some lists."""
+    for group in cutter.cut(lists, entry_size, room, len(tail)):
         frame = cutter.frame(group, tail, len(tail))
         written = kernels.write_stop_replica(
             group.rows, api_version, cluster.partitions.partition, stops.leader_epoch[group.taken],
             stops.delete[group.taken], group.row_size, frame.entry_at, frame.out,
         )  # fmt: skip
         require_as_measured(written, len(group.rows))
-        lists = group.lists.tolist()
+        numbers = group.lists.tolist()
         yield from requests_of(
-            STOP_REPLICA.api_key, api_version,
-            [stops.brokers[index] for index in lists], [stops.prefixes[index] for index in lists], frame.bodies(),
-            group.partitions(),
+            STOP_REPLICA.api_key, api_version, [stops.brokers[number] for number in numbers],
+            [stops.prefixes[number] for number in numbers], frame.bodies(), group.partitions(),
         )  # fmt: skip
 
 

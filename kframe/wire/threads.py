@@ -1,0 +1,41 @@
+"""Encode the lists of a large batch by several threads: the kernels do not hold Python's global lock."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+
+from kframe.wire.request import EncodedRequest
+from kframe.wire.sections import Lists
+
+#: Least number of rows of a part, unless it is the last one. A thread takes milliseconds for them, much longer than it
+#: takes to start.
+PART_ROWS: Final = 2**18
+
+
+def by_threads(lists: Lists, encode: Callable[[Lists], Iterator[EncodedRequest]]) -> Iterator[EncodedRequest]:
+    """The requests that ``encode`` makes of all lists, in their order.
+
+    Each thread gets some consecutive lists at a time. There are as many threads as processors; fewer than 2 *
+    ``PART_ROWS`` rows are encoded by the caller's.
+    """
+    ends = np.searchsorted(lists.offsets, np.arange(PART_ROWS, len(lists.rows), PART_ROWS))
+    bounds = np.unique(np.concatenate([[0], ends, [len(lists.offsets) - 1]])).tolist()
+    threads = min(_processors(), len(bounds) - 1)
+    if threads < 2:
+        yield from encode(lists)
+        return
+    with ThreadPoolExecutor(threads, "kframe-encoder") as pool:
+        parts = [lists.part(first, end) for first, end in pairwise(bounds)]
+        for requests in pool.map(lambda part: list(encode(part)), parts):
+            yield from requests
+
+
+def _processors() -> int:
+    """The processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
