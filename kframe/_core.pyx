@@ -265,10 +265,11 @@ def group_by_broker(
     const int32_t[::1] rows,             # IN   (m,) row of each pair
     int32_t[::1] offsets,                # OUT  (b + 1,) where each broker's pairs begin
     int32_t[::1] grouped,                # OUT  (m,) rows, broker by broker, in the order of the pairs
-    int32_t[::1] origin,                 # OUT  (m,) position of each grouped pair in the input
+    int32_t[::1] origin,                 # OUT  (m,) position of each grouped pair in the input; empty: not wanted
 ):
     """Sort pairs by broker (counting sort, stable); return how many brokers have any. Cost O(m + b)."""
     cdef Py_ssize_t i, b, slot, used = 0, total = 0, count
+    cdef bint with_origin = origin.shape[0] > 0
     with nogil:
         offsets[:] = 0
         for i in range(brokers.shape[0]):
@@ -282,7 +283,8 @@ def group_by_broker(
             slot = offsets[brokers[i]]
             offsets[brokers[i]] += 1
             grouped[slot] = rows[i]
-            origin[slot] = <int32_t>i
+            if with_origin:
+                origin[slot] = <int32_t>i
         for b in range(offsets.shape[0] - 1, 0, -1):
             offsets[b] = offsets[b - 1]
         offsets[0] = 0

@@ -122,17 +122,14 @@ class RequestBatch:
             brokers, rows = brokers[chosen], rows[chosen]
             leader_epoch = leader_epoch[chosen] if len(leader_epoch) else leader_epoch
         offsets = np.empty(len(self._cluster.brokers) + 1, np.int32)
-        grouped, origin = np.empty(len(rows), np.int32), np.empty(len(rows), np.int32)
+        same_flags, same_epochs = _all_equal(flags), _all_equal(leader_epoch)
+        grouped = np.empty(len(rows), np.int32)
+        origin = np.empty(0 if same_flags and same_epochs else len(rows), np.int32)
         kernels.group_by_broker(brokers, rows, offsets, grouped, origin)
         used = np.flatnonzero(offsets[1:] != offsets[:-1]).astype(np.int32)
         # Brokers without rows are skipped.
         table = BrokerRows(used, np.concatenate([offsets[:1], offsets[1:][used]]), grouped)
-        is_uniform = len(flags) == 0 or flags.min() == flags.max()
-        return (
-            table,
-            flags if is_uniform else flags[origin],
-            leader_epoch[origin] if len(leader_epoch) else leader_epoch,
-        )
+        return table, flags if same_flags else flags[origin], leader_epoch if same_epochs else leader_epoch[origin]
 
     def _deduplicated(self, brokers: Int32, rows: Int32, flags: UInt8) -> tuple[NDArray[Any], UInt8]:
         """Positions of the last pair of each (broker, row), by broker, topic and partition. Also their combined
@@ -150,6 +147,10 @@ class RequestBatch:
         if partitions.in_topic_order:
             return np.argsort(brokers.astype(np.int64) << 32 | rows, kind="stable")
         return np.lexsort((partitions.topic[rows].astype(np.int64) << 32 | partitions.partition[rows], brokers))
+
+
+def _all_equal(values: NDArray[Any]) -> bool:
+    return len(values) == 0 or bool(values.min() == values.max())
 
 
 def _joined(parts: list[Any]) -> Any:

@@ -265,6 +265,16 @@ def test_slots_of_no_replica_keep_their_state(fixture: KernelFixture) -> None:
     assert (written["replica_state"][GUARDS:-GUARDS][spare] == GUARD).all()
 
 
+@given(fixture=kernel_fixtures())
+def test_pairs_are_grouped_without_their_origin(fixture: KernelFixture) -> None:
+    value_of, sizes = arguments_of("group_by_broker", fixture)
+    for module in (kernels, reference):
+        whole = call(module, "group_by_broker", value_of, sizes, BYTES)
+        without = call(module, "group_by_broker", value_of, {**sizes, "origin": 0}, BYTES)
+        assert without[0] == whole[0]
+        assert all((without[1][name] == whole[1][name]).all() for name in ("offsets", "grouped"))
+
+
 @pytest.mark.parametrize("module", [kernels, reference], ids=["core", "reference"])
 @pytest.mark.parametrize("name", CASES)
 def test_an_empty_cluster_is_no_special_case(module: ModuleType, name: str) -> None:

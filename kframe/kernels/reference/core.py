@@ -127,12 +127,14 @@ def list_recipients(
 
 
 def group_by_broker(brokers: Int32, rows: Int32, offsets: Int32, grouped: Int32, origin: Int32) -> int:
-    """Broker by broker, the pairs of each in input order."""
+    """Broker by broker, the pairs of each in input order. An empty ``origin`` is not wanted."""
     filled = 0
     for broker in range(len(offsets)):
         offsets[broker] = filled
         for i in range(len(brokers)):
             if brokers[i] == broker:
-                grouped[filled], origin[filled] = rows[i], i
+                grouped[filled] = rows[i]
+                if len(origin):
+                    origin[filled] = i
                 filled += 1
     return len(set(brokers.tolist()))
