@@ -19,10 +19,12 @@ import numpy as np
 READY_BYTES: Final = 64 * 2**20
 #: The size of each allocation; numpy requests huge pages for it: 32 pages instead of 16,000.
 _PIECE_BYTES: Final = 16 * 2**20
-#: Larger arrays are mapped separately, in huge pages, and returned to the system.
-_OWN_BYTES: Final = 4 * 2**20
-#: Free memory at the end of the heap that is not returned to the system.
-_TRIM_BYTES: Final = 2 * READY_BYTES
+#: Larger arrays are mapped separately and returned to the system. The requests of a batch share smaller pieces
+#: (``kframe.wire.sections``). This is the largest value that the allocator accepts.
+_OWN_BYTES: Final = 32 * 2**20
+#: Free memory at the end of the heap that is not returned to the system, so that the next failover needs no new pages.
+#: It is as much as the heap that Kafka 3.9's ``kafka-server-start.sh`` reserves.
+RETAINED_BYTES: Final = 2**30
 #: Parameters of mallopt(3).
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
 
@@ -35,9 +37,8 @@ def make_ready(nbytes: int = READY_BYTES) -> bool:
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is None or not mallopt(_ARENA_MAX, 1):
         return False  # another C library, or an allocator that replaces its own, such as a sanitizer's
-    mallopt(_TRIM_THRESHOLD, _TRIM_BYTES)
-    mallopt(_MMAP_THRESHOLD, 2 * _PIECE_BYTES)  # so that the pieces are part of the heap
+    mallopt(_TRIM_THRESHOLD, RETAINED_BYTES)
+    mallopt(_MMAP_THRESHOLD, _OWN_BYTES)
     pieces = [np.ones(_PIECE_BYTES, np.uint8) for _ in range(nbytes // _PIECE_BYTES)]
     pieces.clear()
-    mallopt(_MMAP_THRESHOLD, _OWN_BYTES)
     return True
