@@ -143,7 +143,7 @@ class ClusterState:
         """Add the topics of a table without leadership state; return the new rows. Brokers in the table are ids."""
         replicas = Ragged(table.replicas.offsets, self.brokers.index_of(table.replicas.values))
         rows = self.add_topics(table.names, table.partition_counts, replicas, ids=table.topic_ids)
-        self.partitions.replica_flags[self.partitions.slots_of(rows)] = table.flags
+        self.partitions.replica_flags[_slot_range(self.partitions, rows)] = table.flags
         return rows
 
     def grow_topic(self, topic: int, replicas: Ragged) -> Int32:

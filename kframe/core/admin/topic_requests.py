@@ -257,7 +257,9 @@ def _with_replicas(context: Context, topics: list[NewTopic], request: CreateTopi
             automatic[size] = assign_automatically(arrangement, *size, request.start_index, request.shift)
         lists.append(automatic[size])
     counts = np.array([len(replicas) for replicas in lists], np.int32)
-    return TopicTable.starting(tuple(topic.name for topic in topics), counts, Ragged.chain(lists))
+    are_equal = all(replicas is lists[0] for replicas in lists)
+    replicas = lists[0].repeated(len(lists)) if are_equal else Ragged.chain(lists)
+    return TopicTable.starting(tuple(topic.name for topic in topics), counts, replicas)
 
 
 def _grown(context: Context, topic: int, count: int) -> Ragged:

@@ -177,12 +177,13 @@ def _queue_states(
 def _create(context: Context, replicas: PartitionReplicas, batch: RequestBatch) -> None:
     """NonExistent → New. A replica that leads its partition cannot be New: it is refused and logged."""
     p = context.cluster.partitions
-    brokers = replicas.hosts(p)
-    leads = p.leader[replicas.rows] == brokers
-    leads &= p.partition_epoch[replicas.rows] != NO_STATE
-    context.log_refused("Replica of", replicas.rows[leads], "cannot be New: it is the leader")
-    replicas = replicas.where(~leads)
-    _queue_states(context, batch, replicas, brokers[~leads], is_new=True)
+    stated = p.partition_epoch[replicas.rows] != NO_STATE
+    if stated.any():  # no partition of a new topic has a state
+        brokers = replicas.hosts(p)
+        leads = stated & (p.leader[replicas.rows] == brokers)
+        context.log_refused("Replica of", replicas.rows[leads], "cannot be New: it is the leader")
+        replicas = replicas.where(~leads)
+        _queue_states(context, batch, replicas, brokers[~leads], is_new=True)
     _set_states(context, replicas, ReplicaState.NEW)
 
 

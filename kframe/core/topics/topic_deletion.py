@@ -153,11 +153,11 @@ def replicas_stopped(context: Context, answer: StopReplicaAnswered) -> Operation
     if broker is None or len(rows) == 0:
         return
     replicas = replica_state_machine.replicas_of_broker(context, broker, rows)
-    failed = np.isin(replicas.rows, _rows_in_error(context, answer))
-    if answer.error is not ErrorCode.NONE:
-        failed[:] = True
-    yield from fail_replicas(context, replicas.where(failed))
-    done = replicas.where(~failed)
+    done = replicas
+    if answer.error is not ErrorCode.NONE or answer.partition_errors:
+        failed = np.isin(replicas.rows, _rows_in_error(context, answer)) | (answer.error is not ErrorCode.NONE)
+        yield from fail_replicas(context, replicas.where(failed))
+        done = replicas.where(~failed)
     if len(done):
         yield from replica_state_machine.transition(context, done, ReplicaState.DELETION_SUCCESSFUL, _DELETION)
         yield from resume(context)
