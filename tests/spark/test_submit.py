@@ -33,7 +33,7 @@ def test_a_fleet_on_two_workers_by_spark_submit(master: str, tmp_path: Path) -> 
         snapshot_directory(tmp_path / "fleet" / name, snapshot)
     out = tmp_path / "out"
     conf = {**LOCAL, "spark.executor.memory": "512m", "spark.driver.memory": "512m", "spark.executor.cores": 1,
-            "spark.sql.shuffle.partitions": 2, "spark.local.dir": tmp_path / "local",
+            "spark.cores.max": 2, "spark.sql.shuffle.partitions": 2, "spark.local.dir": tmp_path / "local",
             "spark.scheduler.minRegisteredResourcesRatio": 1.0}  # fmt: skip
     completed = subprocess.run(
         [BIN / "spark-submit", "--master", master, *settings(conf), ROOT / "examples" / "spark" / "submit.py", "spark",
@@ -48,4 +48,5 @@ def test_a_fleet_on_two_workers_by_spark_submit(master: str, tmp_path: Path) -> 
         expected = alone(snapshot, scenario(brokers=[2], name="fail-2"), cluster=name)["changes"]
         mine = [{key: row[key] for key in expected[0]} for row in changes if row["cluster"] == name]
         assert sorted(mine, key=repr) == sorted(expected, key=repr)
-    assert [len(list((tmp_path / f"work-{number}").glob("app-*/*"))) for number in (1, 2)] == [1, 1]
+    # A worker may have a second executor, in place of one that a busy machine kept from answering.
+    assert all(list((tmp_path / f"work-{number}").glob("app-*/*")) for number in (1, 2))

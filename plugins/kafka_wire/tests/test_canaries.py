@@ -11,7 +11,8 @@ import json
 import random
 import signal
 import ssl
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -49,18 +50,19 @@ def with_addresses(settings: Mapping[str, str]) -> dict[str, str]:
     return {key: value.replace("\\n", "\n") for key, value in {**settings, "listeners": listeners}.items()}
 
 
-def reprs() -> dict[str, str]:
-    """``repr`` of each object of kframe in this process, by class."""
-    shown: dict[str, str] = {}
+def reprs(before: Sequence[object]) -> dict[str, str]:
+    """``repr`` of each object of kframe in this process, by class, except objects ``before``, of other tests."""
+    known, shown = {id(each) for each in before}, defaultdict[str, list[str]](list)
     for each in gc.get_objects():
         module = str(type(each).__module__)
-        if module.startswith("kframe") and ".testing" not in module:
+        if module.startswith("kframe") and ".testing" not in module and id(each) not in known:
             with suppress(Exception):  # Mutilated objects, such as those under construction.
-                shown[type(each).__qualname__] = shown.get(type(each).__qualname__, "") + repr(each)
-    return shown
+                shown[type(each).__qualname__].append(repr(each))
+    return {name: "\n".join(texts) for name, texts in shown.items()}
 
 
 def test_no_repr_shows_a_secret(stores: Stores) -> None:
+    before = gc.get_objects()
     config = with_addresses(stores.settings())
     properties = stores.folder / "server.properties"
     properties.write_text("".join(f"{key}={value}\n" for key, value in stores.settings().items()))
@@ -73,7 +75,7 @@ def test_no_repr_shows_a_secret(stores: Stores) -> None:
     ]  # fmt: skip
     with Served({}, [], config, records) as served, logged_in(served.server, stores) as client:
         client.send(b"\0\0\x10\0")  # The server waits for a frame.
-        shown = reprs()
+        shown = reprs(before)
     assert {"Settings", "Setting", "ConnectSettings", "SaslLogin", "WireServer", "WireTransport", "Tls", "Credentials",
             "KeyStore", "TrustStore", "ScramCredential", "Desk", "Listening", "Tokens"} <= shown.keys()  # fmt: skip
     assert sorted({name for name, _ in leaks(shown, stores.secrets)}) == []

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -27,6 +28,7 @@ from kframe_zookeeper.testing.servers import ServerHandle
 from kframe_zookeeper.testing.sessions import SESSION_S, session
 
 LOGS: Final = ("controller", "state-change")
+QUIET_S: Final = 1.0
 STEPS: Final = ("takeover", "arrival", "creation", "failure", "return", "election", "deletion")
 
 #: Lines of Kafka's controller that kframe does not write, and the reasons. Without time, level and prefix.
@@ -100,6 +102,12 @@ class Incident:
         """Wait until a log has ``words`` since the last ``lines``. Return success."""
         return until(lambda: self.read(log)[self.offsets.get(log, 0) :].count(words) >= times)
 
+    def await_quiet(self) -> None:
+        """Wait until no log has grown for ``QUIET_S``. The two logs of an event are written one after the other."""
+        sizes: list[int] = []
+        while sizes != (sizes := [len(self.read(log)) for log in LOGS]):
+            time.sleep(QUIET_S)
+
 
 def normalised(message: str) -> str:
     """A line without controller id, controller epochs and broker epochs. Sets are in ascending order."""
@@ -159,6 +167,7 @@ def fail(incident: Incident) -> None:
     incident.cluster.lose(3, incident.client)
     assert incident.led(2, [2])
     assert incident.has_written("controller", "Updated broker epochs cache")
+    assert incident.has_written("state-change", "for 1 partitions", 2)
 
 
 def come_back(incident: Incident) -> None:
@@ -188,6 +197,7 @@ def happen(incident: Incident) -> dict[tuple[str, str], Counter[str]]:
     lines = {}
     for step in STEPS:
         ACTS[step](incident)
+        incident.await_quiet()
         for log in LOGS:
             lines[step, log] = incident.lines(log)
     return lines

@@ -68,7 +68,7 @@ public final class SteadyLoad {
 
     private void produce(int rate) {
         Map<String, Object> settings = Map.of(
-            "bootstrap.servers", bootstrap, "acks", "all", "enable.idempotence", true, "linger.ms", 5,
+            "bootstrap.servers", bootstrap, "acks", "all", "enable.idempotence", true, "linger.ms", 25,
             "request.timeout.ms", 10_000, "delivery.timeout.ms", PATIENCE_MS, "max.block.ms", PATIENCE_MS,
             "metadata.max.age.ms", 5_000);
         try (PrintWriter good = new PrintWriter("acknowledged.csv"); PrintWriter bad = new PrintWriter("failed.csv")) {
