@@ -140,10 +140,6 @@ class Ragged:
         counts = np.concatenate([part.counts for part in parts])
         return Ragged(offsets_of(counts), np.concatenate([part.values for part in parts]))
 
-    def repeated(self, times: int) -> Ragged:
-        """The lists ``times`` times, one after another."""
-        return Ragged(offsets_of(np.tile(self.counts, times)), np.tile(self.values, times))
-
     def spread(self, positions: NDArray[Any], count: int) -> Ragged:
         """``count`` lists: list ``i`` of these becomes list ``positions[i]`` (ascending), all others are empty."""
         counts = np.zeros(count, np.int32)

@@ -52,9 +52,9 @@ class Encoder:
         """The requests of a batch: all LeaderAndIsr, then all UpdateMetadata, then all StopReplica.
 
         Requests are encoded on iteration: consume them all before the columns change. Requests of one kind share
-        memory, at most 8 MiB unless a single request is longer. Raises before the first request: ShapeError if the
-        batch has rows or brokers that the cluster does not have; ConfigError if a broker cannot be encoded (see
-        ``kframe.wire.brokers``).
+        memory, at most 8 MiB unless a single request is longer. Several threads encode large batches. Raises before the
+        first request: ShapeError if the batch has rows or brokers that the cluster does not have; ConfigError if a
+        broker cannot be encoded (see ``kframe.wire.brokers``).
         """
         check_batch(cluster, requests)
         versions, how = self._versions, (self._byte_limit, self._scratch)

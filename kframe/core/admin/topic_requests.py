@@ -24,7 +24,7 @@ from kframe.core.topics.topic_validation import (
 from kframe.errors import ErrorCode
 from kframe.model.admin import NewTopic
 from kframe.model.changes import WriteCode
-from kframe.model.columns import Bool, Int16, Int32, Ragged
+from kframe.model.columns import Bool, Int16, Int32, Ragged, offsets_of
 from kframe.model.events import (
     CreatePartitionsRequested,
     CreateTopicsRequested,
@@ -257,8 +257,11 @@ def _with_replicas(context: Context, topics: list[NewTopic], request: CreateTopi
             automatic[size] = assign_automatically(arrangement, *size, request.start_index, request.shift)
         lists.append(automatic[size])
     counts = np.array([len(replicas) for replicas in lists], np.int32)
-    are_equal = all(replicas is lists[0] for replicas in lists)
-    replicas = lists[0].repeated(len(lists)) if are_equal else Ragged.chain(lists)
+    if len(automatic) == 1 and all(topic.assignments is None for topic in topics):
+        each, count = lists[0], len(lists)
+        replicas = Ragged(offsets_of(np.tile(each.counts, count)), np.tile(each.values, count))
+    else:
+        replicas = Ragged.chain(lists)
     return TopicTable.starting(tuple(topic.name for topic in topics), counts, replicas)
 
 
