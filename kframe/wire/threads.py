@@ -13,16 +13,15 @@ import numpy as np
 from kframe.wire.request import EncodedRequest
 from kframe.wire.sections import Lists
 
-#: Least number of rows of a part, unless it is the last one. A thread takes milliseconds for them, much longer than it
-#: takes to start.
+#: About the number of rows of a part. A thread takes milliseconds for them, much longer than it takes to start.
 PART_ROWS: Final = 2**18
 
 
 def by_threads(lists: Lists, encode: Callable[[Lists], Iterator[EncodedRequest]]) -> Iterator[EncodedRequest]:
     """The requests that ``encode`` makes of all lists, in their order.
 
-    Each thread gets some consecutive lists at a time. There are as many threads as processors; fewer than 2 *
-    ``PART_ROWS`` rows are encoded by the caller's.
+    Each thread gets some consecutive lists at a time. There are as many threads as processors; up to ``PART_ROWS`` rows
+    are encoded by the caller's.
     """
     ends = np.searchsorted(lists.offsets, np.arange(PART_ROWS, len(lists.rows), PART_ROWS))
     bounds = np.unique(np.concatenate([[0], ends, [len(lists.offsets) - 1]])).tolist()
