@@ -54,7 +54,7 @@ def _jump(clocks: Clocks, name: str, machines: tuple[str, ...], seconds: int) ->
 
 
 def _broker_log(run: FaultRun) -> str:
-    return run.cluster.fixture.cluster.brokers[1].log("state-change")
+    return run.cluster.fixture.cluster.brokers[1].log("server")
 
 
 def _hours_moved(log: str) -> str:
