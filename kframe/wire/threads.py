@@ -20,17 +20,20 @@ PART_ROWS: Final = 2**18
 def by_threads(lists: Lists, encode: Callable[[Lists], Iterator[EncodedRequest]]) -> Iterator[EncodedRequest]:
     """The requests that ``encode`` makes of all lists, in their order.
 
-    Each thread gets some consecutive lists at a time. There are as many threads as processors; up to ``PART_ROWS`` rows
-    are encoded by the caller's.
+    There are as many threads as processors, and each encodes some consecutive lists at a time. The calling thread
+    encodes up to ``PART_ROWS`` rows itself, because most batches are small.
     """
+    if len(lists.rows) <= PART_ROWS or _processors() == 1:
+        return encode(lists)
+    return _by_parts(lists, encode)
+
+
+def _by_parts(lists: Lists, encode: Callable[[Lists], Iterator[EncodedRequest]]) -> Iterator[EncodedRequest]:
+    """``by_threads`` for more than ``PART_ROWS`` rows."""
     ends = np.searchsorted(lists.offsets, np.arange(PART_ROWS, len(lists.rows), PART_ROWS))
     bounds = np.unique(np.concatenate([[0], ends, [len(lists.offsets) - 1]])).tolist()
-    threads = min(_processors(), len(bounds) - 1)
-    if threads < 2:
-        yield from encode(lists)
-        return
-    with ThreadPoolExecutor(threads, "kframe-encoder") as pool:
-        parts = [lists.part(first, end) for first, end in pairwise(bounds)]
+    parts = [lists.part(first, end) for first, end in pairwise(bounds)]
+    with ThreadPoolExecutor(_processors(), "kframe-encoder") as pool:
         for requests in pool.map(lambda part: list(encode(part)), parts):
             yield from requests
 
