@@ -24,7 +24,7 @@ _PIECE_BYTES: Final = 16 * 2**20
 _OWN_BYTES: Final = 32 * 2**20
 #: Free memory at the end of the heap that is not returned to the system, so that the next failover needs no new pages.
 #: It is as much as the heap that Kafka 3.9's ``kafka-server-start.sh`` reserves.
-RETAINED_BYTES: Final = 2**30
+_RETAINED_BYTES: Final = 2**30
 #: Parameters of mallopt(3).
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
 
@@ -37,7 +37,7 @@ def make_ready(nbytes: int = READY_BYTES) -> bool:
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is None or not mallopt(_ARENA_MAX, 1):
         return False  # another C library, or an allocator that replaces its own, such as a sanitizer's
-    mallopt(_TRIM_THRESHOLD, RETAINED_BYTES)
+    mallopt(_TRIM_THRESHOLD, _RETAINED_BYTES)
     mallopt(_MMAP_THRESHOLD, _OWN_BYTES)
     pieces = [np.ones(_PIECE_BYTES, np.uint8) for _ in range(nbytes // _PIECE_BYTES)]
     pieces.clear()
