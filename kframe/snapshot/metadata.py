@@ -7,7 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from kframe.model.brokers import Endpoint
+from kframe.model.columns import Ragged
 from kframe.model.events import TopicPartition
+from kframe.model.lists import members
 from kframe.snapshot.assemble import Assembled, Assembly
 from kframe.snapshot.checks import check_snapshot
 from kframe.snapshot.content import named_brokers
@@ -70,8 +72,9 @@ def snapshot_of(description: ClusterDescription) -> Snapshot:
     """Convert the responses to tables. Raises SnapshotError for contradictory responses."""
     assembled = _assembled(description)
     lists, moving = assembled.lists, description.moving is not None
+    isr = _without_removed(lists["isr"], assembled.replicas)
     partitions = PartitionFacts(
-        replicas=assembled.replicas, leader=assembled.numbers["leader"], isr=lists["isr"],
+        replicas=assembled.replicas, leader=assembled.numbers["leader"], isr=isr,
         leader_epoch=assembled.numbers["leader_epoch"], adding_replicas=lists["adding"] if moving else None,
         removing_replicas=lists["removing"] if moving else None, elr=lists["elr"] if description.has_elr else None,
         last_known_elr=lists["last_known_elr"] if description.has_elr else None,
@@ -88,7 +91,8 @@ def snapshot_of(description: ClusterDescription) -> Snapshot:
         cluster_id=description.cluster_id, controller_id=description.controller_id if is_known else None,
         broker_default_configs=description.broker_defaults, kraft=kraft,
     )  # fmt: skip
-    snapshot = replace(snapshot, provenance=_provenance(snapshot, description))
+    removed = len(lists["isr"].values) - len(isr.values)
+    snapshot = replace(snapshot, provenance=_provenance(snapshot, description, removed))
     check_snapshot(snapshot, assembled.locate)
     return snapshot
 
@@ -112,8 +116,19 @@ def _assembled(description: ClusterDescription) -> Assembled:
     return assembly.finish()
 
 
-def _provenance(snapshot: Snapshot, description: ClusterDescription) -> dict[str, str]:
-    """Why columns are unknown, and what endpoints are."""
+def _without_removed(isr: Ragged, replicas: Ragged) -> Ragged:
+    """The ISRs without brokers that are no replicas any more.
+
+    The controller in ZooKeeper mode announces the replicas of a completed reassignment with the former ISR, and then
+    shrinks the ISR (Kafka 3.9 ``KafkaController.onPartitionReassignment``, phase B). An ISR without any replica is
+    contradictory: it is returned as it is, for the check that follows.
+    """
+    remaining = members(isr, replicas)
+    return isr.keep(remaining | ~isr.any(remaining)[isr.owners])
+
+
+def _provenance(snapshot: Snapshot, description: ClusterDescription, removed: int) -> dict[str, str]:
+    """Why columns are unknown, what endpoints are, and how many ISR members were left out."""
     topics = snapshot.topics
     known = {
         f"topics.{name}" for name, column in (("configs", topics.configs), ("topic_id", topics.topic_ids))
@@ -123,6 +138,8 @@ def _provenance(snapshot: Snapshot, description: ClusterDescription) -> dict[str
     provenance["brokers.endpoints"] = f"the listener that answered, by {description.protocol}"
     if any(broker.registered is None for broker in snapshot.brokers):
         provenance["brokers.registered"] = "fenced" if description.fenced else "not active, which may mean fenced"
+    if removed:
+        provenance["partitions.isr"] = f"without {removed} replicas that completed reassignments have just removed"
     return provenance | dict(description.absent)
 
 

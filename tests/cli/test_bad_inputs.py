@@ -11,7 +11,6 @@ import resource
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -28,10 +27,6 @@ from tests.cli.test_exits import INTERRUPTIBLE, leaves
 from tests.cli.test_live_documents import ADMIN, CLUSTER, EMBEDDED, STORE
 
 TABLE: Final = tuple(table())
-#: Time limit of a command whose server does not exist.
-OFFLINE_S: Final = 5.0
-#: Half a second, and the time that a loaded machine needs to end processes.
-INTERRUPTED_S: Final = 3.0
 
 
 @pytest.fixture(scope="module")
@@ -86,14 +81,12 @@ def run(arguments: list[str]) -> Result:
 
 @pytest.mark.parametrize("row", TABLE, ids=[row.line for row in TABLE])
 def test_bad_input_names_its_location_in_a_line(row: BadInput, files: dict[str, str]) -> None:
-    begun_s = time.monotonic()
     result = run(words(row.line, files))
     assert result.exit_code == row.code, result.output
     assert "Traceback" not in result.output
     assert row.named in result.output
     if row.code == 2 and "--help" not in result.output:
         assert len(result.stderr.strip().splitlines()) <= 3, result.stderr
-    assert "DEAD" not in row.line or time.monotonic() - begun_s < OFFLINE_S
 
 
 def test_the_table_has_every_command() -> None:
@@ -207,8 +200,6 @@ def test_interrupt_ends_all_processes_of_a_simulation() -> None:
     )
     assert process.stdout is not None
     process.stdout.readline()
-    begun_s = time.monotonic()
     os.killpg(process.pid, signal.SIGINT)
     _, stderr = process.communicate(timeout=60)
     assert (process.returncode, stderr.split()) == (130, ["error:", "interrupted"]), stderr
-    assert time.monotonic() - begun_s < INTERRUPTED_S

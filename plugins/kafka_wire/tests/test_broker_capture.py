@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from typing import Any, Final
 
 import pytest
 from kframe_kafka_wire.capture import PASSES_MOST
+from kframe_kafka_wire.client import open_admin
 from kframe_kafka_wire.live import open_cluster
-from kframe_kafka_wire.node import CONNECT_MS
 from kframe_kafka_wire.testing.fake_broker import FakeBroker, Received
 from kframe_zookeeper.testing.servers import free_ports
 
 from kframe import Snapshot
-from kframe.errors import ConfigError, StoreError
+from kframe.errors import ConfigError, SnapshotError, StoreError
 
 METADATA, VERSIONS, CONFIGS, REASSIGNMENTS, CLUSTER, PARTITIONS = 3, 18, 32, 46, 60, 75
 #: The highest versions of the APIs above, and the finalized features.
@@ -61,6 +61,10 @@ class Broker:
 
     def capture(self) -> Snapshot:
         return open_cluster(f"kafka://127.0.0.1:{self.fake.port}", {}).capture()
+
+    def capture_by_admin(self) -> Snapshot:
+        with closing(open_admin(f"kafka://127.0.0.1:{self.fake.port}", {})) as admin:
+            return admin.capture()
 
     def asked(self, api_key: int) -> list[Received]:
         return [request for request in self.fake.others if request.api_key == api_key]
@@ -148,6 +152,27 @@ def test_partitions_are_read_again_while_they_change(
     assert facts.moved == (("orders-0", "orders-1") if moved else ())
 
 
+@pytest.mark.parametrize("capture", [Broker.capture, Broker.capture_by_admin])
+def test_an_isr_has_no_replica_that_a_completed_reassignment_removed(
+    capture: Callable[[Broker], Snapshot], make: Callable[..., Broker]
+) -> None:
+    """The controller in ZooKeeper mode announces the new replicas before it shrinks the ISR."""
+    broker = make()
+    broker.partition = {**HEALTHY, "isr_nodes": [1, 3, 2, 4]}
+    snapshot = capture(broker)
+    assert snapshot.partitions.isr is not None
+    assert [snapshot.partitions.isr[row].tolist() for row in range(2)] == [[1, 2], [1, 2]]
+    note = "partitions.isr: without 4 replicas that completed reassignments have just removed"
+    assert note in snapshot.assumptions
+
+
+def test_an_isr_without_any_replica_is_an_error(make: Callable[..., Broker]) -> None:
+    broker = make()
+    broker.partition = {**HEALTHY, "isr_nodes": [3]}
+    with pytest.raises(SnapshotError, match=r"orders-0\) field isr: found broker 3, expected one of the replicas"):
+        broker.capture()
+
+
 @pytest.mark.parametrize(
     "api_key, answer, note",
     [
@@ -191,13 +216,11 @@ def test_a_missing_api_is_named(make: Callable[..., Broker]) -> None:
         broker.capture()
 
 
-def test_dead_bootstrap_servers_are_named_within_seconds() -> None:
+def test_dead_bootstrap_servers_are_named() -> None:
     first, second = free_ports(2)
-    begun_s = time.monotonic()
     names = rf"127.0.0.1:{first} \(Connection refused\), 127.0.0.1:{second} \(Connection refused\)"
     with pytest.raises(StoreError, match=f"no bootstrap server answers: {names}"):
         open_cluster(f"kafka://127.0.0.1:{first},127.0.0.1:{second}", {}).capture()
-    assert time.monotonic() - begun_s < CONNECT_MS / 1000
 
 
 @pytest.mark.parametrize(
