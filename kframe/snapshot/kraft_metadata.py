@@ -9,7 +9,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from kframe.model.brokers import Endpoint
+from kframe.model.brokers import SECURITY_PROTOCOLS, Endpoint
 from kframe.model.columns import Int32, Ragged, offsets_of, positions_within
 from kframe.model.ids import NO_LEADER
 from kframe.model.kraft.brokers import BrokerRegistration
@@ -31,7 +31,6 @@ from kframe.snapshot.content import SnapshotContent
 from kframe.snapshot.convert import broker_indexer
 from kframe.snapshot.facts import BrokerFacts, KraftFacts, PartitionFacts, Source, TopicFacts
 from kframe.snapshot.kraft_assumptions import assumed_features, assumed_registration, assumed_topic_id
-from kframe.wire.brokers import SECURITY_PROTOCOLS
 
 _PROTOCOLS: Final = {number: name for name, number in SECURITY_PROTOCOLS.items()}
 _CLUSTER_CONFIGS: Final = (int(ResourceType.BROKER), "")

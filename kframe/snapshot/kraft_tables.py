@@ -9,13 +9,13 @@ from typing import Any, Final
 import msgspec
 
 from kframe.errors import SnapshotError
+from kframe.model.brokers import SECURITY_PROTOCOLS
 from kframe.model.kraft.brokers import BrokerRegistration
 from kframe.model.kraft.records import RECORD_TYPES, BrokerEndpoint, MetadataRecord
 from kframe.snapshot.decode import shown
 from kframe.snapshot.facts import BrokerFacts, KraftFacts
 from kframe.snapshot.manifest import KraftManifest
 from kframe.snapshot.parquet import TableFile
-from kframe.wire.brokers import SECURITY_PROTOCOLS
 
 #: Columns of the broker table that KRaft adds, and the fields of a registration.
 _COLUMNS: Final[Mapping[str, str]] = {

@@ -160,9 +160,11 @@ class TableFile:
     def topic_indexes(self, names: tuple[str, ...]) -> Int32:
         """The topic column as indexes into ``names``. -1 for an unknown name."""
         index = {name: number for number, name in enumerate(names)}
-        indexes, count = np.empty(self.row_count, np.int32), 0
+        indexes, count, dictionary = np.empty(self.row_count, np.int32), 0, None
         for piece in self._counted("topic", unknown=False):
-            topic_of_entry = np.array([*(index.get(name, -1) for name in piece.dictionary.to_pylist()), -1], np.int32)
+            if dictionary is None or not piece.dictionary.equals(dictionary):
+                dictionary = piece.dictionary
+                topic_of_entry = np.array([*(index.get(name, -1) for name in dictionary.to_pylist()), -1], np.int32)
             entries = _int32_view(piece.indices)  # any number where the name is null
             np.take(topic_of_entry, entries, out=indexes[count : count + len(piece)], mode="clip")
             count += len(piece)

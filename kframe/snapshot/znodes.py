@@ -14,11 +14,9 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from kframe.errors import ZnodeError
-from kframe.model.brokers import Endpoint
+from kframe.model.brokers import SECURITY_PROTOCOLS, Endpoint
 from kframe.snapshot.checks import INT32_MAX
 from kframe.snapshot.decode import Count, LeaderField, Zxid, decode, shown
-
-SECURITY_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 SchemaVersion: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**31), le=INT32_MAX)]
 """What a writer calls its own schema. Readers go by the fields that are there."""

@@ -9,12 +9,10 @@ from typing import Final
 import numpy as np
 
 from kframe.errors import ConfigError
-from kframe.model.brokers import Brokers, Endpoint, Registration
+from kframe.model.brokers import SECURITY_PROTOCOLS, Brokers, Endpoint, Registration
 from kframe.wire.apis import LEADER_AND_ISR, UPDATE_METADATA
 from kframe.wire.primitives import array, end_of_struct, int16, int32, nullable_string, string
 
-#: Ids of security protocols on the wire (Kafka ``SecurityProtocol``).
-SECURITY_PROTOCOLS: Final = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 #: The only listener in UpdateMetadata 0.
 V0_LISTENER: Final = "PLAINTEXT"
 
