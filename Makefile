@@ -107,6 +107,8 @@ SANITIZE_ENV = PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(SANITIZE_LIB) PYTHONMALLO
 # A switch left on in the caller's shell must not turn the release build into the other.
 unexport KFRAME_DEBUG
 unexport KFRAME_SANITIZE
+# Tests start many processes, which would compile all modules each time.
+unexport PYTHONDONTWRITEBYTECODE
 
 # A second make, because the first would not see that the installation has built the kernels already.
 setup: $(VENV)/.installed
