@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import pyarrow as pa
 
 from kframe.errors import SnapshotError
-from kframe.spark.fleet import TASKS_MAX, staging
+from kframe.spark.fleet import staging
 from kframe.spark.inputs import ClusterInput
 from kframe.spark.marks import Mark, Marks, PendingParts, StageFrames, Writing, part_of_cluster
 from kframe.spark.opening import Fleet, without
@@ -20,6 +20,7 @@ from kframe.spark.rules import VIOLATIONS
 from kframe.spark.schema import TEXT, FleetTable
 from kframe.spark.session import interpreted
 from kframe.spark.sweeping import FAILURES, PROBLEM, Sweeping, sweep, sweep_whole
+from kframe.spark.tasks import InputTasks
 from kframe.spark.validate import validate, validate_whole
 from kframe.spark.whole import WHOLE_ROWS
 
@@ -113,22 +114,22 @@ def write_clusters(
     session: SparkSession, store: Marks, clusters: Sequence[ClusterInput], of_cluster: OfCluster,
     marks: Mapping[Path, Mark],
 ) -> list[dict[str, str]]:  # fmt: skip
-    """Work clusters out, a task each, and write and mark them. Return ``cluster`` and ``problem`` of those that cannot
-    be worked out."""
+    """Work clusters out, and write and mark them. Return ``cluster`` and ``problem`` of those that cannot be worked
+    out."""
     if not clusters:
         return []
-    name, out = store.name, store.out.absolute()
+    name, out, tasks = store.name, store.out.absolute(), InputTasks.of(session, len(clusters))
     with staging(out) as staged, interpreted(session):
 
         def writes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             store = Marks(out, name)
-            for index in (index for batch in batches for index in batch["id"].to_pylist()):
-                problems = _write(store, clusters[index], of_cluster, marks, staged / uuid.uuid4().hex)
-                rows = [{"cluster": clusters[index].cluster, "problem": problem} for problem in problems]
+            for cluster in (clusters[number] for number in tasks.numbers(batches)):
+                problems = _write(store, cluster, of_cluster, marks, staged / uuid.uuid4().hex)
+                rows = [{"cluster": cluster.cluster, "problem": problem} for problem in problems]
                 yield from pa.Table.from_pylist(rows, PROBLEMS.schema).to_batches()
 
-        tasks = session.range(0, len(clusters), 1, min(len(clusters), TASKS_MAX))
-        problem_rows: list[dict[str, str]] = tasks.mapInArrow(writes, PROBLEMS.ddl).toArrow().to_pylist()
+        made = tasks.frame(session).mapInArrow(writes, PROBLEMS.ddl).toArrow()
+        problem_rows: list[dict[str, str]] = made.to_pylist()
         return problem_rows
 
 

@@ -33,9 +33,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 FLEET: Final = (PARTITIONS, BROKERS, TOPICS, CLUSTERS, QUARANTINE)
-#: Tasks of one job that each have a source: more are no faster, and each is kept in the driver.
-TASKS_MAX: Final = 10_000
-
 #: v1 lacks the mode, and the columns that KRaft clusters add: all its clusters are in ZooKeeper mode.
 _SCHEMA: Final = "kframe.spark-cluster/v2"
 _DONE: Final = "_done"

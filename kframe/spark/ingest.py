@@ -17,11 +17,12 @@ from kframe.snapshot import Snapshot
 from kframe.snapshot.content import Mode
 from kframe.snapshot.faults import FaultNotes
 from kframe.snapshot.manifest import FileEntry
-from kframe.spark.fleet import TASKS_MAX, ClusterRecord, check_fleet_root, finish, inputs_of, put_cluster, record_of
+from kframe.spark.fleet import ClusterRecord, check_fleet_root, finish, inputs_of, put_cluster, record_of
 from kframe.spark.reading import quarantine_rows, read_tolerantly
 from kframe.spark.rows import rows_of
 from kframe.spark.schema import BROKERS, CLUSTERS, LONG, PARTITIONS, QUARANTINE, TEXT, TOPICS, FleetTable
 from kframe.spark.sources import SnapshotSource
+from kframe.spark.tasks import InputTasks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -93,20 +94,19 @@ def ingest(
 ) -> DataFrame:
     """Put the clusters of all sources (``find_sources``) into the fleet at ``root``. Rows of INGESTED.
 
-    ``mode`` is stated for the sources that do not show it. The work is done when the rows are asked for, a task a
-    source; asked for again, they say ``unchanged``. Raises InputError if something else is at ``root``.
+    ``mode`` is stated for the sources that do not show it. The work is done when the rows are asked for; asked
+    for again, they say ``unchanged``. Raises InputError if something else is at ``root``.
     """
     absolute = Path(root).absolute()  # executors work elsewhere
     check_fleet_root(absolute)
     listed = tuple(sources)
+    tasks = InputTasks.of(spark, len(listed))
 
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for index in batch["id"].to_pylist():
-                yield ingest_source(listed[index], absolute, force=force, mode=mode)
+        for number in tasks.numbers(batches):
+            yield ingest_source(listed[number], absolute, force=force, mode=mode)
 
-    tasks = spark.range(0, len(listed), 1, max(1, min(len(listed), TASKS_MAX)))
-    return tasks.mapInArrow(work, INGESTED.ddl)
+    return tasks.frame(spark).mapInArrow(work, INGESTED.ddl)
 
 
 def _reason(quarantine: pa.Table) -> str:

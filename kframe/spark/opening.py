@@ -13,11 +13,12 @@ import msgspec
 import pyarrow as pa
 
 from kframe.snapshot.manifest import FileEntry
-from kframe.spark.fleet import FLEET, TASKS_MAX, inputs_of, is_fleet, read_fleet, records
+from kframe.spark.fleet import FLEET, inputs_of, is_fleet, read_fleet, records
 from kframe.spark.inputs import ClusterInput, brokers_of
 from kframe.spark.reading import WHOLE_TABLES, opened
 from kframe.spark.schema import WHOLE, FleetTable
 from kframe.spark.sources import SnapshotSource, find_sources
+from kframe.spark.tasks import InputTasks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -119,16 +120,15 @@ def fingerprint(files: Mapping[str, FileEntry]) -> str:
 
 
 def _fingerprints(spark: SparkSession, sources: Sequence[SnapshotSource]) -> dict[str, str]:
-    """The fingerprint of each source, by its cluster. A task computes each, because every byte is read."""
+    """The fingerprint of each source, by its cluster. Tasks compute them, because every byte is read."""
 
     def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for index in batch["id"].to_pylist():
-                digest = fingerprint(inputs_of(sources[index].path))
-                yield pa.RecordBatch.from_pydict({"cluster": [sources[index].cluster], "fingerprint": [digest]})
+        for source in (sources[number] for number in tasks.numbers(batches)):
+            digest = fingerprint(inputs_of(source.path))
+            yield pa.RecordBatch.from_pydict({"cluster": [source.cluster], "fingerprint": [digest]})
 
-    tasks = spark.range(0, len(sources), 1, min(len(sources), TASKS_MAX))
-    fingerprints_ = tasks.mapInArrow(work, "cluster string, fingerprint string").toArrow()
+    tasks = InputTasks.of(spark, len(sources))
+    fingerprints_ = tasks.frame(spark).mapInArrow(work, "cluster string, fingerprint string").toArrow()
     return dict(zip(fingerprints_["cluster"].to_pylist(), fingerprints_["fingerprint"].to_pylist(), strict=True))
 
 

@@ -25,11 +25,12 @@ from kframe.planning.sizes import read_weights
 from kframe.registry.registry import Registry, build_registry
 from kframe.snapshot import Snapshot
 from kframe.spark.clusterwise import PROBLEMS, write_clusters
-from kframe.spark.fleet import TASKS_MAX, inputs_of
+from kframe.spark.fleet import inputs_of
 from kframe.spark.inputs import ClusterInput
 from kframe.spark.marks import Mark, Marks, PendingParts, Writing, part_of_cluster
 from kframe.spark.opening import Fleet, fingerprint
 from kframe.spark.schema import FLAG, INT, INTS, LONG, TEXT, FleetTable
+from kframe.spark.tasks import InputTasks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -173,16 +174,15 @@ def move_rows(cluster: str, proposal: PlanProposal) -> pa.Table:
 
 
 def planned(session: SparkSession, clusters: Iterable[ClusterInput], fleet_request: FleetRequest) -> DataFrame:
-    """The plans of clusters as rows of PLANNED, a task a cluster. Cache it to read it more than once."""
+    """The plans of clusters as rows of PLANNED. Cache it to read it more than once."""
     inputs = list(clusters)
+    tasks = InputTasks.of(session, len(inputs))
 
     def plans_of(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for index in batch["id"].to_pylist():
-                yield from _planned_rows(inputs[index], fleet_request)
+        for number in tasks.numbers(batches):
+            yield from _planned_rows(inputs[number], fleet_request)
 
-    tasks = min(max(len(inputs), 1), TASKS_MAX)
-    return session.range(0, len(inputs), 1, tasks).mapInArrow(plans_of, PLANNED.ddl)
+    return tasks.frame(session).mapInArrow(plans_of, PLANNED.ddl)
 
 
 def plans(frame: DataFrame) -> DataFrame:

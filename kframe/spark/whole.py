@@ -17,7 +17,6 @@ import pyarrow as pa
 
 from kframe.errors import SnapshotError
 from kframe.snapshot import Snapshot
-from kframe.spark.fleet import TASKS_MAX
 from kframe.spark.inputs import ClusterInput
 from kframe.spark.marks import Mark, Marks, part_of_scenario
 from kframe.spark.part import ClusterFacts
@@ -25,6 +24,7 @@ from kframe.spark.play import ANNOUNCED, PARTS, Engine, play_part
 from kframe.spark.requests import REQUESTS, encode_alone
 from kframe.spark.schema import TEXT, FleetTable
 from kframe.spark.session import interpreted
+from kframe.spark.tasks import InputTasks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -101,19 +101,18 @@ def play_units(units: Iterable[Unit], engine: Engine, output: Output) -> Iterato
 def play_on_spark(
     session: SparkSession, units: Sequence[Unit], engine: Engine, output: Output
 ) -> list[Mapping[str, Any]]:
-    """``play_units`` by one Spark job of a task a unit. The rows of RESULTS, in no order."""
+    """``play_units`` by one Spark job. The rows of RESULTS, in no order."""
     if not units:
         return []
-    tasks = min(len(units), TASKS_MAX)
+    tasks = InputTasks.of(session, len(units))
 
     def plays(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         # The log has a line for every election without a leader; the rows say the same.
         logging.getLogger("kframe.statechange").setLevel(logging.CRITICAL)
-        for batch in batches:
-            yield from play_units((units[index] for index in batch["id"].to_pylist()), engine, output)
+        yield from play_units((units[number] for number in tasks.numbers(batches)), engine, output)
 
     with interpreted(session):
-        results = session.range(0, len(units), 1, tasks).mapInArrow(plays, RESULTS.ddl).toArrow()
+        results = tasks.frame(session).mapInArrow(plays, RESULTS.ddl).toArrow()
     rows: list[Mapping[str, Any]] = results.to_pylist()
     return rows
 
