@@ -26,7 +26,7 @@ LINE_BYTES_MAX: Final = 16 << 20
 DOCUMENT_BYTES_MAX: Final = 1 << 30
 _PEEK_BYTES: Final = 1 << 16
 #: Lines are read in blocks of this size.
-_BLOCK_BYTES: Final = 1 << 18
+_BLOCK_BYTES: Final = 1 << 20
 
 #: File types that open like a regular file but are none.
 _SPECIAL: Final = (
