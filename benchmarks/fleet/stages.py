@@ -239,7 +239,7 @@ def main() -> None:
     total = options.clusters * options.partitions
     figures = {"ratios": to_record(ratios(stages, total)), "mode": options.mode, "clusters": options.clusters,
                "partitions": total, "fleet_stages": stages}  # fmt: skip
-    write_record(options.out, [sys.executable, "-m", "benchmarks.fleet.stages", *sys.argv[1:]], figures)
+    write_record(options.out, ["python", "-m", "benchmarks.fleet.stages", *sys.argv[1:]], figures)
     table([HEADINGS, *lines(stages)], LEGEND)
 
 
