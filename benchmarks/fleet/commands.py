@@ -46,7 +46,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="kframe-bench-") as scratch:
         folder = options.clusters_folder or Path(scratch)
         fleets = [_measured(folder, count, options) for count in options.clusters]
-    write_record(options.out, [sys.executable, "-m", "benchmarks.fleet.commands", *sys.argv[1:]], {"fleets": fleets})
+    write_record(options.out, ["python", "-m", "benchmarks.fleet.commands", *sys.argv[1:]], {"fleets": fleets})
     table([HEADINGS, *(line for fleet in fleets for line in lines(fleet))], LEGEND)
 
 

@@ -103,6 +103,30 @@ def test_multi_takes_one_zxid_and_gives_each_result(tree: Tree) -> None:
     assert tree.get(1, "/b")[1].czxid == 4
 
 
+@pytest.mark.parametrize("names", [[], ["x"], ["x", "y", "..z"]])
+def test_creating_children_is_a_multi_of_creations(names: list[str]) -> None:
+    trees = Tree(), Tree()
+    for tree in trees:
+        tree.create(1, "/a")
+        tree.children(2, "/a", watch=True)
+        tree.exists(2, "/a/y", watch=True)
+    trees[0].create_children(1, "/a", names)
+    trees[1].multi(1, [Create(f"/a/{name}") for name in names])
+    for tree in trees:
+        tree.create(1, "/a/n", sequential=True)
+    first, second = ([tree.content(), tree.zxid, tree.notified, tree.get(1, "/a")] for tree in trees)
+    assert first == second
+
+
+@pytest.mark.parametrize("name, code", [("e", RecordCode.NODE_EXISTS), ("..", RecordCode.BAD_ARGUMENTS)])
+def test_children_are_created_all_or_none(tree: Tree, name: str, code: RecordCode) -> None:
+    before = tree.content(), tree.zxid
+    with pytest.raises(StoredRecordError) as refused:
+        tree.create_children(1, "/a", ["x", name])
+    assert (refused.value.code, refused.value.path) == (code, f"/a/{name}")
+    assert (tree.content(), tree.zxid) == before
+
+
 def test_sequential_names_count_all_children_ever_created(tree: Tree) -> None:
     assert tree.create(1, "/a/isr_change_", sequential=True) == "/a/isr_change_0000000001"
     tree.delete(1, "/a/isr_change_0000000001")
