@@ -50,7 +50,7 @@ _log = logging.getLogger("kframe.zookeeper")
 _ATTEMPTS: Final = 3
 #: Bytes that are allocated at a time: a reply takes memory as it arrives, whatever length it claims.
 _CHUNK: Final = 2**18
-#: Seconds between two checks of ``start`` whether TLS is refused by all hosts.
+#: Seconds between two checks of ``start`` whether the login is refused, or TLS by all hosts.
 _LOOK_S: Final = 0.02
 _BACK_OFF: Final = {"max_tries": -1, "delay": 0.05, "backoff": 2, "max_delay": 1.0}
 #: The error of a request in each state; None if it is accepted.
@@ -260,17 +260,24 @@ class _Client(KazooClient):  # type: ignore[misc]
         """Whether TLS is refused for all hosts."""
         return len(self.handler.refusals) == self._hosts
 
+    @property
+    def _login_refused(self) -> bool:
+        """Whether the login is refused. kazoo connects before it logs in, so a client may be connected until then."""
+        return self._refusal is AuthFailedError
+
     def start(self, timeout: float = 15) -> None:
         """Connect. Raises KazooTimeoutError with the reason of the last failure after ``timeout`` seconds, or at once
-        if TLS is refused for all hosts."""
+        if the login is refused, or TLS for all hosts."""
         live, end = self.start_async(), time.monotonic() + timeout
         while not live.wait(min(_LOOK_S, max(end - time.monotonic(), 0.0))):
-            if self._tls_refused or time.monotonic() >= end:
+            if self._login_refused or self._tls_refused or time.monotonic() >= end:
                 break
         if self.connected:  # kazoo would check the chroot and warn on stderr; see ``chroot``.
             return
         failure, message = self.handler.failure, "Connection time-out"
-        if self._tls_refused:
+        if self._login_refused:
+            message = "ZooKeeper has refused the login"
+        elif self._tls_refused:
             message = "; ".join(self.handler.refusals.values())
         elif failure:
             message = f"{message}; the last attempt failed with {failure!r}"

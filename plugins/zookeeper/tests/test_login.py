@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from kazoo.exceptions import AuthFailedError
+from kazoo.handlers.threading import KazooTimeoutError
 from kframe_zookeeper import paths
+from kframe_zookeeper.connect import make_client
 from kframe_zookeeper.settings import ConnectSettings, SaslLogin, settings_of_url
 from kframe_zookeeper.store import ZooKeeperStore
 from kframe_zookeeper.testing.process import wait_until
@@ -49,6 +53,21 @@ def test_wrong_password_is_logged_and_not_retried(sasl_zookeeper: ServerHandle) 
         store.open(list[Event]().append)
     assert "login" in str(caught.value)
     assert "wrong" not in str(caught.value)
+
+
+def test_a_login_that_is_refused_before_start_looks_is_named(sasl_zookeeper: ServerHandle) -> None:
+    """kazoo connects before it logs in: a slow thread may miss that the client was connected."""
+    client = make_client(settings_for(sasl_zookeeper, "wrong"))
+    start = client.start_async
+
+    def started_long_ago() -> threading.Event:
+        live: threading.Event = start()
+        wait_until(lambda: client._refusal is AuthFailedError and not client.connected)
+        return live
+
+    client.start_async = started_long_ago
+    with pytest.raises(KazooTimeoutError, match="refused the login"):
+        client.start(60)
 
 
 def test_login_refused_on_reconnect_ends_the_session_and_is_retried(own_sasl: ServerHandle) -> None:

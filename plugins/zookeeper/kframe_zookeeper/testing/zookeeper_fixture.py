@@ -169,6 +169,7 @@ class ZooKeeperFixture:
     def modify_broker(self, registration: Registration) -> None:
         """Replace the content of a registration."""
         self.operator.set(paths.broker_path(registration.broker_id), encode_broker(registration, 0))
+        self._synchronize()
 
     def _replace_brokers(self, gone: Sequence[int], new: Sequence[Registration]) -> tuple[int, ...]:
         transaction = self.operator.transaction()
@@ -179,7 +180,17 @@ class ZooKeeperFixture:
                 paths.broker_path(registration.broker_id), encode_broker(registration, 0), ephemeral=True
             )
         _commit(transaction)
+        self._synchronize()
         return tuple(self.operator.exists(paths.broker_path(registration.broker_id)).czxid for registration in new)
+
+    def _synchronize(self) -> None:
+        """Bring the servers of all stores up to date: those of an ensemble may lag behind the operator's."""
+        if len(self._settings.hosts) == 1:
+            return
+        for store in self.stores:
+            connection = store._connection
+            if connection is not None:
+                connection.session.client.sync_async("/").wait(PATIENCE_S)
 
     # -- topics
 
@@ -190,7 +201,9 @@ class ZooKeeperFixture:
         data = encode_state(
             state.leader, state.leader_epoch, list(isr), state.controller_epoch, state.leader_recovery_state
         )
-        return int(self.operator.set(path, data).version)
+        version = int(self.operator.set(path, data).version)
+        self._synchronize()
+        return version
 
     def configure_topic(self, name: str, config: Mapping[str, str]) -> None:
         """Change settings of a topic as ``kafka-configs`` does, with the notification."""
@@ -205,6 +218,7 @@ class ZooKeeperFixture:
         self.operator.create(
             paths.CONFIG_CHANGE, encode_config_change(ConfigNotification("topics", name)), sequence=True
         )
+        self._synchronize()
 
     def mark_for_deletion(self, names: Iterable[str]) -> None:
         """Mark topics for deletion in one transaction."""
@@ -212,24 +226,29 @@ class ZooKeeperFixture:
         for name in names:
             transaction.create(paths.delete_topic_path(name))
         _commit(transaction)
+        self._synchronize()
 
     # -- what is left for the controller
 
     def leave_reassignments(self, targets: Targets) -> None:
         """Write a reassignment request."""
         self.operator.create(paths.REASSIGN_PARTITIONS, encode_targets(targets))
+        self._synchronize()
 
     def leave_preferred_election(self, partitions: Iterable[TopicPartition]) -> None:
         """Write a preferred leader election request."""
         self.operator.create(paths.PREFERRED_ELECTION, encode_partitions(partitions))
+        self._synchronize()
 
     def notify_isr_changes(self, partitions: Iterable[TopicPartition]) -> None:
         """Write an ISR change notification."""
         self.operator.create(paths.ISR_CHANGE, encode_partitions(partitions), sequence=True)
+        self._synchronize()
 
     def notify_log_dir_event(self, broker_id: int) -> None:
         """Write a log directory failure notification."""
         self.operator.create(paths.LOG_DIR_EVENT, encode_log_dir_event(broker_id), sequence=True)
+        self._synchronize()
 
 
 Fixture = TypeVar("Fixture", bound=ZooKeeperFixture)
