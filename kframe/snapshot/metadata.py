@@ -117,7 +117,7 @@ def _assembled(description: ClusterDescription) -> Assembled:
 
 
 def _without_removed(isr: Ragged, replicas: Ragged) -> Ragged:
-    """The ISRs without brokers that are no replicas any more.
+    """The ISRs without brokers that are no longer replicas.
 
     The controller in ZooKeeper mode announces the replicas of a completed reassignment with the former ISR, and then
     shrinks the ISR (Kafka 3.9 ``KafkaController.onPartitionReassignment``, phase B). An ISR without any replica is

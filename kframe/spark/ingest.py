@@ -94,8 +94,8 @@ def ingest(
 ) -> DataFrame:
     """Put the clusters of all sources (``find_sources``) into the fleet at ``root``. Rows of INGESTED.
 
-    ``mode`` is stated for the sources that do not show it. The work is done when the rows are asked for; asked
-    for again, they say ``unchanged``. Raises InputError if something else is at ``root``.
+    ``mode`` is stated for the sources that do not show it. The work is done when the rows are read; when
+    they are read again, they say ``unchanged``. Raises InputError if something else is at ``root``.
     """
     absolute = Path(root).absolute()  # executors work elsewhere
     check_fleet_root(absolute)

@@ -11,8 +11,8 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: Tasks of a job for each shuffle partition of the session. A task takes 30 ms besides its work, so a task an input
-#: would take longer than small inputs.
+#: Tasks of a job for each shuffle partition of the session. A task takes 30 ms besides its work, which may be longer
+#: than the work on a small input.
 _OF_SHUFFLE_PARTITION: Final = 4
 #: More tasks are no faster, and each is kept in the driver.
 _TASKS_MAX: Final = 10_000
@@ -20,7 +20,7 @@ _TASKS_MAX: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class InputTasks:
-    """Inputs by number, dealt to tasks in turn: where the largest come first, no task has several of them."""
+    """Inputs by number, assigned to tasks round-robin: the largest of sorted inputs go to different tasks."""
 
     inputs: int
     tasks: int

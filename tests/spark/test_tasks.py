@@ -1,4 +1,4 @@
-"""Inputs are dealt to the tasks of a job."""
+"""Inputs are assigned to the tasks of a job round-robin."""
 
 from __future__ import annotations
 
@@ -30,5 +30,5 @@ def test_a_task_has_every_nth_input(inputs: int, tasks: int, rows: list[int], nu
 
 @given(inputs=st.integers(0, 50), tasks=st.integers(1, 20))
 def test_each_input_has_a_task(inputs: int, tasks: int) -> None:
-    dealt = InputTasks(inputs, tasks)
-    assert sorted(dealt.numbers(batch(task) for task in range(tasks))) == list(range(inputs))
+    assigned = InputTasks(inputs, tasks)
+    assert sorted(assigned.numbers(batch(task) for task in range(tasks))) == list(range(inputs))
