@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -20,7 +20,7 @@ from kframe.spark.rules import VIOLATIONS
 from kframe.spark.schema import TEXT, FleetTable
 from kframe.spark.session import interpreted
 from kframe.spark.sweeping import FAILURES, PROBLEM, Sweeping, sweep, sweep_whole
-from kframe.spark.tasks import InputTasks
+from kframe.spark.tasks import map_inputs
 from kframe.spark.validate import validate, validate_whole
 from kframe.spark.whole import WHOLE_ROWS
 
@@ -118,17 +118,17 @@ def write_clusters(
     out."""
     if not clusters:
         return []
-    name, out, tasks = store.name, store.out.absolute(), InputTasks.of(session, len(clusters))
+    name, out = store.name, store.out.absolute()
     with staging(out) as staged, interpreted(session):
 
-        def writes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        def writes(some: Iterator[ClusterInput]) -> Iterator[pa.RecordBatch]:
             store = Marks(out, name)
-            for cluster in (clusters[number] for number in tasks.numbers(batches)):
+            for cluster in some:
                 problems = _write(store, cluster, of_cluster, marks, staged / uuid.uuid4().hex)
                 rows = [{"cluster": cluster.cluster, "problem": problem} for problem in problems]
                 yield from pa.Table.from_pylist(rows, PROBLEMS.schema).to_batches()
 
-        made = tasks.frame(session).mapInArrow(writes, PROBLEMS.ddl).toArrow()
+        made = map_inputs(session, clusters, writes, PROBLEMS.ddl).toArrow()
         problem_rows: list[dict[str, str]] = made.to_pylist()
         return problem_rows
 

@@ -22,7 +22,7 @@ from kframe.spark.reading import quarantine_rows, read_tolerantly
 from kframe.spark.rows import rows_of
 from kframe.spark.schema import BROKERS, CLUSTERS, LONG, PARTITIONS, QUARANTINE, TEXT, TOPICS, FleetTable
 from kframe.spark.sources import SnapshotSource
-from kframe.spark.tasks import InputTasks
+from kframe.spark.tasks import map_inputs
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -99,14 +99,12 @@ def ingest(
     """
     absolute = Path(root).absolute()  # executors work elsewhere
     check_fleet_root(absolute)
-    listed = tuple(sources)
-    tasks = InputTasks.of(spark, len(listed))
 
-    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for number in tasks.numbers(batches):
-            yield ingest_source(listed[number], absolute, force=force, mode=mode)
+    def work(some: Iterator[SnapshotSource]) -> Iterator[pa.RecordBatch]:
+        for source in some:
+            yield ingest_source(source, absolute, force=force, mode=mode)
 
-    return tasks.frame(spark).mapInArrow(work, INGESTED.ddl)
+    return map_inputs(spark, tuple(sources), work, INGESTED.ddl)
 
 
 def _reason(quarantine: pa.Table) -> str:

@@ -18,7 +18,7 @@ from kframe.spark.inputs import ClusterInput, brokers_of
 from kframe.spark.reading import WHOLE_TABLES, opened
 from kframe.spark.schema import WHOLE, FleetTable
 from kframe.spark.sources import SnapshotSource, find_sources
-from kframe.spark.tasks import InputTasks
+from kframe.spark.tasks import map_inputs
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -122,13 +122,12 @@ def fingerprint(files: Mapping[str, FileEntry]) -> str:
 def _fingerprints(spark: SparkSession, sources: Sequence[SnapshotSource]) -> dict[str, str]:
     """The fingerprint of each source, by its cluster. Tasks compute them, because every byte is read."""
 
-    def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for source in (sources[number] for number in tasks.numbers(batches)):
+    def work(some: Iterator[SnapshotSource]) -> Iterator[pa.RecordBatch]:
+        for source in some:
             digest = fingerprint(inputs_of(source.path))
             yield pa.RecordBatch.from_pydict({"cluster": [source.cluster], "fingerprint": [digest]})
 
-    tasks = InputTasks.of(spark, len(sources))
-    fingerprints_ = tasks.frame(spark).mapInArrow(work, "cluster string, fingerprint string").toArrow()
+    fingerprints_ = map_inputs(spark, sources, work, "cluster string, fingerprint string").toArrow()
     return dict(zip(fingerprints_["cluster"].to_pylist(), fingerprints_["fingerprint"].to_pylist(), strict=True))
 
 

@@ -30,7 +30,7 @@ from kframe.spark.inputs import ClusterInput
 from kframe.spark.marks import Mark, Marks, PendingParts, Writing, part_of_cluster
 from kframe.spark.opening import Fleet, fingerprint
 from kframe.spark.schema import FLAG, INT, INTS, LONG, TEXT, FleetTable
-from kframe.spark.tasks import InputTasks
+from kframe.spark.tasks import map_inputs
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -175,14 +175,12 @@ def move_rows(cluster: str, proposal: PlanProposal) -> pa.Table:
 
 def planned(session: SparkSession, clusters: Iterable[ClusterInput], fleet_request: FleetRequest) -> DataFrame:
     """The plans of clusters as rows of PLANNED. Cache it to read it more than once."""
-    inputs = list(clusters)
-    tasks = InputTasks.of(session, len(inputs))
 
-    def plans_of(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for number in tasks.numbers(batches):
-            yield from _planned_rows(inputs[number], fleet_request)
+    def plans_of(some: Iterator[ClusterInput]) -> Iterator[pa.RecordBatch]:
+        for cluster in some:
+            yield from _planned_rows(cluster, fleet_request)
 
-    return tasks.frame(session).mapInArrow(plans_of, PLANNED.ddl)
+    return map_inputs(session, list(clusters), plans_of, PLANNED.ddl)
 
 
 def plans(frame: DataFrame) -> DataFrame:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import pyarrow as pa
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+_Input = TypeVar("_Input")
 
 #: Tasks of a job for each shuffle partition of the session. A task takes 30 ms besides its work, which may be longer
 #: than the work on a small input.
@@ -40,3 +42,16 @@ class InputTasks:
         for batch in batches:
             for task in batch["id"].to_pylist():
                 yield from range(task, self.inputs, self.tasks)
+
+
+def map_inputs(
+    session: SparkSession, inputs: Sequence[_Input], work: Callable[[Iterator[_Input]], Iterator[pa.RecordBatch]],
+    ddl: str,
+) -> DataFrame:  # fmt: skip
+    """The rows that ``work`` makes of the inputs of each task, in no order. The work is done when they are read."""
+    tasks = InputTasks.of(session, len(inputs))
+
+    def of_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from work(inputs[number] for number in tasks.numbers(batches))
+
+    return tasks.frame(session).mapInArrow(of_batches, ddl)

@@ -24,7 +24,7 @@ from kframe.spark.play import ANNOUNCED, PARTS, Engine, play_part
 from kframe.spark.requests import REQUESTS, encode_alone
 from kframe.spark.schema import TEXT, FleetTable
 from kframe.spark.session import interpreted
-from kframe.spark.tasks import InputTasks
+from kframe.spark.tasks import map_inputs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -104,15 +104,14 @@ def play_on_spark(
     """``play_units`` by one Spark job. The rows of RESULTS, in no order."""
     if not units:
         return []
-    tasks = InputTasks.of(session, len(units))
 
-    def plays(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def plays(some: Iterator[Unit]) -> Iterator[pa.RecordBatch]:
         # The log has a line for every election without a leader; the rows say the same.
         logging.getLogger("kframe.statechange").setLevel(logging.CRITICAL)
-        yield from play_units((units[number] for number in tasks.numbers(batches)), engine, output)
+        yield from play_units(some, engine, output)
 
     with interpreted(session):
-        results = tasks.frame(session).mapInArrow(plays, RESULTS.ddl).toArrow()
+        results = map_inputs(session, units, plays, RESULTS.ddl).toArrow()
     rows: list[Mapping[str, Any]] = results.to_pylist()
     return rows
 
