@@ -107,6 +107,9 @@ class Link:
         self.closed = False
         self.client_id: tuple[int, bytes] | None = None
         """Session id and password, as the server has sent them to the client."""
+
+    def start(self) -> None:
+        """Forward in both directions from now on."""
         for direction in BOTH:
             threading.Thread(target=self._pump, args=(direction,), daemon=True).start()
 
@@ -319,5 +322,6 @@ class Proxy:
         link = Link(self, client, server)
         with self._lock:
             self._links.append(link)
+        link.start()  # A client that has an answer finds its connection in ``links``.
         if self._over.is_set():  # The proxy was closed meanwhile.
             link.cut()
