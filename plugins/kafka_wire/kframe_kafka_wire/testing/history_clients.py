@@ -38,6 +38,8 @@ _CHANGES: Final = {
     "describe": 3,
     "list": 2,
 }
+#: Others seldom succeed: most cancellations find no reassignment, and most elections change no leader.
+_NEEDED: Final = frozenset({"create", "delete", "grow", "reassign", "describe", "list"})
 #: API keys and versions.
 _METADATA, _CREATE, _DELETE, _GROW, _ELECT, _ALTER, _LIST = (
     (3, 12),
@@ -81,6 +83,11 @@ class SharedHistory:
         """Add an operation. Reads without an answer say nothing."""
         if operation.end or operation.kind not in _READS:
             self.operations.append(operation)
+
+    def missing_kinds(self) -> list[str]:
+        """Kinds that a checked history needs, and of which no operation has succeeded yet."""
+        succeeded = {operation.kind for operation in list(self.operations) if operation.code == "NONE"}
+        return sorted(_NEEDED - succeeded)
 
 
 class HistoryClient:

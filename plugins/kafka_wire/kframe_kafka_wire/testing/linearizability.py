@@ -81,7 +81,8 @@ class HistoryCluster:
         return list(self._by_name)
 
     def record(self, seconds: float, faults: Sequence[str] = ()) -> list[HistoryOperation]:
-        """The operations of clients in so much time. Each of ``faults`` (default: all) occurs at least once."""
+        """The operations of clients in so much time, or longer: until each of ``faults`` (default: all) has occurred,
+        and each kind of operation that a checked history needs has succeeded."""
         self._history = history = SharedHistory(_TOPICS, _TOPIC_S)
         instances = list(self.instances.values())
         clients = [
@@ -96,6 +97,7 @@ class HistoryCluster:
                 pause(_CALM_S)
                 self._inject(waiting.pop(0) if waiting else self._random.choice(self.fault_names))
             pause(_CALM_S)
+            assert until(lambda: not history.missing_kinds()), history.missing_kinds()
         finally:
             history.over.set()
             for client in clients:
