@@ -66,10 +66,12 @@ def repeated(lists: Ragged) -> Bool:
         result[order[1:]] = equal & (owner[order[1:]] == owner[order[:-1]])
         return result
     if width := common_length(lists):
-        table, repeats = lists.values.reshape(-1, width), result.reshape(-1, width)
+        # A row for each position: a pass over it is long, where a list would be a pass of its own.
+        table = np.ascontiguousarray(lists.values.reshape(-1, width).T)
+        repeats = np.zeros(table.shape, np.bool_)
         for distance in range(1, width):
-            repeats[:, distance:] |= table[:, distance:] == table[:, :-distance]
-        return result
+            repeats[distance:] |= table[distance:] == table[:-distance]
+        return np.ascontiguousarray(repeats.T).reshape(-1)
     within = np.arange(len(result), dtype=np.int32) - np.repeat(lists.offsets[:-1], lists.counts)
     distance, pending = 1, np.flatnonzero(within)
     while len(pending):

@@ -109,7 +109,8 @@ class DumpedStates:
             self._note_unassigned([name for name in self._topics if name not in index], line, faults)
         assigned = np.flatnonzero(topic >= 0)
         assigned = assigned[partition[assigned] < assembled.topics.partition_counts[topic[assigned]]]
-        assigned = assigned[np.argsort(line[assigned], kind="stable")]
+        if (np.diff(line[assigned]) < 0).any():  # seldom: a state of another form came before those of its block
+            assigned = assigned[np.argsort(line[assigned], kind="stable")]
         rows = assembled.topics.first_rows[topic[assigned]] + partition[assigned]
         order = np.argsort(rows, kind="stable")
         rows, chosen = rows[order].astype(np.int64), assigned[order]  # NumPy converts indexes of another type each time
