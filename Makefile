@@ -58,8 +58,9 @@ NONE_IS_FINE = $(if $(ARGS),|| [ $$? = 5 ])
 REAL := $(addprefix test-real-,kafka_wire-1 kafka_wire-2 zookeeper kraft)
 KAFKA_WIRE_1 := $(addprefix plugins/kafka_wire/tests/test_,command_logins.py execution.py failovers.py java_logins.py \
 	java_tools.py network_faults.py parity.py)
-# Half of the tests that start no server, as to their time: the folders of test-quick-1. test-quick-2 has the others.
-QUICK_1 := $(addprefix tests/,core docs kernels planning registry snapshot spark whatif wire)
+# Half of the tests that start no server, as to their time: the folders of test-serverless-1.
+# test-serverless-2 has the others.
+SERVERLESS_1 := $(addprefix tests/,core docs kernels planning registry snapshot spark whatif wire)
 # Before each command that computes and seldom waits: `make test` lowers its priority.
 NICE :=
 KERNELS := $(wildcard kframe/_*.pyx kframe/kernels/_*.pyx)
@@ -100,7 +101,8 @@ SANITIZE_ENV = PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(SANITIZE_LIB) PYTHONMALLO
 	LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)"
 
 .DELETE_ON_ERROR:
-.PHONY: setup lock sbom audit kernels demo test test-release test-quick test-quick-1 test-quick-2 test-started test-real \
+.PHONY: setup lock sbom audit kernels demo test test-release test-quick test-serverless test-serverless-1 test-serverless-2 \
+	test-started test-real \
 	test-real-tests faults soak linearizability week \
 	$(REAL) test-debug check $(CHECKS) fuzz sanitize \
 	search sim bench bench-suite bench-peers bench-fleet bench-compare limits roofline plots mutants docs man dist clean
@@ -188,18 +190,24 @@ mutants: setup
 # and brokers depend on sessions and timeouts but mostly wait: they start first, and others get the time that they leave.
 test: setup
 	@$(MAKE) --no-print-directory -j6 --output-sync=target NICE="nice -n 10" test-real-kafka_wire-1 \
-		test-real-kafka_wire-2 test-real-zookeeper test-real-tests test-quick-2 test-debug test-quick-1 test-real-kraft \
+		test-real-kafka_wire-2 test-real-zookeeper test-real-tests test-serverless-2 test-debug test-serverless-1 test-real-kraft \
 		$(CHECKS)
 
-test-release: test-quick test-started
+test-release: test-serverless test-started
 
-test-quick: setup
-	$(if $(ARGS),$(PY) -m pytest -m 'not real' $(ARGS) $(NONE_IS_FINE), \
-		@$(MAKE) --no-print-directory -j2 --output-sync=target --keep-going test-quick-1 test-quick-2)
+# test-quick leaves out the tests that are marked as slow, which take more than two seconds each.
+test-quick: TAKEN := not real and not slow
+test-serverless: TAKEN := not real
+test-quick test-serverless: setup
+	$(if $(ARGS),$(PY) -m pytest -m '$(TAKEN)' $(ARGS) $(NONE_IS_FINE), \
+		@$(MAKE) --no-print-directory -j2 --output-sync=target --keep-going TAKEN='$(TAKEN)' \
+		test-serverless-1 test-serverless-2)
 
-test-quick-1 test-quick-2: setup
-	$(NICE) $(PY) -m pytest -p no:cacheprovider -m 'not real' \
-		$(if $(filter %-1,$@),$(QUICK_1),tests simulator plugins benchmarks/suite $(addprefix --ignore=,$(QUICK_1)))
+test-serverless-1 test-serverless-2: TAKEN := not real
+test-serverless-1 test-serverless-2: setup
+	$(NICE) $(PY) -m pytest -p no:cacheprovider -m '$(TAKEN)' \
+		$(if $(filter %-1,$@),$(SERVERLESS_1),tests simulator plugins benchmarks/suite \
+		$(addprefix --ignore=,$(SERVERLESS_1)))
 
 test-started: setup
 	$(if $(ARGS),,@$(MAKE) --no-print-directory test-real)

@@ -16,6 +16,7 @@ from kframe.bench.workloads import WORKLOADS
 from kframe.runtime.memory import make_ready
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(1_800)
 def test_bench(
     bench: Bench, answers: Answers, fixtures: Fixtures, benchmark: BenchmarkFixture, pytestconfig: pytest.Config

@@ -68,6 +68,7 @@ def package_files(*suffixes: str) -> set[Path]:
     return {path.relative_to(ROOT) for path in paths}
 
 
+@pytest.mark.slow
 def test_the_source_distribution_holds_what_a_build_needs(distributions: Path) -> None:
     (archive,) = distributions.glob("*.tar")
     with tarfile.open(archive) as sdist:

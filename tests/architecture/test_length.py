@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.architecture.source import (
     KERNELS,
     PLUGIN_KERNELS,
@@ -24,6 +26,7 @@ def test_module_length() -> None:
     assert long == {}
 
 
+@pytest.mark.slow
 def test_function_length() -> None:
     functions = [block for path in product_files(".py") for block in python_functions(path)]
     assert functions

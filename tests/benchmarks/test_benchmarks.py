@@ -83,6 +83,7 @@ def test_large_clusters_get_fewer_runs(first: float, seconds: float | None, runs
 OF_THE_TWINS = ("rack-failure", "reassignment-start", "topic-creation-storm", "topic-deletion")
 
 
+@pytest.mark.slow
 def test_known_answers_are_those_of_the_reference_twins() -> None:
     """No compiled kernel is used."""
     words = ["benchmarks/suite", "-q", "-p", "no:cacheprovider", f"--bench-only={','.join(OF_THE_TWINS)}"]
@@ -95,6 +96,7 @@ def test_known_answers_are_those_of_the_reference_twins() -> None:
     assert f"{len(OF_THE_TWINS)} passed" in completed.stdout
 
 
+@pytest.mark.slow
 def test_all_of_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "new" / "record.json"
     sizes = ["--partitions", "1000", "--over", "10", "--sizes", "100", "200", "--clusters", "100", "300"]

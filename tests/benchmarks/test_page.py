@@ -220,6 +220,7 @@ def test_cost_against_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert "by hosted" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_whole_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "record.json"
     assert processes.main(["--partitions", "1000", "--brokers", "10", "--runs", "1", "--out", str(out)]) == 0

@@ -235,6 +235,7 @@ def _seen() -> tuple[int, int, int]:
     )
 
 
+@pytest.mark.slow
 def test_nothing_is_called_or_made_for_each_partition() -> None:
     few, many = costs(SMALL), costs(LARGE)
     for step in STEPS:

@@ -210,6 +210,7 @@ STEPS = st.lists(st.tuples(st.sampled_from(WHAT), st.integers(0, 23), st.integer
 SEEN: Counter[str] = Counter()
 
 
+@pytest.mark.slow
 @given(STEPS)
 @settings(max_examples=250, suppress_health_check=[HealthCheck.too_slow])
 def test_after_any_history_every_gauge_equals_a_recount(steps: list[tuple[str, int, int]]) -> None:

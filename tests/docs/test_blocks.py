@@ -74,6 +74,7 @@ READERS: Final[dict[str, Callable[[Block], object]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", RUNNABLE)
 def test_page_runs(page: str, tmp_path: Path) -> None:
     prepare_folder(tmp_path, {name: ROOT / source for name, source in FILES.get(page, {}).items()})

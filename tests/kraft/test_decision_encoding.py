@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import pytest
 from hypothesis import given, reject
 from hypothesis import strategies as st
 from kframe_kraft.batches import BatchPosition, read_batch
@@ -29,6 +30,7 @@ def decoded(decided: Sequence[Decided]) -> list[list[RecordAndVersion]]:
     return [batch.records() for batch in batches]
 
 
+@pytest.mark.slow
 @given(clusters(), st.sampled_from(CHANGES), st.integers(0, BROKERS - 1), st.booleans())
 def test_encoded_changes_are_those_of_the_decision(
     metadata: ClusterMetadata, change: Change, broker_id: int, elr: bool

@@ -53,6 +53,7 @@ def added_cells(proposal: PlanProposal) -> tuple[Any, Any]:
     return added.owners, added.values
 
 
+@pytest.mark.slow
 @given(cases())
 def test_no_copy_is_forbidden_and_the_cost_is_the_sum(case: tuple[Snapshot, dict[str, Any]]) -> None:
     proposal = planned(*case)
@@ -67,6 +68,7 @@ def test_no_copy_is_forbidden_and_the_cost_is_the_sum(case: tuple[Snapshot, dict
         assert proposal.bound <= proposal.cost
 
 
+@pytest.mark.slow
 @given(cases())
 def test_a_second_plan_with_terms_is_empty(case: tuple[Snapshot, dict[str, Any]]) -> None:
     snapshot, request = case

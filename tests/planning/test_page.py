@@ -180,6 +180,7 @@ def test_malformed_html_is_noticed(page: str) -> None:
         StrictParser(frame.format(page))
 
 
+@pytest.mark.slow
 def test_the_page_of_many_moves_says_what_it_leaves_out() -> None:
     snapshot = generate(brokers=60, partitions=60_000, seed=1)
     weights = np.arange(len(snapshot), dtype=np.int64)
@@ -193,6 +194,7 @@ def test_the_page_of_many_moves_says_what_it_leaves_out() -> None:
     StrictParser(page)
 
 
+@pytest.mark.slow
 def test_the_page_of_a_million_partitions_has_as_many_rows_as_it_has_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its rows are rendered, and no further ones: the partitions of the plan do not determine the work for them."""
     rendered = 0

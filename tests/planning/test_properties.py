@@ -109,6 +109,7 @@ def test_a_further_goal_never_lowers_the_bound(snapshot: Snapshot, more: dict[st
     assert planned(snapshot, request).bound <= planned(snapshot, request | more).bound
 
 
+@pytest.mark.slow
 @FEWER_EXAMPLES
 @given(snapshots(), st.integers(0, 40))
 def test_a_wider_tolerance_never_raises_the_bound(snapshot: Snapshot, tolerance: int) -> None:
@@ -183,6 +184,7 @@ def test_a_second_plan_by_sizes_is_empty(case: tuple[Snapshot, dict[str, Any]]) 
     assert len(plan(applied(planned(snapshot, request)), **request).rows) == 0
 
 
+@pytest.mark.slow
 @given(weighted(partitions_max=8))
 def test_sizes_have_an_optimum_between_the_bound_and_the_plan(case: tuple[Snapshot, dict[str, Any]]) -> None:
     pytest.importorskip("highspy")

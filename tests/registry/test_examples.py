@@ -56,6 +56,7 @@ def leaders(selector: LeaderSelector, seed: int, registry: Registry) -> list[lis
     return chosen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_each_example_keeps_the_rules(registry: Registry, name: str) -> None:
     kinds = registry.selectors[name].kinds

@@ -27,6 +27,7 @@ def shape(folder: Path, name: str) -> set[str]:
     return {file.replace(name.replace("-", "_"), "NAME") for file in sources}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("offers", TEMPLATES)
 def test_it_is_whole_and_passes_its_own_tests(tmp_path: Path, offers: str) -> None:
     folder = tmp_path / "deep" / "near-rack"

@@ -113,6 +113,7 @@ def differences(results: Sequence[BatchComparison]) -> list[RecordDifference]:
     return [difference for result in results for difference in result.differences]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
 def test_every_scenario_is_predicted(path: Path) -> None:
     results = compared(played(path.stem))

@@ -81,6 +81,7 @@ def read_no_listed_line(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(DescribeLines, "read", lambda self, block, start, topic: start)
 
 
+@pytest.mark.slow
 @CHECKED
 @given(content=corrupted(listings()), block=BLOCKS)
 @example(content=DESCRIBE.encode(), block=1)
@@ -88,6 +89,7 @@ def test_listings(content: bytes, block: int, tmp_path: Path) -> None:
     compare(content, "describe", block, tmp_path / "c.txt", read_no_listed_line)
 
 
+@pytest.mark.slow
 @CHECKED
 @given(content=corrupted(dumps()), block=BLOCKS)
 @example(content=dump_text(dump()).encode(), block=7)

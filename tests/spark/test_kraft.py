@@ -10,6 +10,7 @@ from random import Random
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
@@ -60,6 +61,7 @@ def test_no_fact_of_a_cluster_is_lost(random: Random) -> None:
     assert snapshot_of(*tables).digest() == snapshot.digest()
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(RANDOMS)
 def test_whole_clusters_of_a_fleet_equal_a_single_machine(random: Random) -> None:
@@ -84,6 +86,7 @@ def test_whole_clusters_of_a_fleet_equal_a_single_machine(random: Random) -> Non
                 assert [shared | row for row in rows] == expected[made.name]
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(RANDOMS)
 def test_rows_in_any_order_and_cut_are_played_whole(random: Random) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
@@ -20,6 +21,7 @@ from tests.spark.cutting import (
 )
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_whole_cluster_from_pieces_equals_one_machine(data: st.DataObject) -> None:
     """Verbs that shards cannot execute: restart, reassign, create, delete, and elections of named partitions.
@@ -43,6 +45,7 @@ def test_whole_cluster_from_pieces_equals_one_machine(data: st.DataObject) -> No
     same(together(snapshot, scenario_row, parts), expected)
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_merged_shards_equal_one_machine(data: st.DataObject) -> None:
     snapshot = data.draw(clusters())

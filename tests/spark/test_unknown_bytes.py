@@ -79,6 +79,7 @@ def test_sizes_are_known_again_once_the_broker_is_gone() -> None:
     assert whatif.fail([0]).bytes_unknown is None
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_any_cluster_says_the_same_bytes(data: st.DataObject) -> None:
     snapshot = data.draw(clusters(least=1))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -52,6 +53,7 @@ def played(case: Case) -> WhatIf:
     return whatif
 
 
+@pytest.mark.slow
 @settings(max_examples=120)
 @given(cases())
 def test_what_is_completed_is_as_planned(case: Case) -> None:

@@ -28,6 +28,7 @@ def check_against_kio(case: Case, api: str, version: int) -> None:
         assert (request.api_version, request.nbytes) == (version, len(body(request)))
 
 
+@pytest.mark.slow
 @settings(max_examples=50)
 @given(case=CASES)
 def test_bodies_equal_those_of_kio(case: Case) -> None:

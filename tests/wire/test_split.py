@@ -47,6 +47,7 @@ def check_split(case: Case, api: str, version: int, byte_limit: int) -> None:
     assert empty == Counter(request.broker for request in whole if not entries(api, version, request))
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(case=CASES, byte_limit=st.integers(1, 3000))
 def test_split_requests_say_the_same(case: Case, byte_limit: int) -> None:
@@ -140,6 +141,7 @@ def test_metadata_leaves_room_for_the_brokers_behind_the_partitions(version: int
         assert all(request.nbytes <= byte_limit for request in requests)
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(case=CASES, byte_limit=st.sampled_from([1, 300, 2**20]))
 def test_requests_share_memory_up_to_a_limit(case: Case, byte_limit: int) -> None:

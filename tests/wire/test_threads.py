@@ -25,6 +25,7 @@ def check(case: Case, api: str, version: int, part_rows: int, processors: int, b
     ]
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(case=CASES, part_rows=st.integers(1, 8), processors=st.integers(1, 3), byte_limit=st.sampled_from([300, 10**6]))
 def test_threads_encode_the_same_requests(case: Case, part_rows: int, processors: int, byte_limit: int) -> None:

@@ -40,6 +40,7 @@ class BesideTheirTwins:
         return call
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(case=CASES, byte_limit=st.sampled_from([1, 200, 2**20]), group_bytes=st.sampled_from([1, 500, 2**20]))
 def test_kernels_agree_with_their_twins(case: Case, byte_limit: int, group_bytes: int) -> None:

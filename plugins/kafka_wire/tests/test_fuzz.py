@@ -19,6 +19,7 @@ TARGETS = {target.name: target for target in targets()}
 SAVED = read_corpus(CORPUS)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_a_million_frames() -> None:
     totals_by_target = run(targets, SEED, CASES)

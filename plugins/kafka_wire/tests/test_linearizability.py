@@ -13,6 +13,7 @@ from kframe_zookeeper.testing import java
 EVIDENCE = Path(__file__).parents[3] / "docs" / "evidence"
 
 
+@pytest.mark.real
 def test_answers_are_linearizable_under_faults(tmp_path: Path) -> None:
     """An instance whose session ends while it is frozen, or while it reaches clients but not ZooKeeper."""
     if reason := java.missing() or history_check.missing():

@@ -220,6 +220,7 @@ STEPS: list[Callable[[Controller, int, int], None]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(
     st.sampled_from(["3.9", "2.8", "2.4-IV1", "2.4-IV0", "1.0"]),

@@ -15,6 +15,7 @@ EVIDENCE = Path(__file__).parents[3] / "docs" / "evidence"
 AT = "[2026-01-01 00:00:00,000]"
 
 
+@pytest.mark.real
 @pytest.mark.skipif(not RUNBOOK.exists(), reason="no clone of kframe")
 def test_a_minute_of_changes_leaves_no_unexplained_warning(tmp_path: Path) -> None:
     """Each operation and each fault of a broker occurs. No record is lost, and all topics are deleted."""

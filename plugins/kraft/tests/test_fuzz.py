@@ -14,6 +14,7 @@ SEED = 20
 SAVED = read_corpus(CORPUS)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_no_mutated_message_escapes() -> None:
     cases = CASES // 10

@@ -23,6 +23,7 @@ REPLIES = ["multi read", "multi write"]
 SAVED = read_corpus(CORPUS)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("name, only", [("znodes", list(DECODERS)), ("replies", REPLIES)])
 def test_a_million_cases(name: str, only: list[str]) -> None:

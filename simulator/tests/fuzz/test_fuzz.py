@@ -46,6 +46,7 @@ def test_case_that_ends_the_process_is_reported() -> None:
     assert any(batch[i].endswith(b"!!") for i in range(len(batch)))
 
 
+@pytest.mark.slow
 def test_excessive_memory_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (greedy,) = run(fuzz_targets.greedy_target, 1, 1000)
     assert greedy.peak_bytes > PEAK_BYTES_MAX
