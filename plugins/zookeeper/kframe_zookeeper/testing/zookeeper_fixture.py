@@ -104,8 +104,9 @@ class ZooKeeperFixture:
     def expire(self, store: Any) -> None:
         """End the session of a store, as the server does. Wait for its next session."""
         before = store._connection
+        credentials = before.session.client.client_id  # None as soon as the session has ended.
         while not before.session.over:  # In an ensemble the session may move to another server.
-            self.end_session(before.session.client.client_id)
+            self.end_session(credentials)
             before.session._over.wait(0.5)
         self.await_session(store, before)
 
