@@ -101,9 +101,8 @@ SANITIZE_ENV = PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(SANITIZE_LIB) PYTHONMALLO
 	LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)"
 
 .DELETE_ON_ERROR:
-.PHONY: setup lock sbom audit kernels demo test test-release test-quick test-serverless test-serverless-1 test-serverless-2 \
-	test-started test-real \
-	test-real-tests faults soak linearizability week \
+.PHONY: setup lock sbom audit kernels demo test test-release test-quick test-serverless test-serverless-1 \
+	test-serverless-2 test-started test-real test-real-tests faults soak linearizability week \
 	$(REAL) test-debug check $(CHECKS) fuzz sanitize \
 	search sim bench bench-suite bench-peers bench-fleet bench-compare limits roofline plots mutants docs man dist clean
 # A switch left on in the caller's shell must not turn the release build into the other.
@@ -190,8 +189,8 @@ mutants: setup
 # and brokers depend on sessions and timeouts but mostly wait: they start first, and others get the time that they leave.
 test: setup
 	@$(MAKE) --no-print-directory -j6 --output-sync=target NICE="nice -n 10" test-real-kafka_wire-1 \
-		test-real-kafka_wire-2 test-real-zookeeper test-real-tests test-serverless-2 test-debug test-serverless-1 test-real-kraft \
-		$(CHECKS)
+		test-real-kafka_wire-2 test-real-zookeeper test-real-tests test-serverless-2 test-debug test-serverless-1 \
+		test-real-kraft $(CHECKS)
 
 test-release: test-serverless test-started
 

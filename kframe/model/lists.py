@@ -66,7 +66,7 @@ def repeated(lists: Ragged) -> Bool:
         result[order[1:]] = equal & (owner[order[1:]] == owner[order[:-1]])
         return result
     if width := common_length(lists):
-        # A row for each position: a pass over it is long, where a list would be a pass of its own.
+        # A row for each position, so that NumPy's inner loops run over lists, which are many, not within them.
         table = np.ascontiguousarray(lists.values.reshape(-1, width).T)
         repeats = np.zeros(table.shape, np.bool_)
         for distance in range(1, width):
