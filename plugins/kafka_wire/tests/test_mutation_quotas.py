@@ -124,7 +124,7 @@ def test_a_changed_quota_applies_at_once(served: Served, records: FakeRecords) -
 
 def test_the_next_request_of_a_throttled_connection_waits(records: FakeRecords) -> None:
     """It waits longer than the connection may be idle here, so it gets no response."""
-    with Served(records=records, config={**WINDOW, "connections.max.idle.ms": "500"}) as served:
+    with Served(records=records, config={**WINDOW, "connections.max.idle.ms": "2000"}) as served:
         with served.client() as client:
             topics = [{"name": "a", "num_partitions": 12, "replication_factor": 1}]
             body = client.ask(CREATE, 1, topics=topics, timeout=30_000, validate_only=False)

@@ -58,7 +58,7 @@ while True:
 def fixture(zookeeper: ServerHandle) -> Iterator[ZooKeeperFixture]:
     """Twenty partitions with three replicas each."""
     topics = {f"topic-{number}": [healthy(1, 2, 3), healthy(2, 3, 1)] for number in range(10)}
-    settings = settings_of_url(f"zookeeper://{zookeeper.address}?session.timeout.ms=2000")
+    settings = settings_of_url(f"zookeeper://{zookeeper.address}?session.timeout.ms=6000")
     zookeeper_fixture = ZooKeeperFixture(settings, cluster_of(topics, registered=[1, 2, 3]))
     yield zookeeper_fixture
     zookeeper_fixture.close()
