@@ -152,26 +152,39 @@ def read_lines(
     """
     with _reading(path) as (content, raw):
         number, begun, warned = 0, False, False
-        block, start = b"", 0
+        rest = b""
         for chunk in _blocks(content, raw, path.stat().st_size, progress):
-            block, start = block[start:] + chunk, 0
-            while start < len(block):
-                start, count = take_lines(block, start, number + 1)
-                number += count
-                begun, warned = begun or count > 0, warned and not count
-                end = _end_of_line(block, start)
-                if end == 0:
-                    break
-                line, start, number = block[start:end], end, number + 1
-                begun, warned, is_content = _filtered(line, begun, warned)
-                if is_content:
-                    yield number, _checked_length(line, path, number)
-        for line in (block[start:],) if start < len(block) else ():
+            for block, offset, take in _parts(rest, chunk, take_lines):
+                start = offset
+                while start < len(block):
+                    start, count = take(block, start, number + 1)
+                    number += count
+                    begun, warned = begun or count > 0, warned and not count
+                    end = _end_of_line(block, start)
+                    if end == 0:
+                        break
+                    line, start, number = block[start:end], end, number + 1
+                    begun, warned, is_content = _filtered(line, begun, warned)
+                    if is_content:
+                        yield number, _checked_length(line, path, number)
+                rest = block[start:]
+        for line in (rest,) if rest else ():
             begun, _, is_content = _filtered(line, begun, warned)
             if is_content:
                 yield number + 1, _checked_length(line, path, number + 1)
         if not begun:
             raise SnapshotError(str(path), "an empty file", "a snapshot")
+
+
+def _parts(rest: bytes, chunk: bytes, take_lines: TakeLines) -> Iterator[tuple[bytes, int, TakeLines]]:
+    """What follows the ``rest`` of the blocks before, an offset in it, and what reads its lines: the end of a line that
+    began there, which alone is copied, and the other lines of ``chunk``."""
+    end = chunk.find(b"\n") + 1 if rest else 0
+    if end == 0 or len(rest) + end > LINE_BYTES_MAX:
+        yield rest + chunk, 0, take_lines
+    else:
+        yield rest + chunk[:end], 0, take_none
+        yield chunk, end, take_lines
 
 
 def _blocks(content: IO[bytes], raw: IO[bytes], total: int, progress: Progress) -> Iterator[bytes]:
