@@ -60,7 +60,8 @@ KAFKA_WIRE_1 := $(addprefix plugins/kafka_wire/tests/test_,command_logins.py exe
 	java_tools.py network_faults.py parity.py)
 # Half of the tests that start no server, as to their time: the folders of test-serverless-1.
 # test-serverless-2 has the others.
-SERVERLESS_1 := $(addprefix tests/,core docs kernels planning registry snapshot spark whatif wire)
+SERVERLESS_1 := $(addprefix tests/,benchmarks core docs kernels planning registry scenario shadow snapshot spark \
+	whatif wire)
 # Before each command that computes and seldom waits: `make test` lowers its priority.
 NICE :=
 KERNELS := $(wildcard kframe/_*.pyx kframe/kernels/_*.pyx)

@@ -4,8 +4,9 @@
 
 Compares ratios (with other controllers, growth exponents, bytes per partition), never seconds, because machines
 differ. NEW defaults to the last records of ``make bench`` and ``make bench-peers``. Each ratio is compared with the
-newest stored record that has it. A ratio that fell by more than a fifth is marked, and the exit code is 1. Ratios
-without a counterpart are listed as new or not measured. The exit code is 2 if there is nothing to compare.
+newest stored record that has it, if possible of the same processor: caches change some ratios, too. A ratio that fell
+by more than a fifth is marked, and the exit code is 1. Ratios without a counterpart are listed as new or not measured.
+The exit code is 2 if there is nothing to compare.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -66,6 +67,11 @@ def compare(stored: Iterable[Ratio], new: Iterable[Ratio]) -> list[Compared]:
     return compared
 
 
+def like_last(stored: Sequence[Mapping[str, Any]], processors: Collection[object]) -> list[Mapping[str, Any]]:
+    """Stored records in their order, those of these processors last. Of ratios with the same name the last counts."""
+    return sorted(stored, key=lambda record: record.get("processor") in processors)
+
+
 def line(ratio: Compared) -> tuple[str, ...]:
     """A row as cells under HEADINGS."""
     values = ("-" if value is None else f"{value:.3g}" for value in (ratio.stored, ratio.new, ratio.left))
@@ -79,7 +85,8 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--against", type=Path, nargs="+", help=f"stored records; by default all in {RESULTS.name}/")
     chosen = parser.parse_args(words)
     new = [_read(path) for path in chosen.new or sorted(LATEST.glob("*.json"))]
-    against = [_read(path) for path in chosen.against] if chosen.against else newest(RESULTS)
+    stored = [_read(path) for path in chosen.against] if chosen.against else newest(RESULTS)
+    against = like_last(stored, {record.get("processor") for record in new})
     compared = compare(_ratios(against), _ratios(new))
     if not any(ratio.left is not None for ratio in compared):
         print("nothing to compare: run make bench or make bench-peers first, and keep a record", file=sys.stderr)

@@ -53,6 +53,16 @@ def record(path: Path, when: str, *ratios: Ratio, **more: Any) -> Path:
     return path
 
 
+def test_a_record_of_the_same_processor_counts_more_than_a_newer_record(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    same = record(tmp_path / "same.json", "2026-01-01", Ratio("x", 5.0), processor="A")
+    newer = record(tmp_path / "newer.json", "2026-02-01", Ratio("x", 9.0), Ratio("y", 2.0), processor="B")
+    new = record(tmp_path / "new.json", "2026-03-01", Ratio("x", 5.0), Ratio("y", 2.0), processor="A")
+    assert compare.main([str(new), "--against", str(same), str(newer)]) == 0
+    assert "0 of 2 ratios fell" in capsys.readouterr().out
+
+
 def test_what_has_fallen_is_shown_and_ends_the_command_with_1(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
