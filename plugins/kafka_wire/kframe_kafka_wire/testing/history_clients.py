@@ -38,7 +38,8 @@ _CHANGES: Final = {
     "describe": 3,
     "list": 2,
 }
-#: Others seldom succeed: most cancellations find no reassignment, and most elections change no leader.
+#: Kinds that occur in a checked history. The others seldom succeed: most cancellations find no reassignment, and most
+#: elections change no leader.
 _NEEDED: Final = frozenset({"create", "delete", "grow", "reassign", "describe", "list"})
 #: API keys and versions.
 _METADATA, _CREATE, _DELETE, _GROW, _ELECT, _ALTER, _LIST = (
