@@ -196,13 +196,14 @@ test: setup
 test-release: test-serverless test-started
 
 # test-quick leaves out the tests that are marked as slow, which take more than two seconds each.
-TAKEN := not real
 test-quick: TAKEN := not real and not slow
+test-serverless: TAKEN := not real
 test-quick test-serverless: setup
 	$(if $(ARGS),$(PY) -m pytest -m '$(TAKEN)' $(ARGS) $(NONE_IS_FINE), \
 		@$(MAKE) --no-print-directory -j2 --output-sync=target --keep-going TAKEN='$(TAKEN)' \
 		test-serverless-1 test-serverless-2)
 
+test-serverless-1 test-serverless-2: TAKEN := not real
 test-serverless-1 test-serverless-2: setup
 	$(NICE) $(PY) -m pytest -p no:cacheprovider -m '$(TAKEN)' \
 		$(if $(filter %-1,$@),$(SERVERLESS_1),tests simulator plugins benchmarks/suite \
