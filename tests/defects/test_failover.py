@@ -21,7 +21,7 @@ def elected(topics: Mapping[str, Sequence[PartitionSpec]], live: tuple[int, ...]
     return driver
 
 
-def test_r04_every_replica_learns_the_leader_epoch_that_storage_has() -> None:
+def test_r04_next_controller_sends_stored_leader_epoch_to_all_replicas() -> None:
     """The first controller fails after its write and before its requests to brokers."""
     fixture = ControllerGroup({"t": [healthy(1, 2, 3, leader_epoch=5)]}, controllers=2)
     fixture.ensemble.unregister_brokers([3])
@@ -37,7 +37,7 @@ def test_r04_every_replica_learns_the_leader_epoch_that_storage_has() -> None:
     }
 
 
-def test_r04_all_live_replicas_learn_of_an_isr_that_was_shrunk() -> None:
+def test_r04_isr_shrink_is_sent_to_all_live_replicas() -> None:
     driver = elected({"t": [healthy(1, 2, 3, leader_epoch=5)]}, (1, 2, 3))
     driver.forget()
     driver.ensemble.unregister_brokers([3])
@@ -66,19 +66,19 @@ def test_r09_stored_requests_start_once_at_failover_and_are_removed() -> None:
     assert driver.store.read_preferred_election() is None
 
 
-def test_r10_a_partition_whose_leader_died_with_the_controller_is_led() -> None:
+def test_r10_failover_elects_leader_after_leader_and_controller_fail() -> None:
     """Two leader epochs later, as in Kafka: first the replica leaves the ISR, then another leader is elected."""
     driver = elected({"t": [PartitionSpec((1, 2), 1, (1, 2), leader_epoch=5)]}, (2, 3))
     assert state_of(driver.stored("t-0")) == (2, (2,), 7)
 
 
-def test_r11_broker_that_died_without_a_controller_leaves_isrs_and_is_offline() -> None:
+def test_r11_failover_removes_failed_broker_from_isrs() -> None:
     driver = elected({"t": [healthy(1, 2, 3, leader_epoch=5)]}, (1, 2))
     assert state_of(driver.stored("t-0")) == (1, (1, 2), 6)
     assert {entry["offline_replicas"][0] for entry in driver.entries(Api.UPDATE_METADATA, "t-0").values()} == {3}
 
 
-def test_r12_the_first_word_to_each_broker_is_who_is_there() -> None:
+def test_r12_first_request_of_failover_is_update_metadata_with_live_brokers() -> None:
     driver = elected({"t": [healthy(1, 2, 3), healthy(3, 2)]}, (1, 2, 3))
     requests = [request for batch in driver.batches for request in batch]
     for broker in (1, 2, 3):
@@ -86,7 +86,7 @@ def test_r12_the_first_word_to_each_broker_is_who_is_there() -> None:
         assert (first["api"], first["live_brokers"]) == (Api.UPDATE_METADATA, [1, 2, 3])
 
 
-def test_r23_the_first_leader_and_isr_has_all_that_a_broker_hosts() -> None:
+def test_r23_first_leader_and_isr_contains_all_replicas_of_broker() -> None:
     """Broker 3 is dead. The partition that it led has no other in-sync replica."""
     topics = {"t": [PartitionSpec((3, 1), 3, (3,)), healthy(1, 2)]}
     driver = elected(topics, (1, 2))
@@ -94,13 +94,13 @@ def test_r23_the_first_leader_and_isr_has_all_that_a_broker_hosts() -> None:
     assert sorted(first["partitions"]) == ["t-0", "t-1"]
 
 
-def test_x06_partition_without_replicas_does_not_fail_a_failover() -> None:
+def test_x06_failover_completes_with_empty_assignment() -> None:
     driver = elected({"t": [PartitionSpec((), 1, (1,)), healthy(1, 2)], "u": [PartitionSpec((1, 2), 1, (1, 2))]}, (2,))
     assert driver.controller.active
     assert driver.stored("u-0").leader == 2
 
 
-def test_x10_an_election_of_what_never_had_a_leader_fails_no_failover() -> None:
+def test_x10_failover_completes_preferred_election_of_leaderless_partition() -> None:
     driver = Driver(cluster_of({"t": [PartitionSpec((9,)), PartitionSpec((1, 2), 2, (1, 2))]}, (1, 2)), STEADY)
     driver.ensemble.leave_preferred_election([("t", 0), ("t", 1)])
     driver.handle(Elect())

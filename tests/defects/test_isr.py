@@ -47,7 +47,7 @@ def test_r32_isr_change_sends_a_single_partition() -> None:
     assert sent == [(1, ["t-0"]), (2, ["t-0"]), (3, ["t-0"])]
 
 
-def test_r33_what_comes_while_notifications_are_handled_is_handled_next() -> None:
+def test_r33_notification_during_isr_change_handling_is_handled_next() -> None:
     driver = quiet({"t": [UNDER_REPLICATED, UNDER_REPLICATED]}, (1, 2, 3))
     driver.ensemble.write_state("t", 0, isr=(1, 2, 3))
     for _ in range(1_000):
@@ -65,13 +65,13 @@ def test_r33_what_comes_while_notifications_are_handled_is_handled_next() -> Non
     assert driver.store.read_isr_changes().paths == ()
 
 
-def test_r36_the_last_member_stays_in_the_isr() -> None:
+def test_r36_last_isr_member_stays_after_broker_failure() -> None:
     driver = quiet({"t": [PartitionSpec((1, 2), 1, (1,), leader_epoch=5)]}, (1, 2))
     die(driver, 1)
     assert state_of(driver.stored("t-0")) == (-1, (1,), 6)
 
 
-def test_r37_a_write_that_was_raced_is_read_and_made_again() -> None:
+def test_r37_state_write_is_retried_after_version_conflict() -> None:
     driver = quiet({"t": [healthy(1, 2, 3, leader_epoch=5)]}, (1, 2, 3))
     driver.before(WriteStates, lambda: driver.ensemble.write_state("t", 0, isr=(1, 3)))
     die(driver, 1)
@@ -79,7 +79,7 @@ def test_r37_a_write_that_was_raced_is_read_and_made_again() -> None:
     assert driver.known("t-0").partition_epoch == driver.stored("t-0").partition_epoch
 
 
-def test_r38_who_is_shutting_down_does_not_join() -> None:
+def test_r38_broker_in_controlled_shutdown_does_not_join_isr() -> None:
     driver = quiet({"t": [UNDER_REPLICATED]}, (1, 2, 3))
     driver.ask(ControlledShutdownRequested(3, NO_BROKER_EPOCH, 99))
     held = driver.stored("t-0")
@@ -87,7 +87,7 @@ def test_r38_who_is_shutting_down_does_not_join() -> None:
     assert driver.stored("t-0").isr == (1, 2)
 
 
-def test_r39_a_proposal_is_answered_again_when_its_answer_was_lost() -> None:
+def test_r39_repeated_alter_partition_gets_the_same_response() -> None:
     driver = quiet({"t": [UNDER_REPLICATED]}, (1, 2, 3))
     assert propose(driver, (1, 2, 3)) == (ErrorCode.NONE, 4)
     assert propose(driver, (1, 2, 3)) == (ErrorCode.NONE, 4)
@@ -108,7 +108,7 @@ def test_r41_unchanged_isr_gets_a_response_and_the_next_change_works() -> None:
     assert propose(driver, (1,), partition_epoch=4) == (ErrorCode.NONE, 5)
 
 
-def test_r42_leaders_go_to_the_first_live_member_in_the_order_of_the_assignment() -> None:
+def test_r42_election_follows_assignment_order() -> None:
     """The ISRs have another order than the assignments."""
     specs = [PartitionSpec((1, a, b), 1, (b, a, 1)) for a, b in [(2, 3), (3, 4), (4, 2)] * 20]
     driver = quiet({"t": specs}, (1, 2, 3, 4))
@@ -117,7 +117,7 @@ def test_r42_leaders_go_to_the_first_live_member_in_the_order_of_the_assignment(
     assert leaders == [2, 3, 4] * 20
 
 
-def test_r43_a_preferred_replica_is_elected_once_it_is_in_sync_and_not_before() -> None:
+def test_r43_preferred_replica_is_elected_only_when_in_sync() -> None:
     driver = quiet({"t": [PartitionSpec((1, 2), 2, (2,), leader_epoch=5)]}, (1, 2))
     for _ in range(10):
         driver.handle(RebalanceLeaders())
@@ -131,7 +131,7 @@ def test_r43_a_preferred_replica_is_elected_once_it_is_in_sync_and_not_before() 
     assert state_of(driver.stored("t-0")) == (1, (2, 1), 6)
 
 
-def test_r45_changed_setting_applies_at_once() -> None:
+def test_r45_changed_topic_setting_applies_at_once() -> None:
     driver = quiet({"t": [PartitionSpec((1, 2, 3), 1, (1,), leader_epoch=5)]}, (1, 2, 3))
     die(driver, 1)
     assert state_of(driver.stored("t-0")) == (-1, (1,), 6)
@@ -156,7 +156,7 @@ def test_r46_refused_states_are_not_sent() -> None:
     assert {entry["leader_epoch"] for entry in driver.entries(Api.LEADER_AND_ISR, "t-1").values()} == {6}
 
 
-def test_r47_a_broker_that_fails_at_its_orders_is_named(caplog: pytest.LogCaptureFixture) -> None:
+def test_r47_leader_and_isr_error_is_logged_with_broker(caplog: pytest.LogCaptureFixture) -> None:
     driver = quiet({"t": [UNDER_REPLICATED]}, (1, 2, 3))
     answer = LeaderAndIsrAnswered(2, ErrorCode.UNKNOWN_SERVER_ERROR, (), 1, driver.rows("t-0"))
     with caplog.at_level(logging.WARNING, "kframe.statechange"):
@@ -165,7 +165,7 @@ def test_r47_a_broker_that_fails_at_its_orders_is_named(caplog: pytest.LogCaptur
     assert caplog.messages == [f"[Controller id=1000 epoch=1] {message}"]
 
 
-def test_x01_a_replica_that_came_back_empty_does_not_join() -> None:
+def test_x01_alter_partition_with_stale_broker_epoch_is_refused() -> None:
     driver = quiet({"t": [UNDER_REPLICATED]}, (1, 2, 3))
     brokers = driver.cluster.brokers
     before = tuple(int(brokers.broker_epoch[brokers.find(broker_id)]) for broker_id in (1, 2, 3))

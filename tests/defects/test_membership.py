@@ -39,7 +39,7 @@ def test_r19_reregistered_broker_fails_and_starts() -> None:
     assert 2 in driver.entries(Api.LEADER_AND_ISR, "t-0")
 
 
-def test_r20_a_broker_that_vanishes_as_it_is_read_is_not_there() -> None:
+def test_r20_broker_that_unregisters_during_read_is_not_added() -> None:
     """The broker registers, and unregisters before the controller reads it."""
     driver = quiet({"t": [healthy(1, 2, 4)]}, (1, 2))
     driver.start_broker(4)
@@ -51,7 +51,7 @@ def test_r20_a_broker_that_vanishes_as_it_is_read_is_not_there() -> None:
     assert driver.requests(Api.UPDATE_METADATA) == []
 
 
-def test_r20_each_broker_is_new_or_dead_or_neither() -> None:
+def test_r20_new_and_failed_brokers_in_same_event() -> None:
     driver = quiet({"t": [healthy(1, 2)]}, (1, 2, 3))
     driver.ensemble.unregister_brokers([3])
     driver.ensemble.register_brokers([registration(4)])
@@ -59,7 +59,7 @@ def test_r20_each_broker_is_new_or_dead_or_neither() -> None:
     assert driver.cluster.brokers.registered_ids() == [1, 2, 4]
 
 
-def test_r21_brokers_that_register_while_the_controller_is_busy_are_looked_at_together() -> None:
+def test_r21_queued_broker_changes_are_handled_together() -> None:
     cluster = ControllerGroup({"t": [healthy(1, 2)]}, (1, 2))
     cluster.wires[0].take()
     for broker_id in range(10, 60):
@@ -69,7 +69,7 @@ def test_r21_brokers_that_register_while_the_controller_is_busy_are_looked_at_to
     assert cluster.loops[0].controller.cluster.brokers.registered_ids() == [1, 2, *range(10, 60)]
 
 
-def test_r22_every_broker_is_watched_for_other_endpoints() -> None:
+def test_r22_changed_endpoints_of_any_broker_are_sent_to_all() -> None:
     cluster = ControllerGroup({"t": [healthy(1, 2)]}, (1, 2, 3, 4, 5))
     for broker_id in (1, 2, 3, 4, 5, 1):
         cluster.wires[0].take()
@@ -89,7 +89,7 @@ def test_r22_changed_endpoint_is_sent_once() -> None:
     assert [request["broker"] for request in driver.requests(Api.UPDATE_METADATA)] == [1, 2]
 
 
-def test_r23_restarted_broker_receives_all_its_replicas_at_once() -> None:
+def test_r23_restarted_broker_receives_all_replicas_in_first_request() -> None:
     """Broker 2 is dead. The partition that it led has no other in-sync replica."""
     driver = quiet({"t": [PartitionSpec((2, 1), None, (2,), leader_epoch=5), healthy(3, 1)]}, (3,))
     driver.start_broker(1)
@@ -98,7 +98,7 @@ def test_r23_restarted_broker_receives_all_its_replicas_at_once() -> None:
     assert sorted(first["partitions"]) == ["t-0", "t-1"]
 
 
-def test_r24_a_leader_that_is_shutting_down_is_named_to_the_follower_that_must_catch_up() -> None:
+def test_r24_leader_in_controlled_shutdown_is_sent_to_its_followers() -> None:
     """No other replica is in sync, so that broker 1 stays the leader. Broker 2 restarts in the meantime."""
     driver = quiet({"t": [PartitionSpec((1, 2), 1, (1,), leader_epoch=5), healthy(2, 1)]}, (1, 2))
     assert leave(driver, 1) == ["t-0"]
@@ -117,7 +117,7 @@ def test_r24_a_leader_that_is_shutting_down_is_named_to_the_follower_that_must_c
     assert driver.stored("t-0").leader == 2
 
 
-def test_r24_broker_that_shuts_down_is_not_elected() -> None:
+def test_r24_broker_in_controlled_shutdown_is_not_elected() -> None:
     driver = quiet({"t": [healthy(1, 2, 3, leader_epoch=5)]}, (1, 2, 3))
     assert leave(driver, 2) == []
     driver.ensemble.write_state("t", 0, isr=(1, 2, 3))
@@ -125,7 +125,7 @@ def test_r24_broker_that_shuts_down_is_not_elected() -> None:
     assert driver.stored("t-0").leader == 3
 
 
-def test_r25_a_broker_that_shuts_down_hears_that_it_leads_no_more_before_it_is_answered() -> None:
+def test_r25_broker_in_controlled_shutdown_receives_new_leaders() -> None:
     driver = quiet({"t": [healthy(1, 2, 3, leader_epoch=5)]}, (1, 2, 3))
     assert leave(driver, 1) == []
     entry = driver.entries(Api.LEADER_AND_ISR, "t-0")[1]

@@ -35,7 +35,7 @@ def fail_over(driver: Driver) -> None:
     driver.handle(Elect())
 
 
-def test_r34_what_stops_a_replica_bears_the_leader_epoch_that_it_belongs_to() -> None:
+def test_r34_stop_replica_has_current_leader_epoch() -> None:
     """A replica that has received a later epoch refuses a late request."""
     driver = quiet({"t": [healthy(1, 2, leader_epoch=5)]}, FOUR)
     move(driver, 3, 2)
@@ -61,7 +61,7 @@ def test_r46_storage_leaders_metadata_and_memory_agree_after_each_step() -> None
         assert {entry["leader_epoch"] for entry in driver.entries(Api.UPDATE_METADATA, "t-0").values()} == {stored}
 
 
-def test_r49_a_replica_that_was_removed_is_in_no_isr_and_its_leader_knows() -> None:
+def test_r49_removed_replica_leaves_isr_and_leader_is_notified() -> None:
     """The topic had no new messages. The removed replica still appeared in sync."""
     driver = quiet({"t": [healthy(2, 1, leader_epoch=5)]}, FOUR)
     move(driver, 3, 2)
@@ -86,7 +86,7 @@ def test_r51_failover_keeps_a_reassignment_by_request() -> None:
     assert assigned(driver.stored("t-0")) == ((5, 6, 1, 2), (5, 6), (1, 2))
 
 
-def test_r52_the_next_controller_drops_what_is_removed_and_keeps_what_is_added() -> None:
+def test_r52_failover_completes_reassignment_with_target_in_sync() -> None:
     spec = PartitionSpec((4, 2, 1), 1, (1, 2, 4), leader_epoch=5, adding_replicas=(4,), removing_replicas=(1,))
     driver = Driver(cluster_of({"t": [spec]}, FOUR), STEADY)
     driver.handle(Elect())
@@ -95,13 +95,13 @@ def test_r52_the_next_controller_drops_what_is_removed_and_keeps_what_is_added()
     assert (1, True) in stops(driver)
 
 
-def test_r53_what_is_not_reached_yet_stays_in_storage() -> None:
+def test_r53_incomplete_reassignments_stay_in_storage() -> None:
     driver = quiet({"t": [healthy(1, 2), healthy(1, 2), healthy(1, 2)]}, FOUR)
     leave(driver, [(("t", 0), (2, 1)), (("t", 1), (3, 2)), (("t", 2), (4, 2))])
     assert sorted(stored_targets(driver)) == ["t-1", "t-2"]
 
 
-def test_r54_a_new_replica_that_was_down_at_the_failover_completes_when_it_is_back() -> None:
+def test_r54_reassignment_completes_after_adding_replica_restarts() -> None:
     driver = quiet({"t": [healthy(1, 2, leader_epoch=5)]}, FOUR)
     move(driver, 4, 2)
     driver.ensemble.unregister_brokers([4])
@@ -125,7 +125,9 @@ BAD = {
 
 
 @pytest.mark.parametrize("topic, partition, replicas", BAD.values(), ids=BAD.keys())
-def test_r55_bad_input_is_refused_and_blocks_nothing(topic: str, partition: int, replicas: tuple[int, ...]) -> None:
+def test_r55_invalid_reassignment_is_refused_and_others_start(
+    topic: str, partition: int, replicas: tuple[int, ...]
+) -> None:
     driver = quiet({"t": [healthy(1, 2)], "u": [healthy(1, 2)]}, FOUR)
     codes = submit(driver, [((topic, partition), replicas), (("u", 0), (3, 2))])
     assert codes[0] in (ErrorCode.INVALID_REPLICA_ASSIGNMENT, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -146,7 +148,7 @@ def test_r55_invalid_znode_is_removed_and_the_next_is_read(name: str) -> None:
     assert driver.controller.active
 
 
-def test_r56_a_cancelled_replica_is_deleted_under_a_leader_epoch_that_its_broker_accepts() -> None:
+def test_r56_cancelled_replica_is_deleted_with_current_leader_epoch() -> None:
     driver = quiet({"t": [healthy(1, 2, leader_epoch=5)]}, FOUR)
     move(driver, 3, 2)
     leader_epoch = driver.entries(Api.LEADER_AND_ISR, "t-0")[3]["leader_epoch"]
@@ -159,7 +161,7 @@ def test_r56_a_cancelled_replica_is_deleted_under_a_leader_epoch_that_its_broker
     assert driver.stored("t-0").leader_epoch > leader_epoch
 
 
-def test_r57_removed_replicas_are_sent_a_deletion() -> None:
+def test_r57_removed_replicas_receive_deletion() -> None:
     driver = quiet({"t": [healthy(1, 2, leader_epoch=5)]}, FOUR)
     move(driver, 3, 4)
     driver.forget()
@@ -167,7 +169,7 @@ def test_r57_removed_replicas_are_sent_a_deletion() -> None:
     assert {broker for broker, delete in stops(driver) if delete} == {1, 2}
 
 
-def test_r58_added_replicas_are_new_and_the_others_are_not() -> None:
+def test_r58_only_added_replicas_are_sent_as_new() -> None:
     driver = quiet({"t": [healthy(1, 2, leader_epoch=5)]}, FOUR)
     move(driver, 3, 2)
     sent = [
@@ -186,7 +188,7 @@ def test_r59_partitions_added_during_an_assignment_write_stay() -> None:
     assert driver.stored("t-1").leader == 2
 
 
-def test_r60_a_topic_that_is_being_deleted_does_not_grow_and_goes() -> None:
+def test_r60_deleting_topic_ignores_new_partitions() -> None:
     driver = quiet({"t": [healthy(1, 2)]}, (1, 2, 3))
     mark(driver, "t")
     driver.write_topics(small_table({"t": [(1, 2), (2, 3)]}))
@@ -211,7 +213,7 @@ def test_r61_next_controller_completes_a_deletion_from_any_step(left: str) -> No
     assert driver.store.read_topic_names() == {"kept"}
 
 
-def test_r61_a_deletion_waits_for_a_reassignment_and_ends_after_it() -> None:
+def test_r61_topic_deletion_waits_for_reassignment() -> None:
     driver = quiet({"t": [healthy(1, 2)]}, FOUR)
     move(driver, 3, 2)
     fail_over(driver)
@@ -224,7 +226,7 @@ def test_r61_a_deletion_waits_for_a_reassignment_and_ends_after_it() -> None:
     assert gone(driver)
 
 
-def test_r62_a_topic_stays_until_each_replica_has_confirmed_its_deletion() -> None:
+def test_r62_topic_is_deleted_after_all_replicas_confirm() -> None:
     """Replica 2 was only stopped. The controller receives no event for that."""
     driver = quiet({"t": [healthy(1, 2)]}, (1, 2))
     mark(driver, "t")
@@ -235,7 +237,7 @@ def test_r62_a_topic_stays_until_each_replica_has_confirmed_its_deletion() -> No
     assert gone(driver)
 
 
-def test_r63_every_index_holds_all_of_the_others_and_nothing_of_the_deleted() -> None:
+def test_r63_deleted_topic_is_removed_from_every_index() -> None:
     driver = quiet({name: [healthy(1, 2), healthy(2, 1)] for name in ("a", "b", "c")}, (1, 2))
     topics = driver.cluster.topics
     ids = {name: name.encode() * 16 for name in ("a", "b", "c")}

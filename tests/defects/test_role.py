@@ -77,7 +77,7 @@ WRITES: dict[str, Callable[[MemoryStore, ClusterState], object]] = {
 
 
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES.keys())
-def test_r03_no_write_of_a_deposed_controller_is_done(write: Callable[[MemoryStore, ClusterState], object]) -> None:
+def test_r03_write_of_deposed_controller_is_fenced(write: Callable[[MemoryStore, ClusterState], object]) -> None:
     cluster = controller_group()
     cluster.depose(0, by=1)
     cluster.ensemble.leave_preferred_election([("t", 0)])
@@ -88,7 +88,7 @@ def test_r03_no_write_of_a_deposed_controller_is_done(write: Callable[[MemorySto
     assert cluster.zxid == before
 
 
-def test_r05_events_that_waited_do_nothing_once_the_role_is_lost() -> None:
+def test_r05_queued_events_have_no_effect_after_role_loss() -> None:
     """The events were queued before the role was lost. They concern a new broker, which needs requests but no write."""
     cluster = controller_group()
     cluster.wires[0].take()
@@ -128,7 +128,7 @@ def test_r06_reelected_controller_handles_each_event_once() -> None:
     assert {cluster.stored(f"{name}-6-0").partition_epoch for name in ("created", "watched")} == {0}
 
 
-def test_r06_timers_go_with_the_role() -> None:
+def test_r06_timers_are_cancelled_after_role_loss() -> None:
     cluster = controller_group()
     assert cluster.clocks[0].pending
     cluster.depose(0, by=1)
@@ -136,7 +136,7 @@ def test_r06_timers_go_with_the_role() -> None:
     assert cluster.clocks[0].pending == {}
 
 
-def test_r07_a_reassignment_that_was_given_up_under_another_controller_stays_so() -> None:
+def test_r07_reassignment_cancelled_by_another_controller_stays_cancelled() -> None:
     cluster = ControllerGroup({"t": [healthy(1, 2)]}, (1, 2, 3, 4), controllers=2)
 
     def move(replicas: tuple[int, ...] | None) -> Callable[[int], ReassignmentRequested]:
@@ -160,7 +160,7 @@ def test_r07_a_reassignment_that_was_given_up_under_another_controller_stays_so(
     assert cluster.stored("t-0").adding_replicas == ()
 
 
-def test_r08_topics_are_led_also_after_the_session_expired_and_the_role_was_won_again() -> None:
+def test_r08_new_topic_gets_leader_after_session_expiry_and_reelection() -> None:
     cluster = controller_group(controllers=1)
     cluster.ensemble.expire(cluster.stores[0])
     cluster.run()
@@ -171,7 +171,7 @@ def test_r08_topics_are_led_also_after_the_session_expired_and_the_role_was_won_
     assert cluster.stored("new-0").leader == 1
 
 
-def test_r14_the_record_of_an_older_session_is_not_ours() -> None:
+def test_r14_controller_znode_of_older_session_gives_no_role() -> None:
     """Both sessions are of controller 1000."""
     cluster = controller_group(controllers=1)
     older, newer = cluster.stores[0], cluster.ensemble.connect()
@@ -184,7 +184,7 @@ def test_r14_the_record_of_an_older_session_is_not_ours() -> None:
     assert newer.claim(1000) == 2
 
 
-def test_r15_every_watch_is_armed_again_in_a_new_session() -> None:
+def test_r15_watches_are_registered_after_session_expiry() -> None:
     cluster = controller_group(controllers=1)
     cluster.ensemble.expire(cluster.stores[0])
     cluster.run()
@@ -198,7 +198,7 @@ def test_r15_every_watch_is_armed_again_in_a_new_session() -> None:
     assert bool(topics.deleting[topics.find("t")])
 
 
-def test_r16_nothing_that_waits_holds_the_end_of_a_session_up() -> None:
+def test_r16_session_expiry_precedes_queued_events() -> None:
     cluster = controller_group(controllers=1)
     for _ in range(10_000):
         cluster.loops[0].submit(lambda token: ElectionRequested(ElectionType.PREFERRED, (("t", 0),), token))

@@ -25,6 +25,6 @@ def test_plain_modules_load_no_pyspark() -> None:
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_only_what_connect_has_too(file: Path) -> None:
+def test_modules_use_only_spark_connect_api(file: Path) -> None:
     words = r"\b(sparkContext|_jvm|_jdf|_sc)\b|\.(rdd|toPandas)\b"
     assert re.findall(words if file.stem in OF_DRIVER else words + r"|\.collect\b", file.read_text()) == []

@@ -65,7 +65,7 @@ def test_from_exports_to_violations(spark: Any, tmp_path: Path) -> None:
     assert set((tmp_path / "broken").rglob("*.parquet")) == written
 
 
-def test_a_fault_in_an_executor_is_one_line(tmp_path: Path) -> None:
+def test_error_in_executor_prints_single_line(tmp_path: Path) -> None:
     (tmp_path / "east.jsonl").write_text(two_topics(BROKEN_STATE))
     result = kframe("spark", "validate", tmp_path)
     assert result.exit_code == 2, result.output
@@ -79,7 +79,7 @@ def test_a_fault_in_an_executor_is_one_line(tmp_path: Path) -> None:
     (("ingest", ".", "--out", "fleet", "--master", "local", "--remote", "sc://h"), "exclude one another"),
     (("ingest", ".", "--out", "fleet", "--conf", "spark.ui.enabled"), "spark.ui.enabled is not KEY=VALUE"),
 ])  # fmt: skip
-def test_wrong_usage_ends_with_2(arguments: tuple[str, ...], says: str) -> None:
+def test_wrong_usage_exits_with_2(arguments: tuple[str, ...], says: str) -> None:
     result = kframe("spark", *arguments)
     assert result.exit_code == 2, result.output
     assert says in result.stderr

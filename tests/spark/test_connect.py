@@ -33,7 +33,7 @@ def remote(tmp_path: Path) -> Iterator[str]:
         yield f"sc://127.0.0.1:{port}"
 
 
-def test_commands_say_the_same_over_connect(spark: Any, remote: str, tmp_path: Path) -> None:
+def test_commands_print_same_output_over_connect(spark: Any, remote: str, tmp_path: Path) -> None:
     exports = tmp_path / "fleet"
     exports.mkdir()
     health = Health(under_replicated=0.3, off_preferred=0.2, unclean=0.3)

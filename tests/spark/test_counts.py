@@ -137,7 +137,7 @@ def directory_of(data: st.DataObject, topics: Topics, directory: Path) -> tuple[
     "make", [describe, kcat, zookeeper, reassignment, directory_of], ids=lambda make: make.__name__
 )
 @given(data=st.data())
-def test_taken_and_quarantined_partitions_are_those_of_the_source(
+def test_accepted_and_quarantined_partitions_equal_source(
     make: Callable[[st.DataObject, Topics, Path], tuple[Path, int]], data: st.DataObject
 ) -> None:
     topics = data.draw(st.lists(st.integers(1, 8), min_size=1, max_size=5))
@@ -153,7 +153,7 @@ def test_taken_and_quarantined_partitions_are_those_of_the_source(
     assert (len(snapshot), left_out) == (len(snapshot), there - len(snapshot))
 
 
-def test_a_listing_without_a_topic_s_own_line_counts_all_its_partitions(tmp_path: Path) -> None:
+def test_listing_without_topic_line_counts_all_partitions(tmp_path: Path) -> None:
     lines = describe_lines([42, 7])
     del lines[43]
     path = tmp_path / "c.txt"
@@ -218,7 +218,7 @@ def unlistable(path: Path) -> str:
     "make", [dangling, pipe, unix_socket, device, empty, loop, no_manifest, unreadable, unlistable],
     ids=lambda make: make.__name__,
 )  # fmt: skip
-def test_a_source_that_cannot_be_read_is_one_refused_cluster(make: Callable[[Path], str], tmp_path: Path) -> None:
+def test_unreadable_source_is_refused_cluster(make: Callable[[Path], str], tmp_path: Path) -> None:
     if make in (unreadable, unlistable) and os.geteuid() == 0:
         pytest.skip("root may read everything")
     directory, out = tmp_path / "exports", tmp_path / "out"
@@ -242,7 +242,7 @@ def test_a_source_that_cannot_be_read_is_one_refused_cluster(make: Callable[[Pat
     )
 
 
-def test_a_directory_without_its_manifest_names_what_is_missing(tmp_path: Path) -> None:
+def test_directory_without_manifest_names_missing_file(tmp_path: Path) -> None:
     no_manifest(tmp_path / "c")
     (source,) = find_sources([str(tmp_path)])
     snapshot, quarantine = read_tolerantly(source)

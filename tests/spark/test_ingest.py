@@ -99,7 +99,7 @@ BAD = [
 
 
 @pytest.mark.parametrize("bad", BAD, ids=lambda bad: bad.name)
-def test_bad_input_is_in_quarantine_with_file_and_reason(bad: Bad, tmp_path: Path) -> None:
+def test_invalid_input_is_quarantined_with_file_and_reason(bad: Bad, tmp_path: Path) -> None:
     source, out = SnapshotSource(str(bad.make(tmp_path)), "c"), tmp_path / "out"
     (row,) = ingest_source(source, out).to_pylist()
     (quarantined,) = part_rows(out, QUARANTINE)
@@ -127,7 +127,7 @@ def files_of(out: Path) -> dict[str, bytes]:
     return {str(path.relative_to(out)): path.read_bytes() for path in sorted(out.rglob("*")) if path.is_file()}
 
 
-def test_the_same_input_gives_the_same_files_and_is_done_once(tmp_path: Path) -> None:
+def test_unchanged_input_is_ingested_once(tmp_path: Path) -> None:
     path, out = tmp_path / "c.jsonl", tmp_path / "out"
     path.write_text(two_topics())
     source = SnapshotSource(str(path), "c")
@@ -143,9 +143,7 @@ def test_the_same_input_gives_the_same_files_and_is_done_once(tmp_path: Path) ->
     assert [table.name for table in FLEET if part(out, table, "c").exists()] == ["quarantine"]
 
 
-def test_a_cluster_that_was_left_half_done_is_not_there_and_is_done_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_interrupted_ingest_is_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, out = tmp_path / "c.jsonl", tmp_path / "out"
     path.write_text(two_topics())
     source = SnapshotSource(str(path), "c")
@@ -169,7 +167,7 @@ def test_a_cluster_that_was_left_half_done_is_not_there_and_is_done_again(
     assert files_of(out) == whole
 
 
-def test_an_output_that_was_lost_is_made_again(tmp_path: Path) -> None:
+def test_lost_output_is_rewritten(tmp_path: Path) -> None:
     path, out = tmp_path / "c.jsonl", tmp_path / "out"
     path.write_text(two_topics())
     ingest_source(SnapshotSource(str(path), "c"), out)
@@ -178,7 +176,7 @@ def test_an_output_that_was_lost_is_made_again(tmp_path: Path) -> None:
     assert ingest_source(SnapshotSource(str(path), "c"), out).to_pylist()[0]["status"] == "taken"
 
 
-def test_a_fleet_is_not_put_among_other_things(tmp_path: Path) -> None:
+def test_directory_with_other_files_is_refused(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("x")
     with pytest.raises(InputError, match=r"'mine\.txt' in it"):
         check_fleet_root(tmp_path)

@@ -89,7 +89,7 @@ def kill_workers(running: subprocess.Popen[str]) -> None:
 
 @pytest.mark.real
 @pytest.mark.parametrize("ends", ["a worker is killed", "SIGINT"])
-def test_what_is_written_stays_and_a_rerun_plays_the_rest(fleet: Path, tmp_path: Path, ends: str) -> None:
+def test_interrupted_command_resumes_after_written_results(fleet: Path, tmp_path: Path, ends: str) -> None:
     out = tmp_path / "out"
     arguments = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "env": environment()}
     with subprocess.Popen(command(fleet, out), **arguments) as running:  # type: ignore[call-overload]

@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.real
-def test_a_worker_and_an_executor_killed_at_their_work_change_nothing(tmp_path: Path) -> None:
+def test_killed_worker_and_executor_do_not_change_results(tmp_path: Path) -> None:
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     completed = subprocess.run(
         [sys.executable, "-m", "tests.spark.killed_fleet", str(tmp_path)], cwd=tmp_path, capture_output=True, text=True,

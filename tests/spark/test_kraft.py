@@ -52,7 +52,7 @@ def ingested(snapshot: Snapshot) -> Iterator[ClusterInput]:
 
 @settings(max_examples=15)
 @given(RANDOMS)
-def test_no_fact_of_a_cluster_is_lost(random: Random) -> None:
+def test_ingested_cluster_equals_snapshot(random: Random) -> None:
     snapshot = kraft_snapshot(random)
     with ingested(snapshot) as cluster:
         assert cluster.kraft
@@ -89,7 +89,7 @@ def test_whole_clusters_of_a_fleet_equal_a_single_machine(random: Random) -> Non
 @pytest.mark.slow
 @settings(max_examples=15)
 @given(RANDOMS)
-def test_rows_in_any_order_and_cut_are_played_whole(random: Random) -> None:
+def test_sharded_rows_in_any_order_are_combined(random: Random) -> None:
     snapshot = kraft_snapshot(random)
     whole = table(snapshot)
     pieces = cut(whole, [random.randint(0, 3) for _ in range(5)], random.sample(range(len(whole)), len(whole)))
@@ -127,7 +127,7 @@ def _sweep_alone(snapshot: Snapshot, how: Sweeping) -> Rows | str:
 
 @settings(max_examples=15)
 @given(RANDOMS)
-def test_a_valid_cluster_breaks_no_rule_and_warnings_are_its_health(random: Random) -> None:
+def test_valid_cluster_has_only_health_warnings(random: Random) -> None:
     snapshot = kraft_snapshot(random)
     tables = {kind.name: table_of(rows_of(snapshot, "east", kind), kind)
               for kind in (PARTITIONS, BROKERS, TOPICS, CLUSTERS)}  # fmt: skip

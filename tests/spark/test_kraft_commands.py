@@ -105,7 +105,7 @@ def test_sweep_equals_whatif_sweep(fleet: Path, exports: Path, tmp_path: Path) -
         ]
 
 
-def test_possible_loss_of_any_cluster_fails_a_pipeline(fleet: Path, exports: Path, tmp_path: Path) -> None:
+def test_fail_on_possible_loss_of_any_cluster(fleet: Path, exports: Path, tmp_path: Path) -> None:
     """A sweep counts failures, and failover counts scenarios; both equal the commands for one cluster."""
     swept = CliRunner().invoke(cli, ["spark", "sweep", str(fleet), "--fail-on", "possible-loss"])
     failures = sum(command("whatif", "sweep", exports / name)["findings"]["possible-loss"] for name in snapshots())
@@ -146,7 +146,7 @@ def test_frames_equal_a_single_machine(spark: Any) -> None:
     ]
 
 
-def test_a_large_kraft_cluster_is_not_cut(spark: Any, fleet: Path) -> None:
+def test_large_kraft_cluster_is_not_sharded(spark: Any, fleet: Path) -> None:
     """All clusters are larger than a task holds; only the one in ZooKeeper mode is played in shards."""
     import pyarrow as pa
 
@@ -162,7 +162,7 @@ def test_a_large_kraft_cluster_is_not_cut(spark: Any, fleet: Path) -> None:
     assert list(result.rows()) == [row for name in sorted(expected) for row in expected[name]]
 
 
-def test_validate_judges_each_cluster_by_its_mode(spark: Any, fleet: Path) -> None:
+def test_validate_applies_rules_of_cluster_mode(spark: Any, fleet: Path) -> None:
     document = command("spark", "validate", fleet)
     assert_valid(document, "kframe.spark-violations/v1")
     opened = open_fleet(spark, str(fleet))
@@ -176,7 +176,7 @@ def test_validate_judges_each_cluster_by_its_mode(spark: Any, fleet: Path) -> No
     assert sorted(map(key, rows(validate(opened.tables)))) == sorted(map(key, document["rows"]))
 
 
-def test_a_kraft_controller_sends_no_requests(spark: Any, exports: Path, tmp_path: Path) -> None:
+def test_requests_omit_kraft_clusters(spark: Any, exports: Path, tmp_path: Path) -> None:
     options = ("--each-rack", "--out", tmp_path / "out")
     document = command("spark", "requests", exports, *options)
     assert {row["cluster"] for row in document["rows"]} == {"east"}

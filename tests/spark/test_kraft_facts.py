@@ -52,7 +52,7 @@ def test_min_isr_of_the_controllers_node_precedes_that_of_the_cluster() -> None:
     assert len(reported) == int(health.under_min_isr.sum()) > 0
 
 
-def test_brokers_that_are_fenced_have_no_scenario() -> None:
+def test_fenced_brokers_have_no_scenario() -> None:
     rows = [
         {"cluster": "c", "broker_id": broker_id, "registered": registered, "fenced": fenced, "rack": f"r{broker_id}"}
         for broker_id, registered, fenced in ((1, True, False), (2, True, True), (3, True, None), (4, False, None))
@@ -115,7 +115,7 @@ def damaged(column: str, value: Any) -> pa.Table:
     ("records", [{"type": 9999, "record": "{}"}], "cluster c field records row 0: found record type 9999"),
     ("records", [{"type": 4, "record": "{"}], "cluster c field records row 0: found '{' "),
 ])  # fmt: skip
-def test_damaged_facts_are_named(column: str, value: Any, says: str) -> None:
+def test_damaged_facts_are_reported(column: str, value: Any, says: str) -> None:
     snapshot = kraft_snapshot(Random(3))
     partitions, brokers, topics = (
         table_of(rows_of(snapshot, "c", kind), kind) for kind in (PARTITIONS, BROKERS, TOPICS)
@@ -124,7 +124,7 @@ def test_damaged_facts_are_named(column: str, value: Any, says: str) -> None:
         snapshot_of(partitions, brokers, topics, damaged(column, value))
 
 
-def test_a_stated_mode_is_that_of_sources_that_show_none(tmp_path: Path) -> None:
+def test_mode_option_applies_to_sources_without_mode(tmp_path: Path) -> None:
     fleet = tmp_path / "fleet"
     statuses = {}
     for source in find_sources([str(mixed(tmp_path / "exports"))]):

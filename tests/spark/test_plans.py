@@ -106,7 +106,7 @@ def written(out: Path, cluster: str) -> Rows:
     return parquet.ParquetFile(file).read().to_pylist() if file.exists() else []
 
 
-def test_sizes_of_clusters_give_plans_in_bytes(fleet: Path, exports: Path, tmp_path: Path) -> None:
+def test_partition_sizes_give_plans_in_bytes(fleet: Path, exports: Path, tmp_path: Path) -> None:
     """A cluster without a file of sizes has no plan, and the others have."""
     out, sizes = tmp_path / "out", tmp_path / "sizes"
     sizes.mkdir()
@@ -168,7 +168,7 @@ def test_executors_load_goals_and_cost_terms(fleet: Path, exports: Path, tmp_pat
     assert (missing.exit_code, "no goal 'ordinals'" in missing.stderr) == (2, True)
 
 
-def test_a_request_that_some_clusters_lack_names_them(fleet: Path) -> None:
+def test_request_impossible_for_some_clusters_names_them(fleet: Path) -> None:
     result = kframe("spark", "plan", fleet, "--remove-brokers", "8", "-o", "json")
     assert result.exit_code == 3
     assert [row["cluster"] for row in json.loads(result.stdout)["rows"]] == ["north", "south", "west"]
@@ -178,7 +178,7 @@ def test_a_request_that_some_clusters_lack_names_them(fleet: Path) -> None:
     assert kframe("spark", "plan", fleet).exit_code == 2
 
 
-def test_frames_hold_the_plans(spark: Any, exports: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plan_frames_equal_command_output(spark: Any, exports: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Moves arrive in several rows of a cluster."""
     monkeypatch.setattr(plans, "_CHUNK_ROWS", 5)
     opened = open_fleet(spark, str(exports), ())
@@ -195,7 +195,7 @@ def test_frames_hold_the_plans(spark: Any, exports: Path, monkeypatch: pytest.Mo
 
 
 @given(clusters(), st.booleans())
-def test_moves_lead_from_the_snapshot_to_the_plan(snapshot: Snapshot, weighted: bool) -> None:
+def test_moves_transform_snapshot_into_plan(snapshot: Snapshot, weighted: bool) -> None:
     weights = np.arange(1, len(snapshot) + 1, dtype=np.int64) if weighted else None
     try:
         proposal = plan(snapshot, rebalance=True, weights=weights, tolerance=50.0)

@@ -46,7 +46,7 @@ def test_failover_counts_changes_of_each_scenario(run: Run) -> None:
     assert actual == expected
 
 
-def test_what_is_written_is_not_played_again(run: Run, tmp_path: Path) -> None:
+def test_written_scenarios_are_not_played_again(run: Run, tmp_path: Path) -> None:
     out = tmp_path / "out"
     first = run("failover", "--brokers", "1", "--out", str(out), "-o", "json")
     assert first.exit_code == 0, first.output
@@ -80,7 +80,7 @@ def test_changed_input_is_played_again_and_reported(run: Run, tmp_path: Path) ->
     )
 
 
-def test_a_table_of_scenarios_has_every_verb(run: Run, tmp_path: Path) -> None:
+def test_scenario_table_accepts_every_verb(run: Run, tmp_path: Path) -> None:
     topic = SNAPSHOT.topics.names[0]
     plan = {"version": 1, "partitions": [{"topic": topic, "partition": 0, "replicas": [0, 3]}]}
     lines: list[dict[str, Any]] = [
@@ -142,7 +142,7 @@ def test_unreadable_scenario_table_names_the_location(tmp_path: Path, text: str 
     assert says in str(caught.value)
 
 
-def test_a_parquet_table_of_something_else_is_refused(tmp_path: Path) -> None:
+def test_parquet_table_with_unknown_columns_is_refused(tmp_path: Path) -> None:
     unrelated, broken = tmp_path / "odd.parquet", tmp_path / "broken.parquet"
     parquet.write_table(pa.table({"scenario": ["a"], "broker": [1]}), unrelated)
     broken.write_bytes(b"PAR1")
@@ -155,7 +155,7 @@ def test_a_parquet_table_of_something_else_is_refused(tmp_path: Path) -> None:
     ({"scenario": "fail-1", "brokers": [2]}, "scenario fail-1: found another of that name for cluster east"),
     ({"scenario": "far", "brokers": [2], "cluster": "esat"}, "scenario far: found cluster esat"),
 ])  # fmt: skip
-def test_scenarios_that_would_be_lost_are_refused(run: Run, tmp_path: Path, line: dict[str, Any], says: str) -> None:
+def test_ambiguous_scenarios_are_refused(run: Run, tmp_path: Path, line: dict[str, Any], says: str) -> None:
     file = tmp_path / "scenarios.jsonl"
     file.write_text(json.dumps(line))
     result = run("failover", "--brokers", "1", "--scenarios", str(file))
@@ -177,7 +177,7 @@ def test_unknown_broker_is_reported(run: Run) -> None:
     assert "cluster east, scenario fail-9: brokers" in result.stderr
 
 
-def test_a_scenario_is_wanted(run: Run) -> None:
+def test_failover_without_scenario_is_refused(run: Run) -> None:
     result = run("failover")
     assert result.exit_code == 2
     assert "--each-broker" in result.stderr

@@ -39,7 +39,7 @@ def fleet(tmp_path: Path) -> Path:
     return exports
 
 
-def test_what_was_written_is_summed_up(tmp_path: Path) -> None:
+def test_report_sums_written_tables(tmp_path: Path) -> None:
     """One pass through all reports, since each Spark query takes time."""
     out, plot = tmp_path / "out", tmp_path / "worst.svg"
     tables = {name: alone(snapshot, scenario(brokers=[2], name="fail-2"), cluster=name)
@@ -101,7 +101,7 @@ def test_what_was_written_is_summed_up(tmp_path: Path) -> None:
         (["fleet", "--plot", "worst.pdf"], "worst.pdf: found a name that ends in '.pdf', expected .svg or .png"),
     ],
 )
-def test_what_cannot_be_reported(
+def test_report_refuses_invalid_input(
     fleet: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], message: str
 ) -> None:  # fmt: skip
     monkeypatch.chdir(fleet.parent)
@@ -110,7 +110,7 @@ def test_what_cannot_be_reported(
     assert message in result.stderr
 
 
-def test_a_sweep_ranks_failures_of_every_cluster(fleet: Path, tmp_path: Path) -> None:
+def test_sweep_ranks_failures_of_every_cluster(fleet: Path, tmp_path: Path) -> None:
     out = tmp_path / "failures"
     actual = _rows("sweep", fleet, "--sort-by", "under-min-isr", "--config", "min.insync.replicas=2", "--out", out)
     expected: Rows = []
@@ -137,7 +137,7 @@ def test_a_sweep_ranks_failures_of_every_cluster(fleet: Path, tmp_path: Path) ->
     ]  # fmt: skip
 
 
-def test_a_picture_has_the_numbers(tmp_path: Path) -> None:
+def test_plot_contains_numbers(tmp_path: Path) -> None:
     row = {"cluster": "east-" + "x" * 40 + "-2026", "scenario": "fail-2", "offline": 12345, "under_min_isr": None}
     for rows, texts in (([row], ["east-xxxxxxxxx…xxxxxxxx-2026  fail-2", "12,345", "not known"]), ([], ["offline"])):
         picture = tmp_path / f"{len(rows)}.svg"

@@ -24,7 +24,7 @@ def tables(snapshot: Any) -> list[pa.Table]:
 
 @pytest.mark.parametrize("format", ["zookeeper", "describe", "kcat"])
 @pytest.mark.parametrize("phase", STATES)
-def test_there_and_back(phase: str, format: str) -> None:
+def test_snapshot_roundtrip(phase: str, format: str) -> None:
     snapshot = read_snapshot(example(phase, format))
     shuffled = [table.take(np.random.default_rng(7).permutation(table.num_rows)) for table in tables(snapshot)]
     back = snapshot_of(*shuffled)
@@ -59,7 +59,7 @@ def partly_null(table: pa.Table) -> pa.Table:
     (1, without(0), "cluster c: found unknown broker id 0"),
     (2, lambda table: pa.concat_tables([table, table]), "cluster c table topics: found topic .* again"),
 ])  # fmt: skip
-def test_what_is_no_cluster_is_refused(which: int, change: Callable[[pa.Table], pa.Table], says: str) -> None:
+def test_inconsistent_tables_are_refused(which: int, change: Callable[[pa.Table], pa.Table], says: str) -> None:
     rows = tables(generate(10, 3, 2, partitions_per_topic=10))
     rows[which] = change(rows[which])
     with pytest.raises(SnapshotError, match=says):

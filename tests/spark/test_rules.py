@@ -97,7 +97,7 @@ def violations_in(rows: list[dict[str, Any]], brokers: Sequence[tuple[int, bool 
 
 
 @pytest.mark.parametrize("broken", BROKEN, ids=lambda broken: broken.rule)
-def test_a_broken_rule_is_a_row(broken: Broken) -> None:
+def test_rule_violation_is_reported(broken: Broken) -> None:
     rows = [{"partition": 0, **change} for change in broken.changes]
     whole = rows if any(row.get("partition") == 1 for row in rows) else [*rows, {"partition": 1}]
     reported = violations_in(whole, broken.brokers, mode=broken.mode)
@@ -115,7 +115,7 @@ def test_every_rule_has_a_case() -> None:
     assert {broken.rule for broken in BROKEN} == RULES.keys() - alone
 
 
-def test_more_replicas_than_a_controller_holds() -> None:
+def test_replicas_above_maximum_are_reported() -> None:
     """As many as it holds are only more than there are brokers, and unlisted."""
     many = list(range(1, REPLICAS_MAX + 2))
     rows: list[dict[str, Any]] = [
@@ -126,13 +126,13 @@ def test_more_replicas_than_a_controller_holds() -> None:
     assert sorted(reported) == sorted([("replicas_too_many", 0), *others])
 
 
-def test_what_is_not_known_breaks_nothing() -> None:
+def test_unknown_columns_violate_no_rule() -> None:
     columns = ("leader", "isr", "leader_epoch", "controller_epoch", "zk_version", "leader_recovery_state")
     rows = [{"partition": number, **dict.fromkeys(columns)} for number in (0, 1)]
     assert violations_in(rows, [(1, None, None), (2, None, None), (3, None, None)]) == []
 
 
-def test_the_clusters_default_is_what_a_topic_without_its_own_is_held_to() -> None:
+def test_cluster_default_applies_to_topic_without_min_isr() -> None:
     rows: list[dict[str, Any]] = [{"partition": 0, "isr": [1]}, {"partition": 1, "isr": [1], "min_insync_replicas": 1}]
     assert [(row["rule"], row["partition"]) for row in violations_in(rows, min_insync=2)] == [("under_min_isr", 0)]
 
@@ -141,7 +141,7 @@ def test_the_clusters_default_is_what_a_topic_without_its_own_is_held_to() -> No
     ("zookeeper", None, {"isr_empty", "offline", "under_min_isr"}), ("kraft", False, {"isr_empty", "offline",
     "under_min_isr"}), ("kraft", True, {"offline", "under_min_isr"}), ("kraft", None, {"offline", "under_min_isr"}),
 ])  # fmt: skip
-def test_an_isr_may_be_empty_where_elr_is_enabled(mode: str, elr: bool | None, rules: set[str]) -> None:
+def test_empty_isr_is_valid_if_elr_is_enabled(mode: str, elr: bool | None, rules: set[str]) -> None:
     rows: list[dict[str, Any]] = [{"partition": 0, "isr": [], "leader": -1}, {"partition": 1}]
     assert {row["rule"] for row in violations_in(rows, mode=mode, elr=elr)} == rules
 
@@ -157,7 +157,7 @@ def test_partition_0_bounds_min_isr_in_kraft_mode() -> None:
     assert broken == {"zookeeper": [("under_min_isr", 0), ("under_min_isr", 1)], "kraft": []}
 
 
-def test_order_does_not_matter() -> None:
+def test_violations_are_independent_of_row_order() -> None:
     rows: list[dict[str, Any]] = [{"partition": 1}, {"partition": 0, "isr": [1, 4]}]
     assert (
         [row["partition"] for row in violations_in(rows)]
@@ -166,7 +166,7 @@ def test_order_does_not_matter() -> None:
     )
 
 
-def test_an_id_that_two_topics_share() -> None:
+def test_shared_topic_id_is_reported() -> None:
     rows = [
         {"topic": topic, "topic_id": topic_id} for topic, topic_id in zip("abcd", ["x", "y", "x", None], strict=True)
     ]
@@ -177,7 +177,7 @@ def test_an_id_that_two_topics_share() -> None:
     ]  # fmt: skip
 
 
-def test_no_partitions_and_no_topics_break_nothing() -> None:
+def test_empty_tables_violate_no_rule() -> None:
     nothing = PARTITIONS.schema.empty_table()
     assert list(violations("c", nothing, ClusterContext(brokers_of([]), {}))) == []
     assert list(shared_topic_ids("c", TOPICS.schema.empty_table())) == []

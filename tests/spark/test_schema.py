@@ -19,10 +19,10 @@ TABLES = list(
 
 
 @pytest.mark.parametrize("table", TABLES, ids=[table.name for table in TABLES])
-def test_the_ddl_is_the_arrow_schema(spark: Any, table: FleetTable) -> None:
+def test_ddl_equals_arrow_schema(spark: Any, table: FleetTable) -> None:
     assert spark.createDataFrame([], table.ddl).schema == from_arrow_schema(table.schema)
 
 
 @pytest.mark.parametrize("table", TABLES, ids=[table.name for table in TABLES])
-def test_the_key_is_of_the_table(table: FleetTable) -> None:
+def test_key_columns_are_in_table(table: FleetTable) -> None:
     assert set(table.key) <= set(table.schema.names)

@@ -86,14 +86,14 @@ def test_batch_selector_decides_differently_on_shards() -> None:
     (Engine(selectors=("first-in-sync",), plugins_dir="/nowhere"), "found /nowhere"),
     (Engine(selectors=("first-in-sync",), selector_options={"first-in-sync": {"rack": "a"}}), "option 'rack'"),
 ], ids=["unknown", "disabled", "no plugins dir", "wrong option"])  # fmt: skip
-def test_selector_that_fails_to_build_is_named_with_the_machine(engine: Engine, says: str) -> None:
+def test_selector_build_error_names_the_machine(engine: Engine, says: str) -> None:
     with pytest.raises(PluginError) as caught:
         list(play([], engine))
     assert says in str(caught.value)
     assert str(caught.value).startswith("on ")
 
 
-def test_on_spark_rack_spread_plays_clusters_whole(spark: Any) -> None:
+def test_rack_spread_selector_gets_whole_clusters(spark: Any) -> None:
     pytest.importorskip("kframe_rack_spread")
     engine = Engine(selectors=("rack-spread",), parts=("changes",))
     played = failover.played(
@@ -105,7 +105,7 @@ def test_on_spark_rack_spread_plays_clusters_whole(spark: Any) -> None:
     played.unpersist()
 
 
-def test_a_native_selector_of_a_directory_decides_in_executors(spark: Any, native: Path, tmp_path: Path) -> None:
+def test_native_selector_of_directory_runs_in_executors(spark: Any, native: Path, tmp_path: Path) -> None:
     (tmp_path / "fleet").mkdir()
     snapshot_directory(tmp_path / "fleet" / "east", SNAPSHOT)
     out = tmp_path / "out"
@@ -120,7 +120,7 @@ def test_a_native_selector_of_a_directory_decides_in_executors(spark: Any, nativ
     assert json.loads(result.stdout)["rows"][0]["states_changed"] == len(expected_leaders)
 
 
-def test_selector_missing_on_executors_is_one_line(spark: Any, tmp_path: Path) -> None:
+def test_selector_missing_on_executors_prints_single_line(spark: Any, tmp_path: Path) -> None:
     (tmp_path / "fleet").mkdir()
     snapshot_directory(tmp_path / "fleet" / "east", SNAPSHOT)
     result = kframe("spark", "failover", tmp_path / "fleet", "--brokers", 2, "--selector", "rack-sprad")

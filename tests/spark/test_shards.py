@@ -18,7 +18,7 @@ SNAPSHOT = generate(250, 4, seed=5)
 NULLS = pa.nulls(250, pa.int32())
 
 
-def test_rows_of_mixed_clusters_come_back_in_order() -> None:
+def test_rows_of_mixed_clusters_keep_order() -> None:
     east, west = table(SNAPSHOT, "east"), table(SNAPSHOT, "west")
     mixed = pa.concat_tables([east, west]).take(pa.array([(7 * row) % 500 for row in range(500)]))
     actual: dict[str, list[Any]] = {"east": [], "west": []}
@@ -35,7 +35,7 @@ def test_rows_of_mixed_clusters_come_back_in_order() -> None:
         )
 
 
-def test_a_topic_of_any_size_is_cut() -> None:
+def test_topic_of_any_size_is_sharded() -> None:
     single_topic = table(generate(300, 3, topics=1))
     assert [batch["rows"][0].as_py() for batch in pack(single_topic.to_batches(), target=128)] == [128, 128, 44]
 
@@ -59,7 +59,7 @@ def test_invalid_shard_is_a_problem(column: str, values: Any, problem: str) -> N
     assert problem in answer
 
 
-def test_columns_that_are_not_there_are_unknown() -> None:
+def test_missing_columns_are_unknown() -> None:
     columns = table(SNAPSHOT).select(["cluster", "topic", "partition", "replicas", "leader", "isr"])
     (row,) = play(to_play(SNAPSHOT, pack(columns.to_batches()), [scenario(brokers=[1])]), Engine())
     (played,) = row.to_pylist()
@@ -74,7 +74,7 @@ def test_repeated_broker_is_a_problem() -> None:
     assert "broker 0 twice" in row["problem"][0].as_py()
 
 
-def test_rows_of_no_cluster_are_refused() -> None:
+def test_rows_without_cluster_are_refused() -> None:
     nameless = table(SNAPSHOT).set_column(0, "cluster", pa.nulls(250, pa.string()))
     with pytest.raises(InputError, match="column cluster"):
         list(pack(nameless.to_batches()))

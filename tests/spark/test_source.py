@@ -34,7 +34,7 @@ def sorted_rows(frame: Any, table: FleetTable) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("table", [PARTITIONS, BROKERS, TOPICS, CLUSTERS], ids=lambda table: table.name)
-def test_a_fleet_of_all_formats(reader: Any, tmp_path: Path, table: FleetTable) -> None:
+def test_fleet_of_all_formats(reader: Any, tmp_path: Path, table: FleetTable) -> None:
     exports = mixed(tmp_path / "fleet")
     rows = sorted_rows(reader.option("table", table.name).load(str(exports)), table)
     assert rows == [
@@ -45,7 +45,7 @@ def test_a_fleet_of_all_formats(reader: Any, tmp_path: Path, table: FleetTable) 
     ]
 
 
-def test_only_the_clusters_that_are_named_are_read(reader: Any, tmp_path: Path) -> None:
+def test_only_named_clusters_are_read(reader: Any, tmp_path: Path) -> None:
     exports = mixed(tmp_path / "fleet")
     (exports / "bad.jsonl").write_text("what is not read is not refused")
     frame = reader.option("clusters", "east, west").load(str(exports))
@@ -60,9 +60,7 @@ def test_a_relation_may_be_read_twice_in_a_query(reader: Any, tmp_path: Path) ->
     assert {row.cluster for row in union.select("cluster").collect()} == {"east", "west"}
 
 
-def test_filters_keep_files_unread_and_rows_out(
-    reader: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_filters_skip_files_and_rows(reader: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     exports = mixed(tmp_path / "fleet")
     (exports / "bad.jsonl").write_text("what is not read is not refused")
     frame = (
@@ -88,7 +86,7 @@ def test_a_range_of_row_groups_is_a_spark_partition(reader: Any, tmp_path: Path)
     assert (last.count(), last.rdd.getNumPartitions()) == (100, 1)
 
 
-def test_faults_end_a_query_or_go_to_quarantine(reader: Any, tmp_path: Path) -> None:
+def test_faults_fail_query_or_are_quarantined(reader: Any, tmp_path: Path) -> None:
     exports = mixed(tmp_path / "fleet")
     (exports / "east.zookeeper.jsonl").write_text(two_topics(BROKEN_STATE))
     (exports / "west.jsonl.gz").write_bytes((exports / "west.jsonl.gz").read_bytes()[:-9])
@@ -117,7 +115,7 @@ def test_wrong_options_are_refused(reader: Any, tmp_path: Path, options: dict[st
         reader.options(**options).load(str(mixed(tmp_path / "fleet"))).count()
 
 
-def test_another_schema_is_refused(reader: Any, tmp_path: Path) -> None:
+def test_different_schema_is_refused(reader: Any, tmp_path: Path) -> None:
     with pytest.raises(Exception, match="the schema of table partitions: found"):
         reader.schema("topic string").load(str(mixed(tmp_path / "fleet"))).count()
 
@@ -139,7 +137,7 @@ def test_partitions_are_written_as_snapshots(reader: Any, tmp_path: Path) -> Non
     assert read_snapshot(out / "east").digest() == written.digest()
 
 
-def test_a_cluster_that_is_not_whole_is_not_written(reader: Any, tmp_path: Path) -> None:
+def test_incomplete_cluster_is_not_written(reader: Any, tmp_path: Path) -> None:
     exports, out = mixed(tmp_path / "fleet"), tmp_path / "out"
     frame = reader.load(str(exports)).where("not (cluster = 'east' and topic = 't' and partition = 0)")
     with pytest.raises(Exception, match=r"cluster east table partitions: found .* out of turn"):
@@ -149,7 +147,7 @@ def test_a_cluster_that_is_not_whole_is_not_written(reader: Any, tmp_path: Path)
     assert [path.name for path in tmp_path.iterdir()] == ["fleet"]
 
 
-def test_a_text_is_read_once_for_all_tables(spark: Any, tmp_path: Path) -> None:
+def test_text_file_is_read_once_for_all_tables(spark: Any, tmp_path: Path) -> None:
     """Later queries reuse a file that one query has read, even if the file was removed. Directories are still read in
     pieces."""
     text = tmp_path / "west.jsonl"
@@ -168,7 +166,7 @@ def test_a_text_is_read_once_for_all_tables(spark: Any, tmp_path: Path) -> None:
         assert sorted(map(repr, rows.to_pylist())) == sorted(map(repr, expected[table.name]))
 
 
-def test_a_cluster_is_another_if_a_byte_of_it_is(tmp_path: Path) -> None:
+def test_fingerprint_changes_with_any_byte(tmp_path: Path) -> None:
     east, text = snapshot_directory(tmp_path / "east", generate(50, 4, seed=2)), tmp_path / "west.jsonl"
     text.write_text(two_topics())
     before = [fingerprint(inputs_of(str(path))) for path in (east, text)]

@@ -52,7 +52,7 @@ def test_clusters_are_named_by_their_files(
     (["mon/west.kcat.json"], "a/b", "cluster name 'a/b'"),
     (["mon/west.kcat.json"], "_w", "cluster name '_w'"),
 ])  # fmt: skip
-def test_what_cannot_be_named_is_refused(files: Path, patterns: list[str], name: str | None, says: str) -> None:
+def test_source_without_cluster_name_is_refused(files: Path, patterns: list[str], name: str | None, says: str) -> None:
     with pytest.raises(InputError, match=says):
         names(files, *patterns, name=name)
 
@@ -71,7 +71,7 @@ FILTERS: list[tuple[Any, Condition | None]] = [
 
 
 @pytest.mark.parametrize("spark_filter,expected", FILTERS, ids=[repr(spark_filter) for spark_filter, _ in FILTERS])
-def test_filters_are_taken_over_or_given_back(spark_filter: Any, expected: Condition | None) -> None:
+def test_supported_filters_are_pushed_down(spark_filter: Any, expected: Condition | None) -> None:
     assert condition(spark_filter, PARTITIONS.schema) == expected
 
 
@@ -105,6 +105,6 @@ def test_row_groups_that_cannot_match_are_not_read(tmp_path: Path, conditions: l
     assert [row for piece in pieces_ for batch in read_piece(piece, question) for row in batch.to_pylist()] == expected
 
 
-def test_a_tolerant_reading_takes_a_directory_whole(tmp_path: Path) -> None:
+def test_tolerant_reader_does_not_split_directory(tmp_path: Path) -> None:
     source = SnapshotSource(str(snapshot_directory(tmp_path / "big", generate(1_000, 5, 3), 100)), "big")
     assert pieces([source], Question(PARTITIONS, (), tolerant=True)) == [Piece(source)]

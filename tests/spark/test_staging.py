@@ -16,7 +16,7 @@ def write(root: Path) -> None:
             (directory / str(number)).touch()
 
 
-def test_writers_that_start_while_others_end_have_directories_of_their_own(tmp_path: Path) -> None:
+def test_concurrent_writers_have_separate_directories(tmp_path: Path) -> None:
     with ThreadPoolExecutor(WRITERS) as pool:
         for writer in [pool.submit(write, tmp_path) for _ in range(WRITERS)]:
             writer.result()

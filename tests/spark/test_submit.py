@@ -27,7 +27,7 @@ def master(tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.mark.real
-def test_a_fleet_on_two_workers_by_spark_submit(master: str, tmp_path: Path) -> None:
+def test_spark_submit_on_two_workers(master: str, tmp_path: Path) -> None:
     (tmp_path / "fleet").mkdir()
     for name, snapshot in FLEET.items():
         snapshot_directory(tmp_path / "fleet" / name, snapshot)

@@ -104,7 +104,7 @@ def test_whole_cluster_sweep_equals_one_machine(snapshot: Snapshot, depth: int, 
     assert table.to_pylist() == alone(snapshot, how)
 
 
-def test_min_isr_is_unknown_unless_it_is_stated() -> None:
+def test_min_isr_is_unknown_unless_configured() -> None:
     listed = read_snapshot(example("healthy", "kcat"))
     unknown, stated = (alone(listed, Sweeping(config)) for config in ({}, {"min.insync.replicas": "2"}))
     assert {row["under_min_isr"] for row in unknown} == {None}

@@ -61,7 +61,7 @@ def test_fleet_bytes_equal_single_machine(unknown: tuple[int, ...], together: bo
         assert (None in sizes) is bool(unknown)
 
 
-def test_an_update_metadata_that_names_a_broker_without_endpoints_has_no_size() -> None:
+def test_update_metadata_with_unknown_endpoints_has_no_size() -> None:
     """Broker 5 leads no partition, so no LeaderAndIsr contains it. Every UpdateMetadata still contains its
     endpoints."""
     led = HEALTHY.partitions.leader
@@ -73,7 +73,7 @@ def test_an_update_metadata_that_names_a_broker_without_endpoints_has_no_size() 
     assert "endpoints of broker 5: found none" in outcome.bytes_unknown
 
 
-def test_sizes_are_known_again_once_the_broker_is_gone() -> None:
+def test_sizes_are_known_after_broker_without_endpoints_fails() -> None:
     whatif = WhatIf(without_endpoints(HEALTHY, 5))
     assert whatif.fail([5]).impact.bytes is not None
     assert whatif.fail([0]).bytes_unknown is None
@@ -81,7 +81,7 @@ def test_sizes_are_known_again_once_the_broker_is_gone() -> None:
 
 @pytest.mark.slow
 @given(st.data())
-def test_any_cluster_says_the_same_bytes(data: st.DataObject) -> None:
+def test_sharded_bytes_equal_single_machine(data: st.DataObject) -> None:
     snapshot = data.draw(clusters(least=1))
     scenario_row = data.draw(scenarios(snapshot))
     if scenario_row["verb"] == "elect" or isinstance(try_alone(snapshot, scenario_row), str):

@@ -30,7 +30,7 @@ def units(*sizes: tuple[str, int | None, int]) -> list[tuple[str, int]]:
     return [(unit.cluster.cluster, len(unit.scenarios)) for unit in units_of(clusters, left)]
 
 
-def test_the_largest_cluster_comes_first() -> None:
+def test_largest_cluster_is_first() -> None:
     assert units(("a", 10, 1), ("b", 30, 1), ("c", None, 1), ("d", 20, 1)) == [("b", 1), ("d", 1), ("a", 1), ("c", 1)]
 
 
@@ -60,7 +60,7 @@ def test_each_scenario_is_written_and_marked(east: ClusterInput, tmp_path: Path)
         assert marks.rows(table, part_of_scenario("east", "b2")).to_pylist() == expected
 
 
-def test_a_summary_that_is_written_nowhere_is_sent_back(east: ClusterInput) -> None:
+def test_summary_without_output_is_returned(east: ClusterInput) -> None:
     engine = Engine(parts=(IMPACTS.name,))
     (batch,) = play_units([Unit(east, ((scenario(brokers=[1]), MARK),))], engine, Output((IMPACTS,), IMPACTS))
     (row,) = batch.to_pylist()
@@ -71,13 +71,13 @@ def test_a_summary_that_is_written_nowhere_is_sent_back(east: ClusterInput) -> N
     ("local", 2), ("local[2]", 4), ("local[3,4]", 6), ("local[*]", 2 * (os.cpu_count() or 1)),
     ("local-cluster[2,1,512]", None), ("spark://host:7077", None),
 ])  # fmt: skip
-def test_shuffles_are_as_wide_as_a_local_master(master: str, partitions: int | None) -> None:
+def test_shuffle_partitions_of_local_master(master: str, partitions: int | None) -> None:
     settings = _local_settings(master)
     assert settings.get("spark.sql.shuffle.partitions") == partitions
     assert ("spark.python.daemon.module" in settings) is (partitions is not None)
 
 
-def test_the_daemon_starts_no_thread_that_a_fork_would_lose() -> None:
+def test_daemon_starts_no_threads_before_fork() -> None:
     """jemalloc, part of pyarrow, manages its own thread across forks."""
     program = """
 import importlib, os

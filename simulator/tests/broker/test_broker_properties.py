@@ -43,7 +43,7 @@ def next_step(
 @pytest.mark.parametrize("min_insync_replicas", [1, 2])
 @settings(max_examples=EXAMPLES)
 @given(seed=st.integers(0, 2**32), lossy=st.booleans(), deadly=st.sampled_from((0.0, 0.01, 0.03)))
-def test_logs_match_and_what_was_committed_stays(
+def test_logs_match_and_committed_records_stay(
     protocol: str, min_insync_replicas: int, seed: int, lossy: bool, deadly: float
 ) -> None:
     """Log matching and leader completeness hold after every step. The high watermark is within the maximal ISR, and
@@ -60,7 +60,7 @@ def test_logs_match_and_what_was_committed_stays(
         simulation.check()
 
 
-def test_histories_reach_what_the_laws_are_about() -> None:
+def test_histories_exercise_all_invariants() -> None:
     """Records are acknowledged, leaders change, and ISRs shrink and expand."""
     acked = epochs = changes = 0
     for seed in range(30):

@@ -59,14 +59,14 @@ def test_leader_and_isr_of_a_follower_at_leader_epoch_5(request_: LeaderAndIsr, 
     assert response_error(broker, request_) is error
 
 
-def test_a_topic_id_comes_to_a_log_that_has_none_without_a_new_leader_epoch() -> None:
+def test_topic_id_is_added_without_new_leader_epoch() -> None:
     broker = start_broker(order(LEADER_2, topic_id=None))
     assert response_error(broker, order(LEADER_2)) is NONE
     assert broker.disks.logs[P].topic_id == TOPIC_ID
     assert response_error(broker, order(LEADER_2)) is ErrorCode.STALE_CONTROLLER_EPOCH
 
 
-def test_a_change_without_a_new_leader_epoch_is_not_seen() -> None:
+def test_leader_and_isr_with_same_leader_epoch_is_ignored() -> None:
     broker = start_broker(order(state(1, (1, 2, 3), 5, 3)))
     assert response_error(broker, order(state(1, (1,), 5, 9, replicas=(1, 2)))) is ErrorCode.STALE_CONTROLLER_EPOCH
     assert broker.partitions[P].isr == (1, 2, 3)
@@ -84,7 +84,7 @@ def test_highest_controller_epoch_lasts_until_restart() -> None:
 
 
 @pytest.mark.parametrize("leader", [4, -1])
-def test_a_leader_that_is_not_known_to_live_leaves_only_a_log(leader: int) -> None:
+def test_leader_and_isr_with_unknown_leader_creates_only_a_log(leader: int) -> None:
     """The broker accepts the same leader epoch as soon as it knows the leader."""
     broker = start_broker(order(state(leader, (1, 2), 5, 3, is_new=True)))
     partition = broker.partitions[P]
@@ -94,14 +94,14 @@ def test_a_leader_that_is_not_known_to_live_leaves_only_a_log(leader: int) -> No
     assert partition.leader_epoch == 5
 
 
-def test_an_older_partition_epoch_than_the_leader_knows_changes_nothing() -> None:
+def test_leader_ignores_older_partition_epoch() -> None:
     broker = start_broker(order(state(1, (1, 2, 3), 5, partition_epoch=3)))
     assert response_error(broker, order(state(1, (1, 2), 6, partition_epoch=2))) is NONE
     assert (broker.partitions[P].leader_epoch, broker.partitions[P].isr) == (5, (1, 2, 3))
 
 
 @pytest.mark.parametrize("leader, recovery", [(1, 0), (2, 1)])
-def test_a_leader_counts_as_recovered_at_once(leader: int, recovery: int) -> None:
+def test_leader_is_recovered_at_once(leader: int, recovery: int) -> None:
     broker = start_broker(order(state(leader, (leader,), 5, 3, recovery=1)))
     assert broker.partitions[P].recovery == recovery
 
@@ -132,7 +132,7 @@ def test_update_metadata_replaces_live_brokers_and_adds_partitions() -> None:
     assert P in broker.metadata.partitions
 
 
-def test_a_partition_that_is_being_deleted_is_forgotten() -> None:
+def test_update_metadata_removes_deleting_partition() -> None:
     broker = start_broker(shown(2), shown(LEADER_DURING_DELETE))
     assert (broker.metadata.partitions, broker.metadata.topic_ids) == ({}, {})
 
@@ -155,7 +155,7 @@ def test_update_metadata_is_fenced(controller_epoch: int, broker_epoch: int, err
     [(-2, NONE), (-1, NONE), (5, NONE), (6, NONE), (4, ErrorCode.FENCED_LEADER_EPOCH)],
 )
 @pytest.mark.parametrize("delete", [False, True])
-def test_stop_replica_of_a_hosted_partition(leader_epoch: int, error: ErrorCode, delete: bool) -> None:
+def test_stop_replica_with_leader_epoch(leader_epoch: int, error: ErrorCode, delete: bool) -> None:
     broker = start_broker(order(LEADER_2))
     assert response_error(broker, stop(leader_epoch, delete)) is error
     gone = error is NONE and delete
@@ -201,20 +201,20 @@ def hosted(number: int, **others: object) -> LeaderState:
     return state(1, (1,), 5, 0, replicas=(1,), **others)
 
 
-def test_logs_are_spread_over_directories() -> None:
+def test_new_logs_are_spread_over_log_directories() -> None:
     broker = start_broker(*(order(hosted(0, is_new=True), key) for key in KEYS), config=TWO_DIRS)
     assert [broker.disks.logs[key].log_dir for key in KEYS] == ["a", "b", "a", "b"]
 
 
 @pytest.mark.parametrize("is_new, error", [(True, NONE), (False, ErrorCode.KAFKA_STORAGE_ERROR)])
-def test_a_replica_may_be_in_a_dead_directory_unless_it_is_new(is_new: bool, error: ErrorCode) -> None:
+def test_only_new_replicas_are_created_after_log_directory_failure(is_new: bool, error: ErrorCode) -> None:
     broker = start_broker(config=TWO_DIRS)
     broker.fail_log_dir("a", 0.0)
     assert response_error(broker, order(hosted(0, is_new=is_new))) is error
     assert (P in broker.offline) == (error is not NONE)
 
 
-def test_partitions_of_a_failed_directory_are_offline_and_the_controller_is_notified() -> None:
+def test_log_directory_failure_takes_partitions_offline() -> None:
     broker = start_broker(*(order(hosted(0, is_new=True), key) for key in KEYS), config=TWO_DIRS)
     broker.tick(0.0)
     broker.fail_log_dir("a", 1.0)
@@ -225,7 +225,7 @@ def test_partitions_of_a_failed_directory_are_offline_and_the_controller_is_noti
     assert response_error(broker, order(state(1, (1,), 6, 1, replicas=(1,)), KEYS[1])) is NONE
 
 
-def test_a_broker_halts_with_its_last_directory() -> None:
+def test_broker_halts_after_last_log_directory_fails() -> None:
     broker = start_broker(config=TWO_DIRS)
     broker.fail_log_dir("a", 0.0)
     broker.handle(live(1), 0.0)
@@ -244,7 +244,7 @@ def test_log_in_a_failed_directory_is_not_deleted() -> None:
     assert P in broker.disks.lost
 
 
-def test_a_replaced_disk_is_empty_and_alive() -> None:
+def test_replaced_log_directory_is_empty_and_online() -> None:
     broker = start_broker(*(order(hosted(0, is_new=True), key) for key in KEYS), config=TWO_DIRS)
     broker.fail_log_dir("a", 0.0)
     broker.crash(1.0)

@@ -61,7 +61,7 @@ def answer(broker: Broker, out: Outgoing, now: float, error: ErrorCode = ErrorCo
 # -- Followers as the leader sees them.
 
 
-def test_when_a_follower_had_caught_up() -> None:
+def test_last_caught_up_time_of_follower() -> None:
     """The trace of ``docs/reference/controller/broker-partition.md`` section 5."""
     replica = Replica()
     replica.fetched(100, leader_end=100, now=0.0)
@@ -84,9 +84,7 @@ def test_when_a_follower_had_caught_up() -> None:
         (False, False, (100, 180, NEVER, NEVER)),
     ],
 )
-def test_a_new_leader_epoch_resets_what_is_known(
-    newly_leader: bool, in_sync: bool, expected: tuple[float, ...]
-) -> None:
+def test_new_leader_epoch_resets_replica(newly_leader: bool, in_sync: bool, expected: tuple[float, ...]) -> None:
     replica = Replica()
     replica.fetched(100, leader_end=150, now=5.0)
     replica.reset(9.0, leader_end=180, newly_leader=newly_leader, in_sync=in_sync)
@@ -116,7 +114,7 @@ def test_high_watermark(isr: tuple[int, ...], ends: dict[int, int], caught_up_3:
     assert high_watermark(leader) == expected
 
 
-def test_high_watermark_waits_for_a_replica_that_may_have_joined() -> None:
+def test_high_watermark_waits_for_pending_isr_expansion() -> None:
     leader = start_leader((1, 2))
     fetch(leader, 2, 9, 1.0)
     fetch(leader, 3, 9, 1.0)
@@ -126,7 +124,7 @@ def test_high_watermark_waits_for_a_replica_that_may_have_joined() -> None:
     assert high_watermark(leader) == 9
 
 
-def test_high_watermark_waits_for_a_replica_that_may_have_left() -> None:
+def test_high_watermark_waits_for_pending_isr_shrink() -> None:
     leader = start_leader((1, 2), config=BrokerConfig(replica_lag_time_max_ms=LAG_MS))
     fetch(leader, 2, 5, 0.0)
     assert proposal(leader, 16_000.0) is not None
@@ -136,7 +134,7 @@ def test_high_watermark_waits_for_a_replica_that_may_have_left() -> None:
 
 
 @pytest.mark.parametrize("waits, expected", [(True, 0), (False, 10)])
-def test_the_high_watermark_stands_still_under_min_isr_since_3_7(waits: bool, expected: int) -> None:
+def test_high_watermark_does_not_advance_under_min_isr_since_3_7(waits: bool, expected: int) -> None:
     config = BrokerConfig(min_insync_replicas=2, high_watermark_waits_for_min_isr=waits)
     assert high_watermark(start_leader((1,), config=config)) == expected
 
@@ -150,7 +148,7 @@ def test_high_watermark_does_not_wait_for_an_ineligible_replica() -> None:
     assert high_watermark(leader) == 8
 
 
-def test_min_isr_is_never_more_than_there_are_replicas() -> None:
+def test_min_isr_is_limited_by_replica_count() -> None:
     assert high_watermark(start_leader((1,), replicas=(1,))) == 10
 
 
@@ -172,7 +170,7 @@ def test_live_follower_at_the_high_watermark_joins(offset: int, living: bool, pr
     assert (sent is not None and sent[1] == (1, 2, 3)) == proposed
 
 
-def test_a_follower_joins_only_within_the_leader_epoch() -> None:
+def test_follower_joins_isr_only_after_epoch_start() -> None:
     """Below the start of the epoch, committed records may exist that it lacks, whatever the high watermark is."""
     leader = start_leader((1, 2))
     leader.handle(order(state(1, (1, 2), 6, 4)), 1.0)
@@ -200,7 +198,7 @@ def test_single_isr_change_in_flight() -> None:
 # -- Shrinking.
 
 
-def test_who_lags_is_left_out_at_the_next_look() -> None:
+def test_lagging_follower_is_removed_at_next_isr_check() -> None:
     leader = start_leader()
     leader.tick(0.0)
     fetch(leader, 2, 10, 9_000.0)
@@ -210,14 +208,14 @@ def test_who_lags_is_left_out_at_the_next_look() -> None:
     assert sent[1] == (1, 2)
 
 
-def test_a_follower_that_has_everything_never_lags() -> None:
+def test_caught_up_follower_stays_in_isr() -> None:
     leader = start_leader(records=0)
     fetch(leader, 2, 0, 0.0)
     fetch(leader, 3, 0, 0.0)
     assert proposal(leader, 600_000.0) is None
 
 
-def test_the_leader_never_leaves_itself_out() -> None:
+def test_isr_shrink_keeps_leader() -> None:
     leader = start_leader()
     sent = proposal(leader, 60_000.0)
     assert sent is not None
@@ -236,7 +234,7 @@ def pending(expand: bool = True) -> tuple[Broker, Outgoing]:
     return leader, sent[0]
 
 
-def test_a_proposal_that_is_accepted() -> None:
+def test_accepted_alter_partition_updates_isr() -> None:
     broker, out = pending()
     answer(broker, out, 12_000.0, isr=(1, 2, 3), partition_epoch=4)
     partition = broker.partitions[P]
@@ -244,14 +242,14 @@ def test_a_proposal_that_is_accepted() -> None:
 
 
 @pytest.mark.parametrize("notified", [{"leader_epoch": 6}, {"leader_epoch": 4}, {"partition_epoch": 2}], ids=str)
-def test_an_answer_about_another_state_leaves_the_proposal_pending(notified: dict[str, int]) -> None:
+def test_response_about_another_state_keeps_proposal_pending(notified: dict[str, int]) -> None:
     broker, out = pending()
     answer(broker, out, 12_000.0, ErrorCode.NONE, **notified)
     partition = broker.partitions[P]
     assert (partition.isr, partition.partition_epoch, partition.pending is None) == ((1, 2), 3, False)
 
 
-def test_an_answer_without_a_change_ends_the_proposal() -> None:
+def test_response_without_change_ends_proposal() -> None:
     broker, out = pending()
     answer(broker, out, 12_000.0, partition_epoch=3)
     assert (broker.partitions[P].isr, broker.partitions[P].pending) == ((1, 2, 3), None)
@@ -272,14 +270,14 @@ def test_an_answer_without_a_change_ends_the_proposal() -> None:
         (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, True, True),
     ],
 )
-def test_a_proposal_that_is_refused(error: ErrorCode, stays: bool, repeated: bool) -> None:
+def test_refused_alter_partition(error: ErrorCode, stays: bool, repeated: bool) -> None:
     broker, out = pending()
     answer(broker, out, 12_000.0, error)
     assert (broker.partitions[P].pending is not None) == stays
     assert (proposal(broker, 12_000.0) is not None) == repeated
 
 
-def test_a_pending_proposal_is_dropped_by_a_new_leader_epoch() -> None:
+def test_new_leader_epoch_drops_pending_proposal() -> None:
     broker, out = pending()
     answer(broker, out, 12_000.0, ErrorCode.INVALID_UPDATE_VERSION)
     broker.handle(order(state(1, (1, 2), 6, 5)), 13_000.0)
@@ -290,14 +288,14 @@ def test_a_pending_proposal_is_dropped_by_a_new_leader_epoch() -> None:
     assert again[1] == (1, 2, 3)
 
 
-def test_an_answer_that_comes_after_a_new_leader_epoch_is_passed_over() -> None:
+def test_response_after_new_leader_epoch_is_ignored() -> None:
     broker, out = pending()
     broker.handle(order(state(1, (1, 2), 6, 5)), 12_000.0)
     answer(broker, out, 12_000.0, isr=(1, 2, 3), partition_epoch=6, leader_epoch=6)
     assert (broker.partitions[P].isr, broker.partitions[P].partition_epoch) == ((1, 2), 5)
 
 
-def test_a_partition_says_what_it_is() -> None:
+def test_partition_properties() -> None:
     partition: Partition = start_leader((1, 2)).partitions[P]
     assert (partition.is_leader, partition.leader, partition.leader_epoch, partition.partition_epoch) == (True, 1, 5, 3)
     assert (partition.under_min_isr, partition.effective_min_isr) == (False, 2)

@@ -59,7 +59,7 @@ def accepted(out: Outgoing) -> AlterPartitionResponseData:
 # -- Proposals to the controller.
 
 
-def test_a_proposal_as_it_is_sent() -> None:
+def test_alter_partition_request_fields() -> None:
     (out,) = joins(start_leader(), P, 1.0)
     assert (out.peer, out.peer_id) == (Peer.CONTROLLER, CONTROLLER_ID)
     assert isinstance(out.message, AlterPartition)
@@ -69,7 +69,7 @@ def test_a_proposal_as_it_is_sent() -> None:
     assert asked.topic_id == TOPIC_ID
 
 
-def test_single_request_in_flight_and_the_next_has_all_pending_changes() -> None:
+def test_single_alter_partition_in_flight() -> None:
     leader = start_leader()
     (first,) = joins(leader, P, 1.0)
     assert joins(leader, Q, 2.0) == []
@@ -80,7 +80,7 @@ def test_single_request_in_flight_and_the_next_has_all_pending_changes() -> None
 
 
 @pytest.mark.parametrize("error", [None, ErrorCode.NOT_CONTROLLER, ErrorCode.STALE_BROKER_EPOCH])
-def test_a_request_that_failed_is_repeated_after_50_ms(error: ErrorCode | None) -> None:
+def test_failed_alter_partition_is_retried_after_50_ms(error: ErrorCode | None) -> None:
     leader = start_leader()
     (first,) = joins(leader, P, 1.0)
     leader.answered(first.number, None if error is None else AlterPartitionResponseData(error), 10.0)
@@ -91,7 +91,7 @@ def test_a_request_that_failed_is_repeated_after_50_ms(error: ErrorCode | None) 
     assert again.number != first.number
 
 
-def test_what_an_answer_leaves_out_is_asked_again() -> None:
+def test_partition_missing_in_response_is_sent_again() -> None:
     leader = start_leader()
     (first,) = joins(leader, P, 1.0)
     leader.answered(first.number, AlterPartitionResponseData(ErrorCode.NONE), 2.0)
@@ -99,7 +99,7 @@ def test_what_an_answer_leaves_out_is_asked_again() -> None:
     assert again.message == first.message
 
 
-def test_a_second_proposal_for_a_partition_on_its_way_is_put_off() -> None:
+def test_second_proposal_waits_for_request_in_flight() -> None:
     """A new leader epoch dropped the first proposal, but the request with it is still in flight."""
     leader = start_leader()
     (first,) = joins(leader, P, 1.0)
@@ -111,7 +111,7 @@ def test_a_second_proposal_for_a_partition_on_its_way_is_put_off() -> None:
     assert [type(out.message) for out in leader.tick(4.0)] == [AlterPartition]
 
 
-def test_no_request_before_the_controller_is_known() -> None:
+def test_alter_partition_waits_for_known_controller() -> None:
     leader = start_leader()
     leader.metadata.controller_id = -1
     assert joins(leader, P, 1.0) == []
@@ -138,7 +138,7 @@ def stored(partition_epoch: int, isr: tuple[int, ...] = (1, 2), leader: int = 1)
     ],
     ids=["written", "written before", "another ISR", "another leader", "deleted", "no answer"],
 )
-def test_before_2_7_a_leader_writes_the_state_itself(
+def test_leader_writes_state_before_2_7(
     reply: WriteStateResponse | None, isr: tuple[int, ...], partition_epoch: int, pending: bool
 ) -> None:
     leader = start_leader(OLD)
@@ -150,7 +150,7 @@ def test_before_2_7_a_leader_writes_the_state_itself(
     assert [again.message for again in leader.tick(52.0)] == ([out.message] if reply is None else [])
 
 
-def test_word_is_left_of_written_isrs_when_they_rest() -> None:
+def test_leader_notifies_of_written_isrs_after_quiet_period() -> None:
     """The broker checks every 2.5 s: five seconds after the last change, or a minute after the last notification."""
     leader = start_leader(OLD)
     (out,) = joins(leader, P, 1_000.0)
@@ -177,7 +177,7 @@ def stopping() -> Broker:
     return leader
 
 
-def test_a_broker_that_leads_nothing_stops() -> None:
+def test_broker_without_leaders_stops() -> None:
     broker = stopping()
     (number,) = asked_to_stop(broker, 1_000.0)
     states = [broker.state]
@@ -206,7 +206,7 @@ def test_broker_stops_after_three_refused_shutdown_requests(reply: ControlledShu
     assert broker.state is BrokerState.DOWN
 
 
-def test_no_shutdown_request_while_the_controller_is_unknown() -> None:
+def test_broker_stops_without_request_if_controller_is_unknown() -> None:
     broker = Broker(1)
     broker.start(50, 0.0)
     broker.shut_down(0.0)
@@ -217,7 +217,7 @@ def test_no_shutdown_request_while_the_controller_is_unknown() -> None:
 # -- Crashes.
 
 
-def test_what_a_broker_has_stored_outlasts_it() -> None:
+def test_log_and_checkpoint_survive_crash() -> None:
     leader = start_leader()
     for number in range(5):
         leader.handle(Produce(P, number, 1), 1.0)
@@ -244,7 +244,7 @@ def test_response_to_an_earlier_process_is_ignored() -> None:
     assert leader.partitions[P].isr == (1,)
 
 
-def test_a_broker_that_registers_anew_shows_its_new_epoch() -> None:
+def test_reregistered_broker_sends_new_broker_epoch() -> None:
     leader = start_leader()
     leader.reregister(70)
     assert leader.partitions[P].is_leader
@@ -263,7 +263,7 @@ def test_a_broker_that_registers_anew_shows_its_new_epoch() -> None:
     ],
     ids=["start twice", "replace a disk that is in use", "unknown directory", "shut down twice"],
 )
-def test_what_makes_no_sense_is_refused(act: object) -> None:
+def test_invalid_calls_are_refused(act: object) -> None:
     with pytest.raises(InputError, match="broker 1"):
         act(start_leader())  # type: ignore[operator]
 
@@ -271,7 +271,7 @@ def test_what_makes_no_sense_is_refused(act: object) -> None:
 # -- A whole cluster.
 
 
-def test_a_follower_leaves_and_joins_again() -> None:
+def test_crashed_follower_leaves_and_rejoins_isr() -> None:
     cluster = BrokerCluster(config=BrokerConfig(replica_lag_time_max_ms=10_000, min_insync_replicas=2))
     cluster.lead(1, (1, 2, 3), is_new=True)
     cluster.advance(1_000)

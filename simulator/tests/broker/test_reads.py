@@ -90,14 +90,14 @@ def test_fetch(asked: FetchPartition, who: int, error: ErrorCode, records: int) 
         (0, -1, None),
     ],
 )
-def test_a_fetch_shows_where_logs_diverge(offset: int, last_epoch: int, diverging: EpochEnd | None) -> None:
+def test_fetch_returns_diverging_epoch(offset: int, last_epoch: int, diverging: EpochEnd | None) -> None:
     leader = start_leader()
     fetched = read(leader, FetchPartition(offset, 5, last_epoch))
     assert (fetched.error, fetched.diverging) == (ErrorCode.NONE, diverging)
     assert (leader.partitions[P].replicas[3].end == -1) == (diverging is not None)
 
 
-def test_an_epoch_that_the_leader_never_had_is_out_of_range() -> None:
+def test_fetch_with_unknown_last_epoch_is_out_of_range() -> None:
     fetched = read(start_leader(), FetchPartition(3, 5, 6))
     assert (fetched.error, fetched.log_end_offset) == (ErrorCode.OFFSET_OUT_OF_RANGE, 10)
 
@@ -127,7 +127,7 @@ def unhosted(known: bool, failed: bool) -> Broker:
         (True, True, ErrorCode.KAFKA_STORAGE_ERROR),
     ],
 )
-def test_a_partition_that_cannot_be_read(known: bool, failed: bool, error: ErrorCode) -> None:
+def test_fetch_of_unreadable_partition(known: bool, failed: bool, error: ErrorCode) -> None:
     broker = unhosted(known, failed)
     assert read(broker, FetchPartition(0)).error is error
     asked = broker.handle(OffsetsForLeaderEpoch(3, {P: EpochQuestion(-1, 1)}), 0.0)
@@ -139,14 +139,14 @@ def test_a_partition_that_cannot_be_read(known: bool, failed: bool, error: Error
     "leader_epoch, end",
     [(5, (5, 10)), (4, (3, 4)), (3, (3, 4)), (2, (2, 0)), (6, (-1, -1)), (-1, (-1, -1))],
 )
-def test_where_epochs_end(leader_epoch: int, end: tuple[int, int]) -> None:
+def test_offsets_for_leader_epoch(leader_epoch: int, end: tuple[int, int]) -> None:
     response = start_leader().handle(OffsetsForLeaderEpoch(3, {P: EpochQuestion(5, leader_epoch)}), 0.0)
     assert isinstance(response, OffsetsForLeaderEpochResponse)
     assert response.partitions[P] == (ErrorCode.NONE, EpochEnd(*end))
 
 
 @pytest.mark.parametrize("topics, result", [(None, [P]), (("t",), [P]), (("u",), [])])
-def test_clients_ask_who_leads(topics: tuple[str, ...] | None, result: list[object]) -> None:
+def test_metadata_request(topics: tuple[str, ...] | None, result: list[object]) -> None:
     response = unhosted(known=True, failed=False).handle(Metadata(topics), 0.0)
     assert isinstance(response, MetadataResponse)
     assert (response.controller_id, response.live_brokers, list(response.partitions)) == (CONTROLLER_ID, (2,), result)
@@ -190,7 +190,7 @@ def test_truncation(cut: Cut) -> None:
     assert (log.end, log.epochs, log.high_watermark) == (cut.end, cut.left, min(5, cut.end))
 
 
-def test_an_epoch_that_began_at_the_end_is_forgotten_when_nothing_else_is() -> None:
+def test_truncation_removes_epoch_without_records() -> None:
     """A deposed leader that has written nothing must not report its epoch."""
     log = log_of(1, 1)
     log.begin_epoch(4, 2)
@@ -205,7 +205,7 @@ def test_record_replaces_an_epoch_start_without_records() -> None:
     assert log.epochs == [(1, 0), (5, 2)]
 
 
-def test_who_wants_committed_records_only_waits_for_the_end_of_a_transaction() -> None:
+def test_read_committed_waits_for_end_of_transaction() -> None:
     cluster = BrokerCluster()
     cluster.lead(1, (1, 2, 3), is_new=True)
     broker = cluster.brokers[1]
@@ -227,7 +227,7 @@ def test_who_wants_committed_records_only_waits_for_the_end_of_a_transaction() -
 
 
 @pytest.mark.parametrize("protocol", ["3.9", "2.7-IV0"])
-def test_a_deposed_leader_drops_what_was_never_committed(protocol: str) -> None:
+def test_deposed_leader_truncates_uncommitted_records(protocol: str) -> None:
     """Through Fetch since 2.7-IV1, through OffsetsForLeaderEpoch before."""
     cluster = BrokerCluster(config=BrokerConfig(protocol=InterBrokerProtocol.parse(protocol), fetch_records_max=1))
     cluster.lead(1, (1, 2, 3), is_new=True)
@@ -247,7 +247,7 @@ def test_a_deposed_leader_drops_what_was_never_committed(protocol: str) -> None:
     assert all(broker.disks.logs[P].high_watermark == 4 for broker in cluster.brokers.values())
 
 
-def test_a_follower_finds_the_last_common_epoch_step_by_step() -> None:
+def test_follower_truncates_to_last_common_epoch() -> None:
     """KIP-279: the follower's log has epochs 1 2 2 4 4, the leader's 1 3 3 5."""
     cluster = BrokerCluster((1, 2))
     for broker_id, epochs in ((1, (1, 3, 3, 5)), (2, (1, 2, 2, 4, 4))):
@@ -259,7 +259,7 @@ def test_a_follower_finds_the_last_common_epoch_step_by_step() -> None:
 
 
 @pytest.mark.parametrize("protocol", ["3.9", "2.7-IV0"])
-def test_a_follower_keeps_nothing_of_an_epoch_that_its_leader_never_had(protocol: str) -> None:
+def test_follower_truncates_epoch_unknown_to_leader(protocol: str) -> None:
     """Epoch 1 ends later on the leader than on the follower, which has epoch 2 at that offset."""
     cluster = BrokerCluster((1, 2), BrokerConfig(protocol=InterBrokerProtocol.parse(protocol)))
     cluster[1].disks.logs[P] = log_of(1, 1, 1, 1, 3)
@@ -283,7 +283,7 @@ def test_follower_out_of_range_truncates_to_the_end_of_the_leader(leader_end: in
     assert broker.disks.logs[P].end == end
 
 
-def test_a_fenced_follower_waits_for_the_controller() -> None:
+def test_fenced_follower_waits_for_leader_and_isr() -> None:
     """A follower that missed a leader epoch sends no Fetch until it receives that epoch."""
     cluster = BrokerCluster()
     cluster.lead(1, (1, 2, 3), is_new=True)
@@ -294,7 +294,7 @@ def test_a_fenced_follower_waits_for_the_controller() -> None:
     assert cluster[3].replicas.fetcher.follows(P) == 1
 
 
-def test_follower_with_a_newer_epoch_fetches_again() -> None:
+def test_follower_with_newer_epoch_retries_fetch() -> None:
     cluster = BrokerCluster()
     cluster.lead(1, (1, 2, 3), is_new=True)
     cluster.lead(1, (1, 2, 3), only=(2, 3))

@@ -73,14 +73,14 @@ def test_acks(isr: tuple[int, ...], min_insync: int, acks: int, expected: tuple[
 
 
 @pytest.mark.parametrize("acks", [1, -1])
-def test_only_leaders_take_records(acks: int) -> None:
+def test_produce_to_follower_is_refused(acks: int) -> None:
     leader = start_leader()
     leader.handle(order(state(2, (2,), 6, 1, replicas=(1, 2))), 0.0)
     assert write(leader, produce("x", acks)) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
     assert write(leader, Produce(("u", 0), "x", acks)) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1)
 
 
-def test_all_replicas_have_it_before_it_is_acknowledged() -> None:
+def test_acks_all_waits_for_all_isr_members() -> None:
     leader = start_leader()
     write(leader, produce("x", correlation=7))
     catch_up(leader, 0)
@@ -90,7 +90,7 @@ def test_all_replicas_have_it_before_it_is_acknowledged() -> None:
     assert late(leader, 40_000.0) == []
 
 
-def test_acknowledged_to_too_few() -> None:
+def test_isr_shrink_after_append_returns_not_enough_replicas() -> None:
     """The ISR shrank after the write. Before 3.7 the high watermark still advances."""
     leader = start_leader(min_insync=2, config=BrokerConfig(high_watermark_waits_for_min_isr=False))
     write(leader, produce("x", correlation=7))
@@ -111,7 +111,7 @@ def test_acknowledged_to_too_few() -> None:
     ],
     ids=["deposed", "deleted", "disk", "nothing"],
 )
-def test_what_ends_the_wait(interrupt: object, error: ErrorCode | None) -> None:
+def test_delayed_produce_ends(interrupt: object, error: ErrorCode | None) -> None:
     leader = start_leader()
     write(leader, produce("x", correlation=7, timeout_ms=40_000))
     interrupt(leader)  # type: ignore[operator]
@@ -145,9 +145,7 @@ def of(sequence: int, producer_epoch: int = 0, producer_id: int = 9, transaction
     ],
 )
 @pytest.mark.parametrize("moved", [False, True])
-def test_an_idempotent_producer_after_sequences_0_to_6(
-    request_: Produce, expected: tuple[ErrorCode, int], moved: bool
-) -> None:
+def test_idempotent_producer_sequences(request_: Produce, expected: tuple[ErrorCode, int], moved: bool) -> None:
     """A broker recognizes the last five records, even if it got them as a follower or truncated its log."""
     leader = start_leader((1,))
     for sequence in range(7):
@@ -158,7 +156,7 @@ def test_an_idempotent_producer_after_sequences_0_to_6(
     assert write(leader, request_) == expected
 
 
-def test_sequences_begin_again_after_the_largest() -> None:
+def test_sequence_wraps_after_maximum() -> None:
     leader = start_leader((1,))
     assert write(leader, of(2**31 - 1)) == (NONE, 0)
     assert write(leader, of(0)) == (NONE, 1)
@@ -167,7 +165,7 @@ def test_sequences_begin_again_after_the_largest() -> None:
 # -- Transactions.
 
 
-def test_the_last_stable_offset_stays_before_what_is_undecided() -> None:
+def test_last_stable_offset_precedes_open_transaction() -> None:
     leader = start_leader()
     log = leader.disks.logs[P]
 
@@ -188,7 +186,7 @@ def test_the_last_stable_offset_stays_before_what_is_undecided() -> None:
     assert lag() == 0
 
 
-def test_an_old_coordinator_ends_nothing() -> None:
+def test_transaction_marker_of_older_epoch_is_refused() -> None:
     leader = start_leader((1,))
     write(leader, of(0, producer_epoch=3, transactional=True))
     response = leader.handle(EndTransaction(P, 9, 2, committed=False), 0.0)

@@ -127,17 +127,17 @@ def first_of(played: Iterator[StorageDifference | None]) -> StorageDifference | 
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_the_embedded_store_passes(seed: int) -> None:
+def test_embedded_store_passes(seed: int) -> None:
     assert play_history(seed, ensemble_of(MemoryStore)) is None
 
 
-def test_a_store_of_ones_own_passes(tmp_path: Path) -> None:
+def test_sqlite_store_passes(tmp_path: Path) -> None:
     sqlite_store = load("stores/sqlite_store.py")
     assert play_history(1, sqlite_store.SqliteEnsemble(str(tmp_path / "one.db"))) is None
 
 
 @pytest.mark.parametrize("kind, call", BROKEN_STORES)
-def test_a_broken_store_is_named_with_seed_and_step(kind: Callable[..., MemoryStore], call: str) -> None:
+def test_broken_store_is_reported_with_seed_and_step(kind: Callable[..., MemoryStore], call: str) -> None:
     result = first_of(play_history(seed, ensemble_of(kind)) for seed in SEEDS)
     assert result is not None
     assert call in result.did
@@ -145,7 +145,7 @@ def test_a_broken_store_is_named_with_seed_and_step(kind: Callable[..., MemorySt
     assert result == play_history(result.seed, ensemble_of(kind)), "the same seed finds the same"
 
 
-def test_a_store_is_tried_alone_where_nothing_else_is_known_of_it() -> None:
+def test_store_without_ensemble_is_checked() -> None:
     ensemble = ensemble_of(MemoryStore)
     assert play_bare(ensemble.connect) is None
     broken = play_bare(ensemble_of(Forgetful).connect)
@@ -158,7 +158,7 @@ def test_stores_without_shared_storage_are_reported() -> None:
     assert result is not None
 
 
-def test_storage_that_holds_something_is_left_alone() -> None:
+def test_storage_with_topics_is_refused() -> None:
     ensemble = ensemble_of(MemoryStore)
     ensemble.connect()
     store = ensemble.connect()
@@ -248,12 +248,12 @@ def far_end_of(kind: Callable[[VirtualClock], EmbeddedBrokers]) -> EmbeddedFarEn
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_the_embedded_transport_passes(seed: int) -> None:
+def test_embedded_transport_passes(seed: int) -> None:
     assert play_batches(seed, lambda _cluster: far_end_of(EmbeddedBrokers)) is None
 
 
 @pytest.mark.parametrize("kind", BROKEN_TRANSPORTS)
-def test_a_broken_transport_is_named_with_seed_and_step(kind: Callable[[VirtualClock], EmbeddedBrokers]) -> None:
+def test_broken_transport_is_reported_with_seed_and_step(kind: Callable[[VirtualClock], EmbeddedBrokers]) -> None:
     result = first_of(play_batches(seed, lambda _cluster: far_end_of(kind)) for seed in SEEDS)
     assert result is not None
     assert str(result).startswith(f"seed {result.seed}, step {result.step}: ")

@@ -32,7 +32,7 @@ def kframe_leader_selectors():
 """
 
 
-def test_selectors_are_put_in_charge_of_simulated_clusters(tmp_path: Path) -> None:
+def test_plugins_check_simulates_clusters_with_selector(tmp_path: Path) -> None:
     (tmp_path / "lowest.py").write_text(SELECTOR)
     result = rows(run("check", "lowest", "--plugins-dir", tmp_path, "-o", "json"))
     assert (result[-1]["check"], result[-1]["passed"]) == ("simulated-clusters", True)
@@ -72,14 +72,14 @@ def test_check_reports_a_difference_from_the_embedded_store(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("name, why", [("recording", "nothing is offered"), ("counting", "nothing is offered")])
-def test_a_transport_without_brokers_to_try_it_on_is_named(name: str, why: str) -> None:
+def test_transport_without_brokers_is_reported(name: str, why: str) -> None:
     result = run("check", name)
     assert result.exit_code == 2
     assert "not tried: " in result.stderr
     assert why in result.stderr
 
 
-def test_a_store_that_cannot_be_imported_is_named(tmp_path: Path) -> None:
+def test_store_that_cannot_be_imported_is_reported(tmp_path: Path) -> None:
     (tmp_path / "nowhere.py").write_text(
         "from kframe.plugin import StoreSpec, hookimpl\n\n@hookimpl\ndef kframe_stores():\n"
         "    return [StoreSpec('nowhere', 'no.such:store', 'Not there.')]\n"

@@ -12,7 +12,7 @@ from kframe_simulator.fuzz.corpus import new_entries, write_corpus
 from kframe_simulator.testing import fuzz_targets
 
 
-def test_every_case_is_judged_once_whatever_the_number_of_processes() -> None:
+def test_each_case_runs_once_with_any_number_of_processes() -> None:
     reports = [
         [
             (outcome.target, outcome.cases, outcome.decoded, outcome.refused)
@@ -64,7 +64,7 @@ def test_corpus_keeps_the_smallest_case_of_each_outcome(tmp_path: Path) -> None:
     assert list(new_entries(target, 2, 2000, saved)) == []
 
 
-def test_outcomes_of_the_corpus_are_written_anew(tmp_path: Path) -> None:
+def test_keep_updates_outcomes_of_corpus(tmp_path: Path) -> None:
     corpus = tmp_path / "corpus"
     write_corpus(
         corpus,
@@ -83,18 +83,18 @@ def test_outcomes_of_the_corpus_are_written_anew(tmp_path: Path) -> None:
         ("7 elements claimed at byte 12, 3 bytes left", "# elements claimed at byte #, # bytes left"),
     ],
 )
-def test_outcomes_are_the_same_but_for_what_stood_there(outcome: str | None, signed: str) -> None:
+def test_signature_replaces_values_of_outcome(outcome: str | None, signed: str) -> None:
     assert signature(outcome) == signed
 
 
-def test_a_batch_holds_what_was_put_in() -> None:
+def test_batch_returns_its_messages() -> None:
     batch = Batch.of([Base("a", b"one"), Base("b", b"three"), Base("a", b"2")])
     part = batch.part(1, 3)
     assert [part[i] for i in range(len(part))] == [b"three", b"2"]
     assert (part.kinds, part.data.tobytes()) == (["b", "a"], b"three2")
 
 
-def test_a_line_of_the_corpus_may_hold_any_bytes(tmp_path: Path) -> None:
+def test_corpus_roundtrip_with_any_bytes(tmp_path: Path) -> None:
     saved = CorpusEntry("t", "k", "decoded", bytes(range(256)) + b"\t\n'\"\\")
     write_corpus(tmp_path / "corpus", [saved])
     assert read_corpus(tmp_path / "corpus") == [saved]

@@ -28,7 +28,7 @@ def cases(module: Any, messages: list[bytes], pieces: list[bytes], seed: int, fi
 
 
 @given(MESSAGES, MESSAGES, WORDS, st.integers(0, 2**62), st.integers(0, 30))
-def test_kernel_and_twin_make_the_same(
+def test_mutate_kernel_equals_reference(
     messages: list[bytes], pieces: list[bytes], seed: int, first: int, room: int
 ) -> None:
     most = max(map(len, messages)) + room
@@ -38,13 +38,13 @@ def test_kernel_and_twin_make_the_same(
 
 
 @given(MESSAGES, WORDS, st.integers(0, 2**62))
-def test_a_case_hangs_on_its_seed_and_number_alone(messages: list[bytes], seed: int, first: int) -> None:
+def test_case_depends_only_on_seed_and_number(messages: list[bytes], seed: int, first: int) -> None:
     many = cases(_mutate, messages, [b"x"], seed, first, 64)
     for index, case in enumerate(many):
         assert cases(_mutate, messages, [b"x"], seed, first + index, 64)[0] == case
 
 
-def test_every_way_of_bending_is_taken() -> None:
+def test_every_mutation_is_applied() -> None:
     message = bytes(range(32, 96))
     made = [case for seed in range(200) for case in cases(_mutate, [message], [b"PIECE", b"Q"], seed, 0, 200)]
     lengths = {len(case) for case in made}

@@ -21,7 +21,7 @@ from kframe_simulator.simulation.observations import Answered, Led
 from kframe_simulator.testing.at_rest import KEY, edit, ended, metadata, post, promise, state, topic, write
 
 
-def test_a_leader_that_hears_late_of_an_earlier_epoch_need_not_have_what_came_after(simulation: Simulation) -> None:
+def test_leader_with_delayed_earlier_epoch_is_exempt(simulation: Simulation) -> None:
     write(simulation, 2, 3)
     promise(simulation)
     assert records.leaders_have_what_was_promised(simulation.watch, Led(simulation.brokers[1], KEY, 0))
@@ -89,7 +89,7 @@ def test_partition_added_during_deletion_is_not_sent(
     ("deleting", "leader", "exempt"), [(True, 9, True), (True, 1, False), (False, 9, False)],
     ids=["not-notified", "the-leader-lives", "an-election-reads-it"],
 )  # fmt: skip
-def test_last_isr_of_a_deleting_topic_may_be_unread(
+def test_unread_isr_of_deleting_topic_is_exempt(
     simulation: Simulation, monkeypatch: pytest.MonkeyPatch, deleting: bool, leader: int, exempt: bool
 ) -> None:
     """Seed 11582: before 2.7-IV2 a leader wrote an ISR, and died before the notification."""
@@ -101,7 +101,7 @@ def test_last_isr_of_a_deleting_topic_may_be_unread(
 @pytest.mark.parametrize(
     ("leaves", "isr", "exempt"), [(True, (2, 3), True), (True, (1, 2, 3), False), (False, (2, 3), False)]
 )
-def test_broker_that_shuts_down_receives_no_new_topics(
+def test_missing_new_topics_during_controlled_shutdown_are_exempt(
     simulation: Simulation, leaves: bool, isr: tuple[int, ...], exempt: bool
 ) -> None:
     """Seeds 30548 and 30633: a broker without replicas received its first LeaderAndIsr during its controlled shutdown.
@@ -136,7 +136,7 @@ def test_log_lost_after_a_complete_fetch_is_exempt(
 
 @pytest.mark.parametrize("written", [True, False], ids=["state-written", "nothing-written"])
 @pytest.mark.parametrize(("anew", "exempt"), [((1, 2), True), ((1,), False)], ids=["all", "all-but-one"])
-def test_where_all_members_registered_anew_epochs_do_not_say_who_lost_its_log(
+def test_lost_log_is_exempt_if_all_isr_members_reregistered(
     simulation: Simulation, anew: tuple[int, ...], exempt: bool, written: bool
 ) -> None:
     """Seeds 341 and 485: before a failover the leader restarted without its log, and the other member registered again.
@@ -158,7 +158,7 @@ def test_where_all_members_registered_anew_epochs_do_not_say_who_lost_its_log(
 
 
 @pytest.mark.parametrize(("remaining", "exempt"), [((), True), ((KEY,), False), (None, False)])
-def test_crash_after_a_granted_controlled_shutdown_looks_like_its_end(
+def test_crash_after_granted_controlled_shutdown_is_exempt(
     simulation: Simulation, remaining: tuple[tuple[str, int], ...] | None, exempt: bool
 ) -> None:
     """Seed 505: the last in-sync replica requested a controlled shutdown, was not granted it, and crashed."""
@@ -192,7 +192,7 @@ def test_only_a_granted_controlled_shutdown_is_orderly(
                                   (TopicModified("t"), (), True)],
     ids=["all-that-stay", "one-is-left-out", "stored-late"],
 )  # fmt: skip
-def test_assignments_stored_late_and_removed_replicas_need_no_leader_and_isr(
+def test_assignment_stored_late_is_exempt_from_leader_and_isr(
     simulation: Simulation, event: Event, notified: tuple[int, ...], exempt: bool
 ) -> None:
     """Seeds 28, 49 and 191: a record was unreadable when its reassignment ended, and was written after it became
@@ -205,9 +205,7 @@ def test_assignments_stored_late_and_removed_replicas_need_no_leader_and_isr(
 
 
 @pytest.mark.parametrize(("event", "exempt"), [(BrokersChanged(), False), (TopicModified("t"), True)])
-def test_assignment_stored_late_may_drop_a_broker_that_registered_since(
-    simulation: Simulation, event: Event, exempt: bool
-) -> None:
+def test_assignment_stored_late_is_exempt_from_deletion(simulation: Simulation, event: Event, exempt: bool) -> None:
     before = simulation.ensemble.topic_partitions("t")
     edit(simulation, replicas=(1, 2))
     assert (
@@ -216,7 +214,7 @@ def test_assignment_stored_late_may_drop_a_broker_that_registered_since(
 
 
 @pytest.mark.parametrize(("partition_epoch", "exempt"), [(NO_STATE, True), (0, False)])
-def test_reassignment_of_a_partition_without_a_state_is_taken_out_of_storage(
+def test_removed_reassignment_of_partition_without_state_is_exempt(
     simulation: Simulation, partition_epoch: int, exempt: bool
 ) -> None:
     """Seed 13: the reassignment is reported as failed, as in Kafka, and begins with the first leader."""

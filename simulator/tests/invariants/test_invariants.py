@@ -203,7 +203,7 @@ BROKEN: list[tuple[Callable[[Watch, Any], str | None], Callable[[Simulation], tu
 
 
 @pytest.mark.parametrize(("invariant", "break_it"), BROKEN)
-def test_an_invariant_complains_when_it_is_broken(
+def test_invariant_reports_violation(
     simulation: Simulation,
     invariant: Callable[[Watch, Any], str | None],
     break_it: Callable[[Simulation], tuple[Trigger, Any]],
@@ -213,11 +213,11 @@ def test_an_invariant_complains_when_it_is_broken(
     assert invariant(simulation.watch, what)
 
 
-def test_every_invariant_is_broken_above() -> None:
+def test_every_invariant_has_a_violation_case() -> None:
     assert {rule.broken for rule in INVARIANTS} == {invariant for invariant, _ in BROKEN}
 
 
-def test_what_is_right_passes(simulation: Simulation) -> None:
+def test_valid_changes_violate_no_invariant(simulation: Simulation) -> None:
     for change in ({}, {"leader": 2, "isr": (2, 3)}, {"leader": -1, "isr": (1,)}):
         simulation.watch.look(Trigger.STATE, state(simulation, **change))
     simulation.watch.look(Trigger.EVENT, ended(simulation, AlterPartitionRequested.__name__))

@@ -38,7 +38,7 @@ def test_mutant_replaces_a_unique_text_and_compiles() -> None:
         ast.parse(text.replace(mutant.old, mutant.new))
 
 
-def test_a_mutant_belongs_to_something_and_has_tests() -> None:
+def test_mutant_has_rules_and_tests() -> None:
     for mutant in MUTANTS:
         assert mutant.rules, mutant.id
         assert [rule for rule in mutant.rules if not RULE.fullmatch(rule)] == []
@@ -62,21 +62,21 @@ def test_defects_are_complete_and_in_order() -> None:
     assert [defect.number for defect in DEFECTS] == NUMBERS
 
 
-def test_a_defect_has_tests_that_exist_and_a_mutant_or_says_why_not() -> None:
+def test_defect_has_existing_tests_and_mutant() -> None:
     for defect in DEFECTS:
         assert [node for node in defect.tests if not there(node)] == []
         mutated = any(defect.number in mutant.rules for mutant in MUTANTS)
         assert (mutated and defect.tests) or defect.open, defect.number
 
 
-def test_every_test_of_a_defect_was_seen_to_fail() -> None:
+def test_every_test_of_a_defect_has_failed_under_a_mutant() -> None:
     """Under a mutant of its own row, in the recorded run. ``make mutants`` records it."""
     recorded = observed_kills.recorded()
     assert {defect.number: missing for defect in DEFECTS if (missing := observed_kills.missing(defect, recorded))} == {}
     assert [defect.number for defect in DEFECTS if defect.tests and defect.number not in recorded] == []
 
 
-def test_tests_that_did_not_fail_are_named() -> None:
+def test_tests_that_did_not_fail_are_reported() -> None:
     """Only for defects whose mutants all ran."""
     passed, nothing = (
         Evaluation(MutantOutcome.SURVIVED, "2 tests passed"),
@@ -93,7 +93,7 @@ def test_tests_that_did_not_fail_are_named() -> None:
     assert observed_kills.unobserved(results[:-1]) == []
 
 
-def test_what_is_held_was_seen() -> None:
+def test_defect_state_depends_on_recorded_failures() -> None:
     (defect,) = (row for row in DEFECTS if row.number == "R06")
     names = [observed_kills.name(node) for node in defect.tests]
     assert page.state(defect, {"R06": frozenset(names)}) == "held"
@@ -101,7 +101,7 @@ def test_what_is_held_was_seen() -> None:
     assert page.state(defect, {}) == "shown"
 
 
-def test_scenarios_named_by_a_number_are_in_its_row() -> None:
+def test_numbered_tests_are_in_row_of_defect() -> None:
     rows = {
         defect.number.replace("X", "X0") if len(defect.number) == 2 else defect.number: defect.tests
         for defect in DEFECTS
@@ -129,7 +129,7 @@ REPORTS = [
 
 
 @pytest.mark.parametrize("cases, outcome, failed", REPORTS)
-def test_reports_are_read(cases: str, outcome: str, failed: tuple[str, ...]) -> None:
+def test_junit_reports_are_parsed(cases: str, outcome: str, failed: tuple[str, ...]) -> None:
     asked = ("tests/a.py::test_one", "tests/a.py::test_two[y]", "tests/b.py")
     evaluation = read_report(f"<testsuites><testsuite>{cases}</testsuite></testsuites>", asked)
     assert (evaluation.outcome, evaluation.failed) == (outcome, failed)
@@ -148,7 +148,7 @@ def test_simulator_results_are_parsed() -> None:
     (3, "3", ("killed", "seed 4, I1")),
     (9, "9", ("survived", "1..9 passed, but for what fails without it, too")),
 ])  # fmt: skip
-def test_a_seed_that_fails_without_the_mutant_proves_nothing(
+def test_seed_that_fails_without_mutant_is_ignored(
     tmp_path: Path, seed: int, without: str, evaluation: tuple[str, str]
 ) -> None:
     """Seeds from ``seed`` on fail with the mutant; the seed ``without`` fails without it, too."""
@@ -189,7 +189,7 @@ def test_results_are_saved_until_the_mutant_changes(tmp_path: Path) -> None:
     assert ResultFile(path).result(replace(mutant, new="None")).tests == nothing
 
 
-def test_a_mutant_is_seen_by_the_tests_of_its_tree_and_leaves_no_trace(tmp_path: Path) -> None:
+def test_evaluate_restores_mutated_file(tmp_path: Path) -> None:
     (tmp_path / "plain.py").write_text("CHECKS = True\n")
     (tmp_path / "test_plain.py").write_text("import plain\n\n\ndef test_it():\n    assert plain.CHECKS\n")
     mutant = Mutant("no-checks", "plain.py", "True", "False", "checks", ("I1",), ("test_plain.py",))

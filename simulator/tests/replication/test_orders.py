@@ -58,7 +58,7 @@ def propose(
 
 
 @pytest.mark.parametrize("by_id", [True, False])
-def test_a_proposal_and_its_answer(by_id: bool) -> None:
+def test_alter_partition_roundtrip(by_id: bool) -> None:
     reply = propose(started_runner(), (1,), by_id)
     assert isinstance(reply, AlterPartitionResponseData)
     answer = reply.partitions[P]
@@ -77,7 +77,7 @@ def test_a_proposal_and_its_answer(by_id: bool) -> None:
     "isr, broker_epoch, expected",
     [((1, 7), None, (ErrorCode.NONE, ErrorCode.INELIGIBLE_REPLICA)), ((1,), 0, (ErrorCode.STALE_BROKER_EPOCH, None))],
 )
-def test_a_proposal_that_is_refused(
+def test_refused_alter_partition_response(
     isr: tuple[int, ...], broker_epoch: int | None, expected: tuple[ErrorCode, ErrorCode | None]
 ) -> None:
     reply = propose(started_runner(), isr, True, broker_epoch)
@@ -92,7 +92,7 @@ def test_a_proposal_that_is_refused(
         (-1, ControlledShutdownResponseData(ErrorCode.STALE_BROKER_EPOCH)),
     ],
 )
-def test_a_controlled_shutdown(epoch: int, expected: ControlledShutdownResponseData) -> None:
+def test_controlled_shutdown_roundtrip(epoch: int, expected: ControlledShutdownResponseData) -> None:
     """The ISR of t-1 has no other member, so its leader stays."""
     scenario = started_runner()
     message = ControlledShutdown(1, max(scenario.registrations[1].broker_epoch + epoch, 0))

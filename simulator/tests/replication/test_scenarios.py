@@ -53,7 +53,7 @@ def silent(broker: int, error: str = "SILENT") -> dict[str, Any]:
     return {"answer": {"broker": broker, "error": error}}
 
 
-def test_the_example_does_what_it_says() -> None:
+def test_example_scenario() -> None:
     entries = list(example().play_steps())
     produced = [entry["response"]["orders-0"] for entry in entries if "produce" in entry["step"]]
     assert produced == ["NONE", "REQUEST_TIMED_OUT", "NONE", "NONE", "NOT_ENOUGH_REPLICAS", "NONE"]
@@ -62,7 +62,7 @@ def test_the_example_does_what_it_says() -> None:
 
 
 @pytest.mark.parametrize("protocol", ["3.9", "2.8", "2.7-IV1", "2.4"])
-def test_a_follower_that_stands_still_leaves_the_isr_and_comes_back(protocol: str) -> None:
+def test_silent_follower_leaves_and_rejoins_isr(protocol: str) -> None:
     """Through AlterPartition, or before 2.7-IV2 through the leader's own write."""
     played = play(
         silent(3), {"produce": ALL}, {"advance": 16}, {"produce": ALL}, silent(3, "NONE"), {"advance": 2},
@@ -73,13 +73,13 @@ def test_a_follower_that_stands_still_leaves_the_isr_and_comes_back(protocol: st
     assert [isr for isr in isrs if isr] == [[1, 2, 3], [1, 2], [1, 2, 3]]
 
 
-def test_a_broker_that_bounces_comes_back_into_the_isr() -> None:
+def test_bounced_broker_rejoins_isr() -> None:
     played = list(play({"produce": ALL}, {"broker_bounce": [3]}, {"produce": ALL}, {"advance": 1}))
     assert played[-2][0] == {"t-0": "NONE"}
     assert [isr for _, isr in played if isr][-1] == [1, 2, 3]
 
 
-def test_a_leader_without_its_disk_takes_nothing_and_is_replaced() -> None:
+def test_log_directory_failure_of_leader_elects_another() -> None:
     played = list(play({"log_dir_failure": {"broker": 1, "partitions": ["t-0"]}}, {"produce": ALL}))
     assert played[1][1] == [2, 3]
     assert played[2][0] == {"t-0": "NONE"}
@@ -88,7 +88,7 @@ def test_a_leader_without_its_disk_takes_nothing_and_is_replaced() -> None:
 @pytest.mark.parametrize(
     "error, hosted", [("KAFKA_STORAGE_ERROR", [("orders", 0)]), ("NONE", [("orders", 0), ("u", 0)])]
 )
-def test_a_request_that_is_refused_is_not_obeyed(error: str, hosted: list[tuple[str, int]]) -> None:
+def test_refused_leader_and_isr_is_not_applied(error: str, hosted: list[tuple[str, int]]) -> None:
     runner = played_on(
         {"answer": {"broker": 2, "api": "LeaderAndIsr", "error": error, "partitions": ["u-0"]}},
         {"create_topics": [{"name": "u", "assignments": [[2, 3]]}]},
@@ -96,7 +96,7 @@ def test_a_request_that_is_refused_is_not_obeyed(error: str, hosted: list[tuple[
     assert sorted(runner.replication.models[2].partitions) == hosted
 
 
-def test_a_deleted_topic_leaves_no_log() -> None:
+def test_topic_deletion_deletes_logs() -> None:
     runner = played_on({"delete_topics": ["orders"]})
     assert [model.disks.logs for model in runner.replication.models.values()] == [{}, {}, {}]
 
@@ -109,7 +109,7 @@ def test_a_deleted_topic_leaves_no_log() -> None:
     ],
 )
 @pytest.mark.parametrize("acks", ["all", 1])
-def test_a_leader_that_cannot_be_asked(steps: list[dict[str, Any]], expected: str, acks: object) -> None:
+def test_produce_without_reachable_leader(steps: list[dict[str, Any]], expected: str, acks: object) -> None:
     played = list(play(*steps, {"produce": {"t-0": {"acks": acks}}}))
     assert played[-1][0] == {"t-0": expected}
 
@@ -126,7 +126,7 @@ def test_equal_scenarios_give_equal_traces() -> None:
     assert example().play() == example().play()
 
 
-def test_an_exchange_without_end_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_endless_exchange_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kframe_simulator.replication.scenario.ROUNDS_MAX", 2)
     with pytest.raises(ScenarioError, match="answer each other without end"):
         example().play()
@@ -136,7 +136,7 @@ def test_an_exchange_without_end_is_reported(monkeypatch: pytest.MonkeyPatch) ->
     "key, value, said",
     [("replica.lag.time.max.ms", "0", "found 0"), ("replica.lag.max.ms", "1", "replica.lag.max.ms")],
 )
-def test_a_bad_setting_of_brokers_is_named(key: str, value: str, said: str) -> None:
+def test_invalid_broker_setting_is_reported(key: str, value: str, said: str) -> None:
     text = GOOD.replace("auto.leader.rebalance.enable: false", f"{key}: {value}")
     with pytest.raises(ConfigError, match=said):
         runner_of(f"{text}brokers_replicate: true\n")
@@ -152,7 +152,7 @@ def test_a_bad_setting_of_brokers_is_named(key: str, value: str, said: str) -> N
         ("[t-0]", "a mapping"),
     ],
 )
-def test_a_bad_produce_step_is_named(argument: str, said: str) -> None:
+def test_invalid_produce_step_is_reported(argument: str, said: str) -> None:
     text = f"{GOOD}  - produce: {argument}\nbrokers_replicate: true\n"
     with pytest.raises(ScenarioError, match=said):
         runner_of(text).play()

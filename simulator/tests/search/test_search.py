@@ -18,7 +18,7 @@ from kframe_simulator.search.values import BROKERS, QueuedProposal
 
 
 @pytest.mark.parametrize("name", CONFIGURATIONS)
-def test_no_law_is_broken_and_as_many_states_are_seen_as_are_known(name: str) -> None:
+def test_search_violates_no_invariant_and_reaches_expected_states(name: str) -> None:
     space = CONFIGURATIONS[name]
     report = search(StateSpace(space.options), space.quick)
     assert report.counterexample is None
@@ -26,7 +26,7 @@ def test_no_law_is_broken_and_as_many_states_are_seen_as_are_known(name: str) ->
 
 
 @pytest.mark.parametrize("name", MUTANTS)
-def test_shortest_path_detects_a_mutant(name: str) -> None:
+def test_search_finds_shortest_path_to_mutant(name: str) -> None:
     mutant = MUTANTS[name]
     with planted(mutant):
         result = search(StateSpace(mutant.options), mutant.depth + 1).counterexample
@@ -35,7 +35,7 @@ def test_shortest_path_detects_a_mutant(name: str) -> None:
     assert len(result.path) == mutant.depth
 
 
-def test_what_is_printed_can_be_replayed() -> None:
+def test_printed_counterexample_is_replayed() -> None:
     mutant = MUTANTS["storage does not check the controller epoch"]
     result = search(StateSpace(mutant.options), mutant.depth).counterexample
     assert result is not None
@@ -45,7 +45,7 @@ def test_what_is_printed_can_be_replayed() -> None:
         replay(StateSpace(mutant.options), [*lines[:1], "broker 9 dies"])
 
 
-def test_a_healthy_path_breaks_nothing_when_it_is_replayed() -> None:
+def test_replay_of_valid_path_reports_nothing() -> None:
     assert replay(StateSpace(SearchOptions()), ["broker 1 dies", "controller 1 takes BrokersChanged"]) is None
 
 
@@ -62,14 +62,14 @@ def _searched(depth: int) -> StateSpace:
     return space
 
 
-def test_brokers_answers_change_nothing_here_and_so_are_no_steps() -> None:
+def test_broker_responses_leave_controller_state_unchanged() -> None:
     for core, number, node in _active(_searched(5)):
         for error in (ErrorCode.NONE, ErrorCode.STALE_CONTROLLER_EPOCH, ErrorCode.STALE_BROKER_EPOCH):
             for broker in BROKERS:
                 assert core.step(number, ("answered", error, broker, node.controller_epoch)) == (number, ())
 
 
-def test_a_notification_or_request_that_comes_again_writes_and_sends_nothing_new() -> None:
+def test_repeated_notification_or_request_leaves_state_unchanged() -> None:
     for core, number, node in _active(_searched(5)):
         reading, _ = core.step(number, ("BrokersChanged",))
         assert core.step(reading, ("done", "ReadBrokers", node.known)) == (number, ())
@@ -96,7 +96,7 @@ def _active(space: StateSpace) -> Iterator[tuple[Subject, int, CoreState]]:
     yield from result
 
 
-def test_all_that_a_controller_keeps_is_known_to_the_search() -> None:
+def test_search_covers_all_controller_attributes() -> None:
     space = StateSpace(SearchOptions())
     search(space, 4)
     for item in space.subjects.values():

@@ -72,7 +72,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("invariant", CASES)
-def test_a_law_tells_what_breaks_it_from_what_does_not(invariant: str) -> None:
+def test_search_invariant_distinguishes_valid_and_invalid_cases(invariant: str) -> None:
     broken, saved = CASES[invariant]
     assert [text.partition(":")[0].partition(",")[0] for text in broken] == [invariant]
     assert list(saved) == []

@@ -96,7 +96,7 @@ def _drawn(chance: Random, version: int, claim: int) -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_the_same_calls_have_the_same_answers(seed: int) -> None:
+def test_search_storage_equals_embedded_store(seed: int) -> None:
     chance, both, written = Random(seed), Beside(), 0
     for _ in range(CALLS):
         own = chance.choice((1, 2))

@@ -61,14 +61,14 @@ def numbers(simulation: Simulation) -> list[int]:
 
 
 @pytest.mark.parametrize("producer", [IDEMPOTENT, TRANSACTIONS, PLAIN, LEADER_ONLY, NO_PRODUCER])
-def test_what_is_written_in_peace_is_acknowledged_and_stays(producer: int) -> None:
+def test_records_written_without_faults_are_acknowledged(producer: int) -> None:
     simulation = run(produce(500.0, producer))
     assert numbers(simulation) == [1, 2, 3]
     assert len(simulation.watch.record_history.promises[KEY]) == (3 if producer < LEADER_ONLY else 0)
     assert simulation.watch.violations == []
 
 
-def test_producers_find_the_next_leader_and_write_nothing_twice() -> None:
+def test_idempotent_producer_retries_without_duplicates() -> None:
     """Requests are lost with their leader. The leader detects duplicates by their sequence."""
     repeats = [Action(at_ms, "repeat_produce", {"number": 0}) for at_ms in (9_000.0, 9_500.0, 14_000.0)]
     simulation = run(produce(500.0), produce(8_000.0, count=4), crash(8_010.0, 1), *repeats)
@@ -77,14 +77,14 @@ def test_producers_find_the_next_leader_and_write_nothing_twice() -> None:
     assert simulation.watch.violations == []
 
 
-def test_too_few_in_sync_replicas_promise_nothing() -> None:
+def test_produce_under_min_isr_is_not_acknowledged() -> None:
     simulation = run(crash(400.0, 2), crash(401.0, 3), produce(9_000.0, count=1))
     assert simulation.watch.violations == []
     assert simulation.counts["given up"] + len(simulation.watch.record_history.promises[KEY]) == 1
 
 
 @pytest.mark.parametrize("unclean", [True, False])
-def test_an_unclean_election_may_lose_what_was_promised(unclean: bool) -> None:
+def test_unclean_election_may_lose_acknowledged_records(unclean: bool) -> None:
     """The last in-sync replica dies. If it is allowed, a replica with a shorter log becomes leader."""
     topic = replace(OPTIONS.topics[0], unclean=unclean, min_insync=1)
     alone = [crash(400.0, 2), crash(401.0, 3), produce(9_000.0), crash(12_000.0, 1)]
@@ -95,21 +95,21 @@ def test_an_unclean_election_may_lose_what_was_promised(unclean: bool) -> None:
     assert simulation.watch.violations == []
 
 
-def test_a_sole_member_that_loses_its_disk_may_lose_what_was_promised() -> None:
+def test_disk_loss_of_sole_isr_member_may_lose_acknowledged_records() -> None:
     topic = replace(OPTIONS.topics[0], assignments=((1,),), min_insync=1)
     simulation = run(produce(500.0), lose(5_000.0, 1), options=replace(OPTIONS, topics=(topic,)))
     assert simulation.counts["lost, acks=-1"] == 3
     assert simulation.watch.violations == []
 
 
-def test_lost_disk_of_an_isr_member_loses_no_records() -> None:
+def test_disk_loss_of_isr_member_loses_no_records() -> None:
     simulation = run(produce(500.0), lose(9_000.0, 1), produce(20_000.0))
     assert simulation.counts["lost, acks=-1"] == 0
     assert len(simulation.watch.record_history.promises[KEY]) == 6
     assert simulation.watch.violations == []
 
 
-def test_what_only_the_leader_has_confirmed_may_be_lost() -> None:
+def test_acks_1_records_may_be_lost() -> None:
     """Broker 1 dies before a follower has fetched the record."""
     simulation = run(produce(500.0, LEADER_ONLY, count=1), crash(520.0, 1))
     assert (simulation.counts["acknowledged, acks=1"], simulation.counts["lost, acks=1"]) == (1, 1)
@@ -145,7 +145,7 @@ def test_missing_truncation_is_detected(monkeypatch: pytest.MonkeyPatch) -> None
     assert "I11" in {violation.number for violation in simulation.watch.violations}
 
 
-def test_read_of_undecided_records_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_read_of_open_transaction_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     def readable(log: Log, request: Fetch) -> int:
         return log.end
 
@@ -155,7 +155,7 @@ def test_read_of_undecided_records_is_detected(monkeypatch: pytest.MonkeyPatch) 
     assert "I11" in {violation.number for violation in simulation.watch.violations}
 
 
-def test_clients_of_drawn_simulations_are_served() -> None:
+def test_clients_of_sampled_simulations_complete() -> None:
     """Each kind of client completes its work in drawn simulations. In some it does so despite failures."""
     totals = Totals()
     for seed in range(2_000_101, 2_000_113):
@@ -165,7 +165,7 @@ def test_clients_of_drawn_simulations_are_served() -> None:
     assert totals.failed == []
 
 
-def test_rules_of_records_are_in_the_table() -> None:
+def test_record_invariants_are_registered() -> None:
     triggers = {invariant.trigger for invariant in INVARIANTS if invariant.broken.__module__ == records.__name__}
     assert triggers == {
         Trigger.LED, Trigger.STATE, Trigger.ACKNOWLEDGED, Trigger.RESTED, Trigger.LOGGED, Trigger.READ,

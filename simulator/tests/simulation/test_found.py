@@ -56,7 +56,7 @@ LED_BY_AN_ADDED_REPLICA = [
 ]
 
 
-def test_a_move_does_not_drop_all_replicas_in_sync() -> None:
+def test_reassignment_keeps_an_in_sync_replica() -> None:
     """Seed 606: an operator overrides a reassignment, and the only in-sync replica would be deleted."""
     runner, trace = play(ALONE, [*LED_BY_AN_ADDED_REPLICA, "reassign: {t-0: [3]}"])
     assert trace[-1]["response"] == {"t-0": "UNKNOWN_SERVER_ERROR"}
@@ -64,14 +64,14 @@ def test_a_move_does_not_drop_all_replicas_in_sync() -> None:
     assert (stored(runner).leader, stored(runner).isr, stored(runner).replicas) == (2, (2,), (2, 3, 1))
 
 
-def test_a_leader_that_falls_out_of_a_move_is_replaced() -> None:
+def test_removed_leader_of_reassignment_is_replaced() -> None:
     """Seed 245: the partition counted as Online, without a leader."""
     back = ["broker_startup: [1]", "alter_partition: {t-0: {isr: [2, 1]}}"]
     runner, _ = play(ALONE, [*LED_BY_AN_ADDED_REPLICA, *back, "reassign: {t-0: [3]}"])
     assert (stored(runner).leader, stored(runner).isr, stored(runner).replicas) == (1, (1,), (3, 1))
 
 
-def test_a_deleted_topic_takes_its_moves_out_of_storage() -> None:
+def test_topic_deletion_removes_stored_reassignment() -> None:
     """Seed 30: the record stayed, and no operator could create another one."""
     runner, _ = play(ALONE, ["reassign_znode: {t-0: [2]}", "delete_topics: [t]"])
     store = runner.loop.store
@@ -80,7 +80,7 @@ def test_a_deleted_topic_takes_its_moves_out_of_storage() -> None:
 
 
 @pytest.mark.parametrize("protocol", ["2.6", "2.7-IV1"])
-def test_a_broker_leaves_an_isr_that_its_leader_has_just_written(protocol: str) -> None:
+def test_failed_broker_is_removed_from_isr_written_by_leader(protocol: str) -> None:
     """Seed 59: the controller's memory no longer had the broker in the ISR, so it wrote nothing."""
     runner, _ = play("{partition: 0, replicas: [1, 2, 3], leader: 1, isr: [1]}", [], protocol)
     runner.storage.write_state("t", 0, isr=[1, 2, 3])
@@ -120,7 +120,7 @@ class Listening(Simulation):
         super().event_begins(process, event)
 
 
-def test_r47_a_cluster_converges_behind_orders_that_brokers_have_half_applied() -> None:
+def test_r47_cluster_converges_after_partly_applied_leader_and_isr() -> None:
     """KAFKA-9769: brokers apply LeaderAndIsr and answer with an error, while one of them restarts."""
     options, _ = plan_of(7)
     plan = [
@@ -135,7 +135,7 @@ def test_r47_a_cluster_converges_behind_orders_that_brokers_have_half_applied() 
 
 
 @pytest.mark.parametrize("which", [0, 1], ids=["registration", "topic"])
-def test_what_can_be_read_at_last_is_taken_up_without_a_failover(which: int) -> None:
+def test_repaired_znode_is_read_without_failover(which: int) -> None:
     """Seeds 33, 50, 2000006: the topic stayed unknown until the next failover, or its leader proposed nothing."""
     options, _ = plan_of(7)
     plan = [
@@ -148,7 +148,7 @@ def test_what_can_be_read_at_last_is_taken_up_without_a_failover(which: int) -> 
     assert result.played["malform"] == result.played["drop_controller"] == 1
 
 
-def test_a_broker_whose_registration_is_spoilt_is_not_taken_for_dead() -> None:
+def test_unreadable_registration_does_not_fail_broker() -> None:
     """Seed 56291: the broker was taken for dead. It received older requests after newer ones."""
     options, _ = plan_of(7)
     simulation = Simulation(

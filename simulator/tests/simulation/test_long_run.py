@@ -19,7 +19,7 @@ def test_hours_keep_every_invariant() -> None:
     assert runs[0].failovers < runs[1].failovers
 
 
-def test_size_counts_arrays_once_and_leaves_parts_out() -> None:
+def test_size_counts_shared_arrays_once() -> None:
     array = np.zeros(1_000, np.int64)
     part = [array[:10], array]
     assert 8_000 < size_of(part) < 9_000
@@ -28,7 +28,7 @@ def test_size_counts_arrays_once_and_leaves_parts_out() -> None:
 
 
 @pytest.mark.parametrize("growth, outcome", [(0, "flat"), (100, "grows")])
-def test_growth_of_a_week(growth: int, outcome: str) -> None:
+def test_long_run_detects_growth(growth: int, outcome: str) -> None:
     noise = np.random.default_rng(0).integers(-50, 50, 168)
     samples = [
         ControllerSample(3_600.0 * hour, 1_000, int(20_000 + growth * hour + noise[hour]), 10, 30)

@@ -40,17 +40,17 @@ def test_seeds_keep_every_invariant() -> None:
     assert looked_at == {invariant.number for invariant in INVARIANTS}
 
 
-def test_every_class_of_faults_is_drawn() -> None:
+def test_every_fault_class_is_sampled() -> None:
     drawn = {CLASS_OF[action.kind] for seed in range(40) for action in plan_of(seed)[1]}
     assert drawn == set(CLASSES)
 
 
-def test_a_seed_leaves_the_same_trace_and_another_leaves_another() -> None:
+def test_trace_depends_on_seed() -> None:
     first, again, other = (play(*plan_of(seed)).trace for seed in (7, 7, 8))
     assert first == again != other
 
 
-def test_the_reference_twins_leave_the_same_trace() -> None:
+def test_reference_kernels_give_the_same_trace() -> None:
     """I27: all writes and all bytes sent are the same with the reference twins of the kernels."""
     code = "from kframe_simulator import play, plan_of; print(play(*plan_of(7)).trace)"
     environment = {**os.environ, "KFRAME_KERNELS": "reference"}
@@ -82,7 +82,7 @@ def test_violation_is_detected_shrunk_and_printed(monkeypatch: pytest.MonkeyPatc
     assert play(options_read, plan_read).trace == document["trace"]
 
 
-def test_what_is_to_be_shrunk_must_be_broken() -> None:
+def test_shrink_refuses_run_without_violation() -> None:
     with pytest.raises(ValueError, match="does not break I8"):
         shrink(*plan_of(7), "I8")
 
@@ -95,13 +95,13 @@ def test_what_is_to_be_shrunk_must_be_broken() -> None:
         (json.dumps({"options": {}, "plan": []}), "ValidationError"),
     ],
 )
-def test_a_file_that_is_no_run_is_refused(tmp_path: Path, text: str, error: str) -> None:
+def test_invalid_run_file_is_refused(tmp_path: Path, text: str, error: str) -> None:
     (tmp_path / "run.json").write_text(text)
     with pytest.raises(InputError, match=error):
         read_run(tmp_path / "run.json")
 
 
-def test_an_unknown_action_is_refused(tmp_path: Path) -> None:
+def test_unknown_action_is_refused(tmp_path: Path) -> None:
     options, _ = plan_of(7)
     result = play(options, ())
     write_run(tmp_path / "run.json", result)
@@ -121,7 +121,7 @@ def test_run_is_exported_as_a_readable_scenario() -> None:
     ScenarioRunner(scenario, make_replication=Replication)
 
 
-def test_the_command_plays_keeps_and_replays(tmp_path: Path) -> None:
+def test_sim_command_runs_and_replays(tmp_path: Path) -> None:
     runner = CliRunner()
     played = runner.invoke(cli, ["sim", "run", "--seeds", "7..8", "-o", "json"])
     assert played.exit_code == 0, played.output
@@ -137,7 +137,7 @@ def test_the_command_plays_keeps_and_replays(tmp_path: Path) -> None:
     assert runner.invoke(cli, ["sim", "run", "--seeds", "9..8"]).exit_code == 2
 
 
-def test_a_run_in_parts_adds_up_and_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_in_parts_is_summed_and_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parts, "SEEDS", 2)
     runner, file = CliRunner(), tmp_path / "parts.jsonl"
 
@@ -165,21 +165,21 @@ def test_a_run_in_parts_adds_up_and_goes_on_where_it_was(tmp_path: Path, monkeyp
         pytest.param([], "no parts", id="nothing"),
     ],
 )
-def test_parts_that_do_not_belong_together_are_refused(tmp_path: Path, lines: list[str], error: str) -> None:
+def test_inconsistent_parts_are_refused(tmp_path: Path, lines: list[str], error: str) -> None:
     file = tmp_path / "parts.jsonl"
     file.write_text("".join(f"{line}\n" for line in lines))
     result = CliRunner().invoke(cli, ["sim", "total", str(file)])
     assert (result.exit_code, error in result.output) == (2, True)
 
 
-def test_parts_of_another_build_are_not_added_to(tmp_path: Path) -> None:
+def test_append_to_parts_of_another_build_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "parts.jsonl"
     file.write_text(f"{PART}\n")
     result = CliRunner().invoke(cli, ["sim", "run", "--seeds", "7", "--append", str(file)])
     assert (result.exit_code, "build aa" in result.output) == (2, True)
 
 
-def test_each_seed_shows_its_options() -> None:
+def test_each_lists_options_of_seed() -> None:
     shown = CliRunner().invoke(cli, ["sim", "run", "--seeds", "7", "--each", "-o", "json"])
     (row,) = json.loads(shown.stdout)["rows"]
     assert row["options"]["brokers"] == list(plan_of(7)[0].brokers)

@@ -83,7 +83,7 @@ def raised_too_far(runner: ScenarioRunner) -> bool:
 
 
 @pytest.mark.parametrize("broken", [False, True])
-def test_what_broke_a_rule_breaks_it_in_the_scenario(monkeypatch: pytest.MonkeyPatch, broken: bool) -> None:
+def test_exported_scenario_reproduces_violation(monkeypatch: pytest.MonkeyPatch, broken: bool) -> None:
     """Elections store a leader epoch that is one too high (I8)."""
     plain = leader_election.elect
 

@@ -62,7 +62,7 @@ def test_broker_registers_again_before_a_deletion_request() -> None:
     assert not simulation.ensemble.topic_ids
 
 
-def test_answer_of_an_earlier_term_comes_after_a_log_directory_died() -> None:
+def test_response_of_earlier_term_arrives_after_log_directory_failure() -> None:
     simulation = play(("recall_answers", {"pick": 0}))
     assert simulation.ensemble.controller_epoch() > 1
 

@@ -49,7 +49,7 @@ def deletion(row: int) -> ControlRequest:
     return ControlRequest(BROKER, 1, message, np.array([row], np.int32))
 
 
-def test_an_answer_that_was_late_is_not_taken_for_that_of_the_next_request() -> None:
+def test_late_response_is_not_matched_to_next_request() -> None:
     """Seed 2486: the response to a first attempt arrived while the process was paused. The process read it after the
     repeated request was answered, during the first attempt of the next request."""
     simulation = Simulation()
