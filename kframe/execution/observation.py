@@ -8,8 +8,8 @@ from enum import Enum, auto
 
 from kframe.execution.entries import ExecutedPartition, PartitionRef, UnhealthyPartitions
 from kframe.model.events import TopicPartition
-from kframe.snapshot.administration import Moving
-from kframe.snapshot.metadata import ClusterDescription, Described
+from kframe.snapshot.administration import PartitionReassignment
+from kframe.snapshot.metadata import ClusterDescription, DescribedPartition
 
 
 class Position(Enum):
@@ -31,14 +31,14 @@ class Observation:
     """Live brokers, partitions by name, and reassignments in progress."""
 
     live: frozenset[int]
-    partitions: Mapping[TopicPartition, Described]
-    moving: Mapping[TopicPartition, Moving]
+    partitions: Mapping[TopicPartition, DescribedPartition]
+    moving: Mapping[TopicPartition, PartitionReassignment]
 
     @staticmethod
     def of(description: ClusterDescription) -> Observation:
         """The part of a description that an execution needs."""
         partitions = {(each.topic, each.partition): each for each in description.partitions}
-        return Observation(frozenset(description.brokers), partitions, description.moving or {})
+        return Observation(frozenset(description.brokers), partitions, description.reassignments or {})
 
     def position(self, partition: ExecutedPartition, start: tuple[int, ...], end: tuple[int, ...]) -> Position:
         """Where a partition is."""

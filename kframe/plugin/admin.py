@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from kframe.snapshot.administration import Administration, ConfigResource, LogDirReplica, Moving
-from kframe.snapshot.metadata import ClusterDescription, Described, snapshot_of
+from kframe.snapshot.administration import Administration, ConfigResource, LogDirReplica, PartitionReassignment
+from kframe.snapshot.metadata import ClusterDescription, DescribedPartition, snapshot_of
 
 __all__ = [
     "Administration",
     "ClusterDescription",
     "ConfigResource",
-    "Described",
+    "DescribedPartition",
     "LogDirReplica",
-    "Moving",
+    "PartitionReassignment",
     "snapshot_of",
 ]

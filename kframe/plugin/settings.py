@@ -6,7 +6,7 @@ from kframe.api.jaas import LoginModule, parse_login_modules, read_login_modules
 from kframe.api.tls import tls_refusal
 from kframe.model.config import Key, boolean, nearest, text, whole
 from kframe.model.kafka_keys import KAFKA_KEYS
-from kframe.snapshot.decode import shown
+from kframe.snapshot.decode import short_repr
 
 __all__ = [
     "KAFKA_KEYS",
@@ -16,7 +16,7 @@ __all__ = [
     "nearest",
     "parse_login_modules",
     "read_login_modules",
-    "shown",
+    "short_repr",
     "text",
     "tls_refusal",
     "whole",

@@ -97,8 +97,8 @@ def located(source: str, *path: str | int) -> str:
     return f"{source}: {text}" if text else source
 
 
-def shown(value: Any) -> str:
-    """A value in an error, shortened."""
+def short_repr(value: Any) -> str:
+    """``repr(value)``, at most 80 characters of it, for error messages."""
     text = repr(value)
     return text if len(text) <= 80 else text[:77] + "..."
 
@@ -116,7 +116,7 @@ def _problem(root: Any, kind: type, problem: str) -> tuple[list[str | int], str,
         expected, node = _expected(node), _plain(node, value)
     if where.startswith("`key` in "):
         key = _failing_key(root, kind, path, value, problem)
-        return [*path, str(key)], shown(key), _expected(_key(node))
+        return [*path, str(key)], short_repr(key), _expected(_key(node))
     if message.startswith("Object contains unknown field "):
         return (
             [*path, message.split("`")[1]],
@@ -126,7 +126,7 @@ def _problem(root: Any, kind: type, problem: str) -> tuple[list[str | int], str,
     if message.startswith("Object missing required field "):
         name = message.split("`")[1]
         return [*path, name], "None", _expected(_member(node, name))
-    return path, shown(value), expected if path else _expected(node)
+    return path, short_repr(value), expected if path else _expected(node)
 
 
 def _failing_key(root: Any, kind: type, path: list[str | int], mapping: dict[Any, Any], problem: str) -> Any:

@@ -25,7 +25,7 @@ from kframe.scenario.fields import (
     convert,
     expecting,
     located,
-    shown,
+    short_repr,
     whole,
 )
 from kframe.scenario.step_types import BrokerEntry, ScenarioBroker, StepEntry, StoredRequests
@@ -140,7 +140,7 @@ def parse_scenario(text: str, source: str) -> Scenario:
     _unique(source, "topics", [topic.name for topic in topics])
     steps = tuple(_step(raw, entry) for raw, entry in zip(value["steps"], document.steps, strict=True))
     if not steps or steps[0].kind != "elect":
-        raise ScenarioError(located(source, "steps"), shown(value["steps"]), "a list that begins with elect: {}")
+        raise ScenarioError(located(source, "steps"), short_repr(value["steps"]), "a list that begins with elect: {}")
     return Scenario(
         document.name, source, document.config or {}, brokers, topics, steps,
         _waiting(value.get("admin"), document.admin), bool(document.brokers_replicate),
@@ -155,7 +155,7 @@ def broker_of(entry: BrokerEntry) -> ScenarioBroker:
 def distinct_ids(where: str, ids: tuple[int, ...]) -> tuple[int, ...]:
     """The ids. Raises ScenarioError, which names ``where``, if one occurs twice."""
     if len(set(ids)) != len(ids):
-        raise ScenarioError(where, shown(list(ids)), "each broker id once")
+        raise ScenarioError(where, short_repr(list(ids)), "each broker id once")
     return ids
 
 
@@ -163,7 +163,7 @@ def topic_partition(where: str, value: str) -> tuple[str, int]:
     """Topic and partition of ``topic-partition``. Raises ScenarioError naming ``where``."""
     topic, dash, partition = value.rpartition("-")
     if not (topic and dash and partition.isascii() and partition.isdigit() and int(partition) <= INT32_MAX):
-        raise ScenarioError(where, shown(value), "a partition written topic-partition, such as orders-0")
+        raise ScenarioError(where, short_repr(value), "a partition written topic-partition, such as orders-0")
     return topic, int(partition)
 
 
@@ -182,10 +182,12 @@ def _checked_topic(topic: ScenarioTopic, source: str, position: int) -> Scenario
     path = ("topics", position)
     problem = topic_name_problem(topic.name)
     if problem is not None:
-        raise ScenarioError(located(source, *path, "name"), shown(topic.name), problem)
+        raise ScenarioError(located(source, *path, "name"), short_repr(topic.name), problem)
     numbers = sorted(partition.partition for partition in topic.partitions)
     if not numbers or numbers != list(range(len(numbers))):
-        raise ScenarioError(located(source, *path, "partitions"), shown(numbers), "partitions 0 to n - 1, each once")
+        raise ScenarioError(
+            located(source, *path, "partitions"), short_repr(numbers), "partitions 0 to n - 1, each once"
+        )
     for index, partition in enumerate(topic.partitions):
         _check_partition(partition, located(source, *path, "partitions", index))
     refused = config_problem(config_texts(topic.config), remote_storage=True)
@@ -202,7 +204,9 @@ def _check_partition(partition: ScenarioPartition, where: str) -> None:
     def require(holds: bool, name: str, expected: str) -> None:
         if not holds:
             value = getattr(partition, name)
-            raise ScenarioError(f"{where}.{name}", shown(list(value) if isinstance(value, tuple) else value), expected)
+            raise ScenarioError(
+                f"{where}.{name}", short_repr(list(value) if isinstance(value, tuple) else value), expected
+            )
 
     for name in ("replicas", "isr", "adding_replicas", "removing_replicas"):
         distinct_ids(f"{where}.{name}", getattr(partition, name))
@@ -223,7 +227,7 @@ def _check_steps(steps: Any, source: str) -> None:
     for position, step in enumerate(steps if isinstance(steps, list) else ()):
         where = located(source, "steps", position)
         if not isinstance(step, dict) or len(step) != 1 or not isinstance(next(iter(step)), str):
-            raise ScenarioError(where, shown(step), "a mapping of one key, the kind of step")
+            raise ScenarioError(where, short_repr(step), "a mapping of one key, the kind of step")
         (kind,) = step
         if kind not in kinds:
             raise ScenarioError(where, f"unknown step {kind!r}", "one of " + ", ".join(kinds))

@@ -9,10 +9,10 @@ from kframe.errors import ErrorCode
 from kframe.model.events import ElectionType, TopicPartition
 from kframe.model.tables import Targets
 from kframe.snapshot.metadata import ClusterDescription
-from kframe.snapshot.moving import Moving
+from kframe.snapshot.partition_reassignment import PartitionReassignment
 from kframe.snapshot.snapshot import Snapshot
 
-__all__ = ["Administration", "ConfigResource", "LogDirReplica", "Moving"]
+__all__ = ["Administration", "ConfigResource", "LogDirReplica", "PartitionReassignment"]
 
 
 class ConfigResource(NamedTuple):
@@ -38,7 +38,7 @@ class Administration(Protocol):
     def reassign(self, targets: Targets) -> tuple[ErrorCode, ...]:
         """Begin, change or cancel reassignments (AlterPartitionReassignments). A code for each target."""
 
-    def reassignments(self) -> Mapping[TopicPartition, Moving]:
+    def reassignments(self) -> Mapping[TopicPartition, PartitionReassignment]:
         """All ongoing reassignments (ListPartitionReassignments)."""
 
     def elect(

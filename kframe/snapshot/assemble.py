@@ -47,7 +47,7 @@ class GrowingLists:
         self._values.frombytes(values.tobytes())
 
     def take(self, order: NDArray[np.int64]) -> Ragged:
-        """The lists so far, in an order. No list is left here."""
+        """Remove all lists and return them in ``order``."""
         if not self._values:
             return Ragged.empty(len(order))
         lists = self.ragged()
@@ -91,14 +91,14 @@ class Assembly:
         self._topic, self._partition, self._line = array("i"), array("i"), array("i")
 
     def topic(self, name: str, line: int) -> int:
-        """The number of a topic that may not have been named before."""
+        """Add a topic and return its number. Raises SnapshotError if it was added before."""
         if name in self._ordinals:
             first = self.location(self._topic_lines[self._ordinals[name]])
             raise SnapshotError(self.location(line), f"topic {name} again", f"each topic once (first at {first})")
         return self.topic_named(name, line)
 
     def topic_named(self, name: str, line: int) -> int:
-        """The number of a topic that may have been named before."""
+        """The number of a topic, which is added if it is new."""
         ordinal = self._ordinals.get(name)
         if ordinal is None:
             check_topic_name(name, self.location(line))
@@ -209,7 +209,7 @@ class Assembly:
         return order, counts
 
     def take_columns(self, order: NDArray[np.int64]) -> tuple[Ragged, dict[str, Int32], dict[str, Ragged], Int32]:
-        """The replicas, the numbers, the lists and the lines in an order. The assembly keeps none of them."""
+        """The replicas, the numbers, the lists and the lines in an order. They are removed from the assembly."""
         replicas = self.replicas.take(order)
         numbers = {name: int32(self.numbers.pop(name))[order] for name in tuple(self.numbers)}
         lists = {name: self.lists.pop(name).take(order) for name in tuple(self.lists)}
@@ -235,16 +235,16 @@ class Assembly:
     def _check_numbering(
         self, names: list[str], topic: NDArray[np.int64], partition: Int32, counts: Int32, line: Int32, faults: Faults
     ) -> None:
-        """The first repetition of each topic. Also the first gap of each that repeats nothing."""
-        again = np.flatnonzero((topic[1:] == topic[:-1]) & (partition[1:] == partition[:-1]))
-        for position in again[_firsts(topic[again])].tolist():
+        """Report the first repeated partition of each topic, or else its first gap in the numbering."""
+        repeats = np.flatnonzero((topic[1:] == topic[:-1]) & (partition[1:] == partition[:-1]))
+        for position in repeats[_run_starts(topic[repeats])].tolist():
             name = f"{names[topic[position]]}-{partition[position]}"
             lines = sorted((int(line[position]), int(line[position + 1])))
             expected = f"each partition once (first at {self.location(lines[0])})"
             faults(SnapshotError(self.location(lines[1]), f"partition {name} again", expected), names[topic[position]])
         first = np.repeat(np.cumsum(counts) - counts, counts)
-        gaps = np.flatnonzero((partition != np.arange(len(partition)) - first) & ~np.isin(topic, topic[again]))
-        for position in gaps[_firsts(topic[gaps])].tolist():
+        gaps = np.flatnonzero((partition != np.arange(len(partition)) - first) & ~np.isin(topic, topic[repeats]))
+        for position in gaps[_run_starts(topic[gaps])].tolist():
             name, missing = names[topic[position]], position - int(first[position])
             actual = f"partition {partition[position]} of topic {name} but no partition {missing}"
             expected = "partitions numbered from 0 without a gap"
@@ -268,7 +268,7 @@ class Assembled:
         return f"{self._location(int(self._lines[index]))} ({self.topics.name_of_row(index)}) field {column}"
 
 
-def _firsts(ascending: NDArray[np.int64]) -> NDArray[np.int64]:
+def _run_starts(ascending: NDArray[np.int64]) -> NDArray[np.int64]:
     """Positions of the first of each run of equal values."""
     return np.flatnonzero(np.r_[True, ascending[1:] != ascending[:-1]][: len(ascending)])
 

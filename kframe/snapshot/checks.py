@@ -16,11 +16,11 @@ from kframe.model.columns import REPLICAS_MAX, Bool, Int32, Ragged, offsets_of
 from kframe.model.ids import NO_LEADER, NO_STATE, RecoveryState
 from kframe.model.lists import distinct_values, members, repeated, without_values
 from kframe.snapshot.content import SnapshotContent, named_brokers
-from kframe.snapshot.decode import shown
+from kframe.snapshot.decode import short_repr
 from kframe.snapshot.facts import ELR_COLUMNS, MIN_INSYNC_CONFIG, UNCLEAN_CONFIG, PartitionFacts, TopicFacts
 from kframe.snapshot.faults import REFUSE, Faults
 
-#: Kafka 3.9 ``Topic.validate``; the names "." and ".." are refused apart.
+#: Kafka 3.9 ``Topic.validate``; the names "." and ".." are refused separately.
 TOPIC_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 INT32_MAX: Final = 2**31 - 1
 _COUNT: Final = re.compile(r"\s*[0-9]{1,10}\s*")
@@ -33,7 +33,7 @@ Content = TypeVar("Content", bound=SnapshotContent)
 def check_topic_name(name: str, where: str, error: type[InputError] = SnapshotError) -> None:
     """Raise ``error`` unless ``name`` is a legal topic name."""
     if not TOPIC_NAME.fullmatch(name) or name in (".", ".."):
-        raise error(where, f"topic name {shown(name)}", "1 to 249 of letters, digits, '.', '_' and '-'")
+        raise error(where, f"topic name {short_repr(name)}", "1 to 249 of letters, digits, '.', '_' and '-'")
 
 
 def check_snapshot(snapshot: Content, locate: Locate, faults: Faults = REFUSE) -> Content:
@@ -46,7 +46,8 @@ def check_snapshot(snapshot: Content, locate: Locate, faults: Faults = REFUSE) -
     for index, configs in (snapshot.topics.configs or {}).items():
         for name, expected in _wrong_configs(configs):
             faults(
-                SnapshotError(locate("topic", index, f"config {name}"), shown(configs[name]), expected), names[index]
+                SnapshotError(locate("topic", index, f"config {name}"), short_repr(configs[name]), expected),
+                names[index],
             )
     snapshot = _checked_defaults(snapshot, faults)
     for fault in partition_faults(snapshot.partitions):
@@ -69,7 +70,9 @@ def _checked_defaults(snapshot: Content, faults: Faults) -> Content:
     defaults = snapshot.broker_default_configs or {}
     wrong = list(_wrong_configs(defaults))
     for name, expected in wrong:
-        faults(SnapshotError(f"{snapshot.source.name} broker default config {name}", shown(defaults[name]), expected))
+        faults(
+            SnapshotError(f"{snapshot.source.name} broker default config {name}", short_repr(defaults[name]), expected)
+        )
     return replace(snapshot, broker_default_configs=None) if wrong else snapshot
 
 
@@ -127,16 +130,16 @@ def _wrong_ids(name: str, lists: Ragged) -> Iterator[PartitionFault]:
     """Negative and repeated broker ids of a column of lists."""
     negative = lists.values < 0
     yield PartitionFault(
-        f"{name}_range", name, _rows_hit(lists, negative), lambda row: str(lists[row][lists[row] < 0][0]),
+        f"{name}_range", name, _rows_with(lists, negative), lambda row: str(lists[row][lists[row] < 0][0]),
         lambda _: f"broker ids of 0 to {INT32_MAX}",
     )  # fmt: skip
-    again = repeated(lists) & ~negative
+    repeats = repeated(lists) & ~negative
 
     def actual(row: int) -> str:
         span = slice(lists.offsets[row], lists.offsets[row + 1])
-        return f"broker {int(lists.values[span][again[span]].min())} twice in {lists[row].tolist()}"
+        return f"broker {int(lists.values[span][repeats[span]].min())} twice in {lists[row].tolist()}"
 
-    yield PartitionFault(f"{name}_repeated", name, _rows_hit(lists, again), actual, lambda _: "each broker once")
+    yield PartitionFault(f"{name}_repeated", name, _rows_with(lists, repeats), actual, lambda _: "each broker once")
 
 
 def _not_in_replicas(name: str, lists: Ragged, replicas: Ragged) -> PartitionFault:
@@ -148,7 +151,7 @@ def _not_in_replicas(name: str, lists: Ragged, replicas: Ragged) -> PartitionFau
         return f"broker {int(lists.values[span][unassigned[span]].min())}"
 
     return PartitionFault(
-        f"{name}_not_in_replicas", name, _rows_hit(lists, unassigned), actual,
+        f"{name}_not_in_replicas", name, _rows_with(lists, unassigned), actual,
         lambda row: f"one of the replicas {replicas[row].tolist()}",
     )  # fmt: skip
 
@@ -184,13 +187,13 @@ def _fault(rule: str, column: str, wrong: Bool, actual: Callable[[int], str], ex
     return PartitionFault(rule, column, np.flatnonzero(wrong), actual, lambda _: expected)
 
 
-def _rows_hit(lists: Ragged, hit: Bool) -> NDArray[np.int64]:
-    """Lists of which a mask beside the values hits any, ascending."""
-    return distinct_values(np.searchsorted(lists.offsets, np.flatnonzero(hit), side="right") - 1)
+def _rows_with(lists: Ragged, mask: Bool) -> NDArray[np.int64]:
+    """Rows whose list has a value that ``mask`` marks, ascending."""
+    return distinct_values(np.searchsorted(lists.offsets, np.flatnonzero(mask), side="right") - 1)
 
 
 def _first_of_topics(rows: NDArray[np.int64], topics: TopicFacts, faults: Faults) -> list[int]:
-    """The first of ``rows`` in each topic. Only the very first where one fault ends it all."""
+    """The first of ``rows`` in each topic; the first of all rows if the policy raises the first fault."""
     if faults is REFUSE:
         return [int(rows[0])]
     ends = np.cumsum(topics.partition_counts)

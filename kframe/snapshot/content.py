@@ -1,4 +1,4 @@
-"""The content of a snapshot: what a source says of a cluster, and what it omits."""
+"""The content of a snapshot: the facts that a source has of a cluster, and those that it omits."""
 
 from __future__ import annotations
 
@@ -106,9 +106,9 @@ class SnapshotContent:
 def brokers_text(broker_ids: Iterable[int]) -> str:
     """``broker 4`` or ``brokers 4, 7``. Long lists end in how many more there are."""
     ids = list(broker_ids)
-    shown = ", ".join(str(broker_id) for broker_id in ids[:10])
+    text = ", ".join(str(broker_id) for broker_id in ids[:10])
     more = f" and {len(ids) - 10} more" if len(ids) > 10 else ""
-    return f"broker{'s' if len(ids) > 1 else ''} {shown}{more}"
+    return f"broker{'s' if len(ids) > 1 else ''} {text}{more}"
 
 
 def named_brokers(partitions: PartitionFacts) -> Int32:
@@ -126,10 +126,10 @@ def named_brokers(partitions: PartitionFacts) -> Int32:
 
 def distinct_ids(values: Int32) -> Int32:
     """Distinct values, ascending. Counting instead of sorting where the ids are small, as they mostly are."""
-    if values.size and int(values.min()) >= 0 and (most := int(values.max())) < 1 << 20:
-        seen = np.zeros(most + 1, np.bool_)
-        for first in range(0, len(values), max(_PIECE, most)):  # bincount copies its input to 8 bytes a value
-            counts = np.bincount(values[first : first + max(_PIECE, most)])
+    if values.size and int(values.min()) >= 0 and (max_id := int(values.max())) < 1 << 20:
+        seen = np.zeros(max_id + 1, np.bool_)
+        for first in range(0, len(values), max(_PIECE, max_id)):  # bincount copies its input to 8 bytes a value
+            counts = np.bincount(values[first : first + max(_PIECE, max_id)])
             seen[: len(counts)] |= counts > 0
         return np.flatnonzero(seen).astype(np.int32)
     return distinct_values(values)

@@ -100,15 +100,15 @@ def _broker_facts(cluster: ClusterState) -> tuple[BrokerFacts, ...]:
     brokers = cluster.brokers
     facts = []
     for index in np.argsort(brokers.ids):
-        last, registered = brokers.registrations[index], bool(brokers.registered[index])
+        registration, registered = brokers.registrations[index], bool(brokers.registered[index])
         epoch = int(brokers.broker_epoch[index])
         facts.append(
             BrokerFacts(
                 int(brokers.ids[index]),
                 registered,
                 None if epoch == NO_BROKER_EPOCH else epoch,
-                None if last is None else last.endpoints,
-                None if last is None else last.rack,
+                None if registration is None else registration.endpoints,
+                None if registration is None else registration.rack,
             )
         )
     return tuple(facts)
@@ -161,13 +161,13 @@ def _emptied(lists: Ragged, rows: Bool) -> Ragged:
 def _flag(cluster: ClusterState, rows: Int32, lists: Ragged, flag: ReplicaFlag) -> None:
     """Flag the slots of each row's replicas that are in its list."""
     partitions, counts = cluster.partitions, lists.counts
-    some = np.flatnonzero(counts)
-    if not len(some):
+    nonempty = np.flatnonzero(counts)
+    if not len(nonempty):
         return
-    slots = partitions.slots_of(rows[some])
-    slot_rows = np.repeat(some.astype(np.int64), partitions.replica_count[rows[some]])
+    slots = partitions.slots_of(rows[nonempty])
+    slot_rows = np.repeat(nonempty.astype(np.int64), partitions.replica_count[rows[nonempty]])
     slot_keys = slot_rows << 32 | partitions.replica[slots]
-    listed_keys = np.repeat(some.astype(np.int64), counts[some]) << 32 | lists.values
+    listed_keys = np.repeat(nonempty.astype(np.int64), counts[nonempty]) << 32 | lists.values
     partitions.replica_flags[slots[np.isin(slot_keys, listed_keys)]] |= np.uint8(flag)
 
 

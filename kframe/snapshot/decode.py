@@ -24,8 +24,8 @@ _TOPIC_ID: Final = re.compile(r"[A-Za-z0-9_-]{22}")
 _STEP: Final = re.compile(r"\.([^.\[]+)|\[([0-9]+)\]")
 
 
-def shown(value: object) -> str:
-    """A value as an error message shows it: quoted, and cut where it is long."""
+def short_repr(value: object) -> str:
+    """``repr(value)``, at most 80 characters of it, for error messages."""
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:77]}..."
 
@@ -55,7 +55,7 @@ def topic_id_bytes(text: str, where: str, error: type[InputError] = SnapshotErro
 def check_topic_id(text: str, where: str, error: type[InputError] = SnapshotError) -> None:
     """Raise ``error`` unless ``text`` is a topic id as Kafka prints it."""
     if not _TOPIC_ID.fullmatch(text):
-        raise error(where, f"topic id {shown(text)}", "22 characters of URL-safe base64")
+        raise error(where, f"topic id {short_repr(text)}", "22 characters of URL-safe base64")
 
 
 def topic_ids_of(texts: str) -> NDArray[np.uint8]:
@@ -98,7 +98,7 @@ def _value_at(raw: bytes | str, path: str) -> str | None:
         value = msgspec.json.decode(raw)
         for key, index in _STEP.findall(path):
             value = value[key] if key else value[int(index)]
-        return shown(value)
+        return short_repr(value)
     except (ValueError, LookupError, TypeError, RecursionError):
         # The rest of the document may be malformed too, and a number too long to print.
         return None

@@ -24,7 +24,7 @@ from kframe.model.ids import NO_LEADER
 from kframe.snapshot.assemble import Assembled, Assembly
 from kframe.snapshot.checks import INT32_MAX, check_snapshot
 from kframe.snapshot.content import distinct_ids, named_brokers
-from kframe.snapshot.decode import shown, topic_id_bytes
+from kframe.snapshot.decode import short_repr, topic_id_bytes
 from kframe.snapshot.describe_lines import DescribeLines
 from kframe.snapshot.facts import BrokerFacts, KraftFacts, PartitionFacts, Source, TopicFacts
 from kframe.snapshot.faults import REFUSE, Faults
@@ -187,7 +187,7 @@ class _Listing:
             return
         fields = _fields(text)
         if "Topic" not in fields:
-            raise SnapshotError(where, shown(text.strip()), "a line of kafka-topics --describe")
+            raise SnapshotError(where, short_repr(text.strip()), "a line of kafka-topics --describe")
         if "Partition" in fields:
             self._take_partition(fields, number)
         else:
@@ -235,7 +235,7 @@ class _Listing:
         name = fields["Topic"]
         topic = self._assembly.find(name)
         if topic is None:
-            raise SnapshotError(where, f"a partition of topic {shown(name)}", "the topic's own line before it")
+            raise SnapshotError(where, f"a partition of topic {short_repr(name)}", "the topic's own line before it")
         self._partitions_read[name] += 1
         self._labels = fields.keys()
         leader = _field(fields, "Leader", where)
@@ -287,7 +287,7 @@ def _field(fields: Mapping[str, str], label: str, where: str) -> str:
 
 def _number(text: str, where: str) -> int:
     if not _NUMBER.fullmatch(text) or int(text) > INT32_MAX:
-        raise SnapshotError(where, shown(text), f"a number from 0 to {INT32_MAX}")
+        raise SnapshotError(where, short_repr(text), f"a number from 0 to {INT32_MAX}")
     return int(text)
 
 
@@ -299,5 +299,5 @@ def _configs(text: str, where: str) -> dict[str, str]:
     pairs = [pair.partition("=") for pair in _NEXT_CONFIG.split(text)] if text else []
     for name, equals, _ in pairs:
         if not equals or not name:
-            raise SnapshotError(f"{where} field Configs", shown(text), "name=value,name=value")
+            raise SnapshotError(f"{where} field Configs", short_repr(text), "name=value,name=value")
     return {name: value for name, _, value in pairs}

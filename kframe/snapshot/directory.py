@@ -132,7 +132,7 @@ def write_snapshot(
     """
     try:
         _check_target(path, force)
-        with _beside(path) as building:
+        with _temporary_sibling(path) as building:
             _write_files(snapshot, building, progress)
             _rename_into(building, path)
     except OSError as problem:
@@ -199,7 +199,7 @@ def _is_snapshot_or_empty(path: Path) -> bool:
 
 
 @contextlib.contextmanager
-def _beside(path: Path) -> Iterator[Path]:
+def _temporary_sibling(path: Path) -> Iterator[Path]:
     """A new sibling directory of ``path`` with ordinary permissions; removed at the end unless it was renamed."""
     building = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     try:
@@ -216,8 +216,8 @@ def _rename_into(building: Path, path: Path) -> None:
     if not path.exists():
         building.rename(path)
         return
-    with _beside(path) as aside:
-        old = aside / path.name
+    with _temporary_sibling(path) as backup:
+        old = backup / path.name
         path.rename(old)
         try:
             building.rename(path)

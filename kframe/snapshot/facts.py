@@ -111,24 +111,24 @@ class TopicFacts:
     def __len__(self) -> int:
         return len(self.names)
 
-    def take(self, chosen: NDArray[np.int64]) -> TopicFacts:
+    def take(self, indexes: NDArray[np.int64]) -> TopicFacts:
         """The topics of these indexes, which ascend."""
         configs = None
         if self.configs is not None:
             known = self.configs
-            configs = {new: known[old] for new, old in enumerate(chosen.tolist()) if old in known}
+            configs = {new: known[old] for new, old in enumerate(indexes.tolist()) if old in known}
         return TopicFacts(
-            tuple(self.names[index] for index in chosen.tolist()),
-            self.partition_counts[chosen],
-            None if self.topic_ids is None else self.topic_ids[chosen],
-            None if self.deleting is None else self.deleting[chosen],
+            tuple(self.names[index] for index in indexes.tolist()),
+            self.partition_counts[indexes],
+            None if self.topic_ids is None else self.topic_ids[indexes],
+            None if self.deleting is None else self.deleting[indexes],
             configs,
-            None if self.partitions is None else self.partitions[self.rows_of(chosen)],
+            None if self.partitions is None else self.partitions[self.rows_of(indexes)],
         )
 
-    def rows_of(self, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
+    def rows_of(self, indexes: NDArray[np.int64]) -> NDArray[np.int64]:
         """Rows of the topics of these indexes."""
-        return ragged_positions(self.first_rows[chosen], self.partition_counts[chosen])
+        return ragged_positions(self.first_rows[indexes], self.partition_counts[indexes])
 
     @property
     def first_rows(self) -> Int32:
@@ -186,7 +186,7 @@ class PartitionFacts:
         return len(self.replicas)
 
     def take(self, mask: Bool) -> PartitionFacts:
-        """The rows that a mask chooses."""
+        """The rows that a mask selects."""
         rows = np.flatnonzero(mask)
         numbers = {name: None if column is None else column[rows] for name, column in self.numbers().items()}
         lists = {name: None if column is None else column.take(rows) for name, column in self.lists().items()}

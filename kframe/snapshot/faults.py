@@ -40,7 +40,7 @@ REFUSE: Final = Faults()
 
 
 @dataclass(frozen=True, slots=True)
-class Noted:
+class FaultNote:
     """A fault and the topic that is left out for it, if any."""
 
     fault: SnapshotError
@@ -51,15 +51,15 @@ class Noted:
 class FaultNotes(Faults):
     """The tolerant policy: faults are noted, their topics left out.
 
-    Raises SnapshotError at the first fault beyond ``most``.
+    Raises SnapshotError at the first fault beyond ``limit``.
     """
 
-    def __init__(self, most: int = FAULTS_MAX) -> None:
-        self.noted: Final[list[Noted]] = []
+    def __init__(self, limit: int = FAULTS_MAX) -> None:
+        self.noted: Final[list[FaultNote]] = []
         self.partitions: Final[dict[str, int]] = {}
         """How many partitions of each topic at fault were left out."""
         self._topics: set[str] = set()
-        self._most = most
+        self._limit = limit
 
     @property
     def topics(self) -> Collection[str]:
@@ -68,9 +68,9 @@ class FaultNotes(Faults):
 
     def __call__(self, fault: SnapshotError, topic: str | None = None, partitions: int | None = None) -> None:
         """Note a fault."""
-        if len(self.noted) == self._most:
-            raise SnapshotError(fault.where, f"{fault.found}, after {self._most} other faults", fault.expected)
-        self.noted.append(Noted(fault, topic, partitions if topic is None else None))
+        if len(self.noted) == self._limit:
+            raise SnapshotError(fault.where, f"{fault.found}, after {self._limit} other faults", fault.expected)
+        self.noted.append(FaultNote(fault, topic, partitions if topic is None else None))
         if topic is not None:
             self._topics.add(topic)
             if partitions is not None:

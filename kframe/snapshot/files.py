@@ -177,8 +177,10 @@ def read_lines(
 
 
 def _parts(rest: bytes, chunk: bytes, take_lines: TakeLines) -> Iterator[tuple[bytes, int, TakeLines]]:
-    """What follows the ``rest`` of the blocks before, an offset in it, and what reads its lines: the end of a line that
-    began there, which alone is copied, and the other lines of ``chunk``."""
+    """Split ``rest + chunk``, so that of ``chunk`` only the end of the unfinished line ``rest`` is copied.
+
+    Yields a text, the offset of its first line, and the function that reads its lines.
+    """
     end = chunk.find(b"\n") + 1 if rest else 0
     if end == 0 or len(rest) + end > LINE_BYTES_MAX:
         yield rest + chunk, 0, take_lines
@@ -194,7 +196,7 @@ def _blocks(content: IO[bytes], raw: IO[bytes], total: int, progress: Progress) 
 
 
 def _end_of_line(block: bytes, start: int) -> int:
-    """The offset after the line that begins at ``start``, or after the most of it that is read; 0 if it goes on."""
+    """The offset after the line at ``start``, or after LINE_BYTES_MAX + 1 bytes of it; 0 if it is unfinished."""
     limit = start + LINE_BYTES_MAX + 1
     return block.find(b"\n", start, limit) + 1 or (limit if limit <= len(block) else 0)
 
@@ -215,11 +217,11 @@ def _checked_length(line: bytes, path: InputFile, number: int) -> bytes:
 
 def read_document(path: InputFile, limit: int | None = None) -> bytes:
     """A whole file of at most ``limit`` bytes (default DOCUMENT_BYTES_MAX) without warnings. Raises SnapshotError."""
-    most = DOCUMENT_BYTES_MAX if limit is None else limit
+    bytes_max = DOCUMENT_BYTES_MAX if limit is None else limit
     with _reading(path) as (content, _):
-        document = content.read(most + 1)
-    if len(document) > most:
-        raise SnapshotError(str(path), "a larger file", f"at most {most} bytes")
+        document = content.read(bytes_max + 1)
+    if len(document) > bytes_max:
+        raise SnapshotError(str(path), "a larger file", f"at most {bytes_max} bytes")
     document = _without_warnings(document)
     if not document.strip():
         raise SnapshotError(str(path), "an empty file", "a snapshot")

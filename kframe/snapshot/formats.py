@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from kframe.errors import SnapshotError
 from kframe.lazy import load_at_call
-from kframe.snapshot.decode import shown
+from kframe.snapshot.decode import short_repr
 from kframe.snapshot.faults import REFUSE, Faults
 from kframe.snapshot.files import InputFile, Progress, ignore_progress, peek
 from kframe.snapshot.manifest import MANIFEST_FILE
@@ -43,7 +43,7 @@ FORMATS: Final[Mapping[str, Reader]] = {
 }
 
 #: Patterns that only one format has near its start, in the order in which they are tried.
-_SIGNS: Final = (
+_PATTERNS: Final = (
     (re.compile(rb'\A\s*\{[^\n]{0,4096}?"path"\s*:\s*"/'), "zookeeper"),
     (re.compile(rb"\A\s*Topic:"), "describe"),
     (re.compile(rb"\A\s*(?:Current partition replica|Proposed partition reassignment)"), "reassignment"),
@@ -85,17 +85,17 @@ def detect_format(path: InputFile) -> str:
     start = peek(path)
     if not start.strip():
         raise SnapshotError(str(path), "an empty file", "a snapshot")
-    for sign, name in _SIGNS:
-        if sign.match(start):
+    for pattern, name in _PATTERNS:
+        if pattern.match(start):
             return name
-    if offered := plugin_format(path, start):
-        return offered
-    plain = path.name.removesuffix(".gz")
-    for ending, name in _NAMES:
-        if plain.endswith(ending):
+    if name_of_plugin := plugin_format(path, start):
+        return name_of_plugin
+    file_name = path.name.removesuffix(".gz")
+    for suffix, name in _NAMES:
+        if file_name.endswith(suffix):
             return name
     raise SnapshotError(
-        str(path), f"a file that starts with {shown(start[:24])}", f"one of {', '.join(format_names())}"
+        str(path), f"a file that starts with {short_repr(start[:24])}", f"one of {', '.join(format_names())}"
     )
 
 
@@ -116,7 +116,7 @@ def read_snapshot(
     name = detect_format(source) if format is None else format
     if name not in FORMATS:
         if name not in plugin_formats():
-            raise SnapshotError("format", shown(name), f"one of {', '.join(format_names())}")
+            raise SnapshotError("format", short_repr(name), f"one of {', '.join(format_names())}")
         snapshot: Snapshot = plugin_formats()[name].read_snapshot(source, progress, faults)
         return snapshot
     return FORMATS[name](source, progress, faults)

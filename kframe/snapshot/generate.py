@@ -22,7 +22,7 @@ from kframe.model.brokers import Endpoint
 from kframe.model.columns import REPLICAS_MAX, SLOTS_MAX, Int32, Ragged, UInt8
 from kframe.snapshot.facts import MIN_INSYNC_CONFIG, UNCLEAN_CONFIG, BrokerFacts, PartitionFacts, Source, TopicFacts
 from kframe.snapshot.placement import assign_replicas, assign_round_robin
-from kframe.snapshot.seeded import Purpose, chosen, draw, hashed
+from kframe.snapshot.seeded import Purpose, draw, hashed, sample_positions
 from kframe.snapshot.snapshot import Snapshot
 
 Layout = Literal["even", "peerbench"]
@@ -62,10 +62,10 @@ def generate(
 ) -> Snapshot:
     """Make a cluster of brokers 0 to ``brokers - 1``, all registered, and equally large topics.
 
-    The number of topics is given, or follows from ``partitions_per_topic`` (default 100; the last topic takes what
-    is left). ``racks`` 0 is none; otherwise broker ``i`` is in rack ``i % racks``. Layout ``peerbench`` is the cluster
-    of the reference benchmark of Kafka's own classes: 100 partitions a topic, names that hash well, no seed in the
-    placement. Raises SnapshotError if the numbers make no cluster.
+    The number of topics is given, or follows from ``partitions_per_topic`` (default 100; the last topic has the
+    remainder). ``racks`` 0 is none; otherwise broker ``i`` is in rack ``i % racks``. Layout ``peerbench`` is the
+    cluster of the reference benchmark of Kafka's own classes: 100 partitions a topic, names that hash well, no seed in
+    the placement. Raises SnapshotError if the numbers make no cluster.
     """
     health = Health() if health is None else health
     sizes = _topic_sizes(partitions, topics, partitions_per_topic)
@@ -73,15 +73,15 @@ def generate(
     if layout == "peerbench":
         names, ids, order = _peerbench_topics(len(sizes))
         first_positions = order * PARTITIONS_PER_TOPIC
-        position = (np.repeat(first_positions, sizes) + _within(sizes)).astype(np.int32)
+        position = (np.repeat(first_positions, sizes) + _partition_numbers(sizes)).astype(np.int32)
         replicas = assign_round_robin(position % brokers, position // brokers, brokers, replication_factor)
     else:
         names, ids = _named_topics(len(sizes)), _topic_ids(seed, len(sizes))
         start = draw(seed, Purpose.START, len(sizes), brokers)
         shift = draw(seed, Purpose.SHIFT, len(sizes), brokers)
-        within = _within(sizes)
-        first = (within + np.repeat(start, sizes)) % np.int32(brokers)
-        rounds = within // np.int32(brokers) + np.repeat(shift, sizes)
+        numbers = _partition_numbers(sizes)
+        first = (numbers + np.repeat(start, sizes)) % np.int32(brokers)
+        rounds = numbers // np.int32(brokers) + np.repeat(shift, sizes)
         replicas = assign_replicas(first, rounds, brokers, replication_factor, racks)
     shape = f"partitions={partitions}, brokers={brokers}, replication_factor={replication_factor}, racks={racks}"
     return Snapshot(
@@ -132,12 +132,12 @@ def _check(
         )
 
 
-def _in_range(name: str, value: int, least: int, most: int) -> None:
-    if not least <= value <= most:
-        raise SnapshotError(name, str(value), f"{least} to {most}")
+def _in_range(name: str, value: int, minimum: int, maximum: int) -> None:
+    if not minimum <= value <= maximum:
+        raise SnapshotError(name, str(value), f"{minimum} to {maximum}")
 
 
-def _within(sizes: Int32) -> Int32:
+def _partition_numbers(sizes: Int32) -> Int32:
     """Partition number of each row."""
     ends = np.cumsum(sizes)
     return (np.arange(ends[-1]) - np.repeat(ends - sizes, sizes)).astype(np.int32)
@@ -190,7 +190,7 @@ def _configs(count: int, seed: int, health: Health) -> dict[int, dict[str, str]]
     plain = {} if health.min_insync is None else {MIN_INSYNC_CONFIG: str(health.min_insync)}
     configs = dict.fromkeys(range(count), plain) if plain else {}
     unclean = {**plain, UNCLEAN_CONFIG: "true"}
-    configs.update(dict.fromkeys(chosen(seed, Purpose.UNCLEAN, count, health.unclean).tolist(), unclean))
+    configs.update(dict.fromkeys(sample_positions(seed, Purpose.UNCLEAN, count, health.unclean).tolist(), unclean))
     return configs
 
 
@@ -201,14 +201,14 @@ def _partitions(replicas: Int32, seed: int, health: Health) -> PartitionFacts:
     leader, isr = replicas[:, 0].copy(), assigned
     leader_epoch, zk_version = np.zeros(count, np.int32), np.zeros(count, np.int32)
     if width > 1 and (health.under_replicated or health.off_preferred):
-        short = chosen(seed, Purpose.UNDER_REPLICATED, count, health.under_replicated)
+        short = sample_positions(seed, Purpose.UNDER_REPLICATED, count, health.under_replicated)
         victim = np.full(count, -1, np.int32)
         victim[short] = 1 + draw(seed, Purpose.VICTIM, count, width - 1)[short]
         in_sync = victim[:, None] != np.arange(width, dtype=np.int32)
         offsets = np.zeros(count + 1, np.int32)
         np.cumsum(in_sync.sum(axis=1), out=offsets[1:])
         isr = Ragged(offsets, replicas[in_sync])
-        moved = chosen(seed, Purpose.OFF_PREFERRED, count, health.off_preferred)
+        moved = sample_positions(seed, Purpose.OFF_PREFERRED, count, health.off_preferred)
         moved = moved[in_sync[moved].sum(axis=1) > 1]
         leader[moved] = replicas[moved, np.where(victim[moved] == 1, 2, 1)]
         leader_epoch[moved] = 1

@@ -1,4 +1,4 @@
-"""A running ``kframe controller run`` as other instances see it, and whether its process still lives."""
+"""A running ``kframe controller run`` as other instances see it, and whether its process is alive."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Instance:
     token: str
     """32 hexadecimal digits, chosen at random by each process."""
     machine: str = ""
-    """Identifies the boot of the machine and the process namespace. Empty where the system does not tell."""
+    """Identifies the boot of the machine and the process namespace. Empty if the system does not report it."""
     birth: str = ""
-    """When the process started, in clock ticks since the boot. Empty where the system does not tell."""
+    """When the process started, in clock ticks since the boot. Empty if the system does not report it."""
     metrics: str | None = None
     """HOST:PORT of its pages, if it serves any."""
 
@@ -43,7 +43,7 @@ class Instance:
         return Instance(controller_id, host, pid, now_ms, token, _machine(), _birth(pid) or "")
 
     def is_alive(self) -> bool | None:
-        """Whether the process lives. None if this machine cannot tell, because the process ran on another one."""
+        """Whether the process is alive. None if unknown, because the process ran on another machine."""
         if not self.machine or not self.birth or self.machine != _machine():
             return None
         return _birth(self.pid) == self.birth

@@ -19,7 +19,7 @@ from kframe.model.brokers import Endpoint
 from kframe.snapshot.assemble import Assembled, Assembly
 from kframe.snapshot.checks import check_snapshot
 from kframe.snapshot.content import named_brokers
-from kframe.snapshot.decode import Count, LeaderField, decode, shown
+from kframe.snapshot.decode import Count, LeaderField, decode, short_repr
 from kframe.snapshot.facts import BrokerFacts, PartitionFacts, Source, TopicFacts
 from kframe.snapshot.faults import REFUSE, Faults
 from kframe.snapshot.files import InputFile, Progress, ignore_progress, read_blocks, read_document
@@ -65,7 +65,7 @@ class _Metadata(msgspec.Struct):
 
 
 class _Outline(msgspec.Struct):
-    """An answer whose topics are taken one by one."""
+    """A response whose topics are decoded one by one."""
 
     brokers: list[_Broker]
     topics: list[msgspec.Raw]
@@ -96,28 +96,28 @@ def read_kcat(path: InputFile, progress: Progress = ignore_progress, faults: Fau
         assembly = _assembly(path)
         if (topics := read_topics(read_blocks(path, progress), assembly)) is not None:
             outline = decode(_METADATA, topics.outline, str(path))
-            lost = [topics.names[number] for number in np.flatnonzero(topics.lost)]
-            return _snapshot(assembly.finish(), outline, lost, path, REFUSE)
+            failed = [topics.names[number] for number in np.flatnonzero(topics.failed)]
+            return _snapshot(assembly.finish(), outline, failed, path, REFUSE)
     document = read_document(path)
     try:
         metadata = decode(_METADATA, document, str(path))
     except SnapshotError:
         if faults is REFUSE:
             raise
-        metadata = _piecewise(document, path, faults)
+        metadata = _decode_each_topic(document, path, faults)
     progress(len(document), len(document))
-    lost = [topic.topic for topic in metadata.topics if topic.error is not None and not topic.partitions]
-    return _snapshot(_assembled(metadata, path, faults), metadata, lost, path, faults)
+    failed = [topic.topic for topic in metadata.topics if topic.error is not None and not topic.partitions]
+    return _snapshot(_assembled(metadata, path, faults), metadata, failed, path, faults)
 
 
 def _snapshot(
-    assembled: Assembled, metadata: _Metadata, lost: Sequence[str], path: InputFile, faults: Faults
+    assembled: Assembled, metadata: _Metadata, failed: Sequence[str], path: InputFile, faults: Faults
 ) -> Snapshot:  # fmt: skip
-    """The snapshot, checked, with brokers and controller of the metadata. ``lost`` topics have no partitions."""
+    """The snapshot, checked, with brokers and controller of the metadata. ``failed`` topics have no partitions."""
     partitions = PartitionFacts(
         replicas=assembled.replicas, leader=assembled.numbers["leader"], isr=assembled.lists["isr"]
     )
-    provenance = {**dict.fromkeys(_ABSENT_COLUMNS, _ABSENT), **_left_out(lost)}
+    provenance = {**dict.fromkeys(_ABSENT_COLUMNS, _ABSENT), **_left_out(failed)}
     provenance["brokers.endpoints"] = "kcat prints host and port; the listener is taken to be PLAINTEXT"
     if metadata.controllerid < 0:
         provenance["cluster.controller_id"] = "the broker knew no controller"
@@ -132,29 +132,29 @@ def _snapshot(
     return check_snapshot(snapshot, assembled.locate, faults)
 
 
-def _piecewise(document: bytes, path: InputFile, faults: Faults) -> _Metadata:
-    """An answer with topics that cannot be read: they keep their places, with an error and no partitions."""
+def _decode_each_topic(document: bytes, path: InputFile, faults: Faults) -> _Metadata:
+    """A response with unreadable topics, which become topics with an error and without partitions."""
     outline = decode(_OUTLINE, document, str(path))
     topics = []
     for number, raw in enumerate(outline.topics):
         try:
             topics.append(decode(_TOPIC, bytes(raw), f"{path} topics[{number}]"))
         except SnapshotError as fault:
-            name = _named(bytes(raw))
-            faults(fault, name, _listed(bytes(raw)))
+            name = _topic_name(bytes(raw))
+            faults(fault, name, _partition_count(bytes(raw)))
             topics.append(_Topic(name or "", [], str(fault)))
     return _Metadata(outline.brokers, topics, outline.controllerid)
 
 
-def _named(raw: bytes) -> str | None:
+def _topic_name(raw: bytes) -> str | None:
     try:
         return _NAME.decode(raw).topic
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
 
 
-def _listed(raw: bytes) -> int | None:
-    """How many partitions a topic lists that cannot be read itself."""
+def _partition_count(raw: bytes) -> int | None:
+    """The number of partitions of an unreadable topic; None if unknown."""
     try:
         return len(_PARTITIONS.decode(raw).partitions)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -182,11 +182,11 @@ def _assembled(metadata: _Metadata, path: InputFile, faults: Faults) -> Assemble
     return assembly.finish(faults)
 
 
-def _left_out(lost: Sequence[str]) -> dict[str, str]:
-    if not lost:
+def _left_out(failed: Sequence[str]) -> dict[str, str]:
+    if not failed:
         return {}
-    names = ", ".join(lost[:5])
-    return {"topics.topic": f"{len(lost)} left out that the broker answered with an error: {names}"}
+    names = ", ".join(failed[:5])
+    return {"topics.topic": f"{len(failed)} left out that the broker answered with an error: {names}"}
 
 
 def _brokers(metadata: _Metadata, partitions: PartitionFacts, path: InputFile) -> tuple[BrokerFacts, ...]:
@@ -205,5 +205,5 @@ def _brokers(metadata: _Metadata, partitions: PartitionFacts, path: InputFile) -
 def _endpoint(name: str, where: str) -> Endpoint:
     parts = _ADDRESS.fullmatch(name)
     if parts is None or int(parts[2]) > 65_535:
-        raise SnapshotError(f"{where} field name", shown(name), "host:port")
+        raise SnapshotError(f"{where} field name", short_repr(name), "host:port")
     return Endpoint("PLAINTEXT", parts[1], int(parts[2]))

@@ -21,12 +21,12 @@ _TOPICS, _ROWS, _VALUES = 2_048, 4_096, 16_384
 class KcatTopics:
     """Topics in the order of the document, and the ``outline``: the document without them.
 
-    ``names`` are all topics; ``lost`` marks those with an error instead of partitions.
+    ``names`` are all topics; ``failed`` marks those with an error instead of partitions.
     """
 
     outline: bytes
     names: list[str]
-    lost: Bool
+    failed: Bool
 
 
 def read_topics(blocks: Iterable[bytes], assembly: Assembly) -> KcatTopics | None:
@@ -84,10 +84,10 @@ class _Topics:
 
     def finish(self, outline: bytes) -> KcatTopics:
         """Name the topics in the assembly. Raises SnapshotError."""
-        lost = (int32(self._errors) == 1) & (int32(self._counts) == 0)
+        failed = (int32(self._errors) == 1) & (int32(self._counts) == 0)
         numbers = [
-            -1 if is_lost else self._assembly.topic(name, number)
-            for number, (name, is_lost) in enumerate(zip(self._names, lost.tolist(), strict=True))
+            -1 if is_failed else self._assembly.topic(name, number)
+            for number, (name, is_failed) in enumerate(zip(self._names, failed.tolist(), strict=True))
         ]
         self._assembly.renumber(np.array(numbers, np.int32))
-        return KcatTopics(outline, self._names, lost)
+        return KcatTopics(outline, self._names, failed)

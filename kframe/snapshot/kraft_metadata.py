@@ -123,12 +123,12 @@ def _partition_facts(metadata: ClusterMetadata, rows: NDArray[np.int64]) -> tupl
 def _canonical_directories(directories: Directories, values: Int32) -> tuple[tuple[UUID, ...], Int32]:
     """The directory ids that ``values`` name, the reserved ones first and the others sorted; and ``values`` by them."""
     reserved = len(Directories())
-    named = np.flatnonzero(np.bincount(values, minlength=reserved)) if len(values) else np.arange(0)
-    others = sorted(named[named >= reserved].tolist(), key=lambda index: directories.ids[index])
+    used = np.flatnonzero(np.bincount(values, minlength=reserved)) if len(values) else np.arange(0)
+    other_indexes = sorted(used[used >= reserved].tolist(), key=lambda index: directories.ids[index])
     position = np.zeros(max(len(directories), 1), np.int32)
     position[:reserved] = np.arange(reserved)
-    position[others] = np.arange(reserved, reserved + len(others))
-    return (*directories.ids[:reserved], *(directories.ids[index] for index in others)), position[values]
+    position[other_indexes] = np.arange(reserved, reserved + len(other_indexes))
+    return (*directories.ids[:reserved], *(directories.ids[index] for index in other_indexes)), position[values]
 
 
 def _broker_facts(metadata: ClusterMetadata) -> Iterator[BrokerFacts]:
@@ -251,12 +251,12 @@ def _add_partitions(metadata: ClusterMetadata, snapshot: SnapshotContent, facts:
 
 
 def _known_columns(columns: PartitionFacts) -> Mapping[str, Any]:
-    named = {
+    by_name = {
         "leader_epoch": columns.leader_epoch,
         "partition_epoch": columns.zk_version,
         "recovery": columns.leader_recovery_state,
     }
-    return {name: column for name, column in named.items() if column is not None}
+    return {name: column for name, column in by_name.items() if column is not None}
 
 
 def _set_rows(metadata: ClusterMetadata, topics: TopicFacts, rows: Int32) -> None:

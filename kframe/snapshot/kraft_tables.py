@@ -1,4 +1,4 @@
-"""Read what a snapshot directory has of a KRaft cluster alone: registrations, records, features; none is trusted."""
+"""Read the KRaft parts of a snapshot directory: registrations, records, features. All are validated."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kframe.errors import SnapshotError
 from kframe.model.brokers import SECURITY_PROTOCOLS
 from kframe.model.kraft.brokers import BrokerRegistration
 from kframe.model.kraft.records import RECORD_TYPES, BrokerEndpoint, MetadataRecord
-from kframe.snapshot.decode import shown
+from kframe.snapshot.decode import short_repr
 from kframe.snapshot.facts import BrokerFacts, KraftFacts
 from kframe.snapshot.manifest import KraftManifest
 from kframe.snapshot.parquet import TableFile
@@ -58,7 +58,9 @@ def _record(kind: int | None, text: str | None, where: str) -> MetadataRecord:
     try:
         return msgspec.json.decode(text, type=record_type)
     except (msgspec.MsgspecError, RecursionError, ValueError) as problem:
-        raise SnapshotError(where, f"{shown(text)} ({problem})", f"the JSON of a {record_type.__name__}") from problem
+        raise SnapshotError(
+            where, f"{short_repr(text)} ({problem})", f"the JSON of a {record_type.__name__}"
+        ) from problem
 
 
 def read_registrations(file: TableFile, brokers: tuple[BrokerFacts, ...]) -> tuple[BrokerFacts, ...]:

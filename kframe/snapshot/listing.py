@@ -29,7 +29,7 @@ KRAFT_BROKER_COLUMNS: Final = (
 
 
 def summary_record(snapshot: Snapshot) -> dict[str, Any]:
-    """The summary with where it came from and what it takes for granted."""
+    """The summary, with the source and the assumptions."""
     return {
         "source": f"{snapshot.source.format}: {snapshot.source.name}",
         "mode": snapshot.mode,
@@ -44,7 +44,7 @@ def summary_record(snapshot: Snapshot) -> dict[str, Any]:
 
 
 def _kraft_summary(snapshot: Snapshot) -> dict[str, Any]:
-    """What only a KRaft cluster has; nothing in ZooKeeper mode."""
+    """The facts that only a KRaft cluster has; empty in ZooKeeper mode."""
     if not snapshot.is_kraft:
         return {}
     facts = snapshot.kraft or KraftFacts()
@@ -82,7 +82,7 @@ def _directory_texts(directories: tuple[UUID, ...] | None) -> list[str] | None:
 
 
 def broker_rows(snapshot: Snapshot) -> Iterator[dict[str, Any]]:
-    """A row a broker. It has what the broker carries."""
+    """A row a broker, with its load."""
     loads = loads_of(snapshot)
     for index, facts in enumerate(snapshot.brokers):
         listeners = None
@@ -147,24 +147,24 @@ def partition_rows(snapshot: Snapshot, names: Collection[str] | None = None) -> 
         for name, numbers in partitions.numbers().items():
             columns[name] = [None] * len(page) if numbers is None else numbers[page].tolist()
         for name, lists_of_column in lists.items():
-            columns[name] = [None] * len(page) if lists_of_column is None else _listed(lists_of_column, page)
+            columns[name] = [None] * len(page) if lists_of_column is None else _lists_of_rows(lists_of_column, page)
         if snapshot.is_kraft:
             columns["directories"] = [None] * len(page)
         if directories is not None and snapshot.kraft is not None:
             texts = [uuid_text(directory) for directory in snapshot.kraft.directory_ids]
-            columns["directories"] = [[texts[index] for index in row] for row in _listed(directories, page)]
+            columns["directories"] = [[texts[index] for index in row] for row in _lists_of_rows(directories, page)]
         for values in zip(*columns.values(), strict=True):
             yield dict(zip(columns, values, strict=True))
 
 
-def _listed(lists: Ragged, rows: Int64) -> list[list[int]]:
-    chosen = lists.take(rows)
-    values = chosen.values.tolist()
-    return [values[first:last] for first, last in pairwise(chosen.offsets.tolist())]
+def _lists_of_rows(lists: Ragged, rows: Int64) -> list[list[int]]:
+    selected = lists.take(rows)
+    values = selected.values.tolist()
+    return [values[first:last] for first, last in pairwise(selected.offsets.tolist())]
 
 
 def _per_topic(mask: Bool | None, snapshot: Snapshot) -> Int64 | None:
-    """How many partitions of each topic a mask holds."""
+    """The number of partitions of each topic that a mask selects."""
     if mask is None:
         return None
     topics = snapshot.topics

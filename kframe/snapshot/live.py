@@ -92,7 +92,7 @@ class LiveCluster(Protocol):
         """
 
     def status(self, progress: Progress = ignore_progress, *, quick: bool = False) -> ClusterStatus:
-        """Read everything once, and look at access rights. Raises SnapshotError where there is no cluster.
+        """Read everything once, and audit access rights. Raises SnapshotError where there is no cluster.
 
         ``quick`` reads topic names only: partitions are not counted, and unreadable topics are not detected.
         """

@@ -12,7 +12,7 @@ import msgspec
 from kframe.errors import SnapshotError
 from kframe.model.kraft.directory_ids import LOST, MIGRATING, UNASSIGNED
 from kframe.snapshot.content import Mode
-from kframe.snapshot.decode import Count, decode, shown
+from kframe.snapshot.decode import Count, decode, short_repr
 from kframe.snapshot.facts import ELR_COLUMNS, CaptureFacts, Source
 from kframe.snapshot.files import LINE_BYTES_MAX, read_document
 
@@ -99,13 +99,13 @@ def read_manifest(directory: Path) -> Manifest:
     schema = decode(_SCHEMA, raw, str(path)).schema
     if schema != SCHEMA:
         newer = " (written by a newer kframe?)" if schema.startswith("kframe.snapshot/") else ""
-        raise SnapshotError(f"{path} field schema", shown(schema) + newer, shown(SCHEMA))
+        raise SnapshotError(f"{path} field schema", short_repr(schema) + newer, short_repr(SCHEMA))
     manifest = decode(_MANIFEST, raw, str(path))
     for field, entries in (("counts", manifest.counts), ("files", manifest.files)):
         tables = manifest.tables
         expected = {*tables, "replicas"} if field == "counts" else {file_of(table) for table in tables}
         if entries.keys() != expected:
-            raise SnapshotError(f"{path} field {field}", shown(sorted(entries)), shown(sorted(expected)))
+            raise SnapshotError(f"{path} field {field}", short_repr(sorted(entries)), short_repr(sorted(expected)))
     for name, entry in manifest.files.items():
         _check_file(directory / name, entry)
     return manifest

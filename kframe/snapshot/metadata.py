@@ -14,7 +14,7 @@ from kframe.snapshot.assemble import Assembled, Assembly
 from kframe.snapshot.checks import check_snapshot
 from kframe.snapshot.content import named_brokers
 from kframe.snapshot.facts import BrokerFacts, KraftFacts, PartitionFacts, Source
-from kframe.snapshot.moving import Moving
+from kframe.snapshot.partition_reassignment import PartitionReassignment
 from kframe.snapshot.snapshot import Snapshot
 
 _ABSENT: Final = "not in Metadata responses"
@@ -22,11 +22,11 @@ _ABSENT_COLUMNS: Final = (
     "brokers.broker_epoch", "topics.deleting", "topics.configs", "topics.topic_id", "partitions.controller_epoch",
     "partitions.zk_version", "partitions.leader_recovery_state", "cluster.controller_epoch",
 )  # fmt: skip
-_NOT_MOVING: Final = Moving((), (), ())
+_NO_REASSIGNMENT: Final = PartitionReassignment((), (), ())
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
+class DescribedPartition:
     """One partition; ``leader`` is -1 for none. Only KRaft clusters have eligible leader replicas."""
 
     topic: str
@@ -41,20 +41,20 @@ class Described:
 
 @dataclass(frozen=True, slots=True)
 class ClusterDescription:
-    """Responses of one cluster. What a cluster refuses to say is None, and ``absent`` has the reason by column."""
+    """Responses of one cluster. Values that it refuses to return are None; ``absent`` has the reasons by column."""
 
     where: str
     cluster_id: str | None
     controller_id: int
     brokers: Mapping[int, tuple[str, int, str | None]]
     """Host, port and rack by id."""
-    partitions: Sequence[Described]
-    moving: Mapping[TopicPartition, Moving] | None = field(default_factory=dict)
-    """Partitions under reassignment."""
+    partitions: Sequence[DescribedPartition]
+    reassignments: Mapping[TopicPartition, PartitionReassignment] | None = field(default_factory=dict)
+    """The ongoing reassignments."""
     protocol: str = "PLAINTEXT"
     """The security protocol of the listener whose hosts and ports ``brokers`` has."""
     fenced: Collection[int] | None = ()
-    """Brokers that are registered but not active; None in a KRaft cluster that does not tell."""
+    """Brokers that are registered but not active; None in a KRaft cluster that does not report them."""
     features: Mapping[str, int] | None = None
     """The finalized levels of features in KRaft mode; None in ZooKeeper mode."""
     has_elr: bool = False
@@ -71,12 +71,15 @@ class ClusterDescription:
 def snapshot_of(description: ClusterDescription) -> Snapshot:
     """Convert the responses to tables. Raises SnapshotError for contradictory responses."""
     assembled = _assembled(description)
-    lists, moving = assembled.lists, description.moving is not None
+    lists = assembled.lists
+    adding, removing = lists["adding"], lists["removing"]
     isr = _without_removed(lists["isr"], assembled.replicas)
     partitions = PartitionFacts(
         replicas=assembled.replicas, leader=assembled.numbers["leader"], isr=isr,
-        leader_epoch=assembled.numbers["leader_epoch"], adding_replicas=lists["adding"] if moving else None,
-        removing_replicas=lists["removing"] if moving else None, elr=lists["elr"] if description.has_elr else None,
+        leader_epoch=assembled.numbers["leader_epoch"],
+        adding_replicas=None if description.reassignments is None else adding,
+        removing_replicas=None if description.reassignments is None else removing,
+        elr=lists["elr"] if description.has_elr else None,
         last_known_elr=lists["last_known_elr"] if description.has_elr else None,
     )  # fmt: skip
     topics = replace(
@@ -100,14 +103,14 @@ def snapshot_of(description: ClusterDescription) -> Snapshot:
 def _assembled(description: ClusterDescription) -> Assembled:
     numbers, lists = ("leader", "leader_epoch"), ("isr", "adding", "removing", "elr", "last_known_elr")
     assembly = Assembly(lambda number: f"{description.where} partition {number}", numbers, lists)
-    configs, reassignments = description.configs or {}, description.moving or {}
+    configs, reassignments = description.configs or {}, description.reassignments or {}
     for number, partition in enumerate(description.partitions):
-        moving = reassignments.get((partition.topic, partition.partition), _NOT_MOVING)
+        reassignment = reassignments.get((partition.topic, partition.partition), _NO_REASSIGNMENT)
         topic = assembly.topic_named(partition.topic, number)
         assembly.partition(
             topic, partition.partition, number, partition.replicas, leader=partition.leader,
-            leader_epoch=partition.leader_epoch, isr=partition.isr, adding=moving.adding, removing=moving.removing,
-            elr=partition.elr, last_known_elr=partition.last_known_elr,
+            leader_epoch=partition.leader_epoch, isr=partition.isr, adding=reassignment.adding,
+            removing=reassignment.removing, elr=partition.elr, last_known_elr=partition.last_known_elr,
         )  # fmt: skip
         if partition.partition == 0:
             assembly.configs[topic] = configs.get(partition.topic, {})

@@ -14,7 +14,7 @@ from kframe.errors import SnapshotError
 from kframe.model.brokers import Endpoint
 from kframe.model.columns import Int32, Ragged, UInt8, ragged_positions
 from kframe.snapshot.checks import INT32_MAX, check_topic_name
-from kframe.snapshot.decode import check_topic_id, shown, topic_ids_of
+from kframe.snapshot.decode import check_topic_id, short_repr, topic_ids_of
 from kframe.snapshot.facts import LIST_COLUMNS, NUMBER_COLUMNS, BrokerFacts, PartitionFacts, TopicFacts
 from kframe.snapshot.tables import ENDPOINT_FIELDS, arrow, kraft_schemas, schemas
 
@@ -48,7 +48,7 @@ class TableFile:
             self._check_shape(self._file, rows, entries)
             metadata = self._file.metadata
             self._counts = np.array(
-                [metadata.row_group(at).num_rows for at in range(metadata.num_row_groups)], np.int64
+                [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)], np.int64
             )
             self._groups = np.arange(metadata.num_row_groups) if groups is None else np.array(groups, np.int64)
             self.row_count = int(self._counts[self._groups].sum())
@@ -68,7 +68,7 @@ class TableFile:
         starts = np.cumsum(self._counts) - self._counts
         return ragged_positions(starts[self._groups], self._counts[self._groups])
 
-    def _pieces(self, column: str) -> Iterator[Any]:
+    def _chunks(self, column: str) -> Iterator[Any]:
         """The validated arrays of a column, in order."""
         for group in self._groups.tolist():
             with self._refusing_malformed_parquet():
@@ -76,16 +76,16 @@ class TableFile:
                 table.validate(full=True)
             yield from table[column].chunks
 
-    def _counted(self, column: str, unknown: bool, nullable: bool = False) -> Iterator[Any]:
+    def _checked_chunks(self, column: str, unknown: bool, nullable: bool = False) -> Iterator[Any]:
         """The arrays of a column, none if it is ``unknown``. Raises SnapshotError after the last one for nulls.
 
         A known column has none, unless it is ``nullable``; an unknown one is null in every row.
         """
         nulls, rows = 0, self.row_count
-        for piece in self._pieces(column):
-            nulls += piece.null_count
+        for chunk in self._chunks(column):
+            nulls += chunk.null_count
             if not unknown:
-                yield piece
+                yield chunk
         if nulls != (rows if unknown else 0) and (unknown or not nullable):
             expected = "all null (the manifest calls it unknown)" if unknown else "none"
             raise SnapshotError(f"{self.path} field {column}", f"{nulls} nulls in {rows} rows", expected)
@@ -95,20 +95,20 @@ class TableFile:
 
     def rows(self, column: str) -> list[Any]:
         """A column of a small table as Python values."""
-        return [value for piece in self._pieces(column) for value in piece.to_pylist()]
+        return [value for chunk in self._chunks(column) for value in chunk.to_pylist()]
 
     def known_arrays(self, column: str, *, nullable: bool = False) -> list[Any] | None:
         """The arrays of a column of a small table; None if it is unknown. ``nullable``: a null is a valid value."""
         unknown = self._is_unknown(column)
-        arrays = list(self._counted(column, unknown, nullable))
+        arrays = list(self._checked_chunks(column, unknown, nullable))
         return None if unknown else arrays
 
     def numbers(self, column: str) -> Int32:
         """An int32 column that has no nulls."""
         numbers, count = np.empty(self.row_count, np.int32), 0
-        for piece in self._counted(column, unknown=False):
-            numbers[count : count + len(piece)] = _int32_view(piece)
-            count += len(piece)
+        for chunk in self._checked_chunks(column, unknown=False):
+            numbers[count : count + len(chunk)] = _int32_view(chunk)
+            count += len(chunk)
         return numbers
 
     def known_numbers(self, column: str) -> Int32 | None:
@@ -123,29 +123,31 @@ class TableFile:
         """Whether the manifest does not call a column unknown. Raises SnapshotError if an unknown one has a value."""
         unknown = self._is_unknown(column)
         if unknown:
-            list(self._counted(column, unknown))
+            list(self._checked_chunks(column, unknown))
         return not unknown
 
     def lists(self, column: str) -> Ragged:
         """A column of lists of int32, none of them and nothing in them null. Columns with equal offsets share them."""
         offsets, values = np.zeros(self.row_count + 1, np.int32), np.empty(self._entries(column), np.int32)
         count = first = 0
-        for piece in self._counted(column, unknown=False):
-            ends = _int32_view(piece.offsets)
+        for chunk in self._checked_chunks(column, unknown=False):
+            ends = _int32_view(chunk.offsets)
             start, stop = int(ends[0]), int(ends[-1])
-            entries = piece.values.slice(start, stop - start)
+            entries = chunk.values.slice(start, stop - start)
             if entries.null_count:
                 raise SnapshotError(f"{self.path} field {column}", "null inside a list", "broker ids")
-            np.add(ends[1:], first - start, out=offsets[count + 1 : count + 1 + len(piece)])
+            np.add(ends[1:], first - start, out=offsets[count + 1 : count + 1 + len(chunk)])
             values[first : first + len(entries)] = _int32_view(entries)
-            count, first = count + len(piece), first + len(entries)
+            count, first = count + len(chunk), first + len(entries)
         return Ragged(self._shared(offsets), values if first == len(values) else values[:first].copy())
 
     def _entries(self, column: str) -> int:
         """At least the entries of a column of lists: empty lists and nulls count as one."""
         metadata = self._file.metadata
         leaf = next(
-            at for at in range(metadata.num_columns) if metadata.schema.column(at).path.startswith(f"{column}.")
+            index
+            for index in range(metadata.num_columns)
+            if metadata.schema.column(index).path.startswith(f"{column}.")
         )
         return sum(metadata.row_group(group).column(leaf).num_values for group in self._groups.tolist())
 
@@ -161,22 +163,24 @@ class TableFile:
         """The topic column as indexes into ``names``. -1 for an unknown name."""
         index = {name: number for number, name in enumerate(names)}
         indexes, count, dictionary = np.empty(self.row_count, np.int32), 0, None
-        for piece in self._counted("topic", unknown=False):
-            if dictionary is None or not piece.dictionary.equals(dictionary):
-                dictionary = piece.dictionary
+        for chunk in self._checked_chunks("topic", unknown=False):
+            if dictionary is None or not chunk.dictionary.equals(dictionary):
+                dictionary = chunk.dictionary
                 topic_of_entry = np.array([*(index.get(name, -1) for name in dictionary.to_pylist()), -1], np.int32)
-            entries = _int32_view(piece.indices)  # any number where the name is null
-            np.take(topic_of_entry, entries, out=indexes[count : count + len(piece)], mode="clip")
-            count += len(piece)
+            entries = _int32_view(chunk.indices)  # any number where the name is null
+            np.take(topic_of_entry, entries, out=indexes[count : count + len(chunk)], mode="clip")
+            count += len(chunk)
         return indexes
 
     def _check_shape(self, file: Any, rows: int, entries: int) -> None:
         expected, actual = (kraft_schemas() if self.kraft else schemas())[self._table], file.schema_arrow
         if actual.names != expected.names or any(
-            _plain(field.type) != expected_field.type for field, expected_field in zip(actual, expected, strict=True)
+            _value_type(field.type) != expected_field.type
+            for field, expected_field in zip(actual, expected, strict=True)
         ):
             shapes = [
-                ", ".join(f"{field.name} {_plain(field.type)}" for field in schema) for schema in (actual, expected)
+                ", ".join(f"{field.name} {_value_type(field.type)}" for field in schema)
+                for schema in (actual, expected)
             ]
             raise SnapshotError(f"{self.path} schema", shapes[0], shapes[1])
         if file.metadata.num_rows != rows:
@@ -185,9 +189,9 @@ class TableFile:
         groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
         for leaf in range(file.metadata.num_columns):
             declared = sum(group.column(leaf).num_values for group in groups)
-            most = min(rows + entries, INT32_MAX)
-            if declared > most:
-                raise SnapshotError(str(self.path), f"{declared} entries in a column", f"at most {most}")
+            limit = min(rows + entries, INT32_MAX)
+            if declared > limit:
+                raise SnapshotError(str(self.path), f"{declared} entries in a column", f"at most {limit}")
 
 
 def read_brokers(file: TableFile) -> tuple[BrokerFacts, ...]:
@@ -244,7 +248,7 @@ def read_topics(file: TableFile) -> TopicFacts:
         tuple(names),
         np.array(counts, np.int32),
         _topic_ids(file),
-        None if deleting is None else np.array([flag for piece in deleting for flag in piece.to_pylist()], np.uint8),
+        None if deleting is None else np.array([flag for chunk in deleting for flag in chunk.to_pylist()], np.uint8),
         _configs(file),
     )
 
@@ -287,7 +291,7 @@ def _int32_view(array: Any) -> Int32:
     return np.empty(0, np.int32) if values is None else np.frombuffer(values, np.int32, len(array), 4 * array.offset)
 
 
-def _plain(kind: Any) -> Any:
+def _value_type(kind: Any) -> Any:
     """The value type of a dictionary type, or the type itself."""
     return kind.value_type if arrow().types.is_dictionary(kind) else kind
 
@@ -295,7 +299,7 @@ def _plain(kind: Any) -> Any:
 def _endpoint(record: dict[str, Any] | None, where: str) -> Endpoint:
     fields: list[Any] = [None if record is None else record[name] for name in ENDPOINT_FIELDS]
     if None in fields:
-        raise SnapshotError(where, shown(record), f"all of {', '.join(ENDPOINT_FIELDS)}")
+        raise SnapshotError(where, short_repr(record), f"all of {', '.join(ENDPOINT_FIELDS)}")
     endpoint = Endpoint(*fields)
     if not -1 <= endpoint.port <= PORT_MAX:
         raise SnapshotError(f"{where} port", str(endpoint.port), f"at most {PORT_MAX}")
@@ -306,7 +310,7 @@ def _topic_ids(file: TableFile) -> UInt8 | None:
     arrays = file.known_arrays("topic_id", nullable=True)
     if arrays is None:
         return None
-    texts = [text for piece in arrays for text in piece.to_pylist()]
+    texts = [text for chunk in arrays for text in chunk.to_pylist()]
     for row, text in enumerate(texts):
         if text is not None:
             check_topic_id(text, f"{file.path} row {row} field topic_id")
@@ -322,13 +326,13 @@ def _configs(file: TableFile) -> dict[int, dict[str, str]] | None:
         return None
     configs: dict[int, dict[str, str]] = {}
     first = 0
-    for piece in arrays:
+    for chunk in arrays:
         # Most topics have no settings: converting only the others takes a fraction of the time.
-        for index in np.flatnonzero(np.diff(_int32_view(piece.offsets))).tolist():
-            pairs, row = piece[index].as_py(), first + index
+        for index in np.flatnonzero(np.diff(_int32_view(chunk.offsets))).tolist():
+            pairs, row = chunk[index].as_py(), first + index
             if any(value is None for _, value in pairs) or len(dict(pairs)) != len(pairs):
                 where = f"{file.path} row {row} field configs"
-                raise SnapshotError(where, shown(pairs), "different names, each with a value")
+                raise SnapshotError(where, short_repr(pairs), "different names, each with a value")
             configs[row] = dict(pairs)
-        first += len(piece)
+        first += len(chunk)
     return configs

@@ -27,8 +27,8 @@ def assign_round_robin(first: Int32, rounds: Int32, brokers: int, replication_fa
     if replication_factor > 1:
         shift = rounds % np.int32(brokers - 1)
         for follower in range(1, replication_factor):
-            behind = (shift + np.int32(follower - 1)) % np.int32(brokers - 1)
-            replicas[:, follower] = (first + 1 + behind) % np.int32(brokers)
+            distance = (shift + np.int32(follower - 1)) % np.int32(brokers - 1)
+            replicas[:, follower] = (first + 1 + distance) % np.int32(brokers)
     return replicas
 
 
@@ -38,16 +38,16 @@ def _assign_by_rack(first: Int64, shift: Int64, brokers: int, replication_factor
     replicas[:, 0] = first
     assigned = np.ones(len(first), np.int64)
     open_rows = np.arange(len(first)) if replication_factor > 1 else np.empty(0, np.int64)
-    offer = 0
+    attempt = 0
     while len(open_rows):
-        behind = 1 + (shift[open_rows] + offer) % (brokers - 1)
-        broker = ((first[open_rows] + behind) % brokers).astype(np.int32)
-        taken = _allowed(replicas[open_rows], broker, racks)
-        rows = open_rows[taken]
-        replicas[rows, assigned[rows]] = broker[taken]
+        distance = 1 + (shift[open_rows] + attempt) % (brokers - 1)
+        broker = ((first[open_rows] + distance) % brokers).astype(np.int32)
+        allowed = _allowed(replicas[open_rows], broker, racks)
+        rows = open_rows[allowed]
+        replicas[rows, assigned[rows]] = broker[allowed]
         assigned[rows] += 1
         open_rows = open_rows[assigned[open_rows] < replication_factor]
-        offer += 1
+        attempt += 1
     return replicas
 
 

@@ -1,7 +1,7 @@
 """Read the JSON of ``kafka-reassign-partitions``: a file for ``--execute``, or the output of ``--generate``.
 
-That output has two documents under headings, the current and the proposed assignment. Neither has more than
-assignments.
+That output has two documents under headings, the current and the proposed assignment. Both contain
+assignments only.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kframe.snapshot.assemble import Assembly
 from kframe.snapshot.assignments import ReassignmentColumns, read_assignments
 from kframe.snapshot.checks import check_snapshot, check_topic_name
 from kframe.snapshot.content import named_brokers
-from kframe.snapshot.decode import Count, decode, shown
+from kframe.snapshot.decode import Count, decode, short_repr
 from kframe.snapshot.facts import BrokerFacts, PartitionFacts, Source, TopicFacts
 from kframe.snapshot.faults import REFUSE, Faults
 from kframe.snapshot.files import InputFile, Progress, ignore_progress, read_blocks, read_document
@@ -61,7 +61,7 @@ class Reassignment:
 
 
 class _PlanOutline(msgspec.Struct):
-    """A document whose entries are taken one by one."""
+    """A document whose entries are decoded one by one."""
 
     version: Annotated[int, msgspec.Meta(ge=1, le=1)]
     partitions: list[msgspec.Raw]
@@ -100,7 +100,7 @@ def read_reassignment_snapshot(
             enumerate(reassignment.current if reassignment.current is not None else reassignment.proposed or ())
         )
     else:
-        entries = _tolerated(path, faults)
+        entries = _readable_entries(path, faults)
     assembly = _assembly(path)
     for number, entry in entries.items():
         assembly.partition(assembly.topic_named(entry.topic, number), entry.partition, number, entry.replicas)
@@ -135,7 +135,7 @@ def _snapshot(assembly: Assembly, path: InputFile, faults: Faults) -> Snapshot:
     return check_snapshot(snapshot, assembled.locate, faults)
 
 
-def _tolerated(path: InputFile, faults: Faults) -> dict[int, Assignment]:
+def _readable_entries(path: InputFile, faults: Faults) -> dict[int, Assignment]:
     """The readable entries, by position; the others are faults. Contradictions between entries are checked later."""
     raw_documents = documents(path)
     raw, where = raw_documents.get(CURRENT_HEADING) or raw_documents[PROPOSED_HEADING]
@@ -147,11 +147,11 @@ def _tolerated(path: InputFile, faults: Faults) -> dict[int, Assignment]:
             check_topic_name(entry.topic, entry_path)
             entries[number] = entry
         except SnapshotError as fault:
-            faults(fault, _named(bytes(raw_entry)), 1)
+            faults(fault, _topic_name(bytes(raw_entry)), 1)
     return entries
 
 
-def _named(raw: bytes) -> str | None:
+def _topic_name(raw: bytes) -> str | None:
     try:
         return _NAME.decode(raw).topic
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -184,7 +184,9 @@ def _heading(text: bytes, where: str) -> str:
     for heading in (CURRENT_HEADING, PROPOSED_HEADING):
         if re.fullmatch(heading.encode(), text):
             return heading
-    raise SnapshotError(where, shown(text), f'"{CURRENT_HEADING}", "{PROPOSED_HEADING}" or a JSON document under one')
+    raise SnapshotError(
+        where, short_repr(text), f'"{CURRENT_HEADING}", "{PROPOSED_HEADING}" or a JSON document under one'
+    )
 
 
 def _decoded(raw: bytes, where: str) -> tuple[Assignment, ...]:
@@ -198,6 +200,6 @@ def _decoded(raw: bytes, where: str) -> tuple[Assignment, ...]:
         seen.add((entry.topic, entry.partition))
         if not entry.replicas or len(set(entry.replicas)) != len(entry.replicas):
             raise SnapshotError(
-                f"{entry_path} field replicas", shown(entry.replicas), "different brokers, at least one"
+                f"{entry_path} field replicas", short_repr(entry.replicas), "different brokers, at least one"
             )
     return tuple(entries)

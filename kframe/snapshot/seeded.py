@@ -49,8 +49,8 @@ def draw(seed: int, purpose: Purpose, count: int, bound: int) -> Int32:
     return (high * np.uint64(bound) >> np.uint64(32)).astype(np.int32)
 
 
-def chosen(seed: int, purpose: Purpose, count: int, share: float) -> Int64:
-    """Positions below ``count`` that are chosen, each with probability ``share``. None or all at 0 and 1."""
+def sample_positions(seed: int, purpose: Purpose, count: int, share: float) -> Int64:
+    """Positions below ``count``, each sampled with probability ``share``: none at 0, all at 1."""
     if share <= 0.0:
         return np.empty(0, np.int64)
     threshold = round(share * 2**53)

@@ -1,5 +1,4 @@
-"""A snapshot: the state of a cluster at one point in time, as a source describes it. It also says what the source
-omits."""
+"""A snapshot: the state of a cluster at one point in time, as a source describes it, and what the source omits."""
 
 from __future__ import annotations
 
@@ -52,7 +51,7 @@ _LEADERSHIP: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Snapshot(SnapshotContent, Tabular):
-    """One moment of a cluster. Treat its arrays as read-only: tables may share them.
+    """The state of a cluster at one point in time. Treat its arrays as read-only: tables may share them.
 
     ``brokers`` ascend by id and name every broker that anything else names. ``provenance`` says, by
     ``table.column``, why a column is unknown or how it was inferred. ``broker_default_configs`` are the cluster-wide
@@ -132,9 +131,9 @@ class Snapshot(SnapshotContent, Tabular):
             if broker_ids:
                 explained.add(column)
                 yield f"{column} unknown of {brokers_text(broker_ids)}{self._why(column)}: {taken_as}"
-        moot = _LEADERSHIP if self.partitions.leader is None else frozenset()
+        irrelevant = _LEADERSHIP if self.partitions.leader is None else frozenset()
         for column, taken_as in _TAKEN_AS.items():
-            if column in unknown - moot:
+            if column in unknown - irrelevant:
                 yield f"{column} unknown{self._why(column)}: {taken_as}"
         for column, note in self.provenance.items():
             if column not in explained | unknown | _NULLABLE:

@@ -23,7 +23,7 @@ _NUMBERS: Final = {"leader": NO_LEADER, "leader_epoch": -1, "controller_epoch": 
 
 
 class DumpedStates:
-    """State znodes. They may come before their topic's; those of other forms come before those of their block."""
+    """Collects state znodes, which may precede their topics. Within a block, those that the kernel skips come first."""
 
     def __init__(self, location: Callable[[int], str]) -> None:
         self._location = location
@@ -31,7 +31,7 @@ class DumpedStates:
         self._topic, self._partition, self._line, self._version = array("i"), array("i"), array("i"), array("i")
         self._numbers = {name: array("i") for name in _NUMBERS}
         self._isr = GrowingLists()
-        self._unread: set[tuple[str, str]] = set()
+        self._unreadable: set[tuple[str, str]] = set()
 
     def take(self, topic: str, partition: str, znode: Znode, number: int) -> None:
         """Note one state znode."""
@@ -46,7 +46,7 @@ class DumpedStates:
         self._isr.append(state.isr)
 
     def take_lines(self, lines: ZnodeLines, topics: Sequence[tuple[str, int]], number: int) -> None:
-        """Note the states that the kernel has read: of each topic so many. ``number`` is that of the first line."""
+        """Note the states that the kernel has read: the count of each topic. ``number`` is that of the first line."""
         if not lines.rows:
             return
         ordinals = [self._topics.setdefault(name, len(self._topics)) for name, _ in topics]
@@ -57,15 +57,15 @@ class DumpedStates:
             column.frombytes(entries[: lines.rows].tobytes())
         self._isr.extend(*lines.isrs())
 
-    def take_unread(self, topic: str, partition: str) -> None:
+    def take_unreadable(self, topic: str, partition: str) -> None:
         """Note that a partition has a state that cannot be read."""
-        self._unread.add((topic, partition))
+        self._unreadable.add((topic, partition))
 
     def state_count(self, topic: str) -> int:
         """The number of partitions of a topic that have a state, readable or not."""
         ordinal = self._topics.get(topic, -1)
         read = int32(self._partition)[int32(self._topic) == ordinal].tolist()
-        return len({*map(str, read), *(partition for name, partition in self._unread if name == topic)})
+        return len({*map(str, read), *(partition for name, partition in self._unreadable if name == topic)})
 
     def finish(self, assembled: Assembled, faults: Faults = REFUSE) -> tuple[PartitionFacts, Int32]:
         """The partition table, and the line of each row's state (0 where it has none).
@@ -73,11 +73,11 @@ class DumpedStates:
         A state of an unassigned partition is ignored, as by a controller. A state of a topic without a znode cannot
         come from a complete dump.
         """
-        rows, chosen = self._rows(assembled, faults)
+        rows, positions = self._rows(assembled, faults)
         count = len(assembled.replicas)
 
         def scattered(column: array[int], absent: int) -> Int32:
-            present = int32(column)[chosen]
+            present = int32(column)[positions]
             if len(rows) == count:
                 return present
             full = np.full(count, absent, np.int32)
@@ -85,7 +85,7 @@ class DumpedStates:
             return full
 
         numbers = {name: scattered(column, _NUMBERS[name]) for name, column in self._numbers.items()}
-        isr = self._isr.take(chosen).spread(rows, count)
+        isr = self._isr.take(positions).spread(rows, count)
         facts = PartitionFacts(
             replicas=assembled.replicas,
             isr=isr,
@@ -100,7 +100,7 @@ class DumpedStates:
         return facts, scattered(self._line, 0)
 
     def _rows(self, assembled: Assembled, faults: Faults) -> tuple[Int64, Int64]:
-        """Rows that have a state, ascending, and the position here of each one's."""
+        """The rows that have a state, ascending, and the position of each state in the columns read."""
         index = {name: topic for topic, name in enumerate(assembled.topics.names)}
         line, partition = int32(self._line), int32(self._partition)
         known = np.array([index.get(name, -1) for name in self._topics], np.int32)
@@ -113,18 +113,19 @@ class DumpedStates:
             assigned = assigned[np.argsort(line[assigned], kind="stable")]
         rows = assembled.topics.first_rows[topic[assigned]] + partition[assigned]
         order = np.argsort(rows, kind="stable")
-        rows, chosen = rows[order].astype(np.int64), assigned[order]  # NumPy converts indexes of another type each time
-        again = rows[1:] == rows[:-1]
-        for position in np.flatnonzero(again).tolist():
+        positions = assigned[order]
+        rows = rows[order].astype(np.int64)  # NumPy converts indexes of another type each time
+        repeated = rows[1:] == rows[:-1]
+        for position in np.flatnonzero(repeated).tolist():
             name = assembled.topics.name_of_row(int(rows[position]))
             fault = SnapshotError(
-                self._location(int(line[chosen[position + 1]])),
+                self._location(int(line[positions[position + 1]])),
                 f"a second state of partition {name}",
                 "one state a partition",
             )
             faults(fault, name.rpartition("-")[0])
-        single = np.r_[True, ~again][: len(rows)]
-        return rows[single], chosen[single]
+        single = np.r_[True, ~repeated][: len(rows)]
+        return rows[single], positions[single]
 
     def _note_unassigned(self, names: list[str], line: Int32, faults: Faults) -> None:
         """Note one state for each topic without a znode; topics at fault have been noted already."""

@@ -101,24 +101,24 @@ def conditions_of(snapshot: Snapshot) -> Conditions:
         reassigning = (adding.counts > 0) | (partitions.removing_replicas.counts > 0)
     if leader is None or isr is None:
         return Conditions(None, None, None, None, None, reassigning)
-    gone = [facts.broker_id for facts in snapshot.brokers if facts.registered is False]
-    offline = (leader < 0) | np.isin(leader, gone)
+    unregistered = [facts.broker_id for facts in snapshot.brokers if facts.registered is False]
+    offline = (leader < 0) | np.isin(leader, unregistered)
     replicas = partitions.replicas
-    wanted = replicas.counts - (0 if adding is None else adding.counts)
-    at_home = replicas.any(replicas.first & (replicas.values == leader[replicas.owners]))
-    least = _min_insync(snapshot)
+    expected = replicas.counts - (0 if adding is None else adding.counts)
+    is_preferred = replicas.any(replicas.first & (replicas.values == leader[replicas.owners]))
+    min_insync = _min_insync(snapshot)
     return Conditions(
         offline,
-        isr.counts < wanted,
-        None if least is None else offline | (isr.counts < least),
-        None if least is None else isr.counts == least,
-        (leader >= 0) & (replicas.counts > 0) & ~at_home,
+        isr.counts < expected,
+        None if min_insync is None else offline | (isr.counts < min_insync),
+        None if min_insync is None else isr.counts == min_insync,
+        (leader >= 0) & (replicas.counts > 0) & ~is_preferred,
         reassigning,
     )
 
 
 def loads_of(snapshot: Snapshot) -> Loads:
-    """What each broker carries."""
+    """The load of each broker."""
     partitions, ids = snapshot.partitions, np.array([facts.broker_id for facts in snapshot.brokers], np.int32)
     replicas, leader = partitions.replicas, partitions.leader
     return Loads(
@@ -135,10 +135,10 @@ def _min_insync(snapshot: Snapshot) -> Int32 | None:
     if topics.configs is None:
         return None
     default = (snapshot.broker_default_configs or {}).get(MIN_INSYNC_CONFIG, str(_MIN_INSYNC_DEFAULT))
-    least = np.full(len(topics), int(default), np.int32)
+    min_insync = np.full(len(topics), int(default), np.int32)
     for index in topics.configs:
-        least[index] = topics.min_insync(index) or least[index]
-    return np.repeat(least, topics.partition_counts)
+        min_insync[index] = topics.min_insync(index) or min_insync[index]
+    return np.repeat(min_insync, topics.partition_counts)
 
 
 def _counted(broker_ids: Int32, ids: Int32) -> Int64:

@@ -1,6 +1,6 @@
-"""What stands in the znodes that a snapshot reads, as typed records (paths and schemas: Kafka 3.9 ``ZkData``).
+"""The content of the znodes that a snapshot reads, as typed records (paths and schemas: Kafka 3.9 ``ZkData``).
 
-Fields stand in the order in which Kafka 3.9 writes them, so that a record encodes to Kafka's own bytes. The ZooKeeper
+Fields are in the order in which Kafka 3.9 writes them, so that a record encodes to Kafka's own bytes. The ZooKeeper
 plugin reads and writes by these records too.
 """
 
@@ -16,10 +16,10 @@ from msgspec import UNSET, UnsetType
 from kframe.errors import ZnodeError
 from kframe.model.brokers import SECURITY_PROTOCOLS, Endpoint
 from kframe.snapshot.checks import INT32_MAX
-from kframe.snapshot.decode import Count, LeaderField, Zxid, decode, shown
+from kframe.snapshot.decode import Count, LeaderField, Zxid, decode, short_repr
 
 SchemaVersion: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**31), le=INT32_MAX)]
-"""What a writer calls its own schema. Readers go by the fields that are there."""
+"""The schema version that a writer states. Readers ignore it and go by the fields."""
 
 _NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,9}")
 _ENDPOINT: Final = re.compile(r"([^:/]+)://\[?([0-9a-zA-Z\-%._:]*)\]?:([0-9]{1,5})")
@@ -35,7 +35,7 @@ class Znode(msgspec.Struct):
 
 
 ReplicaId: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**31), le=INT32_MAX)]
-"""What Kafka lets a client assign a partition to: any broker id, there or not, -1 too."""
+"""A broker id that Kafka lets a client assign a partition to: any int32, registered or not."""
 
 
 class TopicZnode(msgspec.Struct, kw_only=True):
@@ -60,7 +60,7 @@ class StateZnode(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class BrokerZnode(msgspec.Struct, kw_only=True):
-    """``/brokers/ids/N``; what no controller reads may be anything."""
+    """``/brokers/ids/N``; fields that no controller reads have any value."""
 
     features: msgspec.Raw | UnsetType = UNSET
     listener_security_protocol_map: dict[str, str] | UnsetType = UNSET
@@ -115,7 +115,7 @@ def configs_of(data: str | bytes | None, where: str) -> dict[str, str]:
 def number_of(text: str, where: str) -> int:
     """A canonical decimal int32 from 0. Raises ZnodeError."""
     if not _NUMBER.fullmatch(text) or int(text) > INT32_MAX:
-        raise ZnodeError(where, shown(text), f"a number from 0 to {INT32_MAX}")
+        raise ZnodeError(where, short_repr(text), f"a number from 0 to {INT32_MAX}")
     return int(text)
 
 
@@ -136,29 +136,29 @@ def endpoints_of(registration: BrokerZnode, where: str) -> list[Endpoint]:
     for text in registration.endpoints:
         parts = _ENDPOINT.fullmatch(text)
         if parts is None or int(parts[3]) > 65_535:
-            raise ZnodeError(f"{where} field endpoints", shown(text), "LISTENER://host:port")
+            raise ZnodeError(f"{where} field endpoints", short_repr(text), "LISTENER://host:port")
         listener = parts[1].upper()
         protocol = protocols.get(listener, listener)
         if protocol not in SECURITY_PROTOCOLS:
             field = f"{where} field listener_security_protocol_map"
             raise ZnodeError(
-                field, f"{shown(protocol)} for {shown(listener)}", f"one of {', '.join(SECURITY_PROTOCOLS)}"
+                field, f"{short_repr(protocol)} for {short_repr(listener)}", f"one of {', '.join(SECURITY_PROTOCOLS)}"
             )
         endpoints.append(Endpoint(listener, parts[2], int(parts[3]), protocol))
     return endpoints
 
 
 def refuse_repeated_keys(data: str | bytes, where: str) -> None:
-    """Raise ZnodeError if a JSON object has a key twice: typed decoding keeps the last without a word.
+    """Raise ZnodeError if a JSON object has a key twice: typed decoding silently keeps the last.
 
-    Only called where typed decoding has left it possible. Numbers are not converted: they may be of any length.
+    Only called if the decoded values do not rule it out. Numbers are not converted: they may be of any length.
     """
 
     def checked(pairs: list[tuple[str, object]]) -> dict[str, object]:
         result: dict[str, object] = {}
         for key, value in pairs:
             if key in result:
-                raise ZnodeError(where, f"key {shown(key)} twice in one object", "each key once")
+                raise ZnodeError(where, f"key {short_repr(key)} twice in one object", "each key once")
             result[key] = value
         return result
 

@@ -67,9 +67,9 @@ class _Dump:
     def __init__(self, path: InputFile, faults: Faults) -> None:
         self._path = path
         self._faults = faults
-        self._lost = 0
+        self._unreadable_line = 0
         """The number of the first line whose path is unreadable, or 0."""
-        self._unread_brokers: set[int] = set()
+        self._unreadable_brokers: set[int] = set()
         self._assembly = Assembly(self._location, lists=_ASSIGNMENT_LISTS)
         self._states = DumpedStates(self._location)
         self._lines = ZnodeLines()
@@ -162,12 +162,12 @@ class _Dump:
         path = "" if path_match is None else path_match[1].decode(errors="replace")
         topic, broker = _TOPIC_PATH.fullmatch(path), _BROKER_PATH.fullmatch(path)
         if state := _STATE_PATH.fullmatch(path):
-            self._states.take_unread(state[1], state[2])
+            self._states.take_unreadable(state[1], state[2])
         self._faults(fault, None if topic is None else topic[1])
         if broker is not None:
-            self._unread_brokers.add(int(broker[1]))
+            self._unreadable_brokers.add(int(broker[1]))
         elif topic is None and path_match is None:
-            self._lost = self._lost or number
+            self._unreadable_line = self._unreadable_line or number
         self._expected.discard(path)
 
     def finish(self) -> Snapshot:
@@ -187,11 +187,11 @@ class _Dump:
         for topic in sorted(self._faults.topics):
             if not self._assembly.partitions_of(topic):  # its assignment cannot be read: its states name the partitions
                 self._faults.left_out(topic, self._states.state_count(topic))
-        for broker_id in sorted({*named_brokers(partitions).tolist(), *self._unread_brokers}):
-            unread = self._lost or broker_id in self._unread_brokers
-            self._brokers.setdefault(broker_id, BrokerFacts(broker_id, registered=None if unread else False))
-        if self._lost:
-            self._doubt_stateless(assembled, partitions)
+        for broker_id in sorted({*named_brokers(partitions).tolist(), *self._unreadable_brokers}):
+            unreadable = self._unreadable_line or broker_id in self._unreadable_brokers
+            self._brokers.setdefault(broker_id, BrokerFacts(broker_id, registered=None if unreadable else False))
+        if self._unreadable_line:
+            self._leave_out_stateless(assembled, partitions)
         snapshot = Snapshot(
             tuple(self._brokers[broker_id] for broker_id in sorted(self._brokers)),
             assembled.topics,
@@ -205,7 +205,7 @@ class _Dump:
         )
         return check_snapshot(snapshot, self._locate(assembled, state_lines), self._faults)
 
-    def _doubt_stateless(self, assembled: Assembled, partitions: PartitionFacts) -> None:
+    def _leave_out_stateless(self, assembled: Assembled, partitions: PartitionFacts) -> None:
         """Leave out topics with a partition without state: the unreadable line may hold that state."""
         assert partitions.zk_version is not None
         stateless = np.flatnonzero(partitions.zk_version == NO_STATE)
@@ -214,7 +214,8 @@ class _Dump:
             name = topics.names[topic]
             actual = f"no state of a partition of topic {name}"
             self._faults(
-                SnapshotError(self._location(self._lost), actual, "one, perhaps in this unreadable line"), name
+                SnapshotError(self._location(self._unreadable_line), actual, "one, perhaps in this unreadable line"),
+                name,
             )
 
     def _take_topic(self, name: str, data: str | None, number: int, where: str) -> None:

@@ -23,7 +23,7 @@ from pyarrow import parquet
 
 from kframe.errors import InputError, SnapshotError
 from kframe.snapshot.content import Mode
-from kframe.snapshot.decode import decode, shown
+from kframe.snapshot.decode import decode, short_repr
 from kframe.snapshot.files import check_regular
 from kframe.snapshot.manifest import FileEntry, file_entry
 from kframe.snapshot.tables import kraft_schemas, schemas
@@ -106,7 +106,7 @@ def check_fleet_root(root: Path) -> None:
         raise InputError(str(root), "a file", "a directory for the fleet")
     ours = {table.name for table in FLEET} | {_DONE, _STAGED}
     if root.is_dir() and (unexpected := sorted({entry.name for entry in root.iterdir()} - ours)):
-        raise InputError(str(root), f"{shown(unexpected[0])} in it", "an empty or new directory, or a fleet")
+        raise InputError(str(root), f"{short_repr(unexpected[0])} in it", "an empty or new directory, or a fleet")
 
 
 def part(root: Path, table: FleetTable, cluster: str) -> Path:

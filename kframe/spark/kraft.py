@@ -13,7 +13,7 @@ from kframe.errors import SnapshotError
 from kframe.model.kraft.ids import ELR_VERSION, ResourceType
 from kframe.model.kraft.records import ConfigRecord
 from kframe.snapshot import KraftFacts, Snapshot
-from kframe.snapshot.decode import shown
+from kframe.snapshot.decode import short_repr
 from kframe.snapshot.facts import ELR_COLUMNS, MIN_INSYNC_CONFIG
 from kframe.snapshot.kraft_tables import read_records
 from kframe.snapshot.tables import records_table
@@ -43,7 +43,7 @@ def is_kraft(row: Mapping[str, Any]) -> bool:
     """
     mode = row["mode"]
     if mode not in (None, KRAFT, ZOOKEEPER):
-        raise SnapshotError(f"cluster {row['cluster']} field mode", shown(mode), f"{ZOOKEEPER} or {KRAFT}")
+        raise SnapshotError(f"cluster {row['cluster']} field mode", short_repr(mode), f"{ZOOKEEPER} or {KRAFT}")
     return bool(mode == KRAFT)
 
 
@@ -55,7 +55,7 @@ def kraft_facts_of(row: Mapping[str, Any]) -> KraftFacts | None:
     try:
         directory_ids = tuple(map(UUID, row["directory_ids"]))
     except (ValueError, AttributeError, TypeError) as problem:
-        raise SnapshotError(f"{where} field directory_ids", shown(row["directory_ids"]), "UUIDs") from problem
+        raise SnapshotError(f"{where} field directory_ids", short_repr(row["directory_ids"]), "UUIDs") from problem
     return KraftFacts(
         features=None if row["features"] is None else dict(row["features"]),
         records=None if row["records"] is None else read_records(

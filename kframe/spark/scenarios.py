@@ -15,7 +15,7 @@ from kframe.errors import InputError
 from kframe.model.events import ElectionType
 from kframe.scenario.format import topic_partition
 from kframe.snapshot.checks import INT32_MAX
-from kframe.snapshot.decode import decode, shown
+from kframe.snapshot.decode import decode, short_repr
 from kframe.spark.schema import SCENARIOS
 from kframe.whatif import Outcome, WhatIf, create, create_partitions, delete, reassign
 from kframe.whatif.kraft.settings import directory_id, feature_level
@@ -93,7 +93,7 @@ def _levels(where: str, texts: Iterable[str]) -> dict[str, int]:
     for text in texts:
         name, separator, level = text.partition("=")
         if not separator:
-            raise InputError(f"{where} names", shown(text), "FEATURE=LEVEL")
+            raise InputError(f"{where} names", short_repr(text), "FEATURE=LEVEL")
         levels[name] = feature_level(name, level)
     return levels
 
@@ -159,7 +159,7 @@ def _from_parquet(path: str) -> pa.Table:
     try:
         table = parquet.read_table(path)
         if strange := sorted(set(table.column_names) - set(SCENARIOS.schema.names)):
-            raise InputError(path, f"column {shown(strange[0])}", f"columns {', '.join(SCENARIOS.schema.names)}")
+            raise InputError(path, f"column {short_repr(strange[0])}", f"columns {', '.join(SCENARIOS.schema.names)}")
         columns = [
             table[field.name].cast(field.type)
             if field.name in table.column_names

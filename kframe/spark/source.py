@@ -19,7 +19,7 @@ from pyspark.sql.datasource import (
 )
 
 from kframe.errors import InputError
-from kframe.snapshot.decode import shown
+from kframe.snapshot.decode import short_repr
 from kframe.spark.pushdown import Condition, condition
 from kframe.spark.reading import GROUPS_OF_PIECE, Piece, Question, pieces, read_piece
 from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, QUARANTINE, TOPICS, WHOLE, FleetTable, spark_type
@@ -153,14 +153,14 @@ def _choice(options: Mapping[str, str], name: str, known: Mapping[str, Any], def
     value = options.get(name, default)
     by_name = {name.lower(): value for name, value in known.items()}
     if value.lower() not in by_name:
-        raise InputError(f"option {name}", shown(value), f"one of {', '.join(known)}")
+        raise InputError(f"option {name}", short_repr(value), f"one of {', '.join(known)}")
     return by_name[value.lower()]
 
 
 def _positive(options: Mapping[str, str], name: str, default: int) -> int:
     value = options.get(name, str(default))
     if not value.isdecimal() or int(value) == 0:
-        raise InputError(f"option {name}", shown(value), "a number from 1")
+        raise InputError(f"option {name}", short_repr(value), "a number from 1")
     return int(value)
 
 
@@ -174,4 +174,4 @@ def _check_schema(schema: Any, table: FleetTable) -> None:
     actual = {field.name: field.dataType.simpleString() for field in schema.fields}
     expected = {field.name: spark_type(field.type) for field in table.schema}
     if actual != expected:
-        raise InputError(f"the schema of table {table.name}", shown(actual), shown(expected))
+        raise InputError(f"the schema of table {table.name}", short_repr(actual), short_repr(expected))

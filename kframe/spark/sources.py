@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from kframe.errors import InputError
-from kframe.snapshot.decode import shown
+from kframe.snapshot.decode import short_repr
 from kframe.snapshot.formats import plugin_format
 from kframe.snapshot.manifest import MANIFEST_FILE, TABLES, file_of
 
@@ -62,7 +62,7 @@ def check_cluster_name(name: str, where: str) -> None:
     wrong = not name or name.startswith((".", "_")) or "/" in name or not name.isprintable()
     if wrong or len(name.encode()) > _NAME_BYTES_MAX:
         expected = f"1 to {_NAME_BYTES_MAX} bytes of text without '/', not beginning with '.' or '_'"
-        raise InputError(where, f"cluster name {shown(name)}", expected)
+        raise InputError(where, f"cluster name {short_repr(name)}", expected)
 
 
 def _template(name: str | None, paths: list[str]) -> str:
@@ -72,9 +72,9 @@ def _template(name: str | None, paths: list[str]) -> str:
     for field in _FIELDS:
         bare = bare.replace(f"{{{field}}}", "")
     if "{" in bare or "}" in bare:
-        raise InputError("name", shown(name), "a text with {stem} and {parent} in it, or none of these")
+        raise InputError("name", short_repr(name), "a text with {stem} and {parent} in it, or none of these")
     if bare == name and len(paths) > 1:
-        raise InputError("name", f"{shown(name)} for {len(paths)} sources", "one source, or a pattern with {stem}")
+        raise InputError("name", f"{short_repr(name)} for {len(paths)} sources", "one source, or a pattern with {stem}")
     return name
 
 

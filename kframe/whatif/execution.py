@@ -12,7 +12,7 @@ import numpy as np
 from kframe.errors import ErrorCode, SnapshotError
 from kframe.model.events import TopicPartition
 from kframe.model.tables import Targets
-from kframe.snapshot.administration import Administration, Moving
+from kframe.snapshot.administration import Administration, PartitionReassignment
 from kframe.snapshot.decode import decode
 from kframe.snapshot.files import InputFile, read_document
 from kframe.whatif.plan import Plan
@@ -124,7 +124,7 @@ def cancel(admin: Administration, partitions: list[TopicPartition]) -> dict[Topi
     return dict(zip(partitions, codes, strict=True))
 
 
-def to_cancel(moving: dict[TopicPartition, Moving], plan: Plan | None) -> list[TopicPartition]:
+def to_cancel(moving: dict[TopicPartition, PartitionReassignment], plan: Plan | None) -> list[TopicPartition]:
     """The ongoing reassignments of a plan, or all of them."""
     wanted = moving.keys() if plan is None else moving.keys() & set(plan.targets.partitions())
     return sorted(wanted)

@@ -23,8 +23,8 @@ from kframe.execution.journal import Journal
 from kframe.execution.state import ExecutionState
 from kframe.model.events import ElectionType, TopicPartition
 from kframe.model.tables import Targets
-from kframe.snapshot.administration import ConfigResource, LogDirReplica, Moving
-from kframe.snapshot.metadata import ClusterDescription, Described
+from kframe.snapshot.administration import ConfigResource, LogDirReplica, PartitionReassignment
+from kframe.snapshot.metadata import ClusterDescription, DescribedPartition
 from kframe.snapshot.snapshot import Snapshot
 
 CLUSTER_ID: Final = "scripted"
@@ -118,7 +118,7 @@ class ScriptedCluster:
         self.in_flight_most = max(self.in_flight_most, len(self.reassignments()))
         brokers = {broker_id: ("host", broker_id, None) for broker_id in sorted(self.live)}
         described = [
-            Described(*name, partition.leader, 1, tuple(partition.replicas), tuple(partition.isr))
+            DescribedPartition(*name, partition.leader, 1, tuple(partition.replicas), tuple(partition.isr))
             for name, partition in self.partitions.items()
         ]
         return ClusterDescription("", self.cluster_id, 1, brokers, described, self.reassignments())
@@ -126,9 +126,9 @@ class ScriptedCluster:
     def capture(self) -> Snapshot:
         raise NotImplementedError
 
-    def reassignments(self) -> dict[TopicPartition, Moving]:
+    def reassignments(self) -> dict[TopicPartition, PartitionReassignment]:
         return {
-            name: Moving(tuple(each.replicas), tuple(sorted(each.adding)), tuple(sorted(each.removing)))
+            name: PartitionReassignment(tuple(each.replicas), tuple(sorted(each.adding)), tuple(sorted(each.removing)))
             for name, each in self.partitions.items()
             if each.adding or each.removing
         }

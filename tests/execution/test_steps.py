@@ -37,14 +37,14 @@ from kframe.execution.state import ExecutionState
 from kframe.execution.step_types import End, Perform, SaveOriginals, SetGoal, Step, Wait
 from kframe.execution.steps import CRASH_ROUNDS, Planner
 from kframe.execution.throttle_steps import CONFIG_ROUNDS
-from kframe.snapshot.administration import Moving
-from kframe.snapshot.metadata import Described
+from kframe.snapshot.administration import PartitionReassignment
+from kframe.snapshot.metadata import DescribedPartition
 
 #: The plan moves t-0 from brokers 1 and 2 to 3 and 2.
 ORIGIN, TARGET = (1, 2), (3, 2)
 #: The reassignments that a cluster may show: to the target, and back.
-TO_TARGET: Final = Moving((3, 2, 1), (3,), (1,))
-TO_ORIGIN: Final = Moving((1, 2, 3), (), (3,))
+TO_TARGET: Final = PartitionReassignment((3, 2, 1), (3,), (1,))
+TO_ORIGIN: Final = PartitionReassignment((1, 2, 3), (), (3,))
 RATE: Final = ConfigKey(ResourceKind.BROKER, "3", "follower.replication.throttled.rate")
 
 
@@ -71,7 +71,7 @@ class Shown:
     """What the cluster shows in all observations; without ``replicas`` it has no such partition."""
 
     replicas: Sequence[int] | None = ORIGIN
-    moving: Moving | None = None
+    moving: PartitionReassignment | None = None
     live: Collection[int] = (1, 2, 3)
     leader: int = 1
 
@@ -79,7 +79,7 @@ class Shown:
         if self.replicas is None:
             return Observation(frozenset(self.live), {}, {})
         isr = [replica for replica in self.replicas if replica in self.live]
-        described = Described("t", 0, self.leader, 1, tuple(self.replicas), tuple(isr))
+        described = DescribedPartition("t", 0, self.leader, 1, tuple(self.replicas), tuple(isr))
         moving = {} if self.moving is None else {("t", 0): self.moving}
         return Observation(frozenset(self.live), {("t", 0): described}, moving)
 

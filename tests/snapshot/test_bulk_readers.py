@@ -203,7 +203,7 @@ def test_kernel_reads_the_topics_of_kcat(indent: int | None) -> None:
     assembly = Assembly(str, ("leader",), ("isr",))
     topics = read_topics([json.dumps(document, indent=indent).encode()], assembly)
     assert topics is not None
-    assert (topics.names, topics.lost.tolist()) == (["u", "t"], [True, False])
+    assert (topics.names, topics.failed.tolist()) == (["u", "t"], [True, False])
     assert len(assembly.finish().replicas) == 2
 
 

@@ -13,7 +13,7 @@ from kframe.errors import SnapshotError
 from kframe.snapshot import Health, Snapshot, generate, summarize
 from kframe.snapshot.checks import check_brokers_listed, check_snapshot, check_topic_name
 from kframe.snapshot.placement import assign_replicas
-from kframe.snapshot.seeded import Purpose, chosen, draw, hashed
+from kframe.snapshot.seeded import Purpose, draw, hashed, sample_positions
 from kframe.snapshot.summary import conditions_of, loads_of
 from tests.snapshot.samples import facts
 
@@ -297,7 +297,7 @@ def test_draw_stays_below_its_bound(bound: int) -> None:
 
 @pytest.mark.parametrize("share, least, most", [(0.0, 0, 0), (1.0, 10_000, 10_000), (0.5, 4_800, 5_200)])
 def test_chosen(share: float, least: int, most: int) -> None:
-    assert least <= len(chosen(3, Purpose.UNCLEAN, 10_000, share)) <= most
+    assert least <= len(sample_positions(3, Purpose.UNCLEAN, 10_000, share)) <= most
 
 
 def test_no_object_a_partition() -> None:

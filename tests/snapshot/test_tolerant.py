@@ -160,4 +160,4 @@ def test_a_source_of_nothing_but_faults_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "c.jsonl"
     path.write_text(dump_text(dump(*U, *(znode(f"/brokers/topics/t/partitions/{n}/state", "{") for n in range(3)))))
     with pytest.raises(SnapshotError, match="after 2 other faults"):
-        read_snapshot(path, faults=FaultNotes(most=2))
+        read_snapshot(path, faults=FaultNotes(limit=2))

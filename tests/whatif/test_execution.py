@@ -15,8 +15,8 @@ from kframe.errors import ErrorCode, SnapshotError
 from kframe.model.events import ElectionType, TopicPartition
 from kframe.model.tables import Targets
 from kframe.snapshot import Snapshot
-from kframe.snapshot.administration import Administration, ConfigResource, LogDirReplica, Moving
-from kframe.snapshot.metadata import ClusterDescription, Described, snapshot_of
+from kframe.snapshot.administration import Administration, ConfigResource, LogDirReplica, PartitionReassignment
+from kframe.snapshot.metadata import ClusterDescription, DescribedPartition, snapshot_of
 from kframe.testing.clusters import cluster_of, healthy
 from kframe.whatif.execution import (
     PlanExecution,
@@ -82,7 +82,7 @@ class EmbeddedAdmin:
     def _description(self) -> ClusterDescription:
         brokers = {broker_id: ("h", 9000 + broker_id, None) for broker_id in (1, 2, 3, 4)}
         described = [
-            Described(
+            DescribedPartition(
                 partition.topic,
                 partition.partition,
                 -1 if partition.leader is None else partition.leader,
@@ -99,14 +99,14 @@ class EmbeddedAdmin:
         self.controller.run_until_idle()
         return tuple(ErrorCode(int(code)) for code in future.result(timeout=0).codes)
 
-    def reassignments(self) -> dict[TopicPartition, Moving]:
+    def reassignments(self) -> dict[TopicPartition, PartitionReassignment]:
         stored = (
             partition
             for partition in self.ensemble.stored()
             if partition.adding_replicas or partition.removing_replicas
         )
         return {
-            (partition.topic, partition.partition): Moving(
+            (partition.topic, partition.partition): PartitionReassignment(
                 partition.replicas, partition.adding_replicas, partition.removing_replicas
             )
             for partition in stored

@@ -12,7 +12,7 @@ from msgspec import UNSET, Struct
 
 from kframe.errors import ScenarioError
 from kframe.scenario import strict_yaml
-from kframe.scenario.fields import RequestedId, Text, convert, expecting, located, shown
+from kframe.scenario.fields import RequestedId, Text, convert, expecting, located, short_repr
 from kframe.scenario.format import read_text
 from kframe.scenario.kraft.arguments import KraftBrokerEntry, KraftStepEntry, KraftTopicEntry, Scalar, Values
 
@@ -97,7 +97,7 @@ def _check_steps(document: Any, source: str) -> None:
     for index, step in enumerate(steps if isinstance(steps, list) else ()):
         if not isinstance(step, dict) or len(step) != 1:
             raise ScenarioError(
-                located(source, "steps", index), shown(step), "a mapping with one key, the name of a step"
+                located(source, "steps", index), short_repr(step), "a mapping with one key, the name of a step"
             )
 
 
@@ -117,7 +117,7 @@ def _check_partitions(steps: tuple[KraftStep, ...], source: str) -> None:
         for name in step.argument if step.kind == "reassign" else ():
             if name != "allow_replication_factor_change" and not PARTITION.fullmatch(name):
                 expected = "a partition written topic-partition, such as orders-0"
-                raise ScenarioError(located(source, "steps", index, "reassign", name), shown(name), expected)
+                raise ScenarioError(located(source, "steps", index, "reassign", name), short_repr(name), expected)
 
 
 def _step(raw: dict[str, Any], entry: KraftStepEntry) -> KraftStep:

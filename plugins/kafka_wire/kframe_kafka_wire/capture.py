@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Any, Final
 
 from kframe.plugin import ErrorCode, StoreError
-from kframe.plugin.admin import ClusterDescription, Described, Moving, snapshot_of
+from kframe.plugin.admin import ClusterDescription, DescribedPartition, PartitionReassignment, snapshot_of
 from kframe.plugin.cluster import TopicPartition
 from kframe.plugin.live import Progress, ignore_progress
 from kframe.plugin.snapshot import CaptureFacts, Snapshot
@@ -46,7 +46,7 @@ _REFUSALS: Final = {ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTH
 class PartitionReading:
     """One reading: the partitions, and topic ids by name if the brokers know them."""
 
-    partitions: Sequence[Described]
+    partitions: Sequence[DescribedPartition]
     topic_ids: Mapping[str, bytes]
 
 
@@ -73,7 +73,7 @@ def read_partitions(client: AdminClient, progress: Progress = ignore_progress) -
         topics: Iterable[Mapping[str, Any]] = _pages(client, progress)
     else:
         topics = client.ask(METADATA, topics=None, allow_auto_topic_creation=False)["topics"]
-    partitions: list[Described] = []
+    partitions: list[DescribedPartition] = []
     topic_ids: dict[str, bytes] = {}
     for topic in topics:
         code = error_of(topic["error_code"])
@@ -113,12 +113,12 @@ def _position(cursor: Mapping[str, Any]) -> tuple[str, int]:
     return cursor["topic_name"], cursor["partition_index"]
 
 
-def _described(topic: str, partition: Mapping[str, Any]) -> Described:
+def _described(topic: str, partition: Mapping[str, Any]) -> DescribedPartition:
     code = error_of(partition["error_code"])
     if code not in _USABLE:
         name = f"{topic}-{partition['partition_index']}"
         raise StoreError(f"partition {name}: found {code.name}, expected a leader with this listener or none")
-    return Described(
+    return DescribedPartition(
         topic, partition["partition_index"], partition["leader_id"], partition["leader_epoch"],
         partition["replica_nodes"], partition["isr_nodes"], partition.get("eligible_leader_replicas") or (),
         partition.get("last_known_elr") or (),
@@ -129,7 +129,7 @@ def _describe(client: AdminClient, where: str, protocol: str, partitions: Partit
     """Everything but the partitions."""
     absent: dict[str, str] = {}
     cluster = _read_cluster(client)
-    moving = _read_reassignments(client, absent)
+    reassignments = _read_reassignments(client, absent)
     names = list(dict.fromkeys(partition.topic for partition in partitions.partitions))
     configs = _read_topic_configs(client, names, absent)
     defaults = _read_broker_configs(client, absent)
@@ -139,8 +139,8 @@ def _describe(client: AdminClient, where: str, protocol: str, partitions: Partit
         absent["partitions.elr"] = "these brokers do not describe eligible leader replicas"
     return replace(
         cluster, where=where, protocol=protocol, features=node.features if node.is_kraft else None, has_elr=has_elr,
-        fenced=cluster.fenced if node.is_kraft else (), moving=moving, configs=configs, broker_defaults=defaults,
-        absent=absent,
+        fenced=cluster.fenced if node.is_kraft else (), reassignments=reassignments, configs=configs,
+        broker_defaults=defaults, absent=absent,
     )  # fmt: skip
 
 
@@ -159,7 +159,9 @@ def _read_cluster(client: AdminClient) -> ClusterDescription:
     return ClusterDescription("", response["cluster_id"], response["controller_id"], brokers, (), fenced=fenced)
 
 
-def _read_reassignments(client: AdminClient, absent: dict[str, str]) -> Mapping[TopicPartition, Moving] | None:
+def _read_reassignments(
+    client: AdminClient, absent: dict[str, str]
+) -> Mapping[TopicPartition, PartitionReassignment] | None:
     try:
         return client.reassignments()
     except AdminRequestRefused as refusal:
@@ -224,7 +226,7 @@ def _values(result: Mapping[str, Any], source: int) -> dict[str, str]:
     }
 
 
-def _changed(before: Sequence[Described], after: Sequence[Described]) -> Iterator[str]:
+def _changed(before: Sequence[DescribedPartition], after: Sequence[DescribedPartition]) -> Iterator[str]:
     """``topic-partition`` of each partition that differs."""
     earlier = {(partition.topic, partition.partition): partition for partition in before}
     for partition in after:

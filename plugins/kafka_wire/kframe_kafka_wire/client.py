@@ -11,7 +11,14 @@ from functools import partial
 from typing import Any, Final, TypeAlias, TypeVar
 
 from kframe.plugin import ErrorCode, StoreError
-from kframe.plugin.admin import ClusterDescription, ConfigResource, Described, LogDirReplica, Moving, snapshot_of
+from kframe.plugin.admin import (
+    ClusterDescription,
+    ConfigResource,
+    DescribedPartition,
+    LogDirReplica,
+    PartitionReassignment,
+    snapshot_of,
+)
 from kframe.plugin.cluster import ElectionType, Targets, TopicPartition
 from kframe.plugin.columns import Ragged
 from kframe.plugin.snapshot import Snapshot
@@ -110,11 +117,11 @@ class AdminClient:
         }
         return tuple(codes.get(name, ErrorCode.UNKNOWN_SERVER_ERROR) for name in names)
 
-    def reassignments(self) -> dict[TopicPartition, Moving]:
+    def reassignments(self) -> dict[TopicPartition, PartitionReassignment]:
         """See ``Administration.reassignments``."""
         response = self.ask(LIST, timeout=REQUEST_MS, topics=None)
         return {
-            (topic["name"], partition["partition_index"]): Moving(
+            (topic["name"], partition["partition_index"]): PartitionReassignment(
                 tuple(partition["replicas"]), tuple(partition["adding_replicas"]), tuple(partition["removing_replicas"])
             )
             for topic in response["topics"]
@@ -140,7 +147,7 @@ class AdminClient:
 
     def describe(self) -> ClusterDescription:
         """See ``Administration.describe``. Reassignments are read first, so that none looks complete too early."""
-        moving = self.reassignments()
+        reassignments = self.reassignments()
         response = self.ask(METADATA, topics=None, allow_auto_topic_creation=False)
         self._brokers.addresses = {
             broker["node_id"]: (broker["host"], broker["port"]) for broker in response["brokers"]
@@ -150,7 +157,7 @@ class AdminClient:
         }
         return ClusterDescription(
             self._bootstrap.names, response["cluster_id"], response["controller_id"], brokers,
-            tuple(_described(response["topics"])), moving,
+            tuple(_described(response["topics"])), reassignments,
         )  # fmt: skip
 
     def read_configs(self, resources: Mapping[ConfigResource, Sequence[str]]) -> dict[ConfigResource, dict[str, str]]:
@@ -274,10 +281,10 @@ def _all_refused(response: Mapping[str, Any]) -> bool:
     return codes == {ErrorCode.NOT_CONTROLLER}
 
 
-def _described(topics: Iterable[Mapping[str, Any]]) -> Iterator[Described]:
+def _described(topics: Iterable[Mapping[str, Any]]) -> Iterator[DescribedPartition]:
     for topic in topics:
         for partition in topic["partitions"]:
-            yield Described(
+            yield DescribedPartition(
                 topic["name"], partition["partition_index"], partition["leader_id"], partition["leader_epoch"],
                 partition["replica_nodes"], partition["isr_nodes"],
             )  # fmt: skip

@@ -21,7 +21,7 @@ from kframe_zookeeper.testing.sessions import session
 from kframe.errors import ErrorCode
 from kframe.model.events import ElectionType
 from kframe.model.tables import Targets
-from kframe.snapshot.administration import Moving
+from kframe.snapshot.administration import PartitionReassignment
 
 #: Start a program with SIGINT enabled, which the children of a background shell ignore.
 INTERRUPTIBLE: Final = (
@@ -202,5 +202,5 @@ def test_the_client_follows_the_controller(cluster: Cluster, topic: str) -> None
         ErrorCode.INVALID_REPLICA_ASSIGNMENT, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         ErrorCode.NO_REASSIGNMENT_IN_PROGRESS,
     )  # fmt: skip
-    assert all(isinstance(reassignment, Moving) for reassignment in admin.reassignments().values())
+    assert all(isinstance(reassignment, PartitionReassignment) for reassignment in admin.reassignments().values())
     admin.close()

@@ -17,7 +17,7 @@ from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
 from kframe.plugin import ConfigError
-from kframe.plugin.settings import KAFKA_KEYS, Key, boolean, nearest, read_login_modules, shown, text, whole
+from kframe.plugin.settings import KAFKA_KEYS, Key, boolean, nearest, read_login_modules, short_repr, text, whole
 
 _log = logging.getLogger("kframe.config")
 
@@ -42,20 +42,20 @@ def _any_text(where: str, value: object) -> str:
 def _pem(where: str, value: object) -> str:
     """The type of a key store. Only PEM is supported; other types are Java's own."""
     if str(value).upper() not in ("", "PEM"):
-        raise ConfigError(where, shown(value), "PEM (convert others with keytool and openssl pkcs12)")
+        raise ConfigError(where, short_repr(value), "PEM (convert others with keytool and openssl pkcs12)")
     return "PEM"
 
 
 def _checks_names(where: str, value: object) -> str:
     if str(value).upper() != "HTTPS":
-        raise ConfigError(where, shown(value), "HTTPS: the server's certificate has to be valid for its host name")
+        raise ConfigError(where, short_repr(value), "HTTPS: the server's certificate has to be valid for its host name")
     return "HTTPS"
 
 
 def _unset(where: str, value: object) -> str:
     """A TLS setting that is not supported. It is refused, because ignoring it would weaken TLS silently."""
     if str(value).lower() not in ("", "false"):
-        raise ConfigError(where, shown(value), "no such setting: it has no counterpart here")
+        raise ConfigError(where, short_repr(value), "no such setting: it has no counterpart here")
     return ""
 
 
@@ -116,7 +116,7 @@ class TlsSettings:
         return _named("zookeeper.ssl.truststore.location", self.authorities, "the system")
 
     @property
-    def shown(self) -> str:
+    def short_repr(self) -> str:
         """The keystore setting, for error messages."""
         return _named("zookeeper.ssl.keystore.location", self.key_and_certificate, "none")
 
@@ -153,7 +153,7 @@ def settings_of_url(url: str) -> ConnectSettings:
         raise ConfigError("ZooKeeper URL", f"no URL ({problem})", f"{SCHEME}://HOST:PORT") from None
     where = "ZooKeeper URL"
     if parts.scheme != SCHEME or not parts.netloc or parts.fragment:
-        raise ConfigError(where, shown(url), f"{SCHEME}://HOST:PORT[,HOST:PORT]...[/chroot][?KEY=VALUE]")
+        raise ConfigError(where, short_repr(url), f"{SCHEME}://HOST:PORT[,HOST:PORT]...[/chroot][?KEY=VALUE]")
     if "@" in parts.netloc:
         raise ConfigError(
             where, "a user name or password before @", "a JAAS file, named by java.security.auth.login.config"
@@ -206,11 +206,11 @@ def _hosts_and_chroot(connect: str, where: str) -> tuple[tuple[tuple[str, int], 
         match = _HOST_PORT.fullmatch(address.strip())
         port = DEFAULT_PORT if match is None or match[3] is None else int(match[3])
         if match is None or not 0 < port <= 65_535:
-            raise ConfigError(where, shown(address), "HOST:PORT[,HOST:PORT]...[/chroot]")
+            raise ConfigError(where, short_repr(address), "HOST:PORT[,HOST:PORT]...[/chroot]")
         hosts.append((match[1] or match[2], port))
     chroot = (slash + below).rstrip("/")
     if "\0" in chroot or any(part in ("", ".", "..") for part in chroot.split("/")[1:]):
-        raise ConfigError(where, shown(slash + below), "a chroot of names between slashes")
+        raise ConfigError(where, short_repr(slash + below), "a chroot of names between slashes")
     return tuple(hosts), chroot
 
 

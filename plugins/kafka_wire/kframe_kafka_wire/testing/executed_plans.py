@@ -87,7 +87,7 @@ class ExecutedCluster:
         description = self.admin.describe()
         return (
             self.assignment() == [list(each) for each in replicas]
-            and not description.moving
+            and not description.reassignments
             and all(sorted(each.isr) == sorted(each.replicas) for each in description.partitions)
             and self.throttles() == OPERATORS
         )

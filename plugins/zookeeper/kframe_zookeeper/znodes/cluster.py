@@ -12,7 +12,7 @@ from typing import Annotated, Final
 import msgspec
 
 from kframe.plugin import ZnodeError
-from kframe.plugin.settings import shown
+from kframe.plugin.settings import short_repr
 from kframe.plugin.znodes import (
     CLUSTER_ID_DECODER,
     CONTROLLER_DECODER,
@@ -128,7 +128,7 @@ def decode_features(raw: bytes | None) -> Mapping[str, int]:
         return {}
     for name, levels in record.features.items():
         if "max_version_level" not in levels:
-            raise ZnodeError(f"{FEATURE} field features.{shown(name)}", "no max_version_level", "one")
+            raise ZnodeError(f"{FEATURE} field features.{short_repr(name)}", "no max_version_level", "one")
     return {name: levels["max_version_level"] for name, levels in record.features.items()}
 
 
@@ -142,4 +142,4 @@ def _number(raw: bytes, path: str) -> int:
     try:
         return number_of(raw[:_NUMBER_BYTES].decode("ascii"), path)
     except UnicodeDecodeError:
-        raise ZnodeError(path, shown(raw[:_NUMBER_BYTES]), "a number") from None
+        raise ZnodeError(path, short_repr(raw[:_NUMBER_BYTES]), "a number") from None

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from kframe.plugin import ZnodeError
-from kframe.plugin.settings import shown
+from kframe.plugin.settings import short_repr
 from kframe.plugin.znodes import CONFIG_DECODER, ConfigZnode, SchemaVersion
 from kframe_zookeeper.paths import CONFIG_KINDS
 from kframe_zookeeper.znodes.ordering import properties_order
@@ -64,7 +64,7 @@ def decode_config_change(raw: bytes | None, path: str) -> ConfigNotification:
     else:
         raise ZnodeError(path, "no field entity_path", "one, or entity_type and entity_name")
     if kind not in CONFIG_KINDS or not name:
-        raise ZnodeError(path, shown(f"{kind}/{name}"), f"a name behind one of {', '.join(CONFIG_KINDS)}")
+        raise ZnodeError(path, short_repr(f"{kind}/{name}"), f"a name behind one of {', '.join(CONFIG_KINDS)}")
     return ConfigNotification(kind, name)
 
 

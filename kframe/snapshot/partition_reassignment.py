@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Moving:
-    """One partition under reassignment: its replicas, and those of them that are added and removed (broker ids)."""
+class PartitionReassignment:
+    """An ongoing reassignment: all replicas, and those of them that are being added and removed (broker ids)."""
 
     replicas: tuple[int, ...]
     adding: tuple[int, ...]
