@@ -110,7 +110,7 @@ def _put(store: Marks, cluster: ClusterInput, tables: Mapping[FleetTable, pa.Tab
 
 def _play(stage: Stage, folders: Folders, out: Path) -> None:
     (scenario,) = scenario_rows("fail", brokers=[FAILED]).to_pylist()
-    output = Output(tuple(stage.makers), stage.shown, False, str(out), str(out / "_staged"))
+    output = Output(tuple(stage.makers), stage.summary, False, str(out), str(out / "_staged"))
     units = (Unit(cluster, (({**scenario, "cluster": cluster.cluster}, Mark("")),)) for cluster in _inputs(folders))
     for _ in play_units(units, Engine(parts=stage.parts), output):
         pass

@@ -91,8 +91,8 @@ def validate(
     session = spark.session()
     fleet = open_fleet(session, folder, fingerprints=out is not None)
     with validated(session, fleet, Writing(out, force, planned_in(out, "clusters"))) as result:
-        by_severity = result.shown.groupBy("severity").count().toArrow().to_pylist()
-        ordered = result.shown.orderBy("severity", "cluster", "rule", "topic", "partition", "found")
+        by_severity = result.summary.groupBy("severity").count().toArrow().to_pylist()
+        ordered = result.summary.orderBy("severity", "cluster", "rule", "topic", "partition", "found")
         shown = ordered.limit(limit) if output in ("table", "wide") else ordered
         rows = (row.asDict() for row in shown.toLocalIterator())
         emit_rows(OutputTable("kframe.spark-violations/v1", VIOLATIONS.schema.names, rows), output)

@@ -150,7 +150,7 @@ def _run(
     fleet = open_fleet(session, folder, fingerprints=writing.out is not None)
     scenarios = asked.table(functools.cache(fleet.brokers))
     result = stage.play(session, fleet, scenarios, engine, writing)
-    schema, names = f"kframe.spark-{stage.shown.name}/v1", stage.shown.schema.names
+    schema, names = f"kframe.spark-{stage.summary.name}/v1", stage.summary.schema.names
     emit_rows(OutputTable(schema, names, map(_plain, result.rows())), output)
     bad = findings(fail_on, lambda what: _count(result.parts(), f"found_{str(what).replace('-', '_')}"))
     lines = (

@@ -54,9 +54,9 @@ def sweep(
     fleet = open_fleet(session, folder, (PARTITIONS, BROKERS, CLUSTERS), fingerprints=out is not None)
     how = Sweeping(config_pairs(config), swept.depth, swept.racks, swept.by)
     with sweeping(session, fleet, how, Writing(out, force, planned_in(out, "clusters"))) as result:
-        _emit(result.shown, top, output)
+        _emit(result.summary, top, output)
         problems = [row.asDict() for row in result.problems.orderBy("cluster", "problem").collect()]
-        bad = findings(fail_on, lambda what: rows_with(result.shown, _BROUGHT[what]))
+        bad = findings(fail_on, lambda what: rows_with(result.summary, _BROUGHT[what]))
     report_messages(
         result.changed, (f"cluster {problem['cluster']}: {problem['problem']}" for problem in problems), bad, "failure"
     )

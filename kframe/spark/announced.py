@@ -1,4 +1,4 @@
-"""Batches of control requests between machines: what each shard would have the brokers told, and all of it together.
+"""Batches of control requests as data: each shard's requests to brokers, and their merge.
 
 Batches for the same cause in the same step, of shards that hold different partitions, are together the batch that
 the whole cluster would have caused. It is put together as columns again, so that the real encoder cuts and writes it.
@@ -80,7 +80,7 @@ def merged(
 ) -> tuple[ClusterState, ControlRequests]:
     """The batches of all shards as one batch. The cluster has exactly the rows that the batch names.
 
-    ``parts`` (one at least) are ``packed``, of the same cluster and moment, in any order.
+    ``packed_batches`` (one at least) are results of ``packed``, of the same cluster and step, in any order.
     """
     batches = [_Batch.of(batch) for batch in packed_batches]
     cluster, position = _cluster_of(batches, facts)
@@ -176,16 +176,20 @@ def _add_brokers(cluster: ClusterState, batch: _Batch, facts: ClusterFacts) -> N
 
 
 def _by_broker(
-    batches: list[_Batch], position: list[Int32], column: str, flag: str, second: str | None = None
+    batches: list[_Batch], position: list[Int32], column: str, flag: str, second_column: str | None = None
 ) -> tuple[BrokerRows, UInt8, Int32]:
-    """The pairs of all batches by broker and row. What stands beside them goes with them."""
+    """The pairs of all batches by broker and row. Their other columns follow the same order."""
     broker = _concatenated(batches, lambda _, batch: batch[f"{column}_broker"])
     rows = _concatenated(batches, lambda index, batch: position[index][batch[column]])
     order = np.argsort(broker.astype(np.int64) << 32 | rows, kind="stable")
     brokers, counts = np.unique(broker, return_counts=True)
     flags = _concatenated(batches, lambda _, batch: batch[flag])[order]
-    more = np.empty(0, np.int32) if second is None else _concatenated(batches, lambda _, batch: batch[second])[order]
-    return BrokerRows(brokers.astype(np.int32), offsets_of(counts), rows[order]), flags, more
+    second_values = (
+        np.empty(0, np.int32)
+        if second_column is None
+        else _concatenated(batches, lambda _, batch: batch[second_column])[order]
+    )
+    return BrokerRows(brokers.astype(np.int32), offsets_of(counts), rows[order]), flags, second_values
 
 
 def _lists(batches: list[_Batch], column: str) -> Ragged:

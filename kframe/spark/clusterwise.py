@@ -1,4 +1,4 @@
-"""Stages of the pipeline that look at clusters as they stand, written by cluster and taken up where they were left."""
+"""Stages of the pipeline that evaluate clusters without a scenario, written by cluster. A rerun resumes them."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 PROBLEMS: Final = FleetTable("problems", pa.schema([("cluster", TEXT), ("problem", TEXT)]))
-#: The tables of a cluster, and why it cannot be worked out; it is written if there is no such reason.
+#: Returns the tables of a cluster and its problems. The tables are written if there are no problems.
 OfCluster: TypeAlias = Callable[[ClusterInput], tuple[Mapping[FleetTable, pa.Table], list[str]]]
 
 
 @dataclass(frozen=True)
 class _Work:
-    """How rows of ``table``, with a column ``problem`` that is null where they are to be written, are made of frames,
-    and of one cluster that is held whole."""
+    """Functions that make rows of ``table`` of frames, and of one whole cluster. They add a column ``problem``; rows
+    with a problem are not written."""
 
     table: FleetTable
     of_frames: Callable[[Mapping[str, DataFrame]], DataFrame]
@@ -45,7 +45,7 @@ class _Work:
 def swept(session: SparkSession, fleet: Fleet, how: Sweeping, writing: Writing) -> AbstractContextManager[StageFrames]:
     """Sweep the clusters that are not written yet, or with force all, and write their rows of FAILURES.
 
-    Clusters that cannot be swept have a row in ``Found.problems`` (``cluster``, ``problem``) and are not written.
+    Clusters that cannot be swept have a row in ``StageFrames.problems`` (``cluster``, ``problem``) and are not written.
     """
 
     def of_frames(tables: Mapping[str, DataFrame]) -> DataFrame:
@@ -75,14 +75,14 @@ def validated(session: SparkSession, fleet: Fleet, writing: Writing) -> Abstract
 
 @contextmanager
 def _stage(session: SparkSession, fleet: Fleet, writing: Writing, work: _Work, how: Any) -> Iterator[StageFrames]:
-    """With an output, each KRaft cluster, and each other cluster of up to WHOLE_ROWS partitions, is worked out, written
-    and marked by one task; all that is left is worked out of frames."""
+    """With an output, one task evaluates, writes and marks each KRaft cluster and each other cluster of up to
+    WHOLE_ROWS partitions. The remaining clusters are evaluated as frames."""
     names = sorted(fleet.names())
     store = None if writing.out is None else Marks(writing.out, work.table.name)
-    wanted = {part_of_cluster(name): Mark.of(how, fleet.inputs.get(name)) for name in names}
+    marks = {part_of_cluster(name): Mark.of(how, fleet.inputs.get(name)) for name in names}
     if store is not None:
-        writing.planned(store, wanted)
-    pending = PendingParts.of(store, wanted, writing.force)
+        writing.planned(store, marks)
+    pending = PendingParts.of(store, marks, writing.force)
     todo = [name for name in names if part_of_cluster(name) in pending.marks]
     problem_rows: list[dict[str, str]] = []
     if store is not None:
@@ -95,15 +95,15 @@ def _stage(session: SparkSession, fleet: Fleet, writing: Writing, work: _Work, h
         if todo or store is None:
             result = work.of_frames({name: without(frame, {*names} - {*todo}) for name, frame in fleet.tables.items()})
             result.persist()
-            bad = result.where(f"{PROBLEM} is not null").select("cluster", PROBLEM)
-            problems = problems.unionByName(bad)
+            failed = result.where(f"{PROBLEM} is not null").select("cluster", PROBLEM)
+            problems = problems.unionByName(failed)
             rows = result.where(f"{PROBLEM} is null").select(*work.table.schema.names)
             if store is not None:
-                refused = {part_of_cluster(name) for name in bad.toArrow()["cluster"].to_pylist()}
+                refused = {part_of_cluster(name) for name in failed.toArrow()["cluster"].to_pylist()}
                 due = {part_of_cluster(name) for name in todo} - refused
                 store.write({work.table: rows}, {part: pending.marks[part] for part in due}, ("cluster",))
         if store is not None:
-            rows = store.read(session, work.table, wanted)
+            rows = store.read(session, work.table, marks)
         yield StageFrames(rows, problems, tuple(name for name in names if part_of_cluster(name) in pending.changed))
     finally:
         if result is not None:
@@ -114,29 +114,28 @@ def write_clusters(
     session: SparkSession, store: Marks, clusters: Sequence[ClusterInput], of_cluster: OfCluster,
     marks: Mapping[Path, Mark],
 ) -> list[dict[str, str]]:  # fmt: skip
-    """Work clusters out, and write and mark them. Return ``cluster`` and ``problem`` of those that cannot be worked
-    out."""
+    """Evaluate, write and mark clusters. Return ``cluster`` and ``problem`` of those that cannot be evaluated."""
     if not clusters:
         return []
     name, out = store.name, store.out.absolute()
     with staging(out) as staged, interpreted(session):
 
-        def writes(some: Iterator[ClusterInput]) -> Iterator[pa.RecordBatch]:
+        def writes(inputs: Iterator[ClusterInput]) -> Iterator[pa.RecordBatch]:
             store = Marks(out, name)
-            for cluster in some:
+            for cluster in inputs:
                 problems = _write(store, cluster, of_cluster, marks, staged / uuid.uuid4().hex)
                 rows = [{"cluster": cluster.cluster, "problem": problem} for problem in problems]
                 yield from pa.Table.from_pylist(rows, PROBLEMS.schema).to_batches()
 
-        made = map_inputs(session, clusters, writes, PROBLEMS.ddl).toArrow()
-        problem_rows: list[dict[str, str]] = made.to_pylist()
+        results = map_inputs(session, clusters, writes, PROBLEMS.ddl).toArrow()
+        problem_rows: list[dict[str, str]] = results.to_pylist()
         return problem_rows
 
 
 def _write(
     store: Marks, cluster: ClusterInput, of_cluster: OfCluster, marks: Mapping[Path, Mark], staged: Path
 ) -> list[str]:
-    """Write and mark one cluster. Why it cannot be worked out, if it cannot."""
+    """Write and mark one cluster. Return the problems if it cannot be evaluated."""
     try:
         tables, problems = of_cluster(cluster)
     except SnapshotError as problem:

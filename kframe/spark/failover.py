@@ -1,8 +1,8 @@
-"""Failovers of a fleet as frames: partitions, brokers, clusters and scenarios in, what comes of them out.
+"""Failovers of a fleet as frames: partitions, brokers, clusters and scenarios in, outcomes out.
 
-``played`` runs the engine; the other functions read what it gives, so that it can be cached or written in between. What
-a shard has to know of its cluster is joined to it by broadcast: partition rows are never shuffled. Columns are those of
-the tables in ``schema``, ``play`` and ``requests``.
+``played`` runs the engine; the other functions read its frame, so that it can be cached or written in between. The
+facts of a cluster are joined to its shards by broadcast: partition rows are never shuffled. Columns are those of the
+tables in ``schema``, ``play`` and ``requests``.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ def shards(partitions: DataFrame, clusters: DataFrame, *, target: int = TARGET_R
         f.array().cast("array<binary>").alias("pieces"),
     )  # fmt: skip
 
-    def together(some: DataFrame) -> DataFrame:
+    def merge_shards(frame: DataFrame) -> DataFrame:
         return (
-            some.mapInArrow(packed, SHARDS.ddl).unionByName(empty).groupBy("cluster")
+            frame.mapInArrow(packed, SHARDS.ddl).unionByName(empty).groupBy("cluster")
             .agg(f.sum("rows").alias("rows"), f.max("controller_epoch").alias("controller_epoch"),
                  f.flatten(f.collect_list("pieces")).alias("pieces"))
         )  # fmt: skip
 
     if whole:
-        return together(partitions)
-    # Written so that files tell by their statistics that they hold none of these.
+        return merge_shards(partitions)
+    # In this form, Spark skips files whose statistics show no topic under deletion.
     deleting, others = partitions.where("deleting"), partitions.where("deleting is null or not deleting")
-    return others.mapInArrow(packed, SHARDS.ddl).unionByName(together(deleting))
+    return others.mapInArrow(packed, SHARDS.ddl).unionByName(merge_shards(deleting))
 
 
 def by_mode(partitions: DataFrame, clusters: DataFrame) -> tuple[tuple[DataFrame, DataFrame], ...]:
@@ -59,10 +59,12 @@ def by_mode(partitions: DataFrame, clusters: DataFrame) -> tuple[tuple[DataFrame
     the replicas of a topic's partition 0 bound ``min.insync.replicas`` of all its partitions."""
     from pyspark.sql import functions as f
 
-    others, kraft = split_by_mode(clusters)
+    zookeeper, kraft = split_by_mode(clusters)
     names = f.broadcast(kraft.select("cluster"))
-    apart = (partitions.join(names, "cluster", how).select(*partitions.columns) for how in ("left_anti", "left_semi"))
-    return tuple(zip(apart, (others, kraft), strict=True))
+    partitions_by_mode = (
+        partitions.join(names, "cluster", how).select(*partitions.columns) for how in ("left_anti", "left_semi")
+    )
+    return tuple(zip(partitions_by_mode, (zookeeper, kraft), strict=True))
 
 
 def split_by_mode(frame: DataFrame) -> tuple[DataFrame, DataFrame]:
@@ -105,9 +107,9 @@ def played(
         zookeeper, kraft = by_mode(partitions, clusters)
         parts = shards(*zookeeper, target=target).unionByName(shards(*kraft, target=target, whole=True))
     facts = cluster_facts(brokers, clusters)
-    every = parts.drop("controller_epoch").join(f.broadcast(facts), "cluster", "left")
+    shards_with_facts = parts.drop("controller_epoch").join(f.broadcast(facts), "cluster", "left")
     listed = scenarios_of(clusters, scenarios).groupBy("cluster").agg(_collected(SCENARIOS).alias("scenarios"))
-    to_play = every.join(f.broadcast(listed), "cluster", "left").select(*TO_PLAY.schema.names)
+    to_play = shards_with_facts.join(f.broadcast(listed), "cluster", "left").select(*TO_PLAY.schema.names)
 
     def plays(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         # The rows of a what-if report an election without a leader; executors need not log it as well.
@@ -123,17 +125,17 @@ def changes(played: DataFrame) -> DataFrame:
 
 
 def tallies(played: DataFrame) -> DataFrame:
-    """What each broker carries before and after: TALLIES."""
+    """The replicas and leaders of each broker before and after: TALLIES."""
     return _summed(_rows(played, TALLIES), TALLIES, ["broker_id", "rack", "registered_before", "registered_after"])
 
 
 def conditions(played: DataFrame) -> DataFrame:
-    """How many partitions are in which condition after each step: CONDITIONS. Null where a part does not know."""
+    """The number of partitions in each condition after each step: CONDITIONS. Null if a shard lacks the column."""
     return _summed(_rows(played, CONDITIONS), CONDITIONS, ["step", "name"])
 
 
 def impacts(played: DataFrame) -> DataFrame:
-    """What came of each scenario in numbers of partitions: IMPACTS. Null where a part does not know."""
+    """The outcome of each scenario in numbers of partitions: IMPACTS. Null if a shard lacks the column."""
     return _summed(_rows(played, IMPACTS), IMPACTS, ["rules"])
 
 
@@ -143,7 +145,7 @@ def problems(played: DataFrame) -> DataFrame:
 
 
 def requests(played: DataFrame, facts: DataFrame, engine: Engine | None = None, *, keep: bool = False) -> DataFrame:
-    """What each broker is sent: REQUESTS. ``facts`` are ``cluster_facts``. With ``keep`` encoded bodies are kept."""
+    """The requests to each broker: REQUESTS. ``facts`` are ``cluster_facts``. With ``keep`` encoded bodies are kept."""
     from pyspark.sql import functions as f
 
     config = dict((engine or Engine()).config)
@@ -166,9 +168,8 @@ def failover(
     **how: Any,
 ) -> DataFrame:  # fmt: skip
     """The changed partitions of every scenario. These are the ``changes`` of ``played``. Nothing else is computed."""
-    given = Engine() if engine is None else engine
-    only = replace(given, parts=(CHANGES.name,))
-    return changes(played(partitions, brokers, clusters, scenarios, only, **how))
+    only_changes = replace(engine or Engine(), parts=(CHANGES.name,))
+    return changes(played(partitions, brokers, clusters, scenarios, only_changes, **how))
 
 
 def _rows(played: DataFrame, part: FleetTable) -> DataFrame:
@@ -178,9 +179,9 @@ def _rows(played: DataFrame, part: FleetTable) -> DataFrame:
     return played.select("cluster", "scenario", f.inline(part.name)).select(*part.schema.names)
 
 
-def _summed(rows: DataFrame, table: FleetTable, beside: list[str]) -> DataFrame:
+def _summed(rows: DataFrame, table: FleetTable, group_columns: list[str]) -> DataFrame:
     """Counts added up over the shards."""
-    key = ["cluster", "scenario", *beside]
+    key = ["cluster", "scenario", *group_columns]
     return rows.groupBy(*key).agg(*(total(name) for name in table.schema.names if name not in key))
 
 

@@ -72,7 +72,7 @@ _RECORD: Final = msgspec.json.Decoder(ClusterRecord)
 def read_fleet(spark: SparkSession, root: str, table: FleetTable) -> DataFrame:
     """One table (of FLEET) of all clusters that are whole, in the table's schema.
 
-    The driver looks up which these are. Raises InputError if ``place`` is no fleet.
+    The driver looks up which these are. Raises InputError if ``root`` is no fleet.
     """
     names = finished(Path(root))
     paths = [str(path) for name in names if (path := part(Path(root), table, name)).exists()]
@@ -88,12 +88,12 @@ def is_fleet(root: Path) -> bool:
 
 
 def finished(root: Path) -> list[str]:
-    """Names of the clusters that are whole, ascending. Raises InputError if ``place`` is no fleet."""
+    """Names of the clusters that are whole, ascending. Raises InputError if ``root`` is no fleet."""
     return [record.cluster for record in records(root)]
 
 
 def records(root: Path) -> list[ClusterRecord]:
-    """Of the clusters that are whole, ascending by name. Raises InputError if ``place`` is no fleet."""
+    """Of the clusters that are whole, ascending by name. Raises InputError if ``root`` is no fleet."""
     if not is_fleet(root):
         raise InputError(str(root), f"no directory {_DONE}", "a directory that kframe spark ingest wrote")
     files = sorted((root / _DONE).glob("*.json"))
@@ -143,7 +143,7 @@ def directory_of(column: str, value: str) -> str:
 
 
 def record_of(root: Path, cluster: str) -> ClusterRecord | None:
-    """What a cluster was made of, if it is whole: its record is there and its files are as long as that says."""
+    """The record of a complete cluster: its files have the recorded sizes. None if there is no such record."""
     path = _record_path(root, cluster)
     try:
         record = decode(_RECORD, path.read_bytes(), str(path))
@@ -173,9 +173,9 @@ def inputs_of(path: str) -> dict[str, FileEntry]:
 def put_cluster(
     root: Path, cluster: str, tables: Mapping[FleetTable, Iterable[pa.RecordBatch]]
 ) -> dict[str, FileEntry]:
-    """Replace a cluster by these tables; the files written, by path in ``place``. ``finish`` then calls it whole.
+    """Replace a cluster by these tables; the files written, by path below ``root``. ``finish`` then marks it complete.
 
-    Everything is written beside its place first; a table without rows has no file.
+    Files are written to a staging directory first; a table without rows has no file.
     """
     _record_path(root, cluster).unlink(missing_ok=True)
     with staging(root) as building:
@@ -193,7 +193,7 @@ def put_cluster(
 
 
 def finish(root: Path, record: ClusterRecord) -> None:
-    """Call a cluster whole."""
+    """Mark a cluster complete: write its record."""
     path = _record_path(root, record.cluster)
     path.parent.mkdir(parents=True, exist_ok=True)
     with staging(root) as building:
@@ -216,7 +216,7 @@ def _record_path(root: Path, cluster: str) -> Path:
 
 @contextmanager
 def staging(root: Path) -> Iterator[Path]:
-    """A new directory below ``root`` for files that are not whole yet. Gone at the end with all that is still there."""
+    """A new directory below ``root`` for files that are not whole yet. It is deleted at the end."""
     staged = root / _STAGED / uuid.uuid4().hex
     _make_staged(staged)
     try:
@@ -241,4 +241,4 @@ def _remove_if_empty(directory: Path) -> None:
     try:
         os.rmdir(directory)
     except OSError:
-        return  # somebody else is at work there
+        return  # another writer uses it

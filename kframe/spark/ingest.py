@@ -1,4 +1,4 @@
-"""Raw exports of many clusters into a fleet's tables, bad input into its quarantine; a cluster at a time, whole or not.
+"""Ingest raw exports of clusters into a fleet's tables, and invalid input into its quarantine. Each cluster is atomic.
 
 A rerun does only what has changed: a cluster whose input has the size and hash that its record names is left alone.
 The same input gives the same files.
@@ -45,16 +45,16 @@ def ingest_source(
     """Put the cluster of one source into the fleet at ``root``; one row of INGESTED. Raises OSError if
     the fleet cannot be written.
 
-    ``mode`` is stated for a source that does not show it. A source that nothing can be taken of leaves only quarantine
-    behind, also where an earlier one had left a cluster.
+    ``mode`` applies to a source that does not show it. A refused source has only quarantine rows; the cluster of an
+    earlier ingest is removed.
     """
     try:
         inputs = inputs_of(source.path)
     except SnapshotError as unreadable:
         return _put(source, root, {}, None, quarantine_rows(source, FaultNotes(), unreadable))
-    known = None if force else record_of(root, source.cluster)
-    if known is not None and (known.inputs, known.source, known.stated_mode) == (inputs, source.path, mode):
-        return _row(known, "unchanged")
+    previous = None if force else record_of(root, source.cluster)
+    if previous is not None and (previous.inputs, previous.source, previous.stated_mode) == (inputs, source.path, mode):
+        return _row(previous, "unchanged")
     snapshot, quarantine = read_tolerantly(source)
     if snapshot is not None and mode is not None:
         snapshot = _with_stated_mode(snapshot, mode)
@@ -94,14 +94,14 @@ def ingest(
 ) -> DataFrame:
     """Put the clusters of all sources (``find_sources``) into the fleet at ``root``. Rows of INGESTED.
 
-    ``mode`` is stated for the sources that do not show it. The work is done when the rows are read; when
+    ``mode`` applies to the sources that do not show it. The work is done when the rows are read; when
     they are read again, they say ``unchanged``. Raises InputError if something else is at ``root``.
     """
     absolute = Path(root).absolute()  # executors work elsewhere
     check_fleet_root(absolute)
 
-    def work(some: Iterator[SnapshotSource]) -> Iterator[pa.RecordBatch]:
-        for source in some:
+    def work(inputs: Iterator[SnapshotSource]) -> Iterator[pa.RecordBatch]:
+        for source in inputs:
             yield ingest_source(source, absolute, force=force, mode=mode)
 
     return map_inputs(spark, tuple(sources), work, INGESTED.ddl)

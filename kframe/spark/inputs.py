@@ -1,4 +1,4 @@
-"""Clusters of a fleet as plain data that any process can read one whole cluster from: no Spark job, no frame.
+"""The inputs of clusters as plain data. Any process can read a whole cluster from one, without a Spark job.
 
 A path names the same file for the driver and for all executors.
 """
@@ -27,8 +27,8 @@ from kframe.spark.sources import SnapshotSource
 class ClusterInput:
     """One cluster and where it is: in a fleet that ``ingest`` wrote, or in a source of its own.
 
-    ``partitions`` is how many it has, None where only reading the whole source would tell. ``kraft``: it is known to
-    run KRaft, so that it is never cut into shards.
+    ``partitions`` is their number, None if only a read of the whole source shows it. ``kraft``: the cluster is known to
+    run KRaft, so it is never cut into shards.
     """
 
     cluster: str
@@ -67,8 +67,8 @@ class ClusterInput:
         return snapshot_of(*(tables[table.name] for table in WHOLE_TABLES))
 
     def tables(self) -> dict[str, pa.Table]:
-        """The tables of the cluster by name, as they are, whatever is wrong with them. Raises SnapshotError as
-        ``snapshot`` does where they are not ingested."""
+        """The tables of the cluster by name, without validation. Raises SnapshotError as ``snapshot`` does if the
+        cluster is not ingested."""
         if self.ingested:
             return {table.name: read_part(Path(self.path), table, self.cluster) for table in WHOLE_TABLES}
         snapshot = read_snapshot(self.path)

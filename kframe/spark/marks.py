@@ -34,14 +34,14 @@ _DONE: Final = "_done"
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """Where a stage is to be written, if anywhere, and whether what is there is to be replaced.
+    """The output directory of a stage, if any, and whether existing results are replaced.
 
-    ``planned`` is given the marks that ``out`` will have once the stage is over, before the stage begins.
+    ``planned`` is called before the stage begins, with the marks that ``out`` will have after it.
     """
 
     out: str | None = None
     force: bool = False
-    planned: Callable[[Marks, Mapping[Path, Mark]], None] = lambda _marks, _wanted: None
+    planned: Callable[[Marks, Mapping[Path, Mark]], None] = lambda _store, _marks: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,20 +51,20 @@ class StageFrames:
     ``changed`` names the clusters that were processed again because their input has changed.
     """
 
-    shown: DataFrame
+    summary: DataFrame
     problems: DataFrame
     changed: tuple[str, ...] = ()
 
 
 class Mark(msgspec.Struct, frozen=True):
-    """Fingerprints of how and of what something was made. ``inputs`` is None where that is not known."""
+    """Fingerprints of the settings (``how``) and of the inputs of a part. ``inputs`` is None if they are unknown."""
 
     how: str
     inputs: str | None = None
 
     @staticmethod
     def of(how: Any, inputs: str | None) -> Mark:
-        """``how`` is plain data. Texts stand for what JSON does not have."""
+        """``how`` is plain data. Values that JSON lacks are converted to text."""
         text = json.dumps(how, sort_keys=True, default=str)
         return Mark(hashlib.sha256(text.encode()).hexdigest(), inputs)
 
@@ -95,29 +95,29 @@ class Marks:
         return [path.relative_to(self._directory) for path in sorted(self._directory.glob("/".join(["*=*"] * depth)))]
 
     def put(self, part: Path, tables: Mapping[FleetTable, pa.Table], mark: Mark, staged: Path) -> None:
-        """Replace one part of these tables and mark it. Any process may do that, several at a time for other parts.
+        """Replace one part of these tables and mark it. Several processes may do that at a time, for different parts.
 
         Files are written below ``staged`` first, a directory of this writer alone on the same file system. A table
         without rows has no file.
         """
         self._forget([part], tables)
-        within = {name.partition("=")[0] for name in part.parts}
+        directory_columns = {name.partition("=")[0] for name in part.parts}
         for table, rows in tables.items():
             if not rows.num_rows:
                 continue
             building, target = staged / table.name, self.out / table.name / part
             building.mkdir(parents=True)
-            named = rows.select([name for name in table.schema.names if name not in within])
-            parquet.write_table(named, building / "part-0.parquet", compression="zstd")
+            columns = rows.select([name for name in table.schema.names if name not in directory_columns])
+            parquet.write_table(columns, building / "part-0.parquet", compression="zstd")
             target.parent.mkdir(parents=True, exist_ok=True)
             building.rename(target)
         self._mark(part, mark, staged)
 
-    def write(self, made: Mapping[FleetTable, DataFrame], marks: Mapping[Path, Mark], by: Iterable[str]) -> None:
+    def write(self, frames: Mapping[FleetTable, DataFrame], marks: Mapping[Path, Mark], columns: Iterable[str]) -> None:
         """Replace these parts of the tables by the rows in these columns. Mark the parts."""
-        self._forget(marks, made)
-        for table, frame in made.items():
-            frame.write.mode("append").partitionBy(*by).parquet(str(self.out / table.name))
+        self._forget(marks, frames)
+        for table, frame in frames.items():
+            frame.write.mode("append").partitionBy(*columns).parquet(str(self.out / table.name))
         with staging(self.out) as staged:
             for part, mark in marks.items():
                 self._mark(part, mark, staged)
@@ -138,7 +138,7 @@ class Marks:
         building.rename(path)
 
     def rows(self, table: FleetTable, part: Path) -> pa.Table:
-        """What a table has of a part, read here. What the part's directories name are columns again.
+        """The rows of a part, read in this process. The columns that its directories name are added.
 
         Raises SnapshotError for a file that cannot be read.
         """
@@ -155,7 +155,7 @@ class Marks:
         return rows.select(table.schema.names).cast(table.schema)
 
     def read(self, session: SparkSession, table: FleetTable, parts: Iterable[Path]) -> DataFrame:
-        """What a table has of these parts."""
+        """The rows of these parts."""
         paths = [str(directory) for part in parts if (directory := self.out / table.name / part).is_dir()]
         if not paths:
             return session.createDataFrame([], table.ddl)
@@ -165,33 +165,33 @@ class Marks:
 
 @dataclass(frozen=True, slots=True)
 class PendingParts:
-    """Parts that are still to be done, with the marks that they will get, and those whose input has changed."""
+    """Parts without a valid mark, with the marks that they will get, and the parts whose input has changed."""
 
     marks: Mapping[Path, Mark]
     changed: frozenset[Path]
 
     @staticmethod
-    def of(store: Marks | None, wanted: Mapping[Path, Mark], force: bool) -> PendingParts:
-        """What is left of ``wanted``: what has no mark, another one, or with ``force`` all."""
+    def of(store: Marks | None, marks: Mapping[Path, Mark], force: bool) -> PendingParts:
+        """The parts of ``marks`` that have no mark or another one in ``store``; with ``force`` all."""
         if store is None:
-            return PendingParts(wanted, frozenset())
-        known = {part: store[part] for part in wanted}
-        changed = {part for part, mark in known.items() if mark is not None and mark.inputs != wanted[part].inputs}
+            return PendingParts(marks, frozenset())
+        saved = {part: store[part] for part in marks}
+        changed = {part for part, mark in saved.items() if mark is not None and mark.inputs != marks[part].inputs}
         return PendingParts(
-            {part: mark for part, mark in wanted.items() if force or known[part] != mark}, frozenset(changed)
+            {part: mark for part, mark in marks.items() if force or saved[part] != mark}, frozenset(changed)
         )
 
-    def without(self, bad: Iterable[Path]) -> dict[Path, Mark]:
+    def without(self, failed_parts: Iterable[Path]) -> dict[Path, Mark]:
         """The marks of those that have no problem."""
-        some = set(bad)
-        return {part: mark for part, mark in self.marks.items() if part not in some}
+        failed = set(failed_parts)
+        return {part: mark for part, mark in self.marks.items() if part not in failed}
 
 
 def part_of_cluster(cluster: str) -> Path:
-    """Where a table has a cluster."""
+    """The directory of a cluster within a table."""
     return Path(directory_of("cluster", cluster))
 
 
 def part_of_scenario(cluster: str, scenario: str) -> Path:
-    """Where a table has a scenario of a cluster."""
+    """The directory of a scenario within a table."""
     return part_of_cluster(cluster) / directory_of("scenario", scenario)

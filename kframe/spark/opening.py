@@ -15,7 +15,7 @@ import pyarrow as pa
 from kframe.snapshot.manifest import FileEntry
 from kframe.spark.fleet import FLEET, inputs_of, is_fleet, read_fleet, records
 from kframe.spark.inputs import ClusterInput, brokers_of
-from kframe.spark.reading import WHOLE_TABLES, opened
+from kframe.spark.reading import WHOLE_TABLES, unpack_tables
 from kframe.spark.schema import WHOLE, FleetTable
 from kframe.spark.sources import SnapshotSource, find_sources
 from kframe.spark.tasks import map_inputs
@@ -46,7 +46,7 @@ class Fleet:
         return self.tables["brokers"].toArrow()
 
 
-class _Frames(Mapping[str, "DataFrame"]):
+class _LazyFrames(Mapping[str, "DataFrame"]):
     """Frames by table name, made when they are first asked for: to list the files of a table takes Spark its time."""
 
     def __init__(self, names: Iterable[str], make: Callable[[], Mapping[str, DataFrame]]) -> None:
@@ -72,18 +72,22 @@ def open_fleet(
 
     Only ``fingerprints`` are read now. An unreadable file fails the query that needs it. Raises InputError.
     """
-    wanted = tuple(tables)
-    names = [table.name for table in wanted]
+    requested = tuple(tables)
+    names = [table.name for table in requested]
     if is_fleet(Path(root)):
-        whole = records(Path(root))
+        complete = records(Path(root))
         return Fleet(
-            _Frames(names, lambda: {table.name: read_fleet(spark, root, table) for table in wanted}),
-            {record.cluster: fingerprint(record.outputs) for record in whole},
-            {record.cluster: ClusterInput.of_record(Path(root), record) for record in whole if record.refused is None},
+            _LazyFrames(names, lambda: {table.name: read_fleet(spark, root, table) for table in requested}),
+            {record.cluster: fingerprint(record.outputs) for record in complete},
+            {
+                record.cluster: ClusterInput.of_record(Path(root), record)
+                for record in complete
+                if record.refused is None
+            },
         )
     sources = find_sources([root])
     return Fleet(
-        _Frames(names, lambda: read_sources(spark, sources, wanted)),
+        _LazyFrames(names, lambda: read_sources(spark, sources, requested)),
         _fingerprints(spark, sources) if fingerprints else {},
         {source.cluster: ClusterInput.of_source(source) for source in sources},
     )
@@ -109,7 +113,7 @@ def read_sources(
         paths = directories if packed_only else [*directories, *texts]
         parts = [reader.option("table", table.name).load(paths)] if paths else []
         if packed is not None and packed_only:
-            parts.append(packed.where(f"name = '{table.name}'").mapInArrow(opened, table.ddl))
+            parts.append(packed.where(f"name = '{table.name}'").mapInArrow(unpack_tables, table.ddl))
         frames[table.name] = functools.reduce(lambda left, right: left.union(right), parts)
     return frames
 
@@ -122,8 +126,8 @@ def fingerprint(files: Mapping[str, FileEntry]) -> str:
 def _fingerprints(spark: SparkSession, sources: Sequence[SnapshotSource]) -> dict[str, str]:
     """The fingerprint of each source, by its cluster. Tasks compute them, because every byte is read."""
 
-    def work(some: Iterator[SnapshotSource]) -> Iterator[pa.RecordBatch]:
-        for source in some:
+    def work(inputs: Iterator[SnapshotSource]) -> Iterator[pa.RecordBatch]:
+        for source in inputs:
             digest = fingerprint(inputs_of(source.path))
             yield pa.RecordBatch.from_pydict({"cluster": [source.cluster], "fingerprint": [digest]})
 

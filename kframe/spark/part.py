@@ -1,4 +1,4 @@
-"""A part of a cluster as a snapshot: some of its partitions, and all of its brokers."""
+"""A shard as a snapshot: some partitions of a cluster, and all of its brokers."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from kframe.spark.rows import broker_facts, cluster_partitions, highest_controll
 from kframe.spark.schema import BROKERS, INT, KRAFT_FACTS, TEXT
 from kframe.spark.shards import SHARDS, unpack
 
-#: A shard, and what every part of its cluster has to know.
-BESIDE_FACTS: Final = pa.schema(
+#: A shard, and the facts of its cluster that every shard needs.
+SHARD_WITH_FACTS: Final = pa.schema(
     [*SHARDS.schema, ("controller_id", INT), ("broker_default_configs", pa.map_(TEXT, TEXT)), ("mode", TEXT),
      *KRAFT_FACTS, ("brokers", pa.list_(pa.struct(list(BROKERS.schema)[1:])))]
 )  # fmt: skip
@@ -28,7 +28,7 @@ BESIDE_FACTS: Final = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
-    """What every part of a cluster has to know of the whole. ``controller_epoch`` is the highest that is known of."""
+    """The facts of a cluster that every shard needs. ``controller_epoch`` is the highest known."""
 
     name: str
     brokers: tuple[BrokerFacts, ...]
@@ -57,7 +57,7 @@ class ClusterFacts:
 
     @staticmethod
     def of_snapshot(name: str, snapshot: Snapshot) -> ClusterFacts:
-        """From all that is known of the cluster."""
+        """From a snapshot of the whole cluster."""
         defaults = snapshot.broker_default_configs
         return ClusterFacts(
             name, snapshot.brokers, snapshot.controller_id, highest_controller_epoch(snapshot),
@@ -66,19 +66,21 @@ class ClusterFacts:
 
 
 def parts_of(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[dict[str, Any], Snapshot | str]]:
-    """Shards beside what every part of their clusters has to know, opened one after another: each row without its
-    pieces, and what they hold, or what is wrong with it. ``brokers`` is None for a cluster that nothing is known of."""
+    """Yield each row of SHARD_WITH_FACTS without its pieces, and the shard as a snapshot, or the reason why it is
+    invalid. ``brokers`` is None for a cluster that the clusters table lacks."""
     for batch in batches:
         facts = batch.select([name for name in batch.schema.names if name != "pieces"])
-        for at in range(batch.num_rows):
-            row = facts.slice(at, 1).to_pylist()[0]
+        for index in range(batch.num_rows):
+            row = facts.slice(index, 1).to_pylist()[0]
             if row["brokers"] is None:
                 yield row, f"partitions of cluster {row['cluster']}, which the clusters table lacks"
                 continue
             try:
                 yield (
                     row,
-                    part_of(unpack([piece.as_buffer() for piece in batch["pieces"][at].values]), ClusterFacts.of(row)),
+                    part_of(
+                        unpack([piece.as_buffer() for piece in batch["pieces"][index].values]), ClusterFacts.of(row)
+                    ),
                 )
             except InputError as problem:
                 yield row, str(problem)
@@ -108,7 +110,7 @@ def part_of(rows: pa.Table, facts: ClusterFacts) -> Snapshot:
 
 
 def leaders_unknown(where: str) -> SnapshotError:
-    """The error for a cluster of which nothing can be asked."""
+    """The error for a cluster without leaders or ISRs."""
     return SnapshotError(where, "nothing about who leads", "partitions whose leaders and ISRs are known")
 
 
@@ -118,18 +120,18 @@ def _topics(rows: pa.Table, where: str) -> TopicFacts:
         return TopicFacts((), np.empty(0, np.int32), configs={})
     code, number = topic.indices.to_numpy(), rows["partition"].to_numpy()
     firsts = np.flatnonzero(np.concatenate([[True], code[1:] != code[:-1]])) if len(code) else np.empty(0, np.int64)
-    again = np.flatnonzero((code[1:] == code[:-1]) & (number[1:] == number[:-1]))
-    if len(again):
-        name = f"{topic[int(again[0])].as_py()}-{number[again[0]]}"
+    repeated = np.flatnonzero((code[1:] == code[:-1]) & (number[1:] == number[:-1]))
+    if len(repeated):
+        name = f"{topic[int(repeated[0])].as_py()}-{number[repeated[0]]}"
         raise SnapshotError(f"{where} table partitions", f"partition {name} twice", "each partition once")
-    at = pa.array(firsts)
-    ids, deleting = rows["topic_id"].take(at), rows["deleting"].take(at)
+    first_rows = pa.array(firsts)
+    ids, deleting = rows["topic_id"].take(first_rows), rows["deleting"].take(first_rows)
     return TopicFacts(
-        tuple(topic.dictionary.take(topic.indices.take(at)).to_pylist()),
+        tuple(topic.dictionary.take(topic.indices.take(first_rows)).to_pylist()),
         np.diff(np.append(firsts, len(code))).astype(np.int32),
         topic_ids(ids.to_pylist(), where) if ids.null_count < len(ids) else None,
         deleting.fill_null(False).to_numpy().astype(np.uint8) if deleting.null_count < len(deleting) else None,
-        _configs(rows, at) if _all_true(rows["configs_known"]) else None,
+        _configs(rows, first_rows) if _all_true(rows["configs_known"]) else None,
         np.asarray(number, np.int32),
     )
 
@@ -138,14 +140,17 @@ def _all_true(column: pa.ChunkedArray) -> bool:
     return not column.null_count and bool(column.to_numpy().all())
 
 
-def _configs(rows: pa.Table, at: pa.Array) -> dict[int, dict[str, str]]:
-    """The topics' own settings, of those that have any."""
-    unclean, least = rows["unclean"].take(at), rows["min_insync_replicas"].take(at)
-    some = np.flatnonzero(unclean.is_valid().to_numpy() | least.is_valid().to_numpy())
-    chosen = pa.array(some)
+def _configs(rows: pa.Table, first_rows: pa.Array) -> dict[int, dict[str, str]]:
+    """The topics' own settings, by topic index, without topics that have none."""
+    unclean, min_insync = rows["unclean"].take(first_rows), rows["min_insync_replicas"].take(first_rows)
+    configured = np.flatnonzero(unclean.is_valid().to_numpy() | min_insync.is_valid().to_numpy())
+    configured_rows = pa.array(configured)
     configs: dict[int, dict[str, str]] = {}
     for index, flag, count in zip(
-        some.tolist(), unclean.take(chosen).to_pylist(), least.take(chosen).to_pylist(), strict=True
+        configured.tolist(),
+        unclean.take(configured_rows).to_pylist(),
+        min_insync.take(configured_rows).to_pylist(),
+        strict=True,
     ):
         configs[index] = {} if count is None else {MIN_INSYNC_CONFIG: str(count)}
         if flag is not None:

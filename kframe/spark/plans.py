@@ -176,8 +176,8 @@ def move_rows(cluster: str, proposal: PlanProposal) -> pa.Table:
 def planned(session: SparkSession, clusters: Iterable[ClusterInput], fleet_request: FleetRequest) -> DataFrame:
     """The plans of clusters as rows of PLANNED. Cache it to read it more than once."""
 
-    def plans_of(some: Iterator[ClusterInput]) -> Iterator[pa.RecordBatch]:
-        for cluster in some:
+    def plans_of(inputs: Iterator[ClusterInput]) -> Iterator[pa.RecordBatch]:
+        for cluster in inputs:
             yield from _planned_rows(cluster, fleet_request)
 
     return map_inputs(session, list(clusters), plans_of, PLANNED.ddl)
@@ -230,15 +230,15 @@ def plan_fleet(
             frame.unpersist()
         return
     store = Marks(writing.out, PLANS.name)
-    wanted = {
+    marks = {
         part_of_cluster(name): Mark.of(repr(fleet_request), _fingerprint(fleet, name, fleet_request)) for name in names
     }
-    writing.planned(store, wanted)
-    pending = PendingParts.of(store, wanted, writing.force)
+    writing.planned(store, marks)
+    pending = PendingParts.of(store, marks, writing.force)
     due = [fleet.clusters[name] for name in names if part_of_cluster(name) in pending.marks]
     rows = write_clusters(session, store, due, lambda cluster: plan_cluster(cluster, fleet_request), pending.marks)
     yield FleetPlans(
-        store.read(session, PLANS, wanted), store.read(session, PLAN_MOVES, wanted),
+        store.read(session, PLANS, marks), store.read(session, PLAN_MOVES, marks),
         session.createDataFrame(pa.Table.from_pylist(rows, PROBLEMS.schema), PROBLEMS.ddl),
         tuple(name for name in names if part_of_cluster(name) in pending.changed),
     )  # fmt: skip

@@ -27,7 +27,7 @@ from kframe.registry.registry import Registry, build_registry
 from kframe.snapshot import Snapshot
 from kframe.spark.announced import packed
 from kframe.spark.kraft import config_for, without_features
-from kframe.spark.part import BESIDE_FACTS, parts_of
+from kframe.spark.part import SHARD_WITH_FACTS, parts_of
 from kframe.spark.scenarios import needs_whole, play_scenario
 from kframe.spark.schema import FLAG, INT, INTS, LONG, SCENARIOS, TEXT, FleetTable
 from kframe.whatif import Outcome, WhatIf
@@ -48,7 +48,7 @@ CHANGES: Final = FleetTable(
     ),
     ("cluster", "scenario", "topic", "partition"),
 )  # fmt: skip
-#: What each broker carries before and after.
+#: The replicas and leaders of each broker before and after.
 TALLIES: Final = FleetTable(
     "tallies",
     pa.schema(
@@ -90,7 +90,7 @@ ANNOUNCED: Final = FleetTable(
     "announced",
     pa.schema([*_SHARED, ("step", INT), ("occasion", INT), ("turn", INT), ("sent", FLAG), ("data", pa.binary())]),
 )
-#: What may be asked for; the columns of PLAYED are lists of their rows without cluster and scenario.
+#: The results that can be requested. The columns of PLAYED are lists of their rows without cluster and scenario.
 PARTS: Final = {table.name: table for table in (CHANGES, TALLIES, CONDITIONS, IMPACTS, ANNOUNCED)}
 
 
@@ -112,7 +112,7 @@ PLAYED: Final = FleetTable(
 TO_PLAY: Final = FleetTable(
     "to play",
     pa.schema(
-        [*BESIDE_FACTS, ("scenarios", pa.list_(pa.struct(list(SCENARIOS.schema)[1:])))]
+        [*SHARD_WITH_FACTS, ("scenarios", pa.list_(pa.struct(list(SCENARIOS.schema)[1:])))]
     ),
 )  # fmt: skip
 
@@ -176,8 +176,8 @@ def play(batches: Iterable[pa.RecordBatch], engine: Engine, *, whole: bool = Fal
             yield _row(row["cluster"], None, part)
             continue
         scenarios = row["scenarios"] or ()
-        held = whole or (isinstance(part, Snapshot) and part.is_kraft)
-        for scenario, tables in zip(scenarios, play_part(scenarios, part, engine, selectors, held), strict=False):
+        is_whole = whole or (isinstance(part, Snapshot) and part.is_kraft)
+        for scenario, tables in zip(scenarios, play_part(scenarios, part, engine, selectors, is_whole), strict=False):
             yield _row(row["cluster"], scenario["scenario"], tables)
 
 
@@ -185,7 +185,7 @@ def play_part(
     scenarios: Iterable[Mapping[str, Any]], part: Snapshot | str, engine: Engine,
     selectors: Callable[[], dict[ElectionKind, LeaderSelector]], whole: bool,
 ) -> Iterator[dict[str, pa.RecordBatch] | str]:  # fmt: skip
-    """What comes of each row of SCENARIOS, by the names of PARTS, or why it was not played."""
+    """The results of each row of SCENARIOS, by the names of PARTS, or why it was not played."""
     if isinstance(part, str):
         yield from repeat(part)
         return
@@ -196,7 +196,7 @@ def play_part(
         recorder = BatchRecorder("announced" in engine.parts)
         try:
             whatif = WhatIf(part, config_for(engine.config, part), selectors(), batches=recorder.batch)
-            whatif.step_over = recorder.stepped
+            whatif.step_over = recorder.end_step
             outcome = play_scenario(whatif, scenario)
         except InputError as problem:
             yield str(problem)
@@ -205,31 +205,31 @@ def play_part(
 
 
 class BatchRecorder:
-    """Takes down the batches of a what-if, step by step."""
+    """Records the batches of a what-if, step by step."""
 
-    def __init__(self, wanted: bool = True) -> None:
-        """Take nothing down unless that is ``wanted``."""
-        self._wanted = wanted
+    def __init__(self, enabled: bool = True) -> None:
+        """Record batches only if ``enabled``."""
+        self._enabled = enabled
         self._step = 1
-        self._taken: list[tuple[int, BatchCause, int, bytes]] = []
+        self._recorded: list[tuple[int, BatchCause, int, bytes]] = []
 
     def batch(self, cluster: ClusterState, requests: ControlRequests) -> None:
-        """A batch is sent."""
-        if self._wanted:
+        """Record a batch that is sent."""
+        if self._enabled:
             key = (self._step, requests.cause)
-            sequence = sum(1 for step, cause, _, _ in self._taken if (step, cause) == key)
-            self._taken.append((*key, sequence, packed(cluster, requests)))
+            sequence = sum(1 for step, cause, _, _ in self._recorded if (step, cause) == key)
+            self._recorded.append((*key, sequence, packed(cluster, requests)))
 
-    def stepped(self, done: int) -> None:
-        """A step is over. If brokers were notified, an UNHEARD batch for the others may be unnecessary; record that
-        too, since other shards may have nothing to send."""
-        if not any((step, cause) == (done, BatchCause.UNHEARD) for step, cause, _, _ in self._taken):
-            self._taken.append((done, BatchCause.UNHEARD, 0, b""))
+    def end_step(self, done: int) -> None:
+        """End a step. Also record that the shard has no UNHEARD batch, because the merged batch is sent only if all
+        shards have one."""
+        if not any((step, cause) == (done, BatchCause.UNHEARD) for step, cause, _, _ in self._recorded):
+            self._recorded.append((done, BatchCause.UNHEARD, 0, b""))
         self._step = done + 1
 
     def rows(self) -> pa.RecordBatch:
         """Rows of ANNOUNCED."""
-        steps, causes, rounds, data = zip(*self._taken, strict=True)
+        steps, causes, rounds, data = zip(*self._recorded, strict=True)
         columns = [
             steps,
             [int(cause_) for cause_ in causes],
@@ -276,8 +276,8 @@ def not_done(answer: ControllerResponse | None) -> int:
         return 0
     if answer.codes is None:
         return len(answer.rows)
-    fine = (ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED)
-    return int(np.count_nonzero(~np.isin(answer.codes, fine)))
+    not_errors = (ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED)
+    return int(np.count_nonzero(~np.isin(answer.codes, not_errors)))
 
 
 def _impacts(outcome: Outcome, _recorder: BatchRecorder) -> pa.RecordBatch:

@@ -33,7 +33,7 @@ class Condition:
     negated: bool = False
 
     def expression(self) -> pc.Expression:
-        """As Arrow evaluates it: null where Spark says null."""
+        """The condition for Arrow. It is null where Spark's is null."""
         field = pc.field(self.column)
         if self.kind in _COMPARISONS:
             expression = _COMPARISONS[self.kind](field, pc.scalar(self.value))
@@ -45,21 +45,21 @@ class Condition:
             expression = field.is_null() if self.kind == "IsNull" else field.is_valid()
         return ~expression if self.negated else expression
 
-    def may_hold(self, least: Any, most: Any) -> bool:
-        """Whether it can hold of a value from ``least`` to ``most``. True where that takes too much thought."""
+    def may_hold(self, minimum: Any, maximum: Any) -> bool:
+        """Whether a value from ``minimum`` to ``maximum`` can satisfy it. True if statistics cannot exclude it."""
         if self.negated:
             return True
         match self.kind:
             case "EqualTo":
-                return bool(least <= self.value <= most)
+                return bool(minimum <= self.value <= maximum)
             case "In":
-                return any(least <= value <= most for value in self.value)
+                return any(minimum <= value <= maximum for value in self.value)
             case "GreaterThan" | "GreaterThanOrEqual":
-                return _COMPARISONS[self.kind](most, self.value) is True
+                return _COMPARISONS[self.kind](maximum, self.value) is True
             case "LessThan" | "LessThanOrEqual":
-                return _COMPARISONS[self.kind](least, self.value) is True
+                return _COMPARISONS[self.kind](minimum, self.value) is True
             case "StringStartsWith":
-                return bool(least[: len(self.value)] <= self.value <= most[: len(self.value)])
+                return bool(minimum[: len(self.value)] <= self.value <= maximum[: len(self.value)])
             case _:
                 return True
 
@@ -75,10 +75,10 @@ def condition(spark_filter: Any, schema: pa.Schema) -> Condition | None:
     column = spark_filter.attribute[0]
     if kind in ("IsNull", "IsNotNull"):
         return Condition(column, kind, None, negated)
-    wanted = {pa.string(): str, pa.int32(): int, pa.int64(): int, pa.bool_(): bool}.get(schema.field(column).type)
-    if kind == "In" and all(type(value) is wanted for value in spark_filter.value):
+    value_type = {pa.string(): str, pa.int32(): int, pa.int64(): int, pa.bool_(): bool}.get(schema.field(column).type)
+    if kind == "In" and all(type(value) is value_type for value in spark_filter.value):
         return Condition(column, kind, tuple(spark_filter.value), negated)
-    if (kind in _COMPARISONS or (kind in _TEXTS and wanted is str)) and type(spark_filter.value) is wanted:
+    if (kind in _COMPARISONS or (kind in _TEXTS and value_type is str)) and type(spark_filter.value) is value_type:
         return Condition(column, kind, spark_filter.value, negated)
     return None
 

@@ -1,4 +1,4 @@
-"""Rows of a fleet's tables straight from its files: what a question needs, in which pieces, and the reading.
+"""Read rows of a fleet's tables from its source files, in pieces that tasks share.
 
 A piece is a file or, for the partitions of a snapshot directory, a range of its Parquet row groups.
 """
@@ -39,8 +39,8 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """Which rows are wanted. ``tolerant``: what is at fault is passed over, for the quarantine table has it."""
+class ReadRequest:
+    """The requested rows. ``tolerant``: faults are skipped, because the quarantine table has them."""
 
     table: FleetTable
     conditions: tuple[Condition, ...] = ()
@@ -48,7 +48,7 @@ class Question:
 
 
 def pieces(
-    sources: Iterable[SnapshotSource], question: Question, groups_of_piece: int = GROUPS_OF_PIECE
+    sources: Iterable[SnapshotSource], request: ReadRequest, groups_of_piece: int = GROUPS_OF_PIECE
 ) -> list[Piece]:
     """The pieces to read; finds them by the footers of Parquet files only.
 
@@ -56,11 +56,11 @@ def pieces(
     """
     result: list[Piece] = []
     for source in sources:
-        if not cluster_may_match(question.conditions, source.cluster):
+        if not cluster_may_match(request.conditions, source.cluster):
             continue
         groups = None
-        if question.table == PARTITIONS and not question.tolerant and source.is_directory:
-            groups = _groups(source, question.conditions)
+        if request.table == PARTITIONS and not request.tolerant and source.is_directory:
+            groups = _groups(source, request.conditions)
         if groups is None:
             result.append(Piece(source))
         else:
@@ -69,16 +69,16 @@ def pieces(
     return result
 
 
-def read_piece(piece: Piece, question: Question) -> Iterator[pa.RecordBatch]:
-    """The rows that are asked for. Raises SnapshotError, which names file and reason, unless tolerant."""
-    for batch in _batches(piece, question):
-        rows = filter_batch(batch, question.conditions)
+def read_piece(piece: Piece, request: ReadRequest) -> Iterator[pa.RecordBatch]:
+    """The requested rows. Raises SnapshotError, which names file and reason, unless tolerant."""
+    for batch in _batches(piece, request):
+        rows = filter_batch(batch, request.conditions)
         if rows.num_rows:
             yield rows
 
 
 def read_tolerantly(source: SnapshotSource) -> tuple[Snapshot | None, pa.Table]:
-    """What can be read of a source, and as rows of QUARANTINE what cannot. None if that is all of it."""
+    """The valid part of a source, None if it is refused, and the faults as rows of QUARANTINE."""
     notes = FaultNotes()
     try:
         snapshot = read_snapshot(source.path, faults=notes)
@@ -108,22 +108,22 @@ def _row(source: SnapshotSource, fault: SnapshotError, topic: str | None, partit
     }  # fmt: skip
 
 
-def _batches(piece: Piece, question: Question) -> Iterator[pa.RecordBatch]:
+def _batches(piece: Piece, request: ReadRequest) -> Iterator[pa.RecordBatch]:
     source = piece.source
     if piece.groups is not None:
         part = read_row_groups(Path(source.path), piece.groups)
         yield from partition_rows(source.cluster, part.topics, part.partitions, part.positions)
-    elif question.table == QUARANTINE:
+    elif request.table == QUARANTINE:
         yield from read_tolerantly(source)[1].to_batches()
     else:
-        snapshot = read_tolerantly(source)[0] if question.tolerant else read_snapshot(source.path)
+        snapshot = read_tolerantly(source)[0] if request.tolerant else read_snapshot(source.path)
         if snapshot is None:
             return
-        if question.table == WHOLE:
+        if request.table == WHOLE:
             for table in WHOLE_TABLES:
                 yield from (_packed(table, batch) for batch in rows_of(snapshot, source.cluster, table))
         else:
-            yield from rows_of(snapshot, source.cluster, question.table)
+            yield from rows_of(snapshot, source.cluster, request.table)
 
 
 def _packed(table: FleetTable, rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -135,7 +135,7 @@ def _packed(table: FleetTable, rows: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=WHOLE.schema)
 
 
-def opened(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def unpack_tables(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The rows that rows of WHOLE contain. All are of the same table."""
     for batch in batches:
         for data in batch["data"]:

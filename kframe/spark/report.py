@@ -1,4 +1,4 @@
-"""What scenarios came to in a fleet, summed up by cluster, by broker, by rack and by topic: frames of what was played.
+"""Outcomes of scenarios in a fleet, summed by cluster, broker, rack and topic, as frames.
 
 The tables come from ``failover``'s functions, or from files by ``written``. Numbers are of partitions unless a column
 says otherwise, null where they are not known.
@@ -44,7 +44,7 @@ BY_CLUSTER: Final = FleetTable(
     ),
     ("cluster", "scenario"),
 )  # fmt: skip
-#: TALLIES, and what the broker is sent: requests, their entries and their bytes; null if requests were not worked out,
+#: TALLIES, and what the broker is sent: requests, their entries and their bytes; null if requests were not computed,
 #: and in KRaft mode, where the controller sends none.
 BY_BROKER: Final = FleetTable(
     "report_by_broker", pa.schema([*TALLIES.schema, *((name, LONG) for name in _SENT)]), TALLIES.key
@@ -68,8 +68,8 @@ BY_TOPIC: Final = FleetTable(
     ("cluster", "scenario", "topic"),
 )  # fmt: skip
 
-#: What is drawn, under which title and in which colour. How high a bar is where rows are 1 apart; how many letters of a
-#: name there is room for.
+#: By column: the label and colour of its bars. Then the height of a bar in a row of height 1, and
+#: the length of a label.
 _BARS: Final = {"offline": ("offline", "#b2182b"), "under_min_isr": ("under min ISR", "#f4a582")}
 _BAR: Final = 0.4
 _LABEL: Final = 28
@@ -77,7 +77,7 @@ _LABEL: Final = 28
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """What was played on a fleet; ``requests`` is None if that was not."""
+    """The tables of a played fleet; ``requests`` is None if they were not computed."""
 
     changes: DataFrame
     tallies: DataFrame
@@ -87,7 +87,7 @@ class Played:
 
 
 def written(session: SparkSession, path: str) -> Played:
-    """What ``kframe spark failover --out`` and ``requests --out`` have put there. Raises InputError if nothing."""
+    """The tables that ``kframe spark failover --out`` and ``requests --out`` wrote. Raises InputError if none."""
     tables = FAILOVER.written(session, path)
     if not tables:
         what = "a directory that kframe spark failover --out wrote"
@@ -183,7 +183,7 @@ def write_plot(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
     """
     figure = new_figure(9, 1.6 + 0.4 * max(len(rows), 1))
     axes = figure.add_subplot()
-    most = max((row[name] or 0 for row in rows for name in _BARS), default=0)
+    largest = max((row[name] or 0 for row in rows for name in _BARS), default=0)
     for bar_index, (name, (title, colour)) in enumerate(_BARS.items()):
         positions = [row_number + (bar_index - 0.5) * _BAR for row_number in range(len(rows))]
         bars = axes.barh(positions, [row[name] or 0 for row in rows], _BAR, label=title, color=colour)
@@ -191,7 +191,7 @@ def write_plot(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
         axes.bar_label(bars, labels, padding=3, fontsize="small")
     axes.set_yticks(range(len(rows)), [_label(row) for row in rows])
     axes.set_ylim(max(len(rows), 1) - 0.5, -0.5)
-    axes.set_xlim(0, max(most, 1) * 1.12)  # room for the numbers
+    axes.set_xlim(0, max(largest, 1) * 1.12)  # room for the numbers
     axes.xaxis.get_major_locator().set_params(integer=True)
     axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.spines[["top", "right"]].set_visible(False)

@@ -19,9 +19,9 @@ from kframe.spark.part import ClusterFacts
 from kframe.spark.schema import INT, LONG, TEXT, FleetTable
 from kframe.whatif.observe import APIS, encode_known, encoder_for, framed_bytes
 
-#: What one broker is sent of one kind in one batch. ``bytes`` counts sizes, headers and bodies; it is null, and
-#: ``unknown`` says why, where the brokers' endpoints are not known that a request must name. ``encoded`` are the
-#: bodies, if they were asked for.
+#: The requests of one API to one broker in one batch. ``bytes`` counts sizes, headers and bodies; it is null, and
+#: ``unknown`` says why, if a request must name a broker whose endpoints are unknown. ``encoded`` are the bodies, if
+#: requested.
 REQUESTS: Final = FleetTable(
     "requests",
     pa.schema(
@@ -44,8 +44,8 @@ def encode(
     """
     settings = ControllerConfig(without_features(config))
     for batch in batches:
-        for at in range(batch.num_rows):
-            row = batch.slice(at, 1).to_pylist()[0]
+        for index in range(batch.num_rows):
+            row = batch.slice(index, 1).to_pylist()[0]
             cause = BatchCause(row["occasion"])
             cluster, requests = merged(row["data"], ClusterFacts.of(row), cause)
             shared = [row["cluster"], row["scenario"], row["step"], cause.name.lower(), row["turn"]]

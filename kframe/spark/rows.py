@@ -192,7 +192,9 @@ def _topic_facts(table: pa.Table, where: str) -> TopicFacts:
         counts.to_numpy().astype(np.int32),
         topic_ids(table["topic_id"].to_pylist(), where) if table["topic_id"].null_count < len(names) else None,
         None if deleting is None else deleting.to_numpy(zero_copy_only=False).astype(np.uint8),
-        None if configs is None else {at: dict(config) for at, config in enumerate(configs.to_pylist()) if config},
+        None
+        if configs is None
+        else {index: dict(config) for index, config in enumerate(configs.to_pylist()) if config},
     )
 
 
@@ -247,8 +249,8 @@ def table_of(batches: Iterable[pa.RecordBatch], table: FleetTable) -> pa.Table:
 def configs_of_topics(unclean: Iterable[bool | None], min_insync: Iterable[int | None]) -> list[dict[str, str]]:
     """The topics' own configs as far as PARTITIONS tells them."""
     result = []
-    for unclean_enabled, least in zip(unclean, min_insync, strict=True):
-        configs = {} if least is None else {MIN_INSYNC_CONFIG: str(least)}
+    for unclean_enabled, min_insync_replicas in zip(unclean, min_insync, strict=True):
+        configs = {} if min_insync_replicas is None else {MIN_INSYNC_CONFIG: str(min_insync_replicas)}
         result.append(
             configs if unclean_enabled is None else configs | {UNCLEAN_CONFIG: "true" if unclean_enabled else "false"}
         )

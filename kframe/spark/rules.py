@@ -25,7 +25,7 @@ from kframe.spark.kraft import KRAFT, ZOOKEEPER
 from kframe.spark.rows import partition_facts
 from kframe.spark.schema import INT, TEXT, FleetTable
 
-#: A row a violation. ``mode`` is that whose rules are broken, ``found`` what stands there; ``partition`` is null where
+#: A row a violation. ``mode`` is that whose rules are violated, ``found`` the value; ``partition`` is null where
 #: a rule is about a topic.
 VIOLATIONS: Final = FleetTable(
     "violations",
@@ -119,12 +119,12 @@ class RegisteredBrokers:
         racks = table["rack"].take(rows).combine_chunks().dictionary_encode().indices.fill_null(-1).to_numpy()
         return RegisteredBrokers(ids.astype(np.int64), live, racks.astype(np.int32))
 
-    def find(self, wanted: NDArray[Any]) -> NDArray[np.int64]:
+    def find(self, broker_ids: NDArray[Any]) -> NDArray[np.int64]:
         """The index of each id, -1 for an unknown id."""
         if not len(self.ids):
-            return np.full(len(wanted), -1, np.int64)
-        at = np.minimum(np.searchsorted(self.ids, wanted), len(self.ids) - 1)
-        return np.where(self.ids[at] == wanted, at, -1)
+            return np.full(len(broker_ids), -1, np.int64)
+        index = np.minimum(np.searchsorted(self.ids, broker_ids), len(self.ids) - 1)
+        return np.where(self.ids[index] == broker_ids, index, -1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ class ClusterContext:
 
 
 def violations(cluster: str, rows: pa.Table, context: ClusterContext) -> Iterator[pa.RecordBatch]:
-    """What is broken in whole topics of one cluster, as batches of VIOLATIONS.
+    """Violations in complete topics of one cluster, as batches of VIOLATIONS.
 
     ``rows`` (PARTITIONS, in any order) holds every partition of each topic that is in it or in ``context.counts``.
     """
@@ -166,10 +166,10 @@ def violations(cluster: str, rows: pa.Table, context: ClusterContext) -> Iterato
     yield from _states(report, facts, has_elr=has_elr)
     yield from _placement(report, facts, context.brokers)
     if facts.isr is not None:
-        least = rows["min_insync_replicas"].fill_null(context.min_insync).to_numpy()
+        min_isr = rows["min_insync_replicas"].fill_null(context.min_insync).to_numpy()
         if context.is_kraft:
-            least = np.minimum(least, _first_widths(rows, facts))
-        few = np.flatnonzero(facts.isr.counts < least)
+            min_isr = np.minimum(min_isr, _first_widths(rows, facts))
+        few = np.flatnonzero(facts.isr.counts < min_isr)
         if len(few):
             yield report.column("under_min_isr", few, "isr")
 
@@ -203,12 +203,12 @@ class _Report:
 
     def rows(self, rule: str, rows: NDArray[np.int64], values: Any) -> pa.RecordBatch:
         """One violation for each row number, with the texts of what was found."""
-        chosen = pa.array(rows, pa.int64())
-        topic, partition = (self._rows[name].take(chosen).combine_chunks() for name in ("topic", "partition"))
+        indexes = pa.array(rows, pa.int64())
+        topic, partition = (self._rows[name].take(indexes).combine_chunks() for name in ("topic", "partition"))
         return self.batch(rule, topic, partition, values)
 
     def column(self, rule: str, rows: NDArray[np.int64], name: str) -> pa.RecordBatch:
-        """One violation for each row number, with what stands there in a column."""
+        """One violation for each row number, with the value of a column."""
         return self.rows(rule, rows, _texts(self._rows[name].take(pa.array(rows, pa.int64()))))
 
     def batch(self, rule: str, topic: Any, partition: Any, values: Any) -> pa.RecordBatch:
@@ -239,34 +239,38 @@ def _numbering(report: _Report, rows: pa.Table, counts: Mapping[str, int]) -> It
     topic = pc.index_in(rows["topic"], pa.array(names, TEXT)).to_numpy().astype(np.int64)
     number = rows["partition"].to_numpy().astype(np.int64)
     order = np.lexsort((number, topic))
-    again = order[1:][(topic[order[1:]] == topic[order[:-1]]) & (number[order[1:]] == number[order[:-1]])]
-    if len(again):
-        yield report.column("partition_repeated", np.sort(again), "partition")
-    wanted = np.array([counts.get(name, -1) for name in names], np.int64)
-    unlisted = np.flatnonzero(wanted < 0)
+    repeated = order[1:][(topic[order[1:]] == topic[order[:-1]]) & (number[order[1:]] == number[order[:-1]])]
+    if len(repeated):
+        yield report.column("partition_repeated", np.sort(repeated), "partition")
+    expected_counts = np.array([counts.get(name, -1) for name in names], np.int64)
+    unlisted = np.flatnonzero(expected_counts < 0)
     if len(unlisted):
         first = np.unique(topic, return_index=True)[1]
         yield report.column("topic_unlisted", first[np.isin(topic[first], unlisted)], "topic")
-    yield from _missing(report, names, np.maximum(wanted, 0), topic, number)
+    yield from _missing(report, names, np.maximum(expected_counts, 0), topic, number)
 
 
 def _missing(
-    report: _Report, names: list[str], wanted: NDArray[np.int64], topic: NDArray[np.int64], number: NDArray[np.int64]
+    report: _Report,
+    names: list[str],
+    expected_counts: NDArray[np.int64],
+    topic: NDArray[np.int64],
+    number: NDArray[np.int64],
 ) -> Iterator[pa.RecordBatch]:
-    starts = np.cumsum(wanted) - wanted
-    there = np.zeros(int(wanted.sum()), bool)
-    counted = (number >= 0) & (number < wanted[topic])
-    there[starts[topic[counted]] + number[counted]] = True
-    beyond = np.flatnonzero(~counted & (wanted[topic] > 0))
+    starts = np.cumsum(expected_counts) - expected_counts
+    present = np.zeros(int(expected_counts.sum()), bool)
+    counted = (number >= 0) & (number < expected_counts[topic])
+    present[starts[topic[counted]] + number[counted]] = True
+    beyond = np.flatnonzero(~counted & (expected_counts[topic] > 0))
     if len(beyond):
         yield report.column("partition_beyond", beyond, "partition")
-    missing = np.flatnonzero(~there)
+    missing = np.flatnonzero(~present)
     if len(missing):
-        owner = np.repeat(np.arange(len(names)), wanted)[missing]
-        position = ragged_positions(np.zeros(len(names), np.int64), wanted)[missing]
-        lost = pa.array(names, TEXT).take(pa.array(owner))
+        owner = np.repeat(np.arange(len(names)), expected_counts)[missing]
+        position = ragged_positions(np.zeros(len(names), np.int64), expected_counts)[missing]
+        topics_of_missing = pa.array(names, TEXT).take(pa.array(owner))
         values = pa.array(["no such row"] * len(missing), TEXT)
-        yield report.batch("partition_missing", lost, pa.array(position, INT), values)
+        yield report.batch("partition_missing", topics_of_missing, pa.array(position, INT), values)
 
 
 def _topic_ids(report: _Report, rows: pa.Table) -> Iterator[pa.RecordBatch]:
@@ -283,7 +287,7 @@ def _topic_ids(report: _Report, rows: pa.Table) -> Iterator[pa.RecordBatch]:
 
 
 def _split(rows: pa.Table) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows that know every column that any row knows. Then the others."""
+    """Rows that have a value in every column that is not null everywhere. Then the others."""
     missing = np.zeros(rows.num_rows, bool)
     for name in (*_ALWAYS, *NUMBER_COLUMNS, *LIST_COLUMNS, "directories"):
         column = rows[name]
@@ -309,8 +313,8 @@ def _states(report: _Report, facts: PartitionFacts, *, has_elr: bool) -> Iterato
     if facts.elr is not None:
         checks["elr_in_isr"] = ("elr", facts.elr.any(members(facts.elr, facts.isr)))
     if facts.directories is not None:
-        unlike = facts.directories.counts != facts.replicas.counts
-        checks["directories_unlike_replicas"] = ("directories", unlike)
+        differing = facts.directories.counts != facts.replicas.counts
+        checks["directories_unlike_replicas"] = ("directories", differing)
     checks["offline"] = ("leader", facts.leader < 0)
     for rule, (column, wrong) in checks.items():
         if wrong.any():

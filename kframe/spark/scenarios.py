@@ -25,9 +25,8 @@ from kframe.whatif.plan import plan_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: Verbs that come to the same on shards as on the whole of a cluster in ZooKeeper mode. An election does if no
-#: partition of it is named. The others need what no shard has: all topics and partitions, or the one counter that
-#: broker epochs are taken from.
+#: Verbs with the same outcome on shards as on a whole cluster in ZooKeeper mode; for an election only if it names no
+#: partition. The others need all topics and partitions, or the counter of broker epochs.
 ON_SHARDS: Final = (Verb.FAIL, Verb.SHUTDOWN, Verb.ELECT)
 _PARQUET: Final = ".parquet"
 
@@ -158,8 +157,8 @@ def _row(line: _Line) -> dict[str, Any]:
 def _from_parquet(path: str) -> pa.Table:
     try:
         table = parquet.read_table(path)
-        if strange := sorted(set(table.column_names) - set(SCENARIOS.schema.names)):
-            raise InputError(path, f"column {short_repr(strange[0])}", f"columns {', '.join(SCENARIOS.schema.names)}")
+        if unknown := sorted(set(table.column_names) - set(SCENARIOS.schema.names)):
+            raise InputError(path, f"column {short_repr(unknown[0])}", f"columns {', '.join(SCENARIOS.schema.names)}")
         columns = [
             table[field.name].cast(field.type)
             if field.name in table.column_names
@@ -196,8 +195,8 @@ def rack_scenarios(brokers: pa.Table, verb: str = "fail") -> pa.Table:
 
 def _registered(brokers: pa.Table, column: str) -> list[tuple[str, Any]]:
     """The cluster and one column of the brokers that are known to be registered, and are not fenced."""
-    some = brokers.filter(pc.and_not(brokers["registered"], brokers["fenced"].fill_null(False)))
-    return list(zip(some["cluster"].to_pylist(), some[column].to_pylist(), strict=True))
+    registered = brokers.filter(pc.and_not(brokers["registered"], brokers["fenced"].fill_null(False)))
+    return list(zip(registered["cluster"].to_pylist(), registered[column].to_pylist(), strict=True))
 
 
 def single_scenario(

@@ -1,7 +1,7 @@
-"""The tables of a fleet, written down once in Arrow's terms and given in Spark's.
+"""The tables of a fleet as Arrow schemas, with their Spark DDL.
 
 A *cluster* is one snapshot of one cluster, by a name of the user's choice; a fleet over time names them like
-``east@2026-11-21``. Rows of one cluster may stand anywhere. Null means not known, except where a column says otherwise.
+``east@2026-11-21``. Rows are in no order. Null means not known, except where a column says otherwise.
 """
 
 from __future__ import annotations
@@ -105,9 +105,9 @@ SCENARIOS: Final = FleetTable(
     ),
     ("cluster", "scenario"),
 )  # fmt: skip
-#: Input that was not taken, each with where it stood, what was found and what was expected. ``topic`` is left out for
-#: it, none if null; the first row of a topic says with how many ``partitions``. A source refused as a whole has a row,
-#: whose place is the source or the place in it that decided.
+#: Input that was refused: its place, the value found and the value expected. ``topic`` is the topic that is left out
+#: because of it, or null; the first row of a topic has its number of ``partitions``. A completely refused source has
+#: one row; its place is the source or the decisive place in it.
 QUARANTINE: Final = FleetTable(
     "quarantine",
     pa.schema(

@@ -1,7 +1,7 @@
 """Shards: partition rows of one cluster, packed so that Spark moves them as one value.
 
-A shard may hold any part of its cluster: rows come in any order and cut, and a topic may lie in several shards. What is
-played on a shard is merged with what is played on the others, so nothing has to be shuffled first.
+A shard has any rows of its cluster, in any order, and a topic may be in several shards. The results of shards are
+merged, so partition rows are not shuffled.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ def pack(batches: Iterable[pa.RecordBatch], target: int = TARGET_ROWS) -> Iterat
 
     Columns that are missing are taken as unknown. Raises InputError for a row without a cluster.
     """
-    held: dict[str, list[pa.Table]] = {}
+    pending: dict[str, list[pa.Table]] = {}
     counts: dict[str, int] = {}
     for batch in batches:
         for name, part in _by_cluster(batch):
             for first in range(0, part.num_rows, target):
                 piece = part.slice(first, target)
-                held.setdefault(name, []).append(piece)
+                pending.setdefault(name, []).append(piece)
                 counts[name] = counts.get(name, 0) + piece.num_rows
                 if counts[name] >= target:
-                    yield _shard(name, held.pop(name), counts.pop(name))
+                    yield _shard(name, pending.pop(name), counts.pop(name))
         while sum(counts.values()) > OPEN_SHARDS * target:
             largest = max(counts, key=counts.__getitem__)
-            yield _shard(largest, held.pop(largest), counts.pop(largest))
-    for name, parts in held.items():
+            yield _shard(largest, pending.pop(largest), counts.pop(largest))
+    for name, parts in pending.items():
         yield _shard(name, parts, counts[name])
 
 

@@ -21,7 +21,7 @@ from pyspark.sql.datasource import (
 from kframe.errors import InputError
 from kframe.snapshot.decode import short_repr
 from kframe.spark.pushdown import Condition, condition
-from kframe.spark.reading import GROUPS_OF_PIECE, Piece, Question, pieces, read_piece
+from kframe.spark.reading import GROUPS_OF_PIECE, Piece, ReadRequest, pieces, read_piece
 from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, QUARANTINE, TOPICS, WHOLE, FleetTable, spark_type
 from kframe.spark.sources import find_sources
 from kframe.spark.writing import OutputTarget, commit, discard, stage
@@ -86,18 +86,18 @@ class KframeReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """A piece each. Raises InputError if there is nothing to read, or two sources have one name."""
-        pieces_ = pieces(find_sources(self._paths, self._name), self._question, self._groups)
+        pieces_ = pieces(find_sources(self._paths, self._name), self._request, self._groups)
         return [InputPartition(piece) for piece in pieces_] or [InputPartition(None)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a piece; none of none. Raises SnapshotError, which names file and reason."""
         piece: Piece | None = partition.value
         if piece is not None:
-            yield from read_piece(piece, self._question)
+            yield from read_piece(piece, self._request)
 
     @property
-    def _question(self) -> Question:
-        return Question(self._table, tuple(self._conditions), self._tolerant)
+    def _request(self) -> ReadRequest:
+        return ReadRequest(self._table, tuple(self._conditions), self._tolerant)
 
 
 class PushingReader(KframeReader):
@@ -105,7 +105,7 @@ class PushingReader(KframeReader):
     ``readInfo``). Of two scans with different filters, one silently gets the other's rows."""
 
     def pushFilters(self, filters: list[Any]) -> Iterable[Any]:  # noqa: N802
-        """Take over what Arrow can evaluate. Give back the rest."""
+        """Accept the filters that Arrow can evaluate. Return the others."""
         for spark_filter in filters:
             condition_ = condition(spark_filter, self._table.schema)
             if condition_ is None:
@@ -116,7 +116,7 @@ class PushingReader(KframeReader):
 
 @dataclass(frozen=True, slots=True)
 class Staged(WriterCommitMessage):
-    """What a task has left to be committed."""
+    """The staged rows of a task."""
 
     task: str
 
@@ -128,17 +128,17 @@ class KframeWriter(DataSourceArrowWriter):
         self._target = target
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Staged:
-        """Leave the rows beside the target."""
+        """Stage the rows next to the target."""
         task = uuid.uuid4().hex
         stage(self._target, task, iterator)
         return Staged(task)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Put the directories in place. Raises InputError if a cluster is not whole or its place is taken."""
+        """Move the directories into place. Raises InputError if a cluster is incomplete or its target exists."""
         commit(self._target, [message.task for message in messages if isinstance(message, Staged)])
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Leave nothing behind."""
+        """Delete the staged rows."""
         discard(self._target)
 
 
@@ -165,8 +165,8 @@ def _positive(options: Mapping[str, str], name: str, default: int) -> int:
 
 
 def _refuse_unknown(options: Mapping[str, str], known: frozenset[str]) -> None:
-    if strange := sorted({name.lower() for name in options} - known):
-        raise InputError(f"option {strange[0]}", "an unknown option", f"one of {', '.join(sorted(known))}")
+    if unknown := sorted({name.lower() for name in options} - known):
+        raise InputError(f"option {unknown[0]}", "an unknown option", f"one of {', '.join(sorted(known))}")
 
 
 def _check_schema(schema: Any, table: FleetTable) -> None:

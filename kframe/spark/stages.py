@@ -1,4 +1,4 @@
-"""Stages of the pipeline that play scenarios, written by cluster and scenario and taken up where they were left.
+"""Stages of the pipeline that play scenarios, written by cluster and scenario. A rerun resumes them.
 
 Stages may share a directory: each has its own tables and its own marks (``kframe.spark.marks``), named by its summary.
 What has no mark, or one of another scenario, setting or input, is done again. The directory must be the same one for
@@ -26,18 +26,18 @@ from kframe.spark.play import ANNOUNCED, CHANGES, CONDITIONS, IMPACTS, TALLIES, 
 from kframe.spark.requests import REQUESTS
 from kframe.spark.scenarios import needs_whole
 from kframe.spark.schema import SCENARIOS, FleetTable
-from kframe.spark.whole import WHOLE_ROWS, Output, opened, play_on_spark, units_of
+from kframe.spark.whole import WHOLE_ROWS, Output, play_on_spark, read_summary, units_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: Makes a table of what was played, the facts of clusters and the settings.
+#: Makes a table of rows of PLAYED, the facts of clusters and the engine.
 Maker: TypeAlias = "Callable[[DataFrame, DataFrame, Engine], DataFrame]"
 _Row: TypeAlias = dict[str, Any]
 #: A cluster and a scenario.
 _Pair: TypeAlias = tuple[str, str]
-#: What is known of the summary of one: its rows, as a table or as RESULTS has them; why it was not played; None where
-#: it was written.
+#: The summary of a cluster and scenario: its rows, as a table or as RESULTS has them; the problems if it was not
+#: played; None if it was written.
 _Summary: TypeAlias = "pa.Table | bytes | tuple[str, ...] | None"
 
 
@@ -64,9 +64,9 @@ class Stage:
 
     makers: Mapping[FleetTable, Maker]
     parts: tuple[str, ...]
-    shown: FleetTable
+    summary: FleetTable
     encoded: bool = False
-    """Whether encoded bodies are kept. Tells stages apart that make the same tables."""
+    """Whether encoded bodies are kept. Stages with the same tables differ in it."""
 
     def play(
         self, session: SparkSession, fleet: Fleet, scenarios: pa.Table, engine: Engine, writing: Writing,
@@ -80,95 +80,97 @@ class Stage:
         scenario of an unknown cluster.
         """
         names = fleet.names()
-        wanted = _wanted(names, scenarios)
-        how = replace(engine, parts=self.parts)
+        rows_by_pair = _scenarios_by_cluster(names, scenarios)
+        engine_of_stage = replace(engine, parts=self.parts)
         marks = {
-            part_of_scenario(*pair): Mark.of([row, asdict(how), "encoded" if self.encoded else ""],
+            part_of_scenario(*pair): Mark.of([row, asdict(engine_of_stage), "encoded" if self.encoded else ""],
                                              fleet.inputs.get(pair[0]))
-            for pair, row in wanted.items()
+            for pair, row in rows_by_pair.items()
         }  # fmt: skip
-        store = None if writing.out is None else Marks(writing.out, self.shown.name)
+        store = None if writing.out is None else Marks(writing.out, self.summary.name)
         if store is not None:
             writing.planned(store, marks)
         pending = PendingParts.of(store, marks, writing.force)
         todo: dict[str, list[tuple[_Row, Mark]]] = {}
-        for pair, row in wanted.items():
+        for pair, row in rows_by_pair.items():
             part = part_of_scenario(*pair)
             if part in pending.marks:
                 todo.setdefault(pair[0], []).append((row, pending.marks[part]))
         large = {name: todo.pop(name) for name in sorted(todo) if _is_large(fleet.clusters.get(name), whole_rows)}
-        summaries = self._play_whole(session, fleet, todo, how, writing)
+        summaries = self._play_whole(session, fleet, todo, engine_of_stage, writing)
         for name, pairs in large.items():
-            summaries.update(self._play_sharded(session, fleet, name, pairs, how, store))
+            summaries.update(self._play_sharded(session, fleet, name, pairs, engine_of_stage, store))
         problems = tuple(
             {"cluster": pair[0], "scenario": pair[1], "problem": text}
             for pair, result in sorted(summaries.items()) if isinstance(result, tuple)
             for text in result
         )  # fmt: skip
-        changed = sorted({pair[0] for pair in wanted if part_of_scenario(*pair) in pending.changed})
-        return StageResult(self.shown, problems, tuple(changed), lambda: self._parts(sorted(wanted), summaries, store))
+        changed = sorted({pair[0] for pair in rows_by_pair if part_of_scenario(*pair) in pending.changed})
+        return StageResult(
+            self.summary, problems, tuple(changed), lambda: self._parts(sorted(rows_by_pair), summaries, store)
+        )
 
     def _play_whole(
-        self, session: SparkSession, fleet: Fleet, todo: Mapping[str, list[tuple[_Row, Mark]]], how: Engine,
+        self, session: SparkSession, fleet: Fleet, todo: Mapping[str, list[tuple[_Row, Mark]]], engine: Engine,
         writing: Writing,
     ) -> dict[_Pair, _Summary]:  # fmt: skip
         """Play clusters that one task can hold each, in one job."""
         units = units_of(fleet.clusters, todo)
         if writing.out is None:
-            # Nothing but the summary is made.
-            parts = tuple(name for name in self.parts if name in (self.shown.name, ANNOUNCED.name))
-            output = Output((self.shown,), self.shown, self.encoded)
-            return _summaries(play_on_spark(session, units, replace(how, parts=parts), output))
+            # Make only the summary.
+            parts = tuple(name for name in self.parts if name in (self.summary.name, ANNOUNCED.name))
+            output = Output((self.summary,), self.summary, self.encoded)
+            return _summaries(play_on_spark(session, units, replace(engine, parts=parts), output))
         out = str(Path(writing.out).absolute())
         with staging(Path(out)) as staged:
-            output = Output(tuple(self.makers), self.shown, self.encoded, out, str(staged))
-            return _summaries(play_on_spark(session, units, how, output))
+            output = Output(tuple(self.makers), self.summary, self.encoded, out, str(staged))
+            return _summaries(play_on_spark(session, units, engine, output))
 
     def _play_sharded(
-        self, session: SparkSession, fleet: Fleet, cluster: str, pairs: list[tuple[_Row, Mark]], how: Engine,
+        self, session: SparkSession, fleet: Fleet, cluster: str, pairs: list[tuple[_Row, Mark]], engine: Engine,
         store: Marks | None,
     ) -> dict[_Pair, _Summary]:  # fmt: skip
         """Play one cluster in shards, on all cores."""
         tables = {name: table.where(table["cluster"] == cluster) for name, table in fleet.tables.items()}
-        every = _played(session, tables, [row for row, _ in pairs], how).persist()
+        all_played = _played(session, tables, [row for row, _ in pairs], engine).persist()
         try:
             problems: dict[str, set[str]] = {}
-            for row in failover.problems(every).toArrow().to_pylist():
+            for row in failover.problems(all_played).toArrow().to_pylist():
                 problems.setdefault(row["scenario"], set()).add(row["problem"])
             summaries: dict[_Pair, _Summary] = {
                 (cluster, name): tuple(sorted(texts)) for name, texts in problems.items()
             }
             marks = {row["scenario"]: mark for row, mark in pairs if row["scenario"] not in problems}
-            sound = every.where(every["scenario"].isin(sorted(marks)))
+            valid = all_played.where(all_played["scenario"].isin(sorted(marks)))
             facts = failover.cluster_facts(tables["brokers"], tables["clusters"])
             if store is None:
-                rows = self.makers[self.shown](sound, facts, how).toArrow()
+                rows = self.makers[self.summary](valid, facts, engine).toArrow()
                 return summaries | {(cluster, name): rows.filter(pc.equal(rows["scenario"], name)) for name in marks}
-            made = {table: make(sound, facts, how) for table, make in self.makers.items()}
+            made = {table: make(valid, facts, engine) for table, make in self.makers.items()}
             parts = {part_of_scenario(cluster, name): mark for name, mark in marks.items()}
             store.write(made, parts, ("cluster", "scenario"))
             return summaries
         finally:
-            every.unpersist()
+            all_played.unpersist()
 
     def _parts(
         self, pairs: Iterable[_Pair], summaries: Mapping[_Pair, _Summary], store: Marks | None
     ) -> Iterator[pa.Table]:
-        order = [(name, "ascending") for name in self.shown.key]
+        order = [(name, "ascending") for name in self.summary.key]
         for pair in pairs:
             rows = summaries.get(pair)
             if store is not None:
                 part = part_of_scenario(*pair)
                 if store[part] is not None:
-                    yield store.rows(self.shown, part).sort_by(order)
+                    yield store.rows(self.summary, part).sort_by(order)
             elif isinstance(rows, bytes):
-                yield opened(rows, self.shown).sort_by(order)
+                yield read_summary(rows, self.summary).sort_by(order)
             elif isinstance(rows, pa.Table):
                 yield rows.sort_by(order)
 
     def written(self, session: SparkSession, out: str) -> dict[FleetTable, DataFrame]:
         """The tables of all clusters and scenarios that are whole in ``out``. None if there are none."""
-        store = Marks(out, self.shown.name)
+        store = Marks(out, self.summary.name)
         parts = store.parts(2)
         return {table: store.read(session, table, parts) for table in self.makers} if parts else {}
 
@@ -182,29 +184,29 @@ def _summaries(rows: Iterable[Mapping[str, Any]]) -> dict[_Pair, _Summary]:
             for row in rows}  # fmt: skip
 
 
-def _wanted(known: set[str], scenarios: pa.Table) -> dict[_Pair, _Row]:
-    """The scenarios of each cluster, by its name and theirs: its own, and those of every cluster."""
-    wanted: dict[_Pair, _Row] = {}
+def _scenarios_by_cluster(known: set[str], scenarios: pa.Table) -> dict[_Pair, _Row]:
+    """The scenarios of each cluster, its own and those of every cluster, by names of cluster and scenario."""
+    rows_by_pair: dict[_Pair, _Row] = {}
     for row in scenarios.select(SCENARIOS.schema.names).to_pylist():
         for cluster in sorted(known) if row["cluster"] is None else [row["cluster"]]:
             pair = cluster, row["scenario"]
             if cluster not in known:
                 raise InputError(f"scenario {pair[1]}", f"cluster {cluster}", "a cluster of the fleet, or none for all")
-            if pair in wanted:
+            if pair in rows_by_pair:
                 raise InputError(f"scenario {pair[1]}", f"another of that name for cluster {cluster}", "each name once")
-            wanted[pair] = {**row, "cluster": cluster}
-    return wanted
+            rows_by_pair[pair] = {**row, "cluster": cluster}
+    return rows_by_pair
 
 
-def _played(session: SparkSession, tables: Mapping[str, DataFrame], rows: list[_Row], how: Engine) -> DataFrame:
-    """Rows of PLAYED of one cluster: on shards what can be, on the whole what must be."""
+def _played(session: SparkSession, tables: Mapping[str, DataFrame], rows: list[_Row], engine: Engine) -> DataFrame:
+    """Rows of PLAYED of one cluster. Scenarios of ``needs_whole`` are played on the whole cluster, others on shards."""
 
-    def play(some: list[_Row], whole: bool) -> DataFrame:
-        scenarios = session.createDataFrame(pa.Table.from_pylist(some, SCENARIOS.schema), SCENARIOS.ddl)
+    def play(scenario_rows: list[_Row], whole: bool) -> DataFrame:
+        scenarios = session.createDataFrame(pa.Table.from_pylist(scenario_rows, SCENARIOS.schema), SCENARIOS.ddl)
         partitions, brokers, clusters = (tables[name] for name in ("partitions", "brokers", "clusters"))
-        return failover.played(partitions, brokers, clusters, scenarios, how, whole=whole)
+        return failover.played(partitions, brokers, clusters, scenarios, engine, whole=whole)
 
-    if how.needs_whole_clusters():
+    if engine.needs_whole_clusters():
         return play(rows, True)
     on_shards, on_whole = ([row for row in rows if needs_whole(row) is whole] for whole in (False, True))
     frames = [play(some, whole) for some, whole in ((on_shards, False), (on_whole, True)) if some]

@@ -19,7 +19,7 @@ from kframe.errors import ConfigError, InputError
 from kframe.snapshot import Snapshot
 from kframe.spark.failover import by_mode, cluster_facts, shards, split_by_mode
 from kframe.spark.kraft import config_for, without_features
-from kframe.spark.part import BESIDE_FACTS, ClusterFacts, leaders_unknown, parts_of
+from kframe.spark.part import SHARD_WITH_FACTS, ClusterFacts, leaders_unknown, parts_of
 from kframe.spark.schema import INT, INTS, LONG, TEXT, FleetTable, of_cluster
 from kframe.spark.shards import TARGET_ROWS
 from kframe.whatif.kraft.sweep import KraftSweep
@@ -35,13 +35,13 @@ from kframe.whatif.sweep_rows import KEY, SCHEMA, counts_of, part_counts, rows_o
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-#: What parts of clusters come to, to be summed. Two more values of ``failure``: UNKNOWN counts parts whose topic
+#: Counts of shards, to be summed by cluster. Two more values of ``failure``: UNKNOWN counts parts whose topic
 #: settings are not known, PROBLEM those that could not be counted, whose ``name`` says why.
 COUNTS: Final = FleetTable("sweep_counts", of_cluster(SCHEMA), ("cluster", *KEY))
 UNKNOWN: Final = "unknown"
 PROBLEM: Final = "problem"
 
-#: A row a failure, as ``kframe whatif sweep --out`` writes it. ``rank`` is its place in its cluster, the worst first,
+#: A row a failure, as ``kframe whatif sweep --out`` writes it. ``rank`` is its position in its cluster, worst first,
 #: ``rank_of_kind`` that among failures of its kind; both from 1. Only KRaft clusters have a ``directory`` and
 #: ``may_lose_data``. ``rules`` are those that decided. A cluster that could not be swept has a row
 #: for each ``problem``, and null in all other columns.
@@ -67,7 +67,7 @@ class Sweeping:
 
 
 def counted(batches: Iterable[pa.RecordBatch], how: Sweeping) -> Iterator[pa.RecordBatch]:
-    """Shards beside the facts of their clusters (rows of BESIDE_FACTS) as rows of COUNTS.
+    """Rows of SHARD_WITH_FACTS as rows of COUNTS.
 
     Raises ConfigError for a setting.
     """
@@ -82,8 +82,7 @@ def counted(batches: Iterable[pa.RecordBatch], how: Sweeping) -> Iterator[pa.Rec
 
 
 def swept_whole(batches: Iterable[pa.RecordBatch], how: Sweeping) -> Iterator[pa.RecordBatch]:
-    """Whole clusters beside their facts (rows of BESIDE_FACTS) as rows of FAILURES. Raises ConfigError for a
-    setting."""
+    """Rows of SHARD_WITH_FACTS, each a whole cluster, as rows of FAILURES. Raises ConfigError for a setting."""
     for row, part in parts_of(batches):
         if isinstance(part, str):
             yield from _problem(row["cluster"], part).to_batches()
@@ -103,7 +102,7 @@ def ranked(counts: pa.Table, facts: pa.Table, how: Sweeping) -> pa.Table:
 
 
 def sweep_whole(cluster: str, snapshot: Snapshot, how: Sweeping) -> pa.Table:
-    """Rows of FAILURES of a cluster that is held whole. Raises ConfigError for a setting."""
+    """Rows of FAILURES of a whole cluster. Raises ConfigError for a setting."""
     if snapshot.partitions.leader is None or snapshot.partitions.isr is None:
         return _problem(cluster, str(leaders_unknown(f"cluster {cluster}")))
     if snapshot.is_kraft:
@@ -161,32 +160,32 @@ def sweep(
     """
     from pyspark.sql import functions as f
 
-    how = Sweeping(dict(config or {}), depth, racks, by)
+    options = Sweeping(dict(config or {}), depth, racks, by)
     facts = cluster_facts(brokers, clusters)
     zookeeper, kraft = by_mode(partitions, clusters)
 
-    def beside(parts: DataFrame) -> DataFrame:
+    def with_facts(parts: DataFrame) -> DataFrame:
         joined = parts.drop("controller_epoch").join(f.broadcast(facts), "cluster", "left")
-        return joined.select(*BESIDE_FACTS.names)
+        return joined.select(*SHARD_WITH_FACTS.names)
 
     def counts(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return counted(batches, how)
+        return counted(batches, options)
 
     def failures(counts: pa.Table, facts: pa.Table) -> pa.Table:
-        return ranked(counts, facts, how)
+        return ranked(counts, facts, options)
 
     def whole(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return swept_whole(batches, how)
+        return swept_whole(batches, options)
 
     sums = (
-        beside(shards(*zookeeper, target=target)).mapInArrow(counts, COUNTS.ddl)
+        with_facts(shards(*zookeeper, target=target)).mapInArrow(counts, COUNTS.ddl)
         .groupBy("cluster", *KEY).agg(f.sum("count").alias("count"))
     )  # fmt: skip
     counted_facts, _ = split_by_mode(facts)
     ranked_counts = (
         sums.groupBy("cluster").cogroup(counted_facts.groupBy("cluster")).applyInArrow(failures, FAILURES.ddl)
     )
-    in_kraft = beside(shards(*kraft, target=target, whole=True)).mapInArrow(whole, FAILURES.ddl)
+    in_kraft = with_facts(shards(*kraft, target=target, whole=True)).mapInArrow(whole, FAILURES.ddl)
     return ranked_counts.unionByName(in_kraft)
 
 

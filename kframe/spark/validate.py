@@ -1,4 +1,4 @@
-"""Whether the clusters of a fleet hold together: the rules of ``kframe.spark.rules`` over its tables, on Spark."""
+"""Validate the clusters of a fleet on Spark by the rules of ``kframe.spark.rules``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CONTEXT: Final = pa.schema(
      ("elr", pa.bool_())]
 )  # fmt: skip
 
-#: What ``settings_of`` says of each cluster.
+#: The result of ``settings_of`` for each cluster.
 _SETTINGS: Final = FleetTable(
     "settings", pa.schema([("cluster", TEXT), ("min_insync", INT), ("mode", TEXT), ("elr", FLAG)])
 )
@@ -38,16 +38,16 @@ def validate(fleet: Mapping[str, DataFrame], buckets: int = BUCKETS) -> DataFram
     from pyspark.sql import functions as sql
 
     ddl = VIOLATIONS.ddl
-    every = sql.explode(sql.sequence(sql.lit(0), sql.lit(buckets - 1)))
-    own = sql.pmod(sql.xxhash64("topic"), sql.lit(buckets)).cast("int")
+    all_buckets = sql.explode(sql.sequence(sql.lit(0), sql.lit(buckets - 1)))
+    topic_bucket = sql.pmod(sql.xxhash64("topic"), sql.lit(buckets)).cast("int")
     settings = fleet["clusters"].mapInArrow(_settings, _SETTINGS.ddl)
-    around = (
-        _around(fleet["brokers"], every, "broker_id", "registered", "fenced", "rack")
-        .unionByName(_around(fleet["topics"], own, "topic", "partition_count"), allowMissingColumns=True)
-        .unionByName(_around(settings, every, "min_insync", "mode", "elr"), allowMissingColumns=True)
+    context_rows = (
+        _context_rows(fleet["brokers"], all_buckets, "broker_id", "registered", "fenced", "rack")
+        .unionByName(_context_rows(fleet["topics"], topic_bucket, "topic", "partition_count"), allowMissingColumns=True)
+        .unionByName(_context_rows(settings, all_buckets, "min_insync", "mode", "elr"), allowMissingColumns=True)
     )
-    rows = fleet["partitions"].withColumn("bucket", own).groupBy("cluster", "bucket")
-    violations_ = rows.cogroup(around.groupBy("cluster", "bucket")).applyInArrow(_violations, ddl)
+    rows = fleet["partitions"].withColumn("bucket", topic_bucket).groupBy("cluster", "bucket")
+    violations_ = rows.cogroup(context_rows.groupBy("cluster", "bucket")).applyInArrow(_violations, ddl)
     topics = fleet["topics"].select("cluster", "topic", "topic_id")
     modes = sql.broadcast(settings.select("cluster", "mode"))
     ids = topics.join(modes, "cluster", "left").groupBy("cluster").applyInArrow(_shared, ddl)
@@ -55,22 +55,22 @@ def validate(fleet: Mapping[str, DataFrame], buckets: int = BUCKETS) -> DataFram
 
 
 def context_of(rows: pa.Table) -> ClusterContext:
-    """What a bucket's partitions are held to, from its rows of brokers, topics and the cluster."""
+    """The context of a bucket's partitions, from its rows of brokers, topics and the cluster."""
     topics, settings = rows.filter(rows["topic"].is_valid()), rows.filter(rows["mode"].is_valid()).to_pylist()
     counts = dict(zip(topics["topic"].to_pylist(), topics["partition_count"].fill_null(0).to_pylist(), strict=True))
     brokers = RegisteredBrokers.of(rows.filter(rows["broker_id"].is_valid()))
-    least, mode, elr = (settings[0][name] for name in ("min_insync", "mode", "elr")) if settings else (1, None, None)
-    return ClusterContext(brokers, counts, least, mode == KRAFT, elr)
+    min_isr, mode, elr = (settings[0][name] for name in ("min_insync", "mode", "elr")) if settings else (1, None, None)
+    return ClusterContext(brokers, counts, min_isr, mode == KRAFT, elr)
 
 
 def validate_whole(cluster: str, tables: Mapping[str, pa.Table]) -> pa.Table:
-    """Rows of VIOLATIONS of a cluster whose tables are held whole."""
+    """Rows of VIOLATIONS of a cluster whose tables are complete."""
     topics = tables["topics"]
     counts = dict(zip(topics["topic"].to_pylist(), topics["partition_count"].fill_null(0).to_pylist(), strict=True))
     (row,) = tables["clusters"].to_pylist()
-    least, mode, elr = settings_of(row)
-    around = ClusterContext(RegisteredBrokers.of(tables["brokers"]), counts, least, mode == KRAFT, elr)
-    batches = [*violations(cluster, tables["partitions"], around), *shared_topic_ids(cluster, topics, mode)]
+    min_isr, mode, elr = settings_of(row)
+    context = ClusterContext(RegisteredBrokers.of(tables["brokers"]), counts, min_isr, mode == KRAFT, elr)
+    batches = [*violations(cluster, tables["partitions"], context), *shared_topic_ids(cluster, topics, mode)]
     return pa.Table.from_batches(batches, VIOLATIONS.schema)
 
 
@@ -81,8 +81,8 @@ def settings_of(row: Mapping[str, Any]) -> tuple[int, str, bool | None]:
     defaults = dict(row["broker_default_configs"] or ())
     text = (min_insync_of_node(row) if kraft_mode else None) or defaults.get(MIN_INSYNC_CONFIG, "")
     value = _int32(text)
-    least = 1 if value is None else value
-    return (least, KRAFT, has_elr(row)) if kraft_mode else (least, ZOOKEEPER, None)
+    min_isr = 1 if value is None else value
+    return (min_isr, KRAFT, has_elr(row)) if kraft_mode else (min_isr, ZOOKEEPER, None)
 
 
 def _settings(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -102,13 +102,13 @@ def _int32(text: str) -> int | None:
     return value if -(2**31) <= value < 2**31 else None
 
 
-def _around(table: DataFrame, bucket: Any, *columns: Any) -> DataFrame:
+def _context_rows(table: DataFrame, bucket: Any, *columns: Any) -> DataFrame:
     return table.select("cluster", bucket.alias("bucket"), *columns)
 
 
-def _violations(key: tuple[Any, ...], rows: pa.Table, around: pa.Table) -> pa.Table:
+def _violations(key: tuple[Any, ...], rows: pa.Table, context_rows: pa.Table) -> pa.Table:
     cluster = key[0].as_py()
-    context = context_of(around.select(_CONTEXT.names))
+    context = context_of(context_rows.select(_CONTEXT.names))
     return pa.Table.from_batches(violations(cluster, rows, context), VIOLATIONS.schema)
 
 

@@ -1,4 +1,4 @@
-"""Scenarios played on whole clusters: one task reads a cluster once, plays what is left, writes and marks each result.
+"""Scenarios played on whole clusters: a task reads a cluster once, plays its scenarios, writes and marks each result.
 
 Nothing is shuffled and nothing is cached. A result is whole as soon as its mark is there, so a run that ends early
 leaves all that was finished before.
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 WHOLE_ROWS: Final = 1_000_000
 #: The least number of tasks of a job, so that several scenarios of one cluster keep several cores busy, and the largest
 #: number of scenarios for one read of a cluster.
-_TASKS_WANTED: Final = 64
+_TASKS_MIN: Final = 64
 _SCENARIOS_MAX: Final = 16
 
 #: A row a cluster and scenario that was played, or not, by ``problem``. ``data`` is an Arrow stream of its summary,
@@ -66,16 +66,16 @@ class Output:
 
 
 def units_of(
-    clusters: Mapping[str, ClusterInput], left: Mapping[str, Sequence[tuple[Mapping[str, Any], Mark]]]
+    clusters: Mapping[str, ClusterInput], pending: Mapping[str, Sequence[tuple[Mapping[str, Any], Mark]]]
 ) -> list[Unit]:
-    """What is left of each cluster as units of work. The largest clusters are first."""
-    pairs = sum(map(len, left.values()))
-    step = max(1, min(_SCENARIOS_MAX, pairs // _TASKS_WANTED))
-    ordered = sorted(left, key=lambda name: (-(clusters[name].partitions or 0), name))
+    """The pending scenarios of each cluster as units of work. The largest clusters are first."""
+    pairs = sum(map(len, pending.values()))
+    scenarios_per_unit = max(1, min(_SCENARIOS_MAX, pairs // _TASKS_MIN))
+    ordered = sorted(pending, key=lambda name: (-(clusters[name].partitions or 0), name))
     return [
-        Unit(clusters[name], tuple(left[name][first : first + step]))
+        Unit(clusters[name], tuple(pending[name][first : first + scenarios_per_unit]))
         for name in ordered
-        for first in range(0, len(left[name]), step)
+        for first in range(0, len(pending[name]), scenarios_per_unit)
     ]
 
 
@@ -105,10 +105,10 @@ def play_on_spark(
     if not units:
         return []
 
-    def plays(some: Iterator[Unit]) -> Iterator[pa.RecordBatch]:
+    def plays(inputs: Iterator[Unit]) -> Iterator[pa.RecordBatch]:
         # The log has a line for every election without a leader; the rows say the same.
         logging.getLogger("kframe.statechange").setLevel(logging.CRITICAL)
-        yield from play_units(some, engine, output)
+        yield from play_units(inputs, engine, output)
 
     with interpreted(session):
         results = map_inputs(session, units, plays, RESULTS.ddl).toArrow()
@@ -116,7 +116,7 @@ def play_on_spark(
     return rows
 
 
-def opened(data: bytes, summary: FleetTable) -> pa.Table:
+def read_summary(data: bytes, summary: FleetTable) -> pa.Table:
     """The summary in a row of RESULTS."""
     return pa.ipc.open_stream(data).read_all().cast(summary.schema)
 
@@ -143,9 +143,9 @@ def _tables(
         else:
             assert table.name in PARTS
             rows = pa.Table.from_batches([result[table.name]])
-            for at, value in enumerate((cluster, scenario)):
+            for index, value in enumerate((cluster, scenario)):
                 column = pa.repeat(pa.scalar(value, TEXT), rows.num_rows)
-                rows = rows.add_column(at, table.schema.field(at), column)
+                rows = rows.add_column(index, table.schema.field(index), column)
             tables[table] = rows
     return tables
 

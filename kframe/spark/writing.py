@@ -48,7 +48,10 @@ class OutputTarget:
 
 
 def stage(target: OutputTarget, task: str, batches: Iterable[pa.RecordBatch]) -> int:
-    """Leave rows of PARTITIONS by cluster under the task's name; how many. Raises InputError for a null cluster."""
+    """Stage rows of PARTITIONS by cluster under the task's name. Return their number.
+
+    Raises InputError for a null cluster.
+    """
     directory = Path(target.staged) / "rows"
     writers: dict[str, Any] = {}
     rows = 0
@@ -60,8 +63,8 @@ def stage(target: OutputTarget, task: str, batches: Iterable[pa.RecordBatch]) ->
                     check_cluster_name(cluster or "", "column cluster")
                     (directory / cluster).mkdir(parents=True, exist_ok=True)
                     writers[cluster] = pa.ipc.new_file(str(directory / cluster / f"{task}.arrow"), PARTITIONS.schema)
-                chosen = batch.filter(pc.equal(batch["cluster"], cluster))
-                writers[cluster].write_batch(chosen.cast(PARTITIONS.schema))
+                rows_of_cluster = batch.filter(pc.equal(batch["cluster"], cluster))
+                writers[cluster].write_batch(rows_of_cluster.cast(PARTITIONS.schema))
     finally:
         for writer in writers.values():
             writer.close()
@@ -69,15 +72,15 @@ def stage(target: OutputTarget, task: str, batches: Iterable[pa.RecordBatch]) ->
 
 
 def commit(target: OutputTarget, tasks: Iterable[str]) -> list[str]:
-    """Make a directory of each cluster, and move all into place; their names. One cluster is held at a time.
+    """Make a directory of each cluster, and move all into place. Return their names. Holds one cluster at a time.
 
-    ``tasks`` are those whose rows count: an attempt that was given up may have left others. Raises InputError if a
-    cluster is not whole or its place is taken; then nothing has changed.
+    Rows of other tasks than ``tasks`` are of failed attempts and are ignored. Raises InputError if a cluster is
+    incomplete or its target exists; then nothing has changed.
     """
-    wanted = frozenset(tasks)
+    task_names = frozenset(tasks)
     try:
-        made = [_make(target, rows, wanted) for rows in sorted((Path(target.staged) / "rows").glob("*"))]
-        names = [name for name in made if name is not None]
+        committed = [_make(target, rows, task_names) for rows in sorted((Path(target.staged) / "rows").glob("*"))]
+        names = [name for name in committed if name is not None]
         for name in names:
             _check_target(target, name)
         _move(target, names)
@@ -87,19 +90,19 @@ def commit(target: OutputTarget, tasks: Iterable[str]) -> list[str]:
 
 
 def discard(target: OutputTarget) -> None:
-    """Leave nothing behind."""
+    """Delete the staged files."""
     shutil.rmtree(target.staged, ignore_errors=True)
 
 
 def _make(target: OutputTarget, rows: Path, tasks: frozenset[str]) -> str | None:
-    """The directory of one cluster. Its name, or None if all its rows are of tasks that do not count."""
+    """Write the directory of one cluster. Return its name, or None if all its rows are of other tasks."""
     files = [file for file in sorted(rows.iterdir()) if file.stem in tasks]
     if not files:
         return None
     tables = [pa.ipc.open_file(pa.memory_map(str(file))).read_all() for file in files]
-    made = Path(target.staged) / "made" / rows.name
-    made.parent.mkdir(exist_ok=True)
-    write_snapshot(cluster_snapshot(rows.name, pa.concat_tables(tables), target.fleet), made)
+    snapshot_path = Path(target.staged) / "made" / rows.name
+    snapshot_path.parent.mkdir(exist_ok=True)
+    write_snapshot(cluster_snapshot(rows.name, pa.concat_tables(tables), target.fleet), snapshot_path)
     return rows.name
 
 
@@ -143,7 +146,8 @@ def _named_topics(cluster: str, partitions: pa.Table) -> pa.Table:
     columns = {name: first_rows[name].to_pylist() for name in ("topic_id", "deleting", "configs_known")}
     configs = configs_of_topics(first_rows["unclean"].to_pylist(), first_rows["min_insync_replicas"].to_pylist())
     known = [
-        list(config.items()) if sure else None for config, sure in zip(configs, columns["configs_known"], strict=True)
+        list(config.items()) if is_known else None
+        for config, is_known in zip(configs, columns["configs_known"], strict=True)
     ]
     return pa.table(
         {
@@ -164,24 +168,24 @@ def _check_target(target: OutputTarget, name: str) -> None:
 
 
 def _move(target: OutputTarget, names: Iterable[str]) -> None:
-    """Rename all into place; if one fails, those moved before are taken back."""
-    undo: list[tuple[Path, Path]] = []
-    old = Path(target.staged) / "old"
-    old.mkdir(parents=True, exist_ok=True)
+    """Rename all into place. If one rename fails, the earlier ones are undone."""
+    renamed: list[tuple[Path, Path]] = []
+    replaced = Path(target.staged) / "old"
+    replaced.mkdir(parents=True, exist_ok=True)
     try:
         os.makedirs(target.path, exist_ok=True)
-        for source, goal in _renames(target, names, old):
-            source.rename(goal)
-            undo.append((source, goal))
+        for source, target_path in _renames(target, names, replaced):
+            source.rename(target_path)
+            renamed.append((source, target_path))
     except OSError:
-        for source, goal in reversed(undo):
-            goal.rename(source)
+        for source, target_path in reversed(renamed):
+            target_path.rename(source)
         raise
 
 
-def _renames(target: OutputTarget, names: Iterable[str], old: Path) -> Iterator[tuple[Path, Path]]:
+def _renames(target: OutputTarget, names: Iterable[str], replaced: Path) -> Iterator[tuple[Path, Path]]:
     for name in names:
-        goal = Path(target.path) / name
-        if goal.exists():
-            yield goal, old / name
-        yield Path(target.staged) / "made" / name, goal
+        target_path = Path(target.path) / name
+        if target_path.exists():
+            yield target_path, replaced / name
+        yield Path(target.staged) / "made" / name, target_path

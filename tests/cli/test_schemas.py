@@ -216,7 +216,7 @@ def test_fleet_rows_have_the_columns_of_the_tables() -> None:
     from kframe.spark.rules import VIOLATIONS
     from kframe.spark.stages import FAILOVER, REQUESTED
 
-    tables = {"ingest": INGESTED, "violations": VIOLATIONS, "impacts": FAILOVER.shown, "requests": REQUESTED.shown}
+    tables = {"ingest": INGESTED, "violations": VIOLATIONS, "impacts": FAILOVER.summary, "requests": REQUESTED.summary}
     tables |= {f"report-{by}": report.table for by, report in REPORTS.items()}
     for name, table in tables.items():
         fields = DOCUMENTS[f"kframe.spark-{name}/v1"].type().__struct_encode_fields__

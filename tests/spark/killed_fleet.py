@@ -21,7 +21,7 @@ from kframe.spark.scenarios import single_scenario
 from kframe.spark.schema import PARTITIONS
 from kframe.spark.session import session
 from tests.spark import jvm
-from tests.spark.cutting import alone, same, scenario
+from tests.spark.sharding import assert_same_rows, reference_rows, scenario
 from tests.spark.test_failover import everything, frames
 
 
@@ -39,7 +39,7 @@ def main(directory: Path) -> None:
     deadly = partitions.mapInArrow(lambda batches: _killing(batches, directory), PARTITIONS.ddl)
     played = failover.played(deadly, brokers, clusters, single_scenario(spark, "s", brokers=[2]), target=500).persist()
     results = everything(played, failover.cluster_facts(brokers, clusters))
-    same(results, alone(snapshot, scenario(brokers=[2])))
+    assert_same_rows(results, reference_rows(snapshot, scenario(brokers=[2])))
     killed = sorted(file.name for file in directory.iterdir() if file.suffix == ".killed")
     print(json.dumps({"killed": killed, "rows": {name: len(some) for name, some in results.items()}}))
     spark.stop()

@@ -13,7 +13,7 @@ from kframe.model.kraft.ids import ELR_VERSION, METADATA_VERSION, MetadataLevel
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.kraft.replay import replay
 from kframe.snapshot import Snapshot, Source
-from tests.spark.cutting import scenario
+from tests.spark.sharding import scenario
 from tests.whatif.kraft_samples import FEATURES, directory
 
 IDS = (1, 2, 3, 5, 8)

@@ -60,8 +60,8 @@ def test_from_exports_to_violations(spark: Any, tmp_path: Path) -> None:
     ]
     assert "3 errors, 2 warnings" in checked.stderr
     written = set((tmp_path / "broken").rglob("*.parquet"))
-    again = kframe("spark", "validate", out, "--out", tmp_path / "broken", "-o", "json")
-    assert (again.exit_code, again.stdout) == (0, checked.stdout)
+    rerun = kframe("spark", "validate", out, "--out", tmp_path / "broken", "-o", "json")
+    assert (rerun.exit_code, rerun.stdout) == (0, checked.stdout)
     assert set((tmp_path / "broken").rglob("*.parquet")) == written
 
 
@@ -73,14 +73,14 @@ def test_error_in_executor_prints_single_line(tmp_path: Path) -> None:
     assert "east.jsonl:10 data of /brokers/topics/t/partitions/1/state: found malformed JSON" in line
 
 
-@pytest.mark.parametrize("arguments,says", [
+@pytest.mark.parametrize("arguments,message", [
     (("ingest", "nowhere", "--out", "fleet"), "nowhere: found no snapshot there"),
     (("validate", "nowhere"), "nowhere: found no snapshot there"),
     (("ingest", ".", "--out", "fleet", "--master", "local", "--remote", "sc://h"), "exclude one another"),
     (("ingest", ".", "--out", "fleet", "--conf", "spark.ui.enabled"), "spark.ui.enabled is not KEY=VALUE"),
 ])  # fmt: skip
-def test_wrong_usage_exits_with_2(arguments: tuple[str, ...], says: str) -> None:
+def test_wrong_usage_exits_with_2(arguments: tuple[str, ...], message: str) -> None:
     result = kframe("spark", *arguments)
     assert result.exit_code == 2, result.output
-    assert says in result.stderr
+    assert message in result.stderr
     assert result.stdout == ""

@@ -52,9 +52,9 @@ def describe(data: st.DataObject, topics: Topics, directory: Path) -> tuple[Path
             ("Leader", "\udcff"),
         ]))  # fmt: skip
         lines[index] = lines[index].replace(old, new)
-    again = data.draw(st.none() | st.integers(0, len(lines) - 1))
-    if again is not None:
-        lines.append(lines[again])
+    repeated_line = data.draw(st.none() | st.integers(0, len(lines) - 1))
+    if repeated_line is not None:
+        lines.append(lines[repeated_line])
     dropped = data.draw(st.none() | st.integers(0, len(lines) - 1))
     if dropped is not None:
         del lines[dropped]
@@ -142,7 +142,7 @@ def test_accepted_and_quarantined_partitions_equal_source(
 ) -> None:
     topics = data.draw(st.lists(st.integers(1, 8), min_size=1, max_size=5))
     with tempfile.TemporaryDirectory() as directory:
-        path, there = make(data, topics, Path(directory))
+        path, count_in_source = make(data, topics, Path(directory))
         snapshot, quarantine = read_tolerantly(SnapshotSource(str(path), "c"))
     if snapshot is None:
         event("refused")
@@ -150,7 +150,7 @@ def test_accepted_and_quarantined_partitions_equal_source(
         return
     event("some left out" if quarantine.num_rows else "whole")
     left_out = sum(row["partitions"] or 0 for row in quarantine.to_pylist())
-    assert (len(snapshot), left_out) == (len(snapshot), there - len(snapshot))
+    assert (len(snapshot), left_out) == (len(snapshot), count_in_source - len(snapshot))
 
 
 def test_listing_without_topic_line_counts_all_partitions(tmp_path: Path) -> None:
@@ -224,7 +224,7 @@ def test_unreadable_source_is_refused_cluster(make: Callable[[Path], str], tmp_p
     directory, out = tmp_path / "exports", tmp_path / "out"
     directory.mkdir()
     snapshot_directory(directory / "good", generate(20, 3))
-    says = make(directory / "bad")
+    message = make(directory / "bad")
     try:
         sources = find_sources([str(directory)])
         assert [source.cluster for source in sources] == ["bad", "good"]
@@ -233,7 +233,7 @@ def test_unreadable_source_is_refused_cluster(make: Callable[[Path], str], tmp_p
         if not (directory / "bad").is_symlink():
             (directory / "bad").chmod(0o700)
     assert [row["status"] for row in rows] == ["refused", "taken"]
-    assert says in rows[0]["reason"]
+    assert message in rows[0]["reason"]
     assert str(directory / "bad") in rows[0]["reason"]
     (quarantined,) = parquet.ParquetFile(part(out, QUARANTINE, "bad") / "part-0.parquet").read().to_pylist()
     assert quarantined["source"] == str(directory / "bad")

@@ -14,7 +14,7 @@ from kframe.spark.rows import rows_of
 from kframe.spark.scenarios import each_broker, each_rack, single_scenario
 from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, SCENARIOS, FleetTable
 from tests.snapshot.samples import example
-from tests.spark.cutting import Rows, alone, same, scenario
+from tests.spark.sharding import Rows, assert_same_rows, reference_rows, scenario
 
 Frames = tuple[Any, Any, Any]
 
@@ -70,7 +70,7 @@ def test_spark_equals_one_machine(spark: Any) -> None:
     played.unpersist()
     for cluster, snapshot in fleet.items():
         of_cluster = {name: [row for row in rows_ if row["cluster"] == cluster] for name, rows_ in results.items()}
-        same(of_cluster, alone(snapshot, scenario_row, cluster=cluster))
+        assert_same_rows(of_cluster, reference_rows(snapshot, scenario_row, cluster=cluster))
 
 
 def test_each_broker_and_each_rack_of_every_cluster(spark: Any) -> None:
@@ -83,10 +83,10 @@ def test_each_broker_and_each_rack_of_every_cluster(spark: Any) -> None:
     for cluster, snapshot in fleet.items():
         for broker in snapshot.brokers:
             expected[cluster, f"broker-{broker.broker_id}"] = len(
-                alone(snapshot, scenario(brokers=[broker.broker_id]))["changes"]
+                reference_rows(snapshot, scenario(brokers=[broker.broker_id]))["changes"]
             )
         for rack in {broker.rack for broker in snapshot.brokers}:
-            expected[cluster, f"rack-{rack}"] = len(alone(snapshot, scenario(racks=[rack or ""]))["changes"])
+            expected[cluster, f"rack-{rack}"] = len(reference_rows(snapshot, scenario(racks=[rack or ""]))["changes"])
     assert actual == expected
 
 

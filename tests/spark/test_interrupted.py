@@ -17,9 +17,9 @@ from pyarrow import parquet
 
 from kframe.snapshot.generate import generate
 from kframe.spark.play import CHANGES
-from tests.spark.cutting import alone, scenario
 from tests.spark.fleets import snapshot_directory
 from tests.spark.processes import environment
+from tests.spark.sharding import reference_rows, scenario
 
 BROKERS, CLUSTERS = 12, 3
 SNAPSHOT = generate(3_000, BROKERS, racks=3, seed=3)
@@ -118,11 +118,11 @@ def test_interrupted_command_resumes_after_written_results(fleet: Path, tmp_path
         Path(log[1]).unlink()
     before = marks(out)
     assert 0 < int(safe[1]) <= len(before) < CLUSTERS * BROKERS
-    again = subprocess.run(command(fleet, out), capture_output=True, text=True, env=environment(), check=False)
-    assert (again.returncode, again.stderr) == (0, "")
+    rerun = subprocess.run(command(fleet, out), capture_output=True, text=True, env=environment(), check=False)
+    assert (rerun.returncode, rerun.stderr) == (0, "")
     after = marks(out)
     assert len(after) == CLUSTERS * BROKERS
     assert {path: after[path] for path in before} == before
-    expected = sum(len(alone(SNAPSHOT, scenario(brokers=[broker]))["changes"]) for broker in range(BROKERS))
+    expected = sum(len(reference_rows(SNAPSHOT, scenario(brokers=[broker]))["changes"]) for broker in range(BROKERS))
     assert parquet.read_table(out / CHANGES.name).num_rows == CLUSTERS * expected
     assert not (out / "_staged").exists()

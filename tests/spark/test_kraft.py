@@ -31,9 +31,18 @@ from kframe.spark.sweeping import FAILURES, Sweeping, sweep_whole, swept_whole
 from kframe.spark.validate import validate_whole
 from kframe.spark.whole import Output, Unit, play_units
 from kframe.whatif import SortBy, WhatIf
-from tests.spark.cutting import Rows, concatenated, cut, merged, same, table, to_play, try_alone
 from tests.spark.kraft_fleets import kraft_scenarios, kraft_snapshot
-from tests.spark.test_sweeping import alone as swept_alone
+from tests.spark.sharding import (
+    Rows,
+    assert_same_rows,
+    concatenated,
+    merged,
+    reference_rows_or_problem,
+    shard_rows,
+    table,
+    to_play,
+)
+from tests.spark.test_sweeping import reference_sweep
 
 RANDOMS = st.randoms(use_true_random=False)
 
@@ -72,7 +81,7 @@ def test_whole_clusters_of_a_fleet_equal_a_single_machine(random: Random) -> Non
         unit = Unit(cluster, tuple((row, Mark("how")) for row in scenarios))
         results = [row for batch in play_units([unit], Engine(), output) for row in batch.to_pylist()]
         for scenario, result in zip(scenarios, results, strict=True):
-            expected = try_alone(snapshot, scenario)
+            expected = reference_rows_or_problem(snapshot, scenario)
             event(f"{scenario['verb']} {'is refused' if isinstance(expected, str) else 'is played'}")
             if isinstance(expected, str):
                 assert result["problem"] == expected
@@ -92,35 +101,35 @@ def test_whole_clusters_of_a_fleet_equal_a_single_machine(random: Random) -> Non
 def test_sharded_rows_in_any_order_are_combined(random: Random) -> None:
     snapshot = kraft_snapshot(random)
     whole = table(snapshot)
-    pieces = cut(whole, [random.randint(0, 3) for _ in range(5)], random.sample(range(len(whole)), len(whole)))
+    pieces = shard_rows(whole, [random.randint(0, 3) for _ in range(5)], random.sample(range(len(whole)), len(whole)))
     for row in kraft_scenarios(random, snapshot):
-        expected = try_alone(snapshot, row)
+        expected = reference_rows_or_problem(snapshot, row)
         rows = to_play(snapshot, concatenated(pieces), [row])
         if isinstance(expected, str):
             assert [batch["problem"][0].as_py() for batch in play(rows, Engine())] == [expected]
         else:
-            same(merged(play(rows, Engine()), rows[0]), expected)
+            assert_same_rows(merged(play(rows, Engine()), rows[0]), expected)
 
 
 @settings(max_examples=15)
 @given(RANDOMS, st.sampled_from([1, 2]), st.booleans(), st.sampled_from(list(SortBy)))
 def test_sweep_equals_a_single_machine(random: Random, depth: int, racks: bool, by: SortBy) -> None:
-    snapshot, how = kraft_snapshot(random), Sweeping(depth=depth, racks=racks, by=by)
-    actual = sweep_whole("east", snapshot, how)
+    snapshot, options = kraft_snapshot(random), Sweeping(depth=depth, racks=racks, by=by)
+    actual = sweep_whole("east", snapshot, options)
     assert actual.schema == FAILURES.schema
-    batches = [batch.drop_columns(["scenarios"]) for batch in to_play(snapshot, concatenated(cut(table(snapshot), [0],
-               range(len(snapshot)))), [])]  # fmt: skip
-    assert pa.Table.from_batches(list(swept_whole(batches, how)), FAILURES.schema) == actual
-    expected = _sweep_alone(snapshot, how)
+    whole = concatenated(shard_rows(table(snapshot), [0], range(len(snapshot))))
+    batches = [batch.drop_columns(["scenarios"]) for batch in to_play(snapshot, whole, [])]
+    assert pa.Table.from_batches(list(swept_whole(batches, options)), FAILURES.schema) == actual
+    expected = _reference_sweep_or_problem(snapshot, options)
     event("refused" if isinstance(expected, str) else "swept")
     if isinstance(expected, str):
         expected = [dict.fromkeys(FAILURES.schema.names) | {"cluster": "east", "problem": expected}]
     assert actual.to_pylist() == expected
 
 
-def _sweep_alone(snapshot: Snapshot, how: Sweeping) -> Rows | str:
+def _reference_sweep_or_problem(snapshot: Snapshot, options: Sweeping) -> Rows | str:
     try:
-        return swept_alone(snapshot, how)
+        return reference_sweep(snapshot, options)
     except InputError as problem:
         return str(problem)
 

@@ -22,10 +22,10 @@ from kframe.spark.schema import PARTITIONS, SCENARIOS
 from kframe.spark.stages import FAILOVER
 from kframe.spark.validate import validate, validate_whole
 from tests.schemas import assert_valid
-from tests.spark.cutting import Rows, alone, same, scenario
 from tests.spark.kraft_fleets import kraft_snapshot
+from tests.spark.sharding import Rows, assert_same_rows, reference_rows, scenario
 from tests.spark.test_failover import everything, frames, rows, scenario_frame
-from tests.spark.test_sweeping import alone as swept_alone
+from tests.spark.test_sweeping import reference_sweep
 
 ZOOKEEPER = generate(60, 4, racks=2, seed=3)
 SEEDS = {"north": 11, "south": 12, "west": 13}
@@ -137,12 +137,12 @@ def test_frames_equal_a_single_machine(spark: Any) -> None:
     expected: dict[str, Rows] = {}
     for name, snapshot in fleet.items():
         for row in (row for row in listed if row["cluster"] in (name, None)):
-            for part, some in alone(snapshot, row, cluster=name).items():
+            for part, some in reference_rows(snapshot, row, cluster=name).items():
                 expected[part] = expected.get(part, []) + some
-    same(everything(played, failover.cluster_facts(brokers, clusters)), expected)
+    assert_same_rows(everything(played, failover.cluster_facts(brokers, clusters)), expected)
     swept = sweeping.sweep(partitions, brokers, clusters, target=20)
     assert rows(swept.orderBy("cluster", "rank")) == [
-        row for name in sorted(fleet) for row in swept_alone(fleet[name], sweeping.Sweeping(), name)
+        row for name in sorted(fleet) for row in reference_sweep(fleet[name], sweeping.Sweeping(), name)
     ]
 
 
@@ -157,7 +157,7 @@ def test_large_kraft_cluster_is_not_sharded(spark: Any, fleet: Path) -> None:
     )
     result = FAILOVER.play(spark, opened, listed, Engine(), Writing(), whole_rows=0)
     assert result.problems == ()
-    expected = {name: alone(snapshot, scenario("fail", up_in(snapshot)[:1], name="s"), cluster=name)["impacts"]
+    expected = {name: reference_rows(snapshot, scenario("fail", up_in(snapshot)[:1], name="s"), cluster=name)["impacts"]
                 for name, snapshot in snapshots().items()}  # fmt: skip
     assert list(result.rows()) == [row for name in sorted(expected) for row in expected[name]]
 
@@ -197,6 +197,6 @@ def test_snapshots_are_written_back(spark: Any, fleet: Path, tmp_path: Path) -> 
     partitions.where("cluster = 'north'").write.format("kframe").mode("append").save(str(tmp_path / "alone"))
     for name, snapshot in snapshots().items():
         assert read_snapshot(tmp_path / "written" / name).digest() == snapshot.digest()
-    bare = read_snapshot(tmp_path / "alone" / "north")
-    assert bare.mode == "kraft"
-    assert bare.partitions.directories is None
+    restored = read_snapshot(tmp_path / "alone" / "north")
+    assert restored.mode == "kraft"
+    assert restored.partitions.directories is None

@@ -27,9 +27,9 @@ from kframe.spark.schema import BROKERS, CLUSTERS, KRAFT_FACTS, PARTITIONS, TOPI
 from kframe.spark.sources import find_sources
 from kframe.spark.validate import validate_whole
 from kframe.whatif import WhatIf
-from tests.spark.cutting import alone, scenario
 from tests.spark.fleets import mixed
 from tests.spark.kraft_fleets import kraft_snapshot
+from tests.spark.sharding import reference_rows, scenario
 
 
 def test_min_isr_of_the_controllers_node_precedes_that_of_the_cluster() -> None:
@@ -107,7 +107,7 @@ def damaged(column: str, value: Any) -> pa.Table:
     return pa.Table.from_pylist([row | {column: value}], CLUSTERS.schema)
 
 
-@pytest.mark.parametrize("column,value,says", [
+@pytest.mark.parametrize("column,value,message", [
     ("mode", "raft", "cluster c field mode: found 'raft', expected zookeeper or kraft"),
     ("mode", None, "found ELRs in a cluster whose mode is not kraft"),
     ("directory_ids", ["x"], r"cluster c field directory_ids: found \['x'\]"),
@@ -115,12 +115,12 @@ def damaged(column: str, value: Any) -> pa.Table:
     ("records", [{"type": 9999, "record": "{}"}], "cluster c field records row 0: found record type 9999"),
     ("records", [{"type": 4, "record": "{"}], "cluster c field records row 0: found '{' "),
 ])  # fmt: skip
-def test_damaged_facts_are_reported(column: str, value: Any, says: str) -> None:
+def test_damaged_facts_are_reported(column: str, value: Any, message: str) -> None:
     snapshot = kraft_snapshot(Random(3))
     partitions, brokers, topics = (
         table_of(rows_of(snapshot, "c", kind), kind) for kind in (PARTITIONS, BROKERS, TOPICS)
     )
-    with pytest.raises(SnapshotError, match=says):
+    with pytest.raises(SnapshotError, match=message):
         snapshot_of(partitions, brokers, topics, damaged(column, value))
 
 
@@ -141,4 +141,4 @@ def test_mode_option_applies_to_sources_without_mode(tmp_path: Path) -> None:
     (result,) = play_part([row], snapshot, Engine(config, parts=("impacts",)), dict, whole=True)
     assert not isinstance(result, str)
     assert result["impacts"]["rules"].to_pylist() == ["KRaft rules, metadata.version 4.0-IV3, ELR off"]
-    assert alone(snapshot, row, config)["impacts"][0]["records"] == result["impacts"]["records"][0].as_py()
+    assert reference_rows(snapshot, row, config)["impacts"][0]["records"] == result["impacts"]["records"][0].as_py()

@@ -25,8 +25,8 @@ from kframe.spark.plans import FleetRequest, move_rows, plan_row
 from tests.cli.running import kframe
 from tests.planning.clusters import snapshot_of
 from tests.schemas import assert_valid
-from tests.spark.cutting import Rows, clusters
 from tests.spark.kraft_fleets import kraft_snapshot
+from tests.spark.sharding import Rows, clusters
 from tests.spark.test_failover import rows
 
 SNAPSHOTS: dict[str, Snapshot] = {
@@ -126,9 +126,9 @@ def test_partition_sizes_give_plans_in_bytes(fleet: Path, exports: Path, tmp_pat
     before = {path: path.stat().st_mtime_ns for path in (out / "_done").rglob("cluster=*")}
     (sizes / "west.csv").write_text((sizes / "west.csv").read_text().replace(",1000\n", ",9000\n"))
     (sizes / "south.csv").write_bytes((exports.parent / "sizes" / "south.csv").read_bytes())
-    again = kframe(*command)
-    assert (again.exit_code, again.stderr) == (
-        int(any(row["unassignable"] for row in json.loads(again.stdout)["rows"])),
+    rerun = kframe(*command)
+    assert (rerun.exit_code, rerun.stderr) == (
+        int(any(row["unassignable"] for row in json.loads(rerun.stdout)["rows"])),
         "cluster west: its input has changed since it was written; done again\n",
     )
     after = {path: path.stat().st_mtime_ns for path in (out / "_done").rglob("cluster=*")}
@@ -182,9 +182,9 @@ def test_plan_frames_equal_command_output(spark: Any, exports: Path, monkeypatch
     """Moves arrive in several rows of a cluster."""
     monkeypatch.setattr(plans, "_CHUNK_ROWS", 5)
     opened = open_fleet(spark, str(exports), ())
-    wanted = FleetRequest({"rebalance": True})
+    request = FleetRequest({"rebalance": True})
     expected = {name: plan(snapshot, rebalance=True) for name, snapshot in sorted(SNAPSHOTS.items())}
-    with plans.plan_fleet(spark, opened, wanted, Writing()) as result:
+    with plans.plan_fleet(spark, opened, request, Writing()) as result:
         assert rows(result.plans.orderBy("cluster")) == [
             row for name, proposal in expected.items() for row in plan_row(name, proposal).to_pylist()
         ]

@@ -18,8 +18,8 @@ from kframe.errors import InputError
 from kframe.snapshot.generate import generate
 from kframe.spark.scenarios import read_scenarios
 from tests.schemas import assert_valid
-from tests.spark.cutting import Rows, alone, same, scenario
 from tests.spark.fleets import snapshot_directory
+from tests.spark.sharding import Rows, assert_same_rows, reference_rows, scenario
 
 SNAPSHOT = generate(60, 4, racks=2, seed=3)
 Run = Callable[..., Result]
@@ -39,7 +39,7 @@ def test_failover_counts_changes_of_each_scenario(run: Run) -> None:
     assert result.exit_code == 0, result.output
     assert_valid(json.loads(result.stdout), "kframe.spark-impacts/v1")
     actual = {row["scenario"]: row["states_changed"] for row in json.loads(result.stdout)["rows"]}
-    expected = {name: len(alone(SNAPSHOT, scenario_row)["changes"]) for name, scenario_row in {
+    expected = {name: len(reference_rows(SNAPSHOT, scenario_row)["changes"]) for name, scenario_row in {
         "fail-1": scenario(brokers=[1]), "rack-rack-0": scenario(racks=["rack-0"]),
         "rack-rack-1": scenario(racks=["rack-1"]),
     }.items()}  # fmt: skip
@@ -51,10 +51,10 @@ def test_written_scenarios_are_not_played_again(run: Run, tmp_path: Path) -> Non
     first = run("failover", "--brokers", "1", "--out", str(out), "-o", "json")
     assert first.exit_code == 0, first.output
     changes = parquet.read_table(out / "changes").num_rows
-    assert changes == len(alone(SNAPSHOT, scenario(brokers=[1]))["changes"])
+    assert changes == len(reference_rows(SNAPSHOT, scenario(brokers=[1]))["changes"])
     written = _files(out)
-    again = run("failover", "--brokers", "1", "--out", str(out), "-o", "json")
-    assert (again.stdout, _files(out)) == (first.stdout, written)
+    rerun = run("failover", "--brokers", "1", "--out", str(out), "-o", "json")
+    assert (rerun.stdout, _files(out)) == (first.stdout, written)
     (out / "_done" / "impacts" / "cluster=east" / "scenario=fail-1").unlink()
     resumed = run("failover", "--brokers", "1", "--out", str(out), "-o", "json")
     assert resumed.stdout == first.stdout
@@ -72,11 +72,11 @@ def test_changed_input_is_played_again_and_reported(run: Run, tmp_path: Path) ->
     other = generate(50, 4, racks=2, seed=8)
     shutil.rmtree(tmp_path / "fleet" / "east")
     snapshot_directory(tmp_path / "fleet" / "east", other)
-    again = run("failover", "--brokers", "1", "--out", out, "-o", "json")
-    assert again.exit_code == 0, again.output
-    assert again.stderr == "cluster east: its input has changed since it was written; done again\n"
+    rerun = run("failover", "--brokers", "1", "--out", out, "-o", "json")
+    assert rerun.exit_code == 0, rerun.output
+    assert rerun.stderr == "cluster east: its input has changed since it was written; done again\n"
     assert parquet.read_table(tmp_path / "out" / "changes").num_rows == len(
-        alone(other, scenario(brokers=[1]))["changes"]
+        reference_rows(other, scenario(brokers=[1]))["changes"]
     )
 
 
@@ -98,13 +98,13 @@ def test_scenario_table_accepts_every_verb(run: Run, tmp_path: Path) -> None:
     file.write_text("".join(json.dumps(line) + "\n" for line in lines))
     result = run("failover", "--scenarios", str(file), "--out", str(out), "--fail-on", "offline", "-o", "json")
     assert result.exit_code == 3, result.output
-    expected = {line["scenario"]: alone(SNAPSHOT, row) for line, row in zip(
+    expected = {line["scenario"]: reference_rows(SNAPSHOT, row) for line, row in zip(
         lines, read_scenarios(str(file)).to_pylist(), strict=True)}  # fmt: skip
     for name in ("changes", "tallies", "conditions", "impacts"):
         actual: dict[str, Rows] = {line["scenario"]: [] for line in lines}
         for row in parquet.read_table(out / name).to_pylist():
             actual[row["scenario"]].append(row)
-        same(actual, {scenario: tables[name] for scenario, tables in expected.items()})
+        assert_same_rows(actual, {scenario: tables[name] for scenario, tables in expected.items()})
     refused = {name for name, tables in expected.items() if any(row["not_done"] for row in tables["conditions"])}
     assert "taken" in refused
     offline = sum(tables["impacts"][0]["found_offline"] > 0 for tables in expected.values())
@@ -124,7 +124,7 @@ def test_scenarios_as_parquet_are_those_of_json_lines(tmp_path: Path) -> None:
     assert read.select(["scenario", "verb", "brokers"]) == few
 
 
-@pytest.mark.parametrize(("text", "says"), [
+@pytest.mark.parametrize(("text", "message"), [
     ('{"scenario": "a", "broker": [1]}', "1: found "),
     ('{"scenario": "a"}\n{"brokers": [1]}', "2: found "),
     ('{"scenario": "a", "verb": "explode"}', "1 field verb: found "),
@@ -132,35 +132,35 @@ def test_scenarios_as_parquet_are_those_of_json_lines(tmp_path: Path) -> None:
     ("\n", ": found no scenario"),
     (None, "found "),
 ])  # fmt: skip
-def test_unreadable_scenario_table_names_the_location(tmp_path: Path, text: str | None, says: str) -> None:
+def test_unreadable_scenario_table_names_the_location(tmp_path: Path, text: str | None, message: str) -> None:
     file = tmp_path / "scenarios.jsonl"
     if text is not None:
         file.write_text(text)
     with pytest.raises(InputError) as caught:
         read_scenarios(str(file))
     assert str(caught.value).startswith(str(file))
-    assert says in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_parquet_table_with_unknown_columns_is_refused(tmp_path: Path) -> None:
     unrelated, broken = tmp_path / "odd.parquet", tmp_path / "broken.parquet"
     parquet.write_table(pa.table({"scenario": ["a"], "broker": [1]}), unrelated)
     broken.write_bytes(b"PAR1")
-    for file, says in ((unrelated, "found column 'broker'"), (broken, "expected a Parquet table of scenarios")):
-        with pytest.raises(InputError, match=says):
+    for file, message in ((unrelated, "found column 'broker'"), (broken, "expected a Parquet table of scenarios")):
+        with pytest.raises(InputError, match=message):
             read_scenarios(str(file))
 
 
-@pytest.mark.parametrize(("line", "says"), [
+@pytest.mark.parametrize(("line", "message"), [
     ({"scenario": "fail-1", "brokers": [2]}, "scenario fail-1: found another of that name for cluster east"),
     ({"scenario": "far", "brokers": [2], "cluster": "esat"}, "scenario far: found cluster esat"),
 ])  # fmt: skip
-def test_ambiguous_scenarios_are_refused(run: Run, tmp_path: Path, line: dict[str, Any], says: str) -> None:
+def test_ambiguous_scenarios_are_refused(run: Run, tmp_path: Path, line: dict[str, Any], message: str) -> None:
     file = tmp_path / "scenarios.jsonl"
     file.write_text(json.dumps(line))
     result = run("failover", "--brokers", "1", "--scenarios", str(file))
     assert result.exit_code == 2, result.output
-    assert says in result.stderr
+    assert message in result.stderr
 
 
 def test_requests_to_each_broker(run: Run) -> None:
@@ -168,7 +168,7 @@ def test_requests_to_each_broker(run: Run) -> None:
     assert result.exit_code == 0, result.output
     assert_valid(json.loads(result.stdout), "kframe.spark-requests/v1")
     total_bytes = sum(row["bytes"] for row in json.loads(result.stdout)["rows"])
-    assert total_bytes == sum(row["bytes"] for row in alone(SNAPSHOT, scenario(brokers=[2]))["requests"])
+    assert total_bytes == sum(row["bytes"] for row in reference_rows(SNAPSHOT, scenario(brokers=[2]))["requests"])
 
 
 def test_unknown_broker_is_reported(run: Run) -> None:

@@ -21,8 +21,8 @@ from kframe.whatif import WhatIf, sweep
 from kframe.whatif.sweep_result import SortBy
 from tests.cli.running import kframe
 from tests.schemas import assert_valid
-from tests.spark.cutting import Rows, alone, scenario
 from tests.spark.fleets import snapshot_directory
+from tests.spark.sharding import Rows, reference_rows, scenario
 
 pytestmark = pytest.mark.usefixtures("spark")
 EAST = generate(60, 4, racks=2, seed=3, health=Health(under_replicated=0.4, off_preferred=0.2, unclean=0.3))
@@ -42,7 +42,7 @@ def fleet(tmp_path: Path) -> Path:
 def test_report_sums_written_tables(tmp_path: Path) -> None:
     """One pass through all reports, since each Spark query takes time."""
     out, plot = tmp_path / "out", tmp_path / "worst.svg"
-    tables = {name: alone(snapshot, scenario(brokers=[2], name="fail-2"), cluster=name)
+    tables = {name: reference_rows(snapshot, scenario(brokers=[2], name="fail-2"), cluster=name)
             for name, snapshot in (("east", EAST), ("west", WEST))}  # fmt: skip
     for cluster, rows in tables.items():
         _write(out, cluster, rows)
@@ -53,9 +53,9 @@ def test_report_sums_written_tables(tmp_path: Path) -> None:
         outcome = WhatIf(snapshot).fail(brokers=[2])
         last, impact = tables[name]["conditions"][-1], tables[name]["impacts"][0]
         columns = {key: (last | impact)[key] for key in rows_[0] if not key.startswith("leader_skew")}
-        skews = {f"leader_skew_{when}": health.leader_skew.over_mean
+        leader_skews = {f"leader_skew_{when}": health.leader_skew.over_mean
                  for when, health in (("before", outcome.before), ("after", outcome.after))}  # fmt: skip
-        expected.append(columns | skews)
+        expected.append(columns | leader_skews)
     rounded = [row | {name: round(row[name], 3) for name in row if name.startswith("leader_skew")} for row in rows_]
     assert rounded == sorted(expected, key=lambda row: (-row["offline"], -row["under_min_isr"], row["cluster"]))
     assert "east  fail-2" in plot.read_text()
@@ -124,13 +124,13 @@ def test_sweep_ranks_failures_of_every_cluster(fleet: Path, tmp_path: Path) -> N
     files = _files(out)
     shutil.rmtree(fleet / "west")
     snapshot_directory(fleet / "west", generate(40, 3, racks=2, seed=5))
-    again = kframe("spark", "sweep", fleet, "--sort-by", "under-min-isr", "--config", "min.insync.replicas=2", "--out",
+    rerun = kframe("spark", "sweep", fleet, "--sort-by", "under-min-isr", "--config", "min.insync.replicas=2", "--out",
                    out, "--fail-on", "offline", "-o", "json")  # fmt: skip
-    assert again.stderr.startswith("cluster west: its input has changed since it was written; done again\n")
-    brought = sum(row["newly_offline"] > 0 for row in json.loads(again.stdout)["rows"])
-    assert again.stderr.endswith(f"--fail-on offline: {brought} failures\n")
+    assert rerun.stderr.startswith("cluster west: its input has changed since it was written; done again\n")
+    findings = sum(row["newly_offline"] > 0 for row in json.loads(rerun.stdout)["rows"])
+    assert rerun.stderr.endswith(f"--fail-on offline: {findings} failures\n")
     assert {file.parent.name for file, _ in _files(out) & files} == {"cluster=east"}
-    assert json.loads(again.stdout)["rows"][: len(actual) // 2][0] == actual[0]
+    assert json.loads(rerun.stdout)["rows"][: len(actual) // 2][0] == actual[0]
     short = kframe("spark", "sweep", fleet, "--depth", 1, "--top", 1)
     assert sorted(line.split()[:3:2] for line in short.stdout.splitlines()[1:]) == [
         ["east", "broker"], ["east", "rack"], ["west", "broker"], ["west", "rack"],
@@ -164,7 +164,7 @@ def _write(out: Path, cluster: str, tables: Mapping[str, Rows]) -> None:
         rows = pa.Table.from_pylist(tables[table.name], table.schema).drop_columns(["cluster", "scenario"])
         parquet.write_table(rows, directory / "part-0.parquet")
     for stage in (FAILOVER, REQUESTED):
-        mark = out / "_done" / stage.shown.name / part
+        mark = out / "_done" / stage.summary.name / part
         mark.parent.mkdir(parents=True, exist_ok=True)
         mark.touch()
 

@@ -20,8 +20,17 @@ from kframe.spark.play import Engine, play
 from kframe.spark.scenarios import single_scenario
 from tests.cli.running import kframe
 from tests.registry.conftest import compile_selectors
-from tests.spark.cutting import alone, concatenated, cut, merged, same, scenario, table, to_play
 from tests.spark.fleets import snapshot_directory
+from tests.spark.sharding import (
+    assert_same_rows,
+    concatenated,
+    merged,
+    reference_rows,
+    scenario,
+    shard_rows,
+    table,
+    to_play,
+)
 from tests.spark.test_failover import frames, rows
 
 SNAPSHOT = generate(600, 6, racks=3, seed=4, health=Health(under_replicated=0.2, off_preferred=0.2))
@@ -60,10 +69,10 @@ def engine(request: pytest.FixtureRequest, native: Path) -> Engine:
 def test_partition_selectors_decide_the_same_on_shards(engine: Engine, verb: str) -> None:
     assert not engine.needs_whole_clusters()
     scenario_row = scenario(verb, [1, 2], together=False)
-    parts = to_play(SNAPSHOT, cut(table(SNAPSHOT), [0, 2, 1, 1], range(600)), [scenario_row])
-    expected = alone(SNAPSHOT, scenario_row, selectors=engine.selector_maker()())
-    same(merged(play(parts, engine), parts[0]), expected)
-    assert expected["changes"] != alone(SNAPSHOT, scenario_row)["changes"]
+    parts = to_play(SNAPSHOT, shard_rows(table(SNAPSHOT), [0, 2, 1, 1], range(600)), [scenario_row])
+    expected = reference_rows(SNAPSHOT, scenario_row, selectors=engine.selector_maker()())
+    assert_same_rows(merged(play(parts, engine), parts[0]), expected)
+    assert expected["changes"] != reference_rows(SNAPSHOT, scenario_row)["changes"]
 
 
 def test_batch_selector_decides_differently_on_shards() -> None:
@@ -72,24 +81,24 @@ def test_batch_selector_decides_differently_on_shards() -> None:
     engine, scenario_row = Engine(selectors=("rack-spread",)), scenario(brokers=[2])
     assert engine.needs_whole_clusters()
     assert Engine(selectors=("first-in-sync", "rack-spread")).needs_whole_clusters()
-    expected = alone(SNAPSHOT, scenario_row, selectors=build_registry().selectors_for(["rack-spread"]))
-    shards = cut(table(SNAPSHOT), [0, 2, 1, 1], range(600))
+    expected = reference_rows(SNAPSHOT, scenario_row, selectors=build_registry().selectors_for(["rack-spread"]))
+    shards = shard_rows(table(SNAPSHOT), [0, 2, 1, 1], range(600))
     whole = to_play(SNAPSHOT, concatenated(shards), [scenario_row])
-    same(merged(play(whole, engine, whole=True), whole[0]), expected)
+    assert_same_rows(merged(play(whole, engine, whole=True), whole[0]), expected)
     parts = to_play(SNAPSHOT, shards, [scenario_row])
     assert merged(play(parts, engine), parts[0])["changes"] != expected["changes"]
 
 
-@pytest.mark.parametrize(("engine", "says"), [
+@pytest.mark.parametrize(("engine", "message"), [
     (Engine(selectors=("rack-sprad",)), "no leader selector 'rack-sprad'; did you mean"),
     (Engine(selectors=("rack-spread",), disabled=("rack-spread",)), "is disabled"),
     (Engine(selectors=("first-in-sync",), plugins_dir="/nowhere"), "found /nowhere"),
     (Engine(selectors=("first-in-sync",), selector_options={"first-in-sync": {"rack": "a"}}), "option 'rack'"),
 ], ids=["unknown", "disabled", "no plugins dir", "wrong option"])  # fmt: skip
-def test_selector_build_error_names_the_machine(engine: Engine, says: str) -> None:
+def test_selector_build_error_names_the_machine(engine: Engine, message: str) -> None:
     with pytest.raises(PluginError) as caught:
         list(play([], engine))
-    assert says in str(caught.value)
+    assert message in str(caught.value)
     assert str(caught.value).startswith("on ")
 
 
@@ -99,8 +108,10 @@ def test_rack_spread_selector_gets_whole_clusters(spark: Any) -> None:
     played = failover.played(
         *frames(spark, {"east": SNAPSHOT}), single_scenario(spark, "s", brokers=[2]), engine, target=100
     ).persist()
-    expected = alone(SNAPSHOT, scenario(brokers=[2]), selectors=build_registry().selectors_for(["rack-spread"]))
-    same({"changes": rows(failover.changes(played))}, {"changes": expected["changes"]})
+    expected = reference_rows(
+        SNAPSHOT, scenario(brokers=[2]), selectors=build_registry().selectors_for(["rack-spread"])
+    )
+    assert_same_rows({"changes": rows(failover.changes(played))}, {"changes": expected["changes"]})
     assert played.count() == 1
     played.unpersist()
 
@@ -114,7 +125,7 @@ def test_native_selector_of_directory_runs_in_executors(spark: Any, native: Path
     assert result.exit_code == 0, result.output
     rows = [row.asDict() for row in spark.read.parquet(str(out / "changes")).collect()]
     make = Engine(selectors=("last-in-sync-native",), plugins_dir=str(native)).selector_maker()
-    expected = alone(SNAPSHOT, scenario(brokers=[2]), selectors=make())["changes"]
+    expected = reference_rows(SNAPSHOT, scenario(brokers=[2]), selectors=make())["changes"]
     expected_leaders = {(row["topic"], row["partition"]): row["leader_after"] for row in expected}
     assert {(row["topic"], row["partition"]): row["leader_after"] for row in rows} == expected_leaders
     assert json.loads(result.stdout)["rows"][0]["states_changed"] == len(expected_leaders)

@@ -12,7 +12,7 @@ from kframe.errors import InputError
 from kframe.snapshot.generate import generate
 from kframe.spark.play import Engine, play
 from kframe.spark.shards import pack, unpack
-from tests.spark.cutting import scenario, table, to_play
+from tests.spark.sharding import scenario, table, to_play
 
 SNAPSHOT = generate(250, 4, seed=5)
 NULLS = pa.nulls(250, pa.int32())

@@ -103,15 +103,15 @@ def test_faults_fail_query_or_are_quarantined(reader: Any, tmp_path: Path) -> No
     assert "damaged gzip" in quarantined[1].found
 
 
-@pytest.mark.parametrize("options,says", [
+@pytest.mark.parametrize("options,message", [
     ({"table": "nothing"}, "option table: found 'nothing'"),
     ({"mode": "DROPMALFORMED"}, "option mode: found 'DROPMALFORMED'"),
     ({"rowGroups": "0"}, "option rowgroups: found '0'"),
     ({"row_groups": "1"}, "option row_groups: found an unknown option"),
     ({"name": "one"}, "name: found 'one' for 4 sources"),
 ])  # fmt: skip
-def test_wrong_options_are_refused(reader: Any, tmp_path: Path, options: dict[str, str], says: str) -> None:
-    with pytest.raises(Exception, match=says):
+def test_wrong_options_are_refused(reader: Any, tmp_path: Path, options: dict[str, str], message: str) -> None:
+    with pytest.raises(Exception, match=message):
         reader.options(**options).load(str(mixed(tmp_path / "fleet"))).count()
 
 

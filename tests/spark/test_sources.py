@@ -11,7 +11,7 @@ from pyspark.sql import datasource as spark
 from kframe.errors import InputError
 from kframe.snapshot import generate
 from kframe.spark.pushdown import Condition, condition
-from kframe.spark.reading import Piece, Question, pieces, read_piece
+from kframe.spark.reading import Piece, ReadRequest, pieces, read_piece
 from kframe.spark.schema import PARTITIONS
 from kframe.spark.sources import SnapshotSource, find_sources
 from tests.spark.fleets import snapshot_directory
@@ -44,7 +44,7 @@ def test_clusters_are_named_by_their_files(
     assert names(files, *patterns, name=name) == expected
 
 
-@pytest.mark.parametrize("patterns,name,says", [
+@pytest.mark.parametrize("patterns,name,message", [
     (["mon", "tue"], None, r"tue/east.jsonl: found cluster east again, which is also in .*mon/east.zookeeper.jsonl.gz"),
     (["mon"], "one", "name: found 'one' for 2 sources"),
     (["mon"], "{day}", "name: found '{day}'"),
@@ -52,8 +52,10 @@ def test_clusters_are_named_by_their_files(
     (["mon/west.kcat.json"], "a/b", "cluster name 'a/b'"),
     (["mon/west.kcat.json"], "_w", "cluster name '_w'"),
 ])  # fmt: skip
-def test_source_without_cluster_name_is_refused(files: Path, patterns: list[str], name: str | None, says: str) -> None:
-    with pytest.raises(InputError, match=says):
+def test_source_without_cluster_name_is_refused(
+    files: Path, patterns: list[str], name: str | None, message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
         names(files, *patterns, name=name)
 
 
@@ -97,14 +99,14 @@ def test_row_groups_that_cannot_match_are_not_read(tmp_path: Path, conditions: l
     renamed = [f"t-{number:07}" for number in range(10)]
     object.__setattr__(snapshot.topics, "names", tuple(renamed))
     source = SnapshotSource(str(snapshot_directory(tmp_path / "big", snapshot, 100)), "big")
-    pieces_ = pieces([source], Question(PARTITIONS, tuple(conditions)), 3)
+    pieces_ = pieces([source], ReadRequest(PARTITIONS, tuple(conditions)), 3)
     assert sum(len(piece.groups or ()) for piece in pieces_) == groups
     assert all(len(piece.groups or ()) <= 3 for piece in pieces_)
-    question = Question(PARTITIONS, tuple(conditions))
-    expected = [row for batch in read_piece(Piece(source), question) for row in batch.to_pylist()]
-    assert [row for piece in pieces_ for batch in read_piece(piece, question) for row in batch.to_pylist()] == expected
+    request = ReadRequest(PARTITIONS, tuple(conditions))
+    expected = [row for batch in read_piece(Piece(source), request) for row in batch.to_pylist()]
+    assert [row for piece in pieces_ for batch in read_piece(piece, request) for row in batch.to_pylist()] == expected
 
 
 def test_tolerant_reader_does_not_split_directory(tmp_path: Path) -> None:
     source = SnapshotSource(str(snapshot_directory(tmp_path / "big", generate(1_000, 5, 3), 100)), "big")
-    assert pieces([source], Question(PARTITIONS, (), tolerant=True)) == [Piece(source)]
+    assert pieces([source], ReadRequest(PARTITIONS, (), tolerant=True)) == [Piece(source)]

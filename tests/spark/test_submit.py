@@ -12,9 +12,9 @@ from pyarrow import parquet
 
 from kframe.snapshot.generate import generate
 from tests.snapshot.samples import ROOT
-from tests.spark.cutting import alone, scenario
 from tests.spark.fleets import snapshot_directory
 from tests.spark.processes import BIN, LOCAL, environment, settings, standalone_cluster
+from tests.spark.sharding import reference_rows, scenario
 
 FLEET = {f"cluster-{number}": generate(300, 5, racks=2, seed=number) for number in range(4)}
 
@@ -45,7 +45,7 @@ def test_spark_submit_on_two_workers(master: str, tmp_path: Path) -> None:
     assert [row["cluster"] for row in rows] == list(FLEET)
     changes = parquet.read_table(out / "changes").to_pylist()
     for name, snapshot in FLEET.items():
-        expected = alone(snapshot, scenario(brokers=[2], name="fail-2"), cluster=name)["changes"]
+        expected = reference_rows(snapshot, scenario(brokers=[2], name="fail-2"), cluster=name)["changes"]
         mine = [{key: row[key] for key in expected[0]} for row in changes if row["cluster"] == name]
         assert sorted(mine, key=repr) == sorted(expected, key=repr)
     # A worker may have a second executor, in place of one that a busy machine kept from answering.

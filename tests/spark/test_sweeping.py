@@ -14,24 +14,24 @@ from kframe.cli.sweep import rules_of
 from kframe.snapshot import Snapshot, read_snapshot
 from kframe.snapshot.generate import Health, generate
 from kframe.spark import sweeping
-from kframe.spark.part import BESIDE_FACTS
+from kframe.spark.part import SHARD_WITH_FACTS
 from kframe.spark.sweeping import COUNTS, FAILURES, Sweeping, counted, ranked, sweep_whole
 from kframe.whatif import SortBy
 from kframe.whatif.sweep import sweep
 from kframe.whatif.sweep_export import failures_table
 from tests.snapshot.samples import example
-from tests.spark.cutting import Rows, clusters, cut, table, to_play
+from tests.spark.sharding import Rows, clusters, shard_rows, table, to_play
 from tests.spark.test_failover import frames, rows
 
 HEALTHY = generate(20, 3, racks=2)
 
 
-def alone(snapshot: Snapshot, how: Sweeping, cluster: str = "east") -> Rows:
+def reference_sweep(snapshot: Snapshot, options: Sweeping, cluster: str = "east") -> Rows:
     """Return one machine's result in the rows of a fleet."""
-    swept = sweep(snapshot, how.config, depth=how.depth, racks=how.racks)
+    swept = sweep(snapshot, options.config, depth=options.depth, racks=options.racks)
     ranks: dict[str, int] = {}
     rows = []
-    for rank, row in enumerate(failures_table(swept, swept.ranked(how.by)).to_pylist(), 1):
+    for rank, row in enumerate(failures_table(swept, swept.ranked(options.by)).to_pylist(), 1):
         ranks[row["kind"]] = ranks.get(row["kind"], 0) + 1
         kraft = {"directory": None, "may_lose_data": None, "rules": rules_of(swept)}
         named = {"cluster": cluster, "rank": rank, "rank_of_kind": ranks[row["kind"]], **kraft, **row, "problem": None}
@@ -39,15 +39,15 @@ def alone(snapshot: Snapshot, how: Sweeping, cluster: str = "east") -> Rows:
     return rows
 
 
-def together(snapshot: Snapshot, how: Sweeping, parts: Iterable[pa.RecordBatch], *, summed: bool) -> Rows:
+def merged_sweep(snapshot: Snapshot, options: Sweeping, parts: Iterable[pa.RecordBatch], *, summed: bool) -> Rows:
     """Return the shards' combined result, from separate or summed counts."""
-    given_rows = [batch.select(BESIDE_FACTS.names) for batch in to_play(snapshot, parts, [])]
-    counts = pa.Table.from_batches(list(counted(given_rows, how)), COUNTS.schema)
+    shard_batches = [batch.select(SHARD_WITH_FACTS.names) for batch in to_play(snapshot, parts, [])]
+    counts = pa.Table.from_batches(list(counted(shard_batches, options)), COUNTS.schema)
     if summed:
         sums = counts.group_by(list(COUNTS.key)).aggregate([("count", "sum")])
         counts = sums.rename_columns({"count_sum": "count"})
-    facts = pa.Table.from_batches(given_rows[:1])
-    table = ranked(counts, facts, how)
+    facts = pa.Table.from_batches(shard_batches[:1])
+    table = ranked(counts, facts, options)
     assert table.schema == FAILURES.schema
     listed: Rows = table.to_pylist()
     return listed
@@ -58,13 +58,13 @@ def together(snapshot: Snapshot, how: Sweeping, parts: Iterable[pa.RecordBatch],
 def test_sweep_of_shards_equals_one_machine(data: st.DataObject) -> None:
     snapshot = data.draw(clusters())
     config: Mapping[str, object] = data.draw(st.sampled_from([{}, {"unclean.leader.election.enable": "true"}]))
-    how = Sweeping(config, data.draw(st.sampled_from([2, 2, 1])), data.draw(st.booleans()),
+    options = Sweeping(config, data.draw(st.sampled_from([2, 2, 1])), data.draw(st.booleans()),
                    data.draw(st.sampled_from(SortBy)))  # fmt: skip
     whole = table(snapshot)
     owners = data.draw(st.lists(st.integers(0, 3), min_size=1, max_size=7))
-    parts = cut(whole, owners, data.draw(st.permutations(range(whole.num_rows))))
-    actual = together(snapshot, how, data.draw(st.permutations(parts)), summed=data.draw(st.booleans()))
-    assert actual == alone(snapshot, how)
+    parts = shard_rows(whole, owners, data.draw(st.permutations(range(whole.num_rows))))
+    actual = merged_sweep(snapshot, options, data.draw(st.permutations(parts)), summed=data.draw(st.booleans()))
+    assert actual == reference_sweep(snapshot, options)
 
 
 def test_sweep_on_spark_equals_one_machine(spark: Any) -> None:
@@ -80,9 +80,9 @@ def test_sweep_on_spark_equals_one_machine(spark: Any) -> None:
         "odd": generated,
     }
     partitions, brokers, cluster_rows = frames(spark, fleet)
-    how = Sweeping({"min.insync.replicas": "2"}, by=SortBy.UNDER_MIN_ISR)
+    options = Sweeping({"min.insync.replicas": "2"}, by=SortBy.UNDER_MIN_ISR)
     swept = sweeping.sweep(
-        partitions, brokers, cluster_rows.where("cluster != 'odd'"), how.config, by=how.by, target=300
+        partitions, brokers, cluster_rows.where("cluster != 'odd'"), options.config, by=options.by, target=300
     )
     actual: dict[str, Rows] = {}
     for row in rows(swept.orderBy("cluster", "rank")):
@@ -91,22 +91,22 @@ def test_sweep_on_spark_equals_one_machine(spark: Any) -> None:
     assert [(row["problem"], row["rank"]) for row in failed] == [
         ("partitions of cluster odd, which the clusters table lacks", None)
     ]
-    assert actual == {name: alone(fleet[name], how, name) for name in actual}
+    assert actual == {name: reference_sweep(fleet[name], options, name) for name in actual}
     assert None not in {row["under_min_isr"] for row in actual["unknown"]}
     assert actual.keys() == {"real", "made", "unknown"}
 
 
 @given(clusters(), st.sampled_from([1, 2]), st.booleans(), st.sampled_from(list(SortBy)))
 def test_whole_cluster_sweep_equals_one_machine(snapshot: Snapshot, depth: int, racks: bool, by: SortBy) -> None:
-    how = Sweeping(depth=depth, racks=racks, by=by)
-    table = sweep_whole("east", snapshot, how)
+    options = Sweeping(depth=depth, racks=racks, by=by)
+    table = sweep_whole("east", snapshot, options)
     assert table.schema == FAILURES.schema
-    assert table.to_pylist() == alone(snapshot, how)
+    assert table.to_pylist() == reference_sweep(snapshot, options)
 
 
 def test_min_isr_is_unknown_unless_configured() -> None:
     listed = read_snapshot(example("healthy", "kcat"))
-    unknown, stated = (alone(listed, Sweeping(config)) for config in ({}, {"min.insync.replicas": "2"}))
+    unknown, stated = (reference_sweep(listed, Sweeping(config)) for config in ({}, {"min.insync.replicas": "2"}))
     assert {row["under_min_isr"] for row in unknown} == {None}
     assert None not in {row["under_min_isr"] for row in stated}
 

@@ -15,7 +15,7 @@ from kframe.snapshot.generate import Health, generate
 from kframe.spark.shards import pack
 from kframe.whatif import WhatIf
 from kframe.whatif.document import API_COLUMNS, broker_records
-from tests.spark.cutting import clusters, scenario, scenarios, table, together, try_alone
+from tests.spark.sharding import clusters, merged_rows, reference_rows_or_problem, scenario, scenarios, table
 
 #: Requests and bytes by broker id and API; bytes are None where unknown.
 Traffic: TypeAlias = dict[tuple[int, str], tuple[int, int | None]]
@@ -41,7 +41,7 @@ def of_single_machine(snapshot: Snapshot, scenario_row: dict[str, Any]) -> Traff
 def of_a_fleet(snapshot: Snapshot, scenario_row: dict[str, Any], target: int) -> Traffic:
     """Return the sums over the rows of REQUESTS. A sum is null if any row is null."""
     sums: dict[tuple[int, str], list[tuple[int, int | None]]] = defaultdict(list)
-    for row in together(snapshot, scenario_row, list(pack(table(snapshot).to_batches(), target)))["requests"]:
+    for row in merged_rows(snapshot, scenario_row, list(pack(table(snapshot).to_batches(), target)))["requests"]:
         sums[row["broker_id"], row["api"]].append((row["requests"], row["bytes"]))
     return {
         key: (sum(requests for requests, _ in rows),
@@ -82,9 +82,9 @@ def test_sizes_are_known_after_broker_without_endpoints_fails() -> None:
 @pytest.mark.slow
 @given(st.data())
 def test_sharded_bytes_equal_single_machine(data: st.DataObject) -> None:
-    snapshot = data.draw(clusters(least=1))
+    snapshot = data.draw(clusters(min_count=1))
     scenario_row = data.draw(scenarios(snapshot))
-    if scenario_row["verb"] == "elect" or isinstance(try_alone(snapshot, scenario_row), str):
+    if scenario_row["verb"] == "elect" or isinstance(reference_rows_or_problem(snapshot, scenario_row), str):
         return
     unknown = data.draw(st.lists(st.sampled_from([broker.broker_id for broker in snapshot.brokers]), max_size=2))
     bare = without_endpoints(snapshot, *unknown)

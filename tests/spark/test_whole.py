@@ -16,9 +16,9 @@ from kframe.spark.marks import Mark, Marks, part_of_scenario
 from kframe.spark.play import IMPACTS, Engine
 from kframe.spark.session import _local_settings
 from kframe.spark.stages import FAILOVER
-from kframe.spark.whole import Output, Unit, opened, play_units, units_of
-from tests.spark.cutting import alone, scenario
+from kframe.spark.whole import Output, Unit, play_units, read_summary, units_of
 from tests.spark.fleets import snapshot_directory
+from tests.spark.sharding import reference_rows, scenario
 
 MARK = Mark("how", "of what")
 
@@ -26,8 +26,8 @@ MARK = Mark("how", "of what")
 def units(*sizes: tuple[str, int | None, int]) -> list[tuple[str, int]]:
     """Clusters with their partition and scenario counts, as units with a scenario count each."""
     clusters = {name: ClusterInput(name, "place", True, partitions) for name, partitions, _ in sizes}
-    left = {name: [(scenario(name=f"s{index}"), MARK) for index in range(count)] for name, _, count in sizes}
-    return [(unit.cluster.cluster, len(unit.scenarios)) for unit in units_of(clusters, left)]
+    pending = {name: [(scenario(name=f"s{index}"), MARK) for index in range(count)] for name, _, count in sizes}
+    return [(unit.cluster.cluster, len(unit.scenarios)) for unit in units_of(clusters, pending)]
 
 
 def test_largest_cluster_is_first() -> None:
@@ -56,7 +56,7 @@ def test_each_scenario_is_written_and_marked(east: ClusterInput, tmp_path: Path)
         written.append((row["scenario"], row["problem"] is None, marks[part_of_scenario("east", row["scenario"])]))
     assert written == [("b1", True, MARK), ("b9", False, None), ("b2", True, MARK)]
     for table in FAILOVER.makers:
-        expected = alone(east.snapshot(), scenario(brokers=[2], name="b2"))[table.name]
+        expected = reference_rows(east.snapshot(), scenario(brokers=[2], name="b2"))[table.name]
         assert marks.rows(table, part_of_scenario("east", "b2")).to_pylist() == expected
 
 
@@ -64,7 +64,10 @@ def test_summary_without_output_is_returned(east: ClusterInput) -> None:
     engine = Engine(parts=(IMPACTS.name,))
     (batch,) = play_units([Unit(east, ((scenario(brokers=[1]), MARK),))], engine, Output((IMPACTS,), IMPACTS))
     (row,) = batch.to_pylist()
-    assert opened(row["data"], IMPACTS).to_pylist() == alone(east.snapshot(), scenario(brokers=[1]))["impacts"]
+    assert (
+        read_summary(row["data"], IMPACTS).to_pylist()
+        == reference_rows(east.snapshot(), scenario(brokers=[1]))["impacts"]
+    )
 
 
 @pytest.mark.parametrize(("master", "partitions"), [

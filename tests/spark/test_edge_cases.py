@@ -25,10 +25,10 @@ from kframe.spark.stages import FAILOVER, REQUESTED, Stage
 from kframe.spark.sweeping import FAILURES, Sweeping
 from kframe.whatif import WhatIf
 from tests.cli.running import kframe
-from tests.spark.awkward import IDS, WIDE, fleet
-from tests.spark.cutting import Rows, alone, same, scenario
+from tests.spark.edge_cases import IDS, WIDE, fleet
 from tests.spark.fleets import snapshot_directory
-from tests.spark.test_sweeping import alone as swept_alone
+from tests.spark.sharding import Rows, assert_same_rows, reference_rows, scenario
+from tests.spark.test_sweeping import reference_sweep
 
 pytestmark = pytest.mark.usefixtures("spark")
 
@@ -83,7 +83,7 @@ def test_sweep(clusters: Mapping[str, Snapshot], ingested: Path, tmp_path: Path)
     result = kframe("spark", "sweep", ingested, "--out", tmp_path / "out", "-o", "json")
     expected: Rows = []
     for name, snapshot in clusters.items():
-        expected += swept_alone(snapshot, Sweeping(), name)
+        expected += reference_sweep(snapshot, Sweeping(), name)
     assert result.exit_code == 0, result.output
     written = parquet.read_table(tmp_path / "out" / FAILURES.name)
     columns = [name for name in FAILURES.schema.names if name != "problem"]
@@ -105,7 +105,7 @@ def expected(clusters: Mapping[str, Snapshot]) -> dict[str, Rows]:
     tables: dict[str, Rows] = {}
     for row in scenarios(clusters).to_pylist():
         scenario_row = scenario(brokers=row["brokers"] or (), racks=row["racks"] or (), name=row["scenario"])
-        for name, rows in alone(clusters[row["cluster"]], scenario_row, cluster=row["cluster"]).items():
+        for name, rows in reference_rows(clusters[row["cluster"]], scenario_row, cluster=row["cluster"]).items():
             tables.setdefault(name, []).extend(rows)
     return tables
 
@@ -126,18 +126,18 @@ def test_failover_and_requests(
     played = scenarios({name: snapshot for name, snapshot in clusters.items() if name != left_out})
     result = stage.play(spark, opened, played, Engine(), Writing(out), whole_rows)
     assert result.problems == ()
-    wanted = {
+    expected_rows = {
         name: [{**row, "encoded": None} if "encoded" in row else row for row in rows if row["cluster"] != left_out]
         for name, rows in expected.items()
     }
-    assert ordered(list(result.rows())) == ordered(wanted[stage.shown.name])
-    assert [tuple(row[name] for name in stage.shown.key) for row in result.rows()] == sorted(
-        tuple(row[name] for name in stage.shown.key) for row in wanted[stage.shown.name]
+    assert ordered(list(result.rows())) == ordered(expected_rows[stage.summary.name])
+    assert [tuple(row[name] for name in stage.summary.key) for row in result.rows()] == sorted(
+        tuple(row[name] for name in stage.summary.key) for row in expected_rows[stage.summary.name]
     )
     written = {table.name: frame.toArrow().to_pylist() for table, frame in stage.written(spark, out).items()}
-    same(written, {name: wanted[name] for name in written})
-    again = stage.play(spark, opened, played, Engine(), Writing(), whole_rows)
-    assert list(again.rows()) == list(result.rows())
+    assert_same_rows(written, {name: expected_rows[name] for name in written})
+    rerun = stage.play(spark, opened, played, Engine(), Writing(), whole_rows)
+    assert list(rerun.rows()) == list(result.rows())
 
 
 def test_report(clusters: Mapping[str, Snapshot], expected: Mapping[str, Rows], spark: Any) -> None:

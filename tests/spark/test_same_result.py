@@ -7,16 +7,16 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from kframe.spark.play import Engine, play
-from tests.spark.cutting import (
+from tests.spark.sharding import (
+    assert_same_rows,
     clusters,
     concatenated,
-    cut,
-    same,
+    merged_rows,
+    reference_rows_or_problem,
     scenarios,
+    shard_rows,
     table,
     to_play,
-    together,
-    try_alone,
     whole_scenarios,
 )
 
@@ -28,12 +28,12 @@ def test_whole_cluster_from_pieces_equals_one_machine(data: st.DataObject) -> No
 
     Every topic has partitions. A topic without partitions has no row, but increments the counter of broker epochs.
     """
-    snapshot = data.draw(clusters(least=1))
+    snapshot = data.draw(clusters(min_count=1))
     scenario_row = data.draw(whole_scenarios(snapshot))
     rows = table(snapshot)
     owners = data.draw(st.lists(st.integers(0, 3), min_size=1, max_size=7))
-    parts = cut(rows, owners, data.draw(st.permutations(range(rows.num_rows))))
-    expected = try_alone(snapshot, scenario_row)
+    parts = shard_rows(rows, owners, data.draw(st.permutations(range(rows.num_rows))))
+    expected = reference_rows_or_problem(snapshot, scenario_row)
     (refused,) = play(to_play(snapshot, parts[:1], [scenario_row]), Engine())
     assert "it needs the whole" in refused["problem"][0].as_py()
     if isinstance(expected, str):
@@ -42,7 +42,7 @@ def test_whole_cluster_from_pieces_equals_one_machine(data: st.DataObject) -> No
         event("refused")
         return
     event(f"{scenario_row['verb']}, {'changes' if expected['changes'] else 'nothing changed'}")
-    same(together(snapshot, scenario_row, parts), expected)
+    assert_same_rows(merged_rows(snapshot, scenario_row, parts), expected)
 
 
 @pytest.mark.slow
@@ -53,9 +53,9 @@ def test_merged_shards_equal_one_machine(data: st.DataObject) -> None:
     rows = table(snapshot)
     owners = data.draw(st.lists(st.integers(0, 3), min_size=1, max_size=7))
     order = data.draw(st.permutations(range(rows.num_rows)))
-    expected = try_alone(snapshot, scenario_row)
+    expected = reference_rows_or_problem(snapshot, scenario_row)
     if isinstance(expected, str):
         event("refused")
         return
     event(f"{scenario_row['verb']}, {'changes' if expected['changes'] else 'nothing changed'}")
-    same(together(snapshot, scenario_row, cut(rows, owners, order)), expected)
+    assert_same_rows(merged_rows(snapshot, scenario_row, shard_rows(rows, owners, order)), expected)

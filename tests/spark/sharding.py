@@ -53,7 +53,7 @@ def table(snapshot: Snapshot, cluster: str = "east") -> pa.Table:
 # -- one machine
 
 
-def alone(
+def reference_rows(
     snapshot: Snapshot, scenario_row: Mapping[str, Any], config: Mapping[str, object] | None = None,
     selectors: Mapping[ElectionKind, LeaderSelector] | None = None, cluster: str = "east",
 ) -> dict[str, Rows]:  # fmt: skip
@@ -148,7 +148,7 @@ def merged(played: Iterable[pa.RecordBatch], facts: pa.RecordBatch, config: Mapp
             part_rows[name] += [
                 {"cluster": row["cluster"], "scenario": row["scenario"], **part_row} for part_row in row[name]
             ]
-    beside = (
+    group_columns = (
         "rules",
         "broker_id",
         "rack",
@@ -159,7 +159,7 @@ def merged(played: Iterable[pa.RecordBatch], facts: pa.RecordBatch, config: Mapp
         "cluster",
         "scenario",
     )
-    whole = {name: _summed(part_rows[name], beside) for name in ("tallies", "conditions", "impacts")}
+    whole = {name: _summed(part_rows[name], group_columns) for name in ("tallies", "conditions", "impacts")}
     return {
         "changes": part_rows["changes"],
         **whole,
@@ -167,10 +167,10 @@ def merged(played: Iterable[pa.RecordBatch], facts: pa.RecordBatch, config: Mapp
     }
 
 
-def _summed(rows: Rows, beside: Iterable[str]) -> Rows:
+def _summed(rows: Rows, group_columns: Iterable[str]) -> Rows:
     groups = defaultdict[Any, Rows](list)
     for row in rows:
-        groups[tuple((name, row[name]) for name in beside if name in row)].append(row)
+        groups[tuple((name, row[name]) for name in group_columns if name in row)].append(row)
     return [
         dict(key) | {name: None if any(row[name] is None for row in group) else sum(row[name] for row in group)
                      for name in group[0] if name not in dict(key)}
@@ -194,7 +194,7 @@ def _requests(announced: Rows, facts: pa.RecordBatch, config: Mapping[str, objec
     return rows
 
 
-def cut(whole: pa.Table, shards: Sequence[int], order: Sequence[int]) -> list[pa.RecordBatch]:
+def shard_rows(whole: pa.Table, shards: Sequence[int], order: Sequence[int]) -> list[pa.RecordBatch]:
     """Return rows in another order, packed with the rows of their shard.
 
     As in the frames, topics under deletion are together. One part is always empty.
@@ -216,7 +216,7 @@ def concatenated(shards: Iterable[pa.RecordBatch]) -> list[pa.RecordBatch]:
     return [pa.RecordBatch.from_pylist([whole], SHARDS.schema)]
 
 
-def together(snapshot: Snapshot, scenario_row: Mapping[str, Any], shards: Sequence[pa.RecordBatch],
+def merged_rows(snapshot: Snapshot, scenario_row: Mapping[str, Any], shards: Sequence[pa.RecordBatch],
              config: Mapping[str, object] | None = None) -> dict[str, Rows]:  # fmt: skip
     """Return the combined result of a snapshot's shards for a scenario."""
     whole = needs_whole(scenario_row)
@@ -224,11 +224,11 @@ def together(snapshot: Snapshot, scenario_row: Mapping[str, Any], shards: Sequen
     return merged(play(rows, Engine(dict(config or {})), whole=whole), rows[0], config)
 
 
-def same(left: Mapping[str, Rows], right: Mapping[str, Rows]) -> None:
+def assert_same_rows(actual: Mapping[str, Rows], expected: Mapping[str, Rows]) -> None:
     """Check that both results are equal in any order of rows."""
-    assert left.keys() == right.keys()
-    for name in left:
-        assert sorted(map(_key, left[name])) == sorted(map(_key, right[name])), name
+    assert actual.keys() == expected.keys()
+    for name in actual:
+        assert sorted(map(_key, actual[name])) == sorted(map(_key, expected[name])), name
 
 
 def _key(row: Mapping[str, Any]) -> str:
@@ -239,9 +239,9 @@ def _key(row: Mapping[str, Any]) -> str:
 
 
 @st.composite
-def clusters(draw: st.DrawFn, least: int = 0) -> Snapshot:
-    """Draw five brokers in two racks, some of them offline, and up to four topics, some under deletion. ``least`` is
-    the smallest number of topics, and of partitions of each."""
+def clusters(draw: st.DrawFn, min_count: int = 0) -> Snapshot:
+    """Draw five brokers in two racks, some of them offline, and up to four topics, some under deletion. ``min_count``
+    is the smallest number of topics, and of partitions of each."""
     ids = [1, 2, 3, 5, 8]
     up = [draw(st.sampled_from([True, True, True, False])) for _ in ids]
     brokers = tuple(
@@ -250,7 +250,7 @@ def clusters(draw: st.DrawFn, least: int = 0) -> Snapshot:
                     "ab"[i % 2])
         for i, (broker_id, live) in enumerate(zip(ids, up, strict=True))
     )  # fmt: skip
-    counts = draw(st.lists(st.integers(least, 6), min_size=least, max_size=4))
+    counts = draw(st.lists(st.integers(min_count, 6), min_size=min_count, max_size=4))
     names = tuple(f"topic-{index}" for index in range(len(counts)))
     few = st.sampled_from([False, False, False, True])
     configs = {}
@@ -331,9 +331,9 @@ def whole_scenarios(draw: st.DrawFn, snapshot: Snapshot) -> dict[str, Any]:
     return scenario("delete", names=names)
 
 
-def try_alone(snapshot: Snapshot, scenario_row: Mapping[str, Any]) -> dict[str, Rows] | str:
-    """Return ``alone``, or an error."""
+def reference_rows_or_problem(snapshot: Snapshot, scenario_row: Mapping[str, Any]) -> dict[str, Rows] | str:
+    """Return ``reference_rows``, or an error."""
     try:
-        return alone(snapshot, scenario_row)
+        return reference_rows(snapshot, scenario_row)
     except InputError as problem:
         return str(problem)
