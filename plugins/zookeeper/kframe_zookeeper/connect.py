@@ -155,7 +155,7 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
     def note(self, problem: OSError) -> None:
         """Record why the last attempt failed."""
         self.failure, tls = problem, self._settings
-        why = None if tls is None else tls_refusal(problem, self._at, tls.trusted, tls.shown)
+        why = None if tls is None else tls_refusal(problem, self._at, tls.trusted, tls.keystore)
         if why is None:
             self.refusals.pop(self._at, None)
         else:

@@ -116,7 +116,7 @@ class TlsSettings:
         return _named("zookeeper.ssl.truststore.location", self.authorities, "the system")
 
     @property
-    def short_repr(self) -> str:
+    def keystore(self) -> str:
         """The keystore setting, for error messages."""
         return _named("zookeeper.ssl.keystore.location", self.key_and_certificate, "none")
 
