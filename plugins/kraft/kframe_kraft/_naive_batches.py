@@ -7,10 +7,10 @@ from kframe_kraft.errors import RecordError
 from kframe_kraft.records.primitives import Reader, write_unsigned_varint
 
 
-def split_records(payload: UInt8, key_at: Int64, key_length: Int32, value_at: Int64, value_length: Int32) -> int:
+def split_records(payload: UInt8, key_start: Int64, key_length: Int32, value_start: Int64, value_length: Int32) -> int:
     """Return -1, or the number of the first malformed record. N if bytes follow the last one."""
     reader = Reader(payload.tobytes(), "batch")
-    for i in range(len(key_at)):
+    for i in range(len(key_start)):
         try:
             size = _signed(reader)
             if size < 0:
@@ -21,46 +21,46 @@ def split_records(payload: UInt8, key_at: Int64, key_length: Int32, value_at: In
             reader.skip(1)
             if _signed(reader) != 0 or _signed(reader) != i:
                 return i
-            key_at[i], key_length[i] = _byte_string(reader)
-            value_at[i], value_length[i] = _byte_string(reader)
+            key_start[i], key_length[i] = _byte_string(reader)
+            value_start[i], value_length[i] = _byte_string(reader)
             if _signed(reader) != 0 or reader.remaining:
                 return i
         except RecordError:
             return i
         reader.end = batch_end
-    return len(key_at) if reader.remaining else -1
+    return len(key_start) if reader.remaining else -1
 
 
 def read_frames(
-    payload: UInt8, value_at: Int64, value_length: Int32, api_key: Int32, version: Int32, body_at: Int64
+    payload: UInt8, value_start: Int64, value_length: Int32, api_key: Int32, version: Int32, body_start: Int64
 ) -> int:
     """Return -1, or the number of the first value without a frame of version 1."""
     reader = Reader(payload.tobytes(), "batch")
-    for i in range(len(value_at)):
-        reader.position, reader.end = int(value_at[i]), int(value_at[i]) + int(value_length[i])
+    for i in range(len(value_start)):
+        reader.position, reader.end = int(value_start[i]), int(value_start[i]) + int(value_length[i])
         try:
             if reader.unsigned_varint() != 1:
                 return i
             api_key[i], version[i] = reader.unsigned_varint(), reader.unsigned_varint()
         except RecordError:
             return i
-        body_at[i] = reader.position
+        body_start[i] = reader.position
     return -1
 
 
-def join_records(values: UInt8, value_at: Int64, record_at: Int64, out: UInt8) -> int:
+def join_records(values: UInt8, value_start: Int64, record_start: Int64, out: UInt8) -> int:
     """Return the bytes written, or -1 if ``out`` is too short."""
     raw, joined = values.tobytes(), bytearray()
-    for i in range(len(value_at) - 1):
-        value = raw[value_at[i] : value_at[i + 1]]
+    for i in range(len(value_start) - 1):
+        value = raw[value_start[i] : value_start[i + 1]]
         body = bytearray(2)
         for number in (i, -1, len(value)):
             write_unsigned_varint(body, number << 1 ^ number >> 63)
         body += value + b"\0"
-        record_at[i] = len(joined)
+        record_start[i] = len(joined)
         write_unsigned_varint(joined, 2 * len(body))
         joined += body
-    record_at[-1] = len(joined)
+    record_start[-1] = len(joined)
     if len(joined) > len(out):
         return -1
     out[: len(joined)] = memoryview(bytes(joined))

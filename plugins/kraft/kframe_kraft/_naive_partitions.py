@@ -29,12 +29,13 @@ _CHANGE: Final = TABLES[records.PartitionChangeRecord]
 
 
 def parse_partitions(
-    payload: UInt8, body_at: Int64, body_end: Int64, version: Int32, partition: Int32, topic_id: UInt8, leader: Int32,
-    recovery: NDArray[Any], leader_epoch: Int32, partition_epoch: Int32, list_at: Int64, list_count: Int32,
+    payload: UInt8, body_start: Int64, body_end: Int64, version: Int32, partition: Int32, topic_id: UInt8,
+    leader: Int32, recovery: NDArray[Any], leader_epoch: Int32, partition_epoch: Int32, list_start: Int64,
+    list_count: Int32,
 ) -> int:  # fmt: skip
     """Return -1, or the number of the first malformed PartitionRecord."""
-    for i in range(len(body_at)):
-        record = _parse(_PARTITION, payload, i, body_at, body_end, version, list_at, list_count)
+    for i in range(len(body_start)):
+        record = _parse(_PARTITION, payload, i, body_start, body_end, version, list_start, list_count)
         if record is None:
             return i
         _set_key(record, i, partition, topic_id)
@@ -44,12 +45,12 @@ def parse_partitions(
 
 
 def parse_changes(
-    payload: UInt8, body_at: Int64, body_end: Int64, version: Int32, partition: Int32, topic_id: UInt8, leader: Int32,
-    recovery: NDArray[Any], list_at: Int64, list_count: Int32,
+    payload: UInt8, body_start: Int64, body_end: Int64, version: Int32, partition: Int32, topic_id: UInt8,
+    leader: Int32, recovery: NDArray[Any], list_start: Int64, list_count: Int32,
 ) -> int:  # fmt: skip
     """Return -1, or the number of the first malformed PartitionChangeRecord."""
-    for i in range(len(body_at)):
-        record = _parse(_CHANGE, payload, i, body_at, body_end, version, list_at, list_count)
+    for i in range(len(body_start)):
+        record = _parse(_CHANGE, payload, i, body_start, body_end, version, list_start, list_count)
         if record is None:
             return i
         _set_key(record, i, partition, topic_id)
@@ -57,37 +58,39 @@ def parse_changes(
     return -1
 
 
-def copy_ids(payload: UInt8, at: Int64, offsets: Int32, out: Int32) -> int:
+def copy_ids(payload: UInt8, starts: Int64, offsets: Int32, out: Int32) -> int:
     """Return the ids copied, or -1 if a list is outside ``payload`` or ``out``."""
-    for i in range(len(at)):
+    for i in range(len(starts)):
         count = int(offsets[i + 1] - offsets[i])
-        if count and not _fits(payload, int(at[i]), count, 4, int(offsets[i]), len(out)):
+        if count and not _fits(payload, int(starts[i]), count, 4, int(offsets[i]), len(out)):
             return -1
         if count:
-            out[offsets[i] : offsets[i + 1]] = np.frombuffer(payload[at[i] : at[i] + 4 * count].tobytes(), ">i4")
+            out[offsets[i] : offsets[i + 1]] = np.frombuffer(
+                payload[starts[i] : starts[i] + 4 * count].tobytes(), ">i4"
+            )
     return int(offsets[-1])
 
 
-def copy_directories(payload: UInt8, at: Int64, offsets: Int32, out: UInt8) -> int:
+def copy_directories(payload: UInt8, starts: Int64, offsets: Int32, out: UInt8) -> int:
     """Return the ids copied, or -1 if a list is outside ``payload`` or ``out``."""
-    for i in range(len(at)):
+    for i in range(len(starts)):
         count = int(offsets[i + 1] - offsets[i])
-        if count and not _fits(payload, int(at[i]), count, 16, int(offsets[i]), len(out)):
+        if count and not _fits(payload, int(starts[i]), count, 16, int(offsets[i]), len(out)):
             return -1
         if count:
-            out[offsets[i] : offsets[i + 1]] = payload[at[i] : at[i] + 16 * count].reshape(-1, 16)
+            out[offsets[i] : offsets[i + 1]] = payload[starts[i] : starts[i] + 16 * count].reshape(-1, 16)
     return int(offsets[-1])
 
 
 def write_partitions(
     version: int, partition: Int32, topic_id: UInt8, leader: Int32, recovery: NDArray[Any], leader_epoch: Int32,
-    partition_epoch: Int32, ids: Int32, directories: UInt8, list_at: Int64, list_count: Int32, value_at: Int64,
+    partition_epoch: Int32, ids: Int32, directories: UInt8, list_start: Int64, list_count: Int32, value_start: Int64,
     out: UInt8,
 ) -> int:  # fmt: skip
     """Return the bytes of the PartitionRecords, or -1 if ``out`` is too short or a list is outside its array."""
     written = bytearray()
     for i in range(len(partition)):
-        lists = _lists(i, ids, directories, list_at, list_count)
+        lists = _lists(i, ids, directories, list_start, list_count)
         if lists is None:
             return -1
         if version < 1:
@@ -97,28 +100,28 @@ def write_partitions(
             leader_recovery_state=int(recovery[i]), leader_epoch=int(leader_epoch[i]),
             partition_epoch=int(partition_epoch[i]), **lists,
         )  # fmt: skip
-        value_at[i] = len(written)
+        value_start[i] = len(written)
         written += encode_record(record, version)
-    return _finish(written, value_at, out)
+    return _finish(written, value_start, out)
 
 
 def write_changes(
     version: int, partition: Int32, topic_id: UInt8, leader: Int32, recovery: NDArray[Any], ids: Int32,
-    directories: UInt8, list_at: Int64, list_count: Int32, value_at: Int64, out: UInt8,
+    directories: UInt8, list_start: Int64, list_count: Int32, value_start: Int64, out: UInt8,
 ) -> int:  # fmt: skip
     """Return the bytes of the PartitionChangeRecords, or -1 if ``out`` is too short or a list is outside its array."""
     written = bytearray()
     for i in range(len(partition)):
-        lists = _lists(i, ids, directories, list_at, list_count)
+        lists = _lists(i, ids, directories, list_start, list_count)
         if lists is None:
             return -1
         record = records.PartitionChangeRecord(
             partition_id=int(partition[i]), topic_id=UUID(bytes=topic_id[i].tobytes()), leader=int(leader[i]),
             leader_recovery_state=int(recovery[i]), **lists,
         )  # fmt: skip
-        value_at[i] = len(written)
+        value_start[i] = len(written)
         written += encode_record(record, version)
-    return _finish(written, value_at, out)
+    return _finish(written, value_start, out)
 
 
 class _Positions(Reader):
@@ -136,10 +139,10 @@ class _Positions(Reader):
 
 
 def _parse(
-    table: Any, payload: UInt8, i: int, body_at: Int64, body_end: Int64, version: Int32, list_at: Int64,
+    table: Any, payload: UInt8, i: int, body_start: Int64, body_end: Int64, version: Int32, list_start: Int64,
     list_count: Int32,
 ) -> Any:  # fmt: skip
-    start, end = int(body_at[i]), int(body_end[i])
+    start, end = int(body_start[i]), int(body_end[i])
     if not 0 <= start <= end <= len(payload) or not 0 <= version[i] <= table.latest:
         return None
     reader = _Positions(payload[start:end].tobytes(), "record")
@@ -159,7 +162,7 @@ def _parse(
         values = getattr(record, name)
         if values is None:
             continue
-        list_count[LISTS.index(name), i], list_at[LISTS.index(name), i] = len(values), start + next(starts)
+        list_count[LISTS.index(name), i], list_start[LISTS.index(name), i] = len(values), start + next(starts)
     return record
 
 
@@ -167,19 +170,19 @@ def _set_key(record: Any, i: int, partition: Int32, topic_id: UInt8) -> None:
     partition[i], topic_id[i] = record.partition_id, np.frombuffer(record.topic_id.bytes, np.uint8)
 
 
-def _fits(payload: UInt8, at: int, count: int, size: int, first: int, room: int) -> bool:
-    """Whether a list of ``count`` ids is within the payload, and has room in the output from ``first`` on."""
-    return count > 0 and 0 <= first <= room - count and 0 <= at <= len(payload) - size * count
+def _fits(payload: UInt8, start: int, count: int, size: int, first: int, capacity: int) -> bool:
+    """Whether a list of ``count`` ids is within the payload, and fits into the output from ``first`` on."""
+    return count > 0 and 0 <= first <= capacity - count and 0 <= start <= len(payload) - size * count
 
 
-def _lists(i: int, ids: Int32, directories: UInt8, list_at: Int64, list_count: Int32) -> dict[str, Any] | None:
+def _lists(i: int, ids: Int32, directories: UInt8, list_start: Int64, list_count: Int32) -> dict[str, Any] | None:
     lists: dict[str, Any] = {}
     for number, name in enumerate(LISTS):
-        at, count = int(list_at[number, i]), int(list_count[number, i])
+        start, count = int(list_start[number, i]), int(list_count[number, i])
         values = directories if number == _DIRECTORIES else ids
-        if count > 0 and not 0 <= at <= len(values) - count:
+        if count > 0 and not 0 <= start <= len(values) - count:
             return None
-        rows = values[at : at + count] if count > 0 else values[:0]
+        rows = values[start : start + count] if count > 0 else values[:0]
         if count < 0:
             lists[name] = None
         elif number == _DIRECTORIES:
@@ -189,8 +192,8 @@ def _lists(i: int, ids: Int32, directories: UInt8, list_at: Int64, list_count: I
     return lists
 
 
-def _finish(written: bytearray, value_at: Int64, out: UInt8) -> int:
-    value_at[-1] = len(written)
+def _finish(written: bytearray, value_start: Int64, out: UInt8) -> int:
+    value_start[-1] = len(written)
     if len(written) > len(out):
         return -1
     out[: len(written)] = np.frombuffer(written, np.uint8)

@@ -6,7 +6,7 @@ from kframe.plugin.columns import Int32, Int64, UInt8
 
 def parse_partitions(
     payload: UInt8,
-    body_at: Int64,
+    body_start: Int64,
     body_end: Int64,
     version: Int32,
     partition: Int32,
@@ -15,23 +15,23 @@ def parse_partitions(
     recovery: NDArray[Any],
     leader_epoch: Int32,
     partition_epoch: Int32,
-    list_at: Int64,
+    list_start: Int64,
     list_count: Int32,
 ) -> int: ...
 def parse_changes(
     payload: UInt8,
-    body_at: Int64,
+    body_start: Int64,
     body_end: Int64,
     version: Int32,
     partition: Int32,
     topic_id: UInt8,
     leader: Int32,
     recovery: NDArray[Any],
-    list_at: Int64,
+    list_start: Int64,
     list_count: Int32,
 ) -> int: ...
-def copy_ids(payload: UInt8, at: Int64, offsets: Int32, out: Int32) -> int: ...
-def copy_directories(payload: UInt8, at: Int64, offsets: Int32, out: UInt8) -> int: ...
+def copy_ids(payload: UInt8, starts: Int64, offsets: Int32, out: Int32) -> int: ...
+def copy_directories(payload: UInt8, starts: Int64, offsets: Int32, out: UInt8) -> int: ...
 def write_partitions(
     version: int,
     partition: Int32,
@@ -42,9 +42,9 @@ def write_partitions(
     partition_epoch: Int32,
     ids: Int32,
     directories: UInt8,
-    list_at: Int64,
+    list_start: Int64,
     list_count: Int32,
-    value_at: Int64,
+    value_start: Int64,
     out: UInt8,
 ) -> int: ...
 def write_changes(
@@ -55,8 +55,8 @@ def write_changes(
     recovery: NDArray[Any],
     ids: Int32,
     directories: UInt8,
-    list_at: Int64,
+    list_start: Int64,
     list_count: Int32,
-    value_at: Int64,
+    value_start: Int64,
     out: UInt8,
 ) -> int: ...

@@ -52,9 +52,9 @@ def write_checkpoint(
         after = _values(_versioned(metadata, _after_topics(metadata)))
         topics, topic_lengths = _topic_values(metadata)
         lengths = np.concatenate([_lengths(before), topic_lengths, _lengths(after)])
-        value_at: Int64 = np.zeros(len(lengths) + 1, np.int64)
-        np.cumsum(lengths, out=value_at[1:])
-        writer.add_values(np.frombuffer(b"".join([*before, *topics, *after]), np.uint8), value_at)
+        value_start: Int64 = np.zeros(len(lengths) + 1, np.int64)
+        np.cumsum(lengths, out=value_start[1:])
+        writer.add_values(np.frombuffer(b"".join([*before, *topics, *after]), np.uint8), value_start)
         return writer.finish()
 
 
@@ -117,16 +117,16 @@ def _topic_values(metadata: ClusterMetadata) -> tuple[list[bytes], Int64]:
     rows = np.concatenate(rows_by_topic)
     level = metadata.metadata_version
     version = record_version(_SAMPLE, level)
-    values, value_at = encode_rows(_columns(metadata, rows, version), version)
+    values, value_start = encode_rows(_columns(metadata, rows, version), version)
     # A topic's record is before its partitions: interleave lengths, then bytes.
     before = np.repeat(np.arange(len(indexes)), [len(part) for part in rows_by_topic])
     order = np.argsort(np.concatenate([2 * np.arange(len(indexes)), 2 * before + 1]), kind="stable")
-    lengths: Int64 = np.concatenate([_lengths(topic_values), np.diff(value_at)])[order]
+    lengths: Int64 = np.concatenate([_lengths(topic_values), np.diff(value_start)])[order]
     parts: list[bytes] = []
     raw, first = values.tobytes(), 0
     for value, part in zip(topic_values, rows_by_topic, strict=True):
         last = first + len(part)
-        parts += [value, raw[value_at[first] : value_at[last]]]
+        parts += [value, raw[value_start[first] : value_start[last]]]
         first = last
     return parts, lengths
 

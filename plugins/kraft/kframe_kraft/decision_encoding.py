@@ -38,11 +38,11 @@ def encode_decision(decided: Sequence[Decided], position: BatchPosition) -> Iter
     """
     parts = [_values(item) for item in decided]
     values = np.concatenate([np.empty(0, np.uint8), *(part for part, _ in parts)])
-    lengths = np.concatenate([np.empty(0, np.int64), *(np.diff(value_at) for _, value_at in parts)])
-    value_at: Int64 = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=value_at[1:])
+    lengths = np.concatenate([np.empty(0, np.int64), *(np.diff(value_start) for _, value_start in parts)])
+    value_start: Int64 = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=value_start[1:])
     for first in range(0, len(lengths), RECORDS_MAX):
-        bounds = value_at[first : first + RECORDS_MAX + 1]
+        bounds = value_start[first : first + RECORDS_MAX + 1]
         batch_position = BatchPosition(position.base_offset + first, position.leader_epoch, position.timestamp)
         yield encode_values(values[bounds[0] : bounds[-1]], bounds - bounds[0], batch_position)
 

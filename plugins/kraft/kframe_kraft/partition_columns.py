@@ -105,21 +105,24 @@ def decode_rows(batch: RecordBytes, frames: Frames, rows: NDArray[Any]) -> Parti
     partition_id, leader, leader_epoch, partition_epoch = np.empty((4, count), np.int32)
     recovery = np.empty(count, np.int8)
     topic_id = np.empty((count, 16), np.uint8)
-    list_at, list_count = np.zeros((_DIRECTORIES + 1, count), np.int64), np.empty((_DIRECTORIES + 1, count), np.int32)
-    bodies = batch.payload, frames.body_at[rows], frames.body_end[rows], frames.version[rows]
+    list_start, list_count = (
+        np.zeros((_DIRECTORIES + 1, count), np.int64),
+        np.empty((_DIRECTORIES + 1, count), np.int32),
+    )
+    bodies = batch.payload, frames.body_start[rows], frames.body_end[rows], frames.version[rows]
     if is_change:
-        malformed = parse_changes(*bodies, partition_id, topic_id, leader, recovery, list_at, list_count)
+        malformed = parse_changes(*bodies, partition_id, topic_id, leader, recovery, list_start, list_count)
     else:
         epochs = leader_epoch, partition_epoch
-        malformed = parse_partitions(*bodies, partition_id, topic_id, leader, recovery, *epochs, list_at, list_count)
+        malformed = parse_partitions(*bodies, partition_id, topic_id, leader, recovery, *epochs, list_start, list_count)
     if malformed >= 0:
         row = int(rows[malformed])
         decode_record(batch.value(row), batch.name(row))
         raise RecordError(batch.name(row), "a record that only the kernel refuses", "agreement of both decoders")
     lists = {
-        name: _id_lists(batch.payload, list_at[number], list_count[number]) for number, name in enumerate(ID_LISTS)
+        name: _id_lists(batch.payload, list_start[number], list_count[number]) for number, name in enumerate(ID_LISTS)
     }
-    directories = _directory_lists(batch.payload, list_at[_DIRECTORIES], list_count[_DIRECTORIES])
+    directories = _directory_lists(batch.payload, list_start[_DIRECTORIES], list_count[_DIRECTORIES])
     return PartitionColumns(
         partition_id, topic_id, leader, recovery, None if is_change else leader_epoch,
         None if is_change else partition_epoch, lists, directories,
@@ -135,27 +138,27 @@ def encode_rows(columns: PartitionColumns, version: int) -> tuple[UInt8, Int64]:
     _check_version(columns, version)
     parts = [columns.ids[name].lists for name in ID_LISTS]
     ids = np.concatenate([part.values for part in parts])
-    list_at = np.zeros((_DIRECTORIES + 1, count), np.int64)
+    list_start = np.zeros((_DIRECTORIES + 1, count), np.int64)
     list_count = np.empty((_DIRECTORIES + 1, count), np.int32)
     first = 0
     for number, (name, part) in enumerate(zip(ID_LISTS, parts, strict=True)):
-        list_at[number] = first + part.offsets[:-1]
+        list_start[number] = first + part.offsets[:-1]
         list_count[number] = np.where(columns.ids[name].present, part.counts, -1)
         first += len(part.values)
     directories = columns.directories
-    list_at[_DIRECTORIES] = directories.offsets[:-1]
+    list_start[_DIRECTORIES] = directories.offsets[:-1]
     list_count[_DIRECTORIES] = np.where(directories.present, np.diff(directories.offsets), -1)
-    value_at = np.empty(count + 1, np.int64)
+    value_start = np.empty(count + 1, np.int64)
     out = np.empty(count * _FIXED_BYTES_MAX + 4 * len(ids) + 16 * len(directories.values), np.uint8)
     key = version, columns.partition_id, columns.topic_id, columns.leader, columns.leader_recovery_state
-    lists = ids, directories.values, list_at, list_count
+    lists = ids, directories.values, list_start, list_count
     if columns.leader_epoch is None or columns.partition_epoch is None:
-        size = write_changes(*key, *lists, value_at, out)
+        size = write_changes(*key, *lists, value_start, out)
     else:
-        size = write_partitions(*key, columns.leader_epoch, columns.partition_epoch, *lists, value_at, out)
+        size = write_partitions(*key, columns.leader_epoch, columns.partition_epoch, *lists, value_start, out)
     if size < 0:
         raise RecordError("partition columns", "lists outside their arrays", "offsets within the values")
-    return out[:size].copy(), value_at
+    return out[:size].copy(), value_start
 
 
 def directory_id_bytes(metadata: ClusterMetadata) -> UInt8:
@@ -181,19 +184,19 @@ def _check_version(columns: PartitionColumns, version: int) -> None:
             raise RecordError("partition columns", "an absent list", "all lists but ELR and last-known ELR")
 
 
-def _id_lists(payload: UInt8, at: Int64, count: Int32) -> IdLists:
+def _id_lists(payload: UInt8, starts: Int64, count: Int32) -> IdLists:
     present = count >= 0
     offsets = offsets_of(np.where(present, count, 0))
     values = np.empty(int(offsets[-1]), np.int32)
-    copied = copy_ids(payload, at, offsets, values)
+    copied = copy_ids(payload, starts, offsets, values)
     assert copied == len(values)
     return IdLists(Ragged(offsets, values), present)
 
 
-def _directory_lists(payload: UInt8, at: Int64, count: Int32) -> DirectoryLists:
+def _directory_lists(payload: UInt8, starts: Int64, count: Int32) -> DirectoryLists:
     present = count >= 0
     offsets = offsets_of(np.where(present, count, 0))
     values = np.empty((int(offsets[-1]), 16), np.uint8)
-    copied = copy_directories(payload, at, offsets, values)
+    copied = copy_directories(payload, starts, offsets, values)
     assert copied == len(values)
     return DirectoryLists(offsets, values, present)

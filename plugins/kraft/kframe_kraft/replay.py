@@ -119,7 +119,10 @@ class Replay:
         configured = {name for kind, name in self.metadata.configs if kind == TOPIC_RESOURCE}
         first = len(topics)
         spans = zip(
-            numbers.tolist(), rows.frames.body_at[numbers].tolist(), rows.frames.body_end[numbers].tolist(), strict=True
+            numbers.tolist(),
+            rows.frames.body_start[numbers].tolist(),
+            rows.frames.body_end[numbers].tolist(),
+            strict=True,
         )
         for number, start, end in spans:
             topic = _plain_topic(payload[start:end])

@@ -8,20 +8,20 @@ from libc.string cimport memcpy
 
 cdef struct Source:
     const uint8_t* data
-    Py_ssize_t at
+    Py_ssize_t position
     Py_ssize_t end
     bint failed
 
 cdef struct Sink:
     uint8_t* data
-    Py_ssize_t at
+    Py_ssize_t position
     Py_ssize_t end
     bint failed
 
 
-cdef inline bint has(Source* source, int64_t size) noexcept nogil:
+cdef inline bint has_bytes(Source* source, int64_t size) noexcept nogil:
     """Whether this many bytes follow; if not, ``failed`` is set."""
-    if size < 0 or size > source.end - source.at:
+    if size < 0 or size > source.end - source.position:
         source.failed = True
     return not source.failed
 
@@ -31,9 +31,9 @@ cdef inline int64_t read_unsigned(Source* source) noexcept nogil:
     cdef int64_t value = 0
     cdef int shift = 0
     cdef uint8_t byte
-    while shift < 35 and has(source, 1):
-        byte = source.data[source.at]
-        source.at += 1
+    while shift < 35 and has_bytes(source, 1):
+        byte = source.data[source.position]
+        source.position += 1
         value |= <int64_t> (byte & 0x7F) << shift
         if byte < 0x80:
             if value <= 0x7FFFFFFF:
@@ -51,24 +51,24 @@ cdef inline int64_t read_signed(Source* source) noexcept nogil:
 
 
 cdef inline int32_t read_int32(Source* source) noexcept nogil:
-    cdef const uint8_t* data = source.data + source.at
-    if not has(source, 4):
+    cdef const uint8_t* data = source.data + source.position
+    if not has_bytes(source, 4):
         return 0
-    source.at += 4
+    source.position += 4
     return <int32_t> (<uint32_t> data[0] << 24 | <uint32_t> data[1] << 16 | <uint32_t> data[2] << 8 | data[3])
 
 
 cdef inline int8_t read_int8(Source* source) noexcept nogil:
-    if not has(source, 1):
+    if not has_bytes(source, 1):
         return 0
-    source.at += 1
-    return <int8_t> source.data[source.at - 1]
+    source.position += 1
+    return <int8_t> source.data[source.position - 1]
 
 
 cdef inline void put_byte(Sink* out, int value) noexcept nogil:
-    if out.at < out.end:
-        out.data[out.at] = <uint8_t> value
-        out.at += 1
+    if out.position < out.end:
+        out.data[out.position] = <uint8_t> value
+        out.position += 1
     else:
         out.failed = True
 
@@ -86,21 +86,21 @@ cdef inline void put_signed(Sink* out, int64_t value) noexcept nogil:
 
 cdef inline void put_int32(Sink* out, int32_t value) noexcept nogil:
     cdef uint32_t bits = <uint32_t> value
-    cdef uint8_t* data = out.data + out.at
-    if out.end - out.at < 4:
+    cdef uint8_t* data = out.data + out.position
+    if out.end - out.position < 4:
         out.failed = True
         return
     data[0], data[1] = <uint8_t> (bits >> 24), <uint8_t> (bits >> 16)
     data[2], data[3] = <uint8_t> (bits >> 8), <uint8_t> bits
-    out.at += 4
+    out.position += 4
 
 
 cdef inline void put_bytes(Sink* out, const uint8_t* data, int64_t size) noexcept nogil:
-    if out.end - out.at < size:
+    if out.end - out.position < size:
         out.failed = True
     elif size > 0:
-        memcpy(out.data + out.at, data, size)
-        out.at += size
+        memcpy(out.data + out.position, data, size)
+        out.position += size
 
 
 cdef inline int unsigned_size(int64_t value) noexcept nogil:

@@ -144,15 +144,15 @@ def columns(count: int) -> list[Any]:
 
 @given(st.lists(st.binary(max_size=200), max_size=6), st.data())
 def test_kernels_of_batches_equal_their_reference(values: list[bytes], data: st.DataObject) -> None:
-    value_at = np.zeros(len(values) + 1, np.int64)
-    np.cumsum([len(value) for value in values], out=value_at[1:])
+    value_start = np.zeros(len(values) + 1, np.int64)
+    np.cumsum([len(value) for value in values], out=value_start[1:])
     raw = np.frombuffer(b"".join(values), np.uint8)
-    room = data.draw(st.sampled_from([len(raw) + 20 * len(values), max(len(raw) - 1, 0)]))
+    capacity = data.draw(st.sampled_from([len(raw) + 20 * len(values), max(len(raw) - 1, 0)]))
     joined = []
     for module in (_record_batches, _naive_batches):
-        out, record_at = np.zeros(room, np.uint8), np.zeros(len(value_at), np.int64)
-        size = module.join_records(raw, value_at, record_at, out)
-        joined.append((size, out.tobytes() if size >= 0 else b"", record_at.tolist() if size >= 0 else []))
+        out, record_start = np.zeros(capacity, np.uint8), np.zeros(len(value_start), np.int64)
+        size = module.join_records(raw, value_start, record_start, out)
+        joined.append((size, out.tobytes() if size >= 0 else b"", record_start.tolist() if size >= 0 else []))
     assert joined[0] == joined[1]
     if joined[0][0] < 0:
         return
@@ -181,4 +181,4 @@ def test_kernel_reads_frames_of_records() -> None:
     value = encode_record(records.TopicRecord(name="orders", topic_id=UUID(int=5)), 0)
     batch = read_batch(encode_values(np.frombuffer(value, np.uint8), np.array([0, len(value)]), POSITION))
     frames = batch.frames()
-    assert batch.payload[frames.body_at[0] : frames.body_end[0]].tobytes() == value[3:]
+    assert batch.payload[frames.body_start[0] : frames.body_end[0]].tobytes() == value[3:]

@@ -40,9 +40,9 @@ def grow(log: WrittenLog, batches: int, segments: int = 4) -> list[bytes]:
         if number % -(-batches // segments) == 0:
             segment = log.log / f"{log.offset:020}.log"
         value = values[number % 2]
-        value_at = np.arange(0, (RECORDS + 1) * len(value), len(value))
+        value_start = np.arange(0, (RECORDS + 1) * len(value), len(value))
         position = BatchPosition(log.offset, 1, START_MS + 10_000 + number)
-        written.append(encode_values(np.frombuffer(value * RECORDS, np.uint8), value_at, position))
+        written.append(encode_values(np.frombuffer(value * RECORDS, np.uint8), value_start, position))
         with segment.open("ab") as file:
             file.write(written[-1])
         log.offset += RECORDS

@@ -52,8 +52,8 @@ def test_columns_have_the_content_of_records(kind: int, version: int, data: st.D
         directories = columns.directories
         ids = directories.values[directories.offsets[i] : directories.offsets[i + 1]]
         assert tuple(UUID(bytes=row.tobytes()) for row in ids) == (record.directories or ())
-    values, value_at = encode_rows(columns, version)
-    written = [values[value_at[i] : value_at[i + 1]].tobytes() for i in range(len(versioned))]
+    values, value_start = encode_rows(columns, version)
+    written = [values[value_start[i] : value_start[i + 1]].tobytes() for i in range(len(versioned))]
     assert written == [encode_record(*record) for record in versioned]
 
 
@@ -87,34 +87,34 @@ def test_parsers_equal_their_reference_on_mutated_bytes(kind: int, version: int,
         outputs = empty_outputs(kind, len(bodies))
         malformed = parse(payload, starts, ends, versions, *outputs)
         known = len(bodies) if malformed < 0 else malformed
-        *fixed, list_at, list_count = outputs
-        list_at[list_count < 0] = 0
+        *fixed, list_start, list_count = outputs
+        list_start[list_count < 0] = 0
         fixed_rows = [column[:known].tolist() for column in fixed]
-        results.append((malformed, fixed_rows, list_at[:, :known].tolist(), list_count[:, :known].tolist()))
+        results.append((malformed, fixed_rows, list_start[:, :known].tolist(), list_count[:, :known].tolist()))
     assert results[0] == results[1]
 
 
 @given(st.lists(st.tuples(st.integers(-2, 40), st.integers(-1, 4)), max_size=4), st.integers(0, 5))
-def test_copies_equal_their_reference(lists: list[tuple[int, int]], room: int) -> None:
+def test_copies_equal_their_reference(lists: list[tuple[int, int]], capacity: int) -> None:
     payload = np.arange(37, dtype=np.uint8)
-    at = np.array([start for start, _ in lists], np.int64)
+    starts = np.array([start for start, _ in lists], np.int64)
     offsets = np.concatenate([[0], np.cumsum([count for _, count in lists])]).astype(np.int32)
-    for name, shape, dtype in (("copy_ids", (room,), np.int32), ("copy_directories", (room, 16), np.uint8)):
+    for name, shape, dtype in (("copy_ids", (capacity,), np.int32), ("copy_directories", (capacity, 16), np.uint8)):
         results = []
         for module in (_partition_records, _naive_partitions):
             out = np.zeros(shape, dtype)
-            copied = getattr(module, name)(payload, at, offsets, out)
+            copied = getattr(module, name)(payload, starts, offsets, out)
             results.append((copied, out.tolist() if copied >= 0 else None))
         assert results[0] == results[1], name
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@given(version=st.integers(0, 2), room=st.integers(0, 400), data=st.data())
-def test_writers_equal_their_reference(kind: int, version: int, room: int, data: st.DataObject) -> None:
+@given(version=st.integers(0, 2), capacity=st.integers(0, 400), data=st.data())
+def test_writers_equal_their_reference(kind: int, version: int, capacity: int, data: st.DataObject) -> None:
     count = data.draw(st.integers(0, 3))
     generator = np.random.default_rng(data.draw(st.integers(0, 1000)))
     ids, directories = generator.integers(-3, 9, 12, np.int32), generator.integers(0, 9, (4, 16), np.uint8)
-    list_at = generator.integers(-1 if data.draw(st.booleans()) else 0, 4, (7, count), np.int64)
+    list_start = generator.integers(-1 if data.draw(st.booleans()) else 0, 4, (7, count), np.int64)
     list_count = generator.integers(0 if kind == PARTITION else -1, 4, (7, count), np.int32)
     if version < 2:
         list_count[4:6] = -1
@@ -127,9 +127,9 @@ def test_writers_equal_their_reference(kind: int, version: int, room: int, data:
     results = []
     for module in (_partition_records, _naive_partitions):
         write = module.write_partitions if kind == PARTITION else module.write_changes
-        out, value_at = np.zeros(room, np.uint8), np.zeros(count + 1, np.int64)
-        size = write(version, *fixed, ids, directories, list_at, list_count, value_at, out)
-        results.append((size, out.tobytes() if size >= 0 else b"", value_at.tolist() if size >= 0 else []))
+        out, value_start = np.zeros(capacity, np.uint8), np.zeros(count + 1, np.int64)
+        size = write(version, *fixed, ids, directories, list_start, list_count, value_start, out)
+        results.append((size, out.tobytes() if size >= 0 else b"", value_start.tolist() if size >= 0 else []))
     assert results[0] == results[1]
 
 
@@ -137,7 +137,7 @@ def test_malformed_row_is_refused_with_its_offset() -> None:
     change = records.PartitionChangeRecord(partition_id=1, topic_id=UUID(int=200), isr=(1, 2))
     batch = read_batch(encode_data_batch([RecordAndVersion(change, 0)] * 2, POSITION), where="segment")
     payload = batch.payload.copy()
-    payload[batch.frames().body_at[1] + 20] = 99
+    payload[batch.frames().body_start[1] + 20] = 99
     object.__setattr__(batch, "payload", payload)
     with pytest.raises(RecordError, match="offset 1, PartitionChangeRecord version 0"):
         decode_rows(batch, batch.frames(), np.arange(2))

@@ -24,14 +24,14 @@ class RecordBlock:
     def __init__(self, batches: Sequence[RecordBatch]) -> None:
         self.batches = batches
         self.payload: UInt8 = batches[0].buffer
-        counts = [len(batch.value_at) for batch in batches]
+        counts = [len(batch.value_start) for batch in batches]
         self._firsts: Int64 = np.cumsum([0, *counts])
         self._bases: Int64 = np.array([batch.header.base_offset for batch in batches], np.int64)
-        self.value_at: Int64 = np.concatenate([batch.value_at + batch.payload_at for batch in batches])
+        self.value_start: Int64 = np.concatenate([batch.value_start + batch.payload_start for batch in batches])
         self.value_length = np.concatenate([batch.value_length for batch in batches])
 
     def __len__(self) -> int:
-        return len(self.value_at)
+        return len(self.value_start)
 
     def frames(self) -> Frames:
         """The frames of all records. Raises RecordError for the first malformed one."""
@@ -41,8 +41,8 @@ class RecordBlock:
     def _frames(self) -> Frames:
         count = len(self)
         api_key, version = np.empty((2, count), np.int32)
-        frames = Frames(api_key, version, np.empty(count, np.int64), self.value_at + self.value_length)
-        malformed = read_frames(self.payload, self.value_at, self.value_length, api_key, version, frames.body_at)
+        frames = Frames(api_key, version, np.empty(count, np.int64), self.value_start + self.value_length)
+        malformed = read_frames(self.payload, self.value_start, self.value_length, api_key, version, frames.body_start)
         if malformed >= 0:
             self.decode(malformed)
             raise RecordError(self.name(malformed), "a malformed frame", "a frame of version 1")
@@ -50,7 +50,7 @@ class RecordBlock:
 
     def value(self, row: int) -> bytes:
         """The value of a record."""
-        return self.payload[self.value_at[row] : self.value_at[row] + self.value_length[row]].tobytes()
+        return self.payload[self.value_start[row] : self.value_start[row] + self.value_length[row]].tobytes()
 
     def decode(self, row: int) -> RecordAndVersion:
         """The record. Raises RecordError if it is malformed."""
@@ -74,10 +74,10 @@ def blocks_of(batches: Iterable[RecordBatch]) -> Iterator[RecordBlock]:
     for batch in batches:
         if batch.header.is_control:
             continue
-        if group and (batch.buffer is not group[0].buffer or count + len(batch.value_at) > BLOCK_RECORDS):
+        if group and (batch.buffer is not group[0].buffer or count + len(batch.value_start) > BLOCK_RECORDS):
             yield RecordBlock(group)
             group, count = [], 0
         group.append(batch)
-        count += len(batch.value_at)
+        count += len(batch.value_start)
     if group:
         yield RecordBlock(group)

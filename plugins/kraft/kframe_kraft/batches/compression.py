@@ -104,19 +104,19 @@ def _snappy_block(data: bytes) -> bytes:
 def _snappy_blocks(data: bytes) -> list[bytes]:
     if not data.startswith(_SNAPPY_MAGIC):
         return [_snappy_raw(data, DECOMPRESSED_MAX)]
-    blocks, position, room = [], len(_SNAPPY_HEADER), DECOMPRESSED_MAX
+    blocks, position, remaining = [], len(_SNAPPY_HEADER), DECOMPRESSED_MAX
     while position < len(data):
         (size,) = struct.unpack_from(">i", data, position)
         position += 4
         if not 0 < size <= len(data) - position:
             raise ValueError(f"a block of {size} bytes with {len(data) - position} left")
-        blocks.append(_snappy_raw(data[position : position + size], room))
-        room -= len(blocks[-1])
+        blocks.append(_snappy_raw(data[position : position + size], remaining))
+        remaining -= len(blocks[-1])
         position += size
     return blocks
 
 
-def _snappy_raw(block: bytes, room: int) -> bytes:
+def _snappy_raw(block: bytes, size_max: int) -> bytes:
     """Decompress a raw block, which begins with its decompressed length as varint."""
     size = shift = position = 0
     while True:
@@ -126,7 +126,7 @@ def _snappy_raw(block: bytes, room: int) -> bytes:
         shift, position = shift + 7, position + 1
         if block[position - 1] < 0x80:
             break
-    if size > room:
+    if size > size_max:
         raise ValueError(f"a block of {size} bytes, above the limit of a batch")
     return bytes(_arrow().Codec("snappy").decompress(block, size, asbytes=True)) if size else b""
 

@@ -14,8 +14,8 @@ PREFIX: Final = struct.Struct(">qi")
 _EPOCH: Final = struct.Struct(">ibI")
 #: The part that the CRC covers, from the attributes on.
 _CHECKED: Final = struct.Struct(">hiqqqhii")
-CHECKED_AT: Final = PREFIX.size + _EPOCH.size
-HEADER_BYTES: Final = CHECKED_AT + _CHECKED.size
+CHECKED_START: Final = PREFIX.size + _EPOCH.size
+HEADER_BYTES: Final = CHECKED_START + _CHECKED.size
 MAGIC: Final = 2
 #: Largest batch that a KRaft leader writes (Kafka ``KafkaRaftClient.MAX_BATCH_SIZE_BYTES``).
 BATCH_BYTES_MAX: Final = 8 * 1024 * 1024
@@ -77,7 +77,7 @@ def read_header(data: bytes | memoryview, position: int, where: str, left: int |
         )
     if size > READ_BYTES_MAX:
         raise BatchError(where, f"a batch of {size} bytes", f"at most {READ_BYTES_MAX}")
-    header = BatchHeader(base_offset, size, epoch, crc, *_CHECKED.unpack_from(data, position + CHECKED_AT))
+    header = BatchHeader(base_offset, size, epoch, crc, *_CHECKED.unpack_from(data, position + CHECKED_START))
     if base_offset < 0 or epoch < 0:
         raise BatchError(where, f"base offset {base_offset}, leader epoch {epoch}", "neither below 0")
     if header.record_count < 1 or header.last_offset_delta != header.record_count - 1:

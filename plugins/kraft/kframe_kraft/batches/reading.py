@@ -13,7 +13,7 @@ from kframe.plugin.columns import Int32, Int64, UInt8
 from kframe.plugin.kraft import RecordAndVersion, control
 from kframe_kraft._record_batches import read_frames, split_records
 from kframe_kraft.batches.compression import decompress
-from kframe_kraft.batches.header import CHECKED_AT, COMPRESSION_MASK, HEADER_BYTES, BatchHeader, read_header
+from kframe_kraft.batches.header import CHECKED_START, COMPRESSION_MASK, HEADER_BYTES, BatchHeader, read_header
 from kframe_kraft.errors import BatchError
 from kframe_kraft.records import decode_control, decode_record
 
@@ -24,11 +24,11 @@ _RECORD_BYTES_MIN: Final = 7
 @dataclass(frozen=True, slots=True, eq=False)
 class Frames:
     """The frames of a data batch's values. They are the type, the version, and the body as
-    ``payload[body_at:body_end]``."""
+    ``payload[body_start:body_end]``."""
 
     api_key: Int32
     version: Int32
-    body_at: Int64
+    body_start: Int64
     body_end: Int64
 
 
@@ -36,28 +36,28 @@ class Frames:
 class RecordBatch:
     """A batch: its header, the records as bytes, and where the key and value of each record are in them.
 
-    ``payload`` is a view of ``buffer`` from ``payload_at`` on. The buffer is that of the file or a part of it, unless
-    the batch is compressed. ``content`` is the whole batch as the file has it.
+    ``payload`` is a view of ``buffer`` from ``payload_start`` on. The buffer is that of the file or a part of it,
+    unless the batch is compressed. ``content`` is the whole batch as the file has it.
     """
 
     header: BatchHeader
     content: UInt8
     buffer: UInt8
-    payload_at: int
+    payload_start: int
     payload: UInt8
-    key_at: Int64
+    key_start: Int64
     key_length: Int32
-    value_at: Int64
+    value_start: Int64
     value_length: Int32
     where: str
 
     def value(self, index: int) -> bytes:
         """The value of a record."""
-        return self.payload[self.value_at[index] : self.value_at[index] + self.value_length[index]].tobytes()
+        return self.payload[self.value_start[index] : self.value_start[index] + self.value_length[index]].tobytes()
 
     def key(self, index: int) -> bytes:
         """The key of a record. Empty if it is null."""
-        return self.payload[self.key_at[index] : self.key_at[index] + max(self.key_length[index], 0)].tobytes()
+        return self.payload[self.key_start[index] : self.key_start[index] + max(self.key_length[index], 0)].tobytes()
 
     def offset(self, index: int) -> int:
         """The offset of a record."""
@@ -69,21 +69,21 @@ class RecordBatch:
 
     def records(self) -> list[RecordAndVersion]:
         """The records of a data batch. Raises RecordError for the first malformed one."""
-        return [decode_record(self.value(i), self.name(i)) for i in range(len(self.value_at))]
+        return [decode_record(self.value(i), self.name(i)) for i in range(len(self.value_start))]
 
     def control_records(self) -> list[control.ControlRecord]:
         """The records of a control batch. Raises RecordError for the first malformed one."""
-        return [decode_control(self.key(i), self.value(i), self.name(i)) for i in range(len(self.value_at))]
+        return [decode_control(self.key(i), self.value(i), self.name(i)) for i in range(len(self.value_start))]
 
     def frames(self) -> Frames:
         """The frames of a data batch. Raises RecordError for the first malformed one."""
-        count = len(self.value_at)
+        count = len(self.value_start)
         frames = Frames(
             np.empty(count, np.int32), np.empty(count, np.int32), np.empty(count, np.int64),
-            self.value_at + self.value_length,
+            self.value_start + self.value_length,
         )  # fmt: skip
         malformed = read_frames(
-            self.payload, self.value_at, self.value_length, frames.api_key, frames.version, frames.body_at
+            self.payload, self.value_start, self.value_length, frames.api_key, frames.version, frames.body_start
         )
         if malformed >= 0:
             decode_record(self.value(malformed), self.name(malformed))
@@ -104,24 +104,24 @@ def read_batch(
     left = None if size is None else size - start - position
     header = read_header(view := buffer.data, position, where, left)
     content = buffer[position : position + header.size]
-    checked = view[position + CHECKED_AT : position + header.size]
+    checked = view[position + CHECKED_START : position + header.size]
     if (computed := crc32c(checked)) != header.crc:
         raise BatchError(where, f"CRC {header.crc:#010x} of bytes with {computed:#010x}", "equal CRCs")
-    payload_at, codec = position + HEADER_BYTES, header.attributes & COMPRESSION_MASK
+    payload_start, codec = position + HEADER_BYTES, header.attributes & COMPRESSION_MASK
     if codec:
-        raw = bytes(checked[HEADER_BYTES - CHECKED_AT :])
-        payload_at, buffer = 0, np.frombuffer(decompress(codec, raw, where), np.uint8)
+        raw = bytes(checked[HEADER_BYTES - CHECKED_START :])
+        payload_start, buffer = 0, np.frombuffer(decompress(codec, raw, where), np.uint8)
         payload = buffer
     else:
-        payload = buffer[payload_at : position + header.size]
+        payload = buffer[payload_start : position + header.size]
     count = header.record_count
     if count * _RECORD_BYTES_MIN > len(payload):
         raise BatchError(where, f"{count} records in {len(payload)} bytes", f"{_RECORD_BYTES_MIN} bytes a record")
     batch = RecordBatch(
-        header, content, buffer, payload_at, payload, np.empty(count, np.int64), np.empty(count, np.int32),
+        header, content, buffer, payload_start, payload, np.empty(count, np.int64), np.empty(count, np.int32),
         np.empty(count, np.int64), np.empty(count, np.int32), where,
     )  # fmt: skip
-    malformed = split_records(payload, batch.key_at, batch.key_length, batch.value_at, batch.value_length)
+    malformed = split_records(payload, batch.key_start, batch.key_length, batch.value_start, batch.value_length)
     if malformed >= 0:
         raise BatchError(where, f"record {malformed} malformed", f"{count} records without headers, and nothing after")
     _check_keys(batch)

@@ -37,18 +37,18 @@ def encode_data_batch(
 def join_values(versioned: Iterable[tuple[records.MetadataRecord, int]]) -> tuple[UInt8, Int64]:
     """Return the values of the records, and where each begins, with the end of the last."""
     values = [encode_record(*record) for record in versioned]
-    value_at: Int64 = np.zeros(len(values) + 1, np.int64)
-    np.cumsum([len(value) for value in values], out=value_at[1:])
-    return np.frombuffer(b"".join(values), np.uint8), value_at
+    value_start: Int64 = np.zeros(len(values) + 1, np.int64)
+    np.cumsum([len(value) for value in values], out=value_start[1:])
+    return np.frombuffer(b"".join(values), np.uint8), value_start
 
 
 def encode_values(
-    values: UInt8, value_at: Int64, position: BatchPosition, compression: Compression = Compression.NONE
+    values: UInt8, value_start: Int64, position: BatchPosition, compression: Compression = Compression.NONE
 ) -> bytes:
-    """Return a batch of the values ``values[value_at[i]:value_at[i + 1]]``. Raises BatchError as encode_data_batch."""
-    count = len(value_at) - 1
+    """Return a batch of the values ``values[value_start[i]:value_start[i + 1]]``. Raises as encode_data_batch."""
+    count = len(value_start) - 1
     out = np.empty(len(values) + 20 * count, np.uint8)
-    size = join_records(values, value_at, np.empty(count + 1, np.int64), out)
+    size = join_records(values, value_start, np.empty(count + 1, np.int64), out)
     return _batch(out[:size].tobytes(), count, position, 0, compression)
 
 

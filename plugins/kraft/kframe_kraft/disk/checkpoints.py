@@ -126,19 +126,19 @@ class CheckpointWriter:
     def add_records(self, versioned: Sequence[RecordAndVersion]) -> None:
         """Append records. Raises RecordError if a version cannot carry its content."""
         values = [encode_record(*record) for record in versioned]
-        value_at = np.zeros(len(values) + 1, np.int64)
-        np.cumsum([len(value) for value in values], out=value_at[1:])
-        self.add_values(np.frombuffer(b"".join(values), np.uint8), value_at)
+        value_start = np.zeros(len(values) + 1, np.int64)
+        np.cumsum([len(value) for value in values], out=value_start[1:])
+        self.add_values(np.frombuffer(b"".join(values), np.uint8), value_start)
 
-    def add_values(self, values: UInt8, value_at: Int64) -> None:
-        """Append encoded records ``values[value_at[i]:value_at[i + 1]]``, in as many batches as needed."""
-        first, count = 0, len(value_at) - 1
+    def add_values(self, values: UInt8, value_start: Int64) -> None:
+        """Append encoded records ``values[value_start[i]:value_start[i + 1]]``, in as many batches as needed."""
+        first, count = 0, len(value_start) - 1
         while first < count:
-            last = int(np.searchsorted(value_at, value_at[first] + _VALUES_MAX, side="right")) - 1
+            last = int(np.searchsorted(value_start, value_start[first] + _VALUES_MAX, side="right")) - 1
             last = max(min(last, first + _RECORDS_MAX), first + 1)
-            begin, end = int(value_at[first]), int(value_at[last])
+            begin, end = int(value_start[first]), int(value_start[last])
             position = BatchPosition(self._offset, self._epoch, self._now)
-            self._file.write(encode_values(values[begin:end], value_at[first : last + 1] - begin, position))
+            self._file.write(encode_values(values[begin:end], value_start[first : last + 1] - begin, position))
             self._offset += last - first
             first = last
 

@@ -62,7 +62,7 @@ class DirectoryFollower:
             self._recent.append(_read_batch(header))
         self._base = -1
         """Base offset of the segment with the last batch. -1 if it is not known."""
-        self._last_at = self._next_at = 0
+        self._last_position = self._next_position = 0
         """Where the last batch begins in this segment, and where it ends."""
         self._problem = ""
 
@@ -108,8 +108,8 @@ class DirectoryFollower:
                 batches.append(batch)
                 self._recent.append(_read_batch(batch.header))
                 self._end = batch.header.next_offset
-                self._base, self._last_at, self._next_at = base, position, position + batch.header.size
-                position = self._next_at
+                self._base, self._last_position, self._next_position = base, position, position + batch.header.size
+                position = self._next_position
                 if position - first >= POLL_BYTES_MAX:
                     break
         except BatchError:
@@ -126,13 +126,13 @@ class DirectoryFollower:
         if base == self._end:
             return 0
         if base == self._base:
-            return self._next_at
+            return self._next_position
         position = 0
         for header in file.headers(0, file.size):
-            self._last_at, position = position, position + header.size
+            self._last_position, position = position, position + header.size
             if header.next_offset >= self._end:
                 break
-        self._base, self._next_at = base, position
+        self._base, self._next_position = base, position
         return position
 
     def _check_last(self, segments: Mapping[int, Path]) -> str:
@@ -162,7 +162,7 @@ class DirectoryFollower:
         if path is None:
             return False
         try:
-            header = next(BatchFile(path).headers(self._last_at, self._next_at))
+            header = next(BatchFile(path).headers(self._last_position, self._next_position))
         except BatchError:
             return False
         return _read_batch(header) == self._recent[-1]

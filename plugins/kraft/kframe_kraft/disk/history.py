@@ -40,7 +40,7 @@ class LogHistory:
         below the snapshot's end.
         """
         for batch in self.snapshot.batches if self.snapshot else ():
-            yield Rows(batch, batch.frames(), np.arange(len(batch.value_at)))
+            yield Rows(batch, batch.frames(), np.arange(len(batch.value_start)))
         transactions = TransactionFilter[RecordBatch]()
         for batch in self.batches(end):
             if not batch.header.is_control:

@@ -143,17 +143,17 @@ def _first_difference(
 
 def _first_record(ours: RecordBatch, theirs: RecordBatch) -> tuple[int, str]:
     """The offset of the first record that differs, and what both have there."""
-    count = min(len(ours.value_at), len(theirs.value_at))
+    count = min(len(ours.value_start), len(theirs.value_start))
     epochs = f"epoch {theirs.header.leader_epoch} here, {ours.header.leader_epoch} in the reference"
     if ours.header.base_offset != theirs.header.base_offset:
         return theirs.header.base_offset, f"another batch, {epochs}"
     for number in range(count):
         if (ours.key(number), ours.value(number)) != (theirs.key(number), theirs.value(number)):
             return ours.offset(number), f"another record, {epochs}"
-    if len(ours.value_at) != len(theirs.value_at):
+    if len(ours.value_start) != len(theirs.value_start):
         return ours.offset(
             count
-        ), f"{len(theirs.value_at)} records here, {len(ours.value_at)} in the reference, {epochs}"
+        ), f"{len(theirs.value_start)} records here, {len(ours.value_start)} in the reference, {epochs}"
     return ours.header.base_offset, f"equal records in another batch header, {epochs}"
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from crc32c import crc32c
 
 from kframe_kraft.batches import BatchPosition, encode_data_batch, read_batch
-from kframe_kraft.batches.header import CHECKED_AT
+from kframe_kraft.batches.header import CHECKED_START
 from kframe_kraft.batches.reading import Frames, RecordBatch
 from kframe_kraft.errors import LogError, RecordError
 from kframe_kraft.partition_columns import PARTITION, PARTITION_CHANGE, decode_rows, encode_rows
@@ -28,7 +28,7 @@ PIECES: Final = [
     b"\xff\xff\xff\xff\x0f", b"\xff" * 6, struct.pack(">i", -1), struct.pack(">i", 2**31 - 1), b"\x00" * 16,
     b"\x00\x00", b"\x01\x03\x02", b"\x01\x05\x02",
 ]  # fmt: skip
-_CRC_AT: Final = CHECKED_AT - 4
+_CRC_START: Final = CHECKED_START - 4
 
 
 class RecordCases:
@@ -114,8 +114,8 @@ def _control(control_type: int, raw: bytes) -> Outcome:
 
 
 def _batch(raw: bytes) -> Outcome:
-    if len(raw) > CHECKED_AT:
-        raw = raw[:_CRC_AT] + struct.pack(">I", crc32c(raw[CHECKED_AT:])) + raw[CHECKED_AT:]
+    if len(raw) > CHECKED_START:
+        raw = raw[:_CRC_START] + struct.pack(">I", crc32c(raw[CHECKED_START:])) + raw[CHECKED_START:]
     try:
         batch = read_batch(raw)
         if batch.header.is_control:
