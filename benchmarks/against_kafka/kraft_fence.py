@@ -19,7 +19,7 @@ from kframe_kraft.decision_encoding import encode_decision
 from benchmarks.against_kafka import kafka_classes
 from benchmarks.against_kafka.kraft_replay import arguments, cluster
 from benchmarks.records import Growing, table
-from kframe.core.kraft.apply_changes import apply_decided
+from kframe.core.kraft.apply_changes import apply_part
 from kframe.core.kraft.broker_events import fence_broker
 from kframe.core.kraft.context import KraftContext, KraftSettings
 from kframe.core.kraft.heartbeats import Heartbeats
@@ -45,7 +45,7 @@ def measure(metadata: ClusterMetadata, runs: int) -> Iterator[dict[str, Any]]:
         encoded_at = time.perf_counter()
         count, offset = 0, POSITION.base_offset
         for item in decided:
-            count += apply_decided(context, item, offset + count)
+            count += apply_part(context, item, offset + count)
         applied_at = time.perf_counter()
         yield {
             "decide_seconds": decided_at - begun + applied_at - encoded_at,

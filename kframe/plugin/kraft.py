@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kframe.core.kraft.change_causes import ChangeCause, explain_change
-from kframe.core.kraft.decision import RECORDS_MAX, Decided, RecordAndVersion
+from kframe.core.kraft.decision import RECORDS_MAX, DecisionPart, RecordAndVersion
 from kframe.core.kraft.leader_reasons import leader_rule, passed_over
 from kframe.core.kraft.partition_changes import RECORD_LISTS, PartitionChangeBatch, PlannedChanges
 from kframe.errors import InputError, LogError, RecordError, ShapeError
@@ -32,7 +32,7 @@ __all__ = [
     "TABLES_BY_TYPE",
     "ChangeCause",
     "ClusterMetadata",
-    "Decided",
+    "DecisionPart",
     "Field",
     "InputError",
     "Kind",

@@ -17,7 +17,7 @@ from kframe.model.kraft.records import Ids, PartitionChangeRecord, PartitionReco
 
 @dataclass(slots=True)
 class Decision:
-    """The input of a decision; the targets begin as what is stored."""
+    """The input of a decision. Targets without a change equal the stored state."""
 
     stored: PartitionRecord
     kind: KraftElection

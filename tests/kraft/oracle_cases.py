@@ -1,4 +1,4 @@
-"""Answers cases of the KRaft oracle with kframe's rules, in the form of the oracle's answers."""
+"""Decides cases of the KRaft oracle with kframe's rules, in the JSON form of the oracle."""
 
 from __future__ import annotations
 
@@ -68,10 +68,10 @@ class Oracle:
             JavaRandom(0),
         )
         self._load(case, config)
-        self.restore_memory(case)
+        self.restore_heartbeats(case)
 
-    def restore_memory(self, case: Mapping[str, Any]) -> None:
-        """Begin at the end of the loaded log, with the memory of brokers and the random numbers of the case."""
+    def restore_heartbeats(self, case: Mapping[str, Any]) -> None:
+        """Reset the offset, the heartbeats and the random numbers to those of the case."""
         config = case.get("config", {})
         self.next_offset = config.get("next.offset", 1000)
         self.topics_created = 0
@@ -79,7 +79,7 @@ class Oracle:
         self.context.now_ns = 10**12
         self.activate()
         for broker in case.get("brokers", ()):
-            self._restore_memory(broker)
+            self._restore_heartbeats(broker)
 
     def replay(self, record: MetadataRecord, offset: int = 0) -> None:
         self.context.replay(record, offset)
@@ -88,7 +88,7 @@ class Oracle:
             self.topic_ids[record.name] = record.topic_id
 
     def activate(self) -> None:
-        """Begin without memory, as a controller that has just become active."""
+        """Reset the heartbeats, as after a failover."""
         context = self.context
         context.heartbeats = JavaHeartbeats.activated(
             self.session_timeout_ns, context.metadata.brokers.registrations, context.now_ns
@@ -136,7 +136,7 @@ class Oracle:
         )
         self.replay(record, broker.get("registeredOffset", epoch))
 
-    def _restore_memory(self, broker: Mapping[str, Any]) -> None:
+    def _restore_heartbeats(self, broker: Mapping[str, Any]) -> None:
         heartbeats, broker_id = self.context.heartbeats, broker["id"]
         session = broker.get("session")
         if session is not None:
@@ -172,8 +172,8 @@ def end_points(broker_id: int) -> tuple[BrokerEndpoint, ...]:
     return (BrokerEndpoint(name="PLAINTEXT", host=f"broker-{broker_id}", port=9092, security_protocol=0),)
 
 
-def answer(case: Mapping[str, Any]) -> dict[str, Any]:
-    """The answer to a case, in the form of the oracle's answer."""
+def decide_case(case: Mapping[str, Any]) -> dict[str, Any]:
+    """The results of a case in the JSON form of the oracle."""
     independent = case.get("independent", False)
     with_image = case.get("image", not independent)
     results = []
@@ -182,29 +182,28 @@ def answer(case: Mapping[str, Any]) -> dict[str, Any]:
         if independent and index and with_image:
             oracle = Oracle(case)
         elif independent:
-            oracle.restore_memory(case)
+            oracle.restore_heartbeats(case)
         result = _decide(oracle, event, applies=with_image or not independent)
         results.append(result)
         if independent and with_image:
             result["image"] = image(oracle.context, oracle.next_offset, oracle.context.now_ns)
-    answered: dict[str, Any] = {"results": results}
+    output: dict[str, Any] = {"results": results}
     if "id" in case:
-        answered["id"] = case["id"]
+        output["id"] = case["id"]
     if with_image and not independent:
-        answered["image"] = image(oracle.context, oracle.next_offset, oracle.context.now_ns)
-    return answered
+        output["image"] = image(oracle.context, oracle.next_offset, oracle.context.now_ns)
+    return output
 
 
 def _decide(oracle: Oracle, event: Mapping[str, Any], *, applies: bool) -> dict[str, Any]:
     try:
-        decided = oracle_events.decide(oracle, event)
+        decision, response, after_replay = oracle_events.decide(oracle, event)
     except oracle_events.NotApplicable:
         return {"skipped": True}
     except oracle_events.Undecided as tie:
         return {"undecided": str(tie)}
     except RequestRefused as refusal:
         return {"error": refusal.error.name}
-    decision, response, after_replay = decided
     result = _result(oracle, decision, response)
     if not applies:
         return result
@@ -229,13 +228,13 @@ def _result(oracle: Oracle, decision: ControllerResult, response: Any) -> dict[s
     return result
 
 
-def comparable(answered: Any) -> Any:
-    """An answer without messages, and with ``skipped`` reduced to whether it is there."""
-    if isinstance(answered, list):
-        return [comparable(item) for item in answered]
-    if not isinstance(answered, dict):
-        return answered
-    return {key: True if key == "skipped" else comparable(value) for key, value in answered.items() if key != "message"}
+def comparable(output: Any) -> Any:
+    """The output without messages, and with ``skipped`` as a Boolean."""
+    if isinstance(output, list):
+        return [comparable(item) for item in output]
+    if not isinstance(output, dict):
+        return output
+    return {key: True if key == "skipped" else comparable(value) for key, value in output.items() if key != "message"}
 
 
 #: Defects of Kafka that its classes show without a fault, and kframe does not copy.
@@ -259,33 +258,33 @@ def defect(event: Mapping[str, Any], expected: Mapping[str, Any]) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The differences of a case. By number of the event it has why a result is left out."""
+    """The differences of a case, and the reasons for excluded results by number of the event."""
 
     differences: list[str]
-    left_out: dict[int, str]
+    excluded: dict[int, str]
 
 
 def compare_case(case: Mapping[str, Any], expected: Mapping[str, Any]) -> Comparison:
-    """Compare kframe's answer with Kafka's.
+    """Compare kframe's results with Kafka's.
 
     A sequence is compared until Kafka has a fault, shows a defect or decides by the order of a hash table. Of
-    independent events only those are left out.
+    independent events only these are excluded.
     """
-    actual, wanted = answer(case), comparable(expected)
-    events, results = case["events"], wanted["results"]
-    left_out: dict[int, str] = {}
-    for index, (event, mine, theirs) in enumerate(zip(events, actual["results"], results, strict=False)):
-        reason = "fault" if "fault" in theirs else mine.get("undecided") or defect(event, theirs)
+    actual, kafka = decide_case(case), comparable(expected)
+    events, results = case["events"], kafka["results"]
+    excluded: dict[int, str] = {}
+    for index, (event, result, kafka_result) in enumerate(zip(events, actual["results"], results, strict=False)):
+        reason = "fault" if "fault" in kafka_result else result.get("undecided") or defect(event, kafka_result)
         if reason is not None:
-            left_out[index] = reason
+            excluded[index] = reason
             if not case.get("independent"):
                 break
-    end = len(results) if not left_out or case.get("independent") else min(left_out)
+    end = len(results) if not excluded or case.get("independent") else min(excluded)
     messages = [
         f"{case.get('id')} event {index} {events[index]}:\nkframe {actual['results'][index]}\nKafka  {results[index]}"
         for index in range(end)
-        if index not in left_out and actual["results"][index] != results[index]
+        if index not in excluded and actual["results"][index] != results[index]
     ]
-    if end == len(results) and actual.get("image") != wanted.get("image"):
-        messages.append(f"{case.get('id')} image:\nkframe {actual.get('image')}\nKafka  {wanted.get('image')}")
-    return Comparison(messages, left_out)
+    if end == len(results) and actual.get("image") != kafka.get("image"):
+        messages.append(f"{case.get('id')} image:\nkframe {actual.get('image')}\nKafka  {kafka.get('image')}")
+    return Comparison(messages, excluded)

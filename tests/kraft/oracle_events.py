@@ -35,7 +35,7 @@ Decided: TypeAlias = tuple[ControllerResult, Any, int | None]
 
 
 class NotApplicable(Exception):
-    """No controller meets the event in this state."""
+    """The event cannot occur in this state."""
 
 
 class Undecided(Exception):
@@ -148,7 +148,9 @@ def broker_unregistered(oracle: Oracle, event: Event) -> Decided:
 
 
 def directories_offline(oracle: Oracle, event: Event) -> Decided:
-    records = directories.lose_directories(oracle.context, _registration(oracle, event), _uuids(event["directories"]))
+    records = directories.handle_directories_offline(
+        oracle.context, _registration(oracle, event), _uuids(event["directories"])
+    )
     return ControllerResult(records), None, None
 
 

@@ -23,7 +23,7 @@ from tests.kraft.oracle.generate import make_case
 from tests.kraft.oracle_cases import compare_case
 
 ORACLE: Final = Path(__file__).with_name("oracle")
-#: Cases on one line of the oracle's input: it answers them while kframe decides the line before.
+#: Cases on one line of the oracle's input. The oracle decides a line while kframe decides the previous one.
 BATCH: Final = 32
 #: Most differences that are reported in full.
 REPORTED: Final = 20
@@ -31,13 +31,13 @@ REPORTED: Final = 20
 
 @dataclass(slots=True)
 class Report:
-    """The result of a run. ``left_out`` counts the faults and defects of Kafka that were not compared."""
+    """The result of a run. ``excluded`` counts the faults and defects of Kafka that were not compared."""
 
     cases: int = 0
     events: int = 0
     compared: int = 0
     by_type: Counter[str] = field(default_factory=Counter)
-    left_out: Counter[str] = field(default_factory=Counter)
+    excluded: Counter[str] = field(default_factory=Counter)
     differences: list[str] = field(default_factory=list)
 
     def add(self, case: dict[str, Any], expected: dict[str, Any]) -> None:
@@ -47,12 +47,12 @@ class Report:
         comparison = compare_case(case, expected)
         self.differences += comparison.differences
         for index, event in enumerate(case["events"][: len(expected["results"])]):
-            reason = comparison.left_out.get(index)
+            reason = comparison.excluded.get(index)
             if reason is None:
                 self.by_type[event["type"]] += 1
                 self.compared += 1
                 continue
-            self.left_out[f"{event['type']}: {reason}"] += 1
+            self.excluded[f"{event['type']}: {reason}"] += 1
             if not case.get("independent"):
                 break
 
@@ -80,9 +80,9 @@ def compare(events: int, seed: int, independent: int) -> Report:
         assert process.stdout is not None
         pending = _send(process.stdin, rng, seed, 0, independent)
         while report.events < events and len(report.differences) < REPORTED:
-            answered = json.loads(process.stdout.readline())
+            results = json.loads(process.stdout.readline())
             batch, pending = pending, _send(process.stdin, rng, seed, report.cases + BATCH, independent)
-            for case, expected in zip(batch, answered, strict=True):
+            for case, expected in zip(batch, results, strict=True):
                 report.add(case, expected)
         process.stdin.close()
         process.stdout.readline()
@@ -112,7 +112,7 @@ def main() -> int:
         "events": report.events,
         "compared": report.compared,
         "by_type": dict(report.by_type),
-        "left_out": dict(report.left_out),
+        "left_out": dict(report.excluded),
         "differences": report.differences,
     }
     text = json.dumps(result, indent=1) + "\n"

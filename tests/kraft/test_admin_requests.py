@@ -59,7 +59,7 @@ ANSWERED: Final[tuple[tuple[str, Callable[[KraftContext], ControllerResult], dic
 
 
 @pytest.mark.parametrize("name, request_of, answers, records", ANSWERED, ids=[row[0] for row in ANSWERED])
-def test_each_topic_of_a_request_gets_its_answer(
+def test_each_topic_of_request_has_result(
     name: str, request_of: Callable[[KraftContext], ControllerResult], answers: dict[object, str], records: int
 ) -> None:
     result = request_of(context())
@@ -69,12 +69,12 @@ def test_each_topic_of_a_request_gets_its_answer(
 
 
 @pytest.mark.parametrize("request_of", [creating("a", count=PARTITIONS_MAX + 1), growing(("t", PARTITIONS_MAX + 2))])
-def test_too_many_partitions_refuse_the_whole_request(request_of: Callable[[KraftContext], ControllerResult]) -> None:
+def test_request_with_too_many_partitions_is_refused(request_of: Callable[[KraftContext], ControllerResult]) -> None:
     with pytest.raises(RequestRefused, match="POLICY_VIOLATION"):
         request_of(context())
 
 
-def test_a_repeated_resource_of_configurations_is_refused() -> None:
+def test_repeated_config_resource_is_refused() -> None:
     def change(name: str) -> KraftConfigChange:
         operation: Any = (KraftConfigOperation.SET, "5")
         return KraftConfigChange((ResourceType.TOPIC, name), {"retention.ms": operation})

@@ -7,7 +7,7 @@ from hypothesis import given, reject
 from hypothesis import strategies as st
 
 from kframe.core.kraft import broker_events
-from kframe.core.kraft.apply_changes import apply_changes, apply_decided
+from kframe.core.kraft.apply_changes import apply_changes, apply_part
 from kframe.core.kraft.context import KraftContext
 from kframe.core.kraft.decision import records_of
 from kframe.core.kraft.heartbeats import Heartbeats
@@ -29,13 +29,13 @@ def test_changes_in_columns_equal_the_replay_of_their_records(
     metadata: ClusterMetadata, change: Change, broker_id: int, elr: bool
 ) -> None:
     context = context_of(metadata, elr=elr)
-    twin, rows = copied(context), np.arange(TOPICS * PARTITIONS, dtype=np.int32)
-    for item in records_of(change(twin, broker_id, rows)):
-        replay(twin.metadata, item.record, 0)
+    replayed, rows = copied(context), np.arange(TOPICS * PARTITIONS, dtype=np.int32)
+    for item in records_of(change(replayed, broker_id, rows)):
+        replay(replayed.metadata, item.record, 0)
     for decided in change(context, broker_id, rows):
         apply_changes(decided, 0)
     for row in rows.tolist():
-        assert partition_record(context.metadata, row) == partition_record(twin.metadata, row)
+        assert partition_record(context.metadata, row) == partition_record(replayed.metadata, row)
 
 
 @st.composite
@@ -56,21 +56,19 @@ def reassigned_without_directories(draw: st.DrawFn) -> ClusterMetadata:
 
 
 @given(reassigned_without_directories(), st.integers(0, BROKERS - 1))
-def test_fence_that_ends_reassignments_keeps_the_directories_of_replicas(
-    metadata: ClusterMetadata, broker_id: int
-) -> None:
+def test_fence_that_completes_reassignment_keeps_directories(metadata: ClusterMetadata, broker_id: int) -> None:
     context = context_of(metadata, elr=False)
-    twin, p = copied(context), metadata.partitions
+    replayed, p = copied(context), metadata.partitions
     before = [dict(zip(p.list_of("replica", row), p.list_of("directory", row), strict=True)) for row in range(len(p))]
     registration = metadata.brokers.registrations.get(broker_id)
     if registration is None:
         reject()
     decided = broker_events.fence_broker(context, registration)
     for versioned in records_of(decided):
-        replay(twin.metadata, versioned.record, 0)
+        replay(replayed.metadata, versioned.record, 0)
     for item in decided:
-        apply_decided(context, item, 0)
+        apply_part(context, item, 0)
     for row, directories in enumerate(before):
-        assert partition_record(metadata, row) == partition_record(twin.metadata, row)
+        assert partition_record(metadata, row) == partition_record(replayed.metadata, row)
         expected = [directories.get(replica, MIGRATING) for replica in p.list_of("replica", row)]
         assert p.list_of("directory", row) == expected

@@ -12,7 +12,7 @@ from kframe_kraft.batches import BatchPosition, read_batch
 from kframe_kraft.decision_encoding import encode_decision
 
 from kframe.core.kraft import broker_events
-from kframe.core.kraft.decision import RECORDS_MAX, Decided, RecordAndVersion, records_of
+from kframe.core.kraft.decision import RECORDS_MAX, DecisionPart, RecordAndVersion, records_of
 from kframe.errors import RecordError
 from kframe.model.kraft.metadata import ClusterMetadata
 from tests.kraft.large import large_cluster
@@ -21,7 +21,7 @@ from tests.kraft.strategies import BROKERS, CHANGES, PARTITIONS, TOPICS, Change,
 POSITION = BatchPosition(base_offset=70, leader_epoch=3, timestamp=5)
 
 
-def decoded(decided: Sequence[Decided]) -> list[list[RecordAndVersion]]:
+def decoded(decided: Sequence[DecisionPart]) -> list[list[RecordAndVersion]]:
     """The records of each batch."""
     batches = [read_batch(batch) for batch in encode_decision(decided, POSITION)]
     sizes = [batch.header.record_count for batch in batches]
@@ -32,9 +32,7 @@ def decoded(decided: Sequence[Decided]) -> list[list[RecordAndVersion]]:
 
 @pytest.mark.slow
 @given(clusters(), st.sampled_from(CHANGES), st.integers(0, BROKERS - 1), st.booleans())
-def test_encoded_changes_are_those_of_the_decision(
-    metadata: ClusterMetadata, change: Change, broker_id: int, elr: bool
-) -> None:
+def test_encoded_changes_equal_decision(metadata: ClusterMetadata, change: Change, broker_id: int, elr: bool) -> None:
     context = context_of(metadata, elr=elr)
     try:
         decided = change(context, broker_id, np.arange(TOPICS * PARTITIONS, dtype=np.int32))

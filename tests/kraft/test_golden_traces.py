@@ -20,7 +20,7 @@ TRACES: Final = {path.name.split(".")[0]: path for path in (GOLDEN / "traces").i
 
 
 def differences(golden: dict[str, Any], other: dict[str, Any]) -> list[str]:
-    """What the recorder's comparison finds, batch boundaries included."""
+    """The differences by the recorder's comparison, batch boundaries included."""
     spec = importlib.util.spec_from_file_location("compare", GOLDEN / "compare.py")
     assert spec is not None
     assert spec.loader is not None
@@ -40,8 +40,8 @@ def read_trace(path: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
 def test_trace_equals_kafkas(path: Path) -> None:
-    own = json.loads(json.dumps(KraftScenarioRunner(read_kraft_scenario(path)).play()))
-    assert differences(read_trace(TRACES[path.stem]), own) == []
+    trace = json.loads(json.dumps(KraftScenarioRunner(read_kraft_scenario(path)).play()))
+    assert differences(read_trace(TRACES[path.stem]), trace) == []
 
 
 def test_every_scenario_has_a_trace_and_every_trace_a_scenario() -> None:
@@ -49,7 +49,7 @@ def test_every_scenario_has_a_trace_and_every_trace_a_scenario() -> None:
     assert {path.stem for path in SCENARIOS} == set(TRACES)
 
 
-def test_the_comparison_sees_another_leader() -> None:
+def test_comparison_reports_different_leader() -> None:
     golden, trace = (read_trace(TRACES["fence-by-silence"]) for _ in range(2))
     changes = [
         record["data"]

@@ -18,7 +18,7 @@ from tests.kraft.large import large_cluster
 PARTITIONS = 12_000
 
 
-def test_fencing_is_cut_into_batches_and_the_fencing_record_is_the_last() -> None:
+def test_fence_is_split_into_batches_with_fencing_record_last() -> None:
     context = large_cluster(3, PARTITIONS)
     decision = ControllerResult(broker_events.fence_broker(context, context.metadata.brokers.registrations[0]))
     batches, records = list(decision.batches()), decision.records
@@ -27,14 +27,14 @@ def test_fencing_is_cut_into_batches_and_the_fencing_record_is_the_last() -> Non
     assert isinstance(records[-1].record, BrokerRegistrationChangeRecord)
 
 
-def test_a_broker_with_more_partitions_than_a_batch_has_records_cannot_be_unregistered() -> None:
+def test_unregister_broker_beyond_records_max_is_refused() -> None:
     context = large_cluster(3, PARTITIONS)
     with pytest.raises(RequestRefused) as refused:
         broker_events.unregister_broker(context, 0)
     assert refused.value.error is ErrorCode.POLICY_VIOLATION
 
 
-def test_an_election_of_more_partitions_than_a_batch_has_records_is_refused() -> None:
+def test_election_beyond_records_max_is_refused() -> None:
     context = large_cluster(3, PARTITIONS)
     context.metadata.partitions.leader[:] = (context.metadata.partitions.leader + 1) % 3
     with pytest.raises(RequestRefused) as refused:
@@ -42,7 +42,7 @@ def test_an_election_of_more_partitions_than_a_batch_has_records_is_refused() ->
     assert refused.value.error is ErrorCode.POLICY_VIOLATION
 
 
-def test_a_pass_of_the_balance_timer_elects_1000_leaders() -> None:
+def test_balance_task_elects_1000_leaders_per_pass() -> None:
     context = large_cluster(3, PARTITIONS)
     context.metadata.partitions.leader[:2_500] = (context.metadata.partitions.leader[:2_500] + 1) % 3
     counts = []
@@ -57,16 +57,16 @@ def test_a_pass_of_the_balance_timer_elects_1000_leaders() -> None:
     assert (context.metadata.partitions.leader == context.metadata.partitions.preferred_of(np.arange(PARTITIONS))).all()
 
 
-def test_a_topic_has_9999_new_partitions_at_most() -> None:
+def test_create_topic_is_limited_to_9999_partitions() -> None:
     context = large_cluster(3, 3)
-    most = topics.CreatableTopic("most", 9_999, 1)
-    assert len(topics.create_topics(context, [most], lambda name: UUID(int=1)).records) == RECORDS_MAX
+    largest = topics.CreatableTopic("largest", 9_999, 1)
+    assert len(topics.create_topics(context, [largest], lambda name: UUID(int=1)).records) == RECORDS_MAX
     with pytest.raises(RequestRefused) as refused:
         topics.create_topics(context, [topics.CreatableTopic("more", 10_000, 1)], lambda name: UUID(int=1))
     assert refused.value.error is ErrorCode.POLICY_VIOLATION
 
 
-def test_reassignments_beyond_the_limit_of_a_batch_are_answered_with_an_error() -> None:
+def test_reassignments_beyond_records_max_fail() -> None:
     context = large_cluster(4, PARTITIONS)
     requests = [
         reassignment.RequestedReassignment("t0", partition, tuple((partition + k + 1) % 4 for k in range(3)))
@@ -88,7 +88,7 @@ def test_random_placement_uses_distinct_brokers() -> None:
     assert {brokers[0] for brokers in replicas} == set(range(5))
 
 
-def test_java_random_draws_as_java_does() -> None:
+def test_java_random_equals_java() -> None:
     random = JavaRandom(42)
     assert [random.next_int(10) for _ in range(6)] == [0, 3, 8, 4, 0, 5]
     values = list(range(5))
@@ -96,7 +96,7 @@ def test_java_random_draws_as_java_does() -> None:
     assert values == [1, 2, 3, 4, 0]
 
 
-def test_a_decision_leaves_the_metadata_as_they_are() -> None:
+def test_decision_does_not_change_metadata() -> None:
     context = large_cluster(3, 30, elr=True)
     before = context.metadata.copy()
     broker_events.fence_broker(context, context.metadata.brokers.registrations[1])

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.kraft.oracle_cases import PARTITIONS_IN_SPITE_OF_AN_ERROR, REPEATED_CHANGES, answer, compare_case
+from tests.kraft.oracle_cases import PARTITIONS_IN_SPITE_OF_AN_ERROR, REPEATED_CHANGES, compare_case, decide_case
 from tests.kraft.oracle_run import compare
 
 CASES = Path(__file__).with_name("oracle") / "cases"
@@ -16,24 +16,24 @@ CASES = Path(__file__).with_name("oracle") / "cases"
 
 def recorded(name: str) -> list[Any]:
     lines = zip(*((CASES / f"{name}{kind}.jsonl").read_text().splitlines() for kind in ("", ".answers")), strict=True)
-    pairs = [(json.loads(case), json.loads(answered)) for case, answered in lines]
-    return [pytest.param(case, answered, id=case["id"]) for case, answered in pairs]
+    pairs = [(json.loads(case), json.loads(expected)) for case, expected in lines]
+    return [pytest.param(case, expected, id=case["id"]) for case, expected in pairs]
 
 
 RECORDED = [*recorded("rules"), *recorded("generated"), *recorded("rare")]
 
 
-@pytest.mark.parametrize("case, answered", RECORDED)
-def test_a_recorded_case_is_decided_as_kafka_decides_it(case: dict[str, Any], answered: dict[str, Any]) -> None:
-    assert compare_case(case, answered).differences == []
+@pytest.mark.parametrize("case, expected", RECORDED)
+def test_recorded_case_is_decided_as_in_kafka(case: dict[str, Any], expected: dict[str, Any]) -> None:
+    assert compare_case(case, expected).differences == []
 
 
-def test_only_known_defects_of_kafka_are_left_out_of_the_recorded_cases() -> None:
-    left_out = {}
+def test_only_known_kafka_defects_are_excluded() -> None:
+    excluded = {}
     for parameter in RECORDED:
-        for reason in compare_case(*parameter.values).left_out.values():
-            left_out[parameter.id] = reason
-    assert left_out == {
+        for reason in compare_case(*parameter.values).excluded.values():
+            excluded[parameter.id] = reason
+    assert excluded == {
         "cancel-last-known-leader-not-a-replica": "fault",
         "cleared-elr-counts-twice": REPEATED_CHANGES,
         "cleared-elr-leaves-index": "fault",
@@ -43,26 +43,26 @@ def test_only_known_defects_of_kafka_are_left_out_of_the_recorded_cases() -> Non
     }
 
 
-def test_a_completed_reassignment_below_the_level_of_directories_keeps_those_of_its_replicas() -> None:
+def test_reassignment_below_directory_level_keeps_directories() -> None:
     """Kafka 4.4 writes these records, and its replay of the first one fails."""
     parameters = {parameter.id: parameter.values for parameter in recorded("rules")}
-    case, answered = parameters["fence-completes-reassignment-without-directories"]
-    decided = answer(case)
-    assert decided["results"][0]["records"] == answered["results"][0]["records"]
+    case, expected = parameters["fence-completes-reassignment-without-directories"]
+    decided = decide_case(case)
+    assert decided["results"][0]["records"] == expected["results"][0]["records"]
     (before,), (after,) = case["topics"][0]["partitions"], decided["image"]["topics"][0]["partitions"]
     assert (after["replicas"], after["directories"]) == ([0, 1, 2], before["directories"][:3])
 
 
 def test_a_difference_is_reported() -> None:
-    case, answered = recorded("rules")[0].values
-    answered["results"][0]["records"][0]["data"]["leader"] = 77
-    (message,) = compare_case(case, answered).differences
+    case, expected = recorded("rules")[0].values
+    expected["results"][0]["records"][0]["data"]["leader"] = 77
+    (message,) = compare_case(case, expected).differences
     assert "77" in message
 
 
 @pytest.mark.real
 @pytest.mark.parametrize("independent, events", [(0, 10_000), (16, 10_000)])
-def test_random_events_are_decided_as_kafkas_classes_decide_them(independent: int, events: int) -> None:
+def test_random_events_are_decided_as_in_kafka(independent: int, events: int) -> None:
     report = compare(events, seed=2026, independent=independent)
     assert report.differences == []
     assert report.compared >= events * 0.97

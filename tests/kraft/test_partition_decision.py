@@ -25,7 +25,7 @@ from tests.kraft.strategies import BROKERS, PARTITIONS, TOPICS, clusters, direct
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What an event wants of one row."""
+    """The target state of a row."""
 
     row: int
     kind: KraftElection
@@ -114,28 +114,28 @@ def is_acceptable(metadata: ClusterMetadata, stored: PartitionRecord, broker: in
 
 
 @given(fixtures())
-def test_decisions_over_columns_equal_naive_decisions(fixture: Fixture) -> None:
-    metadata, drawn = fixture.context.metadata, fixture.targets
+def test_column_decisions_equal_naive_decisions(fixture: Fixture) -> None:
+    metadata, row_targets = fixture.context.metadata, fixture.targets
     index = metadata.brokers.indexes_of
     decided = change_partitions(
         fixture.context,
         TargetReplicas(
-            rows=np.array([target.row for target in drawn], np.int32),
-            kinds=np.array([target.kind for target in drawn], np.uint8),
-            isr=Ragged.of([index(target.isr) for target in drawn]),
-            replicas=Ragged.of([index(target.replicas) for target in drawn]),
-            directories=Ragged.of([list(target.directories) for target in drawn]),
-            adding=Ragged.of([index(target.adding) for target in drawn]),
-            removing=Ragged.of([index(target.removing) for target in drawn]),
-            recovery=np.array([target.recovery for target in drawn], np.uint8),
+            rows=np.array([target.row for target in row_targets], np.int32),
+            kinds=np.array([target.kind for target in row_targets], np.uint8),
+            isr=Ragged.of([index(target.isr) for target in row_targets]),
+            replicas=Ragged.of([index(target.replicas) for target in row_targets]),
+            directories=Ragged.of([list(target.directories) for target in row_targets]),
+            adding=Ragged.of([index(target.adding) for target in row_targets]),
+            removing=Ragged.of([index(target.removing) for target in row_targets]),
+            recovery=np.array([target.recovery for target in row_targets], np.uint8),
             unclean_broker=fixture.unclean_broker,
         ),
     )
-    assert decided == [naive(fixture, target) for target in drawn]
+    assert decided == [naive(fixture, target) for target in row_targets]
 
 
 @given(fixtures(), st.sampled_from(KraftElection))
-def test_absent_targets_stand_for_what_is_stored(fixture: Fixture, kind: KraftElection) -> None:
+def test_absent_targets_keep_stored_values(fixture: Fixture, kind: KraftElection) -> None:
     rows = np.array([target.row for target in fixture.targets], np.int32)
     kinds = np.full(len(rows), kind, np.uint8)
     p = fixture.context.metadata.partitions

@@ -25,7 +25,7 @@ from kframe_zookeeper.testing.process import wait_until
 
 from kframe import read_snapshot
 from kframe.core.kraft.broker_events import fence_broker
-from kframe.core.kraft.decision import Decided, RecordAndVersion, records_of
+from kframe.core.kraft.decision import DecisionPart, RecordAndVersion, records_of
 from kframe.model.ids import NO_LEADER, RecoveryState
 from kframe.plugin.kraft import directory_ids, records
 from kframe.snapshot import Snapshot
@@ -57,12 +57,12 @@ class PredictingWhatIf(KraftWhatIf):
         """The end of the log."""
         self.decisions: list[list[RecordAndVersion]] = []
 
-    def commit(self, decided: Sequence[Decided], *, in_sync: bool = False) -> None:
+    def commit(self, decided: Sequence[DecisionPart], *, in_sync: bool = False) -> None:
         self.decisions.append(in_hash_free_order(records_of(decided)))
         super().commit(decided, in_sync=in_sync)
 
-    def expire_session_again(self, broker_id: int) -> None:
-        """The session of a broker ends that was fenced by its own request: Kafka fences it again."""
+    def expire_fenced_session(self, broker_id: int) -> None:
+        """Expire the session of a fenced broker: Kafka fences it a second time."""
         self.commit(fence_broker(self.context, self.cluster.brokers.registrations[broker_id]))
 
 
@@ -104,7 +104,7 @@ class LiveCluster(NamedTuple):
         return PredictingWhatIf(read_snapshot(self.controller.log_dirs[0]))
 
     def next_what_if(self, previous: PredictingWhatIf) -> PredictingWhatIf:
-        """A what-if of the present state. Nothing but what ``previous`` predicted has been written since."""
+        """A what-if of the current state. The log has only the records that ``previous`` predicted."""
         assert len(self.records_from(previous.end)) == sum(map(len, previous.decisions))
         return self.what_if()
 
@@ -201,7 +201,7 @@ def test_failures_write_the_predicted_records(live: LiveCluster) -> None:
     assert {change.leader for change in stopped} == {1, 2, 4, records.NO_LEADER_CHANGE}
 
     what_if = live.next_what_if(what_if)
-    what_if.expire_session_again(3)
+    what_if.expire_fenced_session(3)
     live.compare(what_if)
 
     what_if = live.next_what_if(what_if)

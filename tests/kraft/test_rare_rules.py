@@ -62,7 +62,7 @@ def fenced(context: KraftContext, broker: int) -> PartitionChangeRecord:
     return change
 
 
-def test_static_min_isr_decides_about_the_elr_without_a_configuration() -> None:
+def test_static_min_isr_applies_to_elr_without_topic_config() -> None:
     context = large_cluster(3, 1, elr=True)
     context.settings = KraftSettings(min_insync_replicas=3)
     change = fenced(context, 2)
@@ -71,17 +71,19 @@ def test_static_min_isr_decides_about_the_elr_without_a_configuration() -> None:
 
 @pytest.mark.parametrize("elr, last_known, leaders", [
     (True, (1,), [1]),
-    (True, (1, 2), []),  # of several, Kafka takes none
+    (True, (1, 2), []),  # Kafka elects none of several
     (False, (1,), []),
 ])  # fmt: skip
-def test_last_known_leader_leads_with_elr_and_alone(elr: bool, last_known: tuple[int, ...], leaders: list[int]) -> None:
+def test_last_known_leader_is_elected_if_elr_enabled_and_single(
+    elr: bool, last_known: tuple[int, ...], leaders: list[int]
+) -> None:
     context = large_cluster(3, 1, elr=elr)
     changed(context, leader=NO_LEADER, isr=(), eligible_leader_replicas=(), last_known_elr=last_known)
     fence(context, 1)
     assert [change.leader for change in unfenced(context, 1)] == leaders
 
 
-def test_unregistration_decides_elections_of_partitions_with_the_broker_in_the_elr() -> None:
+def test_unregister_broker_elects_leader_of_elr_partition() -> None:
     context = large_cluster(3, 1, elr=True)
     fence(context, 1)
     changed(context, leader=NO_LEADER, isr=(), eligible_leader_replicas=(1,))
@@ -92,7 +94,7 @@ def test_unregistration_decides_elections_of_partitions_with_the_broker_in_the_e
 
 
 @pytest.mark.parametrize("directory, leader", [(UUID(int=999), 1), (directory_ids.LOST, 2)])
-def test_all_directories_but_lost_ones_are_online_on_a_broker_that_lists_none(directory: UUID, leader: int) -> None:
+def test_broker_without_directories_has_all_but_lost_online(directory: UUID, leader: int) -> None:
     context = large_cluster(3, 1)
     registration = RegisterBrokerRecord(
         broker_id=1, incarnation_id=UUID(int=1), broker_epoch=1, end_points=(), features=(), rack=None, fenced=False
@@ -102,7 +104,7 @@ def test_all_directories_but_lost_ones_are_online_on_a_broker_that_lists_none(di
     assert fenced(context, 0).leader == leader
 
 
-def test_recovering_partition_is_not_marked_again() -> None:
+def test_unclean_election_keeps_recovering_state() -> None:
     context = large_cluster(3, 1)
     changed(context, leader=NO_LEADER, isr=(2,), leader_recovery_state=RecoveryState.RECOVERING)
     fence(context, 2)
@@ -118,7 +120,7 @@ def test_reassignment_that_removes_all_replicas_does_not_complete() -> None:
     assert (change.isr, change.replicas, change.removing_replicas) == ((0,), None, None)
 
 
-def test_last_known_leader_stays_while_a_replica_of_a_leaderless_partition_is_removed() -> None:
+def test_cancel_of_leaderless_partition_keeps_last_known_leader() -> None:
     context = large_cluster(4, 1, elr=True)
     changed(context, replicas=(0, 1, 2, 3), leader=NO_LEADER, isr=(1,), last_known_elr=(1,), adding_replicas=(3,))
     fence(context, 1)
@@ -140,7 +142,7 @@ def reassign(context: KraftContext, replicas: tuple[int, ...], **options: bool) 
     return reassignment.reassign_partitions(context, [request], **options)
 
 
-def test_reassignment_that_removes_no_replica_keeps_the_stored_removing_replicas() -> None:
+def test_reassignment_without_removals_keeps_removing_replicas() -> None:
     context = large_cluster(4, 1)
     changed(context, replicas=(0, 1, 2, 3), isr=(0, 1, 2), adding_replicas=(3,), removing_replicas=(2,))
     (change,) = changes(reassign(context, (3, 2, 1, 0)).records)
@@ -151,16 +153,14 @@ def test_reassignment_that_removes_no_replica_keeps_the_stored_removing_replicas
     ((1, 2, 3), ErrorCode.NONE),
     ((0, 1, 2, 3), ErrorCode.INVALID_REPLICATION_FACTOR),
 ])  # fmt: skip
-def test_replication_factor_leaves_out_replicas_that_a_reassignment_removes(
-    replicas: tuple[int, ...], error: ErrorCode
-) -> None:
+def test_replication_factor_excludes_removing_replicas(replicas: tuple[int, ...], error: ErrorCode) -> None:
     context = large_cluster(4, 1)
     changed(context, replicas=(0, 1, 2, 3), adding_replicas=(3,), removing_replicas=(0,))
     (result,) = reassign(context, replicas, allow_factor_change=False).response
     assert result.error is error
 
 
-def test_too_many_partitions_refuse_the_whole_request() -> None:
+def test_request_with_too_many_partitions_is_refused() -> None:
     """Even if its topics would be refused, which alone would write nothing."""
     context = large_cluster(3, 1)
     with pytest.raises(RequestRefused) as refused:
@@ -184,7 +184,7 @@ def test_placement_with_a_single_unfenced_broker_is_not_shuffled() -> None:
     assert bounds == [2, 1, 1]
 
 
-def test_a_pass_of_the_balance_timer_elects_1000_leaders_although_some_are_not_available() -> None:
+def test_balance_task_elects_1000_leaders_if_some_are_unavailable() -> None:
     context = large_cluster(3, 3_000)
     partitions = context.metadata.partitions
     partitions.leader[:] = (partitions.leader + 1) % 3
@@ -199,7 +199,7 @@ def test_a_pass_of_the_balance_timer_elects_1000_leaders_although_some_are_not_a
     (VALUE_LENGTH_MAX, ErrorCode.NONE),
     (VALUE_LENGTH_MAX + 1, ErrorCode.INVALID_CONFIG),
 ])  # fmt: skip
-def test_configuration_values_have_a_longest_length(length: int, error: ErrorCode) -> None:
+def test_config_value_length_is_limited(length: int, error: ErrorCode) -> None:
     operations = {"follower.replication.throttled.replicas": (KraftConfigOperation.SET, "x" * length)}
     change = KraftConfigChange((ResourceType.TOPIC, "t0"), operations)
     (result,) = alter_configs(large_cluster(3, 1), [change]).response
@@ -211,7 +211,7 @@ def test_configuration_values_have_a_longest_length(length: int, error: ErrorCod
     ((1, 2), (), "controller 2 has not registered"),
     ((1, 2), (2,), "Controller 2 does not support"),
 ])  # fmt: skip
-def test_feature_levels_need_all_controllers(
+def test_feature_update_requires_all_controllers(
     quorum: tuple[int, ...], registered: tuple[int, ...], problem: str | None
 ) -> None:
     context = KraftContext(ClusterMetadata(), Heartbeats(1), KraftSettings(node_id=1, quorum_ids=quorum), JavaRandom(0))

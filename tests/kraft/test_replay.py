@@ -63,7 +63,7 @@ def cluster_of(*partition_records: PartitionRecord) -> ClusterMetadata:
 
 
 @given(st.lists(changes(0, 0), max_size=5), partitions(0, 0), partitions(1, 3))
-def test_partition_changes_add_up_as_kafka_merges_them(
+def test_partition_changes_merge_as_in_kafka(
     chain: list[PartitionChangeRecord], first: PartitionRecord, other: PartitionRecord
 ) -> None:
     metadata = cluster_of(first, other)
@@ -77,7 +77,7 @@ def test_partition_changes_add_up_as_kafka_merges_them(
 @pytest.mark.parametrize(
     "replicas, sources", [((1, 3), (0, 2)), ((3, 2, 1), (0, 1, 2)), ((4, 1, 2, 3), (None, 0, 1, 2))]
 )
-def test_replicas_without_directories_keep_those_of_former_replicas(
+def test_replicas_change_without_directories_keeps_directories(
     replicas: tuple[int, ...], sources: tuple[int | None, ...]
 ) -> None:
     """As many replicas as before keep the directories in their order, as in Kafka."""
@@ -123,7 +123,7 @@ def test_a_partition_takes_at_most_80_bytes_at_replication_factor_3() -> None:
     assert sum(column.dtype().itemsize * sizes[column.per] for column in KRAFT_COLUMNS) == 67
 
 
-def test_a_removed_topic_takes_its_partitions_and_configurations_along() -> None:
+def test_remove_topic_removes_partitions_and_configs() -> None:
     partition = PartitionRecord(
         partition_id=0,
         topic_id=topic_id(0),
@@ -155,7 +155,7 @@ def register(**fields: object) -> RegisterBrokerRecord:
     return RegisterBrokerRecord(**values)  # type: ignore[arg-type]
 
 
-def test_a_registration_change_keeps_what_it_does_not_name() -> None:
+def test_registration_change_keeps_absent_fields() -> None:
     metadata = ClusterMetadata()
     high, low = UUID(int=2**127 + 200), UUID(int=300)
     replay(metadata, register(log_dirs=(low, high), rack="a"), 40)

@@ -80,7 +80,7 @@ FILTERS: Final = [
 
 
 @pytest.mark.parametrize(("acl_filter", "names"), FILTERS)
-def test_filter_deletes_what_it_matches(context: KraftContext, acl_filter: AclFilter, names: set[str]) -> None:
+def test_filter_deletes_matching_acls(context: KraftContext, acl_filter: AclFilter, names: set[str]) -> None:
     add(context, entry("t", PREFIXED), entry("te", PREFIXED), entry("*"), entry("u", principal="User:bob"))
     (result,) = commit(context, delete_acls(context, [acl_filter]))
     assert {acl.resource_name for acl in result.deleted} == names
@@ -159,7 +159,7 @@ def test_quotas(context: KraftContext, change: QuotaChange, error: ErrorCode) ->
     assert bool(context.metadata.quotas) == (error is ErrorCode.NONE)
 
 
-def test_equal_quota_writes_nothing_and_removal_removes(context: KraftContext) -> None:
+def test_unchanged_quota_writes_no_record(context: KraftContext) -> None:
     change = QuotaChange(USER, {"producer_byte_rate": 1000.0})
     assert not alter_client_quotas(context, [change], validate_only=True).records
     commit(context, alter_client_quotas(context, [change]))
@@ -183,7 +183,9 @@ UNREGISTRATIONS: Final = [
 
 
 @pytest.mark.parametrize(("level", "controller", "error"), UNREGISTRATIONS)
-def test_controller_is_not_unregistered(context: KraftContext, level: int, controller: int, error: ErrorCode) -> None:
+def test_invalid_controller_unregistration_is_refused(
+    context: KraftContext, level: int, controller: int, error: ErrorCode
+) -> None:
     context.metadata.features["metadata.version"] = level
     with pytest.raises(RequestRefused) as refusal:
         unregister_controller(context, controller)

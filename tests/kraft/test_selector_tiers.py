@@ -81,7 +81,7 @@ def offline(selector: LeaderSelector) -> dict[ElectionKind, LeaderSelector]:
 @TIERS
 @pytest.mark.parametrize("is_safe, leader", [(True, 3), (False, 2)])
 @pytest.mark.parametrize("fenced", [(4,), ()], ids=["fenced", "outside the ISR"])
-def test_a_choice_that_may_not_lead_is_replaced(
+def test_ineligible_choice_of_selector_is_replaced(
     tier: Tier, is_safe: bool, leader: int, fenced: tuple[int, ...]
 ) -> None:
     whatif = study([partition(0, (1, 2, 3, 4), (1, 2, 3))], fenced=fenced, selectors=offline(tier(is_safe)))

@@ -105,7 +105,7 @@ def _record(acl_id: UUID, acl: AclEntry) -> AccessControlEntryRecord:
 
 
 def _problem(acl: AclEntry) -> str | None:
-    """What forbids an ACL."""
+    """The reason why an ACL is invalid, or None."""
     if acl.pattern_type not in (PatternType.LITERAL, PatternType.PREFIXED):
         return f"Invalid patternType {acl.pattern_type}"
     if acl.resource_type in (UNKNOWN, ANY):

@@ -1,4 +1,4 @@
-"""Apply decided changes of partitions to the columns, as the replay of their records would."""
+"""Apply a decision to the columns, with the same result as the replay of its records."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.decision import Decided, records_of
+from kframe.core.kraft.decision import DecisionPart, records_of
 from kframe.core.kraft.partition_changes import PlannedChanges
 from kframe.model.columns import Bool, Int32, Ragged, ragged_positions
 from kframe.model.kraft.columns import MEMBER_LISTS, KraftPartitions
@@ -17,23 +17,23 @@ from kframe.model.kraft.replay import replay
 _ASSIGNMENTS: Final = ("replicas", "directories", "adding", "removing")
 
 
-def apply_decided(context: KraftContext, item: Decided, offset: int) -> int:
+def apply_part(context: KraftContext, part: DecisionPart, offset: int) -> int:
     """Apply a part of a decision; ``offset`` is that of its first record. Returns the number of records."""
-    if isinstance(item, PlannedChanges):
-        apply_changes(item, offset)
-        return item.count
-    decided = records_of([item])
-    for position, versioned in enumerate(decided):
+    if isinstance(part, PlannedChanges):
+        apply_changes(part, offset)
+        return part.count
+    records = records_of([part])
+    for position, versioned in enumerate(records):
         context.replay(versioned.record, offset + position)
-    return len(decided)
+    return len(records)
 
 
 def apply_changes(planned: PlannedChanges, offset: int) -> None:
     """Apply the changes; ``offset`` is that of their first record. The rows of a batch differ from one another."""
     batch, metadata = planned.batch, planned.metadata
     if any(bool(getattr(batch, f"writes_{name}").any()) for name in _ASSIGNMENTS):
-        for position, decided in enumerate(planned.records()):
-            replay(metadata, decided.record, offset + position)
+        for position, versioned in enumerate(planned.records()):
+            replay(metadata, versioned.record, offset + position)
         return
     p, rows = metadata.partitions, batch.rows
     if batch.writes_isr.any():
@@ -46,8 +46,8 @@ def apply_changes(planned: PlannedChanges, offset: int) -> None:
         _store_members(
             p,
             rows[members],
-            _chosen(new_elr, elr, batch.writes_elr[members]),
-            _chosen(batch.last_known_elr.select(members), last_known, batch.writes_last_known_elr[members]),
+            _merge_lists(new_elr, elr, batch.writes_elr[members]),
+            _merge_lists(batch.last_known_elr.select(members), last_known, batch.writes_last_known_elr[members]),
         )
     led = rows[batch.writes_leader]
     p.leader[led] = batch.leader[batch.writes_leader]
@@ -73,8 +73,8 @@ def _store_members(p: KraftPartitions, rows: Int32, elr: Ragged, last_known_elr:
         starts = starts + lists[name].counts
 
 
-def _chosen(new: Ragged, stored: Ragged, written: Bool) -> Ragged:
-    """The new lists where they are written. Elsewhere the stored lists."""
+def _merge_lists(new: Ragged, stored: Ragged, written: Bool) -> Ragged:
+    """The new lists in the rows of ``written``, the stored lists in the others."""
     both = Ragged.chain([new, stored])
     count = len(new)
     return both.take(np.where(written, np.arange(count), np.arange(count, 2 * count)))

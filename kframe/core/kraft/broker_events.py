@@ -1,7 +1,7 @@
 """Fencing, unfencing, controlled shutdown, sessions, heartbeats and unregistration of brokers.
 
-Source: Kafka 4.4 ``ReplicationControlManager``. Changes of partitions precede the record of a broker that leaves, and
-follow the record of a broker that comes up or begins a controlled shutdown.
+Source: Kafka 4.4 ``ReplicationControlManager``. Changes of partitions precede the record that fences or
+unregisters a broker. They follow the record that unfences it or begins its controlled shutdown.
 """
 
 from __future__ import annotations
@@ -10,8 +10,14 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.decision import ControllerResult, Decided, RecordAndVersion, RequestRefused, check_record_count
-from kframe.core.kraft.directories import cordon_directories, lose_directories
+from kframe.core.kraft.decision import (
+    ControllerResult,
+    DecisionPart,
+    RecordAndVersion,
+    RequestRefused,
+    check_record_count,
+)
+from kframe.core.kraft.directories import cordon_directories, handle_directories_offline
 from kframe.core.kraft.heartbeats import BrokerControlState
 from kframe.core.kraft.membership import (
     add_broker,
@@ -46,10 +52,10 @@ class BrokerHeartbeat:
 
 
 @dataclass(frozen=True, slots=True)
-class HeartbeatReply:
+class BrokerHeartbeatReply:
     """The answer to a heartbeat.
 
-    While ``in_controlled_shutdown``, the runtime notes the offset of the batch with
+    While ``in_controlled_shutdown``, the runtime passes the offset of the batch to
     ``Heartbeats.begin_controlled_shutdown``.
     """
 
@@ -59,15 +65,15 @@ class HeartbeatReply:
     should_shut_down: bool
 
 
-def fence_broker(context: KraftContext, registration: BrokerRegistration) -> list[Decided]:
-    """Take a broker out of ISRs and leaderships, then fence it."""
+def fence_broker(context: KraftContext, registration: BrokerRegistration) -> list[DecisionPart]:
+    """Remove a broker from ISRs and leaderships, then fence it (Kafka ``handleBrokerFenced``)."""
     broker_id = registration.broker_id
     records = remove_broker(context, broker_id, rows_with_isr_member(context.metadata, broker_id))
     return [*records, _fencing_record(registration, FencingChange.FENCE)]
 
 
-def unfence_broker(context: KraftContext, registration: BrokerRegistration) -> list[Decided]:
-    """Unfence a broker, then elect leaders of leaderless partitions."""
+def unfence_broker(context: KraftContext, registration: BrokerRegistration) -> list[DecisionPart]:
+    """Unfence a broker, then elect leaders of leaderless partitions (Kafka ``handleBrokerUnfenced``)."""
     elections = add_broker(context, registration.broker_id, leaderless_rows(context.metadata))
     return [_fencing_record(registration, FencingChange.UNFENCE), *elections]
 
@@ -79,8 +85,8 @@ def _fencing_record(registration: BrokerRegistration, change: FencingChange) -> 
     return RecordAndVersion(record, 0)
 
 
-def begin_controlled_shutdown(context: KraftContext, registration: BrokerRegistration) -> list[Decided]:
-    """Mark a broker as in controlled shutdown, once, and take it out of ISRs and leaderships."""
+def begin_controlled_shutdown(context: KraftContext, registration: BrokerRegistration) -> list[DecisionPart]:
+    """Mark a broker as in controlled shutdown, once, and remove it from ISRs and leaderships."""
     broker_id = registration.broker_id
     records = remove_broker(context, broker_id, rows_with_isr_member(context.metadata, broker_id))
     if registration.in_controlled_shutdown:
@@ -91,8 +97,8 @@ def begin_controlled_shutdown(context: KraftContext, registration: BrokerRegistr
     return [RecordAndVersion(change, 1), *records]
 
 
-def clean_up_incarnation(context: KraftContext, broker_id: int, *, clean: bool) -> list[Decided]:
-    """Take the former process of a broker out of ISRs. With ELR an unclean stop takes it out of ELRs too."""
+def handle_broker_shutdown(context: KraftContext, broker_id: int, *, clean: bool) -> list[DecisionPart]:
+    """Remove the former process of a broker from ISRs; with ELR an unclean shutdown also removes it from ELRs."""
     rows = rows_with_isr_member(context.metadata, broker_id)
     if clean or not context.metadata.elr_enabled:
         return remove_broker(context, broker_id, rows)
@@ -116,12 +122,12 @@ def unregister_broker(context: KraftContext, broker_id: int) -> ControllerResult
 
 
 def handle_heartbeat(context: KraftContext, heartbeat: BrokerHeartbeat) -> ControllerResult:
-    """Process a heartbeat; the answer is a HeartbeatReply. Raises RequestRefused for a stale broker epoch."""
+    """Process a heartbeat; the answer is a BrokerHeartbeatReply. Raises RequestRefused for a stale broker epoch."""
     broker_id, heartbeats = heartbeat.broker_id, context.heartbeats
     heartbeats.contact_ns[broker_id, heartbeat.broker_epoch] = context.now_ns
     registration = context.registration(broker_id, heartbeat.broker_epoch)
     is_caught_up = heartbeat.metadata_offset >= registration.offset
-    present = heartbeats.brokers[broker_id].state
+    current = heartbeats.brokers[broker_id].state
     state = heartbeats.next_state(
         broker_id,
         want_fence=heartbeat.want_fence,
@@ -129,24 +135,24 @@ def handle_heartbeat(context: KraftContext, heartbeat: BrokerHeartbeat) -> Contr
         is_caught_up=is_caught_up,
         has_leaderships=lambda: has_leaderships(context.metadata, broker_id),
     )
-    records: list[Decided] = []
-    if state is not present:
+    records: list[DecisionPart] = []
+    if state is not current:
         transition = unfence_broker if state is BrokerControlState.UNFENCED else fence_broker
         transition = begin_controlled_shutdown if state is BrokerControlState.CONTROLLED_SHUTDOWN else transition
         records += transition(context, registration)
     is_fenced = state in (BrokerControlState.FENCED, BrokerControlState.SHUTDOWN_NOW)
     heartbeats.touch(broker_id, is_fenced, heartbeat.metadata_offset)
     if context.level >= MetadataLevel.DIRECTORIES:
-        records += lose_directories(context, registration, heartbeat.offline_directories)
+        records += handle_directories_offline(context, registration, heartbeat.offline_directories)
     if context.level >= MetadataLevel.CORDONED_DIRECTORIES and heartbeat.cordoned_directories is not None:
         records += cordon_directories(registration, heartbeat.cordoned_directories)
     in_shutdown = state is BrokerControlState.CONTROLLED_SHUTDOWN
-    reply = HeartbeatReply(is_caught_up, is_fenced, in_shutdown, state is BrokerControlState.SHUTDOWN_NOW)
+    reply = BrokerHeartbeatReply(is_caught_up, is_fenced, in_shutdown, state is BrokerControlState.SHUTDOWN_NOW)
     return ControllerResult(records, response=reply)
 
 
 def fence_stale_broker(context: KraftContext) -> ControllerResult:
-    """Fence a broker whose session has expired; the answer says whether there may be another."""
+    """Fence a broker whose session has expired; the answer is whether there may be another."""
     expired = context.heartbeats.expired_sessions(context.now_ns)
     if not expired:
         return ControllerResult(response=False)

@@ -1,7 +1,7 @@
-"""Which event explains a change of a partition: the rules decide each possible event, and the results are compared.
+"""The event that caused a change of a partition.
 
-A change in the log does not name its event. The records beside it show some events (a broker was fenced), others leave
-no record (a preferred election). An event explains a change if the rules write that change for it.
+A PartitionChange record does not name its event. Some events have a record of their own (a broker was fenced), others
+have none (a preferred election). An event explains a change if the rules write that change for it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from kframe.core.kraft.context import KraftContext, KraftSettings
-from kframe.core.kraft.decision import Decided, records_of
+from kframe.core.kraft.decision import DecisionPart, records_of
 from kframe.core.kraft.heartbeats import Heartbeats
 from kframe.core.kraft.membership import add_broker, remove_broker, remove_unclean_broker
 from kframe.core.kraft.random_source import JavaRandom
@@ -31,7 +31,7 @@ from kframe.model.kraft.records import (
     UnregisterBrokerRecord,
 )
 
-#: The texts of events.
+#: Names of events.
 FENCED: Final = "broker fenced"
 UNFENCED: Final = "broker unfenced"
 CONTROLLED_SHUTDOWN: Final = "controlled shutdown"
@@ -45,14 +45,14 @@ LEAVING: Final = frozenset(
     {FENCED, CONTROLLED_SHUTDOWN, DIRECTORY_FAILED, UNREGISTERED, RESTARTED, RESTARTED_UNCLEANLY}
 )
 
-_Decide = Callable[[KraftContext, int, Int32], list[Decided]]
+_Decide = Callable[[KraftContext, int, Int32], list[DecisionPart]]
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeCause:
     """An event for which the rules write a change. ``event_index`` is that of its record, None if it leaves none.
 
-    ``assumes_unclean`` tells that it holds only if ``unclean.leader.election.enable`` is on by a static setting.
+    ``assumes_unclean``: the event explains the change only if a static setting enables unclean elections.
     """
 
     event: str
@@ -75,9 +75,9 @@ def explain_change(
     causes: list[ChangeCause] = []
     for assumes_unclean in (False, True):
         context = _context(metadata, unclean=assumes_unclean)
-        for cause, decided in _decisions(context, row, change, events):
+        for cause, changes in _decisions(context, row, change, events):
             known = any((cause.event, cause.broker) == (other.event, other.broker) for other in causes)
-            if not known and any(_comparable(record) == expected for record in decided):
+            if not known and any(_comparable(record) == expected for record in changes):
                 causes.append(ChangeCause(cause.event, cause.broker, cause.event_index, assumes_unclean))
     return sorted(causes, key=lambda cause: (cause.assumes_unclean, cause.event_index is None))
 
@@ -104,8 +104,8 @@ def _decisions(
     for index, event in enumerate(events):
         for text, broker_id, decide in _broker_events(event):
             yield ChangeCause(text, broker_id, index), _changes(decide(context, broker_id, rows))
-    for text, decided in request_changes(context, row, change):
-        yield ChangeCause(text), _changes(decided)
+    for text, parts in request_changes(context, row, change):
+        yield ChangeCause(text), _changes(parts)
 
 
 def _broker_events(event: MetadataRecord) -> Iterator[tuple[str, int, _Decide]]:
@@ -131,5 +131,5 @@ def _broker_events(event: MetadataRecord) -> Iterator[tuple[str, int, _Decide]]:
             yield RESTARTED, event.broker_id, remove_broker
 
 
-def _changes(decided: Iterable[Decided]) -> list[PartitionChangeRecord]:
-    return [record for record, _ in records_of(decided) if isinstance(record, PartitionChangeRecord)]
+def _changes(parts: Iterable[DecisionPart]) -> list[PartitionChangeRecord]:
+    return [record for record, _ in records_of(parts) if isinstance(record, PartitionChangeRecord)]

@@ -161,7 +161,7 @@ def _check_records(
 
 
 def _problem(context: KraftContext, config: ConfigRecord, forwarded: bool) -> str | None:
-    """What forbids a change."""
+    """The reason why a change is invalid, or None."""
     if config.resource_type == ResourceType.BROKER:
         if config.name == MIN_INSYNC_REPLICAS and context.metadata.elr_enabled:
             if config.resource_name:

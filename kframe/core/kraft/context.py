@@ -1,4 +1,4 @@
-"""What the rules of KRaft read: metadata, the memory of the active controller, static settings and a random source."""
+"""Input of the KRaft rules: metadata, broker heartbeats, static settings and a random source."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class KraftContext:
     settings: KraftSettings
     random: RandomSource
     now_ns: int = 0
-    """The present time of a monotonic clock, which the caller sets before each event."""
+    """The time of a monotonic clock, which the caller sets before each event."""
     selection: LeaderSelection = field(default_factory=BuiltinSelection)
     """Chooses leaders."""
 
@@ -72,7 +72,7 @@ class KraftContext:
         return self.metadata.metadata_version
 
     def replay(self, record: MetadataRecord, offset: int) -> None:
-        """Apply a record of the log to the metadata and to the memory of brokers."""
+        """Apply a record of the log to the metadata and the heartbeats."""
         self.heartbeats.before_replay(self.metadata, record)
         replay(self.metadata, record, offset)
         self.heartbeats.after_replay(self.metadata, record)

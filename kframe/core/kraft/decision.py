@@ -1,4 +1,4 @@
-"""What a KRaft controller decides on an event: records with their versions, and the answer to the request."""
+"""The decision of a KRaft controller on an event: records with their versions, and the response."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class RecordAndVersion(NamedTuple):
 
 
 class RequestRefused(KframeError):
-    """A request changes nothing. Its answer is an error of Kafka's protocol."""
+    """A request that changes nothing and fails with an error of Kafka's protocol."""
 
     def __init__(self, error: ErrorCode, message: str) -> None:
         super().__init__(f"{error.name}: {message}")
@@ -31,7 +31,7 @@ class RequestRefused(KframeError):
 
 
 class RecordGroup(Protocol):
-    """Records that are made only where they are read: columns hold what they contain."""
+    """Records in columns. Record objects are created only when they are read."""
 
     @property
     def count(self) -> int:
@@ -42,14 +42,14 @@ class RecordGroup(Protocol):
 
 
 #: A part of a decision.
-Decided: TypeAlias = RecordAndVersion | RecordGroup
+DecisionPart: TypeAlias = RecordAndVersion | RecordGroup
 
 
-def records_of(decided: Iterable[Decided]) -> list[RecordAndVersion]:
+def records_of(parts: Iterable[DecisionPart]) -> list[RecordAndVersion]:
     """All records of a decision."""
     records: list[RecordAndVersion] = []
-    for item in decided:
-        records += [item] if isinstance(item, RecordAndVersion) else item.records()
+    for part in parts:
+        records += [part] if isinstance(part, RecordAndVersion) else part.records()
     return records
 
 
@@ -57,14 +57,14 @@ def records_of(decided: Iterable[Decided]) -> list[RecordAndVersion]:
 class ControllerResult:
     """A decision in the order of the log. ``atomic`` records are in one batch. ``response`` answers the request."""
 
-    decided: Sequence[Decided] = ()
+    parts: Sequence[DecisionPart] = ()
     atomic: bool = False
     response: Any = None
 
     @property
     def records(self) -> list[RecordAndVersion]:
         """The records of the decision."""
-        return records_of(self.decided)
+        return records_of(self.parts)
 
     def batches(self) -> Iterator[list[RecordAndVersion]]:
         """The records in batches of at most RECORDS_MAX."""
@@ -83,9 +83,9 @@ class PartitionResult:
     message: str | None = None
 
 
-def check_record_count(decided: Sequence[Decided]) -> None:
+def check_record_count(parts: Sequence[DecisionPart]) -> None:
     """Refuse a request with more records than a batch may have (Kafka ``BoundedList``)."""
-    count = sum(1 if isinstance(item, RecordAndVersion) else item.count for item in decided)
+    count = sum(1 if isinstance(part, RecordAndVersion) else part.count for part in parts)
     if count > RECORDS_MAX:
         message = f"Unable to perform excessively large batch operation: {count:,} records."
         raise RequestRefused(ErrorCode.POLICY_VIOLATION, message)

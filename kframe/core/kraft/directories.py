@@ -9,7 +9,7 @@ from uuid import UUID
 import numpy as np
 
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.decision import ControllerResult, Decided, RecordAndVersion, RequestRefused
+from kframe.core.kraft.decision import ControllerResult, DecisionPart, RecordAndVersion, RequestRefused
 from kframe.core.kraft.membership import remove_broker, rows_in_directory
 from kframe.core.kraft.partition_changes import TargetReplicas, change_records
 from kframe.errors import ErrorCode
@@ -36,17 +36,19 @@ class DirectoryAssignmentResult:
     error: ErrorCode
 
 
-def lose_directories(context: KraftContext, registration: BrokerRegistration, offline: Sequence[UUID]) -> list[Decided]:
-    """Take a broker's replicas in these directories out of ISRs and leaderships, then write the directories left."""
+def handle_directories_offline(
+    context: KraftContext, registration: BrokerRegistration, offline: Sequence[UUID]
+) -> list[DecisionPart]:
+    """Remove replicas in offline directories from ISRs and leaderships, then write the online directories."""
     lost = [directory for directory in registration.directories if directory in offline]
     if not lost:
         return []
-    records: list[Decided] = []
+    records: list[DecisionPart] = []
     for index in context.metadata.directories.indexes_of(lost):
         records += remove_broker(context, registration.broker_id, rows_in_directory(context.metadata, index))
-    left = tuple(directory for directory in registration.directories if directory not in offline)
+    online = tuple(directory for directory in registration.directories if directory not in offline)
     change = BrokerRegistrationChangeRecord(
-        broker_id=registration.broker_id, broker_epoch=registration.broker_epoch, log_dirs=left
+        broker_id=registration.broker_id, broker_epoch=registration.broker_epoch, log_dirs=online
     )
     return [*records, RecordAndVersion(change, 2)]
 
@@ -64,7 +66,7 @@ def cordon_directories(registration: BrokerRegistration, cordoned: Sequence[UUID
 def assign_directories(
     context: KraftContext, broker_id: int, broker_epoch: int, assignments: Sequence[DirectoryAssignment]
 ) -> ControllerResult:
-    """Store the directories of a broker's replicas. A replica in an offline directory leaves ISR and leadership.
+    """Store the directories of a broker's replicas. A replica in an offline directory loses ISR and leadership.
 
     The answer is a list of DirectoryAssignmentResult. Both changes of a replica are decided from the stored state.
     """
@@ -77,7 +79,8 @@ def assign_directories(
     ]
     valid = [result.assignment for result in results if result.error is ErrorCode.NONE]
     rows = [_row(context, assignment) for assignment in valid]
-    records: list[Decided] = [*_store_directories(context, broker_id, [row for row in rows if row is not None], valid)]
+    records: list[DecisionPart] = []
+    records += _store_directories(context, broker_id, [row for row in rows if row is not None], valid)
     offline = {
         row
         for row, assignment in zip(rows, valid, strict=True)

@@ -60,7 +60,7 @@ def elect_leaders(
 
 
 def balance_leaders(context: KraftContext) -> ControllerResult:
-    """A pass of the timer for preferred leaders. The answer says whether there may be more to do at once."""
+    """A pass of the timer for preferred leaders. The answer is whether there may be more elections."""
     p = context.metadata.partitions
     rows = np.flatnonzero(p.topic >= 0).astype(np.int32)
     return _timer_pass(context, KraftElection.PREFERRED, rows)
@@ -89,7 +89,7 @@ def _elect(context: KraftContext, kind: KraftElection, rows: Int32) -> list[Reco
 
 
 def _needs_election(metadata: ClusterMetadata, kind: KraftElection, rows: Int32) -> Bool:
-    """(k,) whether the leader of a row is not the one that an election of this kind is for."""
+    """(k,) whether an election of this kind can change the leader of a row."""
     leaders = metadata.partitions.leaders_of(rows)
     preferred = metadata.partitions.preferred_of(rows)
     needed: Bool = leaders == NO_LEADER if kind is KraftElection.UNCLEAN else leaders != preferred

@@ -43,9 +43,9 @@ def update_features(
     proposed |= {name: level for name, (level, _) in updates.items()}
     records: list[RecordAndVersion] = []
     for name, (level, upgrade_type) in updates.items():
-        present = kraft_version if name == KRAFT_VERSION else context.metadata.features.get(name, 0)
-        present = context.level if name == METADATA_VERSION else present
-        problem = _problem(context, name, level, present, upgrade_type, proposed)
+        current = kraft_version if name == KRAFT_VERSION else context.metadata.features.get(name, 0)
+        current = context.level if name == METADATA_VERSION else current
+        problem = _problem(context, name, level, current, upgrade_type, proposed)
         if problem is not None:
             message = f"Invalid update version {level} for feature {name}. {problem}"
             raise RequestRefused(ErrorCode.INVALID_UPDATE_VERSION, message)
@@ -84,23 +84,23 @@ def _elr_safety_records(context: KraftContext) -> list[RecordAndVersion]:
 
 
 def _problem(
-    context: KraftContext, name: str, level: int, present: int, upgrade_type: UpgradeType, proposed: Mapping[str, int]
+    context: KraftContext, name: str, level: int, current: int, upgrade_type: UpgradeType, proposed: Mapping[str, int]
 ) -> str | None:
-    """What forbids a level."""
+    """The reason why a level is invalid, or None."""
     if level < 0:
         return "A feature version cannot be less than 0."
     unsupported = next(_unsupporting_nodes(context, name, level), None)
     if unsupported is not None:
         return unsupported
-    if level < present and upgrade_type is UpgradeType.UPGRADE:
+    if level < current and upgrade_type is UpgradeType.UPGRADE:
         return "Can't downgrade without setting the upgrade type to either safe or unsafe downgrade."
-    if level > present and upgrade_type is not UpgradeType.UPGRADE:
+    if level > current and upgrade_type is not UpgradeType.UPGRADE:
         return "Can't downgrade to a newer version."
     if name == METADATA_VERSION:
-        lost = CHANGED_METADATA.intersection(range(level + 1, present + 1))
+        lost = CHANGED_METADATA.intersection(range(level + 1, current + 1))
         return f"A downgrade would lose the metadata of level {max(lost)}." if lost else None
     if name == KRAFT_VERSION:
-        return "Can't downgrade the version of this feature." if level < present else None
+        return "Can't downgrade the version of this feature." if level < current else None
     if name not in context.settings.supported_features:
         return "The feature is unknown."
     needed = DEPENDENCIES.get((name, level), 0)

@@ -1,4 +1,4 @@
-"""What only an active controller remembers of brokers: sessions, applied offsets and controlled shutdowns.
+"""Soft state of brokers in the active controller: sessions, applied offsets and controlled shutdowns.
 
 Source: Kafka 4.4 ``BrokerHeartbeatManager`` and ``BrokerHeartbeatTracker``. Times are nanoseconds of a monotonic clock
 that the caller reads.
@@ -23,8 +23,8 @@ from kframe.model.kraft.records import (
 )
 
 UNKNOWN_OFFSET: Final = -1
-#: Later than the offset of any record.
-NEVER: Final = 2**63 - 1
+#: Larger than the offset of any record.
+OFFSET_MAX: Final = 2**63 - 1
 
 
 class BrokerControlState(Enum):
@@ -38,7 +38,7 @@ class BrokerControlState(Enum):
 
 @dataclass(slots=True)
 class HeartbeatState:
-    """A broker as its heartbeats describe it. Offsets are UNKNOWN_OFFSET until a heartbeat tells them."""
+    """The state of a broker by its heartbeats. Offsets are UNKNOWN_OFFSET until a heartbeat reports them."""
 
     fenced: bool
     metadata_offset: int = UNKNOWN_OFFSET
@@ -46,14 +46,14 @@ class HeartbeatState:
 
     @property
     def state(self) -> BrokerControlState:
-        """The present state."""
+        """The current state."""
         if self.controlled_shutdown_offset >= 0:
             return BrokerControlState.CONTROLLED_SHUTDOWN
         return BrokerControlState.FENCED if self.fenced else BrokerControlState.UNFENCED
 
 
 class Heartbeats:
-    """The memory of an active controller. A new controller begins with ``activated``."""
+    """Soft state of all brokers in the active controller. It is not in the log."""
 
     def __init__(self, session_timeout_ns: int) -> None:
         self.session_timeout_ns = session_timeout_ns
@@ -65,7 +65,7 @@ class Heartbeats:
     def activated(
         cls, session_timeout_ns: int, registrations: Mapping[int, BrokerRegistration], now_ns: int
     ) -> Heartbeats:
-        """The memory of a controller that has just become active: every unfenced broker has a full session."""
+        """The state after a failover: the session of each unfenced broker begins now."""
         heartbeats = cls(session_timeout_ns)
         for broker_id, registration in registrations.items():
             heartbeats.register(broker_id, registration.fenced)
@@ -87,33 +87,33 @@ class Heartbeats:
         return contact_ns + self.session_timeout_ns < now_ns
 
     def register(self, broker_id: int, fenced: bool) -> None:
-        """Note the registration of a broker. Only a change of ``fenced`` preserves its applied offset."""
+        """Record the registration of a broker. Only a change of ``fenced`` preserves its applied offset."""
         broker = self.brokers.setdefault(broker_id, HeartbeatState(fenced))
         self.touch(broker_id, fenced, broker.metadata_offset if broker.fenced != fenced else UNKNOWN_OFFSET)
 
     def touch(self, broker_id: int, fenced: bool, metadata_offset: int) -> None:
-        """Note a heartbeat. A fenced broker is not in controlled shutdown."""
+        """Record a heartbeat. A fenced broker is not in controlled shutdown."""
         broker = self.brokers[broker_id]
         broker.fenced, broker.metadata_offset = fenced, metadata_offset
         if fenced:
             broker.controlled_shutdown_offset = UNKNOWN_OFFSET
 
     def fence(self, broker_id: int) -> None:
-        """Note that the session of a broker has expired."""
+        """Mark a broker as fenced after its session has expired."""
         self.brokers[broker_id].fenced = True
 
     def begin_controlled_shutdown(self, broker_id: int, offset: int) -> None:
-        """Note the offset of the last record of the batch with which a controlled shutdown began. The first counts."""
+        """Record the offset at which a controlled shutdown began, if it has none yet."""
         broker = self.brokers[broker_id]
         if broker.controlled_shutdown_offset < 0:
             broker.controlled_shutdown_offset = offset
 
     def lowest_active_offset(self) -> int:
-        """The lowest offset that an unfenced broker outside of controlled shutdown has applied. NEVER without any."""
+        """The lowest offset that an unfenced broker outside of controlled shutdown has applied, or OFFSET_MAX."""
         active = [
             broker.metadata_offset for broker in self.brokers.values() if broker.state is BrokerControlState.UNFENCED
         ]
-        return min(active, default=NEVER)
+        return min(active, default=OFFSET_MAX)
 
     def next_state(
         self, broker_id: int, *, want_fence: bool, want_shut_down: bool, is_caught_up: bool,
@@ -136,12 +136,12 @@ class Heartbeats:
         return BrokerControlState.SHUTDOWN_NOW
 
     def before_replay(self, metadata: ClusterMetadata, record: MetadataRecord) -> None:
-        """Forget a broker. A record is about to replace or remove its registration."""
+        """Remove the state of a broker whose registration ``record`` replaces or removes."""
         if isinstance(record, RegisterBrokerRecord | UnregisterBrokerRecord):
             self.brokers.pop(record.broker_id, None)
 
     def after_replay(self, metadata: ClusterMetadata, record: MetadataRecord) -> None:
-        """Note the registration that a record has written."""
+        """Record the registration that ``record`` has written."""
         if isinstance(record, RegisterBrokerRecord | BrokerRegistrationChangeRecord):
             self.register(record.broker_id, metadata.brokers.registrations[record.broker_id].fenced)
         elif isinstance(record, FenceBrokerRecord | UnfenceBrokerRecord):

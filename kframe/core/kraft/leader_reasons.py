@@ -1,4 +1,4 @@
-"""Why a change of a partition names its leader: the rule that chose it, and why other replicas do not lead."""
+"""Explain a leader: the rule that elected it, and why the other replicas were not elected."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ UNCLEAN_REPLICA: Final = "unclean: no member of ISR or ELR may lead, first onlin
 def leader_rule(before: PartitionRecord, change: PartitionChangeRecord, cause: ChangeCause | None) -> str:
     """The rule that gave ``change`` its leader (Kafka ``PartitionChangeBuilder.electLeader``).
 
-    ``before`` is the whole state before the change. The change must name a leader.
+    ``before`` is the whole state before the change. The change must have a leader.
     """
     assert change.leader != NO_LEADER_CHANGE
     leader, elr = change.leader, before.eligible_leader_replicas or ()
@@ -48,7 +48,7 @@ def passed_over(
     cause: ChangeCause | None,
     registrations: dict[int, BrokerRegistration],
 ) -> dict[int, str]:
-    """Why each replica does not lead after ``change``, by broker id in the order of replicas."""
+    """The reason why each other replica was not elected, by broker id in the order of replicas."""
     replicas = before.replicas if change.replicas is None else change.replicas
     directories = dict(zip(before.replicas, before.directories, strict=False))
     isr = _isr_of_election(before, change, cause)
@@ -82,7 +82,7 @@ def passed_over(
 def _isr_of_election(
     before: PartitionRecord, change: PartitionChangeRecord, cause: ChangeCause | None
 ) -> tuple[int, ...]:
-    """The ISR among which the election chose: an unclean election and one from the ELR then replace it."""
+    """The ISR before the election. Unclean elections and elections from the ELR replace it afterwards."""
     leaving = cause.broker if cause is not None and cause.event in LEAVING else None
     stored = tuple(member for member in before.isr if member != leaving)
     if change.isr is None or (len(change.isr) == 1 and change.isr[0] == change.leader and not stored):

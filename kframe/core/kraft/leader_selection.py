@@ -1,4 +1,4 @@
-"""The choice of leaders: what it depends on, and the built-in rule."""
+"""Leader selection: its input, and the built-in rule."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kframe.model.kraft.metadata import ClusterMetadata
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidates:
-    """The rows in need of a leader, with what a choice depends on. All lists have one entry a row."""
+    """The input of a selection: the rows, and their replicas, ISRs and ELRs. Each list has an entry for each row."""
 
     rows: Int32
     kinds: UInt8
@@ -47,10 +47,10 @@ class BuiltinSelection:
 def choose_leaders(metadata: ClusterMetadata, candidates: Candidates) -> tuple[Int32, UInt8]:
     """(k,) leader of each row, or NO_LEADER, and (k,) 1 where the election is unclean."""
     acceptable = acceptable_replicas(metadata, candidates.rows, candidates.active)
-    return choose_among(metadata, candidates, acceptable)
+    return choose_from_acceptable(metadata, candidates, acceptable)
 
 
-def choose_among(metadata: ClusterMetadata, candidates: Candidates, acceptable: UInt8) -> tuple[Int32, UInt8]:
+def choose_from_acceptable(metadata: ClusterMetadata, candidates: Candidates, acceptable: UInt8) -> tuple[Int32, UInt8]:
     """See ``choose_leaders``; ``acceptable`` marks the stored replicas that may lead, as ``acceptable_replicas``."""
     partitions, rows = metadata.partitions, candidates.rows
     leader, unclean = np.empty(len(rows), np.int32), np.empty(len(rows), np.uint8)
@@ -69,6 +69,6 @@ def acceptable_replicas(metadata: ClusterMetadata, rows: Int32, active: UInt8) -
     acceptable = np.empty(int(p.replica_count[rows].sum()), np.uint8)
     kernels.mark_acceptable_replicas(
         rows, p.slot_start, p.replica_count, p.replica, p.directory, active, metadata.directories.brokers,
-        metadata.brokers.lists_none, acceptable,
+        metadata.brokers.lists_no_directory, acceptable,
     )  # fmt: skip
     return acceptable

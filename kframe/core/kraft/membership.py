@@ -1,4 +1,4 @@
-"""The rows that depend on a broker, and the changes that follow when it leaves or joins."""
+"""The rows of a broker, and their changes when the broker is removed from or added to ISRs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from kframe import kernels
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.decision import Decided
+from kframe.core.kraft.decision import DecisionPart
 from kframe.core.kraft.partition_changes import NO_BROKER, TargetReplicas, planned_changes
 from kframe.model.columns import Int32
 from kframe.model.ids import NO_LEADER
@@ -67,26 +67,26 @@ def configured_kinds(context: KraftContext, rows: Int32) -> NDArray[np.uint8]:
     return context.unclean_enabled(rows) * np.uint8(KraftElection.UNCLEAN)
 
 
-def remove_broker(context: KraftContext, broker_id: int, rows: Int32) -> list[Decided]:
-    """The changes of ``rows`` for a broker that leaves their ISRs and leaderships."""
+def remove_broker(context: KraftContext, broker_id: int, rows: Int32) -> list[DecisionPart]:
+    """The changes of ``rows`` when a broker is removed from their ISRs and leaderships."""
     broker = context.metadata.brokers.index_of(broker_id)
     return _change(context, rows, leaving=broker)
 
 
-def remove_unclean_broker(context: KraftContext, broker_id: int, rows: Int32) -> list[Decided]:
-    """The changes of ``rows`` for a broker that may have lost records: it leaves ELRs too."""
+def remove_unclean_broker(context: KraftContext, broker_id: int, rows: Int32) -> list[DecisionPart]:
+    """The changes of ``rows`` when a broker may have lost records: it is also removed from ELRs."""
     broker = context.metadata.brokers.index_of(broker_id)
     return _change(context, rows, leaving=broker, unclean=broker)
 
 
-def add_broker(context: KraftContext, broker_id: int, rows: Int32) -> list[Decided]:
-    """The changes of ``rows`` for a broker that may lead from now on."""
+def add_broker(context: KraftContext, broker_id: int, rows: Int32) -> list[DecisionPart]:
+    """The changes of ``rows`` when a broker becomes eligible to lead."""
     return _change(context, rows, joining=context.metadata.brokers.index_of(broker_id))
 
 
 def _change(
     context: KraftContext, rows: Int32, *, leaving: int = NO_BROKER, joining: int = NO_BROKER, unclean: int = NO_BROKER
-) -> list[Decided]:
+) -> list[DecisionPart]:
     """Kafka 4.4 ``ReplicationControlManager.generateLeaderAndIsrUpdates``."""
     if not len(rows):
         return []

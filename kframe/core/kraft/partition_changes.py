@@ -25,7 +25,7 @@ NO_BROKER: Final = -1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TargetReplicas:
-    """What an event wants of rows; None stands for what is stored. Brokers and directories are indexes."""
+    """The target state of rows; None keeps the stored value. Brokers and directories are indexes."""
 
     rows: Int32
     kinds: UInt8
@@ -42,7 +42,7 @@ class TargetReplicas:
     active: UInt8 | None = None
     """(b,) 1 for brokers that may lead. None for the active brokers."""
     unclean_broker: int = NO_BROKER
-    """The broker that has returned from an unclean stop."""
+    """A broker that restarted after an unclean shutdown."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,8 +98,8 @@ class PartitionChangeBatch:
         rows, topic_ids = self.rows[changed], metadata.topics.ids
         topics = metadata.partitions.topic[rows].tolist()
         numbers = metadata.partitions.partition[rows].tolist()
-        for index, topic, number, named in zip(changed.tolist(), topics, numbers, fields, strict=True):
-            records[index] = PartitionChangeRecord(partition_id=number, topic_id=topic_ids[topic], **named)
+        for index, topic, number, record_fields in zip(changed.tolist(), topics, numbers, fields, strict=True):
+            records[index] = PartitionChangeRecord(partition_id=number, topic_id=topic_ids[topic], **record_fields)
         return records
 
 
@@ -138,7 +138,7 @@ def change_partitions(context: KraftContext, targets: TargetReplicas) -> list[Re
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlannedChanges:
-    """Decided changes of partitions as a part of a decision. Only ``records`` makes an object a partition."""
+    """Changes of partitions as a part of a decision. Only ``records`` creates an object for each partition."""
 
     metadata: ClusterMetadata
     batch: PartitionChangeBatch
@@ -175,7 +175,7 @@ class _Lists:
 
 
 def plan_changes(context: KraftContext, targets: TargetReplicas) -> PartitionChangeBatch:
-    """Decide the changes of rows. The stored state stays as it is."""
+    """Decide the changes of rows. The stored state does not change."""
     metadata, rows = context.metadata, targets.rows
     p = metadata.partitions
     stored = _stored_lists(p, targets)
@@ -292,21 +292,21 @@ def _update_elrs(context: KraftContext, rows: Int32, isr: Ragged, unclean_broker
 def _last_known_elrs(
     stored_leader: Int32, leader: Int32, writes_leader: Bool, stored_counts: Int32
 ) -> tuple[Ragged, Bool]:
-    """The last leader where a partition becomes leaderless and has none noted. None where it has a leader again."""
+    """The last leader of each partition that becomes leaderless; empty where it has a leader again."""
     begins = writes_leader & (leader == NO_LEADER) & (stored_counts == 0)
     ends = writes_leader & (leader != NO_LEADER) & (stored_counts > 0)
     return Ragged(offsets_of(begins.astype(np.int32)), stored_leader[begins]), begins | ends
 
 
-def _with_single_member(lists: Ragged, chosen: Bool, members: Int32) -> Ragged:
-    """The lists. Where ``chosen``, ``members[i]`` alone."""
-    if not chosen.any():
+def _with_single_member(lists: Ragged, selected: Bool, members: Int32) -> Ragged:
+    """The lists; in the rows of ``selected`` only ``members[i]``."""
+    if not selected.any():
         return lists
-    counts = np.where(chosen, 1, lists.counts)
+    counts = np.where(selected, 1, lists.counts)
     offsets = offsets_of(counts)
     values = np.empty(int(offsets[-1]), np.int32)
-    values[offsets[:-1][chosen]] = members[chosen]
-    rest = np.flatnonzero(~chosen)
+    values[offsets[:-1][selected]] = members[selected]
+    rest = np.flatnonzero(~selected)
     values[ragged_positions(offsets[:-1][rest], counts[rest])] = lists.take(rest).values
     return Ragged(offsets, values)
 

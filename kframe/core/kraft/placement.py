@@ -34,7 +34,7 @@ def _refusal(problem: str) -> RequestRefused:
 
 @dataclass(slots=True)
 class _BrokerRing:
-    """Brokers of a rack in turn. Each partition that draws from it begins one broker further."""
+    """Brokers of a rack in round-robin order. Each partition begins one broker further."""
 
     brokers: list[int] = field(default_factory=list)
     index: int = 0
@@ -47,7 +47,7 @@ class _BrokerRing:
             self.offset = random.next_int(len(self.brokers))
 
     def next(self, epoch: int) -> int | None:
-        """The next broker for the partition that ``epoch`` numbers. None if all were taken."""
+        """The next broker for partition number ``epoch``; None if it has all of them."""
         if not self.brokers:
             return None
         if self.epoch != epoch:

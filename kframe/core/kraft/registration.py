@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
-from kframe.core.kraft.broker_events import clean_up_incarnation
+from kframe.core.kraft.broker_events import handle_broker_shutdown
 from kframe.core.kraft.context import KraftContext
 from kframe.core.kraft.decision import (
     ControllerResult,
-    Decided,
+    DecisionPart,
     RecordAndVersion,
     RequestRefused,
     register_broker_version,
@@ -54,11 +54,11 @@ def register_broker(
     finalized = {**context.metadata.features, METADATA_VERSION: context.level, KRAFT_VERSION: kraft_version}
     _check_features(request, finalized)
     same_process = stored is not None and stored.incarnation_id == request.incarnation_id
-    records: list[Decided] = []
+    records: list[DecisionPart] = []
     if not same_process:
         previous = -2 if stored is None else stored.broker_epoch
         clean = request.detects_clean_shutdown and previous == request.previous_broker_epoch
-        records += clean_up_incarnation(context, broker_id, clean=clean)
+        records += handle_broker_shutdown(context, broker_id, clean=clean)
     record = RegisterBrokerRecord(
         broker_id=broker_id,
         incarnation_id=request.incarnation_id,

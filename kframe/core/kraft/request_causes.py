@@ -1,4 +1,4 @@
-"""What the events write to a partition that leave no record of their own: requests, timers and repeated heartbeats."""
+"""The changes of a partition by events without a record of their own: requests, timers and repeated heartbeats."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from kframe.core.kraft.alter_partition import UNKNOWN_EPOCH, KraftIsrProposal, alter_partitions
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.decision import Decided, RequestRefused
+from kframe.core.kraft.decision import DecisionPart, RequestRefused
 from kframe.core.kraft.membership import remove_broker
 from kframe.core.kraft.partition_changes import TargetReplicas, change_records
 from kframe.core.kraft.reassignment import RequestedReassignment, reassign_partitions
@@ -31,14 +31,14 @@ REPEATED_SHUTDOWN: Final = "controlled shutdown at another controller"
 
 def request_changes(
     context: KraftContext, row: int, change: PartitionChangeRecord
-) -> Iterator[tuple[str, list[Decided]]]:
+) -> Iterator[tuple[str, list[DecisionPart]]]:
     """The text of each possible event of ``change``, and what the rules write for it to the partition in ``row``.
 
     A rule that refuses the event writes nothing.
     """
     yield from _elections(context, row)
     for isr in _possible_isrs(context, row, change):
-        yield ALTERED, altered_partitions(context, [isr_proposal(context, row, change, isr)])
+        yield ALTERED, alter_partition_changes(context, [isr_proposal(context, row, change, isr)])
     yield from _reassignments(context, row, change)
     yield from _directory_changes(context, row, change)
     for broker_id, registration in _isr_members(context, row):
@@ -64,7 +64,7 @@ def isr_proposal(
     )
 
 
-def altered_partitions(context: KraftContext, proposals: list[KraftIsrProposal]) -> list[Decided]:
+def alter_partition_changes(context: KraftContext, proposals: list[KraftIsrProposal]) -> list[DecisionPart]:
     """What an AlterPartition request writes. The first partition's leader sends it."""
     topics, brokers = context.metadata.topics, context.metadata.brokers
     row = topics.row_of(topics.index_by_id[proposals[0].topic_id], proposals[0].partition)
@@ -72,19 +72,19 @@ def altered_partitions(context: KraftContext, proposals: list[KraftIsrProposal])
     registration = brokers.registrations.get(leader_id)
     if registration is None:
         return []
-    return list(alter_partitions(context, leader_id, registration.broker_epoch, proposals).decided)
+    return list(alter_partitions(context, leader_id, registration.broker_epoch, proposals).parts)
 
 
-def _elections(context: KraftContext, row: int) -> Iterator[tuple[str, list[Decided]]]:
+def _elections(context: KraftContext, row: int) -> Iterator[tuple[str, list[DecisionPart]]]:
     p = context.metadata.partitions
     leader = int(p.leader[row])
     if leader != p.list_of("replica", row)[0]:
-        yield PREFERRED, _elected(context, row, KraftElection.PREFERRED)
+        yield PREFERRED, _election_changes(context, row, KraftElection.PREFERRED)
     if leader == NO_LEADER:
-        yield UNCLEAN, _elected(context, row, KraftElection.UNCLEAN)
+        yield UNCLEAN, _election_changes(context, row, KraftElection.UNCLEAN)
 
 
-def _elected(context: KraftContext, row: int, kind: KraftElection) -> list[Decided]:
+def _election_changes(context: KraftContext, row: int, kind: KraftElection) -> list[DecisionPart]:
     targets = TargetReplicas(rows=np.array([row], np.int32), kinds=np.array([kind], np.uint8))
     return list(change_records(context, targets))
 
@@ -103,36 +103,39 @@ def _possible_isrs(context: KraftContext, row: int, change: PartitionChangeRecor
 
 def _reassignments(
     context: KraftContext, row: int, change: PartitionChangeRecord
-) -> Iterator[tuple[str, list[Decided]]]:
+) -> Iterator[tuple[str, list[DecisionPart]]]:
     state = partition_record(context.metadata, row)
     if state.adding_replicas or state.removing_replicas:
-        yield CANCELLED, _reassigned(context, row, None)
+        yield CANCELLED, _reassignment_changes(context, row, None)
     if change.replicas is not None or change.removing_replicas or change.adding_replicas:
         target = state.replicas if change.replicas is None else change.replicas
         removing = change.removing_replicas or ()
-        yield REASSIGNED, _reassigned(context, row, tuple(replica for replica in target if replica not in removing))
+        yield (
+            REASSIGNED,
+            _reassignment_changes(context, row, tuple(replica for replica in target if replica not in removing)),
+        )
 
 
-def _reassigned(context: KraftContext, row: int, replicas: tuple[int, ...] | None) -> list[Decided]:
+def _reassignment_changes(context: KraftContext, row: int, replicas: tuple[int, ...] | None) -> list[DecisionPart]:
     p = context.metadata.partitions
     name = context.metadata.topics.names[int(p.topic[row])]
     request = RequestedReassignment(name, int(p.partition[row]), replicas)
     try:
-        return list(reassign_partitions(context, [request]).decided)
+        return list(reassign_partitions(context, [request]).parts)
     except RequestRefused:
         return []
 
 
 def _directory_changes(
     context: KraftContext, row: int, change: PartitionChangeRecord
-) -> Iterator[tuple[str, list[Decided]]]:
+) -> Iterator[tuple[str, list[DecisionPart]]]:
     """Assigned directories, and the change that takes a replica in an offline directory out of the ISR."""
     metadata, rows = context.metadata, np.array([row], np.int32)
     if change.directories is not None and change.replicas is None:
         indexes = metadata.directories.indexes_of(change.directories)
         kinds = np.array([KraftElection.ONLINE], np.uint8)
         targets = TargetReplicas(rows=rows, kinds=kinds, directories=Ragged.of([indexes]))
-        yield ASSIGNED, list[Decided](change_records(context, targets))
+        yield ASSIGNED, list[DecisionPart](change_records(context, targets))
     state = partition_record(metadata, row)
     directories = dict(zip(state.replicas, state.directories, strict=True))
     for broker_id, registration in _isr_members(context, row):

@@ -1,7 +1,7 @@
 """Leader selectors of plugins for KRaft clusters, with the safety rules of KRaft.
 
 A selector of kind OFFLINE chooses where a partition gets another leader, of kind PREFERRED where the preferred replica
-is elected. A leader that stays is not its business. Candidates are the replicas of the target assignment. In sync are
+is elected. It is not called where the leader stays. Candidates are the replicas of the target assignment. In sync are
 the members of the ISR, or of the ELR if the ISR is empty. Where a choice violates a rule, the built-in rule decides.
 """
 

@@ -66,7 +66,7 @@ def create_topics(
     *,
     validate_only: bool = False,
 ) -> ControllerResult:
-    """Create topics; the answer is a list of TopicResult. ``new_id`` draws the id of a topic by name.
+    """Create topics; the answer is a list of CreatableTopicResult. ``new_id`` draws the id of a topic by name.
 
     All records are atomic. Raises RequestRefused for too many partitions or records.
     """
@@ -135,9 +135,9 @@ def _assignments(context: KraftContext, topic: CreatableTopic) -> dict[int, tupl
     settings = context.settings
     count = settings.num_partitions if topic.partitions == DEFAULT else topic.partitions
     factor = settings.default_replication_factor if topic.replication_factor == DEFAULT else topic.replication_factor
-    placed = distribute_replicas(context, count, factor)
-    _require_active(context, placed, ErrorCode.INVALID_REPLICATION_FACTOR)
-    return dict(enumerate(placed))
+    replica_lists = distribute_replicas(context, count, factor)
+    _require_active(context, replica_lists, ErrorCode.INVALID_REPLICATION_FACTOR)
+    return dict(enumerate(replica_lists))
 
 
 def _manual_assignments(context: KraftContext, topic: CreatableTopic) -> dict[int, tuple[int, ...]]:
@@ -168,7 +168,7 @@ def _require_active(context: KraftContext, assignments: Sequence[tuple[int, ...]
 
 
 def create_partitions(context: KraftContext, requests: Sequence[CreatePartitionsTopic]) -> ControllerResult:
-    """Add partitions to topics; the answer is a list of TopicResult. All records are atomic.
+    """Add partitions to topics; the answer is a list of CreatableTopicResult. All records are atomic.
 
     The replication factor is that of partition 0, adding and removing replicas included.
     """
@@ -205,25 +205,25 @@ def _new_partitions(context: KraftContext, request: CreatePartitionsTopic) -> li
         raise RequestRefused(ErrorCode.INVALID_PARTITIONS, message)
     factor = int(metadata.partitions.replica_count[rows[0]])
     if request.assignments is None:
-        placed = distribute_replicas(context, additional, factor)
-        _require_active(context, placed, ErrorCode.INVALID_REPLICATION_FACTOR)
+        replica_lists = distribute_replicas(context, additional, factor)
+        _require_active(context, replica_lists, ErrorCode.INVALID_REPLICATION_FACTOR)
     else:
         if len(request.assignments) != additional:
             message = f"{additional} new partition(s) have {len(request.assignments)} assignment(s)."
             raise RequestRefused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
-        placed = list(request.assignments)
-        for replicas in placed:
+        replica_lists = list(request.assignments)
+        for replicas in replica_lists:
             check_assignment(context, replicas, factor)
             _require_active(context, [replicas], ErrorCode.INVALID_REPLICA_ASSIGNMENT)
     topic_id = metadata.topics.ids[topic]
     return [
         new_partition(context, topic_id, first + index, replicas, active_replicas(context, replicas))
-        for index, replicas in enumerate(placed)
+        for index, replicas in enumerate(replica_lists)
     ]
 
 
 def delete_topics(context: KraftContext, topic_ids: Sequence[UUID]) -> ControllerResult:
-    """Delete topics by id; the answer is a list of TopicResult. All records are atomic."""
+    """Delete topics by id; the answer is a list of CreatableTopicResult. All records are atomic."""
     topics = context.metadata.topics
     results, records = [], list[RecordAndVersion]()
     for topic_id in topic_ids:

@@ -71,7 +71,7 @@ class KraftBrokers:
         self.ids: Int32 = np.empty(0, np.int32)
         self.active: UInt8 = np.empty(0, np.uint8)
         """1 for brokers that are registered, not fenced and not in controlled shutdown."""
-        self.lists_none: UInt8 = np.empty(0, np.uint8)
+        self.lists_no_directory: UInt8 = np.empty(0, np.uint8)
         """1 for brokers whose registration lists no directory: all their replicas count as online."""
         self.registrations: dict[int, BrokerRegistration] = {}
         """The registered brokers by id."""
@@ -92,7 +92,8 @@ class KraftBrokers:
                 raise InputError("broker ids", f"{index + 1:,} different ones", f"at most {BROKERS_MAX:,}")
             self._index[broker_id] = index
             self.ids = np.append(self.ids, np.int32(broker_id))
-            self.active, self.lists_none = np.append(self.active, np.uint8(0)), np.append(self.lists_none, np.uint8(0))
+            self.active = np.append(self.active, np.uint8(0))
+            self.lists_no_directory = np.append(self.lists_no_directory, np.uint8(0))
         return index
 
     def indexes_of(self, broker_ids: Iterable[int]) -> list[int]:
@@ -131,19 +132,20 @@ class KraftBrokers:
             registration = replace(registration, directories=directories)
         self.registrations[registration.broker_id] = registration
         self.active[index] = registration.is_active
-        self.lists_none[index] = not directories
+        self.lists_no_directory[index] = not directories
         self._directories.assign(index, directories)
 
     def unregister(self, broker_id: int) -> None:
         """Remove a registration."""
         del self.registrations[broker_id]
         index = self._index[broker_id]
-        self.active[index] = self.lists_none[index] = 0
+        self.active[index] = self.lists_no_directory[index] = 0
         self._directories.assign(index, ())
 
     def copy(self, directories: Directories) -> KraftBrokers:
         """An independent copy that shares ``directories``."""
-        twin = KraftBrokers(directories)
-        twin.ids, twin.active, twin.lists_none = self.ids.copy(), self.active.copy(), self.lists_none.copy()
-        twin.registrations, twin._index = dict(self.registrations), dict(self._index)
-        return twin
+        clone = KraftBrokers(directories)
+        clone.ids, clone.active = self.ids.copy(), self.active.copy()
+        clone.lists_no_directory = self.lists_no_directory.copy()
+        clone.registrations, clone._index = dict(self.registrations), dict(self._index)
+        return clone

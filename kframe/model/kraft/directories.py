@@ -69,6 +69,6 @@ class Directories:
 
     def copy(self) -> Directories:
         """An independent copy."""
-        twin = Directories()
-        twin.ids, twin._index, twin._brokers = list(self.ids), dict(self._index), self._brokers.copy()
-        return twin
+        clone = Directories()
+        clone.ids, clone._index, clone._brokers = list(self.ids), dict(self._index), self._brokers.copy()
+        return clone

@@ -23,7 +23,7 @@ from kframe.model.kraft.views import partition_record
 
 
 def image_records(metadata: ClusterMetadata) -> Iterator[MetadataRecord]:
-    """The records that add up to ``metadata``. Topics are in the order of their indexes."""
+    """The records of a snapshot of ``metadata``. Topics are in the order of their indexes."""
     yield from _features(metadata)
     yield from _brokers(metadata)
     yield from (controller for _, controller in sorted(metadata.controllers.items()))

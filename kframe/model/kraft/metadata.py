@@ -1,4 +1,4 @@
-"""The metadata of a KRaft cluster: all that its records add up to (Kafka ``MetadataImage``)."""
+"""The metadata of a KRaft cluster (Kafka ``MetadataImage``)."""
 
 from __future__ import annotations
 
@@ -63,13 +63,13 @@ class ClusterMetadata:
 
     def copy(self) -> ClusterMetadata:
         """An independent copy. Records are immutable and shared."""
-        twin = ClusterMetadata()
-        twin.directories = self.directories.copy()
-        twin.brokers = self.brokers.copy(twin.directories)
-        twin.topics, twin.partitions = self.topics.copy(), self.partitions.copy()
-        twin.features, twin.controllers = dict(self.features), dict(self.controllers)
-        twin.configs = {resource: dict(values) for resource, values in self.configs.items()}
-        twin.quotas = {entity: dict(values) for entity, values in self.quotas.items()}
-        twin.acls, twin.scram, twin.tokens = dict(self.acls), dict(self.scram), dict(self.tokens)
-        twin.next_producer_id, twin.zk_migration_state = self.next_producer_id, self.zk_migration_state
-        return twin
+        clone = ClusterMetadata()
+        clone.directories = self.directories.copy()
+        clone.brokers = self.brokers.copy(clone.directories)
+        clone.topics, clone.partitions = self.topics.copy(), self.partitions.copy()
+        clone.features, clone.controllers = dict(self.features), dict(self.controllers)
+        clone.configs = {resource: dict(values) for resource, values in self.configs.items()}
+        clone.quotas = {entity: dict(values) for entity, values in self.quotas.items()}
+        clone.acls, clone.scram, clone.tokens = dict(self.acls), dict(self.scram), dict(self.tokens)
+        clone.next_producer_id, clone.zk_migration_state = self.next_producer_id, self.zk_migration_state
+        return clone

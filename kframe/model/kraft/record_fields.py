@@ -1,4 +1,4 @@
-"""The description of a record's fields: what Kafka's schema files state, in Python."""
+"""Descriptions of the fields of records, from Kafka's schema files."""
 
 from __future__ import annotations
 

@@ -265,7 +265,7 @@ class ZkMigrationStateRecord(MetadataRecord, frozen=True, kw_only=True):
 
 
 class BeginTransactionRecord(MetadataRecord, frozen=True, kw_only=True):
-    """Readers hold back the records from here until the transaction ends."""
+    """Readers buffer the following records until the transaction ends."""
 
     api_key: ClassVar[int] = 23
     name: str | None = None

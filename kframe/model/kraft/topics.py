@@ -83,7 +83,7 @@ class KraftTopics:
         return index
 
     def remove(self, index: int) -> None:
-        """Forget a topic."""
+        """Remove a topic."""
         name = self.names[index]
         del self.index_by_name[name], self.index_by_id[self.ids[index]]
         self._rows[index] = array("i")
@@ -184,12 +184,12 @@ class KraftTopics:
 
     def copy(self) -> KraftTopics:
         """An independent copy."""
-        twin = KraftTopics()
-        twin.names, twin.ids, twin._id_bytes = list(self.names), list(self.ids), self._id_bytes[:]
-        twin.index_by_name, twin.index_by_id = dict(self.index_by_name), dict(self.index_by_id)
-        twin._rows = [rows[:] for rows in self._rows]
-        twin._min_isr, twin._unclean = self._min_isr.copy(), self._unclean.copy()
-        return twin
+        clone = KraftTopics()
+        clone.names, clone.ids, clone._id_bytes = list(self.names), list(self.ids), self._id_bytes[:]
+        clone.index_by_name, clone.index_by_id = dict(self.index_by_name), dict(self.index_by_id)
+        clone._rows = [rows[:] for rows in self._rows]
+        clone._min_isr, clone._unclean = self._min_isr.copy(), self._unclean.copy()
+        return clone
 
 
 def _group(topic: Int32, partition: Int32) -> tuple[NDArray[Any], NDArray[Any]]:

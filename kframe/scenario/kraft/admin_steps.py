@@ -34,40 +34,40 @@ from kframe.scenario.kraft.arguments import (
 )
 from kframe.scenario.kraft.broker_steps import by_partition, split_partition, topic_id_of
 from kframe.scenario.kraft.image import RESOURCES
-from kframe.scenario.kraft.playing import KraftPlay, config_text
+from kframe.scenario.kraft.playing import KraftRun, config_text
 
 # --- topics
 
 
-def create_topics(play: KraftPlay, argument: list[CreatedTopicEntry] | CreateTopicsEntry) -> dict[str, str]:
+def create_topics(run: KraftRun, argument: list[CreatedTopicEntry] | CreateTopicsEntry) -> dict[str, str]:
     """CreateTopics."""
     entries = argument.topics if isinstance(argument, CreateTopicsEntry) else argument
     validate_only = isinstance(argument, CreateTopicsEntry) and argument.validate_only
     requested = list(map(_creatable, entries))
-    return _topic_answers(
-        play,
+    return _submit_topics(
+        run,
         lambda context: admin_requests.create_topics(
-            context, requested, play.names.new_topic_id, validate_only=validate_only
+            context, requested, run.names.new_topic_id, validate_only=validate_only
         ),
         [topic.name for topic in requested],
     )
 
 
-def _topic_answers(
-    play: KraftPlay, decide: Callable[[KraftContext], ControllerResult], names: Sequence[str],
+def _submit_topics(
+    run: KraftRun, decide: Callable[[KraftContext], ControllerResult], names: Sequence[str],
     symbols: Mapping[UUID, str] | None = None,
 ) -> dict[str, str]:  # fmt: skip
     """The error of each topic; a refused request refuses all ``names``. ``symbols`` name the ids of the request."""
-    error, results = play.submit("error", decide)
+    error, results = run.submit("error", decide)
     if results is None:
-        message = play.messages.pop("error", None)
-        answers = {name: play.outcome(name, ErrorCode[error], message) for name in names}
+        message = run.messages.pop("error", None)
+        errors = {name: run.outcome(name, ErrorCode[error], message) for name in names}
     else:
-        answers = {}
+        errors = {}
         for result in results:
             name = result.topic or (symbols or {}).get(result.topic_id, "")
-            answers[name] = play.outcome(name, result.error, result.message)
-    return dict(sorted(answers.items()))
+            errors[name] = run.outcome(name, result.error, result.message)
+    return dict(sorted(errors.items()))
 
 
 def _creatable(topic: CreatedTopicEntry) -> topics.CreatableTopic:
@@ -83,7 +83,7 @@ def _assignments(topic: CreatedTopicEntry) -> tuple[tuple[int, tuple[int, ...]],
     return tuple((index, tuple(listed[index % len(listed)])) for index in range(count))
 
 
-def create_partitions(play: KraftPlay, argument: CreatePartitionsEntry | list[CreatePartitionsEntry]) -> dict[str, str]:
+def create_partitions(run: KraftRun, argument: CreatePartitionsEntry | list[CreatePartitionsEntry]) -> dict[str, str]:
     """CreatePartitions."""
     requested = [
         topics.CreatePartitionsTopic(
@@ -91,20 +91,20 @@ def create_partitions(play: KraftPlay, argument: CreatePartitionsEntry | list[Cr
         )
         for topic in (argument if isinstance(argument, list) else [argument])
     ]
-    return _topic_answers(
-        play,
+    return _submit_topics(
+        run,
         lambda context: admin_requests.create_partitions(context, requested),
         [topic.topic for topic in requested],
     )
 
 
-def delete_topics(play: KraftPlay, argument: list[str]) -> dict[str, str]:
+def delete_topics(run: KraftRun, argument: list[str]) -> dict[str, str]:
     """DeleteTopics by name, or by id (``id:t``)."""
     names = [name for name in argument if not name.startswith("id:")]
-    ids = [topic_id_of(play, name.removeprefix("id:")) for name in argument if name.startswith("id:")]
-    symbols = {topic_id: f"id:{play.names.topic(topic_id)}" for topic_id in ids}
-    return _topic_answers(
-        play,
+    ids = [topic_id_of(run, name.removeprefix("id:")) for name in argument if name.startswith("id:")]
+    symbols = {topic_id: f"id:{run.names.topic(topic_id)}" for topic_id in ids}
+    return _submit_topics(
+        run,
         lambda context: admin_requests.delete_topics(context, names, ids),
         [*names, *symbols.values()],
         symbols,
@@ -114,14 +114,14 @@ def delete_topics(play: KraftPlay, argument: list[str]) -> dict[str, str]:
 # --- partitions
 
 
-def elect_leaders(play: KraftPlay, argument: LeaderElection) -> dict[str, str]:
+def elect_leaders(run: KraftRun, argument: LeaderElection) -> dict[str, str]:
     """ElectLeaders."""
     kind = KraftElection[argument.type.upper()]
     partitions = None if argument.partitions is None else list(map(split_partition, argument.partitions))
-    return _partition_answers(play, lambda context: elections.elect_leaders(context, kind, partitions))
+    return _submit_partitions(run, lambda context: elections.elect_leaders(context, kind, partitions))
 
 
-def reassign(play: KraftPlay, argument: dict[str, list[int] | bool | None]) -> dict[str, str]:
+def reassign(run: KraftRun, argument: dict[str, list[int] | bool | None]) -> dict[str, str]:
     """AlterPartitionReassignments; null cancels."""
     named = dict(argument)
     allowed = named.pop("allow_replication_factor_change", True) is not False
@@ -131,30 +131,30 @@ def reassign(play: KraftPlay, argument: dict[str, list[int] | bool | None]) -> d
         )
         for name, replicas in named.items()
     ]
-    return _partition_answers(
-        play, lambda context: reassignment.reassign_partitions(context, requests, allow_factor_change=allowed)
+    return _submit_partitions(
+        run, lambda context: reassignment.reassign_partitions(context, requests, allow_factor_change=allowed)
     )
 
 
-def cancel(play: KraftPlay, argument: list[str]) -> dict[str, str]:
+def cancel(run: KraftRun, argument: list[str]) -> dict[str, str]:
     """Cancel reassignments."""
-    return reassign(play, dict.fromkeys(argument))
+    return reassign(run, dict.fromkeys(argument))
 
 
-def _partition_answers(play: KraftPlay, decide: Any) -> dict[str, str]:
-    error, results = play.submit("error", decide)
+def _submit_partitions(run: KraftRun, decide: Any) -> dict[str, str]:
+    error, results = run.submit("error", decide)
     if results is None:
         return {"error": error}
-    answers = {}
+    errors = {}
     for result in results:
         name = f"{result.topic}-{result.partition}"
-        answers[name] = play.outcome(name, result.error, result.message)
-    return by_partition(answers)
+        errors[name] = run.outcome(name, result.error, result.message)
+    return by_partition(errors)
 
 
-def list_reassignments(play: KraftPlay, argument: Empty) -> dict[str, Any]:
+def list_reassignments(run: KraftRun, argument: Empty) -> dict[str, Any]:
     """ListPartitionReassignments of all partitions."""
-    ongoing = reassignment.list_reassignments(play.quorum.context, None)
+    ongoing = reassignment.list_reassignments(run.quorum.context, None)
     return by_partition({
         f"{item.topic}-{item.partition}": {
             "replicas": list(item.replicas), "adding_replicas": list(item.adding),
@@ -167,43 +167,43 @@ def list_reassignments(play: KraftPlay, argument: Empty) -> dict[str, Any]:
 # --- configurations and features
 
 
-def set_config(play: KraftPlay, argument: list[ResourceConfigs] | ConfigChanges) -> dict[str, str]:
+def set_config(run: KraftRun, argument: list[ResourceConfigs] | ConfigChanges) -> dict[str, str]:
     """IncrementalAlterConfigs."""
     if isinstance(argument, ConfigChanges):
-        return _alter_configs(play, argument.resources, validate_only=argument.validate_only)
-    return _alter_configs(play, argument)
+        return _alter_configs(run, argument.resources, validate_only=argument.validate_only)
+    return _alter_configs(run, argument)
 
 
-def replace_config(play: KraftPlay, argument: list[ResourceConfigs]) -> dict[str, str]:
+def replace_config(run: KraftRun, argument: list[ResourceConfigs]) -> dict[str, str]:
     """AlterConfigs: configurations that are not named are deleted."""
-    return _alter_configs(play, argument, replaces_all=True)
+    return _alter_configs(run, argument, replaces_all=True)
 
 
 def _alter_configs(
-    play: KraftPlay, resources: list[ResourceConfigs], *, replaces_all: bool = False, validate_only: bool = False
+    run: KraftRun, resources: list[ResourceConfigs], *, replaces_all: bool = False, validate_only: bool = False
 ) -> dict[str, str]:
-    changes = [configs.KraftConfigChange(_resource(play, item), _operations(item), replaces_all) for item in resources]
-    error, results = play.submit(
+    changes = [configs.KraftConfigChange(_resource(run, item), _operations(item), replaces_all) for item in resources]
+    error, results = run.submit(
         "error", lambda context: admin_requests.alter_configs(context, changes, validate_only=validate_only)
     )
     if results is None:
         return {"error": error}
     return {
-        _resource_name(result.resource): play.outcome(_resource_name(result.resource), result.error, result.message)
+        _resource_name(result.resource): run.outcome(_resource_name(result.resource), result.error, result.message)
         for result in sorted(results, key=lambda result: result.resource)
     }
 
 
-def _resource(play: KraftPlay, item: ResourceConfigs) -> tuple[int, str]:
+def _resource(run: KraftRun, item: ResourceConfigs) -> tuple[int, str]:
     named = {
         ResourceType.TOPIC: item.topic, ResourceType.BROKER: item.broker, ResourceType.GROUP: item.group,
         ResourceType.CLIENT_METRICS: item.client_metrics,
     }  # fmt: skip
-    given = [(int(kind), str(name)) for kind, name in named.items() if name is not None]
-    if len(given) != 1:
+    selected = [(int(kind), str(name)) for kind, name in named.items() if name is not None]
+    if len(selected) != 1:
         expected = "one of topic, broker, group, client-metrics"
-        raise ScenarioError(f"{play.scenario.source}: set_config", f"{len(given)} resources in an entry", expected)
-    return given[0]
+        raise ScenarioError(f"{run.scenario.source}: set_config", f"{len(selected)} resources in an entry", expected)
+    return selected[0]
 
 
 def _resource_name(resource: tuple[int, str]) -> str:
@@ -224,7 +224,7 @@ def _operations(item: ResourceConfigs) -> dict[str, tuple[KraftConfigOperation, 
     }
 
 
-def update_features(play: KraftPlay, argument: dict[str, int | bool | FeatureLevel]) -> dict[str, str]:
+def update_features(run: KraftRun, argument: dict[str, int | bool | FeatureLevel]) -> dict[str, str]:
     """UpdateFeatures. An upgrade of ``kraft.version`` writes the voters."""
     named = dict(argument)
     validate_only = named.pop("validate_only", False) is True
@@ -232,7 +232,7 @@ def update_features(play: KraftPlay, argument: dict[str, int | bool | FeatureLev
     for name, value in named.items():
         level = value if isinstance(value, FeatureLevel) else FeatureLevel(int(value))
         updates[name] = level.level, features.UpgradeType(level.type)
-    quorum = play.quorum
+    quorum = run.quorum
 
     def decide(context: Any) -> ControllerResult:
         result = features.update_features(
@@ -242,22 +242,22 @@ def update_features(play: KraftPlay, argument: dict[str, int | bool | FeatureLev
             quorum.upgrade_kraft_version()
         return result
 
-    return {"error": play.submit("error", decide)[0]}
+    return {"error": run.submit("error", decide)[0]}
 
 
 # --- nodes
 
 
-def unregister(play: KraftPlay, argument: list[int]) -> dict[str, str]:
+def unregister(run: KraftRun, argument: list[int]) -> dict[str, str]:
     """UnregisterBroker, one request each."""
-    return {str(broker_id): _unregister(play, broker_id) for broker_id in argument}
+    return {str(broker_id): _unregister(run, broker_id) for broker_id in argument}
 
 
-def _unregister(play: KraftPlay, broker_id: int) -> str:
-    error, _ = play.submit(str(broker_id), lambda context: broker_events.unregister_broker(context, broker_id))
+def _unregister(run: KraftRun, broker_id: int) -> str:
+    error, _ = run.submit(str(broker_id), lambda context: broker_events.unregister_broker(context, broker_id))
     return error
 
 
-def unregister_controller(play: KraftPlay, argument: int) -> dict[str, str]:
+def unregister_controller(run: KraftRun, argument: int) -> dict[str, str]:
     """UnregisterController."""
-    return {"error": play.submit("error", lambda context: node_requests.unregister_controller(context, argument))[0]}
+    return {"error": run.submit("error", lambda context: node_requests.unregister_controller(context, argument))[0]}

@@ -1,4 +1,4 @@
-"""The arguments of the steps of KRaft scenarios, as they stand in the file."""
+"""The arguments of the steps of KRaft scenarios in the file."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class ShutdownOptions(Struct, forbid_unknown_fields=True):
 
 
 class Heartbeat(Struct, forbid_unknown_fields=True):
-    """One heartbeat; what is not named is as always."""
+    """One heartbeat. Absent fields have the values of a regular heartbeat."""
 
     broker: RequestedId
     want_fence: Flag = False
@@ -97,7 +97,7 @@ class DirectoryAssignments(Struct, forbid_unknown_fields=True):
 
 
 class IsrChange(Struct, forbid_unknown_fields=True):
-    """The ISR that a leader proposes; what is not named has its current value."""
+    """The ISR that a leader proposes. Absent fields have their current values."""
 
     isr: Ids
     sender: Integer | None = None

@@ -1,4 +1,4 @@
-"""The brokers of a KRaft scenario: they register, send heartbeats and obey the answers. They host nothing."""
+"""The brokers of a KRaft scenario. They register, send heartbeats and follow the responses; they store no logs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any, Final
 from uuid import UUID
 
-from kframe.core.kraft.broker_events import BrokerHeartbeat, HeartbeatReply, handle_heartbeat
+from kframe.core.kraft.broker_events import BrokerHeartbeat, BrokerHeartbeatReply, handle_heartbeat
 from kframe.core.kraft.context import SUPPORTED_FEATURES
 from kframe.core.kraft.decision import RequestRefused
 from kframe.core.kraft.registration import BrokerRegistrationRequest, register_broker
@@ -17,12 +17,12 @@ from kframe.scenario.kraft.arguments import BrokerProperties, Heartbeat
 from kframe.scenario.kraft.names import FIRST_PORT, HOST, LISTENER, SymbolicNames
 from kframe.scenario.kraft.quorum import Quorum
 
-#: The time of a request, so that sessions end in the order of the last heartbeats.
+#: Duration of a request, so that sessions expire in the order of the last heartbeats.
 REQUEST_NS: Final = 1_000
 
 
 class ProcessState(Enum):
-    """What the process of a broker is doing."""
+    """The state of a broker process."""
 
     STOPPED = "stopped"
     STARTING = "starting"
@@ -32,7 +32,7 @@ class ProcessState(Enum):
 
 @dataclass(slots=True)
 class HeartbeatingBroker:
-    """A broker, and its present process."""
+    """A broker and its current process."""
 
     broker_id: int
     rack: str | None = None
@@ -43,7 +43,7 @@ class HeartbeatingBroker:
     epoch: int = -1
     """The broker epoch of the last registration."""
     clean_epoch: int = -1
-    """The broker epoch that an orderly stop has written down, else -1."""
+    """The broker epoch that a clean shutdown has stored, else -1."""
     state: ProcessState = ProcessState.STOPPED
     waits_for_session: bool = True
     """Whether a step that stops the broker lasts until its session has ended."""
@@ -55,11 +55,11 @@ class HeartbeatingBroker:
     """The time of the last heartbeat of a process that runs."""
     stopped_ns: int | None = None
     """The time of the last heartbeat, while the end of that session is awaited."""
-    answers: list[dict[str, Any]] = field(default_factory=list)
-    """The different answers to heartbeats since the shutdown began."""
+    responses: list[dict[str, Any]] = field(default_factory=list)
+    """The distinct responses to heartbeats since the shutdown began."""
 
     def configure(self, properties: BrokerProperties) -> None:
-        """Take over the properties that are named."""
+        """Set the properties that are not None."""
         self.rack = self.rack if properties.rack is None else properties.rack
         self.directories = properties.directories or self.directories
         for name, levels in properties.features.items():
@@ -84,14 +84,14 @@ class ScenarioBrokers:
     """All brokers of a scenario."""
 
     def __init__(self, quorum: Quorum, names: SymbolicNames, cluster_id: str) -> None:
-        self.brokers: dict[int, HeartbeatingBroker] = {}
+        self.by_id: dict[int, HeartbeatingBroker] = {}
         self.rounds = 0
         """Rounds of heartbeats so far."""
         self._quorum, self._names, self._cluster_id = quorum, names, cluster_id
 
     def get(self, broker_id: int) -> HeartbeatingBroker:
         """A broker; a new one if the id is unknown."""
-        return self.brokers.setdefault(broker_id, HeartbeatingBroker(broker_id))
+        return self.by_id.setdefault(broker_id, HeartbeatingBroker(broker_id))
 
     def configure(self, properties: BrokerProperties) -> HeartbeatingBroker:
         """A broker with these properties."""
@@ -145,21 +145,21 @@ class ScenarioBrokers:
 
     def send_round(self) -> None:
         """Send one heartbeat of each broker that runs, by id."""
-        for broker_id in sorted(self.brokers):
-            if self.brokers[broker_id].state is not ProcessState.STOPPED:
-                self.heartbeat(self.brokers[broker_id])
+        for broker_id in sorted(self.by_id):
+            if self.by_id[broker_id].state is not ProcessState.STOPPED:
+                self.heartbeat(self.by_id[broker_id])
         self.rounds += 1
 
     def heartbeat(self, broker: HeartbeatingBroker) -> dict[str, Any]:
-        """Send one heartbeat and obey the answer. Returns the answer as a trace shows it."""
-        shown = self._send(broker, self._usual_heartbeat(broker))
-        if "error" in shown:
+        """Send one heartbeat and follow the response. Returns the response in the form of a trace."""
+        response = self._send(broker, self._regular_heartbeat(broker))
+        if "error" in response:
             broker.stop(wait=False)
-        return shown
+        return response
 
     def heartbeat_with(self, broker: HeartbeatingBroker, options: Heartbeat) -> dict[str, Any]:
-        """Send one heartbeat with other content; the broker stays as it is."""
-        usual = self._usual_heartbeat(broker)
+        """Send one heartbeat with other content; the state of the broker does not change."""
+        regular = self._regular_heartbeat(broker)
         named: dict[str, Any] = {
             "want_fence": options.want_fence,
             "want_shut_down": options.want_shut_down,
@@ -168,12 +168,12 @@ class ScenarioBrokers:
             "offline_directories": self._directories(broker, options.offline_directories),
             "cordoned_directories": self._directories(broker, options.cordoned_directories),
         }
-        return self._send(broker, replace(usual, **{key: value for key, value in named.items() if value is not None}))
+        return self._send(broker, replace(regular, **{key: value for key, value in named.items() if value is not None}))
 
     def _directories(self, broker: HeartbeatingBroker, names: Sequence[str] | None) -> tuple[UUID, ...] | None:
         return None if names is None else tuple(self.directory(broker, name) for name in names)
 
-    def _usual_heartbeat(self, broker: HeartbeatingBroker) -> BrokerHeartbeat:
+    def _regular_heartbeat(self, broker: HeartbeatingBroker) -> BrokerHeartbeat:
         applied = broker.applied_offset
         return BrokerHeartbeat(
             broker_id=broker.broker_id,
@@ -189,16 +189,16 @@ class ScenarioBrokers:
         self._quorum.now_ns += REQUEST_NS
         broker.contact_ns = self._quorum.now_ns
         try:
-            reply: HeartbeatReply = self._quorum.submit(lambda context: handle_heartbeat(context, request))
+            reply: BrokerHeartbeatReply = self._quorum.submit(lambda context: handle_heartbeat(context, request))
         except RequestRefused as refusal:
-            shown: dict[str, Any] = {"error": refusal.error.name}
+            response: dict[str, Any] = {"error": refusal.error.name}
         else:
-            shown = {"caught_up": reply.is_caught_up, "fenced": reply.is_fenced, "shut_down": reply.should_shut_down}
+            response = {"caught_up": reply.is_caught_up, "fenced": reply.is_fenced, "shut_down": reply.should_shut_down}
             if reply.in_controlled_shutdown:
                 heartbeats = self._quorum.context.heartbeats
                 heartbeats.begin_controlled_shutdown(broker.broker_id, self._quorum.end_offset - 1)
-        if not broker.answers or broker.answers[-1] != shown:
-            broker.answers.append(shown)
-        if shown.get("shut_down") and broker.state is ProcessState.STOPPING:
+        if not broker.responses or broker.responses[-1] != response:
+            broker.responses.append(response)
+        if response.get("shut_down") and broker.state is ProcessState.STOPPING:
             broker.stop(clean=True, wait=broker.waits_for_session)
-        return shown
+        return response

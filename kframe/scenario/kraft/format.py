@@ -41,7 +41,7 @@ class KraftScenarioDocument(Struct, forbid_unknown_fields=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class KraftStep:
-    """One step: its name, its argument as it stands in the file, and the argument in its type."""
+    """One step: its name, its argument in the file, and the argument in its type."""
 
     kind: str
     raw: Any

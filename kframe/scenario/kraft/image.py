@@ -1,4 +1,4 @@
-"""The metadata that all records of a trace add up to, as the end of a trace shows it."""
+"""The metadata after all records, in the form of the ``image`` of a trace."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ def _rows(metadata: ClusterMetadata, topic: int) -> list[int]:
 
 
 def _acl(metadata: ClusterMetadata, names: SymbolicNames) -> list[tuple[str, dict[str, Any]]]:
-    shown = [names.record(RecordAndVersion(record, 0))["data"] for record in metadata.acls.values()]
-    return [(data.pop("id"), data) for data in shown]
+    entries = [names.record(RecordAndVersion(record, 0))["data"] for record in metadata.acls.values()]
+    return [(data.pop("id"), data) for data in entries]
 
 
 def _broker(metadata: ClusterMetadata, broker_id: int, names: SymbolicNames) -> dict[str, Any]:

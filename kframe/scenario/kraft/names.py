@@ -1,4 +1,4 @@
-"""Symbolic names of all that is random or depends on offsets: ids, incarnations, directories and broker epochs."""
+"""Symbolic names of values that are random or depend on offsets: ids, incarnations, directories, broker epochs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SORTED: Final = ("eligibleLeaderReplicas", "lastKnownElr", "renewers")
 
 
 class SymbolicNames:
-    """Draws ids, and gives records the names that a trace shows."""
+    """Generates ids, and replaces them in records by the symbols of a trace."""
 
     def __init__(self, features: Mapping[str, list[int]]) -> None:
         """``features`` of a broker are shown as ``default``."""
@@ -38,7 +38,7 @@ class SymbolicNames:
         self._features = features
 
     def new_id(self) -> UUID:
-        """An id that no other has; the same in every run."""
+        """A unique id; the same in every run."""
         return uuid5(NAMESPACE_OID, str(next(self._counter)))
 
     def new_topic_id(self, name: str) -> UUID:
@@ -77,14 +77,14 @@ class SymbolicNames:
         return {symbol: epoch for (_, epoch), symbol in self._epochs.items()}
 
     def record(self, item: RecordAndVersion) -> dict[str, Any]:
-        """A record as a trace shows it."""
-        shown = to_json(item.record, item.version)
-        data = shown["data"]
-        self._name_broker_epoch(shown["type"], data)
+        """A record in the form of a trace."""
+        document = to_json(item.record, item.version)
+        data = document["data"]
+        self._name_broker_epoch(document["type"], data)
         if "topicId" in data:
             data["topicId"] = self._name_topic(data["topicId"], data.get("name"))
         if "incarnationId" in data:
-            data["incarnationId"] = self._name_incarnation(shown["type"], data["incarnationId"])
+            data["incarnationId"] = self._name_incarnation(document["type"], data["incarnationId"])
         for name in ("logDirs", "cordonedLogDirs"):
             if data.get(name):
                 data[name] = sorted(map(self._name_directory, data[name]))
@@ -93,13 +93,13 @@ class SymbolicNames:
         for name in _SORTED:
             if data.get(name):
                 data[name] = sorted(data[name])
-        if shown["type"] in ("ACCESS_CONTROL_ENTRY_RECORD", "REMOVE_ACCESS_CONTROL_ENTRY_RECORD"):
+        if document["type"] in ("ACCESS_CONTROL_ENTRY_RECORD", "REMOVE_ACCESS_CONTROL_ENTRY_RECORD"):
             data["id"] = self._acls.setdefault(data["id"], f"acl.{len(self._acls) + 1}")
-        self._name_node(shown["type"], data)
-        return shown
+        self._name_node(document["type"], data)
+        return document
 
     def _name_node(self, kind: str, data: dict[str, Any]) -> None:
-        """Show the usual listeners and features of a broker as such."""
+        """Replace the default listeners and features of a broker by ``default``."""
         if kind == "REGISTER_CONTROLLER_RECORD":
             del data["endPoints"]
         if "features" in data:
@@ -110,7 +110,7 @@ class SymbolicNames:
         if kind == "REGISTER_BROKER_RECORD":
             if data["features"] == dict(self._features):
                 data["features"] = "default"
-            if data["endPoints"] == _usual_endpoints(data["brokerId"]):
+            if data["endPoints"] == _default_endpoints(data["brokerId"]):
                 data["endPoints"] = "default"
 
     def _name_broker_epoch(self, kind: str, data: dict[str, Any]) -> None:
@@ -157,15 +157,15 @@ class SymbolicNames:
         return message
 
 
-def _usual_endpoints(broker_id: int) -> list[dict[str, Any]]:
+def _default_endpoints(broker_id: int) -> list[dict[str, Any]]:
     """The listener that every broker of a scenario registers; nothing listens there."""
     return [{"name": LISTENER, "host": HOST, "port": FIRST_PORT + broker_id, "securityProtocol": 0}]
 
 
-def canonical_order(shown: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def canonical_order(records: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """The records of a batch; runs of one type whose order depends on hashing in Kafka are sorted."""
     run: list[dict[str, Any]] = []
-    for record in shown:
+    for record in records:
         if run and (run[-1]["type"] != record["type"] or record["type"] not in _RUN_KEYS):
             yield from _in_order(run)
             run = []

@@ -1,4 +1,4 @@
-"""One KRaft scenario while it is played: quorum, brokers, time and names."""
+"""The state of a running KRaft scenario: quorum, brokers, time and names."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from kframe.scenario.kraft.names import SymbolicNames
 from kframe.scenario.kraft.quorum import NODE_ID, SECOND, Quorum, TimerIntervals, default_levels
 
 CLUSTER_ID: Final = "scenario-kraft"
-#: Time between two looks at timers and sessions, and between two rounds of heartbeats.
+#: Time between two checks of timers and sessions, and between two rounds of heartbeats.
 TICK_NS: Final = 50_000_000
 ROUND_NS: Final = 200_000_000
-#: A step is over when nothing has been committed for so long, and two rounds of heartbeats have passed.
-QUIET_NS: Final = 450_000_000
-QUIET_ROUNDS: Final = 2
-#: Time after which a step that does not come to rest has failed.
-RESTLESS_NS: Final = 60 * SECOND
+#: A step ends after this time without a commit and two rounds of heartbeats.
+IDLE_NS: Final = 450_000_000
+IDLE_ROUNDS: Final = 2
+#: A step fails if it does not end within this time.
+IDLE_TIMEOUT_NS: Final = 60 * SECOND
 
 
 def config_text(value: Scalar) -> str:
-    """A value of a scenario as a request carries it."""
+    """The text of a configuration value in a request."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-class KraftPlay:
+class KraftRun:
     """The state of one scenario."""
 
     def __init__(self, scenario: KraftScenario, selection: LeaderSelection) -> None:
@@ -44,14 +44,14 @@ class KraftPlay:
         self.quorum = Quorum(_settings(scenario), _timers(scenario), default_levels(version, levels), selection)
         self.features = {name: list(bounds) for name, bounds in sorted(SUPPORTED_FEATURES.items())}
         self.names = SymbolicNames(self.features)
-        self.fleet = ScenarioBrokers(self.quorum, self.names, CLUSTER_ID)
+        self.brokers = ScenarioBrokers(self.quorum, self.names, CLUSTER_ID)
         self.has_authorizer = "authorizer.class.name" in scenario.config
         self.messages: dict[str, str] = {}
-        """The error messages of the present step."""
+        """The error messages of the current step."""
         self._next_round_ns = 0
 
     def submit(self, key: str, decide: Callable[[KraftContext], ControllerResult]) -> tuple[str, Any]:
-        """Decide a request that has one error. Returns its name and the answer."""
+        """Decide a request that has one error. Returns the name of the error and the response."""
         try:
             return ErrorCode.NONE.name, self.quorum.submit(decide)
         except RequestRefused as refusal:
@@ -64,33 +64,33 @@ class KraftPlay:
         return error.name
 
     def pass_time(self, duration_ns: int) -> None:
-        """Let time pass, with heartbeats and timers."""
+        """Advance the time, with heartbeats and timers."""
         end = self.quorum.now_ns + duration_ns
         while self.quorum.now_ns < end:
             self.tick(min(TICK_NS, end - self.quorum.now_ns))
 
     def tick(self, duration_ns: int = TICK_NS) -> None:
-        """Let a little time pass."""
+        """Advance the time by one tick."""
         self.quorum.now_ns += duration_ns
         if self.quorum.now_ns >= self._next_round_ns:
             self.send_round()
-        self.quorum.run_timers()
+        self.quorum.run_periodic_tasks()
 
     def send_round(self) -> None:
         """Send the heartbeats of a round now."""
         self._next_round_ns = self.quorum.now_ns + ROUND_NS
-        self.fleet.send_round()
+        self.brokers.send_round()
 
-    def rest(self) -> None:
-        """Let time pass until nothing is committed any more and awaited sessions have ended. Raises ScenarioError."""
+    def wait_until_idle(self) -> None:
+        """Advance the time until no records are committed and awaited sessions have ended. Raises ScenarioError."""
         start = changed = self.quorum.now_ns
-        end_offset, rounds = self.quorum.end_offset, self.fleet.rounds
-        while self.quorum.now_ns < start + RESTLESS_NS:
+        end_offset, rounds = self.quorum.end_offset, self.brokers.rounds
+        while self.quorum.now_ns < start + IDLE_TIMEOUT_NS:
             self.tick()
             if self.quorum.end_offset != end_offset:
-                end_offset, changed, rounds = self.quorum.end_offset, self.quorum.now_ns, self.fleet.rounds
-            is_quiet = self.quorum.now_ns - changed > QUIET_NS and self.fleet.rounds >= rounds + QUIET_ROUNDS
-            if is_quiet and not self._has_awaited_session():
+                end_offset, changed, rounds = self.quorum.end_offset, self.quorum.now_ns, self.brokers.rounds
+            is_idle = self.quorum.now_ns - changed > IDLE_NS and self.brokers.rounds >= rounds + IDLE_ROUNDS
+            if is_idle and not self._has_awaited_session():
                 return
         raise ScenarioError(self.scenario.source, "a step that does not come to rest", "rest within a minute")
 
@@ -98,7 +98,7 @@ class KraftPlay:
         """Whether the session of a stopped broker still runs; the controller writes a fencing record when it ends."""
         registrations = self.quorum.metadata.brokers.registrations
         awaited = False
-        for broker in self.fleet.brokers.values():
+        for broker in self.brokers.by_id.values():
             if broker.stopped_ns is None:
                 continue
             registration = registrations.get(broker.broker_id)

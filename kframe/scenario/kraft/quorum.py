@@ -104,8 +104,8 @@ class Quorum:
         self.timers = timers
         self._settings, self._levels, self._selection = settings, levels, selection
         self._random = JavaRandom(0)
-        self._passes = dict(_passes(timers))
-        self._due: dict[str, int] = {}
+        self._periodic_tasks = dict(_periodic_tasks(timers))
+        self._next_run_ns: dict[str, int] = {}
         self._registrations = 0
         self.context = self._new_context(ClusterMetadata(), JavaHeartbeats(timers.session_ns))
 
@@ -116,14 +116,14 @@ class Quorum:
 
     @property
     def metadata(self) -> ClusterMetadata:
-        """The metadata that the log adds up to."""
+        """The metadata after all records of the log."""
         return self.context.metadata
 
     def _new_context(self, metadata: ClusterMetadata, heartbeats: Heartbeats) -> KraftContext:
         return KraftContext(metadata, heartbeats, self._settings, self._random, self.now_ns, selection=self._selection)
 
     def start(self) -> None:
-        """Take the role at a new epoch; the first time the controller writes the feature levels."""
+        """Become active in a new epoch; the first time, write the feature levels."""
         self.epoch += 1
         voters = (LeaderChangeVoter(voter_id=NODE_ID),)
         self._append_control(LeaderChangeMessage(leader_id=NODE_ID, voters=voters, granting_voters=voters))
@@ -133,10 +133,10 @@ class Quorum:
         if not metadata.features:
             self._append(self._bootstrap_records())
         self._register_controller()
-        self._due = {name: self.now_ns + interval_ns for name, (_, interval_ns) in self._passes.items()}
+        self._next_run_ns = {name: self.now_ns + interval_ns for name, (_, interval_ns) in self._periodic_tasks.items()}
 
     def submit(self, decide: Callable[[KraftContext], ControllerResult]) -> Any:
-        """Decide, commit the records and return the answer. Raises RequestRefused."""
+        """Decide, commit the records and return the response. Raises RequestRefused."""
         level = self.context.level
         self.context.now_ns = self.now_ns
         result = decide(self.context)
@@ -155,17 +155,17 @@ class Quorum:
         )  # fmt: skip
         self._append_control(KRaftVersionRecord(k_raft_version=1), VotersRecord(voters=(voter,)))
 
-    def run_timers(self) -> None:
+    def run_periodic_tasks(self) -> None:
         """Fence brokers whose sessions have expired, and elect leaders where a timer is due."""
-        for name, due_ns in self._due.items():
-            if self.now_ns >= due_ns:
-                decide, interval_ns = self._passes[name]
+        for name, next_ns in self._next_run_ns.items():
+            if self.now_ns >= next_ns:
+                decide, interval_ns = self._periodic_tasks[name]
                 while self.submit(decide):
                     pass
-                self._due[name] = self.now_ns + interval_ns
+                self._next_run_ns[name] = self.now_ns + interval_ns
 
-    def lose(self, count: int) -> None:
-        """Cut the newest batches off the log, those without records apart."""
+    def truncate(self, count: int) -> None:
+        """Remove the newest ``count`` batches with records from the log."""
         written = [index for index, batch in enumerate(self.log) if not batch.is_idle]
         del self.log[written[-count] :]
         metadata = ClusterMetadata()
@@ -212,8 +212,10 @@ class Quorum:
         self._append([RecordAndVersion(record, 0)])
 
 
-def _passes(timers: TimerIntervals) -> Iterator[tuple[str, tuple[Callable[[KraftContext], ControllerResult], int]]]:
-    """The passes of timers, each with its interval (Kafka ``QuorumController.registerMaybeFenceStaleBroker`` etc.)."""
+def _periodic_tasks(
+    timers: TimerIntervals,
+) -> Iterator[tuple[str, tuple[Callable[[KraftContext], ControllerResult], int]]]:
+    """The periodic tasks, each with its interval (Kafka ``QuorumController.registerMaybeFenceStaleBroker`` etc.)."""
     yield "sessions", (fence_stale_broker, timers.session_ns // 8)
     if timers.balance_ns is not None:
         yield "balance", (balance_leaders, timers.balance_ns)

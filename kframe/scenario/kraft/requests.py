@@ -12,17 +12,17 @@ from kframe.core.kraft.acls import AclEntry, AclResult
 from kframe.errors import ErrorCode, ScenarioError
 from kframe.model.acls import AclFilter, PatternType
 from kframe.scenario.kraft.arguments import RawRequest
-from kframe.scenario.kraft.playing import KraftPlay
+from kframe.scenario.kraft.playing import KraftRun
 
 
-def send_request(play: KraftPlay, argument: RawRequest) -> Any:
+def send_request(run: KraftRun, argument: RawRequest) -> Any:
     """Answer a request. Raises ScenarioError for an API or a body that is not supported."""
-    where = f"{play.scenario.source}: request"
+    where = f"{run.scenario.source}: request"
     handler = _HANDLERS.get(argument.api)
     if handler is None:
         raise ScenarioError(where, f"the API {argument.api!r}", f"one of {', '.join(sorted(_HANDLERS))}")
     try:
-        return sort_structs(handler(play, argument.body))
+        return sort_structs(handler(run, argument.body))
     except KeyError as error:
         raise ScenarioError(f"{where}.body", f"no field {error}", f"a body of {argument.api}") from error
     except (TypeError, ValueError) as error:
@@ -30,7 +30,7 @@ def send_request(play: KraftPlay, argument: RawRequest) -> Any:
 
 
 def sort_structs(value: Any) -> Any:
-    """An answer with the structs of each list sorted."""
+    """A response with the structs of each list sorted."""
     if isinstance(value, dict):
         return {key: sort_structs(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -39,7 +39,7 @@ def sort_structs(value: Any) -> Any:
     return value
 
 
-def _create_acls(play: KraftPlay, body: dict[str, Any]) -> dict[str, Any]:
+def _create_acls(run: KraftRun, body: dict[str, Any]) -> dict[str, Any]:
     entries = [
         AclEntry(
             item["resourceType"], item["resourceName"], item.get("resourcePatternType", PatternType.LITERAL),
@@ -47,13 +47,13 @@ def _create_acls(play: KraftPlay, body: dict[str, Any]) -> dict[str, Any]:
         )
         for item in body["creations"]
     ]  # fmt: skip
-    if not play.has_authorizer:
+    if not run.has_authorizer:
         return {"results": [_error(ErrorCode.SECURITY_DISABLED, acls.NO_AUTHORIZER) for _ in entries]}
-    results = play.quorum.submit(lambda context: acls.create_acls(context, entries, play.names.new_id))
+    results = run.quorum.submit(lambda context: acls.create_acls(context, entries, run.names.new_id))
     return {"results": [_error(result.error, result.message or "") for result in results]}
 
 
-def _delete_acls(play: KraftPlay, body: dict[str, Any]) -> dict[str, Any]:
+def _delete_acls(run: KraftRun, body: dict[str, Any]) -> dict[str, Any]:
     filters = [
         AclFilter(
             item["resourceTypeFilter"], item["resourceNameFilter"], item.get("patternTypeFilter", PatternType.LITERAL),
@@ -61,10 +61,10 @@ def _delete_acls(play: KraftPlay, body: dict[str, Any]) -> dict[str, Any]:
         )
         for item in body["filters"]
     ]  # fmt: skip
-    if not play.has_authorizer:
+    if not run.has_authorizer:
         refused = _error(ErrorCode.SECURITY_DISABLED, acls.NO_AUTHORIZER)
         return {"filterResults": [{**refused, "matchingAcls": []} for _ in filters]}
-    results = play.quorum.submit(lambda context: acls.delete_acls(context, filters))
+    results = run.quorum.submit(lambda context: acls.delete_acls(context, filters))
     return {
         "filterResults": [
             {**_error(result.error, result.message), "matchingAcls": _deleted(result)} for result in results
@@ -88,7 +88,7 @@ def _deleted(result: AclResult) -> list[dict[str, Any]]:
     ]
 
 
-def _alter_quotas(play: KraftPlay, body: dict[str, Any]) -> dict[str, Any]:
+def _alter_quotas(run: KraftRun, body: dict[str, Any]) -> dict[str, Any]:
     changes = [
         quotas.QuotaChange(
             tuple((part["entityType"], part["entityName"]) for part in entry["entity"]),
@@ -97,7 +97,7 @@ def _alter_quotas(play: KraftPlay, body: dict[str, Any]) -> dict[str, Any]:
         for entry in body["entries"]
     ]
     validate_only = body.get("validateOnly", False)
-    results = play.quorum.submit(
+    results = run.quorum.submit(
         lambda context: quotas.alter_client_quotas(context, changes, validate_only=validate_only)
     )
     return {
@@ -111,7 +111,7 @@ def _alter_quotas(play: KraftPlay, body: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _alter_credentials(play: KraftPlay, body: dict[str, Any]) -> dict[str, Any]:
+def _alter_credentials(run: KraftRun, body: dict[str, Any]) -> dict[str, Any]:
     deletions = [scram.ScramDeletion(item["name"], item["mechanism"]) for item in body.get("deletions", [])]
     upsertions = [
         scram.ScramUpsertion(
@@ -120,7 +120,7 @@ def _alter_credentials(play: KraftPlay, body: dict[str, Any]) -> dict[str, Any]:
         )
         for item in body.get("upsertions", [])
     ]  # fmt: skip
-    results = play.quorum.submit(lambda context: scram.alter_credentials(context, deletions, upsertions))
+    results = run.quorum.submit(lambda context: scram.alter_credentials(context, deletions, upsertions))
     return {"results": [{"user": result.user, **_error(result.error, result.message)} for result in results]}
 
 
@@ -128,7 +128,7 @@ def _error(error: ErrorCode, message: str | None) -> dict[str, Any]:
     return {"errorCode": int(error), "errorMessage": message}
 
 
-_HANDLERS: Final[dict[str, Callable[[KraftPlay, dict[str, Any]], dict[str, Any]]]] = {
+_HANDLERS: Final[dict[str, Callable[[KraftRun, dict[str, Any]], dict[str, Any]]]] = {
     "AlterClientQuotas": _alter_quotas,
     "AlterUserScramCredentials": _alter_credentials,
     "CreateAcls": _create_acls,

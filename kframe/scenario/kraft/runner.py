@@ -37,7 +37,7 @@ from kframe.scenario.kraft.brokers import ProcessState
 from kframe.scenario.kraft.format import KraftScenario, KraftStep
 from kframe.scenario.kraft.image import image_of
 from kframe.scenario.kraft.names import canonical_order
-from kframe.scenario.kraft.playing import KraftPlay
+from kframe.scenario.kraft.playing import KraftRun
 from kframe.scenario.kraft.quorum import SECOND, LogBatch
 
 SCHEMA: Final = "kframe.trace-kraft/v1"
@@ -56,19 +56,19 @@ class KraftScenarioRunner:
         """``selectors`` choose leaders instead of Kafka's rule. Raises ScenarioError for features or settings that
         Kafka would refuse."""
         self.scenario = scenario
-        self._play = KraftPlay(scenario, SelectorSelection(selectors or {}))
-        self._shown = 0
+        self._run = KraftRun(scenario, SelectorSelection(selectors or {}))
+        self._traced_batches = 0
         self._snapshot: dict[str, Any] = {}
 
     @property
     def metadata(self) -> ClusterMetadata:
-        """The metadata that the log adds up to."""
-        return self._play.quorum.metadata
+        """The metadata after all records of the log."""
+        return self._run.quorum.metadata
 
     @property
     def log(self) -> Sequence[LogBatch]:
         """The committed batches."""
-        return self._play.quorum.log
+        return self._run.quorum.log
 
     def play(self) -> dict[str, Any]:
         """The whole trace. Raises ScenarioError for a step that cannot be played."""
@@ -77,84 +77,89 @@ class KraftScenarioRunner:
             "schema": SCHEMA,
             "scenario": self.scenario.name,
             "controller": f"kframe {kframe.__version__}",
-            "default_features": self._play.features,
+            "default_features": self._run.features,
             "steps": steps,
-            "image": image_of(self._play.quorum.metadata, self._play.names),
+            "image": image_of(self._run.quorum.metadata, self._run.names),
         }
 
     def _step(self, step: KraftStep) -> dict[str, Any]:
-        play = self._play
-        play.messages, self._snapshot = {}, {}
-        known = set(play.names.epochs())
+        run = self._run
+        run.messages, self._snapshot = {}, {}
+        known = set(run.names.epochs())
         response = self._act(step)
-        play.rest()
+        run.wait_until_idle()
         if step.kind in ("controlled_shutdown", "clean_stop"):
-            response = self._shutdown_answers(step)
-        log = play.quorum.log
-        batches = [self._batch(batch) for batch in log[self._shown :] if not batch.is_idle]
-        self._shown = len(log)
-        shown: dict[str, Any] = {"step": {step.kind: step.raw}, "batches": batches}
-        epochs = {name: epoch for name, epoch in play.names.epochs().items() if name not in known}
-        optional = {"broker_epochs": epochs, "snapshot": self._snapshot, "messages": dict(play.messages)}
-        return shown | {"response": response} | {key: value for key, value in optional.items() if value}
+            response = self._shutdown_responses(step)
+        log = run.quorum.log
+        batches = [self._batch(batch) for batch in log[self._traced_batches :] if not batch.is_idle]
+        self._traced_batches = len(log)
+        trace_step: dict[str, Any] = {"step": {step.kind: step.raw}, "batches": batches}
+        epochs = {name: epoch for name, epoch in run.names.epochs().items() if name not in known}
+        optional = {"broker_epochs": epochs, "snapshot": self._snapshot, "messages": dict(run.messages)}
+        return trace_step | {"response": response} | {key: value for key, value in optional.items() if value}
 
     def _act(self, step: KraftStep) -> Any:
-        own: dict[str, Callable[[Any], None]] = {
+        controller_actions: dict[str, Callable[[Any], None]] = {
             "elect": self._elect,
             "controller_restart": self._restart,
             "snapshot": self._write_snapshot,
             "advance": self._advance,
         }
-        if step.kind in own:
-            return own[step.kind](step.argument)
-        return ACTIONS[step.kind](self._play, step.argument)
+        if step.kind in controller_actions:
+            return controller_actions[step.kind](step.argument)
+        return ACTIONS[step.kind](self._run, step.argument)
 
-    def _shutdown_answers(self, step: KraftStep) -> dict[str, Any]:
-        brokers = [self._play.fleet.get(broker_id) for broker_id in broker_steps.shutting_down(step.argument)]
-        answers = {str(broker.broker_id): list(broker.answers) for broker in brokers}
+    def _shutdown_responses(self, step: KraftStep) -> dict[str, Any]:
+        brokers = [self._run.brokers.get(broker_id) for broker_id in broker_steps.brokers_to_stop(step.argument)]
+        responses = {str(broker.broker_id): list(broker.responses) for broker in brokers}
         if step.kind == "clean_stop" and any(broker.state is not ProcessState.STOPPED for broker in brokers):
             where = f"{self.scenario.source}: clean_stop"
-            raise ScenarioError(where, f"brokers that may not stop: {answers}", "brokers that the controller lets stop")
-        return answers
+            raise ScenarioError(
+                where, f"brokers that may not stop: {responses}", "brokers that the controller lets stop"
+            )
+        return responses
 
     def _batch(self, batch: LogBatch) -> dict[str, Any]:
-        shown: dict[str, Any] = {"offset": batch.offset, "epoch": batch.epoch}
+        trace_batch: dict[str, Any] = {"offset": batch.offset, "epoch": batch.epoch}
         if batch.control:
-            return {**shown, "control": True, "records": [_control(record) for record in batch.control]}
-        return {**shown, "records": list(canonical_order([self._play.names.record(item) for item in batch.records]))}
+            return {**trace_batch, "control": True, "records": [_control(record) for record in batch.control]}
+        return {
+            **trace_batch,
+            "records": list(canonical_order([self._run.names.record(item) for item in batch.records])),
+        }
 
     # --- the start
 
     def _elect(self, argument: Empty) -> None:
-        play = self._play
-        play.quorum.start()
+        run = self._run
+        run.quorum.start()
         registered = []
         for broker in self.scenario.brokers:
-            play.fleet.configure(broker)
+            run.brokers.configure(broker)
             if broker.registered:
                 registered.append(broker.id)
         options: list[int | RegistrationOptions] = list(registered)
-        answers = broker_steps.register(play, options)
-        unfenced = broker_steps.unfence(play, registered)
-        refused = any(error != "NONE" for error in answers.values())
-        if refused or any(answer.get("fenced", True) for answer in unfenced.values()):
-            raise ScenarioError(f"{self.scenario.source}: brokers", f"{answers} {unfenced}", "brokers that can start")
+        responses = broker_steps.register(run, options)
+        unfenced = broker_steps.unfence(run, registered)
+        refused = any(error != "NONE" for error in responses.values())
+        if refused or any(reply.get("fenced", True) for reply in unfenced.values()):
+            raise ScenarioError(f"{self.scenario.source}: brokers", f"{responses} {unfenced}", "brokers that can start")
         for start in range(0, len(self.scenario.topics), TOPICS_MAX):
             self._create(self.scenario.topics[start : start + TOPICS_MAX])
-        self._arrange()
+        self._assign_directories_and_isrs()
 
     def _create(self, topics: tuple[KraftTopicEntry, ...]) -> None:
         requested = [
             CreatedTopicEntry(topic.name, [partition.replicas for partition in topic.partitions], config=topic.config)
             for topic in topics
         ]
-        answers = admin_steps.create_topics(self._play, requested)
-        if set(answers.values()) - {"NONE"}:
+        responses = admin_steps.create_topics(self._run, requested)
+        if set(responses.values()) - {"NONE"}:
             raise ScenarioError(
-                f"{self.scenario.source}: topics", f"{answers} {self._play.messages}", "topics that Kafka creates"
+                f"{self.scenario.source}: topics", f"{responses} {self._run.messages}", "topics that Kafka creates"
             )
 
-    def _arrange(self) -> None:
+    def _assign_directories_and_isrs(self) -> None:
         """Assign the directories and ISRs that the scenario names."""
         directories: dict[int, dict[str, str]] = {}
         isrs: dict[str, IsrChange] = {}
@@ -166,53 +171,53 @@ class KraftScenarioRunner:
                 if partition.isr is not None:
                     isrs[name] = IsrChange(partition.isr)
         for broker_id, assigned in sorted(directories.items()):
-            broker_steps.assign(self._play, DirectoryAssignments(broker_id, assigned))
-        answers = broker_steps.alter_partition(self._play, isrs)
-        if any(answer["error"] != "NONE" for answer in answers.values()):
-            raise ScenarioError(f"{self.scenario.source}: topics", f"{answers}", "ISRs that Kafka accepts")
+            broker_steps.assign(self._run, DirectoryAssignments(broker_id, assigned))
+        responses = broker_steps.alter_partition(self._run, isrs)
+        if any(response["error"] != "NONE" for response in responses.values()):
+            raise ScenarioError(f"{self.scenario.source}: topics", f"{responses}", "ISRs that Kafka accepts")
 
     # --- the controller and time
 
     def _restart(self, argument: RestartOptions) -> None:
-        play = self._play
+        run = self._run
         if argument.lose_batches:
-            written = sum(not batch.is_idle for batch in play.quorum.log)
+            written = sum(not batch.is_idle for batch in run.quorum.log)
             if argument.lose_batches >= written:
                 where = f"{self.scenario.source}: controller_restart.lose_batches"
                 raise ScenarioError(where, str(argument.lose_batches), f"less than the {written} batches of the log")
-            play.quorum.lose(argument.lose_batches)
-            self._shown = len(play.quorum.log)
-        play.quorum.start()
-        for broker in play.fleet.brokers.values():
+            run.quorum.truncate(argument.lose_batches)
+            self._traced_batches = len(run.quorum.log)
+        run.quorum.start()
+        for broker in run.brokers.by_id.values():
             if broker.contact_ns is not None:
-                broker.contact_ns = play.quorum.now_ns
-        play.send_round()
+                broker.contact_ns = run.quorum.now_ns
+        run.send_round()
 
     def _write_snapshot(self, argument: Empty) -> None:
-        play = self._play
-        metadata = play.quorum.metadata
+        run = self._run
+        metadata = run.quorum.metadata
         versioned = [
             RecordAndVersion(record, record_version(record, metadata.metadata_version))
             for record in image_records(metadata)
         ]
         voters = [
             record
-            for batch in play.quorum.log
+            for batch in run.quorum.log
             for record in batch.control
             if not isinstance(record, LeaderChangeMessage)
         ]
         header: list[ControlRecord] = [SnapshotHeaderRecord(last_contained_log_timestamp=0), *voters]
         self._snapshot = {
-            "offset": play.quorum.end_offset,
+            "offset": run.quorum.end_offset,
             "records": [
                 *map(_control, header),
-                *(play.names.record(item) for item in versioned),
+                *(run.names.record(item) for item in versioned),
                 _control(SnapshotFooterRecord()),
             ],
         }
 
     def _advance(self, seconds: float) -> None:
-        self._play.pass_time(int(seconds * SECOND))
+        self._run.pass_time(int(seconds * SECOND))
 
 
 def _control(record: ControlRecord) -> dict[str, Any]:
@@ -229,7 +234,7 @@ def _without_directory(voter: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 #: The function of each step that acts on the cluster. It gets the argument in its type.
-ACTIONS: Final[dict[str, Callable[[KraftPlay, Any], Any]]] = {
+ACTIONS: Final[dict[str, Callable[[KraftRun, Any], Any]]] = {
     "register": broker_steps.register,
     "start": broker_steps.start,
     "restart": broker_steps.restart,
@@ -243,7 +248,7 @@ ACTIONS: Final[dict[str, Callable[[KraftPlay, Any], Any]]] = {
     "heartbeat": broker_steps.heartbeat,
     "metadata_lag": broker_steps.lag,
     "metadata_catch_up": broker_steps.catch_up_metadata,
-    "offline_directory": broker_steps.lose_directories,
+    "offline_directory": broker_steps.report_offline_directories,
     "cordon": broker_steps.cordon,
     "assign_directories": broker_steps.assign,
     "alter_partition": broker_steps.alter_partition,

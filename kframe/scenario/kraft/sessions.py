@@ -1,4 +1,4 @@
-"""Sessions that expire in Kafka's order: that of a Java ``ConcurrentHashMap`` of broker ids and broker epochs.
+"""Sessions that expire in Kafka's order, the order of a Java ``ConcurrentHashMap`` of broker ids and epochs.
 
 Buckets of more than eight entries in a table of 64 or more are trees in Java. Their order is not modelled.
 """
@@ -11,14 +11,14 @@ from kframe.core.kraft.heartbeats import Heartbeats
 
 #: Broker id and broker epoch.
 Session: TypeAlias = tuple[int, int]
-#: Buckets of an empty table.
-SMALLEST_TABLE = 16
-#: Passing so many entries of a bucket makes a table grow that is smaller than LARGE_TABLE.
-LONG_BUCKET, LARGE_TABLE = 8, 64
+#: Capacity of an empty table (Java ``ConcurrentHashMap.DEFAULT_CAPACITY``).
+DEFAULT_CAPACITY = 16
+#: A table smaller than MIN_TREEIFY_CAPACITY grows when a bucket has TREEIFY_THRESHOLD entries.
+TREEIFY_THRESHOLD, MIN_TREEIFY_CAPACITY = 8, 64
 
 
 class JavaHeartbeats(Heartbeats):
-    """The memory of Kafka's ``BrokerHeartbeatTracker``, which iterates a hash table."""
+    """Heartbeats in the iteration order of Kafka's ``BrokerHeartbeatTracker``, which uses a hash table."""
 
     def __init__(self, session_timeout_ns: int) -> None:
         super().__init__(session_timeout_ns)
@@ -31,21 +31,21 @@ class JavaHeartbeats(Heartbeats):
 
 
 class JavaTable(dict[Session, int]):
-    """A dict that knows in which order Java's table with the same insertions and removals is iterated."""
+    """A dict that also has the iteration order of Java's table after the same insertions and removals."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._buckets: list[list[Session]] = [[] for _ in range(SMALLEST_TABLE)]
+        self._buckets: list[list[Session]] = [[] for _ in range(DEFAULT_CAPACITY)]
 
     def __setitem__(self, session: Session, contact_ns: int) -> None:
         bucket = self.bucket(session)
         if session in self:
-            passed = bucket.index(session) + 1
+            entries_before = bucket.index(session) + 1
         else:
-            passed = len(bucket)
+            entries_before = len(bucket)
             bucket.append(session)
         super().__setitem__(session, contact_ns)
-        if passed >= LONG_BUCKET and len(self._buckets) < LARGE_TABLE:
+        if entries_before >= TREEIFY_THRESHOLD and len(self._buckets) < MIN_TREEIFY_CAPACITY:
             self._grow_to(2 ** (3 * len(self._buckets)).bit_length())
         self._grow_to(len(self) + 1)
 

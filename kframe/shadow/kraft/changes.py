@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from kframe.core.kraft.alter_partition import KraftIsrProposal
 from kframe.core.kraft.context import KraftContext
 from kframe.core.kraft.decision import RecordAndVersion, records_of
-from kframe.core.kraft.request_causes import ALTERED, UNCLEAN, altered_partitions, isr_proposal, request_changes
+from kframe.core.kraft.request_causes import ALTERED, UNCLEAN, alter_partition_changes, isr_proposal, request_changes
 from kframe.model.kraft.records import MetadataRecord, PartitionChangeRecord
 from kframe.shadow.kraft.differences import (
     RECORD,
@@ -77,7 +77,9 @@ def _altered(context: KraftContext, section: Sequence[CommittedRecord]) -> dict[
         if row is not None and change.record.isr is not None:
             leader = int(context.metadata.partitions.leader[row])
             proposals.setdefault(leader, []).append(isr_proposal(context, row, change.record))
-    decided = [item for of_leader in proposals.values() for item in records_of(altered_partitions(context, of_leader))]
+    decided = [
+        item for of_leader in proposals.values() for item in records_of(alter_partition_changes(context, of_leader))
+    ]
     return {identity(record): RecordAndVersion(record, version) for record, version in decided}
 
 

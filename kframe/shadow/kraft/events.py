@@ -23,8 +23,8 @@ from kframe.core.kraft.change_causes import (
     UNREGISTERED,
 )
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.decision import Decided
-from kframe.core.kraft.directories import cordon_directories, lose_directories
+from kframe.core.kraft.decision import DecisionPart
+from kframe.core.kraft.directories import cordon_directories, handle_directories_offline
 from kframe.core.kraft.registration import BrokerRegistrationRequest, register_broker
 from kframe.model.kraft.brokers import BrokerRegistration
 from kframe.model.kraft.records import (
@@ -38,7 +38,7 @@ from kframe.model.kraft.records import (
 CORDONED = "directories cordoned"
 REGISTERED = "broker registered"
 #: What the rules write for an event. Raises RequestRefused.
-Decide: TypeAlias = Callable[[KraftContext], Sequence[Decided]]
+Decide: TypeAlias = Callable[[KraftContext], Sequence[DecisionPart]]
 #: An event by its text, and its decision.
 PossibleEvent: TypeAlias = tuple[str, Decide]
 
@@ -60,7 +60,7 @@ def broker_events(context: KraftContext, record: MetadataRecord, offset: int) ->
             return _registrations(context, record, offset)
         case UnregisterBrokerRecord(broker_id=broker_id):
             return [
-                (f"{UNREGISTERED}: broker {broker_id}", lambda context: unregister_broker(context, broker_id).decided)
+                (f"{UNREGISTERED}: broker {broker_id}", lambda context: unregister_broker(context, broker_id).parts)
             ]
         case BrokerRegistrationChangeRecord(broker_id=broker_id):
             registration = context.metadata.brokers.registrations.get(broker_id)
@@ -87,8 +87,8 @@ def _changes(record: BrokerRegistrationChangeRecord, registration: BrokerRegistr
 
 def _lose_directories(
     registration: BrokerRegistration, offline: Sequence[UUID], context: KraftContext
-) -> Sequence[Decided]:
-    return lose_directories(context, registration, offline)
+) -> Sequence[DecisionPart]:
+    return handle_directories_offline(context, registration, offline)
 
 
 def _registrations(context: KraftContext, record: RegisterBrokerRecord, offset: int) -> list[PossibleEvent]:
@@ -110,7 +110,7 @@ def _registrations(context: KraftContext, record: RegisterBrokerRecord, offset: 
 
 def _registered(
     record: RegisterBrokerRecord, offset: int, previous_epoch: int, context: KraftContext
-) -> Sequence[Decided]:
+) -> Sequence[DecisionPart]:
     request = BrokerRegistrationRequest(
         broker_id=record.broker_id,
         cluster_id=context.settings.cluster_id,
@@ -122,4 +122,4 @@ def _registered(
         previous_broker_epoch=previous_epoch,
         is_migrating_zk_broker=record.is_migrating_zk_broker,
     )
-    return register_broker(context, request, offset).decided
+    return register_broker(context, request, offset).parts

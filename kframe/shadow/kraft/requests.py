@@ -7,7 +7,7 @@ from typing import Final, TypeAlias, TypeVar
 
 from kframe.core.kraft.configs import KraftConfigChange, KraftConfigOperation, alter_configs
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.decision import ControllerResult, Decided, RequestRefused
+from kframe.core.kraft.decision import ControllerResult, DecisionPart, RequestRefused
 from kframe.core.kraft.features import UpgradeType, update_features
 from kframe.core.kraft.node_requests import allocate_producer_ids, unregister_controller
 from kframe.core.kraft.topics import (
@@ -55,15 +55,15 @@ def shown_request(context: KraftContext, following: Sequence[MetadataRecord]) ->
         case records.PartitionRecord():
             return _created_partitions(context, following)
         case records.RemoveTopicRecord(topic_id=topic_id):
-            return 1, ("topic deleted", lambda context: delete_topics(context, [topic_id]).decided)
+            return 1, ("topic deleted", lambda context: delete_topics(context, [topic_id]).parts)
         case records.ConfigRecord() | records.FeatureLevelRecord():
             return _changed_settings(context, following)
         case records.ProducerIdsRecord(broker_id=broker_id, broker_epoch=epoch):
             event = f"producer ids allocated: broker {broker_id}"
-            return 1, (event, lambda context: allocate_producer_ids(context, broker_id, epoch).decided)
+            return 1, (event, lambda context: allocate_producer_ids(context, broker_id, epoch).parts)
         case records.UnregisterControllerRecord(controller_id=controller_id):
             event = f"controller unregistered: controller {controller_id}"
-            return 1, (event, lambda context: unregister_controller(context, controller_id).decided)
+            return 1, (event, lambda context: unregister_controller(context, controller_id).parts)
     return None
 
 
@@ -77,12 +77,12 @@ def _leading(following: Sequence[MetadataRecord], start: int, kind: type[_Record
     return leading
 
 
-def _accepted(result: ControllerResult) -> Sequence[Decided]:
+def _accepted(result: ControllerResult) -> Sequence[DecisionPart]:
     """The decision. Raises RequestRefused for a part that is refused."""
     for part in result.response:
         if part.error is not ErrorCode.NONE:
             raise RequestRefused(part.error, part.message or "")
-    return result.decided
+    return result.parts
 
 
 def _created_topic(following: Sequence[MetadataRecord]) -> tuple[int, CreatableTopic]:
@@ -107,7 +107,7 @@ def _created_topic(following: Sequence[MetadataRecord]) -> tuple[int, CreatableT
 
 def _create_topic(
     context: KraftContext, topic: CreatableTopic, following: Sequence[MetadataRecord]
-) -> Sequence[Decided]:
+) -> Sequence[DecisionPart]:
     record = following[0]
     assert isinstance(record, records.TopicRecord)
     if not topic.assignments:
@@ -144,16 +144,16 @@ def _changed_settings(context: KraftContext, following: Sequence[MetadataRecord]
     return len(configs) + len(cleared), ("configurations changed", lambda context: _alter_configs(context, configs))
 
 
-def _update_features(context: KraftContext, levels: Sequence[records.FeatureLevelRecord]) -> Sequence[Decided]:
+def _update_features(context: KraftContext, levels: Sequence[records.FeatureLevelRecord]) -> Sequence[DecisionPart]:
     updates = {}
     for level in levels:
         stored = context.level if level.name == METADATA_VERSION else context.metadata.features.get(level.name, 0)
         kind = UpgradeType.UPGRADE if level.feature_level >= stored else UpgradeType.UNSAFE_DOWNGRADE
         updates[level.name] = level.feature_level, kind
-    return update_features(context, updates).decided
+    return update_features(context, updates).parts
 
 
-def _alter_configs(context: KraftContext, configs: Sequence[records.ConfigRecord]) -> Sequence[Decided]:
+def _alter_configs(context: KraftContext, configs: Sequence[records.ConfigRecord]) -> Sequence[DecisionPart]:
     operations: dict[Resource, dict[str, tuple[KraftConfigOperation, str | None]]] = {}
     for config in configs:
         kind = KraftConfigOperation.DELETE if config.value is None else KraftConfigOperation.SET

@@ -1,4 +1,4 @@
-"""The partitions that a what-if on a KRaft cluster changed, and what a commit did to those that it concerns."""
+"""The partitions that a what-if on a KRaft cluster or one of its commits changed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class RowStates:
 
     @staticmethod
     def of(partitions: KraftPartitions, rows: Int32) -> RowStates:
-        """The present states of ``rows``."""
+        """The current states of ``rows``."""
         return RowStates(
             rows, partitions.leaders_of(rows), partitions.lists("isr", rows), partitions.lists("elr", rows)
         )
@@ -45,31 +45,31 @@ def unclean_rows(before: RowStates, after: RowStates) -> Int32:
 
 
 def states_stored(before: RowStates, after: RowStates, created: int) -> StatesStored:
-    """What a commit did to these rows, with the number of partitions that are new."""
-    more = after.isr.counts - before.isr.counts
+    """The changes of these rows by a commit; ``created`` is the number of new partitions."""
+    growth = after.isr.counts - before.isr.counts
     elected = (after.leader != before.leader) & (after.leader != NO_LEADER)
     return StatesStored(
         partitions=len(before.rows) + created,
         created=created,
         elected=int(np.count_nonzero(elected)),
-        shrunk=int(np.count_nonzero(more < 0)),
+        shrunk=int(np.count_nonzero(growth < 0)),
         leaderless=int(np.count_nonzero((after.leader == NO_LEADER) & (before.leader != NO_LEADER))),
         refused=0,
-        grown=int(np.count_nonzero(more > 0)),
+        grown=int(np.count_nonzero(growth > 0)),
     )
 
 
 def elr_changed(before: RowStates, after: RowStates) -> ElrChanged | None:
-    """What a commit did to the ELRs of these rows; None if nothing."""
-    entered, left = ~members(after.elr, before.elr), ~members(before.elr, after.elr)
-    if not (entered.any() or left.any()):
+    """The changes of ELRs in these rows by a commit; None without any."""
+    added, removed = ~members(after.elr, before.elr), ~members(before.elr, after.elr)
+    if not (added.any() or removed.any()):
         return None
-    changed = after.elr.any(entered) | before.elr.any(left)
-    elected = before.elr.values[left] == after.leader[before.elr.owners[left]]
+    changed = after.elr.any(added) | before.elr.any(removed)
+    elected = before.elr.values[removed] == after.leader[before.elr.owners[removed]]
     return ElrChanged(
         partitions=int(np.count_nonzero(changed)),
-        entered=int(np.count_nonzero(entered)),
-        left=int(np.count_nonzero(left)),
+        entered=int(np.count_nonzero(added)),
+        left=int(np.count_nonzero(removed)),
         elected=int(np.count_nonzero(elected)),
     )
 

@@ -1,4 +1,4 @@
-"""Commits decisions to the metadata of a what-if, and notes what they did: states, ELRs, records by type and bytes."""
+"""Commits decisions to the metadata of a what-if, and records their events, and records by type and bytes."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Final
 
 import numpy as np
 
-from kframe.core.kraft.apply_changes import apply_decided
+from kframe.core.kraft.apply_changes import apply_part
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.decision import Decided, RecordAndVersion, records_of
+from kframe.core.kraft.decision import DecisionPart, RecordAndVersion, records_of
 from kframe.core.kraft.partition_changes import PartitionChangeBatch, PlannedChanges
 from kframe.model.columns import Int32, Int64
 from kframe.model.kraft.record_sizes import FRAME_BYTES, record_size, varint_sizes
@@ -38,7 +38,7 @@ _LISTS: Final = {
 
 @dataclass(slots=True)
 class KraftObservations:
-    """What was committed since an operation began."""
+    """The events and records since an operation began."""
 
     events: list[TimelineEvent] = field(default_factory=list)
     unclean: list[Int32] = field(default_factory=list)
@@ -46,11 +46,11 @@ class KraftObservations:
     counts: Counter[str] = field(default_factory=Counter)
     nbytes: Counter[str] = field(default_factory=Counter)
 
-    def take(self) -> tuple[TimelineEvent, ...]:
-        """The events since this was last called."""
-        taken = tuple(self.events)
+    def take_events(self) -> tuple[TimelineEvent, ...]:
+        """Return and clear the events since the last call."""
+        events = tuple(self.events)
         self.events.clear()
-        return taken
+        return events
 
     def record_counts(self) -> tuple[RecordCount, ...]:
         """The records by type."""
@@ -67,12 +67,12 @@ class Committer:
         self.saved_rows = SavedRows(context.metadata.partitions)
 
     def begin(self) -> None:
-        """Observe from now on."""
+        """Clear the observations: an operation begins."""
         self.observations = KraftObservations()
         self.saved_rows = SavedRows(self._context.metadata.partitions)
 
-    def commit(self, decided: Sequence[Decided], *, in_sync: bool = False) -> None:
-        """Apply a decision to the metadata, and note what it did.
+    def commit(self, decided: Sequence[DecisionPart], *, in_sync: bool = False) -> None:
+        """Apply a decision to the metadata, and record its events.
 
         ``in_sync``: a leader proposed the ISR, so that a new leader from outside the former ISR is in sync.
         """
@@ -99,7 +99,7 @@ class Committer:
         observations.counts += counts
         observations.nbytes += nbytes
 
-    def _apply(self, item: Decided, counts: Counter[str], nbytes: Counter[str]) -> None:
+    def _apply(self, item: DecisionPart, counts: Counter[str], nbytes: Counter[str]) -> None:
         if isinstance(item, PlannedChanges):
             name, count = _name(PartitionChangeRecord), item.count
             if count:
@@ -109,9 +109,9 @@ class Committer:
             for record, version in records_of([item]):
                 counts[_name(type(record))] += 1
                 nbytes[_name(type(record))] += record_size(record, version)
-        self.offset += apply_decided(self._context, item, self.offset)
+        self.offset += apply_part(self._context, item, self.offset)
 
-    def _changed_rows(self, decided: Sequence[Decided]) -> Int32:
+    def _changed_rows(self, decided: Sequence[DecisionPart]) -> Int32:
         """The existing rows that a decision changes, ascending."""
         metadata = self._context.metadata
         rows: list[Int32] = [np.empty(0, np.int32)]
@@ -129,7 +129,7 @@ class Committer:
         rows.append(np.array([row for row in named if row is not None], np.int32))
         return distinct_values(np.concatenate(rows)).astype(np.int32)
 
-    def _removed_rows(self, decided: Sequence[Decided]) -> Int32:
+    def _removed_rows(self, decided: Sequence[DecisionPart]) -> Int32:
         """The rows of the topics that a decision removes."""
         topics = self._context.metadata.topics
         removed = [
@@ -162,7 +162,7 @@ def _lists_size(counts: Int32, item_bytes: int) -> int:
     return int((1 + varint_sizes(bodies.astype(np.int32)) + bodies).sum())
 
 
-def _topics_written(decided: Sequence[Decided]) -> list[TimelineEvent]:
+def _topics_written(decided: Sequence[DecisionPart]) -> list[TimelineEvent]:
     written = []
     for record_type, action in ((TopicRecord, TopicAction.CREATED), (RemoveTopicRecord, TopicAction.DELETED)):
         records = [item for item in decided if isinstance(item, RecordAndVersion)]

@@ -1,4 +1,4 @@
-"""Why a partition of a KRaft cluster has its leader: which rule decided, and why other replicas were passed over.
+"""Explain the leader of a partition in a KRaft cluster: the rule, and why the other replicas were not elected.
 
 The rules are those of Kafka 4.4 ``PartitionChangeBuilder.electLeader``.
 """
@@ -25,7 +25,7 @@ from kframe.whatif.kraft.player import KraftPlayer
 
 
 class KraftRule(StrEnum):
-    """The rules by which a KRaft controller chooses leaders; the values say what each looks for."""
+    """The rules by which a KRaft controller chooses leaders; the values describe them."""
 
     STAYS = "no election: a leader stays while it is active, its log directory is online and it is in the ISR"
     ISR = "clean election: the first active replica in assignment order that is in the ISR"
@@ -37,7 +37,7 @@ class KraftRule(StrEnum):
 
 
 class KraftCandidateStatus(StrEnum):
-    """What became of one replica."""
+    """The outcome for a replica."""
 
     CHOSEN = "chosen"
     LATER = "later in the assignment"
@@ -54,7 +54,7 @@ class KraftCandidateStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
-    """What one choice depends on: broker ids, and those that may lead at that time."""
+    """The input of an election: broker ids, and the active brokers at that time."""
 
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
@@ -65,61 +65,61 @@ class _Choice:
     kind: KraftElection
 
 
-def explain_elections(study: KraftPlayer, topic: str, partition: int, fail: Iterable[int]) -> Explanation:
+def explain_elections(whatif: KraftPlayer, topic: str, partition: int, fail: Iterable[int]) -> Explanation:
     """Explain one partition; see ``WhatIf.explain``."""
-    metadata = study.context.metadata
+    metadata = whatif.context.metadata
     row = metadata.row(topic, partition)
     if row is None:
         known = "a topic of the snapshot" if topic not in metadata.topics.index_by_name else f"a partition of {topic}"
         raise InputError("partition", f"{topic}-{partition}", known)
-    explainer, brokers, elections = KraftElectionExplainer(study.context, row), tuple(fail), list[Decision]()
-    before, rules = explainer.present(), study.rules
+    explainer, brokers, elections = KraftElectionExplainer(whatif.context, row), tuple(fail), list[Decision]()
+    before, rules = explainer.current_decision(), whatif.rules
     if brokers:
         step = f"broker{'s' if len(brokers) > 1 else ''} {', '.join(map(str, brokers))} failed"
-        selection = study.context.selection
+        selection = whatif.context.selection
 
-        def watch(candidates: Candidates, leader: Int32) -> None:
+        def on_choice(candidates: Candidates, leader: Int32) -> None:
             for position in np.flatnonzero(candidates.rows == row).tolist():
                 decision = explainer.election(step, candidates, position, int(leader[position]),
-                                              study.selector_name(ElectionKind.OFFLINE))  # fmt: skip
+                                              whatif.selector_name(ElectionKind.OFFLINE))  # fmt: skip
                 if decision is not None:
                     elections.append(decision)
 
-        study.context.selection = _WatchedSelection(selection, watch)
+        whatif.context.selection = _ObservedSelection(selection, on_choice)
         try:
-            study.fail(brokers)
+            whatif.fail(brokers)
         finally:
-            study.context.selection = selection
+            whatif.context.selection = selection
     now = partition_record(metadata, row)
     leader = None if now.leader == NO_LEADER else now.leader
     return Explanation(
-        topic, partition, now.replicas, before, tuple(elections), leader, now.isr, study.assumptions, rules
+        topic, partition, now.replicas, before, tuple(elections), leader, now.isr, whatif.assumptions, rules
     )  # fmt: skip
 
 
-class _WatchedSelection:
+class _ObservedSelection:
     """Chooses as another selection does, and reports each choice before it is stored."""
 
-    def __init__(self, selection: LeaderSelection, watch: Callable[[Candidates, Int32], None]) -> None:
+    def __init__(self, selection: LeaderSelection, on_choice: Callable[[Candidates, Int32], None]) -> None:
         self._selection = selection
-        self._watch = watch
+        self._on_choice = on_choice
 
     def choose(self, metadata: ClusterMetadata, candidates: Candidates) -> tuple[Int32, UInt8]:
         """See ``LeaderSelection``."""
         leader, unclean = self._selection.choose(metadata, candidates)
-        self._watch(candidates, leader)
+        self._on_choice(candidates, leader)
         return leader, unclean
 
 
 class KraftElectionExplainer:
-    """Compares the choices for one partition with the rules."""
+    """Explains elections of one partition by the rules."""
 
     def __init__(self, context: KraftContext, row: int) -> None:
         self._context = context
         self._row = row
 
-    def present(self) -> Decision:
-        """The leader that the partition has: the rule that would choose it now, or that it stays."""
+    def current_decision(self) -> Decision:
+        """The current leader: the rule that would elect it now, or STAYS."""
         state = self._state()
         brokers = self._context.metadata.brokers
         active = frozenset(broker_id for broker_id in state.replicas if brokers.is_active(broker_id))
@@ -129,7 +129,7 @@ class KraftElectionExplainer:
         )  # fmt: skip
         leader = state.leader
         if leader == NO_LEADER:
-            text = f"it has no leader: {self._why_no_leader(choice)}"
+            text = f"it has no leader: {self._no_leader_reason(choice)}"
             return self._decision(None, KraftRule.NONE, None, text, choice, None)
         if state.leader_recovery_state == RecoveryState.RECOVERING:
             text = f"broker {leader} was elected uncleanly and is still recovering"
@@ -145,7 +145,7 @@ class KraftElectionExplainer:
     def election(
         self, step: str, candidates: Candidates, position: int, chosen: int, selector: str | None
     ) -> Decision | None:
-        """A choice that is being made; None if the leader stays."""
+        """The election of a leader that differs from the current one; None if the leader stays."""
         metadata, state = self._context.metadata, self._state()
         ids_of = metadata.brokers.ids_of
         leader = ids_of([chosen])[0]
@@ -161,7 +161,7 @@ class KraftElectionExplainer:
             KraftElection(int(candidates.kinds[position])),
         )
         if leader == NO_LEADER:
-            text = f"no broker can lead: {self._why_no_leader(choice)}"
+            text = f"no broker can lead: {self._no_leader_reason(choice)}"
             return self._decision(step, KraftRule.NONE, None, text, choice, selector)
         if leader in choice.isr:
             is_preferred = choice.kind is KraftElection.PREFERRED and leader == choice.replicas[0]
@@ -190,17 +190,17 @@ class KraftElectionExplainer:
     def _candidates(
         self, rule: KraftRule, leader: int | None, choice: _Choice, selector: str | None
     ) -> Iterator[CandidateReplica]:
-        chosen_at = choice.replicas.index(leader) if leader in choice.replicas else None
+        leader_position = choice.replicas.index(leader) if leader in choice.replicas else None
         for position, broker_id in enumerate(choice.replicas):
-            status, reason = self._status(position, broker_id, rule, leader, choice, chosen_at, selector)
+            status, reason = self._status(position, broker_id, rule, leader, choice, leader_position, selector)
             yield CandidateReplica(broker_id, position, status, reason)
 
     def _status(
         self, position: int, broker_id: int, rule: KraftRule, leader: int | None, choice: _Choice,
-        chosen_at: int | None, selector: str | None,
+        leader_position: int | None, selector: str | None,
     ) -> tuple[KraftCandidateStatus, str]:  # fmt: skip
         if broker_id == leader:
-            return KraftCandidateStatus.CHOSEN, _why_chosen(position, broker_id, choice)
+            return KraftCandidateStatus.CHOSEN, _choice_reason(position, broker_id, choice)
         obstacle = self._obstacle(broker_id, choice)
         if obstacle is not None:
             return obstacle
@@ -211,7 +211,7 @@ class KraftElectionExplainer:
             if broker_id in choice.elr:
                 return KraftCandidateStatus.NOT_NEEDED, f"the ISR ({_ids(choice.isr)}) is not empty"
             return KraftCandidateStatus.OUT_OF_SYNC, self._out_of_sync(choice)
-        if chosen_at is not None and position > chosen_at:
+        if leader_position is not None and position > leader_position:
             return KraftCandidateStatus.LATER, f"broker {leader} precedes it in the assignment"
         if rule is KraftRule.STAYS:
             return KraftCandidateStatus.EARLIER, "it is active and in sync: a preferred election could elect it"
@@ -220,7 +220,7 @@ class KraftElectionExplainer:
         return KraftCandidateStatus.PASSED_OVER, f"it could lead, but selector {selector or 'built-in'} chose otherwise"
 
     def _obstacle(self, broker_id: int, choice: _Choice) -> tuple[KraftCandidateStatus, str] | None:
-        """Why a replica cannot lead whatever ISR and ELR are; None if it can."""
+        """Why a replica cannot lead with any ISR and ELR; None if it can."""
         metadata = self._context.metadata
         registration = metadata.brokers.registrations.get(broker_id)
         if registration is None:
@@ -239,7 +239,7 @@ class KraftElectionExplainer:
     def _may_lead(self, broker_id: int, choice: _Choice) -> bool:
         return broker_id in (choice.isr or choice.elr) and self._obstacle(broker_id, choice) is None
 
-    def _why_no_leader(self, choice: _Choice) -> str:
+    def _no_leader_reason(self, choice: _Choice) -> str:
         active = [broker_id for broker_id in choice.replicas if self._obstacle(broker_id, choice) is None]
         if not active:
             return "no replica is active"
@@ -265,7 +265,7 @@ def _ids(broker_ids: tuple[int, ...]) -> str:
     return ",".join(map(str, broker_ids)) or "empty"
 
 
-def _why_chosen(position: int, broker_id: int, choice: _Choice) -> str:
+def _choice_reason(position: int, broker_id: int, choice: _Choice) -> str:
     position_text = "the preferred replica" if position == 0 else f"number {position + 1} in the assignment"
     where = "in the ISR" if broker_id in choice.isr else "in the ELR" if broker_id in choice.elr else "out of sync"
     return f"{position_text}, active and {where}"

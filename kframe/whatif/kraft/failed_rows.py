@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.leader_selection import Candidates, acceptable_replicas, choose_among
+from kframe.core.kraft.leader_selection import Candidates, acceptable_replicas, choose_from_acceptable
 from kframe.core.kraft.partition_changes import PartitionChangeBatch, TargetReplicas, plan_changes
 from kframe.model.columns import Bool, Int32, Int64, Ragged, UInt8
 from kframe.model.ids import NO_LEADER
@@ -23,7 +23,7 @@ from kframe.model.kraft.ids import KraftElection
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.kraft.topics import NO_ROW
 
-#: No broker: fills the rows of ``FailureCases.leaving``.
+#: No broker: fills the rows of ``FailureCases.failing``.
 NO_BROKER: Final = -1
 #: Cases that are played at a time.
 _CHUNK: Final = 1 << 17
@@ -43,12 +43,12 @@ _COLUMNS: Final = {"replicas": "replica", "directories": "directory"}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FailureCases:
-    """``k`` cases. ``rows`` (k,): partition rows. ``leaving`` (k, m): broker indexes in the order in which they fail,
-    then NO_BROKER. ``directory`` (k,): the directory index that fails on ``leaving``, whose broker stays up; or None.
+    """``k`` cases. ``rows`` (k,): partition rows. ``failing`` (k, m): broker indexes in the order in which they fail,
+    then NO_BROKER. ``directory`` (k,): the directory index that fails on ``failing``, whose broker stays up; or None.
     """
 
     rows: Int32
-    leaving: Int32
+    failing: Int32
     directory: Int32 | None = None
 
     def __len__(self) -> int:
@@ -57,7 +57,7 @@ class FailureCases:
     def part(self, first: int, last: int) -> FailureCases:
         """The cases ``first`` to ``last``."""
         directory = None if self.directory is None else self.directory[first:last]
-        return FailureCases(self.rows[first:last], self.leaving[first:last], directory)
+        return FailureCases(self.rows[first:last], self.failing[first:last], directory)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,7 +92,7 @@ def first_partitions(context: KraftContext) -> Int32:
 
 
 def play_cases(context: KraftContext, cases: FailureCases, first: Int32) -> CaseResults:
-    """Play every case from the state of ``context``, which stays as it is; ``first`` as of ``first_partitions``."""
+    """Play every case from the state of ``context``, which does not change; ``first`` as of ``first_partitions``."""
     flags, leader = np.zeros(len(cases), np.uint8), np.full(len(cases), NO_LEADER, np.int32)
     for start in range(0, len(cases), _CHUNK):
         last = min(start + _CHUNK, len(cases))
@@ -116,9 +116,9 @@ class _CaseContext(KraftContext):
     def min_isr(self, rows: Int32) -> Int32:
         """See ``KraftContext``."""
         minimum, companion = self.minimum[rows], self.companion[rows]
-        followed = companion != NO_ROW
-        replicas = self.metadata.partitions.replica_count[companion[followed]]
-        minimum[followed] = np.minimum(self.configured[rows[followed]], replicas)
+        bounded = companion != NO_ROW
+        replicas = self.metadata.partitions.replica_count[companion[bounded]]
+        minimum[bounded] = np.minimum(self.configured[rows[bounded]], replicas)
         return minimum
 
     def unclean_enabled(self, rows: Int32) -> UInt8:
@@ -127,85 +127,85 @@ class _CaseContext(KraftContext):
 
 
 @dataclass(slots=True)
-class _WithoutFailed:
+class _LiveBrokerSelection:
     """Chooses by the built-in rule among brokers that have not failed, which differ from case to case."""
 
-    leaving: Int32
+    failing: Int32
     failed: int = 0
-    """The number of columns of ``leaving`` that have failed."""
+    """The number of columns of ``failing`` that have failed."""
 
     def choose(self, metadata: ClusterMetadata, candidates: Candidates) -> tuple[Int32, UInt8]:
         """See ``LeaderSelection``."""
         acceptable = acceptable_replicas(metadata, candidates.rows, candidates.active)
-        failed = self.leaving[candidates.rows, : self.failed]
-        acceptable[_named(candidates.stored, failed)] = 0
-        return choose_among(metadata, candidates, acceptable)
+        failed = self.failing[candidates.rows, : self.failed]
+        acceptable[_in_brokers(candidates.stored, failed)] = 0
+        return choose_from_acceptable(metadata, candidates, acceptable)
 
 
 def _with_first_partitions(context: KraftContext, cases: FailureCases, first: Int32) -> tuple[FailureCases, Int32]:
     """The cases, then for each case of a topic in ``first`` its partition 0 in the same failure; ``companion``."""
     first_row = first[context.metadata.partitions.topic[cases.rows]]
-    followed = np.flatnonzero(first_row != NO_ROW)
-    companion = np.full(len(cases) + len(followed), NO_ROW, np.int32)
-    companion[followed] = companion[len(cases) :] = np.arange(len(cases), len(companion), dtype=np.int32)
+    bounded = np.flatnonzero(first_row != NO_ROW)
+    companion = np.full(len(cases) + len(bounded), NO_ROW, np.int32)
+    companion[bounded] = companion[len(cases) :] = np.arange(len(cases), len(companion), dtype=np.int32)
     directory = cases.directory
     return FailureCases(
-        np.concatenate([cases.rows, first_row[followed]]),
-        np.concatenate([cases.leaving, cases.leaving[followed]]),
-        None if directory is None else np.concatenate([directory, directory[followed]]),
+        np.concatenate([cases.rows, first_row[bounded]]),
+        np.concatenate([cases.failing, cases.failing[bounded]]),
+        None if directory is None else np.concatenate([directory, directory[bounded]]),
     ), companion
 
 
 def _play(context: KraftContext, cases: FailureCases, first: Int32) -> tuple[UInt8, Int32]:
     count = len(cases)
     cases, companion = _with_first_partitions(context, cases, first)
-    rows, leaving = cases.rows, cases.leaving
-    selection = _WithoutFailed(leaving)
-    own = _CaseContext(
+    rows, failing = cases.rows, cases.failing
+    selection = _LiveBrokerSelection(failing)
+    case_context = _CaseContext(
         copy.copy(context.metadata), context.heartbeats, context.settings, context.random, selection=selection,
         minimum=context.min_isr(rows), companion=companion, unclean=context.unclean_enabled(rows),
         configured=context.configured_min_isr(context.metadata.partitions.topic[rows]),
     )  # fmt: skip
     before = context.metadata.partitions
-    own.metadata.partitions = _copy_rows(before, rows)
+    case_context.metadata.partitions = _copy_rows(before, rows)
     unclean = np.zeros(len(rows), np.bool_)
-    for step in range(leaving.shape[1]):
+    for step in range(failing.shape[1]):
         selection.failed = step + 1
-        p = own.metadata.partitions
-        chosen = np.flatnonzero(leaving[:, step] != NO_BROKER).astype(np.int32)
-        chosen = chosen[_affected(p, chosen, leaving[chosen, step], cases.directory)]
-        if not len(chosen):
+        p = case_context.metadata.partitions
+        changed_cases = np.flatnonzero(failing[:, step] != NO_BROKER).astype(np.int32)
+        changed_cases = changed_cases[_affected(p, changed_cases, failing[changed_cases, step], cases.directory)]
+        if not len(changed_cases):
             continue
-        isr = p.lists("isr", chosen)
-        is_leaving = isr.values == leaving[chosen, step][isr.owners]
-        kinds = own.unclean_enabled(chosen) * np.uint8(KraftElection.UNCLEAN)
-        batch = plan_changes(own, TargetReplicas(rows=chosen, kinds=kinds, isr=isr.keep(~is_leaving)))
-        unclean[chosen] |= _elected_unclean(p, batch)
-        own.metadata.partitions = _apply(p, batch)
-    flags = _flags(own, cases, unclean, before.leaders_of(rows))
-    return flags[:count], own.metadata.partitions.leaders_of(_all(cases))[:count]
+        isr = p.lists("isr", changed_cases)
+        is_failing = isr.values == failing[changed_cases, step][isr.owners]
+        kinds = case_context.unclean_enabled(changed_cases) * np.uint8(KraftElection.UNCLEAN)
+        batch = plan_changes(case_context, TargetReplicas(rows=changed_cases, kinds=kinds, isr=isr.keep(~is_failing)))
+        unclean[changed_cases] |= _elected_unclean(p, batch)
+        case_context.metadata.partitions = _apply(p, batch)
+    flags = _flags(case_context, cases, unclean, before.leaders_of(rows))
+    return flags[:count], case_context.metadata.partitions.leaders_of(_all_rows(cases))[:count]
 
 
-def _affected(p: KraftPartitions, rows: Int32, leaving: Int32, directory: Int32 | None) -> Bool:
-    """Which rows the failure of the broker ``leaving``, or of its directory, changes."""
+def _affected(p: KraftPartitions, rows: Int32, failing: Int32, directory: Int32 | None) -> Bool:
+    """(k,) whether the failure of the broker ``failing``, or of its directory, changes a row."""
     if directory is None:
         isr = p.lists("isr", rows)
-        return isr.any(isr.values == leaving[isr.owners])
+        return isr.any(isr.values == failing[isr.owners])
     directories = p.lists("directory", rows)
     return directories.any(directories.values == directory[rows][directories.owners])
 
 
-def _all(cases: FailureCases) -> Int32:
+def _all_rows(cases: FailureCases) -> Int32:
     return np.arange(len(cases), dtype=np.int32)
 
 
-def _named(lists: Ragged, brokers: Int32) -> Bool:
-    """For each value: whether its row of ``brokers`` (k, m) has it."""
-    named = np.zeros(len(lists.values), np.bool_)
+def _in_brokers(lists: Ragged, brokers: Int32) -> Bool:
+    """For each value of a list: whether the row of ``brokers`` (k, m) has it."""
+    matches = np.zeros(len(lists.values), np.bool_)
     owners = lists.owners
     for column in range(brokers.shape[1]):
-        named |= lists.values == brokers[owners, column]
-    return named
+        matches |= lists.values == brokers[owners, column]
+    return matches
 
 
 def _elected_unclean(p: KraftPartitions, batch: PartitionChangeBatch) -> Bool:
@@ -219,22 +219,22 @@ def _elected_unclean(p: KraftPartitions, batch: PartitionChangeBatch) -> Bool:
 
 def _flags(context: _CaseContext, cases: FailureCases, unclean: Bool, leader_before: Int32) -> UInt8:
     """The conditions of ``kframe.whatif.kraft.health`` after the failures."""
-    metadata, rows = context.metadata, _all(cases)
+    metadata, rows = context.metadata, _all_rows(cases)
     p = metadata.partitions
     leader = p.leaders_of(rows)
     offline, minimum = leader == NO_LEADER, context.min_isr(rows)
     active, acceptable = metadata.brokers.active, acceptable_replicas(metadata, rows, metadata.brokers.active)
     replicas = p.lists("replica", rows)
-    failed = cases.leaving if cases.directory is None else np.empty((len(cases), 0), np.int32)
+    failed = cases.failing if cases.directory is None else np.empty((len(cases), 0), np.int32)
     if cases.directory is None:
-        acceptable[_named(replicas, failed)] = 0
+        acceptable[_in_brokers(replicas, failed)] = 0
     else:
         in_directory = p.lists("directory", rows).values == cases.directory[replicas.owners]
-        acceptable[in_directory & _named(replicas, cases.leaving)] = 0
+        acceptable[in_directory & _in_brokers(replicas, cases.failing)] = 0
     clean = np.zeros(len(rows), np.bool_)
     for name in ("isr", "elr"):
         members = p.lists(name, rows)
-        clean |= members.any((active[members.values] != 0) & ~_named(members, failed))
+        clean |= members.any((active[members.values] != 0) & ~_in_brokers(members, failed))
     needed = offline & ~clean & replicas.any(acceptable != 0)
     without_members = offline & (p.isr_count == 0) & (p.elr_count == 0)
     bits = (
@@ -255,9 +255,9 @@ def _flags(context: _CaseContext, cases: FailureCases, unclean: Bool, leader_bef
 def _copy_rows(p: KraftPartitions, rows: Int32) -> KraftPartitions:
     lists = PartitionLists(**{name: p.lists(_COLUMNS.get(name, name), rows) for name in _LISTS})
     names = ("topic", "partition", "leader", "recovery")
-    copied = KraftPartitions()
-    copied.append(lists, {name: getattr(p, name)[rows] for name in names})
-    return copied
+    copies = KraftPartitions()
+    copies.append(lists, {name: getattr(p, name)[rows] for name in names})
+    return copies
 
 
 def _apply(p: KraftPartitions, batch: PartitionChangeBatch) -> KraftPartitions:

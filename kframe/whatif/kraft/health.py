@@ -13,7 +13,7 @@ from kframe.whatif.health import ClusterHealth, blocks
 
 
 def kraft_health(context: KraftContext, configs_known: bool) -> ClusterHealth:
-    """Look at every partition once.
+    """Return the health of all partitions.
 
     ``registered`` marks the brokers that are registered and not fenced. ``under_min_isr`` takes the effective
     ``min.insync.replicas`` (Kafka 4.4 ``ReplicationControlManager.getTopicEffectiveMinIsr``). ``unclean_needed``: no

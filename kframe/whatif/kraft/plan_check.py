@@ -16,14 +16,14 @@ from kframe.whatif.plan_check import Check, CheckedPlan, Findings, findings_at, 
 def check_kraft_rules(checked: CheckedPlan, kraft: KraftTargets) -> list[Findings]:
     """The findings that depend on KRaft rules. ``checked`` is a plan for a KRaft cluster."""
     lists, moved = checked.plan.targets.replicas, (checked.rows >= 0) & ~checked.unchanged
-    waiting, never = _waiting(checked)
+    required, impossible = _required_members(checked)
     findings = [
         findings_at(Check.DEAD_BROKER, lists.any(is_among(lists, kraft.unregistered))),
         findings_at(Check.CORDONED_BROKER, lists.any(is_among(lists, kraft.cordoned))),
-        findings_at(Check.FENCED_BROKER, moved & waiting.any(is_among(waiting, kraft.fenced))),
-        findings_at(Check.BROKER_SHUTTING_DOWN, moved & waiting.any(is_among(waiting, kraft.in_controlled_shutdown))),
-        findings_at(Check.CANNOT_COMPLETE, never),
-        findings_at(Check.MIN_ISR, moved & _few_active(checked, kraft)),
+        findings_at(Check.FENCED_BROKER, moved & required.any(is_among(required, kraft.fenced))),
+        findings_at(Check.BROKER_SHUTTING_DOWN, moved & required.any(is_among(required, kraft.in_controlled_shutdown))),
+        findings_at(Check.CANNOT_COMPLETE, impossible),
+        findings_at(Check.MIN_ISR, moved & _below_min_isr(checked, kraft)),
         findings_at(Check.CORDONED_DIRECTORIES, checked.adding.any(is_among(checked.adding, kraft.partly_cordoned))),
         findings_at(Check.NO_OP, checked.unchanged & ~is_moving(checked)),
     ]
@@ -31,7 +31,7 @@ def check_kraft_rules(checked: CheckedPlan, kraft: KraftTargets) -> list[Finding
 
 
 def kraft_detail(checked: CheckedPlan, kraft: KraftTargets, check: Check, position: int) -> str:
-    """What a finding says about the partition at ``position`` of the plan."""
+    """The text of a finding about the partition at ``position`` of the plan."""
     targets = checked.plan.targets
 
     def named(ids: Int32, lists: Ragged = targets.replicas) -> str:
@@ -46,9 +46,10 @@ def kraft_detail(checked: CheckedPlan, kraft: KraftTargets, check: Check, positi
             adding = named(kraft.partly_cordoned, checked.adding)
             return f"some log directories of broker {adding} are cordoned: the others get the replica"
         case Check.FENCED_BROKER:
-            return f"broker {named(kraft.fenced, _waiting(checked)[0])} is fenced: it must be unfenced and catch up"
+            fenced = named(kraft.fenced, _required_members(checked)[0])
+            return f"broker {fenced} is fenced: it must be unfenced and catch up"
         case Check.BROKER_SHUTTING_DOWN:
-            stopping = named(kraft.in_controlled_shutdown, _waiting(checked)[0])
+            stopping = named(kraft.in_controlled_shutdown, _required_members(checked)[0])
             return f"broker {stopping} is in controlled shutdown: it must restart and catch up"
         case _:
             active = int(_active_counts(checked, kraft)[position])
@@ -56,7 +57,7 @@ def kraft_detail(checked: CheckedPlan, kraft: KraftTargets, check: Check, positi
             return f"{active} of its target brokers can be in the ISR, and min.insync.replicas is {minimum}"
 
 
-def _waiting(checked: CheckedPlan) -> tuple[Ragged, Bool]:
+def _required_members(checked: CheckedPlan) -> tuple[Ragged, Bool]:
     """The target brokers that must be in the ISR to complete the reassignment; (k,) whether it can never complete.
 
     An empty list of adding or removing replicas does not replace a stored one. So a replica can be in both, and a
@@ -70,9 +71,9 @@ def _waiting(checked: CheckedPlan) -> tuple[Ragged, Bool]:
         adding = _replace_empty(adding, lists_at(partitions.adding_replicas, checked.rows))
     if partitions.removing_replicas is not None:
         removing = _replace_empty(removing, lists_at(partitions.removing_replicas, checked.rows))
-    all_wait = adding.counts < removing.counts
-    waiting = lists.keep(all_wait[lists.owners] | members(lists, adding))
-    return waiting, adding.any(members(adding, removing)) | lists.any(members(lists, removing))
+    all_required = adding.counts < removing.counts
+    required = lists.keep(all_required[lists.owners] | members(lists, adding))
+    return required, adding.any(members(adding, removing)) | lists.any(members(lists, removing))
 
 
 def _replace_empty(lists: Ragged, others: Ragged) -> Ragged:
@@ -95,6 +96,6 @@ def _min_isr(checked: CheckedPlan, kraft: KraftTargets) -> Int32:
     return minimum
 
 
-def _few_active(checked: CheckedPlan, kraft: KraftTargets) -> Bool:
-    few: Bool = checked.valid & (_active_counts(checked, kraft) < _min_isr(checked, kraft))
-    return few
+def _below_min_isr(checked: CheckedPlan, kraft: KraftTargets) -> Bool:
+    below: Bool = checked.valid & (_active_counts(checked, kraft) < _min_isr(checked, kraft))
+    return below

@@ -1,4 +1,4 @@
-"""The brokers and topics of a plan as a KRaft controller sees them."""
+"""The state of the brokers and topics of a plan in the metadata of a KRaft controller."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kframe.whatif.settings import knows_min_insync
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KraftTargets:
-    """What a KRaft controller knows about the brokers and topics of a plan. Arrays have broker ids.
+    """The state of the brokers and topics of a plan. Arrays have broker ids.
 
     ``assignable``: registered, with a log directory that is not cordoned. ``cordoned``: all log directories are
     cordoned. ``partly_cordoned``: some are. ``min_isr`` (t,): ``min.insync.replicas`` of each topic, or None if the

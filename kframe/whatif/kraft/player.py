@@ -12,7 +12,7 @@ import numpy as np
 from kframe.core.kraft import broker_events, directories, elections, features
 from kframe.core.kraft.broker_events import BrokerHeartbeat
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.decision import ControllerResult, Decided, PartitionResult, RequestRefused
+from kframe.core.kraft.decision import ControllerResult, DecisionPart, PartitionResult, RequestRefused
 from kframe.core.kraft.features import UpgradeType
 from kframe.core.kraft.heartbeats import Heartbeats
 from kframe.core.kraft.random_source import JavaRandom
@@ -62,13 +62,13 @@ class KraftPlayer(WhatIf):
         offsets = [registration.offset for registration in metadata.brokers.registrations.values()]
         known = None if snapshot.kraft is None else snapshot.kraft.offset
         self._committer = Committer(self.context, max([known or 0, *offsets]) + 1)
-        self._stopped_epochs: dict[int, int] = {}
-        """Epochs of brokers that stopped in order: they show them when they register again."""
+        self._clean_shutdown_epochs: dict[int, int] = {}
+        """Broker epochs of brokers after a controlled shutdown, which they send when they register again."""
         self._failed: set[int] = set()
 
     @property
     def cluster(self) -> ClusterMetadata:
-        """The metadata in their present state; read-only."""
+        """The current metadata; read-only."""
         return self.context.metadata
 
     @property
@@ -94,14 +94,14 @@ class KraftPlayer(WhatIf):
 
     # -- actions of a step
 
-    def commit(self, decided: Sequence[Decided], *, in_sync: bool = False) -> None:
+    def commit(self, decided: Sequence[DecisionPart], *, in_sync: bool = False) -> None:
         """Apply a decision; see ``Committer.commit``."""
         self._committer.commit(decided, in_sync=in_sync)
 
     def decide(self, request: Callable[[], ControllerResult], *, in_sync: bool = False) -> ControllerResult:
         """The decision on a request, committed. Raises RequestRefused."""
         result = request()
-        self.commit(result.decided, in_sync=in_sync)
+        self.commit(result.parts, in_sync=in_sync)
         return result
 
     def _stop(self, ids: tuple[int, ...]) -> Callable[[], None]:
@@ -110,7 +110,7 @@ class KraftPlayer(WhatIf):
         def act() -> None:
             registrations = self.context.metadata.brokers.registrations
             for broker_id in ids:
-                if broker_id not in self._stopped_epochs:
+                if broker_id not in self._clean_shutdown_epochs:
                     self._failed.add(broker_id)
                 if not registrations[broker_id].fenced:
                     self.commit(broker_events.fence_broker(self.context, registrations[broker_id]))
@@ -119,7 +119,7 @@ class KraftPlayer(WhatIf):
         return act
 
     def fence_action(self, ids: tuple[int, ...]) -> Callable[[], None]:
-        """The controller fences brokers, whose processes go on."""
+        """The controller fences brokers; their processes keep running."""
 
         def act() -> None:
             for broker_id in ids:
@@ -153,9 +153,9 @@ class KraftPlayer(WhatIf):
                 except RequestRefused as refusal:
                     return self.refused(refusal)
                 self._failed.discard(broker_id)
-                self._stopped_epochs.pop(broker_id, None)
+                self._clean_shutdown_epochs.pop(broker_id, None)
                 self.unfence_action((broker_id,))()
-            return _answer()
+            return _response()
 
         return happens(ids, "restarts", "restart"), act
 
@@ -170,7 +170,7 @@ class KraftPlayer(WhatIf):
             broker = context.metadata.brokers.index_of(broker_id)
             remaining = context.metadata.partitions.rows_led_by(broker)
             if not len(remaining):
-                self._stopped_epochs[broker_id] = registration.broker_epoch
+                self._clean_shutdown_epochs[broker_id] = registration.broker_epoch
             return ControllerResponse(ErrorCode.NONE, remaining)
 
         return act
@@ -183,7 +183,7 @@ class KraftPlayer(WhatIf):
                 result = self.decide(lambda: elections.elect_leaders(self.context, _KINDS[election], partitions))
             except RequestRefused as refusal:
                 return self.refused(refusal)
-            return partition_answer(self.context.metadata, result.response)
+            return partition_response(self.context.metadata, result.response)
 
         return act
 
@@ -192,7 +192,7 @@ class KraftPlayer(WhatIf):
 
         def act() -> None:
             registration = self.context.metadata.brokers.registrations[broker_id]
-            self.commit(directories.lose_directories(self.context, registration, failed))
+            self.commit(directories.handle_directories_offline(self.context, registration, failed))
 
         return act
 
@@ -201,22 +201,22 @@ class KraftPlayer(WhatIf):
 
         def act() -> ControllerResponse:
             downgrade = UpgradeType.UNSAFE_DOWNGRADE if unsafe else UpgradeType.SAFE_DOWNGRADE
-            present = self.context.metadata.features
+            current = self.context.metadata.features
             updates = {
-                name: (level, UpgradeType.UPGRADE if level >= present.get(name, 0) else downgrade)
+                name: (level, UpgradeType.UPGRADE if level >= current.get(name, 0) else downgrade)
                 for name, level in levels.items()
             }
             try:
                 self.decide(lambda: features.update_features(self.context, updates))
             except RequestRefused as refusal:
                 return self.refused(refusal)
-            return _answer()
+            return _response()
 
         return act
 
     @staticmethod
     def refused(refusal: RequestRefused) -> ControllerResponse:
-        """The answer to a request that the controller refuses as a whole."""
+        """The response to a request that the controller refuses as a whole."""
         return ControllerResponse(refusal.error, np.empty(0, np.int32), np.empty(0, np.int16), (refusal.message,))
 
     # -- playing and noting
@@ -228,7 +228,7 @@ class KraftPlayer(WhatIf):
         self._committer.begin()
 
     def _take_events(self) -> tuple[TimelineEvent, ...]:
-        return self._committer.observations.take()
+        return self._committer.observations.take_events()
 
     def _changes(self, health: tuple[ClusterHealth, ClusterHealth]) -> PartitionChanges:
         return kraft_changes(
@@ -241,12 +241,12 @@ class KraftPlayer(WhatIf):
             yield "replicas rejoin the ISR when they have caught up; that is left out"
 
 
-def _answer(error: ErrorCode = ErrorCode.NONE) -> ControllerResponse:
+def _response(error: ErrorCode = ErrorCode.NONE) -> ControllerResponse:
     return ControllerResponse(error, np.empty(0, np.int32), np.empty(0, np.int16))
 
 
-def partition_answer(metadata: ClusterMetadata, results: Sequence[PartitionResult]) -> ControllerResponse:
-    """The answer to a request for partitions, some of which may not exist."""
+def partition_response(metadata: ClusterMetadata, results: Sequence[PartitionResult]) -> ControllerResponse:
+    """The response to a request for partitions, some of which may not exist."""
     codes = np.array([result.error for result in results], np.int16)
     wrong = tuple(f"{result.topic}-{result.partition}" for result in results if result.error is not ErrorCode.NONE)
     return ControllerResponse(ErrorCode.NONE, np.empty(0, np.int32), codes, wrong)

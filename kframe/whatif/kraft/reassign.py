@@ -19,7 +19,7 @@ from kframe.model.columns import Int16, Int32, Ragged
 from kframe.model.ids import NO_LEADER
 from kframe.model.lists import members
 from kframe.model.tables import Targets
-from kframe.whatif.kraft.player import KraftPlayer, partition_answer
+from kframe.whatif.kraft.player import KraftPlayer, partition_response
 from kframe.whatif.outcome import ControllerResponse, Operation, Outcome, Verb
 from kframe.whatif.plan import Plan
 from kframe.whatif.reassign import check_distinct
@@ -27,25 +27,25 @@ from kframe.whatif.reassignment_lists import BeforeReassignment, ReassignmentAns
 from kframe.whatif.reassignment_result import ReassignmentResult
 
 
-def play_reassignment(study: KraftPlayer, plan: Plan) -> Outcome:
+def play_reassignment(whatif: KraftPlayer, plan: Plan) -> Outcome:
     """Play a plan to its end. Raises InputError for an empty plan and for a repeated partition."""
     check_distinct(plan)
-    played = _KraftReassignment(study, plan.targets)
+    reassignment = _KraftReassignment(whatif, plan.targets)
     operation = Operation(Verb.REASSIGN, partitions=len(plan), topics=plan.targets.names)
-    outcome = study.play(operation, [
-        ("the reassignment begins", played.begin),
-        ("the new replicas catch up, and leaders propose ISRs", played.catch_up),
+    outcome = whatif.play(operation, [
+        ("the reassignment begins", reassignment.begin),
+        ("the new replicas catch up, and leaders propose ISRs", reassignment.catch_up),
     ])  # fmt: skip
-    return replace(outcome, reassignment=played.result(outcome))
+    return replace(outcome, reassignment=reassignment.result(outcome))
 
 
 class _KraftReassignment:
     """A reassignment that is being played."""
 
-    def __init__(self, study: KraftPlayer, targets: Targets) -> None:
-        self._study = study
+    def __init__(self, whatif: KraftPlayer, targets: Targets) -> None:
+        self._whatif = whatif
         self._targets = targets
-        metadata = study.context.metadata
+        metadata = whatif.context.metadata
         p, topics = metadata.partitions, targets.topic.tolist()
         named = zip(topics, targets.partition.tolist(), strict=True)
         rows = [metadata.row(targets.names[topic], partition) for topic, partition in named]
@@ -54,7 +54,7 @@ class _KraftReassignment:
         replicas, adding = (p.lists(name, self._rows[known]) for name in ("replica", "adding"))
         self._before = BeforeReassignment(
             self._rows, known, self._ids(replicas), self._ids(replicas.keep(~members(replicas, adding))),
-            frozenset(np.flatnonzero(metadata.brokers.active).tolist()), study.health().replicas,
+            frozenset(np.flatnonzero(metadata.brokers.active).tolist()), whatif.health().replicas,
         )  # fmt: skip
         self._before = replace(self._before, live=frozenset(metadata.brokers.ids_of(self._before.live)))
         self._codes: Int16 = np.zeros(len(targets), np.int16)
@@ -64,7 +64,7 @@ class _KraftReassignment:
 
     def begin(self) -> ControllerResponse:
         """Send the request."""
-        targets, context = self._targets, self._study.context
+        targets, context = self._targets, self._whatif.context
         requests = [
             RequestedReassignment(
                 targets.names[topic], partition, None if cancel else tuple(targets.replicas[index].tolist())
@@ -73,14 +73,14 @@ class _KraftReassignment:
                 zip(targets.topic.tolist(), targets.partition.tolist(), targets.cancel.tolist(), strict=True)
             )
         ]
-        results = self._study.decide(lambda: reassign_partitions(context, requests)).response
+        results = self._whatif.decide(lambda: reassign_partitions(context, requests)).response
         self._codes = np.array([result.error for result in results], np.int16)
         self._messages = {index: result.message for index, result in enumerate(results) if result.message}
-        return partition_answer(context.metadata, results)
+        return partition_response(context.metadata, results)
 
     def catch_up(self) -> None:
         """Each leader proposes the ISRs of its partitions with every active replica of the target."""
-        context = self._study.context
+        context = self._whatif.context
         p, brokers = context.metadata.partitions, context.metadata.brokers
         proposals: dict[int, list[tuple[int, KraftIsrProposal]]] = defaultdict(list)
         for position in np.flatnonzero((self._codes == ErrorCode.NONE) & (self._rows >= 0)).tolist():
@@ -93,7 +93,7 @@ class _KraftReassignment:
         for done, (leader, named) in enumerate(sorted(proposals.items()), 1):
             epoch = brokers.registrations[leader].broker_epoch
             try:
-                result = self._study.decide(
+                result = self._whatif.decide(
                     lambda leader=leader, epoch=epoch, named=named: alter_partitions(  # type: ignore[misc]
                         context, leader, epoch, [proposal for _, proposal in named]
                     ),
@@ -102,14 +102,14 @@ class _KraftReassignment:
             except RequestRefused as refusal:
                 self._isr_codes[[position for position, _ in named]] = refusal.error
                 continue
-            for (position, _), answer in zip(named, result.response, strict=True):
-                refused = answer.error not in (ErrorCode.NONE, ErrorCode.NEW_LEADER_ELECTED)
-                self._isr_codes[position] = answer.error if refused else ErrorCode.NONE
-            self._study.step_progress(done, len(proposals))
+            for (position, _), isr_result in zip(named, result.response, strict=True):
+                refused = isr_result.error not in (ErrorCode.NONE, ErrorCode.NEW_LEADER_ELECTED)
+                self._isr_codes[position] = isr_result.error if refused else ErrorCode.NONE
+            self._whatif.step_progress(done, len(proposals))
 
     def _proposal(self, row: int) -> KraftIsrProposal:
         """The ISR of a partition once every active replica of its target has caught up."""
-        metadata = self._study.context.metadata
+        metadata = self._whatif.context.metadata
         p, brokers = metadata.partitions, metadata.brokers
         isr, removing = p.list_of("isr", row), p.list_of("removing", row)
         caught_up = [
@@ -127,7 +127,7 @@ class _KraftReassignment:
 
     def result(self, outcome: Outcome) -> ReassignmentResult:
         """The result of each partition."""
-        metadata, rows = self._study.context.metadata, self._rows[self._before.known]
+        metadata, rows = self._whatif.context.metadata, self._rows[self._before.known]
         p = metadata.partitions
         ongoing = (p.adding_count[rows] > 0) | (p.removing_count[rows] > 0)
         known_topics = frozenset(name for name in self._targets.names if name in metadata.topics.index_by_name)
@@ -136,4 +136,4 @@ class _KraftReassignment:
         return reassignment_result(self._targets, self._before, answers, now, ongoing, outcome)
 
     def _ids(self, lists: Ragged) -> Ragged:
-        return Ragged(lists.offsets, self._study.context.metadata.brokers.ids[lists.values])
+        return Ragged(lists.offsets, self._whatif.context.metadata.brokers.ids[lists.values])

@@ -1,4 +1,4 @@
-"""The settings of the controller of a what-if on a KRaft cluster, from its snapshot and from what a user states."""
+"""The settings of the controller of a what-if on a KRaft cluster, from its snapshot and from user settings."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def snapshot_with_features(
 ) -> tuple[Snapshot, dict[str, object]]:
     """The snapshot with the feature levels that ``config`` states, and the other keys of ``config``.
 
-    Raises ConfigError for a level that is none, or if the snapshot has the levels.
+    Raises ConfigError for an invalid level, or if the snapshot has the levels.
     """
-    rest = dict(config or {})
-    stated = {name: str(rest.pop(name)) for name in SUPPORTED_FEATURES if name in rest}
+    remaining = dict(config or {})
+    stated = {name: str(remaining.pop(name)) for name in SUPPORTED_FEATURES if name in remaining}
     if not stated:
-        return snapshot, rest
+        return snapshot, remaining
     facts = snapshot.kraft or KraftFacts()
     levels: dict[str, int] = {}
     for name, text in stated.items():
@@ -45,7 +45,7 @@ def snapshot_with_features(
     from kframe.snapshot.kraft_assumptions import assumed_features
 
     features = {name: level for name, level in {**assumed_features(snapshot), **levels}.items() if level}
-    return replace(snapshot, kraft=replace(facts, features=features)), rest
+    return replace(snapshot, kraft=replace(facts, features=features)), remaining
 
 
 def feature_level(name: str, text: str) -> int:
@@ -80,7 +80,7 @@ def kraft_config(snapshot: Snapshot, config: Mapping[str, object]) -> tuple[Cont
 def kraft_settings(
     snapshot: Snapshot, metadata: ClusterMetadata, config: ControllerConfig, stated: Mapping[str, object]
 ) -> KraftSettings:
-    """The static settings. What a user states also prevails over the cluster-wide configurations in ``metadata``."""
+    """The static settings. User settings also replace the cluster-wide configurations in ``metadata``."""
     defaults = metadata.configs.get(_CLUSTER)
     for key in DYNAMIC_KEYS:
         if defaults is not None and key in stated:

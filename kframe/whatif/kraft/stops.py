@@ -1,4 +1,4 @@
-"""Processes of brokers that stop and start again."""
+"""Restarts of brokers."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from kframe.core.kraft.registration import BrokerRegistrationRequest
 from kframe.errors import InputError
 from kframe.snapshot import Snapshot
 
-#: The former epoch that a broker shows after an unclean stop (Kafka ``BrokerRegistrationRequest``).
-NO_FORMER_EPOCH = -1
+#: ``previousBrokerEpoch`` of a broker after an unclean shutdown (Kafka ``BrokerRegistrationRequest``).
+NO_PREVIOUS_EPOCH = -1
 
 
 def registration_request(
@@ -18,8 +18,7 @@ def registration_request(
 ) -> BrokerRegistrationRequest:
     """The registration of a new process of a broker, on the machine of the former one.
 
-    The session of the former process has expired. Raises InputError for a broker that has no registration, of which
-    nothing is known.
+    The session of the former process has expired. Raises InputError for a broker without a registration.
     """
     registration = context.metadata.brokers.registrations.get(broker_id)
     if registration is None:
@@ -33,5 +32,5 @@ def registration_request(
         features=registration.features,
         rack=registration.rack,
         directories=registration.directories,
-        previous_broker_epoch=registration.broker_epoch if clean else NO_FORMER_EPOCH,
+        previous_broker_epoch=registration.broker_epoch if clean else NO_PREVIOUS_EPOCH,
     )

@@ -1,7 +1,7 @@
 """Every failure of one broker, two brokers, one rack and one log directory of a KRaft cluster, counted in columns.
 
-The failure of a broker concerns only the partitions that have it as a replica, ISR or ELR member. Of two brokers that
-fail, each has its own effect, except on the partitions that have both: only those are played again.
+The failure of a broker affects only the partitions that have it as a replica, ISR or ELR member. The effects of two
+failures add up, except on partitions with both brokers: only those are played again.
 """
 
 from __future__ import annotations
@@ -78,18 +78,18 @@ def sweep_kraft(
     ``elr``: turn eligible leader replicas on or off first, as ``KraftWhatIf.update_features`` does; None leaves them
     as they are. Raises InputError if the controller refuses that.
     """
-    what_if = KraftWhatIf(snapshot, config)
-    if elr is not None and elr != what_if.cluster.elr_enabled:
-        answer = what_if.update_features({ELR_VERSION: int(elr)}).steps[0].answer
-        if answer is not None and answer.error is not ErrorCode.NONE:
-            reason = ", ".join(answer.named or ()) or answer.error.name
+    whatif = KraftWhatIf(snapshot, config)
+    if elr is not None and elr != whatif.cluster.elr_enabled:
+        response = whatif.update_features({ELR_VERSION: int(elr)}).steps[0].answer
+        if response is not None and response.error is not ErrorCode.NONE:
+            reason = ", ".join(response.named or ()) or response.error.name
             raise InputError(ELR_VERSION, f"level {int(elr)}, which the controller refuses: {reason}", "a valid level")
-    context = what_if.context
+    context = whatif.context
     counter = _Counter.of(context, {facts.broker_id: facts.rack if racks else None for facts in snapshot.brokers})
     parts = [counter.brokers(), *(counter.pairs(progress) if depth > 1 else ())]
     progress(len(context.metadata.partitions), len(context.metadata.partitions))
     parts += [counter.racks(), counter.directories(parts[0])]
-    return _assemble(counter, parts, what_if, configs_known=knows_min_insync(snapshot.topics, config))
+    return _assemble(counter, parts, whatif, configs_known=knows_min_insync(snapshot.topics, config))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,8 +103,8 @@ class _CountedFailures:
     rack: Int32
     directory: Int32
     counts: Int64
-    most: Int32
-    mean: NDArray[np.float64]
+    leaders_max: Int32
+    leaders_mean: NDArray[np.float64]
     failed: Int32
 
 
@@ -126,13 +126,13 @@ class _Counter:
     member: Int32
     offsets: Int32
     before: CaseResults
-    alone: CaseResults
-    """Of each member, what its failure does to the partition."""
+    single: CaseResults
+    """The result of each member's failure for the partition."""
     totals: Int64
     leads: Int64
     broker_counts: Int64
     broker_leads: Int64
-    """(u, 10) and (u, u): what the failure of each broker adds."""
+    """(u, 10) and (u, u): the changes of counts and leaders by the failure of each broker."""
 
     @staticmethod
     def of(context: KraftContext, racks: Mapping[int, str | None]) -> _Counter:
@@ -148,29 +148,31 @@ class _Counter:
         first = first_partitions(context)
         owner, member = _members(context, rows, rank, first)
         before = play_cases(context, FailureCases(rows, np.empty((len(rows), 0), np.int32)), first)
-        alone = play_cases(context, FailureCases(owner, up[member].reshape(-1, 1)), first)
+        single = play_cases(context, FailureCases(owner, up[member].reshape(-1, 1)), first)
         of_rows = before.take(owner)
         size = len(up)
-        everything = np.zeros(len(rows), np.int64)
+        single_failure = np.zeros(len(rows), np.int64)
         return _Counter(
             context, first, up, rank, rack_of.astype(np.int32), tuple(named), owner, member,
-            offsets_of(np.bincount(owner, minlength=len(rows))), before, alone,
-            _counted(everything, 1, before.flags, before.flags)[0],
-            _led(everything, 1, rank, before.leader, size)[0],
-            _counted(member, size, alone.flags, of_rows.flags) - _counted(member, size, of_rows.flags, of_rows.flags),
-            _led(member, size, rank, alone.leader, size) - _led(member, size, rank, of_rows.leader, size),
+            offsets_of(np.bincount(owner, minlength=len(rows))), before, single,
+            _count_cases(single_failure, 1, before.flags, before.flags)[0],
+            _count_leaders(single_failure, 1, rank, before.leader, size)[0],
+            _count_cases(member, size, single.flags, of_rows.flags)
+            - _count_cases(member, size, of_rows.flags, of_rows.flags),
+            _count_leaders(member, size, rank, single.leader, size)
+            - _count_leaders(member, size, rank, of_rows.leader, size),
         )  # fmt: skip
 
     def brokers(self) -> _CountedFailures:
         """Each broker alone."""
         size = len(self.up)
         ranks = np.arange(size, dtype=np.int32)
-        return self._part(
+        return self._counted_failures(
             Failure.BROKER, np.eye(size, dtype=np.bool_), self.broker_counts, self.broker_leads, first=ranks
         )
 
     def pairs(self, progress: Progress) -> Iterator[_CountedFailures]:
-        """The pairs of each broker with those after it, which also follow it among the members of a partition."""
+        """The pairs of each broker with those of higher rank, which follow it among the members of a partition."""
         size, order = len(self.up), np.argsort(self.member, kind="stable")
         bounds = np.searchsorted(self.member[order], np.arange(size + 1))
         for low in range(size - 1):
@@ -178,18 +180,18 @@ class _Counter:
             later = self.offsets[self.owner[members] + 1] - members - 1
             earlier, other = np.repeat(members, later), ragged_positions(members + 1, later)
             rows, high = self.owner[earlier], self.member[other]
-            leaving = np.stack([self.up[self.member[earlier]], self.up[high]], axis=1)
-            together = play_cases(self.context, FailureCases(rows, leaving), self.first)
+            failing_brokers = np.stack([self.up[self.member[earlier]], self.up[high]], axis=1)
+            together = play_cases(self.context, FailureCases(rows, failing_brokers), self.first)
             start = self.before.take(rows)
             counts, leads = self.broker_counts[low] + self.broker_counts, self.broker_leads[low] + self.broker_leads
-            for sign, results in ((1, together), (-1, self.alone.take(earlier)), (-1, self.alone.take(other)),
+            for sign, results in ((1, together), (-1, self.single.take(earlier)), (-1, self.single.take(other)),
                                   (1, start)):  # fmt: skip
-                counts += sign * _counted(high, size, results.flags, start.flags)
-                leads += sign * _led(high, size, self.rank, results.leader, size)
+                counts += sign * _count_cases(high, size, results.flags, start.flags)
+                leads += sign * _count_leaders(high, size, self.rank, results.leader, size)
             others = np.arange(low + 1, size, dtype=np.int32)
             failing = np.zeros((len(others), size), np.bool_)
             failing[:, low] = failing[np.arange(len(others)), others] = True
-            yield self._part(
+            yield self._counted_failures(
                 Failure.PAIR, failing, counts[others], leads[others],
                 first=np.full(len(others), low, np.int32), second=others,
             )  # fmt: skip
@@ -203,18 +205,22 @@ class _Counter:
         rack = self.rack_of[self.member[chosen]]
         key = self.owner[chosen].astype(np.int64) * max(len(self.rack_names), 1) + rack
         _, firsts, counts = np.unique(key, return_index=True, return_counts=True)
-        leaving = np.full((len(firsts), counts.max(initial=0)), failed_rows.NO_BROKER, np.int32)
-        leaving[np.repeat(np.arange(len(firsts)), counts), positions_within(counts)] = self.up[self.member[chosen]]
-        cases = FailureCases(self.owner[chosen[firsts]], leaving)
+        failing_brokers = np.full((len(firsts), counts.max(initial=0)), failed_rows.NO_BROKER, np.int32)
+        failing_brokers[np.repeat(np.arange(len(firsts)), counts), positions_within(counts)] = self.up[
+            self.member[chosen]
+        ]
+        cases = FailureCases(self.owner[chosen[firsts]], failing_brokers)
         numbers = np.arange(len(self.rack_names), dtype=np.int32)
         failing: Bool = numbers[:, np.newaxis] == self.rack_of[np.newaxis, :]
-        return self._part(Failure.RACK, failing, *self._changes(rack[firsts], len(numbers), cases), rack=numbers)
+        return self._counted_failures(
+            Failure.RACK, failing, *self._changes(rack[firsts], len(numbers), cases), rack=numbers
+        )
 
     def directories(self, brokers: _CountedFailures) -> _CountedFailures:
         """Each online log directory of a broker that is up. A broker without another one stops."""
         metadata = self.context.metadata
         if self.context.level < MetadataLevel.DIRECTORIES:
-            return self._part(Failure.DIRECTORY, *self._nothing(0))
+            return self._counted_failures(Failure.DIRECTORY, *self._no_counts(0))
         listed = [
             (rank, index, len(registration.directories) == 1)
             for rank, id_ in enumerate(metadata.brokers.ids[self.up].tolist())
@@ -234,21 +240,21 @@ class _Counter:
         rows, numbers = np.divmod(key, max(len(indexes), 1))
         cases = FailureCases(rows.astype(np.int32), self.up[ranks[numbers]].reshape(-1, 1), indexes[numbers])
         counts, leads = self._changes(numbers, len(indexes), cases)
-        alone = stops != 0
-        counts[alone], leads[alone] = self.broker_counts[ranks[alone]], self.broker_leads[ranks[alone]]
-        failing: Bool = alone[:, np.newaxis] & (ranks[:, np.newaxis] == np.arange(len(self.up)))
-        return self._part(Failure.DIRECTORY, failing, counts, leads, first=ranks, directory=indexes)
+        single = stops != 0
+        counts[single], leads[single] = self.broker_counts[ranks[single]], self.broker_leads[ranks[single]]
+        failing: Bool = single[:, np.newaxis] & (ranks[:, np.newaxis] == np.arange(len(self.up)))
+        return self._counted_failures(Failure.DIRECTORY, failing, counts, leads, first=ranks, directory=indexes)
 
     def _directory_slots(self) -> tuple[Int32, Int32]:
-        """Rows, and the directories whose failure may concern them. Those of a partition in ``first`` concern its
-        whole topic."""
+        """Rows, and the directories whose failure may affect them. Those of a partition in ``first`` affect its whole
+        topic."""
         p = self.context.metadata.partitions
         rows = np.arange(len(p), dtype=np.int32)
-        followed = rows[self.first[p.topic] != NO_ROW]
-        own, others = p.lists("directory", rows), p.lists("directory", self.first[p.topic[followed]])
-        return np.concatenate([own.owners, followed[others.owners]]), np.concatenate([own.values, others.values])
+        bounded = rows[self.first[p.topic] != NO_ROW]
+        own, others = p.lists("directory", rows), p.lists("directory", self.first[p.topic[bounded]])
+        return np.concatenate([own.owners, bounded[others.owners]]), np.concatenate([own.values, others.values])
 
-    def _nothing(self, failures: int) -> tuple[Bool, Int64, Int64]:
+    def _no_counts(self, failures: int) -> tuple[Bool, Int64, Int64]:
         size = len(self.up)
         return (
             np.zeros((failures, size), np.bool_),
@@ -257,16 +263,16 @@ class _Counter:
         )
 
     def _changes(self, failure: NDArray[Any], failures: int, cases: FailureCases) -> tuple[Int64, Int64]:
-        """What failures add to the counts: (failures, 10) and (failures, u)."""
+        """The changes of counts (failures, 10) and of leaders (failures, u) by failures."""
         results, start, size = play_cases(self.context, cases, self.first), self.before.take(cases.rows), len(self.up)
         return (
-            _counted(failure, failures, results.flags, start.flags)
-            - _counted(failure, failures, start.flags, start.flags),
-            _led(failure, failures, self.rank, results.leader, size)
-            - _led(failure, failures, self.rank, start.leader, size),
+            _count_cases(failure, failures, results.flags, start.flags)
+            - _count_cases(failure, failures, start.flags, start.flags),
+            _count_leaders(failure, failures, self.rank, results.leader, size)
+            - _count_leaders(failure, failures, self.rank, start.leader, size),
         )
 
-    def _part(
+    def _counted_failures(
         self, kind: Failure, failing: Bool, counts: Int64, leads: Int64, *, first: Int32 | None = None,
         second: Int32 | None = None, rack: Int32 | None = None, directory: Int32 | None = None,
     ) -> _CountedFailures:  # fmt: skip
@@ -294,9 +300,9 @@ def _members(context: KraftContext, rows: Int32, rank: Int32, first: Int32) -> t
     """
     p = context.metadata.partitions
     keys = []
-    followed = rows[first[p.topic[rows]] != NO_ROW]
+    bounded = rows[first[p.topic[rows]] != NO_ROW]
     sources = [(name, rows, rows) for name in ("replica", "isr", "elr")]
-    sources.append(("isr", followed, first[p.topic[followed]]))
+    sources.append(("isr", bounded, first[p.topic[bounded]]))
     for name, owners, source in sources:
         lists = p.lists(name, source)
         ranks = rank[lists.values]
@@ -305,10 +311,10 @@ def _members(context: KraftContext, rows: Int32, rank: Int32, first: Int32) -> t
     return (key >> 32).astype(np.int32), (key & 0xFFFFFFFF).astype(np.int32)
 
 
-def _counted(failure: NDArray[Any], failures: int, flags: NDArray[Any], before: NDArray[Any]) -> Int64:
+def _count_cases(failure: NDArray[Any], failures: int, flags: NDArray[Any], before: NDArray[Any]) -> Int64:
     """(failures, 10) cases of each failure in the columns _COUNTED.
 
-    An unclean election makes ``newly_may_lose_data`` count the case, whatever the partition was before.
+    ``newly_may_lose_data`` counts every case with an unclean election.
     """
     columns = []
     for name in _COUNTED:
@@ -322,7 +328,7 @@ def _counted(failure: NDArray[Any], failures: int, flags: NDArray[Any], before: 
     return np.stack(columns, axis=1).astype(np.int64)
 
 
-def _led(failure: NDArray[Any], failures: int, rank: Int32, leader: Int32, size: int) -> Int64:
+def _count_leaders(failure: NDArray[Any], failures: int, rank: Int32, leader: Int32, size: int) -> Int64:
     """(failures, size) cases of each failure that each broker leads, by rank."""
     ranks = np.where(leader == NO_LEADER, -1, rank[leader])
     led = ranks >= 0
@@ -331,9 +337,9 @@ def _led(failure: NDArray[Any], failures: int, rank: Int32, leader: Int32, size:
 
 
 def _assemble(
-    counter: _Counter, parts: list[_CountedFailures], what_if: KraftWhatIf, *, configs_known: bool
+    counter: _Counter, parts: list[_CountedFailures], whatif: KraftWhatIf, *, configs_known: bool
 ) -> KraftSweep:
-    metadata, names = what_if.cluster, counter.rack_names
+    metadata, names = whatif.cluster, counter.rack_names
     ids = metadata.brokers.ids[counter.up]
     directory = np.concatenate([part.directory for part in parts])
     failing = np.flatnonzero(directory >= 0)
@@ -350,8 +356,8 @@ def _assemble(
         rack=np.concatenate([part.rack for part in parts]),
         failed=np.concatenate([part.failed for part in parts]),
         counts=counts[:, : len(METRICS)],
-        leaders_most=np.concatenate([part.most for part in parts]),
-        leaders_mean=np.concatenate([part.mean for part in parts]),
+        leaders_most=np.concatenate([part.leaders_max for part in parts]),
+        leaders_mean=np.concatenate([part.leaders_mean for part in parts]),
         before={
             name: None if name.endswith("min_isr") and not configs_known else known[name] for name in _BEFORE
         },
@@ -360,9 +366,9 @@ def _assemble(
         rack_brokers=tuple(tuple(ids[counter.rack_of == number].tolist()) for number in range(len(names))),
         brokers=tuple(ids.tolist()),
         configs_known=configs_known,
-        rules=what_if.rules,
+        rules=whatif.rules,
         directory=directory,
         directory_ids=listed,
         may_lose_data=counts[:, _COUNTED.index("may_lose_data")],
-        assumptions=what_if.assumptions,
+        assumptions=whatif.assumptions,
     )  # fmt: skip

@@ -23,82 +23,84 @@ from kframe.whatif.topic_results import TopicResult, TopicStatus
 
 
 def play_creation(
-    study: KraftPlayer, name: str, partitions: int, replication_factor: int,
+    whatif: KraftPlayer, name: str, partitions: int, replication_factor: int,
     assignments: Assignments, seed: int,
 ) -> Outcome:  # fmt: skip
     """Create a topic; ``seed`` seeds Java's random numbers, from which Kafka's placer draws."""
-    context = study.context
+    context = whatif.context
     check_brokers(context.metadata.brokers.ids, assignments)
     lists = tuple((number, tuple(replicas)) for number, replicas in enumerate(assignments or ()))
     topic = CreatableTopic(name, partitions, replication_factor, lists)
     count = context.settings.num_partitions if partitions == DEFAULT else partitions
     return _play(
-        study, Operation(Verb.CREATE, partitions=len(lists) or count, topics=(name,)), "the topic is created", seed,
-        lambda: admin_requests.create_topics(context, [topic], _new_id(study)),
+        whatif, Operation(Verb.CREATE, partitions=len(lists) or count, topics=(name,)), "the topic is created", seed,
+        lambda: admin_requests.create_topics(context, [topic], _new_id(whatif)),
     )  # fmt: skip
 
 
-def play_expansion(study: KraftPlayer, name: str, count: int, assignments: Assignments, seed: int) -> Outcome:
+def play_expansion(whatif: KraftPlayer, name: str, count: int, assignments: Assignments, seed: int) -> Outcome:
     """Add partitions to a topic; ``seed`` as for a new topic."""
-    check_brokers(study.context.metadata.brokers.ids, assignments)
+    check_brokers(whatif.context.metadata.brokers.ids, assignments)
     topic = CreatePartitionsTopic(name, count, None if assignments is None else tuple(map(tuple, assignments)))
     return _play(
-        study, Operation(Verb.CREATE_PARTITIONS, partitions=count, topics=(name,)), "the partitions are created", seed,
-        lambda: admin_requests.create_partitions(study.context, [topic]),
+        whatif, Operation(Verb.CREATE_PARTITIONS, partitions=count, topics=(name,)), "the partitions are created", seed,
+        lambda: admin_requests.create_partitions(whatif.context, [topic]),
     )  # fmt: skip
 
 
 def _play(
-    study: KraftPlayer, operation: Operation, step: str, seed: int, request: Callable[[], ControllerResult]
+    whatif: KraftPlayer, operation: Operation, step: str, seed: int, request: Callable[[], ControllerResult]
 ) -> Outcome:
     """Play a request for a topic, which gets new partitions."""
     (name,) = operation.topics
     results: list[TopicResult] = []
 
     def act() -> ControllerResponse:
-        metadata = study.context.metadata
+        metadata = whatif.context.metadata
         partitions, replicas = _size(metadata, name)
-        study.context.random = JavaRandom(seed)
+        whatif.context.random = JavaRandom(seed)
         try:
-            (answer,) = study.decide(request).response
+            (result,) = whatif.decide(request).response
         except RequestRefused as refusal:
             results.append(TopicResult(name, TopicStatus.REFUSED, refusal.error, 0, 0))
-            return study.refused(refusal)
-        status = TopicStatus.COMPLETED if answer.error is ErrorCode.NONE else TopicStatus.REFUSED
+            return whatif.refused(refusal)
+        status = TopicStatus.COMPLETED if result.error is ErrorCode.NONE else TopicStatus.REFUSED
         more, more_replicas = _size(metadata, name)
-        results.append(TopicResult(name, status, answer.error, more - partitions, more_replicas - replicas))
-        return _answer([answer])
+        results.append(TopicResult(name, status, result.error, more - partitions, more_replicas - replicas))
+        return _response([result])
 
-    outcome = study.play(operation, [(step, act)])
+    outcome = whatif.play(operation, [(step, act)])
     return replace(outcome, topics=tuple(results))
 
 
-def play_deletion(study: KraftPlayer, names: Iterable[str]) -> Outcome:
+def play_deletion(whatif: KraftPlayer, names: Iterable[str]) -> Outcome:
     """Delete topics. Raises InputError for an empty list, or a repeated topic.
 
     The controller removes the metadata at once; brokers delete the logs later.
     """
     topics = requested_topics(names)
-    metadata = study.context.metadata
+    metadata = whatif.context.metadata
     results: list[TopicResult] = []
 
     def act() -> ControllerResponse:
         sizes = {name: _size(metadata, name) for name in topics}
-        response = study.decide(lambda: admin_requests.delete_topics(study.context, topics)).response
-        answers = {result.topic: result for result in response}
+        response = whatif.decide(lambda: admin_requests.delete_topics(whatif.context, topics)).response
+        results_by_topic = {result.topic: result for result in response}
         for name in topics:
-            deleted = answers[name].error is ErrorCode.NONE
+            deleted = results_by_topic[name].error is ErrorCode.NONE
             status = TopicStatus.COMPLETED if deleted else TopicStatus.REFUSED
-            results.append(TopicResult(name, status, answers[name].error, *(sizes[name] if deleted else (0, 0))))
-        return _answer([answers[name] for name in topics])
+            results.append(
+                TopicResult(name, status, results_by_topic[name].error, *(sizes[name] if deleted else (0, 0)))
+            )
+        return _response([results_by_topic[name] for name in topics])
 
-    outcome = study.play(Operation(Verb.DELETE, topics=topics), [("the topics are deleted", act)])
+    outcome = whatif.play(Operation(Verb.DELETE, topics=topics), [("the topics are deleted", act)])
     return replace(outcome, topics=tuple(results))
 
 
-def _new_id(study: KraftPlayer) -> Callable[[str], UUID]:
+def _new_id(whatif: KraftPlayer) -> Callable[[str], UUID]:
     """The id of a topic by its name: equal what-ifs draw equal ids."""
-    return lambda name: uuid5(NAMESPACE_OID, f"{study.snapshot.source.name}/{name}/{len(study.cluster.topics)}")
+    return lambda name: uuid5(NAMESPACE_OID, f"{whatif.snapshot.source.name}/{name}/{len(whatif.cluster.topics)}")
 
 
 def _size(metadata: ClusterMetadata, name: str) -> tuple[int, int]:
@@ -108,7 +110,7 @@ def _size(metadata: ClusterMetadata, name: str) -> tuple[int, int]:
     return len(rows), int(metadata.partitions.replica_count[rows].sum())
 
 
-def _answer(results: Sequence[CreatableTopicResult]) -> ControllerResponse:
+def _response(results: Sequence[CreatableTopicResult]) -> ControllerResponse:
     codes = np.array([result.error for result in results], np.int16)
     wrong = tuple(
         result.topic if result.message is None else f"{result.topic} ({result.message})"

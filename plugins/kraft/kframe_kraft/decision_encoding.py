@@ -1,4 +1,4 @@
-"""Encodes what a controller decided as record batches of the metadata log; changes of partitions stay in columns."""
+"""Encodes decisions of a controller as record batches of the metadata log; changes of partitions stay in columns."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kframe.plugin.columns import Bool, Int32, Int64, Ragged, UInt8
 from kframe.plugin.kraft import (
     RECORD_LISTS,
     RECORDS_MAX,
-    Decided,
+    DecisionPart,
     PartitionChangeBatch,
     PlannedChanges,
     RecordAndVersion,
@@ -31,7 +31,7 @@ from kframe_kraft.partition_columns import (
 _ID_LISTS: Final = {field: name for name, field in RECORD_LISTS.items() if name != "directories"}
 
 
-def encode_decision(decided: Sequence[Decided], position: BatchPosition) -> Iterator[bytes]:
+def encode_decision(decided: Sequence[DecisionPart], position: BatchPosition) -> Iterator[bytes]:
     """Yield the decision as record batches of at most RECORDS_MAX records; ``position`` is that of the first.
 
     Raises RecordError if the version of a record cannot carry its content.
@@ -63,7 +63,7 @@ def change_columns(planned: PlannedChanges) -> PartitionColumns:
     )  # fmt: skip
 
 
-def _values(item: Decided) -> tuple[UInt8, Int64]:
+def _values(item: DecisionPart) -> tuple[UInt8, Int64]:
     """The values of the records of a part of a decision, and where each begins, with the end of the last."""
     if isinstance(item, PlannedChanges):
         return encode_rows(change_columns(item), item.version)

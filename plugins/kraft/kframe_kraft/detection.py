@@ -1,4 +1,4 @@
-"""Tells what a KRaft node leaves from other files, without reading it. Imports nothing that takes time."""
+"""Detects files and directories of KRaft nodes without reading them. Imports nothing slow."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LOG_DIRECTORY: Final = "__cluster_metadata-0"
 _FILES: Final = re.compile(r"\d{20}(?:\.log|-\d{10}\.checkpoint)|bootstrap\.checkpoint")
 #: Magic 2 of the message format, behind base offset, length and leader epoch.
 _MAGIC: Final = re.compile(rb"\A\x00{4}.{4}\x00.{7}\x02", re.DOTALL)
-#: What a dump of metadata has near its start.
+#: The start of a metadata dump.
 _DUMP: Final = re.compile(
     rb"\A\s*(?:Dumping [^\n]*(?:\.log|\.checkpoint)\s|baseOffset: \d+ lastOffset: |\{\"type\"\s*:\s*\"[A-Z_]+_RECORD\")"
 )
@@ -28,7 +28,7 @@ def is_source(path: object, start: bytes) -> bool:
 
 
 def is_dump(start: bytes) -> bool:
-    """Whether a file that begins so is a dump."""
+    """Whether a file that begins with ``start`` is a dump."""
     return bool(_DUMP.match(start))
 
 

@@ -1,4 +1,4 @@
-"""Snapshots of kframe from what a KRaft node leaves, and as a ``.checkpoint`` that Kafka reads."""
+"""Snapshots of kframe from the files of a KRaft node, and as a ``.checkpoint`` that Kafka reads."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NAME: Final = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 
 
 def read_snapshot(path: Any, _progress: object, _faults: object) -> Snapshot:
-    """Return the cluster at the end of a log. Raises LogError; a damaged record is never left out."""
+    """Return the cluster at the end of a log. Raises LogError also for a single damaged record."""
     source = read_source(path)
     return snapshot_of(source, path.name)
 

@@ -44,7 +44,7 @@ REMOVALS: Final = (records.RemoveTopicRecord.api_key, records.ClearElrRecord.api
 _BULK_MIN: Final = 32
 #: Records of a step, so that its arrays stay in the cache.
 _CHUNK: Final = 1 << 15
-#: Ids below this number have an entry in an array.
+#: Broker ids below this number are looked up in an array.
 _BROKER_IDS_MAX: Final = 1 << 20
 #: Changes of the same partition in a section; each is a step.
 _CHANGES_MAX: Final = 16
@@ -192,7 +192,7 @@ class Replay:
     def _change_step(
         self, rows: Rows[Any], numbers: NDArray[Any], columns: PartitionColumns, changed: Int32, members: NDArray[Any]
     ) -> None:
-        """Apply changes number ``members``, which are of different partitions and do not replace their replicas."""
+        """Apply the changes ``members``: at most one for each partition, none of them replaces replicas."""
         partitions, targets = self.metadata.partitions, changed[members]
         names = {"isr": "isr", **_MEMBERS}
         changes: dict[str, tuple[Bool, Ragged]] = {
@@ -256,7 +256,7 @@ class Replay:
     def _directory_lists(
         self, rows: Rows[Any], numbers: NDArray[Any], columns: PartitionColumns, expected: Int32 | None = None
     ) -> Ragged:
-        """Directory indexes of each record. An empty list stands for MIGRATING for all of ``expected`` replicas."""
+        """Directory indexes of each record. An empty list means MIGRATING for all ``expected`` replicas."""
         lists = columns.directories
         counts = lists.offsets[1:] - lists.offsets[:-1]
         replicas = columns.ids["replicas"].lists.counts if expected is None else expected
@@ -266,13 +266,13 @@ class Replay:
             raise LogError(
                 rows.batch.name(int(numbers[first])), f"{counts[first]} directories", f"{replicas[first]} as replicas"
             )
-        given = Ragged(lists.offsets, self._directory_indexes(lists.values))
+        stored = Ragged(lists.offsets, self._directory_indexes(lists.values))
         if np.array_equal(counts, replicas):
-            return given
+            return stored
         offsets = np.zeros(len(replicas) + 1, np.int32)
         np.cumsum(replicas, out=offsets[1:])
         complete = Ragged(offsets, np.full(int(offsets[-1]), directories.MIGRATING, np.int32))
-        complete.values[np.repeat(counts != 0, replicas)] = given.values
+        complete.values[np.repeat(counts != 0, replicas)] = stored.values
         return complete
 
     def _directory_indexes(self, ids: NDArray[np.uint8]) -> Int32:

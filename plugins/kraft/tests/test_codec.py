@@ -120,7 +120,7 @@ def test_malformed_control_record_is_refused(key: bytes, value: bytes, reason: s
         decode_control(key, value)
 
 
-def test_json_is_that_of_dump_log() -> None:
+def test_json_equals_output_of_dump_log() -> None:
     change = records.PartitionChangeRecord(
         partition_id=1, topic_id=TOPIC_ID, isr=(2, 3), directories=(directory_ids.UNASSIGNED,)
     )

@@ -65,7 +65,7 @@ class TestDrop:
         assert [batch.header.base_offset for batch in log.committed_batches(0)] == remaining
         assert (log.end, log.last_epoch, log.committed) == (9, 1, 6)
 
-    def test_the_log_continues_after_it(self, log: FollowedLog, written: WrittenLog) -> None:
+    def test_append_after_drop_continues_log(self, log: FollowedLog, written: WrittenLog) -> None:
         log.commit(9)
         log.drop(9)
         assert (log.end, log.last_epoch) == (9, 1)
@@ -76,13 +76,13 @@ class TestDrop:
         with pytest.raises(BatchError, match="expected offset 10"):
             log.append(contents(written)[-1], 1)
 
-    def test_there_is_no_history_after_it(self, log: FollowedLog) -> None:
+    def test_history_after_drop_is_refused(self, log: FollowedLog) -> None:
         assert log.history(1, 1).log.end == 6
         log.drop(1)
         with pytest.raises(LogError, match="offset 1 as its start"):
             log.history(1, 1)
 
-    def test_uncommitted_batches_can_be_truncated_after_it(self, log: FollowedLog) -> None:
+    def test_uncommitted_batches_can_be_truncated_after_drop(self, log: FollowedLog) -> None:
         log.drop(6)
         log.truncate(1, 6)
         assert log.end == 6
@@ -138,7 +138,7 @@ class TestQuorumLog:
 
         return appended
 
-    def test_opened_at_the_end_it_returns_what_follows(self, log: QuorumLog, commit: Callable[..., None]) -> None:
+    def test_open_at_end_polls_new_batches(self, log: QuorumLog, commit: Callable[..., None]) -> None:
         log.open()
         assert (log.end, log.leader_id, len(log.metadata().partitions)) == (9, 1, 2)
         assert log.poll() == []
@@ -147,7 +147,7 @@ class TestQuorumLog:
         assert [(batch.offset, batch.leader_id, batch.leader_epoch) for batch in batches] == [(9, 1, 1), (10, 1, 1)]
         assert (log.end, log.generation, log.poll()) == (11, 0, [])
 
-    def test_opened_at_the_start_it_returns_all_but_control_records(self, log: QuorumLog) -> None:
+    def test_open_from_start_polls_all_data_batches(self, log: QuorumLog) -> None:
         log.open(from_start=True)
         assert (log.end, len(log.metadata().partitions)) == (0, 0)
         batches = log.poll()
@@ -155,7 +155,7 @@ class TestQuorumLog:
         assert [record.offset for record in batches[1].records] == [2, 3, 4, 5]
         assert not any(batch.in_transaction for batch in batches)
 
-    def test_uncommitted_batches_are_held_back(
+    def test_uncommitted_batches_are_not_returned(
         self, log: QuorumLog, state: ScriptedState, commit: Callable[..., None]
     ) -> None:
         log.open()

@@ -253,7 +253,7 @@ def test_falling_epoch_is_refused(tmp_path: Path) -> None:
         read_log(tmp_path)
 
 
-def test_history_is_snapshot_and_log_behind_it(tmp_path: Path) -> None:
+def test_history_has_snapshot_and_following_batches(tmp_path: Path) -> None:
     write_snapshot(tmp_path, SnapshotId(2, 1), [topic(7)])
     write_snapshot(tmp_path, SnapshotId(3, 1), [topic(8), topic(9)])
     (tmp_path / "00000000000000000009-0000000001.checkpoint.part").write_bytes(b"")
@@ -274,7 +274,7 @@ def test_offset_within_a_batch_is_refused(tmp_path: Path) -> None:
         names(read_history(tmp_path), 1)
 
 
-def test_snapshot_replaces_a_log_behind_it(tmp_path: Path) -> None:
+def test_snapshot_replaces_log_that_ends_before_it(tmp_path: Path) -> None:
     Segment(tmp_path).add(topic(1))
     write_snapshot(tmp_path, SnapshotId(9, 2), [topic(8)])
     history = read_history(tmp_path)
@@ -294,7 +294,7 @@ def test_committed_end_of_several_voters_is_the_snapshot(tmp_path: Path) -> None
     assert committed_end(2, 2, (1, 2, 3)) == CommittedEnd(2, exact=True)
 
 
-def test_transactions_are_held_back_and_aborted_ones_dropped(tmp_path: Path) -> None:
+def test_open_transactions_are_buffered_and_aborted_ones_dropped(tmp_path: Path) -> None:
     segment = Segment(tmp_path).add(topic(1), BEGIN, topic(2)).add(topic(3))
     assert names(read_history(tmp_path)) == ["topic-1"]
     segment.add(topic(4), END, topic(5), BEGIN, topic(6)).add(ABORT).add(BEGIN, topic(7), END, topic(8))
@@ -339,7 +339,7 @@ def test_directory_of_a_running_node_is_read(tmp_path: Path) -> None:
     assert len(names(read_history(tmp_path))) == 2 * rounds
 
 
-def test_missing_file_is_an_error_in_the_end(tmp_path: Path) -> None:
+def test_missing_file_raises_after_retries(tmp_path: Path) -> None:
     (tmp_path / SnapshotId(5, 1).file_name).symlink_to(tmp_path / "missing")
     with pytest.raises(FileNotFoundError):
         read_history(tmp_path)

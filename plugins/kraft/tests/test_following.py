@@ -261,7 +261,7 @@ class TestQuorums:
         assert len(reports) == 1
         assert reports[0].endswith("retrying")
 
-    def test_a_snapshot_replaces_what_was_not_read(
+    def test_snapshot_replaces_deleted_offsets(
         self, observer: QuorumObserver, state: ScriptedState, tmp_path: Path
     ) -> None:
         topic = UUID(int=88)
@@ -295,7 +295,7 @@ class TestCommand:
             process.communicate()
 
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-    def test_each_record_is_written_at_once_and_a_signal_ends_it(
+    def test_follow_flushes_each_record_and_ends_on_signal(
         self, live: LiveSegments, start: Callable[..., subprocess.Popen[str]], number: signal.Signals
     ) -> None:
         process = start(live.log.parent, "--follow", "--from", "8", "-o", "jsonl")
@@ -317,7 +317,7 @@ class TestCommand:
         lines = [process.stdout.readline().split()[:1] for _ in range(2)]
         assert lines == [["OFFSET"], ["9"]]
 
-    def test_a_closed_pipe_ends_it_without_a_new_record(
+    def test_follow_ends_on_closed_pipe_without_new_records(
         self, live: LiveSegments, start: Callable[..., subprocess.Popen[str]]
     ) -> None:
         process = start(live.log.parent, "--follow", "-o", "jsonl")

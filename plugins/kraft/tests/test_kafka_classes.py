@@ -52,18 +52,18 @@ def test_control_records_have_kafkas_bytes(kafka: KafkaRecords, record: control.
 
 
 @pytest.mark.parametrize("codec", Compression)
-def test_batches_are_read_both_ways(kafka: KafkaRecords, codec: Compression) -> None:
+def test_batches_round_trip_with_kafka(kafka: KafkaRecords, codec: Compression) -> None:
     random = Random(codec)
     versioned = [random_record(number, random) for number in range(300)]
     values = [encode_record(*record) for record in versioned]
     position = BatchPosition(base_offset=17, leader_epoch=3, timestamp=1234)
-    mine, theirs = encode_data_batch(versioned, position, codec), kafka.encode_batch(values, codec)
-    assert kafka.read_batches(mine) == values
-    batch = read_batch(theirs)
+    encoded, kafka_encoded = encode_data_batch(versioned, position, codec), kafka.encode_batch(values, codec)
+    assert kafka.read_batches(encoded) == values
+    batch = read_batch(kafka_encoded)
     assert batch.records() == versioned
     assert (batch.header.base_offset, batch.header.leader_epoch, batch.header.max_timestamp) == (17, 3, 1234)
     if codec == Compression.NONE:
-        assert mine == theirs
+        assert encoded == kafka_encoded
 
 
 def test_snapshot_of_kframe_is_read_by_kafka(kafka: KafkaRecords, tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def table_fields(table: Table) -> list[Any]:
     "jar, folder, tables",
     [("kafka-metadata", "common/metadata/", TABLES), ("kafka-clients", "common/message/", CONTROL_TABLES)],
 )
-def test_tables_are_kafkas_schemas(jar: str, folder: str, tables: dict[Any, Table]) -> None:
+def test_record_tables_equal_kafka_schemas(jar: str, folder: str, tables: dict[Any, Table]) -> None:
     known = schemas(jar, folder)
     for record, table in tables.items():
         schema = known[record.__name__]

@@ -99,7 +99,7 @@ def test_a_broker_names_the_leader_by_describe_quorum(start: Start, follow: Call
     assert (broker.requests[FETCH], leader.requests[FETCH] > 0) == (0, True)
 
 
-def test_a_new_leader_is_followed_after_the_old_leader_dies(
+def test_new_leader_is_followed_after_leader_stops(
     start: Start, follow: Callable[..., QuorumObserver], state: ScriptedState
 ) -> None:
     leader, _ = start(1), start(2)
@@ -164,7 +164,7 @@ class TestSnapshots:
     @pytest.mark.parametrize(
         "part", [{"position": 7}, {"size": -1}, {"size": 2**40}, {"unaligned_records": b""}, {"size": 10}]
     )
-    def test_a_part_that_was_not_requested_is_refused(
+    def test_snapshot_part_at_other_position_is_refused(
         self, start: Start, follow: Callable[..., QuorumObserver], part: dict[str, object], content: bytes,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:  # fmt: skip
@@ -184,7 +184,7 @@ class TestSnapshots:
 
 class TestMalformedResponses:
     @pytest.mark.parametrize("frame", [b"\xff" * 40, b"\x00", bytes(4) + b"\x7f" * 100])
-    def test_garbage_ends_the_connection_and_is_retried(
+    def test_malformed_response_closes_connection_and_retries(
         self, start: Start, follow: Callable[..., QuorumObserver], frame: bytes
     ) -> None:
         leader = start(1)
@@ -193,7 +193,7 @@ class TestMalformedResponses:
         follower.catch_up()
         assert offsets(follower) == [0, 1, 2]
 
-    def test_garbage_for_ever_is_an_error_that_names_the_node(
+    def test_repeated_malformed_responses_raise_store_error(
         self, start: Start, follow: Callable[..., QuorumObserver]
     ) -> None:
         leader = start(1)
@@ -208,7 +208,9 @@ class TestMalformedResponses:
         with pytest.raises(StoreError, match="at most 4096 make sense"):
             follow(start(1), reply_bytes_max=4096).poll()
 
-    def test_a_refusal_names_the_missing_right(self, start: Start, follow: Callable[..., QuorumObserver]) -> None:
+    def test_authorization_error_names_required_operation(
+        self, start: Start, follow: Callable[..., QuorumObserver]
+    ) -> None:
         leader = start(1)
         refusal = encode_response(FETCH, 17, 2, {"error_code": 31, "responses": []})[4:]
         leader.raw_replies[FETCH] = [refusal]
@@ -217,7 +219,7 @@ class TestMalformedResponses:
 
 
 class TestFollowedLog:
-    def test_a_truncated_last_batch_is_left_out(self) -> None:
+    def test_truncated_last_batch_is_ignored(self) -> None:
         log = FollowedLog()
         log.append(batch(0) + batch(1)[:-1], 1)
         assert log.end == 1
@@ -237,7 +239,7 @@ class TestFollowedLog:
         assert log.end == 0
 
     @pytest.mark.parametrize("seed", range(30))
-    def test_any_changed_byte_is_refused_or_names_the_same_offsets(self, seed: int) -> None:
+    def test_changed_byte_is_refused_or_keeps_offsets(self, seed: int) -> None:
         random = np.random.default_rng(seed)
         content = bytearray(b"".join(batch(offset) for offset in range(3)))
         content[int(random.integers(len(content)))] ^= 1 << int(random.integers(8))
@@ -248,7 +250,7 @@ class TestFollowedLog:
             assert log.end == 0
         assert 0 <= log.end <= 3
 
-    def test_the_same_metadata_as_from_the_directory(self, tmp_path: Path) -> None:
+    def test_followed_log_has_metadata_of_directory(self, tmp_path: Path) -> None:
         written = small_cluster(tmp_path)
         log = FollowedLog()
         log.append(written.data, 1)

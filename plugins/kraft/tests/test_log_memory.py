@@ -90,10 +90,10 @@ def quorum(folder: Path, batches: int) -> Iterator[object]:
 
 def peak(source: Any, *arguments: object) -> int:
     """The largest number of bytes that a command allocates."""
-    command, *rest = map(str, arguments)
+    command, *options = map(str, arguments)
     tracemalloc.start()
     try:
-        result = CliRunner().invoke(group, [command, str(source), *rest, "-o", "json"], catch_exceptions=False)
+        result = CliRunner().invoke(group, [command, str(source), *options, "-o", "json"], catch_exceptions=False)
         assert result.exit_code == 0, result.output
         return tracemalloc.get_traced_memory()[1]
     finally:

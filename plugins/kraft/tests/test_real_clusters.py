@@ -58,7 +58,7 @@ def rich(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         yield RichCluster(cluster, tools, live, folder)
 
 
-def test_image_equals_what_the_metadata_shell_prints(rich: RichCluster) -> None:
+def test_image_equals_output_of_metadata_shell(rich: RichCluster) -> None:
     snapshot = newest_snapshot(rich.log)
     leaves = metadata_leaves(read_image(snapshot).metadata)
     assert leaves == printed_leaves(print_snapshot(snapshot))

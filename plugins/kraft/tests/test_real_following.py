@@ -112,43 +112,43 @@ def test_records_are_listed_while_the_log_rolls(live: FollowedCluster) -> None:
         assert all(row["committed"] for row in rows[name].values()), name
 
 
-def test_a_follower_that_is_behind_the_start_of_the_log_continues(live: FollowedCluster) -> None:
+def test_follower_before_log_start_fetches_snapshot(live: FollowedCluster) -> None:
     """FetchSnapshot after the start of the log has moved: by a new observer, by a slow observer, and by commands."""
     live.create("before")
-    behind = open_observer(f"kraft://{live.controller.controller_address}", {})
+    slow_observer = open_observer(f"kraft://{live.controller.controller_address}", {})
     commands = {
         name: live.follow(f"frozen-{name}", source)
         for name, source in (
             ("quorum", f"kraft://{live.controller.controller_address}"), ("directory", live.controller.log_dirs[0]),
         )
     }  # fmt: skip
-    fresh = open_observer(f"kraft://{live.controller.controller_address}", {})
+    new_observer = open_observer(f"kraft://{live.controller.controller_address}", {})
     try:
-        behind.catch_up()
-        generation, end = behind.generation, behind.log.end
+        slow_observer.catch_up()
+        generation, end = slow_observer.generation, slow_observer.log.end
         for command in commands.values():
             await_key(command, "before-0")
             command.pause()
         live.roll("meanwhile")
         wait_until(lambda: live.log_start() > end, lambda: str(sorted(live.controller.metadata_log.iterdir())))
-        behind.catch_up()
-        fresh.catch_up()
-        assert (behind.generation, fresh.generation) == (generation + 1, 1)
-        for observer in (behind, fresh):
+        slow_observer.catch_up()
+        new_observer.catch_up()
+        assert (slow_observer.generation, new_observer.generation) == (generation + 1, 1)
+        for observer in (slow_observer, new_observer):
             history = observer.history()
             assert history.snapshot_id.offset > end
             on_disk = read_image(live.controller.log_dirs[0], history.log.end)
             assert metadata_facts(image_of(history).metadata) == metadata_facts(on_disk.metadata)
-        shown = kframe_json("log", "at", f"kraft://{live.controller.controller_address}")
-        assert shown["topics"] == len(image_of(fresh.history()).metadata.topics.index_by_name)
+        summary = kframe_json("log", "at", f"kraft://{live.controller.controller_address}")
+        assert summary["topics"] == len(image_of(new_observer.history()).metadata.topics.index_by_name)
         live.create("after")
         for command in commands.values():
             command.resume()
             await_key(command, "after-0")
             assert "were deleted before they were read" in command.log
     finally:
-        behind.close()
-        fresh.close()
+        slow_observer.close()
+        new_observer.close()
         codes = [command.stop() for command in commands.values()]
     assert codes == [0, 0]
     assert snapshots_in(live.controller.metadata_log)

@@ -40,7 +40,7 @@ def assert_equal_to_disk(follower: QuorumObserver, node: KraftNode) -> None:
     assert metadata_facts(image_of(history).metadata) == metadata_facts(on_disk)
 
 
-def test_a_quorum_is_followed_past_the_death_of_its_leader(tmp_path: Path) -> None:
+def test_observer_follows_quorum_after_leader_is_killed(tmp_path: Path) -> None:
     options = KraftOptions(brokers=1, controllers=3, combined=False, dynamic_quorum=True, release="4.3")
     with KafkaTools(tmp_path / "tools") as tools, KraftCluster(tmp_path / "nodes", options) as cluster:
         cluster.admin(tools, "kafka-topics", "--create", "--topic", "before", "--partitions", 3)

@@ -124,7 +124,7 @@ def shadowed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ShadowedClust
 
 
 @pytest.mark.parametrize("elr", [False, True], ids=["no elr", "elr"])
-def test_all_records_of_faults_and_requests_are_predicted(shadowed: ShadowedCluster, elr: bool, tmp_path: Path) -> None:
+def test_shadow_predicts_records_of_faults_and_requests(shadowed: ShadowedCluster, elr: bool, tmp_path: Path) -> None:
     shadow = LogShadowing(shadowed.url, tmp_path / "shadow")
     try:
         if shadowed.metadata.elr_enabled != elr:
@@ -192,7 +192,7 @@ def bring_brokers_back(shadowed: ShadowedCluster) -> None:
         shadowed.admin("kafka-topics", "--delete", "--topic", topic)
 
 
-def test_an_altered_rule_is_reported(shadowed: ShadowedCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shadow_reports_altered_rule(shadowed: ShadowedCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """The altered rule elects no leader."""
 
     def choose_none(_self: BuiltinSelection, _: ClusterMetadata, candidates: Candidates) -> tuple[Int32, UInt8]:

@@ -81,7 +81,7 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveCluster]:
         yield live
 
 
-def test_why_names_what_happened(live: LiveCluster) -> None:
+def test_why_names_event_of_leader_change(live: LiveCluster) -> None:
     cluster, tools = live.cluster, live.tools
     created = live.why("orders")
     assert created["event"] == "partition created"

@@ -81,7 +81,7 @@ def test_compare(
     assert {row["committed_at_least"] for row in rows} == {committed}
 
 
-def test_compare_with_missing_replicas_does_not_guess(tmp_path: Path) -> None:
+def test_compare_with_missing_replicas_leaves_can_lead_null(tmp_path: Path) -> None:
     shorter_log(tmp_path)
     rows = document("compare", tmp_path / "1", tmp_path / "3")["rows"]
     assert [(row["state"], row["can_lead"]) for row in rows] == [("reference", True), ("behind", None)]
@@ -126,7 +126,7 @@ def test_recover_writes_a_copy_with_a_single_voter(tmp_path: Path, kraft_version
         ({"leader_epoch": 4, "leader_id": 1}, "The node knows of epoch 4, but its log ends in epoch 1"),
     ],
 )
-def test_recover_says_what_may_be_lost(tmp_path: Path, state: dict[str, int], risk: str) -> None:
+def test_recover_reports_possible_data_loss(tmp_path: Path, state: dict[str, int], risk: str) -> None:
     log = replica(tmp_path, 2)
     log.quorum(**state)
     risks = document("recover", log.directory)["risks"]
@@ -146,23 +146,23 @@ def test_recover_cuts_a_torn_tail(tmp_path: Path) -> None:
     assert read_history(tmp_path / "new" / LOG_DIRECTORY).log.torn_bytes == 0
 
 
-@pytest.mark.parametrize("what", ["existing", "other node", "damaged", "no directory id"])
-def test_recover_refuses(tmp_path: Path, what: str) -> None:
+@pytest.mark.parametrize("problem", ["existing", "other node", "damaged", "no directory id"])
+def test_recover_refuses_invalid_input(tmp_path: Path, problem: str) -> None:
     out = tmp_path / "new"
-    node_id = 7 if what == "other node" else 2
+    node_id = 7 if problem == "other node" else 2
     log = small_cluster(tmp_path / "2", node_id=node_id, voters=(1, 2, 3), kraft_version=1)
-    if what == "existing":
+    if problem == "existing":
         out.mkdir()
-    if what == "damaged":
+    if problem == "damaged":
         data = bytearray((log.directory / SEGMENT).read_bytes())
         data[100] ^= 1
         (log.directory / SEGMENT).write_bytes(data)
-    if what == "no directory id":
+    if problem == "no directory id":
         shutil.copy(log.directory / "meta.properties", tmp_path / "properties")
         text = (tmp_path / "properties").read_text()
         lines = [line for line in text.splitlines() if not line.startswith("directory.id")]
         (log.directory / "meta.properties").write_text("\n".join(lines))
     result = run("recover", log.directory, "--out", out)
     assert (result.exit_code, result.output.count("\n")) == (2, 1), result.output
-    assert what == "existing" or not out.exists()
+    assert problem == "existing" or not out.exists()
     assert not out.with_name("new.part").exists()

@@ -31,8 +31,8 @@ class RandomLog:
     def uuid(self) -> UUID:
         return UUID(int=self.random.getrandbits(128) | 1 << 100)
 
-    def brokers(self, most: int) -> tuple[int, ...]:
-        return tuple(self.random.sample([*range(9), 70_000, 2**31 - 1], self.random.randint(0, most)))
+    def brokers(self, count_max: int) -> tuple[int, ...]:
+        return tuple(self.random.sample([*range(9), 70_000, 2**31 - 1], self.random.randint(0, count_max)))
 
     def add(self, record: records.MetadataRecord, version: int = 0) -> None:
         self.records.append(RecordAndVersion(record, version))
@@ -79,10 +79,10 @@ class RandomLog:
         size = len(fields["replicas"]) if replaces_replicas else self.sizes[topic_id, number]
         if replaces_replicas or self.random.random() < 0.3:
             fields["directories"] = tuple(UUID(int=self.random.randint(300, 305)) for _ in range(size))
-        for name, most in (("isr", 4), ("eligible_leader_replicas", 3), ("last_known_elr", 2),
+        for name, count_max in (("isr", 4), ("eligible_leader_replicas", 3), ("last_known_elr", 2),
                            ("removing_replicas", 2), ("adding_replicas", 2)):  # fmt: skip
             if self.random.random() < 0.3:
-                fields[name] = self.brokers(most)
+                fields[name] = self.brokers(count_max)
         if self.random.random() < 0.5:
             fields["leader"] = self.random.choice([-1, 2, 2**31 - 1])
         if self.random.random() < 0.2:
@@ -176,7 +176,7 @@ PARTITIONS = [partition(number) for number in range(40)]
         ([change(0, directories=(UUID(int=200),) * 3)], "3 directories, expected 1 as replicas"),
     ],
 )
-def test_contradiction_is_refused_with_its_offset(added: list[RecordAndVersion], reason: str) -> None:
+def test_invalid_record_is_refused_with_its_offset(added: list[RecordAndVersion], reason: str) -> None:
     versioned = [TOPIC, *PARTITIONS, *(change(number % 40, leader=1) for number in range(40)), *added]
     with pytest.raises(LogError, match=f"offset {len(versioned) - 1}.*{reason}"):
         image_of(history(versioned, Random(1)))
@@ -186,12 +186,12 @@ def test_id_index_kernel_equals_its_reference() -> None:
     random = np.random.default_rng(3)
     ids = random.integers(0, 256, (40, 16), np.uint8)
     ids[20:30] = ids[:10]
-    asked = np.concatenate([ids, random.integers(0, 256, (9, 16), np.uint8), ids[:3].repeat(2, 0)])
+    requested = np.concatenate([ids, random.integers(0, 256, (9, 16), np.uint8), ids[:3].repeat(2, 0)])
     results = []
     for module in (_id_index, _naive_ids):
         keys, values = np.zeros((64, 16), np.uint8), np.full(64, -1, np.int32)
         module.insert_ids(ids, np.arange(40, dtype=np.int32), keys, values)
-        out = np.empty(len(asked), np.int32)
-        results.append((module.find_ids(asked, keys, values, out), out.tolist()))
+        out = np.empty(len(requested), np.int32)
+        results.append((module.find_ids(requested, keys, values, out), out.tolist()))
     assert results[0] == results[1]
     assert results[0][0] == 9

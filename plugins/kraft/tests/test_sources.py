@@ -124,15 +124,15 @@ def test_damaged_source_is_refused(tmp_path: Path, name: str, content: bytes, re
         read_image(path)
 
 
-def test_commands_convert_both_ways(directory: Path, tmp_path: Path) -> None:
+def test_convert_writes_checkpoint_that_show_reads(directory: Path, tmp_path: Path) -> None:
     runner, out = CliRunner(), tmp_path / f"{9:020}-{4:010}.checkpoint"
     assert runner.invoke(cli, ["snapshot", "convert", str(directory), str(out)]).exit_code == 0
-    again = runner.invoke(cli, ["snapshot", "convert", str(directory), str(out)])
-    assert again.exit_code == 2
-    assert "an existing file, expected a new one, or --force" in again.output
+    repeated = runner.invoke(cli, ["snapshot", "convert", str(directory), str(out)])
+    assert repeated.exit_code == 2
+    assert "an existing file, expected a new one, or --force" in repeated.output
     assert read_image(out).offset == 9
-    shown = runner.invoke(cli, ["snapshot", "show", "--from", "kraft", str(out), "-o", "json"])
-    assert json.loads(shown.stdout)["partitions"] == 1
+    summary = runner.invoke(cli, ["snapshot", "show", "--from", "kraft", str(out), "-o", "json"])
+    assert json.loads(summary.stdout)["partitions"] == 1
     unknown = runner.invoke(cli, ["snapshot", "show", "--from", "xml", str(out)])
     assert "'kraft'" in unknown.output
 

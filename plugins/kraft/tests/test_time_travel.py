@@ -80,7 +80,7 @@ def test_show_lists_records_with_keys_and_contents(tmp_path: Path) -> None:
         (["--boundaries", "--from", "9"], [9, 9, 10]),
     ],
 )
-def test_show_filters(tmp_path: Path, options: list[str], offsets: list[int]) -> None:
+def test_show_applies_filters(tmp_path: Path, options: list[str], offsets: list[int]) -> None:
     small_cluster(tmp_path).append(change(0, leader=2, isr=(2, 3)), registration(1, fenced=FENCE))
     assert [row["offset"] for row in rows("show", tmp_path, *options)] == offsets
 
@@ -90,8 +90,8 @@ def test_show_marks_transactions(tmp_path: Path) -> None:
     topic = records.TopicRecord(name="t", topic_id=UUID(int=77))
     log.append(records.BeginTransactionRecord(name="work"), topic)
     log.append(records.AbortTransactionRecord(reason="failover"))
-    shown = rows("show", tmp_path, "--from", "9")
-    assert [(row["type"], row["transaction"]) for row in shown] == [("Topic", "aborted")]
+    listed = rows("show", tmp_path, "--from", "9")
+    assert [(row["type"], row["transaction"]) for row in listed] == [("Topic", "aborted")]
     types = [row["type"] for row in rows("show", tmp_path, "--from", "9", "--boundaries")]
     assert types == ["Batch", "BeginTransaction", "Topic", "Batch", "AbortTransaction"]
 
@@ -111,7 +111,7 @@ def test_positions_outside_of_the_log_are_refused(tmp_path: Path, position: str)
         end_of(history, position)
 
 
-def test_at_shows_the_cluster_and_writes_it(tmp_path: Path) -> None:
+def test_at_summarizes_and_writes_cluster(tmp_path: Path) -> None:
     log = small_cluster(tmp_path / "node")
     log.append(change(0, leader=2, isr=(2, 3)), registration(1, fenced=FENCE))
     before = run("at", tmp_path / "node", "--offset", 8)
@@ -133,7 +133,7 @@ def test_history_begins_before_the_newest_snapshot(tmp_path: Path) -> None:
     assert cause_of(log).event == "partition created"
 
 
-def test_diff_lists_what_changed(tmp_path: Path) -> None:
+def test_diff_lists_changes(tmp_path: Path) -> None:
     log = small_cluster(tmp_path)
     log.append(change(0, leader=2, isr=(2, 3)), registration(1, fenced=FENCE))
     log.append(records.ConfigRecord(resource_type=2, resource_name="orders", name="retention.ms", value="5"))
@@ -235,7 +235,7 @@ def test_why_of_an_election_from_the_elr(tmp_path: Path) -> None:
     assert "ELR" in cause.rule
 
 
-def test_why_says_when_no_event_gives_the_change(tmp_path: Path) -> None:
+def test_why_without_matching_event_has_null_event(tmp_path: Path) -> None:
     log = small_cluster(tmp_path)
     log.append(change(0, leader=3, isr=(3,)), registration(1, fenced=FENCE))
     cause = cause_of(log)
@@ -245,7 +245,7 @@ def test_why_says_when_no_event_gives_the_change(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["orders-7", "nothing-0", "orders"])
-def test_why_of_an_unknown_partition_is_reported_without_traceback(tmp_path: Path, name: str) -> None:
+def test_why_of_unknown_partition_is_input_error(tmp_path: Path, name: str) -> None:
     small_cluster(tmp_path)
     result = CliRunner().invoke(group, ["why", str(tmp_path), name])
     assert (result.exit_code, result.output.count("\n")) == (2, 1)

@@ -86,7 +86,7 @@ def replay_partition_change(metadata: ClusterMetadata, record: PartitionChangeRe
     if record.directories is not None:
         lists["directory"] = _directories(metadata, record.directories, count)
     elif count != partitions.replica_count[row]:
-        # Below metadata.version 17 no record has directories. Kafka keeps as many as before and fails.
+        # Below metadata.version 17 no record has directories. Kafka keeps the former number of directories and fails.
         stored = dict(zip(partitions.list_of("replica", row), partitions.list_of("directory", row), strict=True))
         lists["directory"] = [stored.get(replica, MIGRATING) for replica in lists["replica"]]
     if lists:
@@ -131,7 +131,7 @@ def _topic(metadata: ClusterMetadata, topic_id: UUID) -> int:
 
 
 def _directories(metadata: ClusterMetadata, directories: DirectoryIds, count: int) -> list[int]:
-    """Directory indexes of ``count`` replicas. All migrating if none is given."""
+    """Directory indexes of ``count`` replicas. All are MIGRATING if ``directories`` is empty."""
     if not directories:
         return [MIGRATING] * count
     return metadata.directories.indexes_of(directories)

@@ -57,23 +57,23 @@ class BatchHeader:
         return self.base_offset + self.last_offset_delta + 1
 
 
-def read_header(data: bytes | memoryview, position: int, where: str, left: int | None = None) -> BatchHeader:
+def read_header(data: bytes | memoryview, position: int, where: str, remaining: int | None = None) -> BatchHeader:
     """Return the header of the batch at ``position``.
 
     ``left`` is the number of bytes from ``position`` to the end of the file; by default ``data`` is the whole file.
     Raises BatchError unless the whole batch is in the file and its header is that of a metadata log.
     """
-    left = len(data) - position if left is None else left
-    if left < HEADER_BYTES:
-        raise BatchError(where, f"{left} bytes", f"a batch header of {HEADER_BYTES}")
+    remaining = len(data) - position if remaining is None else remaining
+    if remaining < HEADER_BYTES:
+        raise BatchError(where, f"{remaining} bytes", f"a batch header of {HEADER_BYTES}")
     base_offset, length = PREFIX.unpack_from(data, position)
     epoch, magic, crc = _EPOCH.unpack_from(data, position + PREFIX.size)
     if magic != MAGIC:
         raise BatchError(where, f"a batch of magic {magic}", f"magic {MAGIC}")
     size = length + PREFIX.size
-    if not HEADER_BYTES <= size <= left:
+    if not HEADER_BYTES <= size <= remaining:
         raise BatchError(
-            where, f"a batch of {size} bytes with {left} left", f"at least {HEADER_BYTES}, within the file"
+            where, f"a batch of {size} bytes with {remaining} left", f"at least {HEADER_BYTES}, within the file"
         )
     if size > READ_BYTES_MAX:
         raise BatchError(where, f"a batch of {size} bytes", f"at most {READ_BYTES_MAX}")

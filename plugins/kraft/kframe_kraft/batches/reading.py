@@ -101,8 +101,8 @@ def read_batch(
     """
     buffer = data if isinstance(data, np.ndarray) else np.frombuffer(data, np.uint8)
     where = f"{where}, byte {start + position}"
-    left = None if size is None else size - start - position
-    header = read_header(view := buffer.data, position, where, left)
+    remaining = None if size is None else size - start - position
+    header = read_header(view := buffer.data, position, where, remaining)
     content = buffer[position : position + header.size]
     checked = view[position + CHECKED_START : position + header.size]
     if (computed := crc32c(checked)) != header.crc:

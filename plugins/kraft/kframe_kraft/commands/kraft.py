@@ -1,4 +1,4 @@
-"""``kframe kraft``: the logs of controllers side by side, and the recovery of a lost quorum."""
+"""``kframe kraft``: comparison of controllers' logs, and recovery of a lost quorum."""
 
 from __future__ import annotations
 

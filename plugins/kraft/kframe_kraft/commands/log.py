@@ -75,13 +75,13 @@ class RecordType(_ParamType):
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """The name as Kafka spells it. Fails for an unknown type."""
         names = {name.lower(): name for name in self._names()}
-        wanted = value.lower().replace("_", "").removesuffix("record")
-        if wanted not in names and value.lower() not in names:
+        normalized = value.lower().replace("_", "").removesuffix("record")
+        if normalized not in names and value.lower() not in names:
             self.fail(f"{value!r} is no type of records", param, ctx)
-        return names.get(wanted) or names[value.lower()]
+        return names.get(normalized) or names[value.lower()]
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """All types that begin so."""
+        """All types that begin with ``incomplete``."""
         return [CompletionItem(name) for name in self._names() if name.lower().startswith(incomplete.lower())]
 
     @staticmethod
@@ -114,7 +114,7 @@ def show(
     """List the records of the log in SOURCE."""
     from kframe_kraft.time_travel import EntryFilter, end_of, entries, followed_entries, start_of
 
-    def chosen(history: LogHistory) -> EntryFilter:
+    def selection(history: LogHistory) -> EntryFilter:
         return EntryFilter(
             types, topics, brokers, 0 if start is None else start_of(history, start),
             None if end is None else end_of(history, end), control, boundaries,
@@ -122,14 +122,14 @@ def show(
 
     if not follow:
         history = _read(source, command_config).history
-        _emit_entries(entries(history, chosen(history)), output)
+        _emit_entries(entries(history, selection(history)), output)
         return
     if end is not None:
         raise click.UsageError("--follow and --to exclude one another")
     with StopSignal() as stop:
         try:
             with _followed(source, command_config, stop) as (history, follower):
-                rows = followed_entries(history, follower, chosen(history), stop, _report)
+                rows = followed_entries(history, follower, selection(history), stop, _report)
                 _emit_entries(_for_reader(rows), output)
         except StoreError:
             if not stop:
@@ -144,7 +144,7 @@ def _emit_entries(rows: Iterable[dict[str, Any] | None], output: str) -> None:
 
 
 def _for_reader(rows: Iterable[dict[str, Any] | None]) -> Iterator[dict[str, Any] | None]:
-    """Pass rows on. Raises BrokenPipeError before a wait if there is no reader any more."""
+    """Yield all rows. Raises BrokenPipeError before a wait if the reader has closed the pipe."""
     for row in rows:
         yield row
         if row is None:
@@ -159,7 +159,7 @@ def _report(text: str) -> None:
 def _followed(
     source: str | Path, command_config: Path | None, stop: StopSignal
 ) -> Iterator[tuple[LogHistory, LogFollower]]:
-    """The log of a source so far, and what reads the rest. Raises as ``_read``."""
+    """The current log of a source, and a follower of later records. Raises as ``_read``."""
     if isinstance(source, str):
         live = _live()
         observer = live.open_observer(source, client_properties(command_config), stop.wait)
@@ -237,7 +237,7 @@ def diff(
 ) -> None:  # fmt: skip
     """List what differs between the cluster at A and at B, which are offsets or times."""
     from kframe_kraft.time_travel import Timeline, differences, end_of
-    from kframe_kraft.time_travel.differences import COLUMNS, summarized
+    from kframe_kraft.time_travel.differences import COLUMNS, summarize
 
     history = _read(source, command_config).history
     ends = sorted(end_of(history, position) for position in (first, second))
@@ -253,7 +253,7 @@ def diff(
     registrations = {**before.brokers.registrations, **after.brokers.registrations}
     racks = {broker_id: registration.rack for broker_id, registration in registrations.items()}
     columns = (scope, "changes", "by_change")
-    emit_rows(OutputTable(f"kframe.log-diff-{scope}/v1", columns, summarized(changes, scope, racks)), output)
+    emit_rows(OutputTable(f"kframe.log-diff-{scope}/v1", columns, summarize(changes, scope, racks)), output)
 
 
 def _difference_row(row: dict[str, Any]) -> dict[str, Any]:
@@ -305,7 +305,7 @@ def _read(source: str | Path, command_config: Path | None) -> NodeSource:
 
 
 def _live() -> ModuleType:
-    """The package that reads quorums. Raises BadInput if what it needs is not installed."""
+    """The package that reads quorums. Raises BadInput if its requirements are not installed."""
     try:
         import kframe_kraft.live
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""How much of a log on disk is committed, as far as one directory shows.
+"""The committed end of a log on disk, as far as one directory shows.
 
 The high watermark is in memory only. With one voter, the end of its log is committed. With several, any record after
 the newest snapshot may still be truncated, because a snapshot is at or below the high watermark.
@@ -15,7 +15,7 @@ from kframe_kraft.disk.quorum_state import QuorumState
 
 @dataclass(frozen=True, slots=True)
 class CommittedEnd:
-    """Records below ``offset`` are committed. ``exact`` tells that no record above is."""
+    """Records below ``offset`` are committed. ``exact``: no record above it is."""
 
     offset: int
     exact: bool
@@ -29,7 +29,7 @@ def committed_end(log_end: int, snapshot_end: int, voters: tuple[int, ...]) -> C
 
 
 def voters_in(batch: RecordBatch) -> tuple[int, ...] | None:
-    """The voters' node ids that the records of a control batch name. None if none does."""
+    """The node ids of the voters in a control batch, or None."""
     for record in reversed(batch.control_records()):
         if isinstance(record, control.VotersRecord | control.LeaderChangeMessage):
             return tuple(voter.voter_id for voter in record.voters)
@@ -39,7 +39,7 @@ def voters_in(batch: RecordBatch) -> tuple[int, ...] | None:
 def voters_of(
     logged: tuple[int, ...] | None, snapshot: control.VotersRecord | None, state: QuorumState | None
 ) -> tuple[int, ...]:
-    """Return the voters' node ids: those of the log, else of the snapshot, else of the state. Empty without any."""
+    """Return the node ids of the voters in the log, else in the snapshot, else in the state, else none."""
     if logged is not None:
         return logged
     if snapshot is not None:

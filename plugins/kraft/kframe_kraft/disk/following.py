@@ -1,7 +1,7 @@
-"""Reads what a running node appends to the log in its directory, without locks.
+"""Reads the batches that a running node appends to the log in its directory, without locks.
 
-A node may roll to the next segment, delete old ones, and truncate records that were not committed. So each poll lists
-the files anew, and checks that the last batch is still where it was read.
+A node may roll to the next segment, delete old ones, and truncate uncommitted records. So each poll lists the files
+again, and checks that the last batch is still at its position.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PAUSE_S: Final = 0.2
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NewBatches:
-    """Batches that follow the previous ones. ``replaced`` says which offsets are not in the log any more.
+    """Batches that follow the previous ones. ``replaced`` is a message about offsets that the log no longer has.
 
     ``snapshot`` has the records of offsets that were deleted before they were read.
     """
@@ -63,16 +63,16 @@ class DirectoryFollower:
         self._base = -1
         """Base offset of the segment with the last batch. -1 if it is not known."""
         self._last_position = self._next_position = 0
-        """Where the last batch begins in this segment, and where it ends."""
+        """Start and end of the last batch in this segment."""
         self._problem = ""
 
     def poll(self) -> NewBatches:
-        """Return the complete batches that were appended, a part of them if they are many.
+        """Return appended complete batches, at most POLL_BYTES_MAX bytes of them.
 
         Raises LogError for damage before the tail, if two polls find it: the node may have been truncating the log.
         """
         try:
-            news = self._poll(segments_in(self._directory))
+            new_batches = self._poll(segments_in(self._directory))
         except FileNotFoundError:  # A segment was deleted after the directory was listed.
             return NewBatches((), self._committed())
         except LogError as error:
@@ -81,13 +81,13 @@ class DirectoryFollower:
             self._problem = str(error)
             return NewBatches((), self._committed())
         self._problem = ""
-        return news
+        return new_batches
 
     def _poll(self, segments: Mapping[int, Path]) -> NewBatches:
         if not segments:
             return NewBatches((), self._committed())
         if (start := min(segments)) > self._end:
-            return self._skip_to(start)
+            return self._skip_deleted(start)
         replaced = self._check_last(segments)
         base = max(base for base in segments if base <= self._end)
         file = BatchFile(segments[base])
@@ -122,7 +122,7 @@ class DirectoryFollower:
         return batches
 
     def _position(self, file: BatchFile, base: int) -> int:
-        """Where the next batch begins in a segment."""
+        """The position of the next batch in a segment."""
         if base == self._end:
             return 0
         if base == self._base:
@@ -136,19 +136,19 @@ class DirectoryFollower:
         return position
 
     def _check_last(self, segments: Mapping[int, Path]) -> str:
-        """Go back to the last common batch if the node has truncated the log. Returns what is not in it any more."""
+        """Go back to the last common batch after a truncation. Returns a message about the truncated offsets, or ""."""
         if not self._recent or self._base < min(segments) or self._is_last(segments):
             return ""
-        present: dict[int, _ReadBatch] = {}
+        batches_by_end: dict[int, _ReadBatch] = {}
         for path in segments.values():
             file = BatchFile(path)
             try:
                 for header in file.headers(0, file.size):
                     if header.next_offset >= self._recent[0].next_offset:
-                        present[header.next_offset] = _read_batch(header)
+                        batches_by_end[header.next_offset] = _read_batch(header)
             except BatchError:  # The tail.
                 break
-        common = [batch for batch in self._recent if present.get(batch.next_offset) == batch]
+        common = [batch for batch in self._recent if batches_by_end.get(batch.next_offset) == batch]
         if not common:
             raise LogError(str(self._directory), "another log", f"the records below offset {self._end} that it had")
         while self._recent[-1] != common[-1]:
@@ -157,7 +157,7 @@ class DirectoryFollower:
         return f"offsets {self._end} to {former - 1} were truncated: they were not committed"
 
     def _is_last(self, segments: Mapping[int, Path]) -> bool:
-        """Whether the last batch is where it was read."""
+        """Whether the last batch is still at its position."""
         path = segments.get(self._base)
         if path is None:
             return False
@@ -167,7 +167,7 @@ class DirectoryFollower:
             return False
         return _read_batch(header) == self._recent[-1]
 
-    def _skip_to(self, start: int) -> NewBatches:
+    def _skip_deleted(self, start: int) -> NewBatches:
         newest = max(snapshots_in(self._directory).items(), default=None)
         snapshot = None if newest is None else read_checkpoint(newest[1])
         deleted = f"offsets {self._end} to {start - 1} were deleted before they were read"

@@ -1,4 +1,4 @@
-"""A readable history of a cluster: the newest snapshot of a directory and the batches behind it."""
+"""The history of a cluster: the newest snapshot of a directory and the batches after it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ATTEMPTS: Final = 5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LogHistory:
-    """What a log's directory contains. ``snapshot`` is None if the log begins at offset 0."""
+    """The content of a log's directory. ``snapshot`` is None if the log begins at offset 0."""
 
     snapshot_id: SnapshotId
     snapshot: Checkpoint | None
@@ -107,7 +107,7 @@ def _read_history(directory: Path, from_oldest: bool) -> LogHistory:
         raise LogError(
             str(directory), f"a log from offset {log.start}", f"a snapshot at or above it, not {snapshot_id.offset}"
         )
-    if log.end < snapshot_id.offset:  # the snapshot replaces a log that is behind it
+    if log.end < snapshot_id.offset:  # the snapshot replaces a log that ends before it
         log = MetadataLog(snapshot_id.offset, snapshot_id.offset)
     first = next(iter(log.batches), None)
     if first is not None and first.header.base_offset < snapshot_id.offset:

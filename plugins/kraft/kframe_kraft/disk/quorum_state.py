@@ -1,4 +1,4 @@
-"""``quorum-state``: the epoch, leader and vote that a node must not forget (Kafka ``FileQuorumStateStore``)."""
+"""``quorum-state``: the durable epoch, leader and vote of a node (Kafka ``FileQuorumStateStore``)."""
 
 from __future__ import annotations
 

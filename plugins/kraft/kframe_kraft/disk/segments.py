@@ -115,7 +115,7 @@ def read_segments(segments: Mapping[int, BatchSource], first: int = 0) -> Metada
 
 
 class _Scan:
-    """Checks segments in their order, and notes where the batches from offset ``first`` on are."""
+    """Checks segments in their order, and collects the batches from offset ``first`` on."""
 
     def __init__(self, first: int, end: int) -> None:
         self.end = end
@@ -133,7 +133,7 @@ class _Scan:
                 self._check(batch)
                 if self.end > self._first:
                     begin = position if begin is None else begin
-                    self._note(batch)
+                    self._record_header(batch)
                 position += batch.header.size
         except BatchError as error:
             if not is_last or batch_follows(file, position):
@@ -151,7 +151,7 @@ class _Scan:
             )  # fmt: skip
         self.end, self._epoch = header.next_offset, header.leader_epoch
 
-    def _note(self, batch: RecordBatch) -> None:
+    def _record_header(self, batch: RecordBatch) -> None:
         self.last = batch.header
         if batch.header.is_control:
             voters = voters_in(batch)
@@ -159,7 +159,7 @@ class _Scan:
 
 
 def batch_follows(file: BatchFile, position: int) -> bool:
-    """Whether a complete batch begins where the malformed one says that it ends: then the file is damaged, not torn."""
+    """Whether a complete batch follows the malformed one at ``position``: then the file is damaged, not torn."""
     if file.size - position < HEADER_BYTES:
         return False
     try:

@@ -1,4 +1,4 @@
-"""A temporary file for a log or snapshot that comes over the network or a pipe, so that its size takes no memory."""
+"""A temporary file for a log or snapshot from the network or a pipe, so that it needs no memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Holds back the records of a transaction in the log until it ends, and drops those of an aborted one (KIP-868)."""
+"""Buffers the records of a transaction until it ends, and drops those of an aborted one (KIP-868)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Rows(Generic[Batch]):
 
 
 class TransactionFilter(Generic[Batch]):
-    """Passes records on in the order of the log. Records of transactions are passed on at their EndTransaction."""
+    """Yields records in the order of the log, those of a transaction at its EndTransaction."""
 
     def __init__(self) -> None:
         self._pending: list[Rows[Batch]] = []
@@ -44,16 +44,16 @@ class TransactionFilter(Generic[Batch]):
         """
         frames = batch.frames()
         markers: NDArray[Any] = np.flatnonzero((frames.api_key >= BEGIN) & (frames.api_key <= ABORT))
-        ready: list[Rows[Batch]] = []
+        replayable: list[Rows[Batch]] = []
         first = 0
         for marker in [*markers.tolist(), len(frames.api_key)]:
             if marker > first:
-                target = ready if self.begin_offset is None else self._pending
+                target = replayable if self.begin_offset is None else self._pending
                 target.append(Rows(batch, frames, np.arange(first, marker)))
             first = marker + 1
             if marker < len(frames.api_key):
-                ready += self._mark(batch, marker, int(frames.api_key[marker]))
-        return ready
+                replayable += self._mark(batch, marker, int(frames.api_key[marker]))
+        return replayable
 
     def _mark(self, batch: Batch, marker: int, kind: int) -> list[Rows[Batch]]:
         if (kind == BEGIN) != (self.begin_offset is None):
@@ -62,6 +62,6 @@ class TransactionFilter(Generic[Batch]):
         if kind == BEGIN:
             self.begin_offset = batch.offset(marker)
             return []
-        ready = self._pending if kind == END else []
+        replayable = self._pending if kind == END else []
         self._pending, self.begin_offset = [], None
-        return ready
+        return replayable

@@ -1,7 +1,7 @@
 """The requests of an observer to a KRaft node: Fetch, FetchSnapshot, DescribeQuorum and DescribeCluster.
 
-The observer has no replica id, as consumers. A leader answers it like any replica (Kafka ``KafkaRaftClient``), counts
-it for nothing, and returns records that are not committed yet. It requires the right ``ClusterAction``.
+The observer has no replica id, as consumers. A leader serves it like any replica (Kafka ``KafkaRaftClient``), does not
+count it for the high watermark, and also returns uncommitted records. It requires the right ``ClusterAction``.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class QuorumNode(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class QuorumLeader:
-    """A leader as a node names it. ``leader_id`` is -1 if the node knows none."""
+    """The leader in a response. ``leader_id`` is -1 if the node knows none."""
 
     leader_id: int = -1
     leader_epoch: int = -1
@@ -53,7 +53,7 @@ class QuorumLeader:
 
     @property
     def address(self) -> Address | None:
-        """Where the leader listens. None if the response does not say."""
+        """The address of the leader, or None if the response has none."""
         return self.addresses.get(self.leader_id)
 
 
@@ -129,9 +129,9 @@ def fetch_snapshot(node: QuorumNode, leader_epoch: int, snapshot_id: SnapshotId,
     if response["error_code"]:
         return SnapshotPart(response["error_code"], QuorumLeader(), snapshot_id, 0, 0, b"")
     content = _partition("FetchSnapshot", response["topics"], "index")
-    named = content["snapshot_id"]
+    response_id = content["snapshot_id"]
     return SnapshotPart(
-        content["error_code"], _leader(content, response), SnapshotId(named["end_offset"], named["epoch"]),
+        content["error_code"], _leader(content, response), SnapshotId(response_id["end_offset"], response_id["epoch"]),
         content["size"], content["position"], content["unaligned_records"] or b"",
     )  # fmt: skip
 
@@ -161,11 +161,11 @@ def cluster_id(node: QuorumNode) -> str | None:
 
 
 def _leader(content: Mapping[str, Any], response: Mapping[str, Any]) -> QuorumLeader:
-    named = _tagged(content, "current_leader")
+    current_leader = _tagged(content, "current_leader")
     addresses = {
         endpoint["node_id"]: (endpoint["host"], endpoint["port"]) for endpoint in response.get("node_endpoints") or ()
     }
-    return QuorumLeader(named.get("leader_id", -1), named.get("leader_epoch", -1), addresses)
+    return QuorumLeader(current_leader.get("leader_id", -1), current_leader.get("leader_epoch", -1), addresses)
 
 
 def _tagged(content: Mapping[str, Any], name: str) -> Mapping[str, Any]:

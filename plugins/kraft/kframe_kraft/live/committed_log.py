@@ -29,10 +29,10 @@ class QuorumLog:
     def open(self, progress: Progress = ignore_progress, *, from_start: bool = False) -> None:
         """See ``CommittedLog.open``."""
         self._observer.catch_up(progress)
-        self._begin()
+        self._start_at_snapshot()
         if not from_start:
             for batch in self._observer.log.committed_batches(self.end):
-                self._pass(batch)
+                self._advance(batch)
 
     def metadata(self) -> ClusterMetadata:
         """See ``CommittedLog.metadata``."""
@@ -45,10 +45,10 @@ class QuorumLog:
         if not batches:
             self._observer.poll()
             if self._observer.generation != self.generation:
-                self._begin()
+                self._start_at_snapshot()
                 return []
             batches = log.committed_batches(self.end)
-        committed = [self._decoded(batch) for batch in batches if not self._is_control(batch)]
+        committed = [self._decode(batch) for batch in batches if not self._is_control(batch)]
         log.drop(self.end)
         return committed
 
@@ -56,20 +56,20 @@ class QuorumLog:
         """See ``CommittedLog.close``."""
         self._observer.close()
 
-    def _begin(self) -> None:
-        """Begin with the observer's snapshot."""
+    def _start_at_snapshot(self) -> None:
+        """Start at the observer's snapshot."""
         self.generation = self._observer.generation
         self.end = self._observer.log.snapshot_id.offset
         self._transactions = TransactionFilter()
 
     def _is_control(self, batch: RecordBatch) -> bool:
-        """Whether a batch has control records. They are passed, and name the leader."""
+        """Whether a batch has control records. They are skipped, and set the leader."""
         if batch.header.is_control:
-            self._pass(batch)
+            self._advance(batch)
         return batch.header.is_control
 
-    def _pass(self, batch: RecordBatch) -> list[Rows[RecordBatch]]:
-        """Go on behind a batch. Returns the records that may be replayed then."""
+    def _advance(self, batch: RecordBatch) -> list[Rows[RecordBatch]]:
+        """Advance to the end of a batch. Returns the records that may be replayed."""
         self.end = batch.header.next_offset
         if not batch.header.is_control:
             return self._transactions.apply(batch)
@@ -78,16 +78,16 @@ class QuorumLog:
                 self._leader_id = record.leader_id
         return []
 
-    def _decoded(self, batch: RecordBatch) -> CommittedBatch:
+    def _decode(self, batch: RecordBatch) -> CommittedBatch:
         header = batch.header
         begins_inside = self._transactions.begin_offset is not None
-        ready = self._pass(batch)
-        is_whole = len(ready) == 1 and len(ready[0].rows) == header.record_count
+        replayable = self._advance(batch)
+        is_whole = len(replayable) == 1 and len(replayable[0].rows) == header.record_count
         records = tuple(
             CommittedRecord(
                 rows.batch.offset(number), *decode_record(rows.batch.value(number), rows.batch.name(number))
             )
-            for rows in ready
+            for rows in replayable
             for number in rows.rows.tolist()
         )
         return CommittedBatch(

@@ -1,4 +1,4 @@
-"""The log that an observer has fetched so far: a snapshot, the batches after it, and the committed end."""
+"""The fetched log of an observer: a snapshot, the batches after it, and the committed end."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class FollowedLog:
         self._batches += batches
 
     def commit(self, high_watermark: int) -> None:
-        """Note the high watermark of the leader. A new leader may name a lower one, which changes nothing."""
+        """Raise the committed end to the leader's high watermark. A lower one, as of a new leader, is ignored."""
         self.committed = max(self.committed, min(high_watermark, self.end))
 
     def truncate(self, epoch: int, end_offset: int) -> None:
@@ -84,7 +84,7 @@ class FollowedLog:
         ):
             count -= 1
         end = self._batches[count - 1].header.next_offset if count else self._start.offset
-        # What is before the batches is committed.
+        # All records before the batches are committed.
         if end < self.committed or end_offset < self._start.offset or epoch < self._start.epoch:
             raise LogError(
                 "diverging epoch", f"epoch {epoch} that ends at offset {end_offset}",

@@ -1,4 +1,4 @@
-"""Follows the committed records of a running quorum, also past the loss of its leader."""
+"""Follows the committed records of a running quorum, also after a change of its leader."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ _RETRIED: Final = (*BROKEN, BatchError)
 
 
 class QuorumObserver:
-    """Follows the log of a quorum. It is not a replica: it counts for no majority, and no node lists it."""
+    """Follows the log of a quorum. It is not a replica: it is in no majority and no list of observers."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class QuorumObserver:
         self._pause = pause
         self._node: QuorumNode | None = None
         self._address: Address | None = None
-        self._next = 0
+        self._next_server = 0
         self._is_described = self._is_reached = False
 
     def close(self) -> None:
@@ -89,9 +89,9 @@ class QuorumObserver:
         return self.log.history(self.leader.leader_id, self.leader.leader_epoch)
 
     def poll(self, wait_ms: int = WAIT_MS) -> int:
-        """Fetch once from the leader, and wait there up to ``wait_ms`` for news. Return the leader's high watermark.
+        """Fetch once from the leader, which waits up to ``wait_ms`` for records. Return the leader's high watermark.
 
-        It is -1 while the leader does not know it. Raises StoreError if no leader answers usably, or one refuses, and
+        It is -1 while the leader does not know it. Raises StoreError without a valid response of a leader, and
         LogError for a log that contradicts committed records.
         """
         problem, pause_s = "no controller answers", PAUSE_S
@@ -104,7 +104,7 @@ class QuorumObserver:
                 if result is not None:
                     return result.high_watermark
                 if self._address != address and self._address is not None:
-                    continue  # The node named the leader.
+                    continue  # The node returned the leader's address.
                 problem = f"{_text(address)} does not lead in epoch {self.leader.leader_epoch}"
             except PermanentFailure as error:
                 self.close()
@@ -121,7 +121,7 @@ class QuorumObserver:
     def catch_up(
         self,
         progress: Callable[[int, int], object] = lambda _done, _total: None,
-        take: Callable[[], object] = lambda: None,
+        on_response: Callable[[], object] = lambda: None,
     ) -> None:
         """Poll until everything that was committed at the first response is fetched. Raises as ``poll``.
 
@@ -131,19 +131,19 @@ class QuorumObserver:
         while target < 0 or self.log.committed < target:
             high_watermark = self.poll()
             target = high_watermark if target < 0 else target
-            take()
+            on_response()
             progress(self.log.committed, max(target, self.log.committed))
 
     def _fetch(self, wait_ms: int) -> FetchResult | None:
-        """Fetch once and apply the response. None if the node is not the leader; ``leader`` then has what it says."""
+        """Fetch once and apply the response. None if the node is not the leader; ``leader`` is then updated."""
         node = self._connected()
         log, epoch = self.log, self.leader.leader_epoch
         result = fetch(node, epoch, log.end, log.last_epoch, wait_ms)
         self._is_reached = True
-        if not self._usable(result.error_code, result.leader):
+        if not self._check_response(result.error_code, result.leader):
             return None
         if not self._is_described:
-            self._learn_servers(node)
+            self._add_servers(node)
         if result.snapshot_id is not None:
             content = self._download(node, result.snapshot_id)
             if content is None:
@@ -162,7 +162,7 @@ class QuorumObserver:
         content = TemporaryContent(snapshot_id.file_name)
         while True:
             part = fetch_snapshot(node, self.leader.leader_epoch, snapshot_id, content.size)
-            if part.error_code == _SNAPSHOT_DELETED or not self._usable(part.error_code, part.leader):
+            if part.error_code == _SNAPSHOT_DELETED or not self._check_response(part.error_code, part.leader):
                 return None
             if part.snapshot_id != snapshot_id or part.position != content.size:
                 raise WireError(
@@ -178,20 +178,20 @@ class QuorumObserver:
             if content.size == part.size:
                 return content
 
-    def _usable(self, code: int, leader: QuorumLeader) -> bool:
-        """Whether a response has no error. Note the leader that it names, and leave a node that does not lead."""
+    def _check_response(self, code: int, leader: QuorumLeader) -> bool:
+        """Whether a response has no error. Update the leader, and disconnect from a node that does not lead."""
         error = error_of(code)
         if error in _REFUSALS:
             raise PermanentFailure(f"{_text(self._address)} refuses ({error.name}): ClusterAction is required")
         if error is ErrorCode.NONE:
             if leader.leader_epoch in (-1, self.leader.leader_epoch):
-                named = leader if leader.leader_id >= 0 else self.leader
-                self.leader = QuorumLeader(named.leader_id, self.leader.leader_epoch, named.addresses)
+                known = leader if leader.leader_id >= 0 else self.leader
+                self.leader = QuorumLeader(known.leader_id, self.leader.leader_epoch, known.addresses)
                 return True
             error = ErrorCode.FENCED_LEADER_EPOCH
         if error not in _LEADER_ERRORS:
             raise WireError(f"found {error.name}, expected the metadata log")
-        if leader.leader_epoch < self.leader.leader_epoch:  # A node that is behind, or says nothing.
+        if leader.leader_epoch < self.leader.leader_epoch:  # The node has an older epoch or none.
             self.close()
             return False
         is_new = leader.leader_epoch > self.leader.leader_epoch
@@ -205,19 +205,19 @@ class QuorumObserver:
         return False
 
     def _connected(self) -> QuorumNode:
-        """The connection to the leader, as far as it is known, else to the next bootstrap server."""
+        """The connection to the known leader, else to the next bootstrap server."""
         if self._node is None:
-            address = self._address or self._servers[self._next % len(self._servers)]
-            self._next += self._address is None
+            address = self._address or self._servers[self._next_server % len(self._servers)]
+            self._next_server += self._address is None
             self._address = address
             self._node = self._connect(address)
             if self._node.version(FETCH_SNAPSHOT) is None:
-                self._node = self._through_broker(self._node)
+                self._node = self._connect_through_broker(self._node)
             self.cluster_id = self.cluster_id or cluster_id(self._node)
         return self._node
 
-    def _learn_servers(self, leader: QuorumNode) -> None:
-        """Add the controllers that the leader names to those that are tried after it. A client may lack the right."""
+    def _add_servers(self, leader: QuorumNode) -> None:
+        """Add the controllers of DescribeQuorum to the servers to try. The client may not be authorized for it."""
         self._is_described = True
         if leader.version(DESCRIBE_QUORUM) is None:
             return
@@ -226,7 +226,7 @@ class QuorumObserver:
                 if address not in self._servers and len(self._servers) < SERVERS_MAX:
                     self._servers.append(address)
 
-    def _through_broker(self, broker: QuorumNode) -> QuorumNode:
+    def _connect_through_broker(self, broker: QuorumNode) -> QuorumNode:
         """A connection to the leader that a broker names: brokers do not serve the metadata log themselves."""
         where = _text(self._address)
         try:

@@ -54,7 +54,7 @@ def read_quorum(url: str, config: Mapping[str, str], progress: Progress = ignore
 
 
 def spooled_history(observer: QuorumObserver, progress: Progress = ignore_progress) -> LogHistory:
-    """The committed log so far, in a temporary file. It is dropped from the observer. Raises as ``read_quorum``."""
+    """The committed log so far, in a temporary file. The observer releases it. Raises as ``read_quorum``."""
     spooled = SpooledLog(observer)
-    observer.catch_up(progress, spooled.take)
+    observer.catch_up(progress, spooled.spool)
     return spooled.history()

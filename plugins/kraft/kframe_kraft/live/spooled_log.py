@@ -1,4 +1,4 @@
-"""The committed log of an observer in a temporary file, so that its size takes no memory."""
+"""The committed log of an observer in a temporary file, so that it needs no memory."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from kframe_kraft.live.observer import QuorumObserver
 
 
 class SpooledLog:
-    """Takes the committed batches out of the log of an observer."""
+    """Moves the committed batches of an observer to a temporary file."""
 
     def __init__(self, observer: QuorumObserver) -> None:
         self._observer = observer
         self._end = 0
         self._content = TemporaryContent(RECORDS)
-        self._begin()
+        self._start_at_snapshot()
 
-    def take(self) -> None:
-        """Move the committed batches to the file. Begin again if a snapshot has replaced the log."""
+    def spool(self) -> None:
+        """Move the committed batches to the file. Restart if a snapshot has replaced the log."""
         if self._observer.generation != self._generation:
-            self._begin()
+            self._start_at_snapshot()
         log = self._observer.log
         for batch in log.committed_batches(self._end):
             self._content.append(batch.content.data)
@@ -30,7 +30,7 @@ class SpooledLog:
         log.drop(self._end)
 
     def history(self) -> LogHistory:
-        """The log so far."""
+        """The current log."""
         log = read_segments({self._snapshot_id.offset: self._content})
         leader = self._observer.leader
         return LogHistory(
@@ -39,7 +39,7 @@ class SpooledLog:
             CommittedEnd(log.end, exact=True),
         )  # fmt: skip
 
-    def _begin(self) -> None:
+    def _start_at_snapshot(self) -> None:
         log = self._observer.log
         self._generation = self._observer.generation
         self._snapshot_id, self._snapshot = log.snapshot_id, log.snapshot

@@ -1,4 +1,4 @@
-"""Logs of several controllers side by side, and a copy of one of them for a quorum that is lost."""
+"""Comparison of the logs of controllers, and recovery of a lost quorum from one of them."""
 
 from __future__ import annotations
 

@@ -50,13 +50,13 @@ class ReplicaLog:
 
     @property
     def position(self) -> tuple[int, int]:
-        """What voters compare: the last epoch, then the end."""
+        """The order of logs in elections of the quorum: last epoch, then end."""
         return self.last_epoch, self.end
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicaComparison:
-    """A replica beside the reference. ``first_difference`` is an offset; ``detail`` describes the records there.
+    """A replica compared with the reference. ``first_difference`` is an offset; ``detail`` describes the records there.
 
     ``can_lead`` is None if it depends on replicas that were not compared.
     """
@@ -142,7 +142,7 @@ def _first_difference(
 
 
 def _first_record(ours: RecordBatch, theirs: RecordBatch) -> tuple[int, str]:
-    """The offset of the first record that differs, and what both have there."""
+    """The offset of the first record that differs, and a description of the difference."""
     count = min(len(ours.value_start), len(theirs.value_start))
     epochs = f"epoch {theirs.header.leader_epoch} here, {ours.header.leader_epoch} in the reference"
     if ours.header.base_offset != theirs.header.base_offset:

@@ -1,4 +1,4 @@
-"""What the directory of one controller has if the quorum is lost: what was committed, and what may be missing."""
+"""The plan to recover a lost quorum from one controller: its committed records, and possible losses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kframe_kraft.sources import image_of
 class RecoveryPlan:
     """A directory and the quorum of one voter that continues its log. Offsets are ends: records below them exist.
 
-    ``epoch`` is above every epoch that the node has seen. ``risks`` say what may be lost, a sentence each.
+    ``epoch`` is above every epoch that the node knows. ``risks`` are sentences about possible losses.
     """
 
     directory: Path

@@ -1,4 +1,4 @@
-"""The metadata of a cluster from what a KRaft node leaves: directories, snapshots, segments, and dumps of them."""
+"""The metadata of a cluster from files of a KRaft node: directories, snapshots, segments, and dumps."""
 
 from __future__ import annotations
 

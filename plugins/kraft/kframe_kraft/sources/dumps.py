@@ -91,7 +91,7 @@ class _DumpReader:
         self._position = BatchPosition(0, 0, 0)
 
     def batches(self, source: BatchSource) -> Iterator[RecordBatch]:
-        """Yield the batches. Lines without records, batches or a snapshot's end say nothing about the metadata."""
+        """Yield the batches. Other lines than those of records, batches and snapshot ends are ignored."""
         with source.open("rb") as file, io.TextIOWrapper(file, "utf-8", "replace", newline="\n") as lines:
             for number, line in enumerate(lines, 1):
                 yield from self._read_line(number, line.rstrip("\r\n"))

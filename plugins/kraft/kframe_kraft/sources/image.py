@@ -40,7 +40,7 @@ def image_of(history: LogHistory, end: int | None = None) -> MetadataImage:
     replay, log = Replay(metadata), _ReplayedLog(history)
     # A broker that is registered in a snapshot counts as registered at the snapshot's last offset.
     registered = history.snapshot_id.offset - 1
-    for rows, in_snapshot in history.blocks(log.noted(history.batches(end))):
+    for rows, in_snapshot in history.blocks(log.replayed(history.batches(end))):
         replay.apply(rows, registered if in_snapshot else None)
     metadata.partitions.trim()
     state, leader_id = history.quorum_state, log.leader_id
@@ -53,7 +53,7 @@ def image_of(history: LogHistory, end: int | None = None) -> MetadataImage:
 
 
 class _ReplayedLog:
-    """What an image has from headers and control records, after the batches that were replayed so far."""
+    """The fields of an image from the headers and control records of replayed batches."""
 
     def __init__(self, history: LogHistory) -> None:
         snapshot = history.snapshot
@@ -63,8 +63,8 @@ class _ReplayedLog:
         self.voters_record = snapshot.voters if snapshot else None
         self.leader_id: int | None = None
 
-    def noted(self, batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
-        """Pass batches on."""
+    def replayed(self, batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
+        """Yield all batches, and update the fields."""
         for batch in batches:
             header = batch.header
             self.offset, self.epoch, self.timestamp = header.next_offset, header.leader_epoch, header.max_timestamp

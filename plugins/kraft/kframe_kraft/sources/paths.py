@@ -1,4 +1,4 @@
-"""Reads a node's directory or one file of it, whatever it is."""
+"""Reads a node's directory, or a segment, snapshot or dump of it."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class KafkaRecords:
         assert self._process.stdout is not None
         self._process.stdin.write("\t".join(parts) + "\n")
         self._process.stdin.flush()
-        answer = self._process.stdout.readline().rstrip("\n")
-        if answer.startswith("ERROR") or not answer:
-            raise ValueError(answer or "the process has ended")
-        return answer
+        reply = self._process.stdout.readline().rstrip("\n")
+        if reply.startswith("ERROR") or not reply:
+            raise ValueError(reply or "the process has ended")
+        return reply

@@ -61,11 +61,13 @@ def print_snapshot(path: Path) -> str:
     command = ["java", *JVM, "-Xmx192m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=off", "-cp", f"{tool_jars()}/*"]
     arguments = [MAIN_CLASSES["kafka-metadata-shell"], "--snapshot", str(path), "tree", "/"]
     for _ in range(_SHELL_RUNS_MAX):
-        done = subprocess.run([*command, *arguments], capture_output=True, text=True, check=False, timeout=PATIENCE_S)
-        if done.returncode:
-            raise ToolError(f"kafka-metadata-shell {path}: {done.stdout}{done.stderr}")
-        if "Optional.empty\n" not in done.stdout:
-            return done.stdout
+        completed = subprocess.run(
+            [*command, *arguments], capture_output=True, text=True, check=False, timeout=PATIENCE_S
+        )
+        if completed.returncode:
+            raise ToolError(f"kafka-metadata-shell {path}: {completed.stdout}{completed.stderr}")
+        if "Optional.empty\n" not in completed.stdout:
+            return completed.stdout
     raise ToolError(f"kafka-metadata-shell {path}: no image in {_SHELL_RUNS_MAX} runs")
 
 

@@ -10,7 +10,7 @@ from kframe.plugin.kraft import ClusterMetadata, partition_record
 
 
 def metadata_facts(metadata: ClusterMetadata, offsets: bool = True) -> dict[str, Any]:
-    """Everything that ``metadata`` says, by names and ids.
+    """The content of ``metadata`` by names and ids.
 
     Without ``offsets``, those of registrations are left out, because a snapshot does not have them. A snapshot also has
     no order of features and listeners.

@@ -1,4 +1,4 @@
-"""A controller of a quorum for tests, on loopback: it answers Fetch and FetchSnapshot by the rules of a KRaft leader.
+"""A controller of a quorum for tests, on loopback. It serves Fetch and FetchSnapshot by the rules of a KRaft leader.
 
 A test states its log and leader. A raw reply replaces the next response to an API.
 """
@@ -28,7 +28,7 @@ _CONTROLLER_APIS: Final[tuple[tuple[int, int], ...]] = ((FETCH, 17), (FETCH_SNAP
 
 @dataclass(slots=True)
 class ScriptedState:
-    """What the controllers of a test know. ``batches`` are those of the leader from the snapshot's end on."""
+    """The state of the controllers of a test. ``batches`` are those of the leader from the snapshot's end on."""
 
     leader_id: int = 1
     leader_epoch: int = 1
@@ -101,10 +101,10 @@ class ScriptedController:
                     reply = raw.pop(0)
                     connection.sendall(len(reply).to_bytes(4, "big") + reply)
                     continue
-                fields = self._answer(header.api_key, decode_request(header, frame))
+                fields = self._respond(header.api_key, decode_request(header, frame))
                 connection.sendall(encode_response(header.api_key, header.api_version, header.correlation_id, fields))
 
-    def _answer(self, api_key: int, request: dict[str, Any]) -> dict[str, Any]:
+    def _respond(self, api_key: int, request: dict[str, Any]) -> dict[str, Any]:
         if api_key == _API_VERSIONS:
             keys = [{"api_key": key, "min_version": 0, "max_version": newest} for key, newest in self._apis]
             return {"api_keys": keys}
@@ -117,15 +117,18 @@ class ScriptedController:
         endpoints = [] if address is None else [
             {"node_id": self._state.leader_id, "host": address[0], "port": address[1], "rack": None}
         ]  # fmt: skip
-        answer = {"error_code": self._leader_error(partition["current_leader_epoch"]), "current_leader": leader}
+        response = {"error_code": self._leader_error(partition["current_leader_epoch"]), "current_leader": leader}
         if api_key == FETCH:
-            answer |= {"partition_index": 0, "aborted_transactions": None, "records": b""}
-            answer |= {"high_watermark": self._state.high_watermark, "log_start_offset": self._state.snapshot_id.offset}
-            if not answer["error_code"]:
-                answer |= self._fetch(partition["fetch_offset"], request["max_bytes"])
-            return {"node_endpoints": endpoints, "responses": [{"topic_id": TOPIC_ID, "partitions": [answer]}]}
-        answer |= {"index": 0, **self._snapshot_part(partition["position"], request["max_bytes"])}
-        return {"node_endpoints": endpoints, "topics": [{"name": TOPIC, "partitions": [answer]}]}
+            response |= {"partition_index": 0, "aborted_transactions": None, "records": b""}
+            response |= {
+                "high_watermark": self._state.high_watermark,
+                "log_start_offset": self._state.snapshot_id.offset,
+            }
+            if not response["error_code"]:
+                response |= self._fetch(partition["fetch_offset"], request["max_bytes"])
+            return {"node_endpoints": endpoints, "responses": [{"topic_id": TOPIC_ID, "partitions": [response]}]}
+        response |= {"index": 0, **self._snapshot_part(partition["position"], request["max_bytes"])}
+        return {"node_endpoints": endpoints, "topics": [{"name": TOPIC, "partitions": [response]}]}
 
     def _leader_error(self, epoch: int) -> ErrorCode:
         state = self._state

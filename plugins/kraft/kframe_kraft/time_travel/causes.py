@@ -1,4 +1,4 @@
-"""Why a partition has its leader: the record that named it, the state before, the event and the rule."""
+"""Explain the leader of a partition: the record, the state before, the event and the rule."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _BATCHES_MAX: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class LeaderCause:
-    """The last record that named the leader. All but ``leader`` are None if the snapshot alone names it."""
+    """The last record with the leader. All fields but ``leader`` are None if only the snapshot has it."""
 
     partition: str
     leader: int
@@ -55,7 +55,7 @@ class LeaderCause:
 
 
 def leader_cause(history: LogHistory, partition: str, end: int) -> LeaderCause:
-    """Why ``topic-partition`` has its leader after all records below ``end``.
+    """Explain the leader of ``topic-partition`` after all records below ``end``.
 
     Raises LogError if there is no such partition then.
     """
@@ -69,16 +69,16 @@ def leader_cause(history: LogHistory, partition: str, end: int) -> LeaderCause:
     if row is None:
         raise LogError("partition", partition, f"a partition that exists at offset {end - 1}")
     state = partition_record(metadata, row)
-    naming = _last_naming(history, state.topic_id, number, end)
-    if naming is None:
+    leader_record = _last_leader_record(history, state.topic_id, number, end)
+    if leader_record is None:
         return LeaderCause(partition, state.leader, state.leader_epoch, snapshot_offset=history.snapshot_id.offset)
-    return _explained(history, partition, state, naming)
+    return _explain_record(history, partition, state, leader_record)
 
 
 @dataclass(slots=True)
-class _Naming:
-    """A record that names a leader, by its number in ``batch``, and the nearest batches beside that have records which
-    are about no partition."""
+class _LeaderRecord:
+    """A record that sets a leader, by its number in ``batch``, and the nearest batches before and after it that have
+    records other than those of partitions."""
 
     batch: RecordBatch
     row: int
@@ -86,9 +86,9 @@ class _Naming:
     following: RecordBatch | None = None
 
 
-def _last_naming(history: LogHistory, topic_id: UUID, number: int, end: int) -> _Naming | None:
-    """The last record below ``end`` that names a leader of the partition."""
-    naming: _Naming | None = None
+def _last_leader_record(history: LogHistory, topic_id: UUID, number: int, end: int) -> _LeaderRecord | None:
+    """The last record below ``end`` that sets the leader of the partition."""
+    leader_record: _LeaderRecord | None = None
     previous: RecordBatch | None = None
     since_previous = until_following = 0
     for batch in history.log.batches:
@@ -98,20 +98,20 @@ def _last_naming(history: LogHistory, topic_id: UUID, number: int, end: int) -> 
             previous, until_following = None, 0
             continue
         has_others = bool(_other_records(batch))
-        if naming is not None and until_following:
-            naming.following = batch if has_others else None
+        if leader_record is not None and until_following:
+            leader_record.following = batch if has_others else None
             until_following = 0 if has_others else until_following - 1
-        row = _naming_row(batch, topic_id, number) if batch.header.base_offset < end else None
+        row = _leader_record_row(batch, topic_id, number) if batch.header.base_offset < end else None
         if row is not None:
-            naming, until_following = _Naming(batch, row, previous), _BATCHES_MAX - 1
+            leader_record, until_following = _LeaderRecord(batch, row, previous), _BATCHES_MAX - 1
         previous, since_previous = (batch, 0) if has_others else (previous, since_previous + 1)
         if since_previous >= _BATCHES_MAX - 1:
             previous = None
-    return naming
+    return leader_record
 
 
-def _naming_row(batch: RecordBatch, topic_id: UUID, number: int) -> int | None:
-    """The number of the last record of a batch that names a leader of the partition."""
+def _leader_record_row(batch: RecordBatch, topic_id: UUID, number: int) -> int | None:
+    """The number of the last record in a batch that sets the leader of the partition."""
     if topic_id.bytes not in batch.payload.tobytes():
         return None
     api_keys = batch.frames().api_key
@@ -119,17 +119,19 @@ def _naming_row(batch: RecordBatch, topic_id: UUID, number: int) -> int | None:
     for row in rows[::-1].tolist():
         record = decode_record(batch.value(row), batch.name(row)).record
         assert isinstance(record, records.PartitionRecord | records.PartitionChangeRecord)
-        if record.topic_id == topic_id and record.partition_id == number and _names_leader(record):
+        if record.topic_id == topic_id and record.partition_id == number and _has_leader(record):
             return int(row)
     return None
 
 
-def _names_leader(record: records.PartitionRecord | records.PartitionChangeRecord) -> bool:
+def _has_leader(record: records.PartitionRecord | records.PartitionChangeRecord) -> bool:
     return isinstance(record, records.PartitionRecord) or record.leader != records.NO_LEADER_CHANGE
 
 
-def _explained(history: LogHistory, partition: str, state: records.PartitionRecord, naming: _Naming) -> LeaderCause:
-    batch, row = naming.batch, naming.row
+def _explain_record(
+    history: LogHistory, partition: str, state: records.PartitionRecord, leader_record: _LeaderRecord
+) -> LeaderCause:
+    batch, row = leader_record.batch, leader_record.row
     record = decode_record(batch.value(row), batch.name(row)).record
     assert isinstance(record, records.PartitionRecord | records.PartitionChangeRecord)
     metadata = Timeline(history).advance(batch.header.base_offset)
@@ -143,26 +145,28 @@ def _explained(history: LogHistory, partition: str, state: records.PartitionReco
     )  # fmt: skip
     if isinstance(record, records.PartitionRecord):
         return replace(cause, event="partition created", rule="first active replica in the order of replicas")
-    return _of_change(metadata, naming, record, cause)
+    return _explain_change(metadata, leader_record, record, cause)
 
 
-def _of_change(
-    metadata: ClusterMetadata, naming: _Naming, change: records.PartitionChangeRecord, cause: LeaderCause
+def _explain_change(
+    metadata: ClusterMetadata, leader_record: _LeaderRecord, change: records.PartitionChangeRecord, cause: LeaderCause
 ) -> LeaderCause:
     stored = metadata.topics.row_of(metadata.topics.index_by_id[change.topic_id], change.partition_id)
     assert stored is not None
     before = partition_record(metadata, stored)
-    events = list(_events_beside(naming))
+    events = list(_possible_events(leader_record))
     causes = explain_change(metadata, change, [record for _, record in events])
-    best = causes[0] if causes else None
-    event_offset = None if best is None or best.event_index is None else events[best.event_index][0]
+    first_cause = causes[0] if causes else None
+    event_offset = (
+        None if first_cause is None or first_cause.event_index is None else events[first_cause.event_index][0]
+    )
     return replace(
         cause,
         before=describe(before, {change.topic_id: ""})[1],
-        event=None if best is None else _event_text(best),
+        event=None if first_cause is None else _event_text(first_cause),
         event_offset=event_offset,
-        rule=leader_rule(before, change, best),
-        passed_over=passed_over(before, change, best, metadata.brokers.registrations),
+        rule=leader_rule(before, change, first_cause),
+        passed_over=passed_over(before, change, first_cause, metadata.brokers.registrations),
         other_events=tuple(_event_text(other) for other in causes[1:]),
     )
 
@@ -173,24 +177,24 @@ def _event_text(cause: ChangeCause) -> str:
     return f"{cause.event}{broker}{unclean}"
 
 
-def _events_beside(naming: _Naming) -> Iterator[tuple[int, records.MetadataRecord]]:
-    """The records that may show the event of a change, with offsets: those of its batch, else those beside it.
+def _possible_events(leader_record: _LeaderRecord) -> Iterator[tuple[int, records.MetadataRecord]]:
+    """The records that may be the event of a change, with offsets: those of its batch, else of adjacent batches.
 
-    A batch that has changes alone is a part of a decision that is cut into several batches. Its event is in the next
-    batch with another record, or in the previous one.
+    A batch with changes only is a part of a decision in several batches. Its event is in the next batch with another
+    record, or in the previous one.
     """
-    batch, row = naming.batch, naming.row
+    batch, row = leader_record.batch, leader_record.row
     if numbers := _other_records(batch):
         yield from _decoded(batch, [number for number in numbers if number > row])
         yield from _decoded(batch, [number for number in reversed(numbers) if number < row])
         return
-    for neighbour, step in ((naming.following, 1), (naming.previous, -1)):
+    for neighbour, step in ((leader_record.following, 1), (leader_record.previous, -1)):
         if neighbour is not None:
             yield from _decoded(neighbour, _other_records(neighbour)[::step])
 
 
 def _other_records(batch: RecordBatch) -> list[int]:
-    """The numbers of the records that are about no partition."""
+    """The numbers of the records other than those of partitions."""
     api_keys = batch.frames().api_key
     numbers: list[int] = np.flatnonzero((api_keys != _CHANGE) & (api_keys != _PARTITION)).tolist()
     return numbers

@@ -1,4 +1,4 @@
-"""What differs between two states of a cluster, where the later one continues the replay of the earlier one.
+"""Differences between two states of a cluster, where the later one continues the replay of the earlier one.
 
 Rows, brokers and topics then have the same numbers in both, so columns are compared without lookups.
 """
@@ -24,7 +24,7 @@ COLUMNS: Final = ("kind", "name", "change", "before", "after")
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A value that differs. ``before`` and ``after`` are None where there was or is nothing."""
+    """A value that differs. ``before`` and ``after`` are None where there is no value."""
 
     kind: str
     name: str
@@ -56,7 +56,7 @@ def differences(before: ClusterMetadata, after: ClusterMetadata) -> Iterator[Dif
     yield from _partition_differences(before, after)
 
 
-def summarized(changes: Iterator[Difference], scope: str, racks: dict[int, str | None]) -> list[dict[str, Any]]:
+def summarize(changes: Iterator[Difference], scope: str, racks: dict[int, str | None]) -> list[dict[str, Any]]:
     """The number of differences by topic, broker or rack: a row for each, with a count for each kind of change."""
     counts: dict[str, Counter[str]] = {}
     for difference in changes:

@@ -1,4 +1,4 @@
-"""The records of a log as rows: offset, time, epoch, type, key, and what a record says in short."""
+"""The records of a log as rows: offset, time, epoch, type, key and summary."""
 
 from __future__ import annotations
 
@@ -56,15 +56,15 @@ class _TransactionSpan(NamedTuple):
     state: str
 
 
-def entries(history: LogHistory, chosen: EntryFilter) -> Iterator[dict[str, Any]]:
+def entries(history: LogHistory, selection: EntryFilter) -> Iterator[dict[str, Any]]:
     """Yield a row for each selected record of the log, in its order; with ``boundaries`` for each batch too.
 
     Records of the snapshot have no offsets of the log, and are left out. Raises RecordError for a malformed record.
     """
-    lister = EntryLister(chosen, transactions_of(history.log.batches))
-    lister.note_snapshot(history.snapshot)
+    lister = EntryLister(selection, transactions_of(history.log.batches))
+    lister.add_snapshot_names(history.snapshot)
     for batch in history.log.batches:
-        if chosen.end is not None and batch.header.base_offset >= chosen.end:
+        if selection.end is not None and batch.header.base_offset >= selection.end:
             break
         yield from lister.rows(batch, history.committed)
 
@@ -72,30 +72,30 @@ def entries(history: LogHistory, chosen: EntryFilter) -> Iterator[dict[str, Any]
 class EntryLister:
     """Lists the selected records of a log, batch by batch."""
 
-    def __init__(self, chosen: EntryFilter, transactions: Iterable[_TransactionSpan] = ()) -> None:
+    def __init__(self, selection: EntryFilter, transactions: Iterable[_TransactionSpan] = ()) -> None:
         """``transactions`` are those of the log from its start on. Others are open until their end is listed."""
-        self._chosen = chosen
+        self._selection = selection
         self._names: dict[UUID, str] = {}
         self._transactions = iter(transactions)
         self._transaction: _TransactionSpan | None = None
 
-    def note_snapshot(self, snapshot: Checkpoint | None) -> None:
-        """Note the names of the topics in a snapshot."""
+    def add_snapshot_names(self, snapshot: Checkpoint | None) -> None:
+        """Add the names of the topics in a snapshot."""
         for batch in () if snapshot is None else snapshot.batches:
-            self._note_names(batch)
+            self._add_topic_names(batch)
 
     def rows(self, batch: RecordBatch, committed: CommittedEnd) -> Iterator[dict[str, Any]]:
         """Yield the rows of the next batch."""
-        chosen, header = self._chosen, batch.header
-        is_selected = header.next_offset > chosen.start
-        if is_selected and chosen.boundaries:
+        selection, header = self._selection, batch.header
+        is_selected = header.next_offset > selection.start
+        if is_selected and selection.boundaries:
             yield _boundary_row(committed, batch)
         if header.is_control:
-            wanted = chosen.control_records or set(chosen.types) & _CONTROLS
-            if is_selected and wanted and not (chosen.topics or chosen.brokers):
-                yield from _control_rows(committed, batch, chosen)
+            lists_control = selection.control_records or set(selection.types) & _CONTROLS
+            if is_selected and lists_control and not (selection.topics or selection.brokers):
+                yield from _control_rows(committed, batch, selection)
             return
-        self._note_names(batch)
+        self._add_topic_names(batch)
         api_keys = batch.frames().api_key
         markers = np.flatnonzero((api_keys >= BEGIN) & (api_keys <= ABORT)).tolist()
         for number in range(len(api_keys)) if is_selected else markers:
@@ -106,7 +106,7 @@ class EntryLister:
                 yield row
 
     def _mark(self, offset: int, api_key: int) -> None:
-        """Note a marker of a transaction."""
+        """Update the transaction at a marker."""
         if api_key == BEGIN:
             self._transaction = next(self._transactions, None) or _TransactionSpan(offset, None, OPEN)
         elif self._transaction is not None and self._transaction.end is None:
@@ -114,17 +114,17 @@ class EntryLister:
 
     def _row(self, batch: RecordBatch, number: int, api_key: int, committed: CommittedEnd) -> dict[str, Any] | None:
         """The row of a data record. None if it is not selected."""
-        chosen, offset = self._chosen, batch.offset(number)
+        selection, offset = self._selection, batch.offset(number)
         kind = record_name(records.RECORD_TYPES[api_key])
-        if chosen.types and kind not in chosen.types:
+        if selection.types and kind not in selection.types:
             return None
-        if BEGIN <= api_key <= ABORT and not chosen.boundaries and not chosen.types:
+        if BEGIN <= api_key <= ABORT and not selection.boundaries and not selection.types:
             return None
         versioned = decode_record(batch.value(number), batch.name(number))
         record = versioned.record
-        if chosen.topics and topic_of(record, self._names) not in chosen.topics:
+        if selection.topics and topic_of(record, self._names) not in selection.topics:
             return None
-        if chosen.brokers and not broker_ids(record) & set(chosen.brokers):
+        if selection.brokers and not broker_ids(record) & set(selection.brokers):
             return None
         key, summary = describe(record, self._names)
         transaction = self._transaction
@@ -135,8 +135,8 @@ class EntryLister:
             "fields": to_json(record, versioned.version)["data"],
         }
 
-    def _note_names(self, batch: RecordBatch) -> None:
-        """Note the topics of a data batch by id. The name of a deleted topic remains known."""
+    def _add_topic_names(self, batch: RecordBatch) -> None:
+        """Add the topic names of a data batch by id. Names of deleted topics remain."""
         for number in np.flatnonzero(batch.frames().api_key == _TOPIC).tolist():
             record = decode_record(batch.value(number), batch.name(number)).record
             assert isinstance(record, records.TopicRecord)
@@ -159,10 +159,10 @@ def transactions_of(batches: Iterable[RecordBatch]) -> Iterator[_TransactionSpan
         yield _TransactionSpan(begin, None, OPEN)
 
 
-def _control_rows(committed: CommittedEnd, batch: RecordBatch, chosen: EntryFilter) -> Iterator[dict[str, Any]]:
+def _control_rows(committed: CommittedEnd, batch: RecordBatch, selection: EntryFilter) -> Iterator[dict[str, Any]]:
     for number, record in enumerate(batch.control_records()):
         kind = type(record).__name__
-        if chosen.types and kind not in chosen.types:
+        if selection.types and kind not in selection.types:
             continue
         key, summary = _describe_control(record)
         yield _row(committed, batch, batch.offset(number), kind, key, summary) | {

@@ -11,7 +11,7 @@ from kframe_kraft.time_travel.entries import EntryFilter, EntryLister, transacti
 
 
 class LogFollower(Protocol):
-    """Reads what is appended to a log."""
+    """Reads batches that are appended to a log."""
 
     @property
     def pause_s(self) -> float:
@@ -34,28 +34,28 @@ class StopCondition(Protocol):
 def followed_entries(
     history: LogHistory,
     follower: LogFollower,
-    chosen: EntryFilter,
+    selection: EntryFilter,
     stop: StopCondition,
     report: Callable[[str], object],
 ) -> Iterator[dict[str, Any] | None]:
     """Yield the rows of ``history`` as ``entries`` does, then those that ``follower`` reads, until ``stop``.
 
-    Yields None where no further row is ready. ``report`` receives which offsets are not in the log any more. Raises
-    LogError for a damaged log.
+    Yields None where no further row is ready. ``report`` receives messages about offsets that the log no longer has.
+    Raises LogError for a damaged log.
     """
-    lister = EntryLister(chosen, transactions_of(history.log.batches))
-    lister.note_snapshot(history.snapshot)
+    lister = EntryLister(selection, transactions_of(history.log.batches))
+    lister.add_snapshot_names(history.snapshot)
     for batch in history.log.batches:
         if stop:
             return
         yield from lister.rows(batch, history.committed)
     while not stop:
         yield None
-        news = follower.poll()
-        if news.replaced:
-            report(news.replaced)
-        lister.note_snapshot(news.snapshot)
-        for batch in news.batches:
-            yield from lister.rows(batch, news.committed)
-        if not news.batches:
+        new_batches = follower.poll()
+        if new_batches.replaced:
+            report(new_batches.replaced)
+        lister.add_snapshot_names(new_batches.snapshot)
+        for batch in new_batches.batches:
+            yield from lister.rows(batch, new_batches.committed)
+        if not new_batches.batches:
             stop.wait(follower.pause_s)

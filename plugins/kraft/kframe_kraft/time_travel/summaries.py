@@ -1,4 +1,4 @@
-"""What a record is about, and what it says in a few words."""
+"""The key of a record, and a summary of its content."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from uuid import UUID
 from kframe.plugin.kraft import records, uuid_text
 
 _RESOURCES: Final = {2: "topic", 4: "broker", 16: "client-metrics", 32: "group"}
-#: The values of fields that a change leaves as they are.
+#: The values of fields that a change does not set.
 _ABSENT: Final = {"leader": records.NO_LEADER_CHANGE, "leader_recovery_state": records.NO_RECOVERY_CHANGE}
 _LABELS: Final = {
     "leader": "leader", "isr": "isr", "replicas": "replicas", "adding_replicas": "adding",
@@ -24,7 +24,7 @@ def record_name(record: type[records.MetadataRecord]) -> str:
 
 
 def topic_of(record: records.MetadataRecord, names: Mapping[UUID, str]) -> str | None:
-    """The topic that a record is about, None if it is about none."""
+    """The topic of a record, or None."""
     match record:
         case records.TopicRecord():
             return record.name
@@ -53,7 +53,7 @@ def broker_ids(record: records.MetadataRecord) -> set[int]:
 
 
 def describe(record: records.MetadataRecord, names: Mapping[UUID, str]) -> tuple[str, str]:
-    """The key of a record, and what it says."""
+    """The key and the summary of a record."""
     match record:
         case records.PartitionRecord() | records.PartitionChangeRecord():
             return f"{topic_of(record, names)}-{record.partition_id}", _partition_text(record)

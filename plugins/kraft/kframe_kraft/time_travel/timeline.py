@@ -24,14 +24,14 @@ class Timeline:
         self._transactions = TransactionFilter[RecordBlock]()
         self._batches = iter(history.log.batches)
         self._next: RecordBatch | None = None
-        """A batch that was read, and is not replayed yet."""
+        """The next batch to replay, if it was read."""
         for block in blocks_of(history.snapshot.batches if history.snapshot else ()):
             self._replay.apply(Rows(block, block.frames(), np.arange(len(block))), self.offset - 1)
 
     def advance(self, end: int) -> ClusterMetadata:
         """Replay the batches below ``end``, which is the base offset of a batch or the end of the log.
 
-        Records of a transaction that is open there are held back. Raises LogError if ``end`` is below ``offset``.
+        Records of an open transaction are buffered. Raises LogError if ``end`` is below ``offset``.
         """
         if end < self.offset:
             raise LogError("offset", str(end), f"{self.offset} or later")
