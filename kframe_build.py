@@ -53,7 +53,11 @@ def setup_kernels(sources: Sequence[str], *, headers: Sequence[str] = (), shared
     modules = cythonize(  # type: ignore[no-untyped-call]
         extensions, build_dir=f"build/{MODE}", compiler_directives=DIRECTIVES, quiet=True, **options
     )
-    setup(ext_modules=modules, options={"build": {"build_base": f"build/{MODE}"}})
+    commands: dict[str, dict[str, object]] = {
+        "build": {"build_base": f"build/{MODE}"},
+        "build_ext": {"parallel": os.cpu_count() or 1},
+    }
+    setup(ext_modules=modules, options=commands)
 
 
 def kernels_in(folder: str) -> list[str]:
