@@ -90,7 +90,9 @@ DEBUG_IGNORED := $(addsuffix .py,$(addprefix tests/core/test_,bulk_properties ru
 	$(addprefix tests/snapshot/test_,generate output progress) tests/whatif/test_memory)
 DEBUG_REAL := plugins/zookeeper/tests/test_store_contract.py -k TestAlone
 # The debug build stands ahead of the source tree on the path, and python -m must not put the tree back in front.
-DEBUG_ENV := KFRAME_DEBUG=1 PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(DEBUG_LIB)
+# Properties have fewer examples than on the release build, since what they compute is the same.
+DEBUG_ENV := KFRAME_DEBUG=1 PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(DEBUG_LIB) \
+	HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-brief}
 
 SANITIZE_LIB := build/sanitize/lib
 SANITIZED := tests/kernels tests/wire tests/staging tests/planning/test_properties.py simulator/tests/fuzz \

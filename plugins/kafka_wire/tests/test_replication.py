@@ -30,9 +30,10 @@ EVERYTHING: Final = os.environ.get("KFRAME_FAULTS") == "all"
 SETTINGS: Final = {
     "min.insync.replicas": "2", "zookeeper.session.timeout.ms": "6000", "controlled.shutdown.max.retries": "3"
 }  # fmt: skip
-RECORDS: Final = 100_000
-BEFORE: Final = 20_000
-AFTER: Final = 20_000
+RECORDS_PER_SECOND: Final = 10_000 if EVERYTHING else 2_000
+RECORDS: Final = 10 * RECORDS_PER_SECOND
+BEFORE: Final = 2 * RECORDS_PER_SECOND
+AFTER: Final = 2 * RECORDS_PER_SECOND
 BOUNCES: Final = 5
 #: CreateTopics, and a topic that must not be created.
 CREATE: Final = 19, 7
@@ -74,7 +75,8 @@ def scene(fixture_of: Callable[[Setup], ClusterFixture], tmp_path: Path, setup: 
     fixture = fixture_of(setup)
     fixture.cluster.start()
     assert until(lambda: fixture.controller()[0] in ALL)
-    replication_scene = Scene(fixture, name, tmp_path, {"inter.broker.protocol.version": setup[1]})
+    settings = {"inter.broker.protocol.version": setup[1]}
+    replication_scene = Scene(fixture, name, tmp_path, settings, records_per_second=RECORDS_PER_SECOND)
     try:
         yield replication_scene
     finally:

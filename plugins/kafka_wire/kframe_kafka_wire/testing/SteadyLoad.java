@@ -68,7 +68,7 @@ public final class SteadyLoad {
 
     private void produce(int rate) {
         Map<String, Object> settings = Map.of(
-            "bootstrap.servers", bootstrap, "acks", "all", "enable.idempotence", true, "linger.ms", 25,
+            "bootstrap.servers", bootstrap, "acks", "all", "enable.idempotence", true, "linger.ms", 100,
             "request.timeout.ms", 10_000, "delivery.timeout.ms", PATIENCE_MS, "max.block.ms", PATIENCE_MS,
             "metadata.max.age.ms", 5_000);
         try (PrintWriter good = new PrintWriter("acknowledged.csv"); PrintWriter bad = new PrintWriter("failed.csv")) {
@@ -81,7 +81,7 @@ public final class SteadyLoad {
                     for (long most = Math.min(due, sent + rate / 10); sent < most && !stopped; sent++) {
                         send(producer, sent, good, bad);
                     }
-                    Thread.sleep(5);
+                    Thread.sleep(20);
                 }
             } catch (InterruptedException stop) {
                 Thread.currentThread().interrupt();

@@ -24,7 +24,6 @@ from kframe_kafka_wire.testing.load import ProducerLoad
 SESSION_MS: Final = 8_000
 #: The assignment of a topic in which each broker is the preferred leader of two partitions.
 REPLICAS: Final = [[1, 2, 3], [2, 3, 1], [3, 1, 2], [1, 3, 2], [2, 1, 3], [3, 2, 1]]
-RECORDS_PER_SECOND: Final = 10_000
 #: Log lines of a broker for each executed control request, and for LeaderAndIsr for each partition.
 _CARRIED_OUT: Final = re.compile(
     r"(?:UpdateMetadata request sent by|Completed LeaderAndIsr request correlationId \d+ from) controller \d+"
@@ -38,7 +37,7 @@ class Scene:
 
     def __init__(
         self, fixture: ClusterFixture, name: str, folder: Path, settings: Mapping[str, str] = {},
-        machines: Mapping[int, Machine] = {}, records_per_second: int = RECORDS_PER_SECOND,
+        machines: Mapping[int, Machine] = {}, *, records_per_second: int,
     ) -> None:  # fmt: skip
         """Create the topic, and record all partition states and controller epochs from now on.
 
