@@ -113,7 +113,7 @@ distinct = st.lists(st.sampled_from(ALL), min_size=1, max_size=6, unique=True).m
 
 
 @given(distinct, distinct, distinct)
-def test_laws(origin: tuple[int, ...], first: tuple[int, ...], second: tuple[int, ...]) -> None:
+def test_invariants(origin: tuple[int, ...], first: tuple[int, ...], second: tuple[int, ...]) -> None:
     """controller 4: the origin outlives overriding. The target is the requested list. Cancelling restores the
     origin."""
     driver = quiet({"t": [PartitionSpec(origin, origin[0], origin)]}, ALL)

@@ -130,7 +130,7 @@ def placements(draw: st.DrawFn) -> tuple[dict[int, str | None], int, int, int, i
 
 
 @given(placements())
-def test_laws(placement: tuple[dict[int, str | None], int, int, int, int, int]) -> None:
+def test_invariants(placement: tuple[dict[int, str | None], int, int, int, int, int]) -> None:
     """wire 9: every partition has the requested number of distinct brokers. They are on as many racks as possible."""
     racks, partitions, factor, start, shift, first = placement
     assignments = placed(brokers_in(racks), partitions, factor, start, shift, first)

@@ -29,7 +29,7 @@ from kframe.snapshot.snapshot import Snapshot
 
 CLUSTER_ID: Final = "scripted"
 #: Observations after which a run of a test has failed.
-ROUNDS_MOST: Final = 400
+ROUNDS_MAX: Final = 400
 
 
 class Crash(BaseException):
@@ -40,14 +40,14 @@ class Crash(BaseException):
 class Crashes:
     """Counts calls and appends, and crashes at one of them: before it takes effect, or after it."""
 
-    at: int | None = None
+    crash_count: int | None = None
     after: bool = False
     count: int = 0
 
     def around(self, effect: Callable[[], object]) -> None:
-        """Count, and crash if it is time."""
+        """Count the call, and crash if its number is ``crash_count``."""
         self.count += 1
-        if self.count != self.at:
+        if self.count != self.crash_count:
             effect()
             return
         if self.after:
@@ -102,7 +102,7 @@ class ScriptedCluster:
         self.crashes = Crashes()
         self.cluster_id = CLUSTER_ID
         self.unthrottled: set[TopicPartition] = set()
-        self.in_flight_most = 0
+        self.in_flight_max = 0
         self.catches_up = True
         self.waits_for_all = False
         """Whether a reassignment waits for all target replicas (ZooKeeper mode), not only for added ones (KRaft)."""
@@ -115,7 +115,7 @@ class ScriptedCluster:
         if self.catches_up:
             for partition in self.partitions.values():
                 self._advance(partition)
-        self.in_flight_most = max(self.in_flight_most, len(self.reassignments()))
+        self.in_flight_max = max(self.in_flight_max, len(self.reassignments()))
         brokers = {broker_id: ("host", broker_id, None) for broker_id in sorted(self.live)}
         described = [
             DescribedPartition(*name, partition.leader, 1, tuple(partition.replicas), tuple(partition.isr))
@@ -310,7 +310,7 @@ def run(
     def requested() -> Goal | None:
         nonlocal rounds
         rounds += 1
-        assert rounds < ROUNDS_MOST, "the execution does not end"
+        assert rounds < ROUNDS_MAX, "the execution does not end"
         return script(rounds)
 
     with journal:

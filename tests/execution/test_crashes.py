@@ -1,4 +1,4 @@
-"""A crash at every call and every append, then ``resume`` or ``rollback``: the right end, with throttles as before."""
+"""A crash at every call and append, then ``resume`` or ``rollback``: the expected assignment and original throttles."""
 
 from __future__ import annotations
 
@@ -41,78 +41,76 @@ def new_cluster() -> ScriptedCluster:
 
 
 def count_calls(tmp_path: Path) -> int:
-    """Calls and appends of an undisturbed execution."""
+    """Calls and appends of an execution without crashes."""
     crashes, cluster = Crashes(), new_cluster()
     assert run(cluster, tmp_path / "whole", started(cluster, *STAGES), crashes=crashes).result is RunResult.COMPLETED
     assert (cluster.assignment(), cluster.configs, cluster.unthrottled) == (AFTER, CONFIGS, set())
     return crashes.count
 
 
-def crash(path: Path, at: int, after: bool) -> ScriptedCluster:
+def crash(path: Path, count: int, after: bool) -> ScriptedCluster:
     """An execution that has crashed at a call or append."""
     cluster = new_cluster()
     with pytest.raises(Crash):
-        run(cluster, path, started(cluster, *STAGES), crashes=Crashes(at, after))
+        run(cluster, path, started(cluster, *STAGES), crashes=Crashes(count, after))
     return cluster
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-def test_resume_after_a_crash_at_every_call_completes(tmp_path: Path, after: bool) -> None:
-    for at in range(1, count_calls(tmp_path) + 1):
-        path = tmp_path / f"journal-{at}"
-        cluster = crash(path, at, after)
+def test_resume_after_crash_at_any_call_completes(tmp_path: Path, after: bool) -> None:
+    for count in range(1, count_calls(tmp_path) + 1):
+        path = tmp_path / f"journal-{count}"
+        cluster = crash(path, count, after)
         assert run(cluster, path, goals=[RESUME]).result is RunResult.COMPLETED
-        assert (at, cluster.assignment(), cluster.configs) == (at, AFTER, CONFIGS)
+        assert (count, cluster.assignment(), cluster.configs) == (count, AFTER, CONFIGS)
         assert cluster.unthrottled == set()
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-def test_rollback_after_a_crash_at_every_call_restores_assignments_leaders_and_throttles(
-    tmp_path: Path, after: bool
-) -> None:
+def test_rollback_after_crash_restores_assignments_leaders_and_throttles(tmp_path: Path, after: bool) -> None:
     leaders = {name: each.leader for name, each in new_cluster().partitions.items()}
-    for at in range(1, count_calls(tmp_path) + 1):
-        path = tmp_path / f"journal-{at}"
-        cluster = crash(path, at, after)
+    for count in range(1, count_calls(tmp_path) + 1):
+        path = tmp_path / f"journal-{count}"
+        cluster = crash(path, count, after)
         assert run(cluster, path, goals=[ROLLBACK]).result is RunResult.ROLLED_BACK
-        assert (at, cluster.assignment(), cluster.configs) == (at, ORIGIN, CONFIGS)
+        assert (count, cluster.assignment(), cluster.configs) == (count, ORIGIN, CONFIGS)
         assert {name: each.leader for name, each in cluster.partitions.items()} == leaders
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("goal", [PAUSE, ABORT], ids=["pause", "abort"])
-def test_pause_and_abort_after_a_crash_leave_no_throttle_and_nothing_in_flight(
+def test_pause_or_abort_after_crash_leaves_no_throttle_or_reassignment(
     tmp_path: Path, goal: GoalChanged, after: bool
 ) -> None:
-    for at in range(1, count_calls(tmp_path) + 1):
-        path = tmp_path / f"journal-{at}"
-        cluster = crash(path, at, after)
+    for count in range(1, count_calls(tmp_path) + 1):
+        path = tmp_path / f"journal-{count}"
+        cluster = crash(path, count, after)
         ended = run(cluster, path, goals=[goal])
         assert ended.result is (RunResult.PAUSED if goal is PAUSE else RunResult.ABORTED)
-        assert (at, cluster.configs, cluster.reassignments()) == (at, CONFIGS, {})
+        assert (count, cluster.configs, cluster.reassignments()) == (count, CONFIGS, {})
         for name, replicas in cluster.assignment().items():
             assert replicas in (AFTER[name], ORIGIN[name])
         assert run(cluster, path, goals=[RESUME]).result is RunResult.COMPLETED
         assert (cluster.assignment(), cluster.configs) == (AFTER, CONFIGS)
 
 
-def test_a_crash_at_every_call_of_a_rollback_after_a_crash(tmp_path: Path) -> None:
+def test_crash_during_rollback_after_crash_is_recoverable(tmp_path: Path) -> None:
     calls = count_calls(tmp_path)
     for first in range(3, calls, 5):
         crashes, cluster = Crashes(), crash(tmp_path / f"whole-{first}", first, after=True)
         run(cluster, tmp_path / f"whole-{first}", goals=[ROLLBACK], crashes=crashes)
-        for at in range(2, crashes.count + 1):
-            path = tmp_path / f"journal-{first}-{at}"
+        for second in range(2, crashes.count + 1):
+            path = tmp_path / f"journal-{first}-{second}"
             cluster = crash(path, first, after=True)
             with pytest.raises(Crash):
-                run(cluster, path, goals=[ROLLBACK], crashes=Crashes(at, after=bool(at % 2)))
-            assert run(cluster, path, goals=[RESUME if at % 3 == 0 else ROLLBACK]).result is (
-                RunResult.COMPLETED if at % 3 == 0 else RunResult.ROLLED_BACK
+                run(cluster, path, goals=[ROLLBACK], crashes=Crashes(second, after=bool(second % 2)))
+            assert run(cluster, path, goals=[RESUME if second % 3 == 0 else ROLLBACK]).result is (
+                RunResult.COMPLETED if second % 3 == 0 else RunResult.ROLLED_BACK
             )
-            assert (cluster.assignment(), cluster.configs) == (AFTER if at % 3 == 0 else ORIGIN, CONFIGS)
+            assert (cluster.assignment(), cluster.configs) == (AFTER if second % 3 == 0 else ORIGIN, CONFIGS)
 
 
-def test_an_intent_precedes_every_request(tmp_path: Path) -> None:
+def test_intent_is_journaled_before_each_request(tmp_path: Path) -> None:
     cluster = new_cluster()
     run(cluster, tmp_path / "journal", started(cluster, *STAGES))
     kinds = [type(entry).__name__ for entry in read_journal(tmp_path / "journal")]
@@ -124,16 +122,16 @@ def test_an_intent_precedes_every_request(tmp_path: Path) -> None:
     assert kinds.index("OriginalsSaved") < kinds.index("ActionIntended")
 
 
-def test_the_death_of_a_broker_pauses_and_its_throttle_is_restored_once_it_is_back(tmp_path: Path) -> None:
+def test_broker_failure_pauses_and_restart_restores_its_throttle(tmp_path: Path) -> None:
     """The dead broker has not caught up: reassignments to it are cancelled, and replicas keep their order."""
     cluster = new_cluster()
     cluster.catches_up = False
 
-    def die(observation: int) -> None:
+    def fail_broker(observation: int) -> None:
         if observation == 4:
             cluster.fail(4)
 
-    ended = run(cluster, tmp_path / "journal", started(cluster, *STAGES), script=die)
+    ended = run(cluster, tmp_path / "journal", started(cluster, *STAGES), script=fail_broker)
     assert ended.result is RunResult.PAUSED
     assert "brokers that the plan needs are down: 4" in ended.reason
     assert "throttles of broker 4 are not restored yet" in ended.reason
@@ -146,24 +144,24 @@ def test_the_death_of_a_broker_pauses_and_its_throttle_is_restored_once_it_is_ba
     assert (cluster.assignment(), cluster.configs) == (AFTER, CONFIGS)
 
 
-def test_a_reassignment_that_waits_for_a_dead_replica_which_it_keeps_is_cancelled(tmp_path: Path) -> None:
+def test_reassignment_blocked_by_dead_retained_replica_is_cancelled(tmp_path: Path) -> None:
     cluster = ScriptedCluster({("kept", 0): [4, 1]}, range(1, 5))
     cluster.waits_for_all, cluster.catches_up = True, False
 
-    def die(observation: int) -> Goal | None:
+    def fail_broker(observation: int) -> Goal | None:
         if observation == 4:
             cluster.fail(4)
             cluster.catches_up = True
         return Goal.PAUSE if observation == 5 else None
 
-    ended = run(cluster, tmp_path / "journal", started(cluster, {("kept", 0): [2, 4]}), script=die)
+    ended = run(cluster, tmp_path / "journal", started(cluster, {("kept", 0): [2, 4]}), script=fail_broker)
     assert (ended.result, cluster.reassignments()) == (RunResult.PAUSED, {})
     assert set(cluster.assignment()["kept", 0]) == {1, 4}
 
 
 @pytest.mark.parametrize("goal", [Goal.EXECUTE, Goal.ROLLBACK])
 @pytest.mark.parametrize("rate, rates", [(5_000_000, {"5000000", None}), (None, {None})])
-def test_new_limits_replace_those_of_the_journal(
+def test_new_limits_replace_journaled_limits(
     tmp_path: Path, goal: Goal, rate: int | None, rates: set[str | None]
 ) -> None:
     cluster, path = new_cluster(), tmp_path / "journal"

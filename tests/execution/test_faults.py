@@ -1,4 +1,4 @@
-"""Random crashes, failures of brokers and requests during executions, and the law that holds at their end."""
+"""Random crashes, failures of brokers and requests during executions, and an invariant of their results."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class ExecutionMachine(RuleBasedStateMachine):
             self.result = run(self.cluster, self.path, self.start, [changed], crashes, script).result
 
     @invariant()
-    def a_result_is_what_the_cluster_shows(self) -> None:
+    def result_matches_cluster(self) -> None:
         """With all brokers alive, throttles are as before; nothing is in flight, and the assignment is the result's."""
         if self.result is None or self.dead:
             return

@@ -31,15 +31,15 @@ OFFLINE: Final = UnhealthyPartitions((PartitionRef("t", 0),), ())
         pytest.param(1, [UNDER, HEALTHY], [1, 1], id="one stays"),
     ],
 )
-def test_the_limit_after_each_observation(
+def test_concurrency_limit_follows_cluster_health(
     concurrency: int, observations: Sequence[UnhealthyPartitions], limits: Sequence[int]
 ) -> None:
     watch = HealthWatch(ExecutionLimits(None, concurrency, 10))
-    seen = []
+    observed_limits = []
     for now in observations:
         watch.observe(NONE, now, ())
-        seen.append(watch.limit)
-    assert seen == limits
+        observed_limits.append(watch.limit)
+    assert observed_limits == limits
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_the_limit_after_each_observation(
         (UNDER, OFFLINE, 0, True),
     ],
 )
-def test_new_problems_hold_partitions_back(
+def test_new_unhealthy_partitions_postpone_starts(
     before: UnhealthyPartitions, now: UnhealthyPartitions, tolerated: int, holds: bool
 ) -> None:
     watch = HealthWatch(ExecutionLimits(None, 10, tolerated))
@@ -61,7 +61,7 @@ def test_new_problems_hold_partitions_back(
     assert watch.holds == holds
 
 
-def test_an_execution_starts_slowly_slows_down_and_recovers(tmp_path: Path) -> None:
+def test_concurrency_ramps_up_drops_and_recovers(tmp_path: Path) -> None:
     """Broker 3, which the plan does not move, is down in observations 6 and 7."""
     names: list[TopicPartition] = [("t", number) for number in range(200)]
     cluster = ScriptedCluster({**{name: [1] for name in names}, ("kept", 0): [1, 3]}, (1, 2, 3))

@@ -1,4 +1,4 @@
-"""Journals that a crash has torn are read up to the tear; damaged ones, and those of others, are refused."""
+"""A torn last line is dropped; damaged journals, and those of other clusters and plans, are refused."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ def lines_of(path: Path) -> list[bytes]:
     return path.read_bytes().splitlines(keepends=True)
 
 
-def test_entries_are_read_as_they_were_appended(path: Path) -> None:
+def test_entries_round_trip(path: Path) -> None:
     assert read_journal(path) == ENTRIES
 
 
-def test_a_last_line_that_is_torn_at_any_byte_is_dropped_and_overwritten(path: Path) -> None:
+def test_torn_last_line_is_dropped_and_overwritten(path: Path) -> None:
     data, last = path.read_bytes(), len(lines_of(path)[-1])
     for length in range(len(data) - last, len(data)):
         path.write_bytes(data[:length])
@@ -67,7 +67,7 @@ def test_a_last_line_that_is_torn_at_any_byte_is_dropped_and_overwritten(path: P
         assert path.read_bytes() == data
 
 
-def test_a_last_line_with_its_end_but_other_content_is_dropped(path: Path) -> None:
+def test_corrupt_last_line_is_dropped(path: Path) -> None:
     data = path.read_bytes()
     path.write_bytes(data[:-5] + b"\0\0\0\0\n")
     assert read_journal(path) == ENTRIES[:-1]
@@ -109,7 +109,7 @@ def resealed(*texts: bytes) -> bytes:
         pytest.param(lambda lines: resealed(lines[1][9:-1]), "no first entry", id="another first entry"),
     ],
 )  # fmt: skip
-def test_a_damaged_journal_is_refused(path: Path, damage: Callable[[Sequence[bytes]], bytes], message: str) -> None:
+def test_damaged_journal_is_refused(path: Path, damage: Callable[[Sequence[bytes]], bytes], message: str) -> None:
     path.write_bytes(damage(lines_of(path)))
     data = path.read_bytes()
     with pytest.raises(JournalError, match=message):
@@ -120,7 +120,7 @@ def test_a_damaged_journal_is_refused(path: Path, damage: Callable[[Sequence[byt
     assert not is_locked(path)
 
 
-def test_only_a_single_process_executes_by_a_journal(path: Path) -> None:
+def test_journal_locks_out_second_process(path: Path) -> None:
     journal, _ = Journal.resume(path)
     with journal:
         assert is_locked(path)
@@ -129,7 +129,7 @@ def test_only_a_single_process_executes_by_a_journal(path: Path) -> None:
     assert not is_locked(path)
 
 
-def test_an_existing_journal_is_not_replaced(path: Path) -> None:
+def test_existing_journal_is_not_replaced(path: Path) -> None:
     data = path.read_bytes()
     with pytest.raises(JournalError, match="found an existing file"):
         Journal.create(path, START)
@@ -137,7 +137,7 @@ def test_an_existing_journal_is_not_replaced(path: Path) -> None:
     assert [each.name for each in path.parent.iterdir()] == ["journal"]
 
 
-def test_a_journal_of_another_cluster_is_refused() -> None:
+def test_journal_of_another_cluster_is_refused() -> None:
     state = ExecutionState([START])
     check_cluster(state, "id")
     check_cluster(state, None)
@@ -145,7 +145,7 @@ def test_a_journal_of_another_cluster_is_refused() -> None:
         check_cluster(state, "other")
 
 
-def test_a_journal_of_another_plan_is_refused(path: Path) -> None:
+def test_journal_of_another_plan_is_refused(path: Path) -> None:
     result = kframe("plan", "execute", PLAN, "kafka://a:1", "--journal", path, "--execute")
     assert result.exit_code == 2
     assert "the journal of another plan (plan ü)" in result.stderr

@@ -47,7 +47,7 @@ def test_each_observation_locates_each_partition_once(tmp_path: Path, monkeypatc
     assert count == observations * PARTITIONS
 
 
-def test_calls_grow_as_the_partitions(tmp_path: Path) -> None:
+def test_calls_scale_linearly_with_partitions(tmp_path: Path) -> None:
     """With as many observations, twice the partitions take at most about twice the calls."""
     counts, observations = [], []
     for partitions in (400, 800):

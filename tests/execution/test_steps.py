@@ -67,8 +67,8 @@ NOT_MOVED: Final = End(RunResult.INCOMPLETE, "1 partitions were not moved")
 
 
 @dataclass(frozen=True)
-class Shown:
-    """What the cluster shows in all observations; without ``replicas`` it has no such partition."""
+class Observed:
+    """The partition and the live brokers in all observations; without ``replicas`` the partition does not exist."""
 
     replicas: Sequence[int] | None = ORIGIN
     moving: PartitionReassignment | None = None
@@ -84,15 +84,15 @@ class Shown:
         return Observation(frozenset(self.live), {("t", 0): described}, moving)
 
 
-AT_START, AT_END, DELETED = Shown(), Shown(TARGET, leader=3), Shown(None)
-TO_END, TO_START = Shown((3, 2, 1), TO_TARGET), Shown((1, 2, 3), TO_ORIGIN)
-REORDERED, ELSEWHERE = Shown((2, 1)), Shown((2, 9))
+AT_START, AT_END, DELETED = Observed(), Observed(TARGET, leader=3), Observed(None)
+TO_END, TO_START = Observed((3, 2, 1), TO_TARGET), Observed((1, 2, 3), TO_ORIGIN)
+REORDERED, ELSEWHERE = Observed((2, 1)), Observed((2, 9))
 
 
 def next_step(
-    entries: Sequence[Entry], shown: Shown, observations: int = 1, throttle: int | None = None
+    entries: Sequence[Entry], observed: Observed, observations: int = 1, throttle: int | None = None
 ) -> tuple[Planner, Step]:
-    """The step after some observations that show the same."""
+    """The step after some equal observations."""
     partition = ExecutedPartition("t", 0, ORIGIN, TARGET, 1, None)
     start = ExecutionStarted(
         1, "plan", "digest", "id", "kafka://a:1", ExecutionLimits(throttle, 10, 0), ((partition,),),
@@ -100,12 +100,12 @@ def next_step(
     )  # fmt: skip
     planner = Planner(ExecutionState([start, *entries]))
     for _ in range(observations):
-        planner.observe(shown.observation())
+        planner.observe(observed.observation())
     return planner, planner.next_step()
 
 
 @pytest.mark.parametrize(
-    ("entries", "shown", "observations", "step"),
+    ("entries", "observed", "observations", "step"),
     [
         pytest.param((), AT_START, 1, assign(TARGET), id="start"),
         pytest.param((), TO_END, 1, Wait(), id="in flight"),
@@ -117,14 +117,14 @@ def next_step(
         pytest.param((), ELSEWHERE, LAG_ROUNDS + 1, NOT_MOVED, id="reassigned by another client"),
         pytest.param(REFUSED, AT_START, 1, NOT_MOVED, id="refused"),
         pytest.param(RETRIED, AT_START, 1, assign(TARGET), id="refused for now"),
-        pytest.param((), Shown(live=(1, 2)), 1, Wait(), id="the target broker is down"),
+        pytest.param((), Observed(live=(1, 2)), 1, Wait(), id="the target broker is down"),
         pytest.param(
-            (), Shown(live=(1, 2)), PROBLEM_ROUNDS,
+            (), Observed(live=(1, 2)), PROBLEM_ROUNDS,
             SetGoal(Goal.PAUSE, "brokers that the plan needs are down: 3"), id="the target broker stays down",
         ),
-        pytest.param((), Shown(leader=-1), 1, Wait(), id="a new offline partition holds"),
+        pytest.param((), Observed(leader=-1), 1, Wait(), id="a new offline partition holds"),
         pytest.param(
-            (), Shown(leader=-1), PROBLEM_ROUNDS,
+            (), Observed(leader=-1), PROBLEM_ROUNDS,
             SetGoal(
                 Goal.PAUSE,
                 "health has worsened: 1 new offline and 0 new under-replicated partitions since the start, such as t-0",
@@ -135,7 +135,7 @@ def next_step(
         pytest.param((ActionIntended(REQUEST),), AT_START, CRASH_ROUNDS, assign(TARGET), id="no request was sent"),
         pytest.param((PAUSE,), AT_START, 1, End(RunResult.PAUSED, "requested"), id="pause: nothing in flight"),
         pytest.param((PAUSE,), TO_END, 1, Wait(), id="pause: wait for what is in flight"),
-        pytest.param((PAUSE,), Shown((3, 2, 1), TO_TARGET, (1, 2)), 1, assign(None), id="pause: cancel blocked ones"),
+        pytest.param((PAUSE,), Observed((3, 2, 1), TO_TARGET, (1, 2)), 1, assign(None), id="pause: cancel blocked"),
         pytest.param((*STARTED, PAUSE), REORDERED, 1, assign(ORIGIN), id="pause: restore the order"),
         pytest.param((PAUSE,), REORDERED, 1, End(RunResult.PAUSED, "requested"), id="pause: the order of others"),
         pytest.param((ABORT,), TO_END, 1, assign(None), id="abort: cancel"),
@@ -148,26 +148,28 @@ def next_step(
         pytest.param(ROLLBACK, TO_END, 1, assign(None), id="rollback: turn back"),
         pytest.param(ROLLBACK, TO_START, 1, Wait(), id="rollback: in flight"),
         pytest.param(
-            ROLLBACK, Shown(leader=2), 1, Perform(ElectPreferred((PartitionRef("t", 0),))), id="rollback: elect"
+            ROLLBACK, Observed(leader=2), 1, Perform(ElectPreferred((PartitionRef("t", 0),))), id="rollback: elect"
         ),
         pytest.param(ROLLBACK, AT_START, 1, End(RunResult.ROLLED_BACK, ""), id="rollback: done"),
         pytest.param(
-            ROLLBACK, Shown(TARGET, leader=3, live=(2, 3)), PROBLEM_ROUNDS,
+            ROLLBACK, Observed(TARGET, leader=3, live=(2, 3)), PROBLEM_ROUNDS,
             End(RunResult.INCOMPLETE, "1 partitions wait for brokers that are down: 1"), id="rollback: broker down",
         ),
         pytest.param(ORIGINAL, AT_END, 1, restore(ConfigEntry(RATE, "77")), id="restore"),
-        pytest.param(ORIGINAL, Shown(TARGET, leader=2, live=(1, 2)), 1, Wait(), id="restore once the broker is back"),
+        pytest.param(ORIGINAL, Observed(TARGET, leader=2, live=(1, 2)), 1, Wait(), id="restore after restart"),
     ],
 )  # fmt: skip
-def test_next_step(entries: Sequence[Entry], shown: Shown, observations: int, step: Step) -> None:
-    assert next_step(entries, shown, observations)[1] == step
+def test_next_step_by_journal_and_observation(
+    entries: Sequence[Entry], observed: Observed, observations: int, step: Step
+) -> None:
+    assert next_step(entries, observed, observations)[1] == step
 
 
-def test_no_step_precedes_the_first_observation() -> None:
+def test_no_step_before_first_observation() -> None:
     assert next_step((), AT_START, 0)[1] == Wait()
 
 
-def test_a_request_is_repeated_once_brokers_must_have_described_it() -> None:
+def test_undescribed_request_is_resent_after_lag_rounds() -> None:
     planner, step = next_step((), AT_START)
     assert step == assign(TARGET)
     planner.requested(REQUEST.assignments)
@@ -178,13 +180,13 @@ def test_a_request_is_repeated_once_brokers_must_have_described_it() -> None:
     assert steps == [Wait()] * (LAG_ROUNDS - 1) + [assign(TARGET)]
 
 
-def test_a_rollback_that_waits_for_a_dead_broker_sets_no_throttle() -> None:
-    shown = Shown(TARGET, leader=3, live=(2, 3))
-    assert isinstance(next_step(ROLLBACK, shown, PROBLEM_ROUNDS - 1, throttle=1000)[1], SaveOriginals)
-    assert isinstance(next_step(ROLLBACK, shown, PROBLEM_ROUNDS, throttle=1000)[1], End)
+def test_rollback_waiting_for_dead_broker_sets_no_throttle() -> None:
+    observed = Observed(TARGET, leader=3, live=(2, 3))
+    assert isinstance(next_step(ROLLBACK, observed, PROBLEM_ROUNDS - 1, throttle=1000)[1], SaveOriginals)
+    assert isinstance(next_step(ROLLBACK, observed, PROBLEM_ROUNDS, throttle=1000)[1], End)
 
 
-def test_a_throttle_is_saved_set_and_given_up_after_refusals() -> None:
+def test_throttle_saves_originals_and_pauses_after_refusals() -> None:
     planner, step = next_step((), AT_START, throttle=1000)
     assert isinstance(step, SaveOriginals)
     assert RATE in step.keys
@@ -200,11 +202,11 @@ def test_a_throttle_is_saved_set_and_given_up_after_refusals() -> None:
     assert planner.next_step() == SetGoal(Goal.PAUSE, "the throttle cannot be set")
 
 
-def test_a_run_ends_without_the_throttles_of_a_dead_broker() -> None:
-    shown = Shown(TARGET, leader=2, live=(1, 2))
-    planner, step = next_step((*ORIGINAL, ABORT), shown)
+def test_run_ends_with_throttle_of_dead_broker_unrestored() -> None:
+    observed = Observed(TARGET, leader=2, live=(1, 2))
+    planner, step = next_step((*ORIGINAL, ABORT), observed)
     for _ in range(CONFIG_ROUNDS):
         assert step == Wait()
-        planner.observe(shown.observation())
+        planner.observe(observed.observation())
         step = planner.next_step()
     assert step == End(RunResult.ABORTED, "requested; throttles of broker 3 are not restored yet")

@@ -1,4 +1,4 @@
-"""Parse a page strictly: what a browser would repair is an error."""
+"""Parse a page strictly: an error that a browser would repair fails."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ REPLICAS: Final = [
 
 
 @pytest.mark.parametrize("ending", [".csv", ".parquet"])
-def test_weights_are_the_sizes_of_the_largest_assigned_replicas(tmp_path: Path, ending: str) -> None:
+def test_weights_are_sizes_of_largest_assigned_replicas(tmp_path: Path, ending: str) -> None:
     path = tmp_path / f"sizes{ending}"
     write_sizes(list(size_rows(SNAPSHOT, LOGS)), path)
     assert read_weights(path, SNAPSHOT).tolist() == [12, 0, 2**40]
@@ -49,14 +49,14 @@ def replicas_in(path: Path) -> list[object]:
         return [json.loads(row["replicas"]) for row in csv.DictReader(file)]
 
 
-def test_a_partition_without_a_size_has_no_row(tmp_path: Path) -> None:
+def test_partition_without_size_has_no_row(tmp_path: Path) -> None:
     path = tmp_path / "sizes.csv"
     write_sizes(list(size_rows(SNAPSHOT, {1: LOGS[1]})), path)
     with pytest.raises(InputError, match="no bytes of a-1"):
         read_weights(path, SNAPSHOT)
 
 
-def test_other_endings_and_existing_files_are_refused(tmp_path: Path) -> None:
+def test_unknown_suffix_and_existing_file_are_refused(tmp_path: Path) -> None:
     (tmp_path / "sizes.csv").touch()
     for name, message in (("sizes.json", "expected .parquet or .csv"), ("sizes.csv", "something already there")):
         with pytest.raises(InputError, match=message):

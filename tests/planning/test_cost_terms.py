@@ -55,7 +55,7 @@ def added_cells(proposal: PlanProposal) -> tuple[Any, Any]:
 
 @pytest.mark.slow
 @given(cases())
-def test_no_copy_is_forbidden_and_the_cost_is_the_sum(case: tuple[Snapshot, dict[str, Any]]) -> None:
+def test_plan_avoids_forbidden_placements_and_sums_costs(case: tuple[Snapshot, dict[str, Any]]) -> None:
     proposal = planned(*case)
     costs = proposal.problem.costs
     assert costs is not None
@@ -70,7 +70,7 @@ def test_no_copy_is_forbidden_and_the_cost_is_the_sum(case: tuple[Snapshot, dict
 
 @pytest.mark.slow
 @given(cases())
-def test_a_second_plan_with_terms_is_empty(case: tuple[Snapshot, dict[str, Any]]) -> None:
+def test_second_plan_with_cost_terms_is_empty(case: tuple[Snapshot, dict[str, Any]]) -> None:
     snapshot, request = case
     proposal = planned(snapshot, request)
     assert len(plan(applied(proposal), **request).rows) == 0
@@ -78,7 +78,7 @@ def test_a_second_plan_with_terms_is_empty(case: tuple[Snapshot, dict[str, Any]]
 
 
 @given(cases(partitions_max=8))
-def test_the_bound_with_terms_is_below_the_optimum(case: tuple[Snapshot, dict[str, Any]]) -> None:
+def test_bound_with_cost_terms_is_at_most_optimum(case: tuple[Snapshot, dict[str, Any]]) -> None:
     pytest.importorskip("highspy")
     proposal = planned(*case)
     if proposal.unassignable or proposal.problem.request.leaders_only:
@@ -92,7 +92,7 @@ def test_the_bound_with_terms_is_below_the_optimum(case: tuple[Snapshot, dict[st
 
 
 @given(snapshots(), goals())
-def test_a_term_without_costs_forbids_nothing(snapshot: Snapshot, request: dict[str, Any]) -> None:
+def test_zero_cost_term_changes_no_bound(snapshot: Snapshot, request: dict[str, Any]) -> None:
     """The moves are chosen otherwise, but the bound is equal, and required moves are as few."""
     free = CostTerm("free", lambda batch: np.zeros((len(batch), len(batch.broker_ids)), np.int64))
     without, with_term = planned(snapshot, request), planned(snapshot, request | {"cost_terms": (free,)})
@@ -101,7 +101,7 @@ def test_a_term_without_costs_forbids_nothing(snapshot: Snapshot, request: dict[
         assert (with_term.bound, with_term.cost) == (without.bound, without.cost)
 
 
-def test_a_path_leads_through_a_third_broker_where_the_direct_move_is_forbidden() -> None:
+def test_forbidden_direct_move_takes_path_through_third_broker() -> None:
     snapshot = snapshot_of({"t": [[1], [1], [1], [2], [2], [3]]}, {1: None, 2: None, 3: None})
 
     def forbids_three(batch: PlacementBatch) -> Int64:
@@ -113,7 +113,7 @@ def test_a_path_leads_through_a_third_broker_where_the_direct_move_is_forbidden(
     assert (proposal.reached, proposal.cost, proposal.bound) == (True, 2, 2)
 
 
-def test_the_cheaper_broker_is_chosen() -> None:
+def test_cheaper_broker_is_chosen() -> None:
     snapshot = snapshot_of({"a": [[1, 2]] * 8}, {1: None, 2: None, 3: None, 4: None})
 
     def prefers_four(batch: PlacementBatch) -> Int64:
@@ -124,7 +124,7 @@ def test_the_cheaper_broker_is_chosen() -> None:
     assert (proposal.cost, proposal.bound, proposal.term_cost) == (8, 8, 0)
 
 
-def test_a_partition_without_an_allowed_broker_stays() -> None:
+def test_partition_without_allowed_broker_stays() -> None:
     snapshot = snapshot_of({"a": [[1, 2], [2, 3]]}, {1: None, 2: None, 3: None})
     never = CostTerm("never", lambda batch: np.full((len(batch), len(batch.broker_ids)), FORBIDDEN))
     proposal = plan(snapshot, remove_brokers=(1,), cost_terms=(never,))
@@ -138,7 +138,7 @@ def weights_of(values: Int64) -> PlanGoal:
 
 @FEWER_EXAMPLES
 @given(snapshots(), st.data())
-def test_a_goal_without_limits_equals_a_rebalance_by_sizes(snapshot: Snapshot, data: st.DataObject) -> None:
+def test_goal_without_limits_equals_rebalance_by_sizes(snapshot: Snapshot, data: st.DataObject) -> None:
     values = np.array(data.draw(st.lists(st.integers(0, 99), min_size=len(snapshot), max_size=len(snapshot))), np.int64)
     assume(values.any())
     by_size = planned(snapshot, {"rebalance": True, "weights": values, "tolerance": 20.0})
@@ -148,21 +148,21 @@ def test_a_goal_without_limits_equals_a_rebalance_by_sizes(snapshot: Snapshot, d
 
 
 @given(snapshots(), st.integers(5, 60))
-def test_the_limits_of_a_goal_are_those_of_the_plan(snapshot: Snapshot, most: int) -> None:
+def test_plan_uses_limits_of_goal(snapshot: Snapshot, load_max: int) -> None:
     def limits(totals: GoalTotals) -> tuple[Int64, Int64]:
-        return np.zeros(len(totals.broker_ids), np.int64), np.full(len(totals.broker_ids), most, np.int64)
+        return np.zeros(len(totals.broker_ids), np.int64), np.full(len(totals.broker_ids), load_max, np.int64)
 
     def weights(batch: PlacementBatch) -> Int64:
         return batch.partition.astype(np.int64) + 1
 
     proposal = planned(snapshot, {"goal": PlanGoal("ordinals", "points", weights, limits)})
     part = proposal.problem.brokers.share > 0
-    assert proposal.reached == bool((proposal.loads()["goal_after"][part] <= most).all())
+    assert proposal.reached == bool((proposal.loads()["goal_after"][part] <= load_max).all())
     if proposal.reached:
         assert proposal.bound <= proposal.cost
 
 
-def test_the_answer_names_goal_and_terms() -> None:
+def test_report_names_goal_and_cost_terms() -> None:
     snapshot = snapshot_of({"a": [[1, 2]] * 12}, {1: None, 2: None, 3: None, 4: None})
     goal = PlanGoal("traffic", "messages", lambda batch: batch.partition.astype(np.int64) + 1)
     proposal = plan(snapshot, goal=goal, cost_terms=(drawn_term(3, 0.0),), tolerance=20.0)
@@ -177,7 +177,7 @@ def test_the_answer_names_goal_and_terms() -> None:
 
 
 @pytest.mark.parametrize("more", [{"rebalance": True}, {"add_brokers": (9,)}, {"weights": np.ones(2, np.int64)}])
-def test_a_goal_excludes_other_balances(more: dict[str, Any]) -> None:
+def test_goal_excludes_other_balance_options(more: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="goal: found rebalance, add_brokers or weights"):
         plan(snapshot_of({"a": [[1], [2]]}, {1: None, 2: None}), goal=weights_of(np.ones(2, np.int64)), **more)
 
@@ -193,7 +193,7 @@ def test_a_goal_excludes_other_balances(more: dict[str, Any]) -> None:
     ],
     ids=["no array", "crossed", "floats", "negative", "raises"],
 )
-def test_limits_of_a_goal_are_validated(limits: Any, message: str) -> None:
+def test_limits_of_goal_are_validated(limits: Any, message: str) -> None:
     goal = PlanGoal("traffic", "messages", lambda batch: np.ones(len(batch), np.int64), limits)
     with pytest.raises(PluginError, match=f"goal 'traffic': limits.*{message}"):
         plan(snapshot_of({"a": [[1], [2]]}, {1: None, 2: None}), goal=goal)

@@ -51,7 +51,7 @@ GOALS: Final[dict[str, dict[str, Any]]] = {
 
 @pytest.mark.parametrize("levels", [{"elr": True}, {"elr": False}, {"level": 7, "elr": False}], ids=str)
 @pytest.mark.parametrize("goal", GOALS)
-def test_only_active_brokers_with_an_uncordoned_directory_receive_replicas(goal: str, levels: dict[str, Any]) -> None:
+def test_only_active_brokers_with_uncordoned_directory_receive_replicas(goal: str, levels: dict[str, Any]) -> None:
     snapshot = cluster(**levels)
     proposal = plan(snapshot, **GOALS[goal])
     before = [snapshot.partitions.replicas[row].tolist() for row in range(len(snapshot))]
@@ -70,14 +70,14 @@ def test_only_active_brokers_with_an_uncordoned_directory_receive_replicas(goal:
     assert (result.completed | stays_on_fenced).all()
 
 
-def test_a_cordoned_broker_keeps_what_it_has() -> None:
+def test_cordoned_broker_keeps_its_replicas() -> None:
     snapshot = cluster((*(partition(number, (6, 1), (6, 1)) for number in range(4)), partition(4, (2, 1), (2, 1))))
     proposal = plan(snapshot, replication_factors={"t": 3})
     assert all(6 in replicas for replicas in lists_of(proposal)[:4])
     assert 6 not in lists_of(proposal)[4]
 
 
-def test_too_few_brokers_that_receive_replicas_leave_a_partition_as_it_is() -> None:
+def test_too_few_receiving_brokers_leave_partition_unchanged() -> None:
     proposal = plan(cluster(), replication_factors={"t": 5})
     assert proposal.unassignable
     assert {broker for replicas in lists_of(proposal)[:6] for broker in replicas} <= {1, 2, 3, 7}

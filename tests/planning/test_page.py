@@ -80,15 +80,15 @@ def sizes_file(folder: Path) -> Path:
 
 
 def pages_of(folder: Path, *goals: object) -> tuple[ReviewPage, dict[str, Any], dict[str, Any]]:
-    """The page of a generated plan, its JSON report, and what plan check says about it."""
+    """The page of a generated plan, its JSON report, and the report of plan check."""
     plan_file, page = folder / "plan.json", folder / "page.html"
-    made = kframe("plan", "generate", HEALTHY, *goals, "--out", plan_file, "--report", page, "-o", "json")
-    assert made.exit_code == 0, made.output
+    generated = kframe("plan", "generate", HEALTHY, *goals, "--out", plan_file, "--report", page, "-o", "json")
+    assert generated.exit_code == 0, generated.output
     checked = kframe("plan", "check", plan_file, "--snapshot", HEALTHY, "-o", "json")
-    return ReviewPage(page.read_text()), json.loads(made.stdout), json.loads(checked.stdout)
+    return ReviewPage(page.read_text()), json.loads(generated.stdout), json.loads(checked.stdout)
 
 
-def test_the_page_equals_the_report(tmp_path: Path) -> None:
+def test_page_equals_json_report(tmp_path: Path) -> None:
     page, document, checked = pages_of(tmp_path, "--remove-brokers", "3", "--weights", sizes_file(tmp_path))
     assert page.texts["summary"] == document["summary"]
     assert page.texts["proof"] == document["proof"]
@@ -106,25 +106,25 @@ def test_the_page_equals_the_report(tmp_path: Path) -> None:
     assert page.rows["request"][0] == ["remove brokers", "3"]
 
 
-def test_the_page_identifies_the_plan_file_and_the_snapshot(tmp_path: Path) -> None:
+def test_page_identifies_plan_file_and_snapshot(tmp_path: Path) -> None:
     page, _, _ = pages_of(tmp_path, "--rebalance")
     identity = dict(page.rows["identity"])
     assert identity["plan file SHA-256"] == hashlib.sha256((tmp_path / "plan.json").read_bytes()).hexdigest()
     assert identity["snapshot digest"] == read_snapshot(HEALTHY).digest()
 
 
-def test_the_page_of_a_checked_plan_equals_that_of_its_making(tmp_path: Path) -> None:
+def test_page_of_plan_check_equals_page_of_plan_generate(tmp_path: Path) -> None:
     sizes = sizes_file(tmp_path)
-    made, _, _ = pages_of(tmp_path, "--rebalance", "--weights", sizes)
+    generated, _, _ = pages_of(tmp_path, "--rebalance", "--weights", sizes)
     path = tmp_path / "checked.html"
     arguments = (tmp_path / "plan.json", "--snapshot", HEALTHY, "--weights", sizes, "--report", path)
     assert kframe("plan", "check", *arguments).exit_code == 0
     checked = ReviewPage(path.read_text())
     for name in ("identity", "brokers", "racks", "topics", "largest", "findings", "moves-table"):
-        assert checked.rows[name] == made.rows[name]
+        assert checked.rows[name] == generated.rows[name]
 
 
-def test_racks_add_up_to_their_brokers(tmp_path: Path) -> None:
+def test_rack_rows_are_sums_of_broker_rows(tmp_path: Path) -> None:
     page, _, _ = pages_of(tmp_path, "--evacuate-rack", "rack-2")
     brokers, racks = page.records("brokers"), page.records("racks")
     for row in racks:
@@ -133,7 +133,7 @@ def test_racks_add_up_to_their_brokers(tmp_path: Path) -> None:
             assert number(row[name]) == sum(inside)
 
 
-def test_nothing_is_loaded_and_no_script_runs(tmp_path: Path) -> None:
+def test_page_has_no_scripts_or_external_resources(tmp_path: Path) -> None:
     page, _, _ = pages_of(tmp_path, "--rebalance")
     assert not {"script", "link", "img", "iframe"} & {tag for tag, _ in page.tags}
     assert not any({"src", "href", "action", "onclick"} & attributes.keys() for _, attributes in page.tags)
@@ -160,7 +160,7 @@ def test_names_are_escaped() -> None:
     ids=lambda goals: goals[0],
 )
 @pytest.mark.parametrize("sized", [False, True])
-def test_the_page_is_valid_html(tmp_path: Path, goals: tuple[str, ...], sized: bool) -> None:
+def test_page_is_valid_html(tmp_path: Path, goals: tuple[str, ...], sized: bool) -> None:
     weights = ("--weights", sizes_file(tmp_path)) if sized else ()
     pages_of(tmp_path, *goals, *weights)
     page = StrictParser((tmp_path / "page.html").read_text())
@@ -173,7 +173,7 @@ def test_the_page_is_valid_html(tmp_path: Path, goals: tuple[str, ...], sized: b
      "<p id=a></p>", "<p class=\"a\" class=\"b\"></p>", "<!-- -->", "<table><tr></tr></table>", "<p/>",
      "<table><tbody><tr><td></td></tr><tr><td></td><td></td></tr></tbody></table>"],
 )  # fmt: skip
-def test_malformed_html_is_noticed(page: str) -> None:
+def test_malformed_html_is_detected(page: str) -> None:
     frame = "<!doctype html>\n<html><body><section>{}</section></body></html>"
     StrictParser(frame.format("<p>a &amp; b</p>"))
     with pytest.raises(AssertionError):
@@ -181,7 +181,7 @@ def test_malformed_html_is_noticed(page: str) -> None:
 
 
 @pytest.mark.slow
-def test_the_page_of_many_moves_says_what_it_leaves_out() -> None:
+def test_page_of_many_moves_states_omitted_rows() -> None:
     snapshot = generate(brokers=60, partitions=60_000, seed=1)
     weights = np.arange(len(snapshot), dtype=np.int64)
     proposal = plan(snapshot, PlanRequest(remove_brokers=tuple(range(30)), weights=weights))
@@ -195,7 +195,7 @@ def test_the_page_of_many_moves_says_what_it_leaves_out() -> None:
 
 
 @pytest.mark.slow
-def test_the_page_of_a_million_partitions_has_as_many_rows_as_it_has_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_page_of_million_partitions_renders_only_listed_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its rows are rendered, and no further ones: the partitions of the plan do not determine the work for them."""
     rendered = 0
 
@@ -214,7 +214,7 @@ def test_the_page_of_a_million_partitions_has_as_many_rows_as_it_has_room_for(mo
     assert rendered < 30_000
 
 
-def test_a_page_needs_a_snapshot(tmp_path: Path) -> None:
+def test_page_requires_snapshot(tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     plan_file = tmp_path / "plan.json"
     plan_file.write_text('{"version":1,"partitions":[{"topic":"a","partition":0,"replicas":[1]}]}')
@@ -224,7 +224,7 @@ def test_a_page_needs_a_snapshot(tmp_path: Path) -> None:
     assert not path.exists()
 
 
-def test_the_proof_names_the_greatest_bound() -> None:
+def test_proof_names_greatest_bound() -> None:
     snapshot = read_snapshot(HEALTHY)
     requests = PlanRequest(remove_brokers=(3,)), PlanRequest(rebalance=True), PlanRequest(leaders_only=True)
     removal, balance, order = (report_document(plan(snapshot, request))["proof"] for request in requests)

@@ -69,22 +69,22 @@ def address(page: Path) -> Iterator[str]:
     server.server_close()
 
 
-def shown(browser: Path, address: str, *options: str) -> str:
+def browser_output(browser: Path, address: str, *options: str) -> str:
     command = [str(browser), *OPTIONS, *options, address]
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=LIMIT_S).stdout
 
 
-def test_a_browser_shows_the_tables_of_the_file_and_loads_nothing_else(browser: Path, page: Path, address: str) -> None:
-    seen, written = ReviewPage(shown(browser, address, "--dump-dom")), ReviewPage(page.read_text())
-    assert seen.rows == written.rows
-    assert len(seen.records("brokers")) == 6
+def test_browser_shows_tables_and_loads_no_other_resource(browser: Path, page: Path, address: str) -> None:
+    displayed, written = ReviewPage(browser_output(browser, address, "--dump-dom")), ReviewPage(page.read_text())
+    assert displayed.rows == written.rows
+    assert len(displayed.records("brokers")) == 6
     assert set(Requests.paths) <= {f"/{page.name}", "/favicon.ico"}
 
 
-def test_the_picture_of_brokers_is_drawn(browser: Path, page: Path, tmp_path: Path) -> None:
+def test_browser_draws_broker_chart(browser: Path, page: Path, tmp_path: Path) -> None:
     image = pytest.importorskip("PIL.Image")
     target = tmp_path / "page.png"
-    shown(browser, page.as_uri(), f"--screenshot={target}", "--window-size=1200,1600")
+    browser_output(browser, page.as_uri(), f"--screenshot={target}", "--window-size=1200,1600")
     with image.open(target) as picture:
         assert picture.size == (1200, 1600)
         colours = {colour[:3]: count for count, colour in picture.convert("RGB").getcolors(1 << 24)}

@@ -1,4 +1,4 @@
-"""Every plan is valid, breaks no rule that held before, is deterministic, and leaves nothing for a second plan."""
+"""Every plan is valid, breaks no rule that held before, and is deterministic; a second plan is empty."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def planned(snapshot: Snapshot, request: dict[str, Any]) -> PlanProposal:
 
 
 @given(snapshots(), goals())
-def test_a_plan_is_valid_and_worsens_no_hard_rule(snapshot: Snapshot, request: dict[str, Any]) -> None:
+def test_plan_is_valid_and_worsens_no_hard_rule(snapshot: Snapshot, request: dict[str, Any]) -> None:
     proposal = planned(snapshot, request)
     problem, after, before = proposal.problem, proposal.after, proposal.problem.original
     brokers = problem.brokers
@@ -74,22 +74,22 @@ def test_a_plan_is_valid_and_worsens_no_hard_rule(snapshot: Snapshot, request: d
                 required = np.minimum(required, distinct_racks(before.take(scope), brokers.rack))
             assert problem.request.broker_caps or (spanned >= required).all()
     if len(proposal.rows) and not problem.request.add_brokers and set(problem.request.replace.values()) <= {2}:
-        held = hold(proposal.plan, snapshot)
-        findings = check_alone(held.plan) + check_against(held)
+        checked = hold(proposal.plan, snapshot)
+        findings = check_alone(checked.plan) + check_against(checked)
         assert [finding.check for finding in findings if SEVERITY[finding.check] is Severity.ERROR] == []
 
 
 @given(snapshots(), goals())
-def test_a_second_plan_is_empty(snapshot: Snapshot, request: dict[str, Any]) -> None:
+def test_second_plan_is_empty(snapshot: Snapshot, request: dict[str, Any]) -> None:
     proposal = planned(snapshot, request)
-    again = {name: value for name, value in request.items() if name not in ("replace", "add_brokers")}
+    repeated_goals = {name: value for name, value in request.items() if name not in ("replace", "add_brokers")}
     added = {"add_brokers": request["add_brokers"]} if "add_brokers" in request else {}
     replaced = {"replace": request["replace"]} if "replace" in request else {}
-    assert len(plan(applied(proposal), **again, **added, **replaced).rows) == 0
+    assert len(plan(applied(proposal), **repeated_goals, **added, **replaced).rows) == 0
 
 
 @given(snapshots(), goals())
-def test_a_plan_is_deterministic(snapshot: Snapshot, request: dict[str, Any]) -> None:
+def test_plan_is_deterministic(snapshot: Snapshot, request: dict[str, Any]) -> None:
     assert same_lists(planned(snapshot, request).after, plan(snapshot, **request).after).all()
 
 
@@ -104,7 +104,7 @@ def test_leaders_change_only_where_requested(snapshot: Snapshot, request: dict[s
 
 @pytest.mark.parametrize("more", [{"remove_brokers": (1, 2)}, {"fix_racks": True}, {"rebalance": True}])
 @given(snapshot=snapshots())
-def test_a_further_goal_never_lowers_the_bound(snapshot: Snapshot, more: dict[str, Any]) -> None:
+def test_additional_goal_never_lowers_bound(snapshot: Snapshot, more: dict[str, Any]) -> None:
     request: dict[str, Any] = {"remove_brokers": (1,)}
     assert planned(snapshot, request).bound <= planned(snapshot, request | more).bound
 
@@ -112,7 +112,7 @@ def test_a_further_goal_never_lowers_the_bound(snapshot: Snapshot, more: dict[st
 @pytest.mark.slow
 @FEWER_EXAMPLES
 @given(snapshots(), st.integers(0, 40))
-def test_a_wider_tolerance_never_raises_the_bound(snapshot: Snapshot, tolerance: int) -> None:
+def test_wider_tolerance_never_raises_bound(snapshot: Snapshot, tolerance: int) -> None:
     weights = 100 + 37 * np.arange(len(snapshot), dtype=np.int64) % 1000
     narrow, wide = (
         least_copied(proposal.problem, proposal.limits)
@@ -124,7 +124,7 @@ def test_a_wider_tolerance_never_raises_the_bound(snapshot: Snapshot, tolerance:
 
 @pytest.mark.parametrize("removed", [(1,), (1, 2)])
 @given(snapshot=snapshots())
-def test_removal_moves_exactly_the_replicas_of_the_broker(snapshot: Snapshot, removed: tuple[int, ...]) -> None:
+def test_broker_removal_moves_exactly_its_replicas(snapshot: Snapshot, removed: tuple[int, ...]) -> None:
     proposal = planned(snapshot, {"remove_brokers": removed})
     if not proposal.unassignable:
         expected = int(np.isin(snapshot.partitions.replicas.values, removed).sum())
@@ -132,7 +132,7 @@ def test_removal_moves_exactly_the_replicas_of_the_broker(snapshot: Snapshot, re
 
 
 @given(snapshots(partitions_max=8), goals())
-def test_the_bound_and_the_plan_enclose_the_exact_optimum(snapshot: Snapshot, request: dict[str, Any]) -> None:
+def test_optimum_is_between_bound_and_plan_cost(snapshot: Snapshot, request: dict[str, Any]) -> None:
     pytest.importorskip("highspy")
     proposal = planned(snapshot, request)
     if proposal.unassignable or proposal.problem.request.leaders_only:
@@ -162,7 +162,7 @@ def weighted(draw: st.DrawFn, partitions_max: int = 25) -> tuple[Snapshot, dict[
 
 @FEWER_EXAMPLES
 @given(weighted())
-def test_a_plan_by_sizes_is_valid_and_its_loads_are_counted(case: tuple[Snapshot, dict[str, Any]]) -> None:
+def test_plan_by_sizes_is_valid_with_correct_loads(case: tuple[Snapshot, dict[str, Any]]) -> None:
     snapshot, request = case
     proposal = planned(snapshot, request)
     problem, after = proposal.problem, proposal.after
@@ -179,14 +179,14 @@ def test_a_plan_by_sizes_is_valid_and_its_loads_are_counted(case: tuple[Snapshot
 
 @FEWER_EXAMPLES
 @given(weighted())
-def test_a_second_plan_by_sizes_is_empty(case: tuple[Snapshot, dict[str, Any]]) -> None:
+def test_second_plan_by_sizes_is_empty(case: tuple[Snapshot, dict[str, Any]]) -> None:
     snapshot, request = case
     assert len(plan(applied(planned(snapshot, request)), **request).rows) == 0
 
 
 @pytest.mark.slow
 @given(weighted(partitions_max=8))
-def test_sizes_have_an_optimum_between_the_bound_and_the_plan(case: tuple[Snapshot, dict[str, Any]]) -> None:
+def test_optimum_by_sizes_is_between_bound_and_plan_cost(case: tuple[Snapshot, dict[str, Any]]) -> None:
     pytest.importorskip("highspy")
     proposal = planned(*case)
     if proposal.unassignable or not proposal.reached:
@@ -203,7 +203,7 @@ def test_sizes_have_an_optimum_between_the_bound_and_the_plan(case: tuple[Snapsh
     {"remove_brokers": (1,), "topics": ("b",), "broker_caps": {None: 3}, "racks": {8: "r0", 9: "r1"}, "seed": 0},
 )
 @given(snapshots(), goals())
-def test_no_plan_without_weights_costs_more_than_its_bound(snapshot: Snapshot, request: dict[str, Any]) -> None:
+def test_plan_without_weights_costs_its_bound(snapshot: Snapshot, request: dict[str, Any]) -> None:
     proposal = planned(snapshot, {"rebalance": True} | request)
     if proposal.reached and not proposal.unassignable:
         assert proposal.gap >= 0
@@ -212,7 +212,7 @@ def test_no_plan_without_weights_costs_more_than_its_bound(snapshot: Snapshot, r
 
 @pytest.mark.parametrize("goal", [{"remove_brokers": (1,)}, {"replication_factors": {"*": 3}}, {"replace": {1: 2}}])
 @given(snapshot=snapshots(), excluded=st.sets(st.integers(2, 7), max_size=2), more=st.sets(st.integers(2, 7)))
-def test_more_excluded_brokers_never_lower_the_bound(
+def test_more_excluded_brokers_never_lower_bound(
     snapshot: Snapshot, excluded: set[int], more: set[int], goal: dict[str, Any]
 ) -> None:
     known = {broker.broker_id for broker in snapshot.brokers}
@@ -224,7 +224,7 @@ def test_more_excluded_brokers_never_lower_the_bound(
 
 @pytest.mark.parametrize("more", [{"broker_caps": {None: 12}}, {"exclude_topics": ("a",)}, {"remove_brokers": (1,)}])
 @given(snapshot=snapshots(partitions_max=8))
-def test_more_constraints_never_lower_the_optimum(snapshot: Snapshot, more: dict[str, Any]) -> None:
+def test_more_constraints_never_lower_optimum(snapshot: Snapshot, more: dict[str, Any]) -> None:
     pytest.importorskip("highspy")
     proposals = [planned(snapshot, {"fix_racks": True} | constraints) for constraints in ({}, more)]
     # Where the brokers of a rack are removed, partitions must span fewer racks: that is no further constraint.

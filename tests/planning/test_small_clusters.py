@@ -45,15 +45,15 @@ NO_RACKS: dict[int, str | None] = dict.fromkeys(range(1, 7))
         ([[1, 2, 3]], RACKS, {"evacuate_racks": ("c",)}, 1, [[1, 2, {4, 5}]]),
     ],
 )
-def test_the_known_best_plan(
+def test_plan_equals_known_optimum(
     lists: list[list[int]], racks: dict[int, str | None], goals: dict[str, Any], moves: int, after: list[Any] | None
 ) -> None:
     proposal = plan(snapshot_of({"t": lists}, racks), **goals)
     assert (proposal.moves, proposal.bound, proposal.reached) == (moves, moves, True)
     for planned, expected in zip(lists_of(proposal), after or [], strict=after is not None):
         assert len(planned) == len(expected)
-        assert all(broker in known if isinstance(known, set) else broker == known
-                   for broker, known in zip(planned, expected, strict=True))  # fmt: skip
+        assert all(broker in allowed if isinstance(allowed, set) else broker == allowed
+                   for broker, allowed in zip(planned, expected, strict=True))  # fmt: skip
 
 
 def test_leaders_only_gives_each_broker_its_share() -> None:
@@ -64,7 +64,7 @@ def test_leaders_only_gives_each_broker_its_share() -> None:
     assert (proposal.moves, proposal.leader_changes) == (0, 2)
 
 
-def test_a_path_through_a_third_broker_where_no_replica_can_move_directly() -> None:
+def test_rebalance_moves_through_third_broker_without_direct_move() -> None:
     # Broker 1 has too much and 2 too little, but every partition on 1 is on 2 as well.
     lists = [[1, 2], [1, 2], [1, 2], [1, 3], [1, 3], [3, 2]]
     proposal = plan(snapshot_of({"t": lists}, {1: None, 2: None, 3: None}), rebalance=True)
@@ -72,28 +72,28 @@ def test_a_path_through_a_third_broker_where_no_replica_can_move_directly() -> N
     assert (counts, proposal.reached, proposal.cost) == ([4, 4, 4], True, proposal.bound)
 
 
-def test_dead_and_excluded_brokers_receive_nothing() -> None:
+def test_dead_and_excluded_brokers_receive_no_replicas() -> None:
     snapshot = snapshot_of({"t": [[1, 2]] * 6}, NO_RACKS, dead=(3,))
     proposal = plan(snapshot, rebalance=True, exclude_brokers=(4,))
     assert {broker for replicas in lists_of(proposal) for broker in replicas} == {1, 2, 5, 6}
     assert proposal.reached
 
 
-def test_no_bound_requires_that_a_dead_broker_loses_what_the_plan_takes_from_it() -> None:
+def test_bound_requires_no_move_off_dead_broker() -> None:
     snapshot = snapshot_of({"t": [[1, 2], [1, 3], [1, 3]]}, dict.fromkeys(range(1, 4)), dead=(2,))
     problem = problem_of(snapshot, PlanRequest(rebalance=True))
     limits = LoadLimits(np.array([0, 0, 0]), np.array([2, 0, 3]))
     assert lower_bounds(problem, limits) == {"required": 0, "deficit": 0, "excess": 1, "racks": 0}
 
 
-def test_capacities_are_shares_of_the_replicas() -> None:
+def test_capacities_set_broker_shares_of_replicas() -> None:
     snapshot = snapshot_of({"t": [[1]] * 12}, {1: None, 2: None, 3: None})
     proposal = plan(snapshot, rebalance=True, capacities={1: 1, 2: 2, 3: 3})
     counts = [sum(replicas == [broker] for replicas in lists_of(proposal)) for broker in (1, 2, 3)]
     assert (counts, proposal.moves, proposal.bound) == ([2, 4, 6], 10, 10)
 
 
-def test_racks_of_different_sizes_get_different_shares() -> None:
+def test_brokers_in_smaller_racks_get_larger_shares() -> None:
     # Every partition has a replica in each rack, so that the only broker of rack c has all partitions.
     snapshot = snapshot_of({"t": [[1, 2, 3]] * 4}, {1: "a", 2: "b", 3: "c", 4: "a", 5: "b"})
     proposal = plan(snapshot, rebalance=True)
@@ -101,7 +101,7 @@ def test_racks_of_different_sizes_get_different_shares() -> None:
     assert all(replicas[0] == 3 or 3 in replicas for replicas in lists_of(proposal))
 
 
-def test_a_small_plan_with_a_wide_gap_is_solved_without_a_request() -> None:
+def test_small_problem_with_wide_gap_is_solved_exactly() -> None:
     pytest.importorskip("highspy")
     lists = [[1, 2], [1, 3], [4, 2], [4, 1], [3, 1], [1, 2], [1, 4], [2, 3], [1, 2], [1, 2], [1, 2], [1, 2], [3, 1]]
     snapshot = snapshot_of({"t": lists + [[1, 2]] * 3}, dict.fromkeys(range(1, 5)))
@@ -112,7 +112,7 @@ def test_a_small_plan_with_a_wide_gap_is_solved_without_a_request() -> None:
     assert len(plan(applied(proposal), rebalance=True, weights=sizes, tolerance=3.0).rows) == 0
 
 
-def test_exact_improves_a_plan_of_uneven_sizes() -> None:
+def test_exact_improves_plan_with_uneven_sizes() -> None:
     pytest.importorskip("highspy")
     snapshot = snapshot_of({"t": [[1]] * 7}, {1: None, 2: None})
     goals: dict[str, Any] = {"rebalance": True, "weights": np.array([50, 41, 33, 29, 21, 11, 5]), "tolerance": 5.0}

@@ -1,4 +1,4 @@
-"""The event that a shadow names for a change of a partition that the rules write for no event."""
+"""The event that a shadow reports for a partition change that no event explains."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def change_of(fields: Mapping[str, Any]) -> PartitionChangeRecord:
          ["isr", "leader", "directories"]),
     ],
 )  # fmt: skip
-def test_the_closest_event_is_named(
+def test_difference_names_closest_event(
     before: dict[str, Any], change: dict[str, Any], event: str, fields: list[str]
 ) -> None:
     context = large_cluster(4, 1)

@@ -115,12 +115,12 @@ def differences(results: Sequence[BatchComparison]) -> list[RecordDifference]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
-def test_every_scenario_is_predicted(path: Path) -> None:
+def test_shadow_predicts_every_scenario(path: Path) -> None:
     results = compared(played(path.stem))
     assert differences(results) == []
 
 
-def test_scenarios_show_every_kind_of_event() -> None:
+def test_scenarios_cover_every_event_kind() -> None:
     names = ("elr-unclean-elr", "controlled-shutdown", "directories-lost", "reassign-cancel", "preferred-election",
              "unclean-election-api", "delete-topics", "create-partitions-elr", "configs-elr", "features")  # fmt: skip
     events = {event.split(":")[0] for name in names for result in compared(played(name)) for event in result.events}
@@ -162,7 +162,7 @@ def altered(
         ("reassign", PartitionChangeRecord, {"adding_replicas": (9,)}, ""),
     ],
 )  # fmt: skip
-def test_an_altered_record_differs(name: str, kind: type[MetadataRecord], fields: dict[str, Any], event: str) -> None:
+def test_altered_record_is_reported(name: str, kind: type[MetadataRecord], fields: dict[str, Any], event: str) -> None:
     batches, offset = altered(played(name), kind, **fields)
     results = compared(batches)
     assert [result.outcome for result in results[:-1]].count(BatchOutcome.DIFFERS) == 0
@@ -172,7 +172,7 @@ def test_an_altered_record_differs(name: str, kind: type[MetadataRecord], fields
     assert any(event in difference.event for difference in last.differences)
 
 
-def test_a_missing_change_of_a_fenced_broker_differs() -> None:
+def test_missing_partition_change_of_fenced_broker_is_reported() -> None:
     batches = played("fence-by-silence")
     index = next(
         index for index, batch in enumerate(batches)
@@ -187,7 +187,7 @@ def test_a_missing_change_of_a_fenced_broker_differs() -> None:
     assert difference.event.startswith("broker fenced: broker ")
 
 
-def test_an_altered_rule_differs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_altered_leader_rule_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the order of replicas, the last in-sync replica leads."""
 
     def choose_last(_self: BuiltinSelection, metadata: ClusterMetadata, candidates: Candidates) -> tuple[Int32, UInt8]:
@@ -204,7 +204,7 @@ def test_an_altered_rule_differs(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(difference.predicted != difference.committed for difference in leaders)
 
 
-def test_an_unknown_static_setting_is_no_difference() -> None:
+def test_unknown_static_setting_is_not_a_difference() -> None:
     batches = played("unclean-by-static-elr")
     results = compared(batches)
     assert differences(results) == []
@@ -214,7 +214,7 @@ def test_an_unknown_static_setting_is_no_difference() -> None:
     assert not any(STATIC_UNCLEAN in result.reasons for result in compared(batches, stated, knows_unclean=True))
 
 
-def test_records_of_transactions_and_requests_are_not_predictable() -> None:
+def test_records_of_transactions_and_requests_are_unpredictable() -> None:
     results = compared(played("acls"))
     reasons = [reason for result in results for reason in result.reasons]
     assert reasons[0] == "records of a transaction"
@@ -222,7 +222,7 @@ def test_records_of_transactions_and_requests_are_not_predictable() -> None:
     assert BatchOutcome.DIFFERS not in {result.outcome for result in results}
 
 
-def test_a_new_snapshot_skips_offsets() -> None:
+def test_new_log_snapshot_skips_offsets() -> None:
     batches = played("fence-by-silence")
     log = ScenarioLog(batches[:1])
     shadow = LogShadow(log, KraftSettings())

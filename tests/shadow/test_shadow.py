@@ -86,12 +86,12 @@ def _stop_and_look(cluster: ControlledCluster) -> None:
     cluster.start(1)
 
 
-def _politely(cluster: ControlledCluster) -> None:
+def _shut_down_and_stop(cluster: ControlledCluster) -> None:
     cluster.shut_down(2)
     cluster.stop(2)
 
 
-def _still_leaving(cluster: ControlledCluster) -> None:
+def _shut_down_without_stop(cluster: ControlledCluster) -> None:
     cluster.shut_down(1)
 
 
@@ -109,17 +109,17 @@ def _catch_up_in_between(cluster: ControlledCluster) -> None:
     cluster.stop(1)
 
 
-def _prefer(cluster: ControlledCluster) -> None:
+def _elect_preferred(cluster: ControlledCluster) -> None:
     cluster.controller.elect_leaders(ElectionType.PREFERRED, [("moved", 0)])
     cluster.work()
 
 
-def _prefer_by_record(cluster: ControlledCluster) -> None:
+def _elect_preferred_by_znode(cluster: ControlledCluster) -> None:
     cluster.ensemble.leave_preferred_election([("moved", 0)])
     cluster.work()
 
 
-def _stop_start_and_prefer(cluster: ControlledCluster) -> None:
+def _restart_and_elect_preferred(cluster: ControlledCluster) -> None:
     cluster.stop(1)
     cluster.shadow.look()
     cluster.start(1)
@@ -135,7 +135,7 @@ def _create(cluster: ControlledCluster) -> None:
     cluster.work()
 
 
-def _grow(cluster: ControlledCluster) -> None:
+def _add_partitions(cluster: ControlledCluster) -> None:
     cluster.controller.create_partitions([NewPartitions("t", 6)])
     cluster.work()
 
@@ -161,7 +161,7 @@ def _fail_over_with_a_broker(cluster: ControlledCluster) -> None:
     cluster.take_over()
 
 
-def _unclean(cluster: ControlledCluster) -> None:
+def _enable_unclean_election(cluster: ControlledCluster) -> None:
     cluster.stop(1)
     cluster.shadow.look()
     cluster.ensemble.configure_topic("thin", {"unclean.leader.election.enable": "true"})
@@ -169,20 +169,21 @@ def _unclean(cluster: ControlledCluster) -> None:
 
 
 @pytest.mark.parametrize(
-    "what",
+    "act",
     [
         lambda cluster: None, lambda cluster: cluster.stop(1),
         lambda cluster: cluster.stop(1, 2), lambda cluster: cluster.stop(3),
-        lambda cluster: cluster.start(4), _bounce, _stop_and_look, _politely, _still_leaving, _catch_up,
-        _catch_up_in_between, _prefer, _prefer_by_record, _stop_start_and_prefer, _create, _grow,
-        _create_while_a_broker_is_offline, _fail_over, _fail_over_with_a_broker, _unclean,
+        lambda cluster: cluster.start(4), _bounce, _stop_and_look, _shut_down_and_stop, _shut_down_without_stop,
+        _catch_up, _catch_up_in_between, _elect_preferred, _elect_preferred_by_znode, _restart_and_elect_preferred,
+        _create, _add_partitions, _create_while_a_broker_is_offline, _fail_over, _fail_over_with_a_broker,
+        _enable_unclean_election,
     ],
 )  # fmt: skip
-def test_what_a_controller_has_decided_is_agreed_with(
-    cluster: ControlledCluster, what: Callable[[ControlledCluster], None]
+def test_shadow_agrees_with_controller_decisions(
+    cluster: ControlledCluster, act: Callable[[ControlledCluster], None]
 ) -> None:
-    """Also after requests, which leave no record in storage: the engine decides whether their result is possible."""
-    what(cluster)
+    """Also after requests, which are not stored: the engine computes whether their result is possible."""
+    act(cluster)
     comparison = cluster.comparison()
     assert [disagreement.line() for disagreement in comparison.disagreements] == []
     assert (comparison.compared, comparison.skipped) == (len(cluster.ensemble.stored()), 0)
@@ -197,9 +198,7 @@ def test_what_a_controller_has_decided_is_agreed_with(
         ({"leader": 1, "leader_epoch": 2}, "expected leader 1 epoch 0 isr 1,2,3, found leader 1 epoch 2 isr 1,2,3"),
     ],
 )
-def test_a_modified_state_is_reported_once(
-    cluster: ControlledCluster, changes: dict[str, int], difference: str
-) -> None:
+def test_modified_state_is_reported_once(cluster: ControlledCluster, changes: dict[str, int], difference: str) -> None:
     """One record and one log line report it. The shadow then accepts the stored state."""
     cluster.ensemble.write_state("t", 0, **changes)  # type: ignore[arg-type]
     assert cluster.shadow.look()
@@ -212,7 +211,7 @@ def test_a_modified_state_is_reported_once(
     assert cluster.comparison().disagreements == ()
 
 
-def test_a_controller_that_does_not_act_is_reported(cluster: ControlledCluster) -> None:
+def test_unhandled_broker_failure_is_reported(cluster: ControlledCluster) -> None:
     """The shadow reports each partition of the failed broker that still has it in the ISR."""
     cluster.ensemble.unregister_brokers((1,))
     comparison = cluster.comparison()
@@ -222,7 +221,7 @@ def test_a_controller_that_does_not_act_is_reported(cluster: ControlledCluster) 
     assert {disagreement.causes for disagreement in comparison.disagreements} == {("brokers 2,3",)}
 
 
-def test_a_leader_that_is_gone_from_the_isr_is_not_let_back(cluster: ControlledCluster) -> None:
+def test_unregistered_broker_in_isr_is_no_disagreement(cluster: ControlledCluster) -> None:
     """Leaders change ISRs, but an unregistered broker in an ISR is no disagreement."""
     cluster.stop(3)
     cluster.comparison()
@@ -232,7 +231,7 @@ def test_a_leader_that_is_gone_from_the_isr_is_not_let_back(cluster: ControlledC
     assert [(disagreement.topic, disagreement.partition) for disagreement in cluster.comparison().disagreements] == []
 
 
-def test_topics_under_way_are_passed_over(cluster: ControlledCluster) -> None:
+def test_reassigning_and_deleting_topics_are_skipped(cluster: ControlledCluster) -> None:
     """Reassignments follow requests of brokers that the shadow does not observe."""
     cluster.controller.reassign({("t", 0): (2, 3)})
     cluster.work()
@@ -241,7 +240,7 @@ def test_topics_under_way_are_passed_over(cluster: ControlledCluster) -> None:
     assert (comparison.compared, comparison.skipped, comparison.disagreements) == (1, 5, ())
 
 
-def test_nothing_is_compared_without_a_controller(cluster: ControlledCluster) -> None:
+def test_no_comparison_without_active_controller(cluster: ControlledCluster) -> None:
     cluster.controller.stop()
     cluster.ensemble.unregister_brokers((1,))
     cluster.shadow.look()
@@ -250,7 +249,7 @@ def test_nothing_is_compared_without_a_controller(cluster: ControlledCluster) ->
     assert cluster.comparison().disagreements == ()
 
 
-def test_after_its_session_has_expired_it_begins_anew(cluster: ControlledCluster) -> None:
+def test_shadow_restarts_after_session_expiry(cluster: ControlledCluster) -> None:
     """The shadow does not compare changes from before its new session."""
     store = cluster.ensemble.connect()
     shadow = Shadow(store, ControllerConfig(CONFIG))
@@ -264,7 +263,7 @@ def test_after_its_session_has_expired_it_begins_anew(cluster: ControlledCluster
     assert comparison.disagreements == ()
 
 
-def test_every_call_that_writes_is_refused(cluster: ControlledCluster) -> None:
+def test_read_only_store_refuses_every_write(cluster: ControlledCluster) -> None:
     """Only listed read calls of a store are allowed. A new call is refused until it is listed."""
     store = cluster.ensemble.connect()
     reader = read_only(store)

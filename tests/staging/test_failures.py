@@ -1,4 +1,4 @@
-"""The harm of each failure in each stage equals that of what-ifs of the same states."""
+"""The harm of each failure in each stage equals that of what-ifs on the same states."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def conditions(snapshot: Snapshot, broker_id: int | None) -> tuple[set[int], set
 
 
 @pytest.mark.parametrize(("mode", "seed"), list(product(SNAPSHOTS, range(2))))
-def test_harm_after_a_stage_equals_what_ifs(mode: str, seed: int) -> None:
+def test_harm_after_stage_equals_what_ifs(mode: str, seed: int) -> None:
     snapshot, phase = SNAPSHOTS[mode], PHASES[1]
     result = staged(snapshot, seed)
     expected = what_if_harm(result, phase)
@@ -105,7 +105,7 @@ def what_if_harm(result: StageSchedule, phase: Phase) -> Counter[tuple[int, int 
     return harm
 
 
-def test_adding_replicas_harms_nothing() -> None:
+def test_adding_replicas_causes_no_harm() -> None:
     snapshot = SNAPSHOTS["zookeeper"]
     replicas = [snapshot.partitions.replicas[row].tolist() for row in range(len(snapshot))]
     names = [snapshot.topics.name_of_row(row).rpartition("-") for row in range(len(snapshot))]

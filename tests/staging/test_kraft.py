@@ -43,7 +43,7 @@ TARGETS: Final = [
 
 
 @pytest.mark.parametrize(("target", "reason"), TARGETS)
-def test_what_a_controller_refuses_has_no_stage(target: tuple[int, ...], reason: str | None) -> None:
+def test_refused_reassignment_has_no_stage(target: tuple[int, ...], reason: str | None) -> None:
     partitions = partition(0, (1, 2), (1, 2)), partition(1, (2, 3), (2, 3))
     result = manifest(partitions, {0: target, 1: (3, 1)}, min_isr=1)
     assert [(row.partition, row.reason) for row in result.unstaged] == ([] if reason is None else [(0, reason)])
@@ -51,7 +51,7 @@ def test_what_a_controller_refuses_has_no_stage(target: tuple[int, ...], reason:
     assert staged == ([0, 1] if reason is None else [1])
 
 
-def test_a_partition_without_leader_or_in_reassignment_has_no_stage() -> None:
+def test_leaderless_or_reassigning_partition_has_no_stage() -> None:
     partitions = (
         partition(0, (4, 1), (), leader=-1, eligible_leader_replicas=(4,)),
         partition(1, (1, 2, 3), (1, 2), adding_replicas=(3,)),
@@ -73,7 +73,7 @@ HARM: Final = [
 
 
 @pytest.mark.parametrize(("replicas", "target", "min_isr", "elr", "failures"), HARM)
-def test_the_failures_that_harm_a_stage(
+def test_stage_lists_harmful_broker_failures(
     replicas: tuple[int, ...], target: tuple[int, ...], min_isr: int, elr: bool, failures: list[StageFailure]
 ) -> None:
     result = manifest((partition(0, replicas, replicas),), {0: target}, min_isr=min_isr, elr=elr)

@@ -49,7 +49,7 @@ MANIFEST = StageManifest(
 )
 
 
-def test_a_manifest_is_read_as_it_was_written(tmp_path: Path) -> None:
+def test_manifest_round_trips(tmp_path: Path) -> None:
     path = tmp_path / MANIFEST_FILE
     path.write_bytes(manifest_text(MANIFEST))
     assert manifest_text(read_manifest(path)) == manifest_text(read_manifest(tmp_path)) == manifest_text(MANIFEST)
@@ -65,7 +65,7 @@ def test_a_manifest_is_read_as_it_was_written(tmp_path: Path) -> None:
         ("]}\n", "", "malformed JSON"),
     ],
 )
-def test_a_malformed_manifest_is_refused(tmp_path: Path, old: str, new: str, message: str) -> None:
+def test_malformed_manifest_is_refused(tmp_path: Path, old: str, new: str, message: str) -> None:
     path = tmp_path / MANIFEST_FILE
     path.write_text(new.join(manifest_text(MANIFEST).decode().rsplit(old, 1)))
     with pytest.raises(SnapshotError, match=message):

@@ -46,7 +46,7 @@ def staged(plan: Plan, limits: dict[str, Any]) -> StagedPlan:
 
 
 @given(plans())
-def test_every_stage_keeps_the_limits(drawn: tuple[Plan, dict[str, Any]]) -> None:
+def test_every_stage_is_within_limits(drawn: tuple[Plan, dict[str, Any]]) -> None:
     plan, limits = drawn
     manifest = staged(plan, limits).manifest
     used = [sum(int(limits["weights"][row]) for row, list_ in enumerate(BEFORE) if b in list_) for b in range(BROKERS)]
@@ -86,7 +86,7 @@ def loads_of(broker: int, copies: list[tuple[Any, set[int]]]) -> tuple[int, int,
 
 
 @given(plans())
-def test_the_stages_together_are_the_plan(drawn: tuple[Plan, dict[str, Any]]) -> None:
+def test_stages_together_equal_plan(drawn: tuple[Plan, dict[str, Any]]) -> None:
     plan, limits = drawn
     result = staged(plan, limits)
     texts = dict(result.documents())
@@ -103,7 +103,7 @@ def test_the_stages_together_are_the_plan(drawn: tuple[Plan, dict[str, Any]]) ->
 
 
 @given(plans())
-def test_a_schedule_is_deterministic_and_not_below_its_bound(drawn: tuple[Plan, dict[str, Any]]) -> None:
+def test_schedule_is_deterministic_and_at_least_its_bound(drawn: tuple[Plan, dict[str, Any]]) -> None:
     first, second = (staged(*drawn).manifest for _ in range(2))
     assert manifest_text(first) == manifest_text(second)
     assert first.bound <= len(first.stages)
@@ -115,13 +115,13 @@ def manifest_of(rows: dict[int, list[int]], size: int = 10, **limits: Any) -> St
     return staged(plan, {"weights": np.full(len(SNAPSHOT), size), **limits}).manifest
 
 
-def test_a_full_disk_is_relieved_first() -> None:
+def test_full_disk_is_relieved_first() -> None:
     full = BEFORE[0][0]
     free = next(b for b in range(BROKERS) if b not in BEFORE[0])
     mover = next(row for row, list_ in enumerate(BEFORE) if full not in list_ and free not in list_)
     rows = {mover: [full, *BEFORE[mover][1:]], 0: [free, *BEFORE[0][1:]]}
-    held = 10 * sum(full in list_ for list_ in BEFORE)
-    manifest = manifest_of(rows, disk_capacity={full: held})
+    used = 10 * sum(full in list_ for list_ in BEFORE)
+    manifest = manifest_of(rows, disk_capacity={full: used})
     assert [[row.partition for row in stage.reassignments] for stage in manifest.stages] == [
         [PARTITIONS[0][1]],
         [PARTITIONS[mover][1]],
@@ -129,15 +129,15 @@ def test_a_full_disk_is_relieved_first() -> None:
     assert manifest.unstaged == []
 
 
-def test_a_disk_that_the_plan_overfills_is_named_with_what_is_missing() -> None:
+def test_overfilled_disk_is_reported_with_missing_bytes() -> None:
     target = next(b for b in range(BROKERS) if b not in BEFORE[0])
-    held = 10 * sum(target in list_ for list_ in BEFORE)
-    manifest = manifest_of({0: [*BEFORE[0], target]}, disk_capacity={target: held + 3})
+    used = 10 * sum(target in list_ for list_ in BEFORE)
+    manifest = manifest_of({0: [*BEFORE[0], target]}, disk_capacity={target: used + 3})
     assert [row.detail for row in manifest.unstaged] == [f"broker {target} lacks 7 bytes"]
     assert f"no order exists: after the plan broker {target} needs 7 bytes more than its capacity" in manifest.notes
 
 
-def test_windows_bound_a_stage_and_name_its_time() -> None:
+def test_windows_limit_stage_length_and_set_begin() -> None:
     rows = {row: [next(b for b in range(BROKERS) if b not in BEFORE[row]), *BEFORE[row][1:]] for row in range(6)}
     windows = parse_windows(["23:00-01:00"])
     manifest = manifest_of(rows, size=3600, rate=1, windows=windows)
@@ -150,12 +150,12 @@ def test_windows_bound_a_stage_and_name_its_time() -> None:
 
 
 @pytest.mark.parametrize("texts", [["22:00"], ["25:00-26:00"], ["01:00-01:00"], ["22:00-02:00", "01:00-03:00"]])
-def test_windows_that_are_malformed_or_overlap_are_refused(texts: list[str]) -> None:
+def test_malformed_or_overlapping_windows_are_refused(texts: list[str]) -> None:
     with pytest.raises(InputError, match="window"):
         parse_windows(texts)
 
 
-def test_reassignments_that_gain_racks_come_first_and_those_that_lose_racks_last() -> None:
+def test_rack_gaining_reassignments_come_first_and_losing_last() -> None:
     """Brokers 1, 3 and 5 are in rack a, 2 and 4 in rack b."""
     racks = {broker: "a" if broker % 2 else "b" for broker in range(1, 6)}
     snapshot = snapshot_of({"t": [[1, 2], [1, 4], [1, 3], [1, 2], [3, 1]]}, racks)

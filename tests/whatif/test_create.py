@@ -33,7 +33,7 @@ def assignment(whatif: WhatIf, topic: str) -> list[tuple[int, ...]]:
     return [view.replicas for view in whatif.cluster if view.topic == topic]
 
 
-def test_replicas_are_placed_by_seed() -> None:
+def test_replica_placement_depends_on_seed() -> None:
     placed = {}
     for seed in range(4):
         whatif = study()
@@ -42,20 +42,20 @@ def test_replicas_are_placed_by_seed() -> None:
         assert outcome.topics == (TopicResult("new", TopicStatus.COMPLETED, ErrorCode.NONE, 3, 6),)
         # Kafka's placement gives each broker one leader.
         assert sorted(replicas[0] for replicas in placed[seed]) == [1, 2, 3]
-    again = study()
-    create(again, "new", 3, 2, seed=3)
-    assert assignment(again, "new") == placed[3]
+    repeated = study()
+    create(repeated, "new", 3, 2, seed=3)
+    assert assignment(repeated, "new") == placed[3]
     assert len({tuple(replicas) for replicas in placed.values()}) > 1
 
 
-def test_what_happens_and_what_it_adds() -> None:
+def test_create_with_assignments_reports_events_and_changes() -> None:
     whatif = study()
     outcome = create(whatif, "new", assignments=[[3, 1], [2, 3]])
     assert assignment(whatif, "new") == [(3, 1), (2, 3)]
-    written, held, stored, *requests = outcome.steps[0].events
+    written, election, stored, *requests = outcome.steps[0].events
     assert written == TopicsWritten(TopicAction.CREATED, 1)
     assert stored == StatesStored(partitions=2, created=2, elected=0, shrunk=0, leaderless=0, refused=0)
-    assert (held.what, len(requests)) == ("election", 2)
+    assert (election.what, len(requests)) == ("election", 2)
     rows = list(outcome.changes.records())
     assert [(row["topic"], row["partition"], row["leader_before"], row["leader_after"]) for row in rows] == [
         ("new", 0, -1, 3), ("new", 1, -1, 2),
@@ -65,14 +65,14 @@ def test_what_happens_and_what_it_adds() -> None:
     assert (outcome.impact.leaders_moved, outcome.impact.newly_offline) == (0, 0)
 
 
-def test_partitions_and_factor_default_to_the_configuration() -> None:
+def test_partitions_and_replication_factor_default_to_configuration() -> None:
     whatif = study({"num.partitions": 4, "default.replication.factor": 3})
     outcome = create(whatif, "new")
     assert outcome.operation.text() == "create topic new with 4 partitions"
     assert [len(replicas) for replicas in assignment(whatif, "new")] == [3, 3, 3, 3]
 
 
-def test_a_partition_on_a_dead_broker_waits_for_it() -> None:
+def test_partition_on_dead_broker_waits_for_restart() -> None:
     whatif = study()
     outcome = create(whatif, "new", assignments=[[1], [4]])
     assert outcome.topics == (TopicResult("new", TopicStatus.WAITING, ErrorCode.REQUEST_TIMED_OUT, 2, 2, (4,)),)
@@ -82,7 +82,7 @@ def test_a_partition_on_a_dead_broker_waits_for_it() -> None:
     assert whatif.cluster["new", 1].leader == 4
 
 
-def test_operations_go_on_with_the_new_topic() -> None:
+def test_later_operations_include_new_topic() -> None:
     whatif = study()
     create(whatif, "new", assignments=[[1, 2]])
     outcome = whatif.fail([1])
@@ -108,24 +108,24 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize("name, wanted, error", REFUSED)
-def test_what_is_refused_changes_nothing(name: str, wanted: dict[str, object], error: str) -> None:
+@pytest.mark.parametrize("name, arguments, error", REFUSED)
+def test_refused_topic_changes_nothing(name: str, arguments: dict[str, object], error: str) -> None:
     whatif = study()
     before = list(whatif.cluster)
-    outcome: Outcome = create(whatif, name, **wanted)  # type: ignore[arg-type]
+    outcome: Outcome = create(whatif, name, **arguments)  # type: ignore[arg-type]
     assert outcome.topics == (TopicResult(name, TopicStatus.REFUSED, ErrorCode[error], 0, 0),)
     assert list(whatif.cluster) == before
     assert (len(outcome.changes), outcome.impact.requests) == (0, 0)
 
 
-def test_unknown_broker_is_bad_input() -> None:
+def test_unknown_broker_raises_input_error() -> None:
     whatif = study()
     with pytest.raises(InputError, match=r"assignments\[1\]: found broker 9, expected brokers that the snapshot knows"):
         create(whatif, "new", assignments=[[1], [2, 9]])
     assert "new" not in whatif.cluster.topics
 
 
-def test_new_partitions_continue_the_pattern_of_partition_0() -> None:
+def test_new_partitions_continue_pattern_of_partition_0() -> None:
     """Broker 4 is not registered, and partition 0 starts at broker 1 (Kafka 3.9 ``AdminZkClient.addPartitions``)."""
     whatif = study()
     outcome = create_partitions(whatif, "a.b", 4)
@@ -140,7 +140,7 @@ def test_new_partitions_continue_the_pattern_of_partition_0() -> None:
     assert list(other.cluster) == list(whatif.cluster)
 
 
-def test_new_partitions_can_have_given_replicas() -> None:
+def test_new_partitions_accept_assignments() -> None:
     whatif = study()
     outcome = create_partitions(whatif, "a.b", 3, assignments=[[3, 1]])
     assert outcome.topics == (TopicResult("a.b", TopicStatus.COMPLETED, ErrorCode.NONE, 1, 2),)
@@ -173,12 +173,12 @@ def test_refused_partitions_change_nothing(
     assert not outcome.changed
 
 
-def test_more_replicas_than_registered_brokers_are_refused() -> None:
+def test_replication_factor_above_registered_brokers_is_refused() -> None:
     whatif = study()
     whatif.fail([2, 3])
     assert create_partitions(whatif, "a.b", 3).topics[0].error is ErrorCode.INVALID_REPLICATION_FACTOR
 
 
-def test_an_unknown_broker_of_new_partitions_is_bad_input() -> None:
+def test_unknown_broker_of_new_partitions_raises_input_error() -> None:
     with pytest.raises(InputError, match=r"assignments\[0\]: found broker 9"):
         create_partitions(study(), "a.b", 3, assignments=[[1, 9]])

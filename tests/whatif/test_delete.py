@@ -46,7 +46,7 @@ def test_deletion_stops_replicas_and_waits_for_confirmation() -> None:
     assert outcome.impact.newly_offline == 0
 
 
-def test_a_dead_broker_keeps_a_topic_until_it_is_back() -> None:
+def test_deletion_of_topic_on_dead_broker_waits() -> None:
     whatif = study()
     outcome = delete(whatif, ["w", "v"])
     assert outcome.topics == (
@@ -60,7 +60,7 @@ def test_a_dead_broker_keeps_a_topic_until_it_is_back() -> None:
     assert not any(row["came_online"] for row in outcome.changes.records())
 
 
-def test_a_topic_is_created_and_deleted_again() -> None:
+def test_topic_can_be_recreated_after_deletion() -> None:
     whatif = study()
     for _ in range(2):
         create(whatif, "new", assignments=[[1], [2]])
@@ -76,7 +76,7 @@ def test_a_topic_is_created_and_deleted_again() -> None:
         ({"delete.topic.enable": "false"}, "t", ErrorCode.TOPIC_DELETION_DISABLED),
     ],
 )
-def test_what_is_refused_changes_nothing(config: dict[str, object], topic: str, error: ErrorCode) -> None:
+def test_refused_deletion_changes_nothing(config: dict[str, object], topic: str, error: ErrorCode) -> None:
     whatif = study(config)
     outcome = delete(whatif, [topic])
     assert outcome.topics == (TopicResult(topic, TopicStatus.REFUSED, error, 0, 0),)
@@ -87,11 +87,11 @@ def test_what_is_refused_changes_nothing(config: dict[str, object], topic: str, 
 
 
 @pytest.mark.parametrize(
-    "topics, said",
+    "topics, message",
     [([], "topics: found no topic, expected at least one"), (["t", "v", "t"], "topics: found topic t twice")],
 )
-def test_what_cannot_be_asked_for(topics: list[str], said: str) -> None:
+def test_invalid_deletion_request_raises_input_error(topics: list[str], message: str) -> None:
     whatif = study()
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         delete(whatif, topics)
     assert names(whatif) == {"t", "v", "w"}

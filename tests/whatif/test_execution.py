@@ -141,45 +141,45 @@ def admin() -> EmbeddedAdmin:
 PLAN = Plan.of([(("t", 0), (3, 4)), (("u", 0), (2,)), (("t", 2), (3, 4))])
 
 
-def test_it_is_an_administration(admin: EmbeddedAdmin) -> None:
+def test_embedded_admin_implements_administration(admin: EmbeddedAdmin) -> None:
     administration: Administration = admin
     assert len(administration.capture()) == 4
 
 
-def test_batches_follow_each_other(admin: EmbeddedAdmin) -> None:
+def test_next_batch_starts_after_previous_completes(admin: EmbeddedAdmin) -> None:
     """The next batch starts when all reassignments of the previous one have completed."""
-    carried = PlanExecution(admin, PLAN, batch_size=2)
-    assert carried.begin()
-    assert carried.look()
-    assert (carried.done, carried.total, carried.moving) == (0, 3, frozenset({("t", 0), ("u", 0)}))
+    execution = PlanExecution(admin, PLAN, batch_size=2)
+    assert execution.begin()
+    assert execution.look()
+    assert (execution.done, execution.total, execution.moving) == (0, 3, frozenset({("t", 0), ("u", 0)}))
     admin.catch_up(("u", 0))
-    assert carried.look()
-    assert (carried.done, carried.moving) == (1, frozenset({("t", 0)}))
+    assert execution.look()
+    assert (execution.done, execution.moving) == (1, frozenset({("t", 0)}))
     admin.catch_up(("t", 0))
-    assert not carried.look()
-    assert carried.begin()
-    assert carried.moving == {("t", 2)}
+    assert not execution.look()
+    assert execution.begin()
+    assert execution.moving == {("t", 2)}
     admin.catch_up(("t", 2))
-    assert not carried.look()
-    assert not carried.begin()
-    assert (carried.done, carried.refused) == (3, {})
+    assert not execution.look()
+    assert not execution.begin()
+    assert (execution.done, execution.refused) == (3, {})
     assert [admin.replicas("t", 0), admin.replicas("u", 0), admin.replicas("t", 2)] == [(3, 4), (2,), (3, 4)]
     assert list(not_there(PLAN, hold(PLAN, admin.capture()))) == []
 
 
 def test_refused_partitions_do_not_block_others(admin: EmbeddedAdmin) -> None:
     plan = Plan.of([(("t", 0), (9,)), (("nowhere", 0), (1,)), (("t", 1), (2, 3))])
-    carried = PlanExecution(admin, plan)
-    assert carried.begin()
-    assert not carried.look()
-    assert carried.refused == {
+    execution = PlanExecution(admin, plan)
+    assert execution.begin()
+    assert not execution.look()
+    assert execution.refused == {
         ("t", 0): ErrorCode.INVALID_REPLICA_ASSIGNMENT, ("nowhere", 0): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     }  # fmt: skip
-    assert carried.done == 3
+    assert execution.done == 3
     assert list(not_there(plan, hold(plan, admin.capture()))) == [("t", 0), ("nowhere", 0)]
 
 
-def test_what_moves_can_be_given_up(admin: EmbeddedAdmin) -> None:
+def test_ongoing_reassignments_can_be_cancelled(admin: EmbeddedAdmin) -> None:
     """Reassignments of other plans are not cancelled, unless all are requested."""
     PlanExecution(admin, PLAN).begin()
     admin.reassign(Targets.of([(("t", 1), (1, 4))]))
@@ -191,7 +191,7 @@ def test_what_moves_can_be_given_up(admin: EmbeddedAdmin) -> None:
     assert [admin.replicas("t", 0), admin.replicas("u", 0), admin.replicas("t", 2)] == [(1, 2), (1,), (3, 1)]
 
 
-def test_the_way_back_leads_back(admin: EmbeddedAdmin, tmp_path: Path) -> None:
+def test_rollback_plan_restores_original_assignment(admin: EmbeddedAdmin, tmp_path: Path) -> None:
     """Also during another reassignment: an adding replica is not part of the original assignment."""
     admin.reassign(Targets.of([(("t", 1), (1, 4))]))
     plan = Plan.of([(("t", 0), (3, 4)), (("t", 1), (4, 3)), (("nowhere", 0), (1,))])
@@ -225,18 +225,18 @@ def test_the_way_back_leads_back(admin: EmbeddedAdmin, tmp_path: Path) -> None:
         (Stamp(None, None, "b"), "assigned anew since"),
     ],
 )
-def test_stale_stamps(other: Stamp, reason: str | None) -> None:
+def test_stale_stamp_names_reason(other: Stamp, reason: str | None) -> None:
     """A value that one side does not know is not compared."""
     reason_ = Stamp("c1", 7, "a").stale(other)
     assert reason_ is None if reason is None else reason in str(reason_)
 
 
-def test_a_stamp_is_of_the_plan_s_own_partitions(admin: EmbeddedAdmin) -> None:
+def test_stamp_covers_only_partitions_of_plan(admin: EmbeddedAdmin) -> None:
     """In any order of partitions. Other partitions and incomplete reassignments do not change the stamp."""
     before = hold(PLAN, admin.capture()).stamp()
     assert before.cluster_id == "c1"
-    turned = Plan("turned", PLAN.targets.take(np.array([2, 1, 0])), np.zeros(3, np.bool_))
-    assert hold(turned, admin.capture()).stamp() == before
+    reordered = Plan("turned", PLAN.targets.take(np.array([2, 1, 0])), np.zeros(3, np.bool_))
+    assert hold(reordered, admin.capture()).stamp() == before
     admin.reassign(Targets.of([(("t", 1), (1, 4))]))
     admin.catch_up(("t", 1))
     admin.reassign(Targets.of([(("t", 0), (1, 2, 3))]))
@@ -245,7 +245,7 @@ def test_a_stamp_is_of_the_plan_s_own_partitions(admin: EmbeddedAdmin) -> None:
     assert hold(PLAN, admin.capture()).stamp().assignments != before.assignments
 
 
-def test_stamped_plans_are_read_as_others(tmp_path: Path) -> None:
+def test_stamped_plan_is_readable(tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
     path.write_text(plan_document(PLAN.targets, Stamp("c1", None, "a")))
     assert read_stamp(path) == Stamp("c1", None, "a")
@@ -256,7 +256,7 @@ def test_stamped_plans_are_read_as_others(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ['{"kframe": 1}', '{"kframe": {"cluster_id": 1}}', '{"kframe": {}}', "{"])
-def test_stamps_that_are_none(tmp_path: Path, text: str) -> None:
+def test_malformed_stamp_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "plan.json"
     path.write_text(text)
     with pytest.raises(SnapshotError):

@@ -51,7 +51,7 @@ AFTER = [
 
 
 @pytest.mark.parametrize("partition, rule, leader, expected", PRESENT)
-def test_as_it_stands(
+def test_explains_current_leader(
     partition: int, rule: LeaderRule, leader: int | None, expected: dict[int, CandidateStatus]
 ) -> None:
     explanation = explain(WhatIf(small()), "t", partition)
@@ -61,7 +61,7 @@ def test_as_it_stands(
 
 
 @pytest.mark.parametrize("partition, failed, rule, leader, expected", AFTER)
-def test_after_a_failure(
+def test_explains_leader_after_failure(
     partition: int, failed: tuple[int, ...], rule: LeaderRule, leader: int | None, expected: dict[int, CandidateStatus]
 ) -> None:
     explanation = explain(WhatIf(small()), "t", partition, failed)
@@ -78,12 +78,12 @@ def test_unclean_election_is_named() -> None:
     assert explanation.isr == (1,)
 
 
-def test_forbidden_unclean_election_is_reported() -> None:
+def test_disabled_unclean_election_is_reported() -> None:
     (decision,) = explain(WhatIf(small()), "t", 2, [3]).elections
     assert decision.text == "nobody can lead: no live replica is in the ISR; unclean.leader.election.enable is false"
 
 
-def test_a_partition_that_keeps_its_leader_needs_no_election() -> None:
+def test_partition_with_live_leader_needs_no_election() -> None:
     explanation = explain(WhatIf(small()), "t", 0, [3])
     assert explanation.elections == ()
     assert (explanation.leader, explanation.isr) == (1, (1, 2))
@@ -93,25 +93,25 @@ def single_partition(spec: PartitionSpec, brokers: tuple[int, ...] = (1, 2, 3)) 
     return WhatIf(Snapshot.from_cluster(cluster_of({"t": [spec]}, brokers), controller_epoch=1))
 
 
-def test_a_leader_that_merely_stays() -> None:
+def test_current_leader_stays_without_election() -> None:
     before = explain(single_partition(PartitionSpec((1, 2, 3), leader=2, isr=(1, 2))), "t", 0).before
     assert before.rule is LeaderRule.STAYS
     assert before.text == "broker 2 was elected earlier; an election held now would choose broker 1"
     assert statuses(before) == {1: CandidateStatus.EARLIER, 2: CandidateStatus.CHOSEN, 3: CandidateStatus.OUT_OF_SYNC}
 
 
-def test_a_leader_that_is_recovering() -> None:
+def test_recovering_leader_was_elected_uncleanly() -> None:
     before = explain(single_partition(PartitionSpec((1, 2), leader=2, isr=(2,), recovery=1)), "t", 0).before
     assert before.rule is LeaderRule.OFFLINE_UNCLEAN
     assert "still recovering" in before.text
 
 
-def test_a_partition_without_a_state_yet() -> None:
+def test_partition_without_state_has_no_leader() -> None:
     before = explain(single_partition(PartitionSpec((2, 1))), "t", 0).before
     assert (before.rule, before.leader) == (LeaderRule.INITIAL, None)
 
 
-def test_failed_leader_before_its_replacement() -> None:
+def test_failed_leader_is_reported_before_election() -> None:
     before = explain(single_partition(PartitionSpec((1, 2), leader=1, isr=(1, 2)), brokers=(2,)), "t", 0).before
     assert before.leader is None
     assert before.text == (
@@ -123,12 +123,12 @@ class LastInSync(FirstInSync):
     """Elects the last eligible in-sync candidate."""
 
     def elect(self, batch: ElectionBatch, leader: Int32) -> None:
-        able = (batch.eligible != 0) & (batch.in_sync != 0)
+        electable = (batch.eligible != 0) & (batch.in_sync != 0)
         owner = np.repeat(np.arange(len(batch)), batch.candidates.counts)
-        leader[owner[able]] = batch.candidates.values[able]
+        leader[owner[electable]] = batch.candidates.values[electable]
 
 
-def test_a_selector_that_chose_is_named() -> None:
+def test_leader_selector_is_named() -> None:
     whatif = WhatIf(small(), selectors={ElectionKind.OFFLINE: LastInSync("last-in-sync")})
     (decision,) = explain(whatif, "t", 0, [1]).elections
     assert (decision.leader, decision.selector) == (3, "last-in-sync")
@@ -136,9 +136,9 @@ def test_a_selector_that_chose_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    "topic, partition, said",
+    "topic, partition, message",
     [("x", 0, "expected a topic of the snapshot"), ("t", 9, "expected a partition of topic t")],
 )
-def test_an_unknown_partition_is_named(topic: str, partition: int, said: str) -> None:
-    with pytest.raises(InputError, match=said):
+def test_unknown_partition_is_named(topic: str, partition: int, message: str) -> None:
+    with pytest.raises(InputError, match=message):
         explain(WhatIf(small()), topic, partition)

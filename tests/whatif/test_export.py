@@ -31,7 +31,7 @@ def write(outcome: Outcome, whatif: WhatIf, path: Path, *, force: bool = False) 
     write_outcome(outcome, whatif.snapshot, whatif.cluster, path, force=force)
 
 
-def test_tables_hold_what_the_records_say(whatif: WhatIf, outcome: Outcome, tmp_path: Path) -> None:
+def test_tables_equal_records(whatif: WhatIf, outcome: Outcome, tmp_path: Path) -> None:
     write(outcome, whatif, tmp_path / "out")
     tables = {
         name: parquet.read_table(tmp_path / "out" / f"{name}.parquet") for name in ("partitions", "brokers", "timeline")
@@ -52,33 +52,33 @@ def test_tables_hold_what_the_records_say(whatif: WhatIf, outcome: Outcome, tmp_
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
-def test_nothing_that_changes_makes_empty_tables(whatif: WhatIf, tmp_path: Path) -> None:
+def test_outcome_without_changes_writes_empty_tables(whatif: WhatIf, tmp_path: Path) -> None:
     outcome = whatif.restart([2])
-    quiet = whatif.restart([2])
+    unchanged = whatif.restart([2])
     assert len(outcome.changes)
-    write(quiet, whatif, tmp_path / "out")
-    assert parquet.read_table(tmp_path / "out" / "partitions.parquet").num_rows == len(quiet.changes)
+    write(unchanged, whatif, tmp_path / "out")
+    assert parquet.read_table(tmp_path / "out" / "partitions.parquet").num_rows == len(unchanged.changes)
 
 
-@pytest.mark.parametrize("there", ["file", "link", "folder", "foreign"])
-def test_existing_target_is_refused(whatif: WhatIf, outcome: Outcome, tmp_path: Path, there: str) -> None:
+@pytest.mark.parametrize("existing", ["file", "link", "folder", "foreign"])
+def test_existing_target_is_refused(whatif: WhatIf, outcome: Outcome, tmp_path: Path, existing: str) -> None:
     path = tmp_path / "out"
-    if there == "file":
+    if existing == "file":
         path.write_text("mine")
-    elif there == "link":
+    elif existing == "link":
         path.symlink_to(tmp_path)
     else:
         path.mkdir()
-        (path / "mine.txt").write_text("mine") if there == "foreign" else None
+        (path / "mine.txt").write_text("mine") if existing == "foreign" else None
     with pytest.raises(InputError, match="something already there"):
         write(outcome, whatif, path)
-    if there != "folder":
+    if existing != "folder":
         with pytest.raises(InputError, match="something that is not an outcome"):
             write(outcome, whatif, path, force=True)
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
-def test_force_replaces_an_outcome(whatif: WhatIf, outcome: Outcome, tmp_path: Path) -> None:
+def test_force_replaces_outcome(whatif: WhatIf, outcome: Outcome, tmp_path: Path) -> None:
     path = tmp_path / "out"
     write(outcome, whatif, path)
     (path / "timeline.parquet").write_text("damaged")
@@ -87,6 +87,6 @@ def test_force_replaces_an_outcome(whatif: WhatIf, outcome: Outcome, tmp_path: P
     assert [path_.name for path_ in tmp_path.iterdir()] == ["out"]
 
 
-def test_a_missing_folder_is_named(whatif: WhatIf, outcome: Outcome, tmp_path: Path) -> None:
+def test_missing_folder_is_named(whatif: WhatIf, outcome: Outcome, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such directory"):
         write(outcome, whatif, tmp_path / "no" / "out")

@@ -72,7 +72,7 @@ SCENARIOS: Final[tuple[tuple[str, Any, bool, tuple[Act, ...], tuple[int, list[in
 
 
 @pytest.mark.parametrize("name, stored, elr, operations, expected", SCENARIOS, ids=[row[0] for row in SCENARIOS])
-def test_the_state_after_operations(
+def test_partition_state_after_operations(
     name: str, stored: Any, elr: bool, operations: tuple[Act, ...], expected: tuple[int, list[int], list[int]]
 ) -> None:
     whatif = study([stored], elr=elr)
@@ -81,7 +81,7 @@ def test_the_state_after_operations(
     assert state(whatif) == expected
 
 
-def test_a_snapshot_decides_which_rules_play() -> None:
+def test_snapshot_mode_selects_rules() -> None:
     snapshot = Snapshot.from_metadata(metadata_with([partition(0, (1, 2), (1, 2))]), source=Source("kraft", "x"))
     assert isinstance(WhatIf(snapshot), KraftWhatIf)
     assert WhatIf(snapshot).rules == "KRaft rules, metadata.version 4.3-IV0, ELR on"
@@ -90,7 +90,7 @@ def test_a_snapshot_decides_which_rules_play() -> None:
     assert WhatIf(small()).fail([1]).rules == "ZooKeeper rules"
 
 
-def test_an_outcome_counts_records_and_changes_of_elrs() -> None:
+def test_outcome_counts_records_and_elr_changes() -> None:
     outcome = study([partition(0, (1, 2), (1, 2)), partition(1, (1, 2), (2,))]).fail([2])
     assert record_counts(outcome) == {"BrokerRegistrationChange": 1, "PartitionChange": 2}
     events = outcome.steps[0].events
@@ -107,7 +107,7 @@ def test_an_outcome_counts_records_and_changes_of_elrs() -> None:
     assert changes.partition_epoch_after.tolist() == [8, 8]
 
 
-def test_only_elections_from_outside_isr_and_elr_may_lose_records() -> None:
+def test_only_elections_outside_isr_and_elr_count_as_loss() -> None:
     whatif = study([partition(0, (1, 2), (1, 2)), partition(1, (1, 2), (), last_known_elr=(1,))], fenced=(1,))
     outcome = whatif.unfence([1])
     assert outcome.count_of(FailOn.LOSS) == 1
@@ -136,7 +136,7 @@ POSSIBLE_LOSSES: Final[tuple[tuple[str, list[Any], bool, tuple[int, ...], tuple[
 @pytest.mark.parametrize(
     "name, partitions, elr, fenced, operations, count", POSSIBLE_LOSSES, ids=[row[0] for row in POSSIBLE_LOSSES]
 )
-def test_possible_loss_counts_unclean_leaders_and_new_partitions_without_clean_leaders(
+def test_possible_loss_counts_unclean_and_newly_exposed_partitions(
     name: str, partitions: list[Any], elr: bool, fenced: tuple[int, ...], operations: tuple[Act, ...], count: int
 ) -> None:
     whatif = study(partitions, elr=elr, fenced=fenced)
@@ -159,7 +159,7 @@ def test_topics_are_created_and_deleted() -> None:
     assert deleted.changes.leader_after.tolist() == [-1, -1, -1]
 
 
-def test_new_partitions_are_placed_by_seed() -> None:
+def test_placement_of_new_partitions_depends_on_seed() -> None:
     placements = set()
     for seed in range(0, 10**9, 10**8):  # Java draws similar numbers from neighbouring seeds
         outcome = create_partitions(study([partition(0, (1, 2), (1, 2))]), "t", 4, seed=seed)
@@ -169,12 +169,12 @@ def test_new_partitions_are_placed_by_seed() -> None:
         assert record_counts(outcome) == {"Partition": 3}
         assert outcome.changes.partition.tolist() == [1, 2, 3]
         placements.add(tuple(outcome.changes.replicas_after.values.tolist()))
-        again = create_partitions(study([partition(0, (1, 2), (1, 2))]), "t", 4, seed=seed)
-        assert list(again.changes.records()) == list(outcome.changes.records())
+        repeated = create_partitions(study([partition(0, (1, 2), (1, 2))]), "t", 4, seed=seed)
+        assert list(repeated.changes.records()) == list(outcome.changes.records())
     assert len(placements) > 1
 
 
-def test_new_partitions_can_have_given_replicas() -> None:
+def test_new_partitions_accept_assignments() -> None:
     whatif = study([partition(0, (1, 2), (1, 2))])
     outcome = create_partitions(whatif, "t", 2, assignments=[[3, 4]])
     assert (outcome.topics[0].status, state(whatif, 1)) == (TopicStatus.COMPLETED, (3, [3, 4], []))
@@ -199,18 +199,18 @@ def test_refused_partitions_change_nothing(
     assert not outcome.changed
 
 
-def test_too_few_active_brokers_refuse_new_partitions() -> None:
+def test_new_partitions_without_enough_active_brokers_are_refused() -> None:
     whatif = study([partition(0, (1, 2), (1, 2))], brokers=2)
     whatif.fail([1, 2])
     assert create_partitions(whatif, "t", 2).topics[0].error.name == "INVALID_REPLICATION_FACTOR"
 
 
-def test_the_metadata_topic_is_not_created() -> None:
+def test_metadata_topic_cannot_be_created() -> None:
     outcome = create(study([partition(0, (1, 2), (1, 2))]), "__cluster_metadata", 1, 1)
     assert (outcome.topics[0].error.name, outcome.changed) == ("INVALID_REQUEST", False)
 
 
-def test_a_reassignment_waits_for_a_fenced_replica() -> None:
+def test_reassignment_waits_for_fenced_replica() -> None:
     whatif = study([partition(0, (1, 2), (1, 2)), partition(1, (1, 2), (1, 2))], fenced=(4,))
     result = reassign(whatif, Plan.of([(("t", 0), (3, 2)), (("t", 1), (4, 2)), (("t", 9), (1,))])).reassignment
     assert result is not None
@@ -223,7 +223,7 @@ def test_a_reassignment_waits_for_a_fenced_replica() -> None:
     ]
 
 
-def test_a_refused_feature_level_changes_nothing() -> None:
+def test_refused_feature_level_changes_nothing() -> None:
     outcome = study([partition(0, (1, 2), (1, 2))]).update_features({"metadata.version": 99})
     assert not outcome.changed
     answer = outcome.steps[0].answer
@@ -244,25 +244,25 @@ REFUSED: Final[tuple[tuple[Act, str], ...]] = (
 
 
 @pytest.mark.parametrize("act, text", REFUSED, ids=[text for _, text in REFUSED])
-def test_refused_operations_name_what_is_wrong(act: Act, text: str) -> None:
+def test_invalid_operations_raise_input_error(act: Act, text: str) -> None:
     with pytest.raises(InputError, match=text):
         act(study([partition(0, (1, 2, 3), (1, 2, 3))], fenced=(4,)))
 
 
 @pytest.mark.parametrize("verb", ["fence", "unfence", "fail_directories", "update_features"])
-def test_zookeeper_mode_has_no_verbs_of_kraft(verb: str) -> None:
+def test_zookeeper_mode_refuses_kraft_operations(verb: str) -> None:
     named: dict[str, tuple[Any, ...]] = {"fail_directories": (1, []), "update_features": ({},)}
     with pytest.raises(InputError, match="mode: found zookeeper, expected a snapshot of a KRaft cluster"):
         getattr(WhatIf(small()), verb)(*named.get(verb, ([1],)))
 
 
-def test_levels_can_be_stated_only_where_the_snapshot_lacks_them() -> None:
+def test_feature_levels_are_accepted_only_if_snapshot_lacks_them() -> None:
     metadata = metadata_with([partition(0, (1, 2), (1, 2))])
     with pytest.raises(ConfigError, match="no level: the snapshot has the levels"):
         WhatIf(Snapshot.from_metadata(metadata, source=Source("kraft", "x")), {"metadata.version": "4.0"})
 
 
-def test_explanations_name_the_rule_and_why_others_were_passed_over() -> None:
+def test_explanation_names_rule_and_rejected_candidates() -> None:
     whatif = study([partition(0, (1, 2, 3), (1, 2), eligible_leader_replicas=())], min_isr=3)
     explained = explain(whatif, "t", 0, [1, 2])
     assert explained.before.rule == KraftRule.ISR
@@ -276,17 +276,17 @@ def test_explanations_name_the_rule_and_why_others_were_passed_over() -> None:
     assert explained.rules == "KRaft rules, metadata.version 4.3-IV0, ELR on"
 
 
-def test_an_unknown_partition_has_no_explanation() -> None:
+def test_unknown_partition_has_no_explanation() -> None:
     with pytest.raises(InputError, match="a topic of the snapshot"):
         explain(study([partition(0, (1, 2), (1, 2))]), "nosuch", 0)
 
 
-def test_a_leader_that_a_preferred_election_could_replace_stays() -> None:
+def test_non_preferred_leader_stays() -> None:
     before = explain(study([partition(0, (1, 2, 3), (2, 1, 3))]), "t", 0).before
     assert (before.rule, before.leader) == (KraftRule.STAYS, 2)
     assert statuses(before)[1] == KraftCandidateStatus.EARLIER
 
 
-def test_record_sizes_depend_on_the_version() -> None:
+def test_record_size_counts_only_set_fields() -> None:
     record = PartitionChangeRecord(partition_id=1, topic_id=TOPIC_ID, isr=(1, 2), leader=1)
     assert record_size(record, 0) == record_size(record, 2) == 3 + 4 + 16 + 1 + (1 + 1 + 9) + (1 + 1 + 4)

@@ -102,7 +102,7 @@ def _type_name(record: str) -> str:
 
 
 @pytest.mark.slow
-def test_what_ifs_write_the_records_of_the_traces() -> None:
+def test_what_ifs_write_records_of_golden_traces() -> None:
     compared = Counter(kind for scenario in SCENARIOS for kind in compared_steps(scenario))
     assert compared.keys() == VERBS.keys()
     assert compared.total() > 40

@@ -70,7 +70,7 @@ def functions_of_a_what_if() -> dict[tuple[str, str], None]:
     return functions
 
 
-def test_the_page_lists_exactly_the_functions_of_a_what_if() -> None:
+def test_page_lists_exactly_called_functions() -> None:
     rows = ROW.findall(PAGE.read_text(encoding="utf-8"))
     listed = [(file, name) for _, name, file, _ in rows]
     assert [int(step) for step, *_ in rows] == list(range(1, len(rows) + 1))

@@ -30,12 +30,12 @@ def peak_blocks(act: Callable[[], object]) -> int:
     gc.collect()
     worst = before = sys.getallocatedblocks()
 
-    def look(_frame: FrameType, event: str, _argument: Any) -> None:
+    def record_blocks(_frame: FrameType, event: str, _argument: Any) -> None:
         nonlocal worst
         if event in ("return", "c_return"):
             worst = max(worst, sys.getallocatedblocks())
 
-    sys.setprofile(look)
+    sys.setprofile(record_blocks)
     try:
         act()
     finally:
@@ -43,7 +43,7 @@ def peak_blocks(act: Callable[[], object]) -> int:
     return worst - before
 
 
-def test_measure_detects_a_list_of_numbers() -> None:
+def test_peak_blocks_detects_list_of_numbers() -> None:
     leader_epoch = large().cluster.partitions.leader_epoch
     assert peak_blocks(lambda: leader_epoch.astype(float).tolist()) > PARTITIONS
 

@@ -27,27 +27,27 @@ FAILURES = [
 
 
 @pytest.mark.parametrize("row", FAILURES, ids=lambda row: f"fail-{row[0]}-unclean-{row[1]}")
-def test_failures(row: tuple[object, ...]) -> None:
-    brokers, unclean, led, in_sync, offline, under, at, short, needed, moved, taken = row
+def test_leaders_and_health_after_failures(row: tuple[object, ...]) -> None:
+    brokers, unclean, led, in_sync, *conditions, moved, unclean_elections = row
     whatif = WhatIf(small(int(str(unclean))))
     health = whatif.health()
     if isinstance(brokers, tuple) and brokers:
         outcome = whatif.fail(brokers)
         health = outcome.after
-        assert (outcome.impact.leaders_moved, outcome.impact.unclean_elections) == (moved, taken)
-        assert outcome.count_of(FailOn.LOSS) == taken
+        assert (outcome.impact.leaders_moved, outcome.impact.unclean_elections) == (moved, unclean_elections)
+        assert outcome.count_of(FailOn.LOSS) == unclean_elections
     assert leaders(whatif) == led
     assert isrs(whatif) == in_sync
-    assert list(health.counts().values()) == [offline, under, at, short, needed]
+    assert list(health.counts().values()) == conditions
 
 
-def test_the_timeline_tells_what_happened_in_order() -> None:
+def test_timeline_lists_events_in_order() -> None:
     (step,) = WhatIf(small()).fail([1]).steps
     assert step.name == "broker 1 fails"
-    held, moved, *_ = step.events
-    assert isinstance(held, ElectionHeld)
-    assert (held.partitions, held.elected, held.unclean) == (3, 1, 0)
-    assert moved == StatesStored(partitions=1, created=0, elected=1, shrunk=1, leaderless=0, refused=0)
+    election, first_stored, *_ = step.events
+    assert isinstance(election, ElectionHeld)
+    assert (election.partitions, election.elected, election.unclean) == (3, 1, 0)
+    assert first_stored == StatesStored(partitions=1, created=0, elected=1, shrunk=1, leaderless=0, refused=0)
     assert [type(event).__name__ for event in step.events] == [
         "ElectionHeld", "StatesStored", "RequestsSent", "RequestsSent", "StatesStored", "RequestsSent", "RequestsSent",
     ]  # fmt: skip
@@ -72,7 +72,7 @@ def test_requests_are_counted_by_broker() -> None:
     assert outcome.impact.bytes == sum(event.nbytes or 0 for event in sent) > 0
 
 
-def test_changes_stand_in_columns_with_both_states() -> None:
+def test_changes_have_states_before_and_after() -> None:
     changes = WhatIf(small()).fail([1]).changes
     assert [(row["topic"], row["partition"]) for row in changes.records()] == [("t", 0), ("t", 1), ("t", 3)]
     assert changes.leader_before.tolist() == [1, 2, 1]
@@ -88,7 +88,7 @@ def test_changes_stand_in_columns_with_both_states() -> None:
     assert [row["partition"] for row in changes.records(limit=2)] == [3, 0]
 
 
-def test_states_are_written_under_the_snapshots_own_controller_epoch() -> None:
+def test_states_are_written_with_controller_epoch_of_snapshot() -> None:
     whatif = ZookeeperWhatIf(small())
     assert whatif.health().counts()["offline"] == 1
     whatif.fail([1])
@@ -99,24 +99,24 @@ def test_states_are_written_under_the_snapshots_own_controller_epoch() -> None:
 
 
 def test_sequential_failures_equal_single_failures() -> None:
-    rolling, apart = WhatIf(small()), WhatIf(small())
-    outcome = rolling.fail([1, 2], together=False)
-    apart.fail([1])
-    apart.fail([2])
+    sequential, separate = WhatIf(small()), WhatIf(small())
+    outcome = sequential.fail([1, 2], together=False)
+    separate.fail([1])
+    separate.fail([2])
     assert [step.name for step in outcome.steps] == ["broker 1 fails", "broker 2 fails"]
-    assert [(view.leader, view.isr, view.leader_epoch) for view in rolling.cluster] == [
-        (view.leader, view.isr, view.leader_epoch) for view in apart.cluster
+    assert [(view.leader, view.isr, view.leader_epoch) for view in sequential.cluster] == [
+        (view.leader, view.isr, view.leader_epoch) for view in separate.cluster
     ]
 
 
 def test_simultaneous_failures_elect_once() -> None:
-    together, rolling = WhatIf(small()), WhatIf(small())
+    together, sequential = WhatIf(small()), WhatIf(small())
     together.fail([1, 2])
-    rolling.fail([1, 2], together=False)
-    assert leaders(together) == leaders(rolling)
+    sequential.fail([1, 2], together=False)
+    assert leaders(together) == leaders(sequential)
     # The leader of t-0 moves from 1 directly to 3, or through 2.
     assert together.cluster["t", 0].leader_epoch == 6
-    assert rolling.cluster["t", 0].leader_epoch == 7
+    assert sequential.cluster["t", 0].leader_epoch == 7
 
 
 def test_only_new_conditions_are_findings() -> None:
@@ -143,7 +143,7 @@ def test_starting_broker_receives_all_metadata() -> None:
     assert any("rejoin the ISR" in note for note in outcome.notes)
 
 
-def test_a_broker_that_is_up_bounces() -> None:
+def test_restart_of_live_broker_bounces_it() -> None:
     whatif = WhatIf(small())
     before = whatif.cluster.brokers.broker_epoch.copy()
     outcome = whatif.restart([2])
@@ -152,7 +152,7 @@ def test_a_broker_that_is_up_bounces() -> None:
     assert leaders(whatif) == [1, 3, 3, 1, -1]
 
 
-def test_restart_of_some_that_are_down_and_some_that_are_up() -> None:
+def test_restart_of_failed_and_live_brokers_together() -> None:
     outcome = WhatIf(small()).restart([4, 2])
     assert [step.name for step in outcome.steps] == ["broker 2 bounces, broker 4 starts"]
     assert outcome.after.registered.tolist() == [1, 1, 1, 1]
@@ -170,13 +170,13 @@ def test_controlled_shutdown_moves_leaders_first() -> None:
     assert any("broker 1 is the controller" in note for note in outcome.notes)
 
 
-def test_controlled_shutdown_tells_what_remains() -> None:
+def test_controlled_shutdown_reports_remaining_partitions() -> None:
     outcome = WhatIf(small()).shutdown([3])
     assert outcome.steps[0].answer is not None
     assert outcome.steps[0].answer.rows.tolist() == [2]
 
 
-def test_simultaneous_and_sequential_shutdowns() -> None:
+def test_steps_of_simultaneous_and_sequential_shutdowns() -> None:
     names = [[step.name for step in WhatIf(small()).shutdown([1, 2], together=how).steps] for how in (True, False)]
     assert names == [
         ["broker 1 asks to shut down", "broker 2 asks to shut down", "brokers 1, 2 are gone"],
@@ -197,7 +197,7 @@ def test_preferred_election_moves_leaders_back() -> None:
     assert answer.rows.tolist() == [1, 4]
 
 
-def test_unclean_election_of_a_partition() -> None:
+def test_unclean_election_of_partition() -> None:
     whatif = WhatIf(small())
     whatif.fail([3])
     outcome = whatif.elect(ElectionType.UNCLEAN, [("t", 2)])
@@ -206,7 +206,7 @@ def test_unclean_election_of_a_partition() -> None:
     assert leaders(whatif)[2] == 1
 
 
-def test_skew_is_that_of_the_registered_brokers() -> None:
+def test_skew_counts_only_registered_brokers() -> None:
     outcome = WhatIf(small()).fail([1])
     assert outcome.before.leaders.tolist() == [2, 1, 1, 0]
     assert (outcome.before.leader_skew.mean, outcome.before.leader_skew.most) == (1.333, 2)
@@ -216,17 +216,17 @@ def test_skew_is_that_of_the_registered_brokers() -> None:
     assert outcome.after.replica_skew.most == 3
 
 
-def test_min_isr_comes_from_the_configuration_where_the_topic_has_none() -> None:
+def test_min_isr_defaults_to_configuration() -> None:
     snapshot = small()
     plain = Snapshot(snapshot.brokers, snapshot.topics, snapshot.partitions, snapshot.source)
     object.__setattr__(plain.topics, "configs", {})
-    counts = {least: WhatIf(plain, {"min.insync.replicas": least}).health().counts() for least in (1, 3, 9)}
+    counts = {min_isr: WhatIf(plain, {"min.insync.replicas": min_isr}).health().counts() for min_isr in (1, 3, 9)}
     # t-0 and t-1 have three of three in sync, t-2 one of two, t-3 one of one. The replication factor caps min ISR.
-    assert [counts[least]["under_min_isr"] for least in (1, 3, 9)] == [1, 2, 2]
-    assert [counts[least]["at_min_isr"] for least in (1, 3, 9)] == [2, 3, 3]
+    assert [counts[min_isr]["under_min_isr"] for min_isr in (1, 3, 9)] == [1, 2, 2]
+    assert [counts[min_isr]["at_min_isr"] for min_isr in (1, 3, 9)] == [2, 3, 3]
 
 
-def test_what_the_snapshot_lacks_stays_unknown() -> None:
+def test_values_missing_from_snapshot_stay_unknown() -> None:
     snapshot = small()
     bare = Snapshot(
         snapshot.brokers,
@@ -252,7 +252,7 @@ def test_bytes_are_unknown_without_endpoints() -> None:
 
 
 @pytest.mark.parametrize(
-    "brokers, racks, said",
+    "brokers, racks, message",
     [
         ([9], [], "brokers: found broker 9, expected a registered broker: 1, 2, 3"),
         ([4], [], "brokers: found broker 4, expected a registered broker: 1, 2, 3"),
@@ -264,21 +264,21 @@ def test_bytes_are_unknown_without_endpoints() -> None:
     ],
 )
 def test_unknown_brokers_and_racks_are_named_and_change_nothing(
-    brokers: list[int], racks: list[str], said: str
+    brokers: list[int], racks: list[str], message: str
 ) -> None:
     whatif = WhatIf(small())
     with pytest.raises(InputError) as caught:
         whatif.fail(brokers, racks)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert leaders(whatif) == [1, 2, 3, 1, -1]
 
 
-def test_an_unknown_partition_is_named() -> None:
+def test_unknown_partition_is_named() -> None:
     with pytest.raises(InputError, match="found t-9, expected a partition of the snapshot"):
         WhatIf(small()).elect(ElectionType.PREFERRED, [("t", 9)])
 
 
-def test_a_snapshot_without_leaders_is_refused() -> None:
+def test_snapshot_without_leaders_is_refused() -> None:
     snapshot = small()
     bare = Snapshot(snapshot.brokers, snapshot.topics, PartitionFacts(snapshot.partitions.replicas), snapshot.source)
     with pytest.raises(SnapshotError, match="nothing about who leads"):
@@ -288,6 +288,6 @@ def test_a_snapshot_without_leaders_is_refused() -> None:
 @pytest.mark.parametrize(
     "key, value", [("min.insync.replica", "1"), ("min.insync.replicas", "x"), ("inter.broker.protocol.version", "9.9")]
 )
-def test_bad_configuration_is_refused(key: str, value: str) -> None:
+def test_invalid_configuration_is_refused(key: str, value: str) -> None:
     with pytest.raises(ConfigError):
         WhatIf(small(), {key: value})

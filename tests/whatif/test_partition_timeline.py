@@ -20,7 +20,7 @@ from tests.whatif.samples import small
 Lists: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 
 
-def six() -> ZookeeperWhatIf:
+def six_brokers() -> ZookeeperWhatIf:
     """Six brokers in racks a, b, c. t-0 and u-0 are on 1, 2, 3; t-1 also on another broker; t-2 has no leader."""
     specs = [healthy(1, 2, 3), healthy(2, 4), PartitionSpec((1, 2), leader=None, isr=(1,))]
     brokers = [registration(broker_id, "abc"[(broker_id - 1) % 3]) for broker_id in (1, 2, 3, 4, 5, 6)]
@@ -35,8 +35,8 @@ def lines(timeline: PartitionTimeline) -> list[tuple[object, ...]]:
     ]
 
 
-def test_a_reassignment_step_by_step() -> None:
-    whatif = six()
+def test_timeline_of_reassignment() -> None:
+    whatif = six_brokers()
     timeline = whatif.follow("t", 0)
     reassign(whatif, Plan.of([(("t", 0), (4, 5, 6))]))
     assignment = ((4, 5, 6, 1, 2, 3), (4, 5, 6), (1, 2, 3))
@@ -64,16 +64,16 @@ def test_a_reassignment_step_by_step() -> None:
         ("", ((3, 2, 1), (3,), (1,)), ((3, 2, 1), (3,), (1,))),
     ],
 )
-def test_assignments_in_words(what: str, before: Lists, after: Lists) -> None:
-    view = six().cluster["t", 0]
+def test_description_of_assignment_changes(what: str, before: Lists, after: Lists) -> None:
+    view = six_brokers().cluster["t", 0]
 
-    def at(lists: Lists) -> PartitionView:
+    def with_lists(lists: Lists) -> PartitionView:
         return replace(view, replicas=lists[0], adding_replicas=lists[1], removing_replicas=lists[2])
 
-    assert describe_change(at(before), at(after)) == what
+    assert describe_change(with_lists(before), with_lists(after)) == what
 
 
-def test_failures_and_other_partitions() -> None:
+def test_timeline_ignores_other_partitions() -> None:
     whatif = ZookeeperWhatIf(small())
     timeline, other = whatif.follow("t", 3), whatif.follow("t", 4)
     whatif.fail([1])
@@ -81,21 +81,21 @@ def test_failures_and_other_partitions() -> None:
     assert len(other.entries) == 1
 
 
-def test_deleted_topic_ends_its_timeline() -> None:
-    whatif = six()
+def test_topic_deletion_ends_timeline() -> None:
+    whatif = six_brokers()
     timeline = whatif.follow("u", 0)
     delete(whatif, ["u"])
     assert timeline.entries[0].view.topic == "u"
     assert all(entry.view.replicas == (3, 1) for entry in timeline.entries)
 
 
-def test_an_unknown_partition_cannot_be_followed() -> None:
+def test_unknown_partition_cannot_be_followed() -> None:
     with pytest.raises(InputError, match="found t-9"):
-        six().follow("t", 9)
+        six_brokers().follow("t", 9)
 
 
-def test_stand_ins_are_of_the_same_rack_where_they_can_be() -> None:
-    whatif = six()
+def test_replacement_broker_is_in_same_rack_if_possible() -> None:
+    whatif = six_brokers()
     assert replacement_brokers(whatif.cluster, (3, 1)) == {3: 6, 1: 4}
     assert replacement_brokers(whatif.cluster, (1, 4)) == {1: 2, 4: 3}, "their rack has no other: the first ones left"
     assert replacement_brokers(whatif.cluster, (1, 2, 3, 4, 5)) == {1: 6}, "only one is left"
@@ -103,8 +103,8 @@ def test_stand_ins_are_of_the_same_rack_where_they_can_be() -> None:
     assert replacement_brokers(whatif.cluster, (1,)) == {1: 2}
 
 
-def test_an_exchange_moves_what_lies_on_these_brokers_alone() -> None:
-    whatif = six()
+def test_replacement_plan_moves_partitions_only_on_replaced_brokers() -> None:
+    whatif = six_brokers()
     plan = replacement_plan(whatif.cluster, {1: 4, 2: 5, 3: 6})
     targets = {plan.partition_name(index): plan.targets.replicas[index].tolist() for index in range(len(plan))}
     assert targets == {"t-0": [4, 5, 6], "u-0": [6, 4]}

@@ -1,4 +1,4 @@
-"""The format of plans is validated. Plans are compared with themselves and a snapshot; a table has each finding."""
+"""Validation of plan files, and every finding of a plan alone and against a snapshot."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def small() -> Snapshot:
 
 
 def findings_of(
-    wanted: list[tuple[tuple[str, int], tuple[int, ...]]], snapshot: Snapshot | None
+    targets: list[tuple[tuple[str, int], tuple[int, ...]]], snapshot: Snapshot | None
 ) -> list[tuple[Any, ...]]:
-    plan = Plan.of(wanted)
+    plan = Plan.of(targets)
     report = PlanReport.of(plan, None if snapshot is None else hold(plan, snapshot))
     return [(row["check"], row["topic"], row["partition"], row["error"]) for row in report.rows()]
 
@@ -58,7 +58,7 @@ def write(path: Path, partitions: Any, **more: Any) -> Path:
 INVALID, UNKNOWN = "INVALID_REPLICA_ASSIGNMENT", "UNKNOWN_TOPIC_OR_PARTITION"
 
 #: (plan, findings without a snapshot).
-ALONE: list[tuple[list[tuple[tuple[str, int], tuple[int, ...]]], list[tuple[Any, ...]]]] = [
+WITHOUT_SNAPSHOT: list[tuple[list[tuple[tuple[str, int], tuple[int, ...]]], list[tuple[Any, ...]]]] = [
     ([], [("empty-plan", None, None, None)]),
     ([(("t", 0), (1, 2))], []),
     ([(("no way", 0), (1,))], [("topic-name", "no way", 0, UNKNOWN)]),
@@ -72,13 +72,13 @@ ALONE: list[tuple[list[tuple[tuple[str, int], tuple[int, ...]]], list[tuple[Any,
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("wanted, expected", ALONE)
-def test_by_itself(wanted: list[Any], expected: list[tuple[Any, ...]]) -> None:
-    assert findings_of(wanted, None) == expected
+@pytest.mark.parametrize("targets, expected", WITHOUT_SNAPSHOT)
+def test_findings_without_snapshot(targets: list[Any], expected: list[tuple[Any, ...]]) -> None:
+    assert findings_of(targets, None) == expected
 
 
 #: (plan, findings against the small cluster).
-AGAINST: list[tuple[list[tuple[tuple[str, int], tuple[int, ...]]], list[tuple[Any, ...]]]] = [
+AGAINST_SNAPSHOT: list[tuple[list[tuple[tuple[str, int], tuple[int, ...]]], list[tuple[Any, ...]]]] = [
     ([(("whole", 0), (4, 3))], []),
     ([(("nope", 0), (1, 3))], [("unknown-topic", "nope", 0, UNKNOWN)]),
     ([(("gone", 0), (1,))], [("topic-being-deleted", "gone", 0, UNKNOWN), ("no-op", "gone", 0, None)]),
@@ -98,18 +98,18 @@ AGAINST: list[tuple[list[tuple[tuple[str, int], tuple[int, ...]]], list[tuple[An
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("wanted, expected", AGAINST)
-def test_against_a_snapshot(wanted: list[Any], expected: list[tuple[Any, ...]]) -> None:
-    assert findings_of(wanted, small()) == expected
+@pytest.mark.parametrize("targets, expected", AGAINST_SNAPSHOT)
+def test_findings_against_snapshot(targets: list[Any], expected: list[tuple[Any, ...]]) -> None:
+    assert findings_of(targets, small()) == expected
 
 
-def test_every_check_is_tried_above() -> None:
-    tried = {row[0] for _, rows in (*ALONE, *AGAINST) for row in rows} | {"log-dirs"}
-    tried |= {check for _, _, findings in KRAFT_CASES for check in findings}
-    assert tried == {str(check) for check in Check} == {str(check) for check in SEVERITY}
+def test_cases_cover_every_check() -> None:
+    covered = {row[0] for _, rows in (*WITHOUT_SNAPSHOT, *AGAINST_SNAPSHOT) for row in rows} | {"log-dirs"}
+    covered |= {check for _, _, findings in KRAFT_CASES for check in findings}
+    assert covered == {str(check) for check in Check} == {str(check) for check in SEVERITY}
 
 
-def test_errors_come_first_and_decide() -> None:
+def test_errors_come_first_and_make_plan_invalid() -> None:
     plan = Plan.of([(("whole", 0), (1, 3)), (("t", 0), (1, 9)), (("t", 1), (1, 2))])
     report = PlanReport.of(plan, hold(plan, small()))
     severities = [row["severity"] for row in report.rows()]
@@ -117,7 +117,7 @@ def test_errors_come_first_and_decide() -> None:
     assert (report.valid, report.counts()) == (False, {"error": 1, "warning": 1, "info": 2})
 
 
-def test_details_name_what_is_wrong() -> None:
+def test_details_of_findings() -> None:
     plan = Plan.of([(("t", 0), (1, 9)), (("t", 7), (1, 2)), (("t", 1), (5, 4)), (("whole", 0), (5, 1, 1))])
     details = {(row["topic"], row["check"]): row["detail"] for row in PlanReport.of(plan, hold(plan, small())).rows()}
     assert details["t", "unknown-broker"] == "broker 9 is not in the snapshot"
@@ -129,7 +129,7 @@ def test_details_name_what_is_wrong() -> None:
     assert details["whole", "more-replicas"] == "replication factor 2 becomes 3"
 
 
-def test_moves_by_hand() -> None:
+def test_counts_of_moves() -> None:
     plan = Plan.of([(("t", 0), (3, 4)), (("whole", 0), (3, 1)), (("t", 1), (9, 1)), (("t", 3), (1, 2))])
     moves = PlanReport.of(plan, hold(plan, small())).document()["moves"]
     assert moves["partitions"] == {"none": 0, "order": 1, "grow": 0, "shrink": 0, "move": 2}
@@ -145,20 +145,20 @@ def test_moves_by_hand() -> None:
     }  # fmt: skip
 
 
-def test_partition_rows_say_what_changes() -> None:
+def test_partition_rows_state_change() -> None:
     plan = Plan.of([(("t", 0), (1, 3)), (("t", 3), (4, 1)), (("nope", 0), (1,)), (("whole", 0), (1,))])
-    held = hold(plan, small())
-    rows = list(held.partition_rows())
+    checked = hold(plan, small())
+    rows = list(checked.partition_rows())
     assert [(row["change"], row["replicas"], row["adding"], row["removing"], row["leader"], row["valid"])
             for row in rows] == [
         ("none", [1, 3], [], [], 1, True), ("move", [4, 1, 3], [4], [3], 1, True),
         ("unknown", None, [], [], None, False), ("shrink", [1, 3], [], [3], 1, True),
     ]  # fmt: skip
-    assert [row["change"] for row in held.partition_rows(changes_only=True)] == ["move", "unknown", "shrink"]
+    assert [row["change"] for row in checked.partition_rows(changes_only=True)] == ["move", "unknown", "shrink"]
 
 
 @pytest.mark.parametrize("name", ["healthy.kcat.json.gz", "healthy.topics-describe.txt.gz", "reassignment.json"])
-def test_poorer_snapshots_do(name: str) -> None:
+def test_plan_is_checked_against_incomplete_snapshots(name: str) -> None:
     plan = load_plan(CLUSTER / "reassignment.json")
     report = PlanReport.of(plan, hold(plan, read_snapshot(CLUSTER / name)))
     assert report.valid
@@ -166,13 +166,13 @@ def test_poorer_snapshots_do(name: str) -> None:
     assert document["moves"]["replicas_copied"] == (0 if name == "reassignment.json" else 36)
 
 
-def test_an_empty_snapshot_knows_nothing() -> None:
+def test_empty_snapshot_makes_topics_unknown() -> None:
     empty = Snapshot.from_cluster(cluster_of({}, [1]))
     assert findings_of([(("t", 0), (1,))], empty) == [("unknown-topic", "t", 0, UNKNOWN)]
     assert findings_of([], empty) == [("empty-plan", None, None, None)]
 
 
-def test_a_plan_is_read_in_columns(tmp_path: Path) -> None:
+def test_plan_is_read_into_columns(tmp_path: Path) -> None:
     entries = [
         {"topic": "b", "partition": 1, "replicas": [3, 1], "log_dirs": ["any", "any"]},
         {"topic": "a", "partition": 0, "replicas": [], "log_dirs": ["any"]},
@@ -190,7 +190,7 @@ def test_a_plan_is_read_in_columns(tmp_path: Path) -> None:
 
 
 #: (content, error text).
-BAD: list[tuple[str | bytes, str]] = [
+MALFORMED: list[tuple[str | bytes, str]] = [
     ("", "an empty file"),
     ("nonsense", "expected"),
     ("{", "malformed JSON"),
@@ -218,23 +218,23 @@ BAD: list[tuple[str | bytes, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("content, said", BAD)
-def test_what_is_not_a_plan(tmp_path: Path, content: str | bytes, said: str) -> None:
+@pytest.mark.parametrize("content, message", MALFORMED)
+def test_malformed_plan_is_refused(tmp_path: Path, content: str | bytes, message: str) -> None:
     path = tmp_path / "plan.json"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(SnapshotError) as problem:
         load_plan(path)
-    assert said in str(problem.value)
+    assert message in str(problem.value)
 
 
 @pytest.mark.parametrize("name", ["topic", "replicas", "log_dirs", "kframe", "version"])
-def test_topics_with_names_of_fields(tmp_path: Path, name: str) -> None:
+def test_topic_may_have_name_of_field(tmp_path: Path, name: str) -> None:
     path = tmp_path / "plan.json"
     path.write_text(json.dumps({"version": 1, "partitions": [{"topic": name, "partition": 0, "replicas": [1]}]}))
     assert load_plan(path).targets.names == (name,)
 
 
-def test_counts_of_a_document_are_those_of_its_rows() -> None:
+def test_document_counts_equal_its_findings() -> None:
     plan = load_plan(CLUSTER / "reassignment.json")
     document: Mapping[str, Any] = PlanReport.of(
         plan, hold(plan, read_snapshot(CLUSTER / "broker-4-dead.zookeeper.jsonl.gz"))

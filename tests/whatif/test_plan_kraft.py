@@ -86,12 +86,12 @@ def test_findings_by_kraft_rules(number: int, target: tuple[int, ...], expected:
     assert {check: (row["error"], row["detail"]) for check, row in rows.items()} == expected
 
 
-def test_a_broker_that_the_snapshot_does_not_know() -> None:
+def test_unknown_broker_is_invalid_assignment() -> None:
     assert findings(0, (1, 99))["unknown-broker"]["error"] == INVALID
 
 
 @pytest.mark.parametrize("number", range(len(PARTITIONS)))
-def test_findings_predict_the_answer_of_the_controller(number: int) -> None:
+def test_findings_predict_response_of_controller(number: int) -> None:
     """Targets of one to three brokers: an error means refusal, a warning of waiting that it does not complete."""
     snapshot = cluster()
     waits = {Check.FENCED_BROKER, Check.BROKER_SHUTTING_DOWN, Check.CANNOT_COMPLETE, Check.NO_LEADER}
@@ -112,13 +112,13 @@ def test_findings_predict_the_answer_of_the_controller(number: int) -> None:
     assert statuses == set(TopicStatus)
 
 
-def test_unknown_configs_leave_min_isr_out() -> None:
+def test_unknown_configs_omit_min_isr_finding() -> None:
     snapshot = cluster()
     topics = replace(snapshot.topics, configs=None)
     assert "min-isr" not in findings(0, (2,), replace(snapshot, topics=topics))
 
 
-def test_the_rules_are_named() -> None:
+def test_report_names_rules() -> None:
     plan = Plan.of([(("t", 0), (2, 3))])
     report = PlanReport.of(plan, hold(plan, cluster()))
     assert report.document()["rules"] == "KRaft rules, metadata.version 4.3-IV0, ELR on"

@@ -24,29 +24,29 @@ def partitions(whatif: WhatIf) -> dict[tuple[str, int], PartitionView]:
     return {(view.topic, view.partition): view for view in whatif.cluster if view.topic != REASSIGNED}
 
 
-def test_failing_broker_4_ends_exactly_where_the_real_cluster_did() -> None:
+def test_failure_of_broker_4_equals_recorded_states() -> None:
     predicted = WhatIf(read_snapshot(example_of("healthy", "zookeeper.jsonl")))
     predicted.fail([4])
     real = WhatIf(read_snapshot(example_of("broker-4-dead", "zookeeper.jsonl")))
-    mine, theirs = partitions(predicted), partitions(real)
-    assert len(mine) > 600
-    assert mine == theirs
+    predicted_views, real_views = partitions(predicted), partitions(real)
+    assert len(predicted_views) > 600
+    assert predicted_views == real_views
 
 
 @pytest.mark.parametrize("format", ["kcat.json", "topics-describe.txt"])
-def test_poorer_formats_predict_the_same_leaders(format: str) -> None:
+def test_incomplete_formats_predict_same_leaders(format: str) -> None:
     predicted = WhatIf(read_snapshot(example_of("healthy", format)))
     outcome = predicted.fail([4])
     real = WhatIf(read_snapshot(example_of("broker-4-dead", "zookeeper.jsonl")))
-    mine, theirs = partitions(predicted), partitions(real)
-    assert {key: (view.leader, set(view.isr)) for key, view in mine.items()} == {
-        key: (view.leader, set(view.isr)) for key, view in theirs.items()
+    predicted_views, real_views = partitions(predicted), partitions(real)
+    assert {key: (view.leader, set(view.isr)) for key, view in predicted_views.items()} == {
+        key: (view.leader, set(view.isr)) for key, view in real_views.items()
     }
     assert outcome.changes.leader_epoch_after is None
     assert outcome.impact.newly_offline == 5
 
 
-def test_the_numbers_of_the_real_failure() -> None:
+def test_impact_of_recorded_failure() -> None:
     outcome = WhatIf(read_snapshot(example_of("healthy", "zookeeper.jsonl"))).fail([4])
     impact = outcome.impact
     assert (impact.leaders_moved, impact.newly_offline, impact.states_stored) == (105, 5, 312)
@@ -54,7 +54,7 @@ def test_the_numbers_of_the_real_failure() -> None:
     assert impact.requests == 18
 
 
-def test_broker_4_comes_back() -> None:
+def test_restart_of_broker_4_brings_partitions_online() -> None:
     outcome = WhatIf(read_snapshot(example_of("broker-4-dead", "zookeeper.jsonl"))).restart([4])
     assert (outcome.impact.back_online, outcome.after.counts()["offline"]) == (5, 0)
     # The dump has no endpoints of a dead broker, so that requests with this broker have no known size.

@@ -22,8 +22,8 @@ def study(*partitions: PartitionSpec, deleting: bool = False) -> WhatIf:
     return WhatIf(Snapshot.from_cluster(cluster, controller_id=1, controller_epoch=7))
 
 
-def move(whatif: WhatIf, *wanted: tuple[str, int, tuple[int, ...]]) -> Outcome:
-    return reassign(whatif, Plan.of([((topic, partition), replicas) for topic, partition, replicas in wanted]))
+def reassign_to(whatif: WhatIf, *targets: tuple[str, int, tuple[int, ...]]) -> Outcome:
+    return reassign(whatif, Plan.of([((topic, partition), replicas) for topic, partition, replicas in targets]))
 
 
 def problems(outcome: Outcome) -> dict[tuple[str, int], tuple[str, str, str]]:
@@ -39,9 +39,9 @@ def brokers(outcome: Outcome, *columns: str) -> dict[int, tuple[int, ...]]:
     return {row["broker_id"]: tuple(row[name] for name in columns) for row in outcome.reassignment.broker_rows()}
 
 
-def test_all_replicas_replaced() -> None:
+def test_replacing_all_replicas() -> None:
     whatif = study(healthy(1, 2, 3))
-    outcome = move(whatif, ("t", 0, (4, 5, 6)))
+    outcome = reassign_to(whatif, ("t", 0, (4, 5, 6)))
     view = whatif.cluster["t", 0]
     assert (view.replicas, view.adding_replicas, view.removing_replicas) == ((4, 5, 6), (), ())
     # A1 and the election increment the leader epoch once each; so does each replica that leaves the ISR.
@@ -67,9 +67,9 @@ def test_all_replicas_replaced() -> None:
     assert requests_by_broker(outcome, Api.STOP_REPLICA) == {1: (2, 2), 2: (2, 2), 3: (2, 2)}
 
 
-def test_gains_and_losses_of_brokers() -> None:
+def test_replicas_and_leaders_gained_and_lost_by_brokers() -> None:
     whatif = study(healthy(1, 2), healthy(2, 1))
-    outcome = move(whatif, ("t", 0, (3, 2)), ("t", 1, (2, 3, 4)))
+    outcome = reassign_to(whatif, ("t", 0, (3, 2)), ("t", 1, (2, 3, 4)))
     assert brokers(outcome, "copied", "deleted", "replicas_before", "replicas_peak", "replicas_after") == {
         1: (0, 2, 4, 4, 2), 2: (0, 0, 3, 3, 3), 3: (2, 0, 0, 2, 2), 4: (1, 0, 0, 1, 1),
         5: (0, 0, 0, 0, 0), 6: (0, 0, 0, 0, 0), 7: (0, 0, 1, 1, 1),
@@ -85,9 +85,9 @@ def test_gains_and_losses_of_brokers() -> None:
     }  # fmt: skip
 
 
-def test_another_order_is_done_at_once() -> None:
+def test_reordered_replicas_complete_at_once() -> None:
     whatif = study(healthy(1, 2, 3))
-    outcome = move(whatif, ("t", 0, (3, 1, 2)))
+    outcome = reassign_to(whatif, ("t", 0, (3, 1, 2)))
     assert whatif.cluster["t", 0].replicas == (3, 1, 2)
     assert whatif.cluster["t", 0].leader == 1
     assert [len(step.events) > 0 for step in outcome.steps] == [True, False, False]
@@ -95,9 +95,9 @@ def test_another_order_is_done_at_once() -> None:
     assert (row["replicas_before"], row["replicas_after"]) == ([1, 2, 3], [3, 1, 2])
 
 
-def test_proposals_of_all_leaders_merge_into_one_step() -> None:
+def test_isr_proposals_of_all_leaders_merge_into_single_step() -> None:
     whatif = study(healthy(1, 2), healthy(2, 1), healthy(3, 1))
-    outcome = move(whatif, ("t", 0, (1, 4)), ("t", 1, (2, 4)), ("t", 2, (4, 3)))
+    outcome = reassign_to(whatif, ("t", 0, (1, 4)), ("t", 1, (2, 4)), ("t", 2, (4, 3)))
     grown, metadata = outcome.steps[1].events
     assert isinstance(grown, StatesStored)
     assert isinstance(metadata, RequestsSent)
@@ -109,16 +109,16 @@ def test_proposals_of_all_leaders_merge_into_one_step() -> None:
     )
 
 
-def test_out_of_sync_followers_that_stay_catch_up_too() -> None:
+def test_retained_out_of_sync_followers_catch_up() -> None:
     whatif = study(PartitionSpec((1, 2, 3), leader=1, isr=(1,)))
-    outcome = move(whatif, ("t", 0, (1, 2, 4)))
+    outcome = reassign_to(whatif, ("t", 0, (1, 2, 4)))
     assert problems(outcome) == {}
     assert whatif.cluster["t", 0].isr == (1, 2, 4)
 
 
-def test_counts_between_the_phases_are_those_of_caught_up_replicas() -> None:
+def test_health_between_phases_counts_caught_up_replicas() -> None:
     whatif = study(PartitionSpec((1, 2), leader=1, isr=(1,)), healthy(2, 1))
-    outcome = move(whatif, ("t", 0, (1, 2, 3)), ("t", 1, (2, 3)))
+    outcome = reassign_to(whatif, ("t", 0, (1, 2, 3)), ("t", 1, (2, 3)))
     # An adding replica does not make a partition under-replicated.
     assert outcome.before.counts()["under_replicated"] == 1
     assert [step.counts["under_replicated"] for step in outcome.steps] == [1, 0, 0]
@@ -139,19 +139,19 @@ NOT_COMPLETED: list[tuple[PartitionSpec, tuple[int, ...], tuple[str, str, str]]]
 
 
 @pytest.mark.parametrize("spec, target, expected", NOT_COMPLETED)
-def test_what_is_not_completed_and_why(
+def test_incomplete_reassignment_states_reason(
     spec: PartitionSpec, target: tuple[int, ...], expected: tuple[str, str, str]
 ) -> None:
     # Another partition of the same request continues.
     whatif = study(spec, healthy(1, 2))
-    outcome = move(whatif, ("t", 0, target), ("t", 1, (3, 4)))
+    outcome = reassign_to(whatif, ("t", 0, target), ("t", 1, (3, 4)))
     assert problems(outcome) == {("t", 0): expected}
     assert whatif.cluster["t", 1].replicas == (3, 4)
 
 
 def test_unknown_partitions_are_refused_by_name() -> None:
     whatif = study(healthy(1, 2), deleting=True)
-    outcome = move(whatif, ("t", 1, (1,)), ("t", -1, (1,)), ("nope", 0, (1,)), ("gone", 0, (1,)))
+    outcome = reassign_to(whatif, ("t", 1, (1,)), ("t", -1, (1,)), ("nope", 0, (1,)), ("gone", 0, (1,)))
     unknown = "UNKNOWN_TOPIC_OR_PARTITION"
     assert problems(outcome) == {
         ("t", 1): ("refused", unknown, "no such partition"),
@@ -165,9 +165,9 @@ def test_unknown_partitions_are_refused_by_name() -> None:
     assert len(outcome.changes) == 0
 
 
-def test_a_waiting_move_still_has_its_live_replicas_copied() -> None:
+def test_waiting_reassignment_copies_live_replicas() -> None:
     whatif = study(PartitionSpec((1, 7), leader=1, isr=(1,)))
-    outcome = move(whatif, ("t", 0, (2, 3, 7)))
+    outcome = reassign_to(whatif, ("t", 0, (2, 3, 7)))
     view = whatif.cluster["t", 0]
     assert (view.replicas, view.adding_replicas, view.isr) == ((2, 3, 7, 1), (2, 3), (1, 2, 3))
     assert outcome.reassignment is not None
@@ -175,12 +175,12 @@ def test_a_waiting_move_still_has_its_live_replicas_copied() -> None:
     assert (totals["replicas_copied"], totals["replicas_deleted"], totals["waiting"]) == (2, 0, 1)
 
 
-def test_a_running_move_is_replaced() -> None:
+def test_ongoing_reassignment_is_replaced() -> None:
     running = PartitionSpec(
         (3, 4, 1, 2), leader=1, isr=(1, 2, 3), adding_replicas=(3, 4), removing_replicas=(1, 2)
     )  # fmt: skip
     whatif = study(running)
-    outcome = move(whatif, ("t", 0, (3, 5)))
+    outcome = reassign_to(whatif, ("t", 0, (3, 5)))
     view = whatif.cluster["t", 0]
     assert (view.replicas, view.adding_replicas, view.isr) == ((3, 5), (), (3, 5))
     assert outcome.reassignment is not None
@@ -189,10 +189,10 @@ def test_a_running_move_is_replaced() -> None:
     }  # fmt: skip
 
 
-def test_reassignments_continue_from_each_other() -> None:
+def test_reassignment_continues_from_previous_state() -> None:
     whatif = study(healthy(1, 2))
-    move(whatif, ("t", 0, (3, 4)))
-    back = move(whatif, ("t", 0, (1, 2)))
+    reassign_to(whatif, ("t", 0, (3, 4)))
+    back = reassign_to(whatif, ("t", 0, (1, 2)))
     assert whatif.cluster["t", 0].replicas == (1, 2)
     assert back.reassignment is not None
     assert back.reassignment.totals()["completed"] == 1
@@ -202,15 +202,15 @@ def test_reassignments_continue_from_each_other() -> None:
 
 
 @pytest.mark.parametrize(
-    "wanted, said",
+    "targets, message",
     [
         ([], "plan: found no partition, expected at least one to reassign"),
         ([("t", 0, (1,)), ("u", 0, (1,)), ("t", 0, (2,))],
          r"plan partitions\[2\]: found partition t-0 again, expected each partition once"),
     ],
 )  # fmt: skip
-def test_a_plan_that_cannot_be_asked_for(wanted: list[Any], said: str) -> None:
+def test_invalid_plan_raises_input_error(targets: list[Any], message: str) -> None:
     whatif = study(healthy(1, 2))
-    with pytest.raises(InputError, match=said):
-        move(whatif, *wanted)
+    with pytest.raises(InputError, match=message):
+        reassign_to(whatif, *targets)
     assert whatif.cluster["t", 0].leader_epoch == 0

@@ -27,7 +27,7 @@ class RecordingStore:
     def __init__(self, ensemble: MemoryEnsemble) -> None:
         self._store = ensemble.connect()
         self._ensemble = ensemble
-        self.seen: list[list[str]] = []
+        self.rows: list[list[str]] = []
 
     def __getattr__(self, name: str) -> Any:
         call = getattr(self._store, name)
@@ -36,20 +36,20 @@ class RecordingStore:
 
         def written(*arguments: Any) -> Any:
             result = call(*arguments)
-            self.note()
+            self.record()
             return result
 
         return written
 
-    def note(self) -> None:
+    def record(self) -> None:
         """Record the partition as stored."""
         view = self._ensemble.states.cluster["t", 0]
         lists = (view.replicas, view.adding_replicas, view.removing_replicas)
         cells = [",".join(map(str, broker_ids)) or "–" for broker_ids in lists]
-        self.seen.append([*cells, f"{view.leader} / {','.join(map(str, view.isr))}", str(view.leader_epoch)])
+        self.rows.append([*cells, f"{view.leader} / {','.join(map(str, view.isr))}", str(view.leader_epoch)])
 
 
-def written_page(heading: str) -> list[list[str]]:
+def documented_rows(heading: str) -> list[list[str]]:
     """Return the rows of the table under a heading, without their number and description."""
     text = PAGE.read_text().partition(f"## {heading}\n")[2]
     table = text[text.index("| step |") :].split("\n\n")[0].splitlines()[2:]
@@ -64,13 +64,13 @@ def written_page(heading: str) -> list[list[str]]:
     ],
     ids=["today", "0.8"],
 )
-def test_the_table_is_what_the_engine_does(config: dict[str, object], heading: str) -> None:
+def test_table_equals_states_stored_by_engine(config: dict[str, object], heading: str) -> None:
     ensemble = MemoryEnsemble.from_cluster(cluster_of({"t": [healthy(1, 2, 3)]}, range(1, 7)))
     store = RecordingStore(ensemble)
     controller = ControllerCore(1, ControllerConfig(config), Selection({}))
     loop = ControllerLoop(controller, store, RecordingTransport(), VirtualClock())
     loop.adopt()
-    store.note()
+    store.record()
     loop.submit(lambda token: ReassignmentRequested(Targets.of([(("t", 0), (4, 5, 6))]), token))
     loop.run_until_idle()
     for joined in ((1, 2, 3, 4), (1, 2, 3, 4, 5), (1, 2, 3, 4, 5, 6)):
@@ -85,4 +85,4 @@ def test_the_table_is_what_the_engine_does(config: dict[str, object], heading: s
             )
         )  # fmt: skip
         loop.run_until_idle()
-    assert store.seen == written_page(heading)
+    assert store.rows == documented_rows(heading)

@@ -18,7 +18,7 @@ from kframe.whatif import Failure, SortBy, Sweep, sweep
 from kframe.whatif.sweep_export import failures_table, heat_of, write_plot, write_table
 from tests.whatif.samples import small
 from tests.whatif.test_real_cluster import example_of
-from tests.whatif.test_sweep_laws import brute_force, swept
+from tests.whatif.test_sweep_invariants import brute_force, swept
 
 NAMES = ("offline", "newly_offline", "under_min_isr", "newly_under_min_isr", "at_min_isr", "unclean_elections",
          "unclean_needed", "leaders_moved", "newly_may_lose_data", "leaders_most", "leaders_mean",
@@ -42,14 +42,14 @@ def numbers(record: dict[str, Any]) -> tuple[Any, ...]:
     return tuple(record[name] for name in NAMES)
 
 
-def test_every_failure_of_the_small_cluster() -> None:
+def test_sweep_of_small_cluster() -> None:
     swept = sweep(small())
     assert [(record["kind"], record["brokers"], numbers(record)) for record in swept.records()] == SMALL
     assert [record["rack"] for record in swept.records()][-3:] == ["a", "b", "c"]
     assert swept.before == {"offline": 1, "under_min_isr": 2, "at_min_isr": 1, "unclean_needed": 0}
 
 
-def test_unclean_elections_are_held_where_the_topic_allows_them() -> None:
+def test_unclean_elections_follow_topic_setting() -> None:
     swept = {tuple(record["brokers"]): record for record in sweep(small(unclean=1), racks=False).records()}
     assert (swept[3,]["unclean_elections"], swept[3,]["unclean_needed"], swept[3,]["leaders_moved"]) == (1, 0, 1)
     assert (swept[2, 3]["unclean_elections"], swept[1, 3]["unclean_elections"]) == (1, 0)
@@ -65,37 +65,37 @@ def test_unclean_elections_are_held_where_the_topic_allows_them() -> None:
         (SortBy.SKEW, [[1], [1], [3]]),
     ],
 )
-def test_the_worst_by_each_measure(by: SortBy, worst: list[list[int]]) -> None:
+def test_worst_failures_by_each_metric(by: SortBy, worst: list[list[int]]) -> None:
     assert [record["brokers"] for record in sweep(small()).worst(3, by)] == worst
 
 
-def test_worst_failures_of_a_kind() -> None:
+def test_worst_failures_of_kind() -> None:
     swept = sweep(small())
     assert [record["brokers"] for record in swept.worst(9, kind=Failure.BROKER)] == [[1], [3], [2]]
     assert {record["kind"] for record in swept.worst(9, kind=Failure.RACK)} == {"rack"}
 
 
-def test_unselected_failures_are_left_out() -> None:
+def test_unselected_failures_are_omitted() -> None:
     swept = sweep(small(), depth=1, racks=False)
     assert [record["brokers"] for record in swept.records()] == [[1], [2], [3]]
 
 
-def with_partition(replicas: tuple[int, ...], isr: tuple[int, ...], brokers: int, least: int) -> Sweep:
+def with_partition(replicas: tuple[int, ...], isr: tuple[int, ...], brokers: int, min_isr: int) -> Sweep:
     cluster = cluster_of(
         {"wide": [PartitionSpec(replicas, leader=replicas[0], isr=isr)]},
         [registration(broker_id, None, 10 + broker_id) for broker_id in range(1, brokers + 1)],
     )
-    cluster.topics.min_insync[0] = least
+    cluster.topics.min_insync[0] = min_isr
     return sweep(Snapshot.from_cluster(cluster))
 
 
-@pytest.mark.parametrize("least, under", [(1, 0), (38, 0), (39, 780), (40, 820)])
-def test_a_partition_of_forty_replicas_that_needs_so_many(least: int, under: int) -> None:
-    everybody = tuple(range(1, 41))
-    swept = with_partition(everybody, everybody, 40, least)
+@pytest.mark.parametrize("min_isr, failure_count", [(1, 0), (38, 0), (39, 780), (40, 820)])
+def test_min_isr_of_partition_with_forty_replicas(min_isr: int, failure_count: int) -> None:
+    replicas = tuple(range(1, 41))
+    swept = with_partition(replicas, replicas, 40, min_isr)
     column = swept.column("under_min_isr")
     assert column is not None
-    assert (len(swept), int(np.count_nonzero(column))) == (820, under)
+    assert (len(swept), int(np.count_nonzero(column))) == (820, failure_count)
     failures = [record["brokers"] for record in swept.records() if record["leaders_moved"]]
     assert failures == [[1], *([1, other] for other in range(2, 41))]
 
@@ -110,14 +110,14 @@ def test_min_isr_of_unknown_settings_is_unknown() -> None:
         heat_of(swept, SortBy.UNDER_MIN_ISR)
 
 
-def test_a_snapshot_without_leaders_is_refused() -> None:
+def test_snapshot_without_leaders_is_refused() -> None:
     bare = replace(small(), partitions=PartitionFacts(Ragged.of([[1], [1], [1], [1], [1]])))
     with pytest.raises(SnapshotError, match="nothing about who leads"):
         sweep(bare)
 
 
 @pytest.mark.parametrize("name", ["healthy", "broker-4-dead"])
-def test_the_real_cluster_as_the_engine_plays_it(name: str) -> None:
+def test_sweep_of_recorded_cluster_equals_what_ifs(name: str) -> None:
     snapshot = read_snapshot(example_of(name, "zookeeper.jsonl"))
     assert swept(snapshot, {}) == brute_force(snapshot, {})
 
@@ -126,7 +126,7 @@ def test_the_real_cluster_as_the_engine_plays_it(name: str) -> None:
 REAL = [([4, 5], 12, 142, 208, 1.239), ([2, 4], 12, 116, 204, 1.188), ([3, 4], 11, 141, 205, 1.237)]
 
 
-def test_the_worst_of_the_real_cluster() -> None:
+def test_worst_failures_of_recorded_cluster() -> None:
     swept = sweep(read_snapshot(example_of("healthy", "zookeeper.jsonl")))
     names = ("brokers", "offline", "under_min_isr", "leaders_moved", "leader_skew")
     assert [tuple(record[name] for name in names) for record in swept.worst(3)] == REAL
@@ -135,7 +135,7 @@ def test_the_worst_of_the_real_cluster() -> None:
     }  # fmt: skip
 
 
-def test_the_table_has_what_the_records_have(tmp_path: Path) -> None:
+def test_table_equals_records(tmp_path: Path) -> None:
     swept = sweep(generate(400, 9, 3, racks=4, health=Health(0.2, 0.2, 0.5, 2)))
     write_table(swept, swept.ranked(), tmp_path / "out.parquet")
     rows = parquet.read_table(tmp_path / "out.parquet").to_pylist()
@@ -145,13 +145,13 @@ def test_the_table_has_what_the_records_have(tmp_path: Path) -> None:
     assert rows == list(swept.records(swept.ranked()))
 
 
-def test_the_heat_map_is_symmetric_with_single_brokers_on_its_diagonal() -> None:
+def test_heat_map_is_symmetric_with_single_brokers_on_diagonal() -> None:
     swept = sweep(small())
     assert heat_of(swept, SortBy.OFFLINE).tolist() == [[2, 2, 3], [2, 1, 2], [3, 2, 2]]
     assert heat_of(swept, SortBy.UNCLEAN).tolist() == [[0, 0, 0], [0, 0, 1], [0, 1, 1]]
 
 
-def test_the_same_sweep_makes_the_same_picture(tmp_path: Path) -> None:
+def test_plot_is_deterministic(tmp_path: Path) -> None:
     for name in ("one.svg", "two.svg", "three.png"):
         write_plot(sweep(small()), SortBy.SKEW, tmp_path / name)
     assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes()

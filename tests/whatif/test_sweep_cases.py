@@ -1,4 +1,4 @@
-"""Special cases: one cluster per rule, in a sweep and a what-if. Random clusters rarely contain these cases."""
+"""Special cases: one cluster per rule, in a sweep and in a what-if. Random clusters rarely contain these cases."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from kframe.snapshot import Snapshot
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy, registration
 from kframe.whatif import sweep
-from tests.whatif.test_sweep_laws import brute_force, swept
+from tests.whatif.test_sweep_invariants import brute_force, swept
 
 Topics = Mapping[str, Sequence[PartitionSpec]]
 
@@ -17,8 +17,8 @@ LED_FROM_OUTSIDE = PartitionSpec((1, 2, 3), leader=1, isr=(2,))
 UNASSIGNED_IN_ISR = PartitionSpec((1, 2), leader=1, isr=(1, 4))
 UNASSIGNED_LEADER = PartitionSpec((1, 2), leader=3, isr=(3, 2))
 NEVER_LED = PartitionSpec((3, 2, 5))
-LEADER_GONE = PartitionSpec((5, 2, 3), leader=5, isr=(5, 3, 2))
-ALL_IN_SYNC_GONE = PartitionSpec((5, 2, 3), leader=None, isr=(5,))
+LEADER_UNREGISTERED = PartitionSpec((5, 2, 3), leader=5, isr=(5, 3, 2))
+ISR_UNREGISTERED = PartitionSpec((5, 2, 3), leader=None, isr=(5,))
 MOVING = PartitionSpec((1, 2, 3), leader=1, isr=(1, 2, 3), adding_replicas=(3,), removing_replicas=(1,))
 LED_BY_OTHER = PartitionSpec((1, 2), leader=1, isr=(2,))
 
@@ -31,10 +31,10 @@ CASES: Mapping[str, tuple[Topics, tuple[int, ...], str, object]] = {
     "a leader that is not assigned": ({"t": [UNASSIGNED_LEADER]}, (3,), "leaders_moved", 1),
     "a partition that never had a leader gets one": ({"t": [NEVER_LED, healthy(1)]}, (4,), "offline", 0),
     "or waits for a replica": ({"t": [NEVER_LED]}, (2, 3), "unclean_needed", 0),
-    "any failure has all of them tried": ({"t": [LEADER_GONE]}, (4,), "leaders_moved", 1),
-    "all in sync were gone before": ({"t": [ALL_IN_SYNC_GONE]}, (4,), "unclean_needed", 1),
+    "any failure has all of them tried": ({"t": [LEADER_UNREGISTERED]}, (4,), "leaders_moved", 1),
+    "all in sync were gone before": ({"t": [ISR_UNREGISTERED]}, (4,), "unclean_needed", 1),
     "a failure that leaves only an unclean election": ({"t": [LED_FROM_OUTSIDE]}, (1, 2), "newly_may_lose_data", 1),
-    "and where nothing else was left before": ({"t": [ALL_IN_SYNC_GONE]}, (4,), "newly_may_lose_data", 0),
+    "and where nothing else was left before": ({"t": [ISR_UNREGISTERED]}, (4,), "newly_may_lose_data", 0),
     "and without a replica to elect": ({"t": [UNASSIGNED_IN_ISR]}, (1, 2), "newly_may_lose_data", 0),
     "replicas being added count for min ISR": ({"t": [MOVING]}, (1, 2), "under_min_isr", 1),
     "topics under deletion are led": ({"t": [healthy(1)], "d": [healthy(2)]}, (3,), "leaders_most", 1),
@@ -56,7 +56,7 @@ CASES: Mapping[str, tuple[Topics, tuple[int, ...], str, object]] = {
 }  # fmt: skip
 
 
-def made(topics: Topics, unclean: int) -> Snapshot:
+def snapshot_of(topics: Topics, unclean: int) -> Snapshot:
     racks = {1: "a", 2: "a", 3: "b", 4: None}
     cluster = cluster_of(topics, [registration(broker_id, rack, 10 + broker_id) for broker_id, rack in racks.items()])
     cluster.topics.deleting[:] = [name.startswith("d") for name in topics]
@@ -64,26 +64,27 @@ def made(topics: Topics, unclean: int) -> Snapshot:
     return Snapshot.from_cluster(cluster)
 
 
-@pytest.mark.parametrize("least", [1, 2, 3])
+@pytest.mark.parametrize("min_isr", [1, 2, 3])
 @pytest.mark.parametrize("unclean", [0, 1])
 @pytest.mark.parametrize("name", CASES)
-def test_the_sweep_says_what_the_engine_says(name: str, unclean: int, least: int) -> None:
-    snapshot, config = made(CASES[name][0], unclean), {"min.insync.replicas": least}
+def test_sweep_equals_what_ifs(name: str, unclean: int, min_isr: int) -> None:
+    snapshot, config = snapshot_of(CASES[name][0], unclean), {"min.insync.replicas": min_isr}
     assert swept(snapshot, dict(config)) == brute_force(snapshot, dict(config))
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_case_shows_what_it_is_made_for(name: str) -> None:
+def test_case_has_its_distinguishing_value(name: str) -> None:
     topics, failed, column, value = CASES[name]
-    least = 2 if column == "under_min_isr" else 1
+    min_isr = 2 if column == "under_min_isr" else 1
     records = {
-        tuple(record["brokers"]): record for record in sweep(made(topics, 0), {"min.insync.replicas": least}).records()
+        tuple(record["brokers"]): record
+        for record in sweep(snapshot_of(topics, 0), {"min.insync.replicas": min_isr}).records()
     }
     assert records[failed][column] == value
 
 
-def test_deletions_that_are_not_allowed_are_topics_like_others() -> None:
-    snapshot = made({"d1": [healthy(1, 2)], "d2": [healthy(3)]}, 0)
+def test_topics_count_as_live_if_deletion_is_disabled() -> None:
+    snapshot = snapshot_of({"d1": [healthy(1, 2)], "d2": [healthy(3)]}, 0)
     config: dict[str, object] = {"delete.topic.enable": False}
     assert swept(snapshot, config) == brute_force(snapshot, config)
     assert sweep(snapshot, config).worst(1)[0]["offline"] == 1

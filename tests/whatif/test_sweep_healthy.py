@@ -17,9 +17,9 @@ def led(lists: list[list[int]], failed: set[int]) -> Int32:
     """Return the number of leaders by broker: the first remaining replica of each partition leads."""
     counts = np.zeros(BROKERS, np.int32)
     for replicas in lists:
-        left = [broker for broker in replicas if broker not in failed]
-        if left:
-            counts[left[0]] += 1
+        remaining = [broker for broker in replicas if broker not in failed]
+        if remaining:
+            counts[remaining[0]] += 1
     return counts
 
 

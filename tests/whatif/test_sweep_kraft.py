@@ -22,7 +22,7 @@ from kframe.whatif.sweep import sweep
 from tests.kraft.strategies import clusters
 from tests.snapshot.test_kraft_metadata import SCENARIOS, golden_metadata
 from tests.whatif.kraft_samples import metadata_with, partition
-from tests.whatif.test_sweep_laws import failures_of, values_of
+from tests.whatif.test_sweep_invariants import failures_of, values_of
 
 CONFIGS: Final = st.fixed_dictionaries(
     {}, optional={"min.insync.replicas": st.integers(1, 3), "unclean.leader.election.enable": st.booleans()}
@@ -38,7 +38,7 @@ def with_racks(metadata: ClusterMetadata) -> Snapshot:
     )
 
 
-def usable(metadata: ClusterMetadata) -> ClusterMetadata:
+def with_elr_support(metadata: ClusterMetadata) -> ClusterMetadata:
     """The cluster whose brokers all support ELR."""
     feature = BrokerFeature(name=ELR_VERSION, min_supported_version=0, max_supported_version=1)
     for registration in list(metadata.brokers.registrations.values()):
@@ -49,7 +49,7 @@ def usable(metadata: ClusterMetadata) -> ClusterMetadata:
 @st.composite
 def reassigned(draw: st.DrawFn) -> ClusterMetadata:
     """A cluster whose first partitions have a complete reassignment, which any change of theirs ends."""
-    metadata = usable(draw(clusters()))
+    metadata = with_elr_support(draw(clusters()))
     p = metadata.partitions
     for row in np.flatnonzero(p.partition == 0).tolist():
         replicas = p.list_of("replica", row)
@@ -59,7 +59,7 @@ def reassigned(draw: st.DrawFn) -> ClusterMetadata:
     return metadata
 
 
-def opened(snapshot: Snapshot, config: dict[str, object], elr: bool | None) -> KraftWhatIf:
+def what_if_of(snapshot: Snapshot, config: dict[str, object], elr: bool | None) -> KraftWhatIf:
     what_if = WhatIf(snapshot, config)
     assert isinstance(what_if, KraftWhatIf)
     if elr is not None and elr != what_if.cluster.elr_enabled:
@@ -68,7 +68,7 @@ def opened(snapshot: Snapshot, config: dict[str, object], elr: bool | None) -> K
     return what_if
 
 
-def played(what_if: KraftWhatIf, outcome: Outcome) -> dict[str, Any]:
+def failure_values(what_if: KraftWhatIf, outcome: Outcome) -> dict[str, Any]:
     """The sweep's values of a failure, computed from its what-if."""
     health, p = outcome.after, what_if.cluster.partitions
     unclean = np.zeros(len(p), np.bool_)
@@ -81,19 +81,19 @@ def played(what_if: KraftWhatIf, outcome: Outcome) -> dict[str, Any]:
 
 def brute_force(snapshot: Snapshot, config: dict[str, object], elr: bool | None) -> dict[tuple[object, ...], Any]:
     """Every failure played, each on a cluster of its own."""
-    first = opened(snapshot, config, elr)
+    first = what_if_of(snapshot, config, elr)
     up = first.registered
     failures = failures_of(snapshot, up)
     results: dict[tuple[object, ...], Any] = {}
     for kind, brokers in failures:
-        what_if = opened(snapshot, config, elr)
-        results[kind, brokers, None] = played(what_if, what_if.fail(brokers, together=True))
+        what_if = what_if_of(snapshot, config, elr)
+        results[kind, brokers, None] = failure_values(what_if, what_if.fail(brokers, together=True))
     if first.context.level >= MetadataLevel.DIRECTORIES:
         for broker_id in up:
             for directory in first.cluster.brokers.registrations[broker_id].directories:
-                what_if = opened(snapshot, config, elr)
+                what_if = what_if_of(snapshot, config, elr)
                 outcome = what_if.fail_directories(broker_id, [directory])
-                results["directory", (broker_id,), str(directory)] = played(what_if, outcome)
+                results["directory", (broker_id,), str(directory)] = failure_values(what_if, outcome)
     return results
 
 
@@ -110,10 +110,8 @@ def swept(snapshot: Snapshot, config: dict[str, object], elr: bool | None) -> di
 
 
 @settings(max_examples=25)
-@given(clusters().map(usable), CONFIGS, st.sampled_from([None, True, False]))
-def test_a_sweep_equals_every_failure_played(
-    metadata: ClusterMetadata, config: dict[str, object], elr: bool | None
-) -> None:
+@given(clusters().map(with_elr_support), CONFIGS, st.sampled_from([None, True, False]))
+def test_sweep_equals_what_ifs(metadata: ClusterMetadata, config: dict[str, object], elr: bool | None) -> None:
     if elr and metadata.metadata_version < MetadataLevel.ELR:
         elr = None
     snapshot = with_racks(metadata)
@@ -122,14 +120,14 @@ def test_a_sweep_equals_every_failure_played(
 
 @settings(max_examples=25)
 @given(reassigned(), CONFIGS)
-def test_a_failure_that_ends_the_reassignment_of_a_first_partition(
+def test_failure_that_completes_reassignment_of_first_partition(
     metadata: ClusterMetadata, config: dict[str, object]
 ) -> None:
     snapshot = with_racks(metadata)
     assert swept(snapshot, config, None) == brute_force(snapshot, config, None)
 
 
-def test_the_end_of_a_reassignment_lowers_min_isr_of_the_topic() -> None:
+def test_completed_reassignment_lowers_min_isr_of_topic() -> None:
     """t-0 has three replicas until the reassignment ends that removes broker 4, and bounds min.insync.replicas of the
     topic; t-1 has two ISR members.
 
@@ -149,6 +147,6 @@ def test_the_end_of_a_reassignment_lowers_min_isr_of_the_topic() -> None:
 
 
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
-def test_a_sweep_of_a_recorded_cluster_equals_every_failure_played(path: Path) -> None:
+def test_sweep_of_recorded_cluster_equals_what_ifs(path: Path) -> None:
     snapshot = Snapshot.from_metadata(golden_metadata(path), source=Source("kraft", path.stem))
     assert swept(snapshot, {}, None) == brute_force(snapshot, {}, None)

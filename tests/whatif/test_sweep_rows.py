@@ -16,7 +16,7 @@ from kframe.whatif.settings import knows_min_insync
 from kframe.whatif.sweep import sweep, sweep_of
 from kframe.whatif.sweep_result import Sweep
 from kframe.whatif.sweep_rows import KEY, SCHEMA, counts_of, part_counts, rows_of
-from tests.whatif.test_sweep_laws import configs, snapshots
+from tests.whatif.test_sweep_invariants import configs, snapshots
 
 
 def part_of(snapshot: Snapshot, rows: Int32) -> Snapshot:
@@ -42,7 +42,9 @@ def same(left: Sweep, right: Sweep) -> bool:
 
 @settings(max_examples=60)
 @given(snapshots(), configs(), st.data())
-def test_parts_in_any_order_add_up(snapshot: Snapshot, config: dict[str, object], data: st.DataObject) -> None:
+def test_counts_of_parts_add_up_in_any_order(
+    snapshot: Snapshot, config: dict[str, object], data: st.DataObject
+) -> None:
     count = len(snapshot)
     owner = np.array(data.draw(st.lists(st.integers(0, 2), min_size=count, max_size=count)), np.int32)
     parts = [part_of(snapshot, np.flatnonzero(owner == number).astype(np.int32)) for number in range(3)]
@@ -51,11 +53,11 @@ def test_parts_in_any_order_add_up(snapshot: Snapshot, config: dict[str, object]
     sums = rows.group_by(list(KEY)).aggregate([("count", "sum")]).rename_columns({"count_sum": "count"})
     has_configs = knows_min_insync(snapshot.topics, config)
     whole = sweep(snapshot, config)
-    for given_rows in (rows, sums):
-        assert same(sweep_of(counts_of(given_rows, snapshot.brokers), configs_known=has_configs), whole)
+    for counted_rows in (rows, sums):
+        assert same(sweep_of(counts_of(counted_rows, snapshot.brokers), configs_known=has_configs), whole)
 
 
-def test_rows_hold_nothing_twice_and_no_zero() -> None:
+def test_rows_have_unique_keys_and_nonzero_counts() -> None:
     snapshot = generate(600, 7, racks=3, health=Health(0.3, 0.3, 0.5, 2))
     rows = rows_of(part_counts(snapshot)).to_pylist()
     keys = [tuple(row[name] for name in KEY) for row in rows]
@@ -65,7 +67,7 @@ def test_rows_hold_nothing_twice_and_no_zero() -> None:
     assert all(row["broker"] < row["other"] for row in rows if row["failure"] == "pair")
 
 
-def test_single_failures_alone_need_no_pairs() -> None:
+def test_single_failures_need_no_pairs() -> None:
     snapshot = generate(60, 4, racks=2)
     rows = rows_of(part_counts(snapshot, depth=1))
     assert "pair" not in rows["failure"].to_pylist()

@@ -24,7 +24,7 @@ class Case:
 
     snapshot: Snapshot
     failed: tuple[int, ...]
-    wanted: dict[tuple[str, int], tuple[int, ...]]
+    targets: dict[tuple[str, int], tuple[int, ...]]
 
 
 @st.composite
@@ -38,10 +38,10 @@ def cases(draw: st.DrawFn) -> Case:
     names = [snapshot.topics.name_of_row(row).rpartition("-") for row in range(len(snapshot))]
     existing = [(topic, int(number)) for topic, _, number in names]
     # Broker ``brokers`` and partition 99 do not exist.
-    anybody = st.lists(st.integers(0, brokers), max_size=4).map(tuple)
-    sound = st.lists(st.integers(0, brokers - 1), min_size=1, max_size=4, unique=True).map(tuple)
+    any_list = st.lists(st.integers(0, brokers), max_size=4).map(tuple)
+    valid_list = st.lists(st.integers(0, brokers - 1), min_size=1, max_size=4, unique=True).map(tuple)
     partitions = st.sampled_from([*existing, (existing[0][0], 99), ("nope", 0)])
-    targets = draw(st.dictionaries(partitions, st.one_of(sound, sound, anybody), min_size=1, max_size=12))
+    targets = draw(st.dictionaries(partitions, st.one_of(valid_list, valid_list, any_list), min_size=1, max_size=12))
     failed = draw(st.lists(st.integers(0, brokers - 1), max_size=brokers - 1, unique=True))
     return Case(snapshot, tuple(failed), targets)
 
@@ -56,25 +56,25 @@ def played(case: Case) -> WhatIf:
 @pytest.mark.slow
 @settings(max_examples=120)
 @given(cases())
-def test_what_is_completed_is_as_planned(case: Case) -> None:
+def test_completed_reassignments_equal_plan(case: Case) -> None:
     whatif = played(case)
     before = {(view.topic, view.partition): view for view in whatif.cluster}
-    outcome = reassign(whatif, Plan.of(list(case.wanted.items())))
-    moves = outcome.reassignment
-    assert moves is not None
+    outcome = reassign(whatif, Plan.of(list(case.targets.items())))
+    result = outcome.reassignment
+    assert result is not None
     after = {(view.topic, view.partition): view for view in whatif.cluster}
-    open_ = {(problem["topic"], problem["partition"]): problem for problem in moves.problems()}
+    incomplete = {(problem["topic"], problem["partition"]): problem for problem in result.problems()}
     live = set(whatif.registered)
     copied, deleted = Counter[int](), Counter[int]()
-    for key, targets in case.wanted.items():
-        if key in open_ and open_[key]["fate"] == "refused":
-            assert after.get(key) == before.get(key) or open_[key]["error"] == "UNKNOWN_SERVER_ERROR"
+    for key, targets in case.targets.items():
+        if key in incomplete and incomplete[key]["fate"] == "refused":
+            assert after.get(key) == before.get(key) or incomplete[key]["error"] == "UNKNOWN_SERVER_ERROR"
             continue
         view = after[key]
         copied.update(set(targets) - set(before[key].replicas))
         deleted.update(set(before[key].replicas) - set(view.replicas))
         assert set(view.isr) <= set(view.replicas)
-        if key in open_:
+        if key in incomplete:
             assert view.adding_replicas or view.removing_replicas or not set(targets) <= set(view.isr)
             assert before[key].leader not in live or not set(targets) <= live
         else:
@@ -82,7 +82,7 @@ def test_what_is_completed_is_as_planned(case: Case) -> None:
             # Without added or removed replicas the reassignment completes at once.
             assert set(targets) <= set(view.isr) or set(targets) == set(before[key].replicas)
             assert view.leader in targets or not live & set(targets) & set(view.isr)
-    rows = {row["broker_id"]: row for row in moves.broker_rows()}
+    rows = {row["broker_id"]: row for row in result.broker_rows()}
     assert {broker_id: row["copied"] for broker_id, row in rows.items() if row["copied"]} == dict(copied)
     assert {broker_id: row["deleted"] for broker_id, row in rows.items() if row["deleted"]} == dict(deleted)
     for broker_id, row in rows.items():
@@ -90,23 +90,23 @@ def test_what_is_completed_is_as_planned(case: Case) -> None:
         assert row["replicas_peak"] == row["replicas_before"] + row["copied"]
         assert row["replicas_after"] == row["replicas_before"] + row["copied"] - row["deleted"]
         assert row["leaders_after"] == sum(view.leader == broker_id for view in after.values())
-    untouched = set(before) - set(case.wanted)
+    untouched = set(before) - set(case.targets)
     assert {key: after[key] for key in untouched} == {key: before[key] for key in untouched}
 
 
 @settings(max_examples=60)
 @given(cases())
-def test_a_check_foretells_what_the_controller_refuses(case: Case) -> None:
+def test_check_predicts_refusals_of_controller(case: Case) -> None:
     whatif = WhatIf(case.snapshot)
-    plan = Plan.of(list(case.wanted.items()))
-    held = hold(plan, case.snapshot)
-    report = PlanReport.of(plan, held)
+    plan = Plan.of(list(case.targets.items()))
+    checked = hold(plan, case.snapshot)
+    report = PlanReport.of(plan, checked)
     outcome = reassign(whatif, plan)
     assert outcome.reassignment is not None
     refused = outcome.reassignment.refused
-    assert (~held.valid).tolist() == refused.tolist()
+    assert (~checked.valid).tolist() == refused.tolist()
     assert report.valid == (not refused.any())
-    ids, loads = replica_loads(held)
+    ids, loads = replica_loads(checked)
     rows = {row["broker_id"]: row for row in outcome.reassignment.broker_rows()}
     assert outcome.reassignment.waiting.sum() == 0
     for index, broker_id in enumerate(ids.tolist()):
@@ -114,31 +114,31 @@ def test_a_check_foretells_what_the_controller_refuses(case: Case) -> None:
             assert rows[broker_id][name] == loads[name][index]
 
 
-def test_the_real_plan_on_the_real_cluster() -> None:
+def test_recorded_plan_on_recorded_cluster() -> None:
     whatif = WhatIf(read_snapshot(CLUSTER / "healthy.zookeeper.jsonl.gz"))
     plan = load_plan(CLUSTER / "reassignment.json")
     outcome = reassign(whatif, plan)
-    moves = outcome.reassignment
-    assert moves is not None
-    totals = moves.totals()
+    result = outcome.reassignment
+    assert result is not None
+    totals = result.totals()
     assert (totals["partitions"], totals["completed"], totals["replicas_copied"]) == (24, 24, 36)
     for position in range(len(plan)):
         view = whatif.cluster[plan.targets.names[plan.targets.topic[position]], int(plan.targets.partition[position])]
         assert view.replicas == tuple(plan.targets.replicas[position].tolist())
         assert set(view.isr) == set(view.replicas)
-    assert {row["broker_id"]: row["copied"] - row["deleted"] for row in moves.broker_rows()} == {
+    assert {row["broker_id"]: row["copied"] - row["deleted"] for row in result.broker_rows()} == {
         1: 12, 2: 12, 3: 12, 4: -12, 5: -12, 6: -12,
     }  # fmt: skip
     assert outcome.after.replica_skew.most == 324
 
 
-def test_generate_output_plans_the_same() -> None:
+def test_generate_output_equals_plan_file() -> None:
     printed, bare = load_plan(CLUSTER / "reassign-generate.txt"), load_plan(CLUSTER / "reassignment.json")
     assert printed.targets.names == bare.targets.names
     assert printed.targets.replicas.values.tolist() == bare.targets.replicas.values.tolist()
 
 
-def test_the_real_cluster_with_a_dead_broker_goes_on() -> None:
+def test_reassignment_with_dead_broker_waits_only_for_leaders() -> None:
     # The reassignment had started when broker 4 was killed. If requested again, it can complete where a leader exists.
     whatif = WhatIf(read_snapshot(CLUSTER / "broker-4-dead.zookeeper.jsonl.gz"))
     outcome = reassign(whatif, load_plan(CLUSTER / "reassignment.json"))

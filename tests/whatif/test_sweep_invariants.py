@@ -107,7 +107,7 @@ def failures_of(snapshot: Snapshot, up: Sequence[int]) -> list[tuple[str, tuple[
 
 
 def brute_force(snapshot: Snapshot, config: dict[str, object]) -> dict[tuple[str, tuple[int, ...]], dict[str, Any]]:
-    """Run every failure through the engine, each on a separate cluster."""
+    """Play every failure as a what-if, each on a separate cluster."""
     return {
         (kind, brokers): values_of(WhatIf(snapshot, config).fail(brokers, together=True))
         for kind, brokers in failures_of(snapshot, WhatIf(snapshot, config).registered)
@@ -126,7 +126,7 @@ def swept(snapshot: Snapshot, config: dict[str, object]) -> dict[tuple[str, tupl
 
 @settings(max_examples=60)
 @given(snapshots(), configs())
-def test_a_sweep_equals_every_failure_played(snapshot: Snapshot, config: dict[str, object]) -> None:
+def test_sweep_equals_what_ifs(snapshot: Snapshot, config: dict[str, object]) -> None:
     assert swept(snapshot, config) == brute_force(snapshot, config)
 
 
@@ -134,7 +134,7 @@ def test_a_sweep_equals_every_failure_played(snapshot: Snapshot, config: dict[st
 @given(
     clusters().filter(lambda cluster: bool((cluster.partitions.topic >= 0).all())).map(Snapshot.from_cluster), configs()
 )
-def test_of_states_that_contradict_the_assignment_too(snapshot: Snapshot, config: dict[str, object]) -> None:
+def test_sweep_of_inconsistent_states_equals_what_ifs(snapshot: Snapshot, config: dict[str, object]) -> None:
     racks = [replace(broker, rack="ab"[broker.broker_id % 2]) for broker in snapshot.brokers]
     snapshot = replace(snapshot, brokers=tuple(racks))
     assert swept(snapshot, config) == brute_force(snapshot, config)
@@ -142,7 +142,7 @@ def test_of_states_that_contradict_the_assignment_too(snapshot: Snapshot, config
 
 @settings(max_examples=25)
 @given(snapshots(), configs())
-def test_findings_and_health_equal_the_engines(snapshot: Snapshot, config: dict[str, object]) -> None:
+def test_findings_and_health_equal_what_ifs(snapshot: Snapshot, config: dict[str, object]) -> None:
     result = sweep(snapshot, config, depth=1, racks=False)
     health = WhatIf(snapshot, config).health()
     counts = health.counts()

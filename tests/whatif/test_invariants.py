@@ -47,17 +47,17 @@ def expected_leader(view: PartitionView, dead: set[int], unclean: bool) -> tuple
     return (live[0], True) if unclean and live else (-1, False)
 
 
-def recount(whatif: WhatIf, least_by_default: int) -> dict[str, int]:
+def recount(whatif: WhatIf, default_min_isr: int) -> dict[str, int]:
     """Return the number of partitions in each condition."""
     topics, up = whatif.cluster.topics, set(whatif.registered)
     counts = dict.fromkeys(("offline", "under_min_isr", "at_min_isr", "under_replicated", "unclean_needed"), 0)
     for view in whatif.cluster:
-        own = int(topics.min_insync[topics.names.index(view.topic)])
-        least = min(least_by_default if own < 0 else own, len(view.replicas))
+        topic_min_isr = int(topics.min_insync[topics.names.index(view.topic)])
+        min_isr = min(default_min_isr if topic_min_isr < 0 else topic_min_isr, len(view.replicas))
         offline = view.leader not in up
         counts["offline"] += offline
-        counts["under_min_isr"] += offline or len(view.isr) < least
-        counts["at_min_isr"] += not offline and len(view.isr) == least
+        counts["under_min_isr"] += offline or len(view.isr) < min_isr
+        counts["at_min_isr"] += not offline and len(view.isr) == min_isr
         counts["under_replicated"] += len(view.isr) < len(view.replicas)
         counts["unclean_needed"] += offline and not up & set(view.isr) and bool(up & set(view.replicas))
     return counts
@@ -65,7 +65,7 @@ def recount(whatif: WhatIf, least_by_default: int) -> dict[str, int]:
 
 @settings(max_examples=60)
 @given(cases(), st.booleans())
-def test_outcome_equals_a_recount(case: Case, together: bool) -> None:
+def test_outcome_equals_recount(case: Case, together: bool) -> None:
     whatif = WhatIf(case.snapshot, case.config)
     before = {(view.topic, view.partition): view for view in whatif.cluster}
     counted_before = recount(whatif, int(str(case.config["min.insync.replicas"])))
@@ -92,26 +92,26 @@ def test_outcome_equals_a_recount(case: Case, together: bool) -> None:
 
 @settings(max_examples=60)
 @given(cases())
-def test_leaders_follow_the_offline_rule(case: Case) -> None:
+def test_leaders_follow_offline_election_rule(case: Case) -> None:
     whatif = WhatIf(case.snapshot, case.config)
     topics, dead = whatif.cluster.topics, set(case.failed)
-    wanted = {
+    expected = {
         (view.topic, view.partition): expected_leader(view, dead, topics.unclean[topics.names.index(view.topic)] == 1)
         for view in whatif.cluster
     }
     outcome = whatif.fail(case.failed)
     assert {(view.topic, view.partition): view.leader for view in whatif.cluster} == {
-        key: leader for key, (leader, _) in wanted.items()
+        key: leader for key, (leader, _) in expected.items()
     }
-    assert outcome.count_of(FailOn.LOSS) == sum(unclean for _, unclean in wanted.values())
+    assert outcome.count_of(FailOn.LOSS) == sum(unclean for _, unclean in expected.values())
 
 
 @settings(max_examples=30)
 @given(cases())
 def test_sequential_failures_equal_separate_failures(case: Case) -> None:
-    rolling, apart = WhatIf(case.snapshot, case.config), WhatIf(case.snapshot, case.config)
-    outcome = rolling.fail(case.failed, together=False)
-    sent = [apart.fail([broker]).impact for broker in case.failed]
-    assert list(rolling.cluster) == list(apart.cluster)
+    sequential, separate = WhatIf(case.snapshot, case.config), WhatIf(case.snapshot, case.config)
+    outcome = sequential.fail(case.failed, together=False)
+    sent = [separate.fail([broker]).impact for broker in case.failed]
+    assert list(sequential.cluster) == list(separate.cluster)
     assert outcome.impact.requests == sum(event.requests for event in sent)
     assert outcome.impact.bytes == sum(event.bytes or 0 for event in sent)
