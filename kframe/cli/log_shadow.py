@@ -52,7 +52,7 @@ class LogWatcher:
         end_s = float("inf") if for_s is None else time.monotonic() + for_s
         while not stop:
             try:
-                for comparison in self.shadow.look():
+                for comparison in self.shadow.poll():
                     self._report(comparison)
                 self._problem = ""
             except StoreError as error:

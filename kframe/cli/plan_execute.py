@@ -318,18 +318,18 @@ def _execute(
 
     _request_path(journal.path).unlink(missing_ok=True)
     tracker = ExecutionProgress(admin, state, time.monotonic)
-    lost: dict[tuple[str, int], str] = {}
+    unmoved: dict[tuple[str, int], str] = {}
     with StopSignal() as stop, _reporting(tracker, state) as show:
 
         def report(planner: Planner, seen: Observation) -> None:
             tracker.observe(planner, seen)
-            lost.clear()
-            lost.update(planner.lost())
+            unmoved.clear()
+            unmoved.update(planner.unmoved())
             show()
 
         hooks = ExecutorHooks(lambda: time.sleep(interval), _requests(stop, journal.path), report)
         ended: RunEnded = Executor(admin, journal, state, hooks).run()
-    _emit(state, journal.path, lost, output, executed=True)
+    _emit(state, journal.path, unmoved, output, executed=True)
     if succeeded(ended, state, goal):
         return 0
     click.echo(f"error: {ended.result.value}: {ended.reason or 'by request'}", err=True)
@@ -368,11 +368,13 @@ def _progress_text(tracker: ExecutionProgress, state: ExecutionState) -> str:
     )
 
 
-def _emit(state: ExecutionState, path: Path, lost: dict[tuple[str, int], str], output: str, *, executed: bool) -> None:
+def _emit(
+    state: ExecutionState, path: Path, unmoved: dict[tuple[str, int], str], output: str, *, executed: bool
+) -> None:
     """Print the report to stdout. CSV and JSON lines have its stages."""
     from kframe.execution.report import SCHEMA, execution_document
 
-    document = execution_document(state, path, lost, executed=executed)
+    document = execution_document(state, path, unmoved, executed=executed)
     if output in ("csv", "jsonl"):
         emit_rows(OutputTable(SCHEMA, _STAGES, document["stages"]), output)
         return

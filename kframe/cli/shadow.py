@@ -122,7 +122,7 @@ class Watcher:
     def _step(self) -> None:
         now = time.monotonic()
         waiting = self._waiting_since_s > 0
-        if self.shadow.look():
+        if self.shadow.poll():
             self._changed_s = now
             self._waiting_since_s = self._waiting_since_s if waiting else now
         if not self.shadow.unsettled:

@@ -35,13 +35,13 @@ from kframe.model.events import ElectionType
 from kframe.model.tables import Targets
 from kframe.snapshot.administration import Administration, ConfigResource
 
-#: Answers to an election that are no refusal.
+#: Results of an election that are not refusals.
 _ELECTED = frozenset({ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED})
 
 
 @dataclass(frozen=True, slots=True)
 class ExecutorHooks:
-    """What an executor takes from its process."""
+    """Callbacks of the process that runs an executor."""
 
     pause: Callable[[], None]
     """Wait until the next observation."""
@@ -52,7 +52,7 @@ class ExecutorHooks:
 
 
 class Executor:
-    """Executes by one journal on one cluster."""
+    """Executes the plan of a journal on a cluster."""
 
     def __init__(self, admin: Administration, journal: Journal, state: ExecutionState, hooks: ExecutorHooks) -> None:
         """``state`` has the entries of the journal."""
@@ -63,7 +63,7 @@ class Executor:
         self._planner = Planner(state)
 
     def run(self) -> RunEnded:
-        """Work until the goal is reached or cannot be. Returns the last entry.
+        """Work until the goal is reached or unreachable. Returns the last entry.
 
         Raises StoreError where the cluster cannot be reached, OSError where the journal cannot be written, and
         JournalError where this is another cluster.
@@ -71,12 +71,12 @@ class Executor:
         while True:
             description = self._admin.describe()
             check_cluster(self._state, description.cluster_id)
-            seen = Observation.of(description)
+            observation = Observation.of(description)
             self._take_request()
-            self._planner.observe(seen)
+            self._planner.observe(observation)
             if names := self._planner.settled():
                 self._append(PartitionsSettled(tuple(PartitionRef(*name) for name in names)))
-            self._hooks.report(self._planner, seen)
+            self._hooks.report(self._planner, observation)
             ended = self._step()
             if ended is not None:
                 return ended
@@ -146,12 +146,12 @@ class Executor:
         return tuple(Refusal(name, -1, code.name) for name, code in refused.items())
 
     def _reassign(self, action: ChangeAssignments) -> tuple[Refusal, ...]:
-        wanted = [((each.topic, each.partition), each.replicas) for each in action.assignments]
-        codes = self._admin.reassign(Targets.of(wanted))
-        answers = list(zip(action.assignments, codes, strict=True))
-        self._planner.requested(each for each, code in answers if code is ErrorCode.NONE)
+        targets = [((each.topic, each.partition), each.replicas) for each in action.assignments]
+        codes = self._admin.reassign(Targets.of(targets))
+        results = list(zip(action.assignments, codes, strict=True))
+        self._planner.requested(each for each, code in results if code is ErrorCode.NONE)
         return tuple(
-            Refusal(each.topic, each.partition, code.name) for each, code in answers if code is not ErrorCode.NONE
+            Refusal(each.topic, each.partition, code.name) for each, code in results if code is not ErrorCode.NONE
         )
 
 

@@ -1,4 +1,4 @@
-"""Adapt concurrency to the health of a cluster, and tell when it is too bad to go on."""
+"""Adapt concurrency to the health of a cluster, and report when the execution should pause."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class HealthWatch:
     def __init__(self, limits: ExecutionLimits) -> None:
         self._settings = limits
         self.limit = max(limits.concurrency // 2, 1)
-        self.holds = False
-        """Whether no partition should be started."""
+        self.pauses_starts = False
+        """Whether no partition should be started now."""
         self.problem: str | None = None
         """Why the execution should pause; None if it should not."""
         self.failed_brokers: frozenset[int] = frozenset()
@@ -39,7 +39,7 @@ class HealthWatch:
         is_worse = bool(offline) or len(under_replicated) > self._settings.max_under_replicated
         self._rounds = self._rounds + 1 if is_worse else 0
         self._down_rounds = self._down_rounds + 1 if down else 0
-        self.holds = is_worse
+        self.pauses_starts = is_worse
         if offline or under_replicated:
             self.limit = max(self.limit // 2, 1)
         else:

@@ -1,4 +1,4 @@
-"""Where each partition of a plan is, and what can still happen to it."""
+"""Where each partition of a plan is, and whether it can still move."""
 
 from __future__ import annotations
 
@@ -59,18 +59,18 @@ class PartitionTracker:
         self._requested: dict[TopicPartition, tuple[int, AssignmentRequest]] = {}
         self._elsewhere: Counter[TopicPartition] = Counter()
         self._by_name: dict[TopicPartition, LocatedPartition] = {}
-        self._seen: Observation | None = None
+        self._observation: Observation | None = None
 
     @property
-    def seen(self) -> Observation:
+    def observation(self) -> Observation:
         """The last observation."""
-        assert self._seen is not None, "observe comes first"
-        return self._seen
+        assert self._observation is not None, "observe comes first"
+        return self._observation
 
     @property
     def is_observed(self) -> bool:
         """Whether there was an observation."""
-        return self._seen is not None
+        return self._observation is not None
 
     @property
     def partitions(self) -> Collection[LocatedPartition]:
@@ -81,12 +81,13 @@ class PartitionTracker:
         """The partitions of a stage."""
         return [self._by_name[each.topic, each.partition] for each in stage]
 
-    def observe(self, seen: Observation) -> None:
+    def observe(self, observation: Observation) -> None:
         """Take the next observation."""
-        self._seen = seen
+        self._observation = observation
         self._round += 1
         self._by_name = {
-            (each.topic, each.partition): _locate(each, seen, self._state.rolls_back) for each in self._state.partitions
+            (each.topic, each.partition): _locate(each, observation, self._state.rolls_back)
+            for each in self._state.partitions
         }
         self._elsewhere = Counter(
             {
@@ -139,9 +140,9 @@ class PartitionTracker:
             return True
         return each.name in self._state.refused and each.position not in (Position.TO_END, Position.TO_START)
 
-    def is_to_reorder(self, each: LocatedPartition) -> bool:
+    def needs_reorder(self, each: LocatedPartition) -> bool:
         """Whether a started partition has the replicas of its start in the order that a cancellation has left."""
-        described = self.seen.partitions.get(each.name)
+        described = self.observation.partitions.get(each.name)
         return (
             each.position is Position.REORDERED
             and described is not None
@@ -156,20 +157,20 @@ class PartitionTracker:
         In ZooKeeper mode all target replicas must be in sync, those that are not added, too
         (``KafkaController.isReassignmentComplete``).
         """
-        if not self.seen.has_leader(each.name):
+        if not self.observation.has_leader(each.name):
             return True
-        return not set(each.end) <= self.seen.live
+        return not set(each.end) <= self.observation.live
 
     def needs_failed_broker(self, each: LocatedPartition) -> bool:
         """Whether a replica that is still to be added is on a broker that is not live."""
         if each.position not in (Position.AT_START, Position.TO_END, Position.REORDERED):
             return False
-        return not each.added <= self.seen.live
+        return not each.added <= self.observation.live
 
     def has_other_leader(self, each: LocatedPartition) -> bool:
         """Whether a started partition was led by its preferred replica before the plan, and is not, though that is in
         sync."""
-        described = self.seen.partitions.get(each.name)
+        described = self.observation.partitions.get(each.name)
         preferred = each.planned.origin[0]
         return (
             described is not None
@@ -180,9 +181,9 @@ class PartitionTracker:
         )
 
 
-def _locate(partition: ExecutedPartition, seen: Observation, rolls_back: bool) -> LocatedPartition:
+def _locate(partition: ExecutedPartition, observation: Observation, rolls_back: bool) -> LocatedPartition:
     start, end = partition.origin, partition.target
     if rolls_back:
         start, end = end, start
     name = partition.topic, partition.partition
-    return LocatedPartition(partition, name, start, end, seen.position(partition, start, end))
+    return LocatedPartition(partition, name, start, end, observation.position(partition, start, end))

@@ -1,4 +1,4 @@
-"""What a cluster shows of the partitions of a plan, and of the health of the others."""
+"""The observed state of the partitions of a plan, and the health of the others."""
 
 from __future__ import annotations
 

@@ -79,20 +79,20 @@ def start_of(
 ) -> ExecutionStarted:
     """The first entry of a journal. Partitions that have their target already are left out."""
     description = admin.describe()
-    seen = Observation.of(description)
-    sizes = _largest(admin.replica_logs(sorted(seen.live)))
+    observation = Observation.of(description)
+    sizes = _largest(admin.replica_logs(sorted(observation.live)))
     origins = {
         name: tuple(checked.origin[index].tolist()) for index, name in enumerate(staged.plan.targets.partitions())
     }
     stages = tuple(
         tuple(
-            ExecutedPartition(*name, origins[name], tuple(target), seen.partitions[name].leader, sizes.get(name))
+            ExecutedPartition(*name, origins[name], tuple(target), observation.partitions[name].leader, sizes.get(name))
             for name, target in stage
-            if origins[name] != tuple(target) and name in seen.partitions
+            if origins[name] != tuple(target) and name in observation.partitions
         )
         for stage in staged.stages
     )
-    unhealthy = seen.unhealthy(frozenset())
+    unhealthy = observation.unhealthy(frozenset())
     return ExecutionStarted(
         VERSION, staged.plan.name, staged.digest, description.cluster_id, url, limits, stages, unhealthy
     )

@@ -19,41 +19,41 @@ _SIZE_ROUNDS: Final = 5
 
 
 class ExecutionProgress:
-    """What a run has moved, and how long the rest will take at the same rate."""
+    """What a run has moved, and the remaining time at the same rate."""
 
     def __init__(self, admin: Administration, state: ExecutionState, clock: Callable[[], float]) -> None:
         """``clock`` returns seconds."""
         self._admin = admin
         self._state = state
         self._clock = clock
-        self._begun_s: float | None = None
-        self._first: float = 0.0
+        self._started_s: float | None = None
+        self._work_at_start: float = 0.0
         self._round = 0
         self._logs: Mapping[int, Mapping[TopicPartition, LogDirReplica]] = {}
         self.partitions = self.total = self.in_flight = 0
         self.bytes = self.total_bytes = 0
 
-    def observe(self, planner: Planner, _seen: Observation) -> None:
+    def observe(self, planner: Planner, _observation: Observation) -> None:
         """Take an observation."""
         moves = [partition for stage in self._state.stages for partition in stage]
-        flying = planner.in_flight()
+        in_flight = planner.in_flight()
         settled = [each for each in moves if (each.topic, each.partition) in self._state.settled]
-        self.total, self.partitions, self.in_flight = len(moves), len(settled), len(flying)
+        self.total, self.partitions, self.in_flight = len(moves), len(settled), len(in_flight)
         self.total_bytes = copied_bytes(moves, self._state.rolls_back) or 0
         if self._round % _SIZE_ROUNDS == 0 and self.total_bytes:
-            receivers = {broker_id for each in flying for broker_id in self._added(each)}
+            receivers = {broker_id for each in in_flight for broker_id in self._added(each)}
             self._logs = self._admin.replica_logs(sorted(receivers)) if receivers else {}
         self._round += 1
-        arrived = (copied_bytes(settled, self._state.rolls_back) or 0) + sum(map(self._arrived, flying))
-        self.bytes = min(arrived, self.total_bytes)
-        if self._begun_s is None:
-            self._begun_s, self._first = self._clock(), self._work()
+        received = (copied_bytes(settled, self._state.rolls_back) or 0) + sum(map(self._received_bytes, in_flight))
+        self.bytes = min(received, self.total_bytes)
+        if self._started_s is None:
+            self._started_s, self._work_at_start = self._clock(), self._work()
 
     def remaining_s(self) -> float | None:
-        """Seconds until the end, None if that cannot be said."""
-        if self._begun_s is None or self._work() <= self._first:
+        """Seconds until the end; None if unknown."""
+        if self._started_s is None or self._work() <= self._work_at_start:
             return None
-        rate = (self._work() - self._first) / max(self._clock() - self._begun_s, 1e-3)
+        rate = (self._work() - self._work_at_start) / max(self._clock() - self._started_s, 1e-3)
         return ((self.total_bytes or self.total) - self._work()) / rate
 
     def _work(self) -> float:
@@ -62,7 +62,7 @@ class ExecutionProgress:
     def _added(self, each: ExecutedPartition) -> set[int]:
         return added_replicas(each, self._state.rolls_back)
 
-    def _arrived(self, each: ExecutedPartition) -> int:
+    def _received_bytes(self, each: ExecutedPartition) -> int:
         """Bytes of a partition in flight that have arrived."""
         name, size = (each.topic, each.partition), each.replica_bytes or 0
         logs = [self._logs.get(broker_id, {}).get(name) for broker_id in self._added(each)]
@@ -86,9 +86,9 @@ def copied_bytes(partitions: Iterable[ExecutedPartition], rolls_back: bool) -> i
 
 
 def execution_document(
-    state: ExecutionState, path: Path, lost: Mapping[TopicPartition, str], *, executed: bool
+    state: ExecutionState, path: Path, unmoved: Mapping[TopicPartition, str], *, executed: bool
 ) -> dict[str, Any]:
-    """The document of an execution by its journal. ``lost`` are partitions that were not moved, with the reasons."""
+    """The document of an execution by its journal. ``unmoved`` are partitions that were not moved, with the reasons."""
     start, moves = state.start, [partition for stage in state.stages for partition in stage]
     settled = state.settled & names_of(moves)
     return {
@@ -125,6 +125,6 @@ def execution_document(
         ],
         "problems": [
             {"topic": topic, "partition": partition, "error": error}
-            for (topic, partition), error in sorted(lost.items())
+            for (topic, partition), error in sorted(unmoved.items())
         ],
     }

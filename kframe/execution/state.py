@@ -36,7 +36,7 @@ _DELETED: Final = frozenset({"UNKNOWN_TOPIC_OR_PARTITION", "INVALID_TOPIC_EXCEPT
 
 
 class ExecutionState:
-    """What the entries of a journal say. ``apply`` each further entry."""
+    """The state after the entries of a journal. ``apply`` each further entry."""
 
     def __init__(self, entries: Sequence[Entry]) -> None:
         """The first entry is ExecutionStarted, as ``journal`` ensures."""

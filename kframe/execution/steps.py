@@ -1,4 +1,4 @@
-"""Decide the next step of an execution from its journal and from what the cluster shows. No I/O, no clock.
+"""Decide the next step of an execution from its journal and an observation of the cluster. No I/O, no clock.
 
 Requests are idempotent and the cluster is the truth, so a step is right whatever a crash has interrupted: the journal
 adds only what a cluster cannot show, which is the goal, the original configurations, and which partitions were started.
@@ -34,7 +34,7 @@ _WAIT: Final = Wait()
 
 
 class Planner:
-    """Gives the next step after each observation. It remembers how often it has seen what, for one process."""
+    """Gives the next step after each observation. It counts observations of a problem, for one process."""
 
     def __init__(self, state: ExecutionState) -> None:
         """``state`` receives the entries that steps lead to, from the caller."""
@@ -50,13 +50,13 @@ class Planner:
         """Partitions that may be in flight at present."""
         return self._health.limit
 
-    def observe(self, seen: Observation) -> None:
+    def observe(self, observation: Observation) -> None:
         """Take the next observation."""
         self._wait_rounds = max(self._wait_rounds - 1, 0)
         tracker = self._tracker
-        tracker.observe(seen)
+        tracker.observe(observation)
         needed = {broker for each in tracker.partitions if tracker.needs_failed_broker(each) for broker in each.added}
-        self._health.observe(self.state.unhealthy, seen.unhealthy(tracker.moved()), needed - seen.live)
+        self._health.observe(self.state.unhealthy, observation.unhealthy(tracker.moved()), needed - observation.live)
 
     def requested(self, assignments: Iterable[AssignmentRequest]) -> None:
         """Note that these were requested and not refused: brokers may describe them later."""
@@ -67,7 +67,7 @@ class Planner:
         self._throttles.configured(changes, restores=restores, failed=failed)
 
     def settled(self) -> list[TopicPartition]:
-        """Partitions in the present direction that have arrived, and were not known to."""
+        """Partitions that have arrived in the present direction and are not recorded as settled yet."""
         return [
             each.name
             for each in self._tracker.partitions
@@ -78,7 +78,7 @@ class Planner:
         """Partitions that are being moved."""
         return [each.planned for each in self._tracker.partitions if self._tracker.is_in_flight(each)]
 
-    def lost(self) -> dict[TopicPartition, str]:
+    def unmoved(self) -> dict[TopicPartition, str]:
         """Partitions that the goal cannot move, with the reason."""
         problems = dict(self.state.refused)
         for each in self._tracker.partitions:
@@ -89,7 +89,7 @@ class Planner:
         return problems
 
     def next_step(self) -> Step:
-        """The next step by the last observation. Its effects are entries, and notes to this object."""
+        """The next step after the last observation. The caller reports its effects as entries and calls."""
         if self._wait_rounds or not self._tracker.is_observed:
             return _WAIT
         match self.state.goal:
@@ -112,25 +112,25 @@ class Planner:
                     RunResult.INCOMPLETE, f"{len(remaining):,} partitions wait for brokers that are down: {brokers}"
                 )
             if remaining:
-                return self._throttles.throttle(stage, self._tracker.seen) or self._move(remaining)
+                return self._throttles.throttle(stage, self._tracker.observation) or self._move(remaining)
         if self.state.rolls_back and not self._elected:
             leaders = [each for each in self._tracker.partitions if self._tracker.has_other_leader(each)]
             if leaders:
                 self._elected = True
                 return Perform(ElectPreferred(tuple(PartitionRef(*each.name) for each in leaders)))
-        if lost := self.lost():
-            return self._finish(RunResult.INCOMPLETE, f"{len(lost):,} partitions were not moved")
+        if unmoved := self.unmoved():
+            return self._finish(RunResult.INCOMPLETE, f"{len(unmoved):,} partitions were not moved")
         return self._finish(RunResult.ROLLED_BACK if self.state.rolls_back else RunResult.COMPLETED, "")
 
     def _move(self, remaining: Sequence[LocatedPartition]) -> Step:
-        """Redirect what moves the other way, and start as many as the limit allows."""
+        """Redirect reassignments in the opposite direction, and start as many as the limit allows."""
         tracker = self._tracker
         redirected = [
             each for each in remaining if each.position is Position.TO_START and not tracker.is_requested(each)
         ]
         if redirected:
             return Perform(ChangeAssignments(tuple(each.cancellation() for each in redirected)))
-        if self._health.holds and not self.state.rolls_back:
+        if self._health.pauses_starts and not self.state.rolls_back:
             return _WAIT
         pending = [
             each
@@ -139,8 +139,8 @@ class Planner:
             and not tracker.is_requested(each)
             and not tracker.needs_failed_broker(each)
         ]
-        flying = sum(map(tracker.is_in_flight, remaining))
-        chosen = pending[: max(self._health.limit - flying, 0)]
+        in_flight = sum(map(tracker.is_in_flight, remaining))
+        chosen = pending[: max(self._health.limit - in_flight, 0)]
         if chosen:
             return Perform(ChangeAssignments(tuple(each.to_end() for each in chosen)))
         return _WAIT
@@ -156,20 +156,20 @@ class Planner:
     def _drain(self, is_cancelled: Callable[[LocatedPartition], bool], result: RunResult) -> Step:
         """Cancel some of what is in flight, wait for the others, and finish."""
         tracker = self._tracker
-        flying = [each for each in tracker.partitions if tracker.is_in_flight(each)]
+        in_flight = [each for each in tracker.partitions if tracker.is_in_flight(each)]
         cancelled = [
             each
-            for each in flying
+            for each in in_flight
             if each.position is not Position.TO_START and is_cancelled(each) and not tracker.is_cancelled(each)
         ]
         if cancelled:
             return Perform(ChangeAssignments(tuple(each.cancellation() for each in cancelled)))
-        reordered = [each for each in tracker.partitions if tracker.is_to_reorder(each)]
+        reordered = [each for each in tracker.partitions if tracker.needs_reorder(each)]
         if requests := [each.to_start() for each in reordered if tracker.request(each) != each.to_start()]:
             return Perform(ChangeAssignments(tuple(requests)))
-        if reordered or any(not tracker.is_blocked(each) for each in flying):
+        if reordered or any(not tracker.is_blocked(each) for each in in_flight):
             return _WAIT
         return self._finish(result, self.state.reason)
 
     def _finish(self, result: RunResult, reason: str) -> Step:
-        return self._throttles.finish(result, reason, self._tracker.seen)
+        return self._throttles.finish(result, reason, self._tracker.observation)

@@ -1,4 +1,4 @@
-"""Decide when an execution sets and restores throttles, by what it has set and what could not be."""
+"""Decide when an execution sets and restores throttles, by the configurations that are set and those that failed."""
 
 from __future__ import annotations
 
@@ -43,17 +43,17 @@ class ThrottlePlanner:
         else:
             self._set_failures = self._set_failures + 1 if failed else 0
 
-    def throttle(self, stage: Sequence[ExecutedPartition], seen: Observation) -> Step | None:
+    def throttle(self, stage: Sequence[ExecutedPartition], observation: Observation) -> Step | None:
         """The next change of configurations for a stage; None if it is throttled."""
         rate = self._state.limits.throttle
         if rate is None:
-            return self._restore_except((), seen)
+            return self._restore_except((), observation)
         keys = throttle_keys(stage, self._state.rolls_back)
-        topics = {topic for topic, _ in seen.partitions}
+        topics = {topic for topic, _ in observation.partitions}
         usable = {
             key
             for key in keys
-            if _is_reachable(key, seen) and (key.kind is ResourceKind.BROKER or key.resource in topics)
+            if _is_reachable(key, observation) and (key.kind is ResourceKind.BROKER or key.resource in topics)
         }
         unsaved = tuple(sorted(usable - self._state.originals.keys()))
         if self._set_failures >= CONFIG_ROUNDS:
@@ -68,12 +68,12 @@ class ThrottlePlanner:
         ]
         if changes:
             return Perform(ChangeConfigs(tuple(changes), restores=False))
-        return self._restore_except(keys, seen)
+        return self._restore_except(keys, observation)
 
-    def finish(self, result: RunResult, reason: str, seen: Observation) -> Step:
+    def finish(self, result: RunResult, reason: str, observation: Observation) -> Step:
         """Restore configurations as far as brokers are live, then end."""
         remaining = [ConfigEntry(key, value) for key, value in sorted(self._state.originals.items())]
-        reachable = [change for change in remaining if _is_reachable(change.key, seen)]
+        reachable = [change for change in remaining if _is_reachable(change.key, observation)]
         if self._restore_failures < CONFIG_ROUNDS:
             if reachable:
                 return Perform(ChangeConfigs(tuple(reachable), restores=True))
@@ -86,18 +86,18 @@ class ThrottlePlanner:
             reason = f"{reason}; {text}" if reason else text
         return End(result, reason)
 
-    def _restore_except(self, keys: Collection[ConfigKey], seen: Observation) -> Step | None:
+    def _restore_except(self, keys: Collection[ConfigKey], observation: Observation) -> Step | None:
         """Restore the throttles that the stage does not need; None if there are none, or the cluster refuses that."""
         if self._restore_failures >= CONFIG_ROUNDS:
             return None
         former = [
             ConfigEntry(key, value)
             for key, value in sorted(self._state.originals.items())
-            if key not in keys and _is_reachable(key, seen)
+            if key not in keys and _is_reachable(key, observation)
         ]
         return Perform(ChangeConfigs(tuple(former), restores=True)) if former else None
 
 
-def _is_reachable(key: ConfigKey, seen: Observation) -> bool:
+def _is_reachable(key: ConfigKey, observation: Observation) -> bool:
     """Only a broker itself changes its configurations."""
-    return key.kind is ResourceKind.TOPIC or int(key.resource) in seen.live
+    return key.kind is ResourceKind.TOPIC or int(key.resource) in observation.live

@@ -13,7 +13,7 @@ from kframe.model.columns import Bool, Int16, Int32
 from kframe.model.config import ControllerConfig
 from kframe.model.events import TopicPartition
 from kframe.model.ids import NO_LEADER, NO_STATE
-from kframe.shadow.inputs import Input, IsrsAre, text
+from kframe.shadow.inputs import Input, IsrsChanged, text
 from kframe.shadow.replica import ShadowController
 
 #: The largest number of registered brokers that are assumed to have requested controlled shutdown.
@@ -63,31 +63,31 @@ class Comparison:
 
 def compare(
     base: ClusterState, inputs: Sequence[Input], real: ClusterState, config: ControllerConfig,
-    left_out: Collection[str] = (),
+    excluded: Collection[str] = (),
 ) -> Comparison:  # fmt: skip
-    """Apply ``inputs`` to a replica of ``base`` and compare it with ``real``, except for topics in ``left_out``.
+    """Apply ``inputs`` to a replica of ``base`` and compare it with ``real``, except for topics in ``excluded``.
 
     Requests leave no trace in storage, so a partition may have any of several states. The first is the state after the
-    inputs alone. The second is the state with a controlled shutdown of brokers that left or lost leaders. If the
-    preferred replica leads, the state after a preferred election on top of either, with the stored ISR, is valid too.
-    The engine computes each of them.
+    inputs alone. The second is the state with a controlled shutdown of brokers that are unregistered or lost leaders.
+    If the preferred replica leads, the state after a preferred election on top of either, with the stored ISR, is valid
+    too. The engine computes each of them.
     """
-    hard, soft = ShadowController(base, config), ShadowController(base, config)
-    hard.play(inputs)
-    soft.play(inputs, controlled=True)
-    rows = _comparable_rows(real, hard.stored, left_out)
-    differing = rows[~_agree(hard.stored, real, rows)]
+    abrupt, graceful = ShadowController(base, config), ShadowController(base, config)
+    abrupt.apply(inputs)
+    graceful.apply(inputs, controlled=True)
+    rows = _comparable_rows(real, abrupt.stored, excluded)
+    differing = rows[~_agree(abrupt.stored, real, rows)]
     leaving = _leaving_brokers(base, real, differing)
-    soft.shut_down(leaving)
-    differing = differing[~_agree(soft.stored, real, differing)]
+    graceful.shut_down(leaving)
+    differing = differing[~_agree(graceful.stored, real, differing)]
     preferred = _partitions(real, differing[_led_by_preferred(real, differing)])
-    for replica in (hard, soft):
-        replica.play([IsrsAre(tuple((*item, _live_isr(real, item)) for item in preferred))])
+    for replica in (abrupt, graceful):
+        replica.apply([IsrsChanged(tuple((*item, _live_isr(real, item)) for item in preferred))])
         replica.elect(preferred)
         differing = differing[~_agree(replica.stored, real, differing)]
     causes = tuple(text(item) for item in inputs)
     plain = ShadowController(base, config)
-    plain.play(inputs)
+    plain.apply(inputs)
     disagreements = tuple(
         Disagreement(*name, _state(base, *name), _state(plain.stored, *name), _state(real, *name), causes)
         for name in _partitions(real, differing)
@@ -120,9 +120,9 @@ def _agree(expected: ClusterState, real: ClusterState, rows: Int32) -> Bool:
     return same
 
 
-def _comparable_rows(real: ClusterState, expected: ClusterState, left_out: Collection[str]) -> Int32:
+def _comparable_rows(real: ClusterState, expected: ClusterState, excluded: Collection[str]) -> Int32:
     topics = real.topics
-    included = np.array([name not in left_out and name in expected.topics for name in topics.names] + [False])
+    included = np.array([name not in excluded and name in expected.topics for name in topics.names] + [False])
     rows = np.flatnonzero(included[real.partitions.topic]).astype(np.int32)
     return rows[_rows_in(expected, real, rows) >= 0]
 

@@ -11,14 +11,14 @@ from kframe.model.tables import TopicSettings, TopicTable
 
 
 @dataclass(frozen=True, slots=True)
-class BrokersAre:
-    """The set of registrations changed to these."""
+class RegistrationsChanged:
+    """The registered brokers changed to these."""
 
     registrations: tuple[Registration, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TopicsCame:
+class TopicsCreated:
     """Topics were stored, with their settings."""
 
     table: TopicTable
@@ -26,21 +26,21 @@ class TopicsCame:
 
 
 @dataclass(frozen=True, slots=True)
-class TopicsWent:
+class TopicsDeleted:
     """Topics were deleted."""
 
     names: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TopicGrew:
+class PartitionsAdded:
     """Partitions were added to a topic, which now has this assignment."""
 
     table: TopicTable
 
 
 @dataclass(frozen=True, slots=True)
-class SettingsAre:
+class SettingsChanged:
     """Settings that a controller uses changed, of a topic, or of all brokers (None)."""
 
     topic: str | None
@@ -48,43 +48,50 @@ class SettingsAre:
 
 
 @dataclass(frozen=True, slots=True)
-class IsrsAre:
+class IsrsChanged:
     """Leaders changed ISRs (topic, partition, broker ids) without a decision of the controller."""
 
     isrs: tuple[tuple[str, int, tuple[int, ...]], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class ControllerLeft:
+class ControllerLost:
     """There is no active controller."""
 
 
 @dataclass(frozen=True, slots=True)
-class ControllerCame:
+class ControllerElected:
     """A new controller was elected and fails over."""
 
 
 Input: TypeAlias = (
-    BrokersAre | TopicsCame | TopicsWent | TopicGrew | SettingsAre | IsrsAre | ControllerLeft | ControllerCame
+    RegistrationsChanged
+    | TopicsCreated
+    | TopicsDeleted
+    | PartitionsAdded
+    | SettingsChanged
+    | IsrsChanged
+    | ControllerLost
+    | ControllerElected
 )
 
 
 def text(change: Input) -> str:
     """A short description."""
     match change:
-        case BrokersAre(registrations=registrations):
+        case RegistrationsChanged(registrations=registrations):
             return "brokers " + (",".join(str(each.broker_id) for each in registrations) or "none")
-        case TopicsCame(table=table):
-            return f"{len(table.names)} topics came"
-        case TopicsWent(names=names):
-            return f"{len(names)} topics went"
-        case TopicGrew(table=table):
-            return f"{table.names[0]} grew"
-        case SettingsAre(topic=topic):
+        case TopicsCreated(table=table):
+            return f"{len(table.names)} topics created"
+        case TopicsDeleted(names=names):
+            return f"{len(names)} topics deleted"
+        case PartitionsAdded(table=table):
+            return f"partitions added to {table.names[0]}"
+        case SettingsChanged(topic=topic):
             return f"settings of {topic or 'brokers'}"
-        case IsrsAre(isrs=isrs):
+        case IsrsChanged(isrs=isrs):
             return f"{len(isrs)} ISRs changed"
-        case ControllerLeft():
-            return "the controller left"
-        case ControllerCame():
-            return "a controller took over"
+        case ControllerLost():
+            return "no active controller"
+        case ControllerElected():
+            return "a controller was elected"

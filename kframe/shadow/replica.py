@@ -1,4 +1,4 @@
-"""A controller on a copy of a cluster: play changes and read the resulting stored states."""
+"""A controller on a copy of a cluster: apply changes and read the resulting stored states."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from kframe.model.tables import TopicSettings
 from kframe.model.topics import UNSET
 from kframe.runtime.loop import ControllerLoop
 from kframe.shadow.inputs import (
-    BrokersAre,
-    ControllerCame,
-    ControllerLeft,
+    ControllerElected,
+    ControllerLost,
     Input,
-    IsrsAre,
-    SettingsAre,
-    TopicGrew,
-    TopicsCame,
-    TopicsWent,
+    IsrsChanged,
+    PartitionsAdded,
+    RegistrationsChanged,
+    SettingsChanged,
+    TopicsCreated,
+    TopicsDeleted,
 )
 
 #: The id of the replica's controller; no compared field contains it.
@@ -60,61 +60,61 @@ class ShadowController:
         """Broker epoch of each registered broker, by id."""
         return {registration.broker_id: registration.broker_epoch for registration in self._ensemble.registrations()}
 
-    def play(self, inputs: Sequence[Input], controlled: bool = False) -> None:
+    def apply(self, inputs: Sequence[Input], controlled: bool = False) -> None:
         """Apply changes in order. With ``controlled``, brokers request controlled shutdown before they leave. That
         request leaves no trace in storage."""
         for number, change in enumerate(inputs):
-            if controlled and isinstance(change, BrokersAre):
-                self.shut_down(self._leaving(change))
-            elif controlled and isinstance(change, ControllerLeft):
-                after = next((later for later in inputs[number:] if isinstance(later, BrokersAre)), None)
-                self.shut_down(() if after is None else self._leaving(after))
-            self._play(change)
+            if controlled and isinstance(change, RegistrationsChanged):
+                self.shut_down(self._leaving_brokers(change))
+            elif controlled and isinstance(change, ControllerLost):
+                after = next((later for later in inputs[number:] if isinstance(later, RegistrationsChanged)), None)
+                self.shut_down(() if after is None else self._leaving_brokers(after))
+            self._apply(change)
 
     def shut_down(self, broker_ids: Iterable[int]) -> None:
         """Request the controlled shutdown of registered brokers. This needs an active controller."""
         known = self.registered()
         for broker_id in broker_ids:
             if self._loop is not None and broker_id in known:
-                self._ask(partial(ControlledShutdownRequested, broker_id, NO_BROKER_EPOCH))
+                self._submit(partial(ControlledShutdownRequested, broker_id, NO_BROKER_EPOCH))
 
     def elect(self, partitions: Sequence[TopicPartition]) -> None:
         """Elect preferred leaders."""
         if self._loop is not None and partitions:
-            self._ask(lambda token: ElectionRequested(ElectionType.PREFERRED, tuple(partitions), token))
+            self._submit(lambda token: ElectionRequested(ElectionType.PREFERRED, tuple(partitions), token))
 
-    def _leaving(self, now: BrokersAre) -> list[int]:
+    def _leaving_brokers(self, now: RegistrationsChanged) -> list[int]:
         """Brokers that are no longer registered, or registered again."""
         epochs = {registration.broker_id: registration.broker_epoch for registration in now.registrations}
         return [broker_id for broker_id, epoch in self.registered().items() if epochs.get(broker_id) != epoch]
 
-    def _play(self, change: Input) -> None:
+    def _apply(self, change: Input) -> None:
         match change:
-            case BrokersAre():
-                leaving = self._leaving(change)
+            case RegistrationsChanged():
+                leaving = self._leaving_brokers(change)
                 known = self.registered().keys() - set(leaving)
                 self._ensemble.unregister_brokers(leaving)
                 self._ensemble.register_brokers(
                     registration for registration in change.registrations if registration.broker_id not in known
                 )
-            case TopicsCame(table=table, settings=settings):
+            case TopicsCreated(table=table, settings=settings):
                 self._operator.create_topics(table, tuple(map(_config_of, settings)), with_ids=False)
-            case TopicsWent(names=names):
+            case TopicsDeleted(names=names):
                 self._operator.delete_topics(names)
-            case TopicGrew(table=table):
+            case PartitionsAdded(table=table):
                 self._ensemble.write_topics(table)
-            case SettingsAre(topic=None, config=config):
+            case SettingsChanged(topic=None, config=config):
                 self._ensemble.configure_brokers(config)
-            case SettingsAre(topic=str(topic), config=config):
+            case SettingsChanged(topic=str(topic), config=config):
                 self._ensemble.configure_topic(topic, config)
-            case IsrsAre(isrs=isrs):
+            case IsrsChanged(isrs=isrs):
                 for topic, partition, isr in isrs:
                     self._ensemble.write_state(topic, partition, isr=isr)
                 self._ensemble.notify_isr_changes((topic, partition) for topic, partition, _ in isrs)
-            case ControllerLeft():
-                self._leave()
-            case ControllerCame():
-                self._leave()
+            case ControllerLost():
+                self._stop_controller()
+            case ControllerElected():
+                self._stop_controller()
                 self._start().open()
         self._settle()
 
@@ -123,13 +123,13 @@ class ShadowController:
         self._loop = ControllerLoop(controller, self._ensemble.connect(), CountingTransport(), VirtualClock())
         return self._loop
 
-    def _leave(self) -> None:
+    def _stop_controller(self) -> None:
         loop, self._loop = self._loop, None
         if loop is not None:
             loop.queue.put(ResignRequested())
             loop.stop()
 
-    def _ask(self, event: Callable[[int], Event]) -> None:
+    def _submit(self, event: Callable[[int], Event]) -> None:
         assert self._loop is not None
         self._loop.submit(event)
         self._settle()

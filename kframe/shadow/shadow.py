@@ -31,25 +31,25 @@ from kframe.model.lists import distinct_values, same_lists
 from kframe.model.ports import Store
 from kframe.shadow.comparison import Comparison, compare
 from kframe.shadow.inputs import (
-    BrokersAre,
-    ControllerCame,
-    ControllerLeft,
+    ControllerElected,
+    ControllerLost,
     Input,
-    IsrsAre,
-    SettingsAre,
-    TopicGrew,
-    TopicsCame,
-    TopicsWent,
+    IsrsChanged,
+    PartitionsAdded,
+    RegistrationsChanged,
+    SettingsChanged,
+    TopicsCreated,
+    TopicsDeleted,
 )
 from kframe.shadow.reading import read_only
 
 #: The settings that a controller uses.
-_ACTED_ON = (UNCLEAN, "min.insync.replicas")
+_CONTROLLER_SETTINGS = (UNCLEAN, "min.insync.replicas")
 _UNDER_REASSIGNMENT = np.uint8(ReplicaFlag.ADDING | ReplicaFlag.REMOVING)
 
 
 class Shadow:
-    """Follows a controller through a read-only store. One thread calls ``look`` periodically, and ``compare`` once the
+    """Follows a controller through a read-only store. One thread calls ``poll`` periodically, and ``compare`` once the
     states are stable. All methods raise StoreError if storage is unreachable."""
 
     def __init__(self, store: Store, config: ControllerConfig) -> None:
@@ -59,10 +59,10 @@ class Shadow:
         self._events: deque[Event] = deque()
         self._base = ClusterState()
         self._inputs: list[Input] = []
-        self._left_out: set[str] = set()
-        self._seen: StoredStates | None = None
+        self._excluded: set[str] = set()
+        self._states: StoredStates | None = None
         self._registrations: tuple[Registration, ...] = ()
-        self._holder = NO_LEADER
+        self._controller = NO_LEADER
         self._expired = False
 
     @property
@@ -78,7 +78,7 @@ class Shadow:
     @property
     def controller(self) -> int:
         """The id of the last known controller. -1 if there is none."""
-        return self._holder
+        return self._controller
 
     def open(self) -> None:
         """Connect, and take the stored states as correct."""
@@ -89,9 +89,9 @@ class Shadow:
         """Disconnect."""
         self._store.close()
 
-    def look(self) -> bool:
+    def poll(self) -> bool:
         """Record changes. Returns whether there are any since the last call."""
-        before, known = len(self._inputs), self._seen
+        before, known = len(self._inputs), self._states
         events = [self._events.popleft() for _ in range(len(self._events))]
         if self._expired or SessionExpired() in events:
             return self._on_session_expired(events)
@@ -99,7 +99,7 @@ class Shadow:
         self._follow_controller(events)
         for event in dict.fromkeys(events):
             self._note(event)
-        written = known is None or self._seen is None or _any_written(known, self._seen)
+        written = known is None or self._states is None or _any_written(known, self._states)
         return written or len(self._inputs) > before
 
     def compare(self) -> Comparison | None:
@@ -112,19 +112,19 @@ class Shadow:
         real = self._store.load()
         self._note_brokers(_registrations(real))
         self._note_topics(frozenset(name for name in real.topics.names if name in real.topics))
-        self._left_out |= (
+        self._excluded |= (
             self._store.read_deletions() | _topics_under_reassignment(real) | _topics_under_reassignment(self._base)
         )
-        comparison = compare(self._base, self._inputs, real, self._config, self._left_out)
+        comparison = compare(self._base, self._inputs, real, self._config, self._excluded)
         self._begin(real)
         return comparison
 
     def _begin(self, real: ClusterState) -> None:
         """Take ``real`` as correct, and set the watches that loading does not."""
-        self._base, self._inputs, self._left_out = real, [], _topics_under_reassignment(real)
-        self._seen, self._registrations = None, _registrations(real)
-        self._holder = self._store.controller()
-        self._left_out |= self._store.read_deletions()
+        self._base, self._inputs, self._excluded = real, [], _topics_under_reassignment(real)
+        self._states, self._registrations = None, _registrations(real)
+        self._controller = self._store.controller()
+        self._excluded |= self._store.read_deletions()
         self._store.read_preferred_election()
         self._store.read_reassignments()
         self._read_states()
@@ -139,44 +139,44 @@ class Shadow:
 
     def _read_states(self) -> None:
         """Read all states. Leaders change ISRs themselves. Without other changes such an ISR is taken as correct."""
-        p, before = self._base.partitions, self._seen
+        p, before = self._base.partitions, self._states
         rows = np.flatnonzero(p.topic >= 0).astype(np.int32)
-        self._seen = seen = self._store.read_states(self._base, rows)
+        self._states = states = self._store.read_states(self._base, rows)
         if before is None:
             same, isr = ~self._differs(), p.lists("isr", rows)
         else:
-            same = (seen.leader == before.leader) & (seen.leader_epoch == before.leader_epoch) & before.exists
+            same = (states.leader == before.leader) & (states.leader_epoch == before.leader_epoch) & before.exists
             isr = before.isr
-        changed = np.flatnonzero(same & seen.exists & ~same_lists(seen.isr, isr)).astype(np.int32)
+        changed = np.flatnonzero(same & states.exists & ~same_lists(states.isr, isr)).astype(np.int32)
         if len(changed) == 0:
             return
         if not self._inputs and not self._differs()[changed].any():
-            stored_states.reload(self._base, _take_states(seen, changed))
+            stored_states.reload(self._base, _take_states(states, changed))
             return
         ids, names = self._base.brokers.ids, (self._base.view(row) for row in rows[changed].tolist())
-        isrs = (tuple(ids[seen.isr[position]].tolist()) for position in changed.tolist())
+        isrs = (tuple(ids[states.isr[position]].tolist()) for position in changed.tolist())
         self._inputs.append(
-            IsrsAre(tuple((view.topic, view.partition, isr) for view, isr in zip(names, isrs, strict=True)))
+            IsrsChanged(tuple((view.topic, view.partition, isr) for view, isr in zip(names, isrs, strict=True)))
         )
 
     def _differs(self) -> Bool:
         """Whether the leader or leader epoch differs from the base, for each state last read."""
-        if self._seen is None:
+        if self._states is None:
             return np.zeros(0, np.bool_)
-        seen, p = self._seen, self._base.partitions
-        other = (seen.leader != p.leader[seen.rows]) | (seen.leader_epoch != p.leader_epoch[seen.rows])
-        differs: Bool = (other & seen.exists) | (seen.exists != (p.partition_epoch[seen.rows] != NO_STATE))
+        states, p = self._states, self._base.partitions
+        other = (states.leader != p.leader[states.rows]) | (states.leader_epoch != p.leader_epoch[states.rows])
+        differs: Bool = (other & states.exists) | (states.exists != (p.partition_epoch[states.rows] != NO_STATE))
         return differs
 
     def _follow_controller(self, events: Iterable[Event]) -> None:
-        holder, is_released = self._store.controller(), Elect() in events
-        if (is_released or holder != self._holder) and self._holder != NO_LEADER:
-            self._inputs.append(ControllerLeft())
-            self._holder = NO_LEADER
-        if holder != self._holder:
+        controller, is_released = self._store.controller(), Elect() in events
+        if (is_released or controller != self._controller) and self._controller != NO_LEADER:
+            self._inputs.append(ControllerLost())
+            self._controller = NO_LEADER
+        if controller != self._controller:
             self._note_brokers(self._store.read_brokers())
-            self._inputs.append(ControllerCame())
-            self._holder = holder
+            self._inputs.append(ControllerElected())
+            self._controller = controller
 
     def _note(self, event: Event) -> None:
         match event:
@@ -191,31 +191,31 @@ class Shadow:
             case BrokerDefaultsChanged():
                 self._note_settings(None)
             case DeletionsMarked():
-                self._left_out |= self._store.read_deletions()
+                self._excluded |= self._store.read_deletions()
             case PreferredElectionLeft():
                 self._store.read_preferred_election()
             case ReassignmentsLeft():
-                left = self._store.read_reassignments()
-                self._left_out |= set() if left is None else set(left.names)
+                reassignments = self._store.read_reassignments()
+                self._excluded |= set() if reassignments is None else set(reassignments.names)
             case _:
                 pass  # the controller and ISRs are checked on every call
 
     def _note_brokers(self, registrations: tuple[Registration, ...]) -> None:
         known = {registration.broker_id: registration.broker_epoch for registration in self._registrations}
         if known != {registration.broker_id: registration.broker_epoch for registration in registrations}:
-            self._inputs.append(BrokersAre(registrations))
+            self._inputs.append(RegistrationsChanged(registrations))
         self._registrations = registrations
 
     def _note_topics(self, names: frozenset[str]) -> None:
         known = {name for name in self._base.topics.names if name in self._base.topics}
         for change in self._inputs:
-            known |= set(change.table.names) if isinstance(change, TopicsCame) else set()
-            known -= set(change.names) if isinstance(change, TopicsWent) else set()
+            known |= set(change.table.names) if isinstance(change, TopicsCreated) else set()
+            known -= set(change.names) if isinstance(change, TopicsDeleted) else set()
         if known - names:
-            self._inputs.append(TopicsWent(tuple(sorted(known - names))))
+            self._inputs.append(TopicsDeleted(tuple(sorted(known - names))))
         table = self._store.read_topics(tuple(sorted(names - known)))
         if len(table):
-            self._inputs.append(TopicsCame(table, self._store.read_topic_settings(table.names)))
+            self._inputs.append(TopicsCreated(table, self._store.read_topic_settings(table.names)))
 
     def _note_topic(self, name: str) -> None:
         """Record new partitions of a topic. Exclude it during a reassignment."""
@@ -226,13 +226,13 @@ class Shadow:
         count = int(table.partition_counts[0])
         now, was = table.replicas.take(np.arange(min(len(rows), count))), self._base.replica_ids(rows[:count])
         if topic is None or table.flags.any() or not same_lists(now, was).all():
-            self._left_out.add(name)
+            self._excluded.add(name)
         elif count > len(rows):
-            self._inputs.append(TopicGrew(table))
+            self._inputs.append(PartitionsAdded(table))
 
     def _note_settings(self, topic: str | None) -> None:
         config = self._store.read_configs(topic)
-        self._inputs.append(SettingsAre(topic, {key: config[key] for key in _ACTED_ON if key in config}))
+        self._inputs.append(SettingsChanged(topic, {key: config[key] for key in _CONTROLLER_SETTINGS if key in config}))
 
 
 def _registrations(cluster: ClusterState) -> tuple[Registration, ...]:

@@ -123,25 +123,25 @@ def _zookeeper_harm(schedule: StageSchedule, phase: Phase, config: Mapping[str, 
     before = snapshot.to_cluster()
     after = replace(snapshot, partitions=staged_partitions(schedule, phase)).to_cluster()
     topics, topic = before.topics, before.partitions.topic[rows]
-    least = np.where(topics.min_insync == UNSET, settings["min.insync.replicas"], topics.min_insync)[topic]
+    min_isr = np.where(topics.min_insync == UNSET, settings["min.insync.replicas"], topics.min_insync)[topic]
     unclean = np.where(topics.unclean == UNSET, settings.unclean_by_default, topics.unclean == 1)[topic]
     registered = before.brokers.registered
     columns: list[Any] = []
     for cluster in (before, after):
         p = cluster.partitions
-        counted = p.replica_count[rows].astype(np.int32)
+        effective_replicas = p.replica_count[rows].astype(np.int32)
         if cluster is after and phase == "during":
-            counted -= schedule.problem.checked.adding.take(positions).counts
+            effective_replicas -= schedule.problem.checked.adding.take(positions).counts
         columns += [p.leader[rows], p.slot_start[rows], p.replica_count[rows], p.isr_count[rows], p.replica, p.isr,
-                    np.minimum(least, counted).astype(np.int32)]  # fmt: skip
+                    np.minimum(min_isr, effective_replicas).astype(np.int32)]  # fmt: skip
     count_harmed: Any = kernels.count_harmed
     stages, rack = _stages(schedule), np.full(len(registered), -1, np.int32)
     step = max(_COUNTERS // (len(registered) + 1), 1)
     for first in range(0, schedule.count, step):
         part = slice(*np.searchsorted(stages, [first, first + step]))
         harm = np.zeros((min(step, schedule.count - first), len(registered) + 1, 3), np.int32)
-        cut = [column if name in (4, 5, 11, 12) else column[part] for name, column in enumerate(columns)]
-        count_harmed(stages[part] - np.int32(first), *cut, unclean[part].astype(np.uint8), registered, rack, harm)
+        sliced = [column if name in (4, 5, 11, 12) else column[part] for name, column in enumerate(columns)]
+        count_harmed(stages[part] - np.int32(first), *sliced, unclean[part].astype(np.uint8), registered, rack, harm)
         for number, broker in zip(*np.nonzero(harm.any(axis=2)), strict=True):
             offline, under, elected = harm[number, broker].tolist()
             line = -1 if broker == len(registered) else int(broker)

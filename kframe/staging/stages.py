@@ -184,9 +184,9 @@ def _notes(scheduled: StageSchedule, stages: list[PlanStage]) -> Iterator[str]:
     alone = sum(stage.alone for stage in stages)
     if alone:
         yield f"{alone:,} reassignments exceed a limit by themselves; each has a stage of its own"
-    late = [stage.number for stage in stages if problem.request.windows and stage.window is None]
-    if late:
-        yield f"{len(late):,} stages are longer than the longest window; the first is stage {late[0]}"
+    too_long = [stage.number for stage in stages if problem.request.windows and stage.window is None]
+    if too_long:
+        yield f"{len(too_long):,} stages are longer than the longest window; the first is stage {too_long[0]}"
     for broker_id, size in scheduled.overfull():
         yield f"no order exists: after the plan broker {broker_id} needs {size:,} bytes more than its capacity"
     if (scheduled.stage < 0).any() and not scheduled.overfull():

@@ -43,7 +43,7 @@ def test_concurrency_limit_follows_cluster_health(
 
 
 @pytest.mark.parametrize(
-    ("before", "now", "tolerated", "holds"),
+    ("before", "now", "tolerated", "pauses_starts"),
     [
         (NONE, UNDER, 0, True),
         (NONE, UNDER, 1, False),
@@ -54,11 +54,11 @@ def test_concurrency_limit_follows_cluster_health(
     ],
 )
 def test_new_unhealthy_partitions_postpone_starts(
-    before: UnhealthyPartitions, now: UnhealthyPartitions, tolerated: int, holds: bool
+    before: UnhealthyPartitions, now: UnhealthyPartitions, tolerated: int, pauses_starts: bool
 ) -> None:
     watch = HealthWatch(ExecutionLimits(None, 10, tolerated))
     watch.observe(before, now, ())
-    assert watch.holds == holds
+    assert watch.pauses_starts == pauses_starts
 
 
 def test_concurrency_ramps_up_drops_and_recovers(tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ def compared(
 ) -> list[BatchComparison]:
     shadow = LogShadow(ScenarioLog(batches), settings or KraftSettings(), knows_unclean=knows_unclean)
     shadow.open(from_start=True)
-    return [*shadow.look(), *shadow.finish()]
+    return [*shadow.poll(), *shadow.finish()]
 
 
 def differences(results: Sequence[BatchComparison]) -> list[RecordDifference]:
@@ -227,10 +227,10 @@ def test_new_log_snapshot_skips_offsets() -> None:
     log = ScenarioLog(batches[:1])
     shadow = LogShadow(log, KraftSettings())
     shadow.open(from_start=True)
-    list(shadow.look())
+    list(shadow.poll())
     log.replacement = batches[1:-1]
-    assert list(shadow.look()) == []
+    assert list(shadow.poll()) == []
     assert shadow.skipped == batches[-2].records[-1].offset - batches[0].records[-1].offset
     log.batches = batches[-1:]
-    (result,) = shadow.look()
+    (result,) = shadow.poll()
     assert (result.outcome, bool(result.events)) == (BatchOutcome.EQUAL, True)

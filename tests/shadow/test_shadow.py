@@ -62,7 +62,7 @@ class ControlledCluster:
 
     def comparison(self) -> Comparison:
         """Return the shadow's comparison after all changes."""
-        while self.shadow.look():
+        while self.shadow.poll():
             pass
         comparison = self.shadow.compare()
         assert comparison is not None
@@ -80,9 +80,9 @@ def _bounce(cluster: ControlledCluster) -> None:
     cluster.work()
 
 
-def _stop_and_look(cluster: ControlledCluster) -> None:
+def _stop_poll_and_start(cluster: ControlledCluster) -> None:
     cluster.stop(1)
-    cluster.shadow.look()
+    cluster.shadow.poll()
     cluster.start(1)
 
 
@@ -97,15 +97,15 @@ def _shut_down_without_stop(cluster: ControlledCluster) -> None:
 
 def _catch_up(cluster: ControlledCluster) -> None:
     cluster.ensemble.write_state("thin", 0, isr=(1, 2))
-    cluster.shadow.look()
+    cluster.shadow.poll()
     cluster.stop(1)
 
 
 def _catch_up_in_between(cluster: ControlledCluster) -> None:
     cluster.stop(3)
-    cluster.shadow.look()
+    cluster.shadow.poll()
     cluster.ensemble.write_state("thin", 0, isr=(1, 2))
-    cluster.shadow.look()
+    cluster.shadow.poll()
     cluster.stop(1)
 
 
@@ -121,11 +121,11 @@ def _elect_preferred_by_znode(cluster: ControlledCluster) -> None:
 
 def _restart_and_elect_preferred(cluster: ControlledCluster) -> None:
     cluster.stop(1)
-    cluster.shadow.look()
+    cluster.shadow.poll()
     cluster.start(1)
     for partition in range(3):
         cluster.ensemble.write_state("t", partition, isr=(2, 3, 1))
-    cluster.shadow.look()
+    cluster.shadow.poll()
     cluster.controller.elect_leaders(ElectionType.PREFERRED, [("t", 0)])
     cluster.work()
 
@@ -142,14 +142,14 @@ def _add_partitions(cluster: ControlledCluster) -> None:
 
 def _create_while_a_broker_is_offline(cluster: ControlledCluster) -> None:
     cluster.stop(3)
-    cluster.shadow.look()
+    cluster.shadow.poll()
     cluster.controller.create_topics([NewTopic("new", assignments=((0, (3, 1)), (1, (3,))))])
     cluster.work()
 
 
 def _fail_over(cluster: ControlledCluster) -> None:
     cluster.controller.stop()
-    cluster.shadow.look()
+    cluster.shadow.poll()
     cluster.take_over()
 
 
@@ -157,13 +157,13 @@ def _fail_over_with_a_broker(cluster: ControlledCluster) -> None:
     """The controller's own broker fails, and no controller is active until the next election."""
     cluster.controller.stop()
     cluster.ensemble.unregister_brokers((1,))
-    cluster.shadow.look()
+    cluster.shadow.poll()
     cluster.take_over()
 
 
 def _enable_unclean_election(cluster: ControlledCluster) -> None:
     cluster.stop(1)
-    cluster.shadow.look()
+    cluster.shadow.poll()
     cluster.ensemble.configure_topic("thin", {"unclean.leader.election.enable": "true"})
     cluster.work()
 
@@ -173,7 +173,7 @@ def _enable_unclean_election(cluster: ControlledCluster) -> None:
     [
         lambda cluster: None, lambda cluster: cluster.stop(1),
         lambda cluster: cluster.stop(1, 2), lambda cluster: cluster.stop(3),
-        lambda cluster: cluster.start(4), _bounce, _stop_and_look, _shut_down_and_stop, _shut_down_without_stop,
+        lambda cluster: cluster.start(4), _bounce, _stop_poll_and_start, _shut_down_and_stop, _shut_down_without_stop,
         _catch_up, _catch_up_in_between, _elect_preferred, _elect_preferred_by_znode, _restart_and_elect_preferred,
         _create, _add_partitions, _create_while_a_broker_is_offline, _fail_over, _fail_over_with_a_broker,
         _enable_unclean_election,
@@ -201,7 +201,7 @@ def test_shadow_agrees_with_controller_decisions(
 def test_modified_state_is_reported_once(cluster: ControlledCluster, changes: dict[str, int], difference: str) -> None:
     """One record and one log line report it. The shadow then accepts the stored state."""
     cluster.ensemble.write_state("t", 0, **changes)  # type: ignore[arg-type]
-    assert cluster.shadow.look()
+    assert cluster.shadow.poll()
     assert cluster.shadow.unsettled
     (disagreement,) = cluster.comparison().disagreements
     assert disagreement.line() == f"t-0: {difference}, after nothing that storage shows"
@@ -226,7 +226,7 @@ def test_unregistered_broker_in_isr_is_no_disagreement(cluster: ControlledCluste
     cluster.stop(3)
     cluster.comparison()
     cluster.ensemble.write_state("t", 0, isr=(1, 2, 3))
-    cluster.shadow.look()
+    cluster.shadow.poll()
     cluster.start(4)
     assert [(disagreement.topic, disagreement.partition) for disagreement in cluster.comparison().disagreements] == []
 
@@ -243,7 +243,7 @@ def test_reassigning_and_deleting_topics_are_skipped(cluster: ControlledCluster)
 def test_no_comparison_without_active_controller(cluster: ControlledCluster) -> None:
     cluster.controller.stop()
     cluster.ensemble.unregister_brokers((1,))
-    cluster.shadow.look()
+    cluster.shadow.poll()
     assert cluster.shadow.compare() is None
     cluster.take_over()
     assert cluster.comparison().disagreements == ()
@@ -256,8 +256,8 @@ def test_shadow_restarts_after_session_expiry(cluster: ControlledCluster) -> Non
     shadow.open()
     cluster.ensemble.write_state("t", 0, leader=2)
     cluster.ensemble.expire(store)
-    shadow.look()
-    shadow.look()
+    shadow.poll()
+    shadow.poll()
     comparison = shadow.compare()
     assert comparison is not None
     assert comparison.disagreements == ()

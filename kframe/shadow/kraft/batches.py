@@ -18,7 +18,7 @@ from kframe.model.kraft.records import NoOpRecord, PartitionChangeRecord
 from kframe.shadow.kraft.changes import UNEXPLAINED, explain_changes
 from kframe.shadow.kraft.differences import RECORD, WRITTEN, RecordDifference, differences, identity, key_of, type_of
 from kframe.shadow.kraft.events import PossibleEvent, broker_events, precedes_changes
-from kframe.shadow.kraft.requests import UNPREDICTED, shown_request
+from kframe.shadow.kraft.requests import UNPREDICTED, infer_request
 from kframe.snapshot.committed_log import CommittedBatch, CommittedRecord
 
 BOOTSTRAP: Final = "bootstrap records of a new cluster"
@@ -36,7 +36,7 @@ class BatchOutcome(Enum):
 
 @dataclass(slots=True)
 class BatchComparison:
-    """A batch, or several if a decision was cut, beside what the rules write."""
+    """A batch, or several if a decision spans them, compared with what the rules write."""
 
     batches: Sequence[CommittedBatch]
     events: list[str] = field(default_factory=list)
@@ -55,7 +55,7 @@ class BatchComparison:
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """An event that records may show, and how they differ from its decision."""
+    """A possible event of records, and how the records differ from its decision."""
 
     event: str
     predicted: tuple[RecordAndVersion, ...]
@@ -112,11 +112,11 @@ class _Parser:
             else:
                 follows = broker_events(self._context, record, committed[self._next].offset)
             if follows:
-                self._compare_leaving(end)
+                self._compare_following_event(end)
             elif end > self._next:
                 self._explain(end)
             else:
-                self._compare_shown()
+                self._compare_preceding_event()
 
     def _end_of_changes(self, start: int) -> int:
         """The end of the changes of partitions from ``start`` on."""
@@ -125,8 +125,8 @@ class _Parser:
             end += 1
         return end
 
-    def _compare_leaving(self, end: int) -> None:
-        """Compare an event whose record is at ``end``, behind its changes. Other decisions may precede these."""
+    def _compare_following_event(self, end: int) -> None:
+        """Compare an event whose record, at ``end``, follows its changes. Other decisions may precede the changes."""
         while True:
             offset = self._committed[self._next].offset
             events = broker_events(self._context, self._committed[end].record, offset)
@@ -137,8 +137,8 @@ class _Parser:
                 return
             self._explain(end - own)
 
-    def _compare_shown(self) -> None:
-        """Compare an event whose record comes first."""
+    def _compare_preceding_event(self) -> None:
+        """Compare an event whose record precedes its changes."""
         start = self._next
         offset, record, _ = self._committed[start]
         if isinstance(record, NoOpRecord):
@@ -152,8 +152,8 @@ class _Parser:
             candidates = self._candidates(self._context, events, self._committed[start : start + 1])
             own = max(self._count_own(candidate, following) for candidate in candidates)
             self._conclude(events, start + 1 + own)
-        elif shown := shown_request(self._context, [each.record for each in self._committed[start:]]):
-            count, event = shown
+        elif inferred := infer_request(self._context, [each.record for each in self._committed[start:]]):
+            count, event = inferred
             self._conclude([event], start + count)
         else:
             difference = RecordDifference(

@@ -47,9 +47,9 @@ class RecordDifference:
 
     def line(self) -> str:
         """As text."""
-        at = "" if self.offset is None else f" at offset {self.offset}"
+        key = self.key if self.offset is None else f"{self.key} at offset {self.offset}"
         predicted, committed = (_text(value) for value in (self.predicted, self.committed))
-        return f"{self.key}{at}: {self.type} {self.field} predicted {predicted}, committed {committed}, by {self.event}"
+        return f"{key}: {self.type} {self.field} predicted {predicted}, committed {committed}, by {self.event}"
 
 
 def identity(record: MetadataRecord) -> Identity:

@@ -38,15 +38,15 @@ UNPREDICTED: Final[dict[type[MetadataRecord], str]] = {
     records.FenceBrokerRecord: "written below metadata.version 3.3-IV2 only",
     records.UnfenceBrokerRecord: "written below metadata.version 3.3-IV2 only",
 }
-#: How many records show a request, and the request.
-ShownRequest: TypeAlias = tuple[int, PossibleEvent]
+#: The number of records that a request has written, and the request.
+InferredRequest: TypeAlias = tuple[int, PossibleEvent]
 _Record = TypeVar("_Record", bound=MetadataRecord)
 
 
-def shown_request(context: KraftContext, following: Sequence[MetadataRecord]) -> ShownRequest | None:
-    """The request that the first of ``following`` records shows, None if it shows none.
+def infer_request(context: KraftContext, following: Sequence[MetadataRecord]) -> InferredRequest | None:
+    """The request that wrote the first of ``following`` records; None if no request did.
 
-    Random and unknown parts are those of the records: ids of topics, replicas, values of configurations.
+    Random and unknown parts are taken from the records: topic ids, replicas, values of configurations.
     """
     match following[0]:
         case records.TopicRecord(name=name):
@@ -115,7 +115,7 @@ def _create_topic(
     return _accepted(create_topics(context, [topic], lambda _name: record.topic_id))
 
 
-def _created_partitions(context: KraftContext, following: Sequence[MetadataRecord]) -> ShownRequest:
+def _created_partitions(context: KraftContext, following: Sequence[MetadataRecord]) -> InferredRequest:
     topics = context.metadata.topics
     leading = _leading(following, 0, records.PartitionRecord)
     topic_id = leading[0].topic_id
@@ -128,7 +128,7 @@ def _created_partitions(context: KraftContext, following: Sequence[MetadataRecor
     return len(added), (event, lambda context: _accepted(create_partitions(context, [request])))
 
 
-def _changed_settings(context: KraftContext, following: Sequence[MetadataRecord]) -> ShownRequest:
+def _changed_settings(context: KraftContext, following: Sequence[MetadataRecord]) -> InferredRequest:
     configs: list[records.ConfigRecord] = []
     names = set()
     for config in _leading(following, 0, records.ConfigRecord):

@@ -18,7 +18,7 @@ from kframe.snapshot.files import Progress, ignore_progress
 class LogShadow:
     """Predicts each committed batch from the state before it. It only reads.
 
-    One thread calls ``look`` again and again. All methods raise StoreError without a usable leader, and LogError or
+    One thread calls ``poll`` repeatedly. All methods raise StoreError without a usable leader, and LogError or
     InputError for a malformed log.
     """
 
@@ -49,7 +49,7 @@ class LogShadow:
         """Disconnect."""
         self._log.close()
 
-    def look(self) -> Iterator[BatchComparison]:
+    def poll(self) -> Iterator[BatchComparison]:
         """Wait a little for batches, and yield a comparison for each.
 
         A batch as large as the largest decision part is compared together with the next one.
