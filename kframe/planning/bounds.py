@@ -45,7 +45,7 @@ TERMS_PROOF: Final = (
 )
 
 
-def least_copied(problem: PlanProblem, limits: LoadLimits | None) -> int:
+def lower_bound(problem: PlanProblem, limits: LoadLimits | None) -> int:
     """The greatest of the lower bounds. ``limits`` are those of the plan, None for a plan without."""
     return max(lower_bounds(problem, limits).values())
 
@@ -61,7 +61,7 @@ def lower_bounds(problem: PlanProblem, limits: LoadLimits | None) -> dict[str, i
 
 
 def required_copies(problem: PlanProblem, lists: Ragged, weight: Int64) -> int:
-    """What the partitions need, whatever the balance.
+    """What the partitions copy at least, whatever the balance.
 
     Proof. Let a partition have ``s`` replicas that do not leave their brokers, in ``d`` racks, and want ``w``
     replicas. Any plan retains at most ``s``, so it adds at least ``w - s``. A retained set spans at most ``d`` racks,
@@ -70,13 +70,13 @@ def required_copies(problem: PlanProblem, lists: Ragged, weight: Int64) -> int:
     """
     brokers = problem.brokers
     staying = lists.keep(brokers.leaving[lists.values] == 0)
-    wanted = problem.wanted[problem.order]
-    needed = np.maximum(wanted - staying.counts, 0)
+    replication_factor = problem.replication_factor[problem.order]
+    needed = np.maximum(replication_factor - staying.counts, 0)
     if problem.request.fix_racks:
         reachable = reachable_racks(problem, problem.order)
-        needed = np.maximum(needed, np.minimum(wanted, reachable) - distinct_racks(staying, brokers.rack))
+        needed = np.maximum(needed, np.minimum(replication_factor, reachable) - distinct_racks(staying, brokers.rack))
     if problem.costs is not None:
-        weight = weight + problem.costs.least(problem.order, copy_targets(problem, lists))
+        weight = weight + problem.costs.min_costs(problem.order, copy_targets(problem, lists))
     return int((needed * weight).sum())
 
 
@@ -101,16 +101,16 @@ def broker_bounds(problem: PlanProblem, lists: Ragged, weight: Int64, limits: Lo
     Proof. Only additions raise a broker's load, so ``A`` is at least the sum of deficits below the lower limits. Only
     deletions reduce it, so ``R`` is at least the sum of excesses above the upper limits. A broker that all replicas
     leave has the limit 0, and one that merely receives nothing has none. The total changes by ``A - R``, which the
-    wanted replication factors determine.
+    requested replication factors determine.
     """
     load = weighted_loads(lists, weight, len(problem.brokers))
     excess = _excess(problem, load, limits)
-    growth = int(((problem.wanted[problem.order] - lists.counts) * weight).sum())
+    growth = int(((problem.replication_factor[problem.order] - lists.counts) * weight).sum())
     unit = unit_costs(problem, lists, weight)
     deficit, copied = limits.deficit(load), int(excess.sum()) + growth
-    cheapest = float(unit[problem.brokers.share > 0].min(initial=np.inf)) if problem.costs is not None else 0.0
-    least = max(copied, 0) * (cheapest if np.isfinite(cheapest) else 0.0)
-    return int(deficit.sum()) + int((deficit * unit).sum()), copied + int(least)
+    min_unit_cost = float(unit[problem.brokers.share > 0].min(initial=np.inf)) if problem.costs is not None else 0.0
+    added_cost = max(copied, 0) * (min_unit_cost if np.isfinite(min_unit_cost) else 0.0)
+    return int(deficit.sum()) + int((deficit * unit).sum()), copied + int(added_cost)
 
 
 def _excess(problem: PlanProblem, load: Int64, limits: LoadLimits) -> Int64:
@@ -132,7 +132,7 @@ def rack_bound(problem: PlanProblem, lists: Ragged, weight: Int64, limits: LoadL
     if not (
         (spanned == racks).all()
         and (lists.counts == racks).all()
-        and (problem.wanted[problem.order] == racks).all()
+        and (problem.replication_factor[problem.order] == racks).all()
         and (brokers.rack_targets > 0).all()
         and (problem.costs is None or (reachable_racks(problem, problem.order) == racks).all())
     ):

@@ -29,7 +29,7 @@ def fill_by_cost(problem: PlanProblem, draft: Draft, costs: PlacementCosts) -> i
     A broker of a rack that the list does not span comes first, then the cheapest, then the emptiest.
     """
     missing = 0
-    lacking = problem.wanted[problem.order] - draft.lists().counts[problem.order]
+    lacking = problem.replication_factor[problem.order] - draft.lists().counts[problem.order]
     for row, count in zip(problem.order[lacking > 0].tolist(), lacking[lacking > 0].tolist(), strict=True):
         start, end = int(draft.offsets[row]), int(draft.offsets[row + 1])
         cost = _round_costs(problem, draft, costs, row)

@@ -42,11 +42,11 @@ class PlacementCosts:
         rows = added.owners
         return int(self.table[self.position[rows], added.values].sum()) if len(rows) else 0
 
-    def least(self, rows: Int32, candidates: Bool) -> Int64:
+    def min_costs(self, rows: Int32, candidates: Bool) -> Int64:
         """(len(rows),) least cost of each row among ``candidates`` (len(rows), b); 0 where all are forbidden."""
         costs = np.where(candidates, self.of(rows), FORBIDDEN)
-        least = costs.min(axis=1, initial=FORBIDDEN)
-        return np.where(least < FORBIDDEN, least, 0)
+        min_costs = costs.min(axis=1, initial=FORBIDDEN)
+        return np.where(min_costs < FORBIDDEN, min_costs, 0)
 
     def ratios(self, rows: Int32, weight: Int64, candidates: Bool) -> NDArray[np.float64]:
         """(b,) least cost of a unit of weight on each broker, rounded down; infinite where none can be placed there.
@@ -56,14 +56,14 @@ class PlacementCosts:
         heavy = np.flatnonzero(weight > 0)
         costs = np.where(candidates[heavy], self.of(rows[heavy]), FORBIDDEN)
         ratio = np.where(costs < FORBIDDEN, costs / weight[heavy, None] * _ROUNDING, np.inf)
-        least: NDArray[np.float64] = ratio.min(axis=0, initial=np.inf)
-        return least
+        min_ratios: NDArray[np.float64] = ratio.min(axis=0, initial=np.inf)
+        return min_ratios
 
 
 def placement_costs(terms: Sequence[CostTerm], batch: PlacementBatch, scope: Int32, rows: int) -> PlacementCosts:
     """The sum of all terms for a batch of the rows ``scope``, of ``rows`` in the snapshot.
 
-    Raises InputError if the table would be too large, PluginError for an invalid answer of a term.
+    Raises InputError if the table would be too large, PluginError for an invalid result of a term.
     """
     cells = len(scope) * len(batch.broker_ids)
     if cells > CELLS_MAX:

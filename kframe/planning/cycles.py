@@ -34,7 +34,7 @@ _CLOSED: Final = 3
 _INFINITE: Final = 1 << 40
 _UNLIMITED: Final = 1 << 62
 #: A transfer of weights must save this share of the load of a broker, or more.
-_LEAST_GAIN: Final = 1e-6
+_GAIN_MIN: Final = 1e-6
 #: The deviation in load that a transfer of weights may cause, as a share of the load.
 _DEVIATION: Final = 1e-4
 
@@ -121,49 +121,49 @@ class CycleNetwork:
         ends = self._room(arcs[0][0], arcs[-1][1]) if width in cycle else (_UNLIMITED, _UNLIMITED)
         if not self.problem.weighted and (transferred := self._transfer_equal(arcs, min(ends))) is not None:
             return transferred
-        most, sizes, narrow = min(ends), [], None
+        amount_max, sizes, narrowest = min(ends), [], None
         for arc in arcs:
-            sizes.append(self._sizes(self._collect(arc, _UNLIMITED if self._margin else most)))
-            if (amount := int(sizes[-1].sum())) < most:
-                most, narrow = amount, arc
+            sizes.append(self._sizes(self._collect(arc, _UNLIMITED if self._margin else amount_max)))
+            if (amount := int(sizes[-1].sum())) < amount_max:
+                amount_max, narrowest = amount, arc
         smallest = [int(size.min(initial=_UNLIMITED)) for size in sizes]
         coarsest = smallest.index(max(smallest))
-        if smallest[coarsest] <= most:
+        if smallest[coarsest] <= amount_max:
             rotation = 0 if width in cycle else coarsest
-            if self._apply(*self._choose(arcs[rotation:] + arcs[:rotation], coarsest - rotation, most, ends)):
-                if narrow is not None:
-                    self.rates[narrow] += 1
+            if self._apply(*self._choose(arcs[rotation:] + arcs[:rotation], coarsest - rotation, amount_max, ends)):
+                if narrowest is not None:
+                    self.rates[narrowest] += 1
                 return True
         capacity = [int(size.sum()) for size in sizes]
         if min(ends) < min(capacity):
             self._closed[(0, arcs[0][0]) if ends[0] < ends[1] else (1, arcs[-1][1])] = True
         else:
-            self.rates[arcs[coarsest if smallest[coarsest] > most else capacity.index(min(capacity))]] += 1
+            self.rates[arcs[coarsest if smallest[coarsest] > amount_max else capacity.index(min(capacity))]] += 1
         return False
 
-    def _transfer_equal(self, arcs: list[_Arc], most: int) -> bool | None:
+    def _transfer_equal(self, arcs: list[_Arc], count_max: int) -> bool | None:
         """Transfer replicas of equal weight, at most as many as the arc with the fewest has beside those before it.
 
         Return whether any were transferred; None if the arcs need the same partition. An arc without any is closed.
         """
         chosen: list[Int32] = []
-        narrow = None
+        narrowest = None
         for arc in arcs:
-            chosen.append(self._collect(arc, most))
-            if len(chosen[-1]) < most:
-                most, narrow = len(chosen[-1]), arc
+            chosen.append(self._collect(arc, count_max))
+            if len(chosen[-1]) < count_max:
+                count_max, narrowest = len(chosen[-1]), arc
             self._used[self._owner[chosen[-1]]] = 1
-            if not most:
+            if not count_max:
                 break
         for slots in chosen:
             self._used[self._owner[slots]] = 0
-        if most and self._apply(arcs, [slots[:most] for slots in chosen]):
-            if narrow is not None:
-                self.rates[narrow] += 1
+        if count_max and self._apply(arcs, [slots[:count_max] for slots in chosen]):
+            if narrowest is not None:
+                self.rates[narrowest] += 1
             return True
-        if narrow is None or most or len(self._collect(narrow, 1)):
+        if narrowest is None or count_max or len(self._collect(narrowest, 1)):
             return None
-        self.rates[narrow] += 1
+        self.rates[narrowest] += 1
         return False
 
     def _room(self, giver: int, target: int) -> tuple[int, int]:
@@ -173,25 +173,27 @@ class CycleNetwork:
         take = int(lower[target] - load[target]) if load[target] < lower[target] else int(upper[target] - load[target])
         return give, take
 
-    def _collect(self, arc: _Arc, most: int) -> Int32:
+    def _collect(self, arc: _Arc, amount_max: int) -> Int32:
         """Slots whose replicas can take the arc, with a weight of ``most`` together."""
         problem, draft, rate = self.problem, self.draft, int(self.rates[arc])
         slots = self._candidates.of_arc(arc, rate)
-        chosen = np.empty(min(len(slots), most), np.int32)
+        chosen = np.empty(min(len(slots), amount_max), np.int32)
         count = kernels.collect_transfers(
             slots, self._owner, draft.offsets, draft.replica, problem.original.offsets, self._original,
-            problem.brokers.rack, problem.weight, self._used, *arc, rate, most, chosen,
+            problem.brokers.rack, problem.weight, self._used, *arc, rate, amount_max, chosen,
         )  # fmt: skip
         return slots[chosen[:count]]
 
     def _sizes(self, slots: Int32) -> Int64:
         return self.problem.weight[self._owner[slots]]
 
-    def _choose(self, arcs: list[_Arc], first: int, most: int, ends: tuple[int, int]) -> tuple[list[_Arc], list[Int32]]:
+    def _choose(
+        self, arcs: list[_Arc], first: int, amount_max: int, ends: tuple[int, int]
+    ) -> tuple[list[_Arc], list[Int32]]:
         """The arcs, and slots for each, of different partitions and nearly equal weights. The arc ``first`` chooses
         first, ``most`` together, then those after it and those before it."""
         chosen: dict[int, Int32] = {}
-        amounts = [most] * len(arcs)
+        amounts = [amount_max] * len(arcs)
         for index in [*range(first, len(arcs)), *range(first - 1, -1, -1)]:
             giver, target = arcs[index]
             if index > first:
@@ -225,10 +227,10 @@ class CycleNetwork:
                 count[broker] += sign * len(slots)
             saved += (1 - int(self.rates[giver, target])) * amount
         before, after = (self.limits.excess(loads) + self.limits.deficit(loads) for loads in (draft.load, load))
-        nearer = int((before - after).sum())
-        least = int(self.limits.upper.max() * _LEAST_GAIN) if self._margin else 0
+        reduction = int((before - after).sum())
+        gain_min = int(self.limits.upper.max() * _GAIN_MIN) if self._margin else 0
         full = (count > draft.count) & (count > cap)
-        if (after > before).any() or full.any() or not (nearer > least or (nearer == 0 and saved > least)):
+        if (after > before).any() or full.any() or not (reduction > gain_min or (reduction == 0 and saved > gain_min)):
             return False
         for (_, target), slots in zip(arcs, chosen, strict=True):
             draft.replica[slots] = target

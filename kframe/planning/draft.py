@@ -28,9 +28,9 @@ class Draft:
 
     @staticmethod
     def of(problem: PlanProblem, lists: Ragged) -> Draft:
-        """A draft that equals ``lists``, with as many slots as replicas are wanted."""
+        """A draft that equals ``lists``, with slots for the replicas before and after the plan."""
         counts = lists.counts
-        offsets = offsets_of(np.maximum(counts, problem.wanted))
+        offsets = offsets_of(np.maximum(counts, problem.replication_factor))
         slots = ragged_positions(offsets[:-1], counts)
         replica = np.full(int(offsets[-1]), -1, np.int16)
         in_sync = np.ones(len(replica), np.uint8)
@@ -81,7 +81,7 @@ class Draft:
 
     def restore(self, problem: PlanProblem) -> int:
         """Give partitions that lack a replica their lists back; return how many partitions."""
-        rows = np.flatnonzero(problem.scope & (self.lists().counts != problem.wanted))
+        rows = np.flatnonzero(problem.scope & (self.lists().counts != problem.replication_factor))
         if not len(rows):
             return 0
         for row in rows.tolist():

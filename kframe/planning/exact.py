@@ -155,7 +155,8 @@ def _program(
         term = np.where(usable, problem.costs.of(scope), 0)
     rows = _Rows([], [], [], [])
     for index in range(count):
-        rows.add(index * width + np.arange(width), 1.0, problem.wanted[scope[index]], problem.wanted[scope[index]])
+        factor = problem.replication_factor[scope[index]]
+        rows.add(index * width + np.arange(width), 1.0, factor, factor)
     outside = np.bincount(problem.original.values, minlength=width) - present.sum(axis=0)
     for broker in np.flatnonzero(brokers.share > 0).tolist():
         column = broker + width * np.arange(count)

@@ -29,12 +29,12 @@ _Slots = NDArray[np.int64]
 
 def exchange_replicas(problem: PlanProblem, draft: Draft, limits: LoadLimits) -> None:
     """Exchange replicas until no exchange improves the draft, which is updated."""
-    part = np.flatnonzero(problem.brokers.share > 0).tolist()
+    receivers = np.flatnonzero(problem.brokers.share > 0).tolist()
     if len(draft.before) * len(problem.brokers) > _CELLS:
         return
     exchanges = Exchanges.of(problem, draft, limits)
     for _ in range(_SWEEPS):
-        if not sum(exchanges.improve(giver, target) for giver, target in combinations(part, 2)):
+        if not sum(exchanges.improve(giver, target) for giver, target in combinations(receivers, 2)):
             return
 
 
@@ -47,13 +47,13 @@ class MovableReplicas:
     weight: Int64
     sign: Int64
 
-    def cheapest(self, least: Int64, most: Int64) -> tuple[_Slots, Int64]:
+    def cheapest(self, weight_min: Int64, weight_max: Int64) -> tuple[_Slots, Int64]:
         """For each range of weights the index of the candidate that costs least, -1 if there is none, and its cost."""
-        index, cost = np.full(len(least), -1, np.int64), np.zeros(len(least), np.int64)
+        index, cost = np.full(len(weight_min), -1, np.int64), np.zeros(len(weight_min), np.int64)
         for sign in (1, 0, -1):
             rows = np.flatnonzero(self.sign == sign)
             weights = self.weight[rows]
-            first, last = np.searchsorted(weights, least), np.searchsorted(weights, most, side="right") - 1
+            first, last = np.searchsorted(weights, weight_min), np.searchsorted(weights, weight_max, side="right") - 1
             chosen = last if sign < 0 else first
             fits = first <= last
             candidate = rows[chosen[fits]]
@@ -95,27 +95,29 @@ class Exchanges:
     def improve(self, giver: int, target: int) -> bool:
         """Make the best exchange of two brokers, if any improves the draft; return whether."""
         load, lower, upper = self.draft.load, self.limits.lower, self.limits.upper
-        least = int(max(load[giver] - upper[giver], lower[target] - load[target]))
-        most = int(min(load[giver] - lower[giver], upper[target] - load[target]))
-        there, back = self._candidates(giver, target), self._candidates(target, giver)
-        if least <= 0 <= most and not self.problem.weighted and self._return(giver, target, there, back):
+        load_min = int(max(load[giver] - upper[giver], lower[target] - load[target]))
+        load_max = int(min(load[giver] - lower[giver], upper[target] - load[target]))
+        outbound, inbound = self._candidates(giver, target), self._candidates(target, giver)
+        if load_min <= 0 <= load_max and not self.problem.weighted and self._return(giver, target, outbound, inbound):
             return True
-        if least <= 0 <= most and self.problem.costs is not None:
+        if load_min <= 0 <= load_max and self.problem.costs is not None:
             return False  # It would reduce what is copied, and not what that costs.
-        if least <= 0 <= most:
-            return self._exchange(giver, target, there, back, (least, most), improves=False)
-        least, most = min(least, most), max(least, most)
+        if load_min <= 0 <= load_max:
+            return self._exchange(giver, target, outbound, inbound, (load_min, load_max), improves=False)
+        load_min, load_max = min(load_min, load_max), max(load_min, load_max)
         ranges = (
-            (int(least * share) + 1, most) if least > 0 else (least, int(most * share) - 1) for share in _SHARES
-        ) if least > 0 or most < 0 else ()  # fmt: skip
-        return any(self._exchange(giver, target, there, back, bounds, improves=True) for bounds in ranges)
+            (int(load_min * share) + 1, load_max) if load_min > 0 else (load_min, int(load_max * share) - 1)
+            for share in _SHARES
+        ) if load_min > 0 or load_max < 0 else ()  # fmt: skip
+        return any(self._exchange(giver, target, outbound, inbound, bounds, improves=True) for bounds in ranges)
 
-    def _return(self, giver: int, target: int, there: MovableReplicas, back: MovableReplicas) -> bool:
+    def _return(self, giver: int, target: int, outbound: MovableReplicas, inbound: MovableReplicas) -> bool:
         """Exchange replicas of equal weight, of which one or both move back to where they were; return whether any."""
         cheap = [
-            np.concatenate([side.slot[side.sign < 0], side.slot[side.sign == 0]]).tolist() for side in (there, back)
+            np.concatenate([side.slot[side.sign < 0], side.slot[side.sign == 0]]).tolist()
+            for side in (outbound, inbound)
         ]
-        returned = max(np.count_nonzero(side.sign < 0) for side in (there, back))
+        returned = max(np.count_nonzero(side.sign < 0) for side in (outbound, inbound))
         pairs = list(zip(*(slots[:returned] for slots in cheap), strict=False))
         for slot, other in pairs:
             self.move(slot, target)
@@ -126,27 +128,27 @@ class Exchanges:
         self,
         giver: int,
         target: int,
-        there: MovableReplicas,
-        back: MovableReplicas,
+        outbound: MovableReplicas,
+        inbound: MovableReplicas,
         bounds: tuple[int, int],
         *,
         improves: bool,
     ) -> bool:
         """Transfer a load within ``bounds`` by the cheapest exchange; without ``improves`` only if it reduces cost."""
-        least, most = bounds
-        weight, cost = np.append(there.weight, 0), np.append(there.sign * there.weight, 0)
-        index, price = back.cheapest(weight - most, weight - least)
-        alone = (least <= weight) & (weight <= most) & (self._has_room(target) | (weight == 0))
+        load_min, load_max = bounds
+        weight, cost = np.append(outbound.weight, 0), np.append(outbound.sign * outbound.weight, 0)
+        index, price = inbound.cheapest(weight - load_max, weight - load_min)
+        alone = (load_min <= weight) & (weight <= load_max) & (self._has_room(target) | (weight == 0))
         returned = (index >= 0) & ((weight > 0) | self._has_room(giver))
         total = cost + np.where(returned, np.where(alone, np.minimum(price, 0), price), 0)
         total = np.where(alone | returned, total, np.iinfo(np.int64).max)
         best = int(total.argmin())
         if not (alone[best] or returned[best]) or (not improves and total[best] >= 0):
             return False
-        if best < len(there.slot):
-            self.move(int(there.slot[best]), target)
+        if best < len(outbound.slot):
+            self.move(int(outbound.slot[best]), target)
         if returned[best] and (not alone[best] or price[best] < 0):
-            self.move(int(back.slot[index[best]]), giver)
+            self.move(int(inbound.slot[index[best]]), giver)
         return True
 
     def _has_room(self, broker: int) -> bool:

@@ -20,15 +20,15 @@ def balance_leaders(problem: PlanProblem, draft: Draft) -> None:
     A plan that balances, or that changes leaders only, may reorder all partitions in scope. Any other plan reorders
     only partitions that it changes anyway.
     """
-    everything = problem.request.balances or problem.request.leaders_only
-    order = problem.order if everything else _changed(problem, draft)
+    all_in_scope = problem.request.balances or problem.request.leaders_only
+    order = problem.order if all_in_scope else _changed(problem, draft)
     if not len(order):
         return
-    rows = problem.order if everything else np.flatnonzero(draft.before.counts > 0).astype(np.int32)
+    rows = problem.order if all_in_scope else np.flatnonzero(draft.before.counts > 0).astype(np.int32)
     brokers = problem.brokers
     led = preferred_leaders(draft, rows, len(brokers))
-    hosted = np.bincount(draft.lists().take(rows).values, minlength=len(brokers))
-    limits: LoadLimits = leader_limits(problem, led, hosted)
+    replicas = np.bincount(draft.lists().take(rows).values, minlength=len(brokers))
+    limits: LoadLimits = leader_limits(problem, led, replicas)
     for over_only, under_only in _STAGES:
         kernels.reorder_leaders(
             order, draft.offsets, brokers.share, limits.lower, limits.upper, over_only, under_only, draft.replica, led

@@ -80,11 +80,11 @@ def _goal_totals(problem: PlanProblem, load: Int64) -> GoalTotals:
     )  # fmt: skip
 
 
-def leader_limits(problem: PlanProblem, led: Int64, hosted: Int64) -> LoadLimits:
+def leader_limits(problem: PlanProblem, led: Int64, replicas: Int64) -> LoadLimits:
     """Limits of preferred leaders: the integers around each broker's share, at most its ``hosted`` replicas."""
     part = problem.brokers.share > 0
     total = float(led[part].sum())
-    target = water_fill(total, problem.brokers.share, np.where(part, hosted, 0).astype(np.float64))
+    target = water_fill(total, problem.brokers.share, np.where(part, replicas, 0).astype(np.float64))
     lower = np.floor(target + _ROUNDING).astype(np.int64)
     upper = np.ceil(target - _ROUNDING).astype(np.int64)
     return LoadLimits(np.where(part, lower, led), np.where(part, upper, led))
@@ -107,24 +107,28 @@ def _targets(problem: PlanProblem, lists: Ragged, load: Int64) -> Float64:
     racks = distinct_racks(inside, brokers.rack)
     targets = brokers.rack_targets
     open_racks = int(np.count_nonzero(targets))
-    least = np.full(len(targets), float(weight[racks == open_racks].sum())) * (targets > 0)
-    spare = (inside.counts - racks + 1) * (inside.counts > 0)
-    most = np.zeros(len(targets))
-    for replicas in distinct_values(spare).tolist():
-        most += np.minimum(targets, replicas) * weight[spare == replicas].sum()
-    return rack_fill(float(load[part].sum()), brokers.share, np.where(part, ceiling, 0.0), brokers.rack, least, most)
+    load_min = np.full(len(targets), float(weight[racks == open_racks].sum())) * (targets > 0)
+    replicas_max = (inside.counts - racks + 1) * (inside.counts > 0)
+    load_max = np.zeros(len(targets))
+    for replicas in distinct_values(replicas_max).tolist():
+        load_max += np.minimum(targets, replicas) * weight[replicas_max == replicas].sum()
+    return rack_fill(
+        float(load[part].sum()), brokers.share, np.where(part, ceiling, 0.0), brokers.rack, load_min, load_max
+    )
 
 
-def rack_fill(total: float, share: Float64, ceiling: Float64, rack: Int32, least: Float64, most: Float64) -> Float64:
+def rack_fill(
+    total: float, share: Float64, ceiling: Float64, rack: Int32, load_min: Float64, load_max: Float64
+) -> Float64:
     """(b,) loads that add up to ``total``: level by share within each rack, and between racks within their limits."""
 
     def by_rack(level: float) -> Float64:
-        loads = np.bincount(rack, np.minimum(ceiling, level * share), minlength=len(least))
-        return np.clip(loads, np.minimum(least, most), most)
+        loads = np.bincount(rack, np.minimum(ceiling, level * share), minlength=len(load_min))
+        return np.clip(loads, np.minimum(load_min, load_max), load_max)
 
     loads = by_rack(_level(lambda level: float(by_rack(level).sum()), total, share))
     result = np.zeros(len(share))
-    for number in range(len(least)):
+    for number in range(len(load_min)):
         inside = rack == number
         result[inside] = water_fill(float(loads[number]), share[inside], ceiling[inside])
     return result

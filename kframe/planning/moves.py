@@ -7,7 +7,7 @@ import numpy as np
 from kframe import kernels
 from kframe.model.columns import Int32, Int64
 from kframe.model.lists import members
-from kframe.planning.bounds import least_copied
+from kframe.planning.bounds import lower_bound
 from kframe.planning.cost_moves import balance_by_cost, fill_by_cost
 from kframe.planning.cycles import cancel_cycles
 from kframe.planning.draft import Draft
@@ -34,22 +34,22 @@ _WORTH_WEIGHTS = 1.002
 
 
 def move_required(problem: PlanProblem, draft: Draft) -> int:
-    """Move the replicas that must leave their brokers or racks, and add those that are wanted.
+    """Move the replicas that must leave their brokers or racks, and add missing ones.
 
     Return how many partitions stay as they are because no broker can take a replica.
     """
     brokers = problem.brokers
     _replace(problem, draft)
     kernels.vacate_replicas(
-        problem.order, draft.offsets, problem.wanted, draft.in_sync, brokers.leaving, brokers.rack,
+        problem.order, draft.offsets, problem.replication_factor, draft.in_sync, brokers.leaving, brokers.rack,
         brokers.rack_targets, problem.request.fix_racks, brokers.share, problem.weight, draft.replica, draft.load,
         draft.count,
     )  # fmt: skip
     if problem.costs is not None:
         return draft.restore(problem) if fill_by_cost(problem, draft, problem.costs) else 0
     missing = kernels.fill_vacancies(
-        problem.order, draft.offsets, problem.wanted, brokers.rack, brokers.share, brokers.cap, problem.weight,
-        draft.replica, draft.load, draft.count,
+        problem.order, draft.offsets, problem.replication_factor, brokers.rack, brokers.share, brokers.cap,
+        problem.weight, draft.replica, draft.load, draft.count,
     )  # fmt: skip
     return draft.restore(problem) if missing else 0
 
@@ -65,7 +65,7 @@ def move_for_balance(problem: PlanProblem, draft: Draft, limits: LoadLimits, pri
             exchange_replicas(problem, draft, limits)
         return prices
     _transfer(problem, draft, limits)
-    if limits.reached(draft.load) and _is_cheap(problem, draft, least_copied(problem, limits), _WORTH):
+    if limits.reached(draft.load) and _is_cheap(problem, draft, lower_bound(problem, limits), _WORTH):
         return prices
     if not problem.weighted:
         return cancel_cycles(problem, draft, limits)

@@ -32,7 +32,7 @@ def render_page(review: PlanReview, plan_file: bytes) -> str:
         f"<section><h2>{text(heading)}</h2>\n{content}\n</section>"
         for heading, content in (
             ("Identity", _identity(review, plan_file)),
-            ("Request", facts("request", review.asked())),
+            ("Request", facts("request", review.request_rows())),
             ("Result", _result(review)),
             ("Brokers", _loads("brokers", review.brokers(), "broker_id")),
             ("Racks", _racks(review)),

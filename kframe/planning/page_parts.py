@@ -69,7 +69,7 @@ def facts(name: str, rows: Iterable[tuple[str, object]]) -> str:
 
 def bars(title: str, rows: Sequence[tuple[str, int, int]]) -> str:
     """A picture: for each label a bar of the load before and, below it, a bar of the load after."""
-    most = max((max(before, after) for _, before, after in rows), default=0) or 1
+    load_max = max((max(before, after) for _, before, after in rows), default=0) or 1
     width, height = _LABEL + _BAR + _NUMBERS, _ROW * len(rows) + 4
     marks = []
     for index, (label, before, after) in enumerate(rows):
@@ -78,7 +78,7 @@ def bars(title: str, rows: Sequence[tuple[str, int, int]]) -> str:
         marks.append(
             f'<g><title>{tooltip}</title><text x="{_LABEL - 6}" y="{y + 12}" text-anchor="end">{_clipped(label)}</text>'
             + "".join(
-                f'<rect class="{kind}" x="{_LABEL}" y="{y + offset}" width="{_BAR * load / most:.1f}" height="8"/>'
+                f'<rect class="{kind}" x="{_LABEL}" y="{y + offset}" width="{_BAR * load / load_max:.1f}" height="8"/>'
                 for kind, load, offset in (("before", before, 0), ("after", after, 9))
             )
             + f'<text x="{_LABEL + _BAR + 6}" y="{y + 12}">{before:,} → {after:,}</text></g>\n'

@@ -50,9 +50,9 @@ def draft_at_prices(problem: PlanProblem, limits: LoadLimits, price: Int64) -> D
     draft.load[:] -= weighted_loads(before, problem.weight[problem.order], len(brokers))
     draft.count[:] -= np.bincount(before.values, minlength=len(brokers))
     failed = kernels.assign_at_prices(
-        problem.order, draft.offsets, lists.offsets, draft.before_replica, problem.wanted, _required(problem),
-        brokers.leaving, brokers.rack, brokers.share, brokers.cap, problem.weight, limits.upper, price,
-        _scratch(problem), draft.replica, draft.load, draft.count,
+        problem.order, draft.offsets, lists.offsets, draft.before_replica, problem.replication_factor,
+        _required(problem), brokers.leaving, brokers.rack, brokers.share, brokers.cap, problem.weight, limits.upper,
+        price, _scratch(problem), draft.replica, draft.load, draft.count,
     )  # fmt: skip
     return None if failed else draft
 
@@ -64,7 +64,7 @@ def _required(problem: PlanProblem) -> Int32:
 
 
 def _scratch(problem: PlanProblem) -> Int16:
-    return np.zeros(max(int(problem.wanted.max(initial=0)), 1), np.int16)
+    return np.zeros(max(int(problem.replication_factor.max(initial=0)), 1), np.int16)
 
 
 class _PriceSearch:
@@ -116,8 +116,8 @@ class _PriceSearch:
         receiving = np.flatnonzero(self._limited)
         load = np.zeros(len(price), np.int64)
         copied = kernels.load_at_prices(
-            self._order, lists.offsets, self._original, problem.wanted, self._required, problem.brokers.leaving,
-            problem.brokers.rack, problem.weight, price,
+            self._order, lists.offsets, self._original, problem.replication_factor, self._required,
+            problem.brokers.leaving, problem.brokers.rack, problem.weight, price,
             receiving[np.argsort(price[receiving], kind="stable")].astype(np.int32),
             _scratch(problem), load,
         )  # fmt: skip

@@ -54,8 +54,8 @@ class BrokerColumns:
 class PlanProblem:
     """A request as columns. ``n`` partitions are the rows of the snapshot.
 
-    ``racks`` is the rack by broker id, ascending. ``original`` has broker indexes. ``wanted`` (n,) is the replication
-    factor after the plan. ``order`` lists the rows in scope in the order in which they are considered. ``in_sync`` is
+    ``racks`` is the rack by broker id, ascending. ``original`` has broker indexes. ``replication_factor`` (n,)
+    is that after the plan. ``order`` lists the rows in scope in the order in which they are considered. ``in_sync`` is
     parallel to ``original.values``. ``reassigning`` counts partitions that are left out because a reassignment of
     them is running. ``costs`` are those of the cost terms, None without any.
     """
@@ -65,7 +65,7 @@ class PlanProblem:
     racks: Mapping[int, str | None]
     brokers: BrokerColumns
     original: Ragged
-    wanted: Int32
+    replication_factor: Int32
     weight: Int64
     order: Int32
     in_sync: UInt8
@@ -99,7 +99,7 @@ class PlanProblem:
 def problem_of(snapshot: Snapshot, request: PlanRequest) -> PlanProblem:
     """The columns of a request. Raises InputError for brokers, racks or topics that do not exist.
 
-    Raises PluginError for an invalid answer of a goal or cost term.
+    Raises PluginError for an invalid result of a goal or cost term.
     """
     racks = _racks(snapshot, request)
     brokers = _brokers(snapshot, request, racks)
@@ -112,9 +112,9 @@ def problem_of(snapshot: Snapshot, request: PlanRequest) -> PlanProblem:
     if isr is not None and isr is not snapshot.partitions.replicas:
         in_sync = members(snapshot.partitions.replicas, isr).astype(np.uint8)
     selected, reassigning = _scope(snapshot, request)
-    wanted = _wanted(snapshot, request, selected, original)
+    replication_factor = _replication_factors(snapshot, request, selected, original)
     weight = np.ones(len(original), np.int64) if request.weights is None else request.weights
-    _check_room(brokers, wanted[selected], request)
+    _check_room(brokers, replication_factor[selected], request)
     scope = np.flatnonzero(selected).astype(np.int32)
     if request.goal is not None:
         goal_weight = request.goal.weights(_batch(snapshot, racks, brokers, original, weight, scope))
@@ -130,7 +130,7 @@ def problem_of(snapshot: Snapshot, request: PlanRequest) -> PlanProblem:
         racks,
         brokers,
         original,
-        wanted,
+        replication_factor,
         weight,
         _ordered(selected, request, weight),
         in_sync,
@@ -248,20 +248,22 @@ def _matching(names: Sequence[str], patterns: Iterable[str], option: str) -> Boo
     return mask
 
 
-def _wanted(snapshot: Snapshot, request: PlanRequest, selected: Bool, original: Ragged) -> Int32:
-    wanted = original.counts.astype(np.int32)
+def _replication_factors(snapshot: Snapshot, request: PlanRequest, selected: Bool, original: Ragged) -> Int32:
+    factors = original.counts.astype(np.int32)
     topic = snapshot.topics.topic_of_rows()
     for pattern, factor in request.replication_factors.items():
-        wanted[selected & _matching(snapshot.topics.names, [pattern], "replication_factor")[topic]] = factor
-    return wanted
+        factors[selected & _matching(snapshot.topics.names, [pattern], "replication_factor")[topic]] = factor
+    return factors
 
 
-def _check_room(brokers: BrokerColumns, wanted: Int32, request: PlanRequest) -> None:
-    """Raise InputError if a replication factor exceeds the brokers that remain."""
+def _check_room(brokers: BrokerColumns, factors: Int32, request: PlanRequest) -> None:
+    """Raise InputError if a replication factor exceeds the number of remaining brokers."""
     remaining = int(np.count_nonzero(brokers.leaving == 0))
-    most = int(wanted.max(initial=0))
-    if not request.leaders_only and most > remaining:
-        raise InputError("plan", f"replication factor {most} and {remaining} remaining brokers", "a broker per replica")
+    factor_max = int(factors.max(initial=0))
+    if not request.leaders_only and factor_max > remaining:
+        raise InputError(
+            "plan", f"replication factor {factor_max} and {remaining} remaining brokers", "a broker per replica"
+        )
 
 
 def _ordered(selected: Bool, request: PlanRequest, weight: Int64) -> Int32:

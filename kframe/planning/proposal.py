@@ -10,7 +10,7 @@ import numpy as np
 from kframe.model.columns import Int32, Int64, Ragged
 from kframe.model.lists import distinct_values, members, same_lists
 from kframe.model.tables import Targets
-from kframe.planning.bounds import least_copied
+from kframe.planning.bounds import lower_bound
 from kframe.planning.draft import Draft, weighted_loads
 from kframe.planning.exact import is_small, solve
 from kframe.planning.leaders import balance_leaders
@@ -162,7 +162,7 @@ def _from(problem: PlanProblem, lists: Ragged) -> PlanProposal:
         if same_lists(before, lists).all():
             break
     reached = limits is None or limits.reached(draft.load)
-    bound = 0 if problem.request.leaders_only else least_copied(problem, limits)
+    bound = 0 if problem.request.leaders_only else lower_bound(problem, limits)
     return _bounded(PlanProposal(problem, lists, bound, limits, reached, unassignable), prices)
 
 

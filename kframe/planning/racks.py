@@ -11,10 +11,11 @@ from kframe.planning.problem import PlanProblem
 
 def required_racks(problem: PlanProblem, scope: Int32) -> Int32:
     """How many racks each partition of ``scope`` must span: as many as it can without a further move, or at all."""
-    possible, staying = np.minimum(problem.wanted[scope], reachable_racks(problem, scope)), _staying(problem, scope)
+    factor, staying = problem.replication_factor[scope], _staying(problem, scope)
+    possible = np.minimum(factor, reachable_racks(problem, scope))
     if problem.request.fix_racks:
         return np.asarray(possible, np.int32)
-    added = np.maximum(problem.wanted[scope] - staying.counts, 0)
+    added = np.maximum(factor - staying.counts, 0)
     return np.asarray(np.minimum(possible, distinct_racks(staying, problem.brokers.rack) + added), np.int32)
 
 

@@ -136,10 +136,10 @@ def _network(problem: PlanProblem, after: Ragged, limits: LoadLimits) -> FlowNet
     brokers, scope = problem.brokers, problem.order
     racks, width = len(brokers.rack_targets), len(brokers)
     required = required_racks(problem, scope)
-    wanted, weight = problem.wanted[scope].astype(np.int64), problem.weight[scope]
+    factor, weight = problem.replication_factor[scope].astype(np.int64), problem.weight[scope]
     everywhere = required == reachable_racks(problem, scope)
     rules, number = np.unique(
-        np.stack([wanted, required.astype(np.int64), everywhere.astype(np.int64), _patterns(problem)], axis=1),
+        np.stack([factor, required.astype(np.int64), everywhere.astype(np.int64), _patterns(problem)], axis=1),
         axis=0, return_inverse=True,
     )  # fmt: skip
     classes = len(rules)

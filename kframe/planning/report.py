@@ -81,8 +81,8 @@ def summary(proposal: PlanProposal) -> str:
     if not proposal.reached:
         return f"{text}; the limits are not reached, and a plan that reaches them needs at least {bound:,}"
     gap = "" if cost == bound else f" (gap {proposal.gap:.2%})"
-    least = "costs less" if problem.costs is not None else "can do with fewer"
-    return f"{text}; no plan {least} than {bound:,}{gap}"
+    cheaper = "costs less" if problem.costs is not None else "can do with fewer"
+    return f"{text}; no plan {cheaper} than {bound:,}{gap}"
 
 
 def proof(proposal: PlanProposal) -> str:
@@ -117,7 +117,7 @@ def broker_rows(proposal: PlanProposal) -> Iterator[dict[str, Any]]:
 
 
 def notes(proposal: PlanProposal) -> Iterator[str]:
-    """What the reader must know of the answer, a sentence each."""
+    """Notes on the proposal, a sentence each."""
     problem = proposal.problem
     if not problem.weighted and not problem.request.leaders_only:
         yield "no weights: a move is a replica, whatever its size (--weights FILE gives sizes)"

@@ -1,4 +1,4 @@
-"""What a plan is to achieve: brokers, racks, replication factors and scope."""
+"""The goals of a plan: brokers, racks, replication factors and scope."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a plan does to brokers, racks and topics, for the reviewer who approves it."""
+"""The effect of a plan on brokers, racks and topics, for the reviewer who approves it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kframe.registry.placements import CostTerm, PlanGoal
 from kframe.whatif.plan_check import CheckedPlan
 from kframe.whatif.plan_report import PlanReport
 
-#: What is counted before and after, and what comes and goes, in the order of the tables.
+#: Loads before and after the plan, and what it copies and deletes, in the order of the tables.
 LOADS: Final = ("before", "copied", "deleted", "after")
 
 
@@ -28,8 +28,8 @@ class PlanReview:
 
     ``racks`` has the rack of every broker of the snapshot and of the plan, ascending by id. ``moved`` (k,) marks the
     partitions of the plan that it changes. ``weights`` (n,) are bytes of a replica by row of the snapshot; None if they
-    are unknown. ``generated`` is the report of the proposal that made the plan, ``request`` what was asked; both are
-    None for a plan from elsewhere.
+    are unknown. ``generated`` is the report of the proposal that made the plan, ``request`` is its request; both are
+    None for a plan of another tool.
     """
 
     findings: PlanReport
@@ -129,7 +129,7 @@ class PlanReview:
             if self.moved[position] and row["change"] != "none":
                 yield {**row, "bytes": None if size is None else size[position]}
 
-    def asked(self) -> list[tuple[str, str]]:
+    def request_rows(self) -> list[tuple[str, str]]:
         """The fields of the request that differ from their defaults, with their values in words."""
         if self.request is None:
             return [("check", f"the plan {self.checked.plan.name} as it is")]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kframe.errors import InputError
 from kframe.model.lists import members, repeated, same_lists
 from kframe.planning import PlanProposal, plan
-from kframe.planning.bounds import least_copied
+from kframe.planning.bounds import lower_bound
 from kframe.planning.exact import solve
 from kframe.planning.limits import distinct_racks
 from kframe.planning.prices import priced_bound
@@ -64,7 +64,7 @@ def test_plan_is_valid_and_worsens_no_hard_rule(snapshot: Snapshot, request: dic
     assert (counts <= np.maximum(brokers.cap, counts_before)).all()
     assert same_lists(before, after)[~problem.scope].all()
     if not proposal.unassignable:
-        assert (after.counts == problem.wanted).all()
+        assert (after.counts == problem.replication_factor).all()
         assert problem.request.leaders_only or not brokers.leaving[after.take(problem.order).values].any()
         scope = np.sort(problem.order)
         if not problem.request.leaders_only:
@@ -115,7 +115,7 @@ def test_additional_goal_never_lowers_bound(snapshot: Snapshot, more: dict[str, 
 def test_wider_tolerance_never_raises_bound(snapshot: Snapshot, tolerance: int) -> None:
     weights = 100 + 37 * np.arange(len(snapshot), dtype=np.int64) % 1000
     narrow, wide = (
-        least_copied(proposal.problem, proposal.limits)
+        lower_bound(proposal.problem, proposal.limits)
         for percent in (tolerance, tolerance + 20)
         for proposal in [planned(snapshot, {"rebalance": True, "weights": weights, "tolerance": percent})]
     )
