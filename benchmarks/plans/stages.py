@@ -21,7 +21,7 @@ from kframe.staging.manifest import manifest_text
 from kframe.staging.request import StageRequest
 from kframe.staging.stages import stage_plan
 from kframe.whatif.execution import plan_document
-from kframe.whatif.plan_check import CheckedPlan, hold
+from kframe.whatif.plan_check import CheckedPlan, resolve_plan
 
 BROKERS, REMOVED, RACKS = 100, 10, 5
 HEADINGS: Final = ("mode", "step", "CPU s", "bytes", "reassignments", "stages")
@@ -40,7 +40,7 @@ def measure(partitions: int, runs: int) -> list[dict[str, Any]]:
     rows = [_row("both", "plan generate", seconds, None, count)]
     modes: dict[str, Snapshot] = {"ZooKeeper": snapshot, "KRaft": snapshot.with_mode("kraft")}
     for mode, captured in modes.items():
-        checked = hold(proposal.plan, captured)
+        checked = resolve_plan(proposal.plan, captured)
         staged, seconds = _best(partial(stage_plan, checked, limits, _MIN_INSYNC), runs)
         size = len(manifest_text(staged.manifest))
         rows.append(_row(mode, "plan stage", seconds, size, count, len(staged.manifest.stages)))

@@ -78,10 +78,10 @@ def apply(
     """Print what a plan would change, or execute it. Return the exit code."""
     from kframe.whatif import WhatIf, reassign
     from kframe.whatif.execution import PlanExecution
-    from kframe.whatif.plan_check import hold
+    from kframe.whatif.plan_check import resolve_plan
     from kframe.whatif.plan_report import PlanReport
 
-    held = hold(plan, admin.capture())
+    held = resolve_plan(plan, admin.capture())
     reason = None if stamp is None else stamp.stale(held.stamp())
     if reason is not None:
         click.echo(f"error: {plan.name} is stale: {reason}", err=True)
@@ -156,16 +156,19 @@ def _print_progress(execution: PlanExecution, spent_s: float) -> None:
 
 def _exit_code(admin: Administration, plan: Plan, execution: PlanExecution, wait: bool) -> int:
     """Check whether every partition has its planned assignment."""
-    from kframe.whatif.execution import not_there
-    from kframe.whatif.plan_check import hold
+    from kframe.whatif.execution import unassigned_partitions
+    from kframe.whatif.plan_check import resolve_plan
 
     if not wait:
         click.echo(f"{execution.total - len(execution.refused):,} partitions begun", err=True)
         return FAILED if execution.refused else 0
-    missing, end_s = list(not_there(plan, hold(plan, admin.capture()))), time.monotonic() + METADATA_DELAY_MAX_S
+    missing, end_s = (
+        list(unassigned_partitions(plan, resolve_plan(plan, admin.capture()))),
+        time.monotonic() + METADATA_DELAY_MAX_S,
+    )
     while not set(missing) <= execution.refused.keys() and time.monotonic() < end_s:
         time.sleep(LOOK_EVERY_S)
-        missing = list(not_there(plan, hold(plan, admin.capture())))
+        missing = list(unassigned_partitions(plan, resolve_plan(plan, admin.capture())))
     for topic, partition in missing[:20]:
         if (topic, partition) not in execution.refused:
             click.echo(f"error: {topic}-{partition} is not assigned as planned: somebody else has moved it", err=True)

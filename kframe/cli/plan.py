@@ -256,10 +256,10 @@ def apply(
 def cancel(admin: Administration, plan: InputFile, execute: bool, output: str) -> None:
     """Cancel the reassignments of PLAN that are under way: adding replicas are removed, the others stay."""
     from kframe.cli.reassign import give_up
-    from kframe.whatif.execution import to_cancel
+    from kframe.whatif.execution import reassignments_to_cancel
     from kframe.whatif.plan import load_plan
 
-    partitions = to_cancel(dict(admin.reassignments()), load_plan(plan))
+    partitions = reassignments_to_cancel(dict(admin.reassignments()), load_plan(plan))
     click.get_current_context().exit(give_up(admin, partitions, execute, output))
 
 
@@ -276,11 +276,11 @@ def _write_page(path: Path, plan: InputFile, checked: CheckedPlan, weights: Inpu
 def _held(plan: InputFile, source: InputFile, source_format: str | None) -> CheckedPlan:
     from kframe.snapshot import read_snapshot
     from kframe.whatif.plan import load_plan
-    from kframe.whatif.plan_check import hold
+    from kframe.whatif.plan_check import resolve_plan
 
     planned = load_plan(plan)
     with progress("reading") as tick:
-        return hold(planned, read_snapshot(source, source_format, tick))
+        return resolve_plan(planned, read_snapshot(source, source_format, tick))
 
 
 def _emit_report(report: PlanReport, output: str, limit: int) -> None:

@@ -226,7 +226,7 @@ def generate(snapshot: Snapshot, request: PlanRequest, writing: PlanOutput, outp
     from kframe.planning.report import SCHEMA, report_document
     from kframe.planning.review import PlanReview
     from kframe.whatif.execution import plan_lines
-    from kframe.whatif.plan_check import hold
+    from kframe.whatif.plan_check import resolve_plan
 
     try:
         proposal = plan(snapshot, request)
@@ -235,7 +235,7 @@ def generate(snapshot: Snapshot, request: PlanRequest, writing: PlanOutput, outp
     document = report_document(proposal)
     if writing.target is not None or writing.page is not None:
         made = proposal.plan
-        checked = hold(made, snapshot)
+        checked = resolve_plan(made, snapshot)
         lines = list(plan_lines(made.targets, checked.stamp()))
         writing.write(lines)
         if writing.page is not None:

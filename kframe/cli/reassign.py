@@ -67,11 +67,11 @@ def cancel(admin: Administration, partitions: tuple[str, ...], everything: bool,
     if everything == bool(partitions):
         raise BadInput("give partitions, or --all")
     from kframe.scenario.format import topic_partition
-    from kframe.whatif.execution import to_cancel
+    from kframe.whatif.execution import reassignments_to_cancel
 
     named = [topic_partition("TOPIC-PARTITION", partition) for partition in partitions]
     click.get_current_context().exit(
-        give_up(admin, named or to_cancel(dict(admin.reassignments()), None), execute, output)
+        give_up(admin, named or reassignments_to_cancel(dict(admin.reassignments()), None), execute, output)
     )
 
 

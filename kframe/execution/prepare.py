@@ -19,7 +19,7 @@ from kframe.snapshot.files import InputFile
 from kframe.staging.manifest import MANIFEST_FILE, read_manifest
 from kframe.whatif.execution import read_stamp
 from kframe.whatif.plan import Plan, load_plan
-from kframe.whatif.plan_check import CheckedPlan, hold
+from kframe.whatif.plan_check import CheckedPlan, resolve_plan
 from kframe.whatif.stamp import Stamp
 
 StageTargets: TypeAlias = Sequence[tuple[TopicPartition, Sequence[int]]]
@@ -67,7 +67,7 @@ def read_staged_plan(source: InputFile) -> PreparedPlan:
 
 def check_plan(staged: PreparedPlan, admin: Administration) -> CheckedPlan:
     """The plan against the live cluster. Raises StalePlan."""
-    checked = hold(staged.plan, admin.capture())
+    checked = resolve_plan(staged.plan, admin.capture())
     reason = None if staged.stamp is None else staged.stamp.stale(checked.stamp())
     if reason is not None:
         raise StalePlan(staged.plan.name, f"a stale plan ({reason})", "a plan for the assignments of this cluster")

@@ -196,7 +196,7 @@ def play_part(
         recorder = BatchRecorder("announced" in engine.parts)
         try:
             whatif = WhatIf(part, config_for(engine.config, part), selectors(), batches=recorder.batch)
-            whatif.step_over = recorder.end_step
+            whatif.step_completed = recorder.end_step
             outcome = play_scenario(whatif, scenario)
         except InputError as problem:
             yield str(problem)
@@ -266,7 +266,7 @@ def _conditions(outcome: Outcome, _recorder: BatchRecorder) -> pa.RecordBatch:
         [int(np.count_nonzero(outcome.before.counted))] * len(stages),
     ]
     columns += [[counts[condition] for _, counts in stages] for condition in CONDITION_NAMES]
-    columns.append([0, *(not_done(step.answer) for step in outcome.steps)])
+    columns.append([0, *(not_done(step.response) for step in outcome.steps)])
     return _batch(CONDITIONS, columns)
 
 

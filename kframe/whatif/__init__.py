@@ -1,5 +1,5 @@
-"""The engine asked "what if?" of a snapshot: brokers fail, restart or shut down, leaders are elected, partitions are
-moved, topics are created, expanded or deleted; what follows."""
+"""What-if operations on a snapshot: brokers fail, restart or shut down, leaders are elected, partitions are reassigned,
+topics are created, expanded or deleted."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 ELR_LISTS: Final = ("elr_before", "elr_after", "last_known_elr_before", "last_known_elr_after")
 #: The columns of lists that clusters of both modes have, by their names in PartitionChanges.
 LISTS: Final = {"isr": "isr", "replicas": "replica"}
-#: Rows turned into Python objects at a time, where somebody wants to read them.
+#: Rows that are turned into Python objects at a time.
 CHUNK_ROWS: Final = 4096
 
 
@@ -32,7 +32,7 @@ CHUNK_ROWS: Final = 4096
 class PartitionChanges:
     """``k`` changed partitions, ascending by topic and partition. Brokers are ids, -1 is no leader.
 
-    A partition that is new had no replicas and no leader before, one whose topic is gone has none after.
+    A new partition has no replicas and no leader before, one of a deleted topic none after.
     ``topic`` is an index into ``topic_names``. The epochs are None where the snapshot lacks them: what they were raised
     to is not known then. ``unclean`` marks those that got a leader from outside the ISR.
     """
@@ -103,14 +103,14 @@ class PartitionChanges:
         for first in range(0, len(order), CHUNK_ROWS):
             yield from self._chunk(order[first : first + CHUNK_ROWS])
 
-    def _chunk(self, chosen: np.ndarray[Any, np.dtype[np.int64]]) -> Iterator[dict[str, Any]]:
-        lists = {name: lists.take(chosen) for name, lists in self.lists().items()}
+    def _chunk(self, positions: np.ndarray[Any, np.dtype[np.int64]]) -> Iterator[dict[str, Any]]:
+        lists = {name: lists.take(positions) for name, lists in self.lists().items()}
         numbers = {
-            name: None if (column := getattr(self, name)) is None else column[chosen].tolist()
+            name: None if (column := getattr(self, name)) is None else column[positions].tolist()
             for name in ("partition", "leader_before", "leader_after", "leader_epoch_before", "leader_epoch_after",
                          "partition_epoch_before", "partition_epoch_after", "went_offline", "came_online", "unclean")
         }  # fmt: skip
-        for i, topic in enumerate(self.topic[chosen].tolist()):
+        for i, topic in enumerate(self.topic[positions].tolist()):
             yield {
                 "topic": self.topic_names[topic],
                 **{name: None if column is None else column[i] for name, column in numbers.items()},
@@ -151,12 +151,12 @@ def changes_of(
     after, ids = cluster.partitions, np.append(cluster.brokers.ids, np.int32(NO_LEADER))
     every = np.arange(len(rows))
     elected_unclean = np.zeros(len(after), np.bool_)
-    for some in unclean:
-        elected_unclean[some] = True
+    for elected_rows in unclean:
+        elected_unclean[elected_rows] = True
     epochs, versions = known
-    was, now = healths
-    was_offline = np.append(was.offline, np.zeros(len(after) - len(was.offline), np.bool_))[rows]
-    is_offline = now.offline[rows]
+    health_before, health_after = healths
+    was_offline = np.append(health_before.offline, np.zeros(len(after) - len(health_before.offline), np.bool_))[rows]
+    is_offline = health_after.offline[rows]
     exists = after.topic[rows] >= 0
     return PartitionChanges(
         topic_names=cluster.topics.names,
@@ -170,7 +170,7 @@ def changes_of(
         partition_epoch_before=before.partition_epoch if versions else None,
         partition_epoch_after=after.partition_epoch[rows] if versions else None,
         went_offline=is_offline & ~was_offline,
-        came_online=was_offline & ~is_offline & now.counted[rows],
+        came_online=was_offline & ~is_offline & health_after.counted[rows],
         unclean=elected_unclean[rows],
         **{
             f"{name}_{when}": _as_ids(partitions.lists(column, positions), ids)

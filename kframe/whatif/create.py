@@ -18,46 +18,46 @@ from kframe.whatif.modes import Assignments
 from kframe.whatif.outcome import ControllerResponse, Operation, Outcome, Verb
 from kframe.whatif.topic_results import TopicResult, TopicStatus
 from kframe.whatif.whatif import WhatIf
-from kframe.whatif.zookeeper_player import PATIENCE_MS, ZookeeperPlayer
+from kframe.whatif.zookeeper_player import REQUEST_TIMEOUT_MS, ZookeeperPlayer
 
 
 def create(
-    study: WhatIf, name: str, partitions: int = -1, replication_factor: int = -1, *,
+    whatif: WhatIf, name: str, partitions: int = -1, replication_factor: int = -1, *,
     assignments: Assignments = None, seed: int = 0,
 ) -> Outcome:  # fmt: skip
     """See ``WhatIf.create``."""
-    return study.create(name, partitions, replication_factor, assignments=assignments, seed=seed)
+    return whatif.create(name, partitions, replication_factor, assignments=assignments, seed=seed)
 
 
 def create_partitions(
-    study: WhatIf, name: str, count: int, *, assignments: Assignments = None, seed: int = 0
+    whatif: WhatIf, name: str, count: int, *, assignments: Assignments = None, seed: int = 0
 ) -> Outcome:
     """See ``WhatIf.create_partitions``."""
-    return study.create_partitions(name, count, assignments=assignments, seed=seed)
+    return whatif.create_partitions(name, count, assignments=assignments, seed=seed)
 
 
 def play_creation(
-    study: ZookeeperPlayer, name: str, partitions: int, replication_factor: int, assignments: Assignments, seed: int
+    whatif: ZookeeperPlayer, name: str, partitions: int, replication_factor: int, assignments: Assignments, seed: int
 ) -> Outcome:
     """Create a topic in ZooKeeper mode; ``seed`` draws the two numbers that Kafka draws to place replicas."""
-    check_brokers(study.cluster.brokers.ids, assignments)
+    check_brokers(whatif.cluster.brokers.ids, assignments)
     lists = None if assignments is None else tuple((number, tuple(ids)) for number, ids in enumerate(assignments))
     topic = NewTopic(name, partitions, replication_factor, lists)
-    count = topic.counts(study.config)[0] if lists is None else len(lists)
-    start, shift = _drawn(seed, len(study.registered))
+    count = topic.counts(whatif.config)[0] if lists is None else len(lists)
+    start, shift = _placement_numbers(seed, len(whatif.registered))
     return _play(
-        study, Operation(Verb.CREATE, partitions=count, topics=(name,)), "the topic is created",
-        lambda token: CreateTopicsRequested((topic,), PATIENCE_MS, start_index=start, shift=shift, token=token),
+        whatif, Operation(Verb.CREATE, partitions=count, topics=(name,)), "the topic is created",
+        lambda token: CreateTopicsRequested((topic,), REQUEST_TIMEOUT_MS, start_index=start, shift=shift, token=token),
     )  # fmt: skip
 
 
-def play_expansion(study: ZookeeperPlayer, name: str, count: int, assignments: Assignments, _seed: int) -> Outcome:
+def play_expansion(whatif: ZookeeperPlayer, name: str, count: int, assignments: Assignments, _seed: int) -> Outcome:
     """Add partitions to a topic in ZooKeeper mode; nothing depends on a seed."""
-    check_brokers(study.cluster.brokers.ids, assignments)
+    check_brokers(whatif.cluster.brokers.ids, assignments)
     topic = NewPartitions(name, count, None if assignments is None else tuple(map(tuple, assignments)))
     return _play(
-        study, Operation(Verb.CREATE_PARTITIONS, partitions=count, topics=(name,)), "the partitions are created",
-        lambda token: CreatePartitionsRequested((topic,), PATIENCE_MS, token=token),
+        whatif, Operation(Verb.CREATE_PARTITIONS, partitions=count, topics=(name,)), "the partitions are created",
+        lambda token: CreatePartitionsRequested((topic,), REQUEST_TIMEOUT_MS, token=token),
     )  # fmt: skip
 
 
@@ -69,48 +69,48 @@ def check_brokers(known: Int32, assignments: Assignments) -> None:
                 raise InputError(f"assignments[{number}]", f"broker {broker_id}", "brokers that the snapshot knows")
 
 
-def _play(study: ZookeeperPlayer, operation: Operation, step: str, request: Callable[[int], Event]) -> Outcome:
+def _play(whatif: ZookeeperPlayer, operation: Operation, step: str, request: Callable[[int], Event]) -> Outcome:
     """Play a request for a topic, which gets new partitions."""
     (name,) = operation.topics
     results: list[TopicResult] = []
 
     def act() -> ControllerResponse:
-        topics = study.cluster.topics
+        topics = whatif.cluster.topics
         index = topics.find(name)
         first = 0 if index is None else len(topics.rows_of(index))
-        response: TopicsResponse = study.call(request)
-        results.append(_topic_result(study, name, response.codes[name], first))
-        return answer_of(response)
+        response: TopicsResponse = whatif.call(request)
+        results.append(_topic_result(whatif, name, response.codes[name], first))
+        return response_of(response)
 
-    outcome = study.play(operation, [(step, act)])
+    outcome = whatif.play(operation, [(step, act)])
     return replace(outcome, topics=tuple(results))
 
 
-def answer_of(response: TopicsResponse) -> ControllerResponse:
-    """What was answered about topics. Those with an error are named."""
+def response_of(response: TopicsResponse) -> ControllerResponse:
+    """The response about topics. Those with an error are named."""
     codes = np.array(list(response.codes.values()), np.int16)
     messages = response.messages
-    wrong = tuple(
+    refused = tuple(
         f"{name} ({messages[name]})" if name in messages else name
         for name, code in response.codes.items()
         if code is not ErrorCode.NONE
     )
-    return ControllerResponse(ErrorCode.NONE, np.empty(0, np.int32), codes, wrong, "topics")
+    return ControllerResponse(ErrorCode.NONE, np.empty(0, np.int32), codes, refused, "topics")
 
 
-def _drawn(seed: int, brokers: int) -> tuple[int, int]:
+def _placement_numbers(seed: int, brokers: int) -> tuple[int, int]:
     """Start index and shift, both below the number of brokers."""
-    drawn = random.Random(seed)
-    most = max(brokers, 1)
-    return drawn.randrange(most), drawn.randrange(most)
+    generator = random.Random(seed)
+    limit = max(brokers, 1)
+    return generator.randrange(limit), generator.randrange(limit)
 
 
-def _topic_result(study: ZookeeperPlayer, name: str, error: ErrorCode, first: int) -> TopicResult:
+def _topic_result(whatif: ZookeeperPlayer, name: str, error: ErrorCode, first: int) -> TopicResult:
     """The result for the partitions from number ``first``.
 
     They exist once they are stored. The request times out if any partition of the topic has no leader.
     """
-    cluster = study.cluster
+    cluster = whatif.cluster
     index = cluster.topics.find(name)
     if index is None or error not in (ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT):
         return TopicResult(name, TopicStatus.REFUSED, error, 0, 0)

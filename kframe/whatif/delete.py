@@ -1,4 +1,4 @@
-"""What if these topics were deleted? First their replicas are stopped, then the brokers confirm, then they are gone."""
+"""What if these topics were deleted? Their replicas are stopped, the brokers confirm, and the topics are removed."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from kframe.errors import ErrorCode, InputError
 from kframe.model.events import DeleteTopicsRequested, StopReplicaAnswered
 from kframe.model.ids import ReplicaState
 from kframe.model.lists import distinct_values
-from kframe.whatif.create import answer_of
+from kframe.whatif.create import response_of
 from kframe.whatif.outcome import ControllerResponse, Operation, Outcome, StepReport, Verb
 from kframe.whatif.timeline import MergedTimeline
 from kframe.whatif.topic_results import TopicResult, TopicStatus
 from kframe.whatif.whatif import WhatIf
-from kframe.whatif.zookeeper_player import PATIENCE_MS, ZookeeperPlayer
+from kframe.whatif.zookeeper_player import REQUEST_TIMEOUT_MS, ZookeeperPlayer
 
 
-def delete(study: WhatIf, names: Iterable[str]) -> Outcome:
+def delete(whatif: WhatIf, names: Iterable[str]) -> Outcome:
     """See ``WhatIf.delete``."""
-    return study.delete(names)
+    return whatif.delete(names)
 
 
 def requested_topics(names: Iterable[str]) -> tuple[str, ...]:
@@ -36,12 +36,12 @@ def requested_topics(names: Iterable[str]) -> tuple[str, ...]:
     return topics
 
 
-def play_deletion(study: ZookeeperPlayer, names: Iterable[str]) -> Outcome:
+def play_deletion(whatif: ZookeeperPlayer, names: Iterable[str]) -> Outcome:
     """Delete topics in ZooKeeper mode. Every registered broker confirms; topics with a replica on an unregistered
     broker wait for it."""
     topics = requested_topics(names)
-    deletion = _Deletion(study, topics)
-    outcome = study.play(Operation(Verb.DELETE, topics=topics), [
+    deletion = _Deletion(whatif, topics)
+    outcome = whatif.play(Operation(Verb.DELETE, topics=topics), [
         ("the replicas are stopped", deletion.begin),
         ("the brokers confirm", deletion.confirm),
     ])  # fmt: skip
@@ -51,24 +51,24 @@ def play_deletion(study: ZookeeperPlayer, names: Iterable[str]) -> Outcome:
 class _Deletion:
     """A deletion that is being played."""
 
-    def __init__(self, study: ZookeeperPlayer, names: tuple[str, ...]) -> None:
-        self._study = study
+    def __init__(self, whatif: ZookeeperPlayer, names: tuple[str, ...]) -> None:
+        self._whatif = whatif
         self._names = names
         self._codes: dict[str, ErrorCode] = {}
         self._sizes = {name: self._size(name) for name in names}
 
     def begin(self) -> ControllerResponse:
         """The request."""
-        response: TopicsResponse = self._study.call(
-            lambda token: DeleteTopicsRequested(self._names, PATIENCE_MS, token)
+        response: TopicsResponse = self._whatif.call(
+            lambda token: DeleteTopicsRequested(self._names, REQUEST_TIMEOUT_MS, token)
         )
         self._codes = dict(response.codes)
-        return answer_of(response)
+        return response_of(response)
 
     def confirm(self) -> StepReport:
         """Let each broker confirm the deletion of its replicas."""
-        study, timeline = self._study, MergedTimeline()
-        cluster = study.cluster
+        whatif, timeline = self._whatif, MergedTimeline()
+        cluster = whatif.cluster
         p = cluster.partitions
         rows = np.flatnonzero(np.append(cluster.topics.deleting, 0)[p.topic]).astype(np.int32)
         slots, owner = p.slots_of(rows), np.repeat(rows, p.replica_count[rows])
@@ -77,42 +77,42 @@ class _Deletion:
         brokers = distinct_values(broker).tolist()
         for done, index in enumerate(brokers, 1):
             rows = owner[broker == index]
-            study.notify(
+            whatif.notify(
                 StopReplicaAnswered(
-                    int(cluster.brokers.ids[index]), ErrorCode.NONE, (), study.controller_epoch, rows
+                    int(cluster.brokers.ids[index]), ErrorCode.NONE, (), whatif.controller_epoch, rows
                 ),
                 timeline,
             )  # fmt: skip
-            study.step_progress(done, len(brokers))
+            whatif.step_progress(done, len(brokers))
         return StepReport(events=timeline.events())
 
     def results(self) -> Iterator[TopicResult]:
-        """What became of each topic."""
-        topics = self._study.cluster.topics
+        """The result of each topic."""
+        topics = self._whatif.cluster.topics
         for name in self._names:
             error, (partitions, replicas) = self._codes[name], self._sizes[name]
             if name not in topics and error is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 yield TopicResult(name, TopicStatus.COMPLETED, error, partitions, replicas)
             elif error in (ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT):
-                yield TopicResult(name, TopicStatus.WAITING, error, partitions, replicas, self._missing(name))
+                yield TopicResult(name, TopicStatus.WAITING, error, partitions, replicas, self._pending_brokers(name))
             else:
                 yield TopicResult(name, TopicStatus.REFUSED, error, 0, 0)
 
     def _size(self, name: str) -> tuple[int, int]:
-        cluster = self._study.cluster
+        cluster = self._whatif.cluster
         index = cluster.topics.find(name)
         if index is None:
             return 0, 0
         rows = cluster.topics.rows_of(index)
         return len(rows), int(cluster.partitions.replica_count[rows].sum())
 
-    def _missing(self, name: str) -> tuple[int, ...]:
+    def _pending_brokers(self, name: str) -> tuple[int, ...]:
         """Brokers (ids) with a replica of a topic. They have not confirmed its deletion."""
-        cluster = self._study.cluster
+        cluster = self._whatif.cluster
         index = cluster.topics.find(name)
         if index is None:
             return ()
         p = cluster.partitions
         slots = p.slots_of(cluster.topics.rows_of(index))
-        left = p.replica_state[slots] != ReplicaState.DELETION_SUCCESSFUL
-        return tuple(sorted(cluster.brokers.ids_of(distinct_values(p.replica[slots][left]))))
+        pending = p.replica_state[slots] != ReplicaState.DELETION_SUCCESSFUL
+        return tuple(sorted(cluster.brokers.ids_of(distinct_values(p.replica[slots][pending]))))

@@ -13,7 +13,7 @@ from kframe.whatif.health import ClusterHealth
 from kframe.whatif.outcome import ControllerResponse, FailOn, Outcome, StepOutcome
 
 SCHEMA: Final = "kframe.whatif/v1"
-#: How many partitions an answer names.
+#: How many partitions a response names.
 NAMES_MAX: Final = 20
 
 #: Column name of each kind of request.
@@ -78,7 +78,7 @@ def summary_document(outcome: Outcome, snapshot: Snapshot, cluster: NamesPartiti
 
 
 def broker_records(outcome: Outcome) -> Iterator[dict[str, Any]]:
-    """What each broker carries before and after, and in ZooKeeper mode what it is sent in between."""
+    """The load of each broker before and after, and in ZooKeeper mode the requests to it."""
     before, after = outcome.before, outcome.after
     for index, broker_id in enumerate(outcome.broker_ids.tolist()):
         sent: dict[str, int | None] = {}
@@ -132,18 +132,18 @@ def _step(step: StepOutcome, cluster: NamesPartitions) -> dict[str, Any]:
         "name": step.name,
         "timeline": [{"text": timeline_event.text(), **timeline_event.record()} for timeline_event in step.events],
         **step.counts,
-        "answer": None if step.answer is None else _answer(step.answer, cluster),
+        "answer": None if step.response is None else _response(step.response, cluster),
     }
 
 
-def _answer(answer: ControllerResponse, cluster: NamesPartitions) -> dict[str, Any]:
-    """A ControlledShutdown answer tells what remains. Others count errors, and name who got one."""
-    document: dict[str, Any] = {"error": answer.error.name}
-    if answer.codes is None:
-        document["remaining"] = len(answer.rows)
+def _response(response: ControllerResponse, cluster: NamesPartitions) -> dict[str, Any]:
+    """A ControlledShutdown response counts remaining partitions; others count errors and name some partitions."""
+    document: dict[str, Any] = {"error": response.error.name}
+    if response.codes is None:
+        document["remaining"] = len(response.rows)
     else:
-        document[answer.unit] = answer.counts()
-    if answer.named is not None:
-        return {**document, "named": list(answer.named[:NAMES_MAX])}
-    named = answer.rows if answer.codes is None else answer.rows[answer.codes != ErrorCode.NONE]
+        document[response.unit] = response.counts()
+    if response.named is not None:
+        return {**document, "named": list(response.named[:NAMES_MAX])}
+    named = response.rows if response.codes is None else response.rows[response.codes != ErrorCode.NONE]
     return {**document, "named": [cluster.name(row) for row in named[:NAMES_MAX].tolist()]}

@@ -1,4 +1,4 @@
-"""Carrying a plan out on a live cluster: what it was made for, how to go back, and batch after batch of moves."""
+"""Execute a plan on a live cluster in batches; its stamp, and the plan that rolls it back."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kframe.whatif.plan import Plan
 from kframe.whatif.plan_check import CheckedPlan
 from kframe.whatif.stamp import Stamp
 
-#: Where the stamp stands in a plan's document, beside what Kafka's tools read.
+#: The field of the stamp in a plan's document, which Kafka's tools ignore.
 STAMP: Final = "kframe"
 #: Partitions of a part of a document.
 _LINES: Final = 1 << 14
@@ -63,7 +63,7 @@ def plan_lines(targets: Targets, stamp: Stamp | None = None) -> Iterator[str]:
 
 
 def rollback_document(checked: CheckedPlan) -> str:
-    """The plan that leads back: each partition to the replicas it has without those that are being added."""
+    """The rollback plan: each partition gets its present replicas without those that are being added."""
     known = np.flatnonzero(checked.rows >= 0)
     targets = checked.plan.targets.take(known)
     back = Targets(targets.names, targets.topic, targets.partition, checked.origin.take(known), targets.cancel)
@@ -71,7 +71,7 @@ def rollback_document(checked: CheckedPlan) -> str:
 
 
 class PlanExecution:
-    """One plan on its way, batch after batch: the next begins when the last has ended."""
+    """The execution of a plan in batches: the next begins when the last has ended."""
 
     def __init__(self, admin: Administration, plan: Plan, batch_size: int | None = None) -> None:
         """``batch_size`` partitions move at a time; None: all."""
@@ -81,7 +81,7 @@ class PlanExecution:
         self._next = 0
         self._moving: set[TopicPartition] = set()
         self.refused: dict[TopicPartition, ErrorCode] = {}
-        """What the controller has refused, with its codes."""
+        """Refused partitions, with the error codes of the controller."""
 
     @property
     def total(self) -> int:
@@ -90,7 +90,7 @@ class PlanExecution:
 
     @property
     def moving(self) -> frozenset[TopicPartition]:
-        """Partitions that were on their way when we last looked."""
+        """Partitions whose reassignment was in progress at the last ``refresh``."""
         return frozenset(self._moving)
 
     @property
@@ -111,27 +111,29 @@ class PlanExecution:
         self._moving = set(names) - refused.keys()
         return True
 
-    def look(self) -> bool:
-        """Ask what is still on its way; whether anything of the batch is."""
+    def refresh(self) -> bool:
+        """List the ongoing reassignments. Returns whether any of the batch is in progress."""
         if self._moving:
             self._moving &= self._admin.reassignments().keys()
         return bool(self._moving)
 
 
 def cancel(admin: Administration, partitions: list[TopicPartition]) -> dict[TopicPartition, ErrorCode]:
-    """Give these reassignments up; a code for each."""
+    """Cancel these reassignments. Returns a code for each."""
     codes = admin.reassign(Targets.of([(partition, None) for partition in partitions]))
     return dict(zip(partitions, codes, strict=True))
 
 
-def to_cancel(moving: dict[TopicPartition, PartitionReassignment], plan: Plan | None) -> list[TopicPartition]:
+def reassignments_to_cancel(
+    moving: dict[TopicPartition, PartitionReassignment], plan: Plan | None
+) -> list[TopicPartition]:
     """The ongoing reassignments of a plan, or all of them."""
-    wanted = moving.keys() if plan is None else moving.keys() & set(plan.targets.partitions())
-    return sorted(wanted)
+    selected = moving.keys() if plan is None else moving.keys() & set(plan.targets.partitions())
+    return sorted(selected)
 
 
-def not_there(plan: Plan, checked: CheckedPlan) -> Iterator[TopicPartition]:
-    """Partitions that are not assigned as the plan wants them, as they are held now."""
+def unassigned_partitions(plan: Plan, checked: CheckedPlan) -> Iterator[TopicPartition]:
+    """Partitions whose present assignment differs from the plan."""
     for position, name in enumerate(plan.targets.partitions()):
         if checked.current[position].tolist() != plan.targets.replicas[position].tolist():
             yield name

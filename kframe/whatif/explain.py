@@ -1,7 +1,7 @@
 """Why this leader: which rule decided about one partition, and why each other replica was passed over.
 
 A snapshot does not record which election chose; for the present leader, the rules that agree with what it shows are
-named. For what happens in a what-if, every election is seen as it is held.
+named. In a what-if, every election is observed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class LeaderRule(StrEnum):
 
 
 class CandidateStatus(StrEnum):
-    """What became of one replica."""
+    """Why a replica was chosen or not."""
 
     CHOSEN = "chosen"
     LATER = "later in the assignment"
@@ -49,33 +49,35 @@ class CandidateStatus(StrEnum):
     PASSED_OVER = "passed over by the leader selector"
 
 
-def explain(study: WhatIf, topic: str, partition: int, fail: Iterable[int] = ()) -> Explanation:
+def explain(whatif: WhatIf, topic: str, partition: int, fail: Iterable[int] = ()) -> Explanation:
     """See ``WhatIf.explain``."""
-    return study.explain(topic, partition, fail)
+    return whatif.explain(topic, partition, fail)
 
 
-def explain_elections(study: ZookeeperPlayer, topic: str, partition: int, fail: Iterable[int]) -> Explanation:
+def explain_elections(whatif: ZookeeperPlayer, topic: str, partition: int, fail: Iterable[int]) -> Explanation:
     """Explain one partition of a cluster in ZooKeeper mode."""
-    cluster = study.cluster
+    cluster = whatif.cluster
     row = cluster.row(topic, partition)
     if row is None:
         known = "a topic of the snapshot" if topic not in cluster.topics else f"a partition of topic {topic}"
         raise InputError("partition", f"{topic}-{partition}", known)
-    explainer, brokers = ElectionExplainer(cluster, study.config, row), tuple(fail)
+    explainer, brokers = ElectionExplainer(cluster, whatif.config, row), tuple(fail)
     before, elections = explainer.present(), list[Decision]()
     if brokers:
         step = f"broker{'s' if len(brokers) > 1 else ''} {', '.join(map(str, brokers))} failed"
 
         def watch(_: ClusterState, kind: ElectionKind, rows: Int32, unclean_allowed: UInt8, leader: Int32) -> None:
-            for at in np.flatnonzero(rows == row):
-                named = study.selector_name(kind)
-                elections.append(explainer.election(step, kind, bool(unclean_allowed[at]), int(leader[at]), named))
+            for position in np.flatnonzero(rows == row):
+                selector = whatif.selector_name(kind)
+                elections.append(
+                    explainer.election(step, kind, bool(unclean_allowed[position]), int(leader[position]), selector)
+                )
 
-        study.election_watch = watch
+        whatif.election_watch = watch
         try:
-            study.fail(brokers)
+            whatif.fail(brokers)
         finally:
-            study.election_watch = None
+            whatif.election_watch = None
     view = cluster.view(row)
     return Explanation(
         topic,
@@ -85,13 +87,13 @@ def explain_elections(study: ZookeeperPlayer, topic: str, partition: int, fail: 
         tuple(elections),
         _leader(view),
         view.isr,
-        study.assumptions,
-        study.rules,
+        whatif.assumptions,
+        whatif.rules,
     )
 
 
 class ElectionExplainer:
-    """Holds the rules to one partition, as its cluster stands at the moment."""
+    """Applies the rules to one partition in the present state of its cluster."""
 
     def __init__(self, cluster: ClusterState, config: ControllerConfig, row: int) -> None:
         self._cluster = cluster
@@ -99,7 +101,7 @@ class ElectionExplainer:
         self._row = row
 
     def present(self) -> Decision:
-        """The leader that the partition has: the rule that would choose it now, or that it merely stays."""
+        """The present leader: the rule that would choose it now, or that it stays."""
         view, allowed = self._cluster.view(self._row), self._unclean_allowed()
         leader = _leader(view)
         if view.partition_epoch == NO_STATE:
@@ -125,7 +127,7 @@ class ElectionExplainer:
     def election(
         self, step: str, kind: ElectionKind, unclean_allowed: bool, leader_index: int, selector: str | None
     ) -> Decision:
-        """An election that is being held."""
+        """The decision of an election."""
         view = self._cluster.view(self._row)
         chosen = None if leader_index == NO_LEADER else int(self._cluster.brokers.ids[leader_index])
         rule = LeaderRule[kind.name] if kind is not ElectionKind.OFFLINE else LeaderRule.OFFLINE_CLEAN
@@ -149,7 +151,7 @@ class ElectionExplainer:
     def _candidates(
         self, view: PartitionView, rule: LeaderRule, leader: int | None, selector: str | None
     ) -> Iterator[CandidateReplica]:
-        chosen_at = view.replicas.index(leader) if leader in view.replicas else None
+        leader_position = view.replicas.index(leader) if leader in view.replicas else None
         for position, broker_id in enumerate(view.replicas):
             obstacle = self._obstacle(broker_id)
             if broker_id == leader:
@@ -162,7 +164,7 @@ class ElectionExplainer:
                 status, reason = CandidateStatus.NOT_PREFERRED, f"the preferred replica is broker {view.replicas[0]}"
             elif rule not in (LeaderRule.INITIAL, LeaderRule.OFFLINE_UNCLEAN) and broker_id not in view.isr:
                 status, reason = CandidateStatus.OUT_OF_SYNC, self._out_of_sync(view)
-            elif chosen_at is not None and position > chosen_at:
+            elif leader_position is not None and position > leader_position:
                 status, reason = CandidateStatus.LATER, f"broker {leader} stands before it in the assignment"
             elif rule is LeaderRule.STAYS:
                 status, reason = (

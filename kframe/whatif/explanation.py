@@ -1,4 +1,4 @@
-"""The answer of ``kframe explain``: who leads a partition, by which rule, and why each other replica does not."""
+"""The result of ``kframe explain``: the leader of a partition, its rule, and why each other replica does not lead."""
 
 from __future__ import annotations
 

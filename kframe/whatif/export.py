@@ -100,14 +100,14 @@ def timeline_table(outcome: Outcome) -> pa.Table:
     return pa.Table.from_pylist(list(timeline_records(outcome)), schema)
 
 
-def _rename_into(new: Path, path: Path, aside: Path) -> None:
+def _rename_into(new: Path, path: Path, backup: Path) -> None:
     """Rename; what stood there before is put back if that fails."""
     if not path.exists():
         new.rename(path)
         return
-    path.rename(aside)
+    path.rename(backup)
     try:
         new.rename(path)
     except OSError:
-        aside.rename(path)
+        backup.rename(path)
         raise

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from kframe.errors import InputError
 
-#: What a picture's name may end in.
+#: Suffixes of picture files.
 PICTURES: Final = (".svg", ".png")
 
 

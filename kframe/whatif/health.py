@@ -17,7 +17,7 @@ from kframe.model.topics import UNSET
 
 #: Rows that are examined at a time.
 BLOCK_ROWS: Final = 1 << 16
-#: What a partition can be in, in the order in which it is reported.
+#: Conditions of partitions, in the order of reports.
 CONDITIONS: Final = ("offline", "under_min_isr", "at_min_isr", "under_replicated", "unclean_needed")
 
 
@@ -87,14 +87,14 @@ def health_of(cluster: ClusterState, config: ControllerConfig, configs_known: bo
     p, topics, brokers = cluster.partitions, cluster.topics, cluster.brokers
     is_retained = np.append(topics.deleting == 0, False)
     is_registered = np.append(brokers.registered != 0, False)
-    least = np.where(topics.min_insync == UNSET, config["min.insync.replicas"], topics.min_insync)
+    min_isr = np.where(topics.min_insync == UNSET, config["min.insync.replicas"], topics.min_insync)
     adding = _adding(cluster)
     counted, offline, under_min_isr, at_min_isr, under_replicated = (np.empty(len(p), np.bool_) for _ in range(5))
     for rows in blocks(len(p)):
         topic, isr_count, replica_count = p.topic[rows], p.isr_count[rows], p.replica_count[rows]
         counted[rows] = is_counted = is_retained[topic]
         offline[rows] = is_offline = is_counted & ~is_registered[p.leader[rows]]
-        effective = np.minimum(least[topic], replica_count)
+        effective = np.minimum(min_isr[topic], replica_count)
         under_min_isr[rows] = is_counted & (is_offline | (isr_count < effective))
         at_min_isr[rows] = is_counted & ~is_offline & (isr_count == effective)
         under_replicated[rows] = is_counted & (isr_count < replica_count - (0 if adding is None else adding[rows]))
@@ -115,12 +115,12 @@ def health_of(cluster: ClusterState, config: ControllerConfig, configs_known: bo
 
 
 def newly(before: Bool | None, after: Bool | None) -> Bool | None:
-    """Where something is so after, but was not before; ``after`` may have more rows. None if either is not known."""
+    """Rows that ``after`` marks and ``before`` does not; ``after`` may have more rows. None if either is not known."""
     if before is None or after is None:
         return None
-    fresh = after.copy()
-    fresh[: len(before)] &= ~before
-    return fresh
+    new = after.copy()
+    new[: len(before)] &= ~before
+    return new
 
 
 def blocks(count: int) -> Iterator[slice]:
@@ -150,10 +150,10 @@ def _unclean_needed(cluster: ClusterState, offline: Bool) -> Bool:
     return needed
 
 
-def either(mask: Bool | None, more: Bool | None) -> Bool | None:
-    """What is marked in either; ``more`` may have more rows."""
+def union(mask: Bool | None, more: Bool | None) -> Bool | None:
+    """The union of two masks; ``more`` may have more rows. None if either is not known."""
     if mask is None or more is None:
         return None
-    joined = more.copy()
-    joined[: len(mask)] |= mask
-    return joined
+    result = more.copy()
+    result[: len(mask)] |= mask
+    return result

@@ -12,9 +12,9 @@ def loads(lists: Ragged, broker_ids: Int32) -> Int64:
     over."""
     order = np.argsort(broker_ids)
     ordered = broker_ids[order]
-    at = np.searchsorted(ordered, lists.values)
-    known = at < len(ordered)
-    known[known] = ordered[at[known]] == lists.values[known]
+    indexes = np.searchsorted(ordered, lists.values)
+    known = indexes < len(ordered)
+    known[known] = ordered[indexes[known]] == lists.values[known]
     counts = np.zeros(len(broker_ids), np.int64)
-    counts[order] = np.bincount(at[known], minlength=len(broker_ids))
+    counts[order] = np.bincount(indexes[known], minlength=len(broker_ids))
     return counts

@@ -57,7 +57,7 @@ class Traffic:
 
     @staticmethod
     def none(brokers: int) -> Traffic:
-        """Nothing for anybody."""
+        """No traffic."""
         requests, entries, nbytes = (np.zeros(brokers, np.int64) for _ in range(3))
         return Traffic(requests, entries, nbytes, np.zeros(brokers, np.bool_))
 
@@ -85,15 +85,15 @@ class Observations:
     merged: MergedTimeline | None = None
     """Receives the events instead, during the calls of a merged step."""
     merged_after_answer: MergedTimeline | None = None
-    """Where they go once the controller has answered the request of this turn."""
+    """Receives the events once the controller has responded to the request of this call."""
 
     def __post_init__(self) -> None:
         self.traffic = {api: Traffic.none(self.brokers) for api in Api}
 
     def note(self, timeline_event: TimelineEvent, receivers: Bool | None = None) -> None:
-        """Write down what happened. ``receivers`` masks the brokers that requests went to."""
+        """Record an event. ``receivers`` masks the brokers that received its requests."""
         if isinstance(timeline_event, ElectionHeld):
-            # It is held while the answer to a proposed ISR is still on its way out.
+            # An election follows a proposed ISR before the response is sent.
             self.answered()
         if self.merged is None:
             self.events.append(timeline_event)
@@ -101,19 +101,19 @@ class Observations:
             self.merged.add(timeline_event, receivers)
 
     def answered(self) -> None:
-        """The controller has answered. It may go on."""
+        """The controller has responded, and may continue."""
         if self.merged_after_answer is not None:
             self.merged, self.merged_after_answer = self.merged_after_answer, None
 
     def take(self) -> tuple[TimelineEvent, ...]:
-        """What happened since this was last asked, turns left out."""
-        taken = tuple(self.events)
+        """The events since the last call, without those of merged steps."""
+        events = tuple(self.events)
         self.events.clear()
-        return taken
+        return events
 
 
 class WatchedSelection(Selection):
-    """Chooses as a Selection does. Reports the result."""
+    """A Selection that reports its results."""
 
     def __init__(self, selectors: Mapping[ElectionKind, LeaderSelector], watch: ElectionWatch) -> None:
         super().__init__(selectors)
@@ -209,7 +209,7 @@ def watched(
     store: Store, watch: Callable[[TimelineEvent], None], before_states: Callable[[Int32], None],
     before_topics: Callable[[tuple[str, ...]], None],
 ) -> Store:  # fmt: skip
-    """``store``, telling ``watch`` of every write of states and topics.
+    """``store``, which notifies ``watch`` of every write of states and topics.
 
     ``before_states`` is called with the rows of states, and ``before_topics`` with the names of existing topics, before
     they are written.
@@ -217,8 +217,8 @@ def watched(
     return cast(Store, WatchedStore(store, watch, before_states, before_topics))
 
 
-class HandingTransport:
-    """Implements ``ports.Transport``: hands every batch to a function. No broker answers."""
+class ForwardingTransport:
+    """Implements ``ports.Transport``: passes every batch to a function. No broker responds."""
 
     def __init__(self, watch: BatchWatch) -> None:
         self._watch = watch
@@ -230,10 +230,10 @@ class HandingTransport:
         """Reset the counts at the start of an operation."""
 
     def open(self, notify: Notify, may_act: MayAct) -> None:
-        """Get ready. Nothing is ever notified."""
+        """Never notifies."""
 
     def close(self) -> None:
-        """Nothing is held."""
+        """No resources to release."""
 
     def connect(self, cluster: ClusterState, brokers: tuple[int, ...]) -> None:
         """Batches go to registered brokers only, so there is nothing to remember."""
@@ -242,7 +242,7 @@ class HandingTransport:
         """Batches go to registered brokers only, so there is nothing to forget."""
 
     def send(self, cluster: ClusterState, requests: ControlRequests) -> None:
-        """Hand a batch on."""
+        """Pass a batch to the function."""
         self._watch(cluster, requests)
 
     def queues(self) -> Mapping[int, BrokerQueue]:
@@ -250,7 +250,7 @@ class HandingTransport:
         return {}
 
 
-class MeasuringTransport(HandingTransport):
+class MeasuringTransport(ForwardingTransport):
     """Implements ``ports.Transport``: encodes the requests of each broker and counts their bytes. No broker answers.
 
     Where the snapshot lacks a value that a batch must contain, the bytes of that batch are unknown, and
@@ -280,9 +280,9 @@ class MeasuringTransport(HandingTransport):
     def _measure(self, cluster: ClusterState, requests: ControlRequests) -> dict[Api, Traffic]:
         """Traffic in the order of its arrival. A broker receives requests in this order."""
         traffic = {
-            Api.LEADER_AND_ISR: _listed(requests.leader_and_isr, len(cluster.brokers)),
+            Api.LEADER_AND_ISR: _traffic_of(requests.leader_and_isr, len(cluster.brokers)),
             Api.UPDATE_METADATA: Traffic.none(len(cluster.brokers)),
-            Api.STOP_REPLICA: _listed(requests.stop_replica, len(cluster.brokers)),
+            Api.STOP_REPLICA: _traffic_of(requests.stop_replica, len(cluster.brokers)),
         }
         metadata = traffic[Api.UPDATE_METADATA]
         metadata.requests[requests.metadata_brokers] = 1
@@ -344,7 +344,7 @@ def framed_bytes(request: EncodedRequest, controller_id: int) -> int:
     return _SIZE_BYTES + len(header) + request.nbytes
 
 
-def _listed(batch: BrokerRows, brokers: int) -> Traffic:
+def _traffic_of(batch: BrokerRows, brokers: int) -> Traffic:
     traffic = Traffic.none(brokers)
     traffic.requests[batch.brokers] = 1
     traffic.entries[batch.brokers] = np.diff(batch.offsets)

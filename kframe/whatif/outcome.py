@@ -1,4 +1,4 @@
-"""What came of a what-if."""
+"""The outcome of a what-if."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Verb(StrEnum):
 
 
 class FailOn(StrEnum):
-    """What a what-if can be asked to find (``--fail-on``): see ``Outcome.count_of``."""
+    """Conditions of ``--fail-on``: see ``Outcome.count_of``."""
 
     OFFLINE = "offline"
     UNDER_MIN_ISR = "under-min-isr"
@@ -53,7 +53,7 @@ class FailOn(StrEnum):
 
     @staticmethod
     def new_conditions(before: ClusterHealth, after: ClusterHealth) -> dict[FailOn, Bool | None]:
-        """What is found in ``after``, but not in ``before``: (n,) masks."""
+        """The conditions in ``after`` that are not in ``before``: (n,) masks."""
         return {
             FailOn.OFFLINE: newly(before.offline, after.offline),
             FailOn.UNDER_MIN_ISR: newly(before.under_min_isr, after.under_min_isr),
@@ -63,7 +63,7 @@ class FailOn(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """What was asked: which brokers (ids), all at once or one after another; which election; or which topics."""
+    """The requested operation: its brokers (ids), all at once or one after another, its election, or its topics."""
 
     verb: Verb
     brokers: tuple[int, ...] = ()
@@ -83,7 +83,7 @@ class Operation:
         which = "all partitions"
         if self.partitions is not None:
             which = f"{self.partitions:,} partition{'' if self.partitions == 1 else 's'}"
-        topics = f"topic{'' if len(self.topics) == 1 else 's'} {named(self.topics)}"
+        topics = f"topic{'' if len(self.topics) == 1 else 's'} {names_text(self.topics)}"
         match self.verb:
             case Verb.ELECT:
                 return f"elect {self.election} leaders for {which}"
@@ -96,7 +96,7 @@ class Operation:
             case Verb.DELETE:
                 return f"delete {topics}"
             case Verb.DIRECTORY:
-                return f"fail log directories {named(self.directories)} of broker {self.brokers[0]}"
+                return f"fail log directories {names_text(self.directories)} of broker {self.brokers[0]}"
             case Verb.FEATURE:
                 return "set " + ", ".join(f"{name} to {level}" for name, level in self.features.items())
         ids = ", ".join(str(broker_id) for broker_id in self.brokers)
@@ -106,7 +106,7 @@ class Operation:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ControllerResponse:
-    """What the controller answered to a request: its error, and what it said of single partitions.
+    """The response of the controller to a request: its error, and the results of single partitions.
 
     To ControlledShutdown, ``rows`` are the partitions that the broker still leads, and ``codes`` is None; to
     ElectLeaders, ``codes`` holds the error of each. Where partitions or topics need not exist, ``rows`` is empty, and
@@ -128,9 +128,9 @@ class ControllerResponse:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StepReport:
-    """What a step says of itself: the answer it got. ``events`` and ``health`` in place of what was observed."""
+    """The response of a step. ``events`` and ``health`` replace the observed ones."""
 
-    answer: ControllerResponse | None = None
+    response: ControllerResponse | None = None
     events: tuple[TimelineEvent, ...] | None = None
     health: ClusterHealth | None = None
 
@@ -142,7 +142,7 @@ class StepOutcome:
     name: str
     events: tuple[TimelineEvent, ...]
     counts: Mapping[str, int | None]
-    answer: ControllerResponse | None = None
+    response: ControllerResponse | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +180,7 @@ class Impact:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Outcome(Tabular):
-    """All that came of one operation. Brokers stand by index in ``broker_ids`` (b,), partitions in columns."""
+    """The outcome of one operation. Brokers are indexes into ``broker_ids`` (b,), partitions are in columns."""
 
     operation: Operation
     broker_ids: Int32
@@ -195,15 +195,15 @@ class Outcome(Tabular):
     bytes_unknown: str | None
     """Why bytes are not known, if they are not."""
     assumptions: tuple[str, ...]
-    """What the snapshot lacks and was taken for granted."""
+    """Assumptions about values that the snapshot lacks."""
     notes: tuple[str, ...]
-    """What a real cluster would do besides, and what went on in the engine."""
+    """Further effects in a real cluster, and faults of leader selectors."""
     encode_ms: float
     """Time spent on encoding requests, by the clock that the what-if was given."""
     reassignment: ReassignmentResult | None = None
-    """What became of each partition of a reassignment, if the operation was one."""
+    """The result of each partition, if the operation was a reassignment."""
     topics: tuple[TopicResult, ...] = ()
-    """What became of each topic that was to be created or deleted."""
+    """The result of each topic to create or delete."""
     rules: str = ZOOKEEPER_RULES
     """The rules that decided, in words."""
     records: tuple[RecordCount, ...] | None = None
@@ -221,7 +221,7 @@ class Outcome(Tabular):
         return self.operation.text(), {name: "unknown" if count is None else count for name, count in numbers.items()}
 
     def count_of(self, what: FailOn) -> int | None:
-        """In how many partitions the what-if found this. None if the snapshot lacks what decides it.
+        """The number of partitions with this condition. None if the snapshot lacks what decides it.
 
         OFFLINE and UNDER_MIN_ISR: after any of the steps, but not before the first. LOSS: a leader was elected outside
         the ISR, so that acknowledged records may be gone. POSSIBLE_LOSS: LOSS, or a partition is in
@@ -274,7 +274,7 @@ def _newly(before: Bool | None, after: Bool | None) -> int | None:
     return None if fresh is None else int(np.count_nonzero(fresh))
 
 
-def named(names: Sequence[str], most: int = 5) -> str:
+def names_text(names: Sequence[str], limit: int = 5) -> str:
     """The first names with commas between them, and how many more there are."""
-    more = f" and {len(names) - most:,} more" if len(names) > most else ""
-    return f"{', '.join(names[:most])}{more}"
+    more = f" and {len(names) - limit:,} more" if len(names) > limit else ""
+    return f"{', '.join(names[:limit])}{more}"

@@ -17,16 +17,16 @@ class TimelineEntry:
 
 
 class PartitionTimeline:
-    """Where a partition has been. It begins with how things stand. ``WhatIf.follow`` makes them."""
+    """The states of a partition, from its present one on. ``WhatIf.follow`` makes them."""
 
     def __init__(self, stored: Callable[[], PartitionView | None]) -> None:
-        """``stored`` reads the partition. None once it is gone."""
+        """``stored`` reads the partition. None once it is deleted."""
         self._stored = stored
         self.entries: list[TimelineEntry] = []
         self.note()
 
     def note(self) -> None:
-        """Something was written: look whether it was about this partition."""
+        """Record the state after a write, if the write changed this partition."""
         view = self._stored()
         if view is None:
             return
@@ -36,7 +36,7 @@ class PartitionTimeline:
 
 
 def describe_change(before: PartitionView, after: PartitionView) -> str:
-    """What became of a partition, in words. Nothing if the same is stored."""
+    """The change of a partition in words; empty if nothing changed."""
     parts = [*_assignment(before, after), *_state(before, after)]
     if not parts and before.leader_epoch != after.leader_epoch:
         parts.append("higher leader epoch")
@@ -44,13 +44,13 @@ def describe_change(before: PartitionView, after: PartitionView) -> str:
 
 
 def _assignment(before: PartitionView, after: PartitionView) -> list[str]:
-    was, now = _marks(before), _marks(after)
-    if was == now:
+    before_marks, after_marks = _marks(before), _marks(after)
+    if before_marks == after_marks:
         return ["another assignment"] if before.replicas != after.replicas else []
-    if any(now):
-        return ["the move goes elsewhere" if any(was) else "a move begins"]
+    if any(after_marks):
+        return ["reassignment replaced" if any(before_marks) else "reassignment started"]
     target = tuple(broker_id for broker_id in before.replicas if broker_id not in before.removing_replicas)
-    return ["the move is done" if after.replicas == target else "the move is given up"]
+    return ["reassignment completed" if after.replicas == target else "reassignment cancelled"]
 
 
 def _marks(view: PartitionView) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -62,11 +62,11 @@ def _state(before: PartitionView, after: PartitionView) -> list[str]:
     if before.leader != after.leader:
         parts.append("no leader" if after.leader in (None, -1) else f"{after.leader} leads")
     joined = [broker_id for broker_id in after.isr if broker_id not in before.isr]
-    left = [broker_id for broker_id in before.isr if broker_id not in after.isr]
+    removed = [broker_id for broker_id in before.isr if broker_id not in after.isr]
     if joined:
         parts.append(f"{_listed(joined)} in sync")
-    if left:
-        parts.append(f"{_listed(left)} out of the ISR")
+    if removed:
+        parts.append(f"{_listed(removed)} out of the ISR")
     return parts
 
 

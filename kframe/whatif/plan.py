@@ -65,16 +65,16 @@ class Plan:
         return len(self.targets)
 
     @staticmethod
-    def of(wanted: Sequence[tuple[tuple[str, int], Sequence[int]]], name: str = "plan") -> Plan:
-        """From ((topic, partition), replicas) pairs. For small things."""
-        return Plan(name, Targets.of(wanted), np.zeros(len(wanted), np.bool_))
+    def of(targets: Sequence[tuple[tuple[str, int], Sequence[int]]], name: str = "plan") -> Plan:
+        """A small plan from ((topic, partition), replicas) pairs."""
+        return Plan(name, Targets.of(targets), np.zeros(len(targets), np.bool_))
 
     def partition_name(self, position: int) -> str:
         """``topic-partition``."""
         return f"{self.targets.names[self.targets.topic[position]]}-{int(self.targets.partition[position])}"
 
-    def again(self) -> Int32:
-        """Positions of partitions that stand in the plan before, ascending."""
+    def repeated_positions(self) -> Int32:
+        """Positions of partitions that the plan has at an earlier position, ascending."""
         topic, partition = self.targets.topic.astype(np.int64), self.targets.partition.astype(np.int64)
         keys = topic << 32 | (partition & 0xFFFFFFFF)
         order = np.argsort(keys, kind="stable")

@@ -1,4 +1,4 @@
-"""A plan held against itself and against a snapshot, without playing it: what is wrong, and what it would move.
+"""Check a plan alone and against a snapshot, without playing it: its errors, and the replicas that it would move.
 
 All checks are array passes; only what is found becomes objects.
 """
@@ -176,7 +176,7 @@ class CheckedPlan:
         return chosen
 
 
-def hold(plan: Plan, snapshot: Snapshot) -> CheckedPlan:
+def resolve_plan(plan: Plan, snapshot: Snapshot) -> CheckedPlan:
     """Find the plan's partitions in a snapshot."""
     topics, partitions, targets = snapshot.topics, snapshot.partitions, plan.targets
     numbers = {name: index for index, name in enumerate(topics.names)}
@@ -213,7 +213,7 @@ def check_alone(plan: Plan) -> list[Findings]:
     findings = [
         findings_at(Check.TOPIC_NAME, np.isin(targets.topic, bad_names)),
         findings_at(Check.PARTITION_NUMBER, targets.partition < 0),
-        Findings(Check.DUPLICATE_PARTITION, plan.again()),
+        Findings(Check.DUPLICATE_PARTITION, plan.repeated_positions()),
         findings_at(Check.EMPTY_REPLICAS, lists.counts == 0),
         findings_at(Check.DUPLICATE_BROKER, lists.any(repeated(lists))),
         findings_at(Check.BROKER_ID, lists.any(lists.values < 0)),
@@ -304,37 +304,37 @@ def findings_at(check: Check, mask: Bool) -> Findings:
 
 def _well_formed(plan: Plan) -> Bool:
     lists = plan.targets.replicas
-    well: Bool = (lists.counts > 0) & ~lists.any(repeated(lists) | (lists.values < 0))
-    well[plan.again()] = False
-    return well
+    well_formed: Bool = (lists.counts > 0) & ~lists.any(repeated(lists) | (lists.values < 0))
+    well_formed[plan.repeated_positions()] = False
+    return well_formed
 
 
 def _uneven(plan: Plan) -> Int32:
     """Topics whose partitions in the plan differ in replication factor."""
     topic, widths, topics = plan.targets.topic, plan.targets.replicas.counts, len(plan.targets.names)
-    least, most = np.full(topics, np.iinfo(np.int32).max, np.int32), np.zeros(topics, np.int32)
-    np.minimum.at(least, topic, widths)
-    np.maximum.at(most, topic, widths)
-    return np.flatnonzero(least < most).astype(np.int32)
+    factor_min, factor_max = np.full(topics, np.iinfo(np.int32).max, np.int32), np.zeros(topics, np.int32)
+    np.minimum.at(factor_min, topic, widths)
+    np.maximum.at(factor_max, topic, widths)
+    return np.flatnonzero(factor_min < factor_max).astype(np.int32)
 
 
 def _partial(checked: CheckedPlan) -> Int32:
     """Topics of which the plan has some partitions, but not all."""
     targets, topics = checked.plan.targets, checked.snapshot.topics
     sizes = dict(zip(topics.names, topics.partition_counts.tolist(), strict=True))
-    wanted = np.array([sizes.get(name, 0) for name in targets.names], np.int64)
-    held_rows = np.unique(checked.rows[checked.rows >= 0], return_index=True)[1]
-    topic = targets.topic[np.flatnonzero(checked.rows >= 0)][held_rows]
+    partition_counts = np.array([sizes.get(name, 0) for name in targets.names], np.int64)
+    first_positions = np.unique(checked.rows[checked.rows >= 0], return_index=True)[1]
+    topic = targets.topic[np.flatnonzero(checked.rows >= 0)][first_positions]
     planned = np.bincount(topic, minlength=len(targets.names))
-    return np.flatnonzero((planned > 0) & (planned < wanted)).astype(np.int32)
+    return np.flatnonzero((planned > 0) & (planned < partition_counts)).astype(np.int32)
 
 
 def _deleting(checked: CheckedPlan) -> Bool:
     topics, targets = checked.snapshot.topics, checked.plan.targets
     if topics.deleting is None:
         return np.zeros(len(targets), np.bool_)
-    gone = {topics.names[index] for index in np.flatnonzero(topics.deleting).tolist()}
-    return np.array([name in gone for name in targets.names], np.bool_)[targets.topic]
+    names = {topics.names[index] for index in np.flatnonzero(topics.deleting).tolist()}
+    return np.array([name in names for name in targets.names], np.bool_)[targets.topic]
 
 
 def _leaderless(checked: CheckedPlan) -> Bool:
@@ -342,8 +342,8 @@ def _leaderless(checked: CheckedPlan) -> Bool:
     if leader is None:
         return np.zeros(len(checked.plan), np.bool_)
     dead = _brokers(checked.snapshot, False)
-    now = np.append(leader, -1)[checked.rows]
-    leaderless: Bool = (checked.rows >= 0) & ((now < 0) | np.isin(now, dead))
+    current = np.append(leader, -1)[checked.rows]
+    leaderless: Bool = (checked.rows >= 0) & ((current < 0) | np.isin(current, dead))
     return leaderless
 
 
@@ -369,8 +369,8 @@ def _crowded(checked: CheckedPlan) -> Bool:
     ids = np.array([broker.broker_id for broker in facts], np.int32)
     order = np.argsort(ids)
     racks = np.array([-1 if broker.rack is None else numbers[broker.rack] for broker in facts], np.int32)[order]
-    at = np.minimum(np.searchsorted(ids[order], lists.values), len(ids) - 1)
-    rack = np.where(ids[order][at] == lists.values, racks[at], -1)
+    indexes = np.minimum(np.searchsorted(ids[order], lists.values), len(ids) - 1)
+    rack = np.where(ids[order][indexes] == lists.values, racks[indexes], -1)
     pairs = distinct_values(lists.owners * np.int64(len(numbers)) + np.maximum(rack, 0))
     spanned = np.bincount(pairs // len(numbers), minlength=len(lists))
     crowded: Bool = ~lists.any(rack < 0) & (spanned < np.minimum(lists.counts, len(numbers)))

@@ -104,18 +104,18 @@ class PlanReport:
         targets = self.plan.targets
         for finding in self.findings:
             error = _ERRORS.get(finding.check)
-            same = {
+            common = {
                 "severity": str(SEVERITY[finding.check]),
                 "check": str(finding.check),
                 "error": None if error is None else error.name,
             }
             if finding.check is Check.EMPTY_PLAN:
-                yield {**same, "topic": None, "partition": None, "detail": _PLAIN[finding.check]}
+                yield {**common, "topic": None, "partition": None, "detail": _PLAIN[finding.check]}
             for position in finding.positions.tolist():
                 topic = position if finding.of_topics else int(targets.topic[position])
                 partition = None if finding.of_topics else int(targets.partition[position])
                 yield {
-                    **same,
+                    **common,
                     "topic": targets.names[topic],
                     "partition": partition,
                     "detail": self._detail(finding.check, position),
@@ -149,12 +149,13 @@ class PlanReport:
     def _detail(self, check: Check, position: int) -> str:
         if check in _PLAIN:
             return _PLAIN[check]
-        wanted = self.plan.targets.replicas
+        lists = self.plan.targets.replicas
         if check is Check.DUPLICATE_BROKER:
-            return f"broker {_named(sorted(_twice(wanted[position].tolist())))} twice in {wanted[position].tolist()}"
+            target = lists[position].tolist()
+            return f"broker {_named(sorted(_duplicates(target)))} twice in {target}"
         if self.checked is None:
             raise ValueError(f"{check} says something about a snapshot")
-        return _held_detail(self.checked, check, position)
+        return _snapshot_detail(self.checked, check, position)
 
 
 def reassignment_document(checked: CheckedPlan) -> dict[str, Any]:
@@ -178,20 +179,22 @@ def reassignment_document(checked: CheckedPlan) -> dict[str, Any]:
     }
 
 
-def _held_detail(checked: CheckedPlan, check: Check, position: int) -> str:
+def _snapshot_detail(checked: CheckedPlan, check: Check, position: int) -> str:
     targets = checked.plan.targets
-    wanted, now = targets.replicas[position].tolist() if check is not Check.PARTIAL_TOPIC else [], checked.snapshot
+    topics, brokers = checked.snapshot.topics, checked.snapshot.brokers
+    target = targets.replicas[position].tolist() if check is not Check.PARTIAL_TOPIC else []
     match check:
         case Check.UNKNOWN_PARTITION | Check.PARTIAL_TOPIC:
             topic = position if check is Check.PARTIAL_TOPIC else int(targets.topic[position])
-            has = int(now.topics.partition_counts[now.topics.names.index(targets.names[topic])])
+            partition_count = int(topics.partition_counts[topics.names.index(targets.names[topic])])
             planned = len(distinct_values(checked.rows[(targets.topic == topic) & (checked.rows >= 0)]))
             if check is Check.PARTIAL_TOPIC:
-                return f"the plan has {planned:,} of its {has:,} partitions"
-            return f"the topic has partitions 0 to {has - 1}"
+                return f"the plan has {planned:,} of its {partition_count:,} partitions"
+            return f"the topic has partitions 0 to {partition_count - 1}"
         case Check.UNKNOWN_BROKER:
-            known = {facts.broker_id for facts in now.brokers}
-            return f"broker {_named([one for one in wanted if one not in known])} is not in the snapshot"
+            known = {facts.broker_id for facts in brokers}
+            unknown = [broker_id for broker_id in target if broker_id not in known]
+            return f"broker {_named(unknown)} is not in the snapshot"
         case (
             Check.DEAD_BROKER
             | Check.CORDONED_BROKER
@@ -214,7 +217,7 @@ def _held_detail(checked: CheckedPlan, check: Check, position: int) -> str:
             ]
             return f"broker {_named(dead)} stays, but is not registered: complete only while it is in the ISR"
         case Check.FEWER_REPLICAS | Check.MORE_REPLICAS:
-            return f"replication factor {len(checked.origin[position])} becomes {len(wanted)}"
+            return f"replication factor {len(checked.origin[position])} becomes {len(target)}"
         case _:
             return f"racks {', '.join(map(str, racks_of(checked, position)))}: fewer than there could be"
 
@@ -227,5 +230,5 @@ def _named(ids: Sequence[int]) -> str:
     return ", ".join(map(str, ids))
 
 
-def _twice(values: Sequence[int]) -> set[int]:
+def _duplicates(values: Sequence[int]) -> set[int]:
     return {value for value in values if values.count(value) > 1}

@@ -36,45 +36,45 @@ from kframe.whatif.zookeeper_player import ZookeeperPlayer
 #: The last version of AlterPartition that names topics by name.
 _BY_NAME: Final = 1
 _MOVING: Final = np.uint8(ReplicaFlag.ADDING | ReplicaFlag.REMOVING)
-#: How many partitions an answer names.
+#: How many partitions a response names.
 _NAMED: Final = 20
 
 
-def reassign(study: WhatIf, plan: Plan) -> Outcome:
+def reassign(whatif: WhatIf, plan: Plan) -> Outcome:
     """See ``WhatIf.reassign``."""
-    return study.reassign(plan)
+    return whatif.reassign(plan)
 
 
 def check_distinct(plan: Plan) -> None:
     """Raise InputError for an empty plan and for a repeated partition."""
     if len(plan) == 0:
         raise InputError(plan.name, "no partition", "at least one to reassign")
-    again = plan.again()
-    if len(again):
-        where = f"{plan.name} partitions[{int(again[0])}]"
-        raise InputError(where, f"partition {plan.partition_name(int(again[0]))} again", "each partition once")
+    repeated = plan.repeated_positions()
+    if len(repeated):
+        where = f"{plan.name} partitions[{int(repeated[0])}]"
+        raise InputError(where, f"partition {plan.partition_name(int(repeated[0]))} again", "each partition once")
 
 
-def play_reassignment(study: ZookeeperPlayer, plan: Plan) -> Outcome:
+def play_reassignment(whatif: ZookeeperPlayer, plan: Plan) -> Outcome:
     """Play a plan in ZooKeeper mode to its end."""
     check_distinct(plan)
-    played = _Reassignment(study, plan.targets)
+    reassignment = _Reassignment(whatif, plan.targets)
     operation = Operation(Verb.REASSIGN, partitions=len(plan), topics=plan.targets.names)
-    outcome = study.play(operation, [
-        ("phase A: the move begins", played.begin),
-        ("the new replicas catch up", played.catch_up),
-        ("phase B: targets in sync become the assignment", played.finish),
+    outcome = whatif.play(operation, [
+        ("phase A: the move begins", reassignment.begin),
+        ("the new replicas catch up", reassignment.catch_up),
+        ("phase B: targets in sync become the assignment", reassignment.finish),
     ])  # fmt: skip
-    return replace(outcome, reassignment=played.moves(outcome))
+    return replace(outcome, reassignment=reassignment.result(outcome))
 
 
 class _Reassignment:
-    """A reassignment that is being played, and what is learned on the way."""
+    """A reassignment that is being played, with its results so far."""
 
-    def __init__(self, study: ZookeeperPlayer, targets: Targets) -> None:
-        self._study = study
+    def __init__(self, whatif: ZookeeperPlayer, targets: Targets) -> None:
+        self._whatif = whatif
         self._targets = targets
-        cluster = study.cluster
+        cluster = whatif.cluster
         topics = [-1 if (topic := cluster.topics.find(name)) is None else topic for name in targets.names]
         self._known_topics = frozenset(
             name for name, index in zip(targets.names, topics, strict=True)
@@ -84,12 +84,12 @@ class _Reassignment:
         rows = np.full(len(targets), -1, np.int32)
         rows[index >= 0] = cluster.topics.locate(index[index >= 0], targets.partition[index >= 0])
         known = np.flatnonzero(rows >= 0).astype(np.int32)
-        held = _ids(cluster, cluster.partitions.lists("replica", rows[known]))
+        replicas = _ids(cluster, cluster.partitions.lists("replica", rows[known]))
         being_added = (_flags(cluster, rows[known]) & np.uint8(ReplicaFlag.ADDING)) != 0
         brokers = cluster.brokers
         self._before = BeforeReassignment(
-            rows, known, held, held.keep(~being_added), frozenset(brokers.ids[brokers.live != 0].tolist()),
-            study.health().replicas,
+            rows, known, replicas, replicas.keep(~being_added), frozenset(brokers.ids[brokers.live != 0].tolist()),
+            whatif.health().replicas,
         )  # fmt: skip
         self._codes: Int16 = np.zeros(len(targets), np.int16)
         self._isr_codes: Int16 = np.zeros(len(targets), np.int16)
@@ -98,56 +98,58 @@ class _Reassignment:
 
     def begin(self) -> ControllerResponse:
         """Phase A, and phase B of what needs no copying."""
-        response: ReassignmentResponse = self._study.call(lambda token: ReassignmentRequested(self._targets, token))
+        response: ReassignmentResponse = self._whatif.call(lambda token: ReassignmentRequested(self._targets, token))
         self._codes = response.codes
-        wrong = np.flatnonzero(response.codes != ErrorCode.NONE)[:_NAMED].tolist()
+        refused = np.flatnonzero(response.codes != ErrorCode.NONE)[:_NAMED].tolist()
         targets = self._targets
-        named = tuple(f"{targets.names[targets.topic[i]]}-{int(targets.partition[i])}" for i in wrong)
+        named = tuple(f"{targets.names[targets.topic[i]]}-{int(targets.partition[i])}" for i in refused)
         return ControllerResponse(ErrorCode(response.error), np.empty(0, np.int32), response.codes, named)
 
     def catch_up(self) -> StepReport:
-        """Every leader proposes ISRs. What the controller does once it has answered is kept for ``finish``."""
-        study, until_answers = self._study, MergedTimeline()
-        cluster = study.cluster
+        """Every leader proposes ISRs. The events after the responses are saved for ``finish``."""
+        whatif, until_answers = self._whatif, MergedTimeline()
+        cluster = whatif.cluster
         p, brokers = cluster.partitions, cluster.brokers
         rows = self._before.rows
-        open_ = np.flatnonzero((self._codes == ErrorCode.NONE) & (rows >= 0))
-        open_ = open_[p.reassigning[rows[open_]] != 0]
-        leader = p.leader[rows[open_]]
+        ongoing = np.flatnonzero((self._codes == ErrorCode.NONE) & (rows >= 0))
+        ongoing = ongoing[p.reassigning[rows[ongoing]] != 0]
+        leader = p.leader[rows[ongoing]]
         led = (leader >= 0) & (brokers.registered[leader] != 0)
-        self._led[open_] = led
-        isr, grows = _grown_isr(cluster, rows[open_])
+        self._led[ongoing] = led
+        isr, grows = _grown_isr(cluster, rows[ongoing])
         proposing = led & grows
         columns, accepted = cluster.partitions.copy(), []
         leaders = distinct_values(leader[proposing]).tolist()
         for done, broker in enumerate(leaders, 1):
             chosen = np.flatnonzero(proposing & (leader == broker))
-            change = self._propose(broker, rows[open_[chosen]], isr.take(chosen), (until_answers, self._after_answers))
-            self._isr_codes[open_[chosen]] = change[0].codes
+            change = self._propose(
+                broker, rows[ongoing[chosen]], isr.take(chosen), (until_answers, self._after_answers)
+            )
+            self._isr_codes[ongoing[chosen]] = change[0].codes
             accepted.append(change[1].take(change[0].codes == ErrorCode.NONE))
-            study.step_progress(done, len(leaders))
-        twin = ClusterState()
-        twin.brokers, twin.topics, twin.partitions = brokers, cluster.topics, columns
+            whatif.step_progress(done, len(leaders))
+        caught_up = ClusterState()
+        caught_up.brokers, caught_up.topics, caught_up.partitions = brokers, cluster.topics, columns
         for state_change in accepted:
-            stored_states.apply(twin, state_change, state_change.expected + np.int32(1))
-        return StepReport(events=until_answers.events(), health=study.health_of(twin))
+            stored_states.apply(caught_up, state_change, state_change.expected + np.int32(1))
+        return StepReport(events=until_answers.events(), health=whatif.health_of(caught_up))
 
     def finish(self) -> StepReport:
-        """What the controller did after each answer."""
+        """The events after each response."""
         return StepReport(events=self._after_answers.events())
 
     def _propose(
         self, leader: int, rows: Int32, isr: Ragged, timelines: tuple[MergedTimeline, MergedTimeline]
     ) -> tuple[AlterPartitionResponse, StateChange]:
-        """One leader's AlterPartition. The answer, and the change that it asks for."""
-        cluster = self._study.cluster
+        """One leader's AlterPartition: its response, and the requested change."""
+        cluster = self._whatif.cluster
         p, brokers = cluster.partitions, cluster.brokers
         partitions = cluster.requested(rows)
         change = StateChange(
             rows, p.leaders_of(rows), p.leader_epoch[rows], np.full(len(rows), RecoveryState.RECOVERED, np.uint8), isr,
-            p.partition_epoch[rows], self._study.controller_epoch,
+            p.partition_epoch[rows], self._whatif.controller_epoch,
         )  # fmt: skip
-        response: AlterPartitionResponse = self._study.call(
+        response: AlterPartitionResponse = self._whatif.call(
             lambda token: AlterPartitionRequested(
                 int(brokers.ids[leader]), int(brokers.broker_epoch[leader]), _BY_NAME, partitions, change.leader_epoch,
                 change.expected, change.recovery, _ids(cluster, isr), token,
@@ -156,9 +158,9 @@ class _Reassignment:
         )  # fmt: skip
         return response, change
 
-    def moves(self, outcome: Outcome) -> ReassignmentResult:
-        """What became of it all."""
-        cluster, before = self._study.cluster, self._before
+    def result(self, outcome: Outcome) -> ReassignmentResult:
+        """The result of each partition."""
+        cluster, before = self._whatif.cluster, self._before
         rows = before.rows[before.known]
         now = _ids(cluster, cluster.partitions.lists("replica", rows))
         ongoing = now.any((_flags(cluster, rows) & _MOVING) != 0)

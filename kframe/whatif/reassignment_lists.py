@@ -35,7 +35,7 @@ class BeforeReassignment:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReassignmentAnswers:
-    """What the controller answered about each partition, as in ``ReassignmentResult``."""
+    """The responses of the controller for each partition, as in ``ReassignmentResult``."""
 
     codes: Int16
     isr_codes: Int16
@@ -49,20 +49,21 @@ def reassignment_result(
     outcome: Outcome,
 ) -> ReassignmentResult:  # fmt: skip
     """The result of each partition; ``now`` and ``ongoing`` are replicas and progress of the known ones at the end."""
-    every = len(targets)
+    total = len(targets)
     begun = (answers.codes == ErrorCode.NONE) & (before.rows >= 0)
-    origin, had = _spread(before.origin, before.known, every), _spread(before.replicas, before.known, every)
+    origin = _scatter(before.origin, before.known, total)
+    replicas_before = _scatter(before.replicas, before.known, total)
     accepted = Ragged(targets.replicas.offsets, targets.replicas.values)
     adding = accepted.keep(~members(accepted, origin) & begun[accepted.owners])
     leaving = origin.keep(~members(origin, accepted) & begun[origin.owners])
-    has = _spread(now, before.known, every)
-    reached = np.zeros(every, np.bool_)
+    replicas_after = _scatter(now, before.known, total)
+    reached = np.zeros(total, np.bool_)
     reached[before.known] = same_lists(now, accepted.take(before.known)) & ~ongoing
     ids = outcome.broker_ids
     first_loads = np.zeros(len(ids), np.int32)
     first_loads[: len(before.loads)] = before.loads
     peak = first_loads + loads(accepted.keep(begun[accepted.owners]), ids) + loads(leaving, ids)
-    peak -= loads(had.keep(begun[had.owners]), ids)
+    peak -= loads(replicas_before.keep(begun[replicas_before.owners]), ids)
     return ReassignmentResult(
         targets=targets,
         codes=answers.codes,
@@ -70,7 +71,7 @@ def reassignment_result(
         led=answers.led,
         isr_codes=answers.isr_codes,
         adding=adding,
-        deleted=had.keep(~members(had, has) & begun[had.owners]),
+        deleted=replicas_before.keep(~members(replicas_before, replicas_after) & begun[replicas_before.owners]),
         known_topics=answers.known_topics,
         live=before.live,
         broker_ids=ids,
@@ -83,8 +84,8 @@ def reassignment_result(
     )
 
 
-def _spread(lists: Ragged, positions: Int32, total: int) -> Ragged:
-    """``total`` lists, those at ``positions`` (ascending) given, the others empty."""
+def _scatter(lists: Ragged, positions: Int32, total: int) -> Ragged:
+    """``total`` lists: ``lists`` at ``positions`` (ascending), the others empty."""
     offsets = np.zeros(total + 1, np.int32)
     offsets[1:][positions] = lists.counts
     np.cumsum(offsets, out=offsets)

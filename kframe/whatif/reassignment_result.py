@@ -1,4 +1,4 @@
-"""What became of a reassignment, in columns: which partitions reached their target, and what had to be copied."""
+"""The result of a reassignment in columns: which partitions reached their target, and what was copied."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ReassignmentResult:
 
     ``codes`` is Kafka's error for each partition. ``completed``: its assignment is the target, without adding or
     removing replicas. ``adding``: replicas to copy, without those of refused partitions. ``deleted``: former replicas.
-    ``led``: it had a live leader to bring new replicas into the ISR; ``isr_codes`` is the answer to that proposal.
+    ``led``: it had a live leader to bring new replicas into the ISR; ``isr_codes`` is the response to that proposal.
     ``replicas_…`` (b,) count all replicas of each broker. At the peak every new replica is assigned and no old one is
     removed yet.
     """
@@ -61,7 +61,7 @@ class ReassignmentResult:
         return ~self.refused & ~self.completed
 
     def status(self, position: int) -> TopicStatus:
-        """What became of one partition of the plan."""
+        """The status of one partition of the plan."""
         if self.refused[position]:
             return TopicStatus.REFUSED
         return TopicStatus.COMPLETED if self.completed[position] else TopicStatus.WAITING

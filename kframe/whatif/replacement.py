@@ -13,7 +13,7 @@ from kframe.whatif.plan import Plan
 
 
 def replacement_brokers(cluster: ClusterState, brokers: Sequence[int]) -> dict[int, int]:
-    """A live broker for each of ``brokers`` (ids) as long as others are left, of its own rack if one is."""
+    """A live broker for each of ``brokers`` (ids) while others remain, of the same rack if possible."""
     live = cluster.brokers.ids[cluster.brokers.live != 0].tolist()
     free = sorted(set(live) - set(brokers))
     replacements = {}
@@ -25,7 +25,7 @@ def replacement_brokers(cluster: ClusterState, brokers: Sequence[int]) -> dict[i
 
 
 def replacement_plan(cluster: ClusterState, replacements: Mapping[int, int]) -> Plan:
-    """Move every led partition that lies on the brokers ``places`` has keys for, and on no others."""
+    """Move every led partition whose replicas are all on brokers that ``replacements`` has as keys."""
     p, brokers = cluster.partitions, cluster.brokers
     replacement = np.full(len(brokers), -1, np.int32)
     replacement[brokers.look_up(np.array(list(replacements), np.int32))] = list(replacements.values())

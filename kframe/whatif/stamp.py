@@ -1,4 +1,4 @@
-"""The stamp of a plan: what the plan was made for, so that an outdated plan is refused."""
+"""The stamp of a plan: its cluster and assignments, so that an outdated plan is refused."""
 
 from __future__ import annotations
 

@@ -53,20 +53,20 @@ def sweep_of(counts: FailureCounts, *, configs_known: bool = True) -> Sweep:
     alone[np.arange(len(up)), up] = True
     parts = [
         _Part.of(counts, alone, counts.brokers[up], counts.broker_leads[up]),
-        *([] if counts.pairs is None else (_pairs_with(counts, up, at) for at in range(len(up) - 1))),
+        *([] if counts.pairs is None else (_pairs_with(counts, up, position) for position in range(len(up) - 1))),
         _Part.of(counts, members, counts.racks, counts.rack_leads),
     ]
     ids, pairs = counts.broker_ids[up], np.triu_indices(len(up) if counts.pairs is not None else 0, 1)
     lengths = (len(up), len(pairs[0]), len(groups))
-    gone = np.full(len(groups), -1, np.int32)
+    no_broker = np.full(len(groups), -1, np.int32)
     return Sweep(
         kind=np.repeat(np.arange(3, dtype=np.uint8), lengths),
-        first=np.concatenate([ids, ids[pairs[0]], gone]),
-        second=np.concatenate([np.full(len(up), -1, np.int32), ids[pairs[1]], gone]),
+        first=np.concatenate([ids, ids[pairs[0]], no_broker]),
+        second=np.concatenate([np.full(len(up), -1, np.int32), ids[pairs[1]], no_broker]),
         rack=np.concatenate([np.full(lengths[0] + lengths[1], -1, np.int32), np.arange(len(groups), dtype=np.int32)]),
         failed=np.repeat(np.append([1, 2], members.sum(axis=1)).astype(np.int32), (*lengths[:2], *[1] * len(groups))),
         counts=np.concatenate([part.counts for part in parts]),
-        leaders_most=np.concatenate([part.most for part in parts]),
+        leaders_most=np.concatenate([part.leaders_max for part in parts]),
         leaders_mean=np.concatenate([part.mean for part in parts]),
         before={
             name: None if name in CONDITIONS_OF_SETTINGS and not configs_known else value
@@ -86,7 +86,7 @@ class _Part:
     """Some failures: (m, 9) counts and (m,) loads."""
 
     counts: Int32
-    most: Int32
+    leaders_max: Int32
     mean: NDArray[np.float64]
 
     @staticmethod
@@ -96,15 +96,15 @@ class _Part:
         if counts.deleting_topics.topics:
             leads -= counts.deleting_topics.resigned(failing)
         leads[failing] = 0
-        left = np.count_nonzero(counts.registered) - failing.sum(axis=1)
-        mean = leads.sum(axis=1) / np.maximum(left, 1)
+        remaining = np.count_nonzero(counts.registered) - failing.sum(axis=1)
+        mean = leads.sum(axis=1) / np.maximum(remaining, 1)
         return _Part(counts.totals[1] + more, leads.max(axis=1, initial=0), mean)
 
 
-def _pairs_with(counts: FailureCounts, up: Int64, at: int) -> _Part:
+def _pairs_with(counts: FailureCounts, up: Int64, position: int) -> _Part:
     """The pairs of a registered broker with those after it."""
     assert counts.pairs is not None
-    count, broker, others = len(counts.registered), up[at], up[at + 1 :]
+    count, broker, others = len(counts.registered), up[position], up[position + 1 :]
     numbers = broker * (2 * count - broker - 1) // 2 + others - broker - 1
     failing = np.zeros((len(others), count), np.bool_)
     failing[:, broker] = failing[np.arange(len(others)), others] = True

@@ -90,17 +90,18 @@ class FailureCounts:
         pairs: bool,
         deleting_topics: DeletingTopics | None = None,
     ) -> FailureCounts:
-        """Counts of no partition. ``racks`` stand beside the brokers. Those of brokers that are gone do not count."""
+        """Counts of no partition. ``racks`` stand beside the brokers. Racks of unregistered brokers do not count."""
         count = len(broker_ids)
-        here = [name if up else None for name, up in zip(racks, registered.tolist(), strict=True)]
-        names = tuple(sorted({name for name in here if name is not None}))
+        live_racks = [name if up else None for name, up in zip(racks, registered.tolist(), strict=True)]
+        names = tuple(sorted({name for name in live_racks if name is not None}))
         number = {name: position for position, name in enumerate(names)}
 
         def zeros(lines: int, columns: int) -> Int32:
             return np.zeros((lines, columns), np.int32)
 
         return FailureCounts(
-            broker_ids, registered, np.array([-1 if name is None else number[name] for name in here], np.int32), names,
+            broker_ids, registered,
+            np.array([-1 if name is None else number[name] for name in live_racks], np.int32), names,
             zeros(2, len(METRICS)), zeros(count, len(METRICS)), zeros(len(names), len(METRICS)), zeros(2, count),
             zeros(count, count), zeros(len(names), count),
             zeros(count * (count - 1) // 2, len(METRICS)) if pairs else None,
@@ -131,11 +132,11 @@ def count_failures(
         deleting_topics=_deleting_topics(cluster, deleting),
     )
     unclean = np.where(topics.unclean == UNSET, config.unclean_by_default, topics.unclean == 1)
-    least = np.where(topics.min_insync == UNSET, config["min.insync.replicas"], topics.min_insync)
+    min_isr = np.where(topics.min_insync == UNSET, config["min.insync.replicas"], topics.min_insync)
     p, healthy = cluster.partitions, HealthyCounts.none(len(counts.rack))
     columns = (p.topic, p.leader, p.partition_epoch, p.slot_start, p.replica_count, p.isr_count, p.replica, p.isr,
                counts.registered, counts.rack, rack_bits(counts.rack, counts.registered), deleting,
-               least.astype(np.int32), unclean.astype(np.uint8))  # fmt: skip
+               min_isr.astype(np.int32), unclean.astype(np.uint8))  # fmt: skip
     single = (counts.totals, counts.brokers, counts.racks, counts.leads, counts.broker_leads, counts.rack_leads)
     parts = [(counts.pair_lead_keys, counts.pair_lead_changes)]
     thirds: list[tuple[Int64, NDArray[Any]]] = [(np.empty(0, np.int64), np.empty(0, np.int32))]
@@ -147,7 +148,8 @@ def count_failures(
             key, change = np.empty(4 * (last - first), np.int64), np.empty(4 * (last - first), np.int8)
             third = np.empty(last - first, np.int64)
             filled = kernels.count_pair_failures(
-                first, last, *columns, np.empty((3, width), np.int32), counts.pairs, key, change, third, healthy.beside
+                first, last, *columns, np.empty((3, width), np.int32), counts.pairs, key, change, third,
+                healthy.other_pairs,
             )  # fmt: skip
             parts.append(summed(key[:filled], change[:filled]))
             thirds.append(np.unique(third[third >= 0], return_counts=True))

@@ -125,6 +125,6 @@ def _brokers(sweep: Sweep, positions: Int64) -> pa.Array:
     values[offsets[alone]] = sweep.first[positions][alone]
     two = alone[sweep.failed[positions][alone] == 2]
     values[offsets[two] + 1] = sweep.second[positions][two]
-    for at in np.flatnonzero(rack >= 0).tolist():
-        values[offsets[at] : offsets[at + 1]] = sweep.rack_brokers[rack[at]]
+    for position in np.flatnonzero(rack >= 0).tolist():
+        values[offsets[position] : offsets[position + 1]] = sweep.rack_brokers[rack[position]]
     return pa.ListArray.from_arrays(pa.array(offsets), pa.array(values))

@@ -21,7 +21,7 @@ KINDS: Final[tuple[tuple[int, int], ...]] = ((1, 0), (2, 0), (2, 1), (3, 0), (3,
 RACK_BITS: Final = 62
 
 _WIDE: Final = 3
-_ALL_GONE: Final = np.array([1, 1, 1, 1, 0, 0, 0, 0, 0], np.int32)
+_ALL_FAILED: Final = np.array([1, 1, 1, 1, 0, 0, 0, 0, 0], np.int32)
 _UNDER_MIN_ISR: Final = np.array([0, 0, 1, 1, 0, 0, 0, 0, 0], np.int32)
 _AT_MIN_ISR: Final = np.array([0, 0, 0, 0, 1, 0, 0, 0, 0], np.int32)
 _LEADER_MOVED: Final = np.array([0, 0, 0, 0, 0, 0, 0, 1, 0], np.int32)
@@ -39,7 +39,7 @@ class HealthyCounts:
     follows: Int32
     further: Int32
     doubled: Int32
-    beside: Int32
+    other_pairs: Int32
 
     @staticmethod
     def none(brokers: int) -> HealthyCounts:
@@ -60,7 +60,7 @@ class HealthyCounts:
     ) -> None:  # fmt: skip
         """Add the counts without a failure, of each broker's and of each rack's failure to the arrays of
         ``FailureCounts``."""
-        everyone, racked = np.arange(len(rack)), rack >= 0
+        indexes, racked = np.arange(len(rack)), rack >= 0
         for kind in self.kinds():
             follows, alone = self.follows[kind], KINDS[kind][0] == 1
             led = follows.sum(axis=1)
@@ -71,8 +71,8 @@ class HealthyCounts:
             brokers += changes
             changes += np.outer(self.doubled[kind], _beyond(kind))
             np.add.at(racks, rack[racked], changes[racked])
-            broker_leads[everyone, everyone] -= led
-            np.subtract.at(rack_leads, (rack[racked], everyone[racked]), led[racked])
+            broker_leads[indexes, indexes] -= led
+            np.subtract.at(rack_leads, (rack[racked], indexes[racked]), led[racked])
             if not alone:
                 broker_leads += follows
                 for number in range(len(rack_leads)):
@@ -93,10 +93,10 @@ class HealthyCounts:
                 continue
             table = self.follows[kind].astype(np.int64)
             if kind >= _WIDE:
-                mine = spare == kind - _WIDE
-                np.add.at(table, (leader[mine], third[mine]), count[mine])
-                np.add.at(table, (follower[mine], third[mine]), count[mine])
-                table += self.beside[kind - _WIDE]
+                same_kind = spare == kind - _WIDE
+                np.add.at(table, (leader[same_kind], third[same_kind]), count[same_kind])
+                np.add.at(table, (follower[same_kind], third[same_kind]), count[same_kind])
+                table += self.other_pairs[kind - _WIDE]
             either = (table + table.T)[upper]
             for column in np.flatnonzero(beyond).tolist():
                 pairs[:, column] += either * beyond[column]
@@ -125,7 +125,7 @@ def _health(kind: int, failed: int) -> Int32:
     move; at most two."""
     replicas, spare = KINDS[kind]
     if failed >= replicas:
-        return _ALL_GONE
+        return _ALL_FAILED
     return _AT_MIN_ISR * np.int32(spare == failed) + _UNDER_MIN_ISR * np.int32(spare < failed)
 
 
@@ -137,7 +137,7 @@ def _moved(kind: int) -> Int32:
 def _beyond(kind: int) -> Int32:
     """The counts of two failures beyond the sum of each alone. Where both replicas fail, there is no leader."""
     if KINDS[kind][0] == 1:
-        return np.zeros_like(_ALL_GONE)
+        return np.zeros_like(_ALL_FAILED)
     beyond: Int32 = _health(kind, 2) - 2 * _health(kind, 1) + _health(kind, 0)
     return beyond - _moved(kind) if KINDS[kind][0] == 2 else beyond
 

@@ -32,7 +32,7 @@ class Failure(StrEnum):
 
 
 class SortBy(StrEnum):
-    """What the worst is judged by first; ties are broken by the others, in this order. ``UNCLEAN``: partitions for
+    """The first key of the ranking; ties are broken by the others, in this order. ``UNCLEAN``: partitions for
     which an unclean election was held or would be needed."""
 
     OFFLINE = "offline"
@@ -50,8 +50,8 @@ KINDS: Final = tuple(Failure)
 class Sweep:
     """``s`` failures in columns: brokers in the order of their ids, then pairs, then racks by name.
 
-    ``kind`` (s,): place in KINDS. ``first`` and ``second`` (s,): ids of the brokers that fail, -1 where a rack does or
-    none. ``rack`` (s,): place in ``rack_names``, or -1. ``failed`` (s,): how many brokers fail. ``counts`` (s, 9):
+    ``kind`` (s,): index in KINDS. ``first`` and ``second`` (s,): ids of the brokers that fail, -1 where a rack does or
+    none. ``rack`` (s,): index in ``rack_names``, or -1. ``failed`` (s,): how many brokers fail. ``counts`` (s, 9):
     partitions afterwards, in the columns METRICS. ``leaders_most`` (s,) and ``leaders_mean`` (s,): leaders on the
     busiest surviving broker, and on the average one (0 if none survives). ``before``: the first line, with the same
     columns, how the cluster stands.
@@ -87,8 +87,8 @@ class Sweep:
     @property
     def unclean(self) -> Int32:
         """(s,) partitions whose ISR died, but not all of their replicas: elected uncleanly, or waiting for it."""
-        held, needed = (self.counts[:, METRICS.index(name)] for name in ("unclean_elections", "unclean_needed"))
-        count_of: Int32 = held + needed
+        elected, needed = (self.counts[:, METRICS.index(name)] for name in ("unclean_elections", "unclean_needed"))
+        count_of: Int32 = elected + needed
         return count_of
 
     @property

@@ -101,9 +101,9 @@ def counts_of(rows: pa.Table | pa.RecordBatch, brokers: Sequence[BrokerFacts], *
         line = np.where(failure == kind, _indexes(rows["name"], names), line)
     count = rows["count"].to_numpy(zero_copy_only=False)
     for kind, of, table in _tables(counts):
-        mine = (failure == kind) & (metric < len(METRICS) if of is None else metric == of)
+        in_table = (failure == kind) & (metric < len(METRICS) if of is None else metric == of)
         column = metric if of is None else holder if of != _HALTS else np.zeros_like(metric)
-        np.add.at(table, (line[mine], column[mine]), count[mine])
+        np.add.at(table, (line[in_table], column[in_table]), count[in_table])
     leads = (failure == _PAIR) & (metric == _LEADERS)
     keys, changes = summed(line[leads] * len(ids) + holder[leads], count[leads])
     return replace(counts, pair_lead_keys=keys, pair_lead_changes=changes)

@@ -1,4 +1,4 @@
-"""What happened in a what-if, in order: elections held, states stored, requests sent. No clock: steps have names."""
+"""The events of a what-if, in order: elections, stored states, sent requests. No clock: steps have names."""
 
 from __future__ import annotations
 
@@ -195,21 +195,21 @@ class MergedTimeline:
     def __init__(self) -> None:
         self._events: dict[tuple[object, ...], TimelineEvent] = {}
         self._receivers: dict[tuple[object, ...], Bool] = {}
-        self._seen = Counter[tuple[object, ...]]()
+        self._occurrences = Counter[tuple[object, ...]]()
         self._order: list[tuple[object, ...]] = []
         self._position = 0
-        """Where in the order this turn has come to."""
+        """Index in the order after the last event of this call."""
 
     def begin_call(self) -> None:
-        """Another turn begins."""
-        self._seen.clear()
+        """Begin another call."""
+        self._occurrences.clear()
         self._position = 0
 
     def add(self, timeline_event: TimelineEvent, receivers: Bool | None = None) -> None:
-        """Something happened in this turn. ``receivers`` masks the brokers that requests went to."""
+        """Add an event of this call. ``receivers`` masks the brokers that received its requests."""
         kind = _kind(timeline_event)
-        key = (*kind, self._seen[kind])
-        self._seen[kind] += 1
+        key = (*kind, self._occurrences[kind])
+        self._occurrences[kind] += 1
         before = self._events.get(key)
         if before is None:
             self._order.insert(self._position, key)
@@ -219,7 +219,7 @@ class MergedTimeline:
         self._events[key] = timeline_event if before is None else _sum(before, timeline_event, self._receivers.get(key))
 
     def events(self) -> tuple[TimelineEvent, ...]:
-        """All that happened."""
+        """All events, merged."""
         return tuple(self._events[key] for key in self._order)
 
 

@@ -1,4 +1,4 @@
-"""What became of topics that were to be created or deleted."""
+"""Results of topics to create or delete."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from kframe.errors import ErrorCode
 
 
 class TopicStatus(StrEnum):
-    """What became of what was asked for."""
+    """The status of a requested creation, deletion or reassignment."""
 
     COMPLETED = "completed"
     WAITING = "waiting"
-    """Begun, but it cannot be completed until something changes."""
+    """Begun, but it cannot complete until the cluster changes."""
     REFUSED = "refused"
 
 

@@ -17,7 +17,7 @@ from kframe.errors import InputError, SnapshotError
 from kframe.lazy import load
 from kframe.snapshot.content import brokers_text
 from kframe.snapshot.files import Progress, ignore_progress
-from kframe.whatif.health import ClusterHealth, either
+from kframe.whatif.health import ClusterHealth, union
 from kframe.whatif.modes import CLASSES, Assignments, ModeOperations
 from kframe.whatif.outcome import ControllerResponse, FailOn, Operation, Outcome, StepOutcome, StepReport, Verb
 from kframe.whatif.settings import knows_min_insync
@@ -72,7 +72,7 @@ class WhatIf:
         ``config`` holds Kafka's configuration keys; it prevails over the cluster-wide settings in the snapshot. In a
         KRaft cluster it may also name levels of features, such as ``metadata.version``, where the snapshot does not say
         them. ``clock`` is asked for the time that encoding takes; by default none passes. With ``batches`` each batch
-        of requests to brokers is handed to that instead of being encoded and counted; a KRaft controller sends none.
+        of requests to brokers is passed to it instead of being encoded and counted; a KRaft controller sends none.
         Raises SnapshotError if the snapshot does not say who leads, ConfigError for a key or value.
         """
         self.snapshot = snapshot
@@ -109,7 +109,7 @@ class WhatIf:
         self._racks = {facts.broker_id: facts.rack for facts in snapshot.brokers}
         self.step_progress: Progress = ignore_progress
         """Called with (done, total) steps, and repeatedly during long steps."""
-        self.step_over: Callable[[int], None] = lambda _: None
+        self.step_completed: Callable[[int], None] = lambda _: None
         """Called with the number of each completed step, from 1."""
         del snapshot
         self._start_controller(config, clock, batches)
@@ -156,15 +156,15 @@ class WhatIf:
             events = self._take_events() if report.events is None else report.events
             after = report.health or self._health()
             findings = {
-                what: either(findings[what], fresh) for what, fresh in FailOn.new_conditions(before, after).items()
+                what: union(findings[what], fresh) for what, fresh in FailOn.new_conditions(before, after).items()
             }
-            outcomes.append(StepOutcome(name, events, after.counts(), report.answer))
-            self.step_over(done)
+            outcomes.append(StepOutcome(name, events, after.counts(), report.response))
+            self.step_completed(done)
             self.step_progress(done, len(steps))
         changes = self._changes((before, after))
         findings[FailOn.LOSS] = lost = np.zeros(len(cluster.partitions), np.bool_)
         lost[changes.rows] = changes.unclean
-        findings[FailOn.POSSIBLE_LOSS] = either(findings[FailOn.POSSIBLE_LOSS], lost)
+        findings[FailOn.POSSIBLE_LOSS] = union(findings[FailOn.POSSIBLE_LOSS], lost)
         outcome = Outcome(
             operation=operation,
             broker_ids=cluster.brokers.ids.copy(),
@@ -225,8 +225,8 @@ class WhatIf:
     def fail(self, brokers: Iterable[int] = (), racks: Iterable[str] = (), *, together: bool = True) -> Outcome:
         """Fail these brokers, and all brokers of these racks that are up. Raises InputError for a broker that is
         unknown or not up."""
-        ids = self._chosen(brokers, racks, registered=True)
-        steps = [(happens(group, "fails", "fail together"), self._stop(group)) for group in groups(ids, together)]
+        ids = self._select_brokers(brokers, racks, registered=True)
+        steps = [(step_name(group, "fails", "fail together"), self._stop(group)) for group in groups(ids, together)]
         return self.play(Operation(Verb.FAIL, ids, together), steps)
 
     def restart(
@@ -239,7 +239,7 @@ class WhatIf:
         ``clean``: in a KRaft cluster, whether the former process stopped in order. By default all have that did not
         fail in this what-if. Raises InputError for an unknown broker.
         """
-        ids = self._chosen(brokers, racks, registered=False)
+        ids = self._select_brokers(brokers, racks, registered=False)
         steps = [self._restart(group, clean) for group in groups(ids, together)]
         return self.play(Operation(Verb.RESTART, ids, together), steps)
 
@@ -248,23 +248,23 @@ class WhatIf:
 
         Raises InputError for a broker that is unknown or not up.
         """
-        ids = self._chosen(brokers, racks, registered=True)
+        ids = self._select_brokers(brokers, racks, registered=True)
         steps: list[Step] = []
         for group in groups(ids, together):
             steps += [
-                (f"broker {broker_id} asks to shut down", self._ask_to_shut_down(broker_id)) for broker_id in group
+                (f"broker {broker_id} asks to shut down", self._request_shutdown(broker_id)) for broker_id in group
             ]
-            steps.append((happens(group, "is gone", "are gone"), self._stop(group)))
+            steps.append((step_name(group, "is gone", "are gone"), self._stop(group)))
         return self.play(Operation(Verb.SHUTDOWN, ids, together), steps)
 
     def elect(self, election: ElectionType, partitions: Sequence[TopicPartition] | None = None) -> Outcome:
         """Elect leaders, for these partitions or for all. Raises InputError for an unknown partition."""
         for topic, partition in partitions or ():
-            self._known(topic, partition)
+            self._check_partition(topic, partition)
         named = None if partitions is None else tuple(partitions)
         kind = election.name.lower()
         operation = Operation(Verb.ELECT, election=kind, partitions=None if named is None else len(named))
-        return self.play(operation, [(f"{kind} election", self._ask_for_election(election, named))])
+        return self.play(operation, [(f"{kind} election", self._request_election(election, named))])
 
     def create(
         self, name: str, partitions: int = -1, replication_factor: int = -1, *,
@@ -344,23 +344,23 @@ class WhatIf:
         """Brokers restart; ``clean``: see ``restart``."""
         raise NotImplementedError
 
-    def _ask_to_shut_down(self, broker_id: int) -> Callable[[], ControllerResponse]:
+    def _request_shutdown(self, broker_id: int) -> Callable[[], ControllerResponse]:
         """A broker requests a controlled shutdown."""
         raise NotImplementedError
 
-    def _ask_for_election(
+    def _request_election(
         self, election: ElectionType, partitions: tuple[TopicPartition, ...] | None
     ) -> Callable[[], ControllerResponse]:
         """An administrator requests elections."""
         raise NotImplementedError
 
-    # -- what was asked for
+    # -- requested brokers and partitions
 
-    def _known(self, topic: str, partition: int) -> None:
+    def _check_partition(self, topic: str, partition: int) -> None:
         if self.cluster.row(topic, partition) is None:
             raise InputError("partition", f"{topic}-{partition}", "a partition of the snapshot")
 
-    def _chosen(self, brokers: Iterable[int], racks: Iterable[str], *, registered: bool) -> tuple[int, ...]:
+    def _select_brokers(self, brokers: Iterable[int], racks: Iterable[str], *, registered: bool) -> tuple[int, ...]:
         """The brokers named, then those in the racks, each once. Raises InputError if there is none."""
         requested, up = tuple(brokers), self.registered
         candidates = up if registered else tuple(self._racks)
@@ -391,7 +391,7 @@ def groups(ids: tuple[int, ...], together: bool) -> list[tuple[int, ...]]:
     return [ids] if together else [(broker_id,) for broker_id in ids]
 
 
-def happens(ids: tuple[int, ...], singular: str, plural: str) -> str:
+def step_name(ids: tuple[int, ...], singular: str, plural: str) -> str:
     """``broker 4 fails``, ``brokers 4, 5 fail together``."""
     return f"{brokers_text(ids)} {singular if len(ids) == 1 else plural}"
 

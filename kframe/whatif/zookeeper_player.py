@@ -28,7 +28,7 @@ from kframe.whatif.health import ClusterHealth, health_of
 from kframe.whatif.observe import (
     BatchWatch,
     ElectionWatch,
-    HandingTransport,
+    ForwardingTransport,
     MeasuringTransport,
     Observations,
     Traffic,
@@ -47,10 +47,10 @@ from kframe.whatif.settings import (
     controller_id_of,
 )
 from kframe.whatif.timeline import MergedTimeline, RequestsSent, TimelineEvent
-from kframe.whatif.whatif import Step, WhatIf, happens
+from kframe.whatif.whatif import Step, WhatIf, step_name
 
-#: How long a caller waits for what cannot be done at once, by the clock of the study.
-PATIENCE_MS = 1_000
+#: Timeout of requests that cannot complete at once, by the virtual clock.
+REQUEST_TIMEOUT_MS = 1_000
 
 
 class ZookeeperPlayer(WhatIf):
@@ -73,7 +73,9 @@ class ZookeeperPlayer(WhatIf):
         self._record = Observations(len(cluster.brokers))
         self._encoded_before = 0.0
         self._partition_timelines: list[PartitionTimeline] = []
-        self._transport = HandingTransport(batches) if batches is not None else self._measuring(clock or VirtualClock())
+        self._transport = (
+            ForwardingTransport(batches) if batches is not None else self._measuring(clock or VirtualClock())
+        )
         self._ensemble = MemoryEnsemble.from_cluster(cluster, controller_epoch - 1, copy=False)
         self._selection = WatchedSelection(self._selectors, self._note_election)
         store = watched(self._ensemble.connect(), self._note_written, self._save_rows, self._save_topics)
@@ -123,7 +125,7 @@ class ZookeeperPlayer(WhatIf):
 
     def follow(self, topic: str, partition: int) -> PartitionTimeline:
         """Record the stored state of this partition from now on. Raises InputError for an unknown partition."""
-        self._known(topic, partition)
+        self._check_partition(topic, partition)
         stored = self._ensemble.states.cluster
         timeline = PartitionTimeline(lambda: None if stored.row(topic, partition) is None else stored[topic, partition])
         self._partition_timelines.append(timeline)
@@ -139,7 +141,7 @@ class ZookeeperPlayer(WhatIf):
         up = set(self.registered)
         bounced = tuple(broker_id for broker_id in ids if broker_id in up)
         started = tuple(broker_id for broker_id in ids if broker_id not in up)
-        parts = [happens(bounced, "bounces", "bounce"), happens(started, "starts", "start")]
+        parts = [step_name(bounced, "bounces", "bounce"), step_name(started, "starts", "start")]
         name = ", ".join(part for part, group in zip(parts, (bounced, started), strict=True) if group)
 
         def act() -> None:
@@ -148,7 +150,7 @@ class ZookeeperPlayer(WhatIf):
 
         return name, act
 
-    def _ask_to_shut_down(self, broker_id: int) -> Callable[[], ControllerResponse]:
+    def _request_shutdown(self, broker_id: int) -> Callable[[], ControllerResponse]:
         def act() -> ControllerResponse:
             brokers = self.cluster.brokers
             index = brokers.find(broker_id)
@@ -158,7 +160,7 @@ class ZookeeperPlayer(WhatIf):
 
         return act
 
-    def _ask_for_election(
+    def _request_election(
         self, election: ElectionType, partitions: tuple[TopicPartition, ...] | None
     ) -> Callable[[], ControllerResponse]:
         def act() -> ControllerResponse:
@@ -188,7 +190,7 @@ class ZookeeperPlayer(WhatIf):
         future = self._loop.submit(event, read)
         self._settle()
         if not future.done():
-            self._clock.advance(PATIENCE_MS / 1000, self._settle)
+            self._clock.advance(REQUEST_TIMEOUT_MS / 1000, self._settle)
         record.merged = record.merged_after_answer = None
         return future.result(timeout=0)
 
@@ -240,8 +242,8 @@ class ZookeeperPlayer(WhatIf):
     def _note_election(
         self, cluster: ClusterState, kind: ElectionKind, rows: Int32, unclean_allowed: UInt8, leader: Int32
     ) -> None:
-        held, unclean = election_held(kind, rows, unclean_allowed, leader)
-        self._record.note(held)
+        election, unclean = election_held(kind, rows, unclean_allowed, leader)
+        self._record.note(election)
         if len(unclean):
             self._record.unclean.append(unclean)
         if self.election_watch is not None:

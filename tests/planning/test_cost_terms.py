@@ -20,7 +20,7 @@ from kframe.planning.report import report_document
 from kframe.planning.review import PlanReview
 from kframe.registry.placements import CostTerm, PlanGoal
 from kframe.snapshot import Snapshot
-from kframe.whatif.plan_check import hold
+from kframe.whatif.plan_check import resolve_plan
 from tests.planning.clusters import FEWER_EXAMPLES, applied, snapshot_of, snapshots
 from tests.planning.test_properties import goals, planned
 
@@ -171,7 +171,7 @@ def test_report_names_goal_and_cost_terms() -> None:
     assert document["moves"]["unit"] == "messages"
     assert f"{proposal.cost:,} with drawn" in document["summary"]
     assert document["proof"].endswith("on the brokers that may receive it.")
-    page = render_page(PlanReview.of_proposal(proposal, hold(proposal.plan, snapshot)), b"{}")
+    page = render_page(PlanReview.of_proposal(proposal, resolve_plan(proposal.plan, snapshot)), b"{}")
     assert "<th>goal</th><td>traffic</td>" in page
     assert "<th>cost terms</th><td>drawn</td>" in page
 

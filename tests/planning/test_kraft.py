@@ -11,7 +11,7 @@ from kframe.model.kraft.replay import replay
 from kframe.planning import plan
 from kframe.snapshot import Snapshot, Source
 from kframe.whatif import WhatIf, reassign
-from kframe.whatif.plan_check import SEVERITY, Severity, check_against, check_alone, hold
+from kframe.whatif.plan_check import SEVERITY, Severity, check_against, check_alone, resolve_plan
 from tests.planning.clusters import lists_of
 from tests.whatif.kraft_samples import directory, metadata_with, partition
 
@@ -60,7 +60,7 @@ def test_only_active_brokers_with_uncordoned_directory_receive_replicas(goal: st
     assert received <= {1, 2, 3, 7}
     assert received
     assert after[6] == before[6], "a reassignment is in progress"
-    checked = hold(proposal.plan, snapshot)
+    checked = resolve_plan(proposal.plan, snapshot)
     findings = check_alone(proposal.plan) + check_against(checked)
     assert [finding.check for finding in findings if SEVERITY[finding.check] is Severity.ERROR] == []
     result = reassign(WhatIf(snapshot), proposal.plan).reassignment

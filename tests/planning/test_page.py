@@ -21,7 +21,7 @@ from kframe.planning.page_parts import table_row
 from kframe.planning.report import report_document
 from kframe.planning.review import PlanReview
 from kframe.snapshot import generate
-from kframe.whatif.plan_check import hold
+from kframe.whatif.plan_check import resolve_plan
 from tests.cli.running import HEALTHY, kframe
 from tests.planning.clusters import snapshot_of
 from tests.planning.strict_html import StrictParser
@@ -145,7 +145,7 @@ def test_names_are_escaped() -> None:
     hostile = '<img src=x onerror="a()">&'
     snapshot = snapshot_of({hostile: [[1], [1]]}, {1: hostile, 2: hostile})
     proposal = plan(snapshot, rebalance=True, topics=("*",))
-    page = render_page(PlanReview.of_proposal(proposal, hold(proposal.plan, snapshot)), b"{}")
+    page = render_page(PlanReview.of_proposal(proposal, resolve_plan(proposal.plan, snapshot)), b"{}")
     assert "<img" not in page
     parsed = ReviewPage(page)
     assert [row["topic"] for row in parsed.records("moves-table")] == [hostile]
@@ -185,7 +185,7 @@ def test_page_of_many_moves_states_omitted_rows() -> None:
     snapshot = generate(brokers=60, partitions=60_000, seed=1)
     weights = np.arange(len(snapshot), dtype=np.int64)
     proposal = plan(snapshot, PlanRequest(remove_brokers=tuple(range(30)), weights=weights))
-    page = render_page(PlanReview.of_proposal(proposal, hold(proposal.plan, snapshot)), b"{}")
+    page = render_page(PlanReview.of_proposal(proposal, resolve_plan(proposal.plan, snapshot)), b"{}")
     assert len(page.encode()) < 5_000_000
     parsed = ReviewPage(page)
     listed = len(parsed.records("moves-table"))
@@ -208,7 +208,7 @@ def test_page_of_million_partitions_renders_only_listed_rows(monkeypatch: pytest
     snapshot = generate(brokers=100, partitions=1_000_000, racks=5, seed=1)
     proposal = plan(snapshot, remove_brokers=tuple(range(10)))
     assert len(proposal.plan) > 200_000
-    page = render_page(PlanReview.of_proposal(proposal, hold(proposal.plan, snapshot)), b"{}")
+    page = render_page(PlanReview.of_proposal(proposal, resolve_plan(proposal.plan, snapshot)), b"{}")
     assert len(page.encode()) < 5_000_000
     assert f"{rendered:,} of {len(proposal.plan):,} are listed" in page
     assert rendered < 30_000

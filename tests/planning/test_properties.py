@@ -18,7 +18,7 @@ from kframe.planning.limits import distinct_racks
 from kframe.planning.prices import priced_bound
 from kframe.planning.racks import required_racks
 from kframe.snapshot import Snapshot
-from kframe.whatif.plan_check import SEVERITY, Severity, check_against, check_alone, hold
+from kframe.whatif.plan_check import SEVERITY, Severity, check_against, check_alone, resolve_plan
 from tests.planning.clusters import FEWER_EXAMPLES, applied, snapshot_of, snapshots
 
 
@@ -74,7 +74,7 @@ def test_plan_is_valid_and_worsens_no_hard_rule(snapshot: Snapshot, request: dic
                 required = np.minimum(required, distinct_racks(before.take(scope), brokers.rack))
             assert problem.request.broker_caps or (spanned >= required).all()
     if len(proposal.rows) and not problem.request.add_brokers and set(problem.request.replace.values()) <= {2}:
-        checked = hold(proposal.plan, snapshot)
+        checked = resolve_plan(proposal.plan, snapshot)
         findings = check_alone(checked.plan) + check_against(checked)
         assert [finding.check for finding in findings if SEVERITY[finding.check] is Severity.ERROR] == []
 

@@ -72,14 +72,14 @@ def reference_rows(
         step = done + 1
 
     whatif = WhatIf(snapshot, config, selectors, batches=batch)
-    whatif.step_over = stepped
+    whatif.step_completed = stepped
     requests_sent.clear()
     sequence.clear()
     outcome = play_scenario(whatif, scenario_row)
     shared = {"cluster": cluster, "scenario": scenario_row["scenario"]}
     before, after, impact = outcome.before, outcome.after, asdict(outcome.impact)
     counts = [("before", before.counts(), 0),
-              *((step.name, step.counts, _not_done(step.answer)) for step in outcome.steps)]  # fmt: skip
+              *((step.name, step.counts, _not_done(step.response)) for step in outcome.steps)]  # fmt: skip
     return {
         "changes": [
             shared | dict.fromkeys(ELR_LISTS) | row for row in outcome.to_arrow().to_pylist()

@@ -20,7 +20,7 @@ from kframe.staging.request import StageRequest
 from kframe.staging.schedule import StageSchedule, schedule
 from kframe.whatif.kraft.whatif import KraftWhatIf
 from kframe.whatif.plan import Plan
-from kframe.whatif.plan_check import hold
+from kframe.whatif.plan_check import resolve_plan
 
 CONFIG = {"min.insync.replicas": 2}
 ZOOKEEPER = generate(40, 5, 3, racks=2, seed=2)
@@ -54,7 +54,7 @@ def staged(snapshot: Snapshot, seed: int) -> StageSchedule:
     names = [snapshot.topics.name_of_row(row).rpartition("-") for row in rows]
     targets = [random.permutation(ids)[: random.integers(1, 4)].tolist() for _ in rows]
     plan = Plan.of([((topic, int(number)), list_) for (topic, _, number), list_ in zip(names, targets, strict=True)])
-    return schedule(stage_problem(hold(plan, snapshot), StageRequest(moves_per_broker=2)))
+    return schedule(stage_problem(resolve_plan(plan, snapshot), StageRequest(moves_per_broker=2)))
 
 
 def conditions(snapshot: Snapshot, broker_id: int | None) -> tuple[set[int], set[int]]:
@@ -111,5 +111,5 @@ def test_adding_replicas_causes_no_harm() -> None:
     names = [snapshot.topics.name_of_row(row).rpartition("-") for row in range(len(snapshot))]
     targets = [[*list_, *({0, 1, 2, 3, 4} - set(list_))] for list_ in replicas]
     plan = Plan.of([((topic, int(number)), list_) for (topic, _, number), list_ in zip(names, targets, strict=True)])
-    result = schedule(stage_problem(hold(plan, snapshot), StageRequest(moves_per_broker=2)))
+    result = schedule(stage_problem(resolve_plan(plan, snapshot), StageRequest(moves_per_broker=2)))
     assert stage_failures(result, {"min.insync.replicas": 3}) == {}

@@ -14,7 +14,7 @@ from kframe.staging.manifest import StageFailure, StageManifest
 from kframe.staging.request import StageRequest
 from kframe.staging.stages import stage_plan
 from kframe.whatif.plan import Plan
-from kframe.whatif.plan_check import hold
+from kframe.whatif.plan_check import resolve_plan
 from tests.whatif.kraft_samples import directory, metadata_with, partition
 
 
@@ -30,7 +30,7 @@ def manifest(
         replay(metadata, record, 99)
     snapshot = Snapshot.from_metadata(metadata, source=Source("kraft", "sample"))
     plan = Plan.of([(("t", number), replicas) for number, replicas in targets.items()])
-    return stage_plan(hold(plan, snapshot), StageRequest(moves_per_broker=1)).manifest
+    return stage_plan(resolve_plan(plan, snapshot), StageRequest(moves_per_broker=1)).manifest
 
 
 #: The replicas of t-0 (in sync, 3 on a broker of its own), its target, and why it has no stage; None if it has one.

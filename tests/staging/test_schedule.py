@@ -16,7 +16,7 @@ from kframe.staging.request import StageRequest
 from kframe.staging.stages import StagedPlan, stage_plan
 from kframe.staging.windows import parse_windows
 from kframe.whatif.plan import Plan, plan_of
-from kframe.whatif.plan_check import hold
+from kframe.whatif.plan_check import resolve_plan
 from tests.planning.clusters import snapshot_of
 
 BROKERS = 5
@@ -42,7 +42,7 @@ def plans(draw: st.DrawFn) -> tuple[Plan, dict[str, Any]]:
 
 
 def staged(plan: Plan, limits: dict[str, Any]) -> StagedPlan:
-    return stage_plan(hold(plan, SNAPSHOT), StageRequest(**limits), {"min.insync.replicas": 1}, files=True)
+    return stage_plan(resolve_plan(plan, SNAPSHOT), StageRequest(**limits), {"min.insync.replicas": 1}, files=True)
 
 
 @given(plans())
@@ -161,6 +161,6 @@ def test_rack_gaining_reassignments_come_first_and_losing_last() -> None:
     snapshot = snapshot_of({"t": [[1, 2], [1, 4], [1, 3], [1, 2], [3, 1]]}, racks)
     targets = {0: [1, 5], 1: [1, 2], 2: [1, 4], 3: [1, 3], 4: [3, 2]}
     plan = Plan.of([(("t", partition), replicas) for partition, replicas in targets.items()])
-    manifest = stage_plan(hold(plan, snapshot), StageRequest(moves=1), {"min.insync.replicas": 1}).manifest
+    manifest = stage_plan(resolve_plan(plan, snapshot), StageRequest(moves=1), {"min.insync.replicas": 1}).manifest
     order = [row.partition for stage in manifest.stages for row in stage.reassignments]
     assert (set(order[:2]), order[2], set(order[3:])) == ({2, 4}, 1, {0, 3})

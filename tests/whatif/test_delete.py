@@ -81,7 +81,7 @@ def test_refused_deletion_changes_nothing(config: dict[str, object], topic: str,
     outcome = delete(whatif, [topic])
     assert outcome.topics == (TopicResult(topic, TopicStatus.REFUSED, error, 0, 0),)
     assert (len(outcome.changes), outcome.impact.requests) == (0, 0)
-    answer = outcome.steps[0].answer
+    answer = outcome.steps[0].response
     assert answer is not None
     assert (answer.counts(), answer.named) == ({error.name: 1}, (topic,))
 

@@ -21,14 +21,14 @@ from kframe.testing.clusters import cluster_of, healthy
 from kframe.whatif.execution import (
     PlanExecution,
     cancel,
-    not_there,
     plan_document,
     read_stamp,
+    reassignments_to_cancel,
     rollback_document,
-    to_cancel,
+    unassigned_partitions,
 )
 from kframe.whatif.plan import Plan, load_plan
-from kframe.whatif.plan_check import hold
+from kframe.whatif.plan_check import resolve_plan
 from kframe.whatif.stamp import Stamp
 
 NONE = ErrorCode.NONE
@@ -150,42 +150,42 @@ def test_next_batch_starts_after_previous_completes(admin: EmbeddedAdmin) -> Non
     """The next batch starts when all reassignments of the previous one have completed."""
     execution = PlanExecution(admin, PLAN, batch_size=2)
     assert execution.begin()
-    assert execution.look()
+    assert execution.refresh()
     assert (execution.done, execution.total, execution.moving) == (0, 3, frozenset({("t", 0), ("u", 0)}))
     admin.catch_up(("u", 0))
-    assert execution.look()
+    assert execution.refresh()
     assert (execution.done, execution.moving) == (1, frozenset({("t", 0)}))
     admin.catch_up(("t", 0))
-    assert not execution.look()
+    assert not execution.refresh()
     assert execution.begin()
     assert execution.moving == {("t", 2)}
     admin.catch_up(("t", 2))
-    assert not execution.look()
+    assert not execution.refresh()
     assert not execution.begin()
     assert (execution.done, execution.refused) == (3, {})
     assert [admin.replicas("t", 0), admin.replicas("u", 0), admin.replicas("t", 2)] == [(3, 4), (2,), (3, 4)]
-    assert list(not_there(PLAN, hold(PLAN, admin.capture()))) == []
+    assert list(unassigned_partitions(PLAN, resolve_plan(PLAN, admin.capture()))) == []
 
 
 def test_refused_partitions_do_not_block_others(admin: EmbeddedAdmin) -> None:
     plan = Plan.of([(("t", 0), (9,)), (("nowhere", 0), (1,)), (("t", 1), (2, 3))])
     execution = PlanExecution(admin, plan)
     assert execution.begin()
-    assert not execution.look()
+    assert not execution.refresh()
     assert execution.refused == {
         ("t", 0): ErrorCode.INVALID_REPLICA_ASSIGNMENT, ("nowhere", 0): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     }  # fmt: skip
     assert execution.done == 3
-    assert list(not_there(plan, hold(plan, admin.capture()))) == [("t", 0), ("nowhere", 0)]
+    assert list(unassigned_partitions(plan, resolve_plan(plan, admin.capture()))) == [("t", 0), ("nowhere", 0)]
 
 
 def test_ongoing_reassignments_can_be_cancelled(admin: EmbeddedAdmin) -> None:
     """Reassignments of other plans are not cancelled, unless all are requested."""
     PlanExecution(admin, PLAN).begin()
     admin.reassign(Targets.of([(("t", 1), (1, 4))]))
-    assert to_cancel(admin.reassignments(), PLAN) == [("t", 0), ("t", 2), ("u", 0)]
-    assert to_cancel(admin.reassignments(), None) == [("t", 0), ("t", 1), ("t", 2), ("u", 0)]
-    named = to_cancel(admin.reassignments(), PLAN)
+    assert reassignments_to_cancel(admin.reassignments(), PLAN) == [("t", 0), ("t", 2), ("u", 0)]
+    assert reassignments_to_cancel(admin.reassignments(), None) == [("t", 0), ("t", 1), ("t", 2), ("u", 0)]
+    named = reassignments_to_cancel(admin.reassignments(), PLAN)
     assert cancel(admin, named) == dict.fromkeys(named, NONE)
     assert list(admin.reassignments()) == [("t", 1)]
     assert [admin.replicas("t", 0), admin.replicas("u", 0), admin.replicas("t", 2)] == [(1, 2), (1,), (3, 1)]
@@ -196,7 +196,7 @@ def test_rollback_plan_restores_original_assignment(admin: EmbeddedAdmin, tmp_pa
     admin.reassign(Targets.of([(("t", 1), (1, 4))]))
     plan = Plan.of([(("t", 0), (3, 4)), (("t", 1), (4, 3)), (("nowhere", 0), (1,))])
     path = tmp_path / "back.json"
-    path.write_text(rollback_document(hold(plan, admin.capture())))
+    path.write_text(rollback_document(resolve_plan(plan, admin.capture())))
     back = load_plan(path)
     assert json.loads(path.read_text()) == {
         "version": 1,
@@ -233,16 +233,16 @@ def test_stale_stamp_names_reason(other: Stamp, reason: str | None) -> None:
 
 def test_stamp_covers_only_partitions_of_plan(admin: EmbeddedAdmin) -> None:
     """In any order of partitions. Other partitions and incomplete reassignments do not change the stamp."""
-    before = hold(PLAN, admin.capture()).stamp()
+    before = resolve_plan(PLAN, admin.capture()).stamp()
     assert before.cluster_id == "c1"
     reordered = Plan("turned", PLAN.targets.take(np.array([2, 1, 0])), np.zeros(3, np.bool_))
-    assert hold(reordered, admin.capture()).stamp() == before
+    assert resolve_plan(reordered, admin.capture()).stamp() == before
     admin.reassign(Targets.of([(("t", 1), (1, 4))]))
     admin.catch_up(("t", 1))
     admin.reassign(Targets.of([(("t", 0), (1, 2, 3))]))
-    assert hold(PLAN, admin.capture()).stamp() == before
+    assert resolve_plan(PLAN, admin.capture()).stamp() == before
     admin.catch_up(("t", 0))
-    assert hold(PLAN, admin.capture()).stamp().assignments != before.assignments
+    assert resolve_plan(PLAN, admin.capture()).stamp().assignments != before.assignments
 
 
 def test_stamped_plan_is_readable(tmp_path: Path) -> None:

@@ -226,7 +226,7 @@ def test_reassignment_waits_for_fenced_replica() -> None:
 def test_refused_feature_level_changes_nothing() -> None:
     outcome = study([partition(0, (1, 2), (1, 2))]).update_features({"metadata.version": 99})
     assert not outcome.changed
-    answer = outcome.steps[0].answer
+    answer = outcome.steps[0].response
     assert answer is not None
     assert answer.error.name == "INVALID_UPDATE_VERSION"
 

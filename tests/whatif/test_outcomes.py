@@ -163,8 +163,8 @@ def test_controlled_shutdown_moves_leaders_first() -> None:
     outcome = whatif.shutdown([1])
     shutdown, failure = outcome.steps
     assert (shutdown.name, failure.name) == ("broker 1 asks to shut down", "broker 1 is gone")
-    assert shutdown.answer is not None
-    assert (shutdown.answer.error.name, len(shutdown.answer.rows)) == ("NONE", 0)
+    assert shutdown.response is not None
+    assert (shutdown.response.error.name, len(shutdown.response.rows)) == ("NONE", 0)
     assert (shutdown.counts["offline"], failure.counts["offline"]) == (1, 2)
     assert leaders(whatif) == [2, 2, 3, -1, -1]
     assert any("broker 1 is the controller" in note for note in outcome.notes)
@@ -172,8 +172,8 @@ def test_controlled_shutdown_moves_leaders_first() -> None:
 
 def test_controlled_shutdown_reports_remaining_partitions() -> None:
     outcome = WhatIf(small()).shutdown([3])
-    assert outcome.steps[0].answer is not None
-    assert outcome.steps[0].answer.rows.tolist() == [2]
+    assert outcome.steps[0].response is not None
+    assert outcome.steps[0].response.rows.tolist() == [2]
 
 
 def test_steps_of_simultaneous_and_sequential_shutdowns() -> None:
@@ -190,7 +190,7 @@ def test_preferred_election_moves_leaders_back() -> None:
     whatif.restart([2])
     assert leaders(whatif)[1] == 3
     outcome = whatif.elect(ElectionType.PREFERRED)
-    answer = outcome.steps[0].answer
+    answer = outcome.steps[0].response
     assert answer is not None
     # Broker 2 is registered again, but not in the ISR yet. The replica of t-4 is dead.
     assert answer.counts() == {"PREFERRED_LEADER_NOT_AVAILABLE": 2}

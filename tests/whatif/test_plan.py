@@ -14,7 +14,7 @@ from kframe.errors import SnapshotError
 from kframe.snapshot import Snapshot, read_snapshot
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy, registration
 from kframe.whatif import Plan, load_plan
-from kframe.whatif.plan_check import SEVERITY, Check, hold
+from kframe.whatif.plan_check import SEVERITY, Check, resolve_plan
 from kframe.whatif.plan_report import PlanReport
 from tests.architecture.source import ROOT
 from tests.whatif.test_plan_kraft import CASES as KRAFT_CASES
@@ -46,7 +46,7 @@ def findings_of(
     targets: list[tuple[tuple[str, int], tuple[int, ...]]], snapshot: Snapshot | None
 ) -> list[tuple[Any, ...]]:
     plan = Plan.of(targets)
-    report = PlanReport.of(plan, None if snapshot is None else hold(plan, snapshot))
+    report = PlanReport.of(plan, None if snapshot is None else resolve_plan(plan, snapshot))
     return [(row["check"], row["topic"], row["partition"], row["error"]) for row in report.rows()]
 
 
@@ -111,7 +111,7 @@ def test_cases_cover_every_check() -> None:
 
 def test_errors_come_first_and_make_plan_invalid() -> None:
     plan = Plan.of([(("whole", 0), (1, 3)), (("t", 0), (1, 9)), (("t", 1), (1, 2))])
-    report = PlanReport.of(plan, hold(plan, small()))
+    report = PlanReport.of(plan, resolve_plan(plan, small()))
     severities = [row["severity"] for row in report.rows()]
     assert severities == ["error", "warning", "info", "info"]
     assert (report.valid, report.counts()) == (False, {"error": 1, "warning": 1, "info": 2})
@@ -119,7 +119,9 @@ def test_errors_come_first_and_make_plan_invalid() -> None:
 
 def test_details_of_findings() -> None:
     plan = Plan.of([(("t", 0), (1, 9)), (("t", 7), (1, 2)), (("t", 1), (5, 4)), (("whole", 0), (5, 1, 1))])
-    details = {(row["topic"], row["check"]): row["detail"] for row in PlanReport.of(plan, hold(plan, small())).rows()}
+    details = {
+        (row["topic"], row["check"]): row["detail"] for row in PlanReport.of(plan, resolve_plan(plan, small())).rows()
+    }
     assert details["t", "unknown-broker"] == "broker 9 is not in the snapshot"
     assert details["t", "unknown-partition"] == "the topic has partitions 0 to 3"
     assert details["t", "dead-broker-stays"].startswith("broker 5 stays, but is not registered")
@@ -131,7 +133,7 @@ def test_details_of_findings() -> None:
 
 def test_counts_of_moves() -> None:
     plan = Plan.of([(("t", 0), (3, 4)), (("whole", 0), (3, 1)), (("t", 1), (9, 1)), (("t", 3), (1, 2))])
-    moves = PlanReport.of(plan, hold(plan, small())).document()["moves"]
+    moves = PlanReport.of(plan, resolve_plan(plan, small())).document()["moves"]
     assert moves["partitions"] == {"none": 0, "order": 1, "grow": 0, "shrink": 0, "move": 2}
     # t-3 was under reassignment to 4, 1: the adding replica outside the new target is removed too.
     assert (moves["not_valid"], moves["replicas_copied"], moves["replicas_deleted"]) == (1, 2, 3)
@@ -147,7 +149,7 @@ def test_counts_of_moves() -> None:
 
 def test_partition_rows_state_change() -> None:
     plan = Plan.of([(("t", 0), (1, 3)), (("t", 3), (4, 1)), (("nope", 0), (1,)), (("whole", 0), (1,))])
-    checked = hold(plan, small())
+    checked = resolve_plan(plan, small())
     rows = list(checked.partition_rows())
     assert [(row["change"], row["replicas"], row["adding"], row["removing"], row["leader"], row["valid"])
             for row in rows] == [
@@ -160,7 +162,7 @@ def test_partition_rows_state_change() -> None:
 @pytest.mark.parametrize("name", ["healthy.kcat.json.gz", "healthy.topics-describe.txt.gz", "reassignment.json"])
 def test_plan_is_checked_against_incomplete_snapshots(name: str) -> None:
     plan = load_plan(CLUSTER / "reassignment.json")
-    report = PlanReport.of(plan, hold(plan, read_snapshot(CLUSTER / name)))
+    report = PlanReport.of(plan, resolve_plan(plan, read_snapshot(CLUSTER / name)))
     assert report.valid
     document = report.document()
     assert document["moves"]["replicas_copied"] == (0 if name == "reassignment.json" else 36)
@@ -237,7 +239,7 @@ def test_topic_may_have_name_of_field(tmp_path: Path, name: str) -> None:
 def test_document_counts_equal_its_findings() -> None:
     plan = load_plan(CLUSTER / "reassignment.json")
     document: Mapping[str, Any] = PlanReport.of(
-        plan, hold(plan, read_snapshot(CLUSTER / "broker-4-dead.zookeeper.jsonl.gz"))
+        plan, resolve_plan(plan, read_snapshot(CLUSTER / "broker-4-dead.zookeeper.jsonl.gz"))
     ).document()
     for severity, count in document["counts"].items():
         assert count == sum(row["severity"] == severity for row in document["findings"])

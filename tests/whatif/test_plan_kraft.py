@@ -12,7 +12,7 @@ from kframe.model.kraft.records import BrokerRegistrationChangeRecord, Partition
 from kframe.model.kraft.replay import replay
 from kframe.snapshot import Snapshot, Source
 from kframe.whatif import Plan, TopicStatus, WhatIf, reassign
-from kframe.whatif.plan_check import Check, hold
+from kframe.whatif.plan_check import Check, resolve_plan
 from kframe.whatif.plan_report import PlanReport
 from tests.whatif.kraft_samples import directory, metadata_with, partition
 
@@ -43,7 +43,7 @@ def cluster(partitions: tuple[PartitionRecord, ...] = PARTITIONS) -> Snapshot:
 def findings(number: int, target: tuple[int, ...], snapshot: Snapshot | None = None) -> dict[str, dict[str, Any]]:
     """The findings about one partition by check."""
     plan = Plan.of([(("t", number), target)])
-    rows = PlanReport.of(plan, hold(plan, snapshot or cluster())).rows()
+    rows = PlanReport.of(plan, resolve_plan(plan, snapshot or cluster())).rows()
     ignored = (Check.PARTIAL_TOPIC, Check.FEWER_REPLICAS, Check.MORE_REPLICAS, Check.ORDER_ONLY)
     return {row["check"]: row for row in rows if row["check"] not in ignored}
 
@@ -99,7 +99,7 @@ def test_findings_predict_response_of_controller(number: int) -> None:
     brokers = range(1, BROKERS + 2)
     for target in (*permutations(brokers, 1), *permutations(brokers, 2), *combinations(brokers, 3)):
         plan = Plan.of([(("t", number), target)])
-        checked = hold(plan, snapshot)
+        checked = resolve_plan(plan, snapshot)
         result = reassign(WhatIf(snapshot), plan).reassignment
         assert result is not None
         status = result.status(0)
@@ -120,6 +120,6 @@ def test_unknown_configs_omit_min_isr_finding() -> None:
 
 def test_report_names_rules() -> None:
     plan = Plan.of([(("t", 0), (2, 3))])
-    report = PlanReport.of(plan, hold(plan, cluster()))
+    report = PlanReport.of(plan, resolve_plan(plan, cluster()))
     assert report.document()["rules"] == "KRaft rules, metadata.version 4.3-IV0, ELR on"
     assert PlanReport.of(plan, None).document()["rules"] is None

@@ -159,7 +159,7 @@ def test_unknown_partitions_are_refused_by_name() -> None:
         ("nope", 0): ("refused", unknown, "no such topic, or it is being deleted"),
         ("gone", 0): ("refused", unknown, "no such topic, or it is being deleted"),
     }
-    answer = outcome.steps[0].answer
+    answer = outcome.steps[0].response
     assert answer is not None
     assert (answer.counts(), answer.named) == ({unknown: 4}, ("t-1", "t--1", "nope-0", "gone-0"))
     assert len(outcome.changes) == 0

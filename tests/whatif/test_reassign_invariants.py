@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kframe.snapshot import Health, Snapshot, generate, read_snapshot
 from kframe.whatif import Plan, WhatIf, load_plan, reassign
-from kframe.whatif.plan_check import hold, replica_loads
+from kframe.whatif.plan_check import replica_loads, resolve_plan
 from kframe.whatif.plan_report import PlanReport
 from tests.architecture.source import ROOT
 
@@ -99,7 +99,7 @@ def test_completed_reassignments_equal_plan(case: Case) -> None:
 def test_check_predicts_refusals_of_controller(case: Case) -> None:
     whatif = WhatIf(case.snapshot)
     plan = Plan.of(list(case.targets.items()))
-    checked = hold(plan, case.snapshot)
+    checked = resolve_plan(plan, case.snapshot)
     report = PlanReport.of(plan, checked)
     outcome = reassign(whatif, plan)
     assert outcome.reassignment is not None

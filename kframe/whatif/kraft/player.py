@@ -35,7 +35,7 @@ from kframe.whatif.kraft.stops import registration_request
 from kframe.whatif.observe import BatchWatch
 from kframe.whatif.outcome import ControllerResponse, Operation, Outcome, Verb
 from kframe.whatif.timeline import TimelineEvent
-from kframe.whatif.whatif import Step, WhatIf, happens
+from kframe.whatif.whatif import Step, WhatIf, step_name
 
 #: Nothing expires: no time passes.
 _SESSION_NS: Final = 1
@@ -157,9 +157,9 @@ class KraftPlayer(WhatIf):
                 self.unfence_action((broker_id,))()
             return _response()
 
-        return happens(ids, "restarts", "restart"), act
+        return step_name(ids, "restarts", "restart"), act
 
-    def _ask_to_shut_down(self, broker_id: int) -> Callable[[], ControllerResponse]:
+    def _request_shutdown(self, broker_id: int) -> Callable[[], ControllerResponse]:
         def act() -> ControllerResponse:
             context, offset = self.context, self._committer.offset
             registration = context.metadata.brokers.registrations[broker_id]
@@ -175,7 +175,7 @@ class KraftPlayer(WhatIf):
 
         return act
 
-    def _ask_for_election(
+    def _request_election(
         self, election: ElectionType, partitions: tuple[TopicPartition, ...] | None
     ) -> Callable[[], ControllerResponse]:
         def act() -> ControllerResponse:

@@ -80,7 +80,7 @@ def sweep_kraft(
     """
     whatif = KraftWhatIf(snapshot, config)
     if elr is not None and elr != whatif.cluster.elr_enabled:
-        response = whatif.update_features({ELR_VERSION: int(elr)}).steps[0].answer
+        response = whatif.update_features({ELR_VERSION: int(elr)}).steps[0].response
         if response is not None and response.error is not ErrorCode.NONE:
             reason = ", ".join(response.named or ()) or response.error.name
             raise InputError(ELR_VERSION, f"level {int(elr)}, which the controller refuses: {reason}", "a valid level")

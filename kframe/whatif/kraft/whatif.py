@@ -12,7 +12,7 @@ from kframe.model.kraft.levels import level_name
 from kframe.whatif.kraft.player import KraftPlayer
 from kframe.whatif.modes import ModeOperations
 from kframe.whatif.outcome import Operation, Outcome, Verb
-from kframe.whatif.whatif import Step, groups, happens
+from kframe.whatif.whatif import Step, groups, step_name
 
 
 class KraftWhatIf(KraftPlayer):
@@ -28,27 +28,27 @@ class KraftWhatIf(KraftPlayer):
 
     def fence(self, brokers: Iterable[int] = (), racks: Iterable[str] = (), *, together: bool = True) -> Outcome:
         """See ``WhatIf``."""
-        ids = self._chosen(brokers, racks, registered=True)
+        ids = self._select_brokers(brokers, racks, registered=True)
         steps: list[Step] = [
-            (happens(group, "is fenced", "are fenced"), self.fence_action(group)) for group in groups(ids, together)
+            (step_name(group, "is fenced", "are fenced"), self.fence_action(group)) for group in groups(ids, together)
         ]
         return self.play(Operation(Verb.FENCE, ids, together), steps)
 
     def unfence(self, brokers: Iterable[int] = (), racks: Iterable[str] = (), *, together: bool = True) -> Outcome:
         """See ``WhatIf``."""
-        ids = self._chosen(brokers, racks, registered=False)
+        ids = self._select_brokers(brokers, racks, registered=False)
         for broker_id in ids:
             if broker_id not in self.context.metadata.brokers.registrations:
                 raise InputError("brokers", f"broker {broker_id}", "a broker with a registration")
         steps: list[Step] = [
-            (happens(group, "is unfenced", "are unfenced"), self.unfence_action(group))
+            (step_name(group, "is unfenced", "are unfenced"), self.unfence_action(group))
             for group in groups(ids, together)
         ]
         return self.play(Operation(Verb.UNFENCE, ids, together), steps)
 
     def fail_directories(self, broker_id: int, failed: Sequence[UUID]) -> Outcome:
         """See ``WhatIf``."""
-        (broker_id,) = self._chosen([broker_id], [], registered=True)
+        (broker_id,) = self._select_brokers([broker_id], [], registered=True)
         listed = self.context.metadata.brokers.registrations[broker_id].directories
         if self.context.level < MetadataLevel.DIRECTORIES:
             expected = f"{level_name(MetadataLevel.DIRECTORIES)} or later"
