@@ -137,7 +137,7 @@ def _follow(execution: PlanExecution, wait: bool) -> None:
     """Start batch after batch. Print the progress whenever it changes."""
     begun_s, reported = time.monotonic(), -1
     while execution.begin():
-        while wait and execution.look():
+        while wait and execution.refresh():
             if execution.done != reported:
                 reported = execution.done
                 _print_progress(execution, time.monotonic() - begun_s)

@@ -146,12 +146,14 @@ class Executor:
         return tuple(Refusal(name, -1, code.name) for name, code in refused.items())
 
     def _reassign(self, action: ChangeAssignments) -> tuple[Refusal, ...]:
-        targets = [((each.topic, each.partition), each.replicas) for each in action.assignments]
+        targets = [((assignment.topic, assignment.partition), assignment.replicas) for assignment in action.assignments]
         codes = self._admin.reassign(Targets.of(targets))
         results = list(zip(action.assignments, codes, strict=True))
-        self._planner.requested(each for each, code in results if code is ErrorCode.NONE)
+        self._planner.requested(assignment for assignment, code in results if code is ErrorCode.NONE)
         return tuple(
-            Refusal(each.topic, each.partition, code.name) for each, code in results if code is not ErrorCode.NONE
+            Refusal(assignment.topic, assignment.partition, code.name)
+            for assignment, code in results
+            if code is not ErrorCode.NONE
         )
 
 

@@ -79,104 +79,110 @@ class PartitionTracker:
 
     def located(self, stage: Iterable[ExecutedPartition]) -> list[LocatedPartition]:
         """The partitions of a stage."""
-        return [self._by_name[each.topic, each.partition] for each in stage]
+        return [self._by_name[partition.topic, partition.partition] for partition in stage]
 
     def observe(self, observation: Observation) -> None:
         """Take the next observation."""
         self._observation = observation
         self._round += 1
         self._by_name = {
-            (each.topic, each.partition): _locate(each, observation, self._state.rolls_back)
-            for each in self._state.partitions
+            (partition.topic, partition.partition): _locate(partition, observation, self._state.rolls_back)
+            for partition in self._state.partitions
         }
         self._elsewhere = Counter(
             {
-                each.name: self._elsewhere[each.name] + 1
-                for each in self.partitions
-                if each.position is Position.ELSEWHERE
+                partition.name: self._elsewhere[partition.name] + 1
+                for partition in self.partitions
+                if partition.position is Position.ELSEWHERE
             }
         )
 
     def requested(self, assignments: Iterable[AssignmentRequest]) -> None:
         """Note that these were requested and not refused."""
-        self._requested |= {(each.topic, each.partition): (self._round, each) for each in assignments}
+        self._requested |= {
+            (assignment.topic, assignment.partition): (self._round, assignment) for assignment in assignments
+        }
 
-    def request(self, each: LocatedPartition) -> AssignmentRequest | None:
+    def request(self, partition: LocatedPartition) -> AssignmentRequest | None:
         """The last request, if it was sent so recently that brokers may not describe its effect."""
-        sent, assignment = self._requested.get(each.name, (self._round - LAG_ROUNDS, None))
+        sent, assignment = self._requested.get(partition.name, (self._round - LAG_ROUNDS, None))
         return assignment if self._round - sent < LAG_ROUNDS else None
 
     def moved(self) -> set[TopicPartition]:
         """Partitions that are being moved or may be, whose replicas need not all be in sync."""
         return {
-            each.name
-            for each in self.partitions
-            if each.position not in (Position.AT_START, Position.AT_END) or self.is_requested(each)
+            partition.name
+            for partition in self.partitions
+            if partition.position not in (Position.AT_START, Position.AT_END) or self.is_requested(partition)
         }
 
-    def is_requested(self, each: LocatedPartition) -> bool:
+    def is_requested(self, partition: LocatedPartition) -> bool:
         """Whether the end was requested lately."""
-        request = self.request(each)
-        return request is not None and request.replicas == each.end
+        request = self.request(partition)
+        return request is not None and request.replicas == partition.end
 
-    def is_cancelled(self, each: LocatedPartition) -> bool:
+    def is_cancelled(self, partition: LocatedPartition) -> bool:
         """Whether something other than the end was requested lately."""
-        request = self.request(each)
-        return request is not None and request.replicas != each.end
+        request = self.request(partition)
+        return request is not None and request.replicas != partition.end
 
-    def is_in_flight(self, each: LocatedPartition) -> bool:
+    def is_in_flight(self, partition: LocatedPartition) -> bool:
         """Whether a reassignment is in progress, or was requested lately."""
-        if each.position in (Position.TO_END, Position.TO_START):
+        if partition.position in (Position.TO_END, Position.TO_START):
             return True
-        return self.is_requested(each) and each.position in (Position.AT_START, Position.REORDERED, Position.ELSEWHERE)
-
-    def is_foreign(self, each: LocatedPartition) -> bool:
-        """Whether another client has reassigned a partition."""
-        return self._elsewhere[each.name] > LAG_ROUNDS
-
-    def is_settled(self, each: LocatedPartition) -> bool:
-        """Whether the goal has nothing left to do for a partition."""
-        if each.position in (Position.AT_END, Position.DELETED) or self.is_foreign(each):
-            return True
-        return each.name in self._state.refused and each.position not in (Position.TO_END, Position.TO_START)
-
-    def needs_reorder(self, each: LocatedPartition) -> bool:
-        """Whether a started partition has the replicas of its start in the order that a cancellation has left."""
-        described = self.observation.partitions.get(each.name)
-        return (
-            each.position is Position.REORDERED
-            and described is not None
-            and set(described.replicas) == set(each.start)
-            and each.name in self._state.started
-            and each.name not in self._state.refused
+        return self.is_requested(partition) and partition.position in (
+            Position.AT_START,
+            Position.REORDERED,
+            Position.ELSEWHERE,
         )
 
-    def is_blocked(self, each: LocatedPartition) -> bool:
+    def is_foreign(self, partition: LocatedPartition) -> bool:
+        """Whether another client has reassigned a partition."""
+        return self._elsewhere[partition.name] > LAG_ROUNDS
+
+    def is_settled(self, partition: LocatedPartition) -> bool:
+        """Whether the goal has nothing left to do for a partition."""
+        if partition.position in (Position.AT_END, Position.DELETED) or self.is_foreign(partition):
+            return True
+        return partition.name in self._state.refused and partition.position not in (Position.TO_END, Position.TO_START)
+
+    def needs_reorder(self, partition: LocatedPartition) -> bool:
+        """Whether a started partition has the replicas of its start in the order that a cancellation has left."""
+        described = self.observation.partitions.get(partition.name)
+        return (
+            partition.position is Position.REORDERED
+            and described is not None
+            and set(described.replicas) == set(partition.start)
+            and partition.name in self._state.started
+            and partition.name not in self._state.refused
+        )
+
+    def is_blocked(self, partition: LocatedPartition) -> bool:
         """Whether a reassignment in flight cannot complete at present.
 
         In ZooKeeper mode all target replicas must be in sync, those that are not added, too
         (``KafkaController.isReassignmentComplete``).
         """
-        if not self.observation.has_leader(each.name):
+        if not self.observation.has_leader(partition.name):
             return True
-        return not set(each.end) <= self.observation.live
+        return not set(partition.end) <= self.observation.live
 
-    def needs_failed_broker(self, each: LocatedPartition) -> bool:
+    def needs_failed_broker(self, partition: LocatedPartition) -> bool:
         """Whether a replica that is still to be added is on a broker that is not live."""
-        if each.position not in (Position.AT_START, Position.TO_END, Position.REORDERED):
+        if partition.position not in (Position.AT_START, Position.TO_END, Position.REORDERED):
             return False
-        return not each.added <= self.observation.live
+        return not partition.added <= self.observation.live
 
-    def has_other_leader(self, each: LocatedPartition) -> bool:
+    def has_other_leader(self, partition: LocatedPartition) -> bool:
         """Whether a started partition was led by its preferred replica before the plan, and is not, though that is in
         sync."""
-        described = self.observation.partitions.get(each.name)
-        preferred = each.planned.origin[0]
+        described = self.observation.partitions.get(partition.name)
+        preferred = partition.planned.origin[0]
         return (
             described is not None
-            and each.name in self._state.started
-            and each.position is Position.AT_END
-            and described.leader != preferred == each.planned.leader
+            and partition.name in self._state.started
+            and partition.position is Position.AT_END
+            and described.leader != preferred == partition.planned.leader
             and preferred in described.isr
         )
 

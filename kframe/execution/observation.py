@@ -37,7 +37,7 @@ class Observation:
     @staticmethod
     def of(description: ClusterDescription) -> Observation:
         """The part of a description that an execution needs."""
-        partitions = {(each.topic, each.partition): each for each in description.partitions}
+        partitions = {(partition.topic, partition.partition): partition for partition in description.partitions}
         return Observation(frozenset(description.brokers), partitions, description.reassignments or {})
 
     def position(self, partition: ExecutedPartition, start: tuple[int, ...], end: tuple[int, ...]) -> Position:

@@ -52,7 +52,10 @@ def read_staged_plan(source: InputFile) -> PreparedPlan:
     if isinstance(source, Path) and (source.is_dir() or source.name == MANIFEST_FILE):
         manifest = read_manifest(source)
         stages = [
-            [((each.topic, each.partition), tuple(each.replicas)) for each in stage.reassignments]
+            [
+                ((reassignment.topic, reassignment.partition), tuple(reassignment.replicas))
+                for reassignment in stage.reassignments
+            ]
             for stage in manifest.stages
         ]
         targets = [target for stage in stages for target in stage]

@@ -37,11 +37,11 @@ class ExecutionProgress:
         """Take an observation."""
         moves = [partition for stage in self._state.stages for partition in stage]
         in_flight = planner.in_flight()
-        settled = [each for each in moves if (each.topic, each.partition) in self._state.settled]
+        settled = [partition for partition in moves if (partition.topic, partition.partition) in self._state.settled]
         self.total, self.partitions, self.in_flight = len(moves), len(settled), len(in_flight)
         self.total_bytes = copied_bytes(moves, self._state.rolls_back) or 0
         if self._round % _SIZE_ROUNDS == 0 and self.total_bytes:
-            receivers = {broker_id for each in in_flight for broker_id in self._added(each)}
+            receivers = {broker_id for partition in in_flight for broker_id in self._added(partition)}
             self._logs = self._admin.replica_logs(sorted(receivers)) if receivers else {}
         self._round += 1
         received = (copied_bytes(settled, self._state.rolls_back) or 0) + sum(map(self._received_bytes, in_flight))
@@ -59,13 +59,13 @@ class ExecutionProgress:
     def _work(self) -> float:
         return self.bytes if self.total_bytes else self.partitions
 
-    def _added(self, each: ExecutedPartition) -> set[int]:
-        return added_replicas(each, self._state.rolls_back)
+    def _added(self, partition: ExecutedPartition) -> set[int]:
+        return added_replicas(partition, self._state.rolls_back)
 
-    def _received_bytes(self, each: ExecutedPartition) -> int:
+    def _received_bytes(self, partition: ExecutedPartition) -> int:
         """Bytes of a partition in flight that have arrived."""
-        name, size = (each.topic, each.partition), each.replica_bytes or 0
-        logs = [self._logs.get(broker_id, {}).get(name) for broker_id in self._added(each)]
+        name, size = (partition.topic, partition.partition), partition.replica_bytes or 0
+        logs = [self._logs.get(broker_id, {}).get(name) for broker_id in self._added(partition)]
         return sum(min(log.bytes, size) for log in logs if log is not None)
 
 
@@ -78,9 +78,9 @@ def added_replicas(partition: ExecutedPartition, rolls_back: bool) -> set[int]:
 def copied_bytes(partitions: Iterable[ExecutedPartition], rolls_back: bool) -> int | None:
     """The bytes to be copied; None without any size."""
     sizes = [
-        each.replica_bytes * len(added_replicas(each, rolls_back))
-        for each in partitions
-        if each.replica_bytes is not None
+        partition.replica_bytes * len(added_replicas(partition, rolls_back))
+        for partition in partitions
+        if partition.replica_bytes is not None
     ]
     return sum(sizes) if sizes else None
 
@@ -105,7 +105,7 @@ def execution_document(
         "settled": len(settled),
         "bytes": copied_bytes(moves, state.rolls_back),
         "settled_bytes": copied_bytes(
-            [each for each in moves if (each.topic, each.partition) in settled], state.rolls_back
+            [partition for partition in moves if (partition.topic, partition.partition) in settled], state.rolls_back
         ),
         "throttle": state.limits.throttle,
         "concurrency": state.limits.concurrency,
@@ -118,7 +118,7 @@ def execution_document(
                 "stage": number,
                 "partitions": len(stage),
                 "settled": len(names_of(stage) & settled),
-                "copies": sum(len(added_replicas(each, state.rolls_back)) for each in stage),
+                "copies": sum(len(added_replicas(partition, state.rolls_back)) for partition in stage),
                 "bytes": copied_bytes(stage, state.rolls_back),
             }
             for number, stage in enumerate(state.stages, 1)

@@ -55,7 +55,12 @@ class Planner:
         self._wait_rounds = max(self._wait_rounds - 1, 0)
         tracker = self._tracker
         tracker.observe(observation)
-        needed = {broker for each in tracker.partitions if tracker.needs_failed_broker(each) for broker in each.added}
+        needed = {
+            broker
+            for partition in tracker.partitions
+            if tracker.needs_failed_broker(partition)
+            for broker in partition.added
+        }
         self._health.observe(self.state.unhealthy, observation.unhealthy(tracker.moved()), needed - observation.live)
 
     def requested(self, assignments: Iterable[AssignmentRequest]) -> None:
@@ -69,23 +74,23 @@ class Planner:
     def settled(self) -> list[TopicPartition]:
         """Partitions that have arrived in the present direction and are not recorded as settled yet."""
         return [
-            each.name
-            for each in self._tracker.partitions
-            if each.position is Position.AT_END and each.name not in self.state.settled
+            partition.name
+            for partition in self._tracker.partitions
+            if partition.position is Position.AT_END and partition.name not in self.state.settled
         ]
 
     def in_flight(self) -> list[ExecutedPartition]:
         """Partitions that are being moved."""
-        return [each.planned for each in self._tracker.partitions if self._tracker.is_in_flight(each)]
+        return [partition.planned for partition in self._tracker.partitions if self._tracker.is_in_flight(partition)]
 
     def unmoved(self) -> dict[TopicPartition, str]:
         """Partitions that the goal cannot move, with the reason."""
         problems = dict(self.state.refused)
-        for each in self._tracker.partitions:
-            if each.position is Position.AT_END:
-                problems.pop(each.name, None)
-            elif self._tracker.is_foreign(each):
-                problems[each.name] = "reassigned by another client"
+        for partition in self._tracker.partitions:
+            if partition.position is Position.AT_END:
+                problems.pop(partition.name, None)
+            elif self._tracker.is_foreign(partition):
+                problems[partition.name] = "reassigned by another client"
         return problems
 
     def next_step(self) -> Step:
@@ -105,7 +110,9 @@ class Planner:
         if not self.state.rolls_back and self._health.problem is not None:
             return SetGoal(Goal.PAUSE, self._health.problem)
         for stage in self.state.stages:
-            remaining = [each for each in self._tracker.located(stage) if not self._tracker.is_settled(each)]
+            remaining = [
+                partition for partition in self._tracker.located(stage) if not self._tracker.is_settled(partition)
+            ]
             if remaining and self._waits_for_failed_brokers(remaining):
                 brokers = ", ".join(map(str, sorted(self._health.failed_brokers)))
                 return self._finish(
@@ -114,10 +121,10 @@ class Planner:
             if remaining:
                 return self._throttles.throttle(stage, self._tracker.observation) or self._move(remaining)
         if self.state.rolls_back and not self._elected:
-            leaders = [each for each in self._tracker.partitions if self._tracker.has_other_leader(each)]
+            leaders = [partition for partition in self._tracker.partitions if self._tracker.has_other_leader(partition)]
             if leaders:
                 self._elected = True
-                return Perform(ElectPreferred(tuple(PartitionRef(*each.name) for each in leaders)))
+                return Perform(ElectPreferred(tuple(PartitionRef(*partition.name) for partition in leaders)))
         if unmoved := self.unmoved():
             return self._finish(RunResult.INCOMPLETE, f"{len(unmoved):,} partitions were not moved")
         return self._finish(RunResult.ROLLED_BACK if self.state.rolls_back else RunResult.COMPLETED, "")
@@ -126,23 +133,25 @@ class Planner:
         """Redirect reassignments in the opposite direction, and start as many as the limit allows."""
         tracker = self._tracker
         redirected = [
-            each for each in remaining if each.position is Position.TO_START and not tracker.is_requested(each)
+            partition
+            for partition in remaining
+            if partition.position is Position.TO_START and not tracker.is_requested(partition)
         ]
         if redirected:
-            return Perform(ChangeAssignments(tuple(each.cancellation() for each in redirected)))
+            return Perform(ChangeAssignments(tuple(partition.cancellation() for partition in redirected)))
         if self._health.pauses_starts and not self.state.rolls_back:
             return _WAIT
         pending = [
-            each
-            for each in remaining
-            if each.position in (Position.AT_START, Position.REORDERED)
-            and not tracker.is_requested(each)
-            and not tracker.needs_failed_broker(each)
+            partition
+            for partition in remaining
+            if partition.position in (Position.AT_START, Position.REORDERED)
+            and not tracker.is_requested(partition)
+            and not tracker.needs_failed_broker(partition)
         ]
         in_flight = sum(map(tracker.is_in_flight, remaining))
         chosen = pending[: max(self._health.limit - in_flight, 0)]
         if chosen:
-            return Perform(ChangeAssignments(tuple(each.to_end() for each in chosen)))
+            return Perform(ChangeAssignments(tuple(partition.to_end() for partition in chosen)))
         return _WAIT
 
     def _waits_for_failed_brokers(self, remaining: Sequence[LocatedPartition]) -> bool:
@@ -156,18 +165,22 @@ class Planner:
     def _drain(self, is_cancelled: Callable[[LocatedPartition], bool], result: RunResult) -> Step:
         """Cancel some of what is in flight, wait for the others, and finish."""
         tracker = self._tracker
-        in_flight = [each for each in tracker.partitions if tracker.is_in_flight(each)]
+        in_flight = [partition for partition in tracker.partitions if tracker.is_in_flight(partition)]
         cancelled = [
-            each
-            for each in in_flight
-            if each.position is not Position.TO_START and is_cancelled(each) and not tracker.is_cancelled(each)
+            partition
+            for partition in in_flight
+            if partition.position is not Position.TO_START
+            and is_cancelled(partition)
+            and not tracker.is_cancelled(partition)
         ]
         if cancelled:
-            return Perform(ChangeAssignments(tuple(each.cancellation() for each in cancelled)))
-        reordered = [each for each in tracker.partitions if tracker.needs_reorder(each)]
-        if requests := [each.to_start() for each in reordered if tracker.request(each) != each.to_start()]:
+            return Perform(ChangeAssignments(tuple(partition.cancellation() for partition in cancelled)))
+        reordered = [partition for partition in tracker.partitions if tracker.needs_reorder(partition)]
+        if requests := [
+            partition.to_start() for partition in reordered if tracker.request(partition) != partition.to_start()
+        ]:
             return Perform(ChangeAssignments(tuple(requests)))
-        if reordered or any(not tracker.is_blocked(each) for each in in_flight):
+        if reordered or any(not tracker.is_blocked(partition) for partition in in_flight):
             return _WAIT
         return self._finish(result, self.state.reason)
 

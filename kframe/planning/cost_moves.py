@@ -57,8 +57,8 @@ def _cheapest_target(problem: PlanProblem, draft: Draft, cost: Int64, replicas: 
     present = replicas[replicas >= 0]
     valid = (brokers.share > 0) & (draft.count < brokers.cap) & (cost < FORBIDDEN)
     valid[present] = False
-    fresh = valid & ~np.isin(brokers.rack, brokers.rack[present])
-    candidates = np.flatnonzero(fresh if fresh.any() else valid)
+    in_new_rack = valid & ~np.isin(brokers.rack, brokers.rack[present])
+    candidates = np.flatnonzero(in_new_rack if in_new_rack.any() else valid)
     if not len(candidates):
         return -1
     fullness = (draft.load[candidates] + weight) / brokers.share[candidates]

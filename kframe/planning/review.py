@@ -168,8 +168,10 @@ class PlanReview:
                 columns |= {f"bytes_{load}": None for load in LOADS}
                 continue
             unit = np.ones(len(moved), np.int64) if self.weights is None or kind == "replicas" else weight
-            every = np.ones(len(replicas), np.int64) if self.weights is None or kind == "replicas" else self.weights
-            before = self._sum(replicas, every)
+            row_weights = (
+                np.ones(len(replicas), np.int64) if self.weights is None or kind == "replicas" else self.weights
+            )
+            before = self._sum(replicas, row_weights)
             columns[f"{kind}_before"] = before
             columns |= {f"{kind}_{name}": self._sum(lists, unit) for name, lists in parts.items()}
             columns[f"{kind}_after"] = before + self._sum(target, unit) - self._sum(current, unit)

@@ -44,11 +44,11 @@ class SlotIndex:
         targets = np.repeat(missing.values, counts[rows])
         moved = ragged_positions(starts[changed], counts[changed])
         moved = moved[copied[moved]]
-        every = ragged_positions(starts[order], counts[order])
+        all_slots = ragged_positions(starts[order], counts[order])
         return SlotIndex(
             _by_key(returns, draft.replica[returns].astype(np.int32) * width + targets, width * width),
             _by_key(moved, draft.replica[moved], width),
-            _by_key(every, draft.replica[every], width),
+            _by_key(all_slots, draft.replica[all_slots], width),
         )
 
     def of_arc(self, arc: tuple[int, int], rate: int) -> Int32:

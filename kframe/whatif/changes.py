@@ -149,7 +149,7 @@ def changes_of(
     epochs and partition epochs, ``lists`` the columns of lists by their names in the result.
     """
     after, ids = cluster.partitions, np.append(cluster.brokers.ids, np.int32(NO_LEADER))
-    every = np.arange(len(rows))
+    all_positions = np.arange(len(rows))
     elected_unclean = np.zeros(len(after), np.bool_)
     for elected_rows in unclean:
         elected_unclean[elected_rows] = True
@@ -175,7 +175,7 @@ def changes_of(
         **{
             f"{name}_{when}": _as_ids(partitions.lists(column, positions), ids)
             for name, column in lists.items()
-            for when, partitions, positions in (("before", before, every), ("after", after, rows))
+            for when, partitions, positions in (("before", before, all_positions), ("after", after, rows))
         },
     )
 

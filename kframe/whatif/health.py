@@ -133,8 +133,8 @@ def _adding(cluster: ClusterState) -> Int32 | None:
     p = cluster.partitions
     if not np.bitwise_or.reduce(p.replica_flags) & ReplicaFlag.ADDING:
         return None
-    every = np.arange(len(p))
-    return p.lists("replica", every).count((p.replica_flags[p.slots_of(every)] & ReplicaFlag.ADDING) != 0)
+    all_rows = np.arange(len(p))
+    return p.lists("replica", all_rows).count((p.replica_flags[p.slots_of(all_rows)] & ReplicaFlag.ADDING) != 0)
 
 
 def _unclean_needed(cluster: ClusterState, offline: Bool) -> Bool:

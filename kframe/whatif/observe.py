@@ -84,7 +84,7 @@ class Observations:
     """Rows for which a leader outside the ISR was elected."""
     merged: MergedTimeline | None = None
     """Receives the events instead, during the calls of a merged step."""
-    merged_after_answer: MergedTimeline | None = None
+    merged_after_response: MergedTimeline | None = None
     """Receives the events once the controller has responded to the request of this call."""
 
     def __post_init__(self) -> None:
@@ -94,16 +94,16 @@ class Observations:
         """Record an event. ``receivers`` masks the brokers that received its requests."""
         if isinstance(timeline_event, ElectionHeld):
             # An election follows a proposed ISR before the response is sent.
-            self.answered()
+            self.on_response()
         if self.merged is None:
             self.events.append(timeline_event)
         else:
             self.merged.add(timeline_event, receivers)
 
-    def answered(self) -> None:
+    def on_response(self) -> None:
         """The controller has responded, and may continue."""
-        if self.merged_after_answer is not None:
-            self.merged, self.merged_after_answer = self.merged_after_answer, None
+        if self.merged_after_response is not None:
+            self.merged, self.merged_after_response = self.merged_after_response, None
 
     def take(self) -> tuple[TimelineEvent, ...]:
         """The events since the last call, without those of merged steps."""

@@ -270,8 +270,8 @@ class Outcome(Tabular):
 
 
 def _newly(before: Bool | None, after: Bool | None) -> int | None:
-    fresh = newly(before, after)
-    return None if fresh is None else int(np.count_nonzero(fresh))
+    new = newly(before, after)
+    return None if new is None else int(np.count_nonzero(new))
 
 
 def names_text(names: Sequence[str], limit: int = 5) -> str:

@@ -27,7 +27,7 @@ from kframe.model.lists import distinct_values, members
 from kframe.model.tables import Targets
 from kframe.whatif.outcome import ControllerResponse, Operation, Outcome, StepReport, Verb
 from kframe.whatif.plan import Plan
-from kframe.whatif.reassignment_lists import BeforeReassignment, ReassignmentAnswers, reassignment_result
+from kframe.whatif.reassignment_lists import BeforeReassignment, ReassignmentResponses, reassignment_result
 from kframe.whatif.reassignment_result import ReassignmentResult
 from kframe.whatif.timeline import MergedTimeline
 from kframe.whatif.whatif import WhatIf
@@ -94,7 +94,7 @@ class _Reassignment:
         self._codes: Int16 = np.zeros(len(targets), np.int16)
         self._isr_codes: Int16 = np.zeros(len(targets), np.int16)
         self._led = np.zeros(len(targets), np.bool_)
-        self._after_answers = MergedTimeline()
+        self._after_responses = MergedTimeline()
 
     def begin(self) -> ControllerResponse:
         """Phase A, and phase B of what needs no copying."""
@@ -107,7 +107,7 @@ class _Reassignment:
 
     def catch_up(self) -> StepReport:
         """Every leader proposes ISRs. The events after the responses are saved for ``finish``."""
-        whatif, until_answers = self._whatif, MergedTimeline()
+        whatif, until_responses = self._whatif, MergedTimeline()
         cluster = whatif.cluster
         p, brokers = cluster.partitions, cluster.brokers
         rows = self._before.rows
@@ -123,7 +123,7 @@ class _Reassignment:
         for done, broker in enumerate(leaders, 1):
             chosen = np.flatnonzero(proposing & (leader == broker))
             change = self._propose(
-                broker, rows[ongoing[chosen]], isr.take(chosen), (until_answers, self._after_answers)
+                broker, rows[ongoing[chosen]], isr.take(chosen), (until_responses, self._after_responses)
             )
             self._isr_codes[ongoing[chosen]] = change[0].codes
             accepted.append(change[1].take(change[0].codes == ErrorCode.NONE))
@@ -132,11 +132,11 @@ class _Reassignment:
         caught_up.brokers, caught_up.topics, caught_up.partitions = brokers, cluster.topics, columns
         for state_change in accepted:
             stored_states.apply(caught_up, state_change, state_change.expected + np.int32(1))
-        return StepReport(events=until_answers.events(), health=whatif.health_of(caught_up))
+        return StepReport(events=until_responses.events(), health=whatif.health_of(caught_up))
 
     def finish(self) -> StepReport:
         """The events after each response."""
-        return StepReport(events=self._after_answers.events())
+        return StepReport(events=self._after_responses.events())
 
     def _propose(
         self, leader: int, rows: Int32, isr: Ragged, timelines: tuple[MergedTimeline, MergedTimeline]
@@ -164,8 +164,8 @@ class _Reassignment:
         rows = before.rows[before.known]
         now = _ids(cluster, cluster.partitions.lists("replica", rows))
         ongoing = now.any((_flags(cluster, rows) & _MOVING) != 0)
-        answers = ReassignmentAnswers(self._codes, self._isr_codes, self._led, self._known_topics)
-        return reassignment_result(self._targets, before, answers, now, ongoing, outcome)
+        responses = ReassignmentResponses(self._codes, self._isr_codes, self._led, self._known_topics)
+        return reassignment_result(self._targets, before, responses, now, ongoing, outcome)
 
 
 def _grown_isr(cluster: ClusterState, rows: Int32) -> tuple[Ragged, Bool]:

@@ -34,7 +34,7 @@ class BeforeReassignment:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ReassignmentAnswers:
+class ReassignmentResponses:
     """The responses of the controller for each partition, as in ``ReassignmentResult``."""
 
     codes: Int16
@@ -45,12 +45,12 @@ class ReassignmentAnswers:
 
 
 def reassignment_result(
-    targets: Targets, before: BeforeReassignment, answers: ReassignmentAnswers, now: Ragged, ongoing: Bool,
+    targets: Targets, before: BeforeReassignment, responses: ReassignmentResponses, now: Ragged, ongoing: Bool,
     outcome: Outcome,
 ) -> ReassignmentResult:  # fmt: skip
     """The result of each partition; ``now`` and ``ongoing`` are replicas and progress of the known ones at the end."""
     total = len(targets)
-    begun = (answers.codes == ErrorCode.NONE) & (before.rows >= 0)
+    begun = (responses.codes == ErrorCode.NONE) & (before.rows >= 0)
     origin = _scatter(before.origin, before.known, total)
     replicas_before = _scatter(before.replicas, before.known, total)
     accepted = Ragged(targets.replicas.offsets, targets.replicas.values)
@@ -66,13 +66,13 @@ def reassignment_result(
     peak -= loads(replicas_before.keep(begun[replicas_before.owners]), ids)
     return ReassignmentResult(
         targets=targets,
-        codes=answers.codes,
+        codes=responses.codes,
         completed=begun & reached,
-        led=answers.led,
-        isr_codes=answers.isr_codes,
+        led=responses.led,
+        isr_codes=responses.isr_codes,
         adding=adding,
         deleted=replicas_before.keep(~members(replicas_before, replicas_after) & begun[replicas_before.owners]),
-        known_topics=answers.known_topics,
+        known_topics=responses.known_topics,
         live=before.live,
         broker_ids=ids,
         replicas_before=first_loads.astype(np.int64),
@@ -80,7 +80,7 @@ def reassignment_result(
         replicas_after=outcome.after.replicas.astype(np.int64),
         leaders_before=outcome.before.leaders,
         leaders_after=outcome.after.leaders,
-        messages=answers.messages,
+        messages=responses.messages,
     )
 
 

@@ -64,10 +64,10 @@ class HealthyCounts:
         for kind in self.kinds():
             follows, alone = self.follows[kind], KINDS[kind][0] == 1
             led = follows.sum(axis=1)
-            hosted = led if alone else led + follows.sum(axis=0) + self.further[kind]
+            replicas = led if alone else led + follows.sum(axis=0) + self.further[kind]
             totals += led.sum() * _health(kind, 0)
             leads += led
-            changes = np.outer(hosted, _health(kind, 1) - _health(kind, 0)) + np.outer(led, _moved(kind))
+            changes = np.outer(replicas, _health(kind, 1) - _health(kind, 0)) + np.outer(led, _moved(kind))
             brokers += changes
             changes += np.outer(self.doubled[kind], _beyond(kind))
             np.add.at(racks, rack[racked], changes[racked])

@@ -128,13 +128,13 @@ class Sweep:
                     self.rack[chosen].tolist(), strict=True)  # fmt: skip
         loads = list(zip(self.leaders_most[chosen].tolist(), self.leaders_mean[chosen].tolist(), strict=True))
         for i, (kind, first, second, rack) in enumerate(where):
-            most, mean = loads[i]
+            leaders_max, mean = loads[i]
             yield {
                 "kind": str(KINDS[kind]),
                 "brokers": list(self.rack_brokers[rack]) if rack >= 0 else [id_ for id_ in (first, second) if id_ >= 0],
                 "rack": self.rack_names[rack] if rack >= 0 else None,
                 **{name: None if column is None else column[i] for name, column in columns.items()},
-                "leaders_most": most,
+                "leaders_most": leaders_max,
                 "leaders_mean": round(mean, 3),
-                "leader_skew": round(most / mean, 3) if mean else None,
+                "leader_skew": round(leaders_max / mean, 3) if mean else None,
             }

@@ -155,9 +155,7 @@ class WhatIf:
             report = report if isinstance(report, StepReport) else StepReport(report)
             events = self._take_events() if report.events is None else report.events
             after = report.health or self._health()
-            findings = {
-                what: union(findings[what], fresh) for what, fresh in FailOn.new_conditions(before, after).items()
-            }
+            findings = {what: union(findings[what], new) for what, new in FailOn.new_conditions(before, after).items()}
             outcomes.append(StepOutcome(name, events, after.counts(), report.response))
             self.step_completed(done)
             self.step_progress(done, len(steps))

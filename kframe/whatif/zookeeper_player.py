@@ -179,19 +179,19 @@ class ZookeeperPlayer(WhatIf):
         """
         record = self._record
         if timelines is not None:
-            record.merged, record.merged_after_answer = timelines
+            record.merged, record.merged_after_response = timelines
             for timeline in timelines:
                 timeline.begin_call()
 
         def read(response: Any) -> Any:
-            record.answered()
+            record.on_response()
             return response
 
         future = self._loop.submit(event, read)
         self._settle()
         if not future.done():
             self._clock.advance(REQUEST_TIMEOUT_MS / 1000, self._settle)
-        record.merged = record.merged_after_answer = None
+        record.merged = record.merged_after_response = None
         return future.result(timeout=0)
 
     def notify(self, event: Event, timeline: MergedTimeline) -> None:

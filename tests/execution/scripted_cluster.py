@@ -128,9 +128,11 @@ class ScriptedCluster:
 
     def reassignments(self) -> dict[TopicPartition, PartitionReassignment]:
         return {
-            name: PartitionReassignment(tuple(each.replicas), tuple(sorted(each.adding)), tuple(sorted(each.removing)))
-            for name, each in self.partitions.items()
-            if each.adding or each.removing
+            name: PartitionReassignment(
+                tuple(partition.replicas), tuple(sorted(partition.adding)), tuple(sorted(partition.removing))
+            )
+            for name, partition in self.partitions.items()
+            if partition.adding or partition.removing
         }
 
     def reassign(self, targets: Targets) -> tuple[ErrorCode, ...]:
@@ -149,9 +151,9 @@ class ScriptedCluster:
     ) -> dict[TopicPartition, ErrorCode]:
         def effect() -> None:
             for name in partitions or ():
-                each = self.partitions[name]
-                if each.replicas[0] in each.isr:
-                    each.leader = each.replicas[0]
+                partition = self.partitions[name]
+                if partition.replicas[0] in partition.isr:
+                    partition.leader = partition.replicas[0]
 
         self.crashes.around(effect)
         return dict.fromkeys(partitions or (), ErrorCode.NONE)
@@ -184,23 +186,23 @@ class ScriptedCluster:
     def fail(self, broker_id: int) -> None:
         """A broker ends: its replicas leave ISRs, and leaders move."""
         self.live.discard(broker_id)
-        for each in self.partitions.values():
-            each.isr = [replica for replica in each.isr if replica != broker_id] or each.isr
-            if each.leader == broker_id:
-                each.leader = next((replica for replica in each.isr if replica in self.live), -1)
+        for partition in self.partitions.values():
+            partition.isr = [replica for replica in partition.isr if replica != broker_id] or partition.isr
+            if partition.leader == broker_id:
+                partition.leader = next((replica for replica in partition.isr if replica in self.live), -1)
 
     def restart(self, broker_id: int) -> None:
         """A broker comes back, and its old replicas catch up at once."""
         self.live.add(broker_id)
-        for each in self.partitions.values():
-            if broker_id in each.replicas and broker_id not in each.adding | set(each.isr):
-                each.isr.append(broker_id)
-            if each.leader < 0 and broker_id in each.isr:
-                each.leader = broker_id
+        for partition in self.partitions.values():
+            if broker_id in partition.replicas and broker_id not in partition.adding | set(partition.isr):
+                partition.isr.append(broker_id)
+            if partition.leader < 0 and broker_id in partition.isr:
+                partition.leader = broker_id
 
     def assignment(self) -> dict[TopicPartition, tuple[int, ...]]:
         """All replicas."""
-        return {name: tuple(each.replicas) for name, each in self.partitions.items()}
+        return {name: tuple(partition.replicas) for name, partition in self.partitions.items()}
 
     # -- rules
 
@@ -220,57 +222,57 @@ class ScriptedCluster:
         return ErrorCode.NONE
 
     def _reassign(self, name: TopicPartition, replicas: list[int] | None) -> ErrorCode:
-        each = self.partitions.get(name)
-        if each is None:
+        partition = self.partitions.get(name)
+        if partition is None:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if replicas is None:
-            if not (each.adding or each.removing):
+            if not (partition.adding or partition.removing):
                 return ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
-            each.replicas = [replica for replica in each.replicas if replica not in each.adding]
+            partition.replicas = [replica for replica in partition.replicas if replica not in partition.adding]
         elif not set(replicas) <= self.registered:
             return ErrorCode.INVALID_REPLICA_ASSIGNMENT
         else:
             # As KRaft: without new adding or removing replicas, those of the reassignment before remain.
-            current = list(each.replicas)
-            each.adding = (set(replicas) - set(current)) or each.adding
-            each.removing = (set(current) - set(replicas)) or each.removing
-            each.replicas = [*replicas, *(replica for replica in current if replica not in replicas)]
-            if each.adding and not self._is_throttled(name, each):
+            current = list(partition.replicas)
+            partition.adding = (set(replicas) - set(current)) or partition.adding
+            partition.removing = (set(current) - set(replicas)) or partition.removing
+            partition.replicas = [*replicas, *(replica for replica in current if replica not in replicas)]
+            if partition.adding and not self._is_throttled(name, partition):
                 self.unthrottled.add(name)
-            each.isr = [replica for replica in each.isr if replica in each.replicas]
-            self._complete(each)
+            partition.isr = [replica for replica in partition.isr if replica in partition.replicas]
+            self._complete(partition)
             return ErrorCode.NONE
-        each.adding, each.removing = set(), set()
-        each.isr = [replica for replica in each.isr if replica in each.replicas]
+        partition.adding, partition.removing = set(), set()
+        partition.isr = [replica for replica in partition.isr if replica in partition.replicas]
         return ErrorCode.NONE
 
-    def _is_throttled(self, name: TopicPartition, each: ScriptedPartition) -> bool:
+    def _is_throttled(self, name: TopicPartition, partition: ScriptedPartition) -> bool:
         """Whether the added replicas, and the leader for them, are throttled."""
         topic = self.configs.get(ConfigResource(name[0]), {})
         rates = all(
             "follower.replication.throttled.rate" in self.configs.get(ConfigResource(None, broker_id), {})
-            for broker_id in each.adding & self.live
+            for broker_id in partition.adding & self.live
         )
         followers = topic.get("follower.replication.throttled.replicas", "")
-        listed = {f"{name[1]}:{broker_id}" for broker_id in each.adding}
+        listed = {f"{name[1]}:{broker_id}" for broker_id in partition.adding}
         return rates and (followers == "*" or listed <= set(followers.split(",")))
 
-    def _advance(self, each: ScriptedPartition) -> None:
-        if each.leader < 0:
+    def _advance(self, partition: ScriptedPartition) -> None:
+        if partition.leader < 0:
             return
-        lagging = sorted((each.adding & self.live) - set(each.isr))
+        lagging = sorted((partition.adding & self.live) - set(partition.isr))
         if lagging:
-            each.isr.append(lagging[0])
-        self._complete(each)
+            partition.isr.append(lagging[0])
+        self._complete(partition)
 
-    def _complete(self, each: ScriptedPartition) -> None:
-        awaited = set(each.replicas) - each.removing if self.waits_for_all else each.adding
-        if (each.adding or each.removing) and awaited <= set(each.isr) - each.removing:
-            each.replicas = [replica for replica in each.replicas if replica not in each.removing]
-            each.isr = [replica for replica in each.isr if replica in each.replicas]
-            each.adding, each.removing = set(), set()
-        if each.leader not in each.replicas:
-            each.leader = next((replica for replica in each.replicas if replica in each.isr), -1)
+    def _complete(self, partition: ScriptedPartition) -> None:
+        awaited = set(partition.replicas) - partition.removing if self.waits_for_all else partition.adding
+        if (partition.adding or partition.removing) and awaited <= set(partition.isr) - partition.removing:
+            partition.replicas = [replica for replica in partition.replicas if replica not in partition.removing]
+            partition.isr = [replica for replica in partition.isr if replica in partition.replicas]
+            partition.adding, partition.removing = set(), set()
+        if partition.leader not in partition.replicas:
+            partition.leader = next((replica for replica in partition.replicas if replica in partition.isr), -1)
 
 
 def started(
@@ -283,8 +285,8 @@ def started(
     """The first entry of an execution of these stages."""
 
     def planned(name: TopicPartition, target: Sequence[int]) -> ExecutedPartition:
-        each = cluster.partitions[name]
-        return ExecutedPartition(*name, tuple(each.replicas), tuple(target), each.leader, None)
+        partition = cluster.partitions[name]
+        return ExecutedPartition(*name, tuple(partition.replicas), tuple(target), partition.leader, None)
 
     limits = ExecutionLimits(throttle, concurrency, max_under_replicated)
     planned_stages = tuple(tuple(planned(*item) for item in stage.items()) for stage in stages)

@@ -68,13 +68,13 @@ def test_resume_after_crash_at_any_call_completes(tmp_path: Path, after: bool) -
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_rollback_after_crash_restores_assignments_leaders_and_throttles(tmp_path: Path, after: bool) -> None:
-    leaders = {name: each.leader for name, each in new_cluster().partitions.items()}
+    leaders = {name: partition.leader for name, partition in new_cluster().partitions.items()}
     for count in range(1, count_calls(tmp_path) + 1):
         path = tmp_path / f"journal-{count}"
         cluster = crash(path, count, after)
         assert run(cluster, path, goals=[ROLLBACK]).result is RunResult.ROLLED_BACK
         assert (count, cluster.assignment(), cluster.configs) == (count, ORIGIN, CONFIGS)
-        assert {name: each.leader for name, each in cluster.partitions.items()} == leaders
+        assert {name: partition.leader for name, partition in cluster.partitions.items()} == leaders
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])

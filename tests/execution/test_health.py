@@ -68,7 +68,7 @@ def test_concurrency_ramps_up_drops_and_recovers(tmp_path: Path) -> None:
     started_by: list[int] = []
 
     def script(number: int) -> None:
-        started_by.append(sum(2 in each.replicas for each in cluster.partitions.values()))
+        started_by.append(sum(2 in partition.replicas for partition in cluster.partitions.values()))
         if number == 5:
             cluster.fail(3)
         if number == 7:

@@ -24,7 +24,7 @@ from kframe.snapshot import Snapshot, Source
 from kframe.whatif import FailOn, WhatIf
 from tests.kraft.strategies import clusters
 from tests.registry.native_twin import SELECT
-from tests.whatif.kraft_samples import partition, state, study
+from tests.whatif.kraft_samples import new_whatif, partition, state
 
 NAME: Final = "last-replica"
 Tier = Callable[[bool], LeaderSelector]
@@ -84,7 +84,7 @@ def offline(selector: LeaderSelector) -> dict[ElectionKind, LeaderSelector]:
 def test_ineligible_choice_of_selector_is_replaced(
     tier: Tier, is_safe: bool, leader: int, fenced: tuple[int, ...]
 ) -> None:
-    whatif = study([partition(0, (1, 2, 3, 4), (1, 2, 3))], fenced=fenced, selectors=offline(tier(is_safe)))
+    whatif = new_whatif([partition(0, (1, 2, 3, 4), (1, 2, 3))], fenced=fenced, selectors=offline(tier(is_safe)))
     outcome = whatif.fail([1])
     assert state(whatif) == (leader, [2, 3], [])
     assert any(NAME in note for note in outcome.notes) is not is_safe
@@ -93,7 +93,7 @@ def test_ineligible_choice_of_selector_is_replaced(
 @TIERS
 def test_a_member_of_the_elr_may_be_elected(tier: Tier) -> None:
     stored = partition(0, (1, 2, 3), (), eligible_leader_replicas=(1, 2))
-    whatif = study([stored], fenced=(1, 2, 3), selectors=offline(tier(True)))
+    whatif = new_whatif([stored], fenced=(1, 2, 3), selectors=offline(tier(True)))
     whatif.unfence([2])
     assert state(whatif) == (2, [2], [1])
 
@@ -101,7 +101,7 @@ def test_a_member_of_the_elr_may_be_elected(tier: Tier) -> None:
 @TIERS
 def test_a_replica_outside_isr_and_elr_is_not_elected(tier: Tier) -> None:
     stored = partition(0, (1, 2, 3), (), eligible_leader_replicas=(1, 2))
-    whatif = study([stored], fenced=(1, 2), selectors=offline(tier(False)))
+    whatif = new_whatif([stored], fenced=(1, 2), selectors=offline(tier(False)))
     outcome = whatif.unfence([2])
     assert state(whatif) == (2, [2], [1])
     assert any(NAME in note for note in outcome.notes)

@@ -97,10 +97,10 @@ def what_if_harm(result: StageSchedule, phase: Phase) -> Counter[tuple[int, int 
     for broker_id in (None, *up):
         states = zip(conditions(snapshot, broker_id), conditions(changed, broker_id), strict=True)
         for name, (before, after) in zip(("offline", "under"), states, strict=True):
-            fresh = (after - before) & stage_of.keys()
+            new_rows = (after - before) & stage_of.keys()
             if broker_id is None:
-                none[name] = fresh
-            for row in fresh - (set() if broker_id is None else none[name]):
+                none[name] = new_rows
+            for row in new_rows - (set() if broker_id is None else none[name]):
                 harm[stage_of[row], broker_id, name] += 1
     return harm
 

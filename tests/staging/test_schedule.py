@@ -46,8 +46,8 @@ def staged(plan: Plan, limits: dict[str, Any]) -> StagedPlan:
 
 
 @given(plans())
-def test_every_stage_is_within_limits(drawn: tuple[Plan, dict[str, Any]]) -> None:
-    plan, limits = drawn
+def test_every_stage_is_within_limits(case: tuple[Plan, dict[str, Any]]) -> None:
+    plan, limits = case
     manifest = staged(plan, limits).manifest
     used = [sum(int(limits["weights"][row]) for row, list_ in enumerate(BEFORE) if b in list_) for b in range(BROKERS)]
     capacity = limits["disk_capacity"].get(None, 10**9)
@@ -86,8 +86,8 @@ def loads_of(broker: int, copies: list[tuple[Any, set[int]]]) -> tuple[int, int,
 
 
 @given(plans())
-def test_stages_together_equal_plan(drawn: tuple[Plan, dict[str, Any]]) -> None:
-    plan, limits = drawn
+def test_stages_together_equal_plan(case: tuple[Plan, dict[str, Any]]) -> None:
+    plan, limits = case
     result = staged(plan, limits)
     texts = dict(result.documents())
     assert list(texts) == [stage.file for stage in result.manifest.stages]
@@ -103,8 +103,8 @@ def test_stages_together_equal_plan(drawn: tuple[Plan, dict[str, Any]]) -> None:
 
 
 @given(plans())
-def test_schedule_is_deterministic_and_at_least_its_bound(drawn: tuple[Plan, dict[str, Any]]) -> None:
-    first, second = (staged(*drawn).manifest for _ in range(2))
+def test_schedule_is_deterministic_and_at_least_its_bound(case: tuple[Plan, dict[str, Any]]) -> None:
+    first, second = (staged(*case).manifest for _ in range(2))
     assert manifest_text(first) == manifest_text(second)
     assert first.bound <= len(first.stages)
     assert first.gap == pytest.approx(len(first.stages) / first.bound - 1 if first.bound else 0)

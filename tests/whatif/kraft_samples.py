@@ -69,7 +69,7 @@ def metadata_with(
     return metadata
 
 
-def study(partitions: Sequence[records.PartitionRecord], **options: Any) -> KraftWhatIf:
+def new_whatif(partitions: Sequence[records.PartitionRecord], **options: Any) -> KraftWhatIf:
     """A what-if on such a cluster."""
     selectors = options.pop("selectors", None)
     snapshot = Snapshot.from_metadata(metadata_with(partitions, **options), source=Source("kraft", "sample"))

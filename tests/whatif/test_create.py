@@ -22,7 +22,7 @@ from kframe.whatif import (
 )
 
 
-def study(config: dict[str, object] | None = None) -> WhatIf:
+def new_whatif(config: dict[str, object] | None = None) -> WhatIf:
     """Brokers 1 to 3 are registered, in racks a, b, c; 4 is not. Topic a.b has two partitions."""
     up = [registration(number, rack, 10 + number) for number, rack in ((1, "a"), (2, "b"), (3, "c"))]
     cluster = cluster_of({"a.b": [healthy(1, 2), healthy(2, 4)]}, up)
@@ -36,20 +36,20 @@ def assignment(whatif: WhatIf, topic: str) -> list[tuple[int, ...]]:
 def test_replica_placement_depends_on_seed() -> None:
     placed = {}
     for seed in range(4):
-        whatif = study()
+        whatif = new_whatif()
         outcome = create(whatif, "new", 3, 2, seed=seed)
         placed[seed] = assignment(whatif, "new")
         assert outcome.topics == (TopicResult("new", TopicStatus.COMPLETED, ErrorCode.NONE, 3, 6),)
         # Kafka's placement gives each broker one leader.
         assert sorted(replicas[0] for replicas in placed[seed]) == [1, 2, 3]
-    repeated = study()
+    repeated = new_whatif()
     create(repeated, "new", 3, 2, seed=3)
     assert assignment(repeated, "new") == placed[3]
     assert len({tuple(replicas) for replicas in placed.values()}) > 1
 
 
 def test_create_with_assignments_reports_events_and_changes() -> None:
-    whatif = study()
+    whatif = new_whatif()
     outcome = create(whatif, "new", assignments=[[3, 1], [2, 3]])
     assert assignment(whatif, "new") == [(3, 1), (2, 3)]
     written, election, stored, *requests = outcome.steps[0].events
@@ -66,14 +66,14 @@ def test_create_with_assignments_reports_events_and_changes() -> None:
 
 
 def test_partitions_and_replication_factor_default_to_configuration() -> None:
-    whatif = study({"num.partitions": 4, "default.replication.factor": 3})
+    whatif = new_whatif({"num.partitions": 4, "default.replication.factor": 3})
     outcome = create(whatif, "new")
     assert outcome.operation.text() == "create topic new with 4 partitions"
     assert [len(replicas) for replicas in assignment(whatif, "new")] == [3, 3, 3, 3]
 
 
 def test_partition_on_dead_broker_waits_for_restart() -> None:
-    whatif = study()
+    whatif = new_whatif()
     outcome = create(whatif, "new", assignments=[[1], [4]])
     assert outcome.topics == (TopicResult("new", TopicStatus.WAITING, ErrorCode.REQUEST_TIMED_OUT, 2, 2, (4,)),)
     assert (outcome.impact.newly_offline, outcome.count_of(next(iter(outcome.findings)))) == (1, 1)
@@ -83,7 +83,7 @@ def test_partition_on_dead_broker_waits_for_restart() -> None:
 
 
 def test_later_operations_include_new_topic() -> None:
-    whatif = study()
+    whatif = new_whatif()
     create(whatif, "new", assignments=[[1, 2]])
     outcome = whatif.fail([1])
     assert whatif.cluster["new", 0].leader == 2
@@ -110,7 +110,7 @@ REFUSED = [
 
 @pytest.mark.parametrize("name, arguments, error", REFUSED)
 def test_refused_topic_changes_nothing(name: str, arguments: dict[str, object], error: str) -> None:
-    whatif = study()
+    whatif = new_whatif()
     before = list(whatif.cluster)
     outcome: Outcome = create(whatif, name, **arguments)  # type: ignore[arg-type]
     assert outcome.topics == (TopicResult(name, TopicStatus.REFUSED, ErrorCode[error], 0, 0),)
@@ -119,7 +119,7 @@ def test_refused_topic_changes_nothing(name: str, arguments: dict[str, object], 
 
 
 def test_unknown_broker_raises_input_error() -> None:
-    whatif = study()
+    whatif = new_whatif()
     with pytest.raises(InputError, match=r"assignments\[1\]: found broker 9, expected brokers that the snapshot knows"):
         create(whatif, "new", assignments=[[1], [2, 9]])
     assert "new" not in whatif.cluster.topics
@@ -127,7 +127,7 @@ def test_unknown_broker_raises_input_error() -> None:
 
 def test_new_partitions_continue_pattern_of_partition_0() -> None:
     """Broker 4 is not registered, and partition 0 starts at broker 1 (Kafka 3.9 ``AdminZkClient.addPartitions``)."""
-    whatif = study()
+    whatif = new_whatif()
     outcome = create_partitions(whatif, "a.b", 4)
     assert outcome.operation.text() == "expand topic a.b to 4 partitions"
     assert outcome.topics == (TopicResult("a.b", TopicStatus.COMPLETED, ErrorCode.NONE, 2, 4),)
@@ -135,13 +135,13 @@ def test_new_partitions_continue_pattern_of_partition_0() -> None:
     assert [(row["topic"], row["partition"], row["replicas_before"]) for row in outcome.changes.records()] == [
         ("a.b", 2, []), ("a.b", 3, []),
     ]  # fmt: skip
-    other = study()
+    other = new_whatif()
     create_partitions(other, "a.b", 4, seed=9)
     assert list(other.cluster) == list(whatif.cluster)
 
 
 def test_new_partitions_accept_assignments() -> None:
-    whatif = study()
+    whatif = new_whatif()
     outcome = create_partitions(whatif, "a.b", 3, assignments=[[3, 1]])
     assert outcome.topics == (TopicResult("a.b", TopicStatus.COMPLETED, ErrorCode.NONE, 1, 2),)
     assert whatif.cluster["a.b", 2].replicas == (3, 1)
@@ -165,7 +165,7 @@ REFUSED_PARTITIONS: Final = (
 def test_refused_partitions_change_nothing(
     name: str, count: int, assignments: list[list[int]] | None, error: str
 ) -> None:
-    whatif = study()
+    whatif = new_whatif()
     before = list(whatif.cluster)
     outcome = create_partitions(whatif, name, count, assignments=assignments)
     assert outcome.topics == (TopicResult(name, TopicStatus.REFUSED, ErrorCode[error], 0, 0),)
@@ -174,11 +174,11 @@ def test_refused_partitions_change_nothing(
 
 
 def test_replication_factor_above_registered_brokers_is_refused() -> None:
-    whatif = study()
+    whatif = new_whatif()
     whatif.fail([2, 3])
     assert create_partitions(whatif, "a.b", 3).topics[0].error is ErrorCode.INVALID_REPLICATION_FACTOR
 
 
 def test_unknown_broker_of_new_partitions_raises_input_error() -> None:
     with pytest.raises(InputError, match=r"assignments\[0\]: found broker 9"):
-        create_partitions(study(), "a.b", 3, assignments=[[1, 9]])
+        create_partitions(new_whatif(), "a.b", 3, assignments=[[1, 9]])

@@ -12,7 +12,7 @@ from kframe.whatif import TopicAction, TopicResult, TopicStatus, TopicsWritten, 
 from tests.whatif.samples import requests_by_broker
 
 
-def study(config: dict[str, object] | None = None) -> WhatIf:
+def new_whatif(config: dict[str, object] | None = None) -> WhatIf:
     """Brokers 1 to 3 are registered, 4 is not. Topic w waits for broker 4 and has an offline partition."""
     cluster = cluster_of(
         {
@@ -30,7 +30,7 @@ def names(whatif: WhatIf) -> set[str]:
 
 
 def test_deletion_stops_replicas_and_waits_for_confirmation() -> None:
-    whatif = study()
+    whatif = new_whatif()
     outcome = delete(whatif, ["t"])
     assert names(whatif) == {"v", "w"}
     assert outcome.topics == (TopicResult("t", TopicStatus.COMPLETED, ErrorCode.NONE, 2, 4),)
@@ -47,7 +47,7 @@ def test_deletion_stops_replicas_and_waits_for_confirmation() -> None:
 
 
 def test_deletion_of_topic_on_dead_broker_waits() -> None:
-    whatif = study()
+    whatif = new_whatif()
     outcome = delete(whatif, ["w", "v"])
     assert outcome.topics == (
         TopicResult("w", TopicStatus.WAITING, ErrorCode.NONE, 2, 4, (4,)),
@@ -61,7 +61,7 @@ def test_deletion_of_topic_on_dead_broker_waits() -> None:
 
 
 def test_topic_can_be_recreated_after_deletion() -> None:
-    whatif = study()
+    whatif = new_whatif()
     for _ in range(2):
         create(whatif, "new", assignments=[[1], [2]])
         assert delete(whatif, ["new"]).topics[0].status is TopicStatus.COMPLETED
@@ -77,13 +77,13 @@ def test_topic_can_be_recreated_after_deletion() -> None:
     ],
 )
 def test_refused_deletion_changes_nothing(config: dict[str, object], topic: str, error: ErrorCode) -> None:
-    whatif = study(config)
+    whatif = new_whatif(config)
     outcome = delete(whatif, [topic])
     assert outcome.topics == (TopicResult(topic, TopicStatus.REFUSED, error, 0, 0),)
     assert (len(outcome.changes), outcome.impact.requests) == (0, 0)
-    answer = outcome.steps[0].response
-    assert answer is not None
-    assert (answer.counts(), answer.named) == ({error.name: 1}, (topic,))
+    response = outcome.steps[0].response
+    assert response is not None
+    assert (response.counts(), response.named) == ({error.name: 1}, (topic,))
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_refused_deletion_changes_nothing(config: dict[str, object], topic: str,
     [([], "topics: found no topic, expected at least one"), (["t", "v", "t"], "topics: found topic t twice")],
 )
 def test_invalid_deletion_request_raises_input_error(topics: list[str], message: str) -> None:
-    whatif = study()
+    whatif = new_whatif()
     with pytest.raises(InputError, match=message):
         delete(whatif, topics)
     assert names(whatif) == {"t", "v", "w"}

@@ -29,7 +29,7 @@ from kframe.whatif.explain import explain
 from kframe.whatif.kraft.explain import KraftCandidateStatus, KraftRule
 from kframe.whatif.kraft.whatif import KraftWhatIf
 from kframe.whatif.timeline import ElrChanged, RecordsWritten
-from tests.whatif.kraft_samples import TOPIC_ID, directory, metadata_with, partition, record_counts, state, study
+from tests.whatif.kraft_samples import TOPIC_ID, directory, metadata_with, new_whatif, partition, record_counts, state
 from tests.whatif.samples import small
 from tests.whatif.test_explain import statuses
 
@@ -75,7 +75,7 @@ SCENARIOS: Final[tuple[tuple[str, Any, bool, tuple[Act, ...], tuple[int, list[in
 def test_partition_state_after_operations(
     name: str, stored: Any, elr: bool, operations: tuple[Act, ...], expected: tuple[int, list[int], list[int]]
 ) -> None:
-    whatif = study([stored], elr=elr)
+    whatif = new_whatif([stored], elr=elr)
     for operation in operations:
         operation(whatif)
     assert state(whatif) == expected
@@ -91,7 +91,7 @@ def test_snapshot_mode_selects_rules() -> None:
 
 
 def test_outcome_counts_records_and_elr_changes() -> None:
-    outcome = study([partition(0, (1, 2), (1, 2)), partition(1, (1, 2), (2,))]).fail([2])
+    outcome = new_whatif([partition(0, (1, 2), (1, 2)), partition(1, (1, 2), (2,))]).fail([2])
     assert record_counts(outcome) == {"BrokerRegistrationChange": 1, "PartitionChange": 2}
     events = outcome.steps[0].events
     assert [event for event in events if isinstance(event, ElrChanged)] == [ElrChanged(2, 2, 0, 0)]
@@ -108,11 +108,11 @@ def test_outcome_counts_records_and_elr_changes() -> None:
 
 
 def test_only_elections_outside_isr_and_elr_count_as_loss() -> None:
-    whatif = study([partition(0, (1, 2), (1, 2)), partition(1, (1, 2), (), last_known_elr=(1,))], fenced=(1,))
+    whatif = new_whatif([partition(0, (1, 2), (1, 2)), partition(1, (1, 2), (), last_known_elr=(1,))], fenced=(1,))
     outcome = whatif.unfence([1])
     assert outcome.count_of(FailOn.LOSS) == 1
     assert outcome.changes.unclean.tolist() == [True]
-    clean = study([partition(0, (1, 2), (), eligible_leader_replicas=(1, 2))], fenced=(1, 2))
+    clean = new_whatif([partition(0, (1, 2), (), eligible_leader_replicas=(1, 2))], fenced=(1, 2))
     assert clean.unfence([2]).count_of(FailOn.LOSS) == 0
     assert state(clean) == (2, [2], [1])
 
@@ -139,13 +139,13 @@ POSSIBLE_LOSSES: Final[tuple[tuple[str, list[Any], bool, tuple[int, ...], tuple[
 def test_possible_loss_counts_unclean_and_newly_exposed_partitions(
     name: str, partitions: list[Any], elr: bool, fenced: tuple[int, ...], operations: tuple[Act, ...], count: int
 ) -> None:
-    whatif = study(partitions, elr=elr, fenced=fenced)
+    whatif = new_whatif(partitions, elr=elr, fenced=fenced)
     outcomes = [operation(whatif) for operation in operations]
     assert outcomes[-1].count_of(FailOn.POSSIBLE_LOSS) == count
 
 
 def test_topics_are_created_and_deleted() -> None:
-    whatif = study([partition(0, (1, 2), (1, 2))])
+    whatif = new_whatif([partition(0, (1, 2), (1, 2))])
     outcome = create(whatif, "new", 3, 2, seed=1)
     assert [(topic.status, topic.partitions, topic.replicas) for topic in outcome.topics] == [
         (TopicStatus.COMPLETED, 3, 6)
@@ -162,20 +162,20 @@ def test_topics_are_created_and_deleted() -> None:
 def test_placement_of_new_partitions_depends_on_seed() -> None:
     placements = set()
     for seed in range(0, 10**9, 10**8):  # Java draws similar numbers from neighbouring seeds
-        outcome = create_partitions(study([partition(0, (1, 2), (1, 2))]), "t", 4, seed=seed)
+        outcome = create_partitions(new_whatif([partition(0, (1, 2), (1, 2))]), "t", 4, seed=seed)
         assert [(topic.status, topic.partitions, topic.replicas) for topic in outcome.topics] == [
             (TopicStatus.COMPLETED, 3, 6)
         ]
         assert record_counts(outcome) == {"Partition": 3}
         assert outcome.changes.partition.tolist() == [1, 2, 3]
         placements.add(tuple(outcome.changes.replicas_after.values.tolist()))
-        repeated = create_partitions(study([partition(0, (1, 2), (1, 2))]), "t", 4, seed=seed)
+        repeated = create_partitions(new_whatif([partition(0, (1, 2), (1, 2))]), "t", 4, seed=seed)
         assert list(repeated.changes.records()) == list(outcome.changes.records())
     assert len(placements) > 1
 
 
 def test_new_partitions_accept_assignments() -> None:
-    whatif = study([partition(0, (1, 2), (1, 2))])
+    whatif = new_whatif([partition(0, (1, 2), (1, 2))])
     outcome = create_partitions(whatif, "t", 2, assignments=[[3, 4]])
     assert (outcome.topics[0].status, state(whatif, 1)) == (TopicStatus.COMPLETED, (3, [3, 4], []))
 
@@ -194,24 +194,24 @@ def test_new_partitions_accept_assignments() -> None:
 def test_refused_partitions_change_nothing(
     name: str, count: int, assignments: list[list[int]] | None, error: str
 ) -> None:
-    outcome = create_partitions(study([partition(0, (1, 2), (1, 2))]), name, count, assignments=assignments)
+    outcome = create_partitions(new_whatif([partition(0, (1, 2), (1, 2))]), name, count, assignments=assignments)
     assert [(topic.status, topic.error.name) for topic in outcome.topics] == [(TopicStatus.REFUSED, error)]
     assert not outcome.changed
 
 
 def test_new_partitions_without_enough_active_brokers_are_refused() -> None:
-    whatif = study([partition(0, (1, 2), (1, 2))], brokers=2)
+    whatif = new_whatif([partition(0, (1, 2), (1, 2))], brokers=2)
     whatif.fail([1, 2])
     assert create_partitions(whatif, "t", 2).topics[0].error.name == "INVALID_REPLICATION_FACTOR"
 
 
 def test_metadata_topic_cannot_be_created() -> None:
-    outcome = create(study([partition(0, (1, 2), (1, 2))]), "__cluster_metadata", 1, 1)
+    outcome = create(new_whatif([partition(0, (1, 2), (1, 2))]), "__cluster_metadata", 1, 1)
     assert (outcome.topics[0].error.name, outcome.changed) == ("INVALID_REQUEST", False)
 
 
 def test_reassignment_waits_for_fenced_replica() -> None:
-    whatif = study([partition(0, (1, 2), (1, 2)), partition(1, (1, 2), (1, 2))], fenced=(4,))
+    whatif = new_whatif([partition(0, (1, 2), (1, 2)), partition(1, (1, 2), (1, 2))], fenced=(4,))
     result = reassign(whatif, Plan.of([(("t", 0), (3, 2)), (("t", 1), (4, 2)), (("t", 9), (1,))])).reassignment
     assert result is not None
     assert [result.status(position) for position in range(3)] == [
@@ -224,11 +224,11 @@ def test_reassignment_waits_for_fenced_replica() -> None:
 
 
 def test_refused_feature_level_changes_nothing() -> None:
-    outcome = study([partition(0, (1, 2), (1, 2))]).update_features({"metadata.version": 99})
+    outcome = new_whatif([partition(0, (1, 2), (1, 2))]).update_features({"metadata.version": 99})
     assert not outcome.changed
-    answer = outcome.steps[0].response
-    assert answer is not None
-    assert answer.error.name == "INVALID_UPDATE_VERSION"
+    response = outcome.steps[0].response
+    assert response is not None
+    assert response.error.name == "INVALID_UPDATE_VERSION"
 
 
 #: What is asked for, and the text of the InputError.
@@ -246,7 +246,7 @@ REFUSED: Final[tuple[tuple[Act, str], ...]] = (
 @pytest.mark.parametrize("act, text", REFUSED, ids=[text for _, text in REFUSED])
 def test_invalid_operations_raise_input_error(act: Act, text: str) -> None:
     with pytest.raises(InputError, match=text):
-        act(study([partition(0, (1, 2, 3), (1, 2, 3))], fenced=(4,)))
+        act(new_whatif([partition(0, (1, 2, 3), (1, 2, 3))], fenced=(4,)))
 
 
 @pytest.mark.parametrize("verb", ["fence", "unfence", "fail_directories", "update_features"])
@@ -263,7 +263,7 @@ def test_feature_levels_are_accepted_only_if_snapshot_lacks_them() -> None:
 
 
 def test_explanation_names_rule_and_rejected_candidates() -> None:
-    whatif = study([partition(0, (1, 2, 3), (1, 2), eligible_leader_replicas=())], min_isr=3)
+    whatif = new_whatif([partition(0, (1, 2, 3), (1, 2), eligible_leader_replicas=())], min_isr=3)
     explained = explain(whatif, "t", 0, [1, 2])
     assert explained.before.rule == KraftRule.ISR
     assert [decision.rule for decision in explained.elections] == [KraftRule.ISR, KraftRule.NONE]
@@ -278,11 +278,11 @@ def test_explanation_names_rule_and_rejected_candidates() -> None:
 
 def test_unknown_partition_has_no_explanation() -> None:
     with pytest.raises(InputError, match="a topic of the snapshot"):
-        explain(study([partition(0, (1, 2), (1, 2))]), "nosuch", 0)
+        explain(new_whatif([partition(0, (1, 2), (1, 2))]), "nosuch", 0)
 
 
 def test_non_preferred_leader_stays() -> None:
-    before = explain(study([partition(0, (1, 2, 3), (2, 1, 3))]), "t", 0).before
+    before = explain(new_whatif([partition(0, (1, 2, 3), (2, 1, 3))]), "t", 0).before
     assert (before.rule, before.leader) == (KraftRule.STAYS, 2)
     assert statuses(before)[1] == KraftCandidateStatus.EARLIER
 

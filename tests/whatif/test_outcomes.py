@@ -190,11 +190,11 @@ def test_preferred_election_moves_leaders_back() -> None:
     whatif.restart([2])
     assert leaders(whatif)[1] == 3
     outcome = whatif.elect(ElectionType.PREFERRED)
-    answer = outcome.steps[0].response
-    assert answer is not None
+    response = outcome.steps[0].response
+    assert response is not None
     # Broker 2 is registered again, but not in the ISR yet. The replica of t-4 is dead.
-    assert answer.counts() == {"PREFERRED_LEADER_NOT_AVAILABLE": 2}
-    assert answer.rows.tolist() == [1, 4]
+    assert response.counts() == {"PREFERRED_LEADER_NOT_AVAILABLE": 2}
+    assert response.rows.tolist() == [1, 4]
 
 
 def test_unclean_election_of_partition() -> None:

@@ -14,7 +14,7 @@ from kframe.whatif import ElectionHeld, Outcome, Plan, RequestsSent, StatesStore
 from tests.whatif.samples import requests_by_broker
 
 
-def study(*partitions: PartitionSpec, deleting: bool = False) -> WhatIf:
+def new_whatif(*partitions: PartitionSpec, deleting: bool = False) -> WhatIf:
     """Brokers 1 to 6 are registered, 7 is not. Topic t has these partitions."""
     up = [registration(broker_id, broker_epoch=10 + broker_id) for broker_id in range(1, 7)]
     cluster = cluster_of({"t": partitions, "u": [healthy(7, 1)], "gone": [healthy(1, 2)]}, up)
@@ -40,7 +40,7 @@ def brokers(outcome: Outcome, *columns: str) -> dict[int, tuple[int, ...]]:
 
 
 def test_replacing_all_replicas() -> None:
-    whatif = study(healthy(1, 2, 3))
+    whatif = new_whatif(healthy(1, 2, 3))
     outcome = reassign_to(whatif, ("t", 0, (4, 5, 6)))
     view = whatif.cluster["t", 0]
     assert (view.replicas, view.adding_replicas, view.removing_replicas) == ((4, 5, 6), (), ())
@@ -68,7 +68,7 @@ def test_replacing_all_replicas() -> None:
 
 
 def test_replicas_and_leaders_gained_and_lost_by_brokers() -> None:
-    whatif = study(healthy(1, 2), healthy(2, 1))
+    whatif = new_whatif(healthy(1, 2), healthy(2, 1))
     outcome = reassign_to(whatif, ("t", 0, (3, 2)), ("t", 1, (2, 3, 4)))
     assert brokers(outcome, "copied", "deleted", "replicas_before", "replicas_peak", "replicas_after") == {
         1: (0, 2, 4, 4, 2), 2: (0, 0, 3, 3, 3), 3: (2, 0, 0, 2, 2), 4: (1, 0, 0, 1, 1),
@@ -86,7 +86,7 @@ def test_replicas_and_leaders_gained_and_lost_by_brokers() -> None:
 
 
 def test_reordered_replicas_complete_at_once() -> None:
-    whatif = study(healthy(1, 2, 3))
+    whatif = new_whatif(healthy(1, 2, 3))
     outcome = reassign_to(whatif, ("t", 0, (3, 1, 2)))
     assert whatif.cluster["t", 0].replicas == (3, 1, 2)
     assert whatif.cluster["t", 0].leader == 1
@@ -96,7 +96,7 @@ def test_reordered_replicas_complete_at_once() -> None:
 
 
 def test_isr_proposals_of_all_leaders_merge_into_single_step() -> None:
-    whatif = study(healthy(1, 2), healthy(2, 1), healthy(3, 1))
+    whatif = new_whatif(healthy(1, 2), healthy(2, 1), healthy(3, 1))
     outcome = reassign_to(whatif, ("t", 0, (1, 4)), ("t", 1, (2, 4)), ("t", 2, (4, 3)))
     grown, metadata = outcome.steps[1].events
     assert isinstance(grown, StatesStored)
@@ -110,14 +110,14 @@ def test_isr_proposals_of_all_leaders_merge_into_single_step() -> None:
 
 
 def test_retained_out_of_sync_followers_catch_up() -> None:
-    whatif = study(PartitionSpec((1, 2, 3), leader=1, isr=(1,)))
+    whatif = new_whatif(PartitionSpec((1, 2, 3), leader=1, isr=(1,)))
     outcome = reassign_to(whatif, ("t", 0, (1, 2, 4)))
     assert problems(outcome) == {}
     assert whatif.cluster["t", 0].isr == (1, 2, 4)
 
 
 def test_health_between_phases_counts_caught_up_replicas() -> None:
-    whatif = study(PartitionSpec((1, 2), leader=1, isr=(1,)), healthy(2, 1))
+    whatif = new_whatif(PartitionSpec((1, 2), leader=1, isr=(1,)), healthy(2, 1))
     outcome = reassign_to(whatif, ("t", 0, (1, 2, 3)), ("t", 1, (2, 3)))
     # An adding replica does not make a partition under-replicated.
     assert outcome.before.counts()["under_replicated"] == 1
@@ -143,14 +143,14 @@ def test_incomplete_reassignment_states_reason(
     spec: PartitionSpec, target: tuple[int, ...], expected: tuple[str, str, str]
 ) -> None:
     # Another partition of the same request continues.
-    whatif = study(spec, healthy(1, 2))
+    whatif = new_whatif(spec, healthy(1, 2))
     outcome = reassign_to(whatif, ("t", 0, target), ("t", 1, (3, 4)))
     assert problems(outcome) == {("t", 0): expected}
     assert whatif.cluster["t", 1].replicas == (3, 4)
 
 
 def test_unknown_partitions_are_refused_by_name() -> None:
-    whatif = study(healthy(1, 2), deleting=True)
+    whatif = new_whatif(healthy(1, 2), deleting=True)
     outcome = reassign_to(whatif, ("t", 1, (1,)), ("t", -1, (1,)), ("nope", 0, (1,)), ("gone", 0, (1,)))
     unknown = "UNKNOWN_TOPIC_OR_PARTITION"
     assert problems(outcome) == {
@@ -159,14 +159,14 @@ def test_unknown_partitions_are_refused_by_name() -> None:
         ("nope", 0): ("refused", unknown, "no such topic, or it is being deleted"),
         ("gone", 0): ("refused", unknown, "no such topic, or it is being deleted"),
     }
-    answer = outcome.steps[0].response
-    assert answer is not None
-    assert (answer.counts(), answer.named) == ({unknown: 4}, ("t-1", "t--1", "nope-0", "gone-0"))
+    response = outcome.steps[0].response
+    assert response is not None
+    assert (response.counts(), response.named) == ({unknown: 4}, ("t-1", "t--1", "nope-0", "gone-0"))
     assert len(outcome.changes) == 0
 
 
 def test_waiting_reassignment_copies_live_replicas() -> None:
-    whatif = study(PartitionSpec((1, 7), leader=1, isr=(1,)))
+    whatif = new_whatif(PartitionSpec((1, 7), leader=1, isr=(1,)))
     outcome = reassign_to(whatif, ("t", 0, (2, 3, 7)))
     view = whatif.cluster["t", 0]
     assert (view.replicas, view.adding_replicas, view.isr) == ((2, 3, 7, 1), (2, 3), (1, 2, 3))
@@ -179,7 +179,7 @@ def test_ongoing_reassignment_is_replaced() -> None:
     running = PartitionSpec(
         (3, 4, 1, 2), leader=1, isr=(1, 2, 3), adding_replicas=(3, 4), removing_replicas=(1, 2)
     )  # fmt: skip
-    whatif = study(running)
+    whatif = new_whatif(running)
     outcome = reassign_to(whatif, ("t", 0, (3, 5)))
     view = whatif.cluster["t", 0]
     assert (view.replicas, view.adding_replicas, view.isr) == ((3, 5), (), (3, 5))
@@ -190,7 +190,7 @@ def test_ongoing_reassignment_is_replaced() -> None:
 
 
 def test_reassignment_continues_from_previous_state() -> None:
-    whatif = study(healthy(1, 2))
+    whatif = new_whatif(healthy(1, 2))
     reassign_to(whatif, ("t", 0, (3, 4)))
     back = reassign_to(whatif, ("t", 0, (1, 2)))
     assert whatif.cluster["t", 0].replicas == (1, 2)
@@ -210,7 +210,7 @@ def test_reassignment_continues_from_previous_state() -> None:
     ],
 )  # fmt: skip
 def test_invalid_plan_raises_input_error(targets: list[Any], message: str) -> None:
-    whatif = study(healthy(1, 2))
+    whatif = new_whatif(healthy(1, 2))
     with pytest.raises(InputError, match=message):
         reassign_to(whatif, *targets)
     assert whatif.cluster["t", 0].leader_epoch == 0

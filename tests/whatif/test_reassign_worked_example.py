@@ -78,9 +78,9 @@ def test_table_equals_states_stored_by_engine(config: dict[str, object], heading
         leader = brokers.find(1)
         assert leader is not None
         loop.submit(
-            lambda token, isr=joined, at=view, of=int(brokers.broker_epoch[leader]): AlterPartitionRequested(  # type: ignore[misc]
-                1, of, 1, RequestedPartitions.of([("t", 0)]),
-                np.array([at.leader_epoch], np.int32), np.array([at.partition_epoch], np.int32),
+            lambda token, isr=joined, state=view, epoch=int(brokers.broker_epoch[leader]): AlterPartitionRequested(  # type: ignore[misc]
+                1, epoch, 1, RequestedPartitions.of([("t", 0)]),
+                np.array([state.leader_epoch], np.int32), np.array([state.partition_epoch], np.int32),
                 np.zeros(1, np.uint8), Ragged.of([isr]), token,
             )
         )  # fmt: skip

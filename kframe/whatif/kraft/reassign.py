@@ -23,7 +23,7 @@ from kframe.whatif.kraft.player import KraftPlayer, partition_response
 from kframe.whatif.outcome import ControllerResponse, Operation, Outcome, Verb
 from kframe.whatif.plan import Plan
 from kframe.whatif.reassign import check_distinct
-from kframe.whatif.reassignment_lists import BeforeReassignment, ReassignmentAnswers, reassignment_result
+from kframe.whatif.reassignment_lists import BeforeReassignment, ReassignmentResponses, reassignment_result
 from kframe.whatif.reassignment_result import ReassignmentResult
 
 
@@ -131,7 +131,7 @@ class _KraftReassignment:
         p = metadata.partitions
         ongoing = (p.adding_count[rows] > 0) | (p.removing_count[rows] > 0)
         known_topics = frozenset(name for name in self._targets.names if name in metadata.topics.index_by_name)
-        answers = ReassignmentAnswers(self._codes, self._isr_codes, self._led, known_topics, self._messages)
+        answers = ReassignmentResponses(self._codes, self._isr_codes, self._led, known_topics, self._messages)
         now = self._ids(p.lists("replica", rows))
         return reassignment_result(self._targets, self._before, answers, now, ongoing, outcome)
 
