@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kframe.core.kraft.change_causes import ChangeCause, explain_change
 from kframe.core.kraft.decision import RECORDS_MAX, DecisionPart, RecordAndVersion
-from kframe.core.kraft.leader_reasons import leader_rule, passed_over
+from kframe.core.kraft.leader_reasons import leader_rule, reasons_not_elected
 from kframe.core.kraft.partition_changes import RECORD_LISTS, PartitionChangeBatch, PlannedChanges
 from kframe.errors import InputError, LogError, RecordError, ShapeError
 from kframe.model.kraft import control, directories, directory_ids, records
@@ -53,7 +53,7 @@ __all__ = [
     "leader_rule",
     "needed_version",
     "partition_record",
-    "passed_over",
+    "reasons_not_elected",
     "record_version",
     "records",
     "replay",

@@ -39,8 +39,8 @@ def deleting(*names: str, ids: tuple[UUID, ...] = ()) -> Callable[[KraftContext]
     return lambda context: admin_requests.delete_topics(context, names, ids)
 
 
-#: Name, request, and then the answers and the number of records.
-ANSWERED: Final[tuple[tuple[str, Callable[[KraftContext], ControllerResult], dict[object, str], int], ...]] = (
+#: Name, request, and then the errors and the number of records.
+REQUESTS: Final[tuple[tuple[str, Callable[[KraftContext], ControllerResult], dict[object, str], int], ...]] = (
     ("topics", creating("a", "b"), {"a": "NONE", "b": "NONE"}, 4),
     ("a repeated topic", creating("a", "b", "a"), {"a": "INVALID_REQUEST", "b": "NONE"}, 2),
     ("the metadata topic", creating("__cluster_metadata", "b"),
@@ -58,13 +58,15 @@ ANSWERED: Final[tuple[tuple[str, Callable[[KraftContext], ControllerResult], dic
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("name, request_of, answers, records", ANSWERED, ids=[row[0] for row in ANSWERED])
+@pytest.mark.parametrize("name, request_of, results, records", REQUESTS, ids=[row[0] for row in REQUESTS])
 def test_each_topic_of_request_has_result(
-    name: str, request_of: Callable[[KraftContext], ControllerResult], answers: dict[object, str], records: int
+    name: str, request_of: Callable[[KraftContext], ControllerResult], results: dict[object, str], records: int
 ) -> None:
     result = request_of(context())
-    assert {answer.topic or answer.topic_id: answer.error.name for answer in result.response} == answers
-    assert all(answer.message for answer in result.response if answer.error.name != "NONE")
+    assert {
+        topic_result.topic or topic_result.topic_id: topic_result.error.name for topic_result in result.response
+    } == results
+    assert all(topic_result.message for topic_result in result.response if topic_result.error.name != "NONE")
     assert len(result.records) == records
 
 
@@ -81,7 +83,7 @@ def test_repeated_config_resource_is_refused() -> None:
 
     changes = [change("t"), change("x"), change("x")]
     result = admin_requests.alter_configs(context(), changes)
-    assert {answer.resource[1]: answer.error.name for answer in result.response} == {
+    assert {topic_result.resource[1]: topic_result.error.name for topic_result in result.response} == {
         "t": "NONE",
         "x": "INVALID_REQUEST",
     }

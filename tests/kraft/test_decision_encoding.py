@@ -43,7 +43,7 @@ def test_encoded_changes_equal_decision(metadata: ClusterMetadata, change: Chang
     assert batches == ([expected] if expected else [])
 
 
-def test_a_fence_is_encoded_in_batches_of_bounded_size() -> None:
+def test_fence_is_encoded_in_batches_of_records_max() -> None:
     context = large_cluster(3, RECORDS_MAX + 10, elr=True)
     decided = broker_events.fence_broker(context, context.metadata.brokers.registrations[1])
     batches = decoded(decided)

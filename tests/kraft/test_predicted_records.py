@@ -100,13 +100,13 @@ class LiveCluster(NamedTuple):
     def controller(self) -> KraftNode:
         return self.cluster.nodes[3000]
 
-    def what_if(self) -> PredictingWhatIf:
+    def whatif(self) -> PredictingWhatIf:
         return PredictingWhatIf(read_snapshot(self.controller.log_dirs[0]))
 
-    def next_what_if(self, previous: PredictingWhatIf) -> PredictingWhatIf:
+    def next_whatif(self, previous: PredictingWhatIf) -> PredictingWhatIf:
         """A what-if of the current state. The log has only the records that ``previous`` predicted."""
         assert len(self.records_from(previous.end)) == sum(map(len, previous.decisions))
-        return self.what_if()
+        return self.whatif()
 
     def records_from(self, offset: int) -> list[tuple[int, RecordAndVersion]]:
         """The records of the log from ``offset`` on, each with the base offset of its batch.
@@ -122,9 +122,9 @@ class LiveCluster(NamedTuple):
             if not names_no_cordoned_directories(versioned.record)
         ]
 
-    def compare(self, what_if: PredictingWhatIf) -> list[records.PartitionChangeRecord]:
+    def compare(self, whatif: PredictingWhatIf) -> list[records.PartitionChangeRecord]:
         """Wait until the log has as many records as are predicted, and compare. Returns the changes of partitions."""
-        predicted, offset = what_if.decisions, what_if.end
+        predicted, offset = whatif.decisions, whatif.end
         count = sum(map(len, predicted))
         wait_until(
             lambda: len(self.records_from(offset)) >= count,
@@ -187,40 +187,40 @@ def test_failures_write_the_predicted_records(live: LiveCluster) -> None:
     directory_id = read_properties(failed).directory_id
     assert directory_id is not None
 
-    what_if = live.what_if()
-    what_if.fail_directories(4, [directory_id])
+    whatif = live.whatif()
+    whatif.fail_directories(4, [directory_id])
     failed.rename(failed.with_name("former"))
     failed.write_text("not a directory")
-    lost = live.compare(what_if)
+    lost = live.compare(whatif)
     assert {change.leader for change in lost} == {1, 2, 3, records.NO_LEADER_CHANGE}
 
-    what_if = live.next_what_if(what_if)
-    what_if.shutdown([3])
+    whatif = live.next_whatif(whatif)
+    whatif.shutdown([3])
     nodes[3].stop()
-    stopped = live.compare(what_if)
+    stopped = live.compare(whatif)
     assert {change.leader for change in stopped} == {1, 2, 4, records.NO_LEADER_CHANGE}
 
-    what_if = live.next_what_if(what_if)
-    what_if.expire_fenced_session(3)
-    live.compare(what_if)
+    whatif = live.next_whatif(whatif)
+    whatif.expire_fenced_session(3)
+    live.compare(whatif)
 
-    what_if = live.next_what_if(what_if)
-    what_if.fail([2])
+    whatif = live.next_whatif(whatif)
+    whatif.fail([2])
     nodes[2].kill()
-    killed = live.compare(what_if)
+    killed = live.compare(whatif)
     assert any(change.eligible_leader_replicas for change in killed) == live.elr
 
-    what_if = live.next_what_if(what_if)
-    what_if.fail([1])
+    whatif = live.next_whatif(whatif)
+    whatif.fail([1])
     nodes[1].kill()
-    killed = live.compare(what_if)
+    killed = live.compare(whatif)
     assert NO_LEADER in {change.leader for change in killed}
     assert any(change.last_known_elr for change in killed) == live.elr
     assert any(change.isr == () for change in killed) == live.elr
 
-    what_if = live.next_what_if(what_if)
-    what_if.restart([1], clean=False)
+    whatif = live.next_whatif(whatif)
+    whatif.restart([1], clean=False)
     nodes[1].start()
-    returned = live.compare(what_if)
+    returned = live.compare(whatif)
     recovering = [change for change in returned if change.leader_recovery_state == RecoveryState.RECOVERING]
     assert bool(recovering) == live.elr

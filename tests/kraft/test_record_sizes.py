@@ -26,9 +26,7 @@ def test_sizes_of_random_records_of_every_type_and_version() -> None:
 
 
 @given(clusters(), st.integers(0, BROKERS - 1), st.booleans())
-def test_the_size_of_changes_in_columns_is_that_of_their_records(
-    metadata: ClusterMetadata, broker_id: int, elr: bool
-) -> None:
+def test_size_of_column_changes_equals_size_of_records(metadata: ClusterMetadata, broker_id: int, elr: bool) -> None:
     context = context_of(metadata, elr=elr)
     rows = np.arange(TOPICS * PARTITIONS, dtype=np.int32)
     (planned,) = membership.remove_unclean_broker(context, broker_id, rows)

@@ -94,7 +94,7 @@ def test_replicas_change_without_directories_keeps_directories(
 
 
 @given(partitions(0, 0), partitions(0, 0), partitions(1, 0))
-def test_a_partition_record_replaces_the_whole_state(
+def test_partition_record_replaces_whole_state(
     first: PartitionRecord, second: PartitionRecord, other: PartitionRecord
 ) -> None:
     metadata = cluster_of(first, other, second)
@@ -118,7 +118,7 @@ def test_every_type_of_record_has_a_replay_function() -> None:
     assert set(REPLAY) == set(RECORD_TYPES.values())
 
 
-def test_a_partition_takes_at_most_80_bytes_at_replication_factor_3() -> None:
+def test_partition_needs_67_bytes_at_replication_factor_3() -> None:
     sizes = {"row": 1, "slot": 3, "member": 0}
     assert sum(column.dtype().itemsize * sizes[column.per] for column in KRAFT_COLUMNS) == 67
 
@@ -190,7 +190,7 @@ def test_registration_change_keeps_absent_fields() -> None:
     ],
     ids=lambda record: f"{type(record).__name__}-{hash(record) % 97}",
 )
-def test_a_record_that_contradicts_the_metadata_is_refused(record: records.MetadataRecord) -> None:
+def test_record_that_contradicts_metadata_is_refused(record: records.MetadataRecord) -> None:
     metadata = cluster_of()
     replay(metadata, register(), 1)
     with pytest.raises(InputError):

@@ -90,8 +90,8 @@ def test_filter_deletes_matching_acls(context: KraftContext, acl_filter: AclFilt
 def test_two_filters_delete_an_acl_once(context: KraftContext) -> None:
     add(context, entry("t"))
     result = delete_acls(context, [AclFilter(), AclFilter(resource_name="t"), AclFilter(pattern_type=0)])
-    assert [len(answer.deleted) for answer in result.response] == [1, 1, 0]
-    assert [answer.error for answer in result.response][2] is ErrorCode.INVALID_REQUEST
+    assert [len(acl_result.deleted) for acl_result in result.response] == [1, 1, 0]
+    assert [acl_result.error for acl_result in result.response][2] is ErrorCode.INVALID_REQUEST
     assert len(result.records) == 1
 
 

@@ -91,7 +91,7 @@ def test_ineligible_choice_of_selector_is_replaced(
 
 
 @TIERS
-def test_a_member_of_the_elr_may_be_elected(tier: Tier) -> None:
+def test_selector_can_elect_elr_member(tier: Tier) -> None:
     stored = partition(0, (1, 2, 3), (), eligible_leader_replicas=(1, 2))
     whatif = new_whatif([stored], fenced=(1, 2, 3), selectors=offline(tier(True)))
     whatif.unfence([2])
@@ -99,7 +99,7 @@ def test_a_member_of_the_elr_may_be_elected(tier: Tier) -> None:
 
 
 @TIERS
-def test_a_replica_outside_isr_and_elr_is_not_elected(tier: Tier) -> None:
+def test_selector_cannot_elect_replica_outside_isr_and_elr(tier: Tier) -> None:
     stored = partition(0, (1, 2, 3), (), eligible_leader_replicas=(1, 2))
     whatif = new_whatif([stored], fenced=(1, 2), selectors=offline(tier(False)))
     outcome = whatif.unfence([2])
@@ -110,9 +110,7 @@ def test_a_replica_outside_isr_and_elr_is_not_elected(tier: Tier) -> None:
 @TIERS
 @settings(max_examples=5)
 @given(clusters(), st.booleans(), st.booleans())
-def test_a_selector_adds_no_unclean_election(
-    tier: Tier, metadata: ClusterMetadata, is_safe: bool, unclean: bool
-) -> None:
+def test_selector_adds_no_unclean_election(tier: Tier, metadata: ClusterMetadata, is_safe: bool, unclean: bool) -> None:
     snapshot = Snapshot.from_metadata(metadata, source=Source("kraft", "drawn"))
     config = {"unclean.leader.election.enable": unclean}
     for broker_id in WhatIf(snapshot, config).registered:
@@ -142,7 +140,7 @@ steps:
 
 @TIERS
 @pytest.mark.parametrize("is_safe, fenced, leader", [(True, [1], 3), (False, [3, 1], 2)])
-def test_a_selector_decides_in_a_scenario(tier: Tier, is_safe: bool, fenced: list[int], leader: int) -> None:
+def test_scenario_elects_leader_of_selector(tier: Tier, is_safe: bool, fenced: list[int], leader: int) -> None:
     scenario = parse_kraft_scenario(strict_yaml.load(SCENARIO.format(fenced=fenced), "s.yaml"), "s.yaml")
     runner = KraftScenarioRunner(scenario, offline(tier(is_safe)))
     runner.play()

@@ -43,7 +43,7 @@ class AclResult:
 
 
 def create_acls(context: KraftContext, acls: Sequence[AclEntry], new_id: Callable[[], UUID]) -> ControllerResult:
-    """Create ACLs; the answer is a list of AclResult. An ACL that exists already is not written again."""
+    """Create ACLs; the response is a list of AclResult. An ACL that exists already is not written again."""
     stored = {acl for _, acl in _stored(context)}
     results, records = [], list[RecordAndVersion]()
     for acl in acls:
@@ -60,7 +60,7 @@ def create_acls(context: KraftContext, acls: Sequence[AclEntry], new_id: Callabl
 
 
 def delete_acls(context: KraftContext, filters: Sequence[AclFilter]) -> ControllerResult:
-    """Delete the ACLs that filters select. The answer is a list of AclResult, one for each filter."""
+    """Delete the ACLs that filters select. The response is a list of AclResult, one for each filter."""
     stored = list(_stored(context))
     results, deleted = [], dict[UUID, None]()
     for acl_filter in filters:

@@ -29,7 +29,7 @@ def create_topics(
     *,
     validate_only: bool = False,
 ) -> ControllerResult:
-    """Create topics; the answer is a list of CreatableTopicResult, one for each name. See ``topics.create_topics``.
+    """Create topics; the response is a list of CreatableTopicResult, one for each name. See ``topics.create_topics``.
 
     A name that occurs twice is refused, and so is METADATA_TOPIC. Raises RequestRefused for too many partitions or
     records.
@@ -44,7 +44,7 @@ def create_topics(
 
 
 def create_partitions(context: KraftContext, requested: Sequence[CreatePartitionsTopic]) -> ControllerResult:
-    """Add partitions to topics; the answer is a list of CreatableTopicResult, one for each name.
+    """Add partitions to topics; the response is a list of CreatableTopicResult, one for each name.
 
     A name that occurs twice is refused. Raises RequestRefused for too many partitions.
     """
@@ -54,9 +54,9 @@ def create_partitions(context: KraftContext, requested: Sequence[CreatePartition
 
 
 def delete_topics(context: KraftContext, names: Sequence[str], topic_ids: Sequence[UUID] = ()) -> ControllerResult:
-    """Delete topics by name and by id; the answer is a list of CreatableTopicResult.
+    """Delete topics by name and by id; the response is a list of CreatableTopicResult.
 
-    A refused id has an empty name in the answer. A topic that is named twice, or by name and by id, is not deleted.
+    A refused id has an empty name in the response. A topic that is named twice, or by name and by id, is not deleted.
     """
     known, deleting = context.metadata.topics, list[UUID]()
     results = [*_duplicate_topics(names).values()]
@@ -90,7 +90,7 @@ def delete_topics(context: KraftContext, names: Sequence[str], topic_ids: Sequen
 def alter_configs(
     context: KraftContext, changes: Sequence[KraftConfigChange], *, validate_only: bool = False
 ) -> ControllerResult:
-    """Change configurations; the answer is a list of ConfigResult, one for each resource. See
+    """Change configurations; the response is a list of ConfigResult, one for each resource. See
     ``configs.alter_configs``.
 
     A resource that occurs twice is refused. Raises RequestRefused for too many records.
@@ -107,7 +107,7 @@ def alter_configs(
 
 
 def _duplicate_topics(names: Iterable[str]) -> dict[str, CreatableTopicResult]:
-    """The answers of the names that occur more than once."""
+    """The responses for the names that occur more than once."""
     return {
         name: CreatableTopicResult(name, ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
         for name, times in Counter(names).items()

@@ -24,7 +24,7 @@ UNKNOWN_EPOCH = -1
 
 @dataclass(frozen=True, slots=True)
 class KraftIsrProposal:
-    """The ISR that a leader proposes: broker ids, each with the broker epoch that the leader has seen."""
+    """The ISR that a leader proposes: broker ids, each with the broker epoch that the leader knows."""
 
     topic_id: UUID
     partition: int
@@ -36,7 +36,7 @@ class KraftIsrProposal:
 
 @dataclass(frozen=True, slots=True)
 class IsrResult:
-    """The answer for one partition. It is an error, or the resulting state."""
+    """The response for one partition. It is an error, or the resulting state."""
 
     topic_id: UUID
     partition: int
@@ -51,7 +51,7 @@ class IsrResult:
 def alter_partitions(
     context: KraftContext, broker_id: int, broker_epoch: int, proposals: Sequence[KraftIsrProposal]
 ) -> ControllerResult:
-    """Change ISRs as a leader proposes. The answer is a list of IsrResult.
+    """Change ISRs as a leader proposes. The response is a list of IsrResult.
 
     Raises RequestRefused for a stale broker epoch. Each proposal is decided from the stored state.
     """

@@ -53,7 +53,7 @@ class BrokerHeartbeat:
 
 @dataclass(frozen=True, slots=True)
 class BrokerHeartbeatReply:
-    """The answer to a heartbeat.
+    """The response to a heartbeat.
 
     While ``in_controlled_shutdown``, the runtime passes the offset of the batch to
     ``Heartbeats.begin_controlled_shutdown``.
@@ -122,7 +122,7 @@ def unregister_broker(context: KraftContext, broker_id: int) -> ControllerResult
 
 
 def handle_heartbeat(context: KraftContext, heartbeat: BrokerHeartbeat) -> ControllerResult:
-    """Process a heartbeat; the answer is a BrokerHeartbeatReply. Raises RequestRefused for a stale broker epoch."""
+    """Process a heartbeat; the response is a BrokerHeartbeatReply. Raises RequestRefused for a stale broker epoch."""
     broker_id, heartbeats = heartbeat.broker_id, context.heartbeats
     heartbeats.contact_ns[broker_id, heartbeat.broker_epoch] = context.now_ns
     registration = context.registration(broker_id, heartbeat.broker_epoch)
@@ -152,7 +152,7 @@ def handle_heartbeat(context: KraftContext, heartbeat: BrokerHeartbeat) -> Contr
 
 
 def fence_stale_broker(context: KraftContext) -> ControllerResult:
-    """Fence a broker whose session has expired; the answer is whether there may be another."""
+    """Fence a broker whose session has expired; the response is whether there may be another."""
     expired = context.heartbeats.expired_sessions(context.now_ns)
     if not expired:
         return ControllerResult(response=False)

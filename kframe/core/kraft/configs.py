@@ -52,7 +52,7 @@ class ConfigResult:
 def alter_configs(
     context: KraftContext, changes: Sequence[KraftConfigChange], *, forwarded: bool = True
 ) -> ControllerResult:
-    """Change configurations; the answer is a list of ConfigResult. All records are atomic.
+    """Change configurations; the response is a list of ConfigResult. All records are atomic.
 
     With ELR each change of ``min.insync.replicas`` clears ELRs. ``forwarded``: a broker has validated the request.
     """

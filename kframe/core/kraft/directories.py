@@ -68,7 +68,7 @@ def assign_directories(
 ) -> ControllerResult:
     """Store the directories of a broker's replicas. A replica in an offline directory loses ISR and leadership.
 
-    The answer is a list of DirectoryAssignmentResult. Both changes of a replica are decided from the stored state.
+    The response is a list of DirectoryAssignmentResult. Both changes of a replica are decided from the stored state.
     """
     if context.level < MetadataLevel.DIRECTORIES:
         raise RequestRefused(ErrorCode.UNSUPPORTED_VERSION, "Directory assignment is not supported yet.")

@@ -26,10 +26,10 @@ _UNAVAILABLE = {
 def elect_leaders(
     context: KraftContext, kind: KraftElection, partitions: Sequence[tuple[str, int]] | None
 ) -> ControllerResult:
-    """Elect leaders of named partitions, or of all; the answer is a list of PartitionResult.
+    """Elect leaders of named partitions, or of all; the response is a list of PartitionResult.
 
     PREFERRED elects where the first replica does not lead, UNCLEAN where no broker leads. For all partitions the
-    answer leaves out those that need no election.
+    response leaves out those that need no election.
     """
     metadata = context.metadata
     names: Sequence[tuple[str, int]]
@@ -60,7 +60,7 @@ def elect_leaders(
 
 
 def balance_leaders(context: KraftContext) -> ControllerResult:
-    """A pass of the timer for preferred leaders. The answer is whether there may be more elections."""
+    """A pass of the timer for preferred leaders. The response is whether there may be more elections."""
     p = context.metadata.partitions
     rows = np.flatnonzero(p.topic >= 0).astype(np.int32)
     return _timer_pass(context, KraftElection.PREFERRED, rows)

@@ -20,7 +20,7 @@ DEPENDENCIES: Final = {(ELR_VERSION, 1): int(MetadataLevel.ELR)}
 
 
 class UpgradeType(Enum):
-    """What an UpdateFeatures request permits."""
+    """The direction of an update (Kafka ``FeatureUpdate.UpgradeType``)."""
 
     UPGRADE = "upgrade"
     SAFE_DOWNGRADE = "safe_downgrade"

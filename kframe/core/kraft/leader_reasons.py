@@ -42,7 +42,7 @@ def leader_rule(before: PartitionRecord, change: PartitionChangeRecord, cause: C
     return UNCLEAN_REPLICA
 
 
-def passed_over(
+def reasons_not_elected(
     before: PartitionRecord,
     change: PartitionChangeRecord,
     cause: ChangeCause | None,

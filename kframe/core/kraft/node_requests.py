@@ -27,7 +27,7 @@ class KraftProducerIds:
 
 
 def allocate_producer_ids(context: KraftContext, broker_id: int, broker_epoch: int) -> ControllerResult:
-    """Allocate the next block of a broker; the answer is a KraftProducerIds.
+    """Allocate the next block of a broker; the response is a KraftProducerIds.
 
     Raises RequestRefused for a stale broker epoch.
     """

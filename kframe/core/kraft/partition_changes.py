@@ -306,8 +306,8 @@ def _with_single_member(lists: Ragged, selected: Bool, members: Int32) -> Ragged
     offsets = offsets_of(counts)
     values = np.empty(int(offsets[-1]), np.int32)
     values[offsets[:-1][selected]] = members[selected]
-    rest = np.flatnonzero(~selected)
-    values[ragged_positions(offsets[:-1][rest], counts[rest])] = lists.take(rest).values
+    others = np.flatnonzero(~selected)
+    values[ragged_positions(offsets[:-1][others], counts[others])] = lists.take(others).values
     return Ragged(offsets, values)
 
 

@@ -55,7 +55,7 @@ class QuotaResult:
 def alter_client_quotas(
     context: KraftContext, changes: Sequence[QuotaChange], *, validate_only: bool = False
 ) -> ControllerResult:
-    """Change quotas; the answer is a list of QuotaResult. Equal values and absent removals write nothing."""
+    """Change quotas; the response is a list of QuotaResult. Equal values and absent removals write nothing."""
     results, records = [], list[RecordAndVersion]()
     for change in changes:
         entity = tuple(sorted(change.entity, key=lambda part: part[0]))

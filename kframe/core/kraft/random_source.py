@@ -1,4 +1,4 @@
-"""Random numbers for the placement of replicas: the core draws none itself, so that a decision can be repeated."""
+"""Random numbers for the placement of replicas. The caller provides them, so that a decision can be repeated."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ from kframe.model.kraft.views import partition_record
 
 @dataclass(frozen=True, slots=True)
 class RequestedReassignment:
-    """The replicas that a partition is to get. None cancels its reassignment."""
+    """The target replicas of a partition. None cancels its reassignment."""
 
     topic: str
     partition: int
@@ -58,7 +58,7 @@ class _ReassignmentTarget:
 def reassign_partitions(
     context: KraftContext, reassignments: Sequence[RequestedReassignment], *, allow_factor_change: bool = True
 ) -> ControllerResult:
-    """Start or cancel reassignments. The answer is a list of PartitionResult, one for each of ``reassignments``.
+    """Start or cancel reassignments. The response is a list of PartitionResult, one for each of ``reassignments``.
 
     Each is decided from the stored state, and all records are atomic.
     """
@@ -135,7 +135,7 @@ def _directories(context: KraftContext, target: _ReassignmentTarget) -> list[int
 def _target(
     context: KraftContext, reassignment: RequestedReassignment, allow_factor_change: bool
 ) -> _ReassignmentTarget:
-    """What to change. Raises RequestRefused."""
+    """The target of a request. Raises RequestRefused."""
     row = context.metadata.row(reassignment.topic, reassignment.partition)
     if row is None:
         message = f"Unable to find partition {reassignment.topic}-{reassignment.partition}."

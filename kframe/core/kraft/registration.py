@@ -41,7 +41,7 @@ class BrokerRegistrationRequest:
 def register_broker(
     context: KraftContext, request: BrokerRegistrationRequest, broker_epoch: int, kraft_version: int = 0
 ) -> ControllerResult:
-    """Register a process of a broker; the answer is its broker epoch.
+    """Register a process of a broker; the response is its broker epoch.
 
     ``broker_epoch`` is the end of the log. A new incarnation gets it; the same incarnation keeps its epoch and states.
     Raises RequestRefused for a duplicate, invalid directories or unsupported features.

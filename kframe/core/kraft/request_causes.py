@@ -49,7 +49,7 @@ def request_changes(
 def isr_proposal(
     context: KraftContext, row: int, change: PartitionChangeRecord, isr: Iterable[int] | None = None
 ) -> KraftIsrProposal:
-    """The proposal of the leader in ``row`` that asks for the ISR of ``change``, or for ``isr``."""
+    """The AlterPartition proposal of the leader in ``row`` for the ISR of ``change``, or for ``isr``."""
     state = partition_record(context.metadata, row)
     recovery = change.leader_recovery_state
     if isr is None:
@@ -65,7 +65,7 @@ def isr_proposal(
 
 
 def alter_partition_changes(context: KraftContext, proposals: list[KraftIsrProposal]) -> list[DecisionPart]:
-    """What an AlterPartition request writes. The first partition's leader sends it."""
+    """The changes by an AlterPartition request from the leader of the first partition."""
     topics, brokers = context.metadata.topics, context.metadata.brokers
     row = topics.row_of(topics.index_by_id[proposals[0].topic_id], proposals[0].partition)
     leader_id = brokers.ids_of([int(context.metadata.partitions.leader[row])])[0]

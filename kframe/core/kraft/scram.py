@@ -51,7 +51,7 @@ class ScramResult:
 def alter_credentials(
     context: KraftContext, deletions: Sequence[ScramDeletion], upsertions: Sequence[ScramUpsertion]
 ) -> ControllerResult:
-    """Delete and write credentials. The answer is a list of ScramResult, one for each user."""
+    """Delete and write credentials. The response is a list of ScramResult, one for each user."""
     changes: list[ScramDeletion | ScramUpsertion] = [*deletions, *upsertions]
     names = Counter((change.user, change.mechanism) for change in changes)
     problems: dict[str, ScramResult] = {}

@@ -29,7 +29,7 @@ _log = logging.getLogger("kframe.selection")
 
 
 class SelectorSelection:
-    """Implements ``LeaderSelection``: asks the selector of a kind of election, or else the built-in rule."""
+    """Implements ``LeaderSelection`` with the selector of each kind of election, or else the built-in rule."""
 
     def __init__(self, selectors: Mapping[ElectionKind, LeaderSelector]) -> None:
         self._selectors = dict(selectors)

@@ -42,7 +42,7 @@ class CreatableTopic:
 
 @dataclass(frozen=True, slots=True)
 class CreatePartitionsTopic:
-    """The number of partitions that a topic is to have, with the replicas of the new ones, or None."""
+    """The target number of partitions of a topic, with the replicas of the new ones, or None."""
 
     topic: str
     count: int
@@ -66,7 +66,7 @@ def create_topics(
     *,
     validate_only: bool = False,
 ) -> ControllerResult:
-    """Create topics; the answer is a list of CreatableTopicResult. ``new_id`` draws the id of a topic by name.
+    """Create topics; the response is a list of CreatableTopicResult. ``new_id`` draws the id of a topic by name.
 
     All records are atomic. Raises RequestRefused for too many partitions or records.
     """
@@ -168,7 +168,7 @@ def _require_active(context: KraftContext, assignments: Sequence[tuple[int, ...]
 
 
 def create_partitions(context: KraftContext, requests: Sequence[CreatePartitionsTopic]) -> ControllerResult:
-    """Add partitions to topics; the answer is a list of CreatableTopicResult. All records are atomic.
+    """Add partitions to topics; the response is a list of CreatableTopicResult. All records are atomic.
 
     The replication factor is that of partition 0, adding and removing replicas included.
     """
@@ -223,7 +223,7 @@ def _new_partitions(context: KraftContext, request: CreatePartitionsTopic) -> li
 
 
 def delete_topics(context: KraftContext, topic_ids: Sequence[UUID]) -> ControllerResult:
-    """Delete topics by id; the answer is a list of CreatableTopicResult. All records are atomic."""
+    """Delete topics by id; the response is a list of CreatableTopicResult. All records are atomic."""
     topics = context.metadata.topics
     results, records = [], list[RecordAndVersion]()
     for topic_id in topic_ids:

@@ -131,9 +131,9 @@ class _KraftReassignment:
         p = metadata.partitions
         ongoing = (p.adding_count[rows] > 0) | (p.removing_count[rows] > 0)
         known_topics = frozenset(name for name in self._targets.names if name in metadata.topics.index_by_name)
-        answers = ReassignmentResponses(self._codes, self._isr_codes, self._led, known_topics, self._messages)
+        responses = ReassignmentResponses(self._codes, self._isr_codes, self._led, known_topics, self._messages)
         now = self._ids(p.lists("replica", rows))
-        return reassignment_result(self._targets, self._before, answers, now, ongoing, outcome)
+        return reassignment_result(self._targets, self._before, responses, now, ongoing, outcome)
 
     def _ids(self, lists: Ragged) -> Ragged:
         return Ragged(lists.offsets, self._whatif.context.metadata.brokers.ids[lists.values])

@@ -16,7 +16,7 @@ NO_PREVIOUS_EPOCH = -1
 def registration_request(
     context: KraftContext, snapshot: Snapshot, broker_id: int, clean: bool, offset: int
 ) -> BrokerRegistrationRequest:
-    """The registration of a new process of a broker, on the machine of the former one.
+    """The registration of a new process of a broker with the directories of the former one.
 
     The session of the former process has expired. Raises InputError for a broker without a registration.
     """

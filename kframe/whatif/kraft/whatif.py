@@ -1,4 +1,4 @@
-"""What-if operations on a KRaft cluster. No broker answers, and no time passes."""
+"""What-if operations on a KRaft cluster, without brokers and in no time."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from typing import Final
 #: The log's directory within ``metadata.log.dir``.
 LOG_DIRECTORY: Final = "__cluster_metadata-0"
 _FILES: Final = re.compile(r"\d{20}(?:\.log|-\d{10}\.checkpoint)|bootstrap\.checkpoint")
-#: Magic 2 of the message format, behind base offset, length and leader epoch.
+#: Magic 2 of the message format, after base offset, length and leader epoch.
 _MAGIC: Final = re.compile(rb"\A\x00{4}.{4}\x00.{7}\x02", re.DOTALL)
 #: The start of a metadata dump.
 _DUMP: Final = re.compile(

@@ -98,7 +98,7 @@ class TestDrop:
             log.truncate(epoch, end_offset)
         assert log.end == 9
 
-    def test_a_released_snapshot_has_no_history(self, tmp_path: Path) -> None:
+    def test_history_after_drop_of_snapshot_is_refused(self, tmp_path: Path) -> None:
         log = FollowedLog()
         log.replace(SnapshotId(20, 1), BatchFile(write_snapshot(tmp_path, SnapshotId(20, 1), 3)))
         assert log.history(1, 1).snapshot is not None
@@ -106,7 +106,7 @@ class TestDrop:
         with pytest.raises(LogError, match="log"):
             log.history(1, 1)
 
-    def test_a_snapshot_begins_a_new_history(self, log: FollowedLog, tmp_path: Path) -> None:
+    def test_replace_starts_history_at_snapshot(self, log: FollowedLog, tmp_path: Path) -> None:
         log.drop(6)
         log.replace(SnapshotId(20, 1), BatchFile(write_snapshot(tmp_path, SnapshotId(20, 1), 3)))
         assert (log.end, log.committed, log.history(1, 1).snapshot_id) == (20, 20, (20, 1))
@@ -187,7 +187,7 @@ class TestQuorumLog:
         with pytest.raises(LogError, match="as its start"):
             log.metadata()
 
-    def test_the_leader_is_that_of_the_newest_control_record(
+    def test_leader_is_set_by_newest_control_record(
         self, log: QuorumLog, state: ScriptedState, written: WrittenLog, commit: Callable[..., None]
     ) -> None:
         log.open()
@@ -198,7 +198,7 @@ class TestQuorumLog:
         assert [(batch.offset, batch.leader_id, batch.leader_epoch) for batch in batches] == [(10, 3, 2)]
         assert log.leader_id == 3
 
-    def test_a_snapshot_that_replaces_the_log_is_a_new_generation(
+    def test_snapshot_that_replaces_log_increments_generation(
         self, log: QuorumLog, state: ScriptedState, tmp_path: Path
     ) -> None:
         log.open()

@@ -99,14 +99,14 @@ def test_appended_records_are_listed(live: LiveSegments) -> None:
     assert reports == []
 
 
-def test_a_batch_is_listed_when_it_is_complete(live: LiveSegments) -> None:
+def test_batch_is_listed_when_complete(live: LiveSegments) -> None:
     content = batch(9, "a")
     steps = [partial(live.append, content[begin : begin + 10]) for begin in range(0, len(content), 10)]
     listed, reports = follow(live.written, *steps)
     assert (listed, reports) == ([(9, "broker default")], [])
 
 
-def test_the_log_rolls_to_the_next_segment(live: LiveSegments) -> None:
+def test_log_roll_is_followed(live: LiveSegments) -> None:
     listed, reports = follow(
         live.written, lambda: live.append(batch(9, "a")), lambda: live.roll(10), lambda: live.append(batch(10, "b")),
         lambda: live.append(batch(11, "c")), lambda: live.roll(12), lambda: live.append(batch(12, "d")),
@@ -156,7 +156,7 @@ def test_truncated_records_are_reported_and_their_replacements_listed(live: Live
     assert reports == ["offsets 10 to 11 were truncated: they were not committed"]
 
 
-def test_a_shorter_log_is_reported(live: LiveSegments) -> None:
+def test_truncated_log_is_reported(live: LiveSegments) -> None:
     complete = live.segment.read_bytes()
     listed, reports = follow(
         live.written, lambda: live.append(batch(9, "a")), lambda: live.segment.write_bytes(complete),
@@ -241,7 +241,7 @@ class TestQuorums:
         listed, reports = self.follow(observer, lambda: commit(4), lambda: commit(6), lambda: None)
         assert (listed, reports) == ([0, 1, 2, 3, 4, 5], [])
 
-    def test_the_next_leader_is_followed(self, observer: QuorumObserver, state: ScriptedState) -> None:
+    def test_next_leader_is_followed(self, observer: QuorumObserver, state: ScriptedState) -> None:
         def elect() -> None:
             self.controllers[0].stop()
             state.leader_id, state.leader_epoch = 2, 2
@@ -251,7 +251,7 @@ class TestQuorums:
         listed, _ = self.follow(observer, elect, lambda: None, lambda: None)
         assert listed == [0, 1, 2, 3]
 
-    def test_a_lost_quorum_is_reported_once(self, observer: QuorumObserver) -> None:
+    def test_lost_quorum_is_reported_once(self, observer: QuorumObserver) -> None:
         def stop() -> None:
             for controller in self.controllers:
                 controller.stop()

@@ -79,7 +79,7 @@ def test_only_records_below_the_high_watermark_are_committed(
     assert offsets(follower) == [0, 1, 2, 3]
 
 
-def test_a_follower_names_the_leader_of_the_quorum(
+def test_observer_finds_leader_by_fetch_response(
     start: Start, follow: Callable[..., QuorumObserver], state: ScriptedState
 ) -> None:
     state.leader_id = 2
@@ -91,7 +91,9 @@ def test_a_follower_names_the_leader_of_the_quorum(
     assert leader.requests[FETCH] >= 1
 
 
-def test_a_broker_names_the_leader_by_describe_quorum(start: Start, follow: Callable[..., QuorumObserver]) -> None:
+def test_observer_finds_leader_by_describe_quorum_of_broker(
+    start: Start, follow: Callable[..., QuorumObserver]
+) -> None:
     broker, leader = start(7, is_broker=True), start(1)
     follower = follow(broker)
     follower.catch_up()
@@ -126,7 +128,7 @@ def test_truncation_of_a_committed_record_is_an_error(
         follower.poll()
 
 
-def test_a_lower_high_watermark_of_a_new_leader_changes_nothing(
+def test_lower_high_watermark_is_ignored(
     start: Start, follow: Callable[..., QuorumObserver], state: ScriptedState
 ) -> None:
     follower = follow(start(1))
@@ -148,7 +150,7 @@ class TestSnapshots:
         state.batches, state.high_watermark = [batch(10)], 11
         return state.snapshot
 
-    def test_a_snapshot_is_fetched_in_parts(
+    def test_snapshot_is_fetched_in_parts(
         self, start: Start, follow: Callable[..., QuorumObserver], content: bytes, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("kframe_kraft.live.calls.SNAPSHOT_PART_BYTES", 1000)
@@ -201,7 +203,7 @@ class TestMalformedResponses:
         with pytest.raises(StoreError, match=rf"no leader can be reached \(127\.0\.0\.1:{leader.address[1]}"):
             follow(leader).poll()
 
-    def test_a_reply_above_the_limit_is_not_received(
+    def test_response_above_size_limit_is_refused(
         self, start: Start, follow: Callable[..., QuorumObserver], state: ScriptedState
     ) -> None:
         state.batches = [batch(offset, name="n" * 900) for offset in range(8)]
@@ -257,14 +259,14 @@ class TestFollowedLog:
         log.commit(log.end)
         assert len(image_of(log.history(1, 1)).metadata.partitions) == 2
 
-    def test_a_diverging_epoch_that_removes_nothing_is_an_error(self) -> None:
+    def test_diverging_epoch_at_log_end_is_refused(self) -> None:
         log = FollowedLog()
         log.append(batch(0), 1)
         with pytest.raises(LogError, match="an end before 1"):
             log.truncate(1, 1)
 
 
-def test_a_permanent_failure_is_not_retried() -> None:
+def test_permanent_failure_is_not_retried() -> None:
     calls = []
 
     def connect(address: Address) -> QuorumNode:

@@ -165,7 +165,7 @@ def test_more_segments_than_files_stay_open(tmp_path: Path, monkeypatch: pytest.
         image_of(history)
 
 
-def test_a_batch_above_the_limit_is_refused_without_reading_it(tmp_path: Path) -> None:
+def test_batch_above_size_limit_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / f"{0:020}.log"
     with path.open("wb") as file:
         file.write(bytes(8) + (70 << 20).to_bytes(4, "big") + bytes(4) + b"\x02")

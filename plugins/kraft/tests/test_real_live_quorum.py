@@ -63,7 +63,7 @@ def test_observer_follows_quorum_after_leader_is_killed(tmp_path: Path) -> None:
             follower.close()
 
 
-def test_a_controller_listener_with_tls_and_sasl(tmp_path: Path) -> None:
+def test_capture_by_controller_listener_with_tls_and_sasl(tmp_path: Path) -> None:
     authority = Authority(tmp_path, "authority")
     authority.issue("server", "127.0.0.1")
     trust = {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(tmp_path / "authority.pem")}
@@ -99,7 +99,7 @@ def test_a_controller_listener_with_tls_and_sasl(tmp_path: Path) -> None:
             assert reason in refused.stderr
 
 
-def test_a_controller_listener_with_tls_and_client_certificates(tmp_path: Path) -> None:
+def test_capture_by_controller_listener_with_mutual_tls(tmp_path: Path) -> None:
     folder = certificates(tmp_path / "certificates")
     settings = {
         "listener.security.protocol.map": "CONTROLLER:SSL,PLAINTEXT:PLAINTEXT",

@@ -82,7 +82,7 @@ def test_log_ends_before_an_incomplete_batch(directory: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [LOG, dump_of([*CREATION, CHANGE])], ids=["segment", "dump"])
-def test_a_pipe_is_read(tmp_path: Path, content: bytes) -> None:
+def test_pipe_is_read(tmp_path: Path, content: bytes) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     writer = threading.Thread(target=pipe.write_bytes, args=[content])

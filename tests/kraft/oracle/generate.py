@@ -401,7 +401,7 @@ class Events:
         cluster = self.cluster
         event: dict[str, Any] = {"election": self.rng.choice(["preferred", "unclean"])}
         if cluster.chance(0.6):
-            chosen: list[dict[str, Any]] = []
+            requests: list[dict[str, Any]] = []
             for _ in range(self.rng.randint(1, 3)):
                 topic, partition = cluster.any_partition()
                 name = topic["name"] if cluster.chance(0.96) else "missing"
@@ -409,9 +409,9 @@ class Events:
                     "topic": name,
                     "partition": partition["partition"] if cluster.chance(0.97) else 9,
                 }
-                if request not in chosen:
-                    chosen.append(request)
-            event["partitions"] = chosen
+                if request not in requests:
+                    requests.append(request)
+            event["partitions"] = requests
         return event
 
     def maybe_balance_leaders(self) -> dict[str, Any]:
@@ -488,17 +488,17 @@ class Events:
 
     def create_partitions(self) -> dict[str, Any]:
         cluster, rng = self.cluster, self.rng
-        # Kafka takes the factor from the first partition in a hash table, so all have to have the same.
+        # Kafka uses the factor of the first partition in a hash table, so all partitions must have the same.
         equal = [topic for topic in cluster.topics if len({len(p["replicas"]) for p in topic["partitions"]}) == 1]
         topic = rng.choice(equal or cluster.topics)
-        present = len(topic["partitions"])
+        count = len(topic["partitions"])
         request: dict[str, Any] = {
             "name": topic["name"] if equal and cluster.chance(0.95) else "missing",
-            "count": present + rng.choice([0, 1, 1, 2, 4, 7]),
+            "count": count + rng.choice([0, 1, 1, 2, 4, 7]),
         }
         if cluster.chance(0.4):
             factor = len(topic["partitions"][0]["replicas"])
-            more = max(request["count"] - present, 0) if cluster.chance(0.9) else 1
+            more = max(request["count"] - count, 0) if cluster.chance(0.9) else 1
             request["assignments"] = [cluster.some_brokers(factor if cluster.chance(0.9) else 1) for _ in range(more)]
         return {"topics": [request]}
 
@@ -532,10 +532,10 @@ class Events:
         return event
 
     def update_features(self) -> dict[str, Any]:
-        on = 0 if self.cluster.elr else 1
+        level = 0 if self.cluster.elr else 1
         return {
-            "features": {"eligible.leader.replicas.version": on},
-            "upgradeType": "upgrade" if on else "safe_downgrade",
+            "features": {"eligible.leader.replicas.version": level},
+            "upgradeType": "upgrade" if level else "safe_downgrade",
         }
 
 

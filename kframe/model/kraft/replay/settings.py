@@ -97,7 +97,7 @@ def replay_remove_token(metadata: ClusterMetadata, record: RemoveDelegationToken
 
 
 def replay_zk_migration_state(metadata: ClusterMetadata, record: ZkMigrationStateRecord, offset: int) -> None:
-    """Remember the state of a migration. No rule reads it."""
+    """Store the state of a migration. No rule reads it."""
     metadata.zk_migration_state = record.zk_migration_state
 
 

@@ -14,7 +14,7 @@ from kframe_kraft._record_batches import read_frames
 from kframe_kraft.batches.reading import Frames, RecordBatch
 from kframe_kraft.records import decode_record
 
-#: Records of a block, unless a single batch has more. A record needs 44 bytes beside the file.
+#: Records of a block, unless a single batch has more. A record needs 44 bytes besides its bytes in the file.
 BLOCK_RECORDS: Final = 1 << 20
 
 

@@ -97,7 +97,7 @@ class FollowedLog:
         del self._batches[count:]
 
     def replace(self, snapshot_id: SnapshotId, content: BatchFile) -> None:
-        """Begin again with a snapshot. Raises LogError if it is malformed or behind the committed end."""
+        """Replace the log by a snapshot. Raises LogError if it is malformed or ends before the committed end."""
         if snapshot_id.offset < self.committed:
             raise LogError(snapshot_id.file_name, f"offset {snapshot_id.offset}", f"{self.committed} or later")
         self.snapshot = checkpoint_of(content)

@@ -94,7 +94,7 @@ def _copy_log(plan: RecoveryPlan, log: Path, last_batch: bytes) -> None:
 
 
 def _complete_batches(data: bytes, end: int) -> bytes:
-    """The batches of a segment below ``end``; anything behind them is torn or newer than the plan."""
+    """The batches of a segment below ``end``; later bytes are torn or newer than the plan."""
     position = 0
     while position < len(data):
         try:

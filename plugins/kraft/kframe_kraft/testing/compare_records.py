@@ -27,7 +27,7 @@ def compare_record(kafka: KafkaRecords, number: int, random: Random) -> None:
 
 
 def main() -> None:
-    """Compare as many records as the command line says."""
+    """Compare the number of records on the command line."""
     parser = argparse.ArgumentParser(prog="python -m kframe_kraft.testing.compare_records", description=__doc__)
     parser.add_argument("--cases", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=4)

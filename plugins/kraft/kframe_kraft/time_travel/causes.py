@@ -16,7 +16,7 @@ from kframe.plugin.kraft import (
     explain_change,
     leader_rule,
     partition_record,
-    passed_over,
+    reasons_not_elected,
     records,
     replay,
 )
@@ -166,7 +166,7 @@ def _explain_change(
         event=None if first_cause is None else _event_text(first_cause),
         event_offset=event_offset,
         rule=leader_rule(before, change, first_cause),
-        passed_over=passed_over(before, change, first_cause, metadata.brokers.registrations),
+        passed_over=reasons_not_elected(before, change, first_cause, metadata.brokers.registrations),
         other_events=tuple(_event_text(other) for other in causes[1:]),
     )
 
