@@ -81,7 +81,7 @@ DEBUG_LIB := build/debug/lib
 DEBUG_TESTS := $(addprefix tests/,kernels wire core defects model registry scenario whatif embedded snapshot planning staging) \
 	simulator/tests/fuzz simulator/tests/simulation benchmarks/suite \
 	$(addprefix plugins/zookeeper/tests/test_,decoders.py fuzz.py growing_reads.py jute.py topic_read.py) \
-	$(addprefix plugins/kafka_wire/tests/test_,answers.py queue_merging.py fuzz.py requests.py wire_fuzz.py) \
+	$(addprefix plugins/kafka_wire/tests/test_,responses.py queue_merging.py fuzz.py requests.py wire_fuzz.py) \
 	$(addprefix plugins/kraft/tests/test_,batches.py fuzz.py partition_columns.py replay.py)
 # Tests in these folders that call no kernel, measure calls or memory, or draw plans that others compute.
 DEBUG_IGNORED := $(addsuffix .py,$(addprefix tests/core/test_,bulk_properties rules_index scala_hash_order) \
@@ -97,7 +97,7 @@ DEBUG_ENV := KFRAME_DEBUG=1 PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(DEBUG_LIB) \
 SANITIZE_LIB := build/sanitize/lib
 SANITIZED := tests/kernels tests/wire tests/staging tests/planning/test_properties.py simulator/tests/fuzz \
 	tests/registry/test_native.py plugins/zookeeper/tests/test_jute.py \
-	plugins/zookeeper/tests/test_fuzz.py plugins/kafka_wire/tests/test_answers.py plugins/kafka_wire/tests/test_fuzz.py \
+	plugins/zookeeper/tests/test_fuzz.py plugins/kafka_wire/tests/test_responses.py plugins/kafka_wire/tests/test_fuzz.py \
 	$(addprefix plugins/kraft/tests/test_,batches.py fuzz.py partition_columns.py replay.py)
 SANITIZE_ENV = PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(SANITIZE_LIB) PYTHONMALLOC=malloc KFRAME_FUZZ_CASES=100000 \
 	HYPOTHESIS_PROFILE=brief ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=8 UBSAN_OPTIONS=print_stacktrace=1 \

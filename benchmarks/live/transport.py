@@ -23,8 +23,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from kframe_kafka_wire.answers import PendingRequest, read_answer
 from kframe_kafka_wire.request_content import LEADER_AND_ISR, BatchTopics, RequestContent
+from kframe_kafka_wire.responses import PendingRequest, read_response
 from kframe_kafka_wire.transport import WireTransport
 
 from benchmarks.records import record_of
@@ -87,7 +87,7 @@ def answer_ms(cluster: ClusterState, requests: ControlRequests) -> float:
         reply += b"".join(int(number).to_bytes(4, "big") + b"\0\0\0" for number in partition[start:stop]) + b"\0"
     asked = PendingRequest(0, 1, LEADER_AND_ISR, 7, 1, sent, slice(0, len(rows)))
     begun = time.perf_counter()
-    read_answer(asked, reply + b"\0")
+    read_response(asked, reply + b"\0")
     return (time.perf_counter() - begun) * 1000
 
 

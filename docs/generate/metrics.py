@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from kframe_kafka_wire.drops import Drops
+from kframe_kafka_wire.drops import DroppedConnections
 
 import kframe
 from docs.generate.markdown import code, table
@@ -79,7 +79,7 @@ def exported_metrics() -> dict[str, float]:
     status = replace(controller.status(), selector_faults={"NAME": 0}, observer_failures={"NAME": 0})
     controller.stop()
     channels = {1: BrokerQueue(0, Samples())}
-    return {**measure(status, Timers(), Samples(), channels, 0), **Drops().metrics()}
+    return {**measure(status, Timers(), Samples(), channels, 0), **DroppedConnections().metrics()}
 
 
 def _family(name: str, families: Iterable[str]) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pytest
 import yaml
-from kframe_kafka_wire.drops import Drops
+from kframe_kafka_wire.drops import DroppedConnections
 from prometheus_client import REGISTRY
 
 from kframe.runtime import metrics
@@ -38,7 +38,7 @@ def exported() -> dict[str, dict[str, set[str]]]:
     status = replace(loop.status(), selector_faults={"rack-spread": 1}, observer_failures={"audit": 1})
     timers = metrics.Timers()
     measured = metrics.measure(status, timers, Samples(), {}, 0)
-    lines = [*loop.metrics(), *measured, *Drops().metrics()]
+    lines = [*loop.metrics(), *measured, *DroppedConnections().metrics()]
     process = [sample for family in REGISTRY.collect() for sample in family.samples]
     lines += [f"{sample.name}{{{','.join(f'{k}={v!r}' for k, v in sample.labels.items())}}}" for sample in process]
     names: dict[str, dict[str, set[str]]] = {TARGET_METRIC: {}}

@@ -23,7 +23,7 @@ WILDCARD: Final = "*"
 WILDCARD_PRINCIPAL: Final = "User:*"
 _ACL_VERSION: Final = 1
 #: Attempts to write a record that other clients write concurrently (``AclAuthorizer.maxUpdateRetries``).
-_TRIES_MOST: Final = 10
+_ATTEMPTS_MAX: Final = 10
 
 
 class AclOperation(IntEnum):
@@ -148,9 +148,9 @@ def exact_patterns(acl_filter: AclFilter) -> list[ResourcePattern]:
         return []
     types = tuple(_ROOTS) if acl_filter.pattern_type == PatternType.ANY else (acl_filter.pattern_type,)
     return [
-        ResourcePattern(AclResourceType(acl_filter.resource_type), PatternType(each), acl_filter.resource_name)
-        for each in types
-        if each in _ROOTS
+        ResourcePattern(AclResourceType(acl_filter.resource_type), PatternType(code), acl_filter.resource_name)
+        for code in types
+        if code in _ROOTS
     ]
 
 
@@ -249,7 +249,7 @@ def update_acls(writer: RecordWriter, pattern: ResourcePattern, change: Callable
     ``AclAuthorizer.updateResourceAcls``).
     """
     attempted = False
-    for _ in range(_TRIES_MOST):
+    for _ in range(_ATTEMPTS_MAX):
         stored = writer.read_versioned_record(pattern.path)
         try:
             before = set() if stored is None else set(decode_acls(stored[0]))
@@ -260,13 +260,13 @@ def update_acls(writer: RecordWriter, pattern: ResourcePattern, change: Callable
             break
         attempted = True
         if after:
-            done = writer.write_record(pattern.path, encode_acls(after), None if stored is None else stored[1])
+            succeeded = writer.write_record(pattern.path, encode_acls(after), None if stored is None else stored[1])
         else:
-            done = stored is None or writer.delete_record(pattern.path, stored[1])
-        if done:
+            succeeded = stored is None or writer.delete_record(pattern.path, stored[1])
+        if succeeded:
             break
     else:
-        raise StoreError(f"{pattern.path}: written by others {_TRIES_MOST} times while it was to be changed")
+        raise StoreError(f"{pattern.path}: written by others {_ATTEMPTS_MAX} times while it was to be changed")
     if attempted:
         # Notify even if the last attempt changed nothing: an earlier attempt with a lost answer may have succeeded.
         writer.append_record(*_change_of(pattern))

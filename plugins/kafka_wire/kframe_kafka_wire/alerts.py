@@ -8,7 +8,7 @@ from __future__ import annotations
 import ssl
 
 
-class _TellingObject(ssl.SSLObject):
+class _AlertingObject(ssl.SSLObject):
     """A TLS connection whose failed handshake raises only after the alert was sent."""
 
     outgoing: ssl.MemoryBIO
@@ -33,10 +33,10 @@ class _TellingObject(ssl.SSLObject):
             raise ssl.SSLWantReadError(ssl.SSL_ERROR_WANT_READ, "the alert is to be sent first") from problem
 
 
-class TellingContext(ssl.SSLContext):
+class AlertingContext(ssl.SSLContext):
     """An SSL context for asyncio's servers. A client has the handshake timeout to receive the alert."""
 
-    sslobject_class = _TellingObject
+    sslobject_class = _AlertingObject
 
     def wrap_bio(
         self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, server_side: bool = False,
@@ -44,6 +44,6 @@ class TellingContext(ssl.SSLContext):
     ) -> ssl.SSLObject:  # fmt: skip
         """As ``SSLContext``."""
         tls = super().wrap_bio(incoming, outgoing, server_side, server_hostname, session)
-        assert isinstance(tls, _TellingObject)
+        assert isinstance(tls, _AlertingObject)
         tls.outgoing = outgoing
         return tls

@@ -33,7 +33,7 @@ ACL_AUTHORIZER: Final = "kafka.security.authorizer.AclAuthorizer"
 POLL_S: Final = 0.2
 REFRESH_S: Final = 30.0
 #: Seconds between two attempts of the first load: the store may be opened after the server.
-_FIRST_S: Final = 0.05
+_INITIAL_POLL_S: Final = 0.05
 #: Operations that an allowed operation implies. A denied operation implies none.
 _IMPLIED: Final = {
     AclOperation.DESCRIBE: {AclOperation.READ, AclOperation.WRITE, AclOperation.DELETE, AclOperation.ALTER},
@@ -59,7 +59,7 @@ class Authorizer(Protocol):
         """Whether the rules are loaded. Until then no request is answered."""
 
 
-class Everybody:
+class AllowAllAuthorizer:
     """Allows everything: no authorizer is configured."""
 
     def is_ready(self) -> bool:
@@ -77,7 +77,7 @@ class Everybody:
         return True
 
 
-class SuperUsersOnly:
+class SuperUserAuthorizer:
     """Allows super users only: the configured authorizer is not supported."""
 
     def __init__(self, super_users: frozenset[str]) -> None:
@@ -112,13 +112,13 @@ class AclAuthorizer:
         """``allow_everyone``: the decision for resources without entries (``allow.everyone.if.no.acl.found``)."""
         self._read = read
         self._changes = changes
-        self._seen: object = None
+        self._last_changes: object = None
         self._read_s = float("-inf")
         self._super_users = super_users
         self._allow_everyone = allow_everyone
         self._table: AclTable | None = None
         self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._keep, name="kframe-acls", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="kframe-acls", daemon=True)
 
     def start(self) -> None:
         """Read now. Then read periodically in a thread until ``stop``."""
@@ -160,8 +160,8 @@ class AclAuthorizer:
         if not entries:
             return self._allow_everyone
         denied = any(acl.applies_to(principal, host, {operation}) for acl in entries if not acl.allow)
-        enough = {operation} | _IMPLIED.get(operation, set())
-        return not denied and any(acl.applies_to(principal, host, enough) for acl in entries if acl.allow)
+        sufficient = {operation} | _IMPLIED.get(operation, set())
+        return not denied and any(acl.applies_to(principal, host, sufficient) for acl in entries if acl.allow)
 
     def allows_any(self, principal: Principal, host: str, operation: AclOperation, kind: AclResourceType) -> bool:
         """Whether an entry allows the operation, and no denying entry covers all of it (Kafka 3.9
@@ -183,20 +183,20 @@ class AclAuthorizer:
             return False
         return self._allow_everyone or any(allow and not _is_covered(pattern, denied) for pattern, allow in applying)
 
-    def _keep(self) -> None:
-        while not self._stopped.wait(POLL_S if self.is_ready() else _FIRST_S):
-            self.follow()
+    def _run(self) -> None:
+        while not self._stopped.wait(POLL_S if self.is_ready() else _INITIAL_POLL_S):
+            self.refresh_if_changed()
 
-    def follow(self) -> None:
+    def refresh_if_changed(self) -> None:
         """Read the entries if they have changed, were not read yet, or were read long ago."""
         try:
             changes = self._changes()
         except KframeError as error:
             _log.debug("it is not known whether ACLs were changed: %s", error)
             return
-        if not self.is_ready() or changes != self._seen or time.monotonic() - self._read_s > REFRESH_S:
+        if not self.is_ready() or changes != self._last_changes or time.monotonic() - self._read_s > REFRESH_S:
             self.refresh()
-            self._seen = changes
+            self._last_changes = changes
 
 
 def _is_covered(allowed: ResourcePattern, denied: set[ResourcePattern]) -> bool:
@@ -214,11 +214,11 @@ def authorizer_of(config: Mapping[str, str], records: Records) -> Authorizer:
     """The authorizer of ``authorizer.class.name``: none, AclAuthorizer, or for other classes ``super.users`` only."""
     name = config.get("authorizer.class.name", "").strip()
     if not name:
-        return Everybody()
+        return AllowAllAuthorizer()
     super_users = frozenset(user.strip() for user in config.get("super.users", "").split(";") if user.strip())
     if name != ACL_AUTHORIZER:
         _log.warning("%s is not supported: only super.users are authorized", name)
-        return SuperUsersOnly(super_users)
+        return SuperUserAuthorizer(super_users)
     everyone = config.get("allow.everyone.if.no.acl.found", "false").strip().lower() == "true"
     return AclAuthorizer(
         lambda: read_acls(records), super_users, allow_everyone=everyone, changes=lambda: read_acl_changes(records)

@@ -12,8 +12,8 @@ from typing import Any, Final
 from kframe.plugin import ErrorCode, StoreError
 from kframe.plugin.admin import ConfigResource, LogDirReplica
 from kframe.plugin.cluster import TopicPartition
-from kframe_kafka_wire.answers import error_of
-from kframe_kafka_wire.node import BROKEN, Bootstrap, NodeConnection
+from kframe_kafka_wire.node import CONNECTION_ERRORS, Bootstrap, NodeConnection
+from kframe_kafka_wire.responses import error_of
 
 #: API keys.
 DESCRIBE_CONFIGS: Final = 32
@@ -43,7 +43,7 @@ class BrokerConnections:
         """The response of a broker. A lost connection is opened once more. Raises StoreError, BrokerUnreachable."""
         node = self._nodes.pop(broker_id, None)
         if node is not None:
-            with suppress(*BROKEN):
+            with suppress(*CONNECTION_ERRORS):
                 response = node.ask(api_key, fields)
                 self._nodes[broker_id] = node
                 return response
@@ -53,7 +53,7 @@ class BrokerConnections:
         try:
             node = self._bootstrap.to_address(*self.addresses[broker_id])
             response = node.ask(api_key, fields)
-        except BROKEN as error:
+        except CONNECTION_ERRORS as error:
             raise BrokerUnreachable(f"broker {broker_id}: {error}") from error
         self._nodes[broker_id] = node
         return response

@@ -25,12 +25,12 @@ _log = logging.getLogger("kframe.kafka_wire")
 #: DescribeConfigs in a version of all brokers since 1.1, and the resource type of brokers.
 _DESCRIBE: Final = 32, 1
 _BROKER: Final = 4
-_ANSWER_MOST: Final = 1 << 20
-_PATIENCE_MS: Final = 5_000
+_REPLY_BYTES_MAX: Final = 1 << 20
+_TIMEOUT_MS: Final = 5_000
 #: Source of a value in a broker's server.properties (``DescribeConfigsResponse.ConfigSource``).
 _STATIC: Final = 4
 #: Seconds without a request after a failure: clients retry ten times a second.
-_FAILED_FOR_S: Final = 5.0
+_RETRY_BACKOFF_S: Final = 5.0
 
 
 class BrokerSettings:
@@ -40,7 +40,7 @@ class BrokerSettings:
         """``config`` has the controller's own settings by Kafka's keys."""
         self._config = config
         self._client_id = client_id
-        self._asking = asyncio.Lock()
+        self._request_lock = asyncio.Lock()
         self._failed_s = float("-inf")
         self._static: tuple[tuple[int, int], dict[str, str]] | None = None
         """The broker id and epoch of the last ``read_static``. Also its result."""
@@ -51,40 +51,40 @@ class BrokerSettings:
         They are read once for each registration of that broker, always with the same ``keys``. While it does not
         answer, the last result is returned, or an empty mapping.
         """
-        async with self._asking:
+        async with self._request_lock:
             now = asyncio.get_running_loop().time()
             broker = min(brokers, key=lambda broker: broker.broker_id, default=None)
-            known = {} if self._static is None else self._static[1]
-            if broker is None or now - self._failed_s < _FAILED_FOR_S:
-                return known
+            last_values = {} if self._static is None else self._static[1]
+            if broker is None or now - self._failed_s < _RETRY_BACKOFF_S:
+                return last_values
             registration = broker.broker_id, broker.broker_epoch
             if self._static is not None and self._static[0] == registration:
-                return known
+                return last_values
             try:
-                body = await asyncio.to_thread(self._ask, broker, keys)
+                body = await asyncio.to_thread(self._describe_configs, broker, keys)
                 self._static = registration, _static_values(body)
             except (OSError, KframeError) as error:
                 self._failed_s = now
                 _log.warning("topic settings lack the defaults of broker %d, which does not respond: %s",
                              broker.broker_id, error)  # fmt: skip
-                return known
+                return last_values
             return self._static[1]
 
     async def read(self, brokers: Sequence[Registration], keys: Sequence[str]) -> dict[str, str]:
         """The values of these keys at one of ``brokers``; empty if it does not answer."""
-        async with self._asking:
+        async with self._request_lock:
             now = asyncio.get_running_loop().time()
-            if not brokers or now - self._failed_s < _FAILED_FOR_S:
+            if not brokers or now - self._failed_s < _RETRY_BACKOFF_S:
                 return {}
             broker = random.choice(brokers)
             try:
-                return _values(await asyncio.to_thread(self._ask, broker, keys))
+                return _values(await asyncio.to_thread(self._describe_configs, broker, keys))
             except (OSError, KframeError) as error:
                 self._failed_s = now
                 _log.warning("broker %d does not return its %s: %s", broker.broker_id, ", ".join(keys), error)
                 return {}
 
-    def _ask(self, broker: Registration, keys: Sequence[str]) -> Mapping[str, Any]:
+    def _describe_configs(self, broker: Registration, keys: Sequence[str]) -> Mapping[str, Any]:
         listener = inter_broker_listener(self._config)
         security, endpoint = security_of(self._config, listener), endpoint_on(broker, listener)
         connection = BrokerConnection(
@@ -93,8 +93,8 @@ class BrokerSettings:
         resource = {"resource_type": _BROKER, "resource_name": str(broker.broker_id), "configuration_keys": list(keys)}
         request = encode_request(*_DESCRIBE, 1, self._client_id, {"resources": [resource], "include_synonyms": True})
         try:
-            connection.open(_PATIENCE_MS)
-            _, body = decode_response(*_DESCRIBE, connection.exchange([request], _ANSWER_MOST, _PATIENCE_MS))
+            connection.open(_TIMEOUT_MS)
+            _, body = decode_response(*_DESCRIBE, connection.exchange([request], _REPLY_BYTES_MAX, _TIMEOUT_MS))
         finally:
             connection.close()
         return body

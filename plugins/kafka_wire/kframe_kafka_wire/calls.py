@@ -14,7 +14,7 @@ from kframe.plugin.cluster import ClusterState, Endpoint, Registration
 from kframe.plugin.server import Controller, MutationQuotas
 from kframe.plugin.wire import LATEST, InterBrokerProtocol
 from kframe_kafka_wire.acls import CLUSTER, SUPPORTED, AclOperation, AclResourceType
-from kframe_kafka_wire.authorizer import Authorizer, Everybody
+from kframe_kafka_wire.authorizer import AllowAllAuthorizer, Authorizer
 from kframe_kafka_wire.broker_settings import BrokerSettings
 from kframe_kafka_wire.codec import API_NAMES, Header
 from kframe_kafka_wire.principals import ANONYMOUS, Principal
@@ -39,29 +39,29 @@ class RequestError(Exception):
 
 
 #: The value of authorized operations that were not requested.
-NOT_ASKED: Final = -(2**31)
+OPERATIONS_NOT_REQUESTED: Final = -(2**31)
 
 
 @dataclass(slots=True)
-class Desk:
+class ServerContext:
     """The state that all handlers share."""
 
     controller: Controller
     node: Registration
     """The controller's own registration, with its advertised endpoints."""
     config: Mapping[str, str] = field(repr=False)
-    authorizer: Authorizer = field(default_factory=Everybody)
+    authorizer: Authorizer = field(default_factory=AllowAllAuthorizer)
     records: Records = field(default_factory=NoRecords)
     producer_ids: range = range(0)
     """The unused rest of the block of producer ids for InitProducerId."""
-    taking: asyncio.Lock = field(default_factory=asyncio.Lock)
+    producer_ids_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held while a new block is allocated."""
-    writing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    write_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held while records change that brokers write, too, so that writes of this node do not conflict."""
     known_cluster_id: str | None = None
     tokens: Tokens | None = None
     """Delegation tokens; None if they are disabled."""
-    of_brokers: BrokerSettings | None = None
+    settings_reader: BrokerSettings | None = None
     """Reads settings of brokers. None if it is disabled."""
     mutations: MutationQuotas = field(default_factory=MutationQuotas)
     """Limits created and deleted partitions. Only the event loop uses it."""
@@ -76,7 +76,7 @@ class Desk:
         """Await the controller's result."""
         return await asyncio.wrap_future(future)
 
-    async def look(self, read: Callable[[ClusterState | None], Result]) -> Result:
+    async def inspect_cluster(self, read: Callable[[ClusterState | None], Result]) -> Result:
         """Evaluate ``read`` on the present columns. See ``Controller.inspect``."""
         return await self.wait(self.controller.inspect(read))
 
@@ -89,7 +89,7 @@ class Desk:
         records: object = self.records
         if not isinstance(records, RecordWriter):
             raise RequestError(ErrorCode.UNSUPPORTED_VERSION, "the controller's store takes no such records")
-        async with self.writing:
+        async with self.write_lock:
             return await asyncio.to_thread(write, records)
 
     async def cluster_id(self) -> str | None:
@@ -103,11 +103,15 @@ class Desk:
 
     async def broker_settings(self, keys: Sequence[str]) -> dict[str, str]:
         """The values of these keys at a live broker. Empty if none answers."""
-        return {} if self.of_brokers is None else await self.of_brokers.read(await self._live_brokers(), keys)
+        return {} if self.settings_reader is None else await self.settings_reader.read(await self._live_brokers(), keys)
 
     async def static_settings(self, keys: Sequence[str]) -> dict[str, str]:
         """The values of these keys in the server.properties of a live broker (``BrokerSettings.read_static``)."""
-        return {} if self.of_brokers is None else await self.of_brokers.read_static(await self._live_brokers(), keys)
+        return (
+            {}
+            if self.settings_reader is None
+            else await self.settings_reader.read_static(await self._live_brokers(), keys)
+        )
 
     async def _live_brokers(self) -> list[Registration]:
         """The live brokers: from the active controller's columns, on a standby from the store's records."""
@@ -118,7 +122,7 @@ class Desk:
             known = zip(cluster.brokers.registrations, cluster.brokers.live, strict=True)
             return [registration for registration, is_registered in known if registration is not None and is_registered]
 
-        brokers = await self.look(live)
+        brokers = await self.inspect_cluster(live)
         if brokers is not None:
             return brokers
         return await asyncio.to_thread(registered_brokers, self.records, self.node.broker_id)
@@ -157,7 +161,7 @@ class Call:
     header: Header
     body: Mapping[str, Any] = field(repr=False)
     session: ClientSession
-    desk: Desk
+    context: ServerContext
 
     @property
     def version(self) -> int:
@@ -169,12 +173,12 @@ class Call:
         """The timeout of the request."""
         return int(self.body.get("timeout", 0))
 
-    def may(
+    def is_authorized(
         self, operation: AclOperation, kind: AclResourceType = AclResourceType.CLUSTER, name: str = CLUSTER
     ) -> bool:
         """Whether the client is authorized."""
         session = self.session
-        allowed = self.desk.authorizer.allows(session.principal, session.host, operation, kind, name)
+        allowed = self.context.authorizer.allows(session.principal, session.host, operation, kind, name)
         if not allowed:
             _log.info(
                 "%s from %s is denied %s of %s %s", session.principal, session.host, operation.name, kind.name, name
@@ -183,23 +187,23 @@ class Call:
 
     def require(self, operation: AclOperation) -> None:
         """Raises RequestError unless the client may do the operation on the cluster (Kafka 3.9 ``AuthHelper``)."""
-        if not self.may(operation):
+        if not self.is_authorized(operation):
             name = API_NAMES[self.header.api_key]
             code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
             raise RequestError(code, f"Request {name} of {self.session.principal} is not authorized.")
 
-    def may_some(self, operation: AclOperation, kind: AclResourceType) -> bool:
+    def is_authorized_on_any(self, operation: AclOperation, kind: AclResourceType) -> bool:
         """Whether the client may do the operation on any resource of this type."""
         session = self.session
-        return self.desk.authorizer.allows_any(session.principal, session.host, operation, kind)
+        return self.context.authorizer.allows_any(session.principal, session.host, operation, kind)
 
-    def may_any(self, operation: AclOperation, names: Sequence[str]) -> set[str]:
+    def authorized_topics(self, operation: AclOperation, names: Sequence[str]) -> set[str]:
         """The topics on which the client may do the operation."""
-        return {name for name in names if self.may(operation, AclResourceType.TOPIC, name)}
+        return {name for name in names if self.is_authorized(operation, AclResourceType.TOPIC, name)}
 
     def operations(self, kind: AclResourceType, name: str) -> int:
         """The authorized operations on a resource as a bit mask."""
-        return sum(1 << operation for operation in SUPPORTED[kind] if self.may(operation, kind, name))
+        return sum(1 << operation for operation in SUPPORTED[kind] if self.is_authorized(operation, kind, name))
 
     def endpoint(self, registration: Registration) -> Endpoint | None:
         """The endpoint of a broker on the listener of this connection."""
@@ -208,40 +212,40 @@ class Call:
         )
 
 
-#: Messages for errors where Kafka has none or less detailed ones. ``{what}`` is the requested item.
+#: Messages for errors where Kafka has none or less detailed ones. ``{item}`` is the requested item.
 _REASONS: Final[Mapping[int, str]] = {
-    ErrorCode.UNKNOWN_SERVER_ERROR: "{what}: it could not be done; the controller's log says why",
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "{what}: there is no such topic or partition",
-    ErrorCode.REQUEST_TIMED_OUT: "{what}: it was begun and is not done within the time that the request allows",
-    ErrorCode.INVALID_TOPIC_EXCEPTION: "{what}: the name is not legal, is that of another topic once '.' and '_' are"
+    ErrorCode.UNKNOWN_SERVER_ERROR: "{item}: it could not be done; the controller's log says why",
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "{item}: there is no such topic or partition",
+    ErrorCode.REQUEST_TIMED_OUT: "{item}: it was begun and is not done within the time that the request allows",
+    ErrorCode.INVALID_TOPIC_EXCEPTION: "{item}: the name is not legal, is that of another topic once '.' and '_' are"
     " taken for the same, or the topic is being deleted",
     ErrorCode.TOPIC_AUTHORIZATION_FAILED: "Topic authorization failed.",
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "Cluster authorization failed.",
-    ErrorCode.TOPIC_ALREADY_EXISTS: "Topic '{what}' already exists",
-    ErrorCode.INVALID_PARTITIONS: "{what}: not a number of partitions that the topic could have",
-    ErrorCode.INVALID_REPLICATION_FACTOR: "{what}: the replication factor is below 1 or larger than the number of"
+    ErrorCode.TOPIC_ALREADY_EXISTS: "Topic '{item}' already exists",
+    ErrorCode.INVALID_PARTITIONS: "{item}: not a number of partitions that the topic could have",
+    ErrorCode.INVALID_REPLICATION_FACTOR: "{item}: the replication factor is below 1 or larger than the number of"
     " brokers that are registered",
-    ErrorCode.INVALID_REPLICA_ASSIGNMENT: "{what}: the replicas are empty, name a broker twice or a broker that is not"
+    ErrorCode.INVALID_REPLICA_ASSIGNMENT: "{item}: the replicas are empty, name a broker twice or a broker that is not"
     " registered, or differ in number",
-    ErrorCode.INVALID_CONFIG: "{what}: a setting is not known, or does not take this value",
-    ErrorCode.NOT_CONTROLLER: "{what}: this is not the controller; it is {controller}",
-    ErrorCode.INVALID_REQUEST: "{what}: the request contradicts itself, or asks for what cannot be",
-    ErrorCode.REASSIGNMENT_IN_PROGRESS: "{what}: a partition of it is being moved",
-    ErrorCode.TOPIC_DELETION_DISABLED: "{what}: topics cannot be deleted here (delete.topic.enable)",
-    ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE: "{what}: the preferred leader is not alive, or not in sync",
-    ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE: "{what}: no replica is alive that could lead",
-    ErrorCode.ELECTION_NOT_NEEDED: "{what}: it has the leader that this election would give it",
-    ErrorCode.NO_REASSIGNMENT_IN_PROGRESS: "{what}: it is not being moved, so there is nothing to give up",
-    ErrorCode.UNKNOWN_TOPIC_ID: "{what}: no topic has this id",
-    ErrorCode.FEATURE_UPDATE_FAILED: "{what}: the level could not be stored",
+    ErrorCode.INVALID_CONFIG: "{item}: a setting is not known, or does not take this value",
+    ErrorCode.NOT_CONTROLLER: "{item}: this is not the controller; it is {controller}",
+    ErrorCode.INVALID_REQUEST: "{item}: the request contradicts itself, or asks for what cannot be",
+    ErrorCode.REASSIGNMENT_IN_PROGRESS: "{item}: a partition of it is being moved",
+    ErrorCode.TOPIC_DELETION_DISABLED: "{item}: topics cannot be deleted here (delete.topic.enable)",
+    ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE: "{item}: the preferred leader is not alive, or not in sync",
+    ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE: "{item}: no replica is alive that could lead",
+    ErrorCode.ELECTION_NOT_NEEDED: "{item}: it has the leader that this election would give it",
+    ErrorCode.NO_REASSIGNMENT_IN_PROGRESS: "{item}: it is not being moved, so there is nothing to give up",
+    ErrorCode.UNKNOWN_TOPIC_ID: "{item}: no topic has this id",
+    ErrorCode.FEATURE_UPDATE_FAILED: "{item}: the level could not be stored",
 }
 
 
-def reason(call: Call, code: int, what: object) -> str | None:
+def reason(call: Call, code: int, item: object) -> str | None:
     """The error message, or None."""
     text = _REASONS.get(code)
     if text is None:
         return None
-    active = call.desk.controller.status().active_controller
+    active = call.context.controller.status().active_controller
     controller = f"broker {active}" if active >= 0 else "no controller at present"
-    return text.format(what=what, who=call.session.principal, controller=controller)
+    return text.format(item=item, controller=controller)

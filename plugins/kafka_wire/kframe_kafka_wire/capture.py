@@ -17,9 +17,9 @@ from kframe.plugin.admin import ClusterDescription, DescribedPartition, Partitio
 from kframe.plugin.cluster import TopicPartition
 from kframe.plugin.live import Progress, ignore_progress
 from kframe.plugin.snapshot import CaptureFacts, Snapshot
-from kframe_kafka_wire.answers import error_of
 from kframe_kafka_wire.client import AdminClient, AdminRequestRefused
 from kframe_kafka_wire.node import METADATA
+from kframe_kafka_wire.responses import error_of
 
 DESCRIBE_CONFIGS: Final = 32
 DESCRIBE_CLUSTER: Final = 60
@@ -27,8 +27,8 @@ DESCRIBE_TOPIC_PARTITIONS: Final = 75
 #: The version of DescribeCluster that lists fenced brokers.
 _WITH_FENCED: Final = 2
 #: Readings of all partitions until two are equal.
-PASSES_MOST: Final = 4
-MOVED_NAMED: Final = 1000
+PASSES_MAX: Final = 4
+CHANGED_NAMES_MAX: Final = 1000
 #: Partitions in a response, at most Kafka's ``max.request.partition.size.limit``, and topics in a request for settings.
 PAGE_PARTITIONS: Final = 2000
 _TOPICS_PER_REQUEST: Final = 200
@@ -36,7 +36,7 @@ _TOPIC, _BROKER = 2, 4
 #: Kafka's ``DescribeConfigsResponse.ConfigSource``.
 _OF_TOPIC, _OF_ALL_BROKERS, _STATIC = 1, 3, 4
 #: Settings of brokers that decide elections and the health of partitions.
-_DECISIVE: Final = ("min.insync.replicas", "unclean.leader.election.enable")
+_ELECTION_KEYS: Final = ("min.insync.replicas", "unclean.leader.election.enable")
 #: Errors of partitions whose state is in the response all the same.
 _USABLE: Final = {ErrorCode.NONE, ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.REPLICA_NOT_AVAILABLE}
 _REFUSALS: Final = {ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
@@ -56,13 +56,13 @@ def capture(client: AdminClient, where: str, protocol: str, progress: Progress =
     Everything is read again while partitions change, a few times at most. ``Snapshot.capture`` names the partitions
     that changed between the last two readings.
     """
-    passes, moved, after = 1, [""], read_partitions(client, progress)
-    while moved and passes < PASSES_MOST:
+    passes, changed, after = 1, [""], read_partitions(client, progress)
+    while changed and passes < PASSES_MAX:
         before = after
         description = _describe(client, where, protocol, before)
         after = read_partitions(client, progress)
-        passes, moved = passes + 1, list(_changed(before.partitions, after.partitions))
-    facts = CaptureFacts(passes, not moved, None, len(moved), tuple(islice(moved, MOVED_NAMED)))
+        passes, changed = passes + 1, list(_changed(before.partitions, after.partitions))
+    facts = CaptureFacts(passes, not changed, None, len(changed), tuple(islice(changed, CHANGED_NAMES_MAX)))
     last = replace(description, partitions=after.partitions, topic_ids=after.topic_ids)
     return replace(snapshot_of(last), capture=facts)
 
@@ -99,14 +99,14 @@ def _pages(client: AdminClient, progress: Progress) -> Iterator[Mapping[str, Any
         yield from response["topics"]
         count += sum(len(topic["partitions"]) for topic in response["topics"])
         progress(count, count)
-        following = response["next_cursor"]
-        if following is None:
+        next_cursor = response["next_cursor"]
+        if next_cursor is None:
             return
-        if cursor is not None and _position(following) <= _position(cursor):
+        if cursor is not None and _position(next_cursor) <= _position(cursor):
             raise StoreError(
-                f"DescribeTopicPartitions: found cursor {_position(following)} again, expected a later one"
+                f"DescribeTopicPartitions: found cursor {_position(next_cursor)} again, expected a later one"
             )
-        cursor = following
+        cursor = next_cursor
 
 
 def _position(cursor: Mapping[str, Any]) -> tuple[str, int]:
@@ -193,7 +193,7 @@ def _read_topic_configs(
 def _read_broker_configs(client: AdminClient, absent: dict[str, str]) -> dict[str, str] | None:
     """The cluster-wide settings of brokers, and those of _DECISIVE that the connected broker has in its file."""
     node_id = client.connected().node_id
-    resources = [_resource(_BROKER, "", None), _resource(_BROKER, str(node_id), _DECISIVE)]
+    resources = [_resource(_BROKER, "", None), _resource(_BROKER, str(node_id), _ELECTION_KEYS)]
     results = {
         result["resource_name"]: result for result in client.ask(DESCRIBE_CONFIGS, resources=resources)["results"]
     }
@@ -201,15 +201,15 @@ def _read_broker_configs(client: AdminClient, absent: dict[str, str]) -> dict[st
     for name, source in (("", _OF_ALL_BROKERS), (str(node_id), _STATIC)):
         code = error_of(results[name]["error_code"]) if name in results else ErrorCode.UNKNOWN_SERVER_ERROR
         if code is not ErrorCode.NONE:
-            which = f"broker {name}" if name else "all brokers"
-            absent["cluster.broker_default_configs"] = f"DescribeConfigs of {which} is refused ({code.name})"
+            resource = f"broker {name}" if name else "all brokers"
+            absent["cluster.broker_default_configs"] = f"DescribeConfigs of {resource} is refused ({code.name})"
             return None
         values.append(_values(results[name], source))
     defaults, static = values
     static = {name: value for name, value in static.items() if name not in defaults}
     if static:
-        listed = ", ".join(f"{name}={value}" for name, value in sorted(static.items()))
-        absent["cluster.broker_default_configs"] = f"{listed} in the configuration of broker {node_id}"
+        text = ", ".join(f"{name}={value}" for name, value in sorted(static.items()))
+        absent["cluster.broker_default_configs"] = f"{text} in the configuration of broker {node_id}"
     return defaults | static
 
 
@@ -228,8 +228,8 @@ def _values(result: Mapping[str, Any], source: int) -> dict[str, str]:
 
 def _changed(before: Sequence[DescribedPartition], after: Sequence[DescribedPartition]) -> Iterator[str]:
     """``topic-partition`` of each partition that differs."""
-    earlier = {(partition.topic, partition.partition): partition for partition in before}
+    remaining = {(partition.topic, partition.partition): partition for partition in before}
     for partition in after:
-        if earlier.pop((partition.topic, partition.partition), None) != partition:
+        if remaining.pop((partition.topic, partition.partition), None) != partition:
             yield f"{partition.topic}-{partition.partition}"
-    yield from (f"{topic}-{partition}" for topic, partition in earlier)
+    yield from (f"{topic}-{partition}" for topic, partition in remaining)

@@ -17,33 +17,33 @@ from typing import Final
 
 from kframe.plugin.transport import MayAct, Notify, Samples
 from kframe.plugin.wire import header_version, request_header, size_prefix
-from kframe_kafka_wire.answers import PendingRequest, read_answer
 from kframe_kafka_wire.connection import BrokerConnection, Target
 from kframe_kafka_wire.probes import cluster_id_of, serves_a_controller
 from kframe_kafka_wire.request_content import UPDATE_METADATA, RequestContent
+from kframe_kafka_wire.responses import PendingRequest, read_response
 
 _log = logging.getLogger("kframe.kafka_wire")
 
-_PAUSE_MS: Final = 50
-_PAUSE_MOST_MS: Final = 1000
+_RETRY_BACKOFF_MS: Final = 50
+_RETRY_BACKOFF_MAX_MS: Final = 1000
 #: Number of failures after which a broker's ApiVersions is checked.
-_FEW: Final = 3
+_FAILURES_BEFORE_PROBE: Final = 3
 #: Interval at which a waiting request checks the role.
-_ROLE_LOOK_S: Final = 0.02
+_ROLE_CHECK_S: Final = 0.02
 #: Timeout of each step of the ApiVersions check.
-_PROBE_MS: Final = 3_000
+_PROBE_TIMEOUT_MS: Final = 3_000
 #: Refused connections, over 1.5 seconds, after which a new registration counts as unreachable.
-_EARLY: Final = 5
+_EXPECTED_REFUSALS: Final = 5
 #: Weight of a request in addition to its partitions.
 REQUEST_WEIGHT: Final[int] = 16
 
 
-def pause_ms(failures: int) -> int:
-    """Milliseconds to wait after a failure that follows ``failures`` others: 50, duplicated each time, at most 1,000.
+def retry_backoff_ms(failures: int) -> int:
+    """Milliseconds to wait after a failure that follows ``failures`` others: 50, doubled each time, at most 1,000.
 
     The first pauses are short because brokers register before they listen.
     """
-    return min(_PAUSE_MS << min(failures, 10), _PAUSE_MOST_MS)
+    return min(_RETRY_BACKOFF_MS << min(failures, 10), _RETRY_BACKOFF_MAX_MS)
 
 
 @dataclass(slots=True, eq=False)
@@ -84,7 +84,7 @@ class Timeouts:
 class Channel:
     """Sends requests to one registration of one broker, from ``start`` to ``close``.
 
-    After ``close``, which does not wait, nothing is sent and nothing is notified.
+    After ``close``, which does not wait, nothing is sent and no event is notified.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class Channel:
         self._notify = notify
         self._may_act = may_act
         self._cluster_id = cluster_id
-        self._waiting: deque[QueuedRequest] = deque()
+        self._queue: deque[QueuedRequest] = deque()
         self._weight = 0
         self._changed = threading.Condition()
         self._closed = False
@@ -128,7 +128,7 @@ class Channel:
     @property
     def waiting(self) -> int:
         """Requests in the queue, without the one in flight."""
-        return len(self._waiting)
+        return len(self._queue)
 
     @property
     def weight(self) -> int:
@@ -137,9 +137,9 @@ class Channel:
 
     @property
     def idle(self) -> bool:
-        """Whether every added request is answered. Answers are notified."""
+        """Whether every added request is answered. Responses are passed on."""
         with self._changed:
-            return not self._waiting and self._in_flight is None
+            return not self._queue and self._in_flight is None
 
     @property
     def waits_for_role(self) -> bool:
@@ -166,7 +166,7 @@ class Channel:
                 self._prefix, self._node, time.monotonic() - self._cut_since, dropped,
             )  # fmt: skip
         if connection is not None:
-            connection.shut()
+            connection.abort()
 
     def join(self, timeout_s: float) -> bool:
         """Whether the thread ends within that time. For tests."""
@@ -178,19 +178,19 @@ class Channel:
         with self._changed:
             if not self._closed:
                 for request in requests:
-                    self._waiting.append(request)
+                    self._queue.append(request)
                     self._weight += request.weight
                 self._changed.notify_all()
 
-    def take_back(self) -> list[QueuedRequest]:
+    def drain(self) -> list[QueuedRequest]:
         """Take all requests out of the queue, for merging. Only by the thread that adds."""
         with self._changed:
-            taken = list(self._waiting)
+            drained = list(self._queue)
             self._clear()
-        return taken
+        return drained
 
     def _clear(self) -> None:
-        self._waiting.clear()
+        self._queue.clear()
         self._weight = 0
 
     # -- in the channel's own thread
@@ -215,11 +215,11 @@ class Channel:
     def _next(self) -> QueuedRequest | None:
         with self._changed:
             self._in_flight = None
-            while not self._waiting and not self._closed:
+            while not self._queue and not self._closed:
                 self._changed.wait()
             if self._closed:
                 return None
-            request = self._in_flight = self._waiting.popleft()
+            request = self._in_flight = self._queue.popleft()
             self._weight -= request.weight
             self.known_topics = max(self.known_topics, request.topics)
         self.times.add((time.monotonic() - request.queued) * 1000)
@@ -235,16 +235,16 @@ class Channel:
                     self._await_role()
                     continue
                 self._exchange(connection, request)
-                self._report_healed()
+                self._log_healed()
                 self._served = True
                 return
             except Exception as problem:  # The request must be delivered whatever error occurs.
-                excused = self._is_excused(problem, failures)
+                is_expected = self._is_expected(problem, failures)
                 self._disconnect()
-                self._report_cut(problem, excused=excused)
+                self._log_cut(problem, is_expected=is_expected)
                 self._check_mode(problem, failures)
             with self._changed:
-                self._changed.wait_for(lambda: self._closed, pause_ms(failures) / 1000)
+                self._changed.wait_for(lambda: self._closed, retry_backoff_ms(failures) / 1000)
             failures += 1
 
     def _await_role(self) -> None:
@@ -253,7 +253,7 @@ class Channel:
         with self._changed:
             self._waits_for_role = True
             while not self._closed and not self._may_act():
-                self._changed.wait_for(lambda: self._closed, _ROLE_LOOK_S)
+                self._changed.wait_for(lambda: self._closed, _ROLE_CHECK_S)
             self._waits_for_role = False
 
     def _exchange(self, connection: BrokerConnection, request: QueuedRequest) -> None:
@@ -270,7 +270,7 @@ class Channel:
         size = size_prefix(len(header) + sum(len(chunk) for chunk in request.chunks))
         # Small chunks are joined into one TLS record.
         chunks = [b"".join((size, header, first)), *rest]
-        event = read_answer(pending, connection.exchange(chunks, pending.reply_bytes_max, self._timeouts.request_ms))
+        event = read_response(pending, connection.exchange(chunks, pending.reply_bytes_max, self._timeouts.request_ms))
         with self._changed:
             if event is not None and not self._closed:
                 self._notify(event)
@@ -281,7 +281,7 @@ class Channel:
             with self._changed:
                 self._connection = connection
                 if self._closed:
-                    connection.shut()
+                    connection.abort()
             connection.open(self._timeouts.connect_ms)
             self._check_cluster(connection)
         return self._connection
@@ -316,33 +316,33 @@ class Channel:
 
     def _check_mode(self, problem: Exception, failures: int) -> None:
         """Log a broker in KRaft mode, once for each request on which it closes the connection."""
-        if self._closed or failures != _FEW or not isinstance(problem, ConnectionResetError):
+        if self._closed or failures != _FAILURES_BEFORE_PROBE or not isinstance(problem, ConnectionResetError):
             return
-        if serves_a_controller(self._target, _PROBE_MS) is False:
+        if serves_a_controller(self._target, _PROBE_TIMEOUT_MS) is False:
             _log.warning(
                 "broker %d at %s is in KRaft mode: ApiVersions has no LeaderAndIsr, expected a ZooKeeper-mode broker "
                 "of this cluster; another process has the address in /brokers/ids/%d",
                 self.broker_id, self._target, self.broker_id,
             )  # fmt: skip
 
-    def _is_excused(self, problem: Exception, failures: int) -> bool:
+    def _is_expected(self, problem: Exception, failures: int) -> bool:
         """Whether a failure is expected: brokers close idle connections, and register before they listen."""
         if self._served:
             return failures == 0 and self._connection is not None and isinstance(problem, ConnectionError)
-        return failures < _EARLY and isinstance(problem, ConnectionRefusedError)
+        return failures < _EXPECTED_REFUSALS and isinstance(problem, ConnectionRefusedError)
 
-    def _report_cut(self, problem: Exception, *, excused: bool) -> None:
+    def _log_cut(self, problem: Exception, *, is_expected: bool) -> None:
         """Log the first failure after a success (Kafka 3.9 ``RequestSendThread.brokerReady``)."""
-        level = logging.DEBUG if excused or self._cut_since is not None else logging.WARNING
+        level = logging.DEBUG if is_expected or self._cut_since is not None else logging.WARNING
         if not self._closed:
             _log.log(
                 level, "%s's connection to broker %s is cut: %s (%s); %d requests wait", self._prefix, self._node,
                 problem, type(problem).__name__, self._undelivered,
             )  # fmt: skip
-        if not excused and self._cut_since is None:
+        if not is_expected and self._cut_since is None:
             self._cut_since = time.monotonic()
 
-    def _report_healed(self) -> None:
+    def _log_healed(self) -> None:
         """Log that requests are answered again."""
         if self._cut_since is not None and not self._closed:
             _log.info(

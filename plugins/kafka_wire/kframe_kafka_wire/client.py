@@ -22,7 +22,6 @@ from kframe.plugin.admin import (
 from kframe.plugin.cluster import ElectionType, Targets, TopicPartition
 from kframe.plugin.columns import Ragged
 from kframe.plugin.snapshot import Snapshot
-from kframe_kafka_wire.answers import PermanentFailure, WireError, error_of
 from kframe_kafka_wire.broker_requests import (
     ALTER_CONFIGS,
     DESCRIBE_CONFIGS,
@@ -36,14 +35,15 @@ from kframe_kafka_wire.broker_requests import (
     logs_of,
 )
 from kframe_kafka_wire.node import (
-    BROKEN,
+    CONNECTION_ERRORS,
     METADATA,
-    REQUEST_MS,
+    REQUEST_TIMEOUT_MS,
     Bootstrap,
     NoBootstrapServer,
     NodeConnection,
     bootstrap_addresses,
 )
+from kframe_kafka_wire.responses import PermanentFailure, WireError, error_of
 from kframe_kafka_wire.security import ListenerSecurity, security_of
 
 #: API keys.
@@ -51,12 +51,12 @@ ELECT: Final = 43
 ALTER: Final = 45
 LIST: Final = 46
 #: Time limit of the search for a controller, and the pause between two attempts.
-SEARCH_S: Final = 60.0
+CONTROLLER_TIMEOUT_S: Final = 60.0
 PAUSE_S: Final = 0.2
 _LISTENER: Final = "CLIENT"
 _Result = TypeVar("_Result")
 _Value = TypeVar("_Value")
-_Ask: TypeAlias = Callable[[int, Mapping[str, Any]], dict[str, Any]]
+_Send: TypeAlias = Callable[[int, Mapping[str, Any]], dict[str, Any]]
 
 
 class AdminRequestRefused(StoreError):
@@ -74,7 +74,7 @@ class AdminClient:
         """``bootstrap`` has hosts and ports of some brokers. Does not connect yet. Raises ConfigError."""
         self._bootstrap = Bootstrap(bootstrap, security)
         self._node: NodeConnection | None = None
-        self._reached = False
+        self._has_connected = False
         self._brokers = BrokerConnections(self._bootstrap)
 
     def close(self) -> None:
@@ -108,8 +108,8 @@ class AdminClient:
         for index, (topic, partition) in enumerate(names):
             replicas = None if targets.cancel[index] else _list(targets.replicas, index)
             topics.setdefault(topic, []).append({"partition_index": partition, "replicas": replicas})
-        requested = [{"name": name, "partitions": parts} for name, parts in topics.items()]
-        response = self.ask(ALTER, timeout=REQUEST_MS, topics=requested)
+        requested = [{"name": name, "partitions": by_broker} for name, by_broker in topics.items()]
+        response = self.ask(ALTER, timeout=REQUEST_TIMEOUT_MS, topics=requested)
         codes = {
             (topic["name"], partition["partition_index"]): error_of(partition["error_code"])
             for topic in response["responses"]
@@ -119,7 +119,7 @@ class AdminClient:
 
     def reassignments(self) -> dict[TopicPartition, PartitionReassignment]:
         """See ``Administration.reassignments``."""
-        response = self.ask(LIST, timeout=REQUEST_MS, topics=None)
+        response = self.ask(LIST, timeout=REQUEST_TIMEOUT_MS, topics=None)
         return {
             (topic["name"], partition["partition_index"]): PartitionReassignment(
                 tuple(partition["replicas"]), tuple(partition["adding_replicas"]), tuple(partition["removing_replicas"])
@@ -138,7 +138,7 @@ class AdminClient:
         requested = (
             None if partitions is None else [{"topic": name, "partitions": numbers} for name, numbers in topics.items()]
         )
-        response = self.ask(ELECT, election_type=int(election), topic_partitions=requested, timeout=REQUEST_MS)
+        response = self.ask(ELECT, election_type=int(election), topic_partitions=requested, timeout=REQUEST_TIMEOUT_MS)
         return {
             (topic["topic"], result["partition_id"]): error_of(result["error_code"])
             for topic in response["replica_election_results"]
@@ -192,12 +192,12 @@ class AdminClient:
 
     def _routes(
         self, resources: Mapping[ConfigResource, _Value]
-    ) -> Iterator[tuple[_Ask, dict[ConfigResource, _Value]]]:
+    ) -> Iterator[tuple[_Send, dict[ConfigResource, _Value]]]:
         """Where to send what: resources of topics to the controller, those of a broker to the broker."""
-        parts: dict[int | None, dict[ConfigResource, _Value]] = {}
+        by_broker: dict[int | None, dict[ConfigResource, _Value]] = {}
         for resource, value in resources.items():
-            parts.setdefault(resource.broker_id, {})[resource] = value
-        for broker_id, part in parts.items():
+            by_broker.setdefault(resource.broker_id, {})[resource] = value
+        for broker_id, part in by_broker.items():
             if broker_id is None:
                 yield lambda api_key, fields: self.ask(api_key, **fields), part
             else:
@@ -205,29 +205,29 @@ class AdminClient:
 
     def ask(self, api_key: int, **fields: Any) -> dict[str, Any]:
         """The controller's response to a request in the newest version that both know. Raises as ``connected``."""
-        return self._retried(lambda node: _checked(node.ask(api_key, fields)))
+        return self._with_retries(lambda node: _checked(node.ask(api_key, fields)))
 
     def connected(self) -> NodeConnection:
         """The connection to the controller.
 
         Raises StoreError; NoBootstrapServer within five seconds if no server was reached before.
         """
-        return self._retried(lambda node: node)
+        return self._with_retries(lambda node: node)
 
-    def _retried(self, use: Callable[[NodeConnection], _Result]) -> _Result:
+    def _with_retries(self, action: Callable[[NodeConnection], _Result]) -> _Result:
         """Connect and ``use`` the connection; after a failure again, because all requests are idempotent."""
-        end_s, problem = time.monotonic() + SEARCH_S, "no broker answers"
+        end_s, problem = time.monotonic() + CONTROLLER_TIMEOUT_S, "no broker answers"
         while time.monotonic() < end_s:
             try:
                 if self._node is None:
                     self._node = self._bootstrap.to_controller()
-                    self._reached = True
-                return use(self._node)
+                    self._has_connected = True
+                return action(self._node)
             except NoBootstrapServer as error:
-                if not self._reached:
+                if not self._has_connected:
                     raise
                 problem = str(error)
-            except BROKEN as error:
+            except CONNECTION_ERRORS as error:
                 problem = str(error) or type(error).__name__
                 if isinstance(error, PermanentFailure):
                     raise StoreError(f"no controller can be reached: {problem}") from error
@@ -250,12 +250,12 @@ def client_security(config: Mapping[str, str]) -> ListenerSecurity:
     The keys are ``security.protocol``, ``ssl.*``, ``sasl.mechanism`` and ``sasl.jaas.config``.
     """
     protocol, mechanism = config.get("security.protocol", "PLAINTEXT").strip(), config.get("sasl.mechanism", "").strip()
-    given = {key: value for key, value in config.items() if key.startswith("ssl.")}
-    given["listener.security.protocol.map"] = f"{_LISTENER}:{protocol}"
-    given["sasl.mechanism.inter.broker.protocol"] = mechanism
+    settings = {key: value for key, value in config.items() if key.startswith("ssl.")}
+    settings["listener.security.protocol.map"] = f"{_LISTENER}:{protocol}"
+    settings["sasl.mechanism.inter.broker.protocol"] = mechanism
     if "sasl.jaas.config" in config:
-        given[f"listener.name.{_LISTENER.lower()}.{mechanism.lower()}.sasl.jaas.config"] = config["sasl.jaas.config"]
-    return security_of(given, _LISTENER)
+        settings[f"listener.name.{_LISTENER.lower()}.{mechanism.lower()}.sasl.jaas.config"] = config["sasl.jaas.config"]
+    return security_of(settings, _LISTENER)
 
 
 def _checked(response: dict[str, Any]) -> dict[str, Any]:

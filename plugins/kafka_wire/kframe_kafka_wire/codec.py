@@ -53,9 +53,9 @@ def known(api_key: int, version: int) -> bool:
     return (api_key in api_key_map and version in schema_name_map[api_key_map[api_key]]) or (api_key, version) in NEWER
 
 
-def newest(api_key: int, least: int, most: int) -> int | None:
-    """The newest version from ``least`` to ``most`` with a layout, or None."""
-    return next((version for version in range(most, least - 1, -1) if known(api_key, version)), None)
+def newest(api_key: int, min_version: int, max_version: int) -> int | None:
+    """The newest version from ``min_version`` to ``max_version`` with a layout, or None."""
+    return next((version for version in range(max_version, min_version - 1, -1) if known(api_key, version)), None)
 
 
 def decode_header(frame: bytes) -> Header:
@@ -66,11 +66,11 @@ def decode_header(frame: bytes) -> Header:
     cursor = Cursor(frame)
     api_key, version, correlation_id = _FIRST.unpack_from(frame, cursor.skip(_FIRST.size))
     if not known(api_key, version):
-        return Header(api_key, version, correlation_id, None, cursor.at)
+        return Header(api_key, version, correlation_id, None, cursor.offset)
     header, _ = _request(api_key, version)
-    cursor.at = 0
+    cursor.offset = 0
     value = header.read(cursor)
-    return Header(api_key, version, correlation_id, value.get("client_id"), cursor.at)
+    return Header(api_key, version, correlation_id, value.get("client_id"), cursor.offset)
 
 
 def decode_request(header: Header, frame: bytes) -> dict[str, Any]:
@@ -89,8 +89,8 @@ def decode_response(api_key: int, version: int, frame: bytes) -> tuple[int, dict
     cursor = Cursor(frame)
     correlation_id: int = header.read(cursor)["correlation_id"]
     value: dict[str, Any] = body.read(cursor)
-    if cursor.at != cursor.end:
-        raise CodecError(f"{cursor.end - cursor.at} bytes behind the end of the message")
+    if cursor.offset != cursor.end:
+        raise CodecError(f"{cursor.end - cursor.offset} bytes behind the end of the message")
     return correlation_id, value
 
 
@@ -134,7 +134,7 @@ def _request(api_key: int, version: int) -> tuple[Shape, Shape]:
     newer = NEWER.get((api_key, version))
     body = newer[0] if newer else load_request_schema(api_key, version)
     # All headers have the client id in the old string format, so that every server can read it.
-    return struct_shape(body.__header_schema__, legacy_texts=True), struct_shape(body)
+    return struct_shape(body.__header_schema__, legacy_strings=True), struct_shape(body)
 
 
 @cache

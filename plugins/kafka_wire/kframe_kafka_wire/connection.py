@@ -1,6 +1,6 @@
 """A connection to a broker: TCP, TLS and SASL, with limits of time and size for each exchange.
 
-Another thread may call ``shut`` at any time. A blocked call on the socket then fails at once.
+Another thread may call ``abort`` at any time. A blocked call on the socket then fails at once.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kframe.plugin.settings import tls_refusal
-from kframe_kafka_wire.answers import PermanentFailure, WireError
+from kframe_kafka_wire.responses import PermanentFailure, WireError
 from kframe_kafka_wire.sasl import LoginRefused, authenticate
 from kframe_kafka_wire.security import Credentials, Tls
 
@@ -23,9 +23,9 @@ _CHUNK: Final = 2**18
 #: Minimum receive size. Most replies are short and arrive in one call together with their size.
 _SHORT: Final = 2**12
 #: The socket timeout is set again only if it differs by this share, because that is a system call.
-_LIMIT_SHARE: Final = 0.01
+_TIMEOUT_TOLERANCE: Final = 0.01
 #: Brokers close the connection on a request that they cannot read.
-_WHY_WORDLESS: Final = (
+_POSSIBLE_CAUSES: Final = (
     ": it ends, does not know the version of a request, or expects TLS or SASL "
     "(are inter.broker.protocol.version and the security protocol right?)"
 )
@@ -52,14 +52,14 @@ class Target:
 
 
 class BrokerConnection:
-    """A connection that ``open`` establishes. One thread uses it. Any other thread may call ``shut``."""
+    """A connection that ``open`` establishes. One thread uses it. Any other thread may call ``abort``."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
         self._socket: socket.socket | None = None
-        self._shut = False
+        self._aborted = False
         self._deadline = 0.0
-        self._limit_s = 0.0
+        self._timeout_s = 0.0
         """The present socket timeout. 0 if unknown."""
         self._buffered = b""
         """Bytes received beyond the last reply."""
@@ -67,25 +67,25 @@ class BrokerConnection:
     def open(self, timeout_ms: int, connect_ms: int | None = None) -> None:
         """Connect, with TLS handshake and login, within ``timeout_ms``, the TCP connection within ``connect_ms``.
 
-        Raises OSError and WireError, Refused for permanent failures, ConfigError for unusable TLS files.
+        Raises OSError and WireError, PermanentFailure if a retry cannot help, ConfigError for unusable TLS files.
         """
-        begun_s = time.monotonic()
-        self._deadline = begun_s + min(timeout_ms, connect_ms or timeout_ms) / 1000
-        self._take(self._connected())
-        self._deadline = begun_s + timeout_ms / 1000
+        start_s = time.monotonic()
+        self._deadline = start_s + min(timeout_ms, connect_ms or timeout_ms) / 1000
+        self._set_socket(self._connected())
+        self._deadline = start_s + timeout_ms / 1000
         if self._target.tls is not None:
-            self._speak_tls(self._target.tls)
+            self._start_tls(self._target.tls)
         if self._target.credentials is not None:
             try:
-                authenticate(self._target.credentials, self._target.client_id, self._say)
+                authenticate(self._target.credentials, self._target.client_id, self._exchange_token)
             except LoginRefused as problem:
                 raise PermanentFailure(f"{self._target}: {problem}") from problem
 
     def exchange(self, chunks: Sequence[bytes | memoryview], reply_bytes_max: int, timeout_ms: int) -> bytes:
         """Send a whole request, its size first, and return the reply without its size, all within ``timeout_ms``.
 
-        Raises OSError, TimeoutError included, and WireError for a malformed reply. Raises Refused if the broker rejects
-        our certificate, which TLS 1.3 reports only now.
+        Raises OSError, TimeoutError included, and WireError for a malformed reply. Raises PermanentFailure if the
+        broker rejects our certificate, which TLS 1.3 reports only now.
         """
         self._deadline = time.monotonic() + timeout_ms / 1000
         try:
@@ -101,9 +101,9 @@ class BrokerConnection:
             raise WireError(f"a reply of {length} bytes, where at most {reply_bytes_max} make sense")
         return self._receive(length)
 
-    def shut(self) -> None:
+    def abort(self) -> None:
         """End the connection from any thread. A blocked call raises OSError at once."""
-        self._shut = True
+        self._aborted = True
         connection = self._socket
         if connection is not None:
             with suppress(OSError):
@@ -112,23 +112,23 @@ class BrokerConnection:
 
     def close(self) -> None:
         """Close the socket. Only the thread that uses it may call this."""
-        self._shut = True
+        self._aborted = True
         if self._socket is not None:
             self._socket.close()
 
-    def _take(self, connection: socket.socket) -> None:
-        self._socket, self._limit_s = connection, 0.0
-        if self._shut:
-            raise ConnectionAbortedError("shut while connecting")
+    def _set_socket(self, connection: socket.socket) -> None:
+        self._socket, self._timeout_s = connection, 0.0
+        if self._aborted:
+            raise ConnectionAbortedError("closed while connecting")
 
     def _connected(self) -> socket.socket:
-        """Try each address of the host. ``shut`` ends the attempt."""
+        """Try each address of the host. ``abort`` ends the attempt."""
         target, failure = self._target, OSError(f"{self._target.host} has no address")
         for family, kind, protocol, _, address in socket.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM):
             connection = socket.socket(family, kind, protocol)
             try:
-                self._take(connection)
-                connection.settimeout(self._left())
+                self._set_socket(connection)
+                connection.settimeout(self._remaining_s())
                 connection.connect(address)
                 connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 return connection
@@ -137,12 +137,12 @@ class BrokerConnection:
                 failure = problem
         raise failure
 
-    def _speak_tls(self, tls: Tls) -> None:
+    def _start_tls(self, tls: Tls) -> None:
         connection = tls.client().wrap_socket(
-            self._usable(), server_hostname=self._target.host, do_handshake_on_connect=False
+            self._open_socket(), server_hostname=self._target.host, do_handshake_on_connect=False
         )
-        self._take(connection)  # Before the handshake, so that ``shut`` ends it.
-        connection.settimeout(self._left())
+        self._set_socket(connection)  # Before the handshake, so that ``abort`` ends it.
+        connection.settimeout(self._remaining_s())
         try:
             connection.do_handshake()
         except ssl.SSLError as problem:
@@ -150,27 +150,31 @@ class BrokerConnection:
             raise
 
     def _check_refused(self, problem: ssl.SSLError) -> None:
-        """Raises Refused if the TLS failure is permanent."""
+        """Raises PermanentFailure if a retry cannot help."""
         tls = self._target.tls
-        why = None if tls is None else tls_refusal(problem, str(self._target), tls.trusted, tls.shown)
-        if why is not None:
-            raise PermanentFailure(why) from problem
+        refusal = (
+            None
+            if tls is None
+            else tls_refusal(problem, str(self._target), tls.truststore_setting, tls.keystore_setting)
+        )
+        if refusal is not None:
+            raise PermanentFailure(refusal) from problem
 
-    def _say(self, request: bytes) -> bytes:
+    def _exchange_token(self, request: bytes) -> bytes:
         """Send a request of the login. Return the response within the timeout of ``open``."""
-        left_ms = int(self._left() * 1000) + 1
-        return self.exchange([len(request).to_bytes(4, "big"), request], _LOGIN_BYTES_MAX, left_ms)
+        remaining_ms = int(self._remaining_s() * 1000) + 1
+        return self.exchange([len(request).to_bytes(4, "big"), request], _LOGIN_BYTES_MAX, remaining_ms)
 
     def _send(self, chunks: list[memoryview]) -> None:
         """Send all chunks without joining them."""
-        connection = self._usable()
+        connection = self._open_socket()
         if isinstance(connection, ssl.SSLSocket):
             for chunk in chunks:
-                self._limit(connection)
+                self._set_timeout(connection)
                 connection.sendall(chunk)
             return
         while chunks:
-            self._limit(connection)
+            self._set_timeout(connection)
             sent = connection.sendmsg(chunks[:_BUFFERS])
             while chunks and sent >= len(chunks[0]):
                 sent -= len(chunks.pop(0))
@@ -178,30 +182,30 @@ class BrokerConnection:
                 chunks[0] = chunks[0][sent:]
 
     def _receive(self, length: int) -> bytes:
-        connection, received = self._usable(), bytearray(self._buffered)
-        while (got := len(received)) < length:
-            self._limit(connection)
-            piece = connection.recv(min(max(length - got, _SHORT), _CHUNK))
+        connection, received = self._open_socket(), bytearray(self._buffered)
+        while (count := len(received)) < length:
+            self._set_timeout(connection)
+            piece = connection.recv(min(max(length - count, _SHORT), _CHUNK))
             if not piece:
-                message = f"the broker closed the connection after {got} bytes of {length}"
-                raise ConnectionResetError(message if got else f"{message}{_WHY_WORDLESS}")
+                message = f"the broker closed the connection after {count} bytes of {length}"
+                raise ConnectionResetError(message if count else f"{message}{_POSSIBLE_CAUSES}")
             received += piece
         self._buffered = bytes(received[length:])
         return bytes(received[:length])
 
-    def _limit(self, connection: socket.socket) -> None:
+    def _set_timeout(self, connection: socket.socket) -> None:
         """Limit the next socket call to the remaining time, with a tolerance of one percent."""
-        remaining_s = self._left()
-        if abs(remaining_s - self._limit_s) > remaining_s * _LIMIT_SHARE:
+        remaining_s = self._remaining_s()
+        if abs(remaining_s - self._timeout_s) > remaining_s * _TIMEOUT_TOLERANCE:
             connection.settimeout(remaining_s)
-            self._limit_s = remaining_s
+            self._timeout_s = remaining_s
 
-    def _usable(self) -> socket.socket:
-        if self._socket is None or self._shut:
+    def _open_socket(self) -> socket.socket:
+        if self._socket is None or self._aborted:
             raise ConnectionAbortedError("the connection is closed")
         return self._socket
 
-    def _left(self) -> float:
+    def _remaining_s(self) -> float:
         remaining_s = self._deadline - time.monotonic()
         if remaining_s <= 0:
             raise TimeoutError("the broker took too long")

@@ -16,7 +16,7 @@ _BUCKETS_BEFORE_SWEEP: Final = 1_000
 
 @dataclass(slots=True)
 class _Tokens:
-    left: float
+    count: float
     refilled_s: float
 
 
@@ -29,10 +29,10 @@ class ConnectionRate:
     def __init__(self, per_second: int, now_s: Callable[[], float]) -> None:
         """``now_s`` is a monotonic clock in seconds."""
         self._per_second = per_second
-        self._most = float(per_second * BURST_S)
+        self._capacity = float(per_second * BURST_S)
         self._now_s = now_s
         self._buckets: dict[str, _Tokens] = {}
-        self._sweep_at = _BUCKETS_BEFORE_SWEEP
+        self._sweep_size = _BUCKETS_BEFORE_SWEEP
 
     def __len__(self) -> int:
         """The number of addresses that are remembered."""
@@ -46,28 +46,28 @@ class ConnectionRate:
         tokens = self._buckets.get(address)
         if tokens is None:
             self._sweep(now_s)
-            tokens = self._buckets[address] = _Tokens(self._most, now_s)
+            tokens = self._buckets[address] = _Tokens(self._capacity, now_s)
         self._refill(tokens, now_s)
-        if tokens.left < 1:
+        if tokens.count < 1:
             return False
-        tokens.left -= 1
+        tokens.count -= 1
         return True
 
     def give_back(self, address: str) -> None:
         """Return the token of a connection whose client has logged in."""
         tokens = self._buckets.get(address)
         if tokens is not None:
-            tokens.left = min(self._most, tokens.left + 1)
+            tokens.count = min(self._capacity, tokens.count + 1)
 
     def _refill(self, tokens: _Tokens, now_s: float) -> None:
-        tokens.left = min(self._most, tokens.left + (now_s - tokens.refilled_s) * self._per_second)
+        tokens.count = min(self._capacity, tokens.count + (now_s - tokens.refilled_s) * self._per_second)
         tokens.refilled_s = now_s
 
     def _sweep(self, now_s: float) -> None:
         """Forget the addresses with all their tokens, each time the number of addresses has doubled."""
-        if len(self._buckets) < self._sweep_at:
+        if len(self._buckets) < self._sweep_size:
             return
         for tokens in self._buckets.values():
             self._refill(tokens, now_s)
-        self._buckets = {address: tokens for address, tokens in self._buckets.items() if tokens.left < self._most}
-        self._sweep_at = max(_BUCKETS_BEFORE_SWEEP, 2 * len(self._buckets))
+        self._buckets = {address: tokens for address, tokens in self._buckets.items() if tokens.count < self._capacity}
+        self._sweep_size = max(_BUCKETS_BEFORE_SWEEP, 2 * len(self._buckets))

@@ -16,7 +16,7 @@ _log = logging.getLogger("kframe.kafka_wire")
 LINES_PER_SECOND: Final = 5
 
 
-class Reason(StrEnum):
+class DropReason(StrEnum):
     """Why a connection ended, other than by its client between two requests."""
 
     FRAME_REFUSED = "frame_refused"
@@ -34,37 +34,37 @@ class Reason(StrEnum):
     """An unexpected exception, which is a bug."""
 
 
-_LEVELS: Final[Mapping[Reason, int]] = {
-    Reason.FRAME_REFUSED: logging.WARNING,
-    Reason.LOGIN_FAILED: logging.INFO,
-    Reason.IDLE: logging.DEBUG,
-    Reason.TOO_MANY: logging.WARNING,
-    Reason.LOST: logging.DEBUG,
-    Reason.UNANSWERABLE: logging.WARNING,
-    Reason.FAILED: logging.ERROR,
+_LEVELS: Final[Mapping[DropReason, int]] = {
+    DropReason.FRAME_REFUSED: logging.WARNING,
+    DropReason.LOGIN_FAILED: logging.INFO,
+    DropReason.IDLE: logging.DEBUG,
+    DropReason.TOO_MANY: logging.WARNING,
+    DropReason.LOST: logging.DEBUG,
+    DropReason.UNANSWERABLE: logging.WARNING,
+    DropReason.FAILED: logging.ERROR,
 }
 
 
-class Drops:
+class DroppedConnections:
     """Counts the dropped connections of a server in its own thread. Any thread may read."""
 
     def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
-        self._counts = dict.fromkeys(Reason, 0)
-        self._limits = {reason: RateLimit(LINES_PER_SECOND, lambda: now_s() * 1000) for reason in Reason}
+        self._counts = dict.fromkeys(DropReason, 0)
+        self._limits = {reason: RateLimit(LINES_PER_SECOND, lambda: now_s() * 1000) for reason in DropReason}
 
-    def note(self, reason: Reason, host: str, problem: object, *, traceback: bool = False) -> None:
+    def record(self, reason: DropReason, host: str, problem: object, *, traceback: bool = False) -> None:
         """Count and log a dropped connection from ``host``."""
         self._counts[reason] += 1
         level, limit = _LEVELS[reason], self._limits[reason]
         if not _log.isEnabledFor(level) or not limit.take():
             return
         suppressed = limit.take_suppressed()
-        more = f" ({suppressed} others left out of this log)" if suppressed else ""
-        _log.log(level, "connection from %s dropped (%s): %s%s", host, reason, problem, more, exc_info=traceback)
+        suffix = f" ({suppressed} others left out of this log)" if suppressed else ""
+        _log.log(level, "connection from %s dropped (%s): %s%s", host, reason, problem, suffix, exc_info=traceback)
 
     def metrics(self) -> dict[str, float]:
         """``kframe_connections_dropped_total`` by reason, and the number of refused frames."""
-        values: dict[str, float] = {"kframe_frames_refused_total": self._counts[Reason.FRAME_REFUSED]}
+        values: dict[str, float] = {"kframe_frames_refused_total": self._counts[DropReason.FRAME_REFUSED]}
         for reason, count in self._counts.items():
             values[f'kframe_connections_dropped_total{{reason="{reason}"}}'] = count
         return values

@@ -17,52 +17,52 @@ class Refused(Exception):
 class Budget:
     """The bytes that all requests in progress may use."""
 
-    def __init__(self, most: int) -> None:
-        self._left = most
+    def __init__(self, max_size: int) -> None:
+        self._remaining = max_size
 
-    def take(self, size: int) -> None:
+    def reserve(self, size: int) -> None:
         """Reserve bytes. Raises Refused if there are not enough."""
-        if size > self._left:
+        if size > self._remaining:
             raise Refused("requests under way hold as many bytes as they may (queued.max.request.bytes)")
-        self._left -= size
+        self._remaining -= size
 
-    def give(self, size: int) -> None:
+    def release(self, size: int) -> None:
         """Release reserved bytes."""
-        self._left += size
+        self._remaining += size
 
 
-async def read_size(reader: asyncio.StreamReader, most: int) -> int | None:
-    """The size of the next frame, or None at the end of the stream. Raises Refused above ``most``."""
+async def read_size(reader: asyncio.StreamReader, max_size: int) -> int | None:
+    """The size of the next frame, or None at the end of the stream. Raises Refused above ``max_size``."""
     try:
         (size,) = _SIZE.unpack(await reader.readexactly(_SIZE.size))
     except asyncio.IncompleteReadError as error:
         if error.partial:
             raise Refused("the connection ended within the size of a frame") from None
         return None
-    if not 0 <= size <= most:
-        raise Refused(f"a frame of {size} bytes, {most} are allowed")
+    if not 0 <= size <= max_size:
+        raise Refused(f"a frame of {size} bytes, {max_size} are allowed")
     return int(size)
 
 
-async def read_frame(reader: asyncio.StreamReader, most: int, budget: Budget) -> bytes | None:
+async def read_frame(reader: asyncio.StreamReader, max_size: int, budget: Budget) -> bytes | None:
     """The next frame without its size, or None at the end of the stream. Raises Refused.
 
     ``budget`` is charged for received bytes, not for claimed bytes. The caller releases the frame's size; after an
     exception everything is released.
     """
-    size = await read_size(reader, most)
+    size = await read_size(reader, max_size)
     if size is None:
         return None
-    chunks, have = [], 0
+    chunks, received = [], 0
     try:
-        while have < size:
-            chunk = await reader.read(min(_CHUNK, size - have))
+        while received < size:
+            chunk = await reader.read(min(_CHUNK, size - received))
             if not chunk:
-                raise Refused(f"the connection ended {size - have} bytes before the end of a frame")
-            budget.take(len(chunk))
-            have += len(chunk)
+                raise Refused(f"the connection ended {size - received} bytes before the end of a frame")
+            budget.reserve(len(chunk))
+            received += len(chunk)
             chunks.append(chunk)
     except BaseException:
-        budget.give(have)
+        budget.release(received)
         raise
     return b"".join(chunks)

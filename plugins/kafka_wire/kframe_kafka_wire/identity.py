@@ -60,7 +60,7 @@ def node_of(config: Mapping[str, str]) -> ControllerNode:
     return ControllerNode(bound, Registration(broker_id, NO_BROKER_EPOCH, endpoints, config.get("broker.rack") or None))
 
 
-def registers(config: Mapping[str, str]) -> bool:
+def should_register(config: Mapping[str, str]) -> bool:
     """Whether the active controller registers in ``/brokers/ids``.
 
     By ``kframe.register``; by default if the inter-broker protocol is older than 3.0. Raises ConfigError.
@@ -86,7 +86,7 @@ def control_listener(config: Mapping[str, str]) -> str:
 def security_protocol(config: Mapping[str, str], listener: str) -> str:
     """The protocol of a listener by ``listener.security.protocol.map``. Raises ConfigError if it is missing."""
     where, protocols = f"config key {PROTOCOL_MAP}", {}
-    for entry in filter(None, _texts(config.get(PROTOCOL_MAP, _DEFAULTS[PROTOCOL_MAP]))):
+    for entry in filter(None, _split(config.get(PROTOCOL_MAP, _DEFAULTS[PROTOCOL_MAP]))):
         name, _, protocol = entry.partition(":")
         if protocol.strip().upper() not in PROTOCOLS:
             raise ConfigError(where, repr(entry), f"LISTENER:PROTOCOL, the protocol one of {', '.join(PROTOCOLS)}")
@@ -98,7 +98,7 @@ def security_protocol(config: Mapping[str, str], listener: str) -> str:
 
 def _endpoints(config: Mapping[str, str], key: str) -> Iterator[Endpoint]:
     where, seen = f"config key {key}", set()
-    for entry in _texts(config.get(key, _DEFAULTS.get(key, ""))):
+    for entry in _split(config.get(key, _DEFAULTS.get(key, ""))):
         match = _LISTENER.fullmatch(entry)
         if match is None or int(match[4]) > 65_535:
             raise ConfigError(where, repr(entry), "LISTENER://HOST:PORT[,LISTENER://HOST:PORT]...")
@@ -117,5 +117,5 @@ def _reachable(endpoint: Endpoint) -> Endpoint:
     return Endpoint(endpoint.listener, host, endpoint.port, endpoint.security_protocol)
 
 
-def _texts(value: str) -> list[str]:
+def _split(value: str) -> list[str]:
     return [entry.strip() for entry in value.split(",")]

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from kframe_kafka_wire._answers import scan_answer
+from kframe_kafka_wire._responses import scan_response
 
-__all__ = ["scan_answer"]
+__all__ = ["scan_response"]

@@ -1,4 +1,4 @@
-"""Live clusters at ``kafka://`` URLs: what their brokers say to any client."""
+"""Live clusters at ``kafka://`` URLs: what their brokers report to any client."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ class KafkaCluster:
         raise self._needs_zookeeper()
 
     def capture(self, progress: Progress = ignore_progress) -> Snapshot:
-        """Read everything that brokers say, write nothing; see ``capture.capture``."""
+        """Read everything that brokers report, write nothing; see ``capture.capture``."""
         with self._client() as client:
             return capture(client, self._url, self._security.protocol, progress)
 
     def status(self, progress: Progress = ignore_progress, *, quick: bool = False) -> ClusterStatus:
-        """Read everything that brokers say; see ``LiveCluster.status``. ``quick`` makes no difference."""
+        """Read everything that brokers report; see ``LiveCluster.status``. ``quick`` makes no difference."""
         return ClusterStatus.of(self.capture(progress), None, None)
 
     def audit(self) -> tuple[str, ...]:
-        """Nothing: brokers do not tell who may change the metadata."""
+        """Nothing: brokers do not report who may change the metadata."""
         return ()
 
     def broker_addresses(self) -> dict[int, str]:

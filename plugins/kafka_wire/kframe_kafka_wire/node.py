@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from kframe.plugin import ConfigError, StoreError
-from kframe_kafka_wire.answers import PermanentFailure, WireError
 from kframe_kafka_wire.codec import API_NAMES, CodecError, decode_response, encode_request, newest
 from kframe_kafka_wire.connection import BrokerConnection, Target
+from kframe_kafka_wire.responses import PermanentFailure, WireError
 from kframe_kafka_wire.security import ListenerSecurity
 
 CLIENT_ID: Final = "kframe"
@@ -20,11 +20,11 @@ _SOFTWARE: Final = {"client_software_name": "kframe", "client_software_version":
 #: The feature that every cluster in KRaft mode has finalized, and no cluster in ZooKeeper mode.
 _KRAFT_FEATURE: Final = "metadata.version"
 #: Time limit of a request, and of the TCP connections to all bootstrap servers together.
-REQUEST_MS: Final = 30_000
-CONNECT_MS: Final = 4_000
+REQUEST_TIMEOUT_MS: Final = 30_000
+CONNECT_TIMEOUT_MS: Final = 4_000
 _REPLY_BYTES_MAX: Final = 512 * 2**20
 #: What ends a connection.
-BROKEN: Final = (OSError, WireError, CodecError)
+CONNECTION_ERRORS: Final = (OSError, WireError, CodecError)
 
 
 class NoBootstrapServer(StoreError):
@@ -35,7 +35,7 @@ class NodeConnection:
     """A connection to one node, which asks for the versions of its APIs before anything else."""
 
     def __init__(
-        self, target: Target, connect_ms: int = REQUEST_MS, *, reply_bytes_max: int = _REPLY_BYTES_MAX
+        self, target: Target, connect_ms: int = REQUEST_TIMEOUT_MS, *, reply_bytes_max: int = _REPLY_BYTES_MAX
     ) -> None:
         """Connect within ``connect_ms``. Raises OSError, WireError, CodecError, and PermanentFailure for refusals.
 
@@ -51,7 +51,7 @@ class NodeConnection:
         self._versions: dict[int, tuple[int, int]] = {}
         self._connection = BrokerConnection(target)
         try:
-            self._connection.open(REQUEST_MS, connect_ms)
+            self._connection.open(REQUEST_TIMEOUT_MS, connect_ms)
             self._read_versions()
         except BaseException:
             self.close()
@@ -66,8 +66,8 @@ class NodeConnection:
 
     def version(self, api_key: int) -> int | None:
         """The newest version that the node and kframe both know, or None."""
-        least, most = self._versions.get(api_key, (0, -1))
-        return newest(api_key, least, most)
+        min_version, max_version = self._versions.get(api_key, (0, -1))
+        return newest(api_key, min_version, max_version)
 
     @property
     def is_kraft(self) -> bool:
@@ -78,8 +78,8 @@ class NodeConnection:
         """The response to a request. Raises StoreError if the node does not know the API, else as ``__init__``."""
         version = self.version(api_key)
         if version is None:
-            least, most = self._versions.get(api_key, (0, -1))
-            versions = f"versions {least} to {most}" if most >= 0 else "no version"
+            min_version, max_version = self._versions.get(api_key, (0, -1))
+            versions = f"versions {min_version} to {max_version}" if max_version >= 0 else "no version"
             raise StoreError(
                 f"{self} has {versions} of {API_NAMES.get(api_key, api_key)}, expected one of Kafka 2.4 to 4"
             )
@@ -97,7 +97,7 @@ class NodeConnection:
     def _exchange(self, api_key: int, version: int, fields: Mapping[str, Any]) -> dict[str, Any]:
         self._correlation += 1
         request = encode_request(api_key, version, self._correlation, CLIENT_ID, fields)
-        reply = self._connection.exchange([request], self._reply_bytes_max, REQUEST_MS)
+        reply = self._connection.exchange([request], self._reply_bytes_max, REQUEST_TIMEOUT_MS)
         correlation, response = decode_response(api_key, version, reply)
         if correlation != self._correlation:
             raise WireError(f"an answer to request {correlation}, where {self._correlation} was asked")
@@ -127,32 +127,32 @@ class Bootstrap:
         """A connection to the controller that the first responding bootstrap server names.
 
         Brokers in KRaft mode name one of themselves. Raises NoBootstrapServer within five seconds if no server accepts
-        a connection, PermanentFailure if none responds and one refuses permanently, else an error of BROKEN.
+        a connection, PermanentFailure if none responds and one refuses permanently, else an error of CONNECTION_ERRORS.
         """
         failure: Exception | None = None
-        problems, end_s = [], time.monotonic() + CONNECT_MS / 1000
+        problems, end_s = [], time.monotonic() + CONNECT_TIMEOUT_MS / 1000
         for index, address in enumerate(self.addresses):
             share_ms = int((end_s - time.monotonic()) * 1000) // (len(self.addresses) - index)
             try:
                 node = NodeConnection(self._target(*address), max(share_ms, 1))
             except PermanentFailure as error:
                 failure = failure if isinstance(failure, PermanentFailure) else error
-            except BROKEN as error:
+            except CONNECTION_ERRORS as error:
                 problems.append(f"{self._target(*address)} ({_reason(error)})")
             else:
                 try:
-                    return self._controller_by(node)
-                except BROKEN as error:
+                    return self._controller_known_to(node)
+                except CONNECTION_ERRORS as error:
                     failure = failure if isinstance(failure, PermanentFailure) else error
                 finally:
                     node.close()
         raise failure or NoBootstrapServer(f"no bootstrap server answers: {', '.join(problems)}")
 
     def to_address(self, host: str, port: int) -> NodeConnection:
-        """A connection to a broker at its advertised address. Raises PermanentFailure and errors of BROKEN."""
-        return NodeConnection(self._target(host, port), CONNECT_MS)
+        """A connection to a broker at its advertised address. Raises PermanentFailure and CONNECTION_ERRORS."""
+        return NodeConnection(self._target(host, port), CONNECT_TIMEOUT_MS)
 
-    def _controller_by(self, node: NodeConnection) -> NodeConnection:
+    def _controller_known_to(self, node: NodeConnection) -> NodeConnection:
         response = node.ask(METADATA, {"topics": [], "allow_auto_topic_creation": False})
         controller_id = response["controller_id"]
         addresses = {broker["node_id"]: (broker["host"], broker["port"]) for broker in response["brokers"]}
@@ -163,7 +163,7 @@ class Bootstrap:
             controller = NodeConnection(target)
         except PermanentFailure:
             raise
-        except BROKEN as error:
+        except CONNECTION_ERRORS as error:
             raise WireError(f"{target}, the address of broker {controller_id} by {node}: {_reason(error)}") from error
         controller.node_id = controller_id
         return controller

@@ -44,7 +44,7 @@ def parse_principal(text: str) -> Principal:
 
 
 #: Maps the text of a subject to the name of a principal.
-Mapper = Callable[[str], str]
+NameMapper = Callable[[str], str]
 
 
 def distinguished_name(certificate: Mapping[str, Any]) -> str:
@@ -64,13 +64,13 @@ def _escaped(value: str) -> str:
     return text[:-1] + "\\ " if text.endswith(" ") and len(text) > 1 else text
 
 
-def name_mapper(rules: str) -> Mapper:
+def name_mapper(rules: str) -> NameMapper:
     """Parse ``ssl.principal.mapping.rules``. Raises ConfigError.
 
     The first rule that matches the whole name rewrites it. ``/L`` and ``/U`` change its case, and DEFAULT keeps it. A
     name without a matching rule is kept, where Kafka throws.
     """
-    read = []
+    parsed_rules = []
     position, text = 0, rules.strip() or "DEFAULT"
     while position < len(text):
         match = _RULE.match(text, position)
@@ -78,11 +78,11 @@ def name_mapper(rules: str) -> Mapper:
             raise ConfigError(
                 f"config key {_RULES_KEY}", repr(text[position:]), "DEFAULT or RULE:PATTERN/REPLACEMENT/[LU]"
             )
-        read.append(_rule(match))
+        parsed_rules.append(_rule(match))
         position = match.end()
 
     def mapped(name: str) -> str:
-        return next((new for rule in read if (new := rule(name)) is not None), name)
+        return next((new for rule in parsed_rules if (new := rule(name)) is not None), name)
 
     return mapped
 

@@ -14,8 +14,8 @@ from kframe_kafka_wire.request_content import LEADER_AND_ISR
 _log = logging.getLogger("kframe.kafka_wire")
 
 _API_VERSIONS: Final = 18, 0
-#: The first version of Metadata that has the cluster id. Every broker answers it without authorization.
-_METADATA: Final = 3, 2
+#: The first version of Metadata that has the cluster id. Every broker serves it without authorization.
+_METADATA_VERSION: Final = 3, 2
 _REPLY_BYTES_MAX: Final = 2**20
 
 
@@ -47,10 +47,10 @@ def serves_a_controller(target: Target, timeout_ms: int) -> bool | None:
     try:
         connection.open(timeout_ms)
         request = encode_request(*_API_VERSIONS, 0, target.client_id, {})
-        _, answer = decode_response(*_API_VERSIONS, connection.exchange([request], _REPLY_BYTES_MAX, timeout_ms))
-        if answer["error_code"]:
+        _, response = decode_response(*_API_VERSIONS, connection.exchange([request], _REPLY_BYTES_MAX, timeout_ms))
+        if response["error_code"]:
             return None
-        return any(entry["api_key"] == LEADER_AND_ISR for entry in answer["api_keys"])
+        return any(entry["api_key"] == LEADER_AND_ISR for entry in response["api_keys"])
     except (CodecError, OSError, KframeError):
         return None
     finally:
@@ -58,15 +58,15 @@ def serves_a_controller(target: Target, timeout_ms: int) -> bool | None:
 
 
 def cluster_id_of(connection: BrokerConnection, client_id: str, timeout_ms: int) -> str | None:
-    """The cluster id in the broker's answer to Metadata for no topics; None if it names none or cannot be read.
+    """The cluster id in the broker's response to Metadata for no topics; None if it names none or cannot be read.
 
     Raises OSError and WireError as ``BrokerConnection.exchange`` does.
     """
-    request = encode_request(*_METADATA, 0, client_id, {"topics": []})
+    request = encode_request(*_METADATA_VERSION, 0, client_id, {"topics": []})
     reply = connection.exchange([request], _REPLY_BYTES_MAX, timeout_ms)
     try:
-        answer = decode_response(*_METADATA, reply)[1]
+        response = decode_response(*_METADATA_VERSION, reply)[1]
     except CodecError as error:
         _log.debug("the cluster id of a broker cannot be read: %s", error)
         return None
-    return str(answer["cluster_id"]) if answer["cluster_id"] else None
+    return str(response["cluster_id"]) if response["cluster_id"] else None

@@ -1,7 +1,7 @@
 """Merge the queue of a slow broker into the fewest requests with the same effect.
 
-Queued bytes cannot be merged, so each request has its rows beside it (``request_content.py``). While the controller's
-thread sends a batch, it takes back a queue that has grown and encodes its rows anew from the columns. The broker ends
+Queued bytes cannot be merged, so each request carries its rows (``request_content.py``). While the controller's
+thread sends a batch, it drains a queue that has grown and encodes its rows again from the columns. The broker ends
 in the state that the single requests would have caused:
 
 - *LeaderAndIsr* has the newest state; ``is_new`` holds if any request had it. After a later StopReplica it is omitted.
@@ -30,7 +30,7 @@ from kframe_kafka_wire.request_content import LEADER_AND_ISR, STOP_REPLICA, UPDA
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Ops:
+class _RequestRows:
     """Rows of one kind of request over many batches, each row once: (n,) arrays, rows ascending."""
 
     rows: Int32
@@ -43,16 +43,16 @@ class _Ops:
     last: Int64
     """Number of the last batch with the row."""
 
-    def where(self, chosen: Bool) -> _Ops:
+    def where(self, mask: Bool) -> _RequestRows:
         """The rows that a mask selects."""
-        return _Ops(
-            self.rows[chosen], self.topic[chosen], self.partition[chosen], self.flags[chosen],
-            self.leader_epoch[chosen], self.last[chosen],
+        return _RequestRows(
+            self.rows[mask], self.topic[mask], self.partition[mask], self.flags[mask],
+            self.leader_epoch[mask], self.last[mask],
         )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Part:
+class MergedBatch:
     """A batch and its cluster. ``origin`` has the true rows and topics if that is a cluster of deleted topics."""
 
     cluster: ClusterState
@@ -65,43 +65,54 @@ class Part:
         if self.origin is None:
             return content
         rows, topic = (column[content.rows] for column in self.origin)
-        nameless = BatchTopics(np.empty(0, np.int32), np.empty((0, 16), np.uint8), self.names)
-        return replace(content, rows=rows, topic=topic, names=nameless)
+        batch_topics = BatchTopics(np.empty(0, np.int32), np.empty((0, 16), np.uint8), self.names)
+        return replace(content, rows=rows, topic=topic, names=batch_topics)
 
 
 def merge(
     cluster: ClusterState, builder: BatchBuilder, waiting: Sequence[RequestContent], known_topics: int
-) -> list[Part]:
+) -> list[MergedBatch]:
     """Batches for a broker with the effect of all of ``waiting``. They are in order.
 
     ``known_topics`` is the first topic index that no request sent to the broker has named.
     """
     p = cluster.partitions
-    leading, stopping = _ops(LEADER_AND_ISR, waiting), _ops(STOP_REPLICA, waiting)
+    leader_and_isr, stop_replica = _request_rows(LEADER_AND_ISR, waiting), _request_rows(STOP_REPLICA, waiting)
     has_metadata = any(content.api_key == UPDATE_METADATA for content in waiting)
     metadata, removed_metadata = _metadata(cluster, waiting)
     removed_metadata = removed_metadata.where(removed_metadata.topic < known_topics)
-    removed_stops = stopping.where(p.topic[stopping.rows] < 0)
-    removed = _once_by_name(cluster, removed_metadata), _once_by_name(cluster, removed_stops)
-    leading, stopping = leading.where(p.topic[leading.rows] >= 0), stopping.where(p.topic[stopping.rows] >= 0)
-    led_last = _later(leading, stopping)
-    restarted = _later(stopping, leading, reverse=True)
-    first = stopping.where(restarted & (stopping.flags != 0))
+    removed_stops = stop_replica.where(p.topic[stop_replica.rows] < 0)
+    removed = _distinct_by_name(cluster, removed_metadata), _distinct_by_name(cluster, removed_stops)
+    leader_and_isr, stop_replica = (
+        leader_and_isr.where(p.topic[leader_and_isr.rows] >= 0),
+        stop_replica.where(p.topic[stop_replica.rows] >= 0),
+    )
+    led_last = _is_later(leader_and_isr, stop_replica)
+    restarted = _is_later(stop_replica, leader_and_isr, reverse=True)
+    first_stops = stop_replica.where(restarted & (stop_replica.flags != 0))
     deleted, deleted_rows, origin = _deleted_topics(cluster, removed)
     brokers = np.array([builder.broker] if has_metadata else [], np.int32)
     batch = max((content.batch for content in waiting if content.api_key == UPDATE_METADATA), default=0)
-    nothing = leading.where(np.zeros(len(leading.rows), np.bool_))
-    last, names = stopping.where(~restarted), cluster.topics.names
+    nothing = leader_and_isr.where(np.zeros(len(leader_and_isr.rows), np.bool_))
+    last_stops, names = stop_replica.where(~restarted), cluster.topics.names
     parts = [
-        Part(
+        MergedBatch(
             deleted,
             builder.batch(deleted, nothing, brokers, deleted_rows[0], removed[1], deleted_rows[1]),
             names,
             origin,
         ),
-        Part(cluster, builder.batch(cluster, nothing, brokers[:0], nothing.rows, first, first.rows), names),
-        Part(
-            cluster, builder.batch(cluster, leading.where(led_last), brokers, metadata, last, last.rows, batch), names
+        MergedBatch(
+            cluster,
+            builder.batch(cluster, nothing, brokers[:0], nothing.rows, first_stops, first_stops.rows),
+            names,
+        ),
+        MergedBatch(
+            cluster,
+            builder.batch(
+                cluster, leader_and_isr.where(led_last), brokers, metadata, last_stops, last_stops.rows, batch
+            ),
+            names,
         ),
     ]
     return [part for part in parts if not part.requests.empty]
@@ -116,22 +127,24 @@ class BatchBuilder:
     controller_epoch: int
 
     def batch(
-        self, cluster: ClusterState, leading: _Ops, brokers: Int32, metadata: Int32, stopping: _Ops, stopped: Int32,
-        number: int = 0,
+        self, cluster: ClusterState, leader_and_isr: _RequestRows, brokers: Int32, metadata: Int32,
+        stop_replica: _RequestRows, stop_rows: Int32, number: int = 0,
     ) -> ControlRequests:  # fmt: skip
-        """A batch; ``stopped`` are the rows of ``stopping`` in ``cluster``. ``number`` is the batch that it completes,
-        0 for none."""
-        lead, stop = _in_topic_order(cluster, leading.rows), _in_topic_order(cluster, stopped)
+        """A batch; ``stop_rows`` are the rows of ``stop_replica`` in ``cluster``.
+
+        ``number`` is the batch that it completes, 0 for none.
+        """
+        leader_order, stop_order = _in_topic_order(cluster, leader_and_isr.rows), _in_topic_order(cluster, stop_rows)
         return ControlRequests(
             controller_id=self.controller_id,
             controller_epoch=self.controller_epoch,
-            leader_and_isr=self._rows(leading.rows[lead]),
-            is_new=leading.flags[lead],
+            leader_and_isr=self._rows(leader_and_isr.rows[leader_order]),
+            is_new=leader_and_isr.flags[leader_order],
             metadata_brokers=brokers,
             metadata_rows=metadata[_in_topic_order(cluster, metadata)],
-            stop_replica=self._rows(stopped[stop]),
-            stop_leader_epoch=stopping.leader_epoch[stop],
-            stop_delete=stopping.flags[stop],
+            stop_replica=self._rows(stop_rows[stop_order]),
+            stop_leader_epoch=stop_replica.leader_epoch[stop_order],
+            stop_delete=stop_replica.flags[stop_order],
             batch=number,
         )
 
@@ -141,15 +154,15 @@ class BatchBuilder:
         return BrokerRows(np.array([self.broker], np.int32), np.array([0, len(rows)], np.int32), rows)
 
 
-def _metadata(cluster: ClusterState, waiting: Sequence[RequestContent]) -> tuple[Int32, _Ops]:
+def _metadata(cluster: ClusterState, waiting: Sequence[RequestContent]) -> tuple[Int32, _RequestRows]:
     """The rows of all UpdateMetadata, ascending, and those of deleted topics."""
     p, in_metadata = cluster.partitions, np.zeros(len(cluster), np.bool_)
-    gone = []
+    deleted_topics = []
     for content in {id(content): content for content in waiting if content.api_key == UPDATE_METADATA}.values():
         in_metadata[content.rows] = True
         missing = p.topic[content.rows] < 0
         if missing.any():
-            gone.append(
+            deleted_topics.append(
                 replace(
                     content,
                     rows=content.rows[missing],
@@ -158,10 +171,10 @@ def _metadata(cluster: ClusterState, waiting: Sequence[RequestContent]) -> tuple
                 )
             )
     in_metadata &= p.topic >= 0
-    return np.flatnonzero(in_metadata).astype(np.int32), _ops(UPDATE_METADATA, gone)
+    return np.flatnonzero(in_metadata).astype(np.int32), _request_rows(UPDATE_METADATA, deleted_topics)
 
 
-def _ops(api_key: int, waiting: Sequence[RequestContent]) -> _Ops:
+def _request_rows(api_key: int, waiting: Sequence[RequestContent]) -> _RequestRows:
     """The rows of all requests of one kind. The requests of a batch share one content."""
     once = {id(content): (number, content) for number, content in enumerate(waiting) if content.api_key == api_key}
     batches = list(once.values())
@@ -189,29 +202,29 @@ def _ops(api_key: int, waiting: Sequence[RequestContent]) -> _Ops:
     starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]])) if len(rows) else empty
     last = order[np.append(starts[1:], len(order)) - 1] if len(rows) else empty
     sticky = np.maximum.reduceat(flags[order], starts) if len(rows) else flags
-    return _Ops(rows[last], topic[last], partition[last], sticky.astype(np.uint8), epochs[last], number[last])
+    return _RequestRows(rows[last], topic[last], partition[last], sticky.astype(np.uint8), epochs[last], number[last])
 
 
-def _later(these: _Ops, others: _Ops, *, reverse: bool = False) -> Bool:
-    """For each of ``these``: whether its last batch is after that of the same row in ``others``, or that is absent.
+def _is_later(request_rows: _RequestRows, others: _RequestRows, *, reverse: bool = False) -> Bool:
+    """For each row: whether its last batch is after that of the same row in ``others``, or ``others`` lacks the row.
 
     With ``reverse``: whether the row is in ``others`` with a later batch.
     """
-    positions = np.searchsorted(others.rows, these.rows)
-    matches = np.append(others.rows, -1)[positions] == these.rows
+    positions = np.searchsorted(others.rows, request_rows.rows)
+    matches = np.append(others.rows, -1)[positions] == request_rows.rows
     other_last = np.append(others.last, -1)[positions]
-    before: Bool = matches & (other_last > these.last)
+    before: Bool = matches & (other_last > request_rows.last)
     return before if reverse else ~before
 
 
 def _deleted_topics(
-    cluster: ClusterState, removed: Sequence[_Ops]
+    cluster: ClusterState, removed: Sequence[_RequestRows]
 ) -> tuple[ClusterState, list[Int32], tuple[Int32, Int32]]:
     """A cluster of the deleted topics of ``removed``, and the row in it of each of them. Also their true rows and
     topics."""
-    true_row = np.concatenate([ops.rows for ops in removed])
-    topic = np.concatenate([ops.topic for ops in removed])
-    partition = np.concatenate([ops.partition for ops in removed])
+    true_row = np.concatenate([request_rows.rows for request_rows in removed])
+    topic = np.concatenate([request_rows.topic for request_rows in removed])
+    partition = np.concatenate([request_rows.partition for request_rows in removed])
     indexes, counts = np.unique(topic, return_counts=True)
     deleted = ClusterState()
     deleted.brokers = cluster.brokers
@@ -221,12 +234,12 @@ def _deleted_topics(
     deleted.topics.deleting[:] = 1
     order = np.argsort(topic, kind="stable")
     deleted.partitions.partition[rows] = partition[order]
-    of = np.empty(len(topic), np.int32)
-    of[order] = rows
-    return deleted, [of[: len(removed[0].rows)], of[len(removed[0].rows) :]], (true_row[order], topic[order])
+    row_of = np.empty(len(topic), np.int32)
+    row_of[order] = rows
+    return deleted, [row_of[: len(removed[0].rows)], row_of[len(removed[0].rows) :]], (true_row[order], topic[order])
 
 
-def _once_by_name(cluster: ClusterState, removed: _Ops) -> _Ops:
+def _distinct_by_name(cluster: ClusterState, removed: _RequestRows) -> _RequestRows:
     """One row for each name of a partition. Several deleted topics may have the same name.
 
     Brokers identify replicas by name, so a request must not name a partition twice. A row with a deletion prevails,
@@ -239,10 +252,10 @@ def _once_by_name(cluster: ClusterState, removed: _Ops) -> _Ops:
     name = np.unique(names, return_inverse=True)[1][position]
     order = np.lexsort((removed.last, removed.flags, removed.partition, name))
     name, partition = name[order], removed.partition[order]
-    prevailing = np.append((name[1:] != name[:-1]) | (partition[1:] != partition[:-1]), True)
-    chosen = np.zeros(len(order), np.bool_)
-    chosen[order[prevailing]] = True
-    return removed.where(chosen)
+    is_last = np.append((name[1:] != name[:-1]) | (partition[1:] != partition[:-1]), True)
+    mask = np.zeros(len(order), np.bool_)
+    mask[order[is_last]] = True
+    return removed.where(mask)
 
 
 def _in_topic_order(cluster: ClusterState, rows: Int32) -> Int64 | slice:

@@ -20,7 +20,7 @@ from kframe.plugin.znodes import BROKER_DECODER, endpoints_of, rack_of
 DEFAULT_ENTITY: Final = "<default>"
 #: The number of slashes in the path of a user, client or address.
 _ENTITY_DEPTH: Final = 3
-_TRIES_MOST: Final = 10
+_ATTEMPTS_MAX: Final = 10
 _CONFIG_CHANGE: Final = "/config/changes/config_change_"
 
 
@@ -75,7 +75,7 @@ def records_of(controller: Controller) -> Records:
 
 
 @runtime_checkable
-class Announcing(Protocol):
+class AnnouncingStore(Protocol):
     """A store that can register a controller beside the brokers."""
 
     def announce(self, registration: Registration, /) -> None:
@@ -85,7 +85,7 @@ class Announcing(Protocol):
 def announce(controller: Controller, registration: Registration) -> None:
     """Register a controller beside the brokers, if its store supports it."""
     store: object = controller.store
-    if isinstance(store, Announcing):
+    if isinstance(store, AnnouncingStore):
         store.announce(registration)
 
 
@@ -115,10 +115,10 @@ def settings_of_user(records: Records, user: str) -> dict[str, str]:
 
 def settings_at(records: Records, path: str) -> dict[str, str]:
     """The settings of the entity at a path. Empty if they are missing or malformed."""
-    return _settings_in(records.read_record(path))
+    return _parse_settings(records.read_record(path))
 
 
-def _settings_in(data: bytes | None) -> dict[str, str]:
+def _parse_settings(data: bytes | None) -> dict[str, str]:
     config = decode_record(data).get("config")
     return {str(key): str(value) for key, value in config.items()} if isinstance(config, dict) else {}
 
@@ -133,9 +133,9 @@ def change_settings(
     ``AdminZkClient.changeEntityConfig``). Raises StoreError.
     """
     path = f"/config/{entity}"
-    for _ in range(_TRIES_MOST):
+    for _ in range(_ATTEMPTS_MAX):
         stored = writer.read_versioned_record(path)
-        before = _settings_in(None if stored is None else stored[0])
+        before = _parse_settings(None if stored is None else stored[0])
         after = change(dict(before))
         if after is None:
             return
@@ -148,7 +148,7 @@ def change_settings(
         if writer.write_record(path, data, None if stored is None else stored[1]):
             break
     else:
-        raise StoreError(f"{path}: written by others {_TRIES_MOST} times while it was to be changed")
+        raise StoreError(f"{path}: written by others {_ATTEMPTS_MAX} times while it was to be changed")
     notice = json.dumps({"version": 2, "entity_path": entity}, separators=(",", ":"))
     writer.append_record(_CONFIG_CHANGE, notice.encode())
 
@@ -158,7 +158,7 @@ def _delete_empty_parents(writer: RecordWriter, path: str) -> None:
     while path.count("/") > _ENTITY_DEPTH:
         path = path.rpartition("/")[0]
         stored = writer.read_versioned_record(path)
-        if stored is None or _settings_in(stored[0]) or not writer.delete_record(path, stored[1]):
+        if stored is None or _parse_settings(stored[0]) or not writer.delete_record(path, stored[1]):
             return
 
 

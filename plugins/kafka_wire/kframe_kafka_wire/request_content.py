@@ -57,7 +57,7 @@ class RequestContent:
     leader_epoch: Int32 | None
     """Leader epochs of StopReplica. None for the other kinds."""
     names: BatchTopics | None
-    """None of UpdateMetadata, whose answer names no topics."""
+    """None of UpdateMetadata, whose response names no topics."""
     batch: int = 0
     """The newest batch that the request completes."""
 
@@ -67,13 +67,13 @@ def request_contents(
 ) -> Iterator[tuple[int, RequestContent]]:
     """(broker index, content) for each broker and kind of a batch. All brokers share the content of UpdateMetadata."""
     p = cluster.partitions
-    leading, stopping = requests.leader_and_isr, requests.stop_replica
-    if len(leading.rows):
-        topic, partition = p.topic[leading.rows], p.partition[leading.rows]
+    leader_and_isr, stop_replica = requests.leader_and_isr, requests.stop_replica
+    if len(leader_and_isr.rows):
+        topic, partition = p.topic[leader_and_isr.rows], p.partition[leader_and_isr.rows]
         names = BatchTopics.of(cluster, topic)
-        for broker, where in leading.slices():
-            arrays = leading.rows[where], topic[where], partition[where]
-            yield broker, RequestContent(LEADER_AND_ISR, *arrays, requests.is_new[where], None, names)
+        for broker, part in leader_and_isr.slices():
+            arrays = leader_and_isr.rows[part], topic[part], partition[part]
+            yield broker, RequestContent(LEADER_AND_ISR, *arrays, requests.is_new[part], None, names)
     if len(requests.metadata_brokers):
         rows = requests.metadata_rows.copy()  # The controller may change its own array.
         metadata = RequestContent(
@@ -81,10 +81,10 @@ def request_contents(
         )
         for broker in requests.metadata_brokers.tolist():
             yield broker, metadata
-    if len(stopping.rows):
-        names = BatchTopics.of(cluster, p.topic[stopping.rows])
-        for broker, where in stopping.slices():
-            rows, delete, epochs = stopping.rows[where], requests.stop_delete[where], requests.stop_leader_epoch[where]
+    if len(stop_replica.rows):
+        names = BatchTopics.of(cluster, p.topic[stop_replica.rows])
+        for broker, part in stop_replica.slices():
+            rows, delete, epochs = stop_replica.rows[part], requests.stop_delete[part], requests.stop_leader_epoch[part]
             if stop_replica_version < _FLAG_PER_PARTITION:
                 order = np.argsort(delete == 0, kind="stable")
                 rows, delete, epochs = rows[order], delete[order], epochs[order]

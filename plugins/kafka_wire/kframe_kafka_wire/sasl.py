@@ -18,29 +18,29 @@ from collections.abc import Callable, Generator
 from typing import Final, TypeAlias
 
 from kframe.plugin.wire import request_header, unsigned_varint
-from kframe_kafka_wire.answers import WireError
+from kframe_kafka_wire.responses import WireError
 from kframe_kafka_wire.security import Credentials
 
 _HANDSHAKE: Final = 17
 _AUTHENTICATE: Final = 36
 #: Sends a request and returns the reply, both without size.
-Say: TypeAlias = Callable[[bytes], bytes]
+SendRequest: TypeAlias = Callable[[bytes], bytes]
 #: A mechanism: yields the client's messages, and receives the server's.
-_Steps: TypeAlias = Generator[bytes, bytes, None]
+_Mechanism: TypeAlias = Generator[bytes, bytes, None]
 #: A limit against servers that waste CPU. Kafka accepts 4,096 to 16,384 iterations by default.
-_ROUNDS_MAX: Final = 1_000_000
+_ITERATIONS_MAX: Final = 1_000_000
 
 
 class LoginRefused(WireError):
     """The broker refuses the login."""
 
 
-def authenticate(credentials: Credentials, client_id: str, say: Say) -> None:
+def authenticate(credentials: Credentials, client_id: str, send_request: SendRequest) -> None:
     """Log in. Raises LoginRefused if the broker refuses, and WireError if it cannot prove that it knows the
     password."""
     mechanism = credentials.mechanism
     header = request_header(1, _HANDSHAKE, 1, -1, client_id)
-    reply = say(header + struct.pack(">h", len(mechanism)) + mechanism.encode())
+    reply = send_request(header + struct.pack(">h", len(mechanism)) + mechanism.encode())
     if len(reply) < 10 or reply[:4] != struct.pack(">i", -1):
         raise WireError("no answer to a SASL handshake: is SASL spoken on this port?")
     (error,) = struct.unpack_from(">h", reply, 4)
@@ -50,15 +50,15 @@ def authenticate(credentials: Credentials, client_id: str, say: Say) -> None:
     message = next(steps)
     try:
         while True:
-            message = steps.send(_authenticate(message, mechanism, client_id, say))
+            message = steps.send(_authenticate(message, mechanism, client_id, send_request))
     except StopIteration:
         return
 
 
-def _authenticate(message: bytes, mechanism: str, client_id: str, say: Say) -> bytes:
+def _authenticate(message: bytes, mechanism: str, client_id: str, send_request: SendRequest) -> bytes:
     """Send a message by SaslAuthenticate 2. Return the server's."""
     header = request_header(2, _AUTHENTICATE, 2, -1, client_id)
-    reply = say(header + unsigned_varint(len(message) + 1) + message + b"\x00")
+    reply = send_request(header + unsigned_varint(len(message) + 1) + message + b"\x00")
     try:
         if reply[:5] != struct.pack(">ib", -1, 0):
             raise WireError("no answer to a SASL login")
@@ -72,11 +72,11 @@ def _authenticate(message: bytes, mechanism: str, client_id: str, say: Say) -> b
     return answer
 
 
-def _plain(credentials: Credentials) -> _Steps:
+def _plain(credentials: Credentials) -> _Mechanism:
     yield f"\0{credentials.username}\0{credentials.password}".encode()
 
 
-def _scram(credentials: Credentials) -> _Steps:
+def _scram(credentials: Credentials) -> _Mechanism:
     algorithm = credentials.mechanism.removeprefix("SCRAM-").replace("-", "").lower()
     nonce = secrets.token_urlsafe(24)
     user = credentials.username.replace("=", "=3D").replace(",", "=2C")
@@ -84,16 +84,16 @@ def _scram(credentials: Credentials) -> _Steps:
     server_first = (yield f"n,,{first}".encode()).decode(errors="replace")
     attributes = dict(attribute.split("=", 1) for attribute in server_first.split(",") if "=" in attribute)
     try:
-        salt, rounds, full_nonce = (
+        salt, iterations, full_nonce = (
             base64.b64decode(attributes["s"], validate=True),
             int(attributes["i"]),
             attributes["r"],
         )
     except (KeyError, ValueError):
         raise WireError("a SCRAM challenge that is none") from None
-    if not full_nonce.startswith(nonce) or full_nonce == nonce or not 0 < rounds <= _ROUNDS_MAX:
+    if not full_nonce.startswith(nonce) or full_nonce == nonce or not 0 < iterations <= _ITERATIONS_MAX:
         raise WireError("a SCRAM challenge that is not for us")
-    salted = hashlib.pbkdf2_hmac(algorithm, credentials.password.encode(), salt, rounds)
+    salted = hashlib.pbkdf2_hmac(algorithm, credentials.password.encode(), salt, iterations)
     last = f"c=biws,r={full_nonce}"
     signed = f"{first},{server_first},{last}".encode()
     client_key = hmac.digest(salted, b"Client Key", algorithm)

@@ -20,8 +20,8 @@ from kframe_kafka_wire.principals import Principal
 from kframe_kafka_wire.records import Records, settings_of_user
 
 HASHES: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
-ITERATIONS_LEAST: Final = 4096
-ITERATIONS_MOST: Final = 16384
+ITERATIONS_MIN: Final = 4096
+ITERATIONS_MAX: Final = 16384
 _WRONG: Final = "Authentication failed during authentication due to invalid credentials with SASL mechanism {}"
 _NAME: Final = re.compile(r"(?:[^=,\0]|=2C|=3D)+")
 _FIRST: Final = re.compile(r"n,(?:a=([^,]*))?,(n=([^,]*),r=([\x21-\x2b\x2d-\x7e]+)(?:,(.*))?)", re.DOTALL)
@@ -82,8 +82,8 @@ class PlainExchange:
             raise SaslError("Invalid SASL/PLAIN response: expected an authorization id, a username and a password")
         authorization, user, password = parts
         expected = self._options.get(f"user_{user}")
-        same = hmac.compare_digest((expected or secrets.token_hex(8)).encode(), password.encode())
-        if expected is None or not same:
+        matches = hmac.compare_digest((expected or secrets.token_hex(8)).encode(), password.encode())
+        if expected is None or not matches:
             raise SaslError("Authentication failed: Invalid username or password")
         if authorization not in ("", user):
             raise SaslError(
@@ -105,9 +105,9 @@ class ScramExchange:
         self._lookup = lookup
         self._tokens = tokens
         self._nonce = nonce
-        self._claimed = Principal("")
+        self._claimed_principal = Principal("")
         self._credential: ScramCredential | None = None
-        self._so_far = b""
+        self._auth_message = b""
         self._expected_nonce = ""
         self.principal: Principal | None = None
 
@@ -133,13 +133,13 @@ class ScramExchange:
             raise SaslError(
                 "Authentication failed: Client requested an authorization id that is different from username"
             )
-        if credential is None or credential.iterations < ITERATIONS_LEAST:
+        if credential is None or credential.iterations < ITERATIONS_MIN:
             raise SaslError(_WRONG.format(self._mechanism))
-        self._credential, self._claimed = credential, owner
+        self._credential, self._claimed_principal = credential, owner
         self._expected_nonce = match[4] + self._nonce()
         salt = base64.b64encode(credential.salt).decode()
         first = f"r={self._expected_nonce},s={salt},i={credential.iterations}"
-        self._so_far = f"{match[2]},{first}".encode()
+        self._auth_message = f"{match[2]},{first}".encode()
         return first.encode()
 
     def _proof(self, text: str, credential: ScramCredential) -> bytes:
@@ -150,14 +150,14 @@ class ScramExchange:
             binding, proof = base64.b64decode(match[2], validate=True), base64.b64decode(match[4], validate=True)
         except binascii.Error:
             raise SaslError("Invalid SCRAM client final message") from None
-        whole = self._so_far + b"," + match[1].encode()
-        signature = hmac.digest(credential.stored_key, whole, self._hash)
+        auth_message = self._auth_message + b"," + match[1].encode()
+        signature = hmac.digest(credential.stored_key, auth_message, self._hash)
         key = bytes(a ^ b for a, b in zip(signature, proof, strict=False))
-        same = hmac.compare_digest(hashlib.new(self._hash, key).digest(), credential.stored_key)
-        if not binding.startswith(b"n,") or len(proof) != len(signature) or not same:
+        matches = hmac.compare_digest(hashlib.new(self._hash, key).digest(), credential.stored_key)
+        if not binding.startswith(b"n,") or len(proof) != len(signature) or not matches:
             raise SaslError(_WRONG.format(self._mechanism))
-        self.principal = self._claimed
-        return b"v=" + base64.b64encode(hmac.digest(credential.server_key, whole, self._hash))
+        self.principal = self._claimed_principal
+        return b"v=" + base64.b64encode(hmac.digest(credential.server_key, auth_message, self._hash))
 
 
 def scram_lookup(records: Records) -> ScramLookup:
@@ -182,7 +182,7 @@ def parse_credential(text: str) -> ScramCredential | None:
         return None
 
 
-def make_credential(mechanism: str, password: str, salt: bytes, iterations: int = ITERATIONS_LEAST) -> ScramCredential:
+def make_credential(mechanism: str, password: str, salt: bytes, iterations: int = ITERATIONS_MIN) -> ScramCredential:
     """The credential of a password (RFC 5802 section 3)."""
     salted = hashlib.pbkdf2_hmac(HASHES[mechanism], password.encode(), salt, iterations)
     return credential_of(mechanism, salted, salt, iterations)

@@ -13,7 +13,7 @@ from typing import Final
 
 from kframe.plugin import ConfigError
 from kframe.plugin.settings import LoginModule, parse_login_modules, read_login_modules
-from kframe_kafka_wire.alerts import TellingContext
+from kframe_kafka_wire.alerts import AlertingContext
 from kframe_kafka_wire.identity import security_protocol
 from kframe_kafka_wire.reloading import ReloadingContext
 from kframe_kafka_wire.stores import KeyStore, TrustStore, key_store, load_key, load_trust, trust_store
@@ -41,14 +41,14 @@ class Tls:
     client_auth: ssl.VerifyMode
 
     @property
-    def trusted(self) -> str:
+    def truststore_setting(self) -> str:
         """The truststore setting. Used in error messages."""
         if self.trust is None:
             return "the system (ssl.truststore.location is not set)"
         return f"ssl.truststore.location={self.trust.path}" if self.trust.path else "ssl.truststore.certificates"
 
     @property
-    def shown(self) -> str:
+    def keystore_setting(self) -> str:
         """The keystore setting, for error messages."""
         if self.keys is None:
             return "none (ssl.keystore.location is not set)"
@@ -58,22 +58,22 @@ class Tls:
         """A context for outgoing connections. Raises ConfigError if a file cannot be used."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = self.check_names
-        return self._filled(context)
+        return self._load_stores(context)
 
     def server(self) -> ssl.SSLContext:
         """A context for incoming connections. Raises ConfigError if a file cannot be used or there is no key."""
         if self.keys is None:
             raise ConfigError("config key ssl.keystore.location", "nothing", f"a key store for {self.listener}")
-        context = TellingContext(ssl.PROTOCOL_TLS_SERVER)
+        context = AlertingContext(ssl.PROTOCOL_TLS_SERVER)
         context.verify_mode = self.client_auth
-        return self._filled(context)
+        return self._load_stores(context)
 
     def reloading_server(self) -> ReloadingContext:
         """A context for incoming connections that follows changes of the files. Raises as ``server``."""
         stores = (store for store in (self.keys, self.trust) if store is not None)
         return ReloadingContext(self.server, [store.path for store in stores if store.path is not None])
 
-    def _filled(self, context: ssl.SSLContext) -> ssl.SSLContext:
+    def _load_stores(self, context: ssl.SSLContext) -> ssl.SSLContext:
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         if self.trust is None:
             context.load_default_certs()

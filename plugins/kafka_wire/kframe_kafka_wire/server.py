@@ -18,15 +18,15 @@ from kframe.plugin.cluster import Endpoint, Registration
 from kframe.plugin.server import Controller, MutationQuotas
 from kframe.plugin.settings import whole
 from kframe_kafka_wire.apis.tokens import expire_tokens
+from kframe_kafka_wire.authenticator import Logins, logins_of
 from kframe_kafka_wire.authorizer import AclAuthorizer, authorizer_of
 from kframe_kafka_wire.broker_settings import BrokerSettings
-from kframe_kafka_wire.calls import Desk
+from kframe_kafka_wire.calls import ServerContext
+from kframe_kafka_wire.client_connection import ClientConnection, ConnectionLimits, ListenerContext
 from kframe_kafka_wire.connection_rate import RATE_DEFAULT, RATE_KEY, ConnectionRate
-from kframe_kafka_wire.drops import Drops, Reason
+from kframe_kafka_wire.drops import DroppedConnections, DropReason
 from kframe_kafka_wire.frames import Budget
-from kframe_kafka_wire.gate import Logins, logins_of
-from kframe_kafka_wire.identity import node_of, registers
-from kframe_kafka_wire.inbound import Inbound, Limits, Listening
+from kframe_kafka_wire.identity import node_of, should_register
 from kframe_kafka_wire.principals import name_mapper
 from kframe_kafka_wire.records import Records, announce, records_of
 from kframe_kafka_wire.sasl_server import scram_lookup
@@ -60,16 +60,17 @@ class WireServer:
         for security in self._security.values():
             _check(security)
         self._numbers = {
-            key: whole(least)(f"config key {key}", config.get(key, default)) for key, least, default in _NUMBERS
+            key: whole(minimum)(f"config key {key}", config.get(key, default))
+            for key, minimum, default in _INTEGER_KEYS
         }
         self._tokens = tokens_of(config)
         self._addresses: dict[str, str] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
-        self._ending: asyncio.Event | None = None
+        self._stopping: asyncio.Event | None = None
         self._authorizer: AclAuthorizer | None = None
-        self._from: Counter[str] = Counter()
-        self._drops = Drops()
+        self._connections_by_host: Counter[str] = Counter()
+        self._drops = DroppedConnections()
         self._rate = ConnectionRate(self._numbers[RATE_KEY], time.monotonic)
 
     @property
@@ -100,33 +101,33 @@ class WireServer:
         thread, self._thread = self._thread, None
         if thread is None:
             return
-        loop, ending = self._loop, self._ending
-        if loop is not None and ending is not None:
+        loop, stopping = self._loop, self._stopping
+        if loop is not None and stopping is not None:
             with suppress(RuntimeError):  # The event loop has ended already.
-                loop.call_soon_threadsafe(ending.set)
+                loop.call_soon_threadsafe(stopping.set)
         thread.join()
         self._addresses.clear()
 
     async def _main(self, controller: Controller, started: Future[None]) -> None:
-        self._loop, self._ending = asyncio.get_running_loop(), asyncio.Event()
+        self._loop, self._stopping = asyncio.get_running_loop(), asyncio.Event()
         self._loop.set_exception_handler(_on_error)
         servers: list[asyncio.Server] = []
         tasks: set[asyncio.Task[None]] = set()
         try:
-            desk = self._desk(controller)
+            context = self._context(controller)
             budget = Budget(self._budget())
             for endpoint in self._node.bound:
-                servers.append(await self._listen(endpoint, desk, budget, tasks))
-            desk.node = self._advertised()
-            if registers(self._config):
-                announce(controller, desk.node)
+                servers.append(await self._listen(endpoint, context, budget, tasks))
+            context.node = self._advertised()
+            if should_register(self._config):
+                announce(controller, context.node)
             if isinstance(self._authorizer, AclAuthorizer):
                 await asyncio.to_thread(self._authorizer.start)
-            if desk.tokens is not None:
-                expiring = asyncio.create_task(expire_tokens(desk, desk.tokens))
+            if context.tokens is not None:
+                expiring = asyncio.create_task(expire_tokens(context, context.tokens))
                 tasks.add(expiring)
             started.set_result(None)
-            await self._ending.wait()
+            await self._stopping.wait()
         except BaseException as error:
             if started.done():
                 raise
@@ -140,15 +141,15 @@ class WireServer:
             if self._authorizer is not None:
                 await asyncio.to_thread(self._authorizer.stop)
 
-    def _desk(self, controller: Controller) -> Desk:
+    def _context(self, controller: Controller) -> ServerContext:
         records = self._records if self._records is not None else records_of(controller)
         authorizer = authorizer_of(self._config, records)
         self._authorizer = authorizer if isinstance(authorizer, AclAuthorizer) else None
         broker_settings = BrokerSettings(self._config, str(self._node.registration.broker_id))
         window_s = self._numbers["controller.quota.window.num"] * self._numbers["controller.quota.window.size.seconds"]
-        return Desk(
+        return ServerContext(
             controller, self._node.registration, self._config, authorizer, records, tokens=self._tokens,
-            of_brokers=broker_settings, mutations=MutationQuotas(window_s),
+            settings_reader=broker_settings, mutations=MutationQuotas(window_s),
         )  # fmt: skip
 
     def _budget(self) -> int:
@@ -156,10 +157,10 @@ class WireServer:
         return configured if configured > 0 else _FRAMES_AT_ONCE * self._numbers["socket.request.max.bytes"]
 
     async def _listen(
-        self, endpoint: Endpoint, desk: Desk, budget: Budget, tasks: set[asyncio.Task[None]]
+        self, endpoint: Endpoint, context: ServerContext, budget: Budget, tasks: set[asyncio.Task[None]]
     ) -> asyncio.Server:
         security = self._security[endpoint.listener]
-        listening = self._listening(security, desk, budget)
+        listening = self._listening(security, context, budget)
 
         async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             task = asyncio.current_task()
@@ -175,11 +176,11 @@ class WireServer:
         host = endpoint.host or (
             None if endpoint.port else "0.0.0.0"
         )  # A free port must be the same for all addresses.
-        context = None if security.tls is None else security.tls.reloading_server()
+        ssl_context = None if security.tls is None else security.tls.reloading_server()
         try:
             server = await asyncio.start_server(
-                connected, host, endpoint.port, ssl=context, backlog=_ACCEPTED_AT_ONCE,
-                ssl_handshake_timeout=_HANDSHAKE_S if context is not None else None,
+                connected, host, endpoint.port, ssl=ssl_context, backlog=_ACCEPTED_AT_ONCE,
+                ssl_handshake_timeout=_HANDSHAKE_S if ssl_context is not None else None,
             )  # fmt: skip
         except OSError as error:
             raise ConfigError(
@@ -195,47 +196,52 @@ class WireServer:
         return server
 
     async def _serve(
-        self, listening: Listening, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, count: int
+        self, listening: ListenerContext, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, count: int
     ) -> None:
         """Serve a connection, unless there are too many."""
         peer = writer.get_extra_info("peername")
         host = str(peer[0]) if peer else ""
-        self._from[host] += 1
+        self._connections_by_host[host] += 1
         try:
-            if count > self._numbers["max.connections"] or self._from[host] > self._numbers["max.connections.per.ip"]:
-                self._drops.note(Reason.TOO_MANY, host, "there are as many as there may be")
+            if (
+                count > self._numbers["max.connections"]
+                or self._connections_by_host[host] > self._numbers["max.connections.per.ip"]
+            ):
+                self._drops.record(DropReason.TOO_MANY, host, "there are as many as there may be")
                 writer.close()
                 return
-            inbound = Inbound(listening, reader, writer, lambda: self._rate.give_back(host))
+            inbound = ClientConnection(listening, reader, writer, lambda: self._rate.give_back(host))
             if not inbound.has_certificate and not self._rate.take(host):
-                self._drops.note(Reason.TOO_MANY, host, f"too many a second without a login ({RATE_KEY})")
+                self._drops.record(DropReason.TOO_MANY, host, f"too many a second without a login ({RATE_KEY})")
                 writer.close()
                 return
             await inbound.serve()
         finally:
-            self._from[host] -= 1
-            if not self._from[host]:
-                del self._from[host]
+            self._connections_by_host[host] -= 1
+            if not self._connections_by_host[host]:
+                del self._connections_by_host[host]
 
-    def _listening(self, security: ListenerSecurity, desk: Desk, budget: Budget) -> Listening:
+    def _listening(self, security: ListenerSecurity, context: ServerContext, budget: Budget) -> ListenerContext:
         number = self._numbers
-        limits = Limits(
+        limits = ConnectionLimits(
             number["socket.request.max.bytes"],
             number["sasl.server.max.receive.size"],
             number["connections.max.idle.ms"] / 1000,
         )
         names = name_mapper(self._config.get("ssl.principal.mapping.rules", ""))
-        logins = self._logins(security, desk)
-        return Listening(security.listener, desk, limits, budget, logins, names, security.protocol, self._drops)
+        logins = self._logins(security, context)
+        return ListenerContext(
+            security.listener, context, limits, budget, logins, names, security.protocol, self._drops
+        )
 
-    def _logins(self, security: ListenerSecurity, desk: Desk) -> Logins | None:
+    def _logins(self, security: ListenerSecurity, context: ServerContext) -> Logins | None:
         if not security.sasl:
             return None
         return logins_of(
             security,
-            scram_lookup(desk.records),
-            token_lookup(desk.tokens, desk.records),
-            lasts_ms=self._numbers["connections.max.reauth.ms"],
+            scram_lookup(context.records),
+            token_lookup(context.tokens, context.records),
+            lifetime_ms=self._numbers["connections.max.reauth.ms"],
             delay_ms=self._numbers["connection.failed.authentication.delay.ms"],
         )
 
@@ -259,7 +265,7 @@ def _on_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
 
 
 #: Keys, minimum values, and defaults: Kafka's for Kafka's keys.
-_NUMBERS: Final = (
+_INTEGER_KEYS: Final = (
     ("socket.request.max.bytes", 1, "104857600"),
     ("sasl.server.max.receive.size", 1, "524288"),
     ("queued.max.request.bytes", -1, "-1"),

@@ -20,7 +20,7 @@ from typing import Any, Final, TypeAlias, get_args, get_origin
 from kframe.plugin import KframeError
 
 #: The most values of one message, enough for a million partitions with three replicas each.
-MOST_VALUES: Final = 8_000_000
+VALUES_MAX: Final = 8_000_000
 ZERO_ID: Final = bytes(16)
 
 
@@ -31,33 +31,33 @@ class CodecError(KframeError):
 class Cursor:
     """A position in a message. Also the number of further values that may be decoded."""
 
-    __slots__ = ("at", "data", "end", "room")
+    __slots__ = ("data", "end", "offset", "remaining_values")
 
-    def __init__(self, data: bytes, at: int = 0, end: int | None = None) -> None:
+    def __init__(self, data: bytes, offset: int = 0, end: int | None = None) -> None:
         self.data = data
-        self.at = at
+        self.offset = offset
         self.end = len(data) if end is None else end
-        self.room = MOST_VALUES
+        self.remaining_values = VALUES_MAX
 
     def skip(self, size: int) -> int:
         """Advance by ``size`` bytes, and return their offset. Raises CodecError if there are fewer bytes."""
-        start = self.at
+        start = self.offset
         if size < 0 or size > self.end - start:
             raise CodecError(f"{size} bytes claimed at byte {start}, {self.end - start} left")
-        self.at = start + size
+        self.offset = start + size
         return start
 
     def claim(self, count: int, size: int) -> None:
         """Check that ``count`` elements of at least ``size`` bytes fit into the rest. Raises CodecError."""
-        if count < 0 or count * size > self.end - self.at:
-            raise CodecError(f"{count} elements claimed at byte {self.at}, {self.end - self.at} bytes left")
-        self.spend(count)
+        if count < 0 or count * size > self.end - self.offset:
+            raise CodecError(f"{count} elements claimed at byte {self.offset}, {self.end - self.offset} bytes left")
+        self.count_values(count)
 
-    def spend(self, values: int) -> None:
-        """Count values before they are created. Raises CodecError above ``MOST_VALUES``."""
-        self.room -= values
-        if self.room < 0:
-            raise CodecError(f"more than {MOST_VALUES} values in one message")
+    def count_values(self, values: int) -> None:
+        """Count values before they are created. Raises CodecError above ``VALUES_MAX``."""
+        self.remaining_values -= values
+        if self.remaining_values < 0:
+            raise CodecError(f"more than {VALUES_MAX} values in one message")
 
 
 Read: TypeAlias = Callable[[Cursor], Any]
@@ -73,7 +73,7 @@ class Shape:
 
     read: Read
     write: Write
-    least: int
+    min_size: int
     blank: Any
     code: str = ""
 
@@ -88,7 +88,7 @@ def read_varint(cursor: Cursor) -> int:
             if value >= 2**32:
                 break
             return value
-    raise CodecError(f"a number of more than 32 bits before byte {cursor.at}")
+    raise CodecError(f"a number of more than 32 bits before byte {cursor.offset}")
 
 
 def write_varint(out: bytearray, value: int) -> None:
@@ -129,7 +129,7 @@ def _write_id(out: bytearray, value: Any) -> None:
     out += value or ZERO_ID
 
 
-_PLAIN: Final = {
+_NUMBER_CODES: Final = {
     "int8": "b", "int16": "h", "int32": "i", "int64": "q", "uint8": "B", "uint16": "H", "uint32": "I", "uint64": "Q",
     "float64": "d", "error_code": "h", "timedelta_i32": "i", "timedelta_i64": "q", "datetime_i64": "q",
 }  # fmt: skip
@@ -148,7 +148,7 @@ def _length_reader(layout: struct.Struct | None, nullable: bool) -> Callable[[Cu
         else:
             length = layout.unpack_from(cursor.data, cursor.skip(layout.size))[0]
         if length < -1 or (length == -1 and not nullable):
-            raise CodecError(f"a length of {length} before byte {cursor.at}")
+            raise CodecError(f"a length of {length} before byte {cursor.offset}")
         return length
 
     return read
@@ -161,7 +161,7 @@ def _write_length(out: bytearray, layout: struct.Struct | None, length: int) -> 
         out += layout.pack(length)
 
 
-def _text(flexible: bool, nullable: bool) -> Shape:
+def _string(flexible: bool, nullable: bool) -> Shape:
     layout = None if flexible else _SHORT
     read_length = _length_reader(layout, nullable)
 
@@ -212,10 +212,10 @@ def _array(element: Shape, flexible: bool, nullable: bool) -> Shape:
         length = read_length(cursor)
         if length < 0:
             return None
-        cursor.claim(length, element.least)
+        cursor.claim(length, element.min_size)
         if element.code:
             return list(
-                struct.unpack_from(f">{length}{element.code}", cursor.data, cursor.skip(length * element.least))
+                struct.unpack_from(f">{length}{element.code}", cursor.data, cursor.skip(length * element.min_size))
             )
         return [element.read(cursor) for _ in range(length)]
 
@@ -260,14 +260,14 @@ def _shape(field: Field[Any], kind: Any, flexible: bool, nullable: bool = False)
         return _nullable_struct(struct_shape(kind)) if nullable else struct_shape(kind)
     name = field.metadata["kafka_type"]
     if name == "string":
-        return _text(flexible, nullable)
+        return _string(flexible, nullable)
     if name in ("bytes", "records"):
         return _bytes(flexible, nullable)
     if name == "uuid":
         return Shape(_read_id, _write_id, 16, ZERO_ID)
     if name == "bool":
         return Shape(_read_bool, _write_bool, 1, False)
-    return _number(_PLAIN[name])
+    return _number(_NUMBER_CODES[name])
 
 
 def _default(field: Field[Any], shape: Shape) -> Any:
@@ -279,31 +279,31 @@ def _default(field: Field[Any], shape: Shape) -> Any:
     return int(field.default) if shape.code and shape.code != "d" else field.default
 
 
-def struct_shape(entity: Any, legacy_texts: bool = False) -> Shape:
+def struct_shape(entity: Any, legacy_strings: bool = False) -> Shape:
     """The shape of one of kio's classes. ``legacy_texts``: strings have the old format despite tagged fields.
 
     Only request headers have that combination.
     """
-    return _struct_shape(entity, legacy_texts)
+    return _struct_shape(entity, legacy_strings)
 
 
 @cache
-def _struct_shape(entity: Any, legacy_texts: bool) -> Shape:
+def _struct_shape(entity: Any, legacy_strings: bool) -> Shape:
     flexible: bool = entity.__flexible__
-    plain: list[tuple[str, Shape, Any]] = []
+    untagged: list[tuple[str, Shape, Any]] = []
     tagged: dict[int, tuple[str, Shape, Any]] = {}
     for field in fields(entity):
-        shape = _shape(field, field.type, flexible and not legacy_texts)
+        shape = _shape(field, field.type, flexible and not legacy_strings)
         entry = (field.name, shape, _default(field, shape))
         if "tag" in field.metadata:
             tagged[int(field.metadata["tag"])] = entry
         else:
-            plain.append(entry)
-    weight = len(plain) + len(tagged) + 4
+            untagged.append(entry)
+    weight = len(untagged) + len(tagged) + 4
 
     def read(cursor: Cursor) -> dict[str, Any]:
-        cursor.spend(weight)
-        value = {name: shape.read(cursor) for name, shape, _ in plain}
+        cursor.count_values(weight)
+        value = {name: shape.read(cursor) for name, shape, _ in untagged}
         if flexible:
             for name, _, default in tagged.values():
                 value[name] = default
@@ -311,12 +311,12 @@ def _struct_shape(entity: Any, legacy_texts: bool) -> Shape:
         return value
 
     def write(out: bytearray, value: Mapping[str, Any]) -> None:
-        for name, shape, default in plain:
+        for name, shape, default in untagged:
             shape.write(out, value.get(name, default))
         if flexible:
             _write_tagged(out, tagged, value)
 
-    return Shape(read, write, max(1, sum(shape.least for _, shape, _ in plain) + flexible), None)
+    return Shape(read, write, max(1, sum(shape.min_size for _, shape, _ in untagged) + flexible), None)
 
 
 def _read_tagged(cursor: Cursor, tagged: Mapping[int, tuple[str, Shape, Any]], value: dict[str, Any]) -> None:
@@ -329,13 +329,13 @@ def _read_tagged(cursor: Cursor, tagged: Mapping[int, tuple[str, Shape, Any]], v
         if tag in tagged:
             name, shape, default = tagged[tag]
             inner = Cursor(cursor.data, start, start + size)
-            inner.room = cursor.room
+            inner.remaining_values = cursor.remaining_values
             field_value = shape.read(inner)
             # An explicit empty array equals an omitted one.
             value[name] = default if default == () and field_value == [] else field_value
-            cursor.room = inner.room
-            if inner.at != inner.end:
-                raise CodecError(f"tagged field {name} ends at byte {inner.at}, not {inner.end}")
+            cursor.remaining_values = inner.remaining_values
+            if inner.offset != inner.end:
+                raise CodecError(f"tagged field {name} ends at byte {inner.offset}, not {inner.end}")
 
 
 def _write_tagged(out: bytearray, tagged: Mapping[int, tuple[str, Shape, Any]], value: Mapping[str, Any]) -> None:
@@ -343,10 +343,12 @@ def _write_tagged(out: bytearray, tagged: Mapping[int, tuple[str, Shape, Any]], 
     fields = []
     for tag in sorted(tagged):
         name, shape, default = tagged[tag]
-        given = value.get(name, default)
-        if given != default and not (isinstance(given, list) and tuple(given) == default):
+        value_or_default = value.get(name, default)
+        if value_or_default != default and not (
+            isinstance(value_or_default, list) and tuple(value_or_default) == default
+        ):
             content = bytearray()
-            shape.write(content, given)
+            shape.write(content, value_or_default)
             fields.append((tag, content))
     write_varint(out, len(fields))
     for tag, content in fields:

@@ -15,7 +15,7 @@ from kframe.plugin import StoreError
 from kframe_kafka_wire.principals import Principal, parse_principal
 from kframe_kafka_wire.records import Records, RecordWriter, decode_record, desanitized, sanitized
 from kframe_kafka_wire.sasl_server import (
-    ITERATIONS_LEAST,
+    ITERATIONS_MIN,
     ScramCredential,
     TokenLookup,
     make_credential,
@@ -25,7 +25,7 @@ from kframe_kafka_wire.sasl_server import (
 _FOLDER: Final = "/delegation_token/tokens"
 _CHANGE: Final = "/delegation_token/token_changes/token_change_"
 _VERSION: Final = 3
-_TRIES_MOST: Final = 10
+_ATTEMPTS_MAX: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +53,13 @@ class Token:
 class Tokens:
     """The tokens of a cluster. Calls raise StoreError."""
 
-    def __init__(self, secret: str, most_ms: int, renewal_ms: int, now_ms: Callable[[], int] | None = None) -> None:
+    def __init__(
+        self, secret: str, max_lifetime_ms: int, renewal_ms: int, now_ms: Callable[[], int] | None = None
+    ) -> None:
         """``secret`` is the same on all brokers. A token expires after ``renewal_ms`` unless renewed, and always after
-        ``most_ms``."""
+        ``max_lifetime_ms``."""
         self._secret = secret.encode()
-        self._most_ms = most_ms
+        self._max_lifetime_ms = max_lifetime_ms
         self._renewal_ms = renewal_ms
         self._salt = uuid.uuid4().bytes
         self.now_ms = now_ms if now_ms is not None else lambda: time.time_ns() // 1_000_000
@@ -90,11 +92,13 @@ class Tokens:
         owner: Principal,
         requester: Principal,
         renewers: tuple[Principal, ...],
-        most_ms: int,
+        max_lifetime_ms: int,
     ) -> Token:
-        """Store a new token. ``most_ms`` is its maximum lifetime; 0 or less selects the longest."""
+        """Store a new token. ``max_lifetime_ms`` limits its lifetime; 0 or less selects the longest."""
         now_ms = self.now_ms()
-        latest_ms = now_ms + (self._most_ms if most_ms <= 0 else min(most_ms, self._most_ms))
+        latest_ms = now_ms + (
+            self._max_lifetime_ms if max_lifetime_ms <= 0 else min(max_lifetime_ms, self._max_lifetime_ms)
+        )
         token_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         expires_ms = min(latest_ms, now_ms + self._renewal_ms)
         token = Token(token_id, owner, requester, renewers, now_ms, expires_ms, latest_ms)
@@ -114,7 +118,7 @@ class Tokens:
     def delete(self, writer: RecordWriter, token: Token) -> None:
         """Delete a token."""
         path = f"{_FOLDER}/{token.token_id}"
-        for _ in range(_TRIES_MOST):
+        for _ in range(_ATTEMPTS_MAX):
             stored = writer.read_versioned_record(path)
             if stored is None or writer.delete_record(path, stored[1]):
                 break
@@ -130,7 +134,7 @@ class Tokens:
     def credential(self, mechanism: str, token_id: str) -> ScramCredential:
         """The SCRAM credential of a token. The password is the token's HMAC in base64."""
         password = base64.b64encode(self.hmac_of(token_id)).decode()
-        return make_credential(mechanism, password, self._salt, ITERATIONS_LEAST)
+        return make_credential(mechanism, password, self._salt, ITERATIONS_MIN)
 
 
 def token_lookup(tokens: Tokens | None, records: Records) -> TokenLookup:
@@ -152,19 +156,19 @@ def tokens_of(config: Mapping[str, str]) -> Tokens | None:
     secret = config.get("delegation.token.secret.key", "") or config.get("delegation.token.master.key", "")
     if not secret:
         return None
-    most_ms = int(config.get("delegation.token.max.lifetime.ms", "604800000"))
-    return Tokens(secret, most_ms, int(config.get("delegation.token.expiry.time.ms", "86400000")))
+    max_lifetime_ms = int(config.get("delegation.token.max.lifetime.ms", "604800000"))
+    return Tokens(secret, max_lifetime_ms, int(config.get("delegation.token.expiry.time.ms", "86400000")))
 
 
 def _write(writer: RecordWriter, token: Token) -> None:
     """Store a token and notify all brokers. Raises StoreError."""
     path, data = f"{_FOLDER}/{token.token_id}", _encode(token)
-    for _ in range(_TRIES_MOST):
+    for _ in range(_ATTEMPTS_MAX):
         stored = writer.read_versioned_record(path)
         if writer.write_record(path, data, None if stored is None else stored[1]):
             writer.append_record(_CHANGE, token.token_id.encode())
             return
-    raise StoreError(f"{path}: written by others {_TRIES_MOST} times while it was to be changed")
+    raise StoreError(f"{path}: written by others {_ATTEMPTS_MAX} times while it was to be changed")
 
 
 def _encode(token: Token) -> bytes:

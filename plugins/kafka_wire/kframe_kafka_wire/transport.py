@@ -104,7 +104,7 @@ class WireTransport:
         A broker without the control listener gets no channel, and an error in the log.
         """
         self.disconnect(cluster, brokers)
-        opened, fresh, ports = {}, [], self._ports
+        opened, new_channels, ports = {}, [], self._ports
         for index in brokers:
             registration = cluster.brokers.registrations[index]
             if registration is None or ports is None:
@@ -119,19 +119,21 @@ class WireTransport:
                 except ConfigError as error:
                     _log.error("no requests are sent to broker %d: %s", registration.broker_id, error)
                     continue
-                fresh.append(channel)
+                new_channels.append(channel)
             opened[registration.broker_id] = channel
         self._drop_expected()
         self._channels = {**self._channels, **opened}
-        for channel in fresh:
+        for channel in new_channels:
             channel.start()
 
     def disconnect(self, cluster: ClusterState, brokers: tuple[int, ...]) -> None:
         """Close the channels of these brokers (indexes) and drop their queues. Does not wait for brokers."""
-        going = set(cluster.brokers.ids_of(brokers))
-        ended = [channel for broker_id, channel in self._channels.items() if broker_id in going]
-        self._channels = {broker_id: channel for broker_id, channel in self._channels.items() if broker_id not in going}
-        for channel in ended:
+        broker_ids = set(cluster.brokers.ids_of(brokers))
+        closed = [channel for broker_id, channel in self._channels.items() if broker_id in broker_ids]
+        self._channels = {
+            broker_id: channel for broker_id, channel in self._channels.items() if broker_id not in broker_ids
+        }
+        for channel in closed:
             channel.close()
 
     def send(self, cluster: ClusterState, requests: ControlRequests) -> None:
@@ -151,14 +153,14 @@ class WireTransport:
                 request.unshare()
             channel.add((request,))
         for broker, (channel, _) in reached.items():
-            if self._overgrown(cluster, broker, channel):
+            if self._should_merge(cluster, broker, channel):
                 self._merge(cluster, broker, channel, requests)
         for broker_id, count in dropped.items():
             _log.warning("%d requests to broker %d dropped: not connected", count, broker_id)
 
     @property
     def acknowledges(self) -> bool:
-        """Answers to UpdateMetadata name the batch (``ports.Acknowledging``)."""
+        """Responses to UpdateMetadata name the batch (``ports.Acknowledging``)."""
         return True
 
     @property
@@ -187,21 +189,21 @@ class WireTransport:
         client_id = str(self.node.registration.broker_id)
         return Target(endpoint.host, endpoint.port, self._tls, self._credentials, client_id)
 
-    def _overgrown(self, cluster: ClusterState, broker: int, channel: Channel) -> bool:
+    def _should_merge(self, cluster: ClusterState, broker: int, channel: Channel) -> bool:
         """Whether merging would at least halve a queue.
 
-        A merged queue holds each partition at most once for UpdateMetadata, and each hosted replica once. A queue is
-        merged when it has twice that weight, and twice its weight after the last merge.
+        A merged queue holds each partition at most once for UpdateMetadata, and each replica of the broker once. A
+        queue is merged when it has twice that weight, and twice its weight after the last merge.
         """
-        least = max(self._queue_partitions, 2 * channel.merged_weight)
-        if channel.weight <= least:
+        min_weight = max(self._queue_partitions, 2 * channel.merged_weight)
+        if channel.weight <= min_weight:
             return False
         partitions = int(cluster.topics.partition_count.sum())
         if channel.weight <= 2 * partitions:
             return False
         p = cluster.partitions
-        hosted = int(np.count_nonzero((p.replica == broker) & (p.replica_state != ReplicaState.NON_EXISTENT)))
-        return channel.weight > 2 * (partitions + hosted)
+        replicas = int(np.count_nonzero((p.replica == broker) & (p.replica_state != ReplicaState.NON_EXISTENT)))
+        return channel.weight > 2 * (partitions + replicas)
 
     def _encoded(self, cluster: ClusterState, requests: ControlRequests) -> Iterator[tuple[int, QueuedRequest]]:
         """The requests of a batch in order. Each has the index of its broker."""
@@ -210,11 +212,11 @@ class WireTransport:
             (broker, content.api_key): content
             for broker, content in request_contents(cluster, requests, self._stop_replica_version)
         }
-        now, begun = time.monotonic(), dict[tuple[int, int], int]()
+        now, next_row = time.monotonic(), dict[tuple[int, int], int]()
         for request in encoded:
             key = request.broker, request.api_key
-            first = begun.get(key, 0)
-            begun[key] = first + request.partitions
+            first = next_row.get(key, 0)
+            next_row[key] = first + request.partitions
             part = slice(first, first + request.partitions)
             yield request.broker, QueuedRequest(
                 requests.controller_epoch, request.api_key, request.api_version, request.chunks, contents[key], part,
@@ -223,7 +225,7 @@ class WireTransport:
 
     def _merge(self, cluster: ClusterState, broker: int, channel: Channel, requests: ControlRequests) -> None:
         """Replace a broker's queue by the fewest requests with the same effect, from the current columns."""
-        waiting = channel.take_back()
+        waiting = channel.drain()
         contents = list({id(request.content): request.content for request in waiting}.values())
         merged = []
         builder = BatchBuilder(broker, requests.controller_id, requests.controller_epoch)

@@ -89,17 +89,17 @@ def test_entries_are_read_again_when_they_were_changed() -> None:
     authorizer = authorizer_of(CONFIG, records)
     assert isinstance(authorizer, AclAuthorizer)
     assert not authorizer.is_ready()
-    authorizer.follow()
+    authorizer.refresh_if_changed()
     assert authorizer.is_ready()
     records.records |= ACLS
-    authorizer.follow()
+    authorizer.refresh_if_changed()
     assert not authorizer.allows(Principal("alice"), "h", READ, TOPIC, "t")  # No ACL allows it.
     records.records["/kafka-acl-changes/acl_changes_0000000000"] = "TOPIC:t"
-    authorizer.follow()
+    authorizer.refresh_if_changed()
     assert authorizer.allows(Principal("alice"), "h", READ, TOPIC, "t")
     del records.records["/kafka-acl/Topic/t"]
     records.records["/kafka-acl-extended-changes/acl_changes_0000000000"] = "{}"
-    authorizer.follow()
+    authorizer.refresh_if_changed()
     assert not authorizer.allows(Principal("alice"), "h", READ, TOPIC, "t")
 
 

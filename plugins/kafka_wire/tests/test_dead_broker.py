@@ -99,12 +99,12 @@ class BusyHour:
             US, 1, both(led), np.zeros(2 * len(led), np.uint8), np.array([DEAD, OTHER], np.int32), metadata_rows,
             BrokerRows.none(), none, np.empty(0, np.uint8),
         ))  # fmt: skip
-        self.transport.channels[2].take_back()
+        self.transport.channels[2].drain()
 
     def queue_bytes(self) -> int:
         """Bytes that the queue references. They are encoded chunks and content."""
         buffers: dict[int, int] = {}
-        for request in self.channel._waiting:
+        for request in self.channel._queue:
             for chunk in request.chunks:
                 whole = chunk.obj if isinstance(chunk, memoryview) else chunk
                 buffers[id(whole)] = memoryview(whole).nbytes
@@ -124,7 +124,7 @@ class BusyHour:
         """Bytes, traced by tracemalloc, that dropping the queue frees."""
         gc.collect()
         before = tracemalloc.get_traced_memory()[0]
-        self.channel.take_back()
+        self.channel.drain()
         gc.collect()
         return before - tracemalloc.get_traced_memory()[0]
 

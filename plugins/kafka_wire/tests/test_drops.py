@@ -9,7 +9,7 @@ import struct
 from collections.abc import Callable
 
 import pytest
-from kframe_kafka_wire.drops import LINES_PER_SECOND, Drops, Reason
+from kframe_kafka_wire.drops import LINES_PER_SECOND, DroppedConnections, DropReason
 from kframe_kafka_wire.testing.client import Client
 from kframe_kafka_wire.testing.served import Served
 from kframe_zookeeper.testing.process import until
@@ -34,11 +34,11 @@ def silent(client: Client) -> None:
     assert client.ended()
 
 
-CASES: dict[str, tuple[Callable[[Client], None], dict[str, str], Reason]] = {
-    "an oversized frame": (oversized, {}, Reason.FRAME_REFUSED),
-    "an API that is not served": (of_no_api, {}, Reason.FRAME_REFUSED),
-    "an idle connection": (silent, {"connections.max.idle.ms": "1"}, Reason.IDLE),
-    "too many connections": (silent, {"max.connections": "0"}, Reason.TOO_MANY),
+CASES: dict[str, tuple[Callable[[Client], None], dict[str, str], DropReason]] = {
+    "an oversized frame": (oversized, {}, DropReason.FRAME_REFUSED),
+    "an API that is not served": (of_no_api, {}, DropReason.FRAME_REFUSED),
+    "an idle connection": (silent, {"connections.max.idle.ms": "1"}, DropReason.IDLE),
+    "too many connections": (silent, {"max.connections": "0"}, DropReason.TOO_MANY),
 }
 
 
@@ -46,7 +46,7 @@ CASES: dict[str, tuple[Callable[[Client], None], dict[str, str], Reason]] = {
 def test_dropped_connections_are_counted_by_reason(name: str) -> None:
     act, config, reason = CASES[name]
     with Served(config=config) as served:
-        counted = [f'{DROPPED}{{reason="{reason}"}}' for reason in Reason]
+        counted = [f'{DROPPED}{{reason="{reason}"}}' for reason in DropReason]
         assert [served.controller.metrics()[metric] for metric in counted] == [0] * len(counted)
         for _ in range(3):
             with served.client() as client:
@@ -54,7 +54,7 @@ def test_dropped_connections_are_counted_by_reason(name: str) -> None:
         metrics = served.controller.metrics
         assert until(lambda: metrics()[f'{DROPPED}{{reason="{reason}"}}'] == 3)
         assert sum(metrics()[metric] for metric in counted) == 3
-        assert metrics()["kframe_frames_refused_total"] == (3 if reason is Reason.FRAME_REFUSED else 0)
+        assert metrics()["kframe_frames_refused_total"] == (3 if reason is DropReason.FRAME_REFUSED else 0)
 
 
 def test_a_client_that_closes_between_two_requests_is_not_counted() -> None:
@@ -70,12 +70,12 @@ def test_a_client_that_closes_between_two_requests_is_not_counted() -> None:
 def test_lines_are_bounded_and_say_how_many_were_left_out(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, LOGGER)
     now = [0.0]
-    drops = Drops(lambda: now[0])
+    drops = DroppedConnections(lambda: now[0])
     for _ in range(100):
-        drops.note(Reason.FRAME_REFUSED, "10.0.0.1", "a frame of -1 bytes")
-    drops.note(Reason.LOGIN_FAILED, "10.0.0.1", "no such user")
+        drops.record(DropReason.FRAME_REFUSED, "10.0.0.1", "a frame of -1 bytes")
+    drops.record(DropReason.LOGIN_FAILED, "10.0.0.1", "no such user")
     now[0] = 1.0
-    drops.note(Reason.FRAME_REFUSED, "10.0.0.2", "a frame of -1 bytes")
+    drops.record(DropReason.FRAME_REFUSED, "10.0.0.2", "a frame of -1 bytes")
     line = "connection from 10.0.0.{} dropped (frame_refused): a frame of -1 bytes"
     assert caplog.messages == [
         *[line.format(1)] * LINES_PER_SECOND,
@@ -87,12 +87,13 @@ def test_lines_are_bounded_and_say_how_many_were_left_out(caplog: pytest.LogCapt
 
 @pytest.mark.parametrize(
     ("reason", "level"),
-    [(Reason.FRAME_REFUSED, "WARNING"), (Reason.TOO_MANY, "WARNING"), (Reason.LOGIN_FAILED, "INFO"),
-     (Reason.IDLE, "DEBUG"), (Reason.LOST, "DEBUG"), (Reason.UNANSWERABLE, "WARNING"), (Reason.FAILED, "ERROR")],
+    [(DropReason.FRAME_REFUSED, "WARNING"), (DropReason.TOO_MANY, "WARNING"), (DropReason.LOGIN_FAILED, "INFO"),
+     (DropReason.IDLE, "DEBUG"), (DropReason.LOST, "DEBUG"), (DropReason.UNANSWERABLE, "WARNING"),
+     (DropReason.FAILED, "ERROR")],
 )  # fmt: skip
-def test_each_reason_has_its_level(reason: Reason, level: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_each_reason_has_its_level(reason: DropReason, level: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, LOGGER)
-    Drops().note(reason, "h", "p")
+    DroppedConnections().record(reason, "h", "p")
     assert [record.levelname for record in caplog.records] == [level]
 
 

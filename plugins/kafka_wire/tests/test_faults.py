@@ -11,7 +11,7 @@ from itertools import groupby
 
 import numpy as np
 import pytest
-from kframe_kafka_wire.channel import pause_ms
+from kframe_kafka_wire.channel import retry_backoff_ms
 from kframe_kafka_wire.connection import BrokerConnection, Target
 from kframe_kafka_wire.testing.fake_broker import (
     APIS,
@@ -134,7 +134,7 @@ def test_a_broker_that_does_not_listen_yet_is_tried_again(
 
 
 def test_pauses_grow_to_a_second() -> None:
-    pauses = [pause_ms(failures) for failures in (0, 1, 2, 3, 4, 5, 6, 10**9)]
+    pauses = [retry_backoff_ms(failures) for failures in (0, 1, 2, 3, 4, 5, 6, 10**9)]
     assert pauses == [50, 100, 200, 400, 800, 1000, 1000, 1000]
 
 

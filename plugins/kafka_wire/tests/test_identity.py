@@ -11,7 +11,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, load_pem_private_key
 from cryptography.hazmat.primitives.serialization.pkcs12 import serialize_key_and_certificates
 from kframe_kafka_wire import plugin
-from kframe_kafka_wire.identity import control_listener, inter_broker_listener, node_of, registers
+from kframe_kafka_wire.identity import control_listener, inter_broker_listener, node_of, should_register
 from kframe_kafka_wire.security import Credentials, security_of
 from kframe_kafka_wire.transport import WireTransport, open_transport
 from kframe_zookeeper.testing.certificates import Authority
@@ -224,4 +224,4 @@ def test_mechanisms_of_a_server() -> None:
 ])  # fmt: skip
 def test_registration_in_brokers_ids_by_protocol(given: dict[str, str], there: bool) -> None:
     """Brokers before 3.0 look for the controller there."""
-    assert registers(given) is there
+    assert should_register(given) is there

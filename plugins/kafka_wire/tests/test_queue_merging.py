@@ -39,7 +39,7 @@ class Stuck(WireTransport):
 
     def taken(self) -> list[Any]:
         """What the broker would be sent, decoded by kio."""
-        return [decode(frame_of(request)) for request in self.channel.take_back()]
+        return [decode(frame_of(request)) for request in self.channel.drain()]
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -280,7 +280,7 @@ def test_last_update_metadata_of_a_merged_queue_acknowledges_the_newest_batch() 
         controller.change_leader(0, 0)
     controller.remove(1, 0)
     controller.forget(1, 0)
-    waiting = controller.merging.channel.take_back()
+    waiting = controller.merging.channel.drain()
     metadata = [request.content.batch for request in waiting if request.api_key == UPDATE_METADATA]
     assert len(metadata) < controller.batch
     assert metadata[-1] == controller.batch

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kframe_kafka_wire.answers import WireError
 from kframe_kafka_wire.connection import BrokerConnection, Target
 from kframe_kafka_wire.records import RecordWriter, change_settings, sanitized
+from kframe_kafka_wire.responses import WireError
 from kframe_kafka_wire.sasl_server import credential_text, make_credential
 from kframe_kafka_wire.security import Credentials, security_of
 from kframe_kafka_wire.testing.clusters import ManagedCluster, agree, create

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from kframe_kafka_wire.answers import PermanentFailure
 from kframe_kafka_wire.codec import encode_response
 from kframe_kafka_wire.connection import Target
 from kframe_kafka_wire.node import CLIENT_ID, NodeConnection
+from kframe_kafka_wire.responses import PermanentFailure
 from kframe_kraft.batches import BatchPosition, encode_data_batch, read_batches
 from kframe_kraft.disk import CheckpointWriter, SnapshotId
 from kframe_kraft.errors import BatchError, LogError

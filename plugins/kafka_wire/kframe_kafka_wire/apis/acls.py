@@ -20,7 +20,7 @@ from kframe_kafka_wire.acls import (
     read_acls,
     update_acls,
 )
-from kframe_kafka_wire.authorizer import AclAuthorizer, SuperUsersOnly
+from kframe_kafka_wire.authorizer import AclAuthorizer, SuperUserAuthorizer
 from kframe_kafka_wire.calls import Call, RequestError
 from kframe_kafka_wire.principals import parse_principal
 from kframe_kafka_wire.records import RecordWriter
@@ -34,12 +34,12 @@ async def describe_acls(call: Call) -> Fields:
     """The entries that the filter matches, by resource pattern."""
     _authorizer(call, "No Authorizer is configured on the broker")
     acl_filter = _filter(call.body)
-    table = await call.desk.read(read_acls)
+    table = await call.context.read(read_acls)
     resources = []
     for pattern, acls in table.items():
         selected = [acl for acl in acls if acl.is_selected_by(acl_filter)]
         if selected and pattern.is_selected_by(acl_filter):
-            resources.append({**_described(pattern), "acls": [_entry(acl) for acl in selected]})
+            resources.append({**_pattern_fields(pattern), "acls": [_acl_fields(acl) for acl in selected]})
     return {"resources": resources}
 
 
@@ -57,11 +57,11 @@ async def create_acls(call: Call) -> Fields:
             additions.setdefault(pattern, {})[index] = acl
     for pattern, acls in additions.items():
         try:
-            await call.desk.write(partial(_add, pattern=pattern, new=set(acls.values())))
+            await call.context.write(partial(_add, pattern=pattern, new=set(acls.values())))
         except KframeError as error:
             for index in acls:
                 results[index] = {"error_code": ErrorCode.UNKNOWN_SERVER_ERROR, "error_message": str(error)}
-    await call.desk.read(lambda _records: authorizer.refresh())
+    await call.context.read(lambda _records: authorizer.refresh())
     return {"results": results}
 
 
@@ -69,23 +69,25 @@ async def delete_acls(call: Call) -> Fields:
     """Delete the entries that any filter matches. Each is reported for the first filter that matches it."""
     authorizer = _authorizer(call, _NO_AUTHORIZER)
     filters = [_filter(each) for each in call.body["filters"]]
-    table = await call.desk.read(read_acls)
+    table = await call.context.read(read_acls)
     patterns = dict.fromkeys([pattern for pattern, _ in table.items()])
     patterns |= dict.fromkeys(pattern for each in filters for pattern in exact_patterns(each))
     matching: list[list[Fields]] = [[] for _ in filters]
     for pattern in patterns:
-        selecting = [(index, each) for index, each in enumerate(filters) if pattern.is_selected_by(each)]
-        if not selecting:
+        selecting_filters = [(index, each) for index, each in enumerate(filters) if pattern.is_selected_by(each)]
+        if not selecting_filters:
             continue
-        owners: dict[Acl, int] = {}
+        filter_indexes: dict[Acl, int] = {}
         failure: Fields = {}
         try:
-            await call.desk.write(partial(_remove, pattern=pattern, selecting=selecting, owners=owners))
+            await call.context.write(
+                partial(_remove, pattern=pattern, selecting_filters=selecting_filters, filter_indexes=filter_indexes)
+            )
         except KframeError as error:
             failure = {"error_code": ErrorCode.UNKNOWN_SERVER_ERROR, "error_message": str(error)}
-        for acl, index in owners.items():
-            matching[index].append({**_described(pattern), **_entry(acl), **failure})
-    await call.desk.read(lambda _records: authorizer.refresh())
+        for acl, index in filter_indexes.items():
+            matching[index].append({**_pattern_fields(pattern), **_acl_fields(acl), **failure})
+    await call.context.read(lambda _records: authorizer.refresh())
     return {"filter_results": [{"matching_acls": acls} for acls in matching]}
 
 
@@ -94,24 +96,27 @@ def _add(writer: RecordWriter, pattern: ResourcePattern, new: set[Acl]) -> None:
 
 
 def _remove(
-    writer: RecordWriter, pattern: ResourcePattern, selecting: Sequence[tuple[int, AclFilter]], owners: dict[Acl, int]
+    writer: RecordWriter,
+    pattern: ResourcePattern,
+    selecting_filters: Sequence[tuple[int, AclFilter]],
+    filter_indexes: dict[Acl, int],
 ) -> None:
-    """Delete entries of a pattern. ``owners`` receives each with the index of the first matching filter."""
+    """Delete entries of a pattern. ``filter_indexes`` receives each with the index of the first matching filter."""
 
     def change(acls: set[Acl]) -> set[Acl]:
         for acl in acls:
-            index = next((index for index, each in selecting if acl.is_selected_by(each)), None)
+            index = next((index for index, each in selecting_filters if acl.is_selected_by(each)), None)
             if index is not None:
-                owners.setdefault(acl, index)
-        return acls - owners.keys()
+                filter_indexes.setdefault(acl, index)
+        return acls - filter_indexes.keys()
 
     update_acls(writer, pattern, change)
 
 
 def _authorizer(call: Call, message: str) -> AclAuthorizer:
     """The authorizer with entries in ZooKeeper. Raises RequestError if none or another one is configured."""
-    authorizer = call.desk.authorizer
-    if isinstance(authorizer, SuperUsersOnly):
+    authorizer = call.context.authorizer
+    if isinstance(authorizer, SuperUserAuthorizer):
         raise RequestError(ErrorCode.SECURITY_DISABLED, "kframe has no access to the ACLs of this authorizer")
     if not isinstance(authorizer, AclAuthorizer):
         raise RequestError(ErrorCode.SECURITY_DISABLED, message)
@@ -151,11 +156,11 @@ def _binding(fields: Fields) -> tuple[ResourcePattern, Acl]:
 _OPERATIONS: Final = frozenset(AclOperation) - {AclOperation.ANY}
 
 
-def _described(pattern: ResourcePattern) -> Fields:
+def _pattern_fields(pattern: ResourcePattern) -> Fields:
     return {"resource_type": pattern.kind, "resource_name": pattern.name, "pattern_type": pattern.pattern_type}
 
 
-def _entry(acl: Acl) -> Fields:
+def _acl_fields(acl: Acl) -> Fields:
     return {
         "principal": acl.principal, "host": acl.host, "operation": acl.operation, "permission_type": acl.permission,
     }  # fmt: skip

@@ -19,38 +19,40 @@ _DOWNGRADES: Final = (2, 3)
 async def controlled_shutdown(call: Call) -> Fields:
     """The partitions with other replicas that the broker still leads. If there are none, it may shut down."""
     broker_epoch = call.body.get("broker_epoch", NO_BROKER_EPOCH)
-    answer = await call.desk.wait(call.desk.controller.controlled_shutdown(call.body["broker_id"], broker_epoch))
-    remaining = [{"topic_name": topic, "partition_index": number} for topic, number in answer.partitions]
-    return {"error_code": answer.error, "remaining_partitions": remaining}
+    result = await call.context.wait(call.context.controller.controlled_shutdown(call.body["broker_id"], broker_epoch))
+    remaining = [{"topic_name": topic, "partition_index": number} for topic, number in result.partitions]
+    return {"error_code": result.error, "remaining_partitions": remaining}
 
 
 async def allocate_producer_ids(call: Call) -> Fields:
     """A block of ids for a broker's producers."""
     broker_id, broker_epoch = call.body["broker_id"], call.body["broker_epoch"]
-    if broker_id == call.desk.node.broker_id:
+    if broker_id == call.context.node.broker_id:
         return {
             "error_code": ErrorCode.BROKER_ID_NOT_REGISTERED
         }  # The controller never requests producer ids from itself.
-    answer = await call.desk.wait(call.desk.controller.allocate_producer_ids(broker_id, broker_epoch))
-    return {"error_code": answer.error, "producer_id_start": answer.first, "producer_id_len": answer.length}
+    result = await call.context.wait(call.context.controller.allocate_producer_ids(broker_id, broker_epoch))
+    return {"error_code": result.error, "producer_id_start": result.first, "producer_id_len": result.length}
 
 
 async def init_producer_id(call: Call) -> Fields:
     """An id for an idempotent producer, from a block of the controller. Transactions need a coordinator."""
     if call.body["transactional_id"] is not None:
         raise RequestError(ErrorCode.NOT_COORDINATOR)
-    if not call.may(AclOperation.IDEMPOTENT_WRITE) and not call.may_some(AclOperation.WRITE, AclResourceType.TOPIC):
+    if not call.is_authorized(AclOperation.IDEMPOTENT_WRITE) and not call.is_authorized_on_any(
+        AclOperation.WRITE, AclResourceType.TOPIC
+    ):
         raise RequestError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     if call.body.get("producer_id", -1) >= 0 and call.body.get("producer_epoch", -1) < 0:
         raise RequestError(ErrorCode.INVALID_REQUEST)
-    desk = call.desk
-    async with desk.taking:
-        if not desk.producer_ids:
-            block = await desk.wait(desk.controller.allocate_producer_ids(desk.node.broker_id))
+    context = call.context
+    async with context.producer_ids_lock:
+        if not context.producer_ids:
+            block = await context.wait(context.controller.allocate_producer_ids(context.node.broker_id))
             if block.error is not ErrorCode.NONE:
                 raise RequestError(ErrorCode.COORDINATOR_NOT_AVAILABLE)  # Producers retry this error on another node.
-            desk.producer_ids = range(block.first, block.first + block.length)
-        producer_id, desk.producer_ids = desk.producer_ids[0], desk.producer_ids[1:]
+            context.producer_ids = range(block.first, block.first + block.length)
+        producer_id, context.producer_ids = context.producer_ids[0], context.producer_ids[1:]
     return {"producer_id": producer_id, "producer_epoch": 0}
 
 
@@ -62,7 +64,7 @@ async def stale_controller(call: Call) -> Fields:
 
 async def update_features(call: Call) -> Fields:
     """Brokers in ZooKeeper mode support no feature, so none can be finalized."""
-    if not call.may(AclOperation.ALTER):
+    if not call.is_authorized(AclOperation.ALTER):
         return {"error_code": ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "error_message": "Cluster authorization failed."}
     updates = tuple(
         FeatureUpdate(
@@ -71,13 +73,13 @@ async def update_features(call: Call) -> Fields:
         )
         for update in call.body["feature_updates"]
     )  # fmt: skip
-    answer = await call.desk.wait(call.desk.controller.update_features(updates))
+    result = await call.context.wait(call.context.controller.update_features(updates))
     results = [
         {"feature": name, "error_code": code, "error_message": _UNSUPPORTED if code else None}
-        for name, code in answer.codes.items()
+        for name, code in result.codes.items()
     ]
-    message = None if answer.error is ErrorCode.NONE else answer.error.name
-    return {"error_code": answer.error, "error_message": message, "results": results}
+    message = None if result.error is ErrorCode.NONE else result.error.name
+    return {"error_code": result.error, "error_message": message, "results": results}
 
 
 _UNSUPPORTED: Final = "Could not apply finalized feature update because the provided feature is not supported."

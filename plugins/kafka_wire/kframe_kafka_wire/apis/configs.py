@@ -12,13 +12,13 @@ from kframe.plugin import ErrorCode, KframeError
 from kframe.plugin.cluster import ClusterState, topic_name_problem
 from kframe.plugin.server import ConfigChange, ConfigOperation
 from kframe_kafka_wire.acls import AclOperation, AclResourceType
-from kframe_kafka_wire.apis.topic_settings import BROKER_KEYS, TOPIC_SETTINGS, Type, broker_synonyms, of_broker
+from kframe_kafka_wire.apis.topic_settings import BROKER_KEYS, TOPIC_SETTINGS, Type, broker_synonyms, broker_value
 from kframe_kafka_wire.calls import Call, reason
 from kframe_kafka_wire.records import NoRecords, Records, settings_at
 
 Fields = Mapping[str, Any]
 #: An error code, the settings of a topic, and the defaults of all brokers.
-_Stored = tuple[int, Mapping[str, str], Mapping[str, str]]
+_StoredConfigs = tuple[int, Mapping[str, str], Mapping[str, str]]
 TOPIC, BROKER, BROKER_LOGGER = 2, 4, 8
 #: Sources of a value (``DescribeConfigsResponse.ConfigSource``).
 _OF_TOPIC, _OF_ALL_BROKERS, _STATIC, _DEFAULT = 1, 3, 4, 5
@@ -26,7 +26,7 @@ _SECRET: Final = re.compile(r"password|secret|sasl\.jaas\.config|keystore\.key|k
 #: The fields of a setting in the response to CreateTopics.
 _NEW_TOPIC_FIELDS: Final = "name", "value", "read_only", "config_source", "is_sensitive"
 #: The controller's own settings that DescribeConfigs shows.
-_OURS: Final = (
+_CONTROLLER_KEYS: Final = (
     "broker.id", "node.id", "broker.rack", "listeners", "advertised.listeners", "listener.security.protocol.map",
     "inter.broker.listener.name", "control.plane.listener.name", "inter.broker.protocol.version", "zookeeper.connect",
 )  # fmt: skip
@@ -58,16 +58,16 @@ async def _alter(call: Call, *, replace: bool) -> Fields:
         elif code == 0 and operations is None:
             code, message = ErrorCode.INVALID_REQUEST, "an operation is none of SET, DELETE, APPEND and SUBTRACT"
         codes[key] = code, message
-        if code == 0 and operations is not None and key != (BROKER, str(call.desk.node.broker_id)):
+        if code == 0 and operations is not None and key != (BROKER, str(call.context.node.broker_id)):
             changes[key] = ConfigChange(None if key[0] == BROKER else key[1], operations)
     if changes:
-        future = call.desk.controller.alter_configs(
+        future = call.context.controller.alter_configs(
             list(changes.values()), replace=replace, validate_only=call.body["validate_only"]
         )
-        answer = await call.desk.wait(future)
+        result = await call.context.wait(future)
         for key, change in changes.items():
-            code = answer[change.topic]
-            message = answer.messages.get(change.topic)
+            code = result[change.topic]
+            message = result.messages.get(change.topic)
             codes[key] = code, message or reason(call, code, key[1] or "all brokers")
     alterations = [
         {"error_code": code, "error_message": message, "resource_type": key[0], "resource_name": key[1]}
@@ -101,17 +101,17 @@ def _refusal(
     call: Call, kind: int, name: str, operation: AclOperation = AclOperation.ALTER_CONFIGS
 ) -> tuple[int, str | None]:
     """The error code of a resource that cannot be described or changed here, else 0."""
-    ours = str(call.desk.node.broker_id)
+    controller_id = str(call.context.node.broker_id)
     if kind == TOPIC:
-        if not call.may(operation, AclResourceType.TOPIC, name):
+        if not call.is_authorized(operation, AclResourceType.TOPIC, name):
             return ErrorCode.TOPIC_AUTHORIZATION_FAILED, reason(call, ErrorCode.TOPIC_AUTHORIZATION_FAILED, name)
         if not name:
             return ErrorCode.INVALID_REQUEST, "a topic without a name"
     elif kind in (BROKER, BROKER_LOGGER):
-        if not call.may(operation):
+        if not call.is_authorized(operation):
             return ErrorCode.CLUSTER_AUTHORIZATION_FAILED, reason(call, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, name)
-        if name != ours and (name or kind == BROKER_LOGGER):
-            message = f"Unexpected broker id, expected {ours} or empty string, but received {name}"
+        if name != controller_id and (name or kind == BROKER_LOGGER):
+            message = f"Unexpected broker id, expected {controller_id} or empty string, but received {name}"
             return ErrorCode.INVALID_REQUEST, message
         if kind == BROKER_LOGGER and operation is AclOperation.ALTER_CONFIGS:
             return ErrorCode.INVALID_REQUEST, "a controller has no loggers of Kafka's to set"
@@ -145,15 +145,15 @@ async def describe_configs(call: Call) -> Fields:
 
 
 async def _described(call: Call, kind: int, name: str) -> tuple[int, list[Fields]]:
-    config = call.desk.config
+    config = call.context.config
     if kind == BROKER_LOGGER:
         return ErrorCode.NONE, []
     if kind == BROKER and name:
-        shown = {key: config[key] for key in _OURS if key in config}
-        return ErrorCode.NONE, [_entry(call, key, value, _STATIC, read_only=True) for key, value in shown.items()]
-    store = call.desk.controller.store
+        visible = {key: config[key] for key in _CONTROLLER_KEYS if key in config}
+        return ErrorCode.NONE, [_entry(call, key, value, _STATIC, read_only=True) for key, value in visible.items()]
+    store = call.context.controller.store
 
-    def look(cluster: ClusterState | None) -> _Stored:
+    def read_stored(cluster: ClusterState | None) -> _StoredConfigs:
         if cluster is None:
             return ErrorCode.NOT_CONTROLLER, {}, {}
         if kind == TOPIC and cluster.topics.find(name) is None:
@@ -161,20 +161,20 @@ async def _described(call: Call, kind: int, name: str) -> tuple[int, list[Fields
         return ErrorCode.NONE, store.read_configs(name) if kind == TOPIC else {}, store.read_configs(None)
 
     try:
-        code, of_topic, of_brokers = await call.desk.look(look)
+        code, of_topic, broker_defaults = await call.context.inspect_cluster(read_stored)
         if code == ErrorCode.NOT_CONTROLLER:
-            code, of_topic, of_brokers = await asyncio.to_thread(_looked_up, call.desk.records, kind, name)
+            code, of_topic, broker_defaults = await asyncio.to_thread(_read_stored, call.context.records, kind, name)
     except KframeError:
         return ErrorCode.UNKNOWN_SERVER_ERROR, []
     if code:
         return code, []
     if kind == BROKER:
-        return code, [_entry(call, key, value, _OF_ALL_BROKERS) for key, value in sorted(of_brokers.items())]
-    static = await call.desk.static_settings(BROKER_KEYS)
-    return code, [_topic_entry(call, key, of_topic, of_brokers, static) for key in TOPIC_SETTINGS]
+        return code, [_entry(call, key, value, _OF_ALL_BROKERS) for key, value in sorted(broker_defaults.items())]
+    static = await call.context.static_settings(BROKER_KEYS)
+    return code, [_topic_entry(call, key, of_topic, broker_defaults, static) for key in TOPIC_SETTINGS]
 
 
-def _looked_up(records: Records, kind: int, name: str) -> _Stored:
+def _read_stored(records: Records, kind: int, name: str) -> _StoredConfigs:
     """The same from the store's records: a standby can describe settings as any broker does."""
     if isinstance(records, NoRecords):
         return ErrorCode.NOT_CONTROLLER, {}, {}
@@ -184,45 +184,47 @@ def _looked_up(records: Records, kind: int, name: str) -> _Stored:
     return ErrorCode.NONE, of_topic, settings_at(records, "/config/brokers/<default>")
 
 
-async def configs_of(call: Call, given: Mapping[str, Mapping[str, str]]) -> tuple[int, dict[str, list[Fields]]]:
+async def configs_of(call: Call, topic_configs: Mapping[str, Mapping[str, str]]) -> tuple[int, dict[str, list[Fields]]]:
     """An error code, and all settings of topics as CreateTopics reports them, by topic.
 
-    ``given`` has the settings of the topics themselves. The code is not 0 if defaults are unknown (Kafka 3.9
+    ``topic_configs`` has the settings of the topics themselves. The code is not 0 if defaults are unknown (Kafka 3.9
     ``ConfigHelper.createTopicConfigEntry``).
     """
-    store = call.desk.controller.store
+    store = call.context.controller.store
     try:
-        of_brokers = await call.desk.look(lambda _cluster: store.read_configs(None))
+        broker_defaults = await call.context.inspect_cluster(lambda _cluster: store.read_configs(None))
     except KframeError:
         return ErrorCode.UNKNOWN_SERVER_ERROR, {}
-    static = await call.desk.static_settings(BROKER_KEYS)
+    static = await call.context.static_settings(BROKER_KEYS)
     entries_by_name: dict[str, list[Fields]] = {}
-    for name, own in given.items():
-        entries = [_topic_entry(call, key, own, of_brokers, static) for key in TOPIC_SETTINGS]
+    for name, own in topic_configs.items():
+        entries = [_topic_entry(call, key, own, broker_defaults, static) for key in TOPIC_SETTINGS]
         entries_by_name[name] = [{key: entry[key] for key in _NEW_TOPIC_FIELDS} for entry in entries]
     return ErrorCode.NONE, entries_by_name
 
 
 def _topic_entry(
-    call: Call, key: str, of_topic: Mapping[str, str], of_brokers: Mapping[str, str], static: Mapping[str, str]
+    call: Call, key: str, of_topic: Mapping[str, str], broker_defaults: Mapping[str, str], static: Mapping[str, str]
 ) -> Fields:
     """The value in effect, and its synonyms in order of precedence (Kafka ``ConfigHelper.createTopicConfigEntry``).
 
-    ``of_brokers`` are the defaults of all brokers, ``static`` the server.properties of a broker. The controller's own
+    ``broker_defaults`` apply to all brokers, ``static`` is the server.properties of a broker. The controller's own
     settings have no influence.
     """
     setting = TOPIC_SETTINGS[key]
-    configs = [(of_brokers, _OF_ALL_BROKERS), (static, _STATIC)]
+    configs = [(broker_defaults, _OF_ALL_BROKERS), (static, _STATIC)]
     synonyms = broker_synonyms(setting, configs, _DEFAULT)
     if key in of_topic:
         value = of_topic[key]
         synonyms.insert(0, (key, value, _OF_TOPIC))
     else:
-        broker_values = (of_broker(setting, config) for config, _ in configs)
-        value = next((each[1] for each in broker_values if each is not None), setting.default)
+        broker_values = (broker_value(setting, config) for config, _ in configs)
+        value = next(
+            (key_and_value[1] for key_and_value in broker_values if key_and_value is not None), setting.default
+        )
     source = synonyms[0][2] if synonyms else _DEFAULT
-    shown = [{"name": name, "value": text, "source": origin} for name, text, origin in synonyms]
-    return _entry(call, key, value, source, setting.type, shown)
+    synonym_entries = [{"name": name, "value": text, "source": origin} for name, text, origin in synonyms]
+    return _entry(call, key, value, source, setting.type, synonym_entries)
 
 
 def _entry(
@@ -230,11 +232,11 @@ def _entry(
     *, read_only: bool = False,
 ) -> Fields:  # fmt: skip
     secret = _SECRET.search(key) is not None
-    shown = None if secret else value
+    visible_value = None if secret else value
     if synonyms is None:
-        synonyms = [{"name": key, "value": shown, "source": source}]
+        synonyms = [{"name": key, "value": visible_value, "source": source}]
     return {
-        "name": key, "value": shown, "read_only": read_only, "is_default": source == _DEFAULT, "config_source": source,
-        "is_sensitive": secret, "config_type": kind, "documentation": None,
+        "name": key, "value": visible_value, "read_only": read_only, "is_default": source == _DEFAULT,
+        "config_source": source, "is_sensitive": secret, "config_type": kind, "documentation": None,
         "synonyms": synonyms if call.body.get("include_synonyms") else (),
     }  # fmt: skip

@@ -53,33 +53,33 @@ def partition_of(key: str, count: int) -> int:
     return (0 if value == -(2**31) else abs(value)) % count
 
 
-async def creation(call: Call, name: str) -> NewTopic | None:
+async def internal_topic(call: Call, name: str) -> NewTopic | None:
     """An internal topic with Kafka's settings for it. None if its partition count is unknown.
 
     Brokers read the partition count from their own settings when they start. With another count they would find no
     coordinator until a restart. If the controller's settings do not have it, the controller requests it from a broker.
     """
-    desk = call.desk
-    known = {key: value for key in _SIZES[name] if (value := desk.setting(key, ""))}
-    if _SIZES[name][0] not in known:
-        known = await desk.broker_settings(_SIZES[name])
-    return _creation(name, known)
+    context = call.context
+    settings = {key: value for key in _SIZES[name] if (value := context.setting(key, ""))}
+    if _SIZES[name][0] not in settings:
+        settings = await context.broker_settings(_SIZES[name])
+    return _internal_topic(name, settings)
 
 
-def _creation(name: str, known: Mapping[str, str]) -> NewTopic | None:
+def _internal_topic(name: str, settings: Mapping[str, str]) -> NewTopic | None:
     partitions, factor, segment, *others = _SIZES[name]
-    if not known.get(partitions, "").isdecimal():
+    if not settings.get(partitions, "").isdecimal():
         return None
-    config = {"cleanup.policy": "compact", "segment.bytes": known.get(segment, "104857600")}
+    config = {"cleanup.policy": "compact", "segment.bytes": settings.get(segment, "104857600")}
     if name == OFFSETS:
         config["compression.type"] = "producer"
     else:
         config |= {
             "unclean.leader.election.enable": "false", "compression.type": "uncompressed",
-            "min.insync.replicas": known.get(others[0], "2"),
+            "min.insync.replicas": settings.get(others[0], "2"),
         }  # fmt: skip
-    replicas = known.get(factor, "3")
-    return NewTopic(name, int(known[partitions]), int(replicas) if replicas.isdecimal() else 3, config=config)
+    replicas = settings.get(factor, "3")
+    return NewTopic(name, int(settings[partitions]), int(replicas) if replicas.isdecimal() else 3, config=config)
 
 
 async def find_coordinator(call: Call) -> Fields:
@@ -96,10 +96,10 @@ async def _coordinator(call: Call, kind: int, key: str) -> Fields:
             key, ErrorCode.INVALID_REQUEST, f"coordinators of type {kind} are not served in ZooKeeper mode"
         )
     topic, resource, denied = _KEYS[kind]
-    if not call.may(AclOperation.DESCRIBE, resource, key):
+    if not call.is_authorized(AclOperation.DESCRIBE, resource, key):
         return _no_coordinator(key, denied, f"{call.session.principal} may not see it")
 
-    def look(cluster: ClusterState | None) -> tuple[bool, int, Endpoint | None] | None:
+    def find_leader(cluster: ClusterState | None) -> tuple[bool, int, Endpoint | None] | None:
         """Whether the topic exists, the leader of the key's partition, and its endpoint."""
         index = None if cluster is None else cluster.topics.find(topic)
         if cluster is None or index is None or not cluster.topics.partition_count[index]:
@@ -112,15 +112,15 @@ async def _coordinator(call: Call, kind: int, key: str) -> Fields:
         registration = cluster.brokers.registrations[leader]
         return True, int(cluster.brokers.ids[leader]), None if registration is None else call.endpoint(registration)
 
-    seen = await call.desk.look(look)
-    if seen is None:
+    coordinator = await call.context.inspect_cluster(find_leader)
+    if coordinator is None:
         return _no_coordinator(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, "this is not the controller, ask a broker")
-    exists, broker_id, endpoint = seen
+    exists, broker_id, endpoint = coordinator
     if endpoint is not None:
         return {"key": key, "node_id": broker_id, "host": endpoint.host, "port": endpoint.port, "error_code": 0}
     if exists:
         return _no_coordinator(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, f"its partition of {topic} has no leader")
-    new_topic = await creation(call, topic)
+    new_topic = await internal_topic(call, topic)
     if new_topic is None:
         return _no_coordinator(
             key, ErrorCode.COORDINATOR_NOT_AVAILABLE, f"there is no {topic} yet: a broker will create it"

@@ -14,9 +14,9 @@ from kframe.plugin.cluster import NO_LEADER, NO_STATE, ClusterState, Registratio
 from kframe.plugin.columns import Int32, Ragged
 from kframe.plugin.server import NewTopic
 from kframe_kafka_wire.acls import CLUSTER, AclOperation, AclResourceType
-from kframe_kafka_wire.apis.internal import INTERNAL, creation
+from kframe_kafka_wire.apis.internal import INTERNAL, internal_topic
 from kframe_kafka_wire.apis.mutations import create_automatically
-from kframe_kafka_wire.calls import NOT_ASKED, Call
+from kframe_kafka_wire.calls import OPERATIONS_NOT_REQUESTED, Call
 from kframe_kafka_wire.frames import Refused
 from kframe_kafka_wire.shapes import ZERO_ID
 
@@ -59,23 +59,25 @@ class ClusterView:
     topics: Mapping[str, TopicView]
 
 
-async def look(call: Call, choose: Callable[[ClusterState], Iterable[int]]) -> ClusterView:
+async def read_view(call: Call, select_topics: Callable[[ClusterState], Iterable[int]]) -> ClusterView:
     """The present cluster. Raises Refused on a standby, which has no cluster state.
 
     Clients without a response use another node. An empty response would be wrong: Java's admin client would find no
     topics in it, and keep using this node until its metadata expire.
     """
-    ids = call.desk.topic_ids
-    view = await call.desk.look(lambda cluster: None if cluster is None else view_of(cluster, choose, ids))
+    ids = call.context.topic_ids
+    view = await call.context.inspect_cluster(
+        lambda cluster: None if cluster is None else view_of(cluster, select_topics, ids)
+    )
     if view is None:
         raise Refused("it asks for brokers and topics, which only the controller knows, and this is not the controller")
     return view
 
 
 def view_of(
-    cluster: ClusterState, choose: Callable[[ClusterState], Iterable[int]], topic_ids: bool = True
+    cluster: ClusterState, select_topics: Callable[[ClusterState], Iterable[int]], topic_ids: bool = True
 ) -> ClusterView:
-    """Brokers, and the topics (indexes) that ``choose`` returns, copied from the columns in a few array passes.
+    """Brokers, and the topics (indexes) that ``select_topics`` returns, copied from the columns in a few array passes.
 
     Without ``topic_ids`` topics have no ids. Partitions without a state, and topics queued for deletion, are left out:
     only the controller knows them.
@@ -83,16 +85,16 @@ def view_of(
     topics, p = cluster.topics, cluster.partitions
     registered = zip(cluster.brokers.registrations, cluster.brokers.registered, strict=True)
     brokers = tuple(broker for broker, is_registered in registered if broker is not None and is_registered)
-    chosen = np.fromiter(choose(cluster), np.int64)
-    if not len(chosen):
+    indexes = np.fromiter(select_topics(cluster), np.int64)
+    if not len(indexes):
         return ClusterView(brokers, {})
-    rows = topics.rows_of_all(chosen)
+    rows = topics.rows_of_all(indexes)
     rows = rows[(p.partition_epoch[rows] != NO_STATE) & (topics.deleting[p.topic[rows]] == 0)]
     table, owners = _table(cluster, rows), p.topic[rows]
-    begins = np.flatnonzero(np.diff(owners, prepend=-1))
-    ends = np.append(begins, len(rows))[1:]
+    starts = np.flatnonzero(np.diff(owners, prepend=-1))
+    ends = np.append(starts, len(rows))[1:]
     views = {}
-    for index, first, end in zip(owners[begins].tolist(), begins.tolist(), ends.tolist(), strict=True):
+    for index, first, end in zip(owners[starts].tolist(), starts.tolist(), ends.tolist(), strict=True):
         name = topics.names[index]
         topic_id = topics.ids[index].tobytes() if topic_ids else ZERO_ID
         views[name] = TopicView(name, topic_id, table, first, end)
@@ -114,29 +116,31 @@ def _table(cluster: ClusterState, rows: Int32) -> PartitionTable:
 
 async def metadata(call: Call) -> Fields:
     """Brokers with the controller among them, and topics as brokers know them."""
-    topics_requested = call.body["topics"]
-    everything = topics_requested is None or (call.version == 0 and not topics_requested)
-    listed = [] if everything else topics_requested
-    names = [topic["name"] for topic in listed if topic["name"] is not None]
-    ids = [topic["topic_id"] for topic in listed if topic["name"] is None]
-    if call.version < _IDS_SINCE and (ids or any(topic.get("topic_id", ZERO_ID) != ZERO_ID for topic in listed)):
-        refused = [(topic["name"] or "", topic["topic_id"]) for topic in listed]
+    requested_topics = call.body["topics"]
+    all_topics = requested_topics is None or (call.version == 0 and not requested_topics)
+    requested = [] if all_topics else requested_topics
+    names = [topic["name"] for topic in requested if topic["name"] is not None]
+    ids = [topic["topic_id"] for topic in requested if topic["name"] is None]
+    if call.version < _IDS_SINCE and (ids or any(topic.get("topic_id", ZERO_ID) != ZERO_ID for topic in requested)):
+        refused = [(topic["name"] or "", topic["topic_id"]) for topic in requested]
         return {"topics": [_missing(name, topic_id, ErrorCode.INVALID_REQUEST) for name, topic_id in refused]}
 
-    def choose(cluster: ClusterState) -> list[int]:
+    def select_topics(cluster: ClusterState) -> list[int]:
         topics = cluster.topics
-        if everything:
+        if all_topics:
             return np.flatnonzero(topics.partition_count).tolist()
         indexes = [topics.find(name) for name in dict.fromkeys(names)] + [
             topics.find_id(topic_id) for topic_id in set(ids)
         ]
         return list(dict.fromkeys(index for index in indexes if index is not None))
 
-    view = await look(call, choose)
+    view = await read_view(call, select_topics)
     entries = []
-    if everything:
-        visible = call.may_any(AclOperation.DESCRIBE, list(view.topics))
-        entries = await asyncio.to_thread(lambda: [_known(call, view, view.topics[name]) for name in sorted(visible)])
+    if all_topics:
+        visible = call.authorized_topics(AclOperation.DESCRIBE, list(view.topics))
+        entries = await asyncio.to_thread(
+            lambda: [_described(call, view, view.topics[name]) for name in sorted(visible)]
+        )
     else:
         by_id = {topic.topic_id: topic for topic in view.topics.values()}
         entries = [await _by_name(call, view, name) for name in dict.fromkeys(names)]
@@ -144,7 +148,7 @@ async def metadata(call: Call) -> Fields:
     operations = _cluster_operations(call)
     brokers, controller_id = nodes(call, view)
     return {
-        "brokers": brokers, "controller_id": controller_id, "cluster_id": await call.desk.cluster_id(),
+        "brokers": brokers, "controller_id": controller_id, "cluster_id": await call.context.cluster_id(),
         "topics": entries, "cluster_authorized_operations": operations,
     }  # fmt: skip
 
@@ -152,27 +156,27 @@ async def metadata(call: Call) -> Fields:
 def _cluster_operations(call: Call) -> int:
     """The authorized cluster operations if the client requests them. 0 unless it may describe the cluster."""
     if not call.body.get("include_cluster_authorized_operations"):
-        return NOT_ASKED
-    return call.operations(AclResourceType.CLUSTER, CLUSTER) if call.may(AclOperation.DESCRIBE) else 0
+        return OPERATIONS_NOT_REQUESTED
+    return call.operations(AclResourceType.CLUSTER, CLUSTER) if call.is_authorized(AclOperation.DESCRIBE) else 0
 
 
 def nodes(call: Call, view: ClusterView) -> tuple[list[Fields], int]:
     """All nodes with this listener. Also the id of the controller (-1 if it is none of them)."""
     entries: list[Fields] = []
-    for registration in (*view.brokers, call.desk.node):
+    for registration in (*view.brokers, call.context.node):
         endpoint = call.endpoint(registration)
         if endpoint is not None:
             fields = {"host": endpoint.host, "port": endpoint.port, "rack": registration.rack}
             entries.append({"node_id": registration.broker_id, "broker_id": registration.broker_id, **fields})
-    ours = call.desk.node.broker_id
-    return entries, ours if any(entry["node_id"] == ours for entry in entries) else -1
+    own_id = call.context.node.broker_id
+    return entries, own_id if any(entry["node_id"] == own_id for entry in entries) else -1
 
 
 async def _by_name(call: Call, view: ClusterView, name: str) -> Fields:
-    if not call.may(AclOperation.DESCRIBE, AclResourceType.TOPIC, name):
+    if not call.is_authorized(AclOperation.DESCRIBE, AclResourceType.TOPIC, name):
         return _missing(name, ZERO_ID, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     if name in view.topics:
-        return _known(call, view, view.topics[name])
+        return _described(call, view, view.topics[name])
     if topic_name_problem(name) is not None:
         return _missing(name, ZERO_ID, ErrorCode.INVALID_TOPIC_EXCEPTION)
     return _missing(name, ZERO_ID, await _create(call, name))
@@ -181,19 +185,21 @@ async def _by_name(call: Call, view: ClusterView, name: str) -> Fields:
 def _by_id(call: Call, view: ClusterView, topic: TopicView | None, topic_id: bytes) -> Fields:
     if topic is None:
         return _missing(None, topic_id, ErrorCode.UNKNOWN_TOPIC_ID)
-    if not call.may(AclOperation.DESCRIBE, AclResourceType.TOPIC, topic.name):
+    if not call.is_authorized(AclOperation.DESCRIBE, AclResourceType.TOPIC, topic.name):
         return _missing(None, topic_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-    return _known(call, view, topic)
+    return _described(call, view, topic)
 
 
 async def _create(call: Call, name: str) -> int:
     """Create a requested topic if automatic creation is enabled. Return the error code of the present response."""
     allowed = call.body.get("allow_auto_topic_creation", True)
-    if not (allowed and call.desk.enabled("auto.create.topics.enable", default=True)):
+    if not (allowed and call.context.enabled("auto.create.topics.enable", default=True)):
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    if not call.may(AclOperation.CREATE) and not call.may(AclOperation.CREATE, AclResourceType.TOPIC, name):
+    if not call.is_authorized(AclOperation.CREATE) and not call.is_authorized(
+        AclOperation.CREATE, AclResourceType.TOPIC, name
+    ):
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    topic = await creation(call, name) if name in INTERNAL else NewTopic(name)
+    topic = await internal_topic(call, name) if name in INTERNAL else NewTopic(name)
     if topic is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     code = await create_automatically(call, topic)
@@ -206,7 +212,7 @@ def _missing(name: str | None, topic_id: bytes, code: int) -> Fields:
     return {"error_code": code, "name": name, "topic_id": topic_id, "is_internal": name in INTERNAL}
 
 
-def _known(call: Call, view: ClusterView, topic: TopicView) -> Fields:
+def _described(call: Call, view: ClusterView, topic: TopicView) -> Fields:
     is_reachable = {broker.broker_id: call.endpoint(broker) is not None for broker in view.brokers}
     unreachable = ErrorCode.LISTENER_NOT_FOUND if call.version >= _LISTENER_SINCE else ErrorCode.LEADER_NOT_AVAILABLE
     partitions = []
@@ -236,7 +242,7 @@ def _known(call: Call, view: ClusterView, topic: TopicView) -> Fields:
                 "offline_replicas": table.offline[number].tolist(),
             }
         )
-    operations = NOT_ASKED
+    operations = OPERATIONS_NOT_REQUESTED
     if call.body.get("include_topic_authorized_operations"):
         operations = call.operations(AclResourceType.TOPIC, topic.name)
     return {
@@ -253,10 +259,10 @@ async def describe_cluster(call: Call) -> Fields:
         code = code if call.version else ErrorCode.INVALID_REQUEST
         message = f"this listener serves clients of brokers (endpoint type {_BROKERS}), not type {kind}"
         return {"error_code": code, "error_message": message, "endpoint_type": kind, "controller_id": -1}
-    view = await look(call, lambda _: ())
+    view = await read_view(call, lambda _: ())
     brokers, controller_id = nodes(call, view)
     operations = _cluster_operations(call)
     return {
-        "brokers": brokers, "controller_id": controller_id, "cluster_id": await call.desk.cluster_id() or "",
+        "brokers": brokers, "controller_id": controller_id, "cluster_id": await call.context.cluster_id() or "",
         "cluster_authorized_operations": operations,
     }  # fmt: skip

@@ -16,7 +16,7 @@ from typing import Any, Final, Protocol, TypeAlias, TypeVar
 from kframe.plugin import ErrorCode
 from kframe.plugin.cluster import NO_STATE, ClusterState
 from kframe.plugin.server import MUTATION_RATE, MutationQuota, NewTopic, QuotaEntity, entities_of
-from kframe_kafka_wire.calls import Call, Desk
+from kframe_kafka_wire.calls import Call, ServerContext
 from kframe_kafka_wire.records import Records, sanitized, settings_at
 
 _log = logging.getLogger("kframe.kafka_wire")
@@ -33,7 +33,7 @@ class TopicRequest(Protocol):
 
 
 #: Id, partition count and replication factor of topics.
-Shapes: TypeAlias = Mapping[str, tuple[bytes, int, int]]
+TopicSummaries: TypeAlias = Mapping[str, tuple[bytes, int, int]]
 Requested = TypeVar("Requested", bound=TopicRequest)
 
 
@@ -46,8 +46,8 @@ async def quota_of(call: Call, *, strict: bool) -> MutationQuota:
     """The quota of the client. Raises StoreError."""
     user, client_id = sanitized(call.session.principal.name), sanitized(call.header.client_id or "")
     entities = entities_of(user, client_id)
-    rates = await call.desk.read(lambda records: _first_rate(records, entities))
-    return call.desk.mutations.quota_of(user, client_id, rates, now_ms(), strict=strict)
+    rates = await call.context.read(lambda records: _first_rate(records, entities))
+    return call.context.mutations.quota_of(user, client_id, rates, now_ms(), strict=strict)
 
 
 def _first_rate(records: Records, entities: Iterable[QuotaEntity]) -> dict[QuotaEntity, float]:
@@ -77,7 +77,7 @@ def _rate(entity: QuotaEntity, text: str) -> float:
 async def execute(
     call: Call, quota: MutationQuota, requests: Sequence[Requested], submit: Callable[..., Future[Any]],
     partitions: Callable[[ClusterState | None], Mapping[str, int]],
-) -> tuple[dict[str, ErrorCode], Mapping[str, str], Shapes]:  # fmt: skip
+) -> tuple[dict[str, ErrorCode], Mapping[str, str], TopicSummaries]:  # fmt: skip
     """Create topics or partitions within a quota. Returns codes, messages, and the shapes of created topics, by name.
 
     ``partitions`` returns the number of new partitions by topic. Only a valid request is charged, as in Kafka 3.9
@@ -85,30 +85,30 @@ async def execute(
     """
     validate_only = call.body.get("validate_only", False)
     if validate_only or not quota.is_limited:
-        answer = await call.desk.wait(submit(requests, timeout_ms=call.timeout_ms, validate_only=validate_only))
-        return answer, answer.messages, answer.created
-    validated = await call.desk.wait(submit(requests, timeout_ms=call.timeout_ms, validate_only=True))
+        result = await call.context.wait(submit(requests, timeout_ms=call.timeout_ms, validate_only=validate_only))
+        return result, result.messages, result.created
+    validated = await call.context.wait(submit(requests, timeout_ms=call.timeout_ms, validate_only=True))
     codes, messages = dict(validated), dict(validated.messages)
     valid = [request for request in requests if codes[request.name] is ErrorCode.NONE]
-    counts = await call.desk.look(partitions)
+    counts = await call.context.inspect_cluster(partitions)
     accepted = [request for request in valid if quota.record(counts.get(request.name, 0), now_ms())]
     codes |= {request.name: ErrorCode.THROTTLING_QUOTA_EXCEEDED for request in valid}
     if not accepted:
         return codes, messages, {}
-    answer = await call.desk.wait(submit(accepted, timeout_ms=call.timeout_ms, validate_only=False))
-    return codes | answer, messages | answer.messages, answer.created
+    result = await call.context.wait(submit(accepted, timeout_ms=call.timeout_ms, validate_only=False))
+    return codes | result, messages | result.messages, result.created
 
 
 async def delete(call: Call, quota: MutationQuota, names: Sequence[str]) -> dict[str, ErrorCode]:
     """Delete topics within a quota. Returns codes by topic. Unknown topics are not charged."""
     counts: Mapping[str, int] = {}
-    if quota.is_limited and call.desk.enabled("delete.topic.enable", default=True):
-        counts = await call.desk.look(lambda cluster: _partitions_of(cluster, names))
+    if quota.is_limited and call.context.enabled("delete.topic.enable", default=True):
+        counts = await call.context.inspect_cluster(lambda cluster: _partitions_of(cluster, names))
     accepted = [name for name in names if name not in counts or quota.record(counts[name], now_ms())]
     codes = dict.fromkeys(names, ErrorCode.THROTTLING_QUOTA_EXCEEDED)
     if accepted:
-        answer = await call.desk.wait(call.desk.controller.delete_topics(accepted, timeout_ms=call.timeout_ms))
-        codes |= answer
+        result = await call.context.wait(call.context.controller.delete_topics(accepted, timeout_ms=call.timeout_ms))
+        codes |= result
     return codes
 
 
@@ -131,14 +131,14 @@ async def create_automatically(call: Call, topic: NewTopic) -> ErrorCode:
     Source: Kafka 3.9 ``AutoTopicCreationManager.createTopics``.
     """
     quota = await quota_of(call, strict=False)
-    code = (await call.desk.wait(call.desk.controller.create_topics([topic], timeout_ms=0)))[topic.name]
+    code = (await call.context.wait(call.context.controller.create_topics([topic], timeout_ms=0)))[topic.name]
     if code in _CREATED:
-        quota.record(partition_count(call.desk, topic), now_ms())
+        quota.record(partition_count(call.context, topic), now_ms())
     return code
 
 
-def partition_count(desk: Desk, topic: NewTopic) -> int:
+def partition_count(context: ServerContext, topic: NewTopic) -> int:
     """The number of partitions of a requested topic."""
     if topic.assignments is not None:
         return len(topic.assignments)
-    return topic.partitions if topic.partitions > 0 else desk.number("num.partitions", 1)
+    return topic.partitions if topic.partitions > 0 else context.number("num.partitions", 1)

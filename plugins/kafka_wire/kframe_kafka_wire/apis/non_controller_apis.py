@@ -1,6 +1,6 @@
 """Requests to leaders and coordinators, which the controller never is (``wire.md`` section 18).
 
-The answer makes a client look for the right node. Where a client queries every node for its part, the answer is empty.
+The response makes a client look for the right node. Where a client queries every node, the response is empty.
 """
 
 from __future__ import annotations
@@ -68,6 +68,6 @@ async def no_login(call: Call) -> Fields:
     raise RequestError(ErrorCode.ILLEGAL_SASL_STATE, "no login here")
 
 
-async def nothing(call: Call) -> Fields:
-    """An empty answer without error."""
+async def empty_response(call: Call) -> Fields:
+    """An empty response without error."""
     return {}

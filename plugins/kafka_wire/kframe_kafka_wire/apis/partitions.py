@@ -26,19 +26,19 @@ def _grouped(partitions: Iterable[tuple[str, Fields]]) -> Iterator[tuple[str, li
 async def alter_reassignments(call: Call) -> Fields:
     """Answer when the reassignments have started."""
     targets: dict[TopicPartition, tuple[int, ...] | None] = {}
-    ours = []
+    invalid = []
     for topic in call.body["topics"]:
         for partition in topic["partitions"]:
             name, replicas = (topic["name"], partition["partition_index"]), partition["replicas"]
-            if replicas is not None and call.desk.node.broker_id in replicas:
-                ours.append(name)  # The controller is no broker, so it cannot have replicas.
+            if replicas is not None and call.context.node.broker_id in replicas:
+                invalid.append(name)  # The controller is no broker, so it cannot have replicas.
             else:
                 targets[name] = None if replicas is None else tuple(replicas)
-    answer = await call.desk.wait(call.desk.controller.reassign(targets))
-    if answer.error is not ErrorCode.NONE:
-        return {"error_code": answer.error, "error_message": reason(call, answer.error, "the request")}
-    codes: dict[TopicPartition, int] = dict(answer.by_partition())
-    codes |= dict.fromkeys(ours, ErrorCode.INVALID_REPLICA_ASSIGNMENT)
+    result = await call.context.wait(call.context.controller.reassign(targets))
+    if result.error is not ErrorCode.NONE:
+        return {"error_code": result.error, "error_message": reason(call, result.error, "the request")}
+    codes: dict[TopicPartition, int] = dict(result.by_partition())
+    codes |= dict.fromkeys(invalid, ErrorCode.INVALID_REPLICA_ASSIGNMENT)
     entries = (
         (
             topic,
@@ -52,13 +52,13 @@ async def alter_reassignments(call: Call) -> Fields:
 async def list_reassignments(call: Call) -> Fields:
     """The requested partitions with a reassignment."""
     topics = call.body["topics"]
-    chosen = None
+    requested = None
     if topics is not None:
-        chosen = [(topic["name"], number) for topic in topics for number in topic["partition_indexes"]]
-    answer = await call.desk.wait(call.desk.controller.list_reassignments(chosen))
-    if answer.error is not ErrorCode.NONE:
-        return {"error_code": answer.error, "error_message": reason(call, answer.error, "the request")}
-    lists = (answer.replicas, answer.adding_replicas, answer.removing_replicas)
+        requested = [(topic["name"], number) for topic in topics for number in topic["partition_indexes"]]
+    result = await call.context.wait(call.context.controller.list_reassignments(requested))
+    if result.error is not ErrorCode.NONE:
+        return {"error_code": result.error, "error_message": reason(call, result.error, "the request")}
+    lists = (result.replicas, result.adding_replicas, result.removing_replicas)
     entries = (
         (
             topic,
@@ -69,7 +69,7 @@ async def list_reassignments(call: Call) -> Fields:
                 "removing_replicas": lists[2][position].tolist(),
             },
         )
-        for position, (topic, number) in enumerate(answer.partitions)
+        for position, (topic, number) in enumerate(result.partitions)
     )
     return {"topics": [{"name": topic, "partitions": results} for topic, results in _grouped(entries)]}
 
@@ -77,19 +77,19 @@ async def list_reassignments(call: Call) -> Fields:
 async def elect_leaders(call: Call) -> Fields:
     """If all partitions (null) are requested, the response has only those that needed an election."""
     listed = call.body["topic_partitions"]
-    chosen = None
+    requested = None
     if listed is not None:
-        chosen = [(entry["topic"], number) for entry in listed for number in entry["partitions"]]
+        requested = [(entry["topic"], number) for entry in listed for number in entry["partitions"]]
     kind = call.body.get("election_type", ElectionType.PREFERRED)
-    if not call.may(AclOperation.ALTER):
-        return _elected(call, _DENIED, dict.fromkeys(chosen or (), _DENIED))
+    if not call.is_authorized(AclOperation.ALTER):
+        return _elected(call, _DENIED, dict.fromkeys(requested or (), _DENIED))
     if kind not in (ElectionType.PREFERRED, ElectionType.UNCLEAN):
-        return _elected(call, ErrorCode.INVALID_REQUEST, dict.fromkeys(chosen or (), ErrorCode.INVALID_REQUEST))
-    answer = await call.desk.wait(call.desk.controller.elect_leaders(ElectionType(kind), chosen))
-    codes: dict[TopicPartition, int] = dict(answer.by_partition())
-    if answer.error is not ErrorCode.NONE:
+        return _elected(call, ErrorCode.INVALID_REQUEST, dict.fromkeys(requested or (), ErrorCode.INVALID_REQUEST))
+    result = await call.context.wait(call.context.controller.elect_leaders(ElectionType(kind), requested))
+    codes: dict[TopicPartition, int] = dict(result.by_partition())
+    if result.error is not ErrorCode.NONE:
         # Kafka repeats the error for each partition. Clients of version 0 need this.
-        return _elected(call, ErrorCode.NONE, dict.fromkeys(chosen or (), answer.error) | codes, answer.error)
+        return _elected(call, ErrorCode.NONE, dict.fromkeys(requested or (), result.error) | codes, result.error)
     return _elected(call, ErrorCode.NONE, codes)
 
 
@@ -110,22 +110,22 @@ async def alter_partition(call: Call) -> Fields:
         for topic in call.body["topics"]
         for partition in topic["partitions"]
     ]
-    future = call.desk.controller.alter_partition(
+    future = call.context.controller.alter_partition(
         call.body["broker_id"], call.body["broker_epoch"], proposals, call.version
     )
-    answer = await call.desk.wait(future)
-    if answer.error is not ErrorCode.NONE:
-        return {"error_code": answer.error}
+    result = await call.context.wait(future)
+    if result.error is not ErrorCode.NONE:
+        return {"error_code": result.error}
     topics: dict[str | bytes, list[Fields]] = {}
     for position, proposal in enumerate(proposals):
-        entry: dict[str, Any] = {"partition_index": proposal.partition, "error_code": int(answer.codes[position])}
-        if not entry["error_code"] and answer.known[position]:
+        entry: dict[str, Any] = {"partition_index": proposal.partition, "error_code": int(result.codes[position])}
+        if not entry["error_code"] and result.known[position]:
             entry |= {
-                "leader_id": int(answer.leader[position]),
-                "leader_epoch": int(answer.leader_epoch[position]),
-                "isr": answer.isr[position].tolist(),
-                "leader_recovery_state": int(answer.recovery[position]),
-                "partition_epoch": int(answer.partition_epoch[position]),
+                "leader_id": int(result.leader[position]),
+                "leader_epoch": int(result.leader_epoch[position]),
+                "isr": result.isr[position].tolist(),
+                "leader_recovery_state": int(result.recovery[position]),
+                "partition_epoch": int(result.partition_epoch[position]),
             }
         topics.setdefault(proposal.topic, []).append(entry)
     key = "topic_id" if by_id else "topic_name"

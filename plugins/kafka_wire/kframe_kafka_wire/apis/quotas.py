@@ -34,10 +34,10 @@ _USER_QUOTAS: Final[Mapping[str, type]] = {
 _IP_QUOTAS: Final[Mapping[str, type]] = {"connection_creation_rate": int}
 #: A value this close to a whole number counts as that number.
 _EPSILON: Final = 1e-6
-_INT32_MOST: Final = 2**31 - 1
+_INT32_MAX: Final = 2**31 - 1
 
 
-class _Stored(NamedTuple):
+class _StoredQuotas(NamedTuple):
     """The quotas of an entity. ``entity`` has names by type; None is the default entity."""
 
     entity: Mapping[str, str | None]
@@ -46,10 +46,10 @@ class _Stored(NamedTuple):
 
 async def describe_quotas(call: Call) -> Fields:
     """The quotas of all entities that the filter matches."""
-    if not call.may(AclOperation.DESCRIBE_CONFIGS):
+    if not call.is_authorized(AclOperation.DESCRIBE_CONFIGS):
         raise RequestError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed.")
     components, strict = _components(call.body["components"]), call.body["strict"]
-    stored = await call.desk.read(
+    stored = await call.context.read(
         lambda records: [*_user_quotas(records, components), *_ip_quotas(records, components)]
     )
     return {
@@ -76,8 +76,8 @@ def _components(listed: Sequence[Fields]) -> dict[str, Fields]:
             raise RequestError(ErrorCode.INVALID_REQUEST, f"Unexpected match type: {component['match_type']}")
     for kind, count in Counter(component["entity_type"] for component in listed).items():
         if count > 1:
-            shown = {CLIENT_ID: "client"}.get(kind, kind)
-            raise RequestError(ErrorCode.INVALID_REQUEST, f"Duplicate {shown} filter component entity type")
+            label = {CLIENT_ID: "client"}.get(kind, kind)
+            raise RequestError(ErrorCode.INVALID_REQUEST, f"Duplicate {label} filter component entity type")
     components = {component["entity_type"]: component for component in listed}
     if IP in components and len(components) > 1:
         raise RequestError(
@@ -99,25 +99,25 @@ def _selects(components: Mapping[str, Fields], entity: Mapping[str, str | None],
     return True
 
 
-def _user_quotas(records: Records, components: Mapping[str, Fields]) -> Iterator[_Stored]:
+def _user_quotas(records: Records, components: Mapping[str, Fields]) -> Iterator[_StoredQuotas]:
     """Quotas of users, of clients, and of clients of a user that the filter may match."""
     if IP in components:
         return
     for user in _names(records, "users", components.get(USER)):
-        yield from _stored(records, f"users/{user}", {USER: desanitized(user)}, _USER_QUOTAS)
+        yield from _read_quotas(records, f"users/{user}", {USER: desanitized(user)}, _USER_QUOTAS)
         for client in _names(records, f"users/{user}/clients", components.get(CLIENT_ID)):
             entity = {USER: desanitized(user), CLIENT_ID: desanitized(client)}
-            yield from _stored(records, f"users/{user}/clients/{client}", entity, _USER_QUOTAS)
+            yield from _read_quotas(records, f"users/{user}/clients/{client}", entity, _USER_QUOTAS)
     for client in _names(records, "clients", components.get(CLIENT_ID)):
-        yield from _stored(records, f"clients/{client}", {CLIENT_ID: desanitized(client)}, _USER_QUOTAS)
+        yield from _read_quotas(records, f"clients/{client}", {CLIENT_ID: desanitized(client)}, _USER_QUOTAS)
 
 
-def _ip_quotas(records: Records, components: Mapping[str, Fields]) -> Iterator[_Stored]:
+def _ip_quotas(records: Records, components: Mapping[str, Fields]) -> Iterator[_StoredQuotas]:
     """Quotas of IP addresses that the filter may match."""
     if USER in components or CLIENT_ID in components:
         return
     for ip in _names(records, "ips", components.get(IP)):
-        yield from _stored(records, f"ips/{ip}", {IP: desanitized(ip)}, _IP_QUOTAS)
+        yield from _read_quotas(records, f"ips/{ip}", {IP: desanitized(ip)}, _IP_QUOTAS)
 
 
 def _names(records: Records, folder: str, component: Fields | None) -> tuple[str, ...]:
@@ -128,9 +128,9 @@ def _names(records: Records, folder: str, component: Fields | None) -> tuple[str
     return (sanitized(component["match"] or "") if exact else DEFAULT_ENTITY,)
 
 
-def _stored(
+def _read_quotas(
     records: Records, path: str, entity: Mapping[str, str | None], known: Mapping[str, type]
-) -> Iterator[_Stored]:
+) -> Iterator[_StoredQuotas]:
     """The quotas in a record, if it has any. Raises RequestError for values that are not numbers."""
     settings = settings_at(records, f"/config/{path}")
     try:
@@ -139,12 +139,12 @@ def _stored(
         message = f"Unexpected client quota configuration value in /config/{path}: {error}"
         raise RequestError(ErrorCode.UNKNOWN_SERVER_ERROR, message) from None
     if quotas:
-        yield _Stored(entity, quotas)
+        yield _StoredQuotas(entity, quotas)
 
 
 async def alter_quotas(call: Call) -> Fields:
     """Set and remove quotas. Each entity succeeds or fails separately."""
-    if not call.may(AclOperation.ALTER_CONFIGS):
+    if not call.is_authorized(AclOperation.ALTER_CONFIGS):
         raise RequestError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed.")
     entries = []
     for entry in call.body["entries"]:
@@ -155,7 +155,7 @@ async def alter_quotas(call: Call) -> Fields:
             if known is _IP_QUOTAS:
                 await asyncio.to_thread(_check_address, path)
             if not call.body["validate_only"]:
-                await call.desk.write(partial(_alter, path=path, changes=changes))
+                await call.context.write(partial(_alter, path=path, changes=changes))
         except RequestError as error:
             code, message = error.code, error.message
         except KframeError as error:
@@ -223,7 +223,7 @@ def _changes(ops: Sequence[Fields], known: Mapping[str, type]) -> dict[str, str 
 def _whole(key: str, value: float, small: bool) -> str:
     """A whole number as text. With ``small``, it must be a non-negative int32. Raises RequestError."""
     number = int(value + _EPSILON) if abs(value) < 2**63 else 0
-    if abs(number - value) > _EPSILON or (small and not 0 <= number <= _INT32_MOST):
+    if abs(number - value) > _EPSILON or (small and not 0 <= number <= _INT32_MAX):
         kind = "INT" if small else "LONG"
         raise RequestError(ErrorCode.INVALID_REQUEST, f"Configuration {key} must be a {kind} value")
     return str(number)

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 Fields = Mapping[str, Any]
 #: Returns the body of the response for a version, a request body, and the fields of the error.
-Shape = Callable[[int, Fields, Fields], Fields]
+ErrorFormat = Callable[[int, Fields, Fields], Fields]
 #: The first versions with another format of errors. Fetch has no partitions, LeaderAndIsr names topics by id,
 #: OffsetFetch and AddPartitionsToTxn have a single code, and JoinGroup has a null protocol.
 _FETCH_WHOLE, _LEADER_BY_ID, _OFFSETS_WHOLE, _TXN_WHOLE, _PROTOCOL_NULL = 13, 5, 2, 4, 7
@@ -44,12 +44,12 @@ def plain(version: int, body: Fields, error: Fields) -> Fields:
     return error
 
 
-def fields(**more: Any) -> Shape:
+def fields(**more: Any) -> ErrorFormat:
     """The error and further fields."""
     return lambda version, body, error: {**error, **more}
 
 
-def each_entry(listed: str, answered: str, *names: str, **more: Any) -> Shape:
+def each_entry(listed: str, answered: str, *names: str, **more: Any) -> ErrorFormat:
     """The error for each element of ``listed``. It is a struct, identified by its fields ``names``, or a string."""
 
     def entry(element: Any) -> Fields:
@@ -62,7 +62,7 @@ def each_entry(listed: str, answered: str, *names: str, **more: Any) -> Shape:
 
 def each_partition(
     requested: str = "topics", response: str = "topics", /, more: Fields = NO_FIELDS, **names: str
-) -> Shape:
+) -> ErrorFormat:
     """The error and ``more`` for each partition of each topic, with the ``names`` of ``partitions``."""
     return lambda version, body, error: {
         **error,
@@ -72,12 +72,12 @@ def each_partition(
 
 def fetched(topics: Iterable[Fields], error: Fields) -> list[Fields]:
     """The error for each requested partition of a fetch."""
-    nothing = {**error, "high_watermark": -1, "records": None, "aborted_transactions": ()}
+    no_records = {**error, "high_watermark": -1, "records": None, "aborted_transactions": ()}
     return [
         {
             "topic": topic.get("topic", ""),
             "topic_id": topic.get("topic_id"),
-            "partitions": [{"partition_index": each["partition"], **nothing} for each in topic["partitions"]],
+            "partitions": [{"partition_index": each["partition"], **no_records} for each in topic["partitions"]],
         }
         for topic in topics
     ]
@@ -131,8 +131,8 @@ def offset_fetch(version: int, body: Fields, error: Fields) -> Fields:
 
 def find_coordinator(version: int, body: Fields, error: Fields) -> Fields:
     """FindCoordinator."""
-    nowhere = {"node_id": -1, "host": "", "port": -1, **error}
-    return {**nowhere, "coordinators": [{"key": key, **nowhere} for key in body.get("coordinator_keys", ())]}
+    no_node = {"node_id": -1, "host": "", "port": -1, **error}
+    return {**no_node, "coordinators": [{"key": key, **no_node} for key in body.get("coordinator_keys", ())]}
 
 
 def join_group(version: int, body: Fields, error: Fields) -> Fields:

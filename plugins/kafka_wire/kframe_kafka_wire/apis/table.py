@@ -36,7 +36,7 @@ class ServedApi:
     """The newest version; the oldest is 0."""
     handler: Callable[[Call], Awaitable[Fields]]
     """Returns the body of the response. Raises RequestError for an error response."""
-    refusal: errors.Shape = errors.plain
+    refusal: errors.ErrorFormat = errors.plain
     """The format of the error response."""
     needs: AclOperation | None = None
     """The operation on the cluster that every caller must be allowed to do."""
@@ -101,7 +101,7 @@ APIS: Final[Mapping[int, ServedApi]] = {
     13: ServedApi(5, others.refer_to_coordinator),
     14: ServedApi(5, others.refer_to_coordinator),
     15: ServedApi(5, others.refer_to_coordinator, errors.each_entry("groups", "groups", "group_id")),
-    16: ServedApi(5, others.nothing),
+    16: ServedApi(5, others.empty_response),
     SASL_HANDSHAKE: ServedApi(1, others.no_login),
     API_VERSIONS: ServedApi(4, api_versions),
     19: ServedApi(7, topics.create_topics, errors.each_entry("topics", "topics", "name", configs=())),
@@ -148,6 +148,6 @@ APIS: Final[Mapping[int, ServedApi]] = {
     61: ServedApi(0, others.refer_to_leader, errors.each_partition(listed="partition_indexes")),
     65: ServedApi(0, others.refer_to_coordinator,
             errors.each_entry("transactional_ids", "transaction_states", "transactional_id")),
-    66: ServedApi(1, others.nothing),
+    66: ServedApi(1, others.empty_response),
     67: ServedApi(0, brokers.allocate_producer_ids, needs=_BROKER),
 }  # fmt: skip

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from kframe.plugin import ErrorCode, KframeError
 from kframe_kafka_wire.acls import AclOperation, AclResourceType
-from kframe_kafka_wire.calls import Call, Desk, RequestError
+from kframe_kafka_wire.calls import Call, RequestError, ServerContext
 from kframe_kafka_wire.principals import ANONYMOUS, Principal
 from kframe_kafka_wire.records import RecordWriter
 from kframe_kafka_wire.tokens import Token, Tokens
@@ -28,17 +28,17 @@ async def create_token(call: Call) -> Fields:
     owner = Principal(name, body["owner_principal_type"] or "") if name else requester
     renewers = tuple(Principal(each["principal_name"], each["principal_type"]) for each in body["renewers"])
     involved = _principals(owner, requester)
-    tokens = call.desk.tokens
+    tokens = call.context.tokens
     if not _is_allowed(call):
         return _refused(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, involved)
-    if owner != requester and not call.may(AclOperation.CREATE_TOKENS, AclResourceType.USER, str(owner)):
+    if owner != requester and not call.is_authorized(AclOperation.CREATE_TOKENS, AclResourceType.USER, str(owner)):
         return _refused(ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED, involved)
     if any(renewer.kind != _USER for renewer in renewers):
         return _refused(ErrorCode.INVALID_PRINCIPAL_TYPE, involved)
     if tokens is None:
         return _refused(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED, involved)
-    most_ms = body["max_lifetime"]
-    token = await call.desk.write(lambda writer: tokens.create(writer, owner, requester, renewers, most_ms))
+    max_lifetime_ms = body["max_lifetime"]
+    token = await call.context.write(lambda writer: tokens.create(writer, owner, requester, renewers, max_lifetime_ms))
     return _described(token, tokens)
 
 
@@ -48,7 +48,7 @@ async def renew_token(call: Call) -> Fields:
     if token.is_expired(tokens.now_ms()):
         raise RequestError(ErrorCode.DELEGATION_TOKEN_EXPIRED)
     period_ms = call.body["renew_period"]
-    expires_ms = await call.desk.write(lambda writer: tokens.extend(writer, token, period_ms, renewed=True))
+    expires_ms = await call.context.write(lambda writer: tokens.extend(writer, token, period_ms, renewed=True))
     return {"expiry_timestamp": expires_ms}
 
 
@@ -57,7 +57,7 @@ async def expire_token(call: Call) -> Fields:
     tokens, token = await _authorized_token(call)
     period_ms, now_ms = call.body["expiry_time_period"], tokens.now_ms()
     if period_ms < 0:
-        await call.desk.write(lambda writer: tokens.delete(writer, token))
+        await call.context.write(lambda writer: tokens.delete(writer, token))
         return {"expiry_timestamp": now_ms}
     if token.is_expired(now_ms):
         raise RequestError(ErrorCode.DELEGATION_TOKEN_EXPIRED)
@@ -65,40 +65,40 @@ async def expire_token(call: Call) -> Fields:
     def extend(writer: RecordWriter) -> int:
         return tokens.extend(writer, token, period_ms, renewed=False)
 
-    return {"expiry_timestamp": await call.desk.write(extend)}
+    return {"expiry_timestamp": await call.context.write(extend)}
 
 
 async def describe_tokens(call: Call) -> Fields:
     """The tokens of these owners, or all, that the requester may see (``DelegationTokenManager.filterToken``)."""
     if not _is_allowed(call):
         raise RequestError(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
-    tokens = call.desk.tokens
+    tokens = call.context.tokens
     if tokens is None:
         raise RequestError(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)
     listed = call.body["owners"]
     if listed is not None and not listed:
         return {"tokens": ()}
     owners = None if listed is None else [Principal(each["principal_name"], each["principal_type"]) for each in listed]
-    stored = await call.desk.read(lambda records: list(tokens.read_all(records)))
+    stored = await call.context.read(lambda records: list(tokens.read_all(records)))
     return {
         "tokens": [
             {**_described(token, tokens), "renewers": [_principal(renewer) for renewer in token.renewers]}
             for token in stored
-            if _is_wanted(token, owners) and _is_visible(call, token)
+            if _is_selected(token, owners) and _is_visible(call, token)
         ]
     }
 
 
-async def expire_tokens(desk: Desk, tokens: Tokens) -> None:
+async def expire_tokens(context: ServerContext, tokens: Tokens) -> None:
     """Delete expired tokens periodically while this is the active controller, until cancelled.
 
     Brokers leave this to the controller (Kafka 3.9 ``KafkaController.processTokenExpiry``).
     """
-    interval_ms = desk.number("delegation.token.expiry.check.interval.ms", _CHECK_MS)
+    interval_ms = context.number("delegation.token.expiry.check.interval.ms", _CHECK_MS)
     while True:
-        if desk.controller.status().active:
+        if context.controller.status().active:
             try:
-                count = await desk.write(lambda writer: tokens.delete_expired(desk.records, writer))
+                count = await context.write(lambda writer: tokens.delete_expired(context.records, writer))
                 if count:
                     _log.info("deleted %d expired delegation tokens", count)
             except (KframeError, RequestError) as error:
@@ -106,15 +106,15 @@ async def expire_tokens(desk: Desk, tokens: Tokens) -> None:
         await asyncio.sleep(interval_ms / 1000)
 
 
-def _is_wanted(token: Token, owners: list[Principal] | None) -> bool:
+def _is_selected(token: Token, owners: list[Principal] | None) -> bool:
     return owners is None or any(token.belongs_to(owner) for owner in owners)
 
 
 def _is_visible(call: Call, token: Token) -> bool:
     return (
         token.belongs_to(call.session.principal)
-        or call.may(AclOperation.DESCRIBE, AclResourceType.DELEGATION_TOKEN, token.token_id)
-        or call.may(AclOperation.DESCRIBE_TOKENS, AclResourceType.USER, str(token.owner))
+        or call.is_authorized(AclOperation.DESCRIBE, AclResourceType.DELEGATION_TOKEN, token.token_id)
+        or call.is_authorized(AclOperation.DESCRIBE_TOKENS, AclResourceType.USER, str(token.owner))
     )
 
 
@@ -132,10 +132,10 @@ async def _authorized_token(call: Call) -> tuple[Tokens, Token]:
     """The token of a request, which the requester may renew. Raises RequestError."""
     if not _is_allowed(call):
         raise RequestError(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
-    tokens = call.desk.tokens
+    tokens = call.context.tokens
     if tokens is None:
         raise RequestError(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)
-    token = await call.desk.read(lambda records: tokens.find(records, call.body["hmac"]))
+    token = await call.context.read(lambda records: tokens.find(records, call.body["hmac"]))
     if token is None:
         raise RequestError(ErrorCode.DELEGATION_TOKEN_NOT_FOUND)
     if call.session.principal not in (token.owner, *token.renewers):

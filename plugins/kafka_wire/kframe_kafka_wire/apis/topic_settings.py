@@ -11,7 +11,7 @@ from enum import IntEnum
 from itertools import dropwhile
 from typing import Final
 
-_MOST: Final = str(2**63 - 1)
+_INT64_MAX: Final = str(2**63 - 1)
 
 
 class Type(IntEnum):
@@ -39,60 +39,60 @@ class TopicSetting:
     """The broker key that has a default, and the default. None if that is the first of ``broker_keys``."""
 
 
-def _same(type_: Type, default: str, *keys: str) -> TopicSetting:
+def _setting(type_: Type, default: str, *keys: str) -> TopicSetting:
     return TopicSetting(type_, default, tuple((key, 1) for key in keys))
 
 
 _HOUR, _MINUTE = 3_600_000, 60_000
 
 TOPIC_SETTINGS: Final[Mapping[str, TopicSetting]] = {
-    "cleanup.policy": _same(Type.LIST, "delete", "log.cleanup.policy"),
-    "compression.gzip.level": _same(Type.INT, "-1", "compression.gzip.level"),
-    "compression.lz4.level": _same(Type.INT, "9", "compression.lz4.level"),
-    "compression.type": _same(Type.STRING, "producer", "compression.type"),
-    "compression.zstd.level": _same(Type.INT, "3", "compression.zstd.level"),
-    "delete.retention.ms": _same(Type.LONG, "86400000", "log.cleaner.delete.retention.ms"),
-    "file.delete.delay.ms": _same(Type.LONG, "60000", "log.segment.delete.delay.ms"),
-    "flush.messages": _same(Type.LONG, _MOST, "log.flush.interval.messages"),
+    "cleanup.policy": _setting(Type.LIST, "delete", "log.cleanup.policy"),
+    "compression.gzip.level": _setting(Type.INT, "-1", "compression.gzip.level"),
+    "compression.lz4.level": _setting(Type.INT, "9", "compression.lz4.level"),
+    "compression.type": _setting(Type.STRING, "producer", "compression.type"),
+    "compression.zstd.level": _setting(Type.INT, "3", "compression.zstd.level"),
+    "delete.retention.ms": _setting(Type.LONG, "86400000", "log.cleaner.delete.retention.ms"),
+    "file.delete.delay.ms": _setting(Type.LONG, "60000", "log.segment.delete.delay.ms"),
+    "flush.messages": _setting(Type.LONG, _INT64_MAX, "log.flush.interval.messages"),
     "flush.ms": TopicSetting(
-        Type.LONG, _MOST, (("log.flush.interval.ms", 1), ("log.flush.scheduler.interval.ms", 1)),
-        ("log.flush.scheduler.interval.ms", _MOST),
+        Type.LONG, _INT64_MAX, (("log.flush.interval.ms", 1), ("log.flush.scheduler.interval.ms", 1)),
+        ("log.flush.scheduler.interval.ms", _INT64_MAX),
     ),
-    "follower.replication.throttled.replicas": _same(Type.LIST, ""),
-    "index.interval.bytes": _same(Type.INT, "4096", "log.index.interval.bytes"),
-    "leader.replication.throttled.replicas": _same(Type.LIST, ""),
-    "local.retention.bytes": _same(Type.LONG, "-2", "log.local.retention.bytes"),
-    "local.retention.ms": _same(Type.LONG, "-2", "log.local.retention.ms"),
-    "max.compaction.lag.ms": _same(Type.LONG, _MOST, "log.cleaner.max.compaction.lag.ms"),
-    "max.message.bytes": _same(Type.INT, "1048588", "message.max.bytes"),
-    "message.downconversion.enable": _same(Type.BOOLEAN, "true", "log.message.downconversion.enable"),
-    "message.format.version": _same(Type.STRING, "3.0-IV1", "log.message.format.version"),
-    "message.timestamp.after.max.ms": _same(Type.LONG, _MOST, "log.message.timestamp.after.max.ms"),
-    "message.timestamp.before.max.ms": _same(Type.LONG, _MOST, "log.message.timestamp.before.max.ms"),
-    "message.timestamp.difference.max.ms": _same(Type.LONG, _MOST, "log.message.timestamp.difference.max.ms"),
-    "message.timestamp.type": _same(Type.STRING, "CreateTime", "log.message.timestamp.type"),
-    "min.cleanable.dirty.ratio": _same(Type.DOUBLE, "0.5", "log.cleaner.min.cleanable.ratio"),
-    "min.compaction.lag.ms": _same(Type.LONG, "0", "log.cleaner.min.compaction.lag.ms"),
-    "min.insync.replicas": _same(Type.INT, "1", "min.insync.replicas"),
-    "preallocate": _same(Type.BOOLEAN, "false", "log.preallocate"),
-    "remote.log.copy.disable": _same(Type.BOOLEAN, "false"),
-    "remote.log.delete.on.disable": _same(Type.BOOLEAN, "false"),
-    "remote.storage.enable": _same(Type.BOOLEAN, "false"),
-    "retention.bytes": _same(Type.LONG, "-1", "log.retention.bytes"),
+    "follower.replication.throttled.replicas": _setting(Type.LIST, ""),
+    "index.interval.bytes": _setting(Type.INT, "4096", "log.index.interval.bytes"),
+    "leader.replication.throttled.replicas": _setting(Type.LIST, ""),
+    "local.retention.bytes": _setting(Type.LONG, "-2", "log.local.retention.bytes"),
+    "local.retention.ms": _setting(Type.LONG, "-2", "log.local.retention.ms"),
+    "max.compaction.lag.ms": _setting(Type.LONG, _INT64_MAX, "log.cleaner.max.compaction.lag.ms"),
+    "max.message.bytes": _setting(Type.INT, "1048588", "message.max.bytes"),
+    "message.downconversion.enable": _setting(Type.BOOLEAN, "true", "log.message.downconversion.enable"),
+    "message.format.version": _setting(Type.STRING, "3.0-IV1", "log.message.format.version"),
+    "message.timestamp.after.max.ms": _setting(Type.LONG, _INT64_MAX, "log.message.timestamp.after.max.ms"),
+    "message.timestamp.before.max.ms": _setting(Type.LONG, _INT64_MAX, "log.message.timestamp.before.max.ms"),
+    "message.timestamp.difference.max.ms": _setting(Type.LONG, _INT64_MAX, "log.message.timestamp.difference.max.ms"),
+    "message.timestamp.type": _setting(Type.STRING, "CreateTime", "log.message.timestamp.type"),
+    "min.cleanable.dirty.ratio": _setting(Type.DOUBLE, "0.5", "log.cleaner.min.cleanable.ratio"),
+    "min.compaction.lag.ms": _setting(Type.LONG, "0", "log.cleaner.min.compaction.lag.ms"),
+    "min.insync.replicas": _setting(Type.INT, "1", "min.insync.replicas"),
+    "preallocate": _setting(Type.BOOLEAN, "false", "log.preallocate"),
+    "remote.log.copy.disable": _setting(Type.BOOLEAN, "false"),
+    "remote.log.delete.on.disable": _setting(Type.BOOLEAN, "false"),
+    "remote.storage.enable": _setting(Type.BOOLEAN, "false"),
+    "retention.bytes": _setting(Type.LONG, "-1", "log.retention.bytes"),
     "retention.ms": TopicSetting(
         Type.LONG, "604800000",
         (("log.retention.ms", 1), ("log.retention.minutes", _MINUTE), ("log.retention.hours", _HOUR)),
         ("log.retention.hours", "168"),
     ),
-    "segment.bytes": _same(Type.INT, "1073741824", "log.segment.bytes"),
-    "segment.index.bytes": _same(Type.INT, "10485760", "log.index.size.max.bytes"),
+    "segment.bytes": _setting(Type.INT, "1073741824", "log.segment.bytes"),
+    "segment.index.bytes": _setting(Type.INT, "10485760", "log.index.size.max.bytes"),
     "segment.jitter.ms": TopicSetting(
         Type.LONG, "0", (("log.roll.jitter.ms", 1), ("log.roll.jitter.hours", _HOUR)), ("log.roll.jitter.hours", "0")
     ),
     "segment.ms": TopicSetting(
         Type.LONG, "604800000", (("log.roll.ms", 1), ("log.roll.hours", _HOUR)), ("log.roll.hours", "168")
     ),
-    "unclean.leader.election.enable": _same(Type.BOOLEAN, "false", "unclean.leader.election.enable"),
+    "unclean.leader.election.enable": _setting(Type.BOOLEAN, "false", "unclean.leader.election.enable"),
 }  # fmt: skip
 
 
@@ -122,11 +122,11 @@ def broker_synonyms(
     return list(dropwhile(lambda synonym: synonym[0] != first, synonyms))
 
 
-def of_broker(setting: TopicSetting, config: Mapping[str, str]) -> tuple[str, str] | None:
+def broker_value(setting: TopicSetting, config: Mapping[str, str]) -> tuple[str, str] | None:
     """The key and value by which a broker's configuration sets a topic default, else None."""
     for key, factor in setting.broker_keys:
         value = config.get(key, "").strip()
         if value:
-            whole = factor != 1 and value.lstrip("-").isdigit()
-            return key, str(int(value) * factor) if whole else value
+            is_scaled = factor != 1 and value.lstrip("-").isdigit()
+            return key, str(int(value) * factor) if is_scaled else value
     return None

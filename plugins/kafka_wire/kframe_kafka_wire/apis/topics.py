@@ -11,78 +11,82 @@ from kframe.plugin.cluster import ClusterState
 from kframe.plugin.server import UNLIMITED, NewPartitions, NewTopic
 from kframe_kafka_wire.acls import AclOperation, AclResourceType
 from kframe_kafka_wire.apis.configs import configs_of
-from kframe_kafka_wire.apis.mutations import Shapes, delete, execute, now_ms, partition_count, quota_of
+from kframe_kafka_wire.apis.mutations import TopicSummaries, delete, execute, now_ms, partition_count, quota_of
 from kframe_kafka_wire.calls import Call, reason
 from kframe_kafka_wire.shapes import ZERO_ID
 
 Fields = Mapping[str, Any]
 
 #: Replicas that one request may create, far more than the record of a topic in ZooKeeper can hold.
-REPLICAS_MOST: Final = 1_000_000
+REPLICAS_MAX: Final = 1_000_000
 #: The first version of DeleteTopics with TOPIC_DELETION_DISABLED.
 _DISABLED_SINCE: Final = 3
 #: The first version of CreateTopics whose response describes the new topics.
 _DESCRIBED_SINCE: Final = 5
 #: The first versions that a quota may refuse with THROTTLING_QUOTA_EXCEEDED.
-_CREATE_STRICT_SINCE, _DELETE_STRICT_SINCE, _GROW_STRICT_SINCE = 6, 5, 3
+_CREATE_TOPICS_STRICT_SINCE, _DELETE_TOPICS_STRICT_SINCE, _CREATE_PARTITIONS_STRICT_SINCE = 6, 5, 3
 
 
 async def create_topics(call: Call) -> Fields:
     """Create topics. Each succeeds or fails separately."""
     topics: list[Fields] = call.body["topics"]
     listed = Counter(topic["name"] for topic in topics)
-    everywhere = call.desk.controller.status().active and call.may(AclOperation.CREATE)
+    may_create_any = call.context.controller.status().active and call.is_authorized(AclOperation.CREATE)
     codes: dict[str, ErrorCode] = {}
     messages: Mapping[str, str] = {}
-    shapes: Shapes = {}
+    summaries: TopicSummaries = {}
     new_topics: list[NewTopic] = []
-    room = REPLICAS_MOST
+    remaining_replicas = REPLICAS_MAX
     for name, topic in {topic["name"]: topic for topic in topics}.items():
         code = ErrorCode.NONE
-        room -= _size(topic)
-        if not call.desk.controller.status().active:
+        remaining_replicas -= _size(topic)
+        if not call.context.controller.status().active:
             code = ErrorCode.NOT_CONTROLLER
         elif listed[name] > 1:
             code = ErrorCode.INVALID_REQUEST
-        elif not everywhere and not call.may(AclOperation.CREATE, AclResourceType.TOPIC, name):
+        elif not may_create_any and not call.is_authorized(AclOperation.CREATE, AclResourceType.TOPIC, name):
             code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        elif room < 0:
+        elif remaining_replicas < 0:
             code = ErrorCode.INVALID_PARTITIONS
         if code is ErrorCode.NONE:
             new_topics.append(_new_topic(topic))
         codes[name] = code
     quota = UNLIMITED
     if new_topics:
-        quota = await quota_of(call, strict=call.version >= _CREATE_STRICT_SINCE)
-        counts = {topic.name: partition_count(call.desk, topic) for topic in new_topics}
-        answer, messages, shapes = await execute(
-            call, quota, new_topics, call.desk.controller.create_topics, lambda _cluster: counts
+        quota = await quota_of(call, strict=call.version >= _CREATE_TOPICS_STRICT_SINCE)
+        counts = {topic.name: partition_count(call.context, topic) for topic in new_topics}
+        result, messages, summaries = await execute(
+            call, quota, new_topics, call.context.controller.create_topics, lambda _cluster: counts
         )
-        codes |= answer
-    shown: dict[str, Fields] = {}
+        codes |= result
+    described: dict[str, Fields] = {}
     if call.version >= _DESCRIBED_SINCE:
-        shown = await _shown(call, [topic for topic in new_topics if not codes[topic.name]], shapes)
+        described = await _describe_created(call, [topic for topic in new_topics if not codes[topic.name]], summaries)
     return {
-        "topics": [_created(call, name, code, messages.get(name), shown.get(name)) for name, code in codes.items()],
+        "topics": [_created(call, name, code, messages.get(name), described.get(name)) for name, code in codes.items()],
         "throttle_time": quota.throttle_ms(now_ms()),
     }
 
 
-async def _shown(call: Call, made: list[NewTopic], shapes: Shapes) -> dict[str, Fields]:
+async def _describe_created(call: Call, created: list[NewTopic], summaries: TopicSummaries) -> dict[str, Fields]:
     """Id, partitions, replicas and settings of new or validated topics, if the client may describe settings."""
-    visible = [topic for topic in made if call.may(AclOperation.DESCRIBE_CONFIGS, AclResourceType.TOPIC, topic.name)]
+    visible = [
+        topic
+        for topic in created
+        if call.is_authorized(AclOperation.DESCRIBE_CONFIGS, AclResourceType.TOPIC, topic.name)
+    ]
     if not visible:
         return {}
     code, configs = await configs_of(call, {topic.name: topic.config for topic in visible})
-    shown: dict[str, Fields] = {}
+    described: dict[str, Fields] = {}
     for topic in visible:
         # A topic that was only validated does not exist.
-        topic_id, partitions, factor = shapes.get(topic.name, (ZERO_ID, *_counts(call, topic)))
-        shown[topic.name] = {
+        topic_id, partitions, factor = summaries.get(topic.name, (ZERO_ID, *_counts(call, topic)))
+        described[topic.name] = {
             "topic_id": topic_id, "num_partitions": partitions, "replication_factor": factor,
             "topic_config_error_code": code, "configs": configs.get(topic.name),
         }  # fmt: skip
-    return shown
+    return described
 
 
 def _counts(call: Call, topic: NewTopic) -> tuple[int, int]:
@@ -90,8 +94,8 @@ def _counts(call: Call, topic: NewTopic) -> tuple[int, int]:
     if topic.assignments is not None:
         return len(topic.assignments), len(topic.assignments[0][1])
     factor = topic.replication_factor
-    factor = factor if factor > 0 else call.desk.number("default.replication.factor", 1)
-    return partition_count(call.desk, topic), factor
+    factor = factor if factor > 0 else call.context.number("default.replication.factor", 1)
+    return partition_count(call.context, topic), factor
 
 
 def _size(topic: Fields) -> int:
@@ -109,19 +113,19 @@ def _new_topic(topic: Fields) -> NewTopic:
     return NewTopic(topic["name"], topic["num_partitions"], topic["replication_factor"], assignments or None, config)
 
 
-def shapes_of(cluster: ClusterState | None, names: Iterable[str]) -> dict[str, tuple[bytes, int, int]]:
+def topic_summaries(cluster: ClusterState | None, names: Iterable[str]) -> dict[str, tuple[bytes, int, int]]:
     """Topic id, partition count and replication factor of these topics. Missing topics are left out."""
-    shapes = {}
+    summaries = {}
     for name in names:
         index = None if cluster is None else cluster.topics.find(name)
         if cluster is not None and index is not None:
             rows = cluster.topics.rows_of(index)
             factor = int(cluster.partitions.replica_count[rows[0]]) if len(rows) else 0
-            shapes[name] = (cluster.topics.ids[index].tobytes(), len(rows), factor)
-    return shapes
+            summaries[name] = (cluster.topics.ids[index].tobytes(), len(rows), factor)
+    return summaries
 
 
-def _created(call: Call, name: str, code: int, message: str | None, shown: Fields | None) -> Fields:
+def _created(call: Call, name: str, code: int, message: str | None, described: Fields | None) -> Fields:
     if code:
         if code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
             message = "Authorization failed."  # Kafka's message.
@@ -131,21 +135,21 @@ def _created(call: Call, name: str, code: int, message: str | None, shown: Field
         "topic_id": ZERO_ID, "num_partitions": -1, "replication_factor": -1, "configs": (),
         "topic_config_error_code": ErrorCode.TOPIC_AUTHORIZATION_FAILED,
     }  # fmt: skip
-    return {"name": name, "error_code": code, **(hidden if shown is None else shown)}
+    return {"name": name, "error_code": code, **(hidden if described is None else described)}
 
 
 async def delete_topics(call: Call) -> Fields:
     """Delete topics by name, from version 6 on also by id. The name is not shown to unauthorized clients."""
-    requested = _asked(call)
+    requested = _requested_topics(call)
     if any(name is not None and topic_id != ZERO_ID for name, topic_id in requested):
         return {
             "responses": [_deleted(call, name, topic_id, ErrorCode.INVALID_REQUEST) for name, topic_id in requested]
         }
-    active = call.desk.controller.status().active
+    active = call.context.controller.status().active
     if not active:
         return {"responses": [_deleted(call, name, topic_id, ErrorCode.NOT_CONTROLLER) for name, topic_id in requested]}
     ids = [topic_id for name, topic_id in requested if name is None]
-    names_of = await call.desk.look(lambda cluster: names_by_id(cluster, ids)) if ids else {}
+    names_of = await call.context.inspect_cluster(lambda cluster: names_by_id(cluster, ids)) if ids else {}
     listed = Counter(name if name is not None else names_of.get(topic_id) for name, topic_id in requested)
     responses, deletions = [], {}
     for requested_name, topic_id in requested:
@@ -154,24 +158,25 @@ async def delete_topics(call: Call) -> Fields:
             responses.append(_deleted(call, None, topic_id, ErrorCode.UNKNOWN_TOPIC_ID))
         elif listed[name] > 1:
             responses.append(_deleted(call, requested_name, topic_id, ErrorCode.INVALID_REQUEST))
-        elif not call.may(AclOperation.DELETE, AclResourceType.TOPIC, name):
-            shown = (
+        elif not call.is_authorized(AclOperation.DELETE, AclResourceType.TOPIC, name):
+            visible_name = (
                 requested_name
-                if requested_name is not None or not call.may(AclOperation.DESCRIBE, AclResourceType.TOPIC, name)
+                if requested_name is not None
+                or not call.is_authorized(AclOperation.DESCRIBE, AclResourceType.TOPIC, name)
                 else name
             )
-            responses.append(_deleted(call, shown, topic_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+            responses.append(_deleted(call, visible_name, topic_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
         else:
             deletions[name] = topic_id
     quota = UNLIMITED
     if deletions:
-        quota = await quota_of(call, strict=call.version >= _DELETE_STRICT_SINCE)
+        quota = await quota_of(call, strict=call.version >= _DELETE_TOPICS_STRICT_SINCE)
         for name, code in (await delete(call, quota, list(deletions))).items():
             responses.append(_deleted(call, name, deletions[name], code))
     return {"responses": responses, "throttle_time": quota.throttle_ms(now_ms())}
 
 
-def _asked(call: Call) -> list[tuple[str | None, bytes]]:
+def _requested_topics(call: Call) -> list[tuple[str | None, bytes]]:
     """Name or id of each topic; the other is None or zeros. A topic with neither counts as an unknown id."""
     if "topic_names" in call.body:
         return [(name, ZERO_ID) for name in call.body["topic_names"]]
@@ -196,34 +201,38 @@ def _deleted(call: Call, name: str | None, topic_id: bytes, code: int) -> Fields
 async def create_partitions(call: Call) -> Fields:
     """Add partitions to topics; each topic has its own result."""
     listed = Counter(topic["name"] for topic in call.body["topics"])
-    active = call.desk.controller.status().active
+    active = call.context.controller.status().active
     codes: dict[str, ErrorCode] = {}
     messages: Mapping[str, str] = {}
-    growths = []
-    room = REPLICAS_MOST
+    new_partitions = []
+    remaining_replicas = REPLICAS_MAX
     for topic in {topic["name"]: topic for topic in call.body["topics"]}.values():
         name, code = topic["name"], ErrorCode.NONE
-        room -= max(1, topic["count"])
+        remaining_replicas -= max(1, topic["count"])
         if not active:
             code = ErrorCode.NOT_CONTROLLER
         elif listed[name] > 1:
             code = ErrorCode.INVALID_REQUEST
-        elif not call.may(AclOperation.ALTER, AclResourceType.TOPIC, name):
+        elif not call.is_authorized(AclOperation.ALTER, AclResourceType.TOPIC, name):
             code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        elif room < 0:
+        elif remaining_replicas < 0:
             code = ErrorCode.INVALID_PARTITIONS
         codes[name] = code
         if code is ErrorCode.NONE:
             given = topic["assignments"]
             lists = None if given is None else tuple(tuple(assignment["broker_ids"]) for assignment in given)
-            growths.append(NewPartitions(name, topic["count"], lists))
+            new_partitions.append(NewPartitions(name, topic["count"], lists))
     quota = UNLIMITED
-    if growths:
-        quota = await quota_of(call, strict=call.version >= _GROW_STRICT_SINCE)
-        answer, messages, _ = await execute(
-            call, quota, growths, call.desk.controller.create_partitions, lambda cluster: _added(cluster, growths)
+    if new_partitions:
+        quota = await quota_of(call, strict=call.version >= _CREATE_PARTITIONS_STRICT_SINCE)
+        result, messages, _ = await execute(
+            call,
+            quota,
+            new_partitions,
+            call.context.controller.create_partitions,
+            lambda cluster: _added(cluster, new_partitions),
         )
-        codes |= answer
+        codes |= result
     return {
         "results": [
             {"name": name, "error_code": code, "error_message": messages.get(name) or reason(call, code, name)}
@@ -233,7 +242,9 @@ async def create_partitions(call: Call) -> Fields:
     }
 
 
-def _added(cluster: ClusterState | None, growths: Iterable[NewPartitions]) -> dict[str, int]:
+def _added(cluster: ClusterState | None, new_partitions: Iterable[NewPartitions]) -> dict[str, int]:
     """The number of partitions that these requests add, by topic."""
-    shapes = shapes_of(cluster, [growth.name for growth in growths])
-    return {growth.name: growth.count - shapes[growth.name][1] for growth in growths if growth.name in shapes}
+    summaries = topic_summaries(cluster, [growth.name for growth in new_partitions])
+    return {
+        growth.name: growth.count - summaries[growth.name][1] for growth in new_partitions if growth.name in summaries
+    }

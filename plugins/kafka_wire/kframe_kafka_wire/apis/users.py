@@ -11,8 +11,8 @@ from kframe_kafka_wire.acls import AclOperation
 from kframe_kafka_wire.calls import Call, RequestError, reason
 from kframe_kafka_wire.records import Records, change_settings, desanitized, sanitized, settings_of_user
 from kframe_kafka_wire.sasl_server import (
-    ITERATIONS_LEAST,
-    ITERATIONS_MOST,
+    ITERATIONS_MAX,
+    ITERATIONS_MIN,
     credential_of,
     credential_text,
     parse_credential,
@@ -37,10 +37,10 @@ async def alter_credentials(call: Call) -> Fields:
 
 
 def _refusal(call: Call, user: str, changes: list[Fields]) -> tuple[int, str | None]:
-    if not call.may(AclOperation.ALTER):
+    if not call.is_authorized(AclOperation.ALTER):
         code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         return code, reason(call, code, user)
-    if not call.desk.controller.status().active:
+    if not call.context.controller.status().active:
         return ErrorCode.NOT_CONTROLLER, reason(call, ErrorCode.NOT_CONTROLLER, user)
     if not user:
         return ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty"
@@ -49,8 +49,8 @@ def _refusal(call: Call, user: str, changes: list[Fields]) -> tuple[int, str | N
     for requested in changes:
         if requested["mechanism"] not in MECHANISMS:
             return ErrorCode.UNSUPPORTED_SASL_MECHANISM, f"Unknown SCRAM mechanism {requested['mechanism']}"
-        if "iterations" in requested and not ITERATIONS_LEAST <= requested["iterations"] <= ITERATIONS_MOST:
-            message = f"{requested['iterations']} iterations, expected {ITERATIONS_LEAST} to {ITERATIONS_MOST}"
+        if "iterations" in requested and not ITERATIONS_MIN <= requested["iterations"] <= ITERATIONS_MAX:
+            message = f"{requested['iterations']} iterations, expected {ITERATIONS_MIN} to {ITERATIONS_MAX}"
             return ErrorCode.UNACCEPTABLE_CREDENTIAL, message
         if "iterations" in requested and not (requested["salt"] and requested["salted_password"]):
             return ErrorCode.UNACCEPTABLE_CREDENTIAL, "neither salt nor salted password may be empty"
@@ -59,19 +59,19 @@ def _refusal(call: Call, user: str, changes: list[Fields]) -> tuple[int, str | N
 
 async def _alter(call: Call, user: str, changes: list[Fields]) -> tuple[int, str | None]:
     def change(settings: dict[str, str]) -> dict[str, str]:
-        for each in changes:
-            mechanism = MECHANISMS[each["mechanism"]]
-            if "iterations" not in each and mechanism not in settings:
+        for entry in changes:
+            mechanism = MECHANISMS[entry["mechanism"]]
+            if "iterations" not in entry and mechanism not in settings:
                 message = "Attempt to delete a user credential that does not exist"
                 raise RequestError(ErrorCode.RESOURCE_NOT_FOUND, message)
             settings.pop(mechanism, None)
-            if "iterations" in each:
-                credential = credential_of(mechanism, each["salted_password"], each["salt"], each["iterations"])
+            if "iterations" in entry:
+                credential = credential_of(mechanism, entry["salted_password"], entry["salt"], entry["iterations"])
                 settings[mechanism] = credential_text(credential)
         return settings
 
     try:
-        await call.desk.write(lambda writer: change_settings(writer, f"users/{sanitized(user)}", change))
+        await call.context.write(lambda writer: change_settings(writer, f"users/{sanitized(user)}", change))
     except RequestError as error:
         return error.code, error.message
     except KframeError:
@@ -81,25 +81,29 @@ async def _alter(call: Call, user: str, changes: list[Fields]) -> tuple[int, str
 
 async def describe_credentials(call: Call) -> Fields:
     """The mechanisms and iterations of users. Without a list, of all users with credentials."""
-    if not call.may(AclOperation.DESCRIBE):
+    if not call.is_authorized(AclOperation.DESCRIBE):
         raise RequestError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed.")
-    users = [each["name"] for each in call.body["users"] or ()]
+    users = [entry["name"] for entry in call.body["users"] or ()]
     if not users:
-        names = await call.desk.read(lambda records: records.read_record_names("/config/users"))
+        names = await call.context.read(lambda records: records.read_record_names("/config/users"))
         users = sorted(user for name in names if (user := desanitized(name)) is not None)
-        described = await call.desk.read(lambda records: [_credentials(records, user) for user in users])
-        return {"results": [each for each in described if "credential_infos" in each or each.get("error_code") == _BAD]}
+        described = await call.context.read(lambda records: [_credentials(records, user) for user in users])
+        return {
+            "results": [
+                entry for entry in described if "credential_infos" in entry or entry.get("error_code") == _UNREADABLE
+            ]
+        }
     counts = Counter(users)
-    return {"results": [await _asked(call, user, count) for user, count in counts.items()]}
+    return {"results": [await _described_user(call, user, count) for user, count in counts.items()]}
 
 
-async def _asked(call: Call, user: str, count: int) -> Fields:
+async def _described_user(call: Call, user: str, count: int) -> Fields:
     if not user:
         return _no_user(user, ErrorCode.RESOURCE_NOT_FOUND, "Username must not be empty")
     if count > 1:
         message = f"Cannot describe SCRAM credentials for the same user twice in a single request: {user}"
         return _no_user(user, ErrorCode.DUPLICATE_RESOURCE, message)
-    return await call.desk.read(lambda records: _credentials(records, user))
+    return await call.context.read(lambda records: _credentials(records, user))
 
 
 def _credentials(records: Records, user: str) -> Fields:
@@ -113,7 +117,7 @@ def _credentials(records: Records, user: str) -> Fields:
     for number, text in texts.items():
         credential = parse_credential(text)
         if credential is None:
-            return _no_user(user, _BAD, f"the credential of {user} for {MECHANISMS[number]} cannot be read")
+            return _no_user(user, _UNREADABLE, f"the credential of {user} for {MECHANISMS[number]} cannot be read")
         infos.append({"mechanism": number, "iterations": credential.iterations})
     return {"user": user, "credential_infos": infos}
 
@@ -122,4 +126,4 @@ def _no_user(user: str, code: int, message: str) -> Fields:
     return {"user": user, "error_code": code, "error_message": message}
 
 
-_BAD: Final = ErrorCode.UNKNOWN_SERVER_ERROR
+_UNREADABLE: Final = ErrorCode.UNKNOWN_SERVER_ERROR

@@ -16,8 +16,8 @@ from kframe_zookeeper.testing.process import PATIENCE_S, until
 from kframe.plugin import ErrorCode, StoreError
 from kframe.plugin.admin import ConfigResource
 from kframe.plugin.cluster import ElectionType
-from kframe_kafka_wire.answers import error_of
 from kframe_kafka_wire.client import ALTER, AdminRequestRefused, open_admin
+from kframe_kafka_wire.responses import error_of
 
 CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS = 19, 20, 37
 #: Most topics at a time, and most partitions of a topic.

@@ -13,8 +13,8 @@ from kframe_zookeeper.testing.handover import ALL
 
 from kframe.plugin import ErrorCode
 from kframe.plugin.cluster import ElectionType
-from kframe_kafka_wire.answers import error_of
 from kframe_kafka_wire.codec import CodecError
+from kframe_kafka_wire.responses import error_of
 from kframe_kafka_wire.testing.client import Client
 from kframe_kafka_wire.testing.history_check import HistoryOperation
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, TypeAlias
 
-from kframe_kafka_wire.answers import WireError, error_of
+from kframe_kafka_wire.responses import WireError, error_of
 
 from kframe_kraft.disk import SnapshotId
 

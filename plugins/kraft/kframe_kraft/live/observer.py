@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final
 
-from kframe_kafka_wire.answers import PermanentFailure, WireError, error_of
-from kframe_kafka_wire.node import BROKEN
+from kframe_kafka_wire.node import CONNECTION_ERRORS
+from kframe_kafka_wire.responses import PermanentFailure, WireError, error_of
 
 from kframe.plugin import ErrorCode, StoreError
 from kframe_kraft.disk import LogHistory, SnapshotId
@@ -51,7 +51,7 @@ _LEADER_ERRORS: Final = frozenset(
 #: SNAPSHOT_NOT_FOUND: the leader has deleted the snapshot, because it has a newer one.
 _SNAPSHOT_DELETED: Final = 98
 _REFUSALS: Final = frozenset({ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.TOPIC_AUTHORIZATION_FAILED})
-_RETRIED: Final = (*BROKEN, BatchError)
+_RETRIED: Final = (*CONNECTION_ERRORS, BatchError)
 
 
 class QuorumObserver:
@@ -63,8 +63,8 @@ class QuorumObserver:
         connect: Callable[[Address], QuorumNode],
         pause: Callable[[float], object] = time.sleep,
     ) -> None:
-        """``connect`` raises an error of BROKEN, or PermanentFailure. ``pause`` waits between two attempts; if it
-        returns True there is no further one."""
+        """``connect`` raises one of CONNECTION_ERRORS, or PermanentFailure. ``pause`` waits between two attempts; if
+        it returns True there is no further one."""
         self.log = FollowedLog()
         self.leader = QuorumLeader(leader_epoch=0)
         self.cluster_id: str | None = None

@@ -10,11 +10,11 @@ import numpy as np
 from kframe.plugin.cluster import ElectionType, Targets
 from kframe.plugin.columns import Ragged
 from kframe.plugin.wire import header_version
-from kframe_kafka_wire import _naive_answers, codec, kernels
-from kframe_kafka_wire.answers import PendingRequest, read_answer
+from kframe_kafka_wire import _naive_responses, codec, kernels
 from kframe_kafka_wire.client import ALTER, ELECT, LIST, AdminClient, top_level_error
 from kframe_kafka_wire.node import METADATA
 from kframe_kafka_wire.request_content import LEADER_AND_ISR, UPDATE_METADATA, BatchTopics, RequestContent
+from kframe_kafka_wire.responses import PendingRequest, read_response
 from kframe_kafka_wire.sasl import authenticate
 from kframe_kafka_wire.sasl_server import PlainExchange, ScramExchange, make_credential
 from kframe_kafka_wire.security import Credentials, ListenerSecurity
@@ -55,18 +55,18 @@ def decode_control_reply(raw: bytes, kind: str) -> None:
     head = 7 if flexible else 6
     if api_key != UPDATE_METADATA and len(raw) >= head:
         layout = flexible, api_key == LEADER_AND_ISR and version >= 5
-        assert _scanned(kernels, raw, head, *layout) == _scanned(_naive_answers, raw, head, *layout)
+        assert _scanned(kernels, raw, head, *layout) == _scanned(_naive_responses, raw, head, *layout)
     numbers = np.arange(_PARTITIONS, dtype=np.int32)
     names = BatchTopics(np.zeros(1, np.int32), np.ones((1, 16), np.uint8), ["a"])
     content = RequestContent(
         api_key, numbers, np.zeros_like(numbers), numbers, np.ones(_PARTITIONS, np.uint8), numbers, names
     )
-    read_answer(PendingRequest(1, 1, api_key, version, 7, content, slice(0, _PARTITIONS)), raw)
+    read_response(PendingRequest(1, 1, api_key, version, 7, content, slice(0, _PARTITIONS)), raw)
 
 
 def _scanned(module: Any, raw: bytes, head: int, flexible: bool, grouped: bool) -> tuple[Any, ...]:
     errors, counts = np.zeros((min(_PARTITIONS, len(raw) // 6), 4), np.int32), np.zeros(2, np.int32)
-    end = module.scan_answer(raw, head, flexible, grouped, _PARTITIONS, errors, counts)
+    end = module.scan_response(raw, head, flexible, grouped, _PARTITIONS, errors, counts)
     return (end, errors[: counts[1]].tolist(), counts.tolist()) if end >= 0 else (end,)
 
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from kframe.plugin import KframeError
 from kframe_kafka_wire import codec
-from kframe_kafka_wire.answers import WireError
+from kframe_kafka_wire.responses import WireError
 from kframe_kafka_wire.sasl_server import SaslError
 from kframe_kafka_wire.testing.fuzz import decoders
 from kframe_kafka_wire.testing.messages import draw, every_version, request_class, response_class

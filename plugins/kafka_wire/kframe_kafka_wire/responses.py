@@ -61,15 +61,15 @@ class PendingRequest(NamedTuple):
         return _REPLY_FIXED + _REPLY_PARTITION * partitions
 
 
-def read_answer(request: PendingRequest, reply: bytes) -> Event | None:
+def read_response(request: PendingRequest, reply: bytes) -> Event | None:
     """The event of a response, whose size is not part of ``reply``; None if the controller needs none.
 
     Events of StopReplica name deleted replicas only. A response to it without partitions, as brokers send for a stale
     epoch, has no event. Raises WireError for malformed responses.
     """
     flexible = header_version(request.api_key, request.api_version) == 2
-    head = 7 if flexible else 6
-    if len(reply) < head:
+    header_size = 7 if flexible else 6
+    if len(reply) < header_size:
         raise WireError(f"an answer of {len(reply)} bytes, less than it can have")
     correlation_id, error = struct.unpack_from(">ixh" if flexible else ">ih", reply)
     if correlation_id != request.correlation_id:
@@ -78,20 +78,20 @@ def read_answer(request: PendingRequest, reply: bytes) -> Event | None:
         raise WireError("an answer whose header has tagged fields")
     code = error_of(error)
     if request.api_key == UPDATE_METADATA:
-        if len(reply) != head + flexible or (flexible and reply[-1] != 0):
+        if len(reply) != header_size + flexible or (flexible and reply[-1] != 0):
             raise WireError(f"an answer to UpdateMetadata of {len(reply)} bytes")
         return UpdateMetadataAnswered(request.broker_id, code, request.controller_epoch, request.batch(code))
-    grouped = request.api_key == LEADER_AND_ISR and request.api_version >= _BY_TOPIC_ID
-    answered, errors = _partitions(request, reply, head, flexible, grouped)
+    by_topic_id = request.api_key == LEADER_AND_ISR and request.api_version >= _BY_TOPIC_ID
+    answered, errors = _partition_errors(request, reply, header_size, flexible, by_topic_id)
     rows = request.content.rows[request.part]
     if request.api_key == LEADER_AND_ISR:
         return LeaderAndIsrAnswered(request.broker_id, code, errors, request.controller_epoch, rows)
     if code is ErrorCode.NONE and answered < len(rows):
         code = ErrorCode.UNKNOWN_SERVER_ERROR  # The response does not say which replicas were deleted.
-    return _stopped(request, code, errors, rows) if answered else None
+    return _stop_replica_event(request, code, errors, rows) if answered else None
 
 
-def _stopped(
+def _stop_replica_event(
     request: PendingRequest, code: ErrorCode, errors: tuple[tuple[TopicPartition, ErrorCode], ...], rows: Int32
 ) -> StopReplicaAnswered | None:
     content = request.content
@@ -107,31 +107,33 @@ def _stopped(
             content.partition[request.part][deleted].tolist(),
             strict=True,
         )
-        about = {(content.names.names[topic], partition) for topic, partition in pairs}
-        errors = tuple(error for error in errors if error[0] in about)
+        deleted_partitions = {(content.names.names[topic], partition) for topic, partition in pairs}
+        errors = tuple(error for error in errors if error[0] in deleted_partitions)
     return StopReplicaAnswered(request.broker_id, code, errors, request.controller_epoch, rows[deleted])
 
 
-def _partitions(
-    request: PendingRequest, reply: bytes, at: int, flexible: bool, grouped: bool
+def _partition_errors(
+    request: PendingRequest, reply: bytes, offset: int, flexible: bool, by_topic_id: bool
 ) -> tuple[int, tuple[tuple[TopicPartition, ErrorCode], ...]]:
     """The number of partitions in a response, and those in error."""
-    most = len(request.content.rows[request.part])
-    in_error_entries = np.empty((min(most, len(reply) // 6), 4), np.int32)
+    max_partitions = len(request.content.rows[request.part])
+    error_entries = np.empty((min(max_partitions, len(reply) // 6), 4), np.int32)
     counts = np.zeros(2, np.int32)
-    end = kernels.scan_answer(reply, at, flexible, grouped, most, in_error_entries, counts)
+    end = kernels.scan_response(reply, offset, flexible, by_topic_id, max_partitions, error_entries, counts)
     if end < 0:
-        raise WireError(f"an answer that breaks off, goes on too long or tells of more than {most} partitions")
-    answered, in_error = counts.tolist()
-    errors = [_error(request, reply, *entry) for entry in in_error_entries[:in_error].tolist()]
+        raise WireError(
+            f"an answer that breaks off, goes on too long or tells of more than {max_partitions} partitions"
+        )
+    answered, error_count = counts.tolist()
+    errors = [_named_error(request, reply, *entry) for entry in error_entries[:error_count].tolist()]
     return answered, tuple(error for error in errors if error is not None)
 
 
-def _error(
-    request: PendingRequest, reply: bytes, topic_at: int, topic_length: int, partition: int, error: int
+def _named_error(
+    request: PendingRequest, reply: bytes, topic_offset: int, topic_length: int, partition: int, error: int
 ) -> tuple[TopicPartition, ErrorCode] | None:
     """An error by topic name. None if no single topic of the request has its topic id."""
-    topic = reply[topic_at : topic_at + topic_length]
+    topic = reply[topic_offset : topic_offset + topic_length]
     if request.api_key == STOP_REPLICA or request.api_version < _BY_TOPIC_ID:
         try:
             return (topic.decode(), partition), error_of(error)

@@ -22,23 +22,23 @@ from kframe_kafka_wire.apis.table import (
     offered_versions,
     refusal,
 )
-from kframe_kafka_wire.calls import Call, ClientSession, Desk, RequestError
+from kframe_kafka_wire.authenticator import Logins, SaslAuthenticator
+from kframe_kafka_wire.calls import Call, ClientSession, RequestError, ServerContext
 from kframe_kafka_wire.codec import API_NAMES, CodecError, Header, decode_header, decode_request, encode_response
-from kframe_kafka_wire.drops import Drops, Reason
+from kframe_kafka_wire.drops import DroppedConnections, DropReason
 from kframe_kafka_wire.frames import Budget, Refused, read_frame
-from kframe_kafka_wire.gate import Gate, Logins
-from kframe_kafka_wire.principals import Mapper, Principal, distinguished_name
+from kframe_kafka_wire.principals import NameMapper, Principal, distinguished_name
 from kframe_kafka_wire.sasl_server import SaslError
 
 #: Larger frames and responses are processed outside the event loop, so that other connections are served meanwhile.
-_LARGE: Final = 1 << 17
+_LARGE_FRAME: Final = 1 << 17
 _TOPICS_LARGE: Final = 500
 #: Seconds that the last response may take to be sent when a connection ends.
 _LINGER_S: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ConnectionLimits:
     """Limits of a connection.
 
     They are socket.request.max.bytes, sasl.server.max.receive.size and connections.max.idle.ms.
@@ -50,40 +50,40 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Listening:
+class ListenerContext:
     """The state that all connections of a listener share."""
 
     name: str
-    desk: Desk
-    limits: Limits
+    context: ServerContext
+    limits: ConnectionLimits
     budget: Budget
     logins: Logins | None
     """None if the listener has no login."""
-    names: Mapper
+    names: NameMapper
     """Maps the subject of a certificate to the name of a principal."""
     protocol: str
     """The security protocol."""
-    drops: Drops
+    drops: DroppedConnections
     """Counts dropped connections."""
 
 
-class Inbound:
+class ClientConnection:
     """Serves one connection until either side ends it."""
 
     def __init__(
-        self, listening: Listening, reader: asyncio.StreamReader, writer: asyncio.StreamWriter,
+        self, listener: ListenerContext, reader: asyncio.StreamReader, writer: asyncio.StreamWriter,
         on_login: Callable[[], None] = lambda: None,
     ) -> None:  # fmt: skip
         """``on_login`` is called once, after the first successful login."""
-        self._at = listening
+        self._listener = listener
         self._reader = reader
         self._writer = writer
         peer = writer.get_extra_info("peername")
-        self._session = ClientSession(listening.name, str(peer[0]) if peer else "", protocol=listening.protocol)
+        self._session = ClientSession(listener.name, str(peer[0]) if peer else "", protocol=listener.protocol)
         certificate = writer.get_extra_info("peercert")
         if certificate:
-            self._session.principal = Principal(listening.names(distinguished_name(certificate)))
-        self._gate = None if listening.logins is None else Gate(listening.logins, self._session)
+            self._session.principal = Principal(listener.names(distinguished_name(certificate)))
+        self._authenticator = None if listener.logins is None else SaslAuthenticator(listener.logins, self._session)
         self._on_login = on_login
         self._throttle_ms = 0
         """How long no request is read after the next response."""
@@ -98,28 +98,28 @@ class Inbound:
         try:
             while await self._serve_request():
                 pass
-            if self._gate is not None and self._gate.failure is not None:
-                self._note(Reason.LOGIN_FAILED, self._gate.failure)
+            if self._authenticator is not None and self._authenticator.failure is not None:
+                self._record_drop(DropReason.LOGIN_FAILED, self._authenticator.failure)
         except (Refused, CodecError) as error:
-            self._note(Reason.FRAME_REFUSED, error)
+            self._record_drop(DropReason.FRAME_REFUSED, error)
         except SaslError as error:
-            self._note(Reason.LOGIN_FAILED, error)
+            self._record_drop(DropReason.LOGIN_FAILED, error)
         except TimeoutError:
-            self._note(Reason.IDLE, "connections.max.idle.ms")
+            self._record_drop(DropReason.IDLE, "connections.max.idle.ms")
         except (OSError, ssl.SSLError) as error:
-            self._note(Reason.LOST, error)
+            self._record_drop(DropReason.LOST, error)
         except KframeError as error:
-            self._note(Reason.UNANSWERABLE, error)
+            self._record_drop(DropReason.UNANSWERABLE, error)
         except Exception as error:
-            self._note(Reason.FAILED, error, traceback=True)
+            self._record_drop(DropReason.FAILED, error, traceback=True)
         finally:
-            await self._hang_up()
+            await self._close()
 
-    def _note(self, reason: Reason, problem: object, *, traceback: bool = False) -> None:
+    def _record_drop(self, reason: DropReason, problem: object, *, traceback: bool = False) -> None:
         client = f"{self._session.host} ({self._session.principal})"
-        self._at.drops.note(reason, client, problem, traceback=traceback)
+        self._listener.drops.record(reason, client, problem, traceback=traceback)
 
-    async def _hang_up(self) -> None:
+    async def _close(self) -> None:
         """Close the connection. The last response may still be sent, for a limited time."""
         self._writer.close()
         try:
@@ -130,34 +130,34 @@ class Inbound:
 
     async def _serve_request(self) -> bool:
         """Process one request. Return whether another may follow."""
-        listening = self._at
-        passed = self._gate is None or self._gate.passed
-        most = listening.limits.frame if passed else listening.limits.frame_before_login
-        async with asyncio.timeout(listening.limits.idle_s):
-            frame = await read_frame(self._reader, most, listening.budget)
+        listener = self._listener
+        was_authenticated = self._authenticator is None or self._authenticator.is_authenticated
+        max_size = listener.limits.frame if was_authenticated else listener.limits.frame_before_login
+        async with asyncio.timeout(listener.limits.idle_s):
+            frame = await read_frame(self._reader, max_size, listener.budget)
         if frame is None:
             return False
         try:
             response = await self._answer(frame)
         finally:
-            listening.budget.give(len(frame))
-        if not passed and self._gate is not None and self._gate.passed:
+            listener.budget.release(len(frame))
+        if not was_authenticated and self._authenticator is not None and self._authenticator.is_authenticated:
             self._on_login()
         if response:
-            async with asyncio.timeout(listening.limits.idle_s):
+            async with asyncio.timeout(listener.limits.idle_s):
                 self._writer.write(response)
                 await self._writer.drain()
         if self._throttle_ms:
-            async with asyncio.timeout(listening.limits.idle_s):
+            async with asyncio.timeout(listener.limits.idle_s):
                 await asyncio.sleep(self._throttle_ms / 1000)
             self._throttle_ms = 0
-        return self._gate is None or self._gate.failure is None
+        return self._authenticator is None or self._authenticator.failure is None
 
     async def _answer(self, frame: bytes) -> bytes:
         """The response to a frame with its size; empty if there is none, or it was sent already."""
-        gate = self._gate
-        if gate is not None and gate.raw:
-            token = await gate.take(frame)
+        authenticator = self._authenticator
+        if authenticator is not None and authenticator.expects_token:
+            token = await authenticator.process_token(frame)
             return len(token).to_bytes(4, "big") + token
         header = decode_header(frame)
         if header.api_key == API_VERSIONS and header.api_version > APIS[API_VERSIONS].newest:
@@ -167,26 +167,26 @@ class Inbound:
         if not is_offered(header.api_key, header.api_version):
             name = API_NAMES.get(header.api_key, "no API")
             raise Refused(f"version {header.api_version} of API {header.api_key} ({name}) is not served")
-        if gate is not None and gate.check(header):
-            return await self._log_in(gate, header, frame)
+        if authenticator is not None and authenticator.check(header):
+            return await self._log_in(authenticator, header, frame)
         return await self._handle(header, frame)
 
-    async def _log_in(self, gate: Gate, header: Header, frame: bytes) -> bytes:
+    async def _log_in(self, authenticator: SaslAuthenticator, header: Header, frame: bytes) -> bytes:
         body = decode_request(header, frame)
         if header.api_key == SASL_HANDSHAKE:
-            response = gate.handshake(header.api_version, body)
+            response = authenticator.handshake(header.api_version, body)
         else:
-            response = await gate.authenticate(body)
+            response = await authenticator.authenticate(body)
         return encode_response(header.api_key, header.api_version, header.correlation_id, response)
 
     async def _handle(self, header: Header, frame: bytes) -> bytes:
-        if len(frame) > _LARGE:
+        if len(frame) > _LARGE_FRAME:
             body = await asyncio.to_thread(decode_request, header, frame)
         else:
             body = decode_request(header, frame)
-        if header.api_key not in BEFORE_LOGIN and not self._at.desk.authorizer.is_ready():
+        if header.api_key not in BEFORE_LOGIN and not self._listener.context.authorizer.is_ready():
             raise Refused("ACLs were not read yet: clients try again")
-        call = Call(header, body, self._session, self._at.desk)
+        call = Call(header, body, self._session, self._listener.context)
         response: Mapping[str, Any] | None
         try:
             response = await APIS[header.api_key].answer(call)

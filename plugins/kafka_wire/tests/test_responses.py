@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kframe_kafka_wire import _naive_answers, kernels
-from kframe_kafka_wire.answers import PendingRequest, read_answer
+from kframe_kafka_wire import _naive_responses, kernels
 from kframe_kafka_wire.request_content import BatchTopics, RequestContent
+from kframe_kafka_wire.responses import PendingRequest, read_response
 from kframe_kafka_wire.testing.fake_broker import Received, encode_reply
 
 from kframe.errors import ErrorCode
@@ -37,7 +37,7 @@ def reply_to(api: tuple[int, int], errors: dict[tuple[str, int], int]) -> bytes:
 def scanned(module: Any, api: tuple[int, int], reply: bytes, most: int) -> tuple[int, Any, Any]:
     flexible = api[1] >= (4 if api[0] == 4 else 2)
     errors, counts = np.zeros((min(most, len(reply) // 6), 4), np.int32), np.zeros(2, np.int32)
-    end = module.scan_answer(reply, 7 if flexible else 6, flexible, api[0] == 4 and api[1] >= 5, most, errors, counts)
+    end = module.scan_response(reply, 7 if flexible else 6, flexible, api[0] == 4 and api[1] >= 5, most, errors, counts)
     return end, *((errors[: counts[1]].tolist(), counts.tolist()) if end >= 0 else (None, None))
 
 
@@ -47,7 +47,7 @@ def test_the_kernel_returns_the_errors_of_an_answer(
 ) -> None:
     reply, most = reply_to(api, errors), max(len(errors) + off, 0)
     end, entries, counts = scanned(kernels, api, reply, most)
-    assert (end, entries, counts) == scanned(_naive_answers, api, reply, most)
+    assert (end, entries, counts) == scanned(_naive_responses, api, reply, most)
     if most < len(errors):
         assert end == -1
         return
@@ -74,16 +74,16 @@ def test_only_the_last_part_of_a_batch_acknowledges_it(part: slice, error: int, 
     """An error refuses the batch whichever part it answers."""
     request = asked((6, 5), 4)
     request = request._replace(content=replace(request.content, batch=7), part=part)
-    answer = read_answer(request, struct.pack(">ih", 5, error))
+    answer = read_response(request, struct.pack(">ih", 5, error))
     assert isinstance(answer, UpdateMetadataAnswered)
     assert (answer.batch, answer.controller_epoch) == (batch, 1)
 
 
 def test_unanswered_deletions_are_not_complete() -> None:
-    half = read_answer(asked((5, 4), 2), reply_to((5, 4), {("a", 0): 0}))
+    half = read_response(asked((5, 4), 2), reply_to((5, 4), {("a", 0): 0}))
     assert isinstance(half, StopReplicaAnswered)
     assert (half.error, half.rows.tolist()) == (ErrorCode.UNKNOWN_SERVER_ERROR, [0, 1])
-    assert read_answer(asked((5, 4), 2), reply_to((5, 4), {})) is None
+    assert read_response(asked((5, 4), 2), reply_to((5, 4), {})) is None
 
 
 @pytest.mark.parametrize("api", VERSIONS)
