@@ -20,7 +20,7 @@ ADDRESSES: Final = {"zookeeper.connect", "listeners", "log.dirs"}
 
 
 @pytest.mark.real
-def test_kframe_takes_the_role_from_the_brokers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kframe_takes_the_role_from_brokers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if reason := missing():
         pytest.skip(reason)
     entries = read_properties(DEPLOY / "compose" / "broker.properties")

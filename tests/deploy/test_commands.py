@@ -78,26 +78,26 @@ def test_an_unknown_option_does_not_parse() -> None:
         parse([*COMMANDS["kframe.service"], "--missing"])
 
 
-def test_the_health_check_reads_a_page_of_the_port() -> None:
+def test_health_check_requests_a_served_page() -> None:
     script = instruction("    CMD")[-1]
     assert "http://127.0.0.1:9108/healthz" in script
     compile(script, "HEALTHCHECK", "exec")
 
 
-def test_the_example_file_has_known_keys_and_valid_values() -> None:
+def test_example_file_has_known_keys_and_valid_values() -> None:
     keys = {entry.key for entry in read_properties(EXAMPLE)}
     assert keys <= KNOWN
     config = Settings.gather({}, {}, EXAMPLE).controller_config()
     assert config[NEVER_REPLICAS] == {1000, 1001}
 
 
-def test_environment_variables_are_those_of_keys() -> None:
+def test_environment_variables_match_keys() -> None:
     variables = set(COMPOSE["services"]["kframe"]["environment"])
     assert variables
     assert variables <= {environment_name(key) for key in KNOWN}
 
 
-def test_no_service_has_more_rights_than_it_needs() -> None:
+def test_services_run_with_minimal_privileges() -> None:
     for name, service in COMPOSE["services"].items():
         assert service["cap_drop"] == ["ALL"], name
         assert service["security_opt"] == ["no-new-privileges:true"], name
@@ -107,7 +107,7 @@ def test_no_service_has_more_rights_than_it_needs() -> None:
     assert re.search(r"^USER 10001:10001$", CONTAINERFILE, re.MULTILINE)
 
 
-def test_brokers_differ_by_id_and_address_alone() -> None:
+def test_brokers_differ_only_by_id_and_address() -> None:
     brokers = {name: service for name, service in COMPOSE["services"].items() if name.startswith("broker")}
     assert sorted(brokers) == ["broker1", "broker2", "broker3"]
     for name, service in brokers.items():
@@ -126,7 +126,7 @@ def test_mounted_files_exist() -> None:
     assert sources - files == set(COMPOSE["volumes"])
 
 
-def test_the_container_build_has_all_files_that_it_needs() -> None:
+def test_container_build_includes_required_files() -> None:
     context = (ROOT / ".dockerignore").read_text().splitlines()
     included = {line[1:] for line in context if line.startswith("!")}
     assert [name for name in included if not (ROOT / name).exists()] == []

@@ -140,7 +140,7 @@ def test_project_metadata(linters: Path, project: Path) -> None:
         ("macos", "arm64", ["macosx_arm64"]),
     ],
 )
-def test_cibuildwheel_builds_these_wheels(linters: Path, platform: str, architecture: str, suffixes: list[str]) -> None:
+def test_cibuildwheel_builds_wheels(linters: Path, platform: str, architecture: str, suffixes: list[str]) -> None:
     command = [linters / "cibuildwheel", "--print-build-identifiers", "--platform", platform, "--archs", architecture]
     identifiers = lint(command).split()
     assert identifiers == [f"cp{python}-{suffix}" for suffix in suffixes for python in (311, 312, 313, 314)]
@@ -182,7 +182,7 @@ def test_systemd_accepts_the_unit(unit: Path) -> None:
 
 
 @pytest.mark.real
-def test_the_unit_is_hardened(unit: Path) -> None:
+def test_unit_is_hardened(unit: Path) -> None:
     lint(["systemd-analyze", "security", "--offline=true", f"--threshold={EXPOSURE_MOST}", unit])
 
 

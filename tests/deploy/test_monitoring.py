@@ -139,7 +139,7 @@ def test_panels_do_not_overlap() -> None:
     assert len({panel["id"] for panel in DASHBOARD["panels"]}) == len(DASHBOARD["panels"])
 
 
-def test_every_alert_has_unit_tests_that_fire_and_do_not_fire() -> None:
+def test_every_alert_has_firing_and_silent_unit_tests() -> None:
     tests = yaml.safe_load((DEPLOY / "prometheus" / "kframe.rules.test.yml").read_text())["tests"]
     cases = [case for test in tests for case in test["alert_rule_test"]]
     firing = {case["alertname"] for case in cases if case.get("exp_alerts")}

@@ -91,7 +91,7 @@ FILTERS: list[tuple[dict[str, Any], set[tuple[int, int, str, str, int, int]]]] =
 
 
 @pytest.mark.parametrize("acl_filter, selected", FILTERS)
-def test_filters_select_as_kafkas_do(
+def test_filters_match_like_those_of_kafka(
     acl_filter: dict[str, Any], selected: set[tuple[int, int, str, str, int, int]], client: Client
 ) -> None:
     assert described(client, **acl_filter) == selected
@@ -131,13 +131,13 @@ def test_entries_are_added_and_brokers_are_notified(client: Client, records: Fak
         creation(principal="invalid"), {**creation(), "operation": 1}, {**creation(), "permission_type": 1},
     ],
 )  # fmt: skip
-def test_an_invalid_entry_is_refused_alone(entry: dict[str, Any], client: Client, records: FakeRecords) -> None:
+def test_invalid_entry_is_refused_separately(entry: dict[str, Any], client: Client, records: FakeRecords) -> None:
     results = client.ask(30, 3, creations=[entry, creation("good")])["results"]
     assert [result["error_code"] for result in results] == [42, 0]
     assert len(records.records) == len(STORED) + 1
 
 
-def test_a_deleted_entry_is_reported_for_the_first_matching_filter(client: Client, records: FakeRecords) -> None:
+def test_deleted_entry_is_reported_for_first_matching_filter(client: Client, records: FakeRecords) -> None:
     by_name = {**ANYTHING, "resource_type_filter": 2, "resource_name_filter": "t", "pattern_type_filter": 3}
     filters = [{**by_name, "principal_filter": "User:a"}, by_name, {**by_name, "resource_name_filter": "none"}]
     answer = client.ask(31, 3, filters=filters)["filter_results"]
@@ -173,12 +173,12 @@ def test_without_an_authorizer_acls_are_disabled(records: FakeRecords) -> None:
 
 
 @pytest.mark.parametrize("data", [b"[]", b'{"acls": [{}]}', record(entry("invalid")).encode(), b"\xff"])
-def test_what_is_no_list_of_entries_is_an_error(data: bytes) -> None:
+def test_malformed_acl_record_is_an_error(data: bytes) -> None:
     with pytest.raises(ValueError, match=r"ACLs|principal"):
         decoded(data)
 
 
-def test_whatever_stands_in_records_is_read_or_refused() -> None:
+def test_random_acl_records_are_decoded_or_refused() -> None:
     """A malformed record denies access or is ignored. No request fails."""
     chance, tokens = random.Random(5), Tokens("s", 10, 5)
     token = {
@@ -230,7 +230,7 @@ SOME_TOPIC: list[tuple[dict[str, str], bool]] = [
 
 
 @pytest.mark.parametrize("stored, allowed", SOME_TOPIC)
-def test_whether_there_is_a_topic_to_write_to(stored: dict[str, str], allowed: bool) -> None:
+def test_allows_any_for_topic_write(stored: dict[str, str], allowed: bool) -> None:
     authorizer = authorizer_of(CONFIG, FakeRecords(stored))
     assert isinstance(authorizer, AclAuthorizer)
     authorizer.refresh()
@@ -238,7 +238,7 @@ def test_whether_there_is_a_topic_to_write_to(stored: dict[str, str], allowed: b
     assert authorizer.allows_any(Principal("ANONYMOUS"), "h", AclOperation.WRITE, AclResourceType.TOPIC)
 
 
-def test_a_filter_names_the_patterns_that_it_may_select() -> None:
+def test_exact_patterns_of_a_filter() -> None:
     acl_filter = AclFilter(AclResourceType.TOPIC, "t")
     literal, prefixed = (
         ResourcePattern(AclResourceType.TOPIC, each, "t") for each in (PatternType.LITERAL, PatternType.PREFIXED)

@@ -72,7 +72,7 @@ def authorizer() -> AclAuthorizer:
 
 
 @pytest.mark.parametrize("user, host, operation, kind, name, allowed", TABLE)
-def test_rules(
+def test_acl_rules(
     user: str,
     host: str,
     operation: AclOperation,
@@ -84,7 +84,7 @@ def test_rules(
     assert authorizer.allows(Principal(user), host, operation, kind, name) is allowed
 
 
-def test_entries_are_read_again_when_they_were_changed() -> None:
+def test_entries_are_reloaded_after_a_change() -> None:
     records = FakeRecords({})
     authorizer = authorizer_of(CONFIG, records)
     assert isinstance(authorizer, AclAuthorizer)
@@ -103,7 +103,7 @@ def test_entries_are_read_again_when_they_were_changed() -> None:
     assert not authorizer.allows(Principal("alice"), "h", READ, TOPIC, "t")
 
 
-def test_without_entries_the_setting_decides() -> None:
+def test_allow_everyone_setting_applies_without_entries() -> None:
     config = {**CONFIG, "allow.everyone.if.no.acl.found": "true"}
     lenient = authorizer_of(config, FakeRecords({"/kafka-acl/Topic/t": ACLS["/kafka-acl/Topic/t"]}))
     assert isinstance(lenient, AclAuthorizer)
@@ -112,7 +112,7 @@ def test_without_entries_the_setting_decides() -> None:
     assert not lenient.allows(Principal("x"), "h", WRITE, TOPIC, "t")
 
 
-def test_an_authorizer_that_is_not_here_denies() -> None:
+def test_unsupported_authorizer_denies() -> None:
     unknown = authorizer_of({**CONFIG, "authorizer.class.name": "com.example.Mine"}, FakeRecords(ACLS))
     assert not unknown.allows_any(Principal("alice"), "h", WRITE, TOPIC)
     assert unknown.allows_any(Principal("root"), "h", WRITE, TOPIC)
@@ -120,7 +120,7 @@ def test_an_authorizer_that_is_not_here_denies() -> None:
     assert unknown.allows(Principal("root"), "h", READ, TOPIC, "t")
 
 
-def test_without_an_authorizer_everybody_may_do_everything() -> None:
+def test_without_authorizer_everything_is_allowed() -> None:
     assert authorizer_of({}, FakeRecords(ACLS)).allows(Principal("x"), "h", WRITE, TOPIC, "t")
 
 
@@ -191,7 +191,7 @@ class UnreadableRecords(FakeRecords):
         raise StoreError("not connected")
 
 
-def test_nothing_is_answered_before_acls_are_read() -> None:
+def test_requests_are_refused_before_acls_are_loaded() -> None:
     served = Served({"t": [healthy(1)]}, config=CONFIG, records=UnreadableRecords({}))
     with served, served.client() as client:
         assert client.ask(18, 0)["error_code"] == 0
@@ -215,6 +215,6 @@ def test_certificates_become_principals(rules: str, subject: str, name: str) -> 
     assert name_mapper(rules)(subject) == name
 
 
-def test_subjects_are_written_as_java_writes_them() -> None:
+def test_subjects_have_format_of_java() -> None:
     subject = ((("countryName", "DE"),), (("organizationName", "a, b"),), (("commonName", "x"),))
     assert distinguished_name({"subject": subject}) == "CN=x,O=a\\, b,C=DE"

@@ -153,7 +153,7 @@ def test_partitions_are_read_again_while_they_change(
 
 
 @pytest.mark.parametrize("capture", [Broker.capture, Broker.capture_by_admin])
-def test_an_isr_has_no_replica_that_a_completed_reassignment_removed(
+def test_isr_excludes_replicas_removed_by_completed_reassignment(
     capture: Callable[[Broker], Snapshot], make: Callable[..., Broker]
 ) -> None:
     """The controller in ZooKeeper mode announces the new replicas before it shrinks the ISR."""
@@ -166,7 +166,7 @@ def test_an_isr_has_no_replica_that_a_completed_reassignment_removed(
     assert note in snapshot.assumptions
 
 
-def test_an_isr_without_any_replica_is_an_error(make: Callable[..., Broker]) -> None:
+def test_isr_without_assigned_replica_is_an_error(make: Callable[..., Broker]) -> None:
     broker = make()
     broker.partition = {**HEALTHY, "isr_nodes": [3]}
     with pytest.raises(SnapshotError, match=r"orders-0\) field isr: found broker 3, expected one of the replicas"):
@@ -194,7 +194,7 @@ def test_an_isr_without_any_replica_is_an_error(make: Callable[..., Broker]) -> 
     ],
     ids=["settings of a topic", "settings of brokers", "reassignments"],
 )
-def test_refusals_are_stated_as_assumptions(
+def test_refused_requests_are_stated_as_assumptions(
     api_key: int, answer: Mapping[str, Any], note: str, make: Callable[..., Broker]
 ) -> None:
     broker = make()
@@ -238,7 +238,7 @@ def test_bad_addresses_and_settings_are_refused_before_connecting(
         open_cluster(url, config)
 
 
-def test_what_needs_zookeeper_is_refused() -> None:
+def test_operations_that_need_zookeeper_are_refused() -> None:
     cluster = open_cluster("kafka://b:9092", {})
     for call in (cluster.store, cluster.reader, cluster.depose):
         with pytest.raises(ConfigError, match="found kafka://b:9092, expected zookeeper:"):

@@ -61,7 +61,7 @@ def reprs(before: Sequence[object]) -> dict[str, str]:
     return {name: "\n".join(texts) for name, texts in shown.items()}
 
 
-def test_no_repr_shows_a_secret(stores: Stores) -> None:
+def test_repr_contains_no_secret(stores: Stores) -> None:
     before = gc.get_objects()
     config = with_addresses(stores.settings())
     properties = stores.folder / "server.properties"
@@ -83,7 +83,7 @@ def test_no_repr_shows_a_secret(stores: Stores) -> None:
     assert len(objects) == 5
 
 
-def test_the_search_finds_every_form_of_a_secret() -> None:
+def test_search_detects_encoded_secrets() -> None:
     secret = "it's a \\ secret"
     forms = (secret, repr(secret), base64.b64encode(secret.encode()).decode(), secret.encode().hex())
     assert all(leaks({"log": f"before {form} after"}, [secret]) == [("log", secret)] for form in forms)
@@ -225,7 +225,7 @@ def provoke_administration(run: CanaryRun) -> list[str]:
 
 
 @pytest.mark.slow
-def test_a_process_shows_no_secret(run: CanaryRun) -> None:
+def test_process_output_contains_no_secret(run: CanaryRun) -> None:
     zookeeper = run.zookeeper()
     zookeeper.start(30)
     zookeeper.create("/config/users/carol", scram_user().encode(), makepath=True)
@@ -263,7 +263,7 @@ MISSPELT = {"ssl.keystore.pasword": CANARIES["keystore"], "delegation.token.secr
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_a_failed_start_shows_no_secret(name: str, stores: Stores, tmp_path: Path) -> None:
+def test_output_of_failed_start_contains_no_secret(name: str, stores: Stores, tmp_path: Path) -> None:
     settings = {**stores.settings(), "zookeeper.connect": f"{HOST}:1", "broker.id": "1000", **MISSPELT, **BROKEN[name]}
     settings["zookeeper.connection.timeout.ms"] = "100"
     ports = iter(free_ports(3))

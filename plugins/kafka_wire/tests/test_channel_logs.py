@@ -51,7 +51,7 @@ def info_log(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
     return caplog
 
 
-def test_a_cut_is_logged_once_with_its_queue_and_once_when_it_heals(
+def test_connection_loss_and_recovery_are_logged_once(
     make_cluster: MakeCluster, info_log: pytest.LogCaptureFixture
 ) -> None:
     cluster = make_cluster()
@@ -77,7 +77,7 @@ def test_a_cut_is_logged_once_with_its_queue_and_once_when_it_heals(
     assert channel_lines(info_log) == [("WARNING", cut_line), ("INFO", f"{healed_line}; 2 requests wait")]
 
 
-def test_a_cut_that_never_heals_ends_with_the_registration(
+def test_connection_loss_ends_with_the_registration(
     make_cluster: MakeCluster, info_log: pytest.LogCaptureFixture
 ) -> None:
     cluster = make_cluster()
@@ -93,7 +93,7 @@ def test_a_cut_that_never_heals_ends_with_the_registration(
     assert channel_lines(info_log)[1:] == [("INFO", line)]
 
 
-def test_an_idle_connection_that_the_broker_closes_is_no_cut(
+def test_idle_close_by_broker_is_not_logged_as_connection_loss(
     make_cluster: MakeCluster, info_log: pytest.LogCaptureFixture
 ) -> None:
     cluster = make_cluster()
@@ -107,7 +107,7 @@ def test_an_idle_connection_that_the_broker_closes_is_no_cut(
 
 
 @pytest.mark.parametrize("kraft", [True, False])
-def test_a_broker_in_kraft_mode_is_named(
+def test_broker_in_kraft_mode_is_logged(
     make_cluster: MakeCluster, kraft: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A broker that closes connections for another reason is not."""
@@ -138,7 +138,7 @@ def record(cluster_id: str) -> bytes:
 
 
 @pytest.mark.parametrize("expected", [False, True], ids=["registered", "expected"])
-def test_a_broker_of_another_cluster_is_sent_nothing_until_it_registers_anew(
+def test_broker_of_another_cluster_receives_nothing_until_it_registers_again(
     make_cluster: MakeCluster, expected: bool, info_log: pytest.LogCaptureFixture
 ) -> None:
     """The cluster id of an expected broker is checked before ``connect``."""
@@ -168,7 +168,7 @@ def test_a_broker_of_another_cluster_is_sent_nothing_until_it_registers_anew(
     assert cluster.received == ["LeaderAndIsr", "UpdateMetadata"]
 
 
-def test_an_address_that_passes_to_another_cluster_is_sent_nothing_more(
+def test_address_taken_over_by_another_cluster_receives_nothing(
     make_cluster: MakeCluster, info_log: pytest.LogCaptureFixture
 ) -> None:
     """Every connection of a registration is checked. The first is no exception."""
@@ -197,7 +197,7 @@ def test_an_address_that_passes_to_another_cluster_is_sent_nothing_more(
     ],
     ids=["same id", "broker names none", "no record", "no id in it", "storage fails", "store shows no records"],
 )
-def test_a_broker_is_accepted_if_no_other_cluster_id_is_known(
+def test_broker_is_accepted_if_cluster_id_is_unknown(
     make_cluster: MakeCluster, store: object, answer: dict[str, Any] | None, info_log: pytest.LogCaptureFixture
 ) -> None:
     """Without an own cluster id, brokers receive no Metadata request."""

@@ -37,7 +37,7 @@ def decoded(api_key: int, version: int, direction: str, frame: bytes) -> dict[st
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
-def test_every_version_goes_there_and_back_and_is_what_kio_writes(direction: str) -> None:
+def test_every_version_round_trips_and_equals_kio(direction: str) -> None:
     chance = random.Random(1)
     for api_key, version in EVERY:
         entity = request_class(api_key, version) if direction == "request" else response_class(api_key, version)
@@ -71,7 +71,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_what_is_no_message_is_refused(name: str) -> None:
+def test_malformed_message_is_refused(name: str) -> None:
     version, body = HOSTILE[name]
     head = struct.pack(">hhih", 3, version, 7, -1) + (b"\x00" if version >= 9 else b"")
     header = codec.decode_header(head + body)
@@ -88,7 +88,7 @@ def test_empty_tagged_array_equals_an_omitted_field() -> None:
     assert bodies[1]["offline_log_dirs"] == ()
 
 
-def test_unknown_tagged_fields_are_passed_over() -> None:
+def test_unknown_tagged_fields_are_skipped() -> None:
     head = struct.pack(">hhih", 3, 12, 7, -1) + b"\x01\x07\x02hi"
     frame = head + b"\x00\x01\x00\x01\x63\x02ab"
     header = codec.decode_header(frame)
@@ -111,7 +111,7 @@ def test_trailing_bytes_are_ignored_in_requests_and_refused_in_responses() -> No
         codec.decode_response(7, 3, response + b"more")
 
 
-def test_of_a_version_that_is_not_known_the_beginning_of_the_header_is_read() -> None:
+def test_common_header_fields_of_unknown_version_are_decoded() -> None:
     header = codec.decode_header(struct.pack(">hhi", 18, 99, 5) + b"\xff\xff\xff")
     assert (header.api_key, header.api_version, header.correlation_id) == (18, 99, 5)
     assert not codec.known(18, 99)
@@ -122,7 +122,7 @@ def test_a_controlled_shutdown_of_version_0_has_no_client_id() -> None:
     assert message == struct.pack(">ihhii", 12, 7, 0, 1, 3)
 
 
-def test_more_values_than_there_is_room_for_are_refused() -> None:
+def test_message_above_value_limit_is_refused() -> None:
     count = 3_000_000
     body = struct.pack(">i", count) + b"\x00\x00" * count  # Topics without a name.
     frame = struct.pack(">hhih", 3, 4, 7, -1) + body + b"\x00"

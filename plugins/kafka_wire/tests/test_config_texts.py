@@ -156,7 +156,7 @@ def test_tiered_storage_limits_other_settings(config: Mapping[str, str], message
         assert created(client, {"remote.storage.enable": "true", **config}) == (code, message)
 
 
-def test_refusals_are_those_of_kafka(kframe_client: Client, kafka: ClusterFixture) -> None:
+def test_refusals_equal_those_of_kafka(kframe_client: Client, kafka: ClusterFixture) -> None:
     """Error codes and messages are compared with those of Apache Kafka 3.9.1's own controller."""
     with Client(kafka.cluster.brokers[kafka.controller()[0]].address) as client:
         assert until(lambda: topic_exists(client))

@@ -18,7 +18,7 @@ STEPS: dict[str, list[tuple[float, str, int, int, int]]] = {
 
 
 @pytest.mark.parametrize("steps", STEPS.values(), ids=STEPS)
-def test_tokens_of_addresses(steps: list[tuple[float, str, int, int, int]]) -> None:
+def test_tokens_are_counted_by_address(steps: list[tuple[float, str, int, int, int]]) -> None:
     now_s = 0.0
     rate = ConnectionRate(2, lambda: now_s)
     for second, address, attempts, logins, accepted in steps:
@@ -28,13 +28,13 @@ def test_tokens_of_addresses(steps: list[tuple[float, str, int, int, int]]) -> N
             rate.give_back(address)
 
 
-def test_no_limit() -> None:
+def test_zero_rate_disables_the_limit() -> None:
     rate = ConnectionRate(0, lambda: 0.0)
     assert all(rate.take("a") for _ in range(10_000))
     assert len(rate) == 0
 
 
-def test_addresses_with_all_tokens_are_forgotten() -> None:
+def test_addresses_with_full_buckets_are_removed() -> None:
     now_s = 0.0
     rate = ConnectionRate(1, lambda: now_s)
     for number in range(20_000):
@@ -68,7 +68,7 @@ def log_in(served: Served, version: int, password: bytes) -> bool:
         return True
 
 
-def test_a_server_limits_failed_logins_and_no_others() -> None:
+def test_only_connections_without_login_are_limited() -> None:
     burst = BURST_S * 1
     with Served({}, [broker(1, "LOGIN")], {**LOGIN, RATE_KEY: "1"}) as served:
         assert all(log_in(served, version, b"secret") for version in (0, 1) for _ in range(burst))
@@ -78,5 +78,5 @@ def test_a_server_limits_failed_logins_and_no_others() -> None:
         assert served.server.metrics()['kframe_connections_dropped_total{reason="too_many"}'] == answered.count(False)
 
 
-def test_the_default_is_a_hundred_a_second() -> None:
+def test_default_rate_is_100_per_second() -> None:
     assert (RATE_DEFAULT, BURST_S) == (100, 10)

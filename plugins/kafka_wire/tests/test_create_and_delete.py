@@ -22,7 +22,7 @@ def counts(live: ManagedCluster, topic: str) -> list[int]:
             for known in shown]  # fmt: skip
 
 
-def test_every_broker_shows_a_change_when_it_is_answered(zookeeper: ServerHandle, tmp_path: Path) -> None:
+def test_change_is_visible_on_every_broker_after_response(zookeeper: ServerHandle, tmp_path: Path) -> None:
     with ManagedCluster(tmp_path / "kafka", f"{zookeeper.address}/create-and-delete") as live:
         admin = live.controller
         new = [NewTopic("big", PARTITIONS, 3)]

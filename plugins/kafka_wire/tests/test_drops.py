@@ -67,7 +67,7 @@ def test_a_client_that_closes_between_two_requests_is_not_counted() -> None:
         assert sum(value for name, value in served.controller.metrics().items() if name.startswith(DROPPED)) == 1
 
 
-def test_lines_are_bounded_and_say_how_many_were_left_out(caplog: pytest.LogCaptureFixture) -> None:
+def test_log_lines_are_rate_limited_with_suppressed_count(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, LOGGER)
     now = [0.0]
     drops = DroppedConnections(lambda: now[0])
@@ -91,13 +91,13 @@ def test_lines_are_bounded_and_say_how_many_were_left_out(caplog: pytest.LogCapt
      (DropReason.IDLE, "DEBUG"), (DropReason.LOST, "DEBUG"), (DropReason.UNANSWERABLE, "WARNING"),
      (DropReason.FAILED, "ERROR")],
 )  # fmt: skip
-def test_each_reason_has_its_level(reason: DropReason, level: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_each_drop_reason_has_its_log_level(reason: DropReason, level: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, LOGGER)
     DroppedConnections().record(reason, "h", "p")
     assert [record.levelname for record in caplog.records] == [level]
 
 
-def test_a_server_without_descriptors_tries_once_a_second(caplog: pytest.LogCaptureFixture) -> None:
+def test_server_without_descriptors_retries_once_a_second(caplog: pytest.LogCaptureFixture) -> None:
     """asyncio logs an error for each connection that it cannot accept, and more of them every second."""
     with Served() as served, socket.socket() as connection:
         host, _, port = served.server.addresses["PLAINTEXT"].rpartition(":")

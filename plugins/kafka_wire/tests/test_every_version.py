@@ -61,7 +61,7 @@ def test_unserved_apis_end_the_connection(api_key: int, version: int, served: Se
 
 
 @pytest.mark.parametrize("name, code", [("apache-kafka-java", 0), ("", 42), ("-x", 42), ("a b", 42), ("x.", 42)])
-def test_names_of_software_are_checked(name: str, code: int, served: Served) -> None:
+def test_client_software_names_are_validated(name: str, code: int, served: Served) -> None:
     with served.client() as client:
         assert client.ask(18, 3, client_software_name=name, client_software_version="1")["error_code"] == code
         assert client.ask(18, 4, client_software_name="ok", client_software_version=name)["error_code"] == code
@@ -73,7 +73,7 @@ def test_api_versions_has_every_api_that_old_clients_require(served: Served) -> 
     assert offered == {api_key: api.newest for api_key, api in APIS.items()}
 
 
-def test_answers_come_in_the_order_of_requests(served: Served) -> None:
+def test_responses_are_in_order_of_requests(served: Served) -> None:
     with served.client() as client:
         for number in range(50):
             client.send(codec.encode_request(3 if number % 2 else 18, 0, number, "x", {"topics": []}))

@@ -103,7 +103,7 @@ def test_an_execution_is_paused_and_aborted(cluster: ExecutedCluster) -> None:
     cluster.await_settled(after)
 
 
-def test_the_death_of_a_broker_pauses_an_execution(cluster: ExecutedCluster) -> None:
+def test_broker_failure_pauses_execution(cluster: ExecutedCluster) -> None:
     """All copies go to the dead broker. Others would have to complete, at the rate of the throttle."""
     if cluster.assignment() != REPLICAS:
         cluster.execute("before", REPLICAS, *FAST)

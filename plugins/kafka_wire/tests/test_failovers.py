@@ -26,14 +26,14 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FailoverCluste
         yield made
 
 
-def test_standby_follows_each_killed_instance_at_the_next_epoch(cluster: FailoverCluster) -> None:
+def test_standby_takes_role_of_killed_instance_at_next_epoch(cluster: FailoverCluster) -> None:
     before = cluster.won_by_brokers()
     failovers = [cluster.kill() for _ in range(KILLS)]
     assert [failover.controller_epochs for failover in failovers] == [1] * KILLS
     assert cluster.won_by_brokers() == before
 
 
-def test_a_standby_follows_an_instance_that_is_frozen(cluster: FailoverCluster) -> None:
+def test_standby_takes_role_of_frozen_instance(cluster: FailoverCluster) -> None:
     """Brokers are notified at the same time. A broker may be elected first, until an instance takes the role."""
     failover = cluster.freeze()
     assert failover.winner in INSTANCES
@@ -41,9 +41,7 @@ def test_a_standby_follows_an_instance_that_is_frozen(cluster: FailoverCluster) 
 
 
 @pytest.mark.parametrize("controller", ["kframe", "kafka"])
-def test_the_controller_keeps_role_and_epoch_when_zookeeper_is_killed_and_started(
-    cluster: FailoverCluster, controller: str
-) -> None:
+def test_controller_keeps_role_and_epoch_after_zookeeper_restart(cluster: FailoverCluster, controller: str) -> None:
     """The server is down until the fence of an instance would be closed. Kafka's controller is the reference."""
     if controller == "kafka":
         cluster.stop_instances()

@@ -29,6 +29,6 @@ def test_a_page_has_a_row_for_each_fault() -> None:
 
 
 @pytest.mark.skipif(not EVIDENCE.exists(), reason="no clone of kframe")
-def test_the_page_is_that_of_the_record() -> None:
+def test_page_matches_the_record() -> None:
     record = json.loads((EVIDENCE / "faults.json").read_text())
     assert (EVIDENCE / "faults.md").read_text() == page(record)

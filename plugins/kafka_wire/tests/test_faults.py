@@ -69,7 +69,7 @@ FAULTS: dict[str, tuple[Action, str]] = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_request_is_resent_until_answered_before_later_requests(
+def test_request_is_resent_until_response_before_later_requests(
     make_cluster: MakeCluster, fault: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Three failures, then one for each other kind of request. Each attempt uses a new connection (I13)."""
@@ -120,7 +120,7 @@ def test_every_correlation_id_is_new(make_cluster: MakeCluster) -> None:
     assert {request.client_id for request in cluster.broker.requests} == {"1000"}
 
 
-def test_a_broker_that_does_not_listen_yet_is_tried_again(
+def test_connection_is_retried_until_broker_listens(
     fakes: Callable[..., FakeBroker], make_cluster: MakeCluster, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("DEBUG", "kframe.kafka_wire")
@@ -133,7 +133,7 @@ def test_a_broker_that_does_not_listen_yet_is_tried_again(
     assert [APIS[request.api_key] for request in later.requests] == ["LeaderAndIsr", "UpdateMetadata"]
 
 
-def test_pauses_grow_to_a_second() -> None:
+def test_retry_backoff_grows_to_one_second() -> None:
     pauses = [retry_backoff_ms(failures) for failures in (0, 1, 2, 3, 4, 5, 6, 10**9)]
     assert pauses == [50, 100, 200, 400, 800, 1000, 1000, 1000]
 
@@ -217,7 +217,7 @@ def test_a_silent_broker_does_not_delay_others(make_cluster: MakeCluster) -> Non
 
 
 @pytest.mark.parametrize("protocol", ["3.9", "3.2", "2.8", "2.7", "2.4-IV1", "2.4-IV0", "2.2", "1.0", "0.10.2"])
-def test_partition_errors_are_notified_by_name_in_every_version(make_cluster: MakeCluster, protocol: str) -> None:
+def test_partition_errors_are_reported_by_topic_name(make_cluster: MakeCluster, protocol: str) -> None:
     """Also if the response has topic ids only. For StopReplica, errors name deleted replicas."""
     cluster = make_cluster(settings(inter_broker_protocol_version=protocol))
     for topic in range(2):

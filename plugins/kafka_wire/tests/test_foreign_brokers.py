@@ -76,7 +76,7 @@ def format_storage(broker: KafkaProcess) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_a_registered_kraft_broker_is_named(own: OwnCluster, tmp_path: Path) -> None:
+def test_registered_kraft_broker_is_logged(own: OwnCluster, tmp_path: Path) -> None:
     broker = KafkaProcess(tmp_path / "broker", own.address, _ID, _KRAFT)
     try:
         format_storage(broker)
@@ -88,7 +88,7 @@ def test_a_registered_kraft_broker_is_named(own: OwnCluster, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("version", [VERSION, "2.8.2"])
-def test_a_registered_broker_of_another_cluster_is_sent_nothing(
+def test_broker_of_another_cluster_receives_no_requests(
     zookeeper: ServerHandle, own: OwnCluster, tmp_path: Path, version: str
 ) -> None:
     """It would apply UpdateMetadata, and list this controller among its nodes."""

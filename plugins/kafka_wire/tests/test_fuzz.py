@@ -21,7 +21,7 @@ SAVED = read_corpus(CORPUS)
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_a_million_frames() -> None:
+def test_fuzzed_frames_are_decoded_or_refused() -> None:
     totals_by_target = run(targets, SEED, CASES)
     text = report("kframe_kafka_wire.testing.fuzz", SEED, totals_by_target)
     assert [totals.target for totals in totals_by_target if totals.escaped] == [], text

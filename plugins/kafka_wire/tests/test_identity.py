@@ -31,7 +31,7 @@ def config(text: str) -> dict[str, str]:
     return {key: value for key, _, value in pairs}
 
 
-def test_the_url_is_offered() -> None:
+def test_plugin_offers_the_url() -> None:
     builder = kframe.ControllerBuilder(5, "memory:", "kafka:", settings={"listeners": "PLAINTEXT://h:1"})
     builder.registry = kframe.build_registry(extra=[plugin], allowed=())
     transport = builder.build().transport
@@ -49,7 +49,7 @@ def test_the_url_is_offered() -> None:
      "inter.broker.listener.name=In"), [("IN", "::1", 1, "SSL"), ("OUT", "h-2.x", 2, "SASL_SSL")], None),
     ("broker.id=7\nlisteners=SSL://h:1\nsecurity.inter.broker.protocol=SSL", [("SSL", "h", 1, "SSL")], None),
 ])  # fmt: skip
-def test_a_node(text: str, endpoints: list[tuple[str, str, int, str]], rack: str | None) -> None:
+def test_node_of_settings(text: str, endpoints: list[tuple[str, str, int, str]], rack: str | None) -> None:
     advertised = tuple(Endpoint(*endpoint) for endpoint in endpoints)
     assert node_of(config(text)).registration == Registration(7, -1, advertised, rack)
 
@@ -67,7 +67,7 @@ def test_a_node(text: str, endpoints: list[tuple[str, str, int, str]], rack: str
     ("broker.id=1\nlistener.security.protocol.map=PLAINTEXT:TLS", "listener.security.protocol.map", "PLAINTEXT:TLS"),
     ("inter.broker.listener.name=A\nsecurity.inter.broker.protocol=SSL", "inter.broker.listener.name", "as well"),
 ])  # fmt: skip
-def test_what_is_wrong_with_a_node(text: str, where: str, value: str) -> None:
+def test_invalid_node_settings_are_reported(text: str, where: str, value: str) -> None:
     with pytest.raises(ConfigError) as caught:
         node_of(config(text))
     assert caught.value.where == f"config key {where}"
@@ -112,7 +112,7 @@ def test_sasl_credentials_of_the_controller(tmp_path: Path, text: str, username:
     (f"{SASL}PLAIN\nlistener.name.in.plain.sasl.jaas.config={PLAIN} required username=u;", "login of", "no password"),
     (f"{SASL}PLAIN\njava.security.auth.login.config=/nowhere", "JAAS file /nowhere", "FileNotFoundError"),
 ])  # fmt: skip
-def test_what_is_wrong_with_a_login(text: str, where: str, value: str) -> None:
+def test_invalid_login_settings_are_reported(text: str, where: str, value: str) -> None:
     with pytest.raises(ConfigError) as caught:
         security_of(config(text), "IN").credentials()
     assert where in caught.value.where
@@ -123,14 +123,14 @@ def test_what_is_wrong_with_a_login(text: str, where: str, value: str) -> None:
     "M", "M needed;", "M required", "M required a;", "M required a=;", "M required a=b", 'M required a="b;',
     "M required a==b;",
 ])  # fmt: skip
-def test_what_is_no_jaas(text: str) -> None:
+def test_malformed_jaas_is_reported(text: str) -> None:
     with pytest.raises(ConfigError) as caught:
         parse_login_modules("here", text)
     assert "b" not in caught.value.found.split()
 
 
 @pytest.mark.parametrize("kind", ["PEM file", "PEM text", "encrypted PEM", "PKCS12"])
-def test_stores(tmp_path: Path, kind: str) -> None:
+def test_stores_are_loaded(tmp_path: Path, kind: str) -> None:
     """Each gives an SSL context with the certificate that trusts the authority only."""
     authority = Authority(tmp_path)
     identity = authority.issue("us", "h")
@@ -198,7 +198,7 @@ def handshake(client: ssl.SSLContext, server: ssl.SSLContext) -> None:
     ("ssl.endpoint.identification.algorithm=LDAPS", "ssl.endpoint.identification.algorithm", "ldaps"),
     ("ssl.client.auth=perhaps", "ssl.client.auth", "perhaps"),
 ])  # fmt: skip
-def test_what_is_wrong_with_stores(text: str, where: str, value: str) -> None:
+def test_invalid_store_settings_are_reported(text: str, where: str, value: str) -> None:
     def client() -> None:
         tls = security_of(config(text), "SSL").tls
         assert tls is not None

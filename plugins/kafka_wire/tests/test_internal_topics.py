@@ -40,7 +40,7 @@ def test_a_missing_internal_topic_is_created_with_broker_settings(broker: FakeBr
 
 
 @pytest.mark.parametrize("broker", [({}, 31), ({"offsets.topic.num.partitions": ""},)], indirect=True)
-def test_an_internal_topic_is_left_to_brokers_that_do_not_answer(broker: FakeBroker) -> None:
+def test_internal_topic_is_not_created_if_no_broker_responds(broker: FakeBroker) -> None:
     """After a refusal the broker is not queried again at once. The number of client retries does not matter."""
     with Served({}, [broker.registration()]) as served, served.client() as client:
         for _ in range(3):

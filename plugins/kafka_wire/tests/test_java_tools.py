@@ -63,7 +63,7 @@ def test_topics_are_created_described_grown_and_deleted(tools: Tools) -> None:
         (("--alter", "--topic", "old", "--partitions", "1"), "number of partitions"),
     ],
 )  # fmt: skip
-def test_what_is_refused_is_explained(arguments: tuple[str, ...], said: str, tools: Tools) -> None:
+def test_refusals_are_explained(arguments: tuple[str, ...], said: str, tools: Tools) -> None:
     code, text = tools.tried("kafka-topics", *arguments)
     assert code != 0
     assert said in text
@@ -87,7 +87,7 @@ def test_settings_of_topics_and_of_all_brokers(tools: Tools) -> None:
     tools.run("kafka-configs", "--alter", *everyone, "--delete-config", "log.retention.ms")
 
 
-def test_users_are_made(served: Served, tools: Tools) -> None:
+def test_scram_users_are_created(served: Served, tools: Tools) -> None:
     secret = "SCRAM-SHA-256=[iterations=8192,password=pencil]"
     tools.run("kafka-configs", "--alter", "--entity-type", "users", "--entity-name", "carol", "--add-config", secret)
     store = served.controller.store

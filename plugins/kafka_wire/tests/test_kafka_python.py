@@ -42,7 +42,7 @@ def test_topics_are_created_grown_described_and_deleted(client: Any) -> None:
     assert "new" not in client.list_topics()
 
 
-def test_refusals_are_the_errors_that_they_are(client: Any) -> None:
+def test_refusals_raise_errors_of_kafka_python(client: Any) -> None:
     with pytest.raises(errors.TopicAlreadyExistsError):
         client.create_topics([admin.NewTopic("old", 1, 1)])
     with pytest.raises(errors.InvalidReplicationFactorError):

@@ -122,7 +122,7 @@ def functions_of_a_failure() -> set[tuple[str, str]]:
     return stacks.functions
 
 
-def test_the_page_lists_exactly_the_functions_of_a_broker_failure() -> None:
+def test_page_lists_functions_of_a_broker_failure() -> None:
     rows = ROW.findall(PAGE.read_text())
     listed = [(file, name) for _, name, file, _ in rows]
     assert [int(step) for step, *_ in rows] == list(range(1, len(rows) + 1))

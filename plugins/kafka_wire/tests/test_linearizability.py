@@ -14,7 +14,7 @@ EVIDENCE = Path(__file__).parents[3] / "docs" / "evidence"
 
 
 @pytest.mark.real
-def test_answers_are_linearizable_under_faults(tmp_path: Path) -> None:
+def test_responses_are_linearizable_under_faults(tmp_path: Path) -> None:
     """An instance whose session ends while it is frozen, or while it reaches clients but not ZooKeeper."""
     if reason := java.missing() or history_check.missing():
         pytest.skip(reason)
@@ -29,6 +29,6 @@ def test_answers_are_linearizable_under_faults(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not (EVIDENCE / "linearizability.json").exists(), reason="no clone of kframe")
-def test_the_page_is_that_of_the_record() -> None:
+def test_page_matches_the_record() -> None:
     record = json.loads((EVIDENCE / "linearizability.json").read_text())
     assert (EVIDENCE / "linearizability.md").read_text() == linearizability_page.page(record)

@@ -144,19 +144,19 @@ def test_wrong_bare_tokens_end_the_connection(client: Client) -> None:
     assert client.ended()
 
 
-def test_other_mechanisms_are_named(client: Client) -> None:
+def test_unsupported_mechanism_returns_supported_ones(client: Client) -> None:
     answer = client.ask(17, 1, mechanism="GSSAPI")
     assert answer == {"error_code": 33, "mechanisms": ["PLAIN", "SCRAM-SHA-256"]}
     assert client.ended()
 
 
 @pytest.mark.parametrize("api_key, version", [(3, 12), (19, 7), (7, 3), (60, 0)])
-def test_nothing_else_is_answered_before_the_login(api_key: int, version: int, client: Client) -> None:
+def test_requests_before_login_are_refused(api_key: int, version: int, client: Client) -> None:
     with pytest.raises(ConnectionError):
         client.ask(api_key, version, topics=(), broker_id=1)
 
 
-def test_a_token_without_a_handshake(client: Client) -> None:
+def test_token_without_handshake_is_refused(client: Client) -> None:
     assert client.ask(36, 2, auth_bytes=plain("alice", "secret"))["error_code"] == 34
     assert client.ended()
 
@@ -172,7 +172,7 @@ def log_in(client: Client, user: str, password: str) -> int:
     return code
 
 
-def test_the_same_user_may_log_in_again_and_no_other(client: Client) -> None:
+def test_reauthentication_as_another_user_is_refused(client: Client) -> None:
     assert log_in(client, "alice", "secret") == 0
     assert log_in(client, "alice", "secret") == 0
     assert client.ask(60, 0)["controller_id"] == 1000
@@ -247,7 +247,7 @@ def test_user_records_are_read_under_sanitized_names() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "salt=x", "salt=eA==,stored_key=eA==,server_key=eA==,iterations=many"])
-def test_records_that_are_no_credential(text: str) -> None:
+def test_malformed_credential_records_are_ignored(text: str) -> None:
     assert parse_credential(text) is None
 
 
@@ -259,7 +259,7 @@ def upsertion(user: str, mechanism: int, iterations: int = 4096) -> dict[str, ob
     return {"name": user, "mechanism": mechanism, "iterations": iterations, "salt": b"salt", "salted_password": salted}
 
 
-def test_users_are_made_altered_and_deleted() -> None:
+def test_scram_credentials_are_created_altered_and_deleted() -> None:
     with Served() as served, served.client() as client:
 
         def code(**changes: object) -> int:

@@ -91,7 +91,7 @@ def test_synonyms_name_the_setting_of_the_broker(broker: FakeBroker) -> None:
         ]  # fmt: skip
 
 
-def test_settings_without_a_broker_that_answers_are_defaults(broker: FakeBroker) -> None:
+def test_settings_are_defaults_if_no_broker_responds(broker: FakeBroker) -> None:
     broker.answers[DESCRIBE_CONFIGS] = settings_answer({}, 29)
     with Served({"t": [healthy(1)]}, [broker.registration()], CONFIG) as served, served.client() as client:
         assert described(client, "t")["retention.ms"] == ("604800000", 5)

@@ -75,7 +75,7 @@ UNKNOWN = [
 
 
 @pytest.mark.parametrize("version, topic, code", UNKNOWN)
-def test_topics_that_are_not_there(version: int, topic: dict[str, Any], code: int, client: Client) -> None:
+def test_unknown_topics(version: int, topic: dict[str, Any], code: int, client: Client) -> None:
     assert client.ask(3, version, topics=[topic])["topics"][0]["error_code"] == code
 
 
@@ -96,7 +96,7 @@ def test_authorized_operations_are_returned_on_request(client: Client) -> None:
 
 
 @pytest.mark.parametrize("protocol, has_topic_id", [("2.4", False), ("2.8", True), ("", True)])
-def test_topics_have_ids_where_brokers_know_them(protocol: str, has_topic_id: bool) -> None:
+def test_topics_have_ids_if_brokers_support_them(protocol: str, has_topic_id: bool) -> None:
     """A client fetches by the topic id that it received. A broker without that id serves nothing."""
     config = {"inter.broker.protocol.version": protocol} if protocol else {}
     with Served({}, (1,), config, controller_config=config) as served, served.client() as client:
@@ -138,7 +138,7 @@ def test_coordinators_are_leaders_of_internal_topic_partitions() -> None:
         assert client.ask(10, 6, key_type=2, coordinator_keys=["g:t:0"])["coordinators"][0]["error_code"] == 42
 
 
-def test_internal_topics_of_unknown_size_are_left_to_brokers() -> None:
+def test_internal_topics_of_unknown_size_are_not_created() -> None:
     with Served({}, (1, 2, 3)) as served, served.client() as client:
         for kind in (0, 1):
             (coordinator,) = client.ask(10, 6, key_type=kind, coordinator_keys=["g"])["coordinators"]
@@ -172,7 +172,7 @@ HASHES = [
 
 
 @pytest.mark.parametrize("text, value", HASHES)
-def test_hashes_are_javas(text: str, value: int) -> None:
+def test_java_hash_equals_java(text: str, value: int) -> None:
     assert java_hash(text) == value
     assert 0 <= partition_of(text, 50) < 50
 
@@ -228,14 +228,14 @@ def test_incremental_alter_configs(
     assert alter(client, kind, name, *changes) == code
 
 
-def test_what_is_appended_comes_behind_the_default(client: Client) -> None:
+def test_append_extends_the_default(client: Client) -> None:
     alter(client, 2, "t", ("cleanup.policy", 2, "compact"))
     assert described(client, "t")["cleanup.policy"]["value"] == "delete,compact"
     alter(client, 2, "t", ("cleanup.policy", 3, "delete"))
     assert described(client, "t")["cleanup.policy"]["value"] == "compact"
 
 
-def test_settings_named_twice_are_refused(client: Client) -> None:
+def test_duplicate_settings_are_refused(client: Client) -> None:
     resource = {"resource_type": 2, "resource_name": "t", "configs": []}
     result = client.ask(44, 0, resources=[resource, resource])["responses"]
     assert [entry["error_code"] for entry in result] == [42]

@@ -26,7 +26,7 @@ REPEAT = 1
     [(SETUPS[0], (*READING, *WRITING)), (SETUPS[1], ANY_NODE), (SETUPS[2], ANY_NODE)],
     ids=lambda each: each.name if isinstance(each, Setup) else "",
 )
-def test_tools_say_the_same_under_both_controllers(
+def test_tool_outputs_are_equal_under_both_controllers(
     setup: Setup, calls: Sequence[ToolCall], zookeeper: ServerHandle, tmp_path: Path
 ) -> None:
     connect_string = f"{zookeeper.address}/parity-{setup.name}"
@@ -35,20 +35,20 @@ def test_tools_say_the_same_under_both_controllers(
     assert done.runs == done.outputs * REPEAT
 
 
-def test_what_differs_every_time_is_left_out() -> None:
+def test_varying_output_is_normalized() -> None:
     output = (
         "127.0.0.1:9092 (id: 1)\nb\n\na at 2026-11-23 04:05:06,789\nRequest Request(processor=1) is not authorized."
     )
     assert normalized(output) == "HOST:PORT (id: 1)\nRequest is not authorized.\na at TIME\nb"
 
 
-def test_groups_that_a_client_may_not_delete_are_left_out_of_lists_only() -> None:
+def test_undeletable_groups_are_omitted_from_lists_only() -> None:
     listed = "GROUP STATE\nreaders-7 Empty\nreaders-8\nConsumer group 'readers-7' has no active members."
     assert normalized(listed) == "GROUP STATE"
     assert normalized("Not authorized to access group: readers-7") == "Not authorized to access group: READERS"
 
 
-def test_an_output_that_never_came_before_is_a_difference() -> None:
+def test_output_absent_under_kafka_is_a_difference() -> None:
     key = ("kafka on SSL", "kafka-acls --list")
     done = compare("x", {key: Counter({"a": 2})}, {key: Counter({"a": 3, "b": 1})})
     (difference,) = done.differences
@@ -56,7 +56,7 @@ def test_an_output_that_never_came_before_is_a_difference() -> None:
     assert "kafka-acls --list" in page({"x": done}, "", "", "")
 
 
-def test_lines_that_differ_by_design_are_listed_but_no_difference() -> None:
+def test_intended_differences_are_listed_separately() -> None:
     key = ("kafka on SSL", "kafka-configs --describe --entity-type brokers")
     more = "exit 0\nDynamic configs for broker 1 are:\nDynamic configs for broker 1000 are:"
     done = compare("x", {key: Counter({more.rpartition("\n")[0]: 1})}, {key: Counter({more: 1})})
@@ -65,7 +65,7 @@ def test_lines_that_differ_by_design_are_listed_but_no_difference() -> None:
     assert len({rule.reason for rule in DESIGNED}) == len(DESIGNED)
 
 
-def test_calls_repeat_until_their_tool_has_run_often_enough() -> None:
+def test_calls_repeat_until_tool_run_count_is_reached() -> None:
     rounds = Rounds(repeat=2, tool_runs=5)
     assert [rounds.includes(number, 10) for number in range(4)] == [True, True, False, False]
     assert [rounds.includes(3, runs) for runs in (4, 5)] == [True, False]

@@ -75,7 +75,7 @@ def plan_file(folder: Path, topic: str, *lists: list[int]) -> Path:
     return path
 
 
-def test_a_plan_is_shown_executed_and_reverted(cluster: Cluster, tool: Tool, topic: str, tmp_path: Path) -> None:
+def test_plan_is_described_executed_and_reverted(cluster: Cluster, tool: Tool, topic: str, tmp_path: Path) -> None:
     plan = plan_file(tmp_path, topic, [3, 1], [1, 2], [2, 3])
     shown = Done(cluster, tmp_path, "plan", "apply", plan, "-o", "json")
     assert (shown.code, shown.data["schema"]) == (0, "kframe.whatif/v1"), shown.err

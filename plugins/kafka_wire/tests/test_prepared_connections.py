@@ -24,7 +24,7 @@ def await_connections(cluster: FakeCluster, broker_id: int, count: int = 1) -> b
     return until(lambda: cluster.brokers[broker_id].connections == count)
 
 
-def test_an_expected_broker_is_sent_requests_over_the_prepared_connection(cluster: FakeCluster) -> None:
+def test_expected_broker_receives_requests_over_prepared_connection(cluster: FakeCluster) -> None:
     registrations = cluster.registration(1), cluster.registration(2)
     cluster.transport.expect(registrations)
     assert await_connections(cluster, 1)
@@ -38,7 +38,7 @@ def test_an_expected_broker_is_sent_requests_over_the_prepared_connection(cluste
         assert broker.connections == 1
 
 
-def test_a_registration_other_than_the_expected_has_a_channel_of_its_own(cluster: FakeCluster) -> None:
+def test_unexpected_registration_gets_a_new_channel(cluster: FakeCluster) -> None:
     cluster.transport.expect([cluster.registration(1), cluster.registration(2)])
     assert await_connections(cluster, 1)
     cluster.connect(cluster.registration(1, broker_epoch=8))
@@ -61,7 +61,7 @@ def test_prepared_connections_are_closed_by_the_next_expect_and_by_close(cluster
     assert not cluster.transport._expected
 
 
-def test_an_expected_broker_that_does_not_listen_yet_is_tried_again(
+def test_connection_to_expected_broker_is_retried_until_it_listens(
     cluster: FakeCluster, fakes: Callable[..., FakeBroker]
 ) -> None:
     expected = cluster.registration(1)

@@ -226,7 +226,7 @@ STEPS: list[Callable[[Controller, int, int], None]] = [
     st.sampled_from(["3.9", "2.8", "2.4-IV1", "2.4-IV0", "1.0"]),
     st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 1), st.integers(0, 1)), min_size=15, max_size=40),
 )
-def test_a_merged_queue_has_the_effect_of_its_requests(protocol: str, steps: list[Any]) -> None:
+def test_merged_queue_has_effect_of_single_requests(protocol: str, steps: list[Any]) -> None:
     """Whenever the broker takes a request, and however often the rest is merged."""
     controller = Controller(protocol)
     for step, *arguments in steps:
@@ -248,7 +248,7 @@ def compare_effects(controller: Controller) -> None:
 
 
 @pytest.mark.parametrize("changes", [0, 3])
-def test_deletion_is_sent_when_the_topic_is_created_again_and_lost(changes: int) -> None:
+def test_deletion_is_sent_after_topic_is_recreated_and_deleted(changes: int) -> None:
     """Two deleted topics of the same name stop the same replica. Brokers know replicas by name only."""
     controller = Controller("3.9")
     for _ in range(changes):
@@ -274,7 +274,7 @@ def test_merging_keeps_is_new_and_the_newest_state() -> None:
     assert APIS[requests[0].api_key] == "UpdateMetadata"
 
 
-def test_last_update_metadata_of_a_merged_queue_acknowledges_the_newest_batch() -> None:
+def test_last_update_metadata_of_merged_queue_acknowledges_newest_batch() -> None:
     controller = Controller("3.9")
     for _ in range(30):
         controller.change_leader(0, 0)
@@ -287,7 +287,7 @@ def test_last_update_metadata_of_a_merged_queue_acknowledges_the_newest_batch() 
     assert set(metadata[:-1]) <= {0}
 
 
-def test_a_queue_is_bounded_however_long_a_broker_is_stuck() -> None:
+def test_queue_of_stuck_broker_is_bounded() -> None:
     """The weight of 3,000 changes is bounded. The bound is twice that of the full state."""
     many = 40
     cluster = cluster_of({f"t-{n}": [healthy(1, 2)] * 25 for n in range(many)}, registered=[1, 2])

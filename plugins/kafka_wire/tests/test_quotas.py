@@ -79,7 +79,7 @@ FILTERS: list[tuple[list[tuple[str, int, str | None]], bool, list[tuple[tuple[st
 
 
 @pytest.mark.parametrize("components, strict, selected", FILTERS)
-def test_filters_select_as_kafkas_do(
+def test_filters_match_like_those_of_kafka(
     components: list[tuple[str, int, str | None]],
     strict: bool,
     selected: list[tuple[tuple[str, str | None], ...]],
@@ -88,7 +88,7 @@ def test_filters_select_as_kafkas_do(
     assert set(described(client, *components, strict=strict)) == set(selected)
 
 
-def test_values_are_numbers_and_passwords_are_not_shown(client: Client) -> None:
+def test_quota_values_are_numbers_without_passwords(client: Client) -> None:
     result = described(client)
     assert result[ALICE] == {"producer_byte_rate": 10.0}
     assert result[SLASH] == {"request_percentage": 12.5}
@@ -171,13 +171,13 @@ WRONG: list[tuple[dict[str, str | None], dict[str, float | None]]] = [
 
 
 @pytest.mark.parametrize("entity, changes", WRONG)
-def test_an_invalid_quota_is_refused_alone(
+def test_invalid_quota_does_not_affect_other_quotas(
     entity: dict[str, str | None], changes: dict[str, float | None], client: Client, records: FakeRecords
 ) -> None:
     assert altered(client, (entity, changes), ({"user": "good"}, {"producer_byte_rate": 1.0})) == [42, 0]
     assert [json.loads(text)["entity_path"] for _, text in records.appended] == ["users/good"]
 
 
-def test_what_is_only_validated_is_not_written(client: Client, records: FakeRecords) -> None:
+def test_validate_only_writes_nothing(client: Client, records: FakeRecords) -> None:
     assert altered(client, ({"user": "u"}, {"producer_byte_rate": 1.0}), validate_only=True) == [0]
     assert records.records == STORED

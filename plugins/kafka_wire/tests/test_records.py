@@ -127,11 +127,11 @@ def test_records_in_zookeeper(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("data", [None, b"", b"[]", b"no json", b"\xff", b"[" * 100_000])
-def test_what_is_no_record_is_empty(data: bytes | None) -> None:
+def test_malformed_record_is_empty(data: bytes | None) -> None:
     assert decode_record(data) == {}
 
 
-def test_the_server_is_offered_by_its_scheme() -> None:
+def test_plugin_offers_the_server_scheme() -> None:
     registry = build_registry(extra=[plugin], allowed=())
     assert isinstance(registry.servers["kafka"], ServerSpec)
     server = registry.open_server("kafka:", {**PLAIN, "broker.id": str(OURS)})

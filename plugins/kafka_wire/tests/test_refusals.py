@@ -92,7 +92,7 @@ def compared(value: Any, left_out: set[str]) -> Any:
 
 
 @pytest.mark.parametrize("api_key", sorted(APIS.keys() - BEFORE_LOGIN), ids=codec.API_NAMES.get)
-def test_a_refusal_is_that_of_kafkas_own_class(api_key: int, kafka: Kafka) -> None:
+def test_error_response_equals_that_of_kafka(api_key: int, kafka: Kafka) -> None:
     for version in range(APIS[api_key].newest + 1):
         for seed in range(5):
             fields = legal(api_key, version, seed)

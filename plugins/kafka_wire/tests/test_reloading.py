@@ -54,7 +54,7 @@ def test_new_connections_use_a_renewed_certificate(served: Served, folder: Path)
 
 
 @pytest.mark.parametrize("content", [b"", b"no certificate"], ids=["empty", "malformed"])
-def test_a_store_that_cannot_be_used_changes_nothing(
+def test_unusable_store_keeps_last_certificate(
     content: bytes, served: Served, folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = folder / "server.pem"

@@ -103,7 +103,7 @@ def test_a_topic_by_name_and_id_at_once_is_refused(client: Client) -> None:
 
 
 @pytest.mark.parametrize("version, code", [(0, 42), (2, 42), (3, 73), (6, 73)])
-def test_where_topics_cannot_be_deleted(version: int, code: int) -> None:
+def test_topic_deletion_disabled_is_refused(version: int, code: int) -> None:
     fields = {"topics": [{"name": "t"}]} if version == 6 else {"topic_names": ["t"]}
     with (
         Served({"t": [healthy(1)]}, controller_config={"delete.topic.enable": False}) as served,
@@ -192,7 +192,7 @@ def test_elect_leaders(
     assert all(bool(result["error_message"]) == bool(result["error_code"]) for result in results)
 
 
-def test_elect_leaders_of_all_partitions_returns_those_that_needed_an_election(client: Client) -> None:
+def test_elect_all_leaders_returns_only_needed_elections(client: Client) -> None:
     result = client.ask(43, 2, election_type=0, topic_partitions=None, timeout=9000)
     results = {entry["topic"]: [each["partition_id"] for each in entry["partition_result"]]
                for entry in result["replica_election_results"]}  # fmt: skip
@@ -200,7 +200,7 @@ def test_elect_leaders_of_all_partitions_returns_those_that_needed_an_election(c
     assert result["error_code"] == 0
 
 
-def test_an_election_of_no_known_kind_is_refused(client: Client) -> None:
+def test_unknown_election_type_is_refused(client: Client) -> None:
     result = client.ask(43, 2, election_type=5, topic_partitions=[{"topic": "t", "partitions": [0]}])
     assert result["error_code"] == 42
 
@@ -225,7 +225,7 @@ def test_alter_partition(version: int, client: Client) -> None:
     assert (second["error_code"], second["isr"], second["leader_id"]) == (95, [], 0)
 
 
-def test_isr_members_that_were_registered_anew_are_refused(client: Client) -> None:
+def test_reregistered_isr_members_are_refused(client: Client) -> None:
     (seen,) = client.ask(3, 12, topics=[{"name": "t"}])["topics"]
 
     def propose(partition_epoch: int, *members: tuple[int, int]) -> int:
@@ -258,7 +258,7 @@ def test_controlled_shutdown(version: int, client: Client) -> None:
         assert client.ask(7, version, broker_id=1, broker_epoch=1)["error_code"] == 77
 
 
-def test_producer_ids_of_brokers_and_of_producers_are_never_the_same(client: Client) -> None:
+def test_producer_ids_of_brokers_and_producers_are_distinct(client: Client) -> None:
     block = client.ask(67, 0, broker_id=1, broker_epoch=100)
     assert (block["error_code"], block["producer_id_len"]) == (0, 1000)
     ours = [client.ask(22, version, transactional_id=None)["producer_id"] for version in range(6)]

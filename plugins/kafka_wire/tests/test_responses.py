@@ -42,7 +42,7 @@ def scanned(module: Any, api: tuple[int, int], reply: bytes, most: int) -> tuple
 
 
 @given(st.sampled_from(VERSIONS), ERRORS, st.integers(-2, 2))
-def test_the_kernel_returns_the_errors_of_an_answer(
+def test_kernel_returns_errors_of_a_response(
     api: tuple[int, int], errors: dict[tuple[str, int], int], off: int
 ) -> None:
     reply, most = reply_to(api, errors), max(len(errors) + off, 0)
@@ -79,7 +79,7 @@ def test_only_the_last_part_of_a_batch_acknowledges_it(part: slice, error: int, 
     assert (answer.batch, answer.controller_epoch) == (batch, 1)
 
 
-def test_unanswered_deletions_are_not_complete() -> None:
+def test_deletions_missing_in_response_are_not_complete() -> None:
     half = read_response(asked((5, 4), 2), reply_to((5, 4), {("a", 0): 0}))
     assert isinstance(half, StopReplicaAnswered)
     assert (half.error, half.rows.tolist()) == (ErrorCode.UNKNOWN_SERVER_ERROR, [0, 1])
@@ -87,7 +87,7 @@ def test_unanswered_deletions_are_not_complete() -> None:
 
 
 @pytest.mark.parametrize("api", VERSIONS)
-def test_an_answer_is_never_longer_than_what_is_read(api: tuple[int, int]) -> None:
+def test_valid_response_fits_the_size_limit(api: tuple[int, int]) -> None:
     name = "n" * 249
     errors = {(name, partition): -1 for partition in range(50)}
     assert len(reply_to(api, errors)) <= asked(api, 50).reply_bytes_max

@@ -30,7 +30,7 @@ def topic(client: KazooClient, name: str) -> Any:
         return None
 
 
-def test_two_instances_over_brokers_that_choose_them_for_replicas(kafka: ClusterFixture, tmp_path: Path) -> None:
+def test_replicas_assigned_to_instances_are_repaired(kafka: ClusterFixture, tmp_path: Path) -> None:
     cluster, tool, client = kafka.cluster, kafka.tool, kafka.client
     first = InstanceProcess(cluster.zookeeper, tmp_path / "first", 1000, "--takeover", session_ms=8_000)
     second = None

@@ -78,7 +78,7 @@ def test_broker_certificates_are_verified(
     assert (said is None) == bool(broker.requests)
 
 
-def test_plain_text_to_a_port_that_speaks_tls(
+def test_plaintext_to_tls_port_is_reported(
     fakes: Callable[..., FakeBroker], transports: Callable[..., WireTransport], authority: Authority,
     caplog: pytest.LogCaptureFixture,
 ) -> None:  # fmt: skip
@@ -91,7 +91,7 @@ def test_plain_text_to_a_port_that_speaks_tls(
     assert broker.requests == []
 
 
-def test_tls_to_a_port_that_does_not(
+def test_tls_to_plaintext_port_is_reported(
     fakes: Callable[..., FakeBroker], transports: Callable[..., WireTransport], authority: Authority,
     caplog: pytest.LogCaptureFixture,
 ) -> None:  # fmt: skip
@@ -108,7 +108,7 @@ def test_tls_to_a_port_that_does_not(
 @pytest.mark.parametrize("protocol, mechanism", [
     ("SSL", ""), ("SASL_PLAINTEXT", "PLAIN"), ("SASL_SSL", "SCRAM-SHA-256"), ("SASL_PLAINTEXT", "SCRAM-SHA-512"),
 ])  # fmt: skip
-def test_a_control_plane_of_kafka_s(
+def test_control_plane_listener_of_kafka(
     zookeeper: ServerHandle, tmp_path: Path, authority: Authority, protocol: str, mechanism: str
 ) -> None:
     identity = authority.issue("kafka", HOST)

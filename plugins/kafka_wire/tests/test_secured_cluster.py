@@ -166,7 +166,7 @@ def tool(cluster: SecuredCluster, tmp_path: Path) -> Iterator[Tool]:
     tool.close()
 
 
-def test_a_secured_cluster_works(cluster: SecuredCluster, tool: Tool, tmp_path: Path) -> None:
+def test_secured_cluster_serves_brokers_and_clients(cluster: SecuredCluster, tool: Tool, tmp_path: Path) -> None:
     tool.ask("create", topic="t", replicas=[[1, 2], [2, 1]])
     assert tool.ask("produce", topic="t", partition=0, values=["a", "b"]) == 2
     # The offsets topic is missing. kframe reads its size from the settings of a broker.

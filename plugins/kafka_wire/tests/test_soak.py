@@ -41,7 +41,7 @@ def test_a_minute_of_changes_leaves_no_unexplained_warning(tmp_path: Path) -> No
         ("Traceback (most recent call last):", ""),
     ],
 )
-def test_entry_of_a_line(line: str, entry: str) -> None:
+def test_runbook_entry_of_log_line(line: str, entry: str) -> None:
     runbook = Runbook(
         "| WARN | `broker … is late` | a | b |\n| WARN | `… is late` | a | b |\n| ERROR | `… …: …` | a | b |\n"
     )
@@ -50,7 +50,7 @@ def test_entry_of_a_line(line: str, entry: str) -> None:
 
 
 @pytest.mark.skipif(not (EVIDENCE / "soak.json").exists(), reason="no clone of kframe")
-def test_the_page_is_that_of_the_record() -> None:
+def test_page_matches_the_record() -> None:
     record = json.loads((EVIDENCE / "soak.json").read_text())
     assert (EVIDENCE / "soak.md").read_text() == soak_page.page(record)
 

@@ -152,7 +152,7 @@ def test_an_incomplete_frame_times_out() -> None:
         assert client.ended()
 
 
-def test_frames_under_way_share_what_they_may_hold() -> None:
+def test_frames_in_progress_share_the_memory_limit() -> None:
     config = {"socket.request.max.bytes": "400000", "queued.max.request.bytes": "500000"}
     with Served(config=config) as served:
         hoarders = [served.client() for _ in range(2)]
@@ -210,7 +210,7 @@ def test_settings_that_cannot_be_served_are_named(settings: dict[str, str], name
         WireServer({**PLAIN, **settings})
 
 
-def test_an_address_that_is_taken_is_named() -> None:
+def test_address_in_use_is_reported() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         listeners = f"PLAINTEXT://127.0.0.1:{taken.getsockname()[1]}"
         with pytest.raises(ConfigError, match="listeners"):

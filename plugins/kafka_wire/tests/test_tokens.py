@@ -151,6 +151,6 @@ def test_a_client_logs_in_by_a_token(records: FakeRecords) -> None:
 
 
 @pytest.mark.parametrize("data", ["", "{}", "[]", '{"version":3,"owner":"x"}', '{"version":3,"owner":7}'])
-def test_what_is_no_token_is_passed_over(data: str) -> None:
+def test_malformed_token_records_are_skipped(data: str) -> None:
     records = FakeRecords({"/delegation_token/tokens/x": data})
     assert list(Tokens("s", 10, 5).read_all(records)) == []

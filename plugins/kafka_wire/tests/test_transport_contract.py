@@ -41,5 +41,5 @@ class TestWireTransport(AnsweringContract):
 
 
 @pytest.mark.parametrize("seed", range(1, 4))
-def test_histories(seed: int) -> None:
+def test_transport_histories(seed: int) -> None:
     assert play_batches(seed, lambda cluster: open_fake_brokers("kafka:", cluster)) is None

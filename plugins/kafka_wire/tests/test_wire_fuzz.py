@@ -66,14 +66,14 @@ SIZES = {"negative": -1, "least": -(2**31), "largest": 2**31 - 1, "one more than
 
 @pytest.mark.parametrize("name", SIZES)
 @pytest.mark.usefixtures("bystander")
-def test_sizes_that_no_frame_has(name: str, served: Served) -> None:
+def test_invalid_frame_sizes_are_refused(name: str, served: Served) -> None:
     with served.client() as client:
         client.send(struct.pack(">i", SIZES[name]) + b"x" * 100)
         assert client.ended()
 
 
 @pytest.mark.usefixtures("bystander")
-def test_memory_is_taken_as_a_frame_arrives(served: Served) -> None:
+def test_memory_is_allocated_as_a_frame_arrives(served: Served) -> None:
     tracemalloc.start()
     waiting = [served.client() for _ in range(50)]
     try:
@@ -89,7 +89,7 @@ def test_memory_is_taken_as_a_frame_arrives(served: Served) -> None:
 
 
 @pytest.mark.usefixtures("bystander")
-def test_connections_that_end_in_the_middle(served: Served) -> None:
+def test_connections_closed_within_a_frame(served: Served) -> None:
     message = codec.encode_request(3, 12, 1, "x", {"topics": None})
     for length in range(len(message)):
         client = served.client()
