@@ -69,7 +69,7 @@ def run(seeds: range, jobs: int, keep: Path | None, parts: Path | None, each: bo
     else:
         for _ in played():
             pass
-        emit_record("kframe.sim/v1", {"first_seed": seeds[0], "last_seed": seeds[-1], **totals.shown()}, output)
+        emit_record("kframe.sim/v1", {"first_seed": seeds[0], "last_seed": seeds[-1], **totals.to_dict()}, output)
     if totals.failed:
         click.get_current_context().exit(1)
 
@@ -79,12 +79,12 @@ def run(seeds: range, jobs: int, keep: Path | None, parts: Path | None, each: bo
 @output_option
 def total(parts: Path, output: str) -> None:
     """Add up the parts of a run with --append. Exit code 1 if a seed broke an invariant."""
-    from kframe_simulator.simulation.parts import add_up, read_parts
+    from kframe_simulator.simulation.parts import read_parts, sum_parts
 
     read = read_parts(parts)
     if not read:
         raise BadInput(f"{parts}: found no parts, expected a file that --append has written")
-    summed = add_up(read)
+    summed = sum_parts(read)
     emit_record("kframe.sim-total/v1", summed, output)
     if summed["failed_seeds"]:
         click.get_current_context().exit(1)
@@ -181,9 +181,9 @@ def _read(source: str) -> tuple[Options, tuple[Action, ...], str | None]:
 
 
 def _show(result: Result, output: str) -> None:
-    from kframe_simulator.simulation.files import shown
+    from kframe_simulator.simulation.files import run_document
 
-    record = {key: value for key, value in shown(result).items() if key != "schema"}
+    record = {key: value for key, value in run_document(result).items() if key != "schema"}
     emit_record("kframe.sim-run/v1", record, output)
 
 
@@ -199,5 +199,5 @@ def _row(result: Result) -> dict[str, Any]:
         "simulated_seconds": round(result.simulated_ms / 1000.0),
         "trace": result.trace,
         "violations": [f"{violation.number}: {violation.problem}" for violation in result.violations],
-        "options": result.options.shown(),
+        "options": result.options.to_dict(),
     }

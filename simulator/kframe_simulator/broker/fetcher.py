@@ -11,11 +11,11 @@ from kframe_simulator.broker.log import Log
 from kframe_simulator.broker.messages import (
     UNDEFINED,
     EpochEnd,
-    EpochQuestion,
     Fetch,
     Fetched,
     FetchPartition,
     FetchResponse,
+    OffsetForLeaderPartition,
     OffsetsForLeaderEpoch,
     OffsetsForLeaderEpochResponse,
 )
@@ -25,7 +25,7 @@ from kframe_simulator.broker.outgoing import Peer, Reply
 NEVER: Final = float("inf")
 
 
-class _Follow:
+class _FollowedPartition:
     """One followed partition. ``offset`` is the end of its log, except before truncation to the high watermark."""
 
     __slots__ = ("last_epoch", "leader_epoch", "log", "offset", "resumes_at", "topic_id", "truncating")
@@ -46,7 +46,7 @@ class _Link:
     __slots__ = ("due", "follows", "in_flight")
 
     def __init__(self, now: float) -> None:
-        self.follows: dict[TopicPartition, _Follow] = {}
+        self.follows: dict[TopicPartition, _FollowedPartition] = {}
         self.in_flight = False
         self.due = now
 
@@ -70,7 +70,7 @@ class Fetcher:
         self.stop(key)
         on_fetch = self._node.config.truncates_on_fetch
         offset = log.end if on_fetch and log.epochs else log.high_watermark
-        follow = _Follow(log, leader_epoch, offset, not (on_fetch and log.epochs), topic_id)
+        follow = _FollowedPartition(log, leader_epoch, offset, not (on_fetch and log.epochs), topic_id)
         follow.last_epoch = log.latest_epoch if on_fetch else UNDEFINED
         link = self._links.setdefault(leader, _Link(now))
         link.follows[key] = follow
@@ -117,70 +117,72 @@ class Fetcher:
             self._fetch(leader, ready)
         return NEVER
 
-    def _ask_epochs(self, leader: int, ready: dict[TopicPartition, _Follow]) -> bool:
+    def _ask_epochs(self, leader: int, ready: dict[TopicPartition, _FollowedPartition]) -> bool:
         """Request the ends of epochs where logs must be truncated. A log without epochs is truncated to its high
         watermark. Returns whether a request was sent."""
-        asked = {}
+        queries = {}
         for key, follow in ready.items():
             if follow.truncating and follow.log.epochs:
-                asked[key] = EpochQuestion(follow.leader_epoch, follow.log.latest_epoch)
+                queries[key] = OffsetForLeaderPartition(follow.leader_epoch, follow.log.latest_epoch)
             elif follow.truncating:
                 self._truncate(follow, follow.offset)
-        if asked:
-            message = OffsetsForLeaderEpoch(self._node.broker_id, asked)
-            requested = {key: ready[key] for key in asked}
+        if queries:
+            message = OffsetsForLeaderEpoch(self._node.broker_id, queries)
+            requested = {key: ready[key] for key in queries}
             self._node.ask(Peer.BROKER, leader, message, partial(self._epochs_answered, leader, requested))
-        return bool(asked)
+        return bool(queries)
 
-    def _fetch(self, leader: int, ready: dict[TopicPartition, _Follow]) -> None:
-        asked = {
+    def _fetch(self, leader: int, ready: dict[TopicPartition, _FollowedPartition]) -> None:
+        partitions = {
             key: FetchPartition(item.offset, item.leader_epoch, item.last_epoch, item.topic_id)
             for key, item in ready.items()
         }
-        message = Fetch(self._node.broker_id, asked)
+        message = Fetch(self._node.broker_id, partitions)
         self._node.ask(Peer.BROKER, leader, message, partial(self._fetched, leader, ready))
 
     def _epochs_answered(
-        self, leader: int, asked: dict[TopicPartition, _Follow], reply: Reply | None, now: float
+        self, leader: int, requested: dict[TopicPartition, _FollowedPartition], reply: Reply | None, now: float
     ) -> None:
         link = self._links[leader]
         link.in_flight, link.due = False, now
-        for key, follow in asked.items():
+        for key, follow in requested.items():
             if link.follows.get(key) is not follow:
                 continue
-            answer = reply.partitions.get(key) if isinstance(reply, OffsetsForLeaderEpochResponse) else None
-            if answer is None or answer[0] is not ErrorCode.NONE:
-                self._failed(link, key, None if answer is None else answer[0], now)
+            response = reply.partitions.get(key) if isinstance(reply, OffsetsForLeaderEpochResponse) else None
+            if response is None or response[0] is not ErrorCode.NONE:
+                self._failed(link, key, None if response is None else response[0], now)
             else:
-                self._diverges(follow, answer[1])
+                self._truncate_to_match(follow, response[1])
         self._drop_idle(leader, link)
 
-    def _fetched(self, leader: int, asked: dict[TopicPartition, _Follow], reply: Reply | None, now: float) -> None:
-        link, moved = self._links[leader], False
+    def _fetched(
+        self, leader: int, requested: dict[TopicPartition, _FollowedPartition], reply: Reply | None, now: float
+    ) -> None:
+        link, progressed = self._links[leader], False
         link.in_flight = False
-        for key, follow in asked.items():
+        for key, follow in requested.items():
             if link.follows.get(key) is not follow:
                 continue  # Another epoch has begun since the request.
             fetched = reply.partitions.get(key) if isinstance(reply, FetchResponse) else None
             if fetched is None:
                 self._failed(link, key, None, now)
             elif fetched.error is ErrorCode.NONE:
-                moved |= self._take(follow, fetched)
+                progressed |= self._append(follow, fetched)
             elif fetched.error is ErrorCode.OFFSET_OUT_OF_RANGE:
-                moved |= self._out_of_range(follow, fetched)
+                progressed |= self._out_of_range(follow, fetched)
             else:
                 self._failed(link, key, fetched.error, now)
-        link.due = now if moved else now + self._node.config.replica_fetch_wait_max_ms
-        if not moved:
-            held_back = [item.resumes_at for item in link.follows.values() if item.resumes_at > now]
-            link.due = min([link.due, *held_back])
+        link.due = now if progressed else now + self._node.config.replica_fetch_wait_max_ms
+        if not progressed:
+            delayed = [item.resumes_at for item in link.follows.values() if item.resumes_at > now]
+            link.due = min([link.due, *delayed])
         self._drop_idle(leader, link)
 
-    def _take(self, follow: _Follow, notified: Fetched) -> bool:
+    def _append(self, follow: _FollowedPartition, notified: Fetched) -> bool:
         """Apply a leader's response. Returns whether to fetch again at once."""
         log = follow.log
         if notified.diverging is not None:
-            self._diverges(follow, notified.diverging)
+            self._truncate_to_match(follow, notified.diverging)
             return True
         for record in notified.records:
             log.append(record)
@@ -190,28 +192,28 @@ class Fetcher:
             follow.last_epoch = notified.records[-1].leader_epoch
         return bool(notified.records)
 
-    def _diverges(self, follow: _Follow, theirs: EpochEnd) -> None:
+    def _truncate_to_match(self, follow: _FollowedPartition, leader_end: EpochEnd) -> None:
         """Truncate the log to the last offset that may match, given the end of the leader's epoch. If this log lacks
         that epoch, truncate to the end of its last smaller epoch and fetch again."""
         log = follow.log
-        if theirs.end_offset == UNDEFINED:
+        if leader_end.end_offset == UNDEFINED:
             self._truncate(follow, follow.offset)
             return
-        ours = log.end_of_epoch(theirs.leader_epoch)
-        known = UNDEFINED not in (ours.end_offset, theirs.leader_epoch)
-        agree = not known or ours.leader_epoch == theirs.leader_epoch
-        offset = theirs.end_offset
+        own_end = log.end_of_epoch(leader_end.leader_epoch)
+        known = UNDEFINED not in (own_end.end_offset, leader_end.leader_epoch)
+        same_epoch = not known or own_end.leader_epoch == leader_end.leader_epoch
+        offset = leader_end.end_offset
         if known:
-            offset = min(ours.end_offset, theirs.end_offset) if agree else ours.end_offset
-        self._truncate(follow, min(offset, log.end), agree or self._node.config.truncates_on_fetch)
+            offset = min(own_end.end_offset, leader_end.end_offset) if same_epoch else own_end.end_offset
+        self._truncate(follow, min(offset, log.end), same_epoch or self._node.config.truncates_on_fetch)
 
-    def _truncate(self, follow: _Follow, offset: int, done: bool = True) -> None:
+    def _truncate(self, follow: _FollowedPartition, offset: int, done: bool = True) -> None:
         log = follow.log
         log.truncate(offset)
         follow.offset, follow.truncating = log.end, not done
         follow.last_epoch = log.latest_epoch if self._node.config.truncates_on_fetch else UNDEFINED
 
-    def _out_of_range(self, follow: _Follow, notified: Fetched) -> bool:
+    def _out_of_range(self, follow: _FollowedPartition, notified: Fetched) -> bool:
         """Handle OFFSET_OUT_OF_RANGE: the leader's log ends before this log. Returns whether there is something else to
         fetch now."""
         log, before = follow.log, (follow.offset, follow.last_epoch)

@@ -165,7 +165,7 @@ class FetchResponse(msgspec.Struct, frozen=True):
     partitions: Mapping[TopicPartition, Fetched]
 
 
-class EpochQuestion(msgspec.Struct, frozen=True):
+class OffsetForLeaderPartition(msgspec.Struct, frozen=True):
     """One partition of OffsetsForLeaderEpoch."""
 
     current_leader_epoch: int
@@ -176,7 +176,7 @@ class OffsetsForLeaderEpoch(msgspec.Struct, frozen=True):
     """Request the end offsets of leader epochs. Followers send it before inter-broker protocol 2.7-IV1."""
 
     replica_id: int
-    partitions: Mapping[TopicPartition, EpochQuestion]
+    partitions: Mapping[TopicPartition, OffsetForLeaderPartition]
 
 
 class OffsetsForLeaderEpochResponse(msgspec.Struct, frozen=True):

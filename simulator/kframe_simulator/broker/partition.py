@@ -94,8 +94,8 @@ class Partition:
     def effective_min_isr(self) -> int:
         """min.insync.replicas, limited to the number of replicas."""
         node = self._node
-        wanted = node.min_insync.get(self.key[0], node.config.min_insync_replicas)
-        return min(wanted, len(self.replicas) + 1)
+        configured = node.min_insync.get(self.key[0], node.config.min_insync_replicas)
+        return min(configured, len(self.replicas) + 1)
 
     @property
     def under_min_isr(self) -> bool:
@@ -184,7 +184,7 @@ class Partition:
     def progress(self, now: float) -> None:
         """Call the progress callbacks."""
         if self.on_progress:
-            self.on_progress = [waits for waits in self.on_progress if not waits(now)]
+            self.on_progress = [callback for callback in self.on_progress if not callback(now)]
 
     # -- ISR.
 
@@ -203,41 +203,41 @@ class Partition:
             return
         if log is None or self.epoch_start is None or replica.end < max(log.high_watermark, self.epoch_start):
             return
-        wider = (*self.isr, follower)
-        self._propose(PendingIsr(wider, wider, self.leader_epoch, self.partition_epoch))
+        expanded = (*self.isr, follower)
+        self._propose(PendingIsr(expanded, expanded, self.leader_epoch, self.partition_epoch))
 
     def shrink(self, now: float) -> None:
         """Propose to remove lagging replicas from the ISR."""
         log = self.leader_log
         if log is None or self.pending is not None:
             return
-        lag_max, me = self._node.config.replica_lag_time_max_ms, self._node.broker_id
-        behind = [
+        lag_max, own_id = self._node.config.replica_lag_time_max_ms, self._node.broker_id
+        lagging = [
             member
             for member in self.isr
-            if member != me
+            if member != own_id
             and (member not in self.replicas or not self.replicas[member].caught_up(log.end, now, lag_max))
         ]
-        if behind:
-            narrower = tuple(member for member in self.isr if member not in behind)
-            self._propose(PendingIsr(narrower, self.isr, self.leader_epoch, self.partition_epoch))
+        if lagging:
+            shrunk = tuple(member for member in self.isr if member not in lagging)
+            self._propose(PendingIsr(shrunk, self.isr, self.leader_epoch, self.partition_epoch))
 
     def _propose(self, pending: PendingIsr) -> None:
         self.pending = pending
         self._submit(self, pending)
 
-    def isr_answered(self, pending: PendingIsr, answer: AlteredPartition, now: float) -> None:
+    def isr_answered(self, pending: PendingIsr, response: AlteredPartition, now: float) -> None:
         """Apply the outcome of a proposal. It is ignored if a LeaderAndIsr came in between."""
         if self.pending is not pending:
             return
-        if answer.error is not ErrorCode.NONE:
-            if answer.error in _REVERT:
+        if response.error is not ErrorCode.NONE:
+            if response.error in _REVERT:
                 self.pending = None
-            elif answer.error not in _AWAIT:
+            elif response.error not in _AWAIT:
                 self._submit(self, pending)
             return
-        if answer.leader_epoch != self.leader_epoch or answer.partition_epoch < self.partition_epoch:
+        if response.leader_epoch != self.leader_epoch or response.partition_epoch < self.partition_epoch:
             return
-        self.isr, self.recovery, self.pending = answer.isr, answer.recovery, None
-        self.partition_epoch = answer.partition_epoch
+        self.isr, self.recovery, self.pending = response.isr, response.recovery, None
+        self.partition_epoch = response.partition_epoch
         self.advance(now)

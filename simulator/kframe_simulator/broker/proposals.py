@@ -68,13 +68,13 @@ class AlterPartitions:
         if now < self._retry_at:
             return self._retry_at
         items = dict(self._unsent)
-        asked = {
+        proposed = {
             key: ProposedIsr(
                 item.leader_epoch, item.partition_epoch, item.isr, RecoveryState.RECOVERED, self._topic_id(partition)
             )
             for key, (partition, item) in items.items()
         }
-        message = AlterPartition(self._node.broker_id, self._node.broker_epoch, asked)
+        message = AlterPartition(self._node.broker_id, self._node.broker_epoch, proposed)
         self._in_flight = True
         self._node.ask(Peer.CONTROLLER, self._node.cache.controller_id, message, partial(self._answered, items))
         return NEVER
@@ -106,7 +106,7 @@ class StoredIsrs:
         self._retry_at = NEVER
         self._changed: dict[TopicPartition, None] = {}
         self._changed_at = self._notified_at = now
-        self._look_at = now + NOTIFY_EVERY_MS
+        self._next_check = now + NOTIFY_EVERY_MS
 
     def submit(self, partition: Partition, pending: PendingIsr) -> None:
         """Write the state."""
@@ -122,13 +122,13 @@ class StoredIsrs:
             failed, self._failed, self._retry_at = self._failed, [], NEVER
             for partition, pending in failed:
                 self.submit(partition, pending)
-        if now >= self._look_at:
-            self._look_at = now + NOTIFY_EVERY_MS
+        if now >= self._next_check:
+            self._next_check = now + NOTIFY_EVERY_MS
             quiet = now - self._changed_at > NOTIFY_QUIET_MS
             if self._changed and (quiet or now - self._notified_at > NOTIFY_AT_LEAST_MS):
                 self._node.send(Peer.STORE, 0, NotifyIsrChanges(tuple(self._changed)))
                 self._changed, self._notified_at = {}, now
-        return min(self._retry_at, self._look_at if self._changed else NEVER)
+        return min(self._retry_at, self._next_check if self._changed else NEVER)
 
     def _answered(
         self, partition: Partition, pending: PendingIsr, sent: WriteState, reply: Reply | None, now: float

@@ -14,13 +14,13 @@ from kframe_simulator.broker.messages import (
     UNDEFINED,
     EndTransaction,
     EpochEnd,
-    EpochQuestion,
     Fetch,
     Fetched,
     FetchPartition,
     FetchResponse,
     Metadata,
     MetadataResponse,
+    OffsetForLeaderPartition,
     OffsetsForLeaderEpoch,
     OffsetsForLeaderEpochResponse,
     Produce,
@@ -124,7 +124,7 @@ class Serving:
             key: self._epoch_end(key, item) for key, item in request.partitions.items()
         })  # fmt: skip
 
-    def _epoch_end(self, key: TopicPartition, asked: EpochQuestion) -> tuple[ErrorCode, EpochEnd]:
+    def _epoch_end(self, key: TopicPartition, asked: OffsetForLeaderPartition) -> tuple[ErrorCode, EpochEnd]:
         nowhere, partition = EpochEnd(UNDEFINED, UNDEFINED), self._replicas.find(key)
         if isinstance(partition, ErrorCode):
             return partition, nowhere

@@ -20,7 +20,7 @@ TOPICS: Final = ("a", "b.c", "d_e")
 BROKERS: Final = (1, 2, 3, 4, 5)
 
 #: Arguments; None if the call is impossible now.
-Drawn: TypeAlias = tuple[Any, ...] | None
+Arguments: TypeAlias = tuple[Any, ...] | None
 
 
 class ArgumentState(Protocol):
@@ -52,7 +52,7 @@ def _replicas(history: ArgumentState) -> tuple[int, ...]:
     return tuple(history.random.sample(BROKERS, history.random.randint(1, 3)))
 
 
-def _states(history: ArgumentState, number: int) -> Drawn:
+def _states(history: ArgumentState, number: int) -> Arguments:
     session = history.model.sessions[number]
     stored = history.stored()
     # A topic with fewer partitions than the session knows was deleted and created again.
@@ -76,7 +76,7 @@ def _state(history: ArgumentState, name: str, partition: int) -> StateSpec:
     return StateSpec(leader, isr, random.randint(0, 9), version, int(random.random() < 0.2))
 
 
-def _names_of_states(history: ArgumentState, number: int) -> Drawn:
+def _names_of_states(history: ArgumentState, number: int) -> Arguments:
     known = history.partitions(history.model.sessions[number].cluster)
     if not known:
         return None
@@ -96,7 +96,7 @@ def _config(history: ArgumentState) -> dict[str, str]:
     return {key: history.random.choice(values) for key, values in choices.items() if history.random.random() < 0.5}
 
 
-def _assignments(history: ArgumentState, number: int) -> Drawn:
+def _assignments(history: ArgumentState, number: int) -> Arguments:
     session = history.model.sessions[number]
     known = [name for name in history.topics() if session.topic_ids.get(name) not in (None, bytes(16))]
     if not known:
@@ -125,28 +125,28 @@ def _some_topics(history: ArgumentState, number: int) -> tuple[Any, ...]:
     return (tuple(history.random.sample(TOPICS, history.random.randint(1, 2))),)
 
 
-def _some_known_topics(history: ArgumentState, number: int) -> Drawn:
+def _some_known_topics(history: ArgumentState, number: int) -> Arguments:
     known = history.topics()
     return (tuple(history.random.sample(known, min(len(known), history.random.randint(1, 2)))),) if known else None
 
 
-def _draw_known_topic(history: ArgumentState, number: int) -> Drawn:
+def _draw_known_topic(history: ArgumentState, number: int) -> Arguments:
     known = history.topics()
     return ((history.random.choice(known),),) if known and history.random.random() < 0.5 else None
 
 
-def _without_id(history: ArgumentState, number: int) -> Drawn:
+def _without_id(history: ArgumentState, number: int) -> Arguments:
     stored = history.stored().topics
     result = [name for name in history.topics() if not stored.ids[stored.find(name)].tobytes().strip(b"\0")]
     return (tuple(result),) if result else None
 
 
-def _draw_topic_or_all(history: ArgumentState, number: int) -> Drawn:
+def _draw_topic_or_all(history: ArgumentState, number: int) -> Arguments:
     known = [*history.topics(), None]
     return (history.random.choice(known),)
 
 
-def _new_config(history: ArgumentState, number: int) -> Drawn:
+def _new_config(history: ArgumentState, number: int) -> Arguments:
     topic = history.random.choice([*history.topics(), None])
     return topic, _config(history)
 
@@ -156,9 +156,9 @@ def _targets(history: ArgumentState, number: int) -> tuple[Any, ...]:
     return (tuple(((name, 0), _replicas(history)) for name in history.random.sample(TOPICS, count)),)
 
 
-def _unregistered(history: ArgumentState) -> Drawn:
-    there = {registration.broker_id for registration in history.ensemble.registrations()}
-    free = [broker for broker in BROKERS if broker not in there]
+def _unregistered(history: ArgumentState) -> Arguments:
+    registered = {registration.broker_id for registration in history.ensemble.registrations()}
+    free = [broker for broker in BROKERS if broker not in registered]
     if not free:
         return None
     chosen = history.random.sample(free, history.random.randint(1, len(free)))
@@ -170,17 +170,19 @@ def _registration(history: ArgumentState, broker_id: int) -> Registration:
     return Registration(broker_id, NO_BROKER_EPOCH, (Endpoint("PLAINTEXT", f"b{broker_id}", port),), rack)
 
 
-def _registered(history: ArgumentState) -> Drawn:
-    there = [registration.broker_id for registration in history.ensemble.registrations()]
-    return (tuple(history.random.sample(there, history.random.randint(1, len(there)))),) if there else None
+def _registered(history: ArgumentState) -> Arguments:
+    registered = [registration.broker_id for registration in history.ensemble.registrations()]
+    return (
+        (tuple(history.random.sample(registered, history.random.randint(1, len(registered)))),) if registered else None
+    )
 
 
-def _modified(history: ArgumentState) -> Drawn:
-    there = [registration.broker_id for registration in history.ensemble.registrations()]
-    return (_registration(history, history.random.choice(there)),) if there else None
+def _modified(history: ArgumentState) -> Arguments:
+    registered = [registration.broker_id for registration in history.ensemble.registrations()]
+    return (_registration(history, history.random.choice(registered)),) if registered else None
 
 
-def _isr(history: ArgumentState) -> Drawn:
+def _isr(history: ArgumentState) -> Arguments:
     stored = history.stored()
     with_state = [
         (name, partition) for name, partition in history.partitions(stored)
@@ -189,23 +191,23 @@ def _isr(history: ArgumentState) -> Drawn:
     return (*history.random.choice(with_state), _replicas(history)) if with_state else None
 
 
-def _settings(history: ArgumentState) -> Drawn:
+def _settings(history: ArgumentState) -> Arguments:
     known = history.topics()
     return (history.random.choice(known), _config(history)) if known else None
 
 
-def _unmarked(history: ArgumentState) -> Drawn:
+def _unmarked(history: ArgumentState) -> Arguments:
     marked = history.below(DELETE_TOPICS) or []
     free = [name for name in history.topics() if name not in marked]
     return ((history.random.choice(free),),) if free else None
 
 
-def _left_targets(history: ArgumentState) -> Drawn:
-    wanted = _targets(history, 0)[0]
-    return (wanted,) if wanted and history.below(REASSIGN_PARTITIONS) is None else None
+def _stored_targets(history: ArgumentState) -> Arguments:
+    targets = _targets(history, 0)[0]
+    return (targets,) if targets and history.below(REASSIGN_PARTITIONS) is None else None
 
 
-def _left_election(history: ArgumentState) -> Drawn:
+def _stored_election(history: ArgumentState) -> Arguments:
     return ((("a", 0), ("d_e", 1)),) if history.below(PREFERRED_ELECTION) is None else None
 
 
@@ -217,18 +219,18 @@ def _draw_broker(history: ArgumentState) -> tuple[Any, ...]:
     return (history.random.choice(BROKERS),)
 
 
-def _role_record(history: ArgumentState) -> Drawn:
-    there = history.below(CONTROLLER) is not None
-    return () if there and history.random.random() < 0.4 else None
+def _role_record(history: ArgumentState) -> Arguments:
+    exists = history.below(CONTROLLER) is not None
+    return () if exists and history.random.random() < 0.4 else None
 
 
-def _draw_session(history: ArgumentState) -> Drawn:
+def _draw_session(history: ArgumentState) -> Arguments:
     number = history.any_session()
     return None if number is None or history.random.random() < 0.8 else (number,)
 
 
 #: Controller calls with arguments.
-OF_CALLS: Final[Mapping[str, Callable[[ArgumentState, int], Drawn]]] = {
+OF_CALLS: Final[Mapping[str, Callable[[ArgumentState, int], Arguments]]] = {
     "write_states": _states,
     "read_states": _names_of_states,
     "create_topics": _new_topics,
@@ -244,7 +246,7 @@ OF_CALLS: Final[Mapping[str, Callable[[ArgumentState, int], Drawn]]] = {
     "write_reassignments": _targets,
 }
 #: External changes by brokers and operators.
-FROM_OUTSIDE: Final[Mapping[str, Callable[[ArgumentState], Drawn]]] = {
+FROM_OUTSIDE: Final[Mapping[str, Callable[[ArgumentState], Arguments]]] = {
     "register_brokers": _unregistered,
     "unregister_brokers": _registered,
     "bounce_brokers": _registered,
@@ -252,8 +254,8 @@ FROM_OUTSIDE: Final[Mapping[str, Callable[[ArgumentState], Drawn]]] = {
     "write_state": _isr,
     "configure_topic": _settings,
     "mark_for_deletion": _unmarked,
-    "leave_reassignments": _left_targets,
-    "leave_preferred_election": _left_election,
+    "leave_reassignments": _stored_targets,
+    "leave_preferred_election": _stored_election,
     "notify_isr_changes": _named,
     "notify_log_dir_event": _draw_broker,
     "drop_controller": _role_record,

@@ -32,13 +32,13 @@ def load(side: Side, session: OpenStore) -> Any:
     """The whole cluster by names and ids."""
     cluster = session.cluster = session.store.load()
     topics = cluster.topics
-    there = [index for index in range(len(topics)) if topics.find(topics.names[index]) == index]
-    session.topic_ids = {topics.names[index]: topics.ids[index].tobytes() for index in there}
+    current = [index for index in range(len(topics)) if topics.find(topics.names[index]) == index]
+    session.topic_ids = {topics.names[index]: topics.ids[index].tobytes() for index in current}
     settings = {
         topics.names[index]: (
             side.topic_id(topics.ids[index].tobytes()), int(topics.unclean[index]), int(topics.min_insync[index])
         )
-        for index in sorted(there, key=topics.names.__getitem__)
+        for index in sorted(current, key=topics.names.__getitem__)
     }  # fmt: skip
     registrations = [cluster.brokers.registrations[index] for index in np.flatnonzero(cluster.brokers.registered)]
     brokers = sorted(side.registration(registration) for registration in registrations if registration is not None)
@@ -97,8 +97,8 @@ def create_topics(
 
 def write_assignments(side: Side, session: OpenStore, topics: Mapping[str, Sequence[Assignment]]) -> Any:
     """One code for each topic."""
-    every = [partition for partitions in topics.values() for partition in partitions]
-    replicas, adding, removing = (Ragged.of([assignment[index] for assignment in every]) for index in range(3))
+    assignments = [partition for partitions in topics.values() for partition in partitions]
+    replicas, adding, removing = (Ragged.of([assignment[index] for assignment in assignments]) for index in range(3))
     counts = np.array([len(partitions) for partitions in topics.values()], np.int32)
     ids = tuple(session.topic_ids.get(name) for name in topics)
     flags = move_flags(replicas, adding, removing)
@@ -119,29 +119,29 @@ def delete_topics(side: Side, session: OpenStore, names: tuple[str, ...]) -> Any
     for name in names:
         session.topic_ids.pop(name, None)
     if session.cluster is not None:
-        gone = [index for name in names if (index := session.cluster.topics.find(name)) is not None]
-        session.cluster.drop_topics(np.array(gone, np.int32))
+        deleted = [index for name in names if (index := session.cluster.topics.find(name)) is not None]
+        session.cluster.drop_topics(np.array(deleted, np.int32))
 
 
 def read_topic_settings(side: Side, session: OpenStore, names: tuple[str, ...]) -> Any:
     """The topic settings that a controller uses."""
-    return [
-        (read_topic_setting.unclean, read_topic_setting.min_insync)
-        for read_topic_setting in session.store.read_topic_settings(names)
-    ]
+    return [(settings.unclean, settings.min_insync) for settings in session.store.read_topic_settings(names)]
 
 
-def write_reassignments(side: Side, session: OpenStore, wanted: Sequence[Any]) -> Any:
+def write_reassignments(side: Side, session: OpenStore, targets: Sequence[Any]) -> Any:
     """Nothing."""
-    session.store.write_reassignments(Targets.of(wanted))
+    session.store.write_reassignments(Targets.of(targets))
 
 
 def read_reassignments(side: Side, session: OpenStore) -> Any:
     """The target replicas, in order."""
-    left = session.store.read_reassignments()
-    if left is None:
+    targets = session.store.read_reassignments()
+    if targets is None:
         return None
-    return [(left.names[left.topic[i]], int(left.partition[i]), left.replicas[i].tolist()) for i in range(len(left))]
+    return [
+        (targets.names[targets.topic[i]], int(targets.partition[i]), targets.replicas[i].tolist())
+        for i in range(len(targets))
+    ]
 
 
 def read_isr_changes(side: Side, session: OpenStore) -> Any:
@@ -174,16 +174,16 @@ def read_configs(side: Side, session: OpenStore, topic: str | None) -> Any:
     return dict(session.store.read_configs(topic))
 
 
-def _plain(name: str, shown: Callable[[Any], Any] = lambda result: result) -> Callable[..., Any]:
+def _plain(name: str, convert: Callable[[Any], Any] = lambda result: result) -> Callable[..., Any]:
     def call(side: Side, session: OpenStore, *arguments: Any) -> Any:
-        return shown(getattr(session.store, name)(*arguments))
+        return convert(getattr(session.store, name)(*arguments))
 
     return call
 
 
-def _notified(session: OpenStore, left: Any) -> Any:
-    session.paths = left.paths
-    return len(left.paths), list(left.items)
+def _notified(session: OpenStore, notifications: Any) -> Any:
+    session.paths = notifications.paths
+    return len(notifications.paths), list(notifications.items)
 
 
 def _cluster(session: OpenStore) -> ClusterState:

@@ -61,7 +61,7 @@ class HistoryStep:
         who = "outside" if self.session is None else f"session {self.session}"
         return f"{who}: {self.call}({', '.join(map(repr, self.arguments))})"
 
-    def deed(self, side: Side) -> Any:
+    def action(self, side: Side) -> Any:
         """Perform the step on one side. Returns the result in comparable form."""
         if self.session is not None and self.call in CALLS:
             return CALLS[self.call](side, side.sessions[self.session], *self.arguments)
@@ -80,7 +80,7 @@ class History:
         self._epoch = 0
         self._unread: set[int] = set()
         """Sessions that have claimed the role and not loaded since."""
-        self._looks = ensemble.records.open_session(lambda _event: None)
+        self._reader = ensemble.records.open_session(lambda _event: None)
         self._outside = tuple(name for name in FROM_OUTSIDE if possible(name))
 
     def draw(self) -> HistoryStep:
@@ -183,6 +183,6 @@ class History:
     def below(self, path: str) -> list[str] | None:
         """The names of the records below a path. None if there is no such record."""
         with suppress(StoredRecordError):
-            if self.ensemble.records.exists(self._looks, path) is not None:
-                return self.ensemble.records.children(self._looks, path)
+            if self.ensemble.records.exists(self._reader, path) is not None:
+                return self.ensemble.records.children(self._reader, path)
         return None

@@ -11,10 +11,10 @@ from kframe_simulator.differential.storages import Side
 
 
 def _plain(name: str) -> Callable[..., Any]:
-    def deed(side: Side, *arguments: Any) -> None:
+    def action(side: Side, *arguments: Any) -> None:
         getattr(side.storage, name)(*arguments)
 
-    return deed
+    return action
 
 
 def _expire(side: Side, number: int) -> None:
@@ -24,10 +24,10 @@ def _expire(side: Side, number: int) -> None:
 
 
 def _registering(name: str) -> Callable[..., Any]:
-    def deed(side: Side, brokers: Any) -> list[int]:
+    def action(side: Side, brokers: Any) -> list[int]:
         return [side.ordinal("broker epoch", registration) for registration in getattr(side.storage, name)(brokers)]
 
-    return deed
+    return action
 
 
 #: The function of each external change.
@@ -37,6 +37,6 @@ ACTIONS: Final[Mapping[str, Callable[..., Any]]] = {name: _plain(name) for name 
     "expire": _expire,
     "register_brokers": _registering("register_brokers"),
     "bounce_brokers": _registering("bounce_brokers"),
-    "leave_reassignments": lambda side, wanted: side.storage.leave_reassignments(Targets.of(wanted)),
+    "leave_reassignments": lambda side, targets: side.storage.leave_reassignments(Targets.of(targets)),
     "write_state": lambda side, name, partition, isr: side.storage.write_state(name, partition, isr=isr),
 }

@@ -23,7 +23,7 @@ from kframe.model.ports import Store
 #: The event of a session that held the role and does not know yet that it lost it.
 _OF_ROLES: Final = ("role", "SessionExpired()")
 #: The interval of checks for events.
-_LOOK_S: Final = 0.01
+_POLL_S: Final = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +32,12 @@ class StorageDifference:
 
     seed: int
     step: int
-    did: str
+    operation: str
     expected: str
     actual: str
 
     def __str__(self) -> str:
-        return f"seed {self.seed}, step {self.step}: {self.did}: found {self.actual}, expected {self.expected}"
+        return f"seed {self.seed}, step {self.step}: {self.operation}: found {self.actual}, expected {self.expected}"
 
 
 @contextmanager
@@ -80,18 +80,18 @@ class OpenStore:
 class Side:
     """A storage, and the sessions of three controllers."""
 
-    def __init__(self, storage: Storage, patience_s: float = 0.0) -> None:
-        """``patience_s`` is the longest wait for notifications if the storage cannot tell when all are delivered."""
+    def __init__(self, storage: Storage, timeout_s: float = 0.0) -> None:
+        """``timeout_s`` is the longest wait for notifications if the storage cannot tell when all are delivered."""
         self.storage = storage
-        self.patience_s = patience_s
+        self.timeout_s = timeout_s
         self.sessions: dict[int, OpenStore] = {}
         self._ordinals: dict[tuple[str, Hashable], int] = {}
         self._counts: Counter[str] = Counter()
 
-    def do(self, deed: Callable[[Side], Any]) -> Any:
+    def perform(self, action: Callable[[Side], Any]) -> Any:
         """The result of a step, or its error."""
         try:
-            given = deed(self)
+            result = action(self)
             self.storage.settle()
         except ControllerFenced:
             return "refused: ControllerFenced"
@@ -101,14 +101,14 @@ class Side:
             return f"refused: {type(error).__name__}"
         except Exception as error:
             return f"raised {type(error).__name__}: {error}"
-        return given
+        return result
 
-    def patiently(self, deed: Callable[[Side], Any], expected: object) -> Any:
+    def retry_until(self, action: Callable[[Side], Any], expected: object) -> Any:
         """Repeat a read until it returns the expected result or the time is up. Returns the last result."""
-        end = time.monotonic() + self.patience_s
-        while (given := self.do(deed)) != expected and time.monotonic() < end:
-            time.sleep(_LOOK_S)
-        return given
+        end = time.monotonic() + self.timeout_s
+        while (result := self.perform(action)) != expected and time.monotonic() < end:
+            time.sleep(_POLL_S)
+        return result
 
     def open(self, number: int, controller_id: int) -> None:
         """Open a session."""
@@ -132,12 +132,12 @@ class Side:
     def received_events(self, number: int, only_roles: bool, expected: Counter[str]) -> Counter[str]:
         """The events of a session since the last call. Waits for the expected ones within the time limit."""
         session = self.sessions[number]
-        end = time.monotonic() + self.patience_s
+        end = time.monotonic() + self.timeout_s
         while True:
             result = Counter(_name(event) for event in session.received)
             if not expected - result or time.monotonic() >= end:
                 break
-            time.sleep(_LOOK_S)
+            time.sleep(_POLL_S)
         session.received.clear()
         return Counter({name: count for name, count in result.items() if not only_roles or name in _OF_ROLES})
 
@@ -162,8 +162,8 @@ class Side:
         )
 
 
-def missed(expected: Mapping[str, int], result: Mapping[str, int]) -> tuple[str, str] | None:
-    """The expected and the actual events of a session if they do not match. An event without a change is harmless. A
+def missing_events(expected: Mapping[str, int], result: Mapping[str, int]) -> tuple[str, str] | None:
+    """The expected and the actual events of a session if they do not match. An event without a change is allowed. A
     repeated event before the next read is not: the controller would read twice each time."""
     for name, count in expected.items():
         if not 1 <= result.get(name, 0) <= count:

@@ -16,7 +16,7 @@ from kframe.errors import InputError
 from kframe.model.cluster import ClusterState
 from kframe.model.ports import Store
 from kframe_simulator.differential.histories import CONTROLLERS, History, HistoryStep
-from kframe_simulator.differential.storages import Side, Storage, StorageDifference, missed, quiet
+from kframe_simulator.differential.storages import Side, Storage, StorageDifference, missing_events, quiet
 
 #: Steps of a history.
 STEPS: Final = 300
@@ -41,16 +41,16 @@ def play_history(seed: int, storage: Storage, steps: int = STEPS, epoch: int = 0
     """Play a history in empty storage and in the model. Returns the first difference, or None. ``epoch`` is the last
     controller epoch that the storage has assigned. Closes the storage if it has a ``close``."""
     ensemble = MemoryEnsemble.from_cluster(ClusterState(), epoch)
-    model, tried = Side(ensemble), Side(storage, PATIENCE_S if isinstance(storage, Bare) else 0.0)
+    model, tested = Side(ensemble), Side(storage, PATIENCE_S if isinstance(storage, Bare) else 0.0)
     history = History(seed, ensemble, model, lambda name: hasattr(storage, name))
     with quiet(), ExitStack() as after:
-        after.callback(tried.end)
+        after.callback(tested.end)
         for number in range(1, steps + 1):
             step = history.draw()
-            difference = _compare(history, step, model, tried)
+            difference = _compare(history, step, model, tested)
             if difference is not None:
                 return StorageDifference(seed, number, str(step), *difference)
-        return _compare_rest(seed, steps, history, model, tried)
+        return _compare_rest(seed, steps, history, model, tested)
 
 
 def play_bare(make: Callable[[], Store], steps: int = STEPS) -> StorageDifference | None:
@@ -74,35 +74,35 @@ def _last_epoch(store: Store) -> int:
     return epoch or 0
 
 
-def _compare(history: History, step: HistoryStep, model: Side, tried: Side) -> tuple[str, str] | None:
+def _compare(history: History, step: HistoryStep, model: Side, tested: Side) -> tuple[str, str] | None:
     """Perform a step on both sides. Returns the expected and the actual result if they differ."""
     deposed = {number for number in model.sessions if history.deposed(number)}
-    expected, result = model.do(step.deed), tried.do(step.deed)
+    expected, result = model.perform(step.action), tested.perform(step.action)
     if expected != result and step.call in _LAGGING:
-        result = tried.patiently(step.deed, expected)
+        result = tested.retry_until(step.action, expected)
     if expected != result:
-        return _shown(expected, result), _shown(result, expected)
+        return _differing_part(expected, result), _differing_part(result, expected)
     history.done(step, expected)
     for number in model.sessions:
         # A controller that lost the role and did not release it is only certain to receive that event.
         only_roles = number in deposed or history.deposed(number)
-        due = model.received_events(number, only_roles, Counter())
-        problem = missed(due, tried.received_events(number, only_roles, due))
+        expected_events = model.received_events(number, only_roles, Counter())
+        problem = missing_events(expected_events, tested.received_events(number, only_roles, expected_events))
         if problem is not None:
             return f"session {number}: {problem[0]}", problem[1]
     return None
 
 
-def _compare_rest(seed: int, steps: int, history: History, model: Side, tried: Side) -> StorageDifference | None:
+def _compare_rest(seed: int, steps: int, history: History, model: Side, tested: Side) -> StorageDifference | None:
     """Compare the whole content through a new session."""
     for step in (HistoryStep("open", None, (_LAST, _LAST)), HistoryStep("load", _LAST)):
-        difference = _compare(history, step, model, tried)
+        difference = _compare(history, step, model, tested)
         if difference is not None:
             return StorageDifference(seed, steps + 1, str(step), *difference)
     return None
 
 
-def _shown(result: object, other: object) -> str:
+def _differing_part(result: object, other: object) -> str:
     """A result; of a table only the entries that differ."""
     if isinstance(result, dict) and isinstance(other, dict):
         differing = {
@@ -110,6 +110,6 @@ def _shown(result: object, other: object) -> str:
         }  # fmt: skip
         if len(differing) == 1:
             ((key, value),) = differing.items()
-            return f"{key}: {_shown(value, other.get(key))}"
+            return f"{key}: {_differing_part(value, other.get(key))}"
         return repr(differing)
     return repr(result)

@@ -48,7 +48,7 @@ def _crash_broker(simulation: SimulationState, arguments: Mapping[str, Any]) -> 
 
 
 def _start_broker(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
-    down = [broker_id for broker_id in simulation.brokers.values() if not broker_id.running]
+    down = [broker_process for broker_process in simulation.brokers.values() if not broker_process.running]
     broker = choices.choose(down, arguments["broker"])
     if broker is None:
         return False
@@ -200,8 +200,8 @@ def _cut(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
 def _cut_ensemble(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     process = choices.controller(simulation, arguments)
     simulation.network.cut(process.controller_id, ENSEMBLE, arguments["for_ms"])
-    process.look_at_link()
-    simulation.scheduler.after(arguments["for_ms"] + 1.0, process.look_at_link)
+    process.check_link()
+    simulation.scheduler.after(arguments["for_ms"] + 1.0, process.check_link)
     return process.running
 
 
@@ -281,8 +281,8 @@ def _repeat_shutdown(simulation: SimulationState, arguments: Mapping[str, Any]) 
 def readdress(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     """A broker listens on another port. Its listeners have changed."""
     broker = choices.broker(simulation, arguments)
-    (now,) = broker.registration.endpoints
-    return broker.readdress((replace(now, port=now.port + 1),))
+    (endpoint,) = broker.registration.endpoints
+    return broker.readdress((replace(endpoint, port=endpoint.port + 1),))
 
 
 def _fail_selector(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
@@ -360,7 +360,7 @@ def soothe(simulation: SimulationState) -> None:
             process.transport.delayed.clear()
             process.store.watch_delay_ms, process.store.repeats_watches = 0.0, False
             process.go_on()
-            process.look_at_link()
+            process.check_link()
     for broker in simulation.brokers.values():
         broker.calm()
 

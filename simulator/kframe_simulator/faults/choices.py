@@ -44,7 +44,7 @@ def broker(simulation: SimulationState, arguments: Mapping[str, Any]) -> BrokerP
 def controller(simulation: SimulationState, arguments: Mapping[str, Any]) -> ControllerProcess:
     """A controller process. Every second number selects the active controller, if there is one."""
     number = arguments["controller"]
-    active = [controller_id for controller_id in simulation.controllers if controller_id.active]
+    active = [process for process in simulation.controllers if process.active]
     return active[0] if number % 2 and active else simulation.controllers[number // 2 % len(simulation.controllers)]
 
 
@@ -53,10 +53,10 @@ def partition(simulation: SimulationState, number: int) -> TopicPartition | None
     return choose(sorted(simulation.ensemble.rows), number)
 
 
-def partition_in_need(simulation: SimulationState, number: int) -> TopicPartition | None:
+def partition_without_leader_first(simulation: SimulationState, number: int) -> TopicPartition | None:
     """A stored partition. Two of three numbers select a partition without a leader or a state, if there is one."""
-    needy = sorted(key for key, row in simulation.ensemble.rows.items() if row.leader < 0)
-    return choose(needy, number // 3) if needy and number % 3 else partition(simulation, number)
+    leaderless = sorted(key for key, row in simulation.ensemble.rows.items() if row.leader < 0)
+    return choose(leaderless, number // 3) if leaderless and number % 3 else partition(simulation, number)
 
 
 def topic(simulation: SimulationState, number: int) -> str | None:
@@ -64,14 +64,14 @@ def topic(simulation: SimulationState, number: int) -> str | None:
     return choose(sorted(simulation.ensemble.topic_ids), number)
 
 
-def topic_in_need(simulation: SimulationState, number: int) -> str | None:
+def unsettled_topic_first(simulation: SimulationState, number: int) -> str | None:
     """A stored topic. Two of three numbers select an unreadable topic, or a topic that has a partition without a state
     or under reassignment."""
     names, rows = sorted(simulation.ensemble.topic_ids), simulation.ensemble.rows
     unreadable = [item for item in names if not simulation.ensemble.readable([item])]
-    needy = {key[0] for key, row in rows.items() if row.partition_epoch == NO_STATE or row.adding or row.removing}
-    if number % 3 and (chosen := unreadable or sorted(needy)):
-        return choose(chosen, number // 3)
+    unsettled = {key[0] for key, row in rows.items() if row.partition_epoch == NO_STATE or row.adding or row.removing}
+    if number % 3 and (candidates := unreadable or sorted(unsettled)):
+        return choose(candidates, number // 3)
     return choose(names, number)
 
 

@@ -30,7 +30,7 @@ from kframe_simulator.simulation.state import SimulationState
 TIMEOUT_MS: Final = 3_000
 
 
-def _at_work(simulation: SimulationState) -> ControllerProcess | None:
+def _running_controller(simulation: SimulationState) -> ControllerProcess | None:
     process = simulation.controller(-1)
     return process if process is not None and process.running else None
 
@@ -40,17 +40,17 @@ def _targets(simulation: SimulationState, arguments: Mapping[str, Any]) -> Targe
     keys = [key for key in sorted(simulation.ensemble.rows) if not readable or simulation.ensemble.readable([key[0]])]
     if not keys:
         return None
-    chosen = dict.fromkeys(keys[(arguments["pick"] + step) % len(keys)] for step in range(arguments["count"]))
-    needy = choices.partition_in_need(simulation, arguments["pick"])
-    if needy in keys:
-        chosen[needy] = None
+    selected = dict.fromkeys(keys[(arguments["pick"] + step) % len(keys)] for step in range(arguments["count"]))
+    leaderless = choices.partition_without_leader_first(simulation, arguments["pick"])
+    if leaderless in keys:
+        selected[leaderless] = None
     replicas = choices.replicas(simulation, arguments)
-    for key in chosen:
-        simulation.watch.wanted[key].add(replicas)
-    return Targets.of([(key, replicas) for key in chosen])
+    for key in selected:
+        simulation.watch.requested_targets[key].add(replicas)
+    return Targets.of([(key, replicas) for key in selected])
 
 
-def _shown(targets: Targets) -> dict[str, list[int]]:
+def _targets_step(targets: Targets) -> dict[str, list[int]]:
     indexes = range(len(targets))
     return {
         f"{targets.names[targets.topic[index]]}-{int(targets.partition[index])}": targets.replicas[index].tolist()
@@ -59,10 +59,10 @@ def _shown(targets: Targets) -> dict[str, list[int]]:
 
 
 def _reassign(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
-    process, targets = _at_work(simulation), _targets(simulation, arguments)
+    process, targets = _running_controller(simulation), _targets(simulation, arguments)
     if process is None or targets is None:
         return False
-    choices.record_step(simulation, "reassign", _shown(targets))
+    choices.record_step(simulation, "reassign", _targets_step(targets))
     simulation.ask(
         process, "a reassignment", partial(ReassignmentRequested, targets),
         whole=lambda response: bool(response.error) or len(response.codes) == len(targets),
@@ -72,7 +72,7 @@ def _reassign(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool
 
 def _reassign_badly(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     """Request an invalid reassignment. It has an empty list, a repeated broker, or brokers that never existed."""
-    process, key = _at_work(simulation), choices.partition(simulation, arguments["pick"])
+    process, key = _running_controller(simulation), choices.partition(simulation, arguments["pick"])
     if process is None or key is None:
         return False
     first = simulation.options.brokers[arguments["pick"] % len(simulation.options.brokers)]
@@ -86,19 +86,22 @@ def _reassign_badly(simulation: SimulationState, arguments: Mapping[str, Any]) -
 
 def _reassign_to_isr(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     """Reassign a partition to its ISR, whether its members are live or not. Prefers a partition without a leader."""
-    process, key = _at_work(simulation), choices.partition_in_need(simulation, arguments["pick"])
+    process, key = (
+        _running_controller(simulation),
+        choices.partition_without_leader_first(simulation, arguments["pick"]),
+    )
     row = None if key is None else simulation.ensemble.rows[key]
     if process is None or row is None or not row.isr or set(row.isr) == set(row.replicas):
         return False
     targets = Targets.of([(row.key, row.isr)])
-    simulation.watch.wanted[row.key].add(row.isr)
-    choices.record_step(simulation, "reassign", _shown(targets))
+    simulation.watch.requested_targets[row.key].add(row.isr)
+    choices.record_step(simulation, "reassign", _targets_step(targets))
     simulation.ask(process, "a reassignment", partial(ReassignmentRequested, targets))
     return True
 
 
 def _cancel(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
-    process = _at_work(simulation)
+    process = _running_controller(simulation)
     moving = [key for key, row in sorted(simulation.ensemble.rows.items()) if row.adding or row.removing]
     key = choices.choose(moving, arguments["pick"])
     if process is None or key is None:
@@ -110,7 +113,7 @@ def _cancel(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
 
 
 def _create_topic(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
-    process = _at_work(simulation)
+    process = _running_controller(simulation)
     if process is None:
         return False
     topic = NewTopic(f"t{arguments['name']}", arguments["partitions"], min(arguments["factor"], 3))
@@ -124,7 +127,7 @@ def _create_topic(simulation: SimulationState, arguments: Mapping[str, Any]) -> 
 
 
 def _create_partitions(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
-    process, name = _at_work(simulation), choices.topic(simulation, arguments["pick"])
+    process, name = _running_controller(simulation), choices.topic(simulation, arguments["pick"])
     if process is None or name is None:
         return False
     count = len(simulation.ensemble.topic_partitions(name))
@@ -144,7 +147,7 @@ def _create_partitions(simulation: SimulationState, arguments: Mapping[str, Any]
 
 
 def _delete_topic(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
-    process, name = _at_work(simulation), choices.topic_in_need(simulation, arguments["pick"])
+    process, name = _running_controller(simulation), choices.unsettled_topic_first(simulation, arguments["pick"])
     if process is None or name is None:
         return False
     choices.record_step(simulation, "delete_topics", [name])
@@ -156,7 +159,10 @@ def _delete_topic(simulation: SimulationState, arguments: Mapping[str, Any]) -> 
 
 
 def _elect(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
-    process, key = _at_work(simulation), choices.partition_in_need(simulation, arguments["pick"])
+    process, key = (
+        _running_controller(simulation),
+        choices.partition_without_leader_first(simulation, arguments["pick"]),
+    )
     if process is None or key is None:
         return False
     kind = ElectionType.UNCLEAN if arguments["unclean"] else ElectionType.PREFERRED
@@ -181,7 +187,7 @@ def _elected_or_refused(simulation: SimulationState, key: TopicPartition, respon
 
 
 def _config(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
-    key = choices.partition_in_need(simulation, arguments["pick"])
+    key = choices.partition_without_leader_first(simulation, arguments["pick"])
     name = None if key is None else key[0]
     if name is None:
         return False
@@ -195,7 +201,7 @@ def _reassign_record(simulation: SimulationState, arguments: Mapping[str, Any]) 
     targets = _targets(simulation, arguments)
     if targets is None:
         return False
-    choices.record_step(simulation, "reassign_znode", _shown(targets))
+    choices.record_step(simulation, "reassign_znode", _targets_step(targets))
     return _left(lambda: simulation.ensemble.leave_reassignments(targets))
 
 
@@ -209,9 +215,9 @@ def _bad_record(simulation: SimulationState, arguments: Mapping[str, Any]) -> bo
     empty = choices.choose(others, arguments["pick"] // 2)
     if empty is None:
         return False
-    simulation.watch.wanted[empty].add(())
+    simulation.watch.requested_targets[empty].add(())
     left = Targets.of([(moved, tuple(targets.replicas[0].tolist())), (empty, ())])
-    choices.record_step(simulation, "reassign_znode", _shown(left))
+    choices.record_step(simulation, "reassign_znode", _targets_step(left))
     return _left(lambda: simulation.ensemble.leave_reassignments(left))
 
 
@@ -223,7 +229,7 @@ def _election_record(simulation: SimulationState, arguments: Mapping[str, Any]) 
 
 
 def _mark_deleted(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
-    name = choices.topic_in_need(simulation, arguments["pick"])
+    name = choices.unsettled_topic_first(simulation, arguments["pick"])
     if arguments["pick"] % 5 == 0:
         return _left(lambda: simulation.ensemble.mark_for_deletion(["no-such-topic"]))
     if name is not None:

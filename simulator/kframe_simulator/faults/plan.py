@@ -21,15 +21,15 @@ class Action:
     kind: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
 
-    def shown(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The action as plain values."""
         return {"at_ms": self.at_ms, "kind": self.kind, **self.arguments}
 
     @staticmethod
-    def read(shown: Mapping[str, Any]) -> Action:
+    def read(values: Mapping[str, Any]) -> Action:
         """Parse the result of ``shown``."""
-        rest = {key: value for key, value in shown.items() if key not in ("at_ms", "kind")}
-        return Action(float(shown["at_ms"]), str(shown["kind"]), rest)
+        rest = {key: value for key, value in values.items() if key not in ("at_ms", "kind")}
+        return Action(float(values["at_ms"]), str(values["kind"]), rest)
 
 
 #: Clients start after the first controller has had time to create states.
@@ -46,8 +46,8 @@ def _pick_active(random: Random) -> int:
     return _pick(random) | 1
 
 
-def _between(least: int, most: int) -> Draw:
-    return lambda random: random.randint(least, most)
+def _between(minimum: int, maximum: int) -> Draw:
+    return lambda random: random.randint(minimum, maximum)
 
 
 def _chance(probability: float) -> Draw:
@@ -152,7 +152,7 @@ FAULTS: Final[Mapping[str, tuple[tuple[str, int, Draw], ...]]] = {
     ),
 }
 #: The most sequences in a plan, and the kinds of sequences with their arguments.
-SEQUENCES_MOST: Final = 3
+SEQUENCES_MAX: Final = 3
 SEQUENCES: Final[tuple[tuple[str, Draw], ...]] = (
     ("give_up_move", _draw("pick")),
     ("give_up_leaderless_move", _draw("pick")),
@@ -193,7 +193,7 @@ def draw_plan(options: Options) -> tuple[Action, ...]:
 
 def _sequences(options: Options, until_ms: float) -> list[Action]:
     random = Random(f"sequences/{options.seed}")
-    chosen = random.choices(SEQUENCES, k=random.randint(0, SEQUENCES_MOST))
+    chosen = random.choices(SEQUENCES, k=random.randint(0, SEQUENCES_MAX))
     if options.hold_last:
         chosen.append(HOLD_LAST_SEQUENCE)
     return [Action(round(random.uniform(500.0, until_ms), 1), kind, draw(random)) for kind, draw in chosen]

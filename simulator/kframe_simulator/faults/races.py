@@ -29,7 +29,7 @@ from kframe_simulator.broker.outgoing import AlterPartition, ProposedIsr
 from kframe_simulator.faults import choices
 from kframe_simulator.simulation.broker_messages import proposal
 from kframe_simulator.simulation.brokers import BrokerProcess
-from kframe_simulator.simulation.controller_requests import ACTIONS
+from kframe_simulator.simulation.controller_requests import FAULTS_OF_JOINING
 from kframe_simulator.simulation.controllers import ControllerProcess
 from kframe_simulator.simulation.state import SimulationState
 
@@ -42,7 +42,7 @@ CRASH_EVENTS: Final[tuple[tuple[type[Event], ...], ...]] = (
     (DeletionsMarked, StopReplicaAnswered),
 )
 #: Other tools add partitions up to this many per topic.
-PARTITIONS_MOST: Final = 5
+PARTITIONS_MAX: Final = 5
 
 
 def _race_write(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
@@ -77,7 +77,7 @@ def rewrite(simulation: SimulationState, key: tuple[str, int]) -> bool:
 
 def add_partition(simulation: SimulationState, name: str, replicas: tuple[int, ...]) -> bool:
     """Another tool adds a partition to a topic directly in storage, as brokers once did."""
-    if name not in simulation.ensemble.topic_ids or len(simulation.ensemble.topic_partitions(name)) >= PARTITIONS_MOST:
+    if name not in simulation.ensemble.topic_ids or len(simulation.ensemble.topic_partitions(name)) >= PARTITIONS_MAX:
         return False
     cluster = simulation.ensemble.states.cluster
     known = table_of(cluster, np.array([cluster.topics.find(name)], np.int32))
@@ -111,14 +111,14 @@ def _swap_disks(simulation: SimulationState, arguments: Mapping[str, Any]) -> bo
 def _hold_proposal(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     """Delay the next proposal that adds a broker to an ISR, while a fault affects that broker."""
     broker = choices.broker(simulation, arguments)
-    broker.requests.holds = ACTIONS[arguments["deed"] % len(ACTIONS)]
+    broker.requests.fault_of_joining = FAULTS_OF_JOINING[arguments["deed"] % len(FAULTS_OF_JOINING)]
     return broker.running
 
 
 def _lose_answer(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     """Lose the response to a leader's next proposal: it sends the proposal again."""
     broker = choices.broker(simulation, arguments)
-    broker.requests.lost_answers = 1
+    broker.requests.lost_responses = 1
     return broker.running
 
 
@@ -169,7 +169,7 @@ def _deliver_late(simulation: SimulationState, arguments: Mapping[str, Any]) -> 
     if not process.active:
         return False
     transport, epoch = process.transport, process.store.claimed_epoch
-    past = transport.past_successes if arguments["number"] % 3 == 0 else transport.past_answers
+    past = transport.past_successes if arguments["number"] % 3 == 0 else transport.past_responses
     earlier = [item for item in past if getattr(item, "controller_epoch", epoch) < epoch]
     with_dead_dirs = [broker_id for broker_id, broker in simulation.brokers.items() if broker.dead_dirs]
     earlier = [item for item in earlier if getattr(item, "broker_id", -1) in with_dead_dirs] or earlier

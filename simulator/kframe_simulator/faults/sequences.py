@@ -29,7 +29,7 @@ STEP_MS: Final = 400.0
 #: How long the link between an added replica and its leader is cut.
 CUT_MS: Final = 3_000.0
 #: How long a sequence waits for a condition; it checks every STEP_MS.
-WAIT_MOST_MS: Final = 8_000.0
+WAIT_MAX_MS: Final = 8_000.0
 
 
 def _active(simulation: SimulationState) -> ControllerProcess | None:
@@ -39,26 +39,26 @@ def _active(simulation: SimulationState) -> ControllerProcess | None:
 
 def _later(simulation: SimulationState, step: Callable[[], None]) -> None:
     """Schedule the next step of a sequence. It is skipped if the faults have ended."""
-    simulation.scheduler.after(STEP_MS, lambda: step() if simulation.faults_go_on else None)
+    simulation.scheduler.after(STEP_MS, lambda: step() if simulation.faults_continue else None)
 
 
 def _wait(
-    simulation: SimulationState, ready: Callable[[], bool], then: Callable[[], None], left_ms: float = WAIT_MOST_MS
+    simulation: SimulationState, ready: Callable[[], bool], then: Callable[[], None], remaining_ms: float = WAIT_MAX_MS
 ) -> None:
     """Call ``then`` when ``ready`` is true. Give up after a while."""
     if ready():
         then()
-    elif left_ms > 0:
-        _later(simulation, partial(_wait, simulation, ready, then, left_ms - STEP_MS))
+    elif remaining_ms > 0:
+        _later(simulation, partial(_wait, simulation, ready, then, remaining_ms - STEP_MS))
 
 
-def _ask_to_move(simulation: SimulationState, key: TopicPartition, replicas: tuple[int, ...] | None) -> None:
+def _request_reassignment(simulation: SimulationState, key: TopicPartition, replicas: tuple[int, ...] | None) -> None:
     """Request a reassignment of one partition. None requests its cancellation."""
     process = _active(simulation)
     if process is None:
         return
     if replicas is not None:
-        simulation.watch.wanted[key].add(replicas)
+        simulation.watch.requested_targets[key].add(replicas)
     simulation.ask(process, "a reassignment", partial(ReassignmentRequested, Targets.of([(key, replicas)])))
 
 
@@ -68,7 +68,7 @@ def _kill(broker: BrokerProcess) -> None:
     broker.time_out()
 
 
-def _unmoved(simulation: SimulationState) -> list[Row]:
+def _idle_partitions(simulation: SimulationState) -> list[Row]:
     """Partitions of readable topics that have a state and no reassignment."""
     rows = (simulation.ensemble.rows[key] for key in sorted(simulation.ensemble.rows))
     idle = [row for row in rows if row.partition_epoch != NO_STATE and not (row.adding or row.removing)]
@@ -89,7 +89,7 @@ def _others(simulation: SimulationState, row: Row) -> list[int]:
 def _give_up_move(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     """Add a replica that cannot reach its leader. The operator cancels, and the controller crashes after it has stored
     the cancellation."""
-    rows = [row for row in _unmoved(simulation) if row.leader >= 0 and _others(simulation, row)]
+    rows = [row for row in _idle_partitions(simulation) if row.leader >= 0 and _others(simulation, row)]
     row = choices.choose(rows, arguments["pick"])
     if row is None or _active(simulation) is None:
         return False
@@ -97,7 +97,7 @@ def _give_up_move(simulation: SimulationState, arguments: Mapping[str, Any]) -> 
     assert added is not None
     simulation.network.cut(added, row.leader, CUT_MS)
     simulation.network.cut(row.leader, added, CUT_MS)
-    _ask_to_move(simulation, row.key, (*row.replicas, added))
+    _request_reassignment(simulation, row.key, (*row.replicas, added))
     _later(simulation, partial(_cancel_and_crash, simulation, row.key))
     return True
 
@@ -106,13 +106,13 @@ def _cancel_and_crash(simulation: SimulationState, key: TopicPartition) -> None:
     row, process = simulation.ensemble.rows.get(key), _active(simulation)
     if process is not None and row is not None and row.adding and not set(row.adding) & set(row.isr):
         process.stop_after_call = "write_assignments"
-        _ask_to_move(simulation, key, None)
+        _request_reassignment(simulation, key, None)
 
 
 def _give_up_leaderless_move(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     """Crash all replicas but the leader, then the leader; another replica comes back and cannot lead. An operator
     removes a replica and cancels."""
-    rows = [row for row in _unmoved(simulation) if row.leader in row.replicas and len(row.replicas) > 1]
+    rows = [row for row in _idle_partitions(simulation) if row.leader in row.replicas and len(row.replicas) > 1]
     row = choices.choose(rows, arguments["pick"])
     if row is None:
         return False
@@ -135,8 +135,8 @@ def _give_up_leaderless_move(simulation: SimulationState, arguments: Mapping[str
 
     def remove() -> None:
         stay = tuple(replica for replica in row.replicas if replica != followers[-1].broker_id)
-        _ask_to_move(simulation, key, stay)
-        _later(simulation, partial(_ask_to_move, simulation, key, None))
+        _request_reassignment(simulation, key, stay)
+        _later(simulation, partial(_request_reassignment, simulation, key, None))
 
     _wait(simulation, alone, end_leader)
     return True
@@ -147,37 +147,37 @@ def _override_at_join(simulation: SimulationState, arguments: Mapping[str, Any])
     ISR is written right after the new assignment (before inter-broker protocol 2.7-IV2)."""
     if simulation.controllers_store_isrs:
         return False
-    simulation.overrides_joins += 1
+    simulation.isr_writes_to_delay += 1
     return True
 
 
-def held_by_override(
+def is_delayed_by_override(
     simulation: SimulationState, key: TopicPartition, isr: tuple[int, ...], store: Callable[[], None]
 ) -> bool:
     """Whether a leader's ISR write is delayed until the reassignment is overridden."""
     row = simulation.ensemble.rows.get(key)
     joining = set() if row is None else set(isr) & set(row.adding)
-    if not simulation.overrides_joins or row is None or not joining or _active(simulation) is None:
+    if not simulation.isr_writes_to_delay or row is None or not joining or _active(simulation) is None:
         return False
     origin = tuple(replica for replica in row.replicas if replica not in row.adding)
     other = next(iter(_others(simulation, row)), None)
     if other is None:
         return False
-    simulation.overrides_joins -= 1
-    simulation.held_isrs[key[0]] = store
-    _ask_to_move(simulation, key, (*origin, other))
+    simulation.isr_writes_to_delay -= 1
+    simulation.delayed_isr_writes[key[0]] = store
+    _request_reassignment(simulation, key, (*origin, other))
     simulation.scheduler.after(CUT_MS, partial(_release, simulation, key[0]))
     return True
 
 
 def assignment_stored(simulation: SimulationState, name: str) -> None:
     """A controller has stored assignments of a topic: write the delayed ISR before the controller continues."""
-    if name in simulation.held_isrs:
+    if name in simulation.delayed_isr_writes:
         simulation.scheduler.after(0.0, partial(_release, simulation, name))
 
 
 def _release(simulation: SimulationState, name: str) -> None:
-    store = simulation.held_isrs.pop(name, None)
+    store = simulation.delayed_isr_writes.pop(name, None)
     if store is not None:
         store()
 
@@ -188,7 +188,7 @@ def _release(simulation: SimulationState, name: str) -> None:
 def _crash_in_shutdown(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     """Leave a leader alone in its ISR. It requests a controlled shutdown, which the controller cannot grant, and
     crashes before it retries. Then it starts again."""
-    rows = [row for row in _unmoved(simulation) if row.leader in row.replicas and len(row.replicas) > 1]
+    rows = [row for row in _idle_partitions(simulation) if row.leader in row.replicas and len(row.replicas) > 1]
     row = choices.choose(rows, arguments["pick"])
     if row is None or not simulation.brokers[row.leader].running:
         return False
@@ -242,15 +242,15 @@ def _move_unborn(simulation: SimulationState, arguments: Mapping[str, Any]) -> b
     if len(absent) < 2 or not races.add_partition(simulation, name, (absent[0].broker_id,)):
         return False
     key, target = (name, count), (absent[1].broker_id, absent[0].broker_id)[: 1 + number % 2]
-    _later(simulation, partial(_move_by_record, simulation, key, target, arguments["then"]))
+    _later(simulation, partial(_reassign_by_znode, simulation, key, target, arguments["then"]))
     return True
 
 
-def _move_by_record(simulation: SimulationState, key: TopicPartition, target: tuple[int, ...], number: int) -> None:
+def _reassign_by_znode(simulation: SimulationState, key: TopicPartition, target: tuple[int, ...], number: int) -> None:
     row = simulation.ensemble.rows.get(key)
     if row is None or row.partition_epoch != NO_STATE or simulation.ensemble.has_record(REASSIGN_PARTITIONS):
         return
-    simulation.watch.wanted[key].add(target)
+    simulation.watch.requested_targets[key].add(target)
     simulation.ensemble.leave_reassignments(Targets.of([(key, target)]))
 
     def stored() -> bool:
@@ -296,11 +296,20 @@ def _recall_answers(simulation: SimulationState, arguments: Mapping[str, Any]) -
         return process.active and process.store.claimed_epoch > epoch and process.idle
 
     def fail_dir() -> None:
-        hosts = [
+        running_brokers = [
             node for node in simulation.brokers.values() if node.registered and node.running and not node.dead_dirs
         ]
-        early = [stop for stop in process.transport.past_successes if stop.controller_epoch <= epoch and len(stop.rows)]
-        broker = choices.choose([host for host in hosts if _answered(early, host.broker_id)], arguments["pick"])
+        earlier_responses = [
+            stop for stop in process.transport.past_successes if stop.controller_epoch <= epoch and len(stop.rows)
+        ]
+        broker = choices.choose(
+            [
+                broker_process
+                for broker_process in running_brokers
+                if _answered(earlier_responses, broker_process.broker_id)
+            ],
+            arguments["pick"],
+        )
         if broker is not None and broker.fail_log_dir("a"):
             _wait(
                 simulation,
@@ -311,16 +320,16 @@ def _recall_answers(simulation: SimulationState, arguments: Mapping[str, Any]) -
     def recall(broker_id: int) -> None:
         if not elected():
             return
-        for answer in process.transport.past_successes:
-            if answer.broker_id == broker_id and answer.controller_epoch <= epoch:
-                process.transport.deliver_late(answer)
+        for response in process.transport.past_successes:
+            if response.broker_id == broker_id and response.controller_epoch <= epoch:
+                process.transport.deliver_late(response)
 
     _wait(simulation, elected, fail_dir)
     return True
 
 
-def _answered(answers: list[Any], broker_id: int) -> bool:
-    return any(answer.broker_id == broker_id for answer in answers)
+def _answered(responses: list[Any], broker_id: int) -> bool:
+    return any(response.broker_id == broker_id for response in responses)
 
 
 def _knows_dead_dir(simulation: SimulationState, process: ControllerProcess, broker_id: int) -> bool:
@@ -350,8 +359,8 @@ def spoil_end(simulation: SimulationState, table: TopicTable) -> None:
 
 def end(simulation: SimulationState) -> None:
     """Stop all sequences, and release everything that they delay."""
-    simulation.faults_go_on, simulation.overrides_joins, simulation.spoils_ends = False, 0, 0
-    for name in list(simulation.held_isrs):
+    simulation.faults_continue, simulation.isr_writes_to_delay, simulation.spoils_ends = False, 0, 0
+    for name in list(simulation.delayed_isr_writes):
         _release(simulation, name)
 
 

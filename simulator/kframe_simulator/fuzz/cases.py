@@ -29,23 +29,23 @@ class Base(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Batch:
-    """Some cases: case ``i`` is ``data[at[i]:at[i + 1]]``, a mutation of a base of ``kinds[i]``."""
+    """Some cases: case ``i`` is ``data[offsets[i]:offsets[i + 1]]``, a mutation of a base of ``kinds[i]``."""
 
     kinds: Sequence[str]
     data: UInt8
-    at: Int64
+    offsets: Int64
 
     def __len__(self) -> int:
         return len(self.kinds)
 
     def __getitem__(self, index: int) -> bytes:
         """The bytes of one case."""
-        return self.data[self.at[index] : self.at[index + 1]].tobytes()
+        return self.data[self.offsets[index] : self.offsets[index + 1]].tobytes()
 
     def part(self, first: int, last: int) -> Batch:
         """The cases from ``first`` up to but excluding ``last``, in a buffer without other bytes."""
-        begin, end = int(self.at[first]), int(self.at[last])
-        return Batch(self.kinds[first:last], self.data[begin:end].copy(), self.at[first : last + 1] - begin)
+        begin, end = int(self.offsets[first]), int(self.offsets[last])
+        return Batch(self.kinds[first:last], self.data[begin:end].copy(), self.offsets[first : last + 1] - begin)
 
     @staticmethod
     def of(bases: Sequence[Base]) -> Batch:
@@ -90,11 +90,11 @@ class Cases:
 
     def __init__(self, target: DecoderTarget, seed: int) -> None:
         self._kinds = [base.kind for base in target.bases]
-        self._corpus, self._corpus_at = packed([base.raw for base in target.bases])
-        self._pieces, self._piece_at = packed(target.pieces)
+        self._corpus, self._corpus_offsets = packed([base.raw for base in target.bases])
+        self._pieces, self._piece_offsets = packed(target.pieces)
         self._seed = seed
-        self._most = int(np.diff(self._corpus_at).max()) + _GROWTH
-        self._out = np.empty(8 * self._most + 512 * BATCH, np.uint8)
+        self._max_length = int(np.diff(self._corpus_offsets).max()) + _GROWTH
+        self._out = np.empty(8 * self._max_length + 512 * BATCH, np.uint8)
 
     def batches(self, first: int, count: int) -> Iterator[tuple[int, Batch]]:
         """``count`` cases from number ``first``, with the first number of each batch. A batch is valid until the next
@@ -103,8 +103,8 @@ class Cases:
         while done < count:
             offsets = np.empty(min(BATCH, count - done) + 1, np.int64)
             made = mutate(
-                self._corpus, self._corpus_at, self._pieces, self._piece_at, self._seed, first + done, self._most,
-                offsets, self._out,
+                self._corpus, self._corpus_offsets, self._pieces, self._piece_offsets, self._seed, first + done,
+                self._max_length, offsets, self._out,
             )  # fmt: skip
             kinds = [self._kinds[number % len(self._kinds)] for number in range(first + done, first + done + made)]
             yield first + done, Batch(kinds, self._out[: offsets[made]], offsets[: made + 1])

@@ -32,25 +32,25 @@ def main(module: str, targets: Targets, corpus: Path, arguments: Sequence[str] |
     parser.add_argument(
         "--keep", action="store_true", help="write the outcomes of the corpus anew, and add cases of new ones"
     )
-    chosen = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     known = [target.name for target in targets()]
-    if unknown := [name for name in chosen.target if name not in known]:
+    if unknown := [name for name in options.target if name not in known]:
         parser.error(f"no target {unknown[0]!r}; there are: {', '.join(known)}")
-    picked = [target for target in targets() if not chosen.target or target.name in chosen.target]
-    if chosen.case is not None:
-        if len(picked) != 1:
+    selected = [target for target in targets() if not options.target or target.name in options.target]
+    if options.case is not None:
+        if len(selected) != 1:
             parser.error("--case needs one --target")
-        return _again(picked[0], chosen.seed, chosen.case)
-    if chosen.keep:
-        return _keep(picked, chosen.seed, chosen.cases, corpus)
+        return _repeat_case(selected[0], options.seed, options.case)
+    if options.keep:
+        return _extend_corpus(selected, options.seed, options.cases, corpus)
     begun = time.monotonic()
-    totals_by_target = run(targets, chosen.seed, chosen.cases, chosen.jobs, chosen.target)
-    print(report(module, chosen.seed, totals_by_target))
-    print(f"{time.monotonic() - begun:.0f} s, {chosen.jobs} processes")
-    sound = sum(totals.cases for totals in totals_by_target) == chosen.cases and all(
+    totals_by_target = run(targets, options.seed, options.cases, options.jobs, options.target)
+    print(report(module, options.seed, totals_by_target))
+    print(f"{time.monotonic() - begun:.0f} s, {options.jobs} processes")
+    valid = sum(totals.cases for totals in totals_by_target) == options.cases and all(
         totals.peak_bytes <= PEAK_BYTES_MAX for totals in totals_by_target
     )
-    return 0 if sound and not any(totals.escaped for totals in totals_by_target) else 1
+    return 0 if valid and not any(totals.escaped for totals in totals_by_target) else 1
 
 
 def report(module: str, seed: int, totals_by_target: Sequence[TargetTotals]) -> str:
@@ -64,24 +64,24 @@ def report(module: str, seed: int, totals_by_target: Sequence[TargetTotals]) -> 
         lines.append(
             f"{totals.target:32}{totals.cases:>12,}{totals.decoded:>12,}{totals.refused:>12,}{totals.escaped:>9,}{peak}"
         )
-    for escape in (each for totals in totals_by_target for each in totals.escapes):
+    for escape in (escape for totals in totals_by_target for escape in totals.escapes):
         where = f"--seed {seed} --target '{escape.target}' --case {escape.number}"
         more = f" (one of {escape.cases} from there on)" if escape.cases > 1 else ""
-        lines.append(f"\nescaped: python -m {module} {where}{more}\n{escape.what}")
+        lines.append(f"\nescaped: python -m {module} {where}{more}\n{escape.detail}")
     return "\n".join(lines)
 
 
-def _again(target: DecoderTarget, seed: int, number: int) -> int:
+def _repeat_case(target: DecoderTarget, seed: int, number: int) -> int:
     """Run one case; exceptions propagate."""
     ((_, batch),) = Cases(target, seed).batches(number, 1)
-    alone = batch.part(0, 1)
-    print(f"{target.name}, seed {seed}, case {number}, made of {alone.kinds[0]}:\n{alone[0]!r}", flush=True)
-    outcome = target.evaluate(alone)[0]
+    single_case = batch.part(0, 1)
+    print(f"{target.name}, seed {seed}, case {number}, made of {single_case.kinds[0]}:\n{single_case[0]!r}", flush=True)
+    outcome = target.evaluate(single_case)[0]
     print("decoded" if outcome is None else f"refused: {outcome}")
     return 0
 
 
-def _keep(targets: Sequence[DecoderTarget], seed: int, cases: int, corpus: Path) -> int:
+def _extend_corpus(targets: Sequence[DecoderTarget], seed: int, cases: int, corpus: Path) -> int:
     saved = [reevaluated(entry, targets) for entry in read_corpus(corpus)]
     before = len(saved)
     for target in targets:

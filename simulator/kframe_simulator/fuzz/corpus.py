@@ -18,7 +18,7 @@ DECODED: Final = "decoded"
 ENTRY_BYTES_MAX: Final = 500
 #: The variable parts of an outcome: found values, quoted text, and words with digits.
 _VARIABLE: Final = re.compile(r"(?<=: found ).*(?=, expected )|'[^']*'|\"[^\"]*\"|[^\s(),]*\d[^\s(),:]*", re.DOTALL)
-_SIGNATURE_MOST: Final = 120
+_SIGNATURE_MAX: Final = 120
 
 
 class CorpusEntry(NamedTuple):
@@ -34,7 +34,7 @@ def signature(outcome: Outcome) -> str:
     """An outcome without the parts that vary between cases or library releases."""
     if outcome is None:
         return DECODED
-    return _VARIABLE.sub("#", outcome).replace("\n", " ").replace("\t", " ")[:_SIGNATURE_MOST]
+    return _VARIABLE.sub("#", outcome).replace("\n", " ").replace("\t", " ")[:_SIGNATURE_MAX]
 
 
 def read_corpus(file: Path) -> list[CorpusEntry]:
@@ -54,12 +54,12 @@ def new_entries(target: DecoderTarget, seed: int, cases: int, known: Iterable[Co
 
     Of decoded messages it yields the first of each kind.
     """
-    seen = {_news(entry.kind, entry.outcome) for entry in known if entry.target == target.name}
+    seen = {_outcome_key(entry.kind, entry.outcome) for entry in known if entry.target == target.name}
     for _, batch in Cases(target, seed).batches(0, cases):
         for i, outcome in enumerate(target.evaluate(batch)):
             kind, outcome_signature = batch.kinds[i], signature(outcome)
-            if _news(kind, outcome_signature) not in seen and len(batch[i]):
-                seen.add(_news(kind, outcome_signature))
+            if _outcome_key(kind, outcome_signature) not in seen and len(batch[i]):
+                seen.add(_outcome_key(kind, outcome_signature))
                 raw = _smallest(target, Base(kind, batch[i]), outcome_signature)
                 if len(raw) <= ENTRY_BYTES_MAX:
                     yield CorpusEntry(target.name, kind, outcome_signature, raw)
@@ -74,7 +74,7 @@ def reevaluated(saved: CorpusEntry, targets: Sequence[DecoderTarget]) -> CorpusE
     return saved
 
 
-def _news(kind: str, outcome: str) -> tuple[str, str]:
+def _outcome_key(kind: str, outcome: str) -> tuple[str, str]:
     return (kind if outcome == DECODED else "", outcome)
 
 
@@ -84,16 +84,16 @@ def _smallest(target: DecoderTarget, base: Base, outcome: str) -> bytes:
     while size:
         offset = 0
         while offset < len(raw):
-            less = raw[:offset] + raw[offset + size :]
-            if less and _same(target, Base(base.kind, less), outcome):
-                raw = less
+            shorter = raw[:offset] + raw[offset + size :]
+            if shorter and _has_outcome(target, Base(base.kind, shorter), outcome):
+                raw = shorter
             else:
                 offset += size
         size //= 2
     return raw
 
 
-def _same(target: DecoderTarget, base: Base, outcome: str) -> bool:
+def _has_outcome(target: DecoderTarget, base: Base, outcome: str) -> bool:
     return signature(target.evaluate(Batch.of([base]))[0]) == outcome
 
 

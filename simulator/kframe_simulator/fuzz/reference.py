@@ -1,4 +1,4 @@
-"""Reference twin of ``_mutate.pyx``."""
+"""Reference implementation of ``_mutate.pyx``."""
 
 from __future__ import annotations
 

@@ -14,8 +14,8 @@ from kframe_simulator.fuzz.work import WorkItem, evaluated, memory_bytes, peak_b
 
 #: Makes the targets. It is a module function, so that child processes can call it.
 Targets: TypeAlias = Callable[[], Sequence[DecoderTarget]]
-#: The most escapes of a target that a report shows; the others are only counted.
-ESCAPES_MOST: Final = 3
+#: The largest number of escapes of a target that a report lists; the others are only counted.
+ESCAPES_MAX: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Escape:
     target: str
     number: int
     cases: int
-    what: str
+    detail: str
 
 
 @dataclass(slots=True)
@@ -50,7 +50,7 @@ class TargetTotals:
         self.decoded += other.decoded
         self.refused += other.refused
         self.escaped += other.escaped
-        self.escapes = sorted([*self.escapes, *other.escapes], key=lambda escape: escape.number)[:ESCAPES_MOST]
+        self.escapes = sorted([*self.escapes, *other.escapes], key=lambda escape: escape.number)[:ESCAPES_MAX]
         self.peak_bytes = max(self.peak_bytes, other.peak_bytes)
 
 
@@ -88,7 +88,7 @@ class _Worker:
     """One process and its current cases."""
 
     def __init__(self, context: Any, targets: Targets, seed: int, indexes: list[WorkItem]) -> None:
-        self.at = ("before the first case", 0, 0)
+        self.position = ("before the first case", 0, 0)
         self.connection, child_end = context.Pipe(duplex=False)
         self.process = context.Process(target=_work, args=(targets, seed, indexes, child_end), daemon=True)
         self.process.start()
@@ -97,7 +97,7 @@ class _Worker:
     def died(self) -> TargetTotals:
         """The cases that ended the process. They count as one escape."""
         self.process.join()
-        name, first, count = self.at
+        name, first, count = self.position
         escape = Escape(name, first, count, f"the process has ended with exit code {self.process.exitcode}")
         return TargetTotals(name, escaped=1, escapes=[escape])
 
@@ -124,20 +124,20 @@ def _received(workers: list[_Worker]) -> Iterator[TargetTotals]:
             if message is None:
                 del running[connection]
             elif isinstance(message, tuple):
-                worker.at = message
+                worker.position = message
             else:
                 yield message
 
 
 def _work(targets: Targets, seed: int, indexes: list[WorkItem], results: Connection) -> None:
     """The main function of a process."""
-    made = targets()
+    all_targets = targets()
     for index in indexes:
-        for _ in evaluated(made[index.target], seed, 0, 1):  # One-time imports do not count as memory of a case.
+        for _ in evaluated(all_targets[index.target], seed, 0, 1):  # One-time imports do not count as memory of a case.
             pass
     before = memory_bytes()
     for index in indexes:
-        target = made[index.target]
+        target = all_targets[index.target]
         totals = TargetTotals(target.name)
         for batch in evaluated(target, seed, index.first, index.cases):
             if batch.outcomes is None:
@@ -146,8 +146,8 @@ def _work(targets: Targets, seed: int, indexes: list[WorkItem], results: Connect
             totals.refused += sum(outcome is not None for outcome in batch.outcomes)
             totals.decoded += sum(outcome is None for outcome in batch.outcomes)
             totals.escaped += len(batch.escapes)
-            escapes = (Escape(target.name, number, 1, what) for number, what in batch.escapes)
-            totals.escapes = [*totals.escapes, *escapes][:ESCAPES_MOST]
+            escapes = (Escape(target.name, number, 1, detail) for number, detail in batch.escapes)
+            totals.escapes = [*totals.escapes, *escapes][:ESCAPES_MAX]
         totals.peak_bytes = peak_bytes() - before
         results.send(totals)
     results.send(None)

@@ -26,7 +26,7 @@ class WorkItem(NamedTuple):
 
 
 @dataclass(slots=True)
-class Judged:
+class EvaluatedBatch:
     """A batch from case ``first``. ``outcomes`` is None before the evaluation."""
 
     first: int
@@ -36,10 +36,10 @@ class Judged:
     """Number of each case that was neither decoded nor refused, and the traceback."""
 
 
-def evaluated(target: DecoderTarget, seed: int, first: int, count: int) -> Iterator[Judged]:
+def evaluated(target: DecoderTarget, seed: int, first: int, count: int) -> Iterator[EvaluatedBatch]:
     """Evaluate cases. Each batch is yielded twice, before and after its evaluation."""
     for number, batch in Cases(target, seed).batches(first, count):
-        result = Judged(number, len(batch))
+        result = EvaluatedBatch(number, len(batch))
         yield result
         result.outcomes = _outcomes(target, batch, number, result.escapes)
         yield result

@@ -33,27 +33,27 @@ from kframe_simulator.simulation.watch import Watch
 #: The most effects of an event in a simulated cluster.
 EFFECTS_MAX: Final = 400
 #: Events that only request another read. One of each may wait (``KafkaController`` reads everything anyway).
-_LOOK_AGAIN: Final = (Elect, ControllerChanged, BrokersChanged)
+_READ_EVENTS: Final = (Elect, ControllerChanged, BrokersChanged)
 _WRITES: Final = frozenset(FENCED) - {"release"}
 #: The longest event queue in a simulated cluster.
 QUEUE_MAX: Final = 400
 
 
-def gauges_are_recounts(watch: Watch, ended: Ended) -> str | None:
+def gauges_equal_recount(watch: Watch, ended: Ended) -> str | None:
     """I24: the gauges equal a recount of the columns, and are 0 while the process is not controller."""
     controller = ended.process.loop.controller
     gauges = controller.gauges()
     if not controller.active:
-        left = {name: value for name, value in gauges.items() if value}
-        return f"gauges of a process that is not controller: {left}" if left else None
+        nonzero = {name: value for name, value in gauges.items() if value}
+        return f"gauges of a process that is not controller: {nonzero}" if nonzero else None
     cluster = controller.cluster
     counted = digest(cluster)
     known, recount = watch.recounts.get(ended.process.controller_id, (b"", {}))
     if known != counted:
         recount = Gauges(cluster).values()
         watch.recounts[ended.process.controller_id] = counted, recount
-    wrong = {name: (gauges[name], value) for name, value in recount.items() if gauges[name] != value}
-    return f"gauges (shown, recounted): {wrong}" if wrong else None
+    differing = {name: (gauges[name], value) for name, value in recount.items() if gauges[name] != value}
+    return f"gauges (shown, recounted): {differing}" if differing else None
 
 
 def states_fit_columns(watch: Watch, ended: Ended) -> str | None:
@@ -66,8 +66,10 @@ def states_fit_columns(watch: Watch, ended: Ended) -> str | None:
     p = cluster.partitions
     rows = (p.topic >= 0).nonzero()[0]
     state, leader, stated = p.state[rows], p.leader[rows], p.partition_epoch[rows] != NO_STATE
-    bad = ((state == PartitionState.ONLINE) & ~(stated & (leader >= 0))) | ((state == PartitionState.NEW) & stated)
-    for row in rows[bad].tolist():
+    inconsistent = ((state == PartitionState.ONLINE) & ~(stated & (leader >= 0))) | (
+        (state == PartitionState.NEW) & stated
+    )
+    for row in rows[inconsistent].tolist():
         return f"{cluster.name(row)}: {PartitionState(int(p.state[row])).name}, leader {p.leader[row]}"
     return None
 
@@ -86,14 +88,14 @@ def replica_states_fit_columns(watch: Watch, ended: Ended) -> str | None:
     return None
 
 
-def answered_once(watch: Watch, replied: Replied) -> str | None:
+def requests_get_single_response(watch: Watch, replied: Replied) -> str | None:
     """I26: each request has exactly one response, with an error code for every item."""
     if replied.times != 1:
         return f"{replied.what} was answered {replied.times} times"
     return None if replied.whole else f"{replied.what}: the answer leaves something out"
 
 
-def repeats_change_nothing(watch: Watch, ended: Ended) -> str | None:
+def repeated_events_write_nothing(watch: Watch, ended: Ended) -> str | None:
     """I28: a repeated notification causes no second write."""
     if ended.repeated and ended.written:
         return f"{type(ended.event).__name__} came twice, and {sorted(ended.written)} were written again"
@@ -106,7 +108,7 @@ def failures_are_explained(watch: Watch, ended: Ended) -> str | None:
     return None if reason is None else f"{type(ended.event).__name__} failed: {reason}"
 
 
-def earlier_answers_change_nothing(watch: Watch, ended: Ended) -> str | None:
+def earlier_responses_write_nothing(watch: Watch, ended: Ended) -> str | None:
     """I13: a response to a request of an earlier controller epoch, with other rows, causes no write."""
     epoch = getattr(ended.event, "controller_epoch", None)
     if epoch is None or not isinstance(ended.event, (LeaderAndIsrAnswered, StopReplicaAnswered)):
@@ -117,7 +119,7 @@ def earlier_answers_change_nothing(watch: Watch, ended: Ended) -> str | None:
     return None
 
 
-def void_answers_change_nothing(watch: Watch, ended: Ended) -> str | None:
+def stale_responses_change_nothing(watch: Watch, ended: Ended) -> str | None:
     """I13: a response from an earlier controller epoch, or to a deletion under an earlier registration, changes no
     state of the controller."""
     if not ended.process.active or not _is_void(ended.process, ended.event):
@@ -137,7 +139,7 @@ def _is_void(process: ControllerProcess, event: Event) -> bool:
     return of_another_registration or event.controller_epoch < process.store.claimed_epoch
 
 
-def failing_brokers_are_named(watch: Watch, ended: Ended) -> str | None:
+def failing_brokers_are_logged(watch: Watch, ended: Ended) -> str | None:
     """I29: the log names a broker that has answered LeaderAndIsr with an error."""
     event = ended.event
     if not isinstance(event, LeaderAndIsrAnswered) or event.error is ErrorCode.NONE or not ended.process.active:
@@ -146,7 +148,7 @@ def failing_brokers_are_named(watch: Watch, ended: Ended) -> str | None:
     return None if named or ended.failed else f"broker {event.broker_id} answered {event.error.name}: not in the log"
 
 
-def marks_stay_with_their_topics(watch: Watch, ended: Ended) -> str | None:
+def deletion_marks_stay_with_topics(watch: Watch, ended: Ended) -> str | None:
     """I19: the deletion mark of a topic is not removed while the topic exists."""
     if not ended.calls.get("drop_deletions") or ended.failed or not watch.observed.in_term(ended.process):
         return None
@@ -166,7 +168,7 @@ def elections_change_leaders(watch: Watch, written: StateWritten) -> str | None:
     return None
 
 
-def balancing_tries_who_can_lead(watch: Watch, ended: Ended) -> str | None:
+def balancing_elects_eligible_replicas(watch: Watch, ended: Ended) -> str | None:
     """I28: balancing elects only live in-sync replicas: it reads no state again, unless a write was refused."""
     futile = ended.calls.get("read_states") and not (
         ended.calls.get("write_states") or watch.simulation.options.hold_last
@@ -176,7 +178,7 @@ def balancing_tries_who_can_lead(watch: Watch, ended: Ended) -> str | None:
     return None
 
 
-def reads_are_taken_over(watch: Watch, ended: Ended) -> str | None:
+def read_states_are_applied(watch: Watch, ended: Ended) -> str | None:
     """I24: the columns contain the last version of each state that the controller has read or written."""
     process = ended.process
     if not ended.calls.get("read_states") or ended.failed or not watch.observed.in_term(process):
@@ -190,14 +192,14 @@ def reads_are_taken_over(watch: Watch, ended: Ended) -> str | None:
     return None
 
 
-def moves_left_in_storage_stay(watch: Watch, ended: Ended) -> str | None:
+def stored_reassignments_stay(watch: Watch, ended: Ended) -> str | None:
     """L3: a reassignment from storage stays in its znode until it is complete, unless a later API request names it. As
     in Kafka, a partition that never had a leader is reported as failed and removed. Under
     ``kframe.reassignment.strict`` its reassignment begins with its first leader."""
     if not ended.calls.get("write_reassignments") or ended.failed:
         return None
     ensemble, marked = watch.simulation.ensemble, watch.observed.marked()
-    before, now = ended.reassignments, ensemble.reassignments_left()
+    before, now = ended.reassignments, ensemble.stored_reassignments()
     requested: set[TopicPartition] = set()
     if isinstance(ended.event, ReassignmentRequested):
         targets = ended.event.targets
@@ -216,11 +218,11 @@ def moves_left_in_storage_stay(watch: Watch, ended: Ended) -> str | None:
     return None
 
 
-def notifications_come_once(watch: Watch, begun: Begun) -> str | None:
+def notifications_are_handled_once(watch: Watch, begun: Begun) -> str | None:
     """I28: a change is notified once, however often the process was elected. A response may be notified twice."""
-    again = watch.observed.handles_again(begun.process, begun.event)
+    repeated = watch.observed.is_repeated_event(begun.process, begun.event)
     may_repeat = isinstance(begun.event, (LeaderAndIsrAnswered, ReplyDue, StopReplicaAnswered, UpdateMetadataAnswered))
-    return f"{type(begun.event).__name__} is handled twice" if again and not may_repeat else None
+    return f"{type(begun.event).__name__} is handled twice" if repeated and not may_repeat else None
 
 
 def steps_are_bounded(watch: Watch, ended: Ended) -> str | None:
@@ -228,7 +230,7 @@ def steps_are_bounded(watch: Watch, ended: Ended) -> str | None:
     process = ended.process
     if process.effects > EFFECTS_MAX:
         return f"{type(ended.event).__name__} took {process.effects} effects"
-    waiting = Counter(type(event) for event in process.loop.queue.waiting() if isinstance(event, _LOOK_AGAIN))
+    waiting = Counter(type(event) for event in process.loop.queue.waiting() if isinstance(event, _READ_EVENTS))
     if waiting and max(waiting.values()) > 1:
         return f'events that only say "look again" wait more than once: {dict(waiting)}'
     longest = max([len(process.loop.queue), *(len(channel.waiting) for channel in process.transport.channels.values())])

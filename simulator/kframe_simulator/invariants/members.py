@@ -41,18 +41,18 @@ def proposed_members_are_live(watch: Watch, written: StateWritten) -> str | None
     eligible = registered.keys() if event.version < _REFUSED_SINCE else watch.observed.live(process)
     if not eligible >= set(members):
         return f"{written.key}: isr {members} was accepted, live are {sorted(eligible)}"
-    for member, epoch in _said_epochs(event):
+    for member, epoch in _isr_member_epochs(event):
         if member in members and epoch not in (NO_BROKER_EPOCH, registered[member]):
             return f"{written.key}: broker {member} of epoch {epoch} joined, it is registered as {registered[member]}"
     return None
 
 
-def _said_epochs(event: AlterPartitionRequested) -> Iterator[tuple[int, int]]:
+def _isr_member_epochs(event: AlterPartitionRequested) -> Iterator[tuple[int, int]]:
     if event.isr_epochs is not None:
         yield from zip(event.isr.values.tolist(), event.isr_epochs.tolist(), strict=True)
 
 
-def proposals_are_valid_once_asked(watch: Watch, written: StateWritten) -> str | None:
+def strict_proposals_are_valid(watch: Watch, written: StateWritten) -> str | None:
     """I5: with strict checks an ISR is stored only for its leader. It has the leader and assigned brokers only."""
     process, before, after = written.process, written.before, written.after
     if process is None or before is None or not watch.simulation.options.strict or not proposed(written):
@@ -83,18 +83,18 @@ def leaders_are_live(watch: Watch, written: StateWritten) -> str | None:
 
 def _rows(watch: Watch, process: ControllerProcess) -> Iterator[Row]:
     """Stored states that a controller manages: of readable topics that are not being deleted."""
-    ensemble, marked, late = (
+    ensemble, marked, unreadable_at_start = (
         watch.simulation.ensemble,
         watch.observed.marked(),
         watch.observed.unreadable_since(process),
     )
     for key, row in ensemble.rows.items():
-        known = row.partition_epoch != NO_STATE and key not in late
+        known = row.partition_epoch != NO_STATE and key not in unreadable_at_start
         if known and key[0] not in marked and ensemble.readable([key[0]]):
             yield row
 
 
-def the_failed_leave_isrs(watch: Watch, ended: Ended) -> str | None:
+def failed_brokers_leave_isrs(watch: Watch, ended: Ended) -> str | None:
     """I5: after a controller has handled the end of a registration, or a failover, no ISR with other members contains
     an unregistered broker, nor one whose controlled shutdown was granted."""
     process, event = ended.process, ended.event
@@ -126,7 +126,7 @@ def unassigned_leave_at_failover(watch: Watch, ended: Ended) -> str | None:
     return None
 
 
-def moved_partitions_are_led(watch: Watch, ended: Ended) -> str | None:
+def reassigned_partitions_have_leaders(watch: Watch, ended: Ended) -> str | None:
     """L1: a partition that never had a leader has one after its reassignment to live brokers."""
     process, event = ended.process, ended.event
     if not isinstance(event, ReassignmentRequested) or ended.failed or not watch.observed.in_term(process):
@@ -192,7 +192,7 @@ def allows_unclean(watch: Watch, name: str) -> bool:
     return bool(watch.simulation.ensemble.topics.settings(name).unclean == 1)
 
 
-def elections_left_are_held(watch: Watch, ended: Ended) -> str | None:
+def stored_elections_are_performed(watch: Watch, ended: Ended) -> str | None:
     """L3: after the znode of a preferred election is deleted, each partition in it has its preferred leader, if that
     replica is live and in sync."""
     process = ended.process
@@ -211,7 +211,7 @@ def elections_left_are_held(watch: Watch, ended: Ended) -> str | None:
     return None
 
 
-def moves_end_with_their_brokers(watch: Watch, ended: Ended) -> str | None:
+def reassignments_end_after_broker_startup(watch: Watch, ended: Ended) -> str | None:
     """L3: after a target broker has registered, no reassignment is in progress whose target is live, in sync and
     leading. Leaders that write ISRs themselves notify of them later."""
     process = ended.process
@@ -233,7 +233,7 @@ def moves_end_with_their_brokers(watch: Watch, ended: Ended) -> str | None:
     return None
 
 
-def led_while_in_sync(watch: Watch, ended: Ended) -> str | None:
+def in_sync_partitions_have_leaders(watch: Watch, ended: Ended) -> str | None:
     """L1, L5: after a broker failure or a controlled shutdown, a partition with a live in-sync replica has a live
     leader."""
     process, event = ended.process, ended.event

@@ -114,9 +114,11 @@ def _all_eligible(watch: Watch, answered: Proposed, proposal: ProposalResult) ->
         if event.isr_epochs is None
         else event.isr_epochs[offsets[proposal.position] : offsets[proposal.position + 1]]
     )
-    said = dict(zip(proposal.isr, (int(epoch) for epoch in epochs), strict=False))
-    anew = [who for who, epoch in said.items() if epoch not in (NO_BROKER_EPOCH, registered.get(who))]
-    return None if anew or not set(proposal.isr) <= live else f"all of isr {proposal.isr} are live"
+    sent_epochs = dict(zip(proposal.isr, (int(epoch) for epoch in epochs), strict=False))
+    reregistered = [
+        member for member, epoch in sent_epochs.items() if epoch not in (NO_BROKER_EPOCH, registered.get(member))
+    ]
+    return None if reregistered or not set(proposal.isr) <= live else f"all of isr {proposal.isr} are live"
 
 
 def _another_state(answered: Proposed, proposal: ProposalResult, row: Row) -> str | None:
@@ -126,9 +128,9 @@ def _another_state(answered: Proposed, proposal: ProposalResult, row: Row) -> st
         return f"isr {row.isr} of leader epoch {row.leader_epoch} is stored"
     if states is None or not states.exists[proposal.position]:
         return "the answer leaves the state out"
-    said = int(states.leader_epoch[proposal.position]), int(states.partition_epoch[proposal.position])
+    sent = int(states.leader_epoch[proposal.position]), int(states.partition_epoch[proposal.position])
     stored = row.leader_epoch, row.partition_epoch
-    return None if said == stored else f"the answer has epochs {said}, storage {stored}"
+    return None if sent == stored else f"the answer has epochs {sent}, storage {stored}"
 
 
 #: Error codes that only a proposal of the current leader epoch gets.

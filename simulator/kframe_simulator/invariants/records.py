@@ -14,7 +14,7 @@ from kframe_simulator.simulation.values import Value
 from kframe_simulator.simulation.watch import Watch
 
 
-def leaders_have_what_was_promised(watch: Watch, led: Led) -> str | None:
+def leaders_have_acknowledged_records(watch: Watch, led: Led) -> str | None:
     """I10: every later leader has each record that was acknowledged with acks=all, unless the record may be lost
     (``kframe_simulator.simulation.record_history``)."""
     record_history, key = watch.record_history, led.key
@@ -37,12 +37,12 @@ def last_replicas_wait_for_consent(watch: Watch, written: StateWritten) -> str |
     return f"{written.key}: broker {after.leader}, the last in sync, crashed and leads again without consent"
 
 
-def in_sync_is_complete(watch: Watch, written: StateWritten) -> str | None:
+def isr_members_have_acknowledged_records(watch: Watch, written: StateWritten) -> str | None:
     """I10: every member of the stored ISR has all records that were acknowledged with acks=all."""
     return _all_members(watch, written.after)
 
 
-def acknowledged_is_in_sync(watch: Watch, key: TopicPartition) -> str | None:
+def acknowledged_record_is_on_isr(watch: Watch, key: TopicPartition) -> str | None:
     """I10: a record that is acknowledged with acks=all is on every member of the stored ISR."""
     row = watch.simulation.ensemble.rows.get(key)
     return None if row is None else _all_members(watch, row)
@@ -93,14 +93,14 @@ def logs_match(watch: Watch, logged: Logged) -> str | None:
 
 
 def _match(log: Log, other: Log) -> bool:
-    ours, theirs = log.records, other.records
-    for offset in range(min(len(ours), len(theirs)) - 1, -1, -1):
-        if ours[offset].leader_epoch == theirs[offset].leader_epoch:
-            return ours[: offset + 1] == theirs[: offset + 1]
+    own_records, other_records = log.records, other.records
+    for offset in range(min(len(own_records), len(other_records)) - 1, -1, -1):
+        if own_records[offset].leader_epoch == other_records[offset].leader_epoch:
+            return own_records[: offset + 1] == other_records[: offset + 1]
     return True
 
 
-def high_watermark_is_everywhere(watch: Watch, logged: Logged) -> str | None:
+def high_watermark_is_replicated(watch: Watch, logged: Logged) -> str | None:
     """I11: records below the leader's high watermark are in the logs of its maximal ISR (StrongIsr). The leader is a
     member of it (LeaderInIsr)."""
     record_history, key, broker = watch.record_history, logged.key, logged.broker
@@ -121,7 +121,7 @@ def high_watermark_is_everywhere(watch: Watch, logged: Logged) -> str | None:
     return None
 
 
-def committed_stays(watch: Watch, logged: Logged) -> str | None:
+def committed_records_stay(watch: Watch, logged: Logged) -> str | None:
     """I11, leader completeness: every later leader has all records below an earlier leader's high watermark. A record
     of an idempotent producer is there once, and in order."""
     record_history, key = watch.record_history, logged.key
@@ -144,23 +144,29 @@ def committed_stays(watch: Watch, logged: Logged) -> str | None:
 
 def reads_are_repeatable(watch: Watch, read: Read) -> str | None:
     """I11: all consumers read the same record at an offset. They read a record of an idempotent producer once."""
-    seen = watch.record_history.reads[read.key]
-    if read.answer.error is ErrorCode.OFFSET_OUT_OF_RANGE:
-        gone = [offset for offset in seen if offset >= read.answer.log_end_offset]
-        return f"{read.key}: {gone} were read, and the log ends at {read.answer.log_end_offset}" if gone else None
-    for offset, record in enumerate(read.answer.records, read.offset):
-        known = seen.setdefault(offset, record)
+    records_by_offset = watch.record_history.reads[read.key]
+    if read.response.error is ErrorCode.OFFSET_OUT_OF_RANGE:
+        lost_offsets = [offset for offset in records_by_offset if offset >= read.response.log_end_offset]
+        return (
+            f"{read.key}: {lost_offsets} were read, and the log ends at {read.response.log_end_offset}"
+            if lost_offsets
+            else None
+        )
+    for offset, record in enumerate(read.response.records, read.offset):
+        known = records_by_offset.setdefault(offset, record)
         if known != record:
             return f"{read.key}: {known} was read at {offset}, and now {record}"
     unique = [
-        seen_id.value for seen_id in seen.values() if seen_id.producer_id != UNDEFINED and seen_id.value is not None
+        seen_id.value
+        for seen_id in records_by_offset.values()
+        if seen_id.producer_id != UNDEFINED and seen_id.value is not None
     ]
     return f"{read.key}: a record was read twice" if len(unique) != len(set(unique)) else None
 
 
-def undecided_is_hidden(watch: Watch, read: Read) -> str | None:
+def open_transactions_are_hidden(watch: Watch, read: Read) -> str | None:
     """I11: read_committed consumers read no record of an open transaction."""
-    for record in read.answer.records if read.committed else ():
+    for record in read.response.records if read.committed else ():
         value = record.value
         if record.kind is not RecordKind.TRANSACTIONAL or not isinstance(value, Value):
             continue

@@ -21,7 +21,7 @@ def single_request_in_flight(watch: Watch, post: Post) -> str | None:
     return None
 
 
-def first_is_metadata(watch: Watch, post: Post) -> str | None:
+def first_request_is_update_metadata(watch: Watch, post: Post) -> str | None:
     """I14: in each controller epoch a registration first receives UpdateMetadata with all brokers. Its first
     LeaderAndIsr has all its partitions."""
     process, request = post.process, post.request
@@ -35,7 +35,7 @@ def first_is_metadata(watch: Watch, post: Post) -> str | None:
     )
     kinds_sent = watch.started.setdefault(key, set())
     first, kind = not kinds_sent, type(message)
-    news = kind not in kinds_sent
+    first_of_kind = kind not in kinds_sent
     kinds_sent.add(kind)
     if first and not isinstance(message, UpdateMetadata):
         return f"broker {request.broker_id} receives {kind.__name__} first"
@@ -45,25 +45,25 @@ def first_is_metadata(watch: Watch, post: Post) -> str | None:
             return (
                 f"broker {request.broker_id} receives live brokers {message.live_brokers}, registered are {registered}"
             )
-    if news and isinstance(message, LeaderAndIsr):
-        missing = _hosted(process, request.broker_id) - message.partitions.keys()
+    if first_of_kind and isinstance(message, LeaderAndIsr):
+        missing = _assigned_partitions(process, request.broker_id) - message.partitions.keys()
         if missing:
             return f"the first LeaderAndIsr of broker {request.broker_id} leaves out {sorted(missing)}"
     return None
 
 
-def _hosted(process: object, broker_id: int) -> set[tuple[str, int]]:
+def _assigned_partitions(process: object, broker_id: int) -> set[tuple[str, int]]:
     """Partitions with a state that the controller has assigned to a broker. Excluded are topics under deletion, and
     replicas under addition, which are sent as new later. A broker that is shutting down receives only partitions whose
     ISR has it."""
     cluster = process.loop.controller.cluster  # type: ignore[attr-defined]
     p, index = cluster.partitions, cluster.brokers.find(broker_id)
-    leaves = index is not None and cluster.brokers.shutting_down[index] != 0
+    is_shutting_down = index is not None and cluster.brokers.shutting_down[index] != 0
     result = set()
     for row in (p.partition_epoch != NO_STATE).nonzero()[0].tolist():
         if p.topic[row] >= 0 and not cluster.topics.deleting[p.topic[row]]:
             state = read_row(cluster, row)
-            if broker_id in (state.isr if leaves else state.replicas) and broker_id not in state.adding:
+            if broker_id in (state.isr if is_shutting_down else state.replicas) and broker_id not in state.adding:
                 result.add(state.key)
     return result
 
@@ -77,14 +77,14 @@ def for_current_registration(watch: Watch, post: Post) -> str | None:
     return None
 
 
-def death_before_birth(watch: Watch, connected: Connected) -> str | None:
+def failure_precedes_startup(watch: Watch, connected: Connected) -> str | None:
     """I16: a new registration of the same id is handled as a broker failure and then a broker startup."""
     if connected.open_epoch is not None:
         return f"broker {connected.broker_id} was connected anew while its channel of {connected.open_epoch} was open"
     return None
 
 
-def only_the_registered(watch: Watch, post: Post) -> str | None:
+def requests_go_to_registered_brokers(watch: Watch, post: Post) -> str | None:
     """I17: requests go to registered brokers, and list no dead leader as live."""
     cluster, request = post.process.loop.controller.cluster, post.request
     index = cluster.brokers.find(request.broker_id)
@@ -95,7 +95,7 @@ def only_the_registered(watch: Watch, post: Post) -> str | None:
     return None
 
 
-def only_leavers_are_deleted(watch: Watch, post: Post) -> str | None:
+def deletions_keep_target_and_isr(watch: Watch, post: Post) -> str | None:
     """I18, I22: only replicas of topics under deletion, or outside the target, are deleted, and no ISR member."""
     message, cluster = post.request.message, post.process.loop.controller.cluster
     if not isinstance(message, StopReplica):
@@ -112,7 +112,7 @@ def only_leavers_are_deleted(watch: Watch, post: Post) -> str | None:
     return None
 
 
-def stops_bear_leader_epochs(watch: Watch, post: Post) -> str | None:
+def stop_replica_has_leader_epoch(watch: Watch, post: Post) -> str | None:
     """I18: StopReplica has the current leader epoch, so that a broker refuses a late request. It has -1 if there never
     was a leader, and -2, which is never refused, if the topic is being deleted."""
     message, stored = post.request.message, watch.observed.stored
@@ -131,15 +131,15 @@ def stops_bear_leader_epochs(watch: Watch, post: Post) -> str | None:
     return None
 
 
-def deletions_wait_for_a_cause(watch: Watch, post: Post) -> str | None:
+def deletions_repeat_only_after_events(watch: Watch, post: Post) -> str | None:
     """I19: StopReplica with deletion is repeated only after an event that lets the deletion continue."""
     message = post.request.message
     if not isinstance(message, StopReplica):
         return None
     deleting = watch.observed.deleting(post.process)
     for key, stop in message.partitions.items():
-        again = stop.delete and watch.observed.deletes_again(post.process, key, post.request.broker_id)
-        if again and key[0] in deleting:
+        repeated = stop.delete and watch.observed.repeats_deletion(post.process, key, post.request.broker_id)
+        if repeated and key[0] in deleting:
             return f"{key}: broker {post.request.broker_id} is sent the same deletion again, and nothing has changed"
     return None
 
@@ -174,7 +174,7 @@ def only_assigned_replicas_are_sent(watch: Watch, post: Post) -> str | None:
     return None
 
 
-def last_good_logs_stay(watch: Watch, post: Post) -> str | None:
+def last_in_sync_logs_stay(watch: Watch, post: Post) -> str | None:
     """I22: a reassignment deletes no replica before a live target replica leads."""
     message, observed = post.request.message, watch.observed
     if not isinstance(message, StopReplica) or not observed.in_term(post.process):
@@ -191,7 +191,7 @@ def last_good_logs_stay(watch: Watch, post: Post) -> str | None:
     return None
 
 
-def only_who_may_act_sends(watch: Watch, post: Post) -> str | None:
+def only_controllers_send(watch: Watch, post: Post) -> str | None:
     """I3: no request is sent while its sender is not certain of the role."""
     if not post.process.store.role_is_certain():
         return f"{post.process.controller_id} tells broker {post.request.broker_id} while its role is not certain"
@@ -207,7 +207,7 @@ def isr_changes_are_sent_alone(watch: Watch, post: Post) -> str | None:
     return f"broker {post.request.broker_id} is sent {sorted(others)}, which no leader has proposed" if others else None
 
 
-def originals_wait_for_the_target(watch: Watch, post: Post) -> str | None:
+def original_replicas_wait_for_target(watch: Watch, post: Post) -> str | None:
     """I22: a reassignment stops no original replica before all target replicas were in sync."""
     message, cluster = post.request.message, post.process.loop.controller.cluster
     if not isinstance(message, StopReplica):
@@ -238,10 +238,10 @@ def new_assignments_are_sent(watch: Watch, ended: Ended) -> str | None:
     return None
 
 
-def new_replicas_are_called_new(watch: Watch, ended: Ended) -> str | None:
+def new_replicas_are_sent_as_new(watch: Watch, ended: Ended) -> str | None:
     """I18: LeaderAndIsr marks a replica as new in the event that creates or adds it. A broker with a failed log
     directory creates only new replicas."""
-    unsent = ended.not_called_new
+    unsent = ended.not_sent_as_new
     return None if not unsent else f"{unsent[0][0]}: broker {unsent[0][1]} did not get is_new for its replica"
 
 
@@ -288,12 +288,12 @@ def leaders_that_shut_down_are_notified(watch: Watch, ended: Ended) -> str | Non
     return None
 
 
-def shutdown_names_what_is_led(watch: Watch, leaving: Leaving) -> str | None:
+def shutdown_response_lists_led_partitions(watch: Watch, leaving: Leaving) -> str | None:
     """L5: a ControlledShutdown response lists all partitions that the broker still leads and that have other
     replicas."""
     if leaving.response.error is not ErrorCode.NONE:
         return None
-    cluster, broker_id = leaving.process.loop.controller.cluster, leaving.asked.broker_id
+    cluster, broker_id = leaving.process.loop.controller.cluster, leaving.request.broker_id
     p, index = cluster.partitions, cluster.brokers.find(broker_id)
     rows = ((p.leader == index) & (p.replica_count > 1) & (p.partition_epoch != NO_STATE) & (p.topic >= 0)).nonzero()[0]
     led = {
@@ -305,11 +305,13 @@ def shutdown_names_what_is_led(watch: Watch, leaving: Leaving) -> str | None:
     return f"broker {broker_id} leads {sorted(led)}, and was sent {sorted(named)}" if led != named else None
 
 
-def earlier_registrations_shut_nothing_down(watch: Watch, leaving: Leaving) -> str | None:
+def stale_shutdown_is_refused(watch: Watch, leaving: Leaving) -> str | None:
     """I15: a ControlledShutdown request of an earlier registration is refused."""
     if leaving.response.error is not ErrorCode.NONE:
         return None
-    brokers, asked = leaving.process.loop.controller.cluster.brokers, leaving.asked
-    known = int(brokers.broker_epoch[brokers.find(asked.broker_id)])
-    old = NO_BROKER_EPOCH != asked.broker_epoch < known
-    return f"broker {asked.broker_id} of epoch {known} is let go in epoch {asked.broker_epoch}" if old else None
+    brokers, request = leaving.process.loop.controller.cluster.brokers, leaving.request
+    known = int(brokers.broker_epoch[brokers.find(request.broker_id)])
+    is_stale = NO_BROKER_EPOCH != request.broker_epoch < known
+    return (
+        f"broker {request.broker_id} of epoch {known} is let go in epoch {request.broker_epoch}" if is_stale else None
+    )

@@ -15,7 +15,7 @@ from kframe_simulator.simulation.watch import Watch
 BALANCED_MS: Final = 21_500.0
 #: ``leader.imbalance.per.broker.percentage`` as a fraction: the share of a broker's preferred partitions with other
 #: leaders.
-IMBALANCE_MOST: Final = 0.1
+IMBALANCE_MAX: Final = 0.1
 
 
 def _first(problems: Iterator[str]) -> str | None:
@@ -41,11 +41,11 @@ def brokers_know_their_roles(watch: Watch, _: object) -> str | None:
 
 
 def _wrong_roles(watch: Watch) -> Iterator[str]:
-    alive, excluded = _registered(watch), watch.dark | _topics_under_deletion(watch)
+    registered, excluded = _registered(watch), watch.mismatched_topics | _topics_under_deletion(watch)
     for key, row in watch.simulation.ensemble.rows.items():
         if row.partition_epoch == NO_STATE or key[0] in excluded:
             continue
-        for replica in set(row.replicas).intersection(alive):
+        for replica in set(row.replicas).intersection(registered):
             state = watch.memory[replica].states.get(key)
             if state is None:
                 yield f"{key}: broker {replica} was not notified"
@@ -88,7 +88,7 @@ def _wrong_metadata(watch: Watch) -> Iterator[str]:
                 yield f"{key}: broker {broker_id}'s metadata has {known}, storage {stored}"
 
 
-def ids_are_known(watch: Watch, _: object) -> str | None:
+def brokers_know_topic_ids(watch: Watch, _: object) -> str | None:
     """I20: brokers have the stored id for each topic of their replicas."""
     ensemble = watch.simulation.ensemble
     if not watch.simulation.topic_ids_used:
@@ -104,7 +104,7 @@ def ids_are_known(watch: Watch, _: object) -> str | None:
     return None
 
 
-def context_is_storage(watch: Watch, _: object) -> str | None:
+def context_equals_storage(watch: Watch, _: object) -> str | None:
     """I24, L6: the controller's memory equals storage. It missed no change.
 
     Exempt is the last ISR of a topic under deletion. Before 2.7-IV2 its leader may have written the ISR and died before
@@ -142,7 +142,7 @@ def _compared(row: Row) -> tuple[object, ...]:
     return (row.leader, row.leader_epoch, *row[4:10])
 
 
-def led_where_possible(watch: Watch, _: object) -> str | None:
+def partitions_have_leaders(watch: Watch, _: object) -> str | None:
     """L1: a partition with a live ISR member has a live leader."""
     simulation = watch.simulation
     alive, deleting = set(_registered(watch)), _topics_under_deletion(watch)
@@ -157,7 +157,7 @@ def led_where_possible(watch: Watch, _: object) -> str | None:
     return None
 
 
-def led_where_unclean_is_allowed(watch: Watch, _: object) -> str | None:
+def unclean_partitions_have_leaders(watch: Watch, _: object) -> str | None:
     """L1: with unclean election enabled, a partition with a live replica has a leader."""
     simulation = watch.simulation
     alive, deleted = set(_registered(watch)), _topics_under_deletion(watch)
@@ -184,7 +184,7 @@ def leaders_are_balanced(watch: Watch, _: object) -> str | None:
         preferred = [row for row in rows if row.replicas[0] == broker]
         elsewhere = [row for row in preferred if row.partition_epoch != NO_STATE and row.leader != broker]
         able = [row.key for row in elsewhere if broker in row.isr and row.leader >= 0]
-        if able and len(elsewhere) > IMBALANCE_MOST * len(preferred):
+        if able and len(elsewhere) > IMBALANCE_MAX * len(preferred):
             return f"broker {broker} does not lead {able}, which prefer it"
     return None
 
@@ -199,7 +199,7 @@ def late_topics_have_a_new_epoch(watch: Watch, _: object) -> str | None:
         if (
             row is not None
             and row.leader_epoch == leader_epoch
-            and key[0] not in _topics_under_deletion(watch) | watch.dark
+            and key[0] not in _topics_under_deletion(watch) | watch.mismatched_topics
         ):
             return f"{key}: still of leader epoch {leader_epoch}, under which nothing is proposed"
     return None
@@ -210,7 +210,11 @@ def leaders_know_their_replicas(watch: Watch, _: object) -> str | None:
     for key, row in watch.simulation.ensemble.rows.items():
         broker = watch.simulation.brokers.get(row.leader)
         partition = None if broker is None else broker.model.partitions.get(key)
-        if partition is None or not partition.is_leader or key[0] in watch.dark | _topics_under_deletion(watch):
+        if (
+            partition is None
+            or not partition.is_leader
+            or key[0] in watch.mismatched_topics | _topics_under_deletion(watch)
+        ):
             continue
         if partition.leader_epoch == row.leader_epoch and partition.replica_ids != row.replicas:
             return f"{key}: leader {row.leader} goes by replicas {partition.replica_ids}, storage has {row.replicas}"
@@ -225,7 +229,7 @@ def notifications_are_removed(watch: Watch, _: object) -> str | None:
     return None
 
 
-def ids_are_there(watch: Watch, _: object) -> str | None:
+def topics_have_ids(watch: Watch, _: object) -> str | None:
     """I20: where topics have ids, each topic has one. A missing id is written back."""
     if watch.simulation.topic_ids_used:
         for name, topic_id in watch.simulation.ensemble.topic_ids.items():
@@ -241,7 +245,7 @@ def single_controller(watch: Watch, _: object) -> str | None:
     return None if active == [stored] else f"active: {active}, in storage: {stored}"
 
 
-def nothing_is_left(watch: Watch, _: object) -> str | None:
+def no_operator_work_is_pending(watch: Watch, _: object) -> str | None:
     """L3: at rest no znode of an operator is left, no reassignment is in progress, no topic is under deletion, and
     every request has a response. Exempt is a partition whose state another client has rewritten: its leader cannot
     propose an ISR. Also exempt is a reassignment to no replicas: it is reported, and the replicas stay."""
@@ -249,14 +253,14 @@ def nothing_is_left(watch: Watch, _: object) -> str | None:
     moving = {key: row for key, row in ensemble.rows.items() if row.adding or set(row.removing) < set(row.replicas)}
     moving = {key: row for key, row in moving.items() if row.adding or row.removing}
     for path in (REASSIGN_PARTITIONS, PREFERRED_ELECTION):
-        if ensemble.has_record(path) and not watch.dark and not moving.keys() & watch.rewritten:
+        if ensemble.has_record(path) and not watch.mismatched_topics and not moving.keys() & watch.rewritten:
             return f"{path} is still there"
-    if deleting := set(ensemble.record_names(DELETE_TOPICS)) - watch.dark:
+    if deleting := set(ensemble.record_names(DELETE_TOPICS)) - watch.mismatched_topics:
         return f"marked for deletion, and still there: {sorted(deleting)}"
     for key, row in moving.items():
-        if key[0] not in watch.dark and key not in watch.rewritten:
+        if key[0] not in watch.mismatched_topics and key not in watch.rewritten:
             return f"{key} is still moving: {row.replicas}, adding {row.adding}, removing {row.removing}, isr {row.isr}"
-    return f"{watch.unanswered} who asked were never answered" if watch.unanswered else None
+    return f"{watch.unanswered} requests were never answered" if watch.unanswered else None
 
 
 def no_request_waits(watch: Watch, _: object) -> str | None:
@@ -269,13 +273,13 @@ def no_request_waits(watch: Watch, _: object) -> str | None:
     return None
 
 
-def in_sync_again(watch: Watch, _: object) -> str | None:
+def all_replicas_are_in_sync(watch: Watch, _: object) -> str | None:
     """L5: every broker under controlled shutdown has stopped. All replicas are in sync."""
     for broker in watch.simulation.brokers.values():
         if not broker.registered:
             return f"broker {broker.broker_id} did not come back"
     for key, row in watch.simulation.ensemble.rows.items():
-        if key in watch.rewritten | watch.unreadable or key[0] in watch.dark:
+        if key in watch.rewritten | watch.unreadable or key[0] in watch.mismatched_topics:
             continue
         if row.partition_epoch != NO_STATE and row.leader >= 0 and set(row.isr) != set(row.replicas):
             return f"{key}: isr {row.isr} of replicas {row.replicas}"

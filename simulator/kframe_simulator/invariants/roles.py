@@ -30,7 +30,7 @@ def request_has_own_epoch(watch: Watch, post: Post) -> str | None:
     return None if known == owner else f"{owner} sends in epoch {epoch}, which is {known}'s"
 
 
-def brokers_go_forward(watch: Watch, answered: Answered) -> str | None:
+def accepted_controller_epochs_increase(watch: Watch, answered: Answered) -> str | None:
     """I1: the controller epochs that a broker accepts never decrease."""
     epoch = answered.request.message.controller_epoch
     before = watch.memory[answered.broker.broker_id].controller_epoch
@@ -78,7 +78,7 @@ def expiry_ends_the_role(watch: Watch, ended: Ended) -> str | None:
 def failed_failovers_are_spaced(watch: Watch, claimed: Claimed) -> str | None:
     """I29: a process that has failed twice in a row waits before it claims the role again."""
     process = claimed.process
-    failures = watch.observed.failed_in_a_row(process)
+    failures = watch.observed.consecutive_failures(process)
     waited = process.clock.now_ms() - failures[-1] if len(failures) > 1 else RETRY_MS
     return f"{process.controller_id} claims the role {waited:.0f} ms after it failed" if waited < RETRY_MS else None
 

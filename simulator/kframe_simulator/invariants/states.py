@@ -21,8 +21,8 @@ def proposed(written: StateWritten) -> bool:
     event = None if written.process is None else written.process.event
     if not isinstance(event, AlterPartitionRequested) or written.before is None:
         return False
-    asked = any(tuple(event.isr[index].tolist()) == written.after.isr for index in range(len(event.isr)))
-    return asked and written.after.leader_epoch == written.before.leader_epoch
+    requested = any(tuple(event.isr[index].tolist()) == written.after.isr for index in range(len(event.isr)))
+    return requested and written.after.leader_epoch == written.before.leader_epoch
 
 
 def elected(written: StateWritten) -> bool:
@@ -33,7 +33,7 @@ def elected(written: StateWritten) -> bool:
     return before is None or before.partition_epoch < 0 or before.leader != after.leader
 
 
-def leader_is_sound(watch: Watch, written: StateWritten) -> str | None:
+def leader_is_valid(watch: Watch, written: StateWritten) -> str | None:
     """I4: the leader is -1, or an assigned ISR member that was live and not shutting down when it was elected."""
     after = written.after
     if written.process is None or after.leader == -1:
@@ -50,7 +50,7 @@ def leader_is_sound(watch: Watch, written: StateWritten) -> str | None:
     return None
 
 
-def isr_is_sound(watch: Watch, written: StateWritten) -> str | None:
+def isr_is_valid(watch: Watch, written: StateWritten) -> str | None:
     """I5: the ISR is not empty and has no duplicates."""
     after = written.after
     if written.process is not None and (not after.isr or len(set(after.isr)) != len(after.isr)):
@@ -66,11 +66,11 @@ def isr_is_assigned(watch: Watch, ended: Ended) -> str | None:
         return None
     rows = watch.simulation.ensemble.rows
     for name, before in ended.topics.items():
-        for number, was in before.items():
+        for number, previous in before.items():
             row = rows.get((name, number))
-            stay = set() if row is None else (set(row.isr) - set(row.replicas)) & set(was.replicas)
-            if row is not None and row.partition_epoch >= 0 and stay:
-                return f"{row.key}: isr {row.isr} of replicas {row.replicas}, which were {was.replicas}"
+            unassigned = set() if row is None else (set(row.isr) - set(row.replicas)) & set(previous.replicas)
+            if row is not None and row.partition_epoch >= 0 and unassigned:
+                return f"{row.key}: isr {row.isr} of replicas {row.replicas}, which were {previous.replicas}"
     return None
 
 
@@ -110,14 +110,14 @@ def election_is_clean(watch: Watch, written: StateWritten) -> str | None:
     return None
 
 
-def settings_are_heeded(watch: Watch, written: StateWritten) -> str | None:
+def settings_are_applied(watch: Watch, written: StateWritten) -> str | None:
     """I6: no out-of-sync replica is elected if storage has long disabled unclean election."""
     before, process = written.before, written.process
     if process is None or before is None or before.partition_epoch < 0 or not elected(written):
         return None
     event, now = process.event, watch.simulation.scheduler.now_ms
-    asked = isinstance(event, ElectionRequested) and event.election_type is ElectionType.UNCLEAN
-    if written.after.leader in before.isr or asked:
+    requested = isinstance(event, ElectionRequested) and event.election_type is ElectionType.UNCLEAN
+    if written.after.leader in before.isr or requested:
         return None
     allowed = watch.simulation.ensemble.unclean_allowed_at(written.key[0])
     if allowed is None or now - allowed > SETTINGS_READ_MS:
@@ -149,7 +149,7 @@ def leader_epoch_goes_up(watch: Watch, written: StateWritten) -> str | None:
     return f"{written.key}: leader epoch {was} became {after.leader_epoch}" if wrong else None
 
 
-def states_are_a_chain(watch: Watch, written: StateWritten) -> str | None:
+def partition_epochs_are_consecutive(watch: Watch, written: StateWritten) -> str | None:
     """I9: each write replaces the version directly before it."""
     before, after = written.before, written.after
     expected = 0 if before is None or before.partition_epoch < 0 else before.partition_epoch + 1

@@ -40,7 +40,7 @@ def topic_id_is_constant(watch: Watch, written: TopicWritten) -> str | None:
     known = watch.known_id.get(name, _NO_ID)
     if not written.after:
         watch.known_id.pop(name, None)
-        watch.dark.discard(name)
+        watch.mismatched_topics.discard(name)
         return None
     watch.known_id[name] = topic_id
     if topic_id == _NO_ID:
@@ -50,7 +50,7 @@ def topic_id_is_constant(watch: Watch, written: TopicWritten) -> str | None:
     if known == _NO_ID and watch.ids_used.get(topic_id, name) != name:
         return f"{name} has an id that {watch.ids_used[topic_id]} had"
     if known == _NO_ID and written.before and watch.ids_used.get(topic_id) != name:
-        watch.dark.add(name)
+        watch.mismatched_topics.add(name)
     watch.ids_used[topic_id] = name
     return None
 
@@ -73,7 +73,7 @@ def _origin(row: Row) -> tuple[int, ...]:
     return tuple(replica for replica in row.replicas if replica not in row.adding)
 
 
-def moves_were_asked_for(watch: Watch, written: TopicWritten) -> str | None:
+def reassignments_were_requested(watch: Watch, written: TopicWritten) -> str | None:
     """I21: a controller changes replicas only for a requested reassignment, which ends at its target or its origin."""
     if written.process is None:
         return None
@@ -81,7 +81,7 @@ def moves_were_asked_for(watch: Watch, written: TopicWritten) -> str | None:
         before = written.before.get(number)
         if before is None or before[7:10] == after[7:10]:
             continue
-        allowed = {_target(before), _origin(before)} | watch.wanted[after.key]
+        allowed = {_target(before), _origin(before)} | watch.requested_targets[after.key]
         if _target(after) not in allowed and frozenset(_origin(before)) != frozenset(_target(after)):
             return f"{after.key}: {before[7:10]} became {after[7:10]}, which no request caused"
     return None
@@ -101,7 +101,7 @@ def requests_add_live_replicas(watch: Watch, written: TopicWritten) -> str | Non
     return None
 
 
-def lists_are_valid(watch: Watch, written: TopicWritten) -> str | None:
+def replica_lists_are_valid(watch: Watch, written: TopicWritten) -> str | None:
     """I5, I29: a controller replaces no replica list by an empty one, and stores no duplicates."""
     for number, after in written.after.items() if written.process is not None else ():
         before = written.before.get(number)
@@ -122,7 +122,7 @@ def partitions_stay(watch: Watch, written: TopicWritten) -> str | None:
     return None
 
 
-def expansion_moves_nothing(watch: Watch, written: TopicWritten) -> str | None:
+def added_partitions_keep_replicas(watch: Watch, written: TopicWritten) -> str | None:
     """I23: added partitions leave the replicas of the others unchanged."""
     if written.process is None or not written.before or len(written.after) <= len(written.before):
         return None

@@ -70,7 +70,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 def _wants(mutant: Mutant, keep: ResultFile, arguments: argparse.Namespace) -> bool:
     """Whether a requested result is not saved yet."""
-    seeds = keep.seeds_left(mutant, arguments.seeds) if mutant.simulated else None
+    seeds = keep.pending_seeds(mutant, arguments.seeds) if mutant.simulated else None
     return seeds is not None or (arguments.tests and keep.tests(mutant) is None)
 
 
@@ -90,7 +90,7 @@ def run(
     def evaluate_saved(mutant: Mutant) -> MutantResult:
         root = free.get()
         try:
-            left = seeds if keep is None else keep.seeds_left(mutant, seeds)
+            left = seeds if keep is None else keep.pending_seeds(mutant, seeds)
             untested = keep is None or keep.tests(mutant) is None
             result = evaluate(root, mutant, history, left, tests and untested, clean)
         finally:

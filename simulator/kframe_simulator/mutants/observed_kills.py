@@ -40,15 +40,15 @@ def rows(results: Sequence[MutantResult]) -> list[str]:
 
 def unobserved(results: Sequence[MutantResult]) -> list[str]:
     """Tests of ``must_fail`` that did not fail. Each has its defect. Only for defects whose mutants all ran."""
-    tried = {result.mutant.id for result in results if result.tests.outcome is not MutantOutcome.NOT_RUN}
-    untried = {number for mutant in mutants() if mutant.id not in tried for number in mutant.rules}
-    seen = failures(results)
+    run = {result.mutant.id for result in results if result.tests.outcome is not MutantOutcome.NOT_RUN}
+    not_run = {number for mutant in mutants() if mutant.id not in run for number in mutant.rules}
+    failed_tests = failures(results)
     return [
         f"{defect.number} {name(node)}"
         for defect in defects()
-        if defect.number in seen and defect.number not in untried
+        if defect.number in failed_tests and defect.number not in not_run
         for node in must_fail(defect)
-        if node not in {failed for failed, _ in seen[defect.number]}
+        if node not in {failed for failed, _ in failed_tests[defect.number]}
     ]
 
 
@@ -62,9 +62,11 @@ def recorded() -> dict[str, frozenset[str]]:
     return {number: frozenset(names) for number, names in result.items()}
 
 
-def missing(defect: Defect, seen: Mapping[str, frozenset[str]]) -> list[str]:
+def missing(defect: Defect, failed_tests: Mapping[str, frozenset[str]]) -> list[str]:
     """The names of a defect's ``must_fail`` tests that are not in ``seen``."""
-    return [test for node in must_fail(defect) if (test := name(node)) not in seen.get(defect.number, frozenset())]
+    return [
+        test for node in must_fail(defect) if (test := name(node)) not in failed_tests.get(defect.number, frozenset())
+    ]
 
 
 def must_fail(defect: Defect) -> list[str]:

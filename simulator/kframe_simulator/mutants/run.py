@@ -144,8 +144,8 @@ def read_report(report: str, nodes: Sequence[str]) -> Evaluation:
     failed = [case for case in cases if case.find("failure") is not None or case.find("error") is not None]
     if failed:
         names = [_node(case) for case in failed]
-        noticed = tuple(node for node in nodes if any(_is_of(name, node) for name in names))
-        return Evaluation(MutantOutcome.KILLED, str(failed[0].get("name")), noticed)
+        failed_nodes = tuple(node for node in nodes if any(_is_of(name, node) for name in names))
+        return Evaluation(MutantOutcome.KILLED, str(failed[0].get("name")), failed_nodes)
     if all(case.find("skipped") is not None for case in cases):
         return Evaluation(MutantOutcome.NOT_RUN, "all its tests were skipped")
     return Evaluation(MutantOutcome.SURVIVED, f"{len(cases)} tests passed")
@@ -182,9 +182,9 @@ def play_seeds(root: Path, seeds: str, naive: bool) -> tuple[Evaluation, int | N
     return read_seeds(done.stdout, seeds)
 
 
-def read_seeds(notified: str, seeds: str) -> tuple[Evaluation, int | None]:
+def read_seeds(output: str, seeds: str) -> tuple[Evaluation, int | None]:
     """Parse the output of ``kframe_simulator.mutants.seeds``. An exception in the simulation is no violation."""
-    result = json.loads(notified.splitlines()[-1])
+    result = json.loads(output.splitlines()[-1])
     if "seed" in result:
         return Evaluation(MutantOutcome.KILLED, f"seed {result['seed']}, {result['invariant']}"), int(result["seed"])
     if "raised" in result:

@@ -52,7 +52,7 @@ class ResultFile:
         """The saved simulator result."""
         return self._saved.get((_digest(mutant), "simulator"))
 
-    def seeds_left(self, mutant: Mutant, seeds: str | None) -> str | None:
+    def pending_seeds(self, mutant: Mutant, seeds: str | None) -> str | None:
         """The seeds that the simulator has yet to play. A killed mutant has none, others those after the last survived
         seed."""
         known = self.simulator(mutant)
@@ -82,14 +82,14 @@ class ResultFile:
 
     def result(self, mutant: Mutant) -> MutantResult:
         """The saved results of a mutant."""
-        nothing = Evaluation(MutantOutcome.NOT_RUN, "not asked for")
+        not_run = Evaluation(MutantOutcome.NOT_RUN, "not asked for")
         tests, simulator = self.tests(mutant), self.simulator(mutant)
         if not mutant.simulated:
-            nothing_simulated = Evaluation(MutantOutcome.NOT_RUN, "the simulator does not run this code")
+            not_simulated = Evaluation(MutantOutcome.NOT_RUN, "the simulator does not run this code")
         else:
-            nothing_simulated = nothing
+            not_simulated = not_run
         return MutantResult(
-            mutant, tests.evaluation if tests else nothing, simulator.evaluation if simulator else nothing_simulated,
+            mutant, tests.evaluation if tests else not_run, simulator.evaluation if simulator else not_simulated,
             tests.took_s if tests else 0.0,
         )  # fmt: skip
 

@@ -106,7 +106,7 @@ def propose(broker: SearchBroker, isr: tuple[int, ...]) -> SearchBroker:
     return broker._replace(proposed=isr, asked=asked)
 
 
-def at_work(broker: SearchBroker, own: int, what: str) -> SearchBroker:
+def busy(broker: SearchBroker, own: int, what: str) -> SearchBroker:
     """Mark a request as in progress, so that no controller takes it again."""
     if what == "leave":
         return broker._replace(leaving=(-own, broker.leaving[1]))

@@ -82,12 +82,12 @@ class ControllerRules:
         return self._take(own, _Progress(stored, process), (name,))
 
     def serve(
-        self, own: int, stored: Stored, process: ControllerSession, broker: int, asked: QueuedProposal | int
+        self, own: int, stored: Stored, process: ControllerSession, broker: int, request: QueuedProposal | int
     ) -> StepResult:
         """Take a broker's request. It is an AlterPartition, or a ControlledShutdown, given by its broker epoch."""
-        if isinstance(asked, QueuedProposal):
-            return self._take(own, _Progress(stored, process._replace(task=broker)), ("alter", broker, asked))
-        return self._take(own, _Progress(stored, process._replace(task=10 + broker)), ("leave", broker, asked))
+        if isinstance(request, QueuedProposal):
+            return self._take(own, _Progress(stored, process._replace(task=broker)), ("alter", broker, request))
+        return self._take(own, _Progress(stored, process._replace(task=10 + broker)), ("leave", broker, request))
 
     def move(self, own: int, stored: Stored, process: ControllerSession, *replicas: int) -> StepResult:
         """Take an operator's reassignment request for the partition. Without replicas its cancellation."""
@@ -132,18 +132,18 @@ class ControllerRules:
         progress.notified += [called.notified] if called.notified else []
         self._run(own, progress, called.answer)
 
-    def _run(self, own: int, progress: _Progress, given: tuple[Any, ...]) -> None:
+    def _run(self, own: int, progress: _Progress, message: tuple[Any, ...]) -> None:
         """Run the core to its next call."""
         subject = self.subjects[own]
         while True:
             before = subject.nodes[progress.process.node]
-            number, done = subject.step(progress.process.node, given)
+            number, done = subject.step(progress.process.node, message)
             node = subject.nodes[number]
             progress.process = progress.process._replace(node=number)
             progress.acts += done
-            progress.broken += invariants.moved(before, node)
-            progress.broken += invariants.silent(given, node, progress.process)
-            progress.broken += invariants.acted(done, progress.process, given[0] == "failed", node.ask is None)
+            progress.broken += invariants.transitions_are_valid(before, node)
+            progress.broken += invariants.silent(message, node, progress.process)
+            progress.broken += invariants.acted(done, progress.process, message[0] == "failed", node.ask is None)
             if any(kind == "reply" for kind, *_ in done):
                 progress.process = progress.process._replace(task=0)  # The remaining work is the controller's own.
             for kind, *content in done:
@@ -154,7 +154,7 @@ class ControllerRules:
             progress.broken += invariants.batch_is_valid(node.ask[1], node, progress.process, progress.not_contacted)
             if self._fine:
                 return
-            given = self._send(progress, node.ask[1])
+            message = self._send(progress, node.ask[1])
 
     def _send(self, progress: _Progress, messages: tuple[Any, ...]) -> tuple[Any, ...]:
         """Send a batch while the role is certain (``Store.may_act``)."""
@@ -168,9 +168,9 @@ class ControllerRules:
             if kind != "resigned":
                 continue
             if content[1]:
-                progress.stored, gone = storage.release(own, progress.stored, progress.process)
+                progress.stored, released = storage.release(own, progress.stored, progress.process)
                 progress.process = progress.process._replace(flags=progress.process.flags & ~FOLLOWS)
-                if gone:
+                if released:
                     progress.notified.append(ELECT)
                     progress.process = storage.notify(progress.process, ELECT)
             progress.process = progress.process._replace(claim=0)

@@ -105,10 +105,10 @@ def _path(space: StateSpace, parents: array[int], labels: array[int], number: in
 def text(label: Label) -> str:
     """The text of a step, for people and for ``replay``."""
     who, number, what, *more = label
-    return " ".join([f"{who} {number}" if number else str(who), str(what), *(_said(item) for item in more)])
+    return " ".join([f"{who} {number}" if number else str(who), str(what), *(_described(item) for item in more)])
 
 
-def _said(part: Any) -> str:
+def _described(part: Any) -> str:
     match part:
         case ("U", _, _, live):
             return f"UpdateMetadata({list(live)} live)"
@@ -124,12 +124,12 @@ def replay(space: StateSpace, path: Sequence[str]) -> Counterexample | None:
     it. Raises ValueError if a step is not possible."""
     state, broken = space.root(), tuple[str, ...]()
     labels: list[Label] = []
-    for wanted in path:
+    for expected in path:
         successors, _ = space.expand(state)
-        result = next((successor for successor in successors if text(successor.label) == wanted), None)
+        result = next((successor for successor in successors if text(successor.label) == expected), None)
         if result is None:
             possible = "\n".join(text(successor.label) for successor in successors)
-            raise ValueError(f"not possible here: {wanted}\npossible:\n{possible}")
+            raise ValueError(f"not possible here: {expected}\npossible:\n{possible}")
         state, broken = result.state, result.broken
         labels.append(result.label)
     broken += tuple(space.expand(state)[1] or ())

@@ -16,7 +16,7 @@ from kframe_simulator.search.subject import CoreState
 from kframe_simulator.search.values import BROKERS, NO_LEADER, ControllerSession, Message, SearchBroker, Stored
 
 #: Reasons to release the role that are no failure.
-_SOUND: Final = {"our session with storage expired", "our session does not hold the role any more"}
+_EXPECTED_RESIGNATIONS: Final = {"our session with storage expired", "our session does not hold the role any more"}
 
 
 def written(before: Stored, after: Stored, process: ControllerSession, node: CoreState, unclean: bool) -> Iterator[str]:
@@ -79,8 +79,8 @@ def assigned(before: Stored, after: Stored, process: ControllerSession, target: 
     has, now = _assignment(before), _assignment(after)
     if has == now:
         return
-    given_up = not after.adding and set(after.assigned) == set(before.assigned) - set(before.adding)
-    ended = not after.adding and not after.removing and not given_up
+    cancelled = not after.adding and set(after.assigned) == set(before.assigned) - set(before.adding)
+    ended = not after.adding and not after.removing and not cancelled
     if process.task != 20 and not ended:
         yield f"I21: assignment {has} becomes {now}"
     if ended and after.assigned != target:
@@ -109,10 +109,10 @@ def _message(broker: int, message: Message, node: CoreState, process: Controller
         yield f"I1: a request under controller epoch {controller_epoch} by the one of {process.claim}"
     if not node.known[broker - 1] or broker_epoch != node.known[broker - 1]:
         yield f"I15, I17: a request for broker {broker} of epoch {broker_epoch}, known are {node.known}"
-    alive = {item for item, epoch in zip(BROKERS, node.known, strict=True) if epoch}
-    if first and (kind != "U" or set(message[3]) != alive):
-        yield f"I14: the first request for broker {broker} is {message}, alive are {sorted(alive)}"
-    if kind == "U" and not set(message[3]) <= alive:
+    registered = {item for item, epoch in zip(BROKERS, node.known, strict=True) if epoch}
+    if first and (kind != "U" or set(message[3]) != registered):
+        yield f"I14: the first request for broker {broker} is {message}, alive are {sorted(registered)}"
+    if kind == "U" and not set(message[3]) <= registered:
         yield f"I17: brokers {message[3]} are sent as live, known are {node.known}"
     if kind == "L" and (message[3:8] != _as_sent(node)):
         yield f"I12: broker {broker} is sent {message}, remembered is {node.state}"
@@ -126,28 +126,30 @@ def _as_sent(node: CoreState) -> tuple[Any, ...]:
     return leader, leader_epoch, tuple(isr), partition_epoch, node.assigned[0]
 
 
-def moved(before: CoreState, after: CoreState) -> Iterator[str]:
+def transitions_are_valid(before: CoreState, after: CoreState) -> Iterator[str]:
     """I25: the state transitions between two nodes."""
     if not (before.active and after.active and before.moves):
         return
     (partition, replicas), (partition_now, replicas_now) = before.moves, after.moves
-    if partition != PartitionState.NON_EXISTENT and not _may(PARTITION_TRANSITIONS, partition, partition_now):
+    if partition != PartitionState.NON_EXISTENT and not _is_reachable(PARTITION_TRANSITIONS, partition, partition_now):
         yield f"I25: the partition goes from {partition.name} to {partition_now.name}"
     for broker, state in replicas:
         now = dict(replicas_now).get(broker)
-        if now is not None and state.name != "NON_EXISTENT" and not _may(REPLICA_TRANSITIONS, state, now):
+        if now is not None and state.name != "NON_EXISTENT" and not _is_reachable(REPLICA_TRANSITIONS, state, now):
             yield f"I25: the replica on {broker} goes from {state.name} to {now.name}"
 
 
-def _may(moves: Any, start: Any, end: Any) -> bool:
+def _is_reachable(transitions: Any, start: Any, end: Any) -> bool:
     """Whether legal transitions lead from start to end. No path leads through NonExistent: a deleted replica has no
     state."""
-    reached, left = {start}, [start]
-    while left:
-        fresh = {successor for successor in moves[left.pop()] - reached if successor.name != "NON_EXISTENT"}
-        reached |= fresh
-        left += fresh
-    return end in reached
+    visited, pending = {start}, [start]
+    while pending:
+        successors = {
+            successor for successor in transitions[pending.pop()] - visited if successor.name != "NON_EXISTENT"
+        }
+        visited |= successors
+        pending += successors
+    return end in visited
 
 
 def acted(acts: Sequence[tuple[Any, ...]], process: ControllerSession, failed: bool, over: bool) -> Iterator[str]:
@@ -157,13 +159,13 @@ def acted(acts: Sequence[tuple[Any, ...]], process: ControllerSession, failed: b
     if process.task and replies not in (([process.task],) if over else ([], [process.task])):
         yield f"I26: the request {process.task} was answered {replies}"
     for kind, *content in acts:
-        if kind == "raised" or (kind == "resigned" and not failed and content[0] not in _SOUND):
+        if kind == "raised" or (kind == "resigned" and not failed and content[0] not in _EXPECTED_RESIGNATIONS):
             yield f"I29: the core failed: {content[0]}"
 
 
-def silent(given: tuple[Any, ...], node: CoreState, process: ControllerSession) -> Iterator[str]:
+def silent(message: tuple[Any, ...], node: CoreState, process: ControllerSession) -> Iterator[str]:
     """I3: a process that knows of its lost role is no controller."""
-    lost = given[0] == "SessionExpired" or (given[:2] == ("done", "ReadController") and not given[3])
+    lost = message[0] == "SessionExpired" or (message[:2] == ("done", "ReadController") and not message[3])
     if lost and node.active:
         yield f"I3: still controller under epoch {node.controller_epoch}, although the loss of the role was notified"
 
@@ -192,9 +194,9 @@ def at_rest(stored: Stored, brokers: Sequence[SearchBroker], node: CoreState | N
         return
     if node.known != stored.registered:
         yield f"L6: registered are {stored.registered}, the controller knows {node.known}"
-    able = [member for member in stored.isr if stored.registered[member - 1] and member not in node.leaving]
-    if able and (stored.leader == NO_LEADER or not stored.registered[stored.leader - 1]):
-        yield f"L1: leader {stored.leader}, although {able} of the ISR are able"
+    eligible = [member for member in stored.isr if stored.registered[member - 1] and member not in node.leaving]
+    if eligible and (stored.leader == NO_LEADER or not stored.registered[stored.leader - 1]):
+        yield f"L1: leader {stored.leader}, although {eligible} of the ISR are able"
     if stored.leader == NO_LEADER or not stored.registered[stored.leader - 1]:
         return
     target = {member for member in stored.assigned if member not in stored.removing}

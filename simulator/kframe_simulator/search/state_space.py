@@ -188,7 +188,7 @@ class StateSpace:
             self._drop_requests(values, own, changes)
         elif what[0] in ("alter", "leave"):
             index = _BROKERS + what[1] - 1
-            changes[index] = self._number(index, rules.at_work(values[index], own, what[0]))
+            changes[index] = self._number(index, rules.busy(values[index], own, what[0]))
         for index, operation in done.channels:
             changes[index] = self._operated(state[index], operation)
         for token, response in done.replies:
@@ -217,8 +217,8 @@ class StateSpace:
             elif kind == "reply":
                 replies.append((content[0], content[1]))
             elif kind in ("open", "close", "resigned"):
-                ones = BROKERS if kind == "resigned" else content[0]
-                channels |= {first + item: (kind, ()) for item in ones}
+                broker_ids = BROKERS if kind == "resigned" else content[0]
+                channels |= {first + item: (kind, ()) for item in broker_ids}
         changes = (0, self._number(0, step.stored)), (own, self._number(own, step.process))
         operations = tuple((index, self._operations.number(done)) for index, done in channels.items())
         return _Done(label, step, changes, operations, tuple(replies))
@@ -239,13 +239,13 @@ class StateSpace:
         key = own, receiver, state[index], state[member]
         result = self._deliveries.get(key)
         if result is None:
-            channel, broker, taken = values[index], values[member], 1
-            while channel[taken - 1][0] == "U" and taken < len(channel):
-                taken += 1
-            for message in channel[:taken]:
+            channel, broker, count = values[index], values[member], 1
+            while channel[count - 1][0] == "U" and count < len(channel):
+                count += 1
+            for message in channel[:count]:
                 broker = rules.take(receiver, broker, own, message)
-            label = ("broker", receiver, "takes of controller", own, *channel[:taken])
-            result = label, self._number(index, channel[taken:]), self._number(member, broker)
+            label = ("broker", receiver, "takes of controller", own, *channel[:count])
+            result = label, self._number(index, channel[count:]), self._number(member, broker)
             self._deliveries[key] = result
         return self._go(state, result[0], {index: result[1], member: result[2]})
 
@@ -286,10 +286,10 @@ class StateSpace:
                 yield self._go(state, label, self._registration(values, index, epoch) | {index: number})
             if not facts.broker_faults or not up:
                 continue
-            gone = self._registration(values, index, 0) | {_FACTS: spent}
-            yield self._go(state, own_steps.died[0], gone | {index: own_steps.died[1]})
+            unregistered = self._registration(values, index, 0) | {_FACTS: spent}
+            yield self._go(state, own_steps.died[0], unregistered | {index: own_steps.died[1]})
             if registered and self.options.lapses:
-                yield self._go(state, own_steps.lapses, gone)
+                yield self._go(state, own_steps.lapses, unregistered)
             if own_steps.leaving is not None and self.options.shutdown:
                 yield self._go(state, own_steps.leaving[0], {index: own_steps.leaving[1], _FACTS: spent})
 

@@ -1,8 +1,9 @@
 """kframe's real core as a table: (controller state, input) → (next state, effects).
 
-An operation of the core is a generator and cannot be copied. A controller between two events is copied (``twin``). A
-controller within an operation is such a copy, to which the event and the answers so far are given again. The core
-performs each small step once; later global states look it up. This makes millions of global states affordable.
+An operation of the core is a generator and cannot be copied. A controller between two events can be copied
+(``copy_controller``). A controller within an operation is such a copy that has received the event and the responses so
+far again. The core performs each small step once; later global states look it up. This makes millions of global states
+affordable.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ CONTEXT_HAS: Final = {"cluster", "controller_id", "controller_epoch", "term"}
 LEFT_OUT: Final = {"config", "selection", "counters", "gauges", "replica_index", "log"}
 
 #: The number of controllers within an operation that are cached; each can take its next step once.
-AT_WORK_MOST: Final = 5_000
+CACHED_CONTROLLERS_MAX: Final = 5_000
 
 
 @contextmanager
@@ -92,7 +93,7 @@ class _Recipe:
     """How to rebuild a node: a controller between two events, and the inputs since then."""
 
     resting: int
-    given: tuple[Any, ...]
+    message: tuple[Any, ...]
 
 
 class Subject:
@@ -106,44 +107,44 @@ class Subject:
         self._config = config
         self._recipes: list[_Recipe] = []
         self._resting: dict[int, ControllerCore] = {}
-        self._at_work: dict[int, ControllerCore] = {}
+        self._within_operation: dict[int, ControllerCore] = {}
         self._numbers: dict[Any, int] = {}
         self._steps: dict[tuple[int, Any], tuple[int, tuple[Any, ...]]] = {}
         self.fresh = self._rest(ControllerCore(controller, config, Selection({})))
 
-    def step(self, node: int, given: tuple[Any, ...]) -> tuple[int, tuple[Any, ...]]:
+    def step(self, node: int, message: tuple[Any, ...]) -> tuple[int, tuple[Any, ...]]:
         """Give the core an event or an answer. Returns its next state and its effects in order."""
-        key = node, given
+        key = node, message
         result = self._steps.get(key)
         if result is None:
-            result = self._steps[key] = self._perform(node, given)
+            result = self._steps[key] = self._perform(node, message)
         return result
 
     def resting(self) -> Iterator[ControllerCore]:
         """One controller for each state between two events. Callers must not change it."""
         yield from self._resting.values()
 
-    def _perform(self, node: int, given: tuple[Any, ...]) -> tuple[int, tuple[Any, ...]]:
+    def _perform(self, node: int, message: tuple[Any, ...]) -> tuple[int, tuple[Any, ...]]:
         self.performed += 1
-        recipe, controller = self._recipes[node], self._at_work.pop(node, None)
+        recipe, controller = self._recipes[node], self._within_operation.pop(node, None)
         if controller is None:
-            controller = twin(self._resting[recipe.resting])
-            for earlier in recipe.given:
+            controller = copy_controller(self._resting[recipe.resting])
+            for earlier in recipe.message:
                 _run(controller, earlier)
         try:
-            ask, done = _run(controller, given)
+            ask, done = _run(controller, message)
         except Exception as error:  # The search looks for any exception of the core.
             return self.fresh, (("raised", f"{type(error).__name__}: {error}"),)
         if ask is None:
             return self._rest(controller), done
-        recipe = _Recipe(recipe.resting, (*recipe.given, given))
-        number = self._number(recipe, look(controller, ask), recipe)
-        if len(self._at_work) < AT_WORK_MOST:
-            self._at_work[number] = controller
+        recipe = _Recipe(recipe.resting, (*recipe.message, message))
+        number = self._number(recipe, core_state(controller, ask), recipe)
+        if len(self._within_operation) < CACHED_CONTROLLERS_MAX:
+            self._within_operation[number] = controller
         return number, done
 
     def _rest(self, controller: ControllerCore) -> int:
-        node = look(controller, None)
+        node = core_state(controller, None)
         number = self._number((node, identity(controller)), node, None)
         self._resting.setdefault(number, controller)
         return number
@@ -156,7 +157,7 @@ class Subject:
         return number
 
 
-def twin(controller: ControllerCore) -> ControllerCore:
+def copy_controller(controller: ControllerCore) -> ControllerCore:
     """An independent copy of a controller between two events."""
     copy = ControllerCore(controller.controller_id, controller.config, controller.selection)
     copy.active_controller, copy._claimed = controller.active_controller, controller._claimed
@@ -169,7 +170,7 @@ def twin(controller: ControllerCore) -> ControllerCore:
 
 
 def identity(controller: ControllerCore) -> tuple[Any, ...]:
-    """All fields that decide a controller's next steps between two events, except those of ``look``."""
+    """All fields that decide a controller's next steps between two events, except those of ``core_state``."""
     if controller._context is None:
         return controller.active_controller, controller._claimed
     has = controller._context
@@ -185,8 +186,8 @@ def identity(controller: ControllerCore) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
-def look(controller: ControllerCore, ask: tuple[Any, ...] | None) -> CoreState:
-    """The node of a controller that waits for ``ask``."""
+def core_state(controller: ControllerCore, ask: tuple[Any, ...] | None) -> CoreState:
+    """The state of a controller that waits for the call ``ask``."""
     if controller._context is None:
         return CoreState(ask, False, -1)
     cluster = controller.cluster
@@ -201,18 +202,18 @@ def look(controller: ControllerCore, ask: tuple[Any, ...] | None) -> CoreState:
     )  # fmt: skip
 
 
-def _run(controller: ControllerCore, given: tuple[Any, ...]) -> tuple[tuple[Any, ...] | None, tuple[Any, ...]]:
+def _run(controller: ControllerCore, message: tuple[Any, ...]) -> tuple[tuple[Any, ...] | None, tuple[Any, ...]]:
     """One step of the core, and all following steps whose answers never change. Returns its next call and its
     effects."""
-    cause, done = _made(given, controller), list[tuple[Any, ...]]()
+    cause, done = _core_input(message, controller), list[tuple[Any, ...]]()
     while True:
-        wanted = controller.step(cause)
-        done += [_act(effect, controller) for effect in wanted if not isinstance(effect, effects.Ask)]
+        requested_effects = controller.step(cause)
+        done += [_act(effect, controller) for effect in requested_effects if not isinstance(effect, effects.Ask)]
         if not controller.busy:
             return None, tuple(done)
-        ask = wanted[-1]
+        ask = requested_effects[-1]
         if type(ask) not in UNCHANGING:
-            return _asked(ask, controller), tuple(done)
+            return _described_call(ask, controller), tuple(done)
         cause = events.Done(UNCHANGING[type(ask)](ask))
 
 
@@ -240,7 +241,7 @@ def _answered(codes: Any, states: StoredStates | None, controller: ControllerCor
     return int(codes[0]), int(states.leader_epoch[0]), int(states.partition_epoch[0]), isr
 
 
-def _asked(ask: effects.Effect, controller: ControllerCore) -> tuple[Any, ...]:
+def _described_call(ask: effects.Effect, controller: ControllerCore) -> tuple[Any, ...]:
     match ask:
         case effects.Send(requests=requests):
             ids, cluster = controller.cluster.brokers, controller.cluster
@@ -292,9 +293,9 @@ def _message(request: dict[str, Any], broker_epoch: int) -> Message:
     return "S", *epochs, partition["leader_epoch"], partition["delete_partition"]
 
 
-def _made(given: tuple[Any, ...], controller: ControllerCore) -> events.Event | events.Answer:
+def _core_input(message: tuple[Any, ...], controller: ControllerCore) -> events.Event | events.Answer:
     """The real event or answer."""
-    match given:
+    match message:
         case ("failed", "fenced"):
             return events.Failed(ControllerFenced("another controller has claimed the role"))
         case ("failed", _):
@@ -312,8 +313,8 @@ def _made(given: tuple[Any, ...], controller: ControllerCore) -> events.Event | 
         case ("done", "assign"):
             return events.Done((WriteCode.OK,))
         case ("move", *replicas):
-            wanted = Targets.of([((TOPIC, 0), replicas or None)])
-            return events.ReassignmentRequested(wanted, 20)
+            targets = Targets.of([((TOPIC, 0), replicas or None)])
+            return events.ReassignmentRequested(targets, 20)
         case ("done", _, *value):
             return events.Done(value[0] if value else None)
         case ("alter", broker, QueuedProposal() as request):
@@ -329,7 +330,7 @@ def _made(given: tuple[Any, ...], controller: ControllerCore) -> events.Event | 
         case (("Elect" | "ControllerChanged" | "BrokersChanged" | "SessionExpired") as name,):
             event: events.Event = getattr(events, name)()
             return event
-    raise NotImplementedError(str(given))
+    raise NotImplementedError(str(message))
 
 
 def _registrations(registered: tuple[int, ...]) -> Iterator[Registration]:

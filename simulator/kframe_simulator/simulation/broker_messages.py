@@ -63,12 +63,12 @@ class BrokerHost(SimulatedCluster, Protocol):
     def broker(self, broker_id: int) -> BrokerPeer | None: ...
     def controller(self, controller_id: int) -> ControllerProcess | None: ...
     def record_step(self, kind: str, argument: Any) -> None: ...
-    def holds_isr(self, key: TopicPartition, isr: tuple[int, ...], store: Callable[[], None]) -> bool: ...
+    def delays_isr_write(self, key: TopicPartition, isr: tuple[int, ...], store: Callable[[], None]) -> bool: ...
     def request_answered(
         self, process: BrokerView, control_request: ControlRequest, response: ControlResponse
     ) -> None: ...
     def shutdown_answered(
-        self, process: ControllerProcess, asked: ControlledShutdown, response: ControlledShutdownResponseData
+        self, process: ControllerProcess, request: ControlledShutdown, response: ControlledShutdownResponseData
     ) -> None: ...
     def proposal_answered(
         self, process: ControllerProcess, event: AlterPartitionRequested, response: AlterPartitionResponse
@@ -120,15 +120,15 @@ def proposal(
     ``isr_epochs`` are the broker epochs of all proposed members, proposal after proposal, if the leader sends them
     (AlterPartition version 3).
     """
-    asked: list[AlterPartitionRequested] = []
+    sent: list[AlterPartitionRequested] = []
 
     def event(token: int) -> AlterPartitionRequested:
         epochs = None if isr_epochs is None else np.array(isr_epochs, np.int64)
-        asked.append(replace(conversion.alter_partition_event(message, token), isr_epochs=epochs))
-        return asked[0]
+        sent.append(replace(conversion.alter_partition_event(message, token), isr_epochs=epochs))
+        return sent[0]
 
     def read(response: Any) -> AlterPartitionResponseData:
-        simulation.proposal_answered(process, asked[0], response)
+        simulation.proposal_answered(process, sent[0], response)
         return conversion.alter_partition_reply(_cluster(process.loop.controller), message, response)
 
     return event, read

@@ -89,7 +89,7 @@ def _send_to_storage(simulation: BrokerHost, process: Sender, out: Outgoing) -> 
             def store() -> None:
                 answer(write_state(ensemble, message))
 
-            if not simulation.holds_isr(message.partition, message.isr, store):
+            if not simulation.delays_isr_write(message.partition, message.isr, store):
                 simulation.network.deliver(process.broker_id, ENSEMBLE, store)
         case NotifyIsrChanges():
             ensemble.notify_isr_changes(message.partitions)

@@ -44,7 +44,7 @@ class BrokerProcess:
         self.requests = ControllerRequests(simulation, self)
         self.dead_dirs: set[str] = set()
         self.incarnation = 0
-        self.came_back_from_a_crash = False
+        self.restarted_after_crash = False
         """Whether the previous process crashed."""
         self.stopped_in_order = True
         self._simulation = simulation
@@ -71,8 +71,8 @@ class BrokerProcess:
         self.running, self.paused = True, False
         self.incarnation += 1
         self.failed_stops = False
-        self.came_back_from_a_crash, self.stopped_in_order = not self.stopped_in_order, False
-        self._fall_silent(False)
+        self.restarted_after_crash, self.stopped_in_order = not self.stopped_in_order, False
+        self._record_silence(False)
         self._register()
         self.model.start(self.registration.broker_epoch, self._now())
         self._simulation.broker_up(self)
@@ -87,7 +87,7 @@ class BrokerProcess:
         if not self.running:
             return
         self._end()
-        self._fall_silent(True)
+        self._record_silence(True)
         self._time_out_later()
 
     def _end(self) -> None:
@@ -96,9 +96,9 @@ class BrokerProcess:
         self.running = False
         self.model.crash(self._now())
         self._simulation.broker_down(self)
-        held, self.deferred = self.deferred, []
-        for what in held:
-            what()
+        deferred_calls, self.deferred = self.deferred, []
+        for call in deferred_calls:
+            call()
 
     def bounce(self) -> None:
         """Restart fast. Controllers read a registration before and after, and none in between."""
@@ -107,7 +107,7 @@ class BrokerProcess:
         self._end()
         self.running = True
         self.incarnation += 1
-        self.came_back_from_a_crash = True
+        self.restarted_after_crash = True
         self._simulation.record_step("broker_bounce", [self.broker_id])
         (epoch,) = self._simulation.ensemble.bounce_brokers([self.broker_id])
         self._session += 1
@@ -126,7 +126,7 @@ class BrokerProcess:
         """Pause the process as SIGSTOP does."""
         if self.running and not self.paused:
             self.paused = True
-            self._fall_silent(True)
+            self._record_silence(True)
             self._time_out_later()
 
     def go_on(self) -> None:
@@ -134,14 +134,14 @@ class BrokerProcess:
         if not self.running or not self.paused:
             return
         self.paused = False
-        self._fall_silent(False)
+        self._record_silence(False)
         self._session += 1
         if not self._registered:
             self._register()
             self.model.reregister(self.registration.broker_epoch)
-        held, self.deferred = self.deferred, []
-        for what in held:
-            what()
+        deferred_calls, self.deferred = self.deferred, []
+        for call in deferred_calls:
+            call()
         self._wake()
 
     def expire(self) -> None:
@@ -204,7 +204,7 @@ class BrokerProcess:
             self.model.reregister(self.registration.broker_epoch)
             self._flush()
 
-    def _fall_silent(self, silent: bool) -> None:
+    def _record_silence(self, silent: bool) -> None:
         """Record whether the broker answers no request."""
         if silent is not self._silent:
             self._silent = silent
@@ -261,7 +261,7 @@ class BrokerProcess:
 
         def act() -> None:
             if self.running and self.incarnation == incarnation:
-                self._obey(control_request, answer)
+                self._handle_control_request(control_request, answer)
 
         if self.paused:
             self.deferred.append(act)
@@ -286,9 +286,11 @@ class BrokerProcess:
     def _when_running(self, act: Callable[[], None]) -> None:
         self.deferred.append(act) if self.paused else act()
 
-    def _obey(self, control_request: ControlRequest, answer: Callable[[ControlResponse], None]) -> None:
+    def _handle_control_request(
+        self, control_request: ControlRequest, answer: Callable[[ControlResponse], None]
+    ) -> None:
         if self.bounces_at_deletion is not None and _deletes(control_request.message):
-            self._bounce_first(control_request)
+            self._bounce_before_handling(control_request)
             return
         if self._fails(control_request.message):
             answer(
@@ -307,7 +309,7 @@ class BrokerProcess:
             response = ControlResponse(errors=dict.fromkeys(response.errors, ErrorCode.UNKNOWN_SERVER_ERROR))
         answer(response)
 
-    def _bounce_first(self, control_request: ControlRequest) -> None:
+    def _bounce_before_handling(self, control_request: ControlRequest) -> None:
         """Register again, then refuse a request for the earlier registration. Its sender reads the response before it
         closes the channel. It handles it after it has opened the next channel."""
         until, self.bounces_at_deletion = self._now() + (self.bounces_at_deletion or 0.0), None

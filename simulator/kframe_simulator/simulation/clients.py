@@ -183,7 +183,7 @@ class Clients:
         self.sent: deque[tuple[int, Produce, int]] = deque(maxlen=SENT_MAX)
         """Earlier requests: the broker, the request, and the number of its topic."""
         self._correlation = 0
-        self._held: dict[int, tuple[Produce, int, Callable[[Any], None]]] = {}
+        self._delayed: dict[int, tuple[Produce, int, Callable[[Any], None]]] = {}
         """By correlation: requests with a delayed response."""
         self._positions: dict[tuple[TopicPartition, int, bool], int] = {}
         self._epochs: dict[tuple[TopicPartition, int], int] = {}
@@ -199,13 +199,13 @@ class Clients:
     def find_leader(self, index: int, number: int, key: TopicPartition, result: Callable[[int, int], None]) -> None:
         """Request the leader from a broker. ``result`` gets the leader and its epoch, -1 if the broker knows none."""
         ids = self.simulation.options.brokers
-        asked = ids[number % len(ids)]
+        broker_id = ids[number % len(ids)]
 
         def on_response(response: object) -> None:
             partition = response.partitions.get(key) if isinstance(response, MetadataResponse) else None
             result(*((partition.leader, partition.leader_epoch) if partition is not None else (UNDEFINED, UNDEFINED)))
 
-        self.send(index, asked, Metadata((key[0],)), None, on_response)
+        self.send(index, broker_id, Metadata((key[0],)), None, on_response)
 
     def send(
         self, index: int, broker_id: int, request: Any, topic_number: int | None, on_response: Callable[[Any], None]
@@ -216,30 +216,30 @@ class Clients:
         if topic_number is not None:
             self.sent.append((broker_id, request, topic_number))
 
-        def back(response: object) -> None:
+        def deliver_response(response: object) -> None:
             simulation.network.deliver(broker_id, index, partial(on_response, response))
 
         def answer(response: Response | None) -> None:
             if topic_number is not None and isinstance(response, ProduceResponse):
                 self._acknowledged(request, response, topic_number)
-            back(response)
+            deliver_response(response)
 
         if topic_number is not None and request.acks == -1:
-            self._held[request.correlation] = request, topic_number, back
+            self._delayed[request.correlation] = request, topic_number, deliver_response
         simulation.network.deliver(index, broker_id, lambda: broker.ask(request, answer))
 
     def answered(self, correlation: int, message: Message) -> None:
         """A broker sends a delayed response."""
-        held = self._held.pop(correlation, None)
-        if held is not None and isinstance(message, ProduceResponse):
-            request, topic_number, back = held
+        delayed = self._delayed.pop(correlation, None)
+        if delayed is not None and isinstance(message, ProduceResponse):
+            request, topic_number, deliver_response = delayed
             self._acknowledged(request, message, topic_number)
-            back(message)
+            deliver_response(message)
 
     def _acknowledged(self, request: Produce, response: ProduceResponse, topic_number: int) -> None:
         watch = self.simulation.watch
         if watch.record_history.acknowledge(request, response, topic_number):
-            watch.look(Trigger.ACKNOWLEDGED, request.partition)
+            watch.check(Trigger.ACKNOWLEDGED, request.partition)
 
     # -- Consumers.
 
@@ -257,9 +257,9 @@ class Clients:
             return  # The leader epoch is older than the known one: a consumer does not go back.
         self._epochs[key, topic_number] = leader_epoch
         offset = self._positions.get((key, topic_number, committed), 0)
-        asked = FetchPartition(offset, current_leader_epoch=leader_epoch)
+        partition = FetchPartition(offset, current_leader_epoch=leader_epoch)
         on_response = partial(self._fetched, key, topic_number, committed, leader_epoch, offset)
-        self.send(OUTSIDE, leader, Fetch(CONSUMER, {key: asked}, committed), None, on_response)
+        self.send(OUTSIDE, leader, Fetch(CONSUMER, {key: partition}, committed), None, on_response)
 
     def _fetched(
         self, key: TopicPartition, topic_number: int, committed: bool, leader_epoch: int, offset: int, response: object
@@ -269,10 +269,10 @@ class Clients:
             return
         if topic_number != record_history.topic_number(key) or leader_epoch < record_history.floor.get(key, 0):
             return  # The response concerns an earlier topic or leader epoch.
-        answer = response.partitions[key]
-        if answer.error not in (ErrorCode.NONE, ErrorCode.OFFSET_OUT_OF_RANGE):
+        partition = response.partitions[key]
+        if partition.error not in (ErrorCode.NONE, ErrorCode.OFFSET_OUT_OF_RANGE):
             return
-        self.simulation.counts["records read"] += len(answer.records)
-        self.simulation.watch.look(Trigger.READ, Read(key, offset, committed, answer))
-        end = answer.log_end_offset if answer.error is not ErrorCode.NONE else offset + len(answer.records)
+        self.simulation.counts["records read"] += len(partition.records)
+        self.simulation.watch.check(Trigger.READ, Read(key, offset, committed, partition))
+        end = partition.log_end_offset if partition.error is not ErrorCode.NONE else offset + len(partition.records)
         self._positions[key, topic_number, committed] = end

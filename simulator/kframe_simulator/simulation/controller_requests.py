@@ -19,10 +19,10 @@ from kframe_simulator.simulation.network import ENSEMBLE
 LOST_MS: Final = 2_000.0
 UNREACHABLE_MS: Final = 500.0
 #: The interval of checks on a delayed proposal, and its longest delay.
-LOOK_MS: Final = 20.0
-HELD_MOST_MS: Final = 8_000.0
+CHECK_INTERVAL_MS: Final = 20.0
+DELAY_MAX_MS: Final = 8_000.0
 #: The faults of the added broker while a proposal is delayed; with "self" the sender registers again.
-ACTIONS: Final = ("expire", "crash", "shut_down", "bounce", "self")
+FAULTS_OF_JOINING: Final = ("expire", "crash", "shut_down", "bounce", "self")
 
 Answer = Callable[[Any], None]
 
@@ -35,17 +35,17 @@ class ControllerRequests:
         """Earlier AlterPartition requests that can be repeated."""
         self.past_shutdowns: deque[ControlledShutdown] = deque(maxlen=2)
         """Earlier ControlledShutdown requests that can be repeated."""
-        self.lost_answers = 0
+        self.lost_responses = 0
         """How many of the next AlterPartition responses are lost."""
         self.misdirected = 0
         """How many of the next proposals go to another process that believes itself controller, if there is one."""
-        self.holds: str | None = None
+        self.fault_of_joining: str | None = None
         """The fault of the broker that the next proposal adds, while the proposal is delayed."""
         self._simulation, self._broker = simulation, broker
 
     def calm(self) -> None:
         """End all faults."""
-        self.lost_answers, self.misdirected, self.holds = 0, 0, None
+        self.lost_responses, self.misdirected, self.fault_of_joining = 0, 0, None
 
     def send(self, out: Outgoing, answer_from: Callable[[int, int], Answer]) -> None:
         """Send a request to the controller that the broker knows. ``answer_from`` returns the reply function for an
@@ -77,10 +77,10 @@ class ControllerRequests:
                 self.misdirected -= 1
                 controller_id = others[0].controller_id
         answer = answer_from(controller_id, number)
-        if self.lost_answers:
-            self.lost_answers -= 1
+        if self.lost_responses:
+            self.lost_responses -= 1
             answer = partial(self._lose, answer)
-        joining = self._joining(message) if self.holds else None
+        joining = self._joining(message) if self.fault_of_joining else None
         if joining is None:
             self._deliver(controller_id, message, answer)
         else:
@@ -101,11 +101,11 @@ class ControllerRequests:
 
     def _hold(self, joining: BrokerPeer, controller_id: int, message: AlterPartition, answer: Answer) -> None:
         """Delay a proposal until the controller has handled the fault of the added broker."""
-        deed, self.holds = self.holds, None
-        victim = self._broker if deed == "self" else joining
-        before, until = victim.registration.broker_epoch, self._simulation.scheduler.now_ms + HELD_MOST_MS
+        fault, self.fault_of_joining = self.fault_of_joining, None
+        victim = self._broker if fault == "self" else joining
+        before, until = victim.registration.broker_epoch, self._simulation.scheduler.now_ms + DELAY_MAX_MS
         epochs = self._epochs(message)
-        match deed:
+        match fault:
             case "crash":
                 victim.crash()
                 victim.time_out()
@@ -116,7 +116,7 @@ class ControllerRequests:
             case _:
                 victim.expire()
 
-        def look() -> None:
+        def check() -> None:
             process = self._simulation.controller(controller_id)
             assert process is not None
             channel = process.transport.channels.get(victim.broker_id) if process.running else None
@@ -124,9 +124,9 @@ class ControllerRequests:
             if known or self._simulation.scheduler.now_ms > until:
                 self._deliver(controller_id, message, answer, epochs)
             else:
-                self._simulation.scheduler.after(LOOK_MS, look)
+                self._simulation.scheduler.after(CHECK_INTERVAL_MS, check)
 
-        look()
+        check()
 
     def _leaves(self, process: Any, broker_id: int) -> bool:
         return broker_id in self._simulation.watch.observed.leaving(process)

@@ -144,7 +144,7 @@ class ControllerProcess:
         if self.running and not self.paused and not self._cut_off():
             self.store.restore_link()
 
-    def look_at_link(self) -> None:
+    def check_link(self) -> None:
         """Notice that the link to the ensemble was cut or restored."""
         if self.running and not self.paused:
             self.store.break_link() if self._cut_off() else self.store.restore_link()

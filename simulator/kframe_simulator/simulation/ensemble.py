@@ -96,13 +96,13 @@ class SimEnsemble(MemoryEnsemble):
         """The names of the children of a path."""
         return self.records.children(self._operator, path)
 
-    def reassignments_left(self) -> dict[TopicPartition, tuple[int, ...]]:
+    def stored_reassignments(self) -> dict[TopicPartition, tuple[int, ...]]:
         """The target replicas of ``/admin/reassign_partitions``."""
         if not self.has_record(REASSIGN_PARTITIONS):
             return {}
-        left = decode_targets(self.records.get(self._operator, REASSIGN_PARTITIONS)[0])
-        keys = ((left.names[left.topic[index]], int(left.partition[index])) for index in range(len(left)))
-        return {key: tuple(left.replicas[index].tolist()) for index, key in enumerate(keys)}
+        targets = decode_targets(self.records.get(self._operator, REASSIGN_PARTITIONS)[0])
+        keys = ((targets.names[targets.topic[index]], int(targets.partition[index])) for index in range(len(targets)))
+        return {key: tuple(targets.replicas[index].tolist()) for index, key in enumerate(keys)}
 
     def configure_topic(self, name: str, config: Mapping[str, str]) -> None:
         """Change topic settings as an operator."""

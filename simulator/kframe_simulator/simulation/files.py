@@ -25,13 +25,13 @@ BROKERS_CONFIG: Final[dict[str, object]] = {
 }
 
 
-def shown(result: Result) -> dict[str, Any]:
+def run_document(result: Result) -> dict[str, Any]:
     """A run as plain values."""
     return {
         "schema": SCHEMA,
         "seed": result.options.seed,
-        "options": result.options.shown(),
-        "plan": [action.shown() for action in result.plan],
+        "options": result.options.to_dict(),
+        "plan": [action.to_dict() for action in result.plan],
         "events": result.events,
         "simulated_seconds": round(result.simulated_ms / 1000.0, 3),
         "trace": result.trace,
@@ -49,7 +49,7 @@ def shown(result: Result) -> dict[str, Any]:
 
 def write_run(path: Path, result: Result) -> None:
     """Save a run."""
-    path.write_text(f"{json.dumps(shown(result), indent=1)}\n", encoding="utf-8")
+    path.write_text(f"{json.dumps(run_document(result), indent=1)}\n", encoding="utf-8")
 
 
 def read_run(path: Path) -> tuple[Options, tuple[Action, ...], Mapping[str, Any]]:

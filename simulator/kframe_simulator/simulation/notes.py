@@ -40,7 +40,7 @@ class Notes:
     """Partitions of LeaderAndIsr requests, and the receiving broker."""
     calls: Counter[str] = field(default_factory=Counter)
     """Calls of the store."""
-    called_new: set[tuple[TopicPartition, int]] = field(default_factory=set)
+    sent_as_new: set[tuple[TopicPartition, int]] = field(default_factory=set)
     """The subset of ``notified`` that marks the replica as new."""
     first_states: dict[tuple[TopicPartition, int], tuple[int, bool]] = field(default_factory=dict)
     """By entry of ``notified``: the last leader epoch, and whether the first request with that epoch marks the replica
@@ -65,7 +65,7 @@ class Notes:
     def leader_and_isr(self, broker_id: int, message: LeaderAndIsr) -> None:
         """A LeaderAndIsr request was queued for a broker."""
         self.notified.update((key, broker_id) for key in message.partitions)
-        self.called_new.update((key, broker_id) for key, state in message.partitions.items() if state.is_new)
+        self.sent_as_new.update((key, broker_id) for key, state in message.partitions.items() if state.is_new)
         for key, state in message.partitions.items():
             known, _ = self.first_states.get((key, broker_id), (-1, False))
             if state.leader_epoch > known:
@@ -78,28 +78,19 @@ class Notes:
         now = tuple(sorted(registered))
         return tuple(key for key in now if self.sent_live_brokers.get(key) != now)
 
-    def not_called_new(self, rows: Mapping[TopicPartition, Row]) -> tuple[tuple[TopicPartition, int], ...]:
+    def not_sent_as_new(self, rows: Mapping[TopicPartition, Row]) -> tuple[tuple[TopicPartition, int], ...]:
         """Replicas (partition, broker) that the event has created, or added to ``rows``, and not sent as new. An added
         replica has to be new in the first request of the last leader epoch: brokers ignore the flag in later ones."""
         added = {
-            (was.key, broker)
+            (previous.key, broker)
             for name, before in self.topics.items()
-            for number, was in before.items()
+            for number, previous in before.items()
             if (name, number) in rows
-            for broker in set(rows[name, number].adding) - set(was.replicas)
+            for broker in set(rows[name, number].adding) - set(previous.replicas)
         }
-        made = {
-            notified_broker for notified_broker in self.notified if notified_broker[0] in self.created
-        } - self.called_new
+        created_entries = {entry for entry in self.notified if entry[0] in self.created} - self.sent_as_new
         return tuple(
-            sorted(
-                made
-                | {
-                    notified_broker
-                    for notified_broker in added & self.notified
-                    if not self.first_states[notified_broker][1]
-                }
-            )
+            sorted(created_entries | {entry for entry in added & self.notified if not self.first_states[entry][1]})
         )
 
 

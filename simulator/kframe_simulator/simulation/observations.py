@@ -1,4 +1,4 @@
-"""What is observed in a run, and the triggers of invariants."""
+"""Observations in a run, and the triggers of invariants."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ class Trigger(Enum):
     WRITTEN = "a controller has written"
     STATE = "a partition's state was written"
     TOPIC = "a topic was written, created or deleted"
-    QUEUED = "a request was handed over for a broker"
+    QUEUED = "a request was queued for a broker"
     SENT = "a request leaves"
     ANSWERED = "a broker has answered"
     CONNECTED = "a channel to a broker was opened"
-    REPLIED = "somebody who asked was answered"
+    REPLIED = "a client's request was answered"
     REFUSED = "a controller's write of a state was refused for its version"
     BEGUN = "a controller takes an event"
-    EVENT = "a controller is done with an event"
+    EVENT = "a controller has completed an event"
     PROPOSED = "a leader's AlterPartition was answered"
-    LEAVING = "a broker that wants to stop was answered"
+    LEAVING = "a ControlledShutdown request was answered"
     LED = "a broker has become leader"
-    LOGGED = "a log, or its high watermark, is another"
+    LOGGED = "a log or its high watermark has changed"
     ACKNOWLEDGED = "a record was acknowledged by all in-sync replicas"
     READ = "a consumer has read"
-    QUIESCENT = "all faults have ended, and what is dead stays dead"
+    QUIESCENT = "all faults have ended, and stopped processes stay down"
     RESTED = "the simulation has come to rest"
 
 
@@ -81,7 +81,7 @@ class Post(NamedTuple):
 
     process: ControllerProcess
     request: ControlRequest
-    again: bool = False
+    repeated: bool = False
 
 
 class Answered(NamedTuple):
@@ -152,7 +152,7 @@ class Ended(NamedTuple):
     """The controller's log messages of level warning and above."""
     reassignments: Mapping[TopicPartition, tuple[int, ...]] = {}
     """The content of ``/admin/reassign_partitions`` before the event first wrote it."""
-    not_called_new: tuple[tuple[TopicPartition, int], ...] = ()
+    not_sent_as_new: tuple[tuple[TopicPartition, int], ...] = ()
     """New replicas (partition, broker) whose LeaderAndIsr requests do not mark them as new."""
     unaware: tuple[int, ...] = ()
     """Registered brokers that were not sent an UpdateMetadata after the live brokers changed."""
@@ -170,7 +170,7 @@ class Leaving(NamedTuple):
     """A ControlledShutdown request was answered."""
 
     process: ControllerProcess
-    asked: ControlledShutdown
+    request: ControlledShutdown
     response: ControlledShutdownResponseData
 
 
@@ -196,4 +196,4 @@ class Read(NamedTuple):
     key: TopicPartition
     offset: int
     committed: bool
-    answer: Fetched
+    response: Fetched

@@ -83,8 +83,8 @@ class Observed:
     def leaving(self, process: ControllerProcess) -> set[int]:
         """Brokers whose current registration has sent ControlledShutdown in this term."""
         registered = self.registered(process)
-        asked = self._leaving.get(self.term(process), {})
-        return {broker for broker, epoch in asked.items() if registered.get(broker) == epoch}
+        requested = self._leaving.get(self.term(process), {})
+        return {broker for broker, epoch in requested.items() if registered.get(broker) == epoch}
 
     def granted(self, process: ControllerProcess) -> set[int]:
         """Brokers whose current registration was granted its controlled shutdown in this term."""
@@ -191,7 +191,7 @@ class Observed:
         """A controller has read states: their versions, NO_STATE if there is none."""
         self._last_read[self._process(process)].update(versions)
 
-    def topic_gone(self, partitions: Iterable[TopicPartition]) -> None:
+    def topic_deleted(self, partitions: Iterable[TopicPartition]) -> None:
         """A topic was deleted."""
         for key in partitions:
             self.stored.pop(key, None)
@@ -225,7 +225,7 @@ class Observed:
         """The leader epochs, at the start of the current term, of partitions that were unreadable then."""
         return self._unreadable_at.get(self.term(process), {})
 
-    def failed_in_a_row(self, process: ControllerProcess) -> list[float]:
+    def consecutive_failures(self, process: ControllerProcess) -> list[float]:
         """When, by its own clock, operations of a process have failed since it was last controller after an event."""
         return self._failures[self._process(process)]
 
@@ -240,9 +240,9 @@ class Observed:
             return False
         broker = self._simulation.brokers[broker_id]
         before = self._incarnations.get(key, {}).get(broker_id, broker.incarnation)
-        return broker.came_back_from_a_crash and broker.incarnation > before
+        return broker.restarted_after_crash and broker.incarnation > before
 
-    def leads_again(self, broker_id: int) -> bool:
+    def stopped_in_current_term(self, broker_id: int) -> bool:
         """Whether a broker last stopped after a controlled shutdown, in the term of the current controller."""
         process = next((controller for controller in self._simulation.controllers if self.in_term(controller)), None)
         return process is not None and self._orderly.get(broker_id) == self.term(process)
@@ -251,7 +251,7 @@ class Observed:
         """The state versions that this process has last read or written."""
         return self._last_read.get(self._process(process), {})
 
-    def deletes_again(self, process: ControllerProcess, key: TopicPartition, broker_id: int) -> bool:
+    def repeats_deletion(self, process: ControllerProcess, key: TopicPartition, broker_id: int) -> bool:
         """Record a deleting StopReplica. Returns whether this term has sent the same one before, with no event in
         between that lets a deletion continue."""
         self._sent_deletions[self.term(process)].add((key, broker_id))
@@ -263,7 +263,7 @@ class Observed:
         """Whether the current term has sent a deleting StopReplica for a replica."""
         return (key, broker_id) in self._sent_deletions.get(self.term(process), ())
 
-    def handles_again(self, process: ControllerProcess, event: Event) -> bool:
+    def is_repeated_event(self, process: ControllerProcess, event: Event) -> bool:
         """Whether a process takes the same notification as the last time."""
         before, self._last_event[self._process(process)] = self._last_event.get(self._process(process)), event
         return before is event

@@ -75,7 +75,7 @@ class Options:
     selector: str | None = None
     """A plugin's leader selector for all elections."""
 
-    def shown(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """As plain values, for people and for files."""
         return asdict(self)
 

@@ -39,7 +39,7 @@ def append_part(path: Path, seeds: range, totals: Totals) -> None:
     failed = {str(result.options.seed): result.violations[0].number for result in totals.failed}
     part = {"schema": SCHEMA, "build": build(), "first_seed": seeds[0], "last_seed": seeds[-1], "failed": failed}
     with path.open("a", encoding="utf-8") as file:
-        file.write(f"{json.dumps({**part, **totals.shown()})}\n")
+        file.write(f"{json.dumps({**part, **totals.to_dict()})}\n")
 
 
 def read_parts(path: Path) -> list[dict[str, Any]]:
@@ -75,7 +75,7 @@ def missing(seeds: range, parts: Sequence[Mapping[str, Any]]) -> Iterator[range]
         start = max(start, last + 1)
 
 
-def add_up(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def sum_parts(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The sum of ``parts`` (at least one)."""
     total: dict[str, Any] = {}
     for part in parts:

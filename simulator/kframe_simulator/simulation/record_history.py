@@ -51,9 +51,9 @@ class Committed:
 class RecordHistory:
     """The history of records, by partition."""
 
-    def __init__(self, simulation: SimulatedCluster, dark: set[str]) -> None:
-        """``dark`` are the topics that some broker knows by another id."""
-        self._simulation, self._dark = simulation, dark
+    def __init__(self, simulation: SimulatedCluster, mismatched_topics: set[str]) -> None:
+        """``mismatched_topics`` are the topics that some broker knows by another id."""
+        self._simulation, self._mismatched_topics = simulation, mismatched_topics
         self.promises: defaultdict[TopicPartition, list[Promise]] = defaultdict(list)
         self.committed: defaultdict[TopicPartition, Committed] = defaultdict(Committed)
         self.reads: defaultdict[TopicPartition, dict[int, Record]] = defaultdict(dict)
@@ -62,7 +62,7 @@ class RecordHistory:
         """Promises of smaller leader epochs may be lost."""
         self.lossy: defaultdict[TopicPartition, set[int]] = defaultdict(set)
         """ISR members whose log was lost while they were, or were about to become, members."""
-        self.gone: defaultdict[TopicPartition, set[int]] = defaultdict(set)
+        self.brokers_with_lost_logs: defaultdict[TopicPartition, set[int]] = defaultdict(set)
         """Brokers whose log was ever lost."""
         self._broker_epochs: dict[TopicPartition, dict[int, int]] = {}
         """The broker epochs of the ISR members when the ISR was stored."""
@@ -81,7 +81,7 @@ class RecordHistory:
     def state_written(self, written: StateWritten) -> None:
         """A state was stored. A replica that has left the ISR must catch up before it joins again."""
         key, before, after = written.key, written.before, written.after
-        for member in self.gone.get(key, ()):
+        for member in self.brokers_with_lost_logs.get(key, ()):
             if member in after.isr and member not in (before.isr if before else ()) and self._overrated(after, member):
                 self.lossy[key].add(member)
         lossy = self.lossy.get(key)
@@ -92,7 +92,7 @@ class RecordHistory:
         self._broker_epochs[key] = self._epochs(after)
         if before is not None and after.leader >= 0 and before.isr and after.leader not in before.isr:
             self._release(key, after.leader_epoch)
-        self._look_at_isr(after)
+        self._check_isr(after)
 
     def leadership_taken(self, key: TopicPartition, broker_id: int) -> None:
         """A broker becomes leader as stored. A failover writes no state for that."""
@@ -115,11 +115,11 @@ class RecordHistory:
     def logs_lost(self, broker_id: int, keys: Iterable[TopicPartition]) -> None:
         """A broker has lost its logs of these partitions."""
         for key in keys:
-            self.gone[key].add(broker_id)
+            self.brokers_with_lost_logs[key].add(broker_id)
             row = self._simulation.ensemble.rows.get(key)
             if row is not None and (broker_id in row.isr or broker_id in self._proposed(row)):
                 self.lossy[key].add(broker_id)
-                self._look_at_isr(row)
+                self._check_isr(row)
 
     def _proposed(self, row: Row) -> tuple[int, ...]:
         """The ISR that the leader has proposed."""
@@ -134,7 +134,7 @@ class RecordHistory:
         known = None if partition is None else partition.replicas.get(member)
         return known is not None and known.end > (0 if log is None else log.end)
 
-    def _look_at_isr(self, row: Row) -> None:
+    def _check_isr(self, row: Row) -> None:
         lossy = self.lossy.get(row.key)
         if lossy and lossy.issuperset(row.isr):
             self._release(row.key, row.leader_epoch + 1)
@@ -149,7 +149,7 @@ class RecordHistory:
         self.committed.pop(key, None)
         self.reads.pop(key, None)
 
-    def topic_gone(self, name: str, partitions: Iterable[int]) -> None:
+    def topic_deleted(self, name: str, partitions: Iterable[int]) -> None:
         """A topic was deleted: its promises end."""
         self.topic_numbers[name] += 1
         for key in [(name, partition) for partition in partitions]:
@@ -159,19 +159,19 @@ class RecordHistory:
                 self.reads,
                 self.floor,
                 self.lossy,
-                self.gone,
+                self.brokers_with_lost_logs,
                 self._broker_epochs,
             ):
                 saved.pop(key, None)
-        left = {
+        remaining = {
             (broker.broker_id, (name, partition))
             for broker in self._simulation.brokers.values()
             for partition in partitions
             if (name, partition) in broker.model.disks.logs
         }
         self.stale_logs.pop(name, None)
-        if left:
-            self.stale_logs[name] = left
+        if remaining:
+            self.stale_logs[name] = remaining
 
     def acknowledge(self, request: Produce, response: ProduceResponse, topic_number: int) -> bool:
         """A leader has answered a producer. Returns whether the response is a promise."""
@@ -197,7 +197,7 @@ class RecordHistory:
     def watched(self, key: TopicPartition) -> bool:
         """Whether a partition's logs are checked: all belong to the current topic, which is not being deleted."""
         name, simulation = key[0], self._simulation
-        if name in self.stale_logs or name in self._dark or key not in simulation.ensemble.rows:
+        if name in self.stale_logs or name in self._mismatched_topics or key not in simulation.ensemble.rows:
             return False
         return not simulation.ensemble.has_record(f"{DELETE_TOPICS}/{name}")
 

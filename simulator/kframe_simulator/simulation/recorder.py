@@ -99,8 +99,8 @@ class Recorder:
 
     def controller(self, controller_id: int) -> ControllerProcess | None:
         """A controller process. -1 selects the process that owns the role in storage."""
-        wanted = self.ensemble.controller_id() if controller_id == -1 else controller_id
-        number = wanted - FIRST_ID
+        process_id = self.ensemble.controller_id() if controller_id == -1 else controller_id
+        number = process_id - FIRST_ID
         return self.controllers[number] if 0 <= number < len(self.controllers) else None
 
     def process_of(self, controller_id: int | None) -> ControllerProcess | None:
@@ -136,7 +136,7 @@ class Recorder:
         written = StateWritten(key, before, after, process, cluster)
         self.watch.record_history.state_written(written)
         self.watch.reassignments.state_written(written)
-        self.watch.look(Trigger.STATE, written)
+        self.watch.check(Trigger.STATE, written)
         self.watch.observed.state_written(written)
 
     def topic_written(self, name: str, before: Mapping[int, Row], after: Mapping[int, Row], writer: int | None) -> None:
@@ -150,12 +150,12 @@ class Recorder:
         if process is not None and not before:
             lists = [list(after[number].replicas) for number in sorted(after)]
             self.record_step("create_topics", [{"name": name, "assignments": lists}])
-        self.watch.look(Trigger.TOPIC, written)
+        self.watch.check(Trigger.TOPIC, written)
         self.watch.reassignments.topic_written(written)
         self.watch.observed.resumed()
         if not after:
-            self.watch.record_history.topic_gone(name, before)
-            self.watch.observed.topic_gone([(name, partition) for partition in before])
+            self.watch.record_history.topic_deleted(name, before)
+            self.watch.observed.topic_deleted([(name, partition) for partition in before])
 
     def written(self, writer: int | None, call: str, what: object) -> None:
         """A write was done."""
@@ -169,10 +169,10 @@ class Recorder:
                 if self.counts["claims"]:
                     self.record_step("elect", {})
                 self.counts["claims"] += 1
-                self.watch.look(Trigger.CLAIMED, Claimed(process, what))
+                self.watch.check(Trigger.CLAIMED, Claimed(process, what))
             return
         self._note(call.encode(), b"%d" % process.controller_id)
-        self.watch.look(Trigger.WRITTEN, Written(process, call))
+        self.watch.check(Trigger.WRITTEN, Written(process, call))
 
     def called(self, caller: int, call: str) -> None:
         """A controller calls the store."""
@@ -182,7 +182,7 @@ class Recorder:
         if call == caller_process.stop_after_call:
             caller_process.stop_after = 0
         if call == "write_reassignments" and notes.calls[call] == 1:
-            notes.reassignments = self.ensemble.reassignments_left()
+            notes.reassignments = self.ensemble.stored_reassignments()
         if call == "load":
             process = self.process_of(caller)
             assert process is not None
@@ -192,7 +192,7 @@ class Recorder:
         """A controller's write of a state was refused for its version."""
         process = self.process_of(writer)
         assert process is not None
-        self.watch.look(Trigger.REFUSED, WriteRefused(process, key))
+        self.watch.check(Trigger.REFUSED, WriteRefused(process, key))
 
     def elections_read(self, reader: int, partitions: Iterable[TopicPartition]) -> None:
         """A controller has read the partitions of an operator's preferred election."""
@@ -227,7 +227,7 @@ class Recorder:
         process = self.controllers[controller_id - FIRST_ID]
         self.lines[controller_id, process.incarnation, broker_id] = deque()
         self.watch.observed.resumed()
-        self.watch.look(Trigger.CONNECTED, Connected(process, broker_id, open_epoch))
+        self.watch.check(Trigger.CONNECTED, Connected(process, broker_id, open_epoch))
 
     def request_queued(self, controller_id: int, control_request: ControlRequest) -> None:
         """A request was added to its broker's queue."""
@@ -241,13 +241,13 @@ class Recorder:
             self._notes[controller_id].sent_live_brokers[control_request.broker_id] = (
                 control_request.message.live_brokers
             )
-        self.watch.look(Trigger.QUEUED, Post(process, control_request))
+        self.watch.check(Trigger.QUEUED, Post(process, control_request))
         self.watch.observed.queued(process, control_request)
 
-    def request_sent(self, controller_id: int, control_request: ControlRequest, again: bool) -> None:
+    def request_sent(self, controller_id: int, control_request: ControlRequest, repeated: bool) -> None:
         """The channel sends a request."""
         self.counts["requests"] += 1
-        self.watch.look(Trigger.SENT, Post(self.controllers[controller_id - FIRST_ID], control_request, again))
+        self.watch.check(Trigger.SENT, Post(self.controllers[controller_id - FIRST_ID], control_request, repeated))
 
     def request_done(self, controller_id: int, control_request: ControlRequest) -> None:
         """A request was answered or dropped."""
@@ -275,15 +275,17 @@ class Recorder:
         )  # fmt: skip
         self._errors.warnings.clear()
         self.watch.observed.event_begins(process, event)
-        self.watch.look(Trigger.BEGUN, Begun(process, event))
+        self.watch.check(Trigger.BEGUN, Begun(process, event))
 
     def event_ended(self, process: ControllerProcess, event: Event) -> None:
         """The loop has completed an event."""
         self.counts["controller events"] += 1
-        again = process.transport.again
-        repeated = bool(again) and again[0] is event and self._last_ended == (event, self.ensemble.changes)
+        repeated_events = process.transport.repeated_events
+        repeated = (
+            bool(repeated_events) and repeated_events[0] is event and self._last_ended == (event, self.ensemble.changes)
+        )
         if repeated:
-            again.clear()
+            repeated_events.clear()
         self._last_ended = event, self.ensemble.changes
         notes = self._notes.pop(process.controller_id)
         unsent = [deposed_leader for deposed_leader in notes.deposed if deposed_leader not in notes.notified]
@@ -291,20 +293,20 @@ class Recorder:
         ended = Ended(
             process, event, tuple(notes.written), notes.topics, repeated, tuple(unsent), notes.calls,
             failures_of(process) > notes.failures, tuple(self._errors.warnings), notes.reassignments,
-            notes.not_called_new(self.ensemble.rows), notes.unaware(process.transport.channels),
+            notes.not_sent_as_new(self.ensemble.rows), notes.unaware(process.transport.channels),
             frozenset(notes.elections),
             frozenset(dict(self.watch.observed.registered(process).items() - notes.registered.items())),
             notes.knowledge, {key: epoch for key, (epoch, _) in notes.first_states.items()},
         )  # fmt: skip
-        self.watch.look(Trigger.EVENT, ended)
+        self.watch.check(Trigger.EVENT, ended)
 
     def unexplained_failure(self, process: ControllerProcess) -> str | None:
         """The error of the last event. None if a fault of its process explains it."""
-        failures, befell = self._failures.get(id(process.loop), (0, 0))
+        failures, failed_calls_before = self._failures.get(id(process.loop), (0, 0))
         now = process.loop.controller.failures, process.store.failed_calls
         self._failures[id(process.loop)] = now
         error, self._errors.last = self._errors.last, None
-        if now[0] > failures and now[1] == befell:
+        if now[0] > failures and now[1] == failed_calls_before:
             return error or "no reason was logged"
         return None
 
@@ -315,18 +317,18 @@ class Recorder:
         self.watch.answered(Answered(process, control_request, response))
 
     def shutdown_answered(
-        self, process: ControllerProcess, asked: ControlledShutdown, response: ControlledShutdownResponseData
+        self, process: ControllerProcess, request: ControlledShutdown, response: ControlledShutdownResponseData
     ) -> None:
         """A controller has answered a ControlledShutdown request."""
-        self.watch.look(Trigger.LEAVING, Leaving(process, asked, response))
-        self.watch.observed.shutdown_answered(process, asked, response)
+        self.watch.check(Trigger.LEAVING, Leaving(process, request, response))
+        self.watch.observed.shutdown_answered(process, request, response)
 
     def proposal_answered(
         self, process: ControllerProcess, event: AlterPartitionRequested, response: AlterPartitionResponse
     ) -> None:
         """A controller has answered a leader's AlterPartition."""
         written = frozenset(self._notes[process.controller_id].written)
-        self.watch.look(Trigger.PROPOSED, Proposed(process, event, response, written))
+        self.watch.check(Trigger.PROPOSED, Proposed(process, event, response, written))
 
     def broker_up(self, process: BrokerView) -> None:
         """A broker has started: forget the state of its earlier process."""
@@ -338,15 +340,15 @@ class Recorder:
 
     def logs_touched(self, process: BrokerView, keys: Iterable[TopicPartition]) -> None:
         """Logs of a broker may have changed: check those that have."""
-        seen, logs = self._logs, process.model.disks.logs
+        known_logs, logs = self._logs, process.model.disks.logs
         for key in keys:
             log = logs.get(key)
             if log is None:
                 continue
-            mark = len(log.records), log.high_watermark, log.epochs[-1] if log.epochs else None
-            if seen.get((process.broker_id, key)) != mark:
-                seen[process.broker_id, key] = mark
-                self.watch.look(Trigger.LOGGED, Logged(process, key, log))
+            position = len(log.records), log.high_watermark, log.epochs[-1] if log.epochs else None
+            if known_logs.get((process.broker_id, key)) != position:
+                known_logs[process.broker_id, key] = position
+                self.watch.check(Trigger.LOGGED, Logged(process, key, log))
 
     def log_dir_lost(self, process: BrokerView, keys: Iterable[TopicPartition]) -> None:
         """A log directory of a broker has failed, with these logs."""
@@ -364,15 +366,15 @@ class Recorder:
         read: Callable[[Any], Any] = lambda response: response, whole: Callable[[Any], bool] = lambda response: True,
     ) -> None:  # fmt: skip
         """Send a client's request to a controller, and check that it is answered once."""
-        answers = 0
+        responses = 0
         self.watch.unanswered += 1
 
         def answered(response: Any) -> None:
-            nonlocal answers
-            answers += 1
-            self.watch.unanswered -= answers == 1
+            nonlocal responses
+            responses += 1
+            self.watch.unanswered -= responses == 1
             complete = response is None or whole(response)
-            self.watch.look(Trigger.REPLIED, Replied(what, answers, complete))
+            self.watch.check(Trigger.REPLIED, Replied(what, responses, complete))
 
         process.ask(event, read, answered)
 

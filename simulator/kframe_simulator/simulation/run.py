@@ -20,7 +20,7 @@ from kframe_simulator.simulation.simulation import Result, Simulation
 from kframe_simulator.simulation.watch import Violation
 
 #: A plan with fewer events is replaced by a longer one.
-EVENTS_LEAST: Final = 500
+EVENTS_MIN: Final = 500
 #: One of this many seeds is played twice, to compare the traces.
 TWICE_EVERY: Final = 50
 
@@ -43,11 +43,11 @@ def play(options: Options, plan: Sequence[Action], selectors: Selectors | None =
 
 
 def play_seed(seed: int, twice: bool = False) -> Result:
-    """Play a seed. The number of actions doubles until there are ``EVENTS_LEAST`` events. With ``twice`` the seed is
+    """Play a seed. The number of actions doubles until there are ``EVENTS_MIN`` events. With ``twice`` the seed is
     played a second time, and both traces must be equal (I27)."""
     options, plan = plan_of(seed)
     result = play(options, plan)
-    while result.events < EVENTS_LEAST and not result.violations:
+    while result.events < EVENTS_MIN and not result.violations:
         options = replace(options, actions=2 * options.actions)
         plan = draw_plan(options)
         result = play(options, plan)
@@ -89,7 +89,7 @@ class Totals:
             faults[CLASS_OF[kind]] += times
         return faults
 
-    def shown(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """As plain values."""
         return {
             "seeds": self.seeds, "events": self.events, "events_least": self.events_least,
@@ -142,7 +142,7 @@ def shrink(
     plan: Sequence[Action],
     number: str,
     on_progress: Callable[[int, int], None] = lambda done, left: None,
-    tries_most: int = 400,
+    tries_max: int = 400,
 ) -> Result:
     """A shorter plan that still breaks the invariant ``number``. It leaves out groups of actions of decreasing size.
 
@@ -158,9 +158,9 @@ def shrink(
     if best is None:
         raise ValueError(f"the plan does not break {number}")
     part = max(len(saved) // 2, 1)
-    while tries < tries_most:
+    while tries < tries_max:
         index, shorter = 0, False
-        while index < len(saved) and tries < tries_most:
+        while index < len(saved) and tries < tries_max:
             candidate = saved[:index] + saved[index + part :]
             matches, tries = breaks(candidate), tries + 1
             on_progress(tries, len(saved))

@@ -52,7 +52,7 @@ class ProcessClock:
         self._scheduler = scheduler
         self._offset_ms = 0.0
         self._timers: dict[str, tuple[float, Callback]] = {}
-        self._held = False
+        self._paused = False
 
     def now_ms(self) -> float:
         """The time of this clock."""
@@ -75,27 +75,27 @@ class ProcessClock:
     def jump(self, offset_ms: float) -> None:
         """Advance this clock. A suspended machine does that when it resumes."""
         self._offset_ms += offset_ms
-        self._look()
+        self._fire_due()
 
     def hold(self) -> None:
         """The process is paused."""
-        self._held = True
+        self._paused = True
 
     def go_on(self) -> None:
         """The process continues."""
-        self._held = False
-        self._look()
+        self._paused = False
+        self._fire_due()
 
     def stop(self) -> None:
         """The process has ended."""
         self._timers.clear()
 
     def _due(self, name: str, timer: tuple[float, Callback]) -> None:
-        if self._timers.get(name) is timer and not self._held:
+        if self._timers.get(name) is timer and not self._paused:
             del self._timers[name]
             timer[1]()
 
-    def _look(self) -> None:
+    def _fire_due(self) -> None:
         """Fire all due timers."""
         for name, timer in sorted(self._timers.items(), key=lambda item: item[1][0]):
             if timer[0] <= self.now_ms():

@@ -28,9 +28,9 @@ QUIET_MS: Final = 22_000.0
 QUIESCENCE_MS: Final = 9_000.0
 QUIESCENCE_MAX_MS: Final = 75_000.0
 #: The time in which all processes receive a broker's new address.
-NEWS_MS: Final = 3_000.0
+PROPAGATION_MS: Final = 3_000.0
 #: The simulation must be at rest after this time without faults.
-REST_MOST_MS: Final = 300_000.0
+REST_MAX_MS: Final = 300_000.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +97,9 @@ class Simulation(SimulationState):
         if writer is not None:
             sequences.assignment_stored(self, name)
 
-    def holds_isr(self, key: TopicPartition, isr: tuple[int, ...], store: Callable[[], None]) -> bool:
+    def delays_isr_write(self, key: TopicPartition, isr: tuple[int, ...], store: Callable[[], None]) -> bool:
         """Whether a leader's own ISR write is delayed until its reassignment is overridden."""
-        return sequences.held_by_override(self, key, isr, store)
+        return sequences.is_delayed_by_override(self, key, isr, store)
 
     def _play(self) -> None:
         for number, broker in enumerate(self.brokers.values()):
@@ -115,7 +115,7 @@ class Simulation(SimulationState):
         actions.calm(self)
         self._rest()
         if not self.watch.broken:
-            self.watch.look(Trigger.RESTED, None)
+            self.watch.check(Trigger.RESTED, None)
 
     def _run_until(self, done: Callable[[], bool]) -> None:
         scheduler, processes, watch = self.scheduler, self.controllers, self.watch
@@ -144,30 +144,30 @@ class Simulation(SimulationState):
         if self.scheduler.now_ms - began > QUIESCENCE_MAX_MS:
             return
         actions.readdress(self, {"broker": self.options.seed})
-        looks_at, changes = self.scheduler.now_ms + NEWS_MS, self.ensemble.changes
-        self._run_until(lambda: self.scheduler.now_ms > looks_at)
+        checked_at, changes = self.scheduler.now_ms + PROPAGATION_MS, self.ensemble.changes
+        self._run_until(lambda: self.scheduler.now_ms > checked_at)
         # Balancing may have begun meanwhile, and its requests may still be in flight.
         if not self.watch.broken and changes == self.ensemble.changes:
-            self.watch.look(Trigger.QUIESCENT, None)
+            self.watch.check(Trigger.QUIESCENT, None)
 
     def _rest(self) -> None:
         began, since, changes = self.scheduler.now_ms, self.scheduler.now_ms, -1
-        next_look = 0.0
+        next_check = 0.0
 
         def at_rest() -> bool:
-            nonlocal since, changes, next_look
+            nonlocal since, changes, next_check
             now = self.scheduler.now_ms
-            if now < next_look:
+            if now < next_check:
                 return False
-            next_look = now + 500.0
+            next_check = now + 500.0
             actions.bring_back(self)
             actions.consent(self)
             busy = any(not controller.idle for controller in self.controllers)
             if changes != self.ensemble.changes:
                 since, changes = now, self.ensemble.changes
             self.changed_ms = since
-            return (now - since > QUIET_MS and not busy) or now - began > REST_MOST_MS
+            return (now - since > QUIET_MS and not busy) or now - began > REST_MAX_MS
 
         self._run_until(at_rest)
-        if self.scheduler.now_ms - began > REST_MOST_MS:
+        if self.scheduler.now_ms - began > REST_MAX_MS:
             self.watch.report("L3", "the simulation did not come to rest")

@@ -62,11 +62,11 @@ class SimulationState(Recorder, ABC):
         self.changed_ms = 0.0
         """The time of the last write."""
         self.clients = Clients(self, options.producers)
-        self.faults_go_on = True
+        self.faults_continue = True
         """Whether sequences of faults continue."""
-        self.overrides_joins = 0
+        self.isr_writes_to_delay = 0
         """How many of the next ISR writes of leaders are delayed until an override."""
-        self.held_isrs: dict[str, Callable[[], None]] = {}
+        self.delayed_isr_writes: dict[str, Callable[[], None]] = {}
         """By topic: the function that performs a delayed ISR write."""
         self.spoils_ends = 0
         """How many of the next ends of reassignments have an unreadable record."""
@@ -80,7 +80,7 @@ class SimulationState(Recorder, ABC):
         """A controller is about to store assignments. Their record may become unreadable first."""
 
     @abstractmethod
-    def holds_isr(self, key: TopicPartition, isr: tuple[int, ...], store: Callable[[], None]) -> bool:
+    def delays_isr_write(self, key: TopicPartition, isr: tuple[int, ...], store: Callable[[], None]) -> bool:
         """Whether a leader's own ISR write is delayed until its reassignment is overridden."""
 
     def waits_for_consent(self, row: Row) -> bool:
@@ -88,4 +88,4 @@ class SimulationState(Recorder, ABC):
         lost records (``kframe.last.replica.hold``)."""
         if not self.options.hold_last or len(row.isr) != 1:
             return False
-        return not self.watch.observed.leads_again(row.isr[0])
+        return not self.watch.observed.stopped_in_current_term(row.isr[0])

@@ -37,7 +37,7 @@ class RequestListener(Protocol):
     def batch_sent(self, controller_id: int, cluster: ClusterState, requests: ControlRequests) -> None: ...
     def channel_opened(self, controller_id: int, broker_id: int, open_epoch: int | None) -> None: ...
     def request_queued(self, controller_id: int, control_request: ControlRequest) -> None: ...
-    def request_sent(self, controller_id: int, control_request: ControlRequest, again: bool) -> None: ...
+    def request_sent(self, controller_id: int, control_request: ControlRequest, repeated: bool) -> None: ...
     def request_done(self, controller_id: int, control_request: ControlRequest) -> None: ...
     def deliver(
         self, controller_id: int, control_request: ControlRequest, answer: Callable[[ControlResponse], None],
@@ -74,11 +74,11 @@ class SimTransport:
         """Brokers whose next response event is repeated."""
         self.delayed: dict[int, float] = {}
         """Brokers whose next response event is late, and the delay in milliseconds."""
-        self.past_answers: deque[Event] = deque(maxlen=12)
+        self.past_responses: deque[Event] = deque(maxlen=12)
         """Earlier response events about replicas, for late repetitions."""
         self.past_successes: deque[LeaderAndIsrAnswered] = deque(maxlen=60)
         """Earlier LeaderAndIsr responses without errors, for late repetitions."""
-        self.again: list[Event] = []
+        self.repeated_events: list[Event] = []
         """Repeated response events that no check has consumed."""
         self._simulation = simulation
         self._timeout_ms = timeout_ms
@@ -219,7 +219,7 @@ class SimTransport:
         if event is not None:
             failed = isinstance(event, LeaderAndIsrAnswered) and event.partition_errors
             if failed or isinstance(event, StopReplicaAnswered):
-                self.past_answers.append(event)
+                self.past_responses.append(event)
             elif isinstance(event, LeaderAndIsrAnswered):
                 self.past_successes.append(event)
             if channel.broker_id in self.delayed:
@@ -228,7 +228,7 @@ class SimTransport:
                 self._notify(event)
             if channel.broker_id in self.repeated:
                 self.repeated.discard(channel.broker_id)
-                self.again.append(event)
+                self.repeated_events.append(event)
                 self._notify(event)
         self._pump(channel)
 

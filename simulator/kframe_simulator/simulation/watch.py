@@ -34,9 +34,9 @@ class Invariant(NamedTuple):
     """One invariant: its number, its text, its trigger and its check."""
 
     number: str
-    says: str
+    text: str
     trigger: Trigger
-    broken: Callable[[Watch, Any], str | None]
+    check: Callable[[Watch, Any], str | None]
     """Returns the problem, or None."""
 
 
@@ -77,13 +77,13 @@ class Watch:
         self.memory: defaultdict[int, BrokerMemory] = defaultdict(BrokerMemory)
         self.confirmed: set[tuple[TopicPartition, int]] = set()
         """(partition, broker) of replicas of the current topic whose deletion was confirmed."""
-        self.wanted: defaultdict[TopicPartition, set[tuple[int, ...]]] = defaultdict(set)
+        self.requested_targets: defaultdict[TopicPartition, set[tuple[int, ...]]] = defaultdict(set)
         """All replica lists that operators have requested."""
         self.ids_used: dict[bytes, str] = {}
         """Name by topic id, of all topics that ever existed."""
         self.known_id: dict[str, bytes] = {}
         """The last id of every existing topic."""
-        self.dark: set[str] = set()
+        self.mismatched_topics: set[str] = set()
         """Topics that some broker knows by another id, or, without topic ids, by a later leader epoch. Either their id
         was lost while no controller knew it, or a replica of an earlier topic with this name was not deleted."""
         self.unreadable: set[TopicPartition] = set()
@@ -98,7 +98,7 @@ class Watch:
         self.unanswered = 0
         self.recounts: dict[int, tuple[bytes, dict[str, int]]] = {}
         """By controller: a digest of its columns, and the recounted gauges."""
-        self.record_history = RecordHistory(simulation, self.dark)
+        self.record_history = RecordHistory(simulation, self.mismatched_topics)
         self.reassignments = LastReassignments()
         self.observed = Observed(simulation)
         self._by_trigger: dict[Trigger, tuple[Invariant, ...]] = {
@@ -110,11 +110,11 @@ class Watch:
         """Whether there are enough violations to end the run."""
         return len(self.violations) >= VIOLATIONS_MAX
 
-    def look(self, trigger: Trigger, what: Any) -> None:
+    def check(self, trigger: Trigger, what: Any) -> None:
         """Check the invariants of a trigger."""
         for invariant in self._by_trigger[trigger]:
             self.looks[invariant.number] += 1
-            problem = invariant.broken(self, what)
+            problem = invariant.check(self, what)
             if problem is not None:
                 self.report(invariant.number, problem)
 
@@ -126,7 +126,7 @@ class Watch:
     def answered(self, answered: Answered) -> None:
         """Record what a broker has accepted, and check the invariants."""
         broker, request, response = answered
-        self.look(Trigger.ANSWERED, answered)
+        self.check(Trigger.ANSWERED, answered)
         if response.error is not ErrorCode.NONE:
             return
         memory, message = self.memory[broker.broker_id], request.message
@@ -146,9 +146,9 @@ class Watch:
         ``ReplicaManager.becomeLeaderOrFollower``)."""
         if isinstance(message, LeaderAndIsr):
             for key, error in response.errors.items():
-                left = (broker_id, key) in self.record_history.stale_logs.get(key[0], ())
-                if error is ErrorCode.INCONSISTENT_TOPIC_ID or (left and error is ErrorCode.STALE_CONTROLLER_EPOCH):
-                    self.dark.add(key[0])
+                is_stale = (broker_id, key) in self.record_history.stale_logs.get(key[0], ())
+                if error is ErrorCode.INCONSISTENT_TOPIC_ID or (is_stale and error is ErrorCode.STALE_CONTROLLER_EPOCH):
+                    self.mismatched_topics.add(key[0])
 
     def _remember_states(
         self, broker: BrokerView, memory: BrokerMemory, message: LeaderAndIsr, response: ControlResponse
@@ -159,7 +159,7 @@ class Watch:
                 memory.states[key] = state
                 if state.leader == broker.broker_id:
                     self.record_history.leadership_taken(key, broker.broker_id)
-                    self.look(Trigger.LED, Led(broker, key, state.leader_epoch))
+                    self.check(Trigger.LED, Led(broker, key, state.leader_epoch))
 
     def _remember_stops(
         self, broker_id: int, memory: BrokerMemory, message: StopReplica, response: ControlResponse

@@ -155,7 +155,7 @@ def _deletes_again(simulation: Simulation) -> Broken:
         process,
         post(simulation, metadata(simulation, partitions=metadata_of(LEADER_DURING_DELETE))).request,
     )
-    observed.deletes_again(process, KEY, 1)
+    observed.repeats_deletion(process, KEY, 1)
     return Trigger.QUEUED, post(simulation, stop(simulation))
 
 
@@ -206,7 +206,7 @@ def _tells_of_more(simulation: Simulation) -> Broken:
 
 def _notified_twice(simulation: Simulation) -> Broken:
     event = BrokersChanged()
-    simulation.watch.observed.handles_again(simulation.controllers[0], event)
+    simulation.watch.observed.is_repeated_event(simulation.controllers[0], event)
     return Trigger.BEGUN, Begun(simulation.controllers[0], event)
 
 
@@ -318,8 +318,8 @@ def _deleted_id_is_known(simulation: Simulation) -> Broken:
 
 
 #: The invariant that must fail, and the function that breaks it.
-BROKEN_BY_FACTS: list[tuple[Callable[[Watch, Any], str | None], Callable[[Simulation], Broken]]] = [
-    (requests.only_who_may_act_sends, _sends_without_certainty),
+VIOLATIONS_OF_OBSERVATIONS: list[tuple[Callable[[Watch, Any], str | None], Callable[[Simulation], Broken]]] = [
+    (requests.only_controllers_send, _sends_without_certainty),
     (roles.expiry_is_handled_first, _begins_before_the_expiry),
     (roles.expiry_ends_the_role, lambda simulation: (Trigger.EVENT, ended(simulation, SessionExpired()))),
     (roles.failed_failovers_are_spaced, _fails_in_a_row),
@@ -327,31 +327,31 @@ BROKEN_BY_FACTS: list[tuple[Callable[[Watch, Any], str | None], Callable[[Simula
     (members.leaders_are_live, _elects_with_dead_members),
     (members.proposed_members_are_live, _accepts_dead_members),
     (members.proposed_members_are_live, _accepts_earlier_registrations),
-    (members.proposals_are_valid_once_asked, _accepts_another_sender),
-    (members.the_failed_leave_isrs, _dead_member_stays),
-    (members.led_while_in_sync, _no_election),
-    (members.moves_end_with_their_brokers, _move_goes_on),
-    (members.elections_left_are_held, _election_is_not_held),
+    (members.strict_proposals_are_valid, _accepts_another_sender),
+    (members.failed_brokers_leave_isrs, _dead_member_stays),
+    (members.in_sync_partitions_have_leaders, _no_election),
+    (members.reassignments_end_after_broker_startup, _move_goes_on),
+    (members.stored_elections_are_performed, _election_is_not_held),
     (members.settings_elect_at_once, _setting_without_election),
     (requests.only_stored_states_are_sent, _never_stored),
     (
-        requests.stops_bear_leader_epochs,
+        requests.stop_replica_has_leader_epoch,
         lambda simulation: (Trigger.QUEUED, post(simulation, stop(simulation, NO_EPOCH))),
     ),
     (
-        requests.new_replicas_are_called_new,
-        lambda simulation: (Trigger.EVENT, ended(simulation, not_called_new=((KEY, 1),))),
+        requests.new_replicas_are_sent_as_new,
+        lambda simulation: (Trigger.EVENT, ended(simulation, not_sent_as_new=((KEY, 1),))),
     ),
     (
         requests.broker_changes_are_sent,
         lambda simulation: (Trigger.EVENT, ended(simulation, BrokersChanged(), unaware=(1,))),
     ),
-    (requests.deletions_wait_for_a_cause, _deletes_again),
+    (requests.deletions_repeat_only_after_events, _deletes_again),
     (requests.removed_replicas_are_deleted, _leaver_is_not_deleted),
     (requests.isr_changes_are_sent_alone, _tells_of_more),
     (rest.leaders_know_their_replicas, _old_replicas),
-    (rest.ids_are_there, _no_id),
-    (rest.led_where_unclean_is_allowed, _unclean_is_not_elected),
+    (rest.topics_have_ids, _no_id),
+    (rest.unclean_partitions_have_leaders, _unclean_is_not_elected),
     (rest.leaders_are_balanced, _unbalanced),
     (rest.notifications_are_removed, _notification_stays),
     (rest.late_topics_have_a_new_epoch, _late_topic_keeps_its_epoch),
@@ -366,32 +366,32 @@ BROKEN_BY_FACTS: list[tuple[Callable[[Watch, Any], str | None], Callable[[Simula
         lambda simulation: code(simulation, ErrorCode.INVALID_UPDATE_VERSION, leader_epoch=np.array([-1], np.int32)),
     ),
     (topics.requests_add_live_replicas, _adds_the_dead),
-    (topics.lists_are_valid, _names_broker_twice),
-    (events.earlier_answers_change_nothing, _earlier_answer_writes),
+    (topics.replica_lists_are_valid, _names_broker_twice),
+    (events.earlier_responses_write_nothing, _earlier_answer_writes),
     (events.elections_change_leaders, _elects_who_leads),
     (
-        events.balancing_tries_who_can_lead,
+        events.balancing_elects_eligible_replicas,
         lambda simulation: (Trigger.EVENT, ended(simulation, RebalanceLeaders(), calls={"read_states": 1})),
     ),
-    (events.reads_are_taken_over, _forgets_what_it_read),
-    (events.moves_left_in_storage_stay, _move_is_taken_out),
-    (events.notifications_come_once, _notified_twice),
+    (events.read_states_are_applied, _forgets_what_it_read),
+    (events.stored_reassignments_stay, _move_is_taken_out),
+    (events.notifications_are_handled_once, _notified_twice),
     (states.only_others_cause_refusals, _refused_after_its_own),
-    (states.settings_are_heeded, _elects_against_the_setting),
+    (states.settings_are_applied, _elects_against_the_setting),
     (members.unassigned_leave_at_failover, _unassigned_stay_at_failover),
-    (members.moved_partitions_are_led, _moved_and_not_led),
+    (members.reassigned_partitions_have_leaders, _moved_and_not_led),
     (members.deletions_begin_at_once, _deletion_does_not_begin),
-    (events.marks_stay_with_their_topics, _mark_is_dropped),
+    (events.deletion_marks_stay_with_topics, _mark_is_dropped),
     (
-        events.void_answers_change_nothing,
+        events.stale_responses_change_nothing,
         lambda simulation: (Trigger.EVENT, ended(simulation, answered(), knowledge=b"other")),
     ),
     (
-        events.failing_brokers_are_named,
+        events.failing_brokers_are_logged,
         lambda simulation: (Trigger.EVENT, ended(simulation, answered(error=ErrorCode.STALE_BROKER_EPOCH))),
     ),
     (requests.only_assigned_replicas_are_sent, _sends_unassigned_replicas),
-    (requests.last_good_logs_stay, _last_good_log_goes),
+    (requests.last_in_sync_logs_stay, _last_good_log_goes),
     (proposals.proposals_are_answered, _deleted_id_is_known),
     (events.replica_states_fit_columns, _replica_has_no_state),
     (requests.new_assignments_are_sent, _assignment_not_sent),

@@ -102,19 +102,19 @@ def _reads_undecided(simulation: Simulation) -> tuple[Trigger, Any]:
 
 
 #: The invariant that must fail, and the function that breaks it.
-BROKEN_RECORDS: list[tuple[Callable[[Watch, Any], str | None], Callable[[Simulation], tuple[Trigger, Any]]]] = [
-    (records.leaders_have_what_was_promised, _leader_lacks),
-    (records.in_sync_is_complete, _member_lacks),
-    (records.acknowledged_is_in_sync, _too_soon),
+VIOLATIONS_OF_RECORDS: list[tuple[Callable[[Watch, Any], str | None], Callable[[Simulation], tuple[Trigger, Any]]]] = [
+    (records.leaders_have_acknowledged_records, _leader_lacks),
+    (records.isr_members_have_acknowledged_records, _member_lacks),
+    (records.acknowledged_record_is_on_isr, _too_soon),
     (records.acknowledged_records_stay, _gone_at_rest),
     (records.acknowledged_records_stay, _hidden_at_rest),
     (records.logs_match, _logs_part),
-    (records.high_watermark_is_everywhere, _high_watermark_too_high),
-    (records.high_watermark_is_everywhere, _leader_out_of_sync),
-    (records.committed_stays, _committed_is_another),
-    (records.committed_stays, _written_twice),
+    (records.high_watermark_is_replicated, _high_watermark_too_high),
+    (records.high_watermark_is_replicated, _leader_out_of_sync),
+    (records.committed_records_stay, _committed_is_another),
+    (records.committed_records_stay, _written_twice),
     (records.reads_are_repeatable, _reads_another),
     (records.reads_are_repeatable, _reads_twice),
     (records.reads_are_repeatable, _read_and_gone),
-    (records.undecided_is_hidden, _reads_undecided),
+    (records.open_transactions_are_hidden, _reads_undecided),
 ]

@@ -81,7 +81,7 @@ def _lost_partition(simulation: Simulation) -> tuple[Trigger, Any]:
 def _grown_and_moved(simulation: Simulation) -> tuple[Trigger, Any]:
     now = simulation.ensemble.topic_partitions("t")
     grown = now | {0: now[0]._replace(replicas=(4, 2, 3)), 2: now[1]._replace(key=("t", 2))}
-    simulation.watch.wanted[KEY].add((4, 2, 3))
+    simulation.watch.requested_targets[KEY].add((4, 2, 3))
     return Trigger.TOPIC, topic(simulation, after=grown)
 
 
@@ -93,21 +93,21 @@ def _original_stopped(simulation: Simulation) -> tuple[Trigger, Any]:
 
 
 #: The invariant that must fail, and the function that breaks it.
-BROKEN_REQUESTS: list[tuple[Callable[[Watch, Any], str | None], Callable[[Simulation], tuple[Trigger, Any]]]] = [
+VIOLATIONS_OF_REQUESTS: list[tuple[Callable[[Watch, Any], str | None], Callable[[Simulation], tuple[Trigger, Any]]]] = [
     (requests.leaders_that_shut_down_are_notified, _leader_that_shuts_down_not_notified),
-    (requests.shutdown_names_what_is_led, lambda simulation: leaving(simulation, -1)),
-    (requests.earlier_registrations_shut_nothing_down, lambda simulation: leaving(simulation, 0, KEY)),
+    (requests.shutdown_response_lists_led_partitions, lambda simulation: leaving(simulation, -1)),
+    (requests.stale_shutdown_is_refused, lambda simulation: leaving(simulation, 0, KEY)),
     (requests.single_request_in_flight, _out_of_order),
-    (requests.first_is_metadata, _roles_first),
+    (requests.first_request_is_update_metadata, _roles_first),
     (requests.for_current_registration, _other_registration),
-    (requests.death_before_birth, _birth_before_death),
-    (requests.only_the_registered, _to_the_dead),
-    (requests.only_leavers_are_deleted, _deletes_in_sync),
+    (requests.failure_precedes_startup, _birth_before_death),
+    (requests.requests_go_to_registered_brokers, _to_the_dead),
+    (requests.deletions_keep_target_and_isr, _deletes_in_sync),
     (topics.deletion_was_confirmed, _deleted_unconfirmed),
     (topics.topic_id_is_constant, _another_id),
     (topics.requests_name_the_topic, _unknown_id),
-    (topics.moves_were_asked_for, _moved_unasked),
-    (requests.originals_wait_for_the_target, _original_stopped),
+    (topics.reassignments_were_requested, _moved_unasked),
+    (requests.original_replicas_wait_for_target, _original_stopped),
     (topics.partitions_stay, _lost_partition),
-    (topics.expansion_moves_nothing, _grown_and_moved),
+    (topics.added_partitions_keep_replicas, _grown_and_moved),
 ]

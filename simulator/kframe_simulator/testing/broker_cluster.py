@@ -114,9 +114,9 @@ class BrokerCluster:
         placed = replicas or (before.replicas if before else tuple(self.brokers))
         now = self.states[key] = state(leader, isr, leader_epoch, partition_epoch, placed, **others)
         alive = tuple(item for item, broker in self.brokers.items() if broker.running)
-        shown = PartitionMetadata(leader, leader_epoch, now.isr, partition_epoch, placed)
+        metadata = PartitionMetadata(leader, leader_epoch, now.isr, partition_epoch, placed)
         for broker_id in alive if only is None else only:
-            self.brokers[broker_id].handle(UpdateMetadata(CONTROLLER_ID, 1, -1, alive, {key: shown}), self.now)
+            self.brokers[broker_id].handle(UpdateMetadata(CONTROLLER_ID, 1, -1, alive, {key: metadata}), self.now)
             self.brokers[broker_id].handle(order(now, key), self.now)
         self.deliver()
 

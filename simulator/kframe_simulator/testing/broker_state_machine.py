@@ -132,9 +132,9 @@ class BrokerStateMachine:
     def _announce(self) -> None:
         now = self.stored
         alive = tuple(broker_id for broker_id in IDS if self.brokers[broker_id].running)
-        shown = PartitionMetadata(now.leader, now.leader_epoch, now.isr, now.partition_epoch, now.replicas)
+        metadata = PartitionMetadata(now.leader, now.leader_epoch, now.isr, now.partition_epoch, now.replicas)
         for broker_id in alive:
-            self.orders[broker_id] += [UpdateMetadata(CONTROLLER_ID, 1, -1, alive, {P: shown}), order(now)]
+            self.orders[broker_id] += [UpdateMetadata(CONTROLLER_ID, 1, -1, alive, {P: metadata}), order(now)]
 
     def _reply(self, out: Outgoing) -> Reply | None:
         if out.peer is Peer.BROKER:

@@ -45,7 +45,7 @@ def greedy(raw: bytes) -> Outcome:
     return None if bytearray(80 * MEBIBYTE if raw.endswith(b"!!") else 1) else "empty"
 
 
-def all_sound() -> Sequence[FuzzTarget]:
+def all_valid() -> Sequence[FuzzTarget]:
     return [FuzzTarget("first", sound), FuzzTarget("second", sound)]
 
 

@@ -117,13 +117,13 @@ def test_broker_that_shuts_down_starts_no_follower() -> None:
 # -- UpdateMetadata.
 
 
-def shown(leader: int, leader_epoch: int = 5) -> UpdateMetadata:
+def update_metadata(leader: int, leader_epoch: int = 5) -> UpdateMetadata:
     partition = PartitionMetadata(leader, leader_epoch, (2, 3), 3, (1, 2, 3))
     return UpdateMetadata(CONTROLLER_ID, 1, -1, (2, 3), {P: partition}, {"t": TOPIC_ID})
 
 
 def test_update_metadata_replaces_live_brokers_and_adds_partitions() -> None:
-    broker = start_broker(shown(2))
+    broker = start_broker(update_metadata(2))
     assert broker.metadata.live_brokers == {2, 3}
     assert broker.metadata.partitions[P].leader == 2
     assert broker.metadata.controller_id == CONTROLLER_ID
@@ -133,7 +133,7 @@ def test_update_metadata_replaces_live_brokers_and_adds_partitions() -> None:
 
 
 def test_update_metadata_removes_deleting_partition() -> None:
-    broker = start_broker(shown(2), shown(LEADER_DURING_DELETE))
+    broker = start_broker(update_metadata(2), update_metadata(LEADER_DURING_DELETE))
     assert (broker.metadata.partitions, broker.metadata.topic_ids) == ({}, {})
 
 
@@ -158,8 +158,8 @@ def test_update_metadata_is_fenced(controller_epoch: int, broker_epoch: int, err
 def test_stop_replica_with_leader_epoch(leader_epoch: int, error: ErrorCode, delete: bool) -> None:
     broker = start_broker(order(LEADER_2))
     assert response_error(broker, stop(leader_epoch, delete)) is error
-    gone = error is NONE and delete
-    assert (P in broker.partitions, P in broker.disks.logs) == (not gone, not gone)
+    deleted = error is NONE and delete
+    assert (P in broker.partitions, P in broker.disks.logs) == (not deleted, not deleted)
     assert (broker.replicas.fetcher.follows(P) is None) == (error is NONE)
 
 

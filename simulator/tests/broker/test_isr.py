@@ -52,9 +52,9 @@ def proposal(broker: Broker, now: float) -> tuple[Outgoing, tuple[int, ...]] | N
 
 def answer(broker: Broker, out: Outgoing, now: float, error: ErrorCode = ErrorCode.NONE, **others: object) -> None:
     assert isinstance(out.message, AlterPartition)
-    asked = out.message.partitions[P]
-    fields = {"leader": 1, "leader_epoch": asked.leader_epoch, "isr": asked.isr, "recovery": 0,
-            "partition_epoch": asked.partition_epoch + 1} | others  # fmt: skip
+    proposed_isr = out.message.partitions[P]
+    fields = {"leader": 1, "leader_epoch": proposed_isr.leader_epoch, "isr": proposed_isr.isr, "recovery": 0,
+            "partition_epoch": proposed_isr.partition_epoch + 1} | others  # fmt: skip
     broker.answered(out.number, AlterPartitionResponseData(ErrorCode.NONE, {P: AlteredPartition(error, **fields)}), now)  # type: ignore[arg-type]
 
 
@@ -156,14 +156,14 @@ def test_min_isr_is_limited_by_replica_count() -> None:
 
 
 @pytest.mark.parametrize(
-    "offset, living, proposed",
+    "offset, is_live, proposed",
     [(10, True, True), (8, True, True), (7, True, False), (10, False, False)],
 )
-def test_live_follower_at_the_high_watermark_joins(offset: int, living: bool, proposed: bool) -> None:
+def test_live_follower_at_the_high_watermark_joins(offset: int, is_live: bool, proposed: bool) -> None:
     leader = start_leader((1, 2))
     fetch(leader, 2, 8, 11_000.0)
     assert high_watermark(leader) == 8
-    if not living:
+    if not is_live:
         leader.handle(live(1, 2), 11_000.0)
     fetch(leader, 3, offset, 11_000.0)
     sent = proposal(leader, 11_000.0)
@@ -283,9 +283,9 @@ def test_new_leader_epoch_drops_pending_proposal() -> None:
     broker.handle(order(state(1, (1, 2), 6, 5)), 13_000.0)
     assert broker.partitions[P].pending is None
     fetch(broker, 3, 10, 13_000.0, leader_epoch=6)
-    again = proposal(broker, 13_000.0)
-    assert again is not None
-    assert again[1] == (1, 2, 3)
+    next_proposal = proposal(broker, 13_000.0)
+    assert next_proposal is not None
+    assert next_proposal[1] == (1, 2, 3)
 
 
 def test_response_after_new_leader_epoch_is_ignored() -> None:

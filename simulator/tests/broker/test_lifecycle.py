@@ -64,9 +64,9 @@ def test_alter_partition_request_fields() -> None:
     assert (out.peer, out.peer_id) == (Peer.CONTROLLER, CONTROLLER_ID)
     assert isinstance(out.message, AlterPartition)
     assert (out.message.broker_id, out.message.broker_epoch) == (1, 50)
-    asked = out.message.partitions[P]
-    assert (asked.leader_epoch, asked.partition_epoch, asked.isr, asked.recovery) == (5, 3, (1, 2), 0)
-    assert asked.topic_id == TOPIC_ID
+    proposed = out.message.partitions[P]
+    assert (proposed.leader_epoch, proposed.partition_epoch, proposed.isr, proposed.recovery) == (5, 3, (1, 2), 0)
+    assert proposed.topic_id == TOPIC_ID
 
 
 def test_single_alter_partition_in_flight() -> None:
@@ -86,17 +86,17 @@ def test_failed_alter_partition_is_retried_after_50_ms(error: ErrorCode | None) 
     leader.answered(first.number, None if error is None else AlterPartitionResponseData(error), 10.0)
     assert leader.tick(59.0) == []
     assert leader.wakes_at == 60.0
-    (again,) = leader.tick(60.0)
-    assert again.message == first.message
-    assert again.number != first.number
+    (repeated,) = leader.tick(60.0)
+    assert repeated.message == first.message
+    assert repeated.number != first.number
 
 
 def test_partition_missing_in_response_is_sent_again() -> None:
     leader = start_leader()
     (first,) = joins(leader, P, 1.0)
     leader.answered(first.number, AlterPartitionResponseData(ErrorCode.NONE), 2.0)
-    (again,) = leader.tick(2.0)
-    assert again.message == first.message
+    (repeated,) = leader.tick(2.0)
+    assert repeated.message == first.message
 
 
 def test_second_proposal_waits_for_request_in_flight() -> None:
@@ -147,7 +147,7 @@ def test_leader_writes_state_before_2_7(
     leader.answered(out.number, reply, 2.0)
     partition = leader.partitions[P]
     assert (partition.isr, partition.partition_epoch, partition.pending is not None) == (isr, partition_epoch, pending)
-    assert [again.message for again in leader.tick(52.0)] == ([out.message] if reply is None else [])
+    assert [repeated.message for repeated in leader.tick(52.0)] == ([out.message] if reply is None else [])
 
 
 def test_leader_notifies_of_written_isrs_after_quiet_period() -> None:
@@ -167,7 +167,7 @@ def test_leader_notifies_of_written_isrs_after_quiet_period() -> None:
 # -- Controlled shutdown.
 
 
-def asked_to_stop(broker: Broker, now: float) -> list[int]:
+def shutdown_requests(broker: Broker, now: float) -> list[int]:
     return [out.number for out in broker.tick(now) if type(out.message).__name__ == "ControlledShutdown"]
 
 
@@ -179,7 +179,7 @@ def stopping() -> Broker:
 
 def test_broker_without_leaders_stops() -> None:
     broker = stopping()
-    (number,) = asked_to_stop(broker, 1_000.0)
+    (number,) = shutdown_requests(broker, 1_000.0)
     states = [broker.state]
     broker.answered(number, ControlledShutdownResponseData(ErrorCode.NONE), 2_000.0)
     states.append(broker.state)
@@ -199,7 +199,7 @@ def test_broker_without_leaders_stops() -> None:
 def test_broker_stops_after_three_refused_shutdown_requests(reply: ControlledShutdownResponseData | None) -> None:
     broker, times = stopping(), []
     for now in range(1_000, 30_000, 500):
-        for number in asked_to_stop(broker, float(now)):
+        for number in shutdown_requests(broker, float(now)):
             times.append(now)
             broker.answered(number, reply, float(now))
     assert times == [1_000, 6_000, 11_000]

@@ -15,13 +15,13 @@ from kframe_simulator.broker.messages import (
     CONSUMER,
     EndTransaction,
     EpochEnd,
-    EpochQuestion,
     Fetch,
     Fetched,
     FetchPartition,
     FetchResponse,
     Metadata,
     MetadataResponse,
+    OffsetForLeaderPartition,
     OffsetsForLeaderEpoch,
     OffsetsForLeaderEpochResponse,
     PartitionMetadata,
@@ -51,14 +51,14 @@ def start_leader() -> Broker:
     return broker
 
 
-def read(broker: Broker, asked: FetchPartition, who: int = 3) -> Fetched:
-    response = broker.handle(Fetch(who, {P: asked}), 1.0)
+def read(broker: Broker, partition: FetchPartition, replica_id: int = 3) -> Fetched:
+    response = broker.handle(Fetch(replica_id, {P: partition}), 1.0)
     assert isinstance(response, FetchResponse)
     return response.partitions[P]
 
 
 @pytest.mark.parametrize(
-    "asked, who, error, records",
+    "partition, replica_id, error, records",
     [
         (FetchPartition(0, 5), 3, ErrorCode.NONE, 10),
         (FetchPartition(7, 5), 3, ErrorCode.NONE, 3),
@@ -74,8 +74,8 @@ def read(broker: Broker, asked: FetchPartition, who: int = 3) -> Fetched:
         (FetchPartition(0), CONSUMER, ErrorCode.NONE, 10),
     ],
 )
-def test_fetch(asked: FetchPartition, who: int, error: ErrorCode, records: int) -> None:
-    fetched = read(start_leader(), asked, who)
+def test_fetch(partition: FetchPartition, replica_id: int, error: ErrorCode, records: int) -> None:
+    fetched = read(start_leader(), partition, replica_id)
     assert (fetched.error, len(fetched.records)) == (error, records)
 
 
@@ -130,9 +130,9 @@ def unhosted(known: bool, failed: bool) -> Broker:
 def test_fetch_of_unreadable_partition(known: bool, failed: bool, error: ErrorCode) -> None:
     broker = unhosted(known, failed)
     assert read(broker, FetchPartition(0)).error is error
-    asked = broker.handle(OffsetsForLeaderEpoch(3, {P: EpochQuestion(-1, 1)}), 0.0)
-    assert isinstance(asked, OffsetsForLeaderEpochResponse)
-    assert asked.partitions[P] == (error, EpochEnd(-1, -1))
+    response = broker.handle(OffsetsForLeaderEpoch(3, {P: OffsetForLeaderPartition(-1, 1)}), 0.0)
+    assert isinstance(response, OffsetsForLeaderEpochResponse)
+    assert response.partitions[P] == (error, EpochEnd(-1, -1))
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_fetch_of_unreadable_partition(known: bool, failed: bool, error: ErrorCo
     [(5, (5, 10)), (4, (3, 4)), (3, (3, 4)), (2, (2, 0)), (6, (-1, -1)), (-1, (-1, -1))],
 )
 def test_offsets_for_leader_epoch(leader_epoch: int, end: tuple[int, int]) -> None:
-    response = start_leader().handle(OffsetsForLeaderEpoch(3, {P: EpochQuestion(5, leader_epoch)}), 0.0)
+    response = start_leader().handle(OffsetsForLeaderEpoch(3, {P: OffsetForLeaderPartition(5, leader_epoch)}), 0.0)
     assert isinstance(response, OffsetsForLeaderEpochResponse)
     assert response.partitions[P] == (ErrorCode.NONE, EpochEnd(*end))
 
@@ -170,7 +170,7 @@ class Cut:
     epochs: tuple[int, ...]
     offset: int
     end: int
-    left: list[tuple[int, int]]
+    remaining: list[tuple[int, int]]
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_truncation(cut: Cut) -> None:
     log = log_of(*cut.epochs)
     log.set_high_watermark(5)
     log.truncate(cut.offset)
-    assert (log.end, log.epochs, log.high_watermark) == (cut.end, cut.left, min(5, cut.end))
+    assert (log.end, log.epochs, log.high_watermark) == (cut.end, cut.remaining, min(5, cut.end))
 
 
 def test_truncation_removes_epoch_without_records() -> None:

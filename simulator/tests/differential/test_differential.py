@@ -140,7 +140,7 @@ def test_sqlite_store_passes(tmp_path: Path) -> None:
 def test_broken_store_is_reported_with_seed_and_step(kind: Callable[..., MemoryStore], call: str) -> None:
     result = first_of(play_history(seed, ensemble_of(kind)) for seed in SEEDS)
     assert result is not None
-    assert call in result.did
+    assert call in result.operation
     assert str(result).startswith(f"seed {result.seed}, step {result.step}: ")
     assert result == play_history(result.seed, ensemble_of(kind)), "the same seed finds the same"
 
@@ -150,7 +150,7 @@ def test_store_without_ensemble_is_checked() -> None:
     assert play_bare(ensemble.connect) is None
     broken = play_bare(ensemble_of(Forgetful).connect)
     assert broken is not None
-    assert "read_configs" in broken.did
+    assert "read_configs" in broken.operation
 
 
 def test_stores_without_shared_storage_are_reported() -> None:

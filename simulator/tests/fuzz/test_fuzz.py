@@ -16,7 +16,7 @@ def test_each_case_runs_once_with_any_number_of_processes() -> None:
     reports = [
         [
             (outcome.target, outcome.cases, outcome.decoded, outcome.refused)
-            for outcome in run(fuzz_targets.all_sound, 3, 5001, jobs)
+            for outcome in run(fuzz_targets.all_valid, 3, 5001, jobs)
         ]
         for jobs in (1, 2)
     ]
@@ -26,14 +26,14 @@ def test_each_case_runs_once_with_any_number_of_processes() -> None:
 
 
 def test_escape_is_reported_and_reproduced(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    sound, escaping = run(fuzz_targets.escaping_target, 1, 4000)
-    assert (sound.escaped, escaping.cases) == (0, 2000)
+    valid, escaping = run(fuzz_targets.escaping_target, 1, 4000)
+    assert (valid.escaped, escaping.cases) == (0, 2000)
     assert escaping.escaped > len(escaping.escapes) > 1
     for escape in escaping.escapes:
-        assert "KeyError" in escape.what
-        again = ["--seed", "1", "--target", "escaping", "--case", str(escape.number)]
+        assert "KeyError" in escape.detail
+        arguments = ["--seed", "1", "--target", "escaping", "--case", str(escape.number)]
         with pytest.raises(KeyError):
-            main("m", fuzz_targets.escaping_target, tmp_path / "none", again)
+            main("m", fuzz_targets.escaping_target, tmp_path / "none", arguments)
     assert main("m", fuzz_targets.escaping_target, tmp_path / "none", ["--cases", "4000"]) == 1
     assert f"python -m m --seed 1 --target 'escaping' --case {escaping.escapes[0].number}" in capsys.readouterr().out
 
@@ -41,7 +41,7 @@ def test_escape_is_reported_and_reproduced(capsys: pytest.CaptureFixture[str], t
 def test_case_that_ends_the_process_is_reported() -> None:
     (dying,) = run(fuzz_targets.dying_target, 1, 20_000, jobs=1)
     (escape,) = dying.escapes
-    assert "exit code 7" in escape.what
+    assert "exit code 7" in escape.detail
     ((_, batch),) = Cases(fuzz_targets.dying_target()[0], 1).batches(escape.number, escape.cases)
     assert any(batch[i].endswith(b"!!") for i in range(len(batch)))
 
@@ -51,12 +51,12 @@ def test_excessive_memory_is_reported(tmp_path: Path, capsys: pytest.CaptureFixt
     (greedy,) = run(fuzz_targets.greedy_target, 1, 1000)
     assert greedy.peak_bytes > PEAK_BYTES_MAX
     assert main("m", fuzz_targets.greedy_target, tmp_path / "none", ["--cases", "1000"]) == 1
-    assert main("m", fuzz_targets.all_sound, tmp_path / "none", ["--cases", "500"]) == 0
+    assert main("m", fuzz_targets.all_valid, tmp_path / "none", ["--cases", "500"]) == 0
     assert "seed 1" in capsys.readouterr().out
 
 
 def test_corpus_keeps_the_smallest_case_of_each_outcome(tmp_path: Path) -> None:
-    target = fuzz_targets.all_sound()[0]
+    target = fuzz_targets.all_valid()[0]
     saved = list(new_entries(target, 1, 2000, []))
     assert {(entry.outcome, len(entry.raw)) for entry in saved} == {("decoded", 1), ("# bytes with a mark in them", 1)}
     write_corpus(tmp_path / "corpus", saved)
@@ -70,21 +70,21 @@ def test_keep_updates_outcomes_of_corpus(tmp_path: Path) -> None:
         corpus,
         [CorpusEntry("first", "plain", "was worded otherwise", b"!"), CorpusEntry("gone", "plain", "decoded", b"x")],
     )
-    assert main("m", fuzz_targets.all_sound, corpus, ["--keep", "--cases", "2"]) == 0
+    assert main("m", fuzz_targets.all_valid, corpus, ["--keep", "--cases", "2"]) == 0
     assert {entry.outcome for entry in read_corpus(corpus) if entry.raw == b"!"} == {"# bytes with a mark in them"}
     assert [entry.target for entry in read_corpus(corpus) if entry.raw == b"x"] == ["gone"]
 
 
 @pytest.mark.parametrize(
-    "outcome, signed",
+    "outcome, expected",
     [
         (None, "decoded"),
         ("/x/state field isr: found 'a, b', expected int <= 5", "/x/state field isr: found #, expected int <= #"),
         ("7 elements claimed at byte 12, 3 bytes left", "# elements claimed at byte #, # bytes left"),
     ],
 )
-def test_signature_replaces_values_of_outcome(outcome: str | None, signed: str) -> None:
-    assert signature(outcome) == signed
+def test_signature_replaces_values_of_outcome(outcome: str | None, expected: str) -> None:
+    assert signature(outcome) == expected
 
 
 def test_batch_returns_its_messages() -> None:

@@ -24,8 +24,8 @@ from kframe_simulator.testing.at_rest import KEY, edit, ended, metadata, post, p
 def test_leader_with_delayed_earlier_epoch_is_exempt(simulation: Simulation) -> None:
     write(simulation, 2, 3)
     promise(simulation)
-    assert records.leaders_have_what_was_promised(simulation.watch, Led(simulation.brokers[1], KEY, 0))
-    assert records.leaders_have_what_was_promised(simulation.watch, Led(simulation.brokers[1], KEY, -1)) is None
+    assert records.leaders_have_acknowledged_records(simulation.watch, Led(simulation.brokers[1], KEY, 0))
+    assert records.leaders_have_acknowledged_records(simulation.watch, Led(simulation.brokers[1], KEY, -1)) is None
 
 
 def test_unreadable_topic_is_exempt_until_its_next_leader_epoch(simulation: Simulation) -> None:
@@ -52,11 +52,11 @@ def test_refusal_by_the_leader_epoch_of_an_earlier_topic_is_exempt(
 ) -> None:
     """Seed 2684: without topic ids, only the leader epoch shows that a log is of an earlier topic."""
     if ended_before:
-        simulation.watch.record_history.topic_gone("t", (0, 1))
+        simulation.watch.record_history.topic_deleted("t", (0, 1))
     sent = post(simulation, LeaderAndIsr(1000, 1, simulation.brokers[broker_id].registration.broker_epoch, {}, {}, ()))
     refusal = ControlResponse(ErrorCode.NONE, {KEY: ErrorCode.STALE_CONTROLLER_EPOCH})
     simulation.watch.answered(Answered(simulation.brokers[broker_id], sent.request, refusal))
-    assert ("t" in simulation.watch.dark) is exempt
+    assert ("t" in simulation.watch.mismatched_topics) is exempt
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_unread_isr_of_deleting_topic_is_exempt(
     """Seed 11582: before 2.7-IV2 a leader wrote an ISR, and died before the notification."""
     monkeypatch.setattr(simulation.ensemble, "record_names", lambda path: ["t"] if deleting else [])
     edit(simulation, leader=leader, partition_epoch=7)
-    assert (rest.context_is_storage(simulation.watch, None) is None) is exempt
+    assert (rest.context_equals_storage(simulation.watch, None) is None) is exempt
 
 
 @pytest.mark.parametrize(
@@ -114,9 +114,9 @@ def test_missing_new_topics_during_controlled_shutdown_are_exempt(
     p.isr_count[:] = len(isr)
     epoch = simulation.brokers[1].registration.broker_epoch
     simulation.watch.started.clear()
-    requests.first_is_metadata(simulation.watch, post(simulation, metadata(simulation)))
+    requests.first_request_is_update_metadata(simulation.watch, post(simulation, metadata(simulation)))
     sent = post(simulation, LeaderAndIsr(1000, 1, epoch, {}, {}, ()))
-    assert (requests.first_is_metadata(simulation.watch, sent) is None) is exempt
+    assert (requests.first_request_is_update_metadata(simulation.watch, sent) is None) is exempt
 
 
 @pytest.mark.parametrize(("believed", "had_it", "exempt"), [(1, True, True), (0, True, False), (1, False, False)])
@@ -129,9 +129,9 @@ def test_log_lost_after_a_complete_fetch_is_exempt(
     joins = state(simulation, isr=(1, 3, 2))._replace(before=simulation.ensemble.rows[KEY]._replace(isr=(1, 3)))
     simulation.brokers[1].model.partitions[KEY].replicas[2].end = believed
     if had_it:
-        simulation.watch.record_history.gone[KEY].add(2)
+        simulation.watch.record_history.brokers_with_lost_logs[KEY].add(2)
     simulation.watch.record_history.state_written(joins)
-    assert (records.in_sync_is_complete(simulation.watch, joins) is None) is exempt
+    assert (records.isr_members_have_acknowledged_records(simulation.watch, joins) is None) is exempt
 
 
 @pytest.mark.parametrize("written", [True, False], ids=["state-written", "nothing-written"])
@@ -154,7 +154,7 @@ def test_lost_log_is_exempt_if_all_isr_members_reregistered(
         simulation.watch.record_history.state_written(state(simulation, isr=(1, 2)))
     simulation.watch.record_history.leadership_taken(KEY, 1)
     led = Led(simulation.brokers[1], KEY, simulation.ensemble.rows[KEY].leader_epoch + 1)
-    assert (records.leaders_have_what_was_promised(simulation.watch, led) is None) is exempt
+    assert (records.leaders_have_acknowledged_records(simulation.watch, led) is None) is exempt
 
 
 @pytest.mark.parametrize(("remaining", "exempt"), [((), True), ((KEY,), False), (None, False)])
@@ -184,7 +184,7 @@ def test_only_a_granted_controlled_shutdown_is_orderly(
         simulation.controllers[0], request, ControlledShutdownResponseData(ErrorCode.NONE, remaining)
     )
     observed.stopped_in_order(2)
-    assert observed.leads_again(2) is orderly
+    assert observed.stopped_in_current_term(2) is orderly
 
 
 @pytest.mark.parametrize(
@@ -220,4 +220,4 @@ def test_removed_reassignment_of_partition_without_state_is_exempt(
     """Seed 13: the reassignment is reported as failed, as in Kafka, and begins with the first leader."""
     edit(simulation, replicas=(4, 1), adding=(4,), removing=(1,), partition_epoch=partition_epoch)
     changed = ended(simulation, calls={"write_reassignments": 1}, reassignments={KEY: (4,)})
-    assert (events.moves_left_in_storage_stay(simulation.watch, changed) is None) is exempt
+    assert (events.stored_reassignments_stay(simulation.watch, changed) is None) is exempt

@@ -18,9 +18,9 @@ from kframe_simulator.invariants import events, rest, roles, states
 from kframe_simulator.simulation.observations import Answered, Claimed, Replied, Trigger, Written
 from kframe_simulator.simulation.watch import Watch
 from kframe_simulator.testing.at_rest import KEY, edit, ended, metadata, post, state
-from kframe_simulator.testing.broken import BROKEN_BY_FACTS
-from kframe_simulator.testing.broken_records import BROKEN_RECORDS
-from kframe_simulator.testing.broken_requests import BROKEN_REQUESTS
+from kframe_simulator.testing.broken import VIOLATIONS_OF_OBSERVATIONS
+from kframe_simulator.testing.broken_records import VIOLATIONS_OF_RECORDS
+from kframe_simulator.testing.broken_requests import VIOLATIONS_OF_REQUESTS
 
 
 def rested(**changes: Any) -> Callable[[Simulation], tuple[Trigger, Any]]:
@@ -161,44 +161,44 @@ def _waits(simulation: Simulation) -> tuple[Trigger, Any]:
 BROKEN: list[tuple[Callable[[Watch, Any], str | None], Callable[[Simulation], tuple[Trigger, Any]]]] = [
     (roles.epoch_has_single_owner, _second_owner),
     (roles.request_has_own_epoch, _others_epoch),
-    (roles.brokers_go_forward, _obeys_older),
+    (roles.accepted_controller_epochs_increase, _obeys_older),
     (roles.writes_are_fenced, _unfenced),
     (roles.sends_end_with_the_role, _sends_after_loss),
     (roles.writes_end_with_the_role, _writes_after_loss),
-    (states.leader_is_sound, lambda simulation: (Trigger.STATE, state(simulation, isr=(2, 3)))),
-    (states.leader_is_sound, _chooses_the_dead),
-    (states.leader_is_sound, lambda simulation: (Trigger.STATE, state(simulation, leader=4, isr=(4, 2)))),
-    (states.isr_is_sound, lambda simulation: (Trigger.STATE, state(simulation, leader=-1, isr=()))),
-    (states.isr_is_sound, lambda simulation: (Trigger.STATE, state(simulation, isr=(1, 2, 2)))),
+    (states.leader_is_valid, lambda simulation: (Trigger.STATE, state(simulation, isr=(2, 3)))),
+    (states.leader_is_valid, _chooses_the_dead),
+    (states.leader_is_valid, lambda simulation: (Trigger.STATE, state(simulation, leader=4, isr=(4, 2)))),
+    (states.isr_is_valid, lambda simulation: (Trigger.STATE, state(simulation, leader=-1, isr=()))),
+    (states.isr_is_valid, lambda simulation: (Trigger.STATE, state(simulation, isr=(1, 2, 2)))),
     (states.isr_is_assigned, _keeps_unassigned_member),
     (states.election_is_clean, _chooses_out_of_sync),
     (states.election_is_clean, lambda simulation: (Trigger.STATE, state(simulation, leader=3, isr=(1, 2, 3)))),
     (states.unclean_leader_is_alone, _unclean_with_company),
     (states.leader_epoch_goes_up, _proposal_raises_epoch),
     (states.leader_epoch_goes_up, lambda simulation: (Trigger.STATE, state(simulation, leader_epoch=-1))),
-    (states.states_are_a_chain, lambda simulation: (Trigger.STATE, state(simulation, partition_epoch=7))),
+    (states.partition_epochs_are_consecutive, lambda simulation: (Trigger.STATE, state(simulation, partition_epoch=7))),
     (states.own_writes_are_known, _forgets_version),
     (rest.brokers_know_their_roles, rested(leader_epoch=7)),
     (rest.brokers_know_the_cluster, _old_metadata),
     (rest.brokers_know_the_cluster, _old_address),
-    (rest.ids_are_known, _brokers_other_id),
-    (events.gauges_are_recounts, _wrong_gauge),
-    (rest.context_is_storage, rested(isr=(1,))),
+    (rest.brokers_know_topic_ids, _brokers_other_id),
+    (events.gauges_equal_recount, _wrong_gauge),
+    (rest.context_equals_storage, rested(isr=(1,))),
     (events.states_fit_columns, _online_without_leader),
-    (events.answered_once, _answered_twice),
-    (events.answered_once, _answered_in_part),
-    (events.repeats_change_nothing, _repeat_writes),
+    (events.requests_get_single_response, _answered_twice),
+    (events.requests_get_single_response, _answered_in_part),
+    (events.repeated_events_write_nothing, _repeat_writes),
     (events.failures_are_explained, _fails_by_itself),
     (events.steps_are_bounded, _endless),
-    (rest.led_where_possible, rested(leader=-1)),
+    (rest.partitions_have_leaders, rested(leader=-1)),
     (rest.single_controller, _no_active_controller),
-    (rest.nothing_is_left, _record_left),
-    (rest.nothing_is_left, rested(adding=(3,))),
+    (rest.no_operator_work_is_pending, _record_left),
+    (rest.no_operator_work_is_pending, rested(adding=(3,))),
     (rest.no_request_waits, _waits),
-    (rest.in_sync_again, rested(isr=(1, 2))),
-    *BROKEN_BY_FACTS,
-    *BROKEN_RECORDS,
-    *BROKEN_REQUESTS,
+    (rest.all_replicas_are_in_sync, rested(isr=(1, 2))),
+    *VIOLATIONS_OF_OBSERVATIONS,
+    *VIOLATIONS_OF_RECORDS,
+    *VIOLATIONS_OF_REQUESTS,
 ]
 
 
@@ -209,17 +209,17 @@ def test_invariant_reports_violation(
     break_it: Callable[[Simulation], tuple[Trigger, Any]],
 ) -> None:
     trigger, what = break_it(simulation)
-    assert trigger in [rule.trigger for rule in INVARIANTS if rule.broken is invariant]
+    assert trigger in [rule.trigger for rule in INVARIANTS if rule.check is invariant]
     assert invariant(simulation.watch, what)
 
 
 def test_every_invariant_has_a_violation_case() -> None:
-    assert {rule.broken for rule in INVARIANTS} == {invariant for invariant, _ in BROKEN}
+    assert {rule.check for rule in INVARIANTS} == {invariant for invariant, _ in BROKEN}
 
 
 def test_valid_changes_violate_no_invariant(simulation: Simulation) -> None:
     for change in ({}, {"leader": 2, "isr": (2, 3)}, {"leader": -1, "isr": (1,)}):
-        simulation.watch.look(Trigger.STATE, state(simulation, **change))
-    simulation.watch.look(Trigger.EVENT, ended(simulation, AlterPartitionRequested.__name__))
+        simulation.watch.check(Trigger.STATE, state(simulation, **change))
+    simulation.watch.check(Trigger.EVENT, ended(simulation, AlterPartitionRequested.__name__))
     broken = {violation.number for violation in simulation.watch.violations}
     assert broken == {"I6"}, "leader 2 was chosen while 1, the first of the replicas, lives"

@@ -44,7 +44,7 @@ def test_mutant_has_rules_and_tests() -> None:
         assert [rule for rule in mutant.rules if not RULE.fullmatch(rule)] == []
         assert [rule for rule in mutant.rules if rule[0] in "RX" and rule not in NUMBERS] == []
         assert mutant.tests, mutant.id
-        assert [node for node in mutant.tests if not there(node)] == []
+        assert [node for node in mutant.tests if not node_exists(node)] == []
 
 
 def test_each_group_of_kraft_rules_has_mutants() -> None:
@@ -64,7 +64,7 @@ def test_defects_are_complete_and_in_order() -> None:
 
 def test_defect_has_existing_tests_and_mutant() -> None:
     for defect in DEFECTS:
-        assert [node for node in defect.tests if not there(node)] == []
+        assert [node for node in defect.tests if not node_exists(node)] == []
         mutated = any(defect.number in mutant.rules for mutant in MUTANTS)
         assert (mutated and defect.tests) or defect.open, defect.number
 
@@ -130,8 +130,8 @@ REPORTS = [
 
 @pytest.mark.parametrize("cases, outcome, failed", REPORTS)
 def test_junit_reports_are_parsed(cases: str, outcome: str, failed: tuple[str, ...]) -> None:
-    asked = ("tests/a.py::test_one", "tests/a.py::test_two[y]", "tests/b.py")
-    evaluation = read_report(f"<testsuites><testsuite>{cases}</testsuite></testsuites>", asked)
+    requested = ("tests/a.py::test_one", "tests/a.py::test_two[y]", "tests/b.py")
+    evaluation = read_report(f"<testsuites><testsuite>{cases}</testsuite></testsuites>", requested)
     assert (evaluation.outcome, evaluation.failed) == (outcome, failed)
 
 
@@ -177,7 +177,7 @@ def test_results_are_saved_until_the_mutant_changes(tmp_path: Path) -> None:
     failed = Evaluation(MutantOutcome.KILLED, "test_it", ("test_a.py::test_it",))
     ResultFile(path).add(MutantResult(mutant, failed, nothing), None)
     ResultFile(path).add(MutantResult(mutant, nothing, Evaluation(MutantOutcome.SURVIVED, "1..9 passed")), "1..9")
-    assert [ResultFile(path).seeds_left(mutant, name) for name in ("1..9", "1..20", "30..40")] == [
+    assert [ResultFile(path).pending_seeds(mutant, name) for name in ("1..9", "1..20", "30..40")] == [
         None,
         "10..20",
         "30..40",
@@ -185,7 +185,7 @@ def test_results_are_saved_until_the_mutant_changes(tmp_path: Path) -> None:
     ResultFile(path).add(MutantResult(mutant, nothing, Evaluation(MutantOutcome.KILLED, "seed 12, I1")), "1..20")
     result = ResultFile(path).result(mutant)
     assert (result.tests, result.simulator) == (failed, Evaluation(MutantOutcome.KILLED, "seed 12, I1"))
-    assert ResultFile(path).seeds_left(mutant, "1..2000") is None
+    assert ResultFile(path).pending_seeds(mutant, "1..2000") is None
     assert ResultFile(path).result(replace(mutant, new="None")).tests == nothing
 
 
@@ -198,7 +198,7 @@ def test_evaluate_restores_mutated_file(tmp_path: Path) -> None:
     assert (tmp_path / "plain.py").read_text() == "CHECKS = True\n"
 
 
-def there(node: str) -> bool:
+def node_exists(node: str) -> bool:
     """Whether the test or the test file exists. The parameter of a golden trace is the name of its scenario."""
     file, _, name = node.partition("::")
     name, _, parameter = name.partition("[")

@@ -133,17 +133,17 @@ def test_endless_exchange_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    "key, value, said",
+    "key, value, message",
     [("replica.lag.time.max.ms", "0", "found 0"), ("replica.lag.max.ms", "1", "replica.lag.max.ms")],
 )
-def test_invalid_broker_setting_is_reported(key: str, value: str, said: str) -> None:
+def test_invalid_broker_setting_is_reported(key: str, value: str, message: str) -> None:
     text = GOOD.replace("auto.leader.rebalance.enable: false", f"{key}: {value}")
-    with pytest.raises(ConfigError, match=said):
+    with pytest.raises(ConfigError, match=message):
         runner_of(f"{text}brokers_replicate: true\n")
 
 
 @pytest.mark.parametrize(
-    "argument, said",
+    "argument, message",
     [
         ("{t-0: {records: 0}}", "records"),
         ("{t-0: {acks: two}}", "acks"),
@@ -152,7 +152,7 @@ def test_invalid_broker_setting_is_reported(key: str, value: str, said: str) -> 
         ("[t-0]", "a mapping"),
     ],
 )
-def test_invalid_produce_step_is_reported(argument: str, said: str) -> None:
+def test_invalid_produce_step_is_reported(argument: str, message: str) -> None:
     text = f"{GOOD}  - produce: {argument}\nbrokers_replicate: true\n"
-    with pytest.raises(ScenarioError, match=said):
+    with pytest.raises(ScenarioError, match=message):
         runner_of(text).play()

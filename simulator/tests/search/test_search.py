@@ -50,7 +50,7 @@ def test_replay_of_valid_path_reports_nothing() -> None:
 
 
 def test_uncached_operations_reach_the_same_states(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subject, "AT_WORK_MOST", 0)
+    monkeypatch.setattr(subject, "CACHED_CONTROLLERS_MAX", 0)
     report = search(StateSpace(CONFIGURATIONS["all"].options), 5)
     saved = search(StateSpace(CONFIGURATIONS["all"].options), 5)
     assert report.levels == saved.levels
@@ -106,10 +106,10 @@ def test_search_covers_all_controller_attributes() -> None:
 def _hold_to(core: Subject) -> None:
     active = 0
     for controller in core.resting():
-        twin = subject.twin(controller)
-        assert subject.look(twin, None) == subject.look(controller, None)
-        assert subject.identity(twin) == subject.identity(controller)
-        assert vars(controller).keys() == vars(twin).keys() == subject.CONTROLLER_HAS
+        copy_controller = subject.copy_controller(controller)
+        assert subject.core_state(copy_controller, None) == subject.core_state(controller, None)
+        assert subject.identity(copy_controller) == subject.identity(controller)
+        assert vars(controller).keys() == vars(copy_controller).keys() == subject.CONTROLLER_HAS
         if controller.active:
             assert vars(controller.context).keys() == subject.CONTEXT_HAS | subject.LEFT_OUT
             active += 1

@@ -52,8 +52,8 @@ CASES = {
         invariants.assigned(STORED, MOVING, PROCESS._replace(task=20), (3, 2)),
     ),
     "I25": (
-        invariants.moved(NODE, replace(NODE, moves=(PartitionState.NEW, ONLINE[1]))),
-        invariants.moved(NODE, replace(NODE, moves=(PartitionState.OFFLINE, ONLINE[1]))),
+        invariants.transitions_are_valid(NODE, replace(NODE, moves=(PartitionState.NEW, ONLINE[1]))),
+        invariants.transitions_are_valid(NODE, replace(NODE, moves=(PartitionState.OFFLINE, ONLINE[1]))),
     ),
     "I29": (
         invariants.acted([("resigned", "IndexError", True)], PROCESS, failed=False, over=True),

@@ -166,7 +166,7 @@ def test_clients_of_sampled_simulations_complete() -> None:
 
 
 def test_record_invariants_are_registered() -> None:
-    triggers = {invariant.trigger for invariant in INVARIANTS if invariant.broken.__module__ == records.__name__}
+    triggers = {invariant.trigger for invariant in INVARIANTS if invariant.check.__module__ == records.__name__}
     assert triggers == {
         Trigger.LED, Trigger.STATE, Trigger.ACKNOWLEDGED, Trigger.RESTED, Trigger.LOGGED, Trigger.READ,
     }  # fmt: skip

@@ -154,10 +154,12 @@ def test_unreadable_registration_does_not_fail_broker() -> None:
     simulation = Simulation(
         replace(options, producers=(), controllers=1), [Action(1_000.0, "malform", {"which": 1, "pick": 0})]
     )
-    seen: list[tuple[bool, int]] = []
+    observed: list[tuple[bool, int]] = []
     simulation.scheduler.after(
         1_500.0,
-        lambda: seen.append((bool(simulation.ensemble.broken), len(simulation.controllers[0].store.read_brokers()))),
+        lambda: observed.append(
+            (bool(simulation.ensemble.broken), len(simulation.controllers[0].store.read_brokers()))
+        ),
     )
     assert simulation.run().violations == ()
-    assert seen == [(True, len(options.brokers))]
+    assert observed == [(True, len(options.brokers))]

@@ -22,7 +22,7 @@ from kframe_simulator.faults.plan import CLASS_OF, Action
 from kframe_simulator.replication.scenario import Replication
 from kframe_simulator.simulation import parts
 from kframe_simulator.simulation.files import read_run, scenario_text, write_run
-from kframe_simulator.simulation.run import EVENTS_LEAST
+from kframe_simulator.simulation.run import EVENTS_MIN
 
 #: Seeds of every run of the suite; ``make sim`` plays many more.
 SEEDS = range(2_000_001, 2_000_013)
@@ -35,9 +35,9 @@ def test_seeds_keep_every_invariant() -> None:
     for seed in SEEDS:
         totals.add(play_seed(seed))
     assert [result.violations for result in totals.failed] == []
-    assert totals.events_least >= EVENTS_LEAST
-    looked_at = {name for name, times in totals.looks.items() if times}
-    assert looked_at == {invariant.number for invariant in INVARIANTS}
+    assert totals.events_least >= EVENTS_MIN
+    checked = {name for name, times in totals.looks.items() if times}
+    assert checked == {invariant.number for invariant in INVARIANTS}
 
 
 def test_every_fault_class_is_sampled() -> None:
@@ -46,8 +46,8 @@ def test_every_fault_class_is_sampled() -> None:
 
 
 def test_trace_depends_on_seed() -> None:
-    first, again, other = (play(*plan_of(seed)).trace for seed in (7, 7, 8))
-    assert first == again != other
+    first, repeated, other = (play(*plan_of(seed)).trace for seed in (7, 7, 8))
+    assert first == repeated != other
 
 
 def test_reference_kernels_give_the_same_trace() -> None:
@@ -74,11 +74,11 @@ def test_violation_is_detected_shrunk_and_printed(monkeypatch: pytest.MonkeyPatc
     options, plan = plan_of(2)
     result = play(options, plan)
     assert {"I8"} <= {violation.number for violation in result.violations}
-    short = shrink(options, plan, "I8", tries_most=60)
-    assert len(short.plan) < len(plan)
-    write_run(tmp_path / "run.json", short)
+    shrunk = shrink(options, plan, "I8", tries_max=60)
+    assert len(shrunk.plan) < len(plan)
+    write_run(tmp_path / "run.json", shrunk)
     options_read, plan_read, document = read_run(tmp_path / "run.json")
-    assert (options_read, plan_read) == (options, short.plan)
+    assert (options_read, plan_read) == (options, shrunk.plan)
     assert play(options_read, plan_read).trace == document["trace"]
 
 
@@ -106,7 +106,7 @@ def test_unknown_action_is_refused(tmp_path: Path) -> None:
     result = play(options, ())
     write_run(tmp_path / "run.json", result)
     document = json.loads((tmp_path / "run.json").read_text())
-    document["plan"] = [Action(1.0, "melt", {}).shown()]
+    document["plan"] = [Action(1.0, "melt", {}).to_dict()]
     (tmp_path / "run.json").write_text(json.dumps(document))
     with pytest.raises(InputError, match="melt"):
         read_run(tmp_path / "run.json")
@@ -180,6 +180,6 @@ def test_append_to_parts_of_another_build_is_refused(tmp_path: Path) -> None:
 
 
 def test_each_lists_options_of_seed() -> None:
-    shown = CliRunner().invoke(cli, ["sim", "run", "--seeds", "7", "--each", "-o", "json"])
-    (row,) = json.loads(shown.stdout)["rows"]
+    result = CliRunner().invoke(cli, ["sim", "run", "--seeds", "7", "--each", "-o", "json"])
+    (row,) = json.loads(result.stdout)["rows"]
     assert row["options"]["brokers"] == list(plan_of(7)[0].brokers)

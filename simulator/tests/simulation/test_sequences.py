@@ -31,28 +31,28 @@ def test_controller_crashes_after_it_stored_the_end_of_a_cancelled_reassignment(
 
 def test_reassignment_is_cancelled_without_a_leader() -> None:
     simulation = play(("give_up_leaderless_move", {"pick": 0}))
-    assert simulation.watch.wanted["t", 0] == {(1, 2)}
+    assert simulation.watch.requested_targets["t", 0] == {(1, 2)}
 
 
 def test_last_in_sync_replica_crashes_after_a_refused_controlled_shutdown() -> None:
     simulation = play(("crash_in_shutdown", {"pick": 0}), hold_last=True)
     (broker,) = [broker for broker in simulation.brokers.values() if broker.requests.past_shutdowns]
-    assert broker.came_back_from_a_crash
+    assert broker.restarted_after_crash
 
 
 def test_leader_stores_an_isr_while_its_reassignment_is_overridden() -> None:
     five = (1, 2, 3, 4, 5)
     reassign = ("reassign", {"pick": 1, "shift": 4, "factor": 1, "count": 1})
     simulation = play(("override_at_join", {"pick": 0}), reassign, protocol="2.6", brokers=five)
-    assert simulation.overrides_joins == 0
-    assert len(set().union(*simulation.watch.wanted.values())) == 2
+    assert simulation.isr_writes_to_delay == 0
+    assert len(set().union(*simulation.watch.requested_targets.values())) == 2
 
 
 @pytest.mark.parametrize("then", [0, 1], ids=["deleted", "target-starts"])
 @pytest.mark.parametrize("pick", [0, 3], ids=["one-target", "two-targets"])
 def test_partition_without_a_leader_is_reassigned(pick: int, then: int) -> None:
     simulation = play(("move_unborn", {"pick": pick, "then": then}))
-    assert simulation.watch.wanted["t", 2]
+    assert simulation.watch.requested_targets["t", 2]
     assert ("t" in simulation.ensemble.topic_ids) is bool(then)
 
 

@@ -133,7 +133,9 @@ class TopicZnodes(Znodes):
 
 def _parsed_topics(module: Any, batch: Batch) -> list[tuple[Any, ...] | None]:
     """The result of ``parse_topics`` for each case. None where it is left to the decoder."""
-    read = TopicColumns.read(batch.data, batch.at[:-1], np.diff(batch.at).astype(np.int32), module.parse_topics)
+    read = TopicColumns.read(
+        batch.data, batch.offsets[:-1], np.diff(batch.offsets).astype(np.int32), module.parse_topics
+    )
     begins, values = offsets_of(read.partitions).tolist(), read.replicas.offsets.tolist()
     topics: list[tuple[Any, ...] | None] = []
     for i, parsed in enumerate(read.parsed.tolist()):
@@ -149,9 +151,9 @@ def _parsed(module: Any, batch: Batch) -> list[tuple[Any, ...] | None]:
     k = len(batch)
     leader, leader_epoch, controller_epoch, counts = (np.zeros(k, np.int32) for _ in range(4))
     recovery, parsed = np.zeros(k, np.uint8), np.zeros(k, np.uint8)
-    isr, lengths = np.zeros(len(batch.data) // 2, np.int32), np.diff(batch.at).astype(np.int32)
+    isr, lengths = np.zeros(len(batch.data) // 2, np.int32), np.diff(batch.offsets).astype(np.int32)
     used = module.parse_states(
-        batch.data, batch.at[:-1], lengths, leader, leader_epoch, controller_epoch, recovery, counts, isr, parsed
+        batch.data, batch.offsets[:-1], lengths, leader, leader_epoch, controller_epoch, recovery, counts, isr, parsed
     )
     at = offsets_of(counts).tolist()
     assert at[-1] == used
