@@ -53,7 +53,7 @@ def check_transitions(
 def list_in_states(
     topic: Int32,
     state: UInt8,
-    wanted: int,
+    state_mask: int,
     deleting: UInt8,
     rows: Int32,
 ) -> int: ...

@@ -3,7 +3,7 @@
 Every kernel takes typed views, ``const`` where it only reads, and writes into views marked OUT that the caller has
 allocated. It returns counts, releases the GIL and allocates nothing. Callers check shapes and index ranges once
 (``kframe.model.columns`` builds valid columns); a wrong dtype is a ValueError from the view itself. Each kernel has a
-twin of the same name and signature in ``kframe/kernels/reference/core.py``. Other kernels are in ``kframe/kernels/``.
+reference of the same name and signature in ``kframe/kernels/reference/core.py``. Other kernels: ``kframe/kernels/``.
 
 Recurring arguments: ``rows`` (k,) partition rows, unique; ``slot_start``, ``replica_count``, ``isr_count`` (n,) row
 columns; ``replica``, ``isr``, ``replica_flags`` (s,) slot columns, as in ``model/columns.py``; ``live`` (b,) 1 where a
@@ -66,11 +66,11 @@ def plan_elections(
     online replicas at leader epoch 0. ISR order is kept (Kafka 3.9 ``Election``). Cost O(k * r^2).
     """
     cdef Py_ssize_t i, k, start, count, members, row, filled = 0, unclean = 0
-    cdef bint far = is_sparse(rows, slot_start)
+    cdef bint sparse = is_sparse(rows, slot_start)
     with nogil:
         isr_offsets[0] = 0
         for i in range(rows.shape[0]):
-            if far:
+            if sparse:
                 prefetch_slots(rows, i, slot_start, replica_count, isr_count, replica, isr, replica_flags)
             row = rows[i]
             start, count, members = slot_start[row], replica_count[row], isr_count[row]
@@ -111,11 +111,11 @@ def plan_removals(
     const int16_t[::1] isr_count,        # IN   (n,)
     const broker_t[::1] isr,             # IN   (s,)
     int32_t[::1] changed,                # OUT  (k,) rows whose ISR has the broker; only the returned count is written
-    int32_t[::1] leader,                 # OUT  (k,) beside changed, like all below
+    int32_t[::1] leader,                 # OUT  (k,) of the changed rows, like all below
     int32_t[::1] leader_epoch,           # OUT  (k,)
     uint8_t[::1] recovery,               # OUT  (k,)
     int32_t[::1] expected,               # OUT  (k,) current partition epoch
-    int32_t[::1] isr_offsets,            # OUT  (k + 1,) beside changed
+    int32_t[::1] isr_offsets,            # OUT  (k + 1,)
     int32_t[::1] isr_values,             # OUT  (sum of isr_count of rows,)
 ):
     """Remove a broker from the ISR of each row; return how many ISRs had it.
@@ -126,11 +126,11 @@ def plan_removals(
     """
     cdef Py_ssize_t i, k, start, row, filled = 0, matches = 0
     cdef int32_t broker
-    cdef bint far = is_sparse(rows, slot_start)
+    cdef bint sparse = is_sparse(rows, slot_start)
     with nogil:
         isr_offsets[0] = 0
         for i in range(rows.shape[0]):
-            if far:
+            if sparse:
                 prefetch_isr(rows, i, slot_start, isr_count, isr, old_leader)
                 prefetch_epochs(rows, i, old_epoch, old_recovery, partition_epoch)
             row = rows[i]
@@ -184,7 +184,7 @@ def check_transitions(
 def list_in_states(
     const int32_t[::1] topic,            # IN   (n,)
     const uint8_t[::1] state,            # IN   (n,)
-    int wanted,                          # IN   bit `1 << state` for every requested state
+    int state_mask,                          # IN   bit `1 << state` for every requested state
     const uint8_t[::1] deleting,         # IN   (t,) 1 for topics to leave out
     int32_t[::1] rows,                   # OUT  (n,)
 ):
@@ -192,7 +192,7 @@ def list_in_states(
     cdef Py_ssize_t row = 0, matches = 0
     with nogil:
         while row < topic.shape[0]:
-            if ((wanted >> state[row]) & 1) == 0:
+            if ((state_mask >> state[row]) & 1) == 0:
                 row = skip_rows_in_state(row, state)
                 continue
             if topic[row] >= 0 and deleting[topic[row]] == 0:
@@ -245,10 +245,10 @@ def list_recipients(
 ):
     """List the brokers that receive each row; return how many (broker, row) pairs. Cost O(k * r)."""
     cdef Py_ssize_t i, k, row, matches = 0
-    cdef bint far = is_sparse(rows, slot_start)
+    cdef bint sparse = is_sparse(rows, slot_start)
     with nogil:
         for i in range(rows.shape[0]):
-            if far:
+            if sparse:
                 prefetch_replicas_and_flags(rows, i, slot_start, replica_count, replica, replica_flags)
             row = rows[i]
             for k in range(slot_start[row], slot_start[row] + replica_count[row]):
@@ -265,7 +265,7 @@ def group_by_broker(
     const int32_t[::1] rows,             # IN   (m,) row of each pair
     int32_t[::1] offsets,                # OUT  (b + 1,) where each broker's pairs begin
     int32_t[::1] grouped,                # OUT  (m,) rows, broker by broker, in the order of the pairs
-    int32_t[::1] origin,                 # OUT  (m,) position of each grouped pair in the input; empty: not wanted
+    int32_t[::1] origin,                 # OUT  (m,) position of each grouped pair in the input; may be empty
 ):
     """Sort pairs by broker (counting sort, stable); return how many brokers have any. Cost O(m + b)."""
     cdef Py_ssize_t i, b, slot, used = 0, total = 0, count

@@ -172,7 +172,7 @@ def deciding(g: Ground) -> dict[str, Call]:
         "list_stop_epochs": Call({"epochs": _i32(k)}, 0),
         "list_leaderless": Call({"rows": _i32(n)}, 0, filled={"rows": 0},
                                 unread=("topic", "partition_epoch", "slot_start", "replica_count", "replica")),
-        "list_in_states": Call({"rows": _i32(n), "wanted": 0b101}, 0, unread=("topic",), filled={"rows": 0}),
+        "list_in_states": Call({"rows": _i32(n), "state_mask": 0b101}, 0, unread=("topic",), filled={"rows": 0}),
         "initialize_partition_states": Call({}, 0),
         "initialize_replica_states": Call({}, g.p.slot_count),
     }  # fmt: skip
@@ -211,7 +211,7 @@ def placing(g: Ground) -> dict[str, Call]:
         "list_recipients": Call(recipients, m),
         "list_unassigned_isr_members": Call({"rows": _i32(g.n)}, 0, filled={"rows": 0}),
         "list_flagged": Call(
-            {"wanted_flags": 3, "replica_row": _i32(m), "positions": _i32(m)},
+            {"flags": 3, "replica_row": _i32(m), "positions": _i32(m)},
             0,
             filled={"replica_row": 0, "positions": 0},
         ),
@@ -224,7 +224,7 @@ def placing(g: Ground) -> dict[str, Call]:
         "group_by_broker": Call(
             pairs | {"offsets": _i32(g.b + 1), "grouped": _i32(m), "origin": _i32(m)}, len(np.unique(pairs["brokers"]))
         ),
-        "assign_replicas": Call(moved | scratch | {"departed": _i32(k)}, 0),
+        "assign_replicas": Call(moved | scratch | {"removed_counts": _i32(k)}, 0),
         "copy_assignments": Call({"flag_mask": 3, "offsets": _i32(k + 1), "values": _i32(m), "flags": _u8(m)}, m),
         "mark_reassigned": Call(moved | {"compared_flags": 3, "differs": _u8(k)}, 0),
         "count_by_broker": Call(counts, g.n),
@@ -267,13 +267,13 @@ def encoding(g: Ground) -> dict[str, Call]:
     cut = _cut(g, calls, size)
     framed = _framed(g, calls, cut)
     calls["copy_entries"] = Call(
-        {"is_new": _u8(k), "is_new_back": 3, "pool_offset": pool_offset, "pool": pool} | framed, k, addressed=by_row,
-        filled={"out": total},
+        {"is_new": _u8(k), "is_new_from_end": 3, "pool_offset": pool_offset, "pool": pool} | framed, k,
+        addressed=by_row, filled={"out": total},
     )  # fmt: skip
     # One broker more than lead anything may be named, so that no search ends early.
     length = _i64(1)
-    leaders = {"leader_size": _i32(g.b, 20), "named": _i32(g.b), "section_start": cut["section_start"]}
-    measured = leaders | {"most": g.b + 1, "tail_length": length}
+    leaders = {"leader_size": _i32(g.b, 20), "last_section": _i32(g.b), "section_start": cut["section_start"]}
+    measured = leaders | {"max_leaders": g.b + 1, "tail_length": length}
     tail = kernels.measure_live_leaders(*g.arguments("measure_live_leaders", Call(measured, 0)).values())
     calls["measure_live_leaders"] = Call(measured, tail)
     return calls | _others(g)

@@ -1,4 +1,4 @@
-"""All kernels: the compiled ones, or with ``KFRAME_KERNELS=reference`` their reference twins.
+"""All kernels: the compiled ones, or with ``KFRAME_KERNELS=reference`` the reference kernels.
 
 There is no silent fallback: without compiled modules the import fails.
 """

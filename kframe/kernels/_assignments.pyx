@@ -1,4 +1,4 @@
-"""Reads the entries of a reassignment in JSON. Twins: ``reference/assignments.py``.
+"""Reads the entries of a reassignment in JSON. Reference: ``reference/assignments.py``.
 
 An entry of another form is left to msgspec, which reads any form and reports errors.
 """
@@ -34,7 +34,7 @@ def read_assignments(
     It stops at an entry of another form, at an incomplete entry, and where an array is full. Consecutive entries of the
     same topic share a row of ``topics``. Cost O(t).
     """
-    cdef Py_ssize_t at = start, after
+    cdef Py_ssize_t offset = start, after
     cdef Py_ssize_t[2] name
     cdef int32_t rows = 0, names = 0, used = 0, total
     cdef bint ended = False
@@ -42,11 +42,11 @@ def read_assignments(
         name[0], name[1] = 0, 0
         while rows < partition.shape[0] and names < topics.shape[0] and not ended:
             total = used
-            after = read_entry(text, at, name, &partition[rows], &log_dirs[rows], values, &total)
+            after = read_entry(text, offset, name, &partition[rows], &log_dirs[rows], values, &total)
             if after < 0 or after >= text.shape[0] or (text[after] != 44 and text[after] != 93):
                 break
             ended = text[after] == 93
-            at = after + (not ended)
+            offset = after + (not ended)
             counts[rows] = total - used
             used = total
             if names == 0 or name[1] - name[0] != topics[names - 1, 1] - topics[names - 1, 0] or not is_same(
@@ -56,68 +56,68 @@ def read_assignments(
                 names += 1
             rows += 1
         result[0], result[1], result[2] = names, rows, ended
-    return at
+    return offset
 
 
 cdef inline Py_ssize_t read_entry(
-    const uint8_t[::1] text, Py_ssize_t at, Py_ssize_t *name, int32_t *partition, int32_t *log_dirs,
+    const uint8_t[::1] text, Py_ssize_t offset, Py_ssize_t *name, int32_t *partition, int32_t *log_dirs,
     int32_t[::1] values, int32_t *used,
 ) noexcept nogil:
     """Read an entry; return the offset after it and whitespace."""
-    cdef int seen = 0, key = 0
+    cdef int keys = 0, key = 0
     cdef Py_ssize_t value = 0
     log_dirs[0] = -1
-    at = skip_byte(text, at, 123, False)
-    while at >= 0:
-        key = key_at(text, at, &value)
-        if key == 0 or seen & key:
+    offset = skip_byte(text, offset, 123, False)
+    while offset >= 0:
+        key = key_at(text, offset, &value)
+        if key == 0 or keys & key:
             return -1
-        seen |= key
+        keys |= key
         if key == TOPIC:
             name[0] = skip_quote(text, value, False)
             name[1] = skip_name(text, name[0]) if name[0] >= 0 else -1
-            at = skip_quote(text, name[1], False) if name[0] >= 0 else -1
+            offset = skip_quote(text, name[1], False) if name[0] >= 0 else -1
         elif key == PARTITION:
-            at = read_integer(text, value, partition)
+            offset = read_integer(text, value, partition)
         elif key == REPLICAS:
-            at = read_integers(text, value, values, used, False)
+            offset = read_integers(text, value, values, used, False)
         else:
-            at = count_strings(text, value, log_dirs)
-        if at < 0:
+            offset = count_strings(text, value, log_dirs)
+        if offset < 0:
             return -1
-        at = skip_space(text, at, False)
-        if at < text.shape[0] and text[at] == 125:
-            return skip_space(text, at + 1, False) if seen & REQUIRED == REQUIRED else -1
-        at = skip_byte(text, at, 44, False)
+        offset = skip_space(text, offset, False)
+        if offset < text.shape[0] and text[offset] == 125:
+            return skip_space(text, offset + 1, False) if keys & REQUIRED == REQUIRED else -1
+        offset = skip_byte(text, offset, 44, False)
     return -1
 
 
-cdef inline int key_at(const uint8_t[::1] text, Py_ssize_t at, Py_ssize_t *value) noexcept nogil:
+cdef inline int key_at(const uint8_t[::1] text, Py_ssize_t offset, Py_ssize_t *value) noexcept nogil:
     """The key at an offset, and the offset of its value; 0 for any other key."""
-    if is_key(text, at, b"topic", value, False):
+    if is_key(text, offset, b"topic", value, False):
         return TOPIC
-    if is_key(text, at, b"partition", value, False):
+    if is_key(text, offset, b"partition", value, False):
         return PARTITION
-    if is_key(text, at, b"replicas", value, False):
+    if is_key(text, offset, b"replicas", value, False):
         return REPLICAS
-    if is_key(text, at, b"log_dirs", value, False):
+    if is_key(text, offset, b"log_dirs", value, False):
         return LOG_DIRS
     return 0
 
 
-cdef inline Py_ssize_t count_strings(const uint8_t[::1] text, Py_ssize_t at, int32_t *count) noexcept nogil:
+cdef inline Py_ssize_t count_strings(const uint8_t[::1] text, Py_ssize_t offset, int32_t *count) noexcept nogil:
     """Count the strings of a list."""
-    at = skip_byte(text, at, 91, False)
+    offset = skip_byte(text, offset, 91, False)
     count[0] = 0
-    if 0 <= at < text.shape[0] and text[at] == 93:
-        return at + 1
-    while at >= 0:
-        at = skip_string(text, at, False)
-        if at < 0:
+    if 0 <= offset < text.shape[0] and text[offset] == 93:
+        return offset + 1
+    while offset >= 0:
+        offset = skip_string(text, offset, False)
+        if offset < 0:
             return -1
         count[0] += 1
-        at = skip_space(text, at, False)
-        if at < text.shape[0] and text[at] == 93:
-            return at + 1
-        at = skip_byte(text, at, 44, False)
+        offset = skip_space(text, offset, False)
+        if offset < text.shape[0] and text[offset] == 93:
+            return offset + 1
+        offset = skip_byte(text, offset, 44, False)
     return -1

@@ -5,7 +5,7 @@ from kframe.model.columns import Int32
 def read_describe_lines(
     text: bytes,
     start: int,
-    longest: int,
+    max_line_bytes: int,
     topic: bytes,
     headers: Int32,
     line: Int32,

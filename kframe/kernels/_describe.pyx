@@ -1,6 +1,7 @@
-"""Reads the lines that ``kafka-topics --describe`` prints for topics and partitions. Twins: ``reference/describe.py``.
+"""Reads the lines that ``kafka-topics --describe`` prints for topics and partitions.
 
 A line that has another form is left to ``kframe.snapshot.describe``, which reads any form and reports errors.
+Reference: ``reference/describe.py``.
 """
 
 from libc.stdint cimport int32_t, uint8_t
@@ -26,7 +27,7 @@ cdef enum:
 def read_describe_lines(
     const uint8_t[::1] text,             # IN    lines, of which the last may be incomplete
     Py_ssize_t start,                    # IN    offset of the first line
-    Py_ssize_t longest,                  # IN    bytes of the longest line that is read
+    Py_ssize_t max_line_bytes,           # IN    bytes of the longest line that is read
     const uint8_t[::1] topic,            # IN    topic of the partitions that come first; empty: none
     int32_t[:, ::1] headers,             # OUT   (h, 6) lines of topics: offset, end, index, offset and end of the name,
                                          #       and partitions before it
@@ -43,15 +44,15 @@ def read_describe_lines(
     It stops at a line of another form, at an incomplete line, and where an array is full. A topic's line is not read
     but listed. Cost O(t).
     """
-    cdef Py_ssize_t at = start, name, end, after
-    cdef Py_ssize_t own = 0, own_length = topic.shape[0]
+    cdef Py_ssize_t offset = start, name, end, after
+    cdef Py_ssize_t topic_start = 0, topic_length = topic.shape[0]
     cdef int32_t topics = 0, rows = 0, lines = 0
     cdef int32_t[7] used
     cdef bint from_text = False
     with nogil:
         used[:] = [0, 0, 0, 0, 0, 0, 0]
         while rows < line.shape[0] and topics < headers.shape[0]:
-            name = skip_blanks(text, at)
+            name = skip_blanks(text, offset)
             if not follows(text, name, b"Topic:", 6):
                 break
             name = skip_blanks(text, name + 6)
@@ -61,135 +62,135 @@ def read_describe_lines(
                 break
             if follows(text, after, b"TopicId:", 8) or follows(text, after, b"PartitionCount:", 15):
                 after = skip_line(text, after)
-                if after < 0 or after - at > longest:
+                if after < 0 or after - offset > max_line_bytes:
                     break
-                headers[topics, 0], headers[topics, 1] = <int32_t>at, <int32_t>after
+                headers[topics, 0], headers[topics, 1] = <int32_t>offset, <int32_t>after
                 headers[topics, 2], headers[topics, 5] = lines, rows
                 headers[topics, 3], headers[topics, 4] = <int32_t>name, <int32_t>end
                 topics += 1
-                own, own_length, from_text = name, end - name, True
+                topic_start, topic_length, from_text = name, end - name, True
             else:
-                if end - name != own_length:
+                if end - name != topic_length:
                     break
-                if not (is_same(text, name, text, own, end - name) if from_text
+                if not (is_same(text, name, text, topic_start, end - name) if from_text
                         else is_same(text, name, topic, 0, end - name)):
                     break
                 after = read_row(text, after, rows, partition, leader, masks, counts, values, used)
-                if after < 0 or after - at > longest:
+                if after < 0 or after - offset > max_line_bytes:
                     break
                 line[rows] = lines
                 rows += 1
-            at = after
+            offset = after
             lines += 1
         result[0], result[1], result[2] = lines, topics, rows
-    return at
+    return offset
 
 
-cdef inline Py_ssize_t skip_line(const uint8_t[::1] text, Py_ssize_t at) noexcept nogil:
-    while at < text.shape[0]:
-        if text[at] == 10:
-            return at + 1
-        at += 1
+cdef inline Py_ssize_t skip_line(const uint8_t[::1] text, Py_ssize_t offset) noexcept nogil:
+    while offset < text.shape[0]:
+        if text[offset] == 10:
+            return offset + 1
+        offset += 1
     return -1
 
 
 cdef inline Py_ssize_t read_row(
-    const uint8_t[::1] text, Py_ssize_t at, Py_ssize_t row, int32_t[::1] partition, int32_t[::1] leader,
+    const uint8_t[::1] text, Py_ssize_t offset, Py_ssize_t row, int32_t[::1] partition, int32_t[::1] leader,
     int32_t[::1] masks, int32_t[:, ::1] counts, int32_t[:, ::1] values, int32_t *used,
 ) noexcept nogil:
     """Read the fields after the topic into ``row``; return the offset after the line. ``used`` are values of lists."""
     cdef int label = 0, k
     cdef Py_ssize_t after = 0, value
-    cdef int32_t seen = 0
+    cdef int32_t labels = 0
     cdef int32_t[7] ends
     for k in range(LISTS):
         ends[k] = used[k]
         counts[k, row] = 0
-    while at < text.shape[0] and text[at] != 10:
-        if text[at] == 13 and follows(text, at, b"\r\n", 2):
-            at += 1
+    while offset < text.shape[0] and text[offset] != 10:
+        if text[offset] == 13 and follows(text, offset, b"\r\n", 2):
+            offset += 1
             break
-        label = label_at(text, at, &after)
-        if label < 0 or seen & 1 << label:
+        label = label_at(text, offset, &after)
+        if label < 0 or labels & 1 << label:
             return -1
-        seen |= 1 << label
+        labels |= 1 << label
         value = skip_blanks(text, after)
         if label == PARTITION:
-            at = read_digits(text, value, &partition[row])
+            offset = read_digits(text, value, &partition[row])
         elif label == LEADER:
-            at = read_leader(text, value, &leader[row])
+            offset = read_leader(text, value, &leader[row])
         elif label >= ADDING_LIST and follows(text, value, b"N/A", 3):
-            at = value + 3
-            seen |= NO_ELR if label == ELR else 0
+            offset = value + 3
+            labels |= NO_ELR if label == ELR else 0
         else:
-            at = read_list(text, value, values, label, &ends[label])
+            offset = read_list(text, value, values, label, &ends[label])
             counts[label, row] = ends[label] - used[label]
-        if at < 0:
+        if offset < 0:
             return -1
-        value = skip_blanks(text, at)
+        value = skip_blanks(text, offset)
         # A blank is before each label: after the value, or where there is no value after the label.
         if value < text.shape[0] and text[value] != 10 and text[value] != 13 and text[value - 1] > 32:
             return -1
-        at = value
-    if at >= text.shape[0] or (seen & REQUIRED) != REQUIRED:
+        offset = value
+    if offset >= text.shape[0] or (labels & REQUIRED) != REQUIRED:
         return -1
     for k in range(LISTS):
         used[k] = ends[k]
-    masks[row] = seen
-    return at + 1
+    masks[row] = labels
+    return offset + 1
 
 
-cdef inline Py_ssize_t read_leader(const uint8_t[::1] text, Py_ssize_t at, int32_t *leader) noexcept nogil:
+cdef inline Py_ssize_t read_leader(const uint8_t[::1] text, Py_ssize_t offset, int32_t *leader) noexcept nogil:
     leader[0] = -1
-    if follows(text, at, b"none", 4):
-        return at + 4
-    if follows(text, at, b"-1", 2):
-        return at + 2
-    return read_digits(text, at, leader)
+    if follows(text, offset, b"none", 4):
+        return offset + 4
+    if follows(text, offset, b"-1", 2):
+        return offset + 2
+    return read_digits(text, offset, leader)
 
 
 cdef inline Py_ssize_t read_list(
-    const uint8_t[::1] text, Py_ssize_t at, int32_t[:, ::1] values, Py_ssize_t label, int32_t *count,
+    const uint8_t[::1] text, Py_ssize_t offset, int32_t[:, ::1] values, Py_ssize_t label, int32_t *count,
 ) noexcept nogil:
     """Append broker ids, separated by commas; none if no digit follows."""
-    if at >= text.shape[0] or not 48 <= text[at] <= 57:
-        return at
+    if offset >= text.shape[0] or not 48 <= text[offset] <= 57:
+        return offset
     while count[0] < values.shape[1]:
-        at = read_digits(text, at, &values[label, count[0]])
+        offset = read_digits(text, offset, &values[label, count[0]])
         count[0] += 1
-        if at < 0 or at >= text.shape[0] or text[at] != 44:
-            return at
-        at += 1
+        if offset < 0 or offset >= text.shape[0] or text[offset] != 44:
+            return offset
+        offset += 1
     return -1
 
 
-cdef inline int label_at(const uint8_t[::1] text, Py_ssize_t at, Py_ssize_t *after) noexcept nogil:
+cdef inline int label_at(const uint8_t[::1] text, Py_ssize_t offset, Py_ssize_t *after) noexcept nogil:
     """The label at an offset, and the offset after its colon; -1 if there is none."""
-    if follows(text, at, b"Replicas:", 9):
-        after[0] = at + 9
+    if follows(text, offset, b"Replicas:", 9):
+        after[0] = offset + 9
         return REPLICAS
-    if follows(text, at, b"Isr:", 4):
-        after[0] = at + 4
+    if follows(text, offset, b"Isr:", 4):
+        after[0] = offset + 4
         return ISR
-    if follows(text, at, b"Partition:", 10):
-        after[0] = at + 10
+    if follows(text, offset, b"Partition:", 10):
+        after[0] = offset + 10
         return PARTITION
-    if follows(text, at, b"Leader:", 7):
-        after[0] = at + 7
+    if follows(text, offset, b"Leader:", 7):
+        after[0] = offset + 7
         return LEADER
-    if follows(text, at, b"Elr:", 4):
-        after[0] = at + 4
+    if follows(text, offset, b"Elr:", 4):
+        after[0] = offset + 4
         return ELR
-    if follows(text, at, b"LastKnownElr:", 13):
-        after[0] = at + 13
+    if follows(text, offset, b"LastKnownElr:", 13):
+        after[0] = offset + 13
         return LAST_KNOWN_ELR
-    if follows(text, at, b"Adding Replicas:", 16):
-        after[0] = at + 16
+    if follows(text, offset, b"Adding Replicas:", 16):
+        after[0] = offset + 16
         return ADDING_LIST
-    if follows(text, at, b"Removing Replicas:", 18):
-        after[0] = at + 18
+    if follows(text, offset, b"Removing Replicas:", 18):
+        after[0] = offset + 18
         return REMOVING_LIST
-    if follows(text, at, b"Offline:", 8):
-        after[0] = at + 8
+    if follows(text, offset, b"Offline:", 8):
+        after[0] = offset + 8
         return OFFLINE
     return -1

@@ -1,6 +1,7 @@
 """Kernels that choose leaders by Kafka's built-in rule, and that find the rows in need of a leader.
 
-Conventions, recurring arguments and the meaning of *online*: ``kframe/_core.pyx``. Twins: ``reference/elections.py``.
+Conventions, recurring arguments and the meaning of *online*: ``kframe/_core.pyx``. Reference:
+``reference/elections.py``.
 """
 
 from libc.stdint cimport int16_t, int32_t, uint8_t
@@ -35,10 +36,10 @@ def choose_leaders(
     """
     cdef Py_ssize_t i, k, start, last, row, matches = 0
     cdef int32_t chosen, fallback, broker
-    cdef bint far = is_sparse(rows, slot_start)
+    cdef bint sparse = is_sparse(rows, slot_start)
     with nogil:
         for i in range(rows.shape[0]):
-            if far:
+            if sparse:
                 prefetch_slots(rows, i, slot_start, replica_count, isr_count, replica, isr, replica_flags)
             row = rows[i]
             start = slot_start[row]
@@ -78,10 +79,10 @@ def mark_offline_isrs(
 ):
     """Mark the rows for which only an unclean election can find a leader; return how many. Cost O(k * r^2)."""
     cdef Py_ssize_t i, k, start, row, matches = 0
-    cdef bint far = is_sparse(rows, slot_start)
+    cdef bint sparse = is_sparse(rows, slot_start)
     with nogil:
         for i in range(rows.shape[0]):
-            if far:
+            if sparse:
                 prefetch_slots(rows, i, slot_start, replica_count, isr_count, replica, isr, replica_flags)
             row = rows[i]
             start = slot_start[row]

@@ -1,4 +1,4 @@
-"""Reads the topics of ``kcat -L -J``. Twins: ``reference/kcat_topics.py``.
+"""Reads the topics of ``kcat -L -J``. Reference: ``reference/kcat_topics.py``.
 
 A topic of another form is left to msgspec, which reads any form and reports errors.
 """
@@ -38,7 +38,7 @@ def read_kcat_topics(
 
     It stops at text of another form, at an incomplete topic or partition, and where an array is full. Cost O(t).
     """
-    cdef Py_ssize_t at = start, after
+    cdef Py_ssize_t offset = start, after
     cdef Py_ssize_t[2] name
     cdef int32_t rows = 0, names = 0
     cdef int32_t[2] used
@@ -48,7 +48,7 @@ def read_kcat_topics(
         used[0], used[1], name[0], name[1] = 0, 0, 0, 0
         while rows < partition.shape[0] and names < topics.shape[0] and state != LIST_END:
             if state == TOPIC_START:
-                after = read_topic(text, at, name, &error)
+                after = read_topic(text, offset, name, &error)
                 if after < 0 or after >= text.shape[0]:
                     break
                 if text[after] == 93:
@@ -62,7 +62,7 @@ def read_kcat_topics(
                 names += 1
             else:
                 ends[0], ends[1] = used[0], used[1]
-                after = read_partition(text, at, &partition[rows], &leader[rows], values, ends)
+                after = read_partition(text, offset, &partition[rows], &leader[rows], values, ends)
                 if after < 0 or after >= text.shape[0]:
                     break
                 after = end_topic(text, after, &state) if text[after] == 93 else skip_byte(text, after, 44, False)
@@ -71,126 +71,127 @@ def read_kcat_topics(
                 counts[0, rows], counts[1, rows] = ends[0] - used[0], ends[1] - used[1]
                 used[0], used[1] = ends[0], ends[1]
                 rows += 1
-            at = after
+            offset = after
         result[0], result[1], result[2] = names, rows, state
-    return at
+    return offset
 
 
-cdef inline Py_ssize_t end_topic(const uint8_t[::1] text, Py_ssize_t at, int *state) noexcept nogil:
+cdef inline Py_ssize_t end_topic(const uint8_t[::1] text, Py_ssize_t offset, int *state) noexcept nogil:
     """The offset after the end of a topic and the comma, or at the end of the list; -1 if it is incomplete."""
-    at = skip_byte(text, at, 93, False)
-    if at >= 0:
-        at = skip_byte(text, at, 125, False)
-    if at < 0 or at >= text.shape[0]:
+    offset = skip_byte(text, offset, 93, False)
+    if offset >= 0:
+        offset = skip_byte(text, offset, 125, False)
+    if offset < 0 or offset >= text.shape[0]:
         return -1
-    if text[at] == 93:
+    if text[offset] == 93:
         state[0] = LIST_END
-        return at
-    at = skip_byte(text, at, 44, False)
-    if at >= 0:
+        return offset
+    offset = skip_byte(text, offset, 44, False)
+    if offset >= 0:
         state[0] = TOPIC_START
-    return at
+    return offset
 
 
 cdef inline Py_ssize_t read_topic(
-    const uint8_t[::1] text, Py_ssize_t at, Py_ssize_t *name, int32_t *error,
+    const uint8_t[::1] text, Py_ssize_t offset, Py_ssize_t *name, int32_t *error,
 ) noexcept nogil:
     """Read a topic up to its first partition, or to the end of its empty list."""
     cdef Py_ssize_t value
-    at = skip_byte(text, at, 123, False)
-    if at >= 0:
-        at = skip_key(text, at, b"topic", 5, False)
-    if at >= 0:
-        at = skip_quote(text, at, False)
-    if at < 0:
+    offset = skip_byte(text, offset, 123, False)
+    if offset >= 0:
+        offset = skip_key(text, offset, b"topic", 5, False)
+    if offset >= 0:
+        offset = skip_quote(text, offset, False)
+    if offset < 0:
         return -1
-    name[0], name[1] = at, skip_name(text, at)
-    at = skip_quote(text, name[1], False)
-    if at >= 0:
-        at = skip_byte(text, at, 44, False)
-    if at < 0:
+    name[0], name[1] = offset, skip_name(text, offset)
+    offset = skip_quote(text, name[1], False)
+    if offset >= 0:
+        offset = skip_byte(text, offset, 44, False)
+    if offset < 0:
         return -1
-    value = skip_key(text, at, b"error", 5, False)
+    value = skip_key(text, offset, b"error", 5, False)
     error[0] = value >= 0
     if value >= 0:
-        at = skip_string(text, value, False)
-        if at >= 0:
-            at = skip_byte(text, at, 44, False)
-    if at >= 0:
-        at = skip_key(text, at, b"partitions", 10, False)
-    return skip_byte(text, at, 91, False) if at >= 0 else -1
+        offset = skip_string(text, value, False)
+        if offset >= 0:
+            offset = skip_byte(text, offset, 44, False)
+    if offset >= 0:
+        offset = skip_key(text, offset, b"partitions", 10, False)
+    return skip_byte(text, offset, 91, False) if offset >= 0 else -1
 
 
 cdef inline Py_ssize_t read_partition(
-    const uint8_t[::1] text, Py_ssize_t at, int32_t *partition, int32_t *leader, int32_t[:, ::1] values, int32_t *ends,
+    const uint8_t[::1] text, Py_ssize_t offset, int32_t *partition, int32_t *leader, int32_t[:, ::1] values,
+    int32_t *ends,
 ) noexcept nogil:
     """Read a partition; return the offset after it and whitespace."""
-    cdef int seen = 0, key = 0
+    cdef int keys = 0, key = 0
     cdef Py_ssize_t value = 0
-    at = skip_byte(text, at, 123, False)
-    while at >= 0:
-        key = key_at(text, at, &value)
-        if key == 0 or seen & key:
+    offset = skip_byte(text, offset, 123, False)
+    while offset >= 0:
+        key = key_at(text, offset, &value)
+        if key == 0 or keys & key:
             return -1
-        seen |= key
+        keys |= key
         if key == PARTITION:
-            at = read_integer(text, value, partition)
+            offset = read_integer(text, value, partition)
         elif key == LEADER:
-            at = read_leader(text, value, leader)
+            offset = read_leader(text, value, leader)
         elif key == ERROR:
-            at = skip_string(text, value, False)
+            offset = skip_string(text, value, False)
         else:
-            at = read_ids(text, value, values[key == ISRS], &ends[key == ISRS])
-        if at < 0:
+            offset = read_ids(text, value, values[key == ISRS], &ends[key == ISRS])
+        if offset < 0:
             return -1
-        at = skip_space(text, at, False)
-        if at < text.shape[0] and text[at] == 125:
-            return skip_space(text, at + 1, False) if seen & REQUIRED == REQUIRED else -1
-        at = skip_byte(text, at, 44, False)
+        offset = skip_space(text, offset, False)
+        if offset < text.shape[0] and text[offset] == 125:
+            return skip_space(text, offset + 1, False) if keys & REQUIRED == REQUIRED else -1
+        offset = skip_byte(text, offset, 44, False)
     return -1
 
 
-cdef inline int key_at(const uint8_t[::1] text, Py_ssize_t at, Py_ssize_t *value) noexcept nogil:
+cdef inline int key_at(const uint8_t[::1] text, Py_ssize_t offset, Py_ssize_t *value) noexcept nogil:
     """The key at an offset, and the offset of its value; 0 for any other key."""
-    if is_key(text, at, b"partition", value, False):
+    if is_key(text, offset, b"partition", value, False):
         return PARTITION
-    if is_key(text, at, b"leader", value, False):
+    if is_key(text, offset, b"leader", value, False):
         return LEADER
-    if is_key(text, at, b"replicas", value, False):
+    if is_key(text, offset, b"replicas", value, False):
         return REPLICAS
-    if is_key(text, at, b"isrs", value, False):
+    if is_key(text, offset, b"isrs", value, False):
         return ISRS
-    if is_key(text, at, b"error", value, False):
+    if is_key(text, offset, b"error", value, False):
         return ERROR
     return 0
 
 
-cdef inline Py_ssize_t read_leader(const uint8_t[::1] text, Py_ssize_t at, int32_t *leader) noexcept nogil:
+cdef inline Py_ssize_t read_leader(const uint8_t[::1] text, Py_ssize_t offset, int32_t *leader) noexcept nogil:
     """Read a broker id or -1. The text after the number is not checked."""
-    if at + 1 < text.shape[0] and text[at] == 45 and text[at + 1] == 49:
+    if offset + 1 < text.shape[0] and text[offset] == 45 and text[offset + 1] == 49:
         leader[0] = -1
-        return at + 2
-    return read_integer(text, at, leader)
+        return offset + 2
+    return read_integer(text, offset, leader)
 
 
 cdef inline Py_ssize_t read_ids(
-    const uint8_t[::1] text, Py_ssize_t at, int32_t[::1] values, int32_t *count,
+    const uint8_t[::1] text, Py_ssize_t offset, int32_t[::1] values, int32_t *count,
 ) noexcept nogil:
     """Append the ids of a list of objects with nothing else; -1 too where they do not fit."""
-    at = skip_byte(text, at, 91, False)
-    if 0 <= at < text.shape[0] and text[at] == 93:
-        return at + 1
-    while at >= 0 and count[0] < values.shape[0]:
-        at = skip_byte(text, at, 123, False)
-        if at >= 0:
-            at = skip_key(text, at, b"id", 2, False)
-        if at >= 0:
-            at = read_integer(text, at, &values[count[0]])
+    offset = skip_byte(text, offset, 91, False)
+    if 0 <= offset < text.shape[0] and text[offset] == 93:
+        return offset + 1
+    while offset >= 0 and count[0] < values.shape[0]:
+        offset = skip_byte(text, offset, 123, False)
+        if offset >= 0:
+            offset = skip_key(text, offset, b"id", 2, False)
+        if offset >= 0:
+            offset = read_integer(text, offset, &values[count[0]])
             count[0] += 1
-        if at >= 0:
-            at = skip_byte(text, at, 125, False)
-        if 0 <= at < text.shape[0] and text[at] == 93:
-            return at + 1
-        if at >= 0:
-            at = skip_byte(text, at, 44, False)
+        if offset >= 0:
+            offset = skip_byte(text, offset, 125, False)
+        if 0 <= offset < text.shape[0] and text[offset] == 93:
+            return offset + 1
+        if offset >= 0:
+            offset = skip_byte(text, offset, 44, False)
     return -1

@@ -81,6 +81,6 @@ def list_rows_in_directory(
     slot_start: Int32,
     replica_count: Int16,
     directory: Int32,
-    wanted: int,
+    target: int,
     rows: Int32,
 ) -> int: ...

@@ -1,7 +1,7 @@
 """Kernels of KRaft's decision for a partition: reassignments, ELRs and leaders, and comparisons of lists.
 
 Lists are CSR: list ``i`` of ``values`` is ``values[offsets[i]:offsets[i + 1]]``. Brokers and directories are indexes.
-Twins: ``reference/kraft_partitions.py``. Kafka 4.4 ``PartitionChangeBuilder`` has the rules.
+Reference: ``reference/kraft_partitions.py``. Kafka 4.4 ``PartitionChangeBuilder`` has the rules.
 """
 
 from libc.stdint cimport int16_t, int32_t, uint8_t
@@ -20,10 +20,10 @@ cdef enum:
     DIRECTORY_LOST = 2
 
 
-cdef inline bint in_list(const int32_t[::1] values, Py_ssize_t start, Py_ssize_t end, int32_t wanted) noexcept nogil:
+cdef inline bint in_list(const int32_t[::1] values, Py_ssize_t start, Py_ssize_t end, int32_t value) noexcept nogil:
     cdef Py_ssize_t k
     for k in range(start, end):
-        if values[k] == wanted:
+        if values[k] == value:
             return True
     return False
 
@@ -57,16 +57,16 @@ def mark_completed_reassignments(
     Complete: a replica and an ISR member remain after the removal, all adding replicas are in that ISR, and, if fewer
     replicas are added than removed, so are all remaining replicas (4.4 ``PartitionReassignmentReplicas``).
     """
-    cdef Py_ssize_t i, k, a, b, c, d, left, members, matches = 0
+    cdef Py_ssize_t i, k, a, b, c, d, remaining, members, matches = 0
     cdef bint done
     with nogil:
         for i in range(completed.shape[0]):
             a, b, c, d = adding_offsets[i], adding_offsets[i + 1], removing_offsets[i], removing_offsets[i + 1]
-            left = members = 0
+            remaining = members = 0
             done = b > a or d > c
             for k in range(replica_offsets[i], replica_offsets[i + 1]):
                 keeps_replica[k] = not in_list(removing, c, d, replicas[k])
-                left += keeps_replica[k]
+                remaining += keeps_replica[k]
                 if b - a < d - c and keeps_replica[k]:
                     done = done and in_list(isr, isr_offsets[i], isr_offsets[i + 1], replicas[k])
             for k in range(isr_offsets[i], isr_offsets[i + 1]):
@@ -75,7 +75,7 @@ def mark_completed_reassignments(
             for k in range(a, b):
                 done = done and in_list(isr, isr_offsets[i], isr_offsets[i + 1], adding[k])
                 done = done and not in_list(removing, c, d, adding[k])
-            if d > c and (left == 0 or members == 0):
+            if d > c and (remaining == 0 or members == 0):
                 done = False
             completed[i] = done
             matches += done
@@ -138,18 +138,19 @@ def mark_acceptable_replicas(
 
     Unassigned and migrating replicas count as online, lost ones do not.
     """
-    cdef Py_ssize_t i, k, start, out = 0, matches = 0
-    cdef int32_t broker, where
+    cdef Py_ssize_t i, k, start, position = 0, matches = 0
+    cdef int32_t broker, directory_index
     with nogil:
         for i in range(rows.shape[0]):
             start = slot_start[rows[i]]
             for k in range(start, start + replica_count[rows[i]]):
-                broker, where = replica[k], directory[k]
-                acceptable[out] = active[broker] and (
-                    where <= DIRECTORY_UNASSIGNED
-                    or where != DIRECTORY_LOST and (directory_brokers[where] == broker or lists_none[broker]))
-                matches += acceptable[out]
-                out += 1
+                broker, directory_index = replica[k], directory[k]
+                acceptable[position] = active[broker] and (
+                    directory_index <= DIRECTORY_UNASSIGNED
+                    or directory_index != DIRECTORY_LOST
+                    and (directory_brokers[directory_index] == broker or lists_none[broker]))
+                matches += acceptable[position]
+                position += 1
     return matches
 
 
@@ -273,14 +274,14 @@ def list_rows_in_directory(
     const int32_t[::1] slot_start,     # IN   (n,)
     const int16_t[::1] replica_count,  # IN   (n,)
     const int32_t[::1] directory,      # IN   (s,)
-    int32_t wanted,                    # IN   directory index
+    int32_t target,                    # IN   directory index
     int32_t[::1] rows,                 # OUT  (n,)
 ):
     """List the rows with a replica in a directory; return how many."""
     cdef Py_ssize_t row, matches = 0
     with nogil:
         for row in range(slot_start.shape[0]):
-            if in_list(directory, slot_start[row], slot_start[row] + replica_count[row], wanted):
+            if in_list(directory, slot_start[row], slot_start[row] + replica_count[row], target):
                 rows[matches] = <int32_t>row
                 matches += 1
     return matches

@@ -15,5 +15,5 @@ def call_native(
     broker_ids: Int32,
     broker_rack: Int32,
     by_broker: bool,
-    answer: Int64,
+    result: Int64,
 ) -> None: ...

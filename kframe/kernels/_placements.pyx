@@ -1,13 +1,13 @@
 """The loop that calls native cost terms and goals. ``kframe/plugin/placement.h`` documents them.
 
-Twin: ``tests/registry/placement_twin.py``.
+Reference: ``tests/registry/placement_twin.py``.
 """
 
 from libc.stdint cimport int32_t, int64_t
 
 from kframe.kernels.placement cimport kframe_placement_function, kframe_placement
 
-#: Size of the struct in bytes, for its twin.
+#: Size of the struct in bytes, for its reference.
 PLACEMENT_SIZE = sizeof(kframe_placement)
 
 
@@ -22,7 +22,7 @@ def call_native(
     const int32_t[::1] broker_ids,       # IN   (b,)
     const int32_t[::1] broker_rack,      # IN   (b,)
     bint by_broker,                      # IN   for each broker instead of once for each partition
-    int64_t[:, ::1] answer,              # OUT  (k, b), or (k, 1)
+    int64_t[:, ::1] result,              # OUT  (k, b), or (k, 1)
 ):
     """Call ``function`` for each partition, or each partition and broker. Trusts its caller for all lengths."""
     cdef kframe_placement_function call = <kframe_placement_function>function
@@ -39,8 +39,8 @@ def call_native(
             p.replicas = &values[offsets[i]] if p.replica_count else NULL
             if not by_broker:
                 p.broker = -1
-                answer[i, 0] = call(&p, <void *>user_data)
+                result[i, 0] = call(&p, <void *>user_data)
                 continue
             for broker in range(p.broker_count):
                 p.broker = broker
-                answer[i, broker] = call(&p, <void *>user_data)
+                result[i, broker] = call(&p, <void *>user_data)

@@ -1,7 +1,7 @@
 """Kernels for the network of brokers in which a plan becomes cheaper: what brokers can give others, at what cost.
 
 The arguments are those of ``_plans.pyx``. ``original`` with ``original_offsets`` has the replicas before the plan. The
-cost of a transfer is 1 if it copies a replica, -1 if it takes a copied replica back to where it was, else 0. Twins:
+cost of a transfer is 1 if it copies a replica, -1 if it takes a copied replica back to where it was, else 0. Reference:
 ``reference/plan_cycles.py``.
 """
 
@@ -19,15 +19,15 @@ def rate_transfers(
     const broker_t[::1] original,        # IN    replicas before the plan
     const int32_t[::1] rack,             # IN    (b,)
     const double[::1] share,             # IN    (b,)
-    int32_t[:, ::1] dearer,              # INOUT (b, 4) targets in the giver's rack whose rate exceeds 1, and 2; others
-    uint8_t[:, ::1] rates,               # INOUT (b, b) giver, target: lowered to the least cost of a transfer, plus 1
+    int32_t[:, ::1] costlier_targets,    # INOUT (b, 4) targets of rate over 1, over 2: in the source's rack, in others
+    uint8_t[:, ::1] rates,               # INOUT (b, b) source, target: lowered to the least cost of a transfer, plus 1
 ):
     """Determine what the cheapest transfer between each two brokers costs; return how many rates were lowered.
 
     Cost O(s * r^2), and O(b * r) for each slot of a broker with a rate that the slot may lower.
     """
     cdef Py_ssize_t i, k, g, p, start, end, lowered = 0
-    cdef int32_t giver, target, racks = 0
+    cdef int32_t source, target, racks = 0
     cdef uint8_t rate
     cdef bint open_racks
     with nogil:
@@ -38,38 +38,38 @@ def rate_transfers(
             start, end = offsets[p], offsets[p + 1]
             open_racks = count_racks(replica, rack, start, end) < racks
             for k in range(start, end):
-                giver = replica[k]
-                if giver < 0 or share[giver] <= 0:
+                source = replica[k]
+                if source < 0 or share[source] <= 0:
                     continue
-                rate = 1 + holds(original, original_offsets[p], original_offsets[p + 1], giver)
+                rate = 1 + holds(original, original_offsets[p], original_offsets[p + 1], source)
                 for g in range(original_offsets[p], original_offsets[p + 1]):
                     target = original[g]
-                    if share[target] > 0 and rates[giver, target] >= rate and may_move(
+                    if share[target] > 0 and rates[source, target] >= rate and may_move(
                         replica, rack, start, end, k, target
                     ):
-                        lowered += lower_rate(rates, dearer, rack, giver, target, rate - 1)
+                        lowered += lower_rate(rates, costlier_targets, rack, source, target, rate - 1)
                 # A replica that is alone in its rack goes to another rack only if that has none.
-                if dearer[giver, rate - 1] == 0 and (
-                    dearer[giver, rate + 1] == 0
-                    or not (open_racks or spans_rack(replica, rack, start, end, k, rack[giver]))
+                if costlier_targets[source, rate - 1] == 0 and (
+                    costlier_targets[source, rate + 1] == 0
+                    or not (open_racks or spans_rack(replica, rack, start, end, k, rack[source]))
                 ):
                     continue
                 for target in range(<int32_t>share.shape[0]):
-                    if share[target] > 0 and rates[giver, target] > rate and may_move(
+                    if share[target] > 0 and rates[source, target] > rate and may_move(
                         replica, rack, start, end, k, target
                     ):
-                        lowered += lower_rate(rates, dearer, rack, giver, target, rate)
+                        lowered += lower_rate(rates, costlier_targets, rack, source, target, rate)
     return lowered
 
 
 cdef inline bint lower_rate(
-    uint8_t[:, ::1] rates, int32_t[:, ::1] dearer, const int32_t[::1] rack, int32_t giver, int32_t target,
+    uint8_t[:, ::1] rates, int32_t[:, ::1] costlier_targets, const int32_t[::1] rack, int32_t source, int32_t target,
     uint8_t rate,
 ) noexcept nogil:
-    cdef int first = 2 * (rack[giver] != rack[target])
-    dearer[giver, first] -= rates[giver, target] > 1 >= rate
-    dearer[giver, first + 1] -= rates[giver, target] > 2
-    rates[giver, target] = rate
+    cdef int first = 2 * (rack[source] != rack[target])
+    costlier_targets[source, first] -= rates[source, target] > 1 >= rate
+    costlier_targets[source, first + 1] -= rates[source, target] > 2
+    rates[source, target] = rate
     return True
 
 
@@ -83,33 +83,33 @@ def collect_transfers(
     const int32_t[::1] rack,             # IN    (b,)
     const int64_t[::1] weight,           # IN    (n,)
     const uint8_t[::1] used,             # IN    (n,) 1 for partitions that are not considered
-    int32_t giver,                       # IN
+    int32_t source,                       # IN
     int32_t target,                      # IN
     int32_t rate,                        # IN    cost of each transfer, plus 1
-    int64_t most,                        # IN    greatest sum of weights
+    int64_t weight_limit,                # IN    greatest sum of weights
     int32_t[::1] chosen,                 # OUT   (k,) indexes of ``slots`` whose replicas go to the target
 ):
-    """Choose replicas that can go from a broker to another, as long as they fit into ``most``; return how many.
+    """Choose replicas that can go from a broker to another, up to ``weight_limit``; return how many.
 
     Cost O(k * r).
     """
     cdef Py_ssize_t i, k, p, count = 0
-    cdef int64_t left = most
+    cdef int64_t remaining = weight_limit
     cdef int32_t cost
     with nogil:
         for i in range(slots.shape[0]):
-            if left <= 0:
+            if remaining <= 0:
                 break
             k, p = slots[i], owner[slots[i]]
-            if replica[k] != giver or used[p] or weight[p] > left:
+            if replica[k] != source or used[p] or weight[p] > remaining:
                 continue
-            cost = holds(original, original_offsets[p], original_offsets[p + 1], giver)
+            cost = holds(original, original_offsets[p], original_offsets[p + 1], source)
             cost -= holds(original, original_offsets[p], original_offsets[p + 1], target)
             if cost + 1 != rate or not may_move(replica, rack, offsets[p], offsets[p + 1], k, target):
                 continue
             chosen[count] = <int32_t>i
             count += 1
-            left -= weight[p]
+            remaining -= weight[p]
     return count
 
 
@@ -117,14 +117,14 @@ def load_at_prices(
     const int32_t[::1] order,            # IN    (k,)
     const int32_t[::1] original_offsets,  # IN    (n + 1,)
     const broker_t[::1] original,        # IN    replicas before the plan
-    const int32_t[::1] wanted,           # IN    (n,) replication factor after the plan
-    const int32_t[::1] required,         # IN    (n,) racks that a partition must span
+    const int32_t[::1] replication_factor,           # IN    (n,) replication factor after the plan
+    const int32_t[::1] required_racks,         # IN    (n,) racks that a partition must span
     const uint8_t[::1] leaving,          # IN    (b,)
     const int32_t[::1] rack,             # IN    (b,)
     const int64_t[::1] weight,           # IN    (n,)
     const int64_t[::1] price,            # IN    (b,)
     const int32_t[::1] targets,          # IN    (t,) brokers that receive replicas, ascending by price
-    broker_t[::1] chosen,                # OUT   (most wanted replicas,) scratch
+    broker_t[::1] chosen,                # OUT   (largest replication factor,) scratch
     int64_t[::1] load,                   # INOUT (b,) increased by the weights of the chosen replicas
 ):
     """Give each partition its cheapest valid replicas; return what they copy, -1 if a partition has too few brokers.
@@ -141,8 +141,8 @@ def load_at_prices(
         for i in range(order.shape[0]):
             p = order[i]
             start, end = original_offsets[p], original_offsets[p + 1]
-            repeats, best = wanted[p] - required[p], 0
-            for count in range(wanted[p]):
+            repeats, best = replication_factor[p] - required_racks[p], 0
+            for count in range(replication_factor[p]):
                 best, best_price, old = -1, 0, True
                 for g in range(start, end):
                     broker = original[g]
@@ -174,8 +174,8 @@ def assign_at_prices(
     const int32_t[::1] offsets,          # IN    (n + 1,)
     const int32_t[::1] original_offsets,  # IN    (n + 1,)
     const broker_t[::1] original,        # IN    replicas before the plan
-    const int32_t[::1] wanted,           # IN    (n,) replication factor after the plan
-    const int32_t[::1] required,         # IN    (n,) racks that a partition must span
+    const int32_t[::1] replication_factor,           # IN    (n,) replication factor after the plan
+    const int32_t[::1] required_racks,         # IN    (n,) racks that a partition must span
     const uint8_t[::1] leaving,          # IN    (b,)
     const int32_t[::1] rack,             # IN    (b,)
     const double[::1] share,             # IN    (b,)
@@ -183,7 +183,7 @@ def assign_at_prices(
     const int64_t[::1] weight,           # IN    (n,)
     const int64_t[::1] upper,            # IN    (b,)
     const int64_t[::1] price,            # IN    (b,)
-    broker_t[::1] chosen,                # OUT   (most wanted replicas,) scratch
+    broker_t[::1] chosen,                # OUT   (largest replication factor,) scratch
     broker_t[::1] replica,               # OUT   (s,) slots of the partitions of ``order``
     int64_t[::1] load,                   # INOUT (b,)
     int64_t[::1] count,                  # INOUT (b,)
@@ -202,8 +202,8 @@ def assign_at_prices(
         for i in range(order.shape[0]):
             p = order[i]
             start, end, first, last = offsets[p], offsets[p + 1], original_offsets[p], original_offsets[p + 1]
-            repeats, assigned = wanted[p] - required[p], 0
-            while assigned < wanted[p]:
+            repeats, assigned = replication_factor[p] - required_racks[p], 0
+            while assigned < replication_factor[p]:
                 best, best_cost, best_fill, best_old = -1, 0, 0, False
                 for broker in range(<int32_t>share.shape[0]):
                     if best >= 0 and price[broker] > best_cost:
@@ -225,7 +225,7 @@ def assign_at_prices(
                 assigned += 1
                 load[best] += weight[p]
                 count[best] += 1
-            failed += assigned < wanted[p]
+            failed += assigned < replication_factor[p]
             write_slots(replica, start, end, original, first, last, chosen, assigned)
     return failed
 

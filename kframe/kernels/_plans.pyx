@@ -3,7 +3,7 @@
 Recurring arguments: partition ``p`` has the slots ``offsets[p] .. offsets[p + 1]``; a slot holds a broker index, or -1
 while it is vacant. ``order`` lists the partitions that may change. ``share`` is each broker's share of the load, 0 for
 brokers that receive nothing. ``load`` is in units of ``weight``, ``count`` and ``cap`` in replicas. ``rack`` numbers
-the racks from 0. Twins: ``reference/plans.py``.
+the racks from 0. Reference: ``reference/plans.py``.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
@@ -17,7 +17,7 @@ from kframe.kernels.types cimport broker_t
 def vacate_replicas(
     const int32_t[::1] order,            # IN    (k,)
     const int32_t[::1] offsets,          # IN    (n + 1,)
-    const int32_t[::1] wanted,           # IN    (n,) replication factor after the plan
+    const int32_t[::1] replication_factor,           # IN    (n,) replication factor after the plan
     const uint8_t[::1] in_sync,          # IN    (s,)
     const uint8_t[::1] leaving,          # IN    (b,) 1 for brokers that every replica leaves
     const int32_t[::1] rack,             # IN    (b,)
@@ -31,12 +31,12 @@ def vacate_replicas(
 ):
     """Vacate the slots of replicas that must leave; return how many. Cost O(s * r^2).
 
-    A replica must leave a leaving broker, a list that is longer than wanted, and with ``spread`` a rack that it shares
-    while the list spans fewer racks than it can. The fewest possible replicas leave.
+    A replica must leave a leaving broker, a list longer than the replication factor, and with ``spread`` a rack that
+    it shares while the list spans fewer racks than it can. The fewest possible replicas leave.
     """
     cdef Py_ssize_t i, k, start, end, p, vacated = 0
-    cdef int32_t retained, broker, open_racks = 0
-    cdef bint crowded
+    cdef int32_t retained, broker, spanned, open_racks = 0
+    cdef bint shared_only
     with nogil:
         for i in range(rack_targets.shape[0]):
             open_racks += rack_targets[i] > 0
@@ -54,12 +54,13 @@ def vacate_replicas(
                     retained -= 1
                     vacated += 1
             while True:
-                crowded = retained <= wanted[p]
-                if crowded and (not spread or wanted[p] - retained + count_racks(replica, rack, start, end) >= min(
-                    wanted[p], reachable_racks(replica, rack, rack_targets, open_racks, start, end)
+                shared_only = retained <= replication_factor[p]
+                spanned = replication_factor[p] - retained + count_racks(replica, rack, start, end)
+                if shared_only and (not spread or spanned >= min(
+                    replication_factor[p], reachable_racks(replica, rack, rack_targets, open_racks, start, end)
                 )):
                     break
-                k = worst_slot(replica, rack, in_sync, share, load, start, end, crowded)
+                k = worst_slot(replica, rack, in_sync, share, load, start, end, shared_only)
                 if k < 0:
                     break
                 broker = replica[k]
@@ -74,7 +75,7 @@ def vacate_replicas(
 def fill_vacancies(
     const int32_t[::1] order,            # IN    (k,)
     const int32_t[::1] offsets,          # IN    (n + 1,)
-    const int32_t[::1] wanted,           # IN    (n,)
+    const int32_t[::1] replication_factor,           # IN    (n,)
     const int32_t[::1] rack,             # IN    (b,)
     const double[::1] share,             # IN    (b,)
     const int64_t[::1] cap,              # IN    (b,)
@@ -92,7 +93,7 @@ def fill_vacancies(
     with nogil:
         for i in range(order.shape[0]):
             p = order[i]
-            start, end, lacking = offsets[p], offsets[p + 1], wanted[p]
+            start, end, lacking = offsets[p], offsets[p + 1], replication_factor[p]
             for k in range(start, end):
                 lacking -= replica[k] >= 0
             for k in range(start, end):
@@ -111,10 +112,10 @@ def fill_vacancies(
     return missing
 
 
-cdef inline int32_t receiver(
+cdef inline int32_t best_target(
     const broker_t[::1] replica, const int32_t[::1] rack, const double[::1] share, const int64_t[::1] lower,
     const int64_t[::1] upper, const int64_t[::1] load, const int64_t[::1] count, const int64_t[::1] cap,
-    int64_t weight, Py_ssize_t start, Py_ssize_t end, Py_ssize_t slot, bint under_only, bint fitting,
+    int64_t weight, Py_ssize_t start, Py_ssize_t end, Py_ssize_t slot, bint under_only, bint within_limits,
 ) noexcept nogil:
     """The broker with most room that can take the replica in ``slot``; -1 if there is none."""
     cdef int32_t broker, best = -1
@@ -122,7 +123,7 @@ cdef inline int32_t receiver(
     for broker in range(<int32_t>share.shape[0]):
         if share[broker] <= 0 or count[broker] >= cap[broker] or load[broker] + weight > upper[broker]:
             continue
-        if under_only and (load[broker] >= lower[broker] or (fitting and load[broker] + weight > lower[broker])):
+        if under_only and (load[broker] >= lower[broker] or (within_limits and load[broker] + weight > lower[broker])):
             continue
         room = lower[broker] + upper[broker] - 2 * load[broker]
         if (best < 0 or room > best_room) and may_move(replica, rack, start, end, slot, broker):
@@ -141,7 +142,7 @@ def transfer_replicas(
     const int64_t[::1] upper,            # IN    (b,) greatest load of a broker
     bint over_only,                      # IN    only from brokers above ``upper``
     bint under_only,                     # IN    only to brokers below ``lower``
-    bint fitting,                        # IN    only replicas that neither limit is crossed with
+    bint within_limits,                        # IN    only replicas that neither limit is crossed with
     bint first_slots,                    # IN    first slots too, which are of preferred leaders
     broker_t[::1] replica,               # INOUT (s,)
     int64_t[::1] load,                   # INOUT (b,)
@@ -153,7 +154,7 @@ def transfer_replicas(
     Each partition moves at most one replica. Cost O(s), and O(b * r) for each candidate.
     """
     cdef Py_ssize_t i, k, p, start, end, moves = 0, over = 0, under = 0
-    cdef int32_t giver, target
+    cdef int32_t source, target
     with nogil:
         for k in range(load.shape[0]):
             over += load[k] > upper[k]
@@ -164,24 +165,25 @@ def transfer_replicas(
             p = order[i]
             start, end = offsets[p], offsets[p + 1]
             for k in range(end - 1, start - first_slots, -1):
-                giver = replica[k]
-                if giver < 0 or share[giver] <= 0 or load[giver] - weight[p] < lower[giver]:
+                source = replica[k]
+                if source < 0 or share[source] <= 0 or load[source] - weight[p] < lower[source]:
                     continue
-                if over_only and (load[giver] <= upper[giver] or (
-                    fitting and load[giver] - weight[p] < upper[giver]
+                if over_only and (load[source] <= upper[source] or (
+                    within_limits and load[source] - weight[p] < upper[source]
                 )):
                     continue
-                target = receiver(
-                    replica, rack, share, lower, upper, load, count, cap, weight[p], start, end, k, under_only, fitting,
+                target = best_target(
+                    replica, rack, share, lower, upper, load, count, cap, weight[p], start, end, k, under_only,
+                    within_limits,
                 )
                 if target < 0:
                     continue
                 replica[k] = <broker_t>target
-                over -= load[giver] > upper[giver] >= load[giver] - weight[p]
+                over -= load[source] > upper[source] >= load[source] - weight[p]
                 under -= load[target] < lower[target] <= load[target] + weight[p]
-                load[giver] -= weight[p]
+                load[source] -= weight[p]
                 load[target] += weight[p]
-                count[giver] -= 1
+                count[source] -= 1
                 count[target] += 1
                 moves += 1
                 break
@@ -196,7 +198,7 @@ def span_racks(
 ):
     """Count the distinct racks of each list; return the largest count. Cost O(s * r)."""
     cdef Py_ssize_t p, k, g
-    cdef int32_t most = 0
+    cdef int32_t largest = 0
     cdef bint repeated
     with nogil:
         for p in range(spanned.shape[0]):
@@ -206,8 +208,8 @@ def span_racks(
                 for g in range(offsets[p], k):
                     repeated = repeated or rack[values[g]] == rack[values[k]]
                 spanned[p] += not repeated
-            most = max(most, spanned[p])
-    return most
+            largest = max(largest, spanned[p])
+    return largest
 
 
 def mark_leaders(
@@ -217,7 +219,7 @@ def mark_leaders(
     const int32_t[::1] original_offsets,  # IN    (n + 1,)
     const broker_t[::1] original,        # IN    replicas before the plan
     const double[::1] share,             # IN    (b,) 0 for brokers that must not become leaders
-    uint8_t[:, ::1] arcs,                # INOUT (b, b) giver, target: 1 if a leadership can go; 2 if moved before
+    uint8_t[:, ::1] arcs,                # INOUT (b, b) source, target: 1 if a leadership can go; 2 if moved before
 ):
     """Mark the pairs of brokers between which the preferred leadership of a partition can go.
 
@@ -265,9 +267,9 @@ def shift_leaders(
     const int32_t[::1] offsets,          # IN    (n + 1,)
     const int32_t[::1] original_offsets,  # IN    (n + 1,)
     const broker_t[::1] original,        # IN    replicas before the plan
-    const int32_t[::1] path,             # IN    (m + 1,) brokers, the giver first
-    const uint8_t[::1] free,             # IN    (m,) 1 for steps that only take what was moved before
-    int64_t units,                       # IN    how many to shift at most
+    const int32_t[::1] path,             # IN    (m + 1,) brokers, the source first
+    const uint8_t[::1] moved_only,             # IN    (m,) 1 for steps that only take what was moved before
+    int64_t max_shifts,                  # IN    leaderships to shift at most
     int32_t[::1] cursors,                # OUT   (m,) scratch
     int32_t[::1] rows,                   # OUT   (m,) scratch
     broker_t[::1] replica,               # INOUT (s,)
@@ -277,21 +279,21 @@ def shift_leaders(
     Each unit takes a different partition for every step, so that only the ends of the path change their loads.
     Cost O(m * s) in total.
     """
-    cdef Py_ssize_t h, g, p, slot, steps = free.shape[0]
+    cdef Py_ssize_t h, g, p, slot, steps = moved_only.shape[0]
     cdef int64_t shifted = 0
-    cdef bint taken
+    cdef bint used
     with nogil:
         for h in range(steps):
             cursors[h] = 0
-        while shifted < units:
+        while shifted < max_shifts:
             for h in range(steps):
                 slot = -1
                 while cursors[h] < order.shape[0] and slot < 0:
                     p = order[cursors[h]]
-                    taken = False
+                    used = False
                     for g in range(h):
-                        taken = taken or rows[g] == p
-                    if not taken and (not free[h] or is_moved(original, original_offsets, p, path[h])):
+                        used = used or rows[g] == p
+                    if not used and (not moved_only[h] or is_moved(original, original_offsets, p, path[h])):
                         slot = follower_slot(replica, offsets[p], offsets[p + 1], path[h], path[h + 1])
                     rows[h] = <int32_t>p
                     cursors[h] += 1

@@ -38,7 +38,7 @@ def mark_reassignment_progress(
 ) -> int: ...
 def list_flagged(
     rows: Int32,
-    wanted_flags: int,
+    flags: int,
     slot_start: Int32,
     replica_count: Int16,
     replica_flags: UInt8,

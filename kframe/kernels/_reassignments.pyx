@@ -1,6 +1,6 @@
 """Kernels of reassignments: new assignments, their checks, and how far running ones are.
 
-Conventions and recurring arguments: ``kframe/_core.pyx``. Twins: ``reference/reassignments.py``.
+Conventions and recurring arguments: ``kframe/_core.pyx``. Reference: ``reference/reassignments.py``.
 """
 
 from libc.stdint cimport int16_t, int32_t, uint8_t
@@ -23,11 +23,11 @@ cdef inline bint in_origin(
 
 
 cdef inline bint in_list(
-    const int32_t[::1] values, Py_ssize_t start, Py_ssize_t end, int32_t wanted
+    const int32_t[::1] values, Py_ssize_t start, Py_ssize_t end, int32_t value
 ) noexcept nogil:
     cdef Py_ssize_t k
     for k in range(start, end):
-        if values[k] == wanted:
+        if values[k] == value:
             return True
     return False
 
@@ -83,11 +83,11 @@ def plan_reassignments(
     is not in the origin is ADDING; one of the origin that is not in the target is REMOVING. Cost O(k * r^2).
     """
     cdef Py_ssize_t i, j, k, row, filled = 0
-    cdef bint far = is_sparse(rows, slot_start)
+    cdef bint sparse = is_sparse(rows, slot_start)
     with nogil:
         offsets[0] = 0
         for i in range(rows.shape[0]):
-            if far:
+            if sparse:
                 prefetch_replicas_and_flags(rows, i, slot_start, replica_count, replica, replica_flags)
             row = rows[i]
             for j in range(target_offsets[i], target_offsets[i + 1]):
@@ -120,10 +120,10 @@ def mark_reassignment_progress(
 ):
     """Mark rows with a running reassignment, and rows whose target is in sync; return how many run. Cost O(k * r^2)."""
     cdef Py_ssize_t i, k, row, start, matches = 0
-    cdef bint far = is_sparse(rows, slot_start)
+    cdef bint sparse = is_sparse(rows, slot_start)
     with nogil:
         for i in range(rows.shape[0]):
-            if far:
+            if sparse:
                 prefetch_slots(rows, i, slot_start, replica_count, isr_count, replica, isr, replica_flags)
             row = rows[i]
             start = slot_start[row]
@@ -140,7 +140,7 @@ def mark_reassignment_progress(
 
 def list_flagged(
     const int32_t[::1] rows,             # IN   (k,)
-    int wanted_flags,                    # IN   ReplicaFlag bits
+    int flags,                    # IN   ReplicaFlag bits
     const int32_t[::1] slot_start,       # IN   (n,)
     const int16_t[::1] replica_count,    # IN   (n,)
     const uint8_t[::1] replica_flags,    # IN   (s,)
@@ -149,15 +149,15 @@ def list_flagged(
 ):
     """List the replicas of rows that have one of the flags; return how many. Cost O(k * r)."""
     cdef Py_ssize_t i, k, row, start, matches = 0
-    cdef bint far = is_sparse(rows, slot_start)
+    cdef bint sparse = is_sparse(rows, slot_start)
     with nogil:
         for i in range(rows.shape[0]):
-            if far:
+            if sparse:
                 prefetch_flags(rows, i, slot_start, replica_count, replica_flags)
             row = rows[i]
             start = slot_start[row]
             for k in range(replica_count[row]):
-                if replica_flags[start + k] & wanted_flags:
+                if replica_flags[start + k] & flags:
                     replica_row[matches], positions[matches] = <int32_t>row, <int32_t>k
                     matches += 1
     return matches

@@ -60,7 +60,7 @@ def assign_replicas(
     old_replica: Int32,
     old_state: UInt8,
     old_flags: UInt8,
-    departed: Int32,
+    removed_counts: Int32,
 ) -> int: ...
 def copy_assignments(
     rows: Int32,

@@ -1,6 +1,6 @@
 """Kernels of replica placement: the index of replicas by broker, assignments, and counts by broker.
 
-Conventions and recurring arguments: ``kframe/_core.pyx``. Twins: ``reference/replica_index.py``.
+Conventions and recurring arguments: ``kframe/_core.pyx``. Reference: ``reference/replica_index.py``.
 """
 
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
@@ -112,10 +112,10 @@ def list_replicas_on(
 ):
     """List the replicas of some rows on the chosen brokers; return how many. Cost O(k * r)."""
     cdef Py_ssize_t i, k, row, matches = 0
-    cdef bint far = is_sparse(rows, slot_start)
+    cdef bint sparse = is_sparse(rows, slot_start)
     with nogil:
         for i in range(rows.shape[0]):
-            if far:
+            if sparse:
                 prefetch_replicas(rows, i, slot_start, replica_count, replica)
             row = rows[i]
             for k in range(slot_start[row], slot_start[row] + replica_count[row]):
@@ -193,52 +193,52 @@ def assign_replicas(
     int32_t[::1] old_replica,            # SCRATCH (the longest old list,)
     uint8_t[::1] old_state,              # SCRATCH (the longest old list,)
     uint8_t[::1] old_flags,              # SCRATCH (the longest old list,)
-    int32_t[::1] departed,               # OUT  (k,) replicas that left each row's list
+    int32_t[::1] removed_counts,         # OUT  (k,) replicas removed from each row's list
 ):
-    """Give rows new replica lists; return how many replicas left a list.
+    """Give rows new replica lists; return how many replicas are removed.
 
-    Replicas that stay keep their state and OFFLINE_DIR flag; new ones are NonExistent. Replicas that left keep theirs
+    Replicas that stay keep their state and OFFLINE_DIR flag; new ones are NonExistent. Removed replicas keep theirs
     too, in the slots after the list, until the next assignment: they still have to be stopped. Cost O(k * r^2), or
     O(k * r) for unchanged lists: a common prefix stays in place.
     """
-    cdef Py_ssize_t i, j, k, start, row, offset, old, new, same, gone, total = 0
-    cdef bint far = is_sparse(rows, slot_start)
+    cdef Py_ssize_t i, j, k, start, row, offset, old, new, prefix, removed, total = 0
+    cdef bint sparse = is_sparse(rows, slot_start)
     with nogil:
         for i in range(rows.shape[0]):
-            if far:
+            if sparse:
                 prefetch_replicas_and_flags(rows, i, slot_start, replica_count, replica, replica_flags)
             row = rows[i]
             start = slot_start[row]
             offset = offsets[i]
             old = replica_count[row]
             new = offsets[i + 1] - offset
-            same = 0
-            while same < old and same < new and replica[start + same] == values[offset + same]:
-                replica_flags[start + same] = replica_flags[start + same] & OFFLINE_DIR | flags[offset + same]
-                same += 1
-            for k in range(same, old):
+            prefix = 0
+            while prefix < old and prefix < new and replica[start + prefix] == values[offset + prefix]:
+                replica_flags[start + prefix] = replica_flags[start + prefix] & OFFLINE_DIR | flags[offset + prefix]
+                prefix += 1
+            for k in range(prefix, old):
                 old_replica[k] = replica[start + k]
                 old_state[k] = replica_state[start + k]
                 old_flags[k] = replica_flags[start + k] & OFFLINE_DIR
-            for j in range(same, new):
+            for j in range(prefix, new):
                 replica[start + j] = values[offset + j]
                 replica_flags[start + j] = flags[offset + j]
                 replica_state[start + j] = REPLICA_NON_EXISTENT
-            gone = 0
-            for k in range(same, old):
-                for j in range(same, new):
+            removed = 0
+            for k in range(prefix, old):
+                for j in range(prefix, new):
                     if replica[start + j] == old_replica[k]:
                         replica_state[start + j] = old_state[k]
                         replica_flags[start + j] |= old_flags[k]
                         break
                 else:
-                    replica[start + new + gone] = old_replica[k]
-                    replica_state[start + new + gone] = old_state[k]
-                    replica_flags[start + new + gone] = old_flags[k]
-                    gone += 1
+                    replica[start + new + removed] = old_replica[k]
+                    replica_state[start + new + removed] = old_state[k]
+                    replica_flags[start + new + removed] = old_flags[k]
+                    removed += 1
             replica_count[row] = <int16_t>new
-            departed[i] = <int32_t>gone
-            total += gone
+            removed_counts[i] = <int32_t>removed
+            total += removed
     return total
 
 
@@ -256,11 +256,11 @@ def copy_assignments(
 ):
     """Copy the replica lists of rows; return how many replicas. Cost O(k * r)."""
     cdef Py_ssize_t i, slot, row, copied = 0
-    cdef bint far = is_sparse(rows, slot_start)
+    cdef bint sparse = is_sparse(rows, slot_start)
     with nogil:
         offsets[0] = 0
         for i in range(rows.shape[0]):
-            if far:
+            if sparse:
                 prefetch_replicas_and_flags(rows, i, slot_start, replica_count, replica, replica_flags)
             row = rows[i]
             for slot in range(slot_start[row], slot_start[row] + replica_count[row]):

@@ -32,7 +32,7 @@ def write_leader_and_isr(
 def copy_entries(
     rows: Int32,
     is_new: UInt8,
-    is_new_back: int,
+    is_new_from_end: int,
     row_size: Int32,
     pool_offset: Int64,
     pool: UInt8,

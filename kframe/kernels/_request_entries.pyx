@@ -8,10 +8,11 @@ how many entries have the length that was computed for them, which callers compa
 The LeaderAndIsr entry of a partition is the same for every broker but for one byte, ``is_new``. It is written once
 into a *pool*, whose rows ascend, and copied from there for each replica.
 
-Conventions: ``kframe/_core.pyx``. Twins: ``reference/requests.py``. Recurring arguments: ``rows`` (k,) partition rows;
-(n,) row columns, (s,) slot columns and (b,) broker columns as in ``kframe/model``; ``topic_deleting`` (t,) 1 where the
-topic is queued for deletion; ``compact`` 1 for flexible versions, which have compact lengths and end each struct with
-a count of tagged fields, always 0. Numbers are big-endian. Cost is linear in what is read and written, unless stated.
+Conventions: ``kframe/_core.pyx``. Reference: ``reference/requests.py``. Recurring arguments: ``rows`` (k,) partition
+rows; (n,) row columns, (s,) slot columns and (b,) broker columns as in ``kframe/model``; ``topic_deleting`` (t,) 1
+where the topic is queued for deletion; ``compact`` 1 for flexible versions, which have compact lengths and end each
+struct with a count of tagged fields, always 0. Numbers are big-endian. Cost is linear in what is read and written,
+unless stated.
 """
 
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
@@ -55,9 +56,9 @@ def size_leader_and_isr(
     cdef int64_t total = 0
     cdef bint compact = version >= 4
     cdef Py_ssize_t fixed = 20 + (version >= 1) + (version >= 6) + compact
-    cdef Py_ssize_t none = 2 * array_size(0, compact)
-    cdef Py_ssize_t empty = fixed + (2 * none if version >= 3 else none)
-    cdef bint far = is_sparse(rows, slot_start)
+    cdef Py_ssize_t empty_arrays = 2 * array_size(0, compact)
+    cdef Py_ssize_t empty = fixed + (2 * empty_arrays if version >= 3 else empty_arrays)
+    cdef bint sparse = is_sparse(rows, slot_start)
     with nogil:
         while i < end:
             stop = min(i + RUN, end)
@@ -66,7 +67,7 @@ def size_leader_and_isr(
                 total += size_run(rows[i], empty, replica_count, isr_count, entry_size)
                 i = stop
             while i < stop:
-                if far and i + PREFETCH_ROWS < rows.shape[0]:
+                if sparse and i + PREFETCH_ROWS < rows.shape[0]:
                     KFRAME_PREFETCH(&entry_size[rows[i + PREFETCH_ROWS]])
                     KFRAME_PREFETCH(&isr_count[rows[i + PREFETCH_ROWS]])
                     prefetch_flags(rows, i, slot_start, replica_count, replica_flags)
@@ -75,7 +76,7 @@ def size_leader_and_isr(
                 count = replica_count[row]
                 size = fixed + array_size(isr_count[row], compact) + array_size(count, compact)
                 if version >= 3 and has_no_flags(replica_flags, start, count, ADDING | REMOVING):
-                    size += none
+                    size += empty_arrays
                 elif version >= 3:
                     size += array_size(count_flagged(replica_flags, start, count, ADDING), compact)
                     size += array_size(count_flagged(replica_flags, start, count, REMOVING), compact)
@@ -107,10 +108,10 @@ def write_leader_and_isr(
 ):
     """Write the LeaderAndIsr entries of ``rows``; return how many have the computed size."""
     cdef Py_ssize_t i = 0, offset = 0, start, count, row
-    cdef bint is_rf3, modern = version >= 6, compact = version >= 4, far = is_sparse(rows, slot_start)
+    cdef bint is_rf3, has_recovery = version >= 6, compact = version >= 4, sparse = is_sparse(rows, slot_start)
     with nogil:
         for i in range(rows.shape[0]):
-            if far and i + PREFETCH_ROWS < rows.shape[0]:
+            if sparse and i + PREFETCH_ROWS < rows.shape[0]:
                 prefetch_slots(rows, i, slot_start, replica_count, isr_count, replica, isr, replica_flags)
                 prefetch_row(
                     rows[i + PREFETCH_ROWS], partition, leader, leader_epoch, controller_epoch, partition_epoch)
@@ -120,7 +121,7 @@ def write_leader_and_isr(
             row = rows[i]
             start, count = slot_start[row], replica_count[row]
             pool_offset[row] = offset
-            is_rf3 = modern and count == 3 and isr_count[row] == 3
+            is_rf3 = has_recovery and count == 3 and isr_count[row] == 3
             is_rf3 = is_rf3 and has_no_flags(replica_flags, start, count, ADDING | REMOVING)
             offset = put_state(
                 pool, offset, is_rf3, False, partition[row], controller_epoch[row], leader[row], leader_epoch[row],
@@ -150,7 +151,7 @@ def write_leader_and_isr(
 def copy_entries(
     const int32_t[::1] rows,        # IN   (k,)
     const uint8_t[::1] is_new,      # IN   (k,)    1 where the broker creates the replica
-    Py_ssize_t is_new_back,         # IN           offset of ``is_new`` from the end of the entry; 0 if it has none
+    Py_ssize_t is_new_from_end,         # IN           offset of ``is_new`` from the end of the entry; 0 if it has none
     const int32_t[::1] row_size,    # IN   (k,)    from fit_sections
     const int64_t[::1] pool_offset,     # IN   (n,)
     const uint8_t[::1] pool,        # IN           entries of all rows
@@ -167,8 +168,8 @@ def copy_entries(
                 KFRAME_PREFETCH(&pool[next_offset])
                 KFRAME_PREFETCH(&pool[next_offset + row_size[i + PREFETCH_ROWS] - 1])
             offset = put_bytes(out, entry_offset[i], pool, pool_offset[rows[i]], row_size[i])
-            if is_new_back:
-                out[offset - is_new_back] = is_new[i]
+            if is_new_from_end:
+                out[offset - is_new_from_end] = is_new[i]
     return count
 
 
@@ -186,21 +187,21 @@ def size_update_metadata(
     """Compute the sizes of the UpdateMetadata entries of ``rows``; return the total."""
     cdef Py_ssize_t i = 0, stop, end = rows.shape[0], start, count, size, row
     cdef int64_t total = 0
-    cdef bint compact = version >= 6, far = is_sparse(rows, slot_start), whole = all_live(live)
-    cdef Py_ssize_t none = array_size(0, compact)
-    cdef Py_ssize_t empty = 20 + compact + (3 * none if version >= 4 else 2 * none)
+    cdef bint compact = version >= 6, sparse = is_sparse(rows, slot_start), all_brokers_live = all_live(live)
+    cdef Py_ssize_t empty_arrays = array_size(0, compact)
+    cdef Py_ssize_t empty = 20 + compact + (3 * empty_arrays if version >= 4 else 2 * empty_arrays)
     with nogil:
         while i < end:
             stop = min(i + RUN, end)
-            if (whole and stop == i + RUN and is_consecutive(&rows[i], RUN)
+            if (all_brokers_live and stop == i + RUN and is_consecutive(&rows[i], RUN)
                     and is_plain_run(rows[i], slot_start, replica_count, isr_count, replica_flags, OFFLINE_DIR)):
                 total += size_run(rows[i], empty, replica_count, isr_count, entry_size)
                 i = stop
             while i < stop:
-                if far and i + PREFETCH_ROWS < end:
+                if sparse and i + PREFETCH_ROWS < end:
                     KFRAME_PREFETCH(&entry_size[rows[i + PREFETCH_ROWS]])
                     KFRAME_PREFETCH(&isr_count[rows[i + PREFETCH_ROWS]])
-                    if whole:
+                    if all_brokers_live:
                         prefetch_flags(rows, i, slot_start, replica_count, replica_flags)
                     else:
                         prefetch_replicas_and_flags(rows, i, slot_start, replica_count, replica, replica_flags)
@@ -208,7 +209,7 @@ def size_update_metadata(
                 start = slot_start[row]
                 count = replica_count[row]
                 size = 20 + array_size(isr_count[row], compact) + array_size(count, compact) + compact
-                if version >= 4 and whole:
+                if version >= 4 and all_brokers_live:
                     size += array_size(count_flagged(replica_flags, start, count, OFFLINE_DIR), compact)
                 elif version >= 4:
                     size += array_size(count_offline(replica, replica_flags, live, start, count), compact)
@@ -245,10 +246,10 @@ def write_update_metadata(
     A partition of a topic that is being deleted has leader -2, leader epoch 0 and zkVersion 0.
     """
     cdef Py_ssize_t i = 0, offset, start, count, row
-    cdef bint is_rf3, compact = version >= 6, far = is_sparse(rows, slot_start), whole = all_live(live)
+    cdef bint is_rf3, compact = version >= 6, sparse = is_sparse(rows, slot_start), all_brokers_live = all_live(live)
     with nogil:
         for i in range(rows.shape[0]):
-            if far and i + PREFETCH_ROWS < rows.shape[0]:
+            if sparse and i + PREFETCH_ROWS < rows.shape[0]:
                 prefetch_slots(rows, i, slot_start, replica_count, isr_count, replica, isr, replica_flags)
                 prefetch_row(
                     rows[i + PREFETCH_ROWS], partition, leader, leader_epoch, controller_epoch, partition_epoch)
@@ -257,7 +258,7 @@ def write_update_metadata(
             start = slot_start[row]
             count = replica_count[row]
             is_rf3 = compact and count == 3 and isr_count[row] == 3
-            if is_rf3 and whole:
+            if is_rf3 and all_brokers_live:
                 is_rf3 = has_no_flags(replica_flags, start, count, OFFLINE_DIR)
             elif is_rf3:
                 is_rf3 = count_offline(replica, replica_flags, live, start, count) == 0

@@ -44,9 +44,9 @@ def measure_live_leaders(
     rows: Int32,
     leader: Int16,
     leader_size: Int32,
-    most: int,
+    max_leaders: int,
     compact: bool,
-    named: Int32,
+    last_section: Int32,
     tail_length: Int64,
 ) -> int: ...
 def write_live_leaders(
@@ -59,6 +59,6 @@ def write_live_leaders(
     compact: bool,
     section_offset: Int64,
     tail_length: Int64,
-    named: Int32,
+    last_section: Int32,
     out: UInt8,
 ) -> int: ...

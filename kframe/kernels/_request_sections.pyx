@@ -15,7 +15,7 @@ Conventions: ``kframe/_core.pyx`` and ``_request_entries.pyx``, but (s,) has one
 arguments: ``rows`` (k,) the rows of a group; ``section_start`` (s+1,) where the rows of each section begin;
 ``section_offset`` (s+1,) where the bytes of each section begin, with tails between them; ``name_offsets`` (t+1,) and
 ``names`` the topic names in UTF-8; ``topic_ids`` (16t,); ``grouped`` 1 where sections are arrays of topics;
-``with_topic_ids`` 1 where topics carry their id. Twins: ``reference/requests.py``.
+``with_topic_ids`` 1 where topics carry their id. Reference: ``reference/requests.py``.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
@@ -57,19 +57,19 @@ def fit_sections(
 
     A section ends where it is full or its list ends. OUT arrays may be written to beyond the group.
     """
-    cdef Py_ssize_t i = first, stop, at_list = 0, s = 0
+    cdef Py_ssize_t i = first, stop, list_index = 0, s = 0
     cdef int64_t used = 0
     with nogil:
         while i < rows.shape[0] and s < section_list.shape[0]:
-            while offsets[at_list + 1] <= i:
-                at_list += 1
+            while offsets[list_index + 1] <= i:
+                list_index += 1
             stop = fit_section(
-                rows, i, offsets[at_list + 1], byte_limit, entry_size, topic, name_offsets, grouped, compact,
+                rows, i, offsets[list_index + 1], byte_limit, entry_size, topic, name_offsets, grouped, compact,
                 with_topic_ids, first, row_topic, row_size, &section_items[s], &section_length[s])
             used += section_length[s] + tail_max
             if s > 0 and used > group_limit:
                 break
-            section_list[s] = <int32_t> at_list
+            section_list[s] = <int32_t> list_index
             section_start[s] = <int32_t> (i - first)
             i = stop
             s += 1
@@ -85,7 +85,7 @@ cdef inline Py_ssize_t fit_section(
     """Take rows from ``start`` while they fit; return the position after the last one."""
     cdef Py_ssize_t i = start, items = 0, run = 0
     cdef int64_t growth, total = length_size(0, compact)
-    cdef int32_t at_topic, current = -1
+    cdef int32_t topic_index, current = -1
     cdef int32_t[RUN] size
     # Rows far apart rarely belong to one topic.
     cdef bint near = grouped and rows[end - 1] - rows[start] < 4 * (end - start)
@@ -101,23 +101,23 @@ cdef inline Py_ssize_t fit_section(
         if i + PREFETCH_ROWS < rows.shape[0]:
             KFRAME_PREFETCH(&topic[rows[i + PREFETCH_ROWS]])
             KFRAME_PREFETCH(&entry_size[rows[i + PREFETCH_ROWS]])
-        at_topic = topic[rows[i]]
+        topic_index = topic[rows[i]]
         growth = entry_size[rows[i]]
-        if grouped and at_topic == current:
+        if grouped and topic_index == current:
             growth += length_size(run + 1, compact) - length_size(run, compact)
         else:
             growth += length_size(items + 1, compact) - length_size(items, compact)
-            growth += name_size(name_offsets[at_topic + 1] - name_offsets[at_topic], compact)
+            growth += name_size(name_offsets[topic_index + 1] - name_offsets[topic_index], compact)
             if grouped:
                 growth += TOPIC_ID_BYTES * with_topic_ids + length_size(1, compact) + compact
         if i > start and total + growth > byte_limit:
             break
-        if grouped and at_topic == current:
+        if grouped and topic_index == current:
             run += 1
         else:
             items += 1
             run = 1
-        row_topic[i - first] = current = at_topic
+        row_topic[i - first] = current = topic_index
         row_size[i - first] = entry_size[rows[i]]
         total += growth
         i += 1
@@ -132,24 +132,24 @@ cdef inline bint sum_entries(
 ) noexcept nogil:
     """Store the sizes of RUN entries and add them to ``total``; return whether all are of topic ``current``."""
     cdef Py_ssize_t k
-    cdef int64_t added = 0
-    cdef int32_t off = 0
+    cdef int64_t bytes_added = 0
+    cdef int32_t mismatch = 0
     for k in range(RUN):
         size[k] = entry_size[rows[i + k]]
-        added += size[k]
-        off |= topic[rows[i + k]] ^ current
-    total[0] += added
-    return off == 0
+        bytes_added += size[k]
+        mismatch |= topic[rows[i + k]] ^ current
+    total[0] += bytes_added
+    return mismatch == 0
 
 
 cdef inline void put_run(
-    int32_t current, const int32_t* size, Py_ssize_t to, int32_t[::1] row_topic, int32_t[::1] row_size,
+    int32_t current, const int32_t* size, Py_ssize_t position, int32_t[::1] row_topic, int32_t[::1] row_size,
 ) noexcept nogil:
     """Write the topic and the sizes of RUN rows."""
     cdef Py_ssize_t k
     for k in range(RUN):
-        row_topic[to + k] = current
-        row_size[to + k] = size[k]
+        row_topic[position + k] = current
+        row_size[position + k] = size[k]
 
 
 def frame_sections(
@@ -222,21 +222,21 @@ def measure_live_leaders(
     const int32_t[::1] rows,           # IN   (k,)
     const broker_t[::1] leader,        # IN   (n,)
     const int32_t[::1] leader_size,    # IN   (b,)    bytes of each broker in a tail, 0 for a broker to leave out
-    Py_ssize_t most,                   # IN           upper bound of the leaders in a section, which ends a scan early
+    Py_ssize_t max_leaders,            # IN           upper bound of the leaders in a section, which ends a scan early
     bint compact,                      # IN
-    int32_t[::1] named,                # OUT  (b,)    last section that lists the broker, or -1
+    int32_t[::1] last_section,         # OUT  (b,)    last section that lists the broker, or -1
     int64_t[::1] tail_length,          # OUT  (s,)    bytes of the array of the section's leaders, and the end of struct
 ):
     """Compute the lengths of the tails of LeaderAndIsr requests; return the total."""
     cdef Py_ssize_t s, b
     cdef int64_t size, total = 0
     with nogil:
-        for b in range(named.shape[0]):
-            named[b] = -1
+        for b in range(last_section.shape[0]):
+            last_section[b] = -1
         for s in range(tail_length.shape[0]):
             size = 0
             b = mark_live_leaders(
-                rows, section_start[s], section_start[s + 1], leader, leader_size, most, s, named, &size)
+                rows, section_start[s], section_start[s + 1], leader, leader_size, max_leaders, s, last_section, &size)
             tail_length[s] = length_size(b, compact) + size + compact
             total += tail_length[s]
     return total
@@ -244,47 +244,48 @@ def measure_live_leaders(
 
 cdef inline Py_ssize_t mark_live_leaders(
     const int32_t[::1] rows, Py_ssize_t start, Py_ssize_t end, const broker_t[::1] leader,
-    const int32_t[::1] leader_size, Py_ssize_t most, Py_ssize_t section, int32_t[::1] named, int64_t* size,
+    const int32_t[::1] leader_size, Py_ssize_t max_leaders, Py_ssize_t section, int32_t[::1] last_section,
+    int64_t* size,
 ) noexcept nogil:
     """Mark the leaders of a section and add up their bytes; return how many."""
     cdef Py_ssize_t i = start, stop, matches = 0
     cdef int32_t broker
-    while i < end and matches < most:
+    while i < end and matches < max_leaders:
         stop = min(i + RUN, end)
-        if stop == i + RUN and all_named(rows, i, end, leader, section, named):
+        if stop == i + RUN and all_listed(rows, i, end, leader, section, last_section):
             i = stop
             continue
-        while i < stop and matches < most:
+        while i < stop and matches < max_leaders:
             broker = leader[rows[i]]
-            if broker >= 0 and named[broker] != section and leader_size[broker] > 0:
-                named[broker] = <int32_t> section
+            if broker >= 0 and last_section[broker] != section and leader_size[broker] > 0:
+                last_section[broker] = <int32_t> section
                 size[0] += leader_size[broker]
                 matches += 1
             i += 1
     return matches
 
 
-cdef inline bint all_named(
+cdef inline bint all_listed(
     const int32_t[::1] rows, Py_ssize_t i, Py_ssize_t end, const broker_t[::1] leader, Py_ssize_t section,
-    const int32_t[::1] named,
+    const int32_t[::1] last_section,
 ) noexcept nogil:
     """Whether the section lists the leaders of RUN rows already; prefetches the leaders of later rows if rows are far
     apart."""
     cdef Py_ssize_t k
-    cdef broker_t[RUN] has_online_leader
+    cdef broker_t[RUN] leaders
     cdef broker_t signs = 0
-    cdef int32_t fresh = 0
+    cdef int32_t unlisted = 0
     if rows[i + RUN - 1] - rows[i] >= FAR:
         for k in range(i + PREFETCH_ROWS, min(i + PREFETCH_ROWS + RUN, end)):
             KFRAME_PREFETCH(&leader[rows[k]])
     for k in range(RUN):
-        has_online_leader[k] = leader[rows[i + k]]
-        signs |= has_online_leader[k]
+        leaders[k] = leader[rows[i + k]]
+        signs |= leaders[k]
     if signs < 0:
         return False
     for k in range(RUN):
-        fresh |= named[has_online_leader[k]] ^ <int32_t> section
-    return fresh == 0
+        unlisted |= last_section[leaders[k]] ^ <int32_t> section
+    return unlisted == 0
 
 
 def write_live_leaders(
@@ -297,26 +298,26 @@ def write_live_leaders(
     bint compact,                      # IN
     const int64_t[::1] section_offset,     # IN   (s+1,)
     const int64_t[::1] tail_length,    # IN   (s,)    from measure_live_leaders
-    int32_t[::1] named,                # OUT  (b,)    last section that lists the broker, or -1
+    int32_t[::1] last_section,         # OUT  (b,)    last section that lists the broker, or -1
     uint8_t[::1] out,                  # OUT          the group
 ):
     """Write the tails of LeaderAndIsr requests, leaders ascending by id; return how many have the computed length.
 
     Cost O(k + s * q).
     """
-    cdef Py_ssize_t s = 0, b, i, offset, leader_offset, most = leader_brokers.shape[0]
+    cdef Py_ssize_t s = 0, b, i, offset, leader_offset, max_leaders = leader_brokers.shape[0]
     cdef int64_t size = 0
     with nogil:
-        for b in range(named.shape[0]):
-            named[b] = -1
+        for b in range(last_section.shape[0]):
+            last_section[b] = -1
         for s in range(tail_length.shape[0]):
             b = mark_live_leaders(
-                rows, section_start[s], section_start[s + 1], leader, leader_size, most, s, named, &size)
+                rows, section_start[s], section_start[s + 1], leader, leader_size, max_leaders, s, last_section, &size)
             offset = put_length(out, section_offset[s + 1] - tail_length[s], b, compact)
             leader_offset = 0
-            for i in range(most):
+            for i in range(max_leaders):
                 b = leader_brokers[i]
-                if named[b] == s:
+                if last_section[b] == s:
                     offset = put_bytes(out, offset, leader_bytes, leader_offset, leader_size[b])
                 leader_offset += leader_size[b]
             if compact:

@@ -43,7 +43,7 @@ def choose_leaders_native(
     kind: int,
     p: Partitions,
     live: UInt8,
-    brokers_shown: tuple[Int32, Int32, UInt8, UInt8],
+    broker_columns: tuple[Int32, Int32, UInt8, UInt8],
     rows: Int32,
     allowed: UInt8,
     scratch: tuple[Int16, UInt8] | None,

@@ -1,6 +1,6 @@
 """Kernels of leader selectors: the batch they see, the loop that calls native selectors, and the safety rules.
 
-``kframe/plugin/selector.h`` documents native selectors. Twins: ``reference/selectors.py``.
+``kframe/plugin/selector.h`` documents native selectors. Reference: ``reference/selectors.py``.
 """
 
 from cpython.pycapsule cimport PyCapsule_GetContext, PyCapsule_GetName, PyCapsule_GetPointer, PyCapsule_New
@@ -67,14 +67,14 @@ cdef const uint8_t *bytes_of(object array) except? NULL:
     return &values[0] if values.shape[0] else NULL
 
 
-cdef int set_batch_fields(kframe_election *election, int kind, object brokers_shown, object columns) except -1:
+cdef int set_batch_fields(kframe_election *election, int kind, object broker_columns, object columns) except -1:
     """Set the fields that are the same for every partition of a batch, except for the seed: brokers (ids, rack, live,
     shutting_down) and columns (topic, partition, leader, leader_epoch)."""
     election.size = sizeof(kframe_election)
     election.kind = kind
-    election.broker_count = <int32_t>len(brokers_shown[0])
-    election.broker_ids, election.broker_rack = int32_of(brokers_shown[0]), int32_of(brokers_shown[1])
-    election.broker_live, election.broker_shutting_down = bytes_of(brokers_shown[2]), bytes_of(brokers_shown[3])
+    election.broker_count = <int32_t>len(broker_columns[0])
+    election.broker_ids, election.broker_rack = int32_of(broker_columns[0]), int32_of(broker_columns[1])
+    election.broker_live, election.broker_shutting_down = bytes_of(broker_columns[2]), bytes_of(broker_columns[3])
     election.topics, election.partitions = int32_of(columns[0]), int32_of(columns[1])
     election.leaders, election.leader_epochs = brokers_of(columns[2]), int32_of(columns[3])
     return 0
@@ -102,8 +102,8 @@ def elect(
     cdef int32_t position, count
     cdef kframe_select select = <kframe_select>function
     cdef kframe_election e
-    brokers_shown = batch.broker_ids, batch.broker_rack, batch.broker_live, batch.broker_shutting_down
-    set_batch_fields(&e, batch.kind, brokers_shown, (batch.topic, batch.partition, leaders, batch.leader_epoch))
+    broker_columns = batch.broker_ids, batch.broker_rack, batch.broker_live, batch.broker_shutting_down
+    set_batch_fields(&e, batch.kind, broker_columns, (batch.topic, batch.partition, leaders, batch.leader_epoch))
     e.seed = batch.seed
     with nogil:
         for i in range(leader.shape[0]):
@@ -128,7 +128,7 @@ def gather_candidates(
     const uint8_t[::1] allowed,          # IN   (k,) 1 where an out-of-sync leader is permitted
     int32_t[::1] offsets,                # OUT  (k + 1,) of the candidates
     int32_t[::1] candidates,             # OUT  (capacity,) the first offsets[k] are set
-    uint8_t[::1] may_lead,               # OUT  (capacity,) beside candidates, as in ElectionBatch
+    uint8_t[::1] may_lead,               # OUT  (capacity,) of each candidate, as in ElectionBatch
     broker_t[::1] first,                 # OUT  (k,) the first candidate that may lead, or NO_LEADER
 ):
     """Read the candidates of each row, and whether they may lead; return how many there are, or -1 if the capacity is
@@ -141,7 +141,7 @@ def gather_candidates(
     cdef int32_t width
     # All replicas are candidates, and those eligible and in sync may lead, unless an unclean election is allowed.
     cdef bint simple = kind == ELECT_OFFLINE or kind == ELECT_CONTROLLED_SHUTDOWN
-    cdef bint unclean, far = is_sparse(rows, slot_start)
+    cdef bint unclean, sparse = is_sparse(rows, slot_start)
     cdef broker_t[MAX_LISTED] offline
     cdef int offline_count = list_offline_brokers(live, offline)
     offsets[0] = 0
@@ -155,7 +155,7 @@ def gather_candidates(
                 filled += width * BLOCK
                 i = stop
             while i < stop:
-                if far:
+                if sparse:
                     prefetch_slots(rows, i, slot_start, replica_count, isr_count, replica, isr, flags)
                 row = rows[i]
                 start, count, members = slot_start[row], replica_count[row], isr_count[row]
@@ -176,8 +176,8 @@ def mark_candidates(
     const int32_t[::1] rows,             # IN   (k,)
     object p,                            # IN   Partitions
     const uint8_t[::1] live,             # IN   (b,)
-    uint8_t[::1] eligible,               # OUT  beside the candidates, as in ElectionBatch
-    uint8_t[::1] in_sync,                # OUT  beside the candidates
+    uint8_t[::1] eligible,               # OUT  of each candidate, as in ElectionBatch
+    uint8_t[::1] in_sync,                # OUT  of each candidate
 ):
     """Read whether each candidate is eligible and in sync. Cost O(k * r^2)."""
     cdef const int32_t[::1] slot_start = p.slot_start
@@ -185,20 +185,20 @@ def mark_candidates(
     cdef const broker_t[::1] replica = p.replica, isr = p.isr
     cdef const uint8_t[::1] flags = p.replica_flags
     cdef Py_ssize_t i, slot, row, start, filled = 0
-    cdef bint leadable, far = is_sparse(rows, slot_start)
+    cdef bint is_ready, sparse = is_sparse(rows, slot_start)
     with nogil:
         for i in range(rows.shape[0]):
-            if far:
+            if sparse:
                 prefetch_slots(rows, i, slot_start, replica_count, isr_count, replica, isr, flags)
             row = rows[i]
             start = slot_start[row]
             for slot in range(start, start + replica_count[row]):
                 if not is_candidate(kind, flags, slot):
                     continue
-                leadable = is_eligible(replica, flags, live, slot)
+                is_ready = is_eligible(replica, flags, live, slot)
                 # The ISR of a new partition will be its eligible replicas.
-                eligible[filled] = leadable
-                in_sync[filled] = leadable if kind == ELECT_INITIAL else in_isr(
+                eligible[filled] = is_ready
+                in_sync[filled] = is_ready if kind == ELECT_INITIAL else in_isr(
                     isr, start, isr_count[row], slot, replica[slot])
                 filled += 1
 
@@ -239,7 +239,7 @@ def take_first(
     const int32_t[::1] offsets,          # IN   (k + 1,)
     const int32_t[::1] values,           # IN   (v,) lists, as in Ragged
     const uint8_t[::1] mask,             # IN   (v,)
-    int32_t[:] out,                      # OUT  (k,) the first value of each list that the mask hits; others untouched
+    int32_t[:] out,                      # OUT  (k,) the first value of each list with a set mask; others unchanged
 ):
     """Return whether the offsets stay within the values; lists from the first invalid one on are skipped."""
     cdef Py_ssize_t i, slot
@@ -291,10 +291,10 @@ def choose_leaders_native(
     int kind,                            # IN   ElectionKind
     object p,                            # IN   Partitions
     const uint8_t[::1] live,             # IN   (b,)
-    object brokers_shown,                # IN   (broker_ids, _rack, _live, _shutting_down) for the selector
+    object broker_columns,                # IN   (broker_ids, _rack, _live, _shutting_down) for the selector
     const int32_t[::1] rows,             # IN   (k,)
     const uint8_t[::1] allowed,          # IN   (k,) 1 where an out-of-sync leader is permitted
-    object scratch,                      # SCRATCH (most replicas,) brokers and flags, for REASSIGN and INITIAL
+    object scratch,                      # SCRATCH (largest replica count,) brokers and flags, for REASSIGN and INITIAL
     int32_t[::1] leader,                 # OUT  (k,) broker index or NO_LEADER; invalid if any choice violates a rule
 ):
     """Call ``function`` for each row; return how many choices violate a safety rule. Trusts its caller as ``elect``."""
@@ -310,12 +310,12 @@ def choose_leaders_native(
     cdef int32_t[BLOCK] positions
     cdef broker_t[::1] brokers
     cdef uint8_t[::1] flags_copy
-    cdef bint unclean, far = is_sparse(rows, slot_start), derived = kind == ELECT_REASSIGN or kind == ELECT_INITIAL
+    cdef bint unclean, sparse = is_sparse(rows, slot_start), derived = kind == ELECT_REASSIGN or kind == ELECT_INITIAL
     cdef kframe_select select = <kframe_select>function
     cdef kframe_election e
     if derived:
         brokers, flags_copy = scratch
-    set_batch_fields(&e, kind, brokers_shown, (p.topic, p.partition, p.leader, p.leader_epoch))
+    set_batch_fields(&e, kind, broker_columns, (p.topic, p.partition, p.leader, p.leader_epoch))
     e.seed = compute_seed(kind, rows, e.topics, e.partitions, e.leader_epochs)
     with nogil:
         while i < rows.shape[0]:
@@ -330,7 +330,7 @@ def choose_leaders_native(
                     kind, positions, row, width, start, isr_count, replica, isr, flags, live, leader, i)
                 i = stop
             while i < stop:
-                if far:
+                if sparse:
                     prefetch_slots(rows, i, slot_start, replica_count, isr_count, replica, isr, flags)
                 row = rows[i]
                 start, count, members = slot_start[row], replica_count[row], isr_count[row]

@@ -17,7 +17,7 @@ def schedule_stages(
     queue: Int32,
     scratch: Int32,
     starts: Int32,
-    taken: Int32,
+    staged: Int32,
     total: Int64,
     load: Int64,
     pending: Int64,

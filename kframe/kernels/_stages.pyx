@@ -2,7 +2,7 @@
 
 A reassignment ``i`` adds the brokers ``adding[add_offsets[i] .. add_offsets[i + 1]]``, which copy ``size[i]`` bytes
 each from the broker ``source[i]``. ``members`` lists the reassignments by group: those of a group have the same
-source and the same added brokers. Twins: ``reference/stages.py``.
+source and the same added brokers. Reference: ``reference/stages.py``.
 """
 
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
@@ -12,7 +12,7 @@ from kframe.kernels.failure_outcome cimport (
 )
 from kframe.kernels.scan cimport contains
 from kframe.kernels.stage_rows cimport (
-    ALONE, fits_disks, fits_limits, free_removed, promote_row, set_pressures, sort_groups, take_row,
+    ALONE, fits_disks, fits_limits, free_removed, promote_row, set_pressures, sort_groups, add_to_stage,
 )
 from kframe.kernels.types cimport broker_t
 
@@ -32,7 +32,7 @@ def schedule_stages(
     int32_t[::1] queue,                  # INOUT (g,) group numbers
     int32_t[:, ::1] scratch,             # OUT   (2, g)
     int32_t[::1] starts,                 # OUT   (129,) scratch
-    int32_t[::1] taken,                  # OUT   (k,) scratch
+    int32_t[::1] staged,                  # OUT   (k,) scratch
     int64_t[::1] total,                  # OUT   (2,) scratch
     int64_t[:, ::1] load,                # OUT   (4, b) scratch: replicas in and out, bytes in and out
     int64_t[:, ::1] pending,             # INOUT (4, b) the same of all reassignments without a stage
@@ -62,9 +62,9 @@ def schedule_stages(
                         else not fits_limits(row, add_offsets, adding, source, size, limits, load, total)
                     ):
                         break
-                    take_row(row, add_offsets, adding, source, size, load, pending, total, free)
+                    add_to_stage(row, add_offsets, adding, source, size, load, pending, total, free)
                     stage[row] = number
-                    taken[count] = row
+                    staged[count] = row
                     count += 1
                     heads[group] += 1
                 if count == 1 and rank[group] == ALONE:
@@ -73,7 +73,7 @@ def schedule_stages(
                 active, scratch[1], group_offsets, add_offsets, adding, size, free, members, heads
             ):
                 break
-            free_removed(count, taken, remove_offsets, removing, size, free)
+            free_removed(count, staged, remove_offsets, removing, size, free)
             number += count > 0
     return number
 
@@ -135,14 +135,14 @@ def count_harmed(
     cdef Py_ssize_t i, k, last = harm.shape[1] - 1, harmed = 0
     cdef PartitionRow before, after
     cdef int32_t broker
-    cdef int none
+    cdef int baseline
     with nogil:
         for i in range(group.shape[0]):
             before = row_of(i, leader, slot_start, replica_count, isr_count, min_isr, unclean)
             after = row_of(i, new_leader, new_slot_start, new_replica_count, new_isr_count, new_min_isr, unclean)
-            none = harm_of(before, replica, isr, after, new_replica, new_isr, registered, rack, NO_BROKER)
-            count_harm(harm, group[i], last, none)
-            harmed += (none & (OFFLINE | UNDER_MIN_ISR | UNCLEAN_ELECTION)) != 0
+            baseline = harm_of(before, replica, isr, after, new_replica, new_isr, registered, rack, NO_BROKER)
+            count_harm(harm, group[i], last, baseline)
+            harmed += (baseline & (OFFLINE | UNDER_MIN_ISR | UNCLEAN_ELECTION)) != 0
             for k in range(before.replicas + after.replicas):
                 if k < after.replicas:
                     broker = new_replica[after.start + k]
@@ -151,6 +151,6 @@ def count_harmed(
                     if contains(new_replica, after.start, after.replicas, broker):
                         continue
                 if registered[broker]:
-                    count_harm(harm, group[i], broker, ~none & harm_of(
+                    count_harm(harm, group[i], broker, ~baseline & harm_of(
                         before, replica, isr, after, new_replica, new_isr, registered, rack, broker))
     return harmed

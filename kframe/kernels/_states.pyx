@@ -1,6 +1,6 @@
 """Kernels that write states into the partition columns, set initial replica states and maintain partition counts.
 
-Conventions and recurring arguments: ``kframe/_core.pyx``. Twins: ``reference/states.py``. INOUT: read and written.
+Conventions and recurring arguments: ``kframe/_core.pyx``. Reference: ``reference/states.py``. INOUT: read and written.
 """
 
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
@@ -141,7 +141,7 @@ def count_replica_states(
     return replicas
 
 
-cdef inline uint8_t preferred_misses(
+cdef inline uint8_t imbalanced_bit(
     const broker_t[::1] isr, Py_ssize_t start, Py_ssize_t isr_count, int32_t preferred, int32_t leader, bint adding
 ) noexcept nogil:
     cdef Py_ssize_t k
@@ -177,13 +177,13 @@ def update_partition_counts(
     being added, the row is IMBALANCED once that replica is in the ISR (Kafka 3.9
     ``ControllerContext.hasPreferredLeader``).
     """
-    cdef Py_ssize_t i, row, first, changes = 0, has_online_leader = 0, offline = 0, imbalanced = 0
+    cdef Py_ssize_t i, row, first, changes = 0, with_state = 0, offline = 0, imbalanced = 0
     cdef int32_t topic_index
     cdef uint8_t now, before
-    cdef bint far = is_sparse(rows, slot_start)
+    cdef bint sparse = is_sparse(rows, slot_start)
     with nogil:
         for i in range(rows.shape[0]):
-            if far and i + PREFETCH_ROWS < rows.shape[0]:
+            if sparse and i + PREFETCH_ROWS < rows.shape[0]:
                 row = rows[i + PREFETCH_ROWS]
                 KFRAME_PREFETCH(&topic[row])
                 KFRAME_PREFETCH(&partition_epoch[row])
@@ -200,16 +200,16 @@ def update_partition_counts(
                     now |= LED
                     first = slot_start[row]
                     if replica_count[row] > 0 and not deleting[topic_index]:
-                        now |= preferred_misses(
+                        now |= imbalanced_bit(
                             isr, first, isr_count[row], replica[first], leader[row], replica_flags[first] & ADDING)
             before = counted[row]
             if now != before:
                 counted[row] = now
-                has_online_leader += (now & LED) - (before & LED)
+                with_state += (now & LED) - (before & LED)
                 offline += (now & OFFLINE) - (before & OFFLINE)
                 imbalanced += (now & IMBALANCED) - (before & IMBALANCED)
                 changes += 1
-        totals[0] += has_online_leader // LED
+        totals[0] += with_state // LED
         totals[1] += offline // OFFLINE
         totals[2] += imbalanced // IMBALANCED
     return changes

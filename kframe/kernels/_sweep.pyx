@@ -12,7 +12,7 @@ These kernels count the three sums. Sums over parts of a cluster add up.
 Recurring arguments: the columns of ``model/columns.py``; ``registered`` (b,); ``rack`` (b,) rack number, -1 for none;
 ``rack_bit`` (b,) as in ``healthy_rows.pxd``; ``deleting``, ``min_insync``, ``unclean`` (t,) topic settings with
 defaults filled in. Counts have 9 columns, in the order of the bits in ``failure_outcome.pxd``. INOUT arrays are added
-to. Conventions: ``kframe/_core.pyx``. Twins: ``reference/sweep.py``.
+to. Conventions: ``kframe/_core.pyx``. Reference: ``reference/sweep.py``.
 """
 
 from libc.stdint cimport int16_t, int32_t, int64_t, int8_t, uint8_t, uint32_t
@@ -222,8 +222,9 @@ def count_pair_failures(
     int32_t[:, ::1] pairs,               # INOUT (b * (b - 1) / 2, 9) (0, 1), (0, 2)...: both beyond the sum of each
     int64_t[::1] lead_key,               # OUT  (4 * (last - first),) pair * b + leader
     int8_t[::1] lead_change,             # OUT  (4 * (last - first),) leaders that the pair adds beyond the sum of each
-    int64_t[::1] third_key,              # OUT  (last - first,) ((spare * b + leader) * b + successor) * b + next, or -1
-    int32_t[:, :, ::1] further_pairs,    # INOUT (3, b, b) further pairs of healthy rows, by spare replicas
+    int64_t[::1] third_key,              # OUT  (last - first,) ((s * b + leader) * b + successor) * b + next, or -1; s:
+                                         #      spare ISR members
+    int32_t[:, :, ::1] further_pairs,    # INOUT (3, b, b) further pairs of healthy rows, by spare ISR members
 ):
     """Count the failures of two brokers; return how many of ``lead_key`` and ``lead_change`` are set.
 
@@ -305,9 +306,9 @@ cdef inline bint is_independent(
     return scratch[1, k] == none.leader or scratch[1, k] != scratch[0, j]
 
 
-cdef inline Py_ssize_t pair_index(int32_t partition, int32_t other, Py_ssize_t b) noexcept nogil:
+cdef inline Py_ssize_t pair_index(int32_t first, int32_t second, Py_ssize_t b) noexcept nogil:
     """The index of a pair of brokers, ordered by the lower broker index first."""
-    cdef Py_ssize_t low = min(partition, other), high = max(partition, other)
+    cdef Py_ssize_t low = min(first, second), high = max(first, second)
     return low * (2 * b - low - 1) // 2 + high - low - 1
 
 

@@ -5,7 +5,7 @@ from kframe.model.columns import Int32
 def read_znode_lines(
     text: bytes,
     start: int,
-    longest: int,
+    max_line_bytes: int,
     groups: Int32,
     assigned: Int32,
     replicas: Int32,

@@ -1,4 +1,4 @@
-"""Reads the lines of a ZooKeeper dump for topics, partitions and states. Twins: ``reference/znode_lines.py``.
+"""Reads the lines of a ZooKeeper dump for topics, partitions and states. Reference: ``reference/znode_lines.py``.
 
 A line of another form is left to msgspec, which reads any form and reports errors.
 """
@@ -68,7 +68,7 @@ cdef enum:
 def read_znode_lines(
     const uint8_t[::1] text,             # IN    lines, of which the last may be incomplete
     Py_ssize_t start,                    # IN    offset of the first line
-    Py_ssize_t longest,                  # IN    bytes of the longest line that is read
+    Py_ssize_t max_line_bytes,           # IN    bytes of the longest line that is read
     int32_t[:, ::1] groups,              # OUT   (g, 7) kind, index and offset of its (first) line, start and end of the
                                          #       topic's name, offset of its id (-1: none), partitions or states
     int32_t[:, ::1] assigned,            # OUT   (3, p) partitions of topics, numbers of replicas; zeros are scratch
@@ -85,189 +85,189 @@ def read_znode_lines(
     A group is a topic, consecutive states of a topic, or another line of a JSON object, which is not read but listed.
     It stops at any other line, at an incomplete line, and where an array is full. Cost O(t).
     """
-    cdef Py_ssize_t at = start, end
-    cdef const uint8_t *feed
+    cdef Py_ssize_t offset = start, end
+    cdef const uint8_t *newline
     cdef int32_t[3] name
     cdef int32_t[2] used
     cdef int32_t[2] total
-    cdef int32_t lines = 0, listed = 0, rows = 0, isrs = 0, isr_end
+    cdef int32_t lines = 0, group_count = 0, rows = 0, isrs = 0, isr_end
     cdef int members
     with nogil:
         used[0], used[1] = 0, 0
-        while at < text.shape[0] and rows < line.shape[0] and listed < groups.shape[0]:
-            feed = <const uint8_t *>memchr(&text[at], 10, text.shape[0] - at)
-            if feed == NULL:
+        while offset < text.shape[0] and rows < line.shape[0] and group_count < groups.shape[0]:
+            newline = <const uint8_t *>memchr(&text[offset], 10, text.shape[0] - offset)
+            if newline == NULL:
                 break
-            end = feed - &text[0]
-            if end + 1 - at > longest:
+            end = newline - &text[0]
+            if end + 1 - offset > max_line_bytes:
                 break
             name[0], name[1], name[2], isr_end = 0, 0, -1, isrs
             total[0], total[1] = used[0], used[1]
-            members = read_line(text[:end], at, name, assigned, replicas, total, numbers, rows, values, &isr_end)
-            if members < 0 and text[at] != 123:
+            members = read_line(text[:end], offset, name, assigned, replicas, total, numbers, rows, values, &isr_end)
+            if members < 0 and text[offset] != 123:
                 break
             if members < 0:
                 name[0], name[1], name[2] = 0, 0, -1
-                listed += add_group(groups, listed, OTHER, lines, at, name, 0)
+                group_count += add_group(groups, group_count, OTHER, lines, offset, name, 0)
             elif members & TOPIC_PATH:
-                listed += add_group(groups, listed, TOPIC, lines, at, name, total[0] - used[0])
+                group_count += add_group(groups, group_count, TOPIC, lines, offset, name, total[0] - used[0])
                 used[0], used[1] = total[0], total[1]
             elif members & STATE_PATH:
-                if is_of_group(text, groups, listed, name):
-                    groups[listed - 1, COUNT] += 1
+                if is_of_group(text, groups, group_count, name):
+                    groups[group_count - 1, COUNT] += 1
                 else:
-                    listed += add_group(groups, listed, STATES, lines, at, name, 1)
+                    group_count += add_group(groups, group_count, STATES, lines, offset, name, 1)
                 line[rows], counts[rows] = lines, isr_end - isrs
                 isrs, rows = isr_end, rows + 1
-            lines, at = lines + 1, end + 1
-        result[0], result[1], result[2], result[3] = lines, listed, used[0], rows
-    return at
+            lines, offset = lines + 1, end + 1
+        result[0], result[1], result[2], result[3] = lines, group_count, used[0], rows
+    return offset
 
 
 cdef inline int add_group(
-    int32_t[:, ::1] groups, Py_ssize_t row, int kind, int32_t line, Py_ssize_t at, int32_t *name, int32_t count,
+    int32_t[:, ::1] groups, Py_ssize_t row, int kind, int32_t line, Py_ssize_t offset, int32_t *name, int32_t count,
 ) noexcept nogil:
     """Set a row of ``groups``; return 1. ``name`` has the start and the end of the name, and the offset of the id."""
-    groups[row, KIND], groups[row, FIRST_LINE], groups[row, START] = kind, line, <int32_t>at
+    groups[row, KIND], groups[row, FIRST_LINE], groups[row, START] = kind, line, <int32_t>offset
     groups[row, NAME], groups[row, NAME_END], groups[row, ID] = name[0], name[1], name[2]
     groups[row, COUNT] = count
     return 1
 
 
 cdef inline bint is_of_group(
-    const uint8_t[::1] text, int32_t[:, ::1] groups, Py_ssize_t listed, int32_t *name,
+    const uint8_t[::1] text, int32_t[:, ::1] groups, Py_ssize_t group_count, int32_t *name,
 ) noexcept nogil:
     """Whether the last group has states of the topic with this name."""
-    cdef Py_ssize_t row = listed - 1, length = name[1] - name[0]
+    cdef Py_ssize_t row = group_count - 1, length = name[1] - name[0]
     if row < 0 or groups[row, KIND] != STATES or groups[row, NAME_END] - groups[row, NAME] != length:
         return False
     return is_same(text, name[0], text, groups[row, NAME], length)
 
 
 cdef inline int read_line(
-    const uint8_t[::1] text, Py_ssize_t at, int32_t *name, int32_t[:, ::1] assigned, int32_t[::1] replicas,
+    const uint8_t[::1] text, Py_ssize_t offset, int32_t *name, int32_t[:, ::1] assigned, int32_t[::1] replicas,
     int32_t *used, int32_t[:, ::1] numbers, Py_ssize_t row, int32_t[::1] values, int32_t *isr_end,
 ) noexcept nogil:
     """Read a line up to the end of the text; return its members, -1 for a line of another form."""
-    cdef int seen = 0, key = 0
+    cdef int members = 0, key = 0
     cdef Py_ssize_t value = 0
-    at = skip_byte(text, at, 123, False)
-    while at >= 0:
-        key = member_at(text, at, &value)
-        if value < 0 or seen & key:
+    offset = skip_byte(text, offset, 123, False)
+    while offset >= 0:
+        key = member_at(text, offset, &value)
+        if value < 0 or members & key:
             return -1
-        seen |= key
+        members |= key
         if key == PATH:
-            at = read_path(text, value, name, &numbers[PARTITION_ROW, row], &seen)
+            offset = read_path(text, value, name, &numbers[PARTITION_ROW, row], &members)
         elif key == DATA and not follows(text, value, b"null", 4):
-            seen |= TOPIC_DATA if seen & TOPIC_PATH else STATE_DATA
-            at = (
-                read_topic(text, value, assigned, replicas, used, &name[2]) if seen & TOPIC_PATH
+            members |= TOPIC_DATA if members & TOPIC_PATH else STATE_DATA
+            offset = (
+                read_topic(text, value, assigned, replicas, used, &name[2]) if members & TOPIC_PATH
                 else read_state(text, value, numbers, row, values, isr_end)
             )
         elif key == VERSION:
-            at = read_integer(text, value, &numbers[VERSION_ROW, row])
+            offset = read_integer(text, value, &numbers[VERSION_ROW, row])
         elif key != CZXID or (value < text.shape[0] and 48 <= text[value] <= 57):
-            at = skip_value(text, value)
+            offset = skip_value(text, value)
         else:
             return -1
-        if at < 0:
+        if offset < 0:
             return -1
-        at = skip_space(text, at, False)
-        if at < text.shape[0] and text[at] == 125:
+        offset = skip_space(text, offset, False)
+        if offset < text.shape[0] and text[offset] == 125:
             break
-        at = skip_byte(text, at, 44, False)
-    if at < 0 or seen & REQUIRED != REQUIRED or seen & PATHS != seen >> 2 & PATHS:
+        offset = skip_byte(text, offset, 44, False)
+    if offset < 0 or members & REQUIRED != REQUIRED or members & PATHS != members >> 2 & PATHS:
         return -1
-    return seen if skip_space(text, at + 1, False) == text.shape[0] else -1
+    return members if skip_space(text, offset + 1, False) == text.shape[0] else -1
 
 
-cdef inline int member_at(const uint8_t[::1] text, Py_ssize_t at, Py_ssize_t *value) noexcept nogil:
+cdef inline int member_at(const uint8_t[::1] text, Py_ssize_t offset, Py_ssize_t *value) noexcept nogil:
     """The member of a line at an offset, 0 for one that no controller reads; and the offset of its value, or -1."""
-    if is_key(text, at, b"path", value, False):
+    if is_key(text, offset, b"path", value, False):
         return PATH
-    if is_key(text, at, b"data", value, False):
+    if is_key(text, offset, b"data", value, False):
         return DATA
-    if is_key(text, at, b"version", value, False):
+    if is_key(text, offset, b"version", value, False):
         return VERSION
-    if is_key(text, at, b"czxid", value, False):
+    if is_key(text, offset, b"czxid", value, False):
         return CZXID
-    return other_key(text, at, value, False)
+    return other_key(text, offset, value, False)
 
 
-cdef inline Py_ssize_t skip_value(const uint8_t[::1] text, Py_ssize_t at) noexcept nogil:
+cdef inline Py_ssize_t skip_value(const uint8_t[::1] text, Py_ssize_t offset) noexcept nogil:
     """The offset after null, false, true or a number of at most 18 digits."""
-    cdef Py_ssize_t start = at
-    if follows(text, at, b"null", 4) or follows(text, at, b"true", 4):
-        return at + 4
-    if follows(text, at, b"false", 5):
-        return at + 5
-    while at < text.shape[0] and 48 <= text[at] <= 57:
-        at += 1
-    if at == start or at - start > DIGITS or (text[start] == 48 and at - start > 1):
+    cdef Py_ssize_t start = offset
+    if follows(text, offset, b"null", 4) or follows(text, offset, b"true", 4):
+        return offset + 4
+    if follows(text, offset, b"false", 5):
+        return offset + 5
+    while offset < text.shape[0] and 48 <= text[offset] <= 57:
+        offset += 1
+    if offset == start or offset - start > DIGITS or (text[start] == 48 and offset - start > 1):
         return -1
-    return at
+    return offset
 
 
 cdef inline Py_ssize_t read_path(
-    const uint8_t[::1] text, Py_ssize_t at, int32_t *name, int32_t *partition, int *seen,
+    const uint8_t[::1] text, Py_ssize_t offset, int32_t *name, int32_t *partition, int *members,
 ) noexcept nogil:
     """Read the path of a topic, of its partitions, of a partition or of a state."""
-    at = skip_quote(text, at, False)
-    if at < 0 or not follows(text, at, b"/brokers/topics/", 16):
+    offset = skip_quote(text, offset, False)
+    if offset < 0 or not follows(text, offset, b"/brokers/topics/", 16):
         return -1
-    at += 16
-    name[0], name[1] = <int32_t>at, <int32_t>skip_name(text, at)
-    at = name[1]
-    if at == name[0]:
+    offset += 16
+    name[0], name[1] = <int32_t>offset, <int32_t>skip_name(text, offset)
+    offset = name[1]
+    if offset == name[0]:
         return -1
-    if not follows(text, at, b"/partitions", 11):
-        seen[0] |= TOPIC_PATH
-        return skip_quote(text, at, False)
-    at += 11
-    if follows(text, at, b"/", 1):
-        at = read_integer(text, at + 1, partition)
-        if at >= 0 and follows(text, at, b"/state", 6):
-            seen[0] |= STATE_PATH
-            at += 6
-    return skip_quote(text, at, False) if at >= 0 else -1
+    if not follows(text, offset, b"/partitions", 11):
+        members[0] |= TOPIC_PATH
+        return skip_quote(text, offset, False)
+    offset += 11
+    if follows(text, offset, b"/", 1):
+        offset = read_integer(text, offset + 1, partition)
+        if offset >= 0 and follows(text, offset, b"/state", 6):
+            members[0] |= STATE_PATH
+            offset += 6
+    return skip_quote(text, offset, False) if offset >= 0 else -1
 
 
 cdef inline Py_ssize_t read_state(
-    const uint8_t[::1] text, Py_ssize_t at, int32_t[:, ::1] numbers, Py_ssize_t row, int32_t[::1] values,
+    const uint8_t[::1] text, Py_ssize_t offset, int32_t[:, ::1] numbers, Py_ssize_t row, int32_t[::1] values,
     int32_t *used,
 ) noexcept nogil:
     """Read a state, which is JSON in a string."""
-    cdef int seen = 0, key = 0
+    cdef int members = 0, key = 0
     cdef Py_ssize_t value = 0
     cdef int32_t schema
     numbers[RECOVERY_ROW, row] = 0
-    at = skip_quote(text, at, False)
-    if at >= 0:
-        at = skip_byte(text, at, 123, True)
-    while at >= 0:
-        key = state_member_at(text, at, &value)
-        if key == 0 or seen & key:
+    offset = skip_quote(text, offset, False)
+    if offset >= 0:
+        offset = skip_byte(text, offset, 123, True)
+    while offset >= 0:
+        key = state_member_at(text, offset, &value)
+        if key == 0 or members & key:
             return -1
-        seen |= key
+        members |= key
         if key == ISR:
-            at = read_integers(text, value, values, used, True)
+            offset = read_integers(text, value, values, used, True)
         elif key == LEADER and follows(text, value, b"-1", 2):
             numbers[LEADER_ROW, row] = -1
-            at = value + 2
+            offset = value + 2
         else:
-            at = read_integer(text, value, &schema)
-            if at < 0 or (key == RECOVERY and schema > 1):
+            offset = read_integer(text, value, &schema)
+            if offset < 0 or (key == RECOVERY and schema > 1):
                 return -1
             if key != SCHEMA:
                 numbers[number_row(key), row] = schema
-        at = skip_space(text, at, True) if at >= 0 else -1
-        if 0 <= at < text.shape[0] and text[at] == 125:
+        offset = skip_space(text, offset, True) if offset >= 0 else -1
+        if 0 <= offset < text.shape[0] and text[offset] == 125:
             break
-        at = skip_byte(text, at, 44, True) if at >= 0 else -1
-    if at < 0 or seen & STATE != STATE:
+        offset = skip_byte(text, offset, 44, True) if offset >= 0 else -1
+    if offset < 0 or members & STATE != STATE:
         return -1
-    return skip_quote(text, skip_space(text, at + 1, True), False)
+    return skip_quote(text, skip_space(text, offset + 1, True), False)
 
 
 cdef inline int number_row(int key) noexcept nogil:
@@ -278,18 +278,18 @@ cdef inline int number_row(int key) noexcept nogil:
     return CONTROLLER_EPOCH_ROW if key == CONTROLLER_EPOCH else RECOVERY_ROW
 
 
-cdef inline int state_member_at(const uint8_t[::1] text, Py_ssize_t at, Py_ssize_t *value) noexcept nogil:
+cdef inline int state_member_at(const uint8_t[::1] text, Py_ssize_t offset, Py_ssize_t *value) noexcept nogil:
     """The member of a state at an offset, and the offset of its value; 0 for any other."""
-    if is_key(text, at, b"controller_epoch", value, True):
+    if is_key(text, offset, b"controller_epoch", value, True):
         return CONTROLLER_EPOCH
-    if is_key(text, at, b"leader", value, True):
+    if is_key(text, offset, b"leader", value, True):
         return LEADER
-    if is_key(text, at, b"version", value, True):
+    if is_key(text, offset, b"version", value, True):
         return SCHEMA
-    if is_key(text, at, b"leader_epoch", value, True):
+    if is_key(text, offset, b"leader_epoch", value, True):
         return LEADER_EPOCH
-    if is_key(text, at, b"isr", value, True):
+    if is_key(text, offset, b"isr", value, True):
         return ISR
-    if is_key(text, at, b"leader_recovery_state", value, True):
+    if is_key(text, offset, b"leader_recovery_state", value, True):
         return RECOVERY
     return 0

@@ -16,22 +16,22 @@ cdef enum:
 
 cdef inline bint is_consecutive(const int32_t *positions, int count) noexcept nogil:
     """Whether positions are consecutive."""
-    cdef int32_t off = 0
+    cdef int32_t mismatch = 0
     cdef int k
     if positions[count - 1] - positions[0] != count - 1:
         return False
     for k in range(count):
-        off |= positions[k] - positions[0] - k
-    return off == 0
+        mismatch |= positions[k] - positions[0] - k
+    return mismatch == 0
 
 
 cdef inline bint is_uniform(const uint8_t *states, int count) noexcept nogil:
     """Whether all states are equal."""
-    cdef uint8_t off = 0
+    cdef uint8_t mismatch = 0
     cdef int k
     for k in range(count):
-        off |= states[k] ^ states[0]
-    return off == 0
+        mismatch |= states[k] ^ states[0]
+    return mismatch == 0
 
 
 cdef inline int32_t uniform_width(
@@ -41,14 +41,14 @@ cdef inline int32_t uniform_width(
     else 0."""
     cdef const int32_t *starts = &slot_start[row + count - 1] - (count - 1)
     cdef const int16_t *widths = &replica_count[row + count - 1] - (count - 1)
-    cdef int32_t astray = 0
-    cdef int16_t uneven = 0
+    cdef int32_t gaps = 0
+    cdef int16_t width_mismatch = 0
     cdef int k
     for k in range(count):
-        uneven |= widths[k] ^ widths[0]
+        width_mismatch |= widths[k] ^ widths[0]
     for k in range(count - 1):
-        astray |= (starts[k + 1] - starts[k]) ^ widths[0]
-    return 0 if astray or uneven else widths[0]
+        gaps |= (starts[k + 1] - starts[k]) ^ widths[0]
+    return 0 if gaps or width_mismatch else widths[0]
 
 
 cdef inline bint isrs_equal_replicas(
@@ -58,9 +58,9 @@ cdef inline bint isrs_equal_replicas(
     """Whether the ISRs of rows of a ``uniform_width``, not 0, equal their replica lists."""
     cdef const int16_t *members = &isr_count[row + count - 1] - (count - 1)
     cdef Py_ssize_t slots = count * width, last = slot_start[row] + slots - 1
-    cdef int16_t uneven = 0
+    cdef int16_t mismatch = 0
     cdef int k
     for k in range(count):
-        uneven |= members[k] ^ <int16_t>width
-    return uneven == 0 and memcmp(
+        mismatch |= members[k] ^ <int16_t>width
+    return mismatch == 0 and memcmp(
         &replica[last] - (slots - 1), &isr[last] - (slots - 1), slots * sizeof(broker_t)) == 0

@@ -30,13 +30,13 @@ cdef inline Py_ssize_t gather_row(
 ) noexcept nogil:
     """Write the candidates of a row from ``filled`` on, and the first that may lead; return where they end."""
     cdef Py_ssize_t slot
-    cdef bint leadable
+    cdef bint can_lead
     first[0] = NO_LEADER
     for slot in range(start, start + count):
         if is_candidate(kind, flags, slot):
-            leadable = may_lead_slot(kind, start, members, replica, isr, flags, live, unclean, slot)
-            candidates[filled], may_lead[filled] = replica[slot], leadable
-            if leadable and first[0] == NO_LEADER:
+            can_lead = may_lead_slot(kind, start, members, replica, isr, flags, live, unclean, slot)
+            candidates[filled], may_lead[filled] = replica[slot], can_lead
+            if can_lead and first[0] == NO_LEADER:
                 first[0] = replica[slot]
             filled += 1
     return filled
@@ -51,19 +51,19 @@ cdef inline bint gather_slots(
     cdef const broker_t *brokers = &replica[start + BLOCK - 1] - BLOCK + 1
     cdef const broker_t *members = &isr[start + BLOCK - 1] - BLOCK + 1
     cdef const uint8_t *flags_copy = &flags[start + BLOCK - 1] - BLOCK + 1
-    cdef int32_t *named = &candidates[filled + BLOCK - 1] - BLOCK + 1
-    cdef uint8_t *leadable = &may_lead[filled + BLOCK - 1] - BLOCK + 1
-    cdef uint8_t[BLOCK] barred
-    cdef uint8_t any_barred = 0
+    cdef int32_t *out_candidates = &candidates[filled + BLOCK - 1] - BLOCK + 1
+    cdef uint8_t *out_may_lead = &may_lead[filled + BLOCK - 1] - BLOCK + 1
+    cdef uint8_t[BLOCK] cannot_lead
+    cdef uint8_t any_cannot_lead = 0
     cdef int k
-    mark_offline(brokers, live, offline, offline_count, &barred[0])
+    mark_offline(brokers, live, offline, offline_count, &cannot_lead[0])
     for k in range(BLOCK):
-        barred[k] |= (brokers[k] != members[k]) | ((flags_copy[k] & OFFLINE_DIR) != 0)
-        any_barred |= barred[k]
+        cannot_lead[k] |= (brokers[k] != members[k]) | ((flags_copy[k] & OFFLINE_DIR) != 0)
+        any_cannot_lead |= cannot_lead[k]
     for k in range(BLOCK):
-        named[k] = brokers[k]
-        leadable[k] = barred[k] ^ 1
-    return any_barred == 0
+        out_candidates[k] = brokers[k]
+        out_may_lead[k] = cannot_lead[k] ^ 1
+    return any_cannot_lead == 0
 
 
 cdef inline void gather_block(
@@ -75,23 +75,23 @@ cdef inline void gather_block(
     """Write the candidates of BLOCK rows of a ``uniform_candidates`` width, and repeat those rows one by one in which
     some candidate may not lead."""
     cdef Py_ssize_t k, slot
-    cdef bint all_may = True
+    cdef bint all_may_lead = True
     for k in range(width):
-        all_may &= gather_slots(
+        all_may_lead &= gather_slots(
             start + k * BLOCK, replica, isr, flags, live, offline, offline_count, filled + k * BLOCK, candidates,
             may_lead
         )
     for k in range(BLOCK):
-        all_may &= isr_count[row + k] == width
+        all_may_lead &= isr_count[row + k] == width
         offsets[i + k + 1] = <int32_t>(filled + (k + 1) * width)
         first[i + k] = replica[start + k * width]
-    if all_may:
+    if all_may_lead:
         return
     for k in range(BLOCK):
-        all_may = isr_count[row + k] == width
+        all_may_lead = isr_count[row + k] == width
         for slot in range(filled, filled + width):
-            all_may &= may_lead[slot]
-        if not all_may:
+            all_may_lead &= may_lead[slot]
+        if not all_may_lead:
             gather_row(ELECT_CONTROLLED_SHUTDOWN, start, width, isr_count[row + k], replica, isr, flags, live, False,
                        filled, candidates, may_lead, &first[i + k])
         start += width

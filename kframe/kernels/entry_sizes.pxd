@@ -10,11 +10,11 @@ from kframe.kernels.blocks cimport RUN
 
 # Most slots of a run.
 cdef enum:
-    SPREAD = 8 * RUN
+    RUN_SLOTS_MAX = 8 * RUN
 
 # A list shorter than this has a length field of one byte.
 cdef enum:
-    LONG = 0x7F
+    COMPACT_LENGTH_LIMIT = 0x7F
 
 
 cdef inline bint all_live(const uint8_t[::1] live) noexcept nogil:
@@ -28,19 +28,19 @@ cdef inline bint is_plain_run(
     """Whether RUN rows from ``row`` on have short lists and close slots, without any of ``flags``."""
     cdef Py_ssize_t k, first = slot_start[row], end = slot_start[row + RUN - 1] + replica_count[row + RUN - 1]
     cdef int32_t outside = 0
-    cdef int16_t longest = 0
-    cdef uint8_t seen = 0
-    if not 0 <= end - first <= SPREAD:
+    cdef int16_t lengths = 0
+    cdef uint8_t all_flags = 0
+    if not 0 <= end - first <= RUN_SLOTS_MAX:
         return False
     for k in range(RUN):
         outside |= slot_start[row + k] - <int32_t> first
         outside |= <int32_t> end - slot_start[row + k] - replica_count[row + k]
-        longest |= isr_count[row + k] | replica_count[row + k]
-    if outside < 0 or longest >= LONG:
+        lengths |= isr_count[row + k] | replica_count[row + k]
+    if outside < 0 or lengths >= COMPACT_LENGTH_LIMIT:
         return False
     for k in range(first, end):
-        seen |= replica_flags[k]
-    return seen & flags == 0
+        all_flags |= replica_flags[k]
+    return all_flags & flags == 0
 
 
 cdef inline int64_t size_run(

@@ -21,7 +21,7 @@ from kframe.kernels.types cimport broker_t
 cdef enum:
     HEALTHY_BLOCK = 32     # rows in a block
     PREFETCH_BLOCKS = 16   # blocks to prefetch ahead
-    MAX_SPARE = 3          # with this many spare ISR members, two failures affect only the leader
+    SPARE_MAX = 3          # with this many spare ISR members, two failures affect only the leader
     UNREGISTERED_BIT = 62  # bit number
 
 cdef enum RackLayout:
@@ -33,7 +33,7 @@ cdef enum RackLayout:
 cdef inline Py_ssize_t row_kind(Py_ssize_t replicas, int32_t min_isr) noexcept nogil:
     """0: RF 1; 1, 2: RF 2 with none or one spare; 3 to 6: RF 3 and more with none, one, two or more spare."""
     cdef Py_ssize_t size = min(replicas, 3)
-    return size * (size - 1) // 2 + min(replicas - min_isr, MAX_SPARE)
+    return size * (size - 1) // 2 + min(replicas - min_isr, SPARE_MAX)
 
 
 cdef inline Py_ssize_t topic_end(Py_ssize_t row, Py_ssize_t last, const int32_t[::1] topic) noexcept nogil:
@@ -75,7 +75,7 @@ cdef inline bint is_uniform_block(
     """Whether a block of rows has one topic, consecutive slots, a state each, the same number of replicas, and ISRs
     equal to the replica lists."""
     cdef Py_ssize_t last = row + HEALTHY_BLOCK - 1, width
-    cdef int32_t off = 0
+    cdef int32_t mismatch = 0
     cdef int k
     if topic[last] != topic[row]:
         return False
@@ -89,8 +89,8 @@ cdef inline bint is_uniform_block(
     cdef const int32_t *topics = &topic[last] - HEALTHY_BLOCK + 1
     cdef const int32_t *epochs = &partition_epoch[last] - HEALTHY_BLOCK + 1
     for k in range(HEALTHY_BLOCK):
-        off |= (topics[k] ^ topics[0]) | -<int32_t>(epochs[k] == NO_STATE)
-    return off == 0 and isrs_equal_replicas(row, HEALTHY_BLOCK, width, slot_start, isr_count, replica, isr)
+        mismatch |= (topics[k] ^ topics[0]) | -<int32_t>(epochs[k] == NO_STATE)
+    return mismatch == 0 and isrs_equal_replicas(row, HEALTHY_BLOCK, width, slot_start, isr_count, replica, isr)
 
 
 cdef inline bint isr_equals_replicas(
@@ -99,14 +99,14 @@ cdef inline bint isr_equals_replicas(
     """Whether an ISR as long as the replica list has the same members. RF 3 takes no branches: the order of an ISR is
     hard to predict."""
     cdef Py_ssize_t j, k
-    cdef bint outcome, everyone = True
+    cdef bint is_replica, all_replicas = True
     if replicas == 3:
         for k in range(start, start + 3):
-            outcome = False
+            is_replica = False
             for j in range(start, start + 3):
-                outcome |= replica[j] == isr[k]
-            everyone &= outcome
-        return everyone
+                is_replica |= replica[j] == isr[k]
+            all_replicas &= is_replica
+        return all_replicas
     for k in range(start, start + replicas):
         if isr[k] != replica[k] and not contains(replica, start, replicas, isr[k]):
             return False
@@ -130,16 +130,16 @@ cdef inline RackLayout rack_layout(
     int32_t leader, Py_ssize_t start, Py_ssize_t replicas, const broker_t[::1] replica, const int64_t[::1] rack_bit
 ) noexcept nogil:
     """Check the leader and the registrations of a row with a full ISR, and whether its replicas share racks."""
-    cdef int64_t bits, seen = 0, twice = 0, has_online_leader = 0
+    cdef int64_t bits, rack_bits = 0, shared_bits = 0, leader_bit = 0
     cdef Py_ssize_t k
     for k in range(start, start + replicas):
         bits = rack_bit[replica[k]]
-        twice |= seen & bits
-        seen |= bits
-        has_online_leader |= <int64_t>(replica[k] == leader) << UNREGISTERED_BIT
-    if (has_online_leader & ~seen) == 0:
+        shared_bits |= rack_bits & bits
+        rack_bits |= bits
+        leader_bit |= <int64_t>(replica[k] == leader) << UNREGISTERED_BIT
+    if (leader_bit & ~rack_bits) == 0:
         return IRREGULAR
-    return SHARED_RACK if twice else DISTINCT_RACKS
+    return SHARED_RACK if shared_bits else DISTINCT_RACKS
 
 
 cdef inline RackLayout count_healthy(
@@ -162,18 +162,18 @@ cdef inline RackLayout rack_layout_rf3(
     const int64_t[::1] rack_bit
 ) noexcept nogil:
     """``rack_layout`` of a block of RF 3 rows; IRREGULAR also if the first replica of one does not lead."""
-    cdef int64_t partition, other, last, seen = 0, twice = 0
-    cdef int32_t off = 0
+    cdef int64_t first, second, third, rack_bits = 0, shared_bits = 0
+    cdef int32_t mismatch = 0
     cdef Py_ssize_t k, slot
     for k in range(HEALTHY_BLOCK):
         slot = start + 3 * k
-        off |= leader[row + k] ^ replica[slot]
-        partition, other, last = rack_bit[replica[slot]], rack_bit[replica[slot + 1]], rack_bit[replica[slot + 2]]
-        twice |= (partition & other) | ((partition | other) & last)
-        seen |= partition | other | last
-    if off or seen >> UNREGISTERED_BIT:
+        mismatch |= leader[row + k] ^ replica[slot]
+        first, second, third = rack_bit[replica[slot]], rack_bit[replica[slot + 1]], rack_bit[replica[slot + 2]]
+        shared_bits |= (first & second) | ((first | second) & third)
+        rack_bits |= first | second | third
+    if mismatch or rack_bits >> UNREGISTERED_BIT:
         return IRREGULAR
-    return SHARED_RACK if twice else DISTINCT_RACKS
+    return SHARED_RACK if shared_bits else DISTINCT_RACKS
 
 
 cdef inline void count_rf3_rows(
@@ -279,14 +279,16 @@ cdef inline void count_shared_rack(
 ) noexcept nogil:
     """Count a healthy row by the racks with two of its replicas, and by the leader after the failure of the leader's
     rack if the successor is in it. RF 3 takes no branches: whether two replicas share a rack is hard to predict."""
-    cdef int32_t second = successor(leader, start, replicas, replica), last, here, other, beyond, behind
+    cdef int32_t second = successor(leader, start, replicas, replica), third
+    cdef int32_t leader_rack, second_rack, third_rack, followers_share
     if replicas == 3:
-        last = second_successor(leader, start, replica)
-        here, other, beyond = rack[leader], rack[second], rack[last]
-        if (here | other | beyond) >= 0 and (here ^ other) | (here ^ beyond):
-            behind = other == beyond
-            shared_racks[kind, leader + behind * (second - leader)] += behind | (here == other) | (here == beyond)
-            rack_leads[here, last] += here == other
+        third = second_successor(leader, start, replica)
+        leader_rack, second_rack, third_rack = rack[leader], rack[second], rack[third]
+        if (leader_rack | second_rack | third_rack) >= 0 and (leader_rack ^ second_rack) | (leader_rack ^ third_rack):
+            followers_share = second_rack == third_rack
+            shared_racks[kind, leader + followers_share * (second - leader)] += (
+                followers_share | (leader_rack == second_rack) | (leader_rack == third_rack))
+            rack_leads[leader_rack, third] += leader_rack == second_rack
             return
     count_rack_losses(kind, leader, start, replicas, min_isr, replica, rack, racks, rack_leads, shared_racks)
 
@@ -298,38 +300,39 @@ cdef inline void count_rack_losses(
 ) noexcept nogil:
     """``count_shared_rack`` for any replication factor. For racks with three replicas or more, count the difference to
     the sum of the failures of their brokers."""
-    cdef Py_ssize_t j, k, left
-    cdef int32_t here, after, failed, has_online_leader, at = replicas == min_isr
+    cdef Py_ssize_t j, k, remaining
+    cdef int32_t rack_number, new_leader, failed, has_leader, at_min_isr = replicas == min_isr
     cdef int32_t second = successor(leader, start, replicas, replica)
     for k in range(start, start + replicas):
-        here = rack[replica[k]]
-        if here < 0 or in_rack(here, start, k, replica, rack) < k:
+        rack_number = rack[replica[k]]
+        if rack_number < 0 or in_rack(rack_number, start, k, replica, rack) < k:
             continue
-        failed, has_online_leader, after = 0, 0, NO_LEADER
+        failed, has_leader, new_leader = 0, 0, NO_LEADER
         for j in range(start + replicas - 1, start - 1, -1):
-            if rack[replica[j]] == here:
+            if rack[replica[j]] == rack_number:
                 failed += 1
-                has_online_leader |= replica[j] == leader
+                has_leader |= replica[j] == leader
             else:
-                after = replica[j]
-        if has_online_leader and rack[second] == here and after >= 0 and replicas > 1:
-            rack_leads[here, after] += 1
+                new_leader = replica[j]
+        if has_leader and rack[second] == rack_number and new_leader >= 0 and replicas > 1:
+            rack_leads[rack_number, new_leader] += 1
         if failed == 2:
-            shared_racks[kind, leader if has_online_leader else replica[k]] += 1
+            shared_racks[kind, leader if has_leader else replica[k]] += 1
         elif failed > 2:
-            left = replicas - failed
-            racks[here, 0] += left == 0
-            racks[here, 1] += left == 0
-            racks[here, 2] += (left < min_isr) - failed * at
-            racks[here, 3] += (left < min_isr) - failed * at
-            racks[here, 4] += (left == min_isr) - at - failed * ((replicas - 1 == min_isr) - at)
-            racks[here, 7] -= has_online_leader and left == 0
+            remaining = replicas - failed
+            racks[rack_number, 0] += remaining == 0
+            racks[rack_number, 1] += remaining == 0
+            racks[rack_number, 2] += (remaining < min_isr) - failed * at_min_isr
+            racks[rack_number, 3] += (remaining < min_isr) - failed * at_min_isr
+            racks[rack_number, 4] += (
+                (remaining == min_isr) - at_min_isr - failed * ((replicas - 1 == min_isr) - at_min_isr))
+            racks[rack_number, 7] -= has_leader and remaining == 0
 
 
 cdef inline Py_ssize_t in_rack(
-    int32_t here, Py_ssize_t start, Py_ssize_t stop, const broker_t[::1] replica, const int32_t[::1] rack
+    int32_t rack_number, Py_ssize_t start, Py_ssize_t stop, const broker_t[::1] replica, const int32_t[::1] rack
 ) noexcept nogil:
     """The first slot from ``start`` on with a replica in the rack, or ``stop``."""
-    while start < stop and rack[replica[start]] != here:
+    while start < stop and rack[replica[start]] != rack_number:
         start += 1
     return start

@@ -16,12 +16,12 @@ cdef inline bint holds(const broker_t[::1] replica, Py_ssize_t start, Py_ssize_t
 
 cdef inline bint spans_rack(
     const broker_t[::1] replica, const int32_t[::1] rack, Py_ssize_t start, Py_ssize_t end, Py_ssize_t skipped,
-    int32_t wanted,
+    int32_t target_rack,
 ) noexcept nogil:
-    """Whether a replica in another slot than ``skipped`` is in rack ``wanted``."""
+    """Whether a replica in another slot than ``skipped`` is in rack ``target_rack``."""
     cdef Py_ssize_t k
     for k in range(start, end):
-        if k != skipped and replica[k] >= 0 and rack[replica[k]] == wanted:
+        if k != skipped and replica[k] >= 0 and rack[replica[k]] == target_rack:
             return True
     return False
 
@@ -30,7 +30,7 @@ cdef inline bint keeps_spread(
     const broker_t[::1] replica, const int32_t[::1] rack, Py_ssize_t start, Py_ssize_t end, Py_ssize_t slot,
     int32_t broker,
 ) noexcept nogil:
-    """Whether the replicas span as many racks as before once ``slot`` holds ``broker``."""
+    """Whether the replicas span as many racks as before once ``slot`` has ``broker``."""
     if rack[broker] == rack[replica[slot]]:
         return True
     return (
@@ -40,10 +40,10 @@ cdef inline bint keeps_spread(
 
 
 cdef inline double fullness(
-    const int64_t[::1] load, const double[::1] share, int32_t broker, int64_t more,
+    const int64_t[::1] load, const double[::1] share, int32_t broker, int64_t added,
 ) noexcept nogil:
     """Load by share; infinite for a broker that receives nothing."""
-    return (load[broker] + more) / share[broker] if share[broker] > 0 else INFINITY
+    return (load[broker] + added) / share[broker] if share[broker] > 0 else INFINITY
 
 
 cdef inline int32_t count_racks(
@@ -74,7 +74,7 @@ cdef inline int32_t reachable_racks(
 
 cdef inline Py_ssize_t worst_slot(
     const broker_t[::1] replica, const int32_t[::1] rack, const unsigned char[::1] in_sync, const double[::1] share,
-    const int64_t[::1] load, Py_ssize_t start, Py_ssize_t end, bint crowded_only,
+    const int64_t[::1] load, Py_ssize_t start, Py_ssize_t end, bint shared_only,
 ) noexcept nogil:
     """The slot whose replica should leave first; -1 if there is none.
 
@@ -84,14 +84,14 @@ cdef inline Py_ssize_t worst_slot(
     cdef Py_ssize_t k, worst = -1
     cdef int tier, worst_tier = -1
     cdef double fill, worst_fill = -1
-    cdef bint crowded
+    cdef bint shares_rack
     for k in range(end - 1, start - 1, -1):
         if replica[k] < 0:
             continue
-        crowded = spans_rack(replica, rack, start, end, k, rack[replica[k]])
-        if crowded_only and not crowded:
+        shares_rack = spans_rack(replica, rack, start, end, k, rack[replica[k]])
+        if shared_only and not shares_rack:
             continue
-        tier = 4 * (not in_sync[k]) + 2 * crowded + (k > start)
+        tier = 4 * (not in_sync[k]) + 2 * shares_rack + (k > start)
         if k == start and in_sync[k]:
             tier = 0
         fill = fullness(load, share, replica[k], 0)
@@ -107,18 +107,18 @@ cdef inline int32_t emptiest_target(
     """The broker for a new replica: of another rack if there is any, then the emptiest; -1 if there is none."""
     cdef int32_t broker, best = -1
     cdef double fill, best_fill = INFINITY
-    cdef bint fresh, best_fresh = False
+    cdef bint new_rack, best_new_rack = False
     for broker in range(<int32_t>share.shape[0]):
         if share[broker] <= 0 or count[broker] >= cap[broker]:
             continue
         fill = fullness(load, share, broker, weight)
-        if best_fresh and fill >= best_fill:
+        if best_new_rack and fill >= best_fill:
             continue
         if holds(replica, start, end, broker):
             continue
-        fresh = not spans_rack(replica, rack, start, end, -1, rack[broker])
-        if fresh > best_fresh or (fresh == best_fresh and (best < 0 or fill < best_fill)):
-            best, best_fill, best_fresh = broker, fill, fresh
+        new_rack = not spans_rack(replica, rack, start, end, -1, rack[broker])
+        if new_rack > best_new_rack or (new_rack == best_new_rack and (best < 0 or fill < best_fill)):
+            best, best_fill, best_new_rack = broker, fill, new_rack
     return best
 
 

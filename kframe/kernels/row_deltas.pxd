@@ -27,16 +27,16 @@ cdef inline void put_delta(
     Py_ssize_t row, broker_t broker, int32_t[::1] last, int64_t[::1] ends, uint8_t[::1] deltas,
 ) noexcept nogil:
     """Write the difference to the broker's previous row. DELTA_SLACK bytes follow the last one."""
-    cdef Py_ssize_t at = ends[broker]
+    cdef Py_ssize_t offset = ends[broker]
     cdef uint32_t delta = <uint32_t>row - <uint32_t>last[broker]
     last[broker] = <int32_t>row
-    KFRAME_PREFETCH(&deltas[at + DELTA_SLACK])
+    KFRAME_PREFETCH(&deltas[offset + DELTA_SLACK])
     while delta >= 0x80:
-        deltas[at] = <uint8_t>(delta & 0x7F | 0x80)
+        deltas[offset] = <uint8_t>(delta & 0x7F | 0x80)
         delta >>= 7
-        at += 1
-    deltas[at] = <uint8_t>delta
-    ends[broker] = at + 1
+        offset += 1
+    deltas[offset] = <uint8_t>delta
+    ends[broker] = offset + 1
 
 
 cdef inline bint add_delta(uint8_t byte, uint32_t *row, int *shift, int32_t *out) noexcept nogil:

@@ -21,11 +21,11 @@ cdef enum:
 
 
 cdef inline bint contains(
-    const broker_t[::1] values, Py_ssize_t start, Py_ssize_t count, int32_t wanted,
+    const broker_t[::1] values, Py_ssize_t start, Py_ssize_t count, int32_t value,
 ) noexcept nogil:
     cdef Py_ssize_t k
     for k in range(start, start + count):
-        if values[k] == wanted:
+        if values[k] == value:
             return True
     return False
 

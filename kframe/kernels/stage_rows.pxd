@@ -52,7 +52,7 @@ cdef inline bint fits_limits(
     return True
 
 
-cdef inline void take_row(
+cdef inline void add_to_stage(
     Py_ssize_t row, const int32_t[::1] add_offsets, const int32_t[::1] adding, const int32_t[::1] source,
     const int64_t[::1] size, int64_t[:, ::1] load, int64_t[:, ::1] pending, int64_t[::1] total, int64_t[::1] free,
 ) noexcept nogil:
@@ -96,13 +96,13 @@ cdef inline int32_t sort_key(
 ) noexcept nogil:
     """The position of a group in a stage, lowest first: by rank, then by the pressure on its brokers."""
     cdef Py_ssize_t k
-    cdef double own = 0
+    cdef double group_pressure = 0
     if add_offsets[row + 1] > add_offsets[row] and largest > 0:
-        own = pressure[source[row]]
+        group_pressure = pressure[source[row]]
         for k in range(add_offsets[row], add_offsets[row + 1]):
-            own = max(own, pressure[adding[k]])
-        own /= largest
-    return rank * LEVELS + LEVELS - 1 - min(<int32_t>(own * LEVELS), LEVELS - 1)
+            group_pressure = max(group_pressure, pressure[adding[k]])
+        group_pressure /= largest
+    return rank * LEVELS + LEVELS - 1 - min(<int32_t>(group_pressure * LEVELS), LEVELS - 1)
 
 
 cdef inline Py_ssize_t sort_groups(
@@ -153,11 +153,11 @@ cdef inline bint promote_row(
 
 
 cdef inline void free_removed(
-    Py_ssize_t count, const int32_t[::1] taken, const int32_t[::1] remove_offsets, const int32_t[::1] removing,
+    Py_ssize_t count, const int32_t[::1] staged, const int32_t[::1] remove_offsets, const int32_t[::1] removing,
     const int64_t[::1] size, int64_t[::1] free,
 ) noexcept nogil:
     """Free the space of the replicas that the first ``count`` of ``taken`` remove."""
     cdef Py_ssize_t i, k
     for i in range(count):
-        for k in range(remove_offsets[taken[i]], remove_offsets[taken[i] + 1]):
-            free[removing[k]] += size[taken[i]]
+        for k in range(remove_offsets[staged[i]], remove_offsets[staged[i] + 1]):
+            free[removing[k]] += size[staged[i]]

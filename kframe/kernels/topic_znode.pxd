@@ -24,102 +24,102 @@ cdef enum:
 
 
 cdef inline Py_ssize_t read_topic(
-    const uint8_t[::1] text, Py_ssize_t at, int32_t[:, ::1] assigned, int32_t[::1] replicas, int32_t *used,
+    const uint8_t[::1] text, Py_ssize_t offset, int32_t[:, ::1] assigned, int32_t[::1] replicas, int32_t *used,
     int32_t *topic_id,
 ) noexcept nogil:
     """Read the assignment of a topic without a reassignment; ``topic_id`` is the offset of the id, -1 for none."""
-    cdef int seen = 0, key = 0
+    cdef int members = 0, key = 0
     cdef Py_ssize_t value = 0
     cdef int32_t version
     topic_id[0] = -1
-    at = skip_quote(text, at, False)
-    if at >= 0:
-        at = skip_byte(text, at, 123, True)
-    while at >= 0:
-        key = topic_member_at(text, at, &value)
-        if key == 0 or seen & key:
+    offset = skip_quote(text, offset, False)
+    if offset >= 0:
+        offset = skip_byte(text, offset, 123, True)
+    while offset >= 0:
+        key = topic_member_at(text, offset, &value)
+        if key == 0 or members & key:
             return -1
-        seen |= key
+        members |= key
         if key == PARTITIONS:
-            at = read_partitions(text, value, assigned, replicas, used)
+            offset = read_partitions(text, value, assigned, replicas, used)
         elif key == TOPIC_ID:
             topic_id[0] = <int32_t>skip_quote(text, value, True)
-            at = skip_topic_id(text, topic_id[0])
+            offset = skip_topic_id(text, topic_id[0])
         elif key == TOPIC_VERSION:
-            at = read_integer(text, value, &version)
+            offset = read_integer(text, value, &version)
         else:
-            at = skip_byte(text, value, 123, True)
-            at = skip_byte(text, at, 125, True) if at >= 0 else -1
-        at = skip_space(text, at, True) if at >= 0 else -1
-        if 0 <= at < text.shape[0] and text[at] == 125:
+            offset = skip_byte(text, value, 123, True)
+            offset = skip_byte(text, offset, 125, True) if offset >= 0 else -1
+        offset = skip_space(text, offset, True) if offset >= 0 else -1
+        if 0 <= offset < text.shape[0] and text[offset] == 125:
             break
-        at = skip_byte(text, at, 44, True) if at >= 0 else -1
-    if at < 0 or not seen & PARTITIONS:
+        offset = skip_byte(text, offset, 44, True) if offset >= 0 else -1
+    if offset < 0 or not members & PARTITIONS:
         return -1
-    return skip_quote(text, skip_space(text, at + 1, True), False)
+    return skip_quote(text, skip_space(text, offset + 1, True), False)
 
 
-cdef inline int topic_member_at(const uint8_t[::1] text, Py_ssize_t at, Py_ssize_t *value) noexcept nogil:
+cdef inline int topic_member_at(const uint8_t[::1] text, Py_ssize_t offset, Py_ssize_t *value) noexcept nogil:
     """The member of a topic at an offset, and the offset of its value; 0 for any other."""
-    if is_key(text, at, b"partitions", value, True):
+    if is_key(text, offset, b"partitions", value, True):
         return PARTITIONS
-    if is_key(text, at, b"topic_id", value, True):
+    if is_key(text, offset, b"topic_id", value, True):
         return TOPIC_ID
-    if is_key(text, at, b"adding_replicas", value, True):
+    if is_key(text, offset, b"adding_replicas", value, True):
         return ADDING_REPLICAS
-    if is_key(text, at, b"removing_replicas", value, True):
+    if is_key(text, offset, b"removing_replicas", value, True):
         return REMOVING_REPLICAS
-    if is_key(text, at, b"version", value, True):
+    if is_key(text, offset, b"version", value, True):
         return TOPIC_VERSION
     return 0
 
 
-cdef inline Py_ssize_t skip_topic_id(const uint8_t[::1] text, Py_ssize_t at) noexcept nogil:
+cdef inline Py_ssize_t skip_topic_id(const uint8_t[::1] text, Py_ssize_t offset) noexcept nogil:
     """The offset after 22 characters of URL-safe base64 and a quotation mark."""
-    cdef Py_ssize_t end = at + ID_LENGTH
+    cdef Py_ssize_t end = offset + ID_LENGTH
     cdef uint8_t byte
-    while 0 <= at < end and at < text.shape[0]:
-        byte = text[at]
+    while 0 <= offset < end and offset < text.shape[0]:
+        byte = text[offset]
         if not (97 <= byte <= 122 or 48 <= byte <= 57 or 65 <= byte <= 90 or byte == 95 or byte == 45):
             return -1
-        at += 1
-    return skip_quote(text, at, True) if at == end else -1
+        offset += 1
+    return skip_quote(text, offset, True) if offset == end else -1
 
 
 cdef inline Py_ssize_t read_partitions(
-    const uint8_t[::1] text, Py_ssize_t at, int32_t[:, ::1] assigned, int32_t[::1] replicas, int32_t *used,
+    const uint8_t[::1] text, Py_ssize_t offset, int32_t[:, ::1] assigned, int32_t[::1] replicas, int32_t *used,
 ) noexcept nogil:
     """Read the replicas by partition; -1 too where a partition comes twice and where an array is full."""
     cdef int32_t first = used[0], row
-    at = skip_byte(text, at, 123, True)
-    if 0 <= at < text.shape[0] and text[at] == 125:
-        return at + 1
-    while at >= 0:
-        at = read_partition(text, at, assigned, replicas, used)
-        at = skip_space(text, at, True) if at >= 0 else -1
-        if 0 <= at < text.shape[0] and text[at] == 125:
-            at += 1
+    offset = skip_byte(text, offset, 123, True)
+    if 0 <= offset < text.shape[0] and text[offset] == 125:
+        return offset + 1
+    while offset >= 0:
+        offset = read_partition(text, offset, assigned, replicas, used)
+        offset = skip_space(text, offset, True) if offset >= 0 else -1
+        if 0 <= offset < text.shape[0] and text[offset] == 125:
+            offset += 1
             break
-        at = skip_byte(text, at, 44, True) if at >= 0 else -1
+        offset = skip_byte(text, offset, 44, True) if offset >= 0 else -1
     for row in range(first, used[0]):
         assigned[MARK_ROW, assigned[PARTITION_ROW, row]] = 0
-    return at
+    return offset
 
 
 cdef inline Py_ssize_t read_partition(
-    const uint8_t[::1] text, Py_ssize_t at, int32_t[:, ::1] assigned, int32_t[::1] replicas, int32_t *used,
+    const uint8_t[::1] text, Py_ssize_t offset, int32_t[:, ::1] assigned, int32_t[::1] replicas, int32_t *used,
 ) noexcept nogil:
     """Read and mark a partition."""
     cdef int32_t partition = 0, row = used[0], replicas_before = used[1]
-    at = skip_quote(text, at, True)
-    at = read_integer(text, at, &partition) if at >= 0 else -1
-    at = skip_quote(text, at, True) if at >= 0 else -1
-    at = skip_byte(text, at, 58, True) if at >= 0 else -1
-    if at < 0 or row >= assigned.shape[1] or partition >= assigned.shape[1] or assigned[MARK_ROW, partition]:
+    offset = skip_quote(text, offset, True)
+    offset = read_integer(text, offset, &partition) if offset >= 0 else -1
+    offset = skip_quote(text, offset, True) if offset >= 0 else -1
+    offset = skip_byte(text, offset, 58, True) if offset >= 0 else -1
+    if offset < 0 or row >= assigned.shape[1] or partition >= assigned.shape[1] or assigned[MARK_ROW, partition]:
         return -1
-    at = read_integers(text, at, replicas, &used[1], True)
-    if at >= 0:
+    offset = read_integers(text, offset, replicas, &used[1], True)
+    if offset >= 0:
         assigned[PARTITION_ROW, row], assigned[REPLICAS_ROW, row] = partition, used[1] - replicas_before
         assigned[MARK_ROW, partition] = 1
         used[0] += 1
-    return at
+    return offset

@@ -35,35 +35,35 @@ def _list(draw: st.DrawFn, now: list[int], brokers: int) -> tuple[int, ...]:
     return (*retained, *(draw(others)[:5] if len(retained) < brokers else ()))
 
 
-def assigned(module: ModuleType, cluster: ClusterState, rows: Any, wanted: Ragged, flags: Any) -> tuple[Any, ...]:
-    twin = cluster.copy()
-    p = twin.partitions
-    p.ensure_capacity(rows, wanted.counts + p.replica_count[rows])
-    longest, departed = int(p.replica_count.max(initial=0)), np.empty(len(rows), np.int32)
+def assigned(module: ModuleType, cluster: ClusterState, rows: Any, new_lists: Ragged, flags: Any) -> tuple[Any, ...]:
+    changed = cluster.copy()
+    p = changed.partitions
+    p.ensure_capacity(rows, new_lists.counts + p.replica_count[rows])
+    max_replicas, removed_counts = int(p.replica_count.max(initial=0)), np.empty(len(rows), np.int32)
     total = module.assign_replicas(
-        rows, wanted.offsets, wanted.values, flags, p.slot_start, p.replica_count, p.replica, p.replica_state,
-        p.replica_flags, np.empty(longest, np.int32), np.empty(longest, np.uint8), np.empty(longest, np.uint8),
-        departed,
+        rows, new_lists.offsets, new_lists.values, flags, p.slot_start, p.replica_count, p.replica, p.replica_state,
+        p.replica_flags, np.empty(max_replicas, np.int32), np.empty(max_replicas, np.uint8),
+        np.empty(max_replicas, np.uint8), removed_counts,
     )  # fmt: skip
     columns: list[np.ndarray[Any, Any]] = [p.replica_count, p.replica, p.replica_state, p.replica_flags]
-    return total, departed.tolist(), [column.tolist() for column in columns], twin
+    return total, removed_counts.tolist(), [column.tolist() for column in columns], changed
 
 
 @given(assignments())
-def test_the_kernel_equals_its_twin(case: tuple[ClusterState, Any, Ragged, Any]) -> None:
-    compiled, twin = assigned(kernels, *case), assigned(reference, *case)
-    assert compiled[:3] == twin[:3]
+def test_assign_replicas_equals_reference(case: tuple[ClusterState, Any, Ragged, Any]) -> None:
+    compiled, expected = assigned(kernels, *case), assigned(reference, *case)
+    assert compiled[:3] == expected[:3]
 
 
 @given(assignments())
-def test_states_go_with_their_replicas_and_who_left_stands_behind(case: tuple[ClusterState, Any, Ragged, Any]) -> None:
+def test_replicas_keep_state_and_removed_replicas_follow_list(case: tuple[ClusterState, Any, Ragged, Any]) -> None:
     cluster, rows, expected, _ = case
-    _, departed, _, twin = assigned(kernels, *case)
+    _, removed_counts, _, changed = assigned(kernels, *case)
     for i, row in enumerate(rows.tolist()):
         before = dict(zip(cluster.view(row).replicas, cluster.view(row).replica_states, strict=True))
-        after = twin.view(row)
-        assert list(after.replicas) == twin.brokers.ids_of(expected[i])
+        after = changed.view(row)
+        assert list(after.replicas) == changed.brokers.ids_of(expected[i])
         assert after.replica_states == tuple(before.get(b, ReplicaState.NON_EXISTENT) for b in after.replicas)
-        start = int(twin.partitions.slot_start[row]) + len(after.replicas)
-        behind = twin.brokers.ids_of(twin.partitions.replica[start : start + departed[i]])
-        assert behind == [broker for broker in before if broker not in after.replicas]
+        start = int(changed.partitions.slot_start[row]) + len(after.replicas)
+        removed = changed.brokers.ids_of(changed.partitions.replica[start : start + removed_counts[i]])
+        assert removed == [broker for broker in before if broker not in after.replicas]

@@ -12,7 +12,7 @@ KERNELS = ROOT / "kframe" / "kernels"
 PREFIXES = {"ReplicaFlag": "", "ElectionKind": "ELECT_", "PartitionState": "PARTITION_", "ReplicaState": "REPLICA_"}
 
 
-def test_cython_constants_are_those_of_python() -> None:
+def test_cython_constants_equal_python_constants() -> None:
     text = (KERNELS / "constants.pxd").read_text()
     enums = re.findall(r"cdef enum ?(\w*):\n((?:    \w+ = -?\d+\n?)+)", text)
     assert {name for name, _ in enums} == {"", *PREFIXES}
@@ -23,7 +23,7 @@ def test_cython_constants_are_those_of_python() -> None:
             assert int(value) == expected, name
 
 
-def test_the_selector_header_has_the_same_values() -> None:
+def test_selector_header_constants_equal_python_constants() -> None:
     text = (ROOT / "kframe" / "plugin" / "selector.h").read_text()
     for name, value in re.findall(r"KFRAME_(\w+) = (\d+)", text):
         assert int(value) == ids.ElectionKind[name]
@@ -31,7 +31,7 @@ def test_the_selector_header_has_the_same_values() -> None:
     assert f"KFRAME_NO_LEADER ({ids.NO_LEADER})\n" in text
 
 
-def test_no_kernel_defines_a_shared_constant_again() -> None:
+def test_shared_constants_are_defined_once() -> None:
     shared = set(re.findall(r"^    (\w+) =", (KERNELS / "constants.pxd").read_text(), re.MULTILINE))
     for path in [ROOT / "kframe" / "_core.pyx", *KERNELS.glob("*.p[yx][xd]")]:
         if path.name != "constants.pxd":

@@ -16,11 +16,21 @@ BROKERS = 12
 #: Rows per block.
 RUN = 32
 #: Possible faults of a row in a healthy cluster.
-FAULTS = ("shrunk", "empty", "reordered", "stranger", "leaderless", "gap", "longer", "bare", "away")
+FAULTS = (
+    "shrunk",
+    "empty",
+    "reordered",
+    "unassigned member",
+    "leaderless",
+    "gap",
+    "longer",
+    "no replicas",
+    "unassigned leader",
+)
 
 
 def counted(module: ModuleType, rows: list[tuple[list[int], list[int], int, int]]) -> tuple[int, list[list[int]]]:
-    """Count rows of (replicas, ISR, leader, unused slots behind them). The columns end with the last row."""
+    """Count rows of (replicas, ISR, leader, unused slots after them). The columns end with the last row."""
     capacity = [max(len(replicas), len(isr)) + gap for replicas, isr, _, gap in rows]
     slot_start = (np.cumsum(capacity) - capacity).astype(np.int32)
     replica, isr_column = np.full(sum(capacity), -1, np.int16), np.full(sum(capacity), -1, np.int16)
@@ -34,7 +44,7 @@ def counted(module: ModuleType, rows: list[tuple[list[int], list[int], int, int]
     return result, [array.tolist() for array in out]
 
 
-def broken(fault: str, replicas: list[int]) -> tuple[list[int], list[int], int, int]:
+def with_fault(fault: str, replicas: list[int]) -> tuple[list[int], list[int], int, int]:
     """Return a row with one fault."""
     unassigned = next(broker for broker in range(BROKERS) if broker not in replicas)
     leader = replicas[0] if replicas else -1
@@ -42,12 +52,12 @@ def broken(fault: str, replicas: list[int]) -> tuple[list[int], list[int], int, 
         "shrunk": (replicas, replicas[:-1], leader, 0),
         "empty": (replicas, [], -1, 0),
         "reordered": (replicas, replicas[::-1], leader, 0),
-        "stranger": (replicas, [*replicas[:-1], unassigned], leader, 0),
+        "unassigned member": (replicas, [*replicas[:-1], unassigned], leader, 0),
         "leaderless": (replicas, replicas, -1, 0),
         "gap": (replicas, replicas, leader, 1),
         "longer": ([*replicas, unassigned], [*replicas, unassigned], leader, 0),
-        "bare": ([], [], -1, 0),
-        "away": (replicas, replicas, unassigned, 0),
+        "no replicas": ([], [], -1, 0),
+        "unassigned leader": (replicas, replicas, unassigned, 0),
     }
     return row[fault]
 
@@ -57,22 +67,22 @@ def broken(fault: str, replicas: list[int]) -> tuple[list[int], list[int], int, 
     st.sampled_from((1, RUN - 1, RUN, RUN + 1, 2 * RUN, 3 * RUN + 5)),
     st.lists(st.tuples(st.sampled_from(FAULTS), st.integers(0, 3 * RUN + 4)), max_size=3),
 )
-def test_rows_are_counted_singly_or_in_bulk(
+def test_counts_of_blocks_and_single_rows_equal_reference(
     factor: int, count: int, faults: list[tuple[str, int]]
 ) -> None:  # fmt: skip
     lists = [[(row + k) % BROKERS for k in range(factor)] for row in range(count)]
     rows = [(replicas, replicas, replicas[0] if replicas else -1, 0) for replicas in lists]
     for fault, row in faults:
-        rows[row % count] = broken(fault, lists[row % count])
+        rows[row % count] = with_fault(fault, lists[row % count])
     assert counted(kernels, rows) == counted(reference, rows)
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("row", [0, 1, RUN - 1, RUN, 2 * RUN - 1])
-def test_single_fault_among_healthy_rows_counts(fault: str, row: int) -> None:
+def test_single_faulty_row_is_counted(fault: str, row: int) -> None:
     lists = [[(row + k) % BROKERS for k in range(3)] for row in range(2 * RUN)]
     rows = [(replicas, replicas, replicas[0], 0) for replicas in lists]
     healthy = counted(reference, rows)
-    rows[row] = broken(fault, lists[row])
+    rows[row] = with_fault(fault, lists[row])
     assert counted(kernels, rows) == counted(reference, rows)
     assert (counted(kernels, rows) == healthy) is (fault in {"reordered", "gap"})

@@ -42,36 +42,40 @@ def read_topics(module: Any, text: bytes, start: int, rows: int, values: int, st
 
 
 @given(text=corrupted(reassignments()), data=st.data(), rows=ROWS, values=VALUES)
-def test_assignments(text: bytes, data: st.DataObject, rows: int, values: int) -> None:
+def test_assignment_reader_equals_reference(text: bytes, data: st.DataObject, rows: int, values: int) -> None:
     start = data.draw(positions(text, (b"[", b"}", b"},")))
     arguments = (text, start, rows, values)
     assert read_assignments(kernels, *arguments) == read_assignments(reference, *arguments)
 
 
 @given(text=corrupted(responses()), data=st.data(), rows=ROWS, values=VALUES, state=st.integers(0, 1))
-def test_kcat_topics(text: bytes, data: st.DataObject, rows: int, values: int, state: int) -> None:
+def test_kcat_reader_equals_reference(text: bytes, data: st.DataObject, rows: int, values: int, state: int) -> None:
     pieces = (b'"topics": [', b'"topics":[') if state == 0 else (b'"partitions": [', b'"partitions":[')
     start = data.draw(positions(text, pieces))
     arguments = (text, start, rows, values, state)
     assert read_topics(kernels, *arguments) == read_topics(reference, *arguments)
 
 
-def read_znodes(module: Any, text: bytes, start: int, longest: int, rows: int, values: int) -> Any:
+def read_znodes(module: Any, text: bytes, start: int, max_line_bytes: int, rows: int, values: int) -> Any:
     groups, assigned, replicas = (np.zeros(shape, np.int32) for shape in ((6, 7), (3, rows), values))
     line, numbers = np.zeros(rows, np.int32), np.zeros((6, rows), np.int32)
     counts, entries, result = np.zeros(rows, np.int32), np.zeros(values, np.int32), np.zeros(4, np.int32)
     end = module.read_znode_lines(
-        text, start, longest, groups, assigned, replicas, line, numbers, counts, entries, result
+        text, start, max_line_bytes, groups, assigned, replicas, line, numbers, counts, entries, result
     )
-    lines, listed, partitions, count = result.tolist()
-    placed, used = assigned[1, :partitions].sum(), counts[:count].sum()
-    columns = (groups[:listed], assigned[:2, :partitions], replicas[:placed], line[:count], numbers[:, :count],
-               counts[:count], entries[:used], assigned[2])  # fmt: skip
+    lines, group_count, partitions, count = result.tolist()
+    replica_count, used = assigned[1, :partitions].sum(), counts[:count].sum()
+    columns = (groups[:group_count], assigned[:2, :partitions], replicas[:replica_count], line[:count],
+               numbers[:, :count], counts[:count], entries[:used], assigned[2])  # fmt: skip
     return end, lines, [column.tolist() for column in columns]
 
 
-@given(text=corrupted(dumps()), data=st.data(), longest=st.sampled_from([200, 1 << 20]), rows=ROWS, values=VALUES)
-def test_znode_lines(text: bytes, data: st.DataObject, longest: int, rows: int, values: int) -> None:
+@given(
+    text=corrupted(dumps()), data=st.data(), max_line_bytes=st.sampled_from([200, 1 << 20]), rows=ROWS, values=VALUES
+)
+def test_znode_reader_equals_reference(
+    text: bytes, data: st.DataObject, max_line_bytes: int, rows: int, values: int
+) -> None:
     starts = [0, *(match.start() for match in re.finditer(rb'\{"path": ?"/brokers/topics/', text))]
-    arguments = (text, data.draw(st.sampled_from(starts)), longest, rows, values)
+    arguments = (text, data.draw(st.sampled_from(starts)), max_line_bytes, rows, values)
     assert read_znodes(kernels, *arguments) == read_znodes(reference, *arguments)

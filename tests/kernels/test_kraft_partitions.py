@@ -1,4 +1,4 @@
-"""Each kernel of KRaft's decision equals its twin on any cluster, and writes nothing but its OUT arrays."""
+"""Each kernel of KRaft's decision equals its reference on any cluster, and writes nothing but its OUT arrays."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kframe.model.kraft import directories
 from kframe.model.kraft.ids import KraftElection
 from kframe.model.kraft.metadata import ClusterMetadata
 from tests.architecture.source import ROOT
-from tests.kernels.twins import check_kernel
+from tests.kernels.compare import check_kernel
 from tests.kraft.strategies import BROKERS, PARTITIONS, TOPICS, clusters
 
 ROWS: Final = TOPICS * PARTITIONS
@@ -53,7 +53,7 @@ def fixtures(draw: st.DrawFn) -> Fixture:
         "leader": metadata.partitions.leader[rows].astype(np.int32),
         "last_known_leader": np.array(draw(st.lists(brokers_or_none, min_size=k, max_size=k)), np.int32),
         "broker": draw(st.integers(0, BROKERS - 1)),
-        "wanted": draw(st.integers(0, len(metadata.directories))),
+        "target": draw(st.integers(0, len(metadata.directories))),
     }
     stored = metadata.partitions.lists("replica", rows)
     arguments["stored_offsets"], arguments["stored"] = stored.offsets, stored.values
@@ -102,7 +102,7 @@ BYTES: Final = {"completed", "keeps_replica", "keeps_member", "acceptable", "unc
 
 
 @given(fixture=fixtures())
-def test_each_kernel_equals_its_twin_and_writes_nothing_else(fixture: Fixture) -> None:
+def test_kernels_equal_references_and_write_only_out_arrays(fixture: Fixture) -> None:
     for name, sizes in OUT.items():
 
         def value(parameter: str, columns: Mapping[str, str] = COLUMNS.get(name, {})) -> Any:
@@ -116,7 +116,7 @@ def test_every_kernel_is_compared() -> None:
     assert set(OUT) == set(kraft_partitions.__all__)
 
 
-def test_constants_of_the_kernels_are_those_of_python() -> None:
+def test_kernel_constants_equal_python_constants() -> None:
     text = (ROOT / "kframe" / "kernels" / "_kraft_partitions.pyx").read_text()
     for enum, values in (("ELECTION", vars(KraftElection)), ("DIRECTORY", vars(directories))):
         constants = re.findall(rf"^    {enum}_(\w+) = (\d+)", text, re.MULTILINE)

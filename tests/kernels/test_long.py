@@ -19,23 +19,23 @@ from kframe.whatif.sweep_healthy import rack_bits
 
 ROWS: Final = 700
 TOPICS: Final = 7
-SPARE: Final = 3
+UNUSED_SLOTS: Final = 3
 """Slots without a replica after every hundredth row."""
 #: Faulty rows or slots per thousand, and the number of unregistered brokers.
-ODDITIES: Final = [(0, 0), (0, 1), (2, 0), (2, 3), (15, 1), (15, 12), (300, 5)]
+FAULTS: Final = [(0, 0), (0, 1), (2, 0), (2, 3), (15, 1), (15, 12), (300, 5)]
 
 
 class Long:
     """Columns of ROWS rows on 30 brokers."""
 
-    def __init__(self, seed: int, malformed: int, gone: int) -> None:
+    def __init__(self, seed: int, malformed: int, unregistered: int) -> None:
         self.rng = np.random.default_rng(seed)
         self.malformed, self.b = malformed / 1000, 30
         per_topic = self.rng.integers(1, 7, TOPICS)
         self.topic = np.sort(self.rng.integers(0, TOPICS, ROWS)).astype(np.int32)
-        self.topic[self._few(ROWS)] = -1
+        self.topic[self._some_positions(ROWS)] = -1
         self.replica_count = per_topic[self.topic].astype(np.int16)
-        room = self.replica_count + SPARE * (np.arange(ROWS) % 100 == 99)
+        room = self.replica_count + UNUSED_SLOTS * (np.arange(ROWS) % 100 == 99)
         self.slot_start = (np.cumsum(room) - room).astype(np.int32)
         slots = int(room.sum()) + 5
         self.replica = np.zeros(slots, np.int16)
@@ -43,30 +43,30 @@ class Long:
             order = self.rng.permutation(self.b) if row % 50 == 0 else (np.arange(self.b) + row) % self.b
             self.replica[start : start + self.replica_count[row]] = order[: self.replica_count[row]]
         self.isr, self.isr_count = self.replica.copy(), self.replica_count.copy()
-        for row in self._few(ROWS).tolist():
+        for row in self._some_positions(ROWS).tolist():
             start, count = self.slot_start[row], self.isr_count[row]
             self.isr[start : start + count] = self.rng.permutation(self.b)[:count]
         for row in range(0, ROWS // 2, 7):
             members = slice(self.slot_start[row], self.slot_start[row] + self.replica_count[row])
             self.isr[members] = self.isr[members][::-1].copy()
-        shorter = self._few(ROWS)
+        shorter = self._some_positions(ROWS)
         self.isr_count[shorter] = self.rng.integers(0, self.replica_count[shorter] + 1)
         position = self.rng.integers(0, self.replica_count) * (np.arange(ROWS) % 3 == 0)
         self.leader = self.replica[self.slot_start + position]
-        others = self._few(ROWS)
+        others = self._some_positions(ROWS)
         self.leader[others] = self.rng.integers(0, self.b, len(others))
         self.leader[others[::2]] = -1
         self.partition_epoch = np.zeros(ROWS, np.int32)
-        self.partition_epoch[self._few(ROWS)] = -1
+        self.partition_epoch[self._some_positions(ROWS)] = -1
         self.replica_flags = np.zeros(slots, np.uint8)
-        marked = self._few(slots)
+        marked = self._some_positions(slots)
         self.replica_flags[marked] = self.rng.integers(0, 8, len(marked))
         self.state = np.ones(ROWS, np.uint8)
-        moving = self._few(ROWS)
+        moving = self._some_positions(ROWS)
         self.state[moving] = self.rng.integers(0, 4, len(moving))
         self.state[600] = 0
         self.live = np.ones(self.b, np.uint8)
-        self.live[self.rng.permutation(self.b)[:gone]] = 0
+        self.live[self.rng.permutation(self.b)[:unregistered]] = 0
         self.registered = self.live
         self.rack = self.rng.integers(-1 if malformed else 0, 4 if malformed else 30, self.b).astype(np.int32)
         self.rack_bit = rack_bits(self.rack, self.registered)
@@ -74,26 +74,31 @@ class Long:
         self.min_insync = self.rng.integers(1, 5, TOPICS).astype(np.int32)
         self.unclean = self.rng.integers(0, 2, TOPICS).astype(np.uint8)
 
-    def _few(self, count: int) -> Any:
+    def _some_positions(self, count: int) -> Any:
         return np.flatnonzero(self.rng.random(count) < self.malformed)
 
 
 def both(
-    compiled: ModuleType, naive: ModuleType, name: str, long: Long, given: Mapping[str, Any], out: Mapping[str, Any]
+    compiled: ModuleType,
+    reference_module: ModuleType,
+    name: str,
+    long: Long,
+    inputs: Mapping[str, Any],
+    out: Mapping[str, Any],
 ) -> None:
     """Compare a kernel with its reference. ``out`` has the initial OUT and INOUT arrays."""
-    twin = getattr(naive, name)
-    answers = []
-    for kernel in (getattr(compiled, name), twin):
+    kernel_reference = getattr(reference_module, name)
+    results = []
+    for kernel in (getattr(compiled, name), kernel_reference):
         written = {key: array.copy() for key, array in out.items()}
-        values = written | dict(given)
-        names = twin.__code__.co_varnames[: twin.__code__.co_argcount]
+        values = written | dict(inputs)
+        names = kernel_reference.__code__.co_varnames[: kernel_reference.__code__.co_argcount]
         count = kernel(*(values[name] if name in values else getattr(long, name) for name in names))
-        answers.append((count, {key: array.tolist() for key, array in written.items()}))
-    assert answers[0] == answers[1]
+        results.append((count, {key: array.tolist() for key, array in written.items()}))
+    assert results[0] == results[1]
 
 
-LONG = pytest.mark.parametrize("long", [Long(seed, *oddity) for oddity in ODDITIES for seed in range(4)],
+LONG = pytest.mark.parametrize("long", [Long(seed, *fault) for fault in FAULTS for seed in range(4)],
                                ids=lambda long: f"{long.malformed}-{int((long.live == 0).sum())}")  # fmt: skip
 
 
@@ -106,17 +111,17 @@ def positions_of(long: Long) -> list[Any]:
 
 
 @LONG
-def test_states_are_looked_through(long: Long) -> None:
+def test_row_lists_by_state_equal_reference(long: Long) -> None:
     rows = np.full(ROWS, 90, np.int32)
     for states in (0b101, 0b10, 0b1000, 0):
-        both(kernels, reference, "list_in_states", long, {"wanted": states}, {"rows": rows})
+        both(kernels, reference, "list_in_states", long, {"state_mask": states}, {"rows": rows})
     # With offline log directories no row is skipped.
     for flags in (long.replica_flags, long.replica_flags & 3):
         both(kernels, reference, "list_leaderless", long, {"replica_flags": flags}, {"rows": rows})
 
 
 @LONG
-def test_moves_are_checked(long: Long) -> None:
+def test_check_transitions_equals_reference(long: Long) -> None:
     for positions in positions_of(long):
         for allowed in (0xFF, 0b10, 0b1101, 0):
             arguments = {"positions": positions, "states": long.state, "allowed": allowed}
@@ -131,7 +136,7 @@ def test_moves_are_checked(long: Long) -> None:
 
 
 @LONG
-def test_replicas_start(long: Long) -> None:
+def test_initial_replica_states_equal_reference(long: Long) -> None:
     both(
         kernels,
         reference,
@@ -143,19 +148,21 @@ def test_replicas_start(long: Long) -> None:
 
 
 @LONG
-def test_leaders_are_measured(long: Long) -> None:
+def test_measure_live_leaders_equals_reference(long: Long) -> None:
     size = np.where(long.live, 20, 0).astype(np.int32)
     for rows in positions_of(long):
         for cuts in ([0, len(rows)], [0, 20, 20, len(rows) // 2, len(rows)]):
-            for most in (long.b, 3):
-                arguments = {"section_start": np.array(cuts, np.int32), "rows": rows, "leader_size": size, "most": most,
-                         "compact": True}  # fmt: skip
-                out = {"named": np.full(long.b, 90, np.int32), "tail_length": np.zeros(len(cuts) - 1, np.int64)}
+            for max_leaders in (long.b, 3):
+                arguments = {
+                    "section_start": np.array(cuts, np.int32), "rows": rows, "leader_size": size,
+                    "max_leaders": max_leaders, "compact": True,
+                }  # fmt: skip
+                out = {"last_section": np.full(long.b, 90, np.int32), "tail_length": np.zeros(len(cuts) - 1, np.int64)}
                 both(kernels, reference, "measure_live_leaders", long, arguments, out)
 
 
 @LONG
-def test_failures_are_counted(long: Long) -> None:
+def test_failure_counts_equal_reference(long: Long) -> None:
     b = long.b
     shapes = {"totals": (2, 9), "brokers": (b, 9), "racks": (30, 9), "leads": (2, b), "broker_leads": (b, b),
               "rack_leads": (30, b), "successors": (7, b, b), "further": (7, b), "shared_racks": (7, b)}  # fmt: skip

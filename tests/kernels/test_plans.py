@@ -40,7 +40,7 @@ def arguments(draw: st.DrawFn) -> dict[str, Any]:
         "replica": np.array([broker for values in vacant for broker in values], np.int16),
         "original_offsets": offsets_of([len(values) for values in original]),
         "original": np.array([broker for values in original for broker in values], np.int16),
-        "wanted": column(st.integers(1, 4), np.int32, partitions),
+        "replication_factor": column(st.integers(1, 4), np.int32, partitions),
         "in_sync": column(st.integers(0, 1), np.uint8, len(flat)),
         "leaving": column(st.integers(0, 1), np.uint8),
         "rack": column(numbers, np.int32),
@@ -55,8 +55,8 @@ def arguments(draw: st.DrawFn) -> dict[str, Any]:
         "lower": lower,
         "upper": lower + column(numbers, np.int64),
         "path": np.array(path, np.int32),
-        "free": column(st.integers(0, 1), np.uint8, len(path) - 1),
-        "units": draw(numbers),
+        "moved_only": column(st.integers(0, 1), np.uint8, len(path) - 1),
+        "max_shifts": draw(numbers),
         "cursors": np.zeros(len(path) - 1, np.int32),
         "rows": np.zeros(len(path) - 1, np.int32),
         "spanned": np.full(partitions, 9, np.int32),
@@ -64,38 +64,45 @@ def arguments(draw: st.DrawFn) -> dict[str, Any]:
         "slots": np.array(draw(st.permutations(range(len(flat)))), np.int32),
         "owner": np.repeat(np.arange(partitions, dtype=np.int32), [len(values) for values in lists]),
         "used": column(st.integers(0, 1), np.uint8, partitions),
-        "giver": draw(st.integers(0, brokers - 1)),
+        "source": draw(st.integers(0, brokers - 1)),
         "target": draw(st.integers(0, brokers - 1)),
         "rate": draw(st.integers(0, 2)),
-        "most": draw(st.integers(0, 20)),
+        "weight_limit": draw(st.integers(0, 20)),
         "rates": np.full((brokers, brokers), 3, np.uint8),
-        "required": column(st.integers(1, 4), np.int32, partitions),
+        "required_racks": column(st.integers(1, 4), np.int32, partitions),
         "price": column(st.integers(-2, 2), np.int64),
         "targets": np.array(draw(st.permutations(range(brokers)))[: draw(st.integers(0, brokers))], np.int32),
-        **{name: draw(st.booleans()) for name in ("over_only", "under_only", "fitting", "first_slots", "leaders")},
+        **{
+            name: draw(st.booleans()) for name in ("over_only", "under_only", "within_limits", "first_slots", "leaders")
+        },
     }
 
 
-@given(drawn=arguments())
-def test_each_kernel_equals_its_reference(drawn: dict[str, Any]) -> None:
+@given(inputs=arguments())
+def test_each_kernel_equals_its_reference(inputs: dict[str, Any]) -> None:
     for reference in (plans, plan_cycles):
         for name in reference.__all__:
-            check(reference, name, drawn)
+            check(reference, name, inputs)
 
 
-def check(reference: ModuleType, name: str, drawn: dict[str, Any]) -> None:
+def check(reference: ModuleType, name: str, inputs: dict[str, Any]) -> None:
     """Assert that a kernel returns and writes what its reference does."""
     # Leaders have lists without vacant slots.
     full = name in ("mark_leaders", "shift_leaders", "reorder_leaders")
-    drawn = drawn | {"chosen": chosen_of(name, drawn), "dearer": open_targets(drawn["rack"], drawn["share"])}
-    drawn["targets"] = drawn["targets"][np.argsort(drawn["price"][drawn["targets"]], kind="stable")]
-    # Slots must suffice for the wanted replicas.
+    inputs = inputs | {
+        "chosen": chosen_of(name, inputs),
+        "costlier_targets": open_targets(inputs["rack"], inputs["share"]),
+    }
+    inputs["targets"] = inputs["targets"][np.argsort(inputs["price"][inputs["targets"]], kind="stable")]
+    # Each list has slots for the replication factor.
     if name == "assign_at_prices":
-        drawn["wanted"] = np.minimum(drawn["wanted"], np.diff(drawn["offsets"])).astype(np.int32)
+        inputs["replication_factor"] = np.minimum(inputs["replication_factor"], np.diff(inputs["offsets"])).astype(
+            np.int32
+        )
     results = []
     for module in (kernels, reference):
         names = inspect.signature(getattr(reference, name)).parameters
-        values = {key: drawn["full" if full and key == "replica" else key] for key in names}
+        values = {key: inputs["full" if full and key == "replica" else key] for key in names}
         copies = {key: value.copy() if isinstance(value, np.ndarray) else value for key, value in values.items()}
         result = getattr(module, name)(*copies.values())
         results.append((result, copies))
@@ -106,11 +113,11 @@ def check(reference: ModuleType, name: str, drawn: dict[str, Any]) -> None:
             assert value.tolist() == results[1][1][key].tolist(), key
 
 
-def chosen_of(name: str, drawn: dict[str, Any]) -> Any:
+def chosen_of(name: str, inputs: dict[str, Any]) -> Any:
     """The OUT column of chosen slots, or of chosen brokers."""
-    return np.full(len(drawn["slots"]), -1, np.int32) if name == "collect_transfers" else np.zeros(4, np.int16)
+    return np.full(len(inputs["slots"]), -1, np.int32) if name == "collect_transfers" else np.zeros(4, np.int16)
 
 
-def test_every_kernel_has_a_twin() -> None:
+def test_every_kernel_has_a_reference() -> None:
     for module, reference in ((_plans, plans), (_plan_cycles, plan_cycles)):
         assert {name for name, member in vars(module).items() if inspect.isroutine(member)} == set(reference.__all__)

@@ -15,11 +15,11 @@ _core.check_transitions(np.array([{position}], np.int32), np.zeros(8, np.uint8),
 """
 
 
-@pytest.mark.skipif("asan" not in os.environ.get("LD_PRELOAD", ""), reason="only make sanitize looks at memory")
-@pytest.mark.parametrize("position, seen", [(7, False), (8, True), (-1, True)])
-def test_a_read_beyond_an_array_ends_the_process(position: int, seen: bool) -> None:
+@pytest.mark.skipif("asan" not in os.environ.get("LD_PRELOAD", ""), reason="only make sanitize checks memory")
+@pytest.mark.parametrize("position, is_reported", [(7, False), (8, True), (-1, True)])
+def test_out_of_bounds_read_aborts_process(position: int, is_reported: bool) -> None:
     completed = subprocess.run(
         [sys.executable, "-c", BEYOND.format(position=position)], capture_output=True, text=True, check=False
     )
-    assert (completed.returncode != 0) is seen, completed.stderr
-    assert ("AddressSanitizer: heap-buffer-overflow" in completed.stderr) is seen
+    assert (completed.returncode != 0) is is_reported, completed.stderr
+    assert ("AddressSanitizer: heap-buffer-overflow" in completed.stderr) is is_reported

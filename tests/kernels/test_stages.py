@@ -36,13 +36,13 @@ def schedules(draw: st.DrawFn) -> dict[str, Any]:
     groups = [[row for row in range(rows) if (tuple(added[row]), int(source[row])) == key] for key in keys]
     pending = np.zeros((4, brokers), np.int64)
     for row, targets in enumerate(added):
-        for line, brokers_, more in (
+        for line, brokers_, amount in (
             (0, targets, 1),
             (1, [source[row]] * len(targets), 1),
             (2, targets, size[row]),
             (3, [source[row]] * len(targets), size[row]),
         ):
-            np.add.at(pending[line], list(brokers_), more)
+            np.add.at(pending[line], list(brokers_), amount)
     offsets = offsets_of([len(group) for group in groups])
     return {
         "group_offsets": offsets,
@@ -59,7 +59,7 @@ def schedules(draw: st.DrawFn) -> dict[str, Any]:
         "queue": np.arange(len(groups), dtype=np.int32),
         "scratch": np.zeros((2, len(groups)), np.int32),
         "starts": np.zeros(129, np.int32),
-        "taken": np.zeros(rows, np.int32),
+        "staged": np.zeros(rows, np.int32),
         "total": np.zeros(2, np.int64),
         "load": np.zeros((4, brokers), np.int64),
         "pending": pending,
@@ -76,8 +76,8 @@ def results_of(module: Any, name: str, values: dict[str, Any]) -> tuple[int, dic
 
 
 @given(schedules())
-def test_a_schedule_equals_that_of_the_reference(drawn: dict[str, Any]) -> None:
-    compiled, expected = (results_of(module, "schedule_stages", drawn) for module in (kernels, reference))
+def test_stage_schedule_equals_reference(arguments: dict[str, Any]) -> None:
+    compiled, expected = (results_of(module, "schedule_stages", arguments) for module in (kernels, reference))
     assert compiled[0] == expected[0]
     for name in RESULTS:
         np.testing.assert_array_equal(compiled[1][name], expected[1][name], name)
@@ -110,8 +110,8 @@ def changes(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @given(changes())
-def test_harm_equals_that_of_the_reference(drawn: dict[str, Any]) -> None:
-    compiled, expected = (results_of(module, "count_harmed", drawn) for module in (kernels, reference))
+def test_harmed_counts_equal_reference(arguments: dict[str, Any]) -> None:
+    compiled, expected = (results_of(module, "count_harmed", arguments) for module in (kernels, reference))
     assert compiled[0] == expected[0]
     np.testing.assert_array_equal(compiled[1]["harm"], expected[1]["harm"])
 

@@ -39,8 +39,8 @@ def stores(draw: st.DrawFn) -> tuple[ClusterState, Int32, States]:
 
 
 def stored(module: ModuleType, cluster: ClusterState, rows: Int32, states: States) -> tuple[int, dict[str, Any]]:
-    twin = cluster.copy()
-    p, (leader, leader_epoch, recovery, partition_epoch, controller_epoch, isr) = twin.partitions, states
+    changed = cluster.copy()
+    p, (leader, leader_epoch, recovery, partition_epoch, controller_epoch, isr) = changed.partitions, states
     p.ensure_capacity(rows, isr.counts)
     count = module.store_states(
         rows, leader, leader_epoch, recovery, partition_epoch, controller_epoch, isr.offsets, isr.values,
@@ -50,11 +50,11 @@ def stored(module: ModuleType, cluster: ClusterState, rows: Int32, states: State
 
 
 @given(stores())
-def test_storing_equals_its_twin(case: tuple[ClusterState, Int32, States]) -> None:
+def test_store_states_equals_reference(case: tuple[ClusterState, Int32, States]) -> None:
     assert stored(kernels, *case) == stored(reference, *case)
 
 
-def tallied(module: ModuleType, cluster: ClusterState, rows: Int32, counted: Any, totals: Any) -> int:
+def update_counts(module: ModuleType, cluster: ClusterState, rows: Int32, counted: Any, totals: Any) -> int:
     p, topics = cluster.partitions, cluster.topics
     changes: int = module.update_partition_counts(
         rows, p.topic, p.partition_epoch, p.state, p.leader, p.slot_start, p.replica_count, p.isr_count, p.replica,
@@ -64,22 +64,22 @@ def tallied(module: ModuleType, cluster: ClusterState, rows: Int32, counted: Any
 
 
 @given(cluster=clusters(), data=st.data())
-def test_partition_counts_equal_the_reference_and_a_recount(cluster: ClusterState, data: st.DataObject) -> None:
+def test_partition_counts_equal_reference_and_recount(cluster: ClusterState, data: st.DataObject) -> None:
     """Count in pieces, with repeated rows, and again after the columns have changed."""
     p = cluster.partitions
     count = len(p)
-    counted, twin_counted = np.zeros(count, np.uint8), np.zeros(count, np.uint8)
-    totals, twin_totals = np.zeros(3, np.int64), np.zeros(3, np.int64)
+    counted, expected_counted = np.zeros(count, np.uint8), np.zeros(count, np.uint8)
+    totals, expected_totals = np.zeros(3, np.int64), np.zeros(3, np.int64)
     for _ in range(2):
         pieces = data.draw(st.lists(st.integers(0, count - 1), max_size=2 * count)) if count else []
         for rows in (np.array(pieces, np.int32), np.arange(count, dtype=np.int32)):
-            changes = tallied(kernels, cluster, rows, counted, totals)
-            assert changes == tallied(reference, cluster, rows, twin_counted, twin_totals)
-            assert (counted.tolist(), totals.tolist()) == (twin_counted.tolist(), twin_totals.tolist())
+            changes = update_counts(kernels, cluster, rows, counted, totals)
+            assert changes == update_counts(reference, cluster, rows, expected_counted, expected_totals)
+            assert (counted.tolist(), totals.tolist()) == (expected_counted.tolist(), expected_totals.tolist())
         assert totals.tolist() == [int((counted & bit != 0).sum()) for bit in (1, 2, 4)]
         for name, values in (("leader", 3), ("state", 4), ("partition_epoch", 2)):
-            drawn = data.draw(st.lists(st.integers(0, values - 1), min_size=count, max_size=count))
-            getattr(p, name)[:] = np.array(drawn, np.int32) - (name == "partition_epoch")
+            column_values = data.draw(st.lists(st.integers(0, values - 1), min_size=count, max_size=count))
+            getattr(p, name)[:] = np.array(column_values, np.int32) - (name == "partition_epoch")
         cluster.topics.deleting[:] = data.draw(st.integers(0, 1))
         cluster.topics.deletion_started[:] = data.draw(st.integers(0, 1))
 
@@ -101,8 +101,8 @@ def test_replica_states_are_set_and_counted(cluster: ClusterState, data: st.Data
     topics = len(cluster.topics)
     before = counted_states(kernels, cluster, rows, topics)
     assert before.tolist() == counted_states(reference, cluster, rows, topics).tolist()
-    known = data.draw(st.integers(0, topics))
-    is_counted = np.array(data.draw(st.lists(st.integers(0, 1), min_size=known, max_size=known)), np.uint8)
+    topic_limit = data.draw(st.integers(0, topics))
+    is_counted = np.array(data.draw(st.lists(st.integers(0, 1), min_size=topic_limit, max_size=topic_limit)), np.uint8)
     target = data.draw(st.sampled_from(ReplicaState))
     slots = np.flatnonzero(data.draw(st.lists(st.booleans(), max_size=cluster.partitions.slot_count)))
     p = cluster.partitions
@@ -111,16 +111,16 @@ def test_replica_states_are_set_and_counted(cluster: ClusterState, data: st.Data
     chosen = np.isin(assigned, slots)
     results = []
     for module in (kernels, reference):
-        twin = cluster.copy()
-        counts = before.reshape(STATES, topics)[:, :known].copy().reshape(-1)
-        totals = (counts.reshape(STATES, known) * is_counted).sum(axis=1).astype(np.int64)
+        changed = cluster.copy()
+        counts = before.reshape(STATES, topics)[:, :topic_limit].copy().reshape(-1)
+        totals = (counts.reshape(STATES, topic_limit) * is_counted).sum(axis=1).astype(np.int64)
         changes = module.set_replica_states(
-            owners[chosen], assigned[chosen], target, twin.partitions.topic, is_counted,
-            twin.partitions.replica_state, counts, totals,
+            owners[chosen], assigned[chosen], target, changed.partitions.topic, is_counted,
+            changed.partitions.replica_state, counts, totals,
         )  # fmt: skip
-        results.append((changes, twin.partitions.replica_state.tolist(), counts.tolist()))
-        after = counted_states(reference, twin, rows, topics).reshape(STATES, topics)[:, :known]
-        expected = np.where(is_counted != 0, after, before.reshape(STATES, topics)[:, :known])
-        assert counts.reshape(STATES, known).tolist() == expected.tolist()
+        results.append((changes, changed.partitions.replica_state.tolist(), counts.tolist()))
+        after = counted_states(reference, changed, rows, topics).reshape(STATES, topics)[:, :topic_limit]
+        expected = np.where(is_counted != 0, after, before.reshape(STATES, topics)[:, :topic_limit])
+        assert counts.reshape(STATES, topic_limit).tolist() == expected.tolist()
         assert totals.tolist() == (expected * is_counted).sum(axis=1).tolist()
     assert results[0] == results[1]

@@ -29,20 +29,24 @@ def cases(draw: st.DrawFn) -> tuple[ClusterState, Settings, tuple[int, int]]:
     cluster = draw(clusters())
     brokers, topics = len(cluster.brokers), len(cluster.topics)
     racks = draw(st.lists(st.integers(-1, 2), min_size=brokers, max_size=brokers))
-    least = draw(st.lists(st.integers(1, 5), min_size=topics, max_size=topics))
+    min_isrs = draw(st.lists(st.integers(1, 5), min_size=topics, max_size=topics))
     unclean = draw(st.lists(st.integers(0, 1), min_size=topics, max_size=topics))
     first = draw(st.integers(0, len(cluster)))
-    return cluster, (racks, least, unclean, draw(st.integers(1, 62))), (first, draw(st.integers(first, len(cluster))))
+    return (
+        cluster,
+        (racks, min_isrs, unclean, draw(st.integers(1, 62))),
+        (first, draw(st.integers(first, len(cluster)))),
+    )
 
 
-def tallied(module: ModuleType, cluster: ClusterState, drawn: Settings, rows: tuple[int, int]) -> list[Any]:
+def count_all(module: ModuleType, cluster: ClusterState, settings: Settings, rows: tuple[int, int]) -> list[Any]:
     """Return all counts of both kernels, added to arrays of 7."""
     p, b = cluster.partitions, len(cluster.brokers)
-    racks, least, unclean, bits = drawn
+    racks, min_isrs, unclean, bits = settings
     rack = np.array(racks, np.int32)
     columns = (p.topic, p.leader, p.partition_epoch, p.slot_start, p.replica_count, p.isr_count, p.replica, p.isr,
                cluster.brokers.registered, rack, rack_bits(rack, cluster.brokers.registered, bits),
-               cluster.topics.deleting, np.array(least, np.int32), np.array(unclean, np.uint8))  # fmt: skip
+               cluster.topics.deleting, np.array(min_isrs, np.int32), np.array(unclean, np.uint8))  # fmt: skip
     for column in columns:
         column.flags.writeable = False
     single = filled({"totals": (2, 9), "brokers": (b, 9), "racks": (3, 9), "leads": (2, b), "broker_leads": (b, b),
@@ -50,13 +54,17 @@ def tallied(module: ModuleType, cluster: ClusterState, drawn: Settings, rows: tu
                      "shared_racks": (7, b)})  # fmt: skip
     pairs, further = filled({"pairs": (b * (b - 1) // 2, 9), "further_pairs": (3, b, b)})
     width = int(p.replica_count.max(initial=0)) + int(p.isr_count.max(initial=0)) + 1
-    room = rows[1] - rows[0]
-    key, change, third = np.full(4 * room, -7, np.int64), np.full(4 * room, 7, np.int8), np.full(room, -7, np.int64)
+    row_count = rows[1] - rows[0]
+    key, change, third = (
+        np.full(4 * row_count, -7, np.int64),
+        np.full(4 * row_count, 7, np.int8),
+        np.full(row_count, -7, np.int64),
+    )
     counted = module.count_failures(*rows, *columns, *single)
-    noted = module.count_pair_failures(
+    pair_count = module.count_pair_failures(
         *rows, *columns, np.empty((3, width), np.int32), pairs, key, change, third, further
     )
-    return [counted, noted, *(array.tolist() for array in (*single, pairs, key, change, third, further))]
+    return [counted, pair_count, *(array.tolist() for array in (*single, pairs, key, change, third, further))]
 
 
 def filled(shapes: dict[str, tuple[int, ...]]) -> list[NDArray[Any]]:
@@ -65,15 +73,15 @@ def filled(shapes: dict[str, tuple[int, ...]]) -> list[NDArray[Any]]:
 
 
 @given(cases())
-def test_a_kernel_equals_its_twin(case: tuple[ClusterState, Settings, tuple[int, int]]) -> None:
-    assert tallied(kernels, *case) == tallied(reference, *case)
+def test_sweep_kernels_equal_references(case: tuple[ClusterState, Settings, tuple[int, int]]) -> None:
+    assert count_all(kernels, *case) == count_all(reference, *case)
 
 
 @pytest.mark.parametrize("name", reference.__all__)
-def test_twins_take_the_same_arguments(name: str) -> None:
-    kernel, twin = (inspect.signature(getattr(module, name)).parameters for module in (kernels, reference))
-    assert list(kernel) == list(twin)
+def test_references_have_same_parameters(name: str) -> None:
+    kernel, expected = (inspect.signature(getattr(module, name)).parameters for module in (kernels, reference))
+    assert list(kernel) == list(expected)
 
 
-def test_every_kernel_has_a_twin() -> None:
+def test_every_kernel_has_a_reference() -> None:
     assert {name for name, member in vars(_sweep).items() if inspect.isroutine(member)} == set(reference.__all__)

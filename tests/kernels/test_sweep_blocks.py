@@ -1,4 +1,4 @@
-"""The sweep's kernels process healthy rows of case topic in blocks.
+"""The sweep's kernels process healthy rows of one topic in blocks.
 
 They equal their references for any different row and any racks.
 """
@@ -22,8 +22,8 @@ ROWS: Final = 3 * BLOCK + 5
 BROKERS: Final = 12
 
 
-def uniform(replicas: int, least: int = 2, racks: int = 4) -> SimpleNamespace:
-    """Rows of case topic with replicas in random order. From the middle on, any replica may be the leader."""
+def uniform(replicas: int, min_isr: int = 2, racks: int = 4) -> SimpleNamespace:
+    """Rows of one topic with replicas in random order. From the middle on, any replica may be the leader."""
     rng = np.random.default_rng(replicas)
     listed = np.argsort(rng.random((ROWS, BROKERS)), axis=1)[:, :replicas].astype(np.int16)
     position = rng.integers(0, replicas, ROWS) * (np.arange(ROWS) >= ROWS // 2)
@@ -33,7 +33,7 @@ def uniform(replicas: int, least: int = 2, racks: int = 4) -> SimpleNamespace:
         isr_count=np.full(ROWS, replicas, np.int16), replica=listed.reshape(-1), isr=listed.reshape(-1).copy(),
         leader=listed[np.arange(ROWS), position].copy(), registered=np.ones(BROKERS, np.uint8),
         rack=np.arange(BROKERS, dtype=np.int32) % racks, deleting=np.zeros(2, np.uint8),
-        min_insync=np.array([least, 1], np.int32), unclean=np.zeros(2, np.uint8),
+        min_insync=np.array([min_isr, 1], np.int32), unclean=np.zeros(2, np.uint8),
     )  # fmt: skip
     case.rack_bit = rack_bits(case.rack, case.registered)
     return case
@@ -52,10 +52,10 @@ def check(case: Any, first: int = 0, last: int = ROWS) -> None:
     both(kernels, reference, "count_pair_failures", case, arguments, pairs)
 
 
-@pytest.mark.parametrize("least", [1, 2, 3, 9])
+@pytest.mark.parametrize("min_isr", [1, 2, 3, 9])
 @pytest.mark.parametrize("replicas", range(1, 10))
-def test_any_number_of_replicas(replicas: int, least: int) -> None:
-    case = uniform(replicas, least)
+def test_any_number_of_replicas(replicas: int, min_isr: int) -> None:
+    case = uniform(replicas, min_isr)
     for first, last in ((0, ROWS), (1, ROWS - 1), (5, 5 + BLOCK), (6, 5 + BLOCK), (ROWS - BLOCK, ROWS), (7, 7)):
         check(case, first, last)
 

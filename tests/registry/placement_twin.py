@@ -30,7 +30,7 @@ PLACEMENT_FUNCTION = ctypes.CFUNCTYPE(c_int64, POINTER(Placement), c_void_p)
 
 def call_native(
     function: int, user_data: int, topic: Int32, partition: Int32, weight: Int64, offsets: Int32, values: Int32,
-    broker_ids: Int32, broker_rack: Int32, by_broker: bool, answer: Int64,
+    broker_ids: Int32, broker_rack: Int32, by_broker: bool, result: Int64,
 ) -> None:  # fmt: skip
     """See ``kframe.kernels._placements.call_native``."""
     call: Any = PLACEMENT_FUNCTION(function)
@@ -43,4 +43,4 @@ def call_native(
                 ctypes.sizeof(Placement), broker, brokers, len(replicas), (c_int32 * len(replicas))(*replicas), ids,
                 racks, int(weight[row]), int(topic[row]), int(partition[row]),
             )  # fmt: skip
-            answer[row, column] = call(ctypes.byref(placement), user_data)
+            result[row, column] = call(ctypes.byref(placement), user_data)

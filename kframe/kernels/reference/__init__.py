@@ -1,7 +1,7 @@
-"""Reference twins of the kernels: plain loops over single rows and slots, with the same names, arguments and answers.
+"""Reference kernels: plain loops over single rows and slots, with the kernels' names, arguments and results.
 
-Tests compare every kernel with its twin, and ``KFRAME_KERNELS=reference`` runs everything on the twins. Shapes, dtypes,
-what is IN and OUT, and the source of each rule are documented at the kernel.
+Tests compare every kernel with its reference, and ``KFRAME_KERNELS=reference`` runs everything on these. Shapes,
+dtypes, what is IN and OUT, and the source of each rule are documented at the kernel.
 """
 
 from kframe.kernels.reference.assignments import *  # noqa: F403

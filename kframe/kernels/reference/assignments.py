@@ -1,4 +1,4 @@
-"""Reference twins of ``_assignments.pyx``."""
+"""Reference kernels of ``_assignments.pyx``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading and writing slot lists, for the reference twins."""
+"""Reading and writing slot lists, for the reference kernels."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def is_broker_online(broker: int, assigned: list[int], replica: Int16, replica_f
 
 
 def append_list(position: int, members: list[int], offsets: Int32, values: Int32) -> None:
-    """Write list number ``position`` behind those before it."""
+    """Write list number ``position`` after the lists before it."""
     start = int(offsets[position])
     for k, member in enumerate(members):
         values[start + k] = member

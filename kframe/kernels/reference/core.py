@@ -1,4 +1,4 @@
-"""Reference twins of ``kframe/_core.pyx``."""
+"""Reference kernels of ``kframe/_core.pyx``."""
 
 from __future__ import annotations
 
@@ -83,11 +83,11 @@ def check_transitions(positions: Int32, states: UInt8, allowed: int, valid: UInt
     return count
 
 
-def list_in_states(topic: Int32, state: UInt8, wanted: int, deleting: UInt8, rows: Int32) -> int:
+def list_in_states(topic: Int32, state: UInt8, state_mask: int, deleting: UInt8, rows: Int32) -> int:
     """Rows in a requested state, except for unused rows and topics queued for deletion."""
     count = 0
     for row in range(len(topic)):
-        if topic[row] >= 0 and not deleting[topic[row]] and wanted & 1 << int(state[row]):
+        if topic[row] >= 0 and not deleting[topic[row]] and state_mask & 1 << int(state[row]):
             rows[count] = row
             count += 1
     return count
@@ -127,7 +127,7 @@ def list_recipients(
 
 
 def group_by_broker(brokers: Int32, rows: Int32, offsets: Int32, grouped: Int32, origin: Int32) -> int:
-    """Broker by broker, the pairs of each in input order. An empty ``origin`` is not wanted."""
+    """Broker by broker, the pairs of each in input order. An empty ``origin`` is not written."""
     filled = 0
     for broker in range(len(offsets)):
         offsets[broker] = filled

@@ -1,4 +1,4 @@
-"""Reference twins of ``_describe.pyx``."""
+"""Reference kernels of ``_describe.pyx``."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _NO_ELR: Final = 1 << 9
 
 
 def read_describe_lines(
-    text: bytes, start: int, longest: int, topic: bytes, headers: Int32, line: Int32, partition: Int32, leader: Int32,
-    masks: Int32, counts: Int32, values: Int32, result: Int32,
+    text: bytes, start: int, max_line_bytes: int, topic: bytes, headers: Int32, line: Int32, partition: Int32,
+    leader: Int32, masks: Int32, counts: Int32, values: Int32, result: Int32,
 ) -> int:  # fmt: skip
     """Each line by a regular expression, and its fields by another."""
     lines = topics = rows = 0
@@ -30,7 +30,7 @@ def read_describe_lines(
         if begin is None:
             break
         end = text.find(b"\n", start) + 1
-        if end == 0 or end - start > longest:
+        if end == 0 or end - start > max_line_bytes:
             break
         if header := _HEADER.match(text, begin.end()):
             headers[topics] = start, header.end(), lines, *begin.span(1), rows
@@ -58,16 +58,16 @@ def read_describe_lines(
     return start
 
 
-def _fields(text: bytes, at: int) -> tuple[dict[bytes, bytes], int] | None:
+def _fields(text: bytes, position: int) -> tuple[dict[bytes, bytes], int] | None:
     """The values of a partition's line by label, and the offset after the line; None for any other line."""
     fields: dict[bytes, bytes] = {}
-    while field := _FIELD.match(text, at):
+    while field := _FIELD.match(text, position):
         label, before, value, blanks, following = field.groups()
         is_last = following in (b"\r", b"\n")
         if label in fields or not (is_last or blanks or (before and not value)) or not _is_valid(label, value):
             return None
-        fields[label], at = value, field.end()
-    end = _END.match(text, at)
+        fields[label], position = value, field.end()
+    end = _END.match(text, position)
     required = {b"Partition", b"Leader", b"Replicas", b"Isr"}
     return (fields, end.end()) if end is not None and required <= fields.keys() else None
 

@@ -1,4 +1,4 @@
-"""Reference twins of ``_elections.pyx``."""
+"""Reference kernels of ``_elections.pyx``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reference twins of ``_kcat_topics.pyx``."""
+"""Reference kernels of ``_kcat_topics.pyx``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reference twins of ``_kraft_partitions.pyx``."""
+"""Reference kernels of ``_kraft_partitions.pyx``."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def mark_completed_reassignments(
     keeps_replica[:] = keeps_member[:] = 1
     for i in range(len(completed)):
         added, removed = _list(adding_offsets, adding, i), _list(removing_offsets, removing, i)
-        left = [broker for broker in _list(replica_offsets, replicas, i) if broker not in removed]
+        remaining = [broker for broker in _list(replica_offsets, replicas, i) if broker not in removed]
         members = [broker for broker in _list(isr_offsets, isr, i) if broker not in removed]
         done = bool(added or removed) and set(added) <= set(members)
-        if removed and not (left and members):
+        if removed and not (remaining and members):
             done = False
-        if len(added) < len(removed) and not set(left) <= set(members):
+        if len(added) < len(removed) and not set(remaining) <= set(members):
             done = False
         completed[i] = done
         for k in range(replica_offsets[i], replica_offsets[i + 1]):
@@ -131,10 +131,10 @@ def list_rows_with_broker(slot_start: Int32, count: Int16, values: Int16, broker
     return len(matches)
 
 
-def list_rows_in_directory(slot_start: Int32, replica_count: Int16, directory: Int32, wanted: int, rows: Int32) -> int:
+def list_rows_in_directory(slot_start: Int32, replica_count: Int16, directory: Int32, target: int, rows: Int32) -> int:
     """Rows with a replica in the directory."""
     matches = [
-        row for row in range(len(slot_start)) if wanted in directory[slots_of(row, slot_start, replica_count)].tolist()
+        row for row in range(len(slot_start)) if target in directory[slots_of(row, slot_start, replica_count)].tolist()
     ]
     rows[: len(matches)] = matches
     return len(matches)

@@ -1,4 +1,4 @@
-"""Reference twins of ``_plans.pyx``."""
+"""Reference kernels of ``_plans.pyx``."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ __all__ = [
 
 
 def vacate_replicas(
-    order: Int32, offsets: Int32, wanted: Int32, in_sync: UInt8, leaving: UInt8, rack: Int32, rack_targets: Int32,
-    spread: bool, share: Float64, weight: Int64, replica: Int16, load: Int64, count: Int64,
+    order: Int32, offsets: Int32, replication_factor: Int32, in_sync: UInt8, leaving: UInt8, rack: Int32,
+    rack_targets: Int32, spread: bool, share: Float64, weight: Int64, replica: Int16, load: Int64, count: Int64,
 ) -> int:  # fmt: skip
     """First the leaving brokers, then the worst replicas of a list too long, then of racks that are crowded."""
     vacated = 0
@@ -37,17 +37,18 @@ def vacate_replicas(
         while True:
             retained = _occupied(replica, slots)
             racks = _racks(replica, rack, slots)
-            crowded_only = len(retained) <= wanted[row]
+            shared_only = len(retained) <= replication_factor[row]
             reachable = racks | {number for number in range(len(rack_targets)) if rack_targets[number]}
-            reached = wanted[row] - len(retained) + len(racks) >= min(int(wanted[row]), len(reachable))
-            if crowded_only and (not spread or reached):
+            factor = int(replication_factor[row])
+            reached = factor - len(retained) + len(racks) >= min(factor, len(reachable))
+            if shared_only and (not spread or reached):
                 break
-            candidates = [slot for slot in retained if not crowded_only or _is_crowded(replica, rack, slots, slot)]
+            candidates = [slot for slot in retained if not shared_only or _shares_rack(replica, rack, slots, slot)]
             if not candidates:
                 break
 
             def urgency(slot: int, first: int = slots[0], slots: range = slots) -> tuple[int, float, int]:
-                tier = 4 * (not in_sync[slot]) + 2 * _is_crowded(replica, rack, slots, slot) + (slot > first)
+                tier = 4 * (not in_sync[slot]) + 2 * _shares_rack(replica, rack, slots, slot) + (slot > first)
                 tier = 0 if slot == first and in_sync[slot] else tier
                 return tier, _fullness(load, share, int(replica[slot])), slot
 
@@ -57,14 +58,14 @@ def vacate_replicas(
 
 
 def fill_vacancies(
-    order: Int32, offsets: Int32, wanted: Int32, rack: Int32, share: Float64, cap: Int64, weight: Int64, replica: Int16,
-    load: Int64, count: Int64,
+    order: Int32, offsets: Int32, replication_factor: Int32, rack: Int32, share: Float64, cap: Int64, weight: Int64,
+    replica: Int16, load: Int64, count: Int64,
 ) -> int:  # fmt: skip
     """The emptiest broker of a new rack, or else of any."""
     missing = 0
     for row in order.tolist():
         slots = range(int(offsets[row]), int(offsets[row + 1]))
-        lacking = int(wanted[row]) - len(_occupied(replica, slots))
+        lacking = int(replication_factor[row]) - len(_occupied(replica, slots))
         for slot in slots:
             brokers = [int(replica[other]) for other in slots]
             targets = [
@@ -95,7 +96,8 @@ def fill_vacancies(
 
 def transfer_replicas(
     order: Int32, offsets: Int32, rack: Int32, share: Float64, cap: Int64, weight: Int64, lower: Int64, upper: Int64,
-    over_only: bool, under_only: bool, fitting: bool, first_slots: bool, replica: Int16, load: Int64, count: Int64,
+    over_only: bool, under_only: bool, within_limits: bool, first_slots: bool, replica: Int16, load: Int64,
+    count: Int64,
 ) -> int:  # fmt: skip
     """From the last slot on, the first replica that any broker can take moves to the broker with most room."""
     moves = 0
@@ -103,23 +105,23 @@ def transfer_replicas(
         size = int(weight[row])
         slots = range(int(offsets[row]), int(offsets[row + 1]))
         for slot in reversed(slots if first_slots else slots[1:]):
-            giver = int(replica[slot])
-            if giver < 0 or share[giver] <= 0 or load[giver] - size < lower[giver]:
+            source = int(replica[slot])
+            if source < 0 or share[source] <= 0 or load[source] - size < lower[source]:
                 continue
-            if over_only and (load[giver] <= upper[giver] or (fitting and load[giver] - size < upper[giver])):
+            if over_only and (load[source] <= upper[source] or (within_limits and load[source] - size < upper[source])):
                 continue
             targets = [
                 target for target in range(len(share))
                 if share[target] > 0 and count[target] < cap[target] and load[target] + size <= upper[target]
                 and not (under_only and load[target] >= lower[target])
-                and not (under_only and fitting and load[target] + size > lower[target])
+                and not (under_only and within_limits and load[target] + size > lower[target])
                 and _may_move(replica, rack, slots, slot, target)
             ]  # fmt: skip
             if not targets:
                 continue
             target = max(targets, key=lambda target: (lower[target] + upper[target] - 2 * load[target], -target))
             replica[slot] = target
-            for broker, change in ((giver, -1), (target, 1)):
+            for broker, change in ((source, -1), (target, 1)):
                 load[broker] += change * size
                 count[broker] += change
             moves += 1
@@ -150,21 +152,22 @@ def mark_leaders(
 
 
 def shift_leaders(
-    order: Int32, offsets: Int32, original_offsets: Int32, original: Int16, path: Int32, free: UInt8, units: int,
-    cursors: Int32, rows: Int32, replica: Int16,
+    order: Int32, offsets: Int32, original_offsets: Int32, original: Int16, path: Int32, moved_only: UInt8,
+    max_shifts: int, cursors: Int32, rows: Int32, replica: Int16,
 ) -> int:  # fmt: skip
     """For each unit and step the next partition that can take it and that the unit does not use yet."""
     steps = list(zip(path[:-1].tolist(), path[1:].tolist(), strict=True))
     cursors[:] = 0
     shifted = 0
-    while shifted < units:
+    while shifted < max_shifts:
         used: dict[int, int] = {}
         for step, (leader, target) in enumerate(steps):
             while cursors[step] < len(order) and step not in used.values():
                 row = int(order[cursors[step]])
                 moved = _is_moved(original_offsets, original, row, leader)
                 lists = replica[_slots(offsets, row)].tolist()
-                if row not in used and (not free[step] or moved) and lists[:1] == [leader] and target in lists[1:]:
+                can_shift = lists[:1] == [leader] and target in lists[1:] and (moved or not moved_only[step])
+                if row not in used and can_shift:
                     used[row] = step
                 rows[step] = row
                 cursors[step] += 1
@@ -219,7 +222,7 @@ def _racks(replica: Int16, rack: Int32, slots: range, skipped: int = -1) -> set[
     return {int(rack[replica[slot]]) for slot in _occupied(replica, slots) if slot != skipped}
 
 
-def _is_crowded(replica: Int16, rack: Int32, slots: range, slot: int) -> bool:
+def _shares_rack(replica: Int16, rack: Int32, slots: range, slot: int) -> bool:
     return int(rack[replica[slot]]) in _racks(replica, rack, slots, slot)
 
 
@@ -228,7 +231,7 @@ def _fullness(load: Int64, share: Float64, broker: int) -> float:
 
 
 def _may_move(replica: Int16, rack: Int32, slots: range, slot: int, target: int) -> bool:
-    """Whether no slot holds the target, and the racks are as many afterwards."""
+    """Whether no slot has the target, and the racks are as many afterwards."""
     if any(replica[other] == target for other in slots):
         return False
     others = _racks(replica, rack, slots, slot)

@@ -1,4 +1,4 @@
-"""Reference twins of ``_reassignments.pyx``."""
+"""Reference kernels of ``_reassignments.pyx``."""
 
 from __future__ import annotations
 
@@ -61,14 +61,14 @@ def mark_reassignment_progress(
 
 
 def list_flagged(
-    rows: Int32, wanted_flags: int, slot_start: Int32, replica_count: Int16, replica_flags: UInt8, replica_row: Int32,
+    rows: Int32, flags: int, slot_start: Int32, replica_count: Int16, replica_flags: UInt8, replica_row: Int32,
     positions: Int32,
 ) -> int:  # fmt: skip
-    """Row and position of every replica with a wanted flag, row by row."""
+    """Row and position of every replica with one of the flags, row by row."""
     count = 0
     for row in rows.tolist():
         for position, slot in enumerate(slots_of(row, slot_start, replica_count)):
-            if replica_flags[slot] & wanted_flags:
+            if replica_flags[slot] & flags:
                 replica_row[count], positions[count] = row, position
                 count += 1
     return count

@@ -1,4 +1,4 @@
-"""Reference twins of ``_replica_index.pyx``."""
+"""Reference kernels of ``_replica_index.pyx``."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def size_replica_index(slot_start: Int32, replica_count: Int16, replica: Int16, 
     for start, count in zip(slot_start.tolist(), replica_count.tolist(), strict=True):
         for broker in replica[start : start + count].tolist():
             counts[broker] += 1
-    sizes = [count + sum(min(count, rows // 128**more) for more in (1, 2, 3, 4)) for count in counts]
+    sizes = [count + sum(min(count, rows // 128**power) for power in (1, 2, 3, 4)) for count in counts]
     offsets[:] = [sum(sizes[:broker]) for broker in range(len(sizes) + 1)]
     return sum(sizes) + DELTA_SLACK
 
@@ -75,7 +75,8 @@ def read_replica_index(deltas: UInt8, rows: Int32) -> int:
 
 def assign_replicas(
     rows: Int32, offsets: Int32, values: Int32, flags: UInt8, slot_start: Int32, replica_count: Int16, replica: Int16,
-    replica_state: UInt8, replica_flags: UInt8, old_replica: Int32, old_state: UInt8, old_flags: UInt8, departed: Int32,
+    replica_state: UInt8, replica_flags: UInt8, old_replica: Int32, old_state: UInt8, old_flags: UInt8,
+    removed_counts: Int32,
 ) -> int:  # fmt: skip
     """The new list first, then the removed replicas. Replicas keep their states."""
     for i, row in enumerate(rows.tolist()):
@@ -93,8 +94,8 @@ def assign_replicas(
             replica_state[start + position] = states.get(broker, ReplicaState.NON_EXISTENT)
             flag = int(flags[offsets[i] + position]) if position < len(replicas) else 0
             replica_flags[start + position] = flag | dirs.get(broker, 0)
-        replica_count[row], departed[i] = len(replicas), len(removed)
-    return int(departed.sum())
+        replica_count[row], removed_counts[i] = len(replicas), len(removed)
+    return int(removed_counts.sum())
 
 
 def _common_prefix(left: list[int], right: list[int]) -> int:
@@ -179,7 +180,7 @@ def count_by_broker(
     leader: Int16, slot_start: Int32, replica_count: Int16, isr_count: Int16, replica: Int16, isr: Int16,
     leads: Int32, preferred: Int32, replicas: Int32, in_sync: Int32,
 ) -> int:  # fmt: skip
-    """Per broker: partitions led, preferred, hosted, and ISR memberships."""
+    """Per broker: leaders, preferred leaders, replicas and ISR memberships."""
     for counts in (leads, preferred, replicas, in_sync):
         counts[:] = 0
     count = 0

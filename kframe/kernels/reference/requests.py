@@ -1,4 +1,4 @@
-"""Reference twins of ``_request_entries.pyx`` and ``_request_sections.pyx``."""
+"""Reference kernels of ``_request_entries.pyx`` and ``_request_sections.pyx``."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ def _end(compact: bool) -> bytes:
     return b"\x00" if compact else b""
 
 
-def _put(out: UInt8, at: int, data: bytes) -> int:
-    if at + len(data) > len(out):
-        raise IndexError(f"{len(data)} bytes at {at} of {len(out)}")
-    out[at : at + len(data)] = list(data)
-    return at + len(data)
+def _put(out: UInt8, offset: int, data: bytes) -> int:
+    if offset + len(data) > len(out):
+        raise IndexError(f"{len(data)} bytes at {offset} of {len(out)}")
+    out[offset : offset + len(data)] = list(data)
+    return offset + len(data)
 
 
 def _runs(row_topic: Int32, grouped: bool) -> Iterator[tuple[int, int, int]]:
@@ -77,9 +77,9 @@ def fit_sections(
 ) -> int:
     """Divide rows from ``first`` on into sections until the group is full. Return how many."""
 
-    def measure(of: Int32) -> tuple[int, int]:
-        items = list(_runs(topic[of], grouped))
-        total = len(_length(len(items), compact)) + int(entry_size[of].sum())
+    def measure(section_rows: Int32) -> tuple[int, int]:
+        items = list(_runs(topic[section_rows], grouped))
+        total = len(_length(len(items), compact)) + int(entry_size[section_rows].sum())
         for index, begin, end in items:
             total += len(_name(bytes(int(name_offsets[index + 1] - name_offsets[index])), compact))
             if grouped:
@@ -88,9 +88,9 @@ def fit_sections(
 
     start, used, count = first, 0, 0
     while start < len(rows) and count < len(section_list):
-        at_list = int(np.searchsorted(offsets, start, side="right")) - 1
+        list_index = int(np.searchsorted(offsets, start, side="right")) - 1
         stop = start + 1
-        while stop < offsets[at_list + 1] and measure(rows[start : stop + 1])[1] <= byte_limit:
+        while stop < offsets[list_index + 1] and measure(rows[start : stop + 1])[1] <= byte_limit:
             stop += 1
         row_topic[start - first : stop - first] = topic[rows[start:stop]]
         row_size[start - first : stop - first] = entry_size[rows[start:stop]]
@@ -98,7 +98,7 @@ def fit_sections(
         used += int(section_length[count]) + tail_max
         if count and used > group_limit:
             break
-        section_list[count], section_start[count] = at_list, start - first
+        section_list[count], section_start[count] = list_index, start - first
         start, count = stop, count + 1
     section_start[count] = start - first
     return count
@@ -140,12 +140,14 @@ def frame_sections(
     return len(section_items)
 
 
-def _name_leaders(section: int, rows: Int32, leader: Int16, leader_size: Int32, most: int, named: Int32) -> list[int]:
+def _name_leaders(
+    section: int, rows: Int32, leader: Int16, leader_size: Int32, max_leaders: int, last_section: Int32
+) -> list[int]:
     """Mark the leaders of a section; return them."""
     leaders = dict.fromkeys(int(leader[row]) for row in rows if leader[row] != NO_LEADER)
-    fresh = [broker for broker in leaders if leader_size[broker] > 0][:most]
-    named[fresh] = section
-    return fresh
+    unlisted = [broker for broker in leaders if leader_size[broker] > 0][:max_leaders]
+    last_section[unlisted] = section
+    return unlisted
 
 
 def measure_live_leaders(
@@ -153,15 +155,15 @@ def measure_live_leaders(
     rows: Int32,
     leader: Int16,
     leader_size: Int32,
-    most: int,
+    max_leaders: int,
     compact: bool,
-    named: Int32,
+    last_section: Int32,
     tail_length: Int64,
 ) -> int:
     """Compute the lengths of the tails of LeaderAndIsr requests. Return the total."""
-    named[:] = -1
+    last_section[:] = -1
     for section, (start, stop) in enumerate(pairwise(section_start.tolist())):
-        leads = _name_leaders(section, rows[start:stop], leader, leader_size, most, named)
+        leads = _name_leaders(section, rows[start:stop], leader, leader_size, max_leaders, last_section)
         tail_length[section] = len(_length(len(leads), compact) + _end(compact)) + leader_size[leads].sum()
     return int(tail_length.sum())
 
@@ -176,18 +178,18 @@ def write_live_leaders(
     compact: bool,
     section_offset: Int64,
     tail_length: Int64,
-    named: Int32,
+    last_section: Int32,
     out: UInt8,
 ) -> int:
     """Write the tails of LeaderAndIsr requests, leaders ascending by id. Return how many have the computed length."""
-    named[:] = -1
+    last_section[:] = -1
     stops = np.cumsum(leader_size[leader_brokers])
     entries = {
         broker: leader_bytes[stop - leader_size[broker] : stop]
         for broker, stop in zip(leader_brokers, stops, strict=True)
     }
     for section, (start, stop) in enumerate(pairwise(section_start.tolist())):
-        leads = _name_leaders(section, rows[start:stop], leader, leader_size, len(leader_brokers), named)
+        leads = _name_leaders(section, rows[start:stop], leader, leader_size, len(leader_brokers), last_section)
         tail = _length(len(leads), compact) + b"".join(entries[broker] for broker in leader_brokers if broker in leads)
         offset = int(section_offset[section + 1])
         if _put(out, offset - int(tail_length[section]), tail + _end(compact)) != offset:
@@ -289,7 +291,7 @@ def write_leader_and_isr(
 def copy_entries(
     rows: Int32,
     is_new: UInt8,
-    is_new_back: int,
+    is_new_from_end: int,
     row_size: Int32,
     pool_offset: Int64,
     pool: UInt8,
@@ -301,8 +303,8 @@ def copy_entries(
     def entry(position: int) -> bytes:
         row = int(rows[position])
         data = bytearray(pool[pool_offset[row] : pool_offset[row] + row_size[position]].tobytes())
-        if is_new_back:
-            data[-is_new_back] = is_new[position]
+        if is_new_from_end:
+            data[-is_new_from_end] = is_new[position]
         return bytes(data)
 
     return _fill(entry, row_size, entry_offset, out)
@@ -358,12 +360,12 @@ def write_update_metadata(
         row = int(rows[position])
         start = int(slot_start[row])
         leader_id = NO_LEADER if leader[row] < 0 else broker_ids[leader[row]]
-        leader_bytes = leader_id, leader_epoch[row], partition_epoch[row]
+        leader_fields = leader_id, leader_epoch[row], partition_epoch[row]
         if topic_deleting[topic[row]]:
-            leader_bytes = LEADER_DURING_DELETE, 0, 0
-        data = struct.pack(">4i", partition[row], controller_epoch[row], leader_bytes[0], leader_bytes[1])
+            leader_fields = LEADER_DURING_DELETE, 0, 0
+        data = struct.pack(">4i", partition[row], controller_epoch[row], leader_fields[0], leader_fields[1])
         data += _ints([broker_ids[index] for index in isr[start : start + int(isr_count[row])]], compact)
-        data += struct.pack(">i", leader_bytes[2])
+        data += struct.pack(">i", leader_fields[2])
         data += _ints([broker_ids[index] for index in replica[start : start + int(replica_count[row])]], compact)
         if version >= 4:
             slots = _offline(row, slot_start, replica_count, replica, replica_flags, live)
@@ -386,9 +388,9 @@ def write_stop_replica(
     """Write the StopReplica entries of ``rows``. Return how many have the computed size."""
 
     def entry(position: int) -> bytes:
-        index = struct.pack(">i", partition[rows[position]])
+        data = struct.pack(">i", partition[rows[position]])
         if version < 3:
-            return index
-        return index + struct.pack(">i?", leader_epoch[position], delete[position]) + _end(compact=True)
+            return data
+        return data + struct.pack(">i?", leader_epoch[position], delete[position]) + _end(compact=True)
 
     return _fill(entry, row_size, entry_offset, out)

@@ -1,4 +1,4 @@
-"""Reference twins of ``_selectors.pyx``, except for the loop that calls native selectors."""
+"""Reference kernels of ``_selectors.pyx``, except for the loop that calls native selectors."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ def gather_candidates(
     for i, row in enumerate(rows.tolist()):
         if end + int(p.replica_count[row]) > len(candidates):
             return -1
-        of_row = candidates_of(kind, row, p, live, bool(allowed[i]))
-        for position, (broker, _, _, may) in enumerate(of_row, end):
+        row_candidates = candidates_of(kind, row, p, live, bool(allowed[i]))
+        for position, (broker, _, _, may) in enumerate(row_candidates, end):
             candidates[position], may_lead[position] = broker, may
-        end += len(of_row)
+        end += len(row_candidates)
         offsets[i + 1] = end
-        first[i] = next((broker for broker, _, _, may in of_row if may), NO_LEADER)
+        first[i] = next((broker for broker, _, _, may in row_candidates if may), NO_LEADER)
     return end
 
 

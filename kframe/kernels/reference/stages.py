@@ -1,4 +1,4 @@
-"""Reference twins of ``_stages.pyx``: pending reassignments are lists, and a stage is filled by its rules."""
+"""Reference kernels of ``_stages.pyx``: pending reassignments are lists, and a stage is filled by its rules."""
 
 from __future__ import annotations
 
@@ -53,19 +53,19 @@ class _StageDraft:
         size = sum(len(other.targets) * other.size for other in copies)
         if copy.targets and (replicas > self.limits[2] or size > self.limits[3]):
             return False
-        return all(self.load.get(key, 0) + more <= self.limits[key[0] // 2] for key, more in copy.loads().items())
+        return all(self.load.get(key, 0) + amount <= self.limits[key[0] // 2] for key, amount in copy.loads().items())
 
     def add(self, copy: _Copy) -> None:
         """Add a copy."""
         self.copies.append(copy)
-        for key, more in copy.loads().items():
-            self.load[key] = self.load.get(key, 0) + more
+        for key, amount in copy.loads().items():
+            self.load[key] = self.load.get(key, 0) + amount
 
 
 def schedule_stages(
     group_offsets: Int32, rank: UInt8, add_offsets: Int32, adding: Int32, remove_offsets: Int32, removing: Int32,
     source: Int32, size: Int64, limits: Int64, members: Int32, heads: Int32, queue: Int32, scratch: Int32,
-    starts: Int32, taken: Int32, total: Int64, load: Int64, pending: Int64, pressure: Float64, free: Int64,
+    starts: Int32, staged: Int32, total: Int64, load: Int64, pending: Int64, pressure: Float64, free: Int64,
     stage: Int32,
 ) -> int:  # fmt: skip
     """Every group is sorted again for each stage."""
@@ -88,8 +88,8 @@ def schedule_stages(
         draft = _fill(ordered, groups, rank, limits.tolist(), free)
         for copy in draft.copies:
             stage[copy.row] = number
-            for (line, broker), more in copy.loads().items():
-                pending[line, broker] -= more
+            for (line, broker), amount in copy.loads().items():
+                pending[line, broker] -= amount
         for copy in draft.copies:
             for broker in copy.removed:
                 free[broker] += copy.size
@@ -139,8 +139,8 @@ def _pressures(pending: Int64, limits: Int64) -> list[float]:
 
 def _sort_key(copy: _Copy, rank: int, pressures: list[float]) -> tuple[int, int]:
     largest = max(pressures, default=0.0)
-    own = max((pressures[broker] for broker in copy.brokers), default=0.0)
-    level = int(own / largest * _LEVELS) if largest > 0 else 0
+    group_pressure = max((pressures[broker] for broker in copy.brokers), default=0.0)
+    level = int(group_pressure / largest * _LEVELS) if largest > 0 else 0
     return rank, -min(level, _LEVELS - 1)
 
 
@@ -156,19 +156,19 @@ def count_harmed(
         before, after = (
             FailedRow(
                 replicas[start[number] : start[number] + count[number]].tolist(),
-                in_sync[start[number] : start[number] + isr_count_[number]].tolist(), int(leads[number]),
-                int(least[number]), True, bool(unclean[number]), up,
+                in_sync[start[number] : start[number] + isr_count_[number]].tolist(), int(leaders[number]),
+                int(min_isrs[number]), True, bool(unclean[number]), up,
             )
-            for leads, start, count, isr_count_, replicas, in_sync, least in (
+            for leaders, start, count, isr_count_, replicas, in_sync, min_isrs in (
                 (leader, slot_start, replica_count, isr_count, replica, isr, min_isr),
                 (new_leader, new_slot_start, new_replica_count, new_isr_count, new_replica, new_isr, new_min_isr),
             )
         )  # fmt: skip
-        none = _harm(before, after, set())
-        _count(harm, int(group[number]), len(registered), none)
-        harmed += bool(none)
+        baseline = _harm(before, after, set())
+        _count(harm, int(group[number]), len(registered), baseline)
+        harmed += bool(baseline)
         for broker in sorted(up & {*before.replicas, *after.replicas}):
-            _count(harm, int(group[number]), broker, _harm(before, after, {broker}) - none)
+            _count(harm, int(group[number]), broker, _harm(before, after, {broker}) - baseline)
     return harmed
 
 

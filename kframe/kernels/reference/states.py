@@ -1,4 +1,4 @@
-"""Reference twins of ``_states.pyx``."""
+"""Reference kernels of ``_states.pyx``."""
 
 from __future__ import annotations
 
@@ -84,8 +84,8 @@ def update_partition_counts(
     bit."""
     changes = 0
     for row in rows.tolist():
-        used, has_state = topic[row] >= 0, topic[row] >= 0 and partition_epoch[row] != NO_STATE
-        offline = used and state[row] == PartitionState.OFFLINE and not deletion_started[topic[row]]
+        in_use, has_state = topic[row] >= 0, topic[row] >= 0 and partition_epoch[row] != NO_STATE
+        offline = in_use and state[row] == PartitionState.OFFLINE and not deletion_started[topic[row]]
         imbalanced = False
         if has_state and replica_count[row] > 0 and not deleting[topic[row]]:
             first = int(slot_start[row])

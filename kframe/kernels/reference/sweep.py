@@ -1,4 +1,4 @@
-"""Reference twins of ``_sweep.pyx``: failed brokers are a set, and every pair of a row is counted."""
+"""Reference kernels of ``_sweep.pyx``: failed brokers are a set, and every pair of a row is counted."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ class FailedRow:
     @property
     def kind(self) -> int:
         """The kind by ``healthy_rows.pxd``."""
-        return {1: 0, 2: 3 - self.min_isr}.get(len(self.replicas), 3 + self.spare)
+        return {1: 0, 2: 3 - self.min_isr}.get(len(self.replicas), 3 + self.spare_members)
 
     @property
-    def spare(self) -> int:
+    def spare_members(self) -> int:
         """In-sync replicas beyond the required ones, at most 3."""
         return min(len(self.replicas) - self.min_isr, 3)
 
@@ -204,10 +204,10 @@ def _third_of(partition: FailedRow, brokers: int, further_pairs: Int32) -> int:
     if len(partition.replicas) < 3:
         return -1
     successor, third, *others = [broker for broker in partition.replicas if broker != partition.leader]
-    if partition.spare < 3:
+    if partition.spare_members < 3:
         for left, right in [*product((partition.leader, successor, third), others), *combinations(others, 2)]:
-            further_pairs[partition.spare, left, right] += 1
-    return ((partition.spare * brokers + partition.leader) * brokers + successor) * brokers + third
+            further_pairs[partition.spare_members, left, right] += 1
+    return ((partition.spare_members * brokers + partition.leader) * brokers + successor) * brokers + third
 
 
 def _partitions(
@@ -239,6 +239,6 @@ def _count(counts: Int32, line: int, plus: frozenset[int], minus: frozenset[int]
 
 def _lead(leads: Int32, line: int, plus: int, minus: int) -> None:
     if plus != minus:
-        for outcome, change in ((plus, 1), (minus, -1)):
-            if outcome >= 0:
-                leads[line, outcome] += change
+        for broker, change in ((plus, 1), (minus, -1)):
+            if broker >= 0:
+                leads[line, broker] += change

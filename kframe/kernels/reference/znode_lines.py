@@ -1,4 +1,4 @@
-"""Reference twins of ``_znode_lines.pyx``."""
+"""Reference kernels of ``_znode_lines.pyx``."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ _MEMBER: Final = (
     rf'|(?!"(?:path|data|version)"{_S}:){STRING}{_S}:{_S}{_VALUE})'
 )
 _LINE: Final = re.compile(rf"{_S}\{{{_S}{_MEMBER}{_S}(?:,{_S}{_MEMBER}{_S})*\}}{_S}\n".encode())
-_NAME_AT: Final = re.compile(rf'"path"{_S}:{_S}"/brokers/topics/'.encode())
-_ID_AT: Final = re.compile(rb'\\"topic_id\\" *: *\\"')
+_NAME_PREFIX: Final = re.compile(rf'"path"{_S}:{_S}"/brokers/topics/'.encode())
+_ID_PREFIX: Final = re.compile(rb'\\"topic_id\\" *: *\\"')
 _NUMBERS: Final = ("leader", "leader_epoch", "controller_epoch", "leader_recovery_state")
 _OTHER, _TOPIC_GROUP, _STATES = range(3)
 
@@ -45,53 +45,54 @@ class _DumpLine(NamedTuple):
 
 
 def read_znode_lines(
-    text: bytes, start: int, longest: int, groups: Int32, assigned: Int32, replicas: Int32, line: Int32, numbers: Int32,
-    counts: Int32, values: Int32, result: Int32,
+    text: bytes, start: int, max_line_bytes: int, groups: Int32, assigned: Int32, replicas: Int32, line: Int32,
+    numbers: Int32, counts: Int32, values: Int32, result: Int32,
 ) -> int:  # fmt: skip
     """Each line by a regular expression and Python's decoder."""
-    lines = listed = rows = used = partitions = placed = 0
-    states_of = b""
-    while rows < len(line) and listed < len(groups):
+    lines = group_count = rows = used = partitions = replica_count = 0
+    topic_of_states = b""
+    while rows < len(line) and group_count < len(groups):
         end = text.find(b"\n", start) + 1
-        if not 0 < end - start <= longest:
+        if not 0 < end - start <= max_line_bytes:
             break
         znode = _znode(text[start:end])
         if znode and znode.state and used + len(znode.state["isr"]) > len(values):
             znode = None
-        if znode and znode.assignment and not _fits(znode.assignment, assigned, partitions, len(replicas) - placed):
+        remaining = len(replicas) - replica_count
+        if znode and znode.assignment and not _fits(znode.assignment, assigned, partitions, remaining):
             znode = None
         if znode is None and text[start : start + 1] != b"{":
             break
         name = (0, 0)
         if znode is not None:
-            named = _NAME_AT.search(text, start)
-            assert named is not None
-            name = named.end(), named.end() + len(znode.topic)
+            name_match = _NAME_PREFIX.search(text, start)
+            assert name_match is not None
+            name = name_match.end(), name_match.end() + len(znode.topic)
         if znode is None:
-            groups[listed] = _OTHER, lines, start, 0, 0, -1, 0
-            listed, states_of = listed + 1, b""
+            groups[group_count] = _OTHER, lines, start, 0, 0, -1, 0
+            group_count, topic_of_states = group_count + 1, b""
         elif znode.assignment is not None:
-            identified = _ID_AT.search(text, start, end)
-            topic_id = -1 if identified is None else identified.end()
-            groups[listed] = _TOPIC_GROUP, lines, start, *name, topic_id, len(znode.assignment)
-            listed, states_of = listed + 1, b""
+            id_match = _ID_PREFIX.search(text, start, end)
+            topic_id = -1 if id_match is None else id_match.end()
+            groups[group_count] = _TOPIC_GROUP, lines, start, *name, topic_id, len(znode.assignment)
+            group_count, topic_of_states = group_count + 1, b""
             for partition, brokers in znode.assignment.items():
                 assigned[:2, partitions] = int(partition), len(brokers)
-                replicas[placed : placed + len(brokers)] = brokers
-                partitions, placed = partitions + 1, placed + len(brokers)
+                replicas[replica_count : replica_count + len(brokers)] = brokers
+                partitions, replica_count = partitions + 1, replica_count + len(brokers)
         elif znode.state is not None:
-            if znode.topic.encode() == states_of:
-                groups[listed - 1, 6] += 1
+            if znode.topic.encode() == topic_of_states:
+                groups[group_count - 1, 6] += 1
             else:
-                groups[listed] = _STATES, lines, start, *name, -1, 1
-                listed, states_of = listed + 1, znode.topic.encode()
+                groups[group_count] = _STATES, lines, start, *name, -1, 1
+                group_count, topic_of_states = group_count + 1, znode.topic.encode()
             line[rows], counts[rows] = lines, len(znode.state["isr"])
             numbers[:, rows] = [znode.partition, znode.version, *(znode.state.get(key, 0) for key in _NUMBERS)]
             values[used : used + len(znode.state["isr"])] = znode.state["isr"]
             used += len(znode.state["isr"])
             rows += 1
         lines, start = lines + 1, end
-    result[:] = lines, listed, partitions, rows
+    result[:] = lines, group_count, partitions, rows
     return start
 
 

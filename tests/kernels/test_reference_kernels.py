@@ -34,7 +34,7 @@ from kframe.model.cluster import ClusterState
 from kframe.model.columns import COLUMNS, Int32, Ragged
 from kframe.model.ids import ElectionKind
 from tests.cluster_strategies import clusters, subset
-from tests.kernels.twins import GUARD, GUARDS, call, check_kernel
+from tests.kernels.compare import GUARD, GUARDS, call, check_kernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def kernel_fixtures(draw: st.DrawFn) -> KernelFixture:
         "targets": targets.values,
         "targets_or_unknown": np.where(unknown, np.int32(-1), targets.values).astype(np.int32),
         "rows_or_unknown": np.where(missing, np.int32(-1), rows).astype(np.int32),
-        "states_wanted": draw(st.integers(0, 255)),
+        "state_mask": draw(st.integers(0, 255)),
         "chosen_leader": np.array(chosen_leaders, np.int32),
         "unclean_allowed": np.array(draw(st.lists(bits, min_size=len(rows), max_size=len(rows))), np.uint8),
         "list_offsets": lists.offsets,
@@ -99,10 +99,10 @@ def kernel_fixtures(draw: st.DrawFn) -> KernelFixture:
 def _lists_like(draw: st.DrawFn, cluster: ClusterState, rows: Int32) -> Ragged:
     """Draw a list of broker indexes for each row: the assignment, reordered, or shortened."""
     lists = cluster.partitions.lists("replica", rows)
-    drawn = [draw(st.permutations(lists[i].tolist())) for i in range(len(rows))]
+    orders = [draw(st.permutations(lists[i].tolist())) for i in range(len(rows))]
     return Ragged.of([
         lists[i].tolist() if draw(st.booleans()) else values[: draw(st.integers(0, len(values)))]
-        for i, values in enumerate(drawn)
+        for i, values in enumerate(orders)
     ])  # fmt: skip
 
 
@@ -166,7 +166,7 @@ CASES: Final[Mapping[str, Case]] = {
     "list_recipients": Case(
         {"brokers": _replicas, "announced": _replicas, "is_new": _replicas}, {"allowed": "allowed_brokers"}
     ),
-    "list_flagged": Case({"replica_row": _replicas, "positions": _replicas}, {"wanted_flags": "skip_flags"}),
+    "list_flagged": Case({"replica_row": _replicas, "positions": _replicas}, {"flags": "skip_flags"}),
     "mark_invalid_targets": Case({"invalid": _k}, {"rows": "rows_or_unknown", "targets": "targets_or_unknown"}),
     "mark_reassignment_progress": Case({"running": _k, "reached": _k}, {}),
     "plan_reassignments": Case(
@@ -178,11 +178,11 @@ CASES: Final[Mapping[str, Case]] = {
         {"brokers": "pair_brokers", "rows": "pair_rows"},
     ),
     "number_by_rank": Case({"numbers": _m}, {"rows": "sorted_pair_rows", "brokers": "pair_brokers", "rank": "ids"}),
-    "check_transitions": Case({"valid": _k}, {"positions": "rows", "states": "state", "allowed": "states_wanted"}),
+    "check_transitions": Case({"valid": _k}, {"positions": "rows", "states": "state", "allowed": "state_mask"}),
     "list_stop_epochs": Case({"epochs": _k}, {}),
     "list_leaderless": Case({"rows": _n}, {}),
     "list_unassigned_isr_members": Case({"rows": _n}, {}),
-    "list_in_states": Case({"rows": _n}, {"wanted": "states_wanted"}),
+    "list_in_states": Case({"rows": _n}, {"state_mask": "state_mask"}),
     "initialize_partition_states": Case({"state": _n}, {}),
     "initialize_replica_states": Case({"replica_state": _s}, {}),
     "copy_assignments": Case(
@@ -197,7 +197,7 @@ CASES: Final[Mapping[str, Case]] = {
 }
 
 #: Kernels that change columns in place. Other tests compare them with their references.
-LAWS_ELSEWHERE: Final = {
+COMPARED_ELSEWHERE: Final = {
     "assign_replicas", "build_replica_index", "count_replica_states", "read_replica_index", "set_replica_states",
     "size_replica_index", "store_states", "update_partition_counts", *assignments.__all__, *describe.__all__,
     *kcat_topics.__all__, *kraft_partitions.__all__, *plan_cycles.__all__, *plans.__all__, *requests.__all__,
@@ -230,15 +230,15 @@ def kernel_names(module: ModuleType) -> set[str]:
     return {name for name, member in vars(module).items() if inspect.isroutine(member)}
 
 
-def test_every_kernel_has_a_twin_and_a_law() -> None:
-    assert kernel_names(reference) == kernel_names(kernels) == set(CASES) | LAWS_ELSEWHERE
+def test_every_kernel_has_reference_and_differential_test() -> None:
+    assert kernel_names(reference) == kernel_names(kernels) == set(CASES) | COMPARED_ELSEWHERE
     assert reference.DEBUG is False
 
 
-@pytest.mark.parametrize("asked, twins", [("reference", True), ("compiled", False), (None, False)])
-def test_the_twins_are_in_use_where_the_environment_asks_for_them(asked: str | None, twins: bool) -> None:
+@pytest.mark.parametrize("requested, uses_reference", [("reference", True), ("compiled", False), (None, False)])
+def test_environment_variable_selects_reference_kernels(requested: str | None, uses_reference: bool) -> None:
     environment = {key: value for key, value in os.environ.items() if key != "KFRAME_KERNELS"}
-    environment |= {"KFRAME_KERNELS": asked} if asked else {}
+    environment |= {"KFRAME_KERNELS": requested} if requested else {}
     code = (
         "from kframe import kernels; from kframe.kernels import reference;"
         "print(kernels.choose_leaders is reference.choose_leaders)"
@@ -246,42 +246,42 @@ def test_the_twins_are_in_use_where_the_environment_asks_for_them(asked: str | N
     completed = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
     )
-    assert completed.stdout.strip() == str(twins)
+    assert completed.stdout.strip() == str(uses_reference)
 
 
 @given(fixture=kernel_fixtures())
-def test_each_kernel_equals_its_twin_and_writes_nothing_else(fixture: KernelFixture) -> None:
+def test_kernels_equal_references_and_write_only_out_arrays(fixture: KernelFixture) -> None:
     for name in CASES:
         check_kernel(name, *arguments_of(name, fixture), BYTES)
 
 
 @given(fixture=kernel_fixtures())
-def test_slots_of_no_replica_keep_their_state(fixture: KernelFixture) -> None:
+def test_slots_without_replica_keep_replica_state(fixture: KernelFixture) -> None:
     p = fixture.cluster.partitions
-    spare = np.ones(p.slot_count, np.bool_)
-    spare[p.slots_of(np.arange(len(p)))] = False
+    unused = np.ones(p.slot_count, np.bool_)
+    unused[p.slots_of(np.arange(len(p)))] = False
     name = "initialize_replica_states"
     _, written = call(kernels, name, *arguments_of(name, fixture), BYTES)
-    assert (written["replica_state"][GUARDS:-GUARDS][spare] == GUARD).all()
+    assert (written["replica_state"][GUARDS:-GUARDS][unused] == GUARD).all()
 
 
 @given(fixture=kernel_fixtures())
-def test_pairs_are_grouped_without_their_origin(fixture: KernelFixture) -> None:
+def test_group_by_broker_without_origin(fixture: KernelFixture) -> None:
     value_of, sizes = arguments_of("group_by_broker", fixture)
     for module in (kernels, reference):
-        whole = call(module, "group_by_broker", value_of, sizes, BYTES)
-        without = call(module, "group_by_broker", value_of, {**sizes, "origin": 0}, BYTES)
-        assert without[0] == whole[0]
-        assert all((without[1][name] == whole[1][name]).all() for name in ("offsets", "grouped"))
+        with_origin = call(module, "group_by_broker", value_of, sizes, BYTES)
+        without_origin = call(module, "group_by_broker", value_of, {**sizes, "origin": 0}, BYTES)
+        assert without_origin[0] == with_origin[0]
+        assert all((without_origin[1][name] == with_origin[1][name]).all() for name in ("offsets", "grouped"))
 
 
 @pytest.mark.parametrize("module", [kernels, reference], ids=["core", "reference"])
 @pytest.mark.parametrize("name", CASES)
-def test_an_empty_cluster_is_no_special_case(module: ModuleType, name: str) -> None:
+def test_empty_cluster_yields_zero(module: ModuleType, name: str) -> None:
     nothing = np.empty(0, np.int32)
     extra = {
         "kind": 0, "recovery_supported": True, "removed_brokers": nothing, "chosen": np.empty(0, np.uint8),
-        "allowed_brokers": np.empty(0, np.uint8), "skip_flags": 0, "states_wanted": 0xFF, "chosen_leader": nothing,
+        "allowed_brokers": np.empty(0, np.uint8), "skip_flags": 0, "state_mask": 0xFF, "chosen_leader": nothing,
         "unclean_allowed": np.empty(0, np.uint8), "pair_brokers": nothing, "pair_rows": nothing,
         "sorted_pair_rows": nothing,
         "new_flags": 0, "target_offsets": np.zeros(1, np.int32), "targets": nothing, "targets_or_unknown": nothing,
@@ -294,12 +294,12 @@ def test_an_empty_cluster_is_no_special_case(module: ModuleType, name: str) -> N
 
 @pytest.mark.skipif(_core.DEBUG, reason="a wrong dtype is refused before any check of bounds")
 @pytest.mark.parametrize("dtype", [np.int64, np.float64, np.uint32])
-def test_a_wrong_dtype_is_refused_by_the_view(dtype: Any) -> None:
+def test_wrong_dtype_raises_value_error(dtype: Any) -> None:
     with pytest.raises(ValueError, match="Buffer dtype mismatch"):
         _core.check_transitions(np.zeros(1, dtype), np.zeros(1, np.uint8), 1, np.zeros(1, np.uint8))
 
 
-def test_a_locked_array_is_refused_as_out() -> None:
+def test_read_only_out_array_raises_value_error() -> None:
     locked = np.zeros(1, np.uint8)
     locked.flags.writeable = False
     with pytest.raises(ValueError, match="read-only"):
