@@ -42,17 +42,17 @@ class ControlApi:
         """The layout of partitions in ``api_version``."""
         return Layout(api_version >= self.grouped, api_version >= self.flexible, api_version >= self.topic_ids)
 
-    def prefixes(self, api_version: int, requests: ControlRequests, broker_epochs: Int64, more: bytes) -> list[bytes]:
-        """The first fields of every control request, for brokers of these epochs. ``more`` follows them.
+    def prefixes(self, api_version: int, requests: ControlRequests, broker_epochs: Int64, suffix: bytes) -> list[bytes]:
+        """The first fields of every control request, for brokers of these epochs. ``suffix`` follows them.
 
         ``isKRaftController`` is false.
         """
         kraft_controller = boolean(False) if api_version >= self.kraft_controller else b""
-        same = int32(requests.controller_id) + kraft_controller + int32(requests.controller_epoch)
+        common = int32(requests.controller_id) + kraft_controller + int32(requests.controller_epoch)
         if api_version < self.broker_epoch:
-            return [same + more] * len(broker_epochs)
+            return [common + suffix] * len(broker_epochs)
         epochs = broker_epochs.astype(">i8").tobytes()
-        return [same + epochs[start : start + 8] + more for start in range(0, len(epochs), 8)]
+        return [common + epochs[start : start + 8] + suffix for start in range(0, len(epochs), 8)]
 
 
 LEADER_AND_ISR: Final = ControlApi(

@@ -25,32 +25,32 @@ class EncodedBrokers:
         ``encode`` does."""
         self._encode = encode
         self._others = {other.broker_id: encode(other) for other in others}
-        self._known: dict[int, tuple[Registration, bytes]] = {}
+        self._encoded: dict[int, tuple[Registration, bytes]] = {}
         self._registered, self._registrations = b"", list[Registration | None]()
         self._by_id: list[tuple[int, Registration]] = []
-        self._every: list[bytes] | None = None
+        self._all_entries: list[bytes] | None = None
 
     def registered(self, brokers: Brokers) -> list[tuple[int, Registration]]:
         """Index and registration of registered brokers, ascending by id; the same list until they change."""
         registered = brokers.registered.tobytes()
         if registered != self._registered or brokers.registrations != self._registrations:
             self._registered, self._registrations = registered, list(brokers.registrations)
-            self._by_id, self._every = _registered_by_id(brokers), None
+            self._by_id, self._all_entries = _registered_by_id(brokers), None
         return self._by_id
 
-    def every(self, brokers: Brokers) -> list[bytes]:
+    def all_entries(self, brokers: Brokers) -> list[bytes]:
         """All registered brokers and the others, ascending by id. Raises ConfigError as ``encode`` does."""
         registered = self.registered(brokers)
-        if self._every is None:
+        if self._all_entries is None:
             encoded = {registration.broker_id: self.of(index, registration) for index, registration in registered}
-            self._every = [entry for _, entry in sorted({**self._others, **encoded}.items())]
-        return self._every
+            self._all_entries = [entry for _, entry in sorted({**self._others, **encoded}.items())]
+        return self._all_entries
 
     def of(self, index: int, registration: Registration) -> bytes:
         """The encoded broker of an index and registration. Raises ConfigError as ``encode`` does."""
-        known = self._known.get(index)
+        known = self._encoded.get(index)
         if known is None or known[0] is not registration:
-            self._known[index] = known = registration, self._encode(registration)
+            self._encoded[index] = known = registration, self._encode(registration)
         return known[1]
 
 

@@ -57,11 +57,11 @@ class Encoder:
         broker cannot be encoded (see ``kframe.wire.brokers``).
         """
         check_batch(cluster, requests)
-        versions, how = self._versions, (self._byte_limit, self._scratch)
+        versions, limit, scratch = self._versions, self._byte_limit, self._scratch
         return chain(
-            leader_and_isr_requests(cluster, requests, versions.leader_and_isr, self._leaders, *how),
-            update_metadata_requests(cluster, requests, versions.update_metadata, self._brokers, *how),
-            stop_replica_requests(cluster, requests, versions.stop_replica, *how),
+            leader_and_isr_requests(cluster, requests, versions.leader_and_isr, self._leaders, limit, scratch),
+            update_metadata_requests(cluster, requests, versions.update_metadata, self._brokers, limit, scratch),
+            stop_replica_requests(cluster, requests, versions.stop_replica, limit, scratch),
         )
 
 
@@ -75,8 +75,8 @@ def check_batch(cluster: ClusterState, requests: ControlRequests) -> None:
     _check_range("rows of UpdateMetadata", requests.metadata_rows, len(cluster))
 
 
-def _check_lists(name: str, cluster: ClusterState, batch: BrokerRows, *beside: int) -> None:
-    lengths = {len(batch.rows), int(batch.offsets[-1]), *beside}
+def _check_lists(name: str, cluster: ClusterState, batch: BrokerRows, *parallel_lengths: int) -> None:
+    lengths = {len(batch.rows), int(batch.offsets[-1]), *parallel_lengths}
     if len(lengths) != 1 or len(batch.offsets) != len(batch.brokers) + 1:
         raise ShapeError(
             f"{name}: {len(batch.brokers)} brokers, {len(batch.offsets)} offsets, arrays of {sorted(lengths)}"

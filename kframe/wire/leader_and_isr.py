@@ -18,12 +18,12 @@ from kframe.wire.brokers import EncodedBrokers
 from kframe.wire.primitives import array, end_of_struct, int8
 from kframe.wire.request import EncodedRequest, requests_of
 from kframe.wire.scratch import Scratch
-from kframe.wire.sections import Cutter, Frame, Group, Lists, check_topics, require_as_measured
+from kframe.wire.sections import Frame, Group, Lists, SectionWriter, check_topics, require_as_measured
 from kframe.wire.threads import by_threads
 
 #: Offset of ``is_new`` from the end of an entry, by version; 0 for none. The recovery state (6+) and the count of
 #: tagged fields (4+) follow it.
-IS_NEW_BACK: Final = (0, 1, 1, 1, 2, 2, 3, 3)
+IS_NEW_FROM_END: Final = (0, 1, 1, 1, 2, 2, 3, 3)
 #: ``Type`` of a request (5+) outside a KRaft migration: unknown, neither full nor incremental.
 TYPE_UNKNOWN: Final = 0
 
@@ -31,12 +31,14 @@ TYPE_UNKNOWN: Final = 0
 class EntryPool:
     """The entries of ``rows``, each encoded once and copied into the request of each of its brokers."""
 
-    def __init__(self, cluster: ClusterState, rows: Int32, api_version: int, entry_size: Int32, pool_at: Int64) -> None:
-        """``rows`` are unique. The pool owns ``entry_size`` and ``pool_at`` (n,) while it is in use, and writes the
+    def __init__(
+        self, cluster: ClusterState, rows: Int32, api_version: int, entry_size: Int32, pool_offset: Int64
+    ) -> None:
+        """``rows`` are unique. The pool owns ``entry_size`` and ``pool_offset`` (n,) while it is in use, and writes the
         entries of ``rows`` only."""
         p = cluster.partitions
-        self._is_new_back = IS_NEW_BACK[api_version]
-        self.entry_size, self._pool_at = entry_size, pool_at
+        self._is_new_from_end = IS_NEW_FROM_END[api_version]
+        self.entry_size, self._pool_offset = entry_size, pool_offset
         total = kernels.size_leader_and_isr(
             rows, api_version, p.slot_start, p.replica_count, p.isr_count, p.replica_flags, self.entry_size
         )
@@ -44,36 +46,36 @@ class EntryPool:
         written = kernels.write_leader_and_isr(
             rows, api_version, p.partition, p.leader, p.leader_epoch, p.controller_epoch, p.partition_epoch, p.recovery,
             p.slot_start, p.replica_count, p.isr_count, p.replica, p.isr, p.replica_flags, cluster.brokers.ids,
-            self.entry_size, self._pool_at, self._pool,
+            self.entry_size, self._pool_offset, self._pool,
         )  # fmt: skip
         require_as_measured(written, len(rows))
 
     def copy(self, group: Group, is_new: UInt8, frame: Frame) -> None:
         """Copy the entries of ``group``. ``is_new`` is aligned with its rows."""
         kernels.copy_entries(
-            group.rows, is_new, self._is_new_back, group.row_size, self._pool_at, self._pool,
-            frame.entry_at, frame.out,
+            group.rows, is_new, self._is_new_from_end, group.row_size, self._pool_offset, self._pool,
+            frame.entry_offset, frame.out,
         )  # fmt: skip
 
 
 class LiveLeaders:
-    """The registered leaders of ``rows``. This is the last field of requests."""
+    """The registered leaders of ``rows``, the last field of requests."""
 
     def __init__(self, cluster: ClusterState, rows: Int32, broker_entries: EncodedBrokers, compact: bool) -> None:
         """Raises ConfigError for a leader that cannot be encoded."""
         self._leader, self._compact = cluster.partitions.leader, compact
         self._entry_size = cluster.brokers.registered.astype(np.int32)
-        # The rows as one section whose tail names all leaders.
-        named = np.empty(len(cluster.brokers), np.int32)
-        self._measure(np.array([0, len(rows)], np.int32), rows, int(np.count_nonzero(self._entry_size)), named)
-        is_named = (named == 0).tolist()
-        leads = [
+        # The rows as one section whose tail lists all leaders.
+        last_section = np.empty(len(cluster.brokers), np.int32)
+        self._measure(np.array([0, len(rows)], np.int32), rows, int(np.count_nonzero(self._entry_size)), last_section)
+        is_leader = (last_section == 0).tolist()
+        leaders = [
             (index, registration)
             for index, registration in broker_entries.registered(cluster.brokers)
-            if is_named[index]
+            if is_leader[index]
         ]
-        encoded = [broker_entries.of(index, registration) for index, registration in leads]
-        self._brokers = np.array([index for index, _ in leads], np.int32)
+        encoded = [broker_entries.of(index, registration) for index, registration in leaders]
+        self._brokers = np.array([index for index, _ in leaders], np.int32)
         self._entry_size[:] = 0
         self._entry_size[self._brokers] = [len(entry) for entry in encoded]
         self._entries = b"".join(encoded)
@@ -88,14 +90,14 @@ class LiveLeaders:
         """Write the tails of ``group``."""
         written = kernels.write_live_leaders(
             group.start, group.rows, self._leader, self._entry_size, self._brokers, self._entries, self._compact,
-            frame.at, tail_length, np.empty_like(self._entry_size), frame.out,
+            frame.section_offset, tail_length, np.empty_like(self._entry_size), frame.out,
         )  # fmt: skip
         require_as_measured(written, len(tail_length))
 
-    def _measure(self, start: Int32, rows: Int32, most: int, named: Int32) -> Int64:
+    def _measure(self, start: Int32, rows: Int32, max_leaders: int, last_section: Int32) -> Int64:
         tail_length = np.empty(len(start) - 1, np.int64)
         kernels.measure_live_leaders(
-            start, rows, self._leader, self._entry_size, most, self._compact, named, tail_length
+            start, rows, self._leader, self._entry_size, max_leaders, self._compact, last_section, tail_length
         )
         return tail_length
 
@@ -107,17 +109,17 @@ def leader_and_isr_requests(
     """Each broker's LeaderAndIsr. A broker without rows gets none. Raises ConfigError if a leader cannot be encoded."""
     if not len(requests.leader_and_isr.rows):
         return iter(())
-    once = distinct_rows(requests.leader_and_isr.rows, len(cluster))
-    check_topics(LEADER_AND_ISR.name, cluster, once)
-    leaders = LiveLeaders(cluster, once, broker_entries, LEADER_AND_ISR.layout(api_version).compact)
-    return _encode(cluster, requests, api_version, once, leaders, byte_limit, scratch or Scratch())
+    distinct = distinct_rows(requests.leader_and_isr.rows, len(cluster))
+    check_topics(LEADER_AND_ISR.name, cluster, distinct)
+    leaders = LiveLeaders(cluster, distinct, broker_entries, LEADER_AND_ISR.layout(api_version).compact)
+    return _encode(cluster, requests, api_version, distinct, leaders, byte_limit, scratch or Scratch())
 
 
 def _encode(
     cluster: ClusterState,
     requests: ControlRequests,
     api_version: int,
-    once: Int32,
+    distinct: Int32,
     leaders: LiveLeaders,
     byte_limit: int,
     scratch: Scratch,
@@ -126,9 +128,9 @@ def _encode(
     request_type = int8(TYPE_UNKNOWN) if api_version >= LEADER_AND_ISR.topic_ids else b""
     prefixes = LEADER_AND_ISR.prefixes(api_version, requests, cluster.brokers.broker_epoch[batch.brokers], request_type)
     with scratch.reserve(len(cluster)) as arrays:
-        pool = EntryPool(cluster, once, api_version, *arrays)
+        pool = EntryPool(cluster, distinct, api_version, *arrays)
         sections = _Sections(
-            Cutter(cluster, layout), pool, leaders, batch.brokers.tolist(), prefixes, requests.is_new,
+            SectionWriter(cluster, layout), pool, leaders, batch.brokers.tolist(), prefixes, requests.is_new,
             byte_limit - len(prefixes[0]) - leaders.nbytes_max, api_version,
         )  # fmt: skip
         yield from by_threads(Lists(batch.offsets, batch.rows), sections.encode)
@@ -136,25 +138,25 @@ def _encode(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Sections:
-    """List i goes to ``brokers[i]``, after ``prefixes[i]``. Threads encode lists side by side: nothing changes here."""
+    """List i goes to ``brokers[i]``, after ``prefixes[i]``. Threads encode lists concurrently: nothing changes here."""
 
-    cutter: Cutter
+    writer: SectionWriter
     pool: EntryPool
     leaders: LiveLeaders
     brokers: list[int]
     prefixes: list[bytes]
     is_new: UInt8
-    room: int
+    section_limit: int
     """Bytes of a section without its prefix and tail."""
     api_version: int
 
     def encode(self, lists: Lists) -> Iterator[EncodedRequest]:
         """The requests of some lists."""
         leaders = self.leaders
-        for group in self.cutter.cut(lists, self.pool.entry_size, self.room, leaders.nbytes_max):
+        for group in self.writer.split(lists, self.pool.entry_size, self.section_limit, leaders.nbytes_max):
             tail_length = leaders.measure(group)
-            frame = self.cutter.frame(group, b"", tail_length)
-            self.pool.copy(group, self.is_new[group.taken], frame)
+            frame = self.writer.frame(group, b"", tail_length)
+            self.pool.copy(group, self.is_new[group.batch_slice], frame)
             leaders.write(group, tail_length, frame)
             numbers = group.lists.tolist()
             yield from requests_of(

@@ -22,16 +22,16 @@ class Scratch:
     """Size and pool offset of each row's entry: 12 bytes a row, retained for the next batch."""
 
     def __init__(self) -> None:
-        self._spare: list[tuple[Int32, Int64]] = []
+        self._free_arrays: list[tuple[Int32, Int64]] = []
 
     @contextmanager
     def reserve(self, rows: int) -> Iterator[tuple[Int32, Int64]]:
         """Two uninitialized arrays of ``rows`` elements for exclusive use in the block.
 
-        Nested use gets separate arrays: batches may be encoded side by side.
+        Nested use gets separate arrays: batches may be encoded concurrently.
         """
         try:
-            arrays = self._spare.pop()
+            arrays = self._free_arrays.pop()
         except IndexError:
             arrays = np.empty(0, np.int32), np.empty(0, np.int64)
         if len(arrays[0]) < rows:
@@ -40,4 +40,4 @@ class Scratch:
         try:
             yield arrays[0][:rows], arrays[1][:rows]
         finally:
-            self._spare = [arrays]  # Only the last of several is retained.
+            self._free_arrays = [arrays]  # Only the last of several is retained.

@@ -45,8 +45,8 @@ class Lists:
 class Group:
     """Sections that are encoded together. ``start`` counts from the group's first row."""
 
-    taken: slice
-    """The rows of the group. It is a slice of all rows of the batch."""
+    batch_slice: slice
+    """The rows of the group, as a slice of all rows of the batch."""
     rows: Int32
     row_topic: Int32
     row_size: Int32
@@ -65,20 +65,20 @@ class Group:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Frame:
-    """The memory of a group, without entries and varying tails. The entry of row i goes to ``entry_at[i]``."""
+    """The memory of a group, without entries and varying tails. The entry of row i goes to ``entry_offset[i]``."""
 
-    at: Int64
+    section_offset: Int64
     """The start of each section, and the end of the last section's tail."""
-    entry_at: Int64
+    entry_offset: Int64
     out: UInt8
 
     def bodies(self) -> list[memoryview]:
         """The bytes of each section with its tail, read-only."""
         view = self.out.data.toreadonly()
-        return [view[start:stop] for start, stop in pairwise(self.at.tolist())]
+        return [view[start:stop] for start, stop in pairwise(self.section_offset.tolist())]
 
 
-class Cutter:
+class SectionWriter:
     """Splits the rows of a batch's requests of one kind, encoded as in ``layout``, into sections."""
 
     def __init__(self, cluster: ClusterState, layout: Layout) -> None:
@@ -87,7 +87,7 @@ class Cutter:
         self._topic_ids = cluster.topics.ids.reshape(-1)
         self._layout = layout.grouped, layout.compact, layout.with_topic_ids
 
-    def cut(self, lists: Lists, entry_size: Int32, byte_limit: int, tail_max: int) -> Iterator[Group]:
+    def split(self, lists: Lists, entry_size: Int32, byte_limit: int, tail_max: int) -> Iterator[Group]:
         """Split each list into sections of at most ``byte_limit`` bytes, without their tails of at most ``tail_max``
         bytes.
 
@@ -97,19 +97,19 @@ class Cutter:
         """
         rows, first = lists.rows, 0
         row_topic, row_size = np.empty(len(rows), np.int32), np.empty(len(rows), np.int32)
-        most = min(len(rows), GROUP_SECTIONS)
-        of_list, start, items = (np.empty(length, np.int32) for length in (most, most + 1, most))
-        length = np.empty(most, np.int64)
+        max_sections = min(len(rows), GROUP_SECTIONS)
+        section_list, items = np.empty(max_sections, np.int32), np.empty(max_sections, np.int32)
+        start, length = np.empty(max_sections + 1, np.int32), np.empty(max_sections, np.int64)
         while first < len(rows):
             count = kernels.fit_sections(
                 lists.offsets, rows, first, byte_limit, GROUP_BYTES, tail_max, entry_size, self._topic,
-                self._name_offsets, *self._layout, row_topic, row_size, of_list, start, items, length,
+                self._name_offsets, *self._layout, row_topic, row_size, section_list, start, items, length,
             )  # fmt: skip
             size = int(start[count])
-            taken = slice(lists.first_row + first, lists.first_row + first + size)
+            batch_slice = slice(lists.first_row + first, lists.first_row + first + size)
             yield Group(
-                taken, rows[first : first + size], row_topic[:size], row_size[:size],
-                of_list[:count] + np.int32(lists.first_list), start[: count + 1], items[:count], length[:count],
+                batch_slice, rows[first : first + size], row_topic[:size], row_size[:size],
+                section_list[:count] + np.int32(lists.first_list), start[: count + 1], items[:count], length[:count],
             )  # fmt: skip
             first += size
 
@@ -121,11 +121,11 @@ class Cutter:
         offsets = np.zeros(len(group.length) + 1, np.int64)
         np.cumsum(group.length + tail_length, out=offsets[1:])
         frame = Frame(offsets, np.empty(len(group.rows), np.int64), np.empty(offsets[-1], np.uint8))
-        framed = kernels.frame_sections(
+        written = kernels.frame_sections(
             group.start, group.items, group.length, offsets, group.row_topic, group.row_size, self._name_offsets,
-            self._names, self._topic_ids, *self._layout, tail, frame.entry_at, frame.out,
+            self._names, self._topic_ids, *self._layout, tail, frame.entry_offset, frame.out,
         )  # fmt: skip
-        require_as_measured(framed, len(group.length))
+        require_as_measured(written, len(group.length))
         return frame
 
 

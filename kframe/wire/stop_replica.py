@@ -15,7 +15,7 @@ from kframe.wire.apis import STOP_REPLICA
 from kframe.wire.primitives import boolean, end_of_struct
 from kframe.wire.request import EncodedRequest, requests_of
 from kframe.wire.scratch import Scratch
-from kframe.wire.sections import Cutter, Lists, check_topics, require_as_measured
+from kframe.wire.sections import Lists, SectionWriter, check_topics, require_as_measured
 from kframe.wire.threads import by_threads
 
 #: From this version on each partition has its own delete flag; before, the request has one flag for all partitions.
@@ -55,23 +55,24 @@ def _encode(
         # Partition index; from version 3 also leader epoch, delete flag and count of tagged fields.
         entry_size[stops.lists.rows] = 10 if api_version >= FLAG_PER_PARTITION else 4
         layout = STOP_REPLICA.layout(api_version)
-        cutter, tail = Cutter(cluster, layout), end_of_struct(compact=layout.compact)
-        room = byte_limit - len(stops.prefixes[0]) - len(tail)
+        writer, tail = SectionWriter(cluster, layout), end_of_struct(compact=layout.compact)
+        section_limit = byte_limit - len(stops.prefixes[0]) - len(tail)
         yield from by_threads(
-            stops.lists, lambda lists: _sections(cluster, stops, lists, api_version, cutter, tail, entry_size, room)
+            stops.lists,
+            lambda lists: _sections(cluster, stops, lists, api_version, writer, tail, entry_size, section_limit),
         )
 
 
 def _sections(
-    cluster: ClusterState, stops: _Stops, lists: Lists, api_version: int, cutter: Cutter, tail: bytes,
-    entry_size: Int32, room: int,
+    cluster: ClusterState, stops: _Stops, lists: Lists, api_version: int, writer: SectionWriter, tail: bytes,
+    entry_size: Int32, section_limit: int,
 ) -> Iterator[EncodedRequest]:  # fmt: skip
     """The requests of some lists."""
-    for group in cutter.cut(lists, entry_size, room, len(tail)):
-        frame = cutter.frame(group, tail, len(tail))
+    for group in writer.split(lists, entry_size, section_limit, len(tail)):
+        frame = writer.frame(group, tail, len(tail))
         written = kernels.write_stop_replica(
-            group.rows, api_version, cluster.partitions.partition, stops.leader_epoch[group.taken],
-            stops.delete[group.taken], group.row_size, frame.entry_at, frame.out,
+            group.rows, api_version, cluster.partitions.partition, stops.leader_epoch[group.batch_slice],
+            stops.delete[group.batch_slice], group.row_size, frame.entry_offset, frame.out,
         )  # fmt: skip
         require_as_measured(written, len(group.rows))
         numbers = group.lists.tolist()
@@ -88,10 +89,10 @@ def _stops(cluster: ClusterState, requests: ControlRequests, api_version: int) -
     if api_version >= FLAG_PER_PARTITION:
         return _Stops(brokers, prefixes, Lists(batch.offsets, batch.rows), leader_epoch, delete)
     # Two lists of each broker, the deletions first; sorting is stable, so each stays grouped by topic.
-    of_list = 2 * np.repeat(np.arange(len(brokers)), np.diff(batch.offsets)) + (delete == 0)
-    order = np.argsort(of_list, kind="stable")
+    list_of_row = 2 * np.repeat(np.arange(len(brokers)), np.diff(batch.offsets)) + (delete == 0)
+    order = np.argsort(list_of_row, kind="stable")
     offsets = np.zeros(2 * len(brokers) + 1, np.int32)
-    np.cumsum(np.bincount(of_list, minlength=2 * len(brokers)), out=offsets[1:])
+    np.cumsum(np.bincount(list_of_row, minlength=2 * len(brokers)), out=offsets[1:])
     return _Stops(
         [broker for broker in brokers for _ in range(2)],
         [prefix + boolean(flag) for prefix in prefixes for flag in (True, False)],

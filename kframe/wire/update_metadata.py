@@ -16,7 +16,7 @@ from kframe.wire.brokers import EncodedBrokers
 from kframe.wire.primitives import array, end_of_struct
 from kframe.wire.request import EncodedRequest, requests_of
 from kframe.wire.scratch import Scratch
-from kframe.wire.sections import Cutter, Lists, check_topics, require_as_measured
+from kframe.wire.sections import Lists, SectionWriter, check_topics, require_as_measured
 
 
 def update_metadata_requests(
@@ -34,7 +34,7 @@ def update_metadata_requests(
 def live_brokers(cluster: ClusterState, broker_entries: EncodedBrokers, compact: bool) -> bytes:
     """The bytes after the partitions of a request. They are all registered brokers, ascending by id, and the struct's
     end."""
-    return array(broker_entries.every(cluster.brokers), compact=compact) + end_of_struct(compact=compact)
+    return array(broker_entries.all_entries(cluster.brokers), compact=compact) + end_of_struct(compact=compact)
 
 
 def _encode(
@@ -42,9 +42,9 @@ def _encode(
 ) -> Iterator[EncodedRequest]:
     brokers = requests.metadata_brokers
     prefixes = UPDATE_METADATA.prefixes(api_version, requests, cluster.brokers.broker_epoch[brokers], b"")
-    room = byte_limit - len(prefixes[0]) - len(tail)
+    section_limit = byte_limit - len(prefixes[0]) - len(tail)
     with scratch.reserve(len(cluster)) as (entry_size, _):
-        bodies = list(_bodies(cluster, requests.metadata_rows, api_version, tail, room, entry_size))
+        bodies = list(_bodies(cluster, requests.metadata_rows, api_version, tail, section_limit, entry_size))
     count = len(bodies)
     yield from requests_of(
         UPDATE_METADATA.api_key, api_version,
@@ -65,13 +65,13 @@ def _bodies(
     kernels.size_update_metadata(
         rows, api_version, p.slot_start, p.replica_count, p.isr_count, p.replica, p.replica_flags, live, entry_size
     )
-    cutter = Cutter(cluster, layout)
-    for group in cutter.cut(Lists(np.array([0, len(rows)], np.int32), rows), entry_size, byte_limit, len(tail)):
-        frame = cutter.frame(group, tail, len(tail))
+    writer = SectionWriter(cluster, layout)
+    for group in writer.split(Lists(np.array([0, len(rows)], np.int32), rows), entry_size, byte_limit, len(tail)):
+        frame = writer.frame(group, tail, len(tail))
         written = kernels.write_update_metadata(
             group.rows, api_version, p.topic, p.partition, p.leader, p.leader_epoch, p.controller_epoch,
             p.partition_epoch, p.slot_start, p.replica_count, p.isr_count, p.replica, p.isr, p.replica_flags,
-            brokers.ids, live, cluster.topics.deleting, group.row_size, frame.entry_at, frame.out,
+            brokers.ids, live, cluster.topics.deleting, group.row_size, frame.entry_offset, frame.out,
         )  # fmt: skip
         require_as_measured(written, len(group.rows))
         yield from zip(frame.bodies(), group.partitions(), strict=True)

@@ -60,15 +60,17 @@ def case_of(brokers: list[dict[str, Any]], topics: list[dict[str, Any]], **chang
     return {"controllerId": 1, "controllerEpoch": 5, "brokers": brokers, "topics": topics} | batch | changes
 
 
-def random_case(random: Random, widest: int = 4) -> Case:
-    """Draw a cluster and a batch. The largest topic has ``widest`` partitions."""
+def random_case(random: Random, max_partitions: int = 4) -> Case:
+    """Draw a cluster and a batch. The largest topic has ``max_partitions`` partitions."""
     broker_ids = random.sample([*range(6), 127, 128, 1001, 2**31 - 1], random.randint(1, 7))
     brokers = [_random_broker(random, broker_id) for broker_id in broker_ids]
-    topics = [_random_topic(random, number, broker_ids, widest) for number in range(random.randint(0, 5))]
-    every = [(index, number) for index, topic in enumerate(topics) for number in range(len(topic["partitions"]))]
+    topics = [_random_topic(random, number, broker_ids, max_partitions) for number in range(random.randint(0, 5))]
+    all_partitions = [
+        (index, number) for index, topic in enumerate(topics) for number in range(len(topic["partitions"]))
+    ]
 
-    def some(*columns: Any) -> list[list[Any]]:
-        chosen = sorted(random.sample(every, random.randint(0, len(every))))
+    def sample_partitions(*columns: Any) -> list[list[Any]]:
+        chosen = sorted(random.sample(all_partitions, random.randint(0, len(all_partitions))))
         return [[*key, *(column() for column in columns)] for key in chosen]
 
     return {
@@ -76,10 +78,12 @@ def random_case(random: Random, widest: int = 4) -> Case:
         "controllerEpoch": random.randint(1, 2**31 - 1),
         "brokers": brokers,
         "topics": topics,
-        "leaderAndIsr": {str(broker_id): some(lambda: random.randint(0, 1)) for broker_id in _some(random, broker_ids)},
-        "updateMetadata": [_some(random, broker_ids), some()],
+        "leaderAndIsr": {
+            str(broker_id): sample_partitions(lambda: random.randint(0, 1)) for broker_id in _some(random, broker_ids)
+        },
+        "updateMetadata": [_some(random, broker_ids), sample_partitions()],
         "stopReplica": {
-            str(broker_id): some(lambda: random.randint(-2, 9), lambda: random.randint(0, 1))
+            str(broker_id): sample_partitions(lambda: random.randint(-2, 9), lambda: random.randint(0, 1))
             for broker_id in _some(random, broker_ids)
         },
     }
@@ -105,14 +109,14 @@ def _protocols(random: Random) -> list[str]:
     return random.sample(["SSL", "SASL_PLAINTEXT", "SASL_SSL"], random.randint(0, 3))
 
 
-def _random_topic(random: Random, number: int, broker_ids: list[int], widest: int) -> dict[str, Any]:
+def _random_topic(random: Random, number: int, broker_ids: list[int], max_partitions: int) -> dict[str, Any]:
     alphabet = string.ascii_letters + string.digits + "._-"
     length = random.choice([1, 7, 126 - len(str(number)), 127 - len(str(number)), 249 - len(str(number))])
     return {
         "name": "".join(random.choice(alphabet) for _ in range(length)) + str(number),
         "id": random.choice([None, random.randbytes(16).hex()]),
         "deleting": random.random() < 0.2,
-        "partitions": [_random_partition(random, broker_ids) for _ in range(random.randint(1, widest))],
+        "partitions": [_random_partition(random, broker_ids) for _ in range(random.randint(1, max_partitions))],
     }
 
 

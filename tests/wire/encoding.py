@@ -24,8 +24,8 @@ def encoded(
     cluster: ClusterState, requests: ControlRequests, api: str, version: int, byte_limit: int = BYTE_LIMIT
 ) -> list[EncodedRequest]:
     """Return the requests of kind ``api``."""
-    every = Encoder(versions(api, version), LISTENER, byte_limit).encode(cluster, requests)
-    return [request for request in every if request.api_key == API_KEYS[api]]
+    requests_of_batch = Encoder(versions(api, version), LISTENER, byte_limit).encode(cluster, requests)
+    return [request for request in requests_of_batch if request.api_key == API_KEYS[api]]
 
 
 def body(request: EncodedRequest) -> bytes:

@@ -31,8 +31,8 @@ MADE_BY = "org.apache.kafka:kafka-clients:3.9.1"
 
 def cases() -> dict[str, Case]:
     """Return random cases, and one topic with so many partitions that their count needs two varint bytes."""
-    drawn = {f"random-{seed}": random_case(Random(seed)) for seed in (76, 307, 357)}
-    return drawn | {
+    random_cases = {f"random-{seed}": random_case(Random(seed)) for seed in (76, 307, 357)}
+    return random_cases | {
         "wide-topic": wide_case(),
         "no-topics": case_of([broker(1), broker(0)], [], updateMetadata=[[0, 1], []]),
     }

@@ -31,19 +31,19 @@ def check_against_kio(case: Case, api: str, version: int) -> None:
 @pytest.mark.slow
 @settings(max_examples=50)
 @given(case=CASES)
-def test_bodies_equal_those_of_kio(case: Case) -> None:
+def test_bodies_equal_kio(case: Case) -> None:
     for api, version in EVERY_VERSION:
         check_against_kio(case, api, version)
 
 
 @pytest.mark.parametrize(("api", "version"), EVERY_VERSION)
 @pytest.mark.parametrize("seed", range(3))
-def test_bodies_equal_those_of_kio_with_wide_topics(api: str, version: int, seed: int) -> None:
-    check_against_kio(random_case(Random(seed), widest=200), api, version)
+def test_bodies_equal_kio_with_wide_topics(api: str, version: int, seed: int) -> None:
+    check_against_kio(random_case(Random(seed), max_partitions=200), api, version)
 
 
 @pytest.mark.parametrize(("api", "version"), EVERY_VERSION)
-def test_bodies_equal_those_of_kio_without_replicas(api: str, version: int) -> None:
+def test_bodies_equal_kio_without_replicas(api: str, version: int) -> None:
     """Partitions without replicas precede and follow a partition with replicas, and come last."""
     partitions = [partition([]), partition([], leader=2, isr=[1]), partition([2, 1]), partition([])]
     contents: dict[str, Any] = {"leaderAndIsr": {"2": [[0, 0, 1], [0, 1, 0], [0, 2, 0], [0, 3, 0]]}}
@@ -53,7 +53,7 @@ def test_bodies_equal_those_of_kio_without_replicas(api: str, version: int) -> N
 
 
 @pytest.mark.parametrize("path", VECTORS, ids=lambda path: path.stem)
-def test_bodies_equal_those_of_kafka_itself(path: Path) -> None:
+def test_bodies_equal_kafka(path: Path) -> None:
     vector = json.loads(path.read_text())
     cluster, requests = build(vector["case"])
     actual = {

@@ -16,7 +16,7 @@ from kframe.wire import BYTE_LIMIT, ControlVersions, Encoder
 from kframe.wire.apis import LEADER_AND_ISR
 from kframe.wire.brokers import live_leaders
 from kframe.wire.leader_and_isr import LiveLeaders
-from kframe.wire.sections import Cutter, Lists, require_as_measured
+from kframe.wire.sections import Lists, SectionWriter, require_as_measured
 from tests.wire.cases import LISTENER, Case, broker, build, case_of, partition, topic
 from tests.wire.content import kio_class, kio_decode
 from tests.wire.encoding import body, encoded
@@ -36,7 +36,7 @@ def announce(*partitions: dict[str, Any], brokers: list[dict[str, Any]], **chang
     return case_of(brokers, [topic("t", *partitions, **changes)], **contents)
 
 
-def test_kinds_follow_each_other_and_brokers_without_rows_get_none() -> None:
+def test_requests_ordered_by_api_and_brokers_without_rows_skipped() -> None:
     case = case_of(
         [broker(1), broker(2)], [topic("t", partition([1, 2]))],
         leaderAndIsr={"2": [], "1": [[0, 0, 0]]}, updateMetadata=[[2, 1], []],
@@ -46,11 +46,11 @@ def test_kinds_follow_each_other_and_brokers_without_rows_get_none() -> None:
     assert [(request.api_key, request.broker) for request in requests] == [(4, 0), (6, 1), (6, 0), (5, 1)]
 
 
-def test_an_empty_batch_is_no_request() -> None:
+def test_empty_batch_yields_no_requests() -> None:
     assert list(Encoder(NEWEST).encode(*build(case_of([broker(1)], [])))) == []
 
 
-def test_chunks_cannot_be_written_to() -> None:
+def test_chunks_are_read_only() -> None:
     case = announce(partition([1]), brokers=[broker(1)])
     chunks = [memoryview(chunk) for request in Encoder(NEWEST).encode(*build(case)) for chunk in request.chunks]
     assert len(chunks) == 4
@@ -66,26 +66,26 @@ LEADERS = [
 ]
 
 
-@pytest.mark.parametrize(("leaders", "unregistered", "named"), LEADERS)
-def test_live_leaders_are_the_registered_leaders_of_that_request(
-    leaders: list[int], unregistered: list[int], named: list[int]
+@pytest.mark.parametrize(("leaders", "unregistered", "expected"), LEADERS)
+def test_live_leaders_are_registered_leaders_of_request(
+    leaders: list[int], unregistered: list[int], expected: list[int]
 ) -> None:
     brokers = [broker(broker_id, registered=broker_id not in unregistered) for broker_id in (3, 1, 2)]
     [request] = decoded(
         announce(*(partition([1, 2, 3], leader=broker_id) for broker_id in leaders), brokers=brokers), "LeaderAndIsr", 7
     )
     assert [(leader.broker_id, leader.host_name, leader.port) for leader in request.live_leaders] == [
-        (broker_id, f"host-{broker_id}", 9092) for broker_id in named
+        (broker_id, f"host-{broker_id}", 9092) for broker_id in expected
     ]
 
 
-def test_a_leader_that_is_shutting_down_is_named() -> None:
+def test_live_leaders_include_leader_in_controlled_shutdown() -> None:
     case = announce(partition([1]), brokers=[broker(1, shuttingDown=True)])
     [request] = decoded(case, "LeaderAndIsr", 7)
     assert [leader.broker_id for leader in request.live_leaders] == [1]
 
 
-def test_each_request_names_its_own_leaders() -> None:
+def test_live_leaders_differ_by_request() -> None:
     case = case_of(
         [broker(1), broker(2)], [topic("t", partition([1, 2]), partition([2, 1]))],
         leaderAndIsr={"1": [[0, 0, 0]], "2": [[0, 1, 0]]},
@@ -115,7 +115,7 @@ def test_offline_replicas(registered: bool, shutting_down: bool, offline_dir: li
     assert list(request.ungrouped_partition_states[0].offline_replicas) == offline
 
 
-def test_a_topic_queued_for_deletion_has_leader_minus_two_in_metadata_only() -> None:
+def test_deleting_topic_has_leader_minus_two_in_metadata_only() -> None:
     case = announce(partition([2, 1], isr=[1]), brokers=[broker(1), broker(2)], deleting=True)
     [metadata] = decoded(case, "UpdateMetadata", 8)
     [state] = metadata.topic_states[0].partition_states
@@ -135,7 +135,7 @@ def stop_case(stops: list[list[int]]) -> Case:
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_stop_replica_before_version_3_comes_twice_with_deletions_first(version: int) -> None:
+def test_stop_replica_before_version_3_splits_deletions_first(version: int) -> None:
     content = [
         (request.delete_partitions, [(group.name, group.partition_indexes) for group in request.topics])
         for request in decoded(stop_case(STOPS), "StopReplica", version)
@@ -149,7 +149,7 @@ def test_stop_replica_without_mixed_deletions_is_a_single_request(stops: list[li
 
 
 @pytest.mark.parametrize("version", [3, 4])
-def test_stop_replica_from_version_3_has_deletion_per_partition(version: int) -> None:
+def test_stop_replica_version_3_has_delete_flag_per_partition(version: int) -> None:
     [request] = decoded(stop_case(STOPS), "StopReplica", version)
     content = [
         [group.topic_name == "b", state.partition_index, state.leader_epoch, state.delete_partition]
@@ -159,7 +159,7 @@ def test_stop_replica_from_version_3_has_deletion_per_partition(version: int) ->
     assert content == STOPS
 
 
-def test_a_leader_without_the_inter_broker_listener_is_an_error_before_any_request() -> None:
+def test_leader_without_inter_broker_listener_raises_before_first_request() -> None:
     case = announce(partition([2, 1]), brokers=[broker(1), broker(2)])
     with pytest.raises(
         ConfigError, match=r"listeners of broker 2: found PLAINTEXT, expected a listener named INTERNAL"
@@ -167,13 +167,13 @@ def test_a_leader_without_the_inter_broker_listener_is_an_error_before_any_reque
         Encoder(NEWEST, "INTERNAL").encode(*build(case))
 
 
-def test_a_broker_without_any_listener_is_named_as_such() -> None:
+def test_broker_without_listeners_raises_config_error() -> None:
     case = announce(partition([1]), brokers=[broker(1, endpoints=[])])
     with pytest.raises(ConfigError, match=r"listeners of broker 1: found none"):
         Encoder(NEWEST).encode(*build(case))
 
 
-def test_an_encoder_follows_changed_registrations() -> None:
+def test_encoder_uses_changed_registration() -> None:
     encoder = Encoder(NEWEST)
     for host in ("before", "after"):
         case = announce(partition([1]), brokers=[broker(1, endpoints=[["PLAINTEXT", host, 9092, "PLAINTEXT"]])])
@@ -185,7 +185,7 @@ def test_an_encoder_follows_changed_registrations() -> None:
 
 
 @pytest.mark.parametrize("version", range(9))
-def test_others_are_named_among_the_live_brokers(version: int) -> None:
+def test_live_brokers_include_unregistered_controller(version: int) -> None:
     """A controller that is not a broker has its id in every UpdateMetadata, and in no LeaderAndIsr as a leader."""
     others = [
         Registration(broker_id, -1, (Endpoint("PLAINTEXT", f"other-{broker_id}", 1),), "r") for broker_id in (2, 7)
@@ -200,7 +200,7 @@ def test_others_are_named_among_the_live_brokers(version: int) -> None:
     assert [leader.broker_id for leader in kio_decode(kio_class("LeaderAndIsr", 7), leading).live_leaders] == [1, 3]
 
 
-def test_another_that_a_version_cannot_name() -> None:
+def test_unregistered_broker_with_unsupported_listener_raises() -> None:
     other = Registration(7, -1, (Endpoint("INTERNAL", "h", 1),))
     with pytest.raises(ConfigError, match="listener INTERNAL of broker 7"):
         Encoder(ControlVersions(0, 1, 0), others=[other])
@@ -217,7 +217,7 @@ def test_requests_count_their_partitions(byte_limit: int) -> None:
     assert (len(counted) == 2) == (byte_limit == BYTE_LIMIT)
 
 
-def test_a_broker_that_leads_nothing_needs_no_inter_broker_listener() -> None:
+def test_broker_without_partitions_needs_no_inter_broker_listener() -> None:
     case = announce(partition([1]), brokers=[broker(1), broker(2, endpoints=[])])
     assert len(list(Encoder(NEWEST).encode(*build(case)))) == 2
 
@@ -232,7 +232,7 @@ ENDPOINTS = [
 
 
 @pytest.mark.parametrize(("version", "endpoint", "error"), ENDPOINTS)
-def test_endpoints_that_a_version_cannot_encode(version: int, endpoint: tuple[str, str], error: str) -> None:
+def test_unsupported_endpoint_raises_config_error(version: int, endpoint: tuple[str, str], error: str) -> None:
     listener, security_protocol = endpoint
     case = case_of([broker(1, endpoints=[[listener, "host", 1, security_protocol]])], [], updateMetadata=[[1], []])
     with pytest.raises(ConfigError, match=error):
@@ -253,13 +253,13 @@ def test_custom_listeners_are_encoded_from_version_3(version: int) -> None:
 
 
 @pytest.mark.parametrize("byte_limit", [0, -1, 2**31])
-def test_a_byte_limit_that_no_request_can_have(byte_limit: int) -> None:
+def test_byte_limit_out_of_range_raises_config_error(byte_limit: int) -> None:
     with pytest.raises(ConfigError, match=str(byte_limit)):
         Encoder(NEWEST, byte_limit=byte_limit)
 
 
-def rows(brokers: list[int], offsets: list[int], of: list[int]) -> BrokerRows:
-    return BrokerRows(*(np.array(array, np.int32) for array in (brokers, offsets, of)))
+def rows(brokers: list[int], offsets: list[int], batch_rows: list[int]) -> BrokerRows:
+    return BrokerRows(*(np.array(array, np.int32) for array in (brokers, offsets, batch_rows)))
 
 
 ROW, FLAG = np.zeros(1, np.int32), np.zeros(1, np.uint8)
@@ -292,7 +292,7 @@ BAD_BATCHES: list[tuple[str, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("changes", "error"), [row[1:] for row in BAD_BATCHES], ids=[row[0] for row in BAD_BATCHES])
-def test_a_batch_that_does_not_fit_the_cluster(changes: dict[str, Any], error: str) -> None:
+def test_inconsistent_batch_raises_shape_error(changes: dict[str, Any], error: str) -> None:
     cluster, requests = build(case_of([broker(1)], [topic("t", partition([1])), topic("unregistered", partition([1]))]))
     cluster.partitions.topic[1] = -1
     with pytest.raises(ShapeError, match=error):
@@ -300,21 +300,21 @@ def test_a_batch_that_does_not_fit_the_cluster(changes: dict[str, Any], error: s
 
 
 @pytest.mark.parametrize("version", [0, 4])
-def test_leaders_that_change_between_measuring_and_writing_are_noticed(version: int) -> None:
+def test_leader_change_during_encoding_raises_broken_invariant(version: int) -> None:
     """The rows of the batch had two leaders when the tail was measured, and have one when it is written."""
     cluster, _ = build(case_of([broker(1), broker(2)], [topic("t", partition([1, 2]), partition([2, 1]))]))
     rows, compact = np.array([0, 1], np.int32), version >= 4
     leaders = LiveLeaders(cluster, rows, live_leaders(version, LISTENER), compact)
-    cutter = Cutter(cluster, LEADER_AND_ISR.layout(version))
-    (group,) = cutter.cut(Lists(np.array([0, 2], np.int32), rows), np.array([60, 60], np.int32), 1000, 100)
+    writer = SectionWriter(cluster, LEADER_AND_ISR.layout(version))
+    (group,) = writer.split(Lists(np.array([0, 2], np.int32), rows), np.array([60, 60], np.int32), 1000, 100)
     tail_length = leaders.measure(group)
-    frame = cutter.frame(group, b"", tail_length)
+    frame = writer.frame(group, b"", tail_length)
     leaders.write(group, tail_length, frame)
     cluster.partitions.leader[1] = cluster.partitions.leader[0]
     with pytest.raises(BrokenInvariant, match="columns changed while it was encoded"):
         leaders.write(group, tail_length, frame)
 
 
-def test_a_size_that_differs_from_the_measure_is_an_error() -> None:
+def test_size_differing_from_measure_raises_broken_invariant() -> None:
     with pytest.raises(BrokenInvariant, match="measured as 5 and written as 4"):
         require_as_measured(4, 5)

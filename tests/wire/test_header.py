@@ -16,7 +16,7 @@ HEADERS = json.loads((Path(__file__).parent / "vectors" / "headers.json").read_t
 
 
 @pytest.mark.parametrize("vector", HEADERS, ids=lambda vector: vector["bytes"][:20])
-def test_headers_equal_those_of_kafka_itself(vector: dict[str, Any]) -> None:
+def test_headers_equal_kafka_headers(vector: dict[str, Any]) -> None:
     content = vector["content"]
     api_key, api_version = content["requestApiKey"], content["requestApiVersion"]
     header = request_header(vector["version"], api_key, api_version, content["correlationId"], content["clientId"])
@@ -24,7 +24,7 @@ def test_headers_equal_those_of_kafka_itself(vector: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(("api", "version"), EVERY_VERSION)
-def test_header_version_goes_with_the_request(api: str, version: int) -> None:
+def test_header_version_matches_kafka_schema(api: str, version: int) -> None:
     assert header_version(API_KEYS[api], version) == kio_class(api, version).__header_schema__.__version__
 
 
@@ -36,6 +36,6 @@ def test_size_prefix(nbytes: int, prefix: str) -> None:
 
 
 @pytest.mark.parametrize("nbytes", [-1, 2**31])
-def test_a_size_that_no_request_can_have(nbytes: int) -> None:
+def test_size_prefix_out_of_range_raises_shape_error(nbytes: int) -> None:
     with pytest.raises(ShapeError, match=str(nbytes)):
         size_prefix(nbytes)

@@ -149,7 +149,7 @@ WIDE.topic[:] = 0
 
 
 @pytest.mark.parametrize("byte_limit", range(6480, 6640))
-def test_a_section_ends_with_the_row_that_still_fits(byte_limit: int) -> None:
+def test_section_ends_with_last_row_that_fits(byte_limit: int) -> None:
     """At the end of a run and within it, and below and above the limit of the array length."""
     rows, size = np.arange(150, dtype=np.int32), np.full(150, 50, np.int32)
     both(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kframe.wire.scratch import Scratch
 
 
-def test_arrays_are_reused_after_an_error_too() -> None:
+def test_arrays_are_reused_after_error() -> None:
     scratch = Scratch()
     with scratch.reserve(100) as (size, offset):
         assert (len(size), len(offset)) == (100, 100)
@@ -22,7 +22,7 @@ def test_arrays_are_reused_after_an_error_too() -> None:
         assert again.base is size.base
 
 
-def test_concurrent_users_get_separate_arrays() -> None:
+def test_nested_reservations_get_separate_arrays() -> None:
     scratch = Scratch()
     with scratch.reserve(10) as (first, first_at), scratch.reserve(10) as (second, second_at):
         first[:], first_at[:], second[:], second_at[:] = 1, 2, 3, 4

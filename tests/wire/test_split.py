@@ -50,21 +50,21 @@ def check_split(case: Case, api: str, version: int, byte_limit: int) -> None:
 @pytest.mark.slow
 @settings(max_examples=30)
 @given(case=CASES, byte_limit=st.integers(1, 3000))
-def test_split_requests_say_the_same(case: Case, byte_limit: int) -> None:
+def test_split_requests_have_same_content(case: Case, byte_limit: int) -> None:
     for api, version in EVERY_VERSION:
         check_split(case, api, version, byte_limit)
 
 
 @pytest.mark.parametrize(("api", "version"), EVERY_VERSION)
 @pytest.mark.parametrize("byte_limit", [2000, 9000])
-def test_wide_topics_go_on_in_the_next_request(api: str, version: int, byte_limit: int) -> None:
-    case = random_case(Random(5), widest=300)
+def test_wide_topic_continues_in_next_request(api: str, version: int, byte_limit: int) -> None:
+    case = random_case(Random(5), max_partitions=300)
     check_split(case, api, version, byte_limit)
 
 
 @pytest.mark.parametrize(("api", "version"), EVERY_VERSION)
-def test_a_limit_just_reached_splits_nothing(api: str, version: int) -> None:
-    case = random_case(Random(5), widest=300)
+def test_request_at_byte_limit_is_not_split(api: str, version: int) -> None:
+    case = random_case(Random(5), max_partitions=300)
     whole = encoded(*build(case), api, version)
     longest = max(request.nbytes for request in whole)
     # LeaderAndIsr reserves room for all live leaders of the batch in each request.
@@ -76,7 +76,7 @@ def test_a_limit_just_reached_splits_nothing(api: str, version: int) -> None:
 @pytest.mark.parametrize("version", range(9))
 @pytest.mark.parametrize("byte_limit", [700, 2**20])
 def test_metadata_body_is_shared_by_all_brokers(version: int, byte_limit: int) -> None:
-    cluster, requests = build(random_case(Random(5), widest=300))
+    cluster, requests = build(random_case(Random(5), max_partitions=300))
     assert len(requests.metadata_brokers) > 1
     shared: dict[int, list[int]] = {}
     for request in encoded(cluster, requests, "UpdateMetadata", version, byte_limit):
@@ -130,7 +130,7 @@ def test_each_group_encodes_its_own_rows(api: str, version: int) -> None:
 
 
 @pytest.mark.parametrize("version", range(9))
-def test_metadata_leaves_room_for_the_brokers_behind_the_partitions(version: int) -> None:
+def test_metadata_limit_includes_live_brokers(version: int) -> None:
     """Broker data takes more of a request than the partitions. With one byte less, both do not fit."""
     brokers, keys = [broker(broker_id) for broker_id in range(1, 40)], [[0, 0], [0, 1]]
     case = case_of(brokers, [topic("t", partition([1]), partition([2]))], updateMetadata=[[1], keys])

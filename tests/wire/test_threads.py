@@ -28,14 +28,14 @@ def check(case: Case, api: str, version: int, part_rows: int, processors: int, b
 @pytest.mark.slow
 @settings(max_examples=30)
 @given(case=CASES, part_rows=st.integers(1, 8), processors=st.integers(1, 3), byte_limit=st.sampled_from([300, 10**6]))
-def test_threads_encode_the_same_requests(case: Case, part_rows: int, processors: int, byte_limit: int) -> None:
+def test_threaded_encoding_yields_same_requests(case: Case, part_rows: int, processors: int, byte_limit: int) -> None:
     for api, version in EVERY_VERSION:
         check(case, api, version, part_rows, processors, byte_limit)
 
 
 @pytest.mark.parametrize(("api", "version"), EVERY_VERSION)
-def test_wide_topics_are_encoded_by_several_threads(api: str, version: int) -> None:
-    case = random_case(Random(5), widest=300)
+def test_wide_topics_are_encoded_by_multiple_threads(api: str, version: int) -> None:
+    case = random_case(Random(5), max_partitions=300)
     started: list[int] = []
 
     def start(workers: int, name: str) -> ThreadPoolExecutor:
@@ -47,8 +47,8 @@ def test_wide_topics_are_encoded_by_several_threads(api: str, version: int) -> N
     assert set(started) == {2}  # StopReplica of this case has too few rows for threads
 
 
-def test_an_error_of_a_thread_is_raised() -> None:
-    cluster, requests = build(random_case(Random(5), widest=300))
+def test_thread_error_is_raised() -> None:
+    cluster, requests = build(random_case(Random(5), max_partitions=300))
     with (
         mock.patch.multiple(threads, PART_ROWS=50, _processors=lambda: 2),
         mock.patch("kframe.kernels.copy_entries", side_effect=MemoryError),

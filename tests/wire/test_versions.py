@@ -44,7 +44,7 @@ def test_every_release_is_in_the_table() -> None:
         "-3.9", "3,9", "03.9", "٣.٩", "3.9\n", "latest",
     ],
 )  # fmt: skip
-def test_what_is_no_version(protocol: str) -> None:
+def test_invalid_version_raises_config_error(protocol: str) -> None:
     with pytest.raises(ConfigError) as caught:
         InterBrokerProtocol.parse(protocol, "server.properties:7")
     assert caught.value.where == "server.properties:7"
@@ -52,6 +52,6 @@ def test_what_is_no_version(protocol: str) -> None:
     assert "0.8.0 to 3.9" in caught.value.expected
 
 
-def test_the_config_key_is_named_by_default() -> None:
+def test_version_error_names_config_key() -> None:
     with pytest.raises(ConfigError, match=r"config key inter\.broker\.protocol\.version: found '5\.0'"):
         InterBrokerProtocol.parse("5.0")

@@ -21,7 +21,7 @@ from tests.wire.encoding import CASES, encoded
 KERNELS = sorted(name for name, member in vars(reference).items() if inspect.isfunction(member) and name[0] != "_")
 
 
-class BesideTheirTwins:
+class ComparedKernels:
     """Return the compiled kernels. Each call also runs on the reference with copies of its arrays, and is compared."""
 
     def __init__(self) -> None:
@@ -43,17 +43,17 @@ class BesideTheirTwins:
 @pytest.mark.slow
 @settings(max_examples=40)
 @given(case=CASES, byte_limit=st.sampled_from([1, 200, 2**20]), group_bytes=st.sampled_from([1, 500, 2**20]))
-def test_kernels_agree_with_their_twins(case: Case, byte_limit: int, group_bytes: int) -> None:
+def test_request_kernels_equal_references(case: Case, byte_limit: int, group_bytes: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sections, "GROUP_BYTES", group_bytes)
         for module in (leader_and_isr, sections, stop_replica, update_metadata):
-            patch.setattr(module, "kernels", BesideTheirTwins())
+            patch.setattr(module, "kernels", ComparedKernels())
         for api, version in EVERY_VERSION:
             encoded(*build(case), api, version, byte_limit)
 
 
 def test_every_kernel_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    compared = BesideTheirTwins()
+    compared = ComparedKernels()
     for module in (leader_and_isr, sections, stop_replica, update_metadata):
         monkeypatch.setattr(module, "kernels", compared)
     keys = [[0, 0]]
@@ -63,7 +63,7 @@ def test_every_kernel_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sorted(compared.called) == KERNELS
 
 
-def test_twins_have_the_same_names_and_arguments() -> None:
+def test_request_references_have_same_parameters() -> None:
     assert set(KERNELS) <= set(vars(kernels))
     for name in KERNELS:
         assert list(inspect.signature(getattr(kernels, name)).parameters) == list(
