@@ -68,7 +68,7 @@ def reassignment_start(controller: TimedController, _partitions: int) -> Action:
     targets = _target_assignments(controller.cluster)
 
     def reassign() -> None:
-        response = controller.ask(lambda token: ReassignmentRequested(targets, token))
+        response = controller.request(lambda token: ReassignmentRequested(targets, token))
         controller.expect(not response.codes.any(), "every reassignment begins")
 
     return reassign
@@ -87,35 +87,35 @@ def deletion(controller: TimedController, _partitions: int) -> Action:
     names = tuple(controller.cluster.topics.names)
 
     def delete() -> None:
-        response = controller.ask(lambda token: DeleteTopicsRequested(names, _TIMEOUT_MS, token=token))
+        response = controller.request(lambda token: DeleteTopicsRequested(names, _TIMEOUT_MS, token=token))
         controller.expect(set(response.codes.values()) == {ErrorCode.NONE}, "every topic is deleted")
 
     return delete
 
 
-def all_preferred(controller: TimedController, partitions: int) -> None:
+def expect_preferred_leaders(controller: TimedController, partitions: int) -> None:
     """Every partition is led by its first replica."""
     controller.expect_led(partitions, preferred=True)
 
 
-def created(controller: TimedController, partitions: int) -> None:
+def expect_topics(controller: TimedController, partitions: int) -> None:
     """The new partitions and those of the existing topic have leaders."""
     controller.expect_led(partitions // PARTITIONS_PER_TOPIC * PARTITIONS_PER_TOPIC + PARTITIONS_PER_TOPIC)
 
 
-def created_in_storm(controller: TimedController, partitions: int) -> None:
+def expect_storm_topics(controller: TimedController, partitions: int) -> None:
     """The new partitions and all existing ones have leaders."""
     controller.expect_led(partitions + CREATIONS * PARTITIONS_PER_TOPIC)
 
 
-def reassigning(controller: TimedController, partitions: int) -> None:
+def expect_reassigning(controller: TimedController, partitions: int) -> None:
     """Every partition is being reassigned."""
     controller.expect(
         np.count_nonzero(controller.cluster.partitions.reassigning) == partitions, "every partition is being reassigned"
     )
 
 
-def reassigned(controller: TimedController, partitions: int) -> None:
+def expect_reassigned(controller: TimedController, partitions: int) -> None:
     """Every reassignment has ended."""
     p = controller.cluster.partitions
     controller.expect(
@@ -124,7 +124,7 @@ def reassigned(controller: TimedController, partitions: int) -> None:
     controller.expect_led(partitions)
 
 
-def deleted(controller: TimedController, _partitions: int) -> None:
+def expect_no_topics(controller: TimedController, _partitions: int) -> None:
     """No topic is left."""
     topics = controller.cluster.topics
     controller.expect(not any(name in topics for name in topics.names), "no topic is left")
@@ -134,7 +134,7 @@ def _elect(controller: TimedController, election_type: ElectionType) -> Action:
     """Elect leaders of one type in all partitions that need it."""
 
     def elect() -> None:
-        response = controller.ask(lambda token: ElectionRequested(election_type, None, token))
+        response = controller.request(lambda token: ElectionRequested(election_type, None, token))
         controller.expect(response.error == ErrorCode.NONE and not response.codes.any(), "every election succeeds")
 
     return elect
@@ -145,7 +145,7 @@ def _new_topics(count: int) -> tuple[NewTopic, ...]:
 
 
 def _create(controller: TimedController, topics: tuple[NewTopic, ...]) -> None:
-    response = controller.ask(lambda token: CreateTopicsRequested(topics, _TIMEOUT_MS, token=token))
+    response = controller.request(lambda token: CreateTopicsRequested(topics, _TIMEOUT_MS, token=token))
     controller.expect(set(response.codes.values()) == {ErrorCode.NONE}, "every topic is created")
 
 

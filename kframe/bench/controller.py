@@ -63,7 +63,7 @@ class TimedController:
         """Handle every queued event."""
         self._loop.run_until_idle()
 
-    def ask(self, event: Callable[[int], Event]) -> Any:
+    def request(self, event: Callable[[int], Event]) -> Any:
         """Submit a request, run until idle, and return the response."""
         future = self._loop.submit(event)
         self.run_until_idle()

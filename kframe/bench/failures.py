@@ -32,13 +32,13 @@ def rack_failure(controller: TimedController, _partitions: int) -> Action:
     return _failing(controller, lambda brokers: range(0, brokers, RACKS))
 
 
-def all_led(controller: TimedController, partitions: int) -> None:
+def expect_all_led(controller: TimedController, partitions: int) -> None:
     """Every partition has a live leader, and the controller knows all registered brokers."""
     _expect_registered_brokers(controller)
     controller.expect_led(partitions)
 
 
-def all_led_that_can_be(controller: TimedController, partitions: int) -> None:
+def expect_live_replicas_lead(controller: TimedController, partitions: int) -> None:
     """Every partition with a live replica has a live leader. All replicas were in sync before."""
     _expect_registered_brokers(controller)
     p = controller.cluster.partitions

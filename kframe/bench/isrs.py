@@ -33,7 +33,7 @@ def alterations(controller: TimedController, _partitions: int) -> Action:
         for number in range(ALTERATIONS):
             size = REPLICATION_FACTOR - 1 + number % 2
             proposal = _proposal(controller.cluster, np.zeros(1, np.int32), size)
-            controller.expect(not controller.ask(proposal).codes.any(), "the ISR is accepted")
+            controller.expect(not controller.request(proposal).codes.any(), "the ISR is accepted")
 
     return alter
 
@@ -53,7 +53,7 @@ def alterations_by_leader(controller: TimedController, size: int | None = None) 
 
     def alter() -> None:
         for proposal in proposals:
-            controller.expect(not controller.ask(proposal).codes.any(), "every ISR is accepted")
+            controller.expect(not controller.request(proposal).codes.any(), "every ISR is accepted")
 
     return alter
 
@@ -78,12 +78,12 @@ def notifications(controller: TimedController, partitions: int) -> Action:
     return notify
 
 
-def shrunk(controller: TimedController, partitions: int) -> None:
+def expect_isrs_shrunk(controller: TimedController, partitions: int) -> None:
     """Every ISR lacks its last follower."""
     _expect_shrunk(controller, partitions)
 
 
-def some_shrunk(controller: TimedController, partitions: int) -> None:
+def expect_notified_isrs_shrunk(controller: TimedController, partitions: int) -> None:
     """The ISRs with notifications have shrunk, and no other ISR has changed."""
     _expect_shrunk(controller, _notified(partitions))
 

@@ -40,11 +40,11 @@ def _first_in_sync(election: PartitionElection) -> int | None:
 
 
 def _broker_failure(selectors: Mapping[ElectionKind, LeaderSelector]) -> EventWorkload:
-    return EventWorkload(whole_cluster, failures.broker_failure, failures.all_led, selectors=selectors)
+    return EventWorkload(whole_cluster, failures.broker_failure, failures.expect_all_led, selectors=selectors)
 
 
 def _election_of_all(selectors: Mapping[ElectionKind, LeaderSelector]) -> EventWorkload:
-    return EventWorkload(leaderless_cluster, admin.election_of_all, failures.all_led, selectors=selectors)
+    return EventWorkload(leaderless_cluster, admin.election_of_all, failures.expect_all_led, selectors=selectors)
 
 
 WORKLOADS: Final[Mapping[str, Workload]] = {
@@ -57,19 +57,21 @@ WORKLOADS: Final[Mapping[str, Workload]] = {
     "election-of-all-bulk": _election_of_all(_bulk()),
     "election-of-all-scalar": _election_of_all(_scalar()),
     "several-brokers-failure": EventWorkload(
-        whole_cluster, failures.several_brokers_failure, failures.all_led_that_can_be
+        whole_cluster, failures.several_brokers_failure, failures.expect_live_replicas_lead
     ),
-    "rack-failure": EventWorkload(racked_cluster, failures.rack_failure, failures.all_led),
-    "controller-failover": EventWorkload(whole_cluster, failures.controller_failover, failures.all_led),
-    "preferred-election": EventWorkload(led_by_second, admin.preferred_election, admin.all_preferred),
-    "topic-creation": EventWorkload(single_topic, admin.creation, admin.created),
-    "topic-creation-storm": EventWorkload(whole_cluster, admin.creation_storm, admin.created_in_storm, admin.CREATIONS),
-    "reassignment-start": EventWorkload(whole_cluster, admin.reassignment_start, admin.reassigning),
-    "reassignment-completion": EventWorkload(whole_cluster, admin.reassignment_completion, admin.reassigned),
-    "topic-deletion": EventWorkload(whole_cluster, admin.deletion, admin.deleted),
-    "alter-partition": EventWorkload(whole_cluster, isrs.alterations, failures.all_led, isrs.ALTERATIONS),
-    "alter-partition-storm": EventWorkload(whole_cluster, isrs.alteration_storm, isrs.shrunk),
-    "isr-notifications": EventWorkload(whole_cluster, isrs.notifications, isrs.some_shrunk),
+    "rack-failure": EventWorkload(racked_cluster, failures.rack_failure, failures.expect_all_led),
+    "controller-failover": EventWorkload(whole_cluster, failures.controller_failover, failures.expect_all_led),
+    "preferred-election": EventWorkload(led_by_second, admin.preferred_election, admin.expect_preferred_leaders),
+    "topic-creation": EventWorkload(single_topic, admin.creation, admin.expect_topics),
+    "topic-creation-storm": EventWorkload(
+        whole_cluster, admin.creation_storm, admin.expect_storm_topics, admin.CREATIONS
+    ),
+    "reassignment-start": EventWorkload(whole_cluster, admin.reassignment_start, admin.expect_reassigning),
+    "reassignment-completion": EventWorkload(whole_cluster, admin.reassignment_completion, admin.expect_reassigned),
+    "topic-deletion": EventWorkload(whole_cluster, admin.deletion, admin.expect_no_topics),
+    "alter-partition": EventWorkload(whole_cluster, isrs.alterations, failures.expect_all_led, isrs.ALTERATIONS),
+    "alter-partition-storm": EventWorkload(whole_cluster, isrs.alteration_storm, isrs.expect_isrs_shrunk),
+    "isr-notifications": EventWorkload(whole_cluster, isrs.notifications, isrs.expect_notified_isrs_shrunk),
     "batching": encoding.batching(),
     **{f"encode-leader-and-isr-{version}": encoding.leader_and_isr(version) for version in (2, 5, 7)},
     **{f"encode-update-metadata-{version}": encoding.update_metadata(version) for version in (5, 7, 8)},

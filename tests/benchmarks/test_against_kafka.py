@@ -33,7 +33,7 @@ def kraft(seconds: float, heap: int) -> kafka_classes.Figures:
     }
 
 
-def test_the_better_collector_counts_against_our_medians() -> None:
+def test_ratio_uses_kafkas_faster_collector_and_our_median() -> None:
     runs = [ours("broker-failure", 9.0, decide) for decide in (0.5, 1.0, 0.25)]
     failure, memory = against_kafka.rows("kraft", runs, {"g1": kraft(8.0, 640), "parallel": kraft(4.0, 800)})
     assert (failure["collector"], failure["peer"]) == ("parallel", {"g1": 8.0, "parallel": 4.0})
@@ -46,13 +46,13 @@ def test_the_better_collector_counts_against_our_medians() -> None:
     ]  # fmt: skip
 
 
-def test_parts_of_a_peer_are_summed_at_their_fastest() -> None:
+def test_peer_time_is_sum_of_fastest_parts() -> None:
     pair = PAIRS["zk"][0]
     figures = {part: {"seconds_min": seconds} for part, seconds in zip(pair.parts, (2.0, 1.0), strict=True)}
     assert kafka_classes.best_seconds(figures, pair.parts) == 3.0
 
 
-def test_kframe_is_timed_before_between_and_after_the_collectors(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kframe_runs_alternate_with_garbage_collectors(monkeypatch: pytest.MonkeyPatch) -> None:
     order: list[str] = []
 
     def time_ours(bench: str, *_rest: int) -> dict[str, Any]:
@@ -70,7 +70,7 @@ def test_kframe_is_timed_before_between_and_after_the_collectors(monkeypatch: py
     assert (len(runs), set(figures)) == (3, set(kafka_classes.COLLECTORS))
 
 
-def test_of_the_largest_clusters_not_all_leaders_are_elected() -> None:
+def test_largest_clusters_skip_election_of_all() -> None:
     plan = Plan(10, 1, 1, "1g", elections_max=1_000)
     assert [pair.bench for pair in plan.pairs("zk", 1_000)] == [
         "broker-failure", "controller-failover", "preferred-election",
@@ -79,7 +79,7 @@ def test_of_the_largest_clusters_not_all_leaders_are_elected() -> None:
     assert "layout.partitions <= electionsMax" in SCALA.read_text()
 
 
-def test_what_a_late_part_fails_of_costs_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_part_does_not_discard_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first size is saved when the second one fails, and whole controllers are still measured."""
 
     def alternate(
@@ -114,14 +114,14 @@ def test_what_a_late_part_fails_of_costs_no_other(tmp_path: Path, monkeypatch: p
         ("kraft", "kraft/src/main/java/org/apache/kafka/controller/KRaftController.java"),
     ],
 )
-def test_the_peers_measure_what_is_looked_for(controller: str, source: str) -> None:
+def test_peer_benchmarks_exist_in_sources(controller: str, source: str) -> None:
     text = (kafka_classes.PEERS / source).read_text()
     for part in sum((pair.parts for pair in PAIRS[controller]), ()):
         assert f'measure("{part.split(".")[1]}"' in text
     assert kafka_classes.HEAP_AFTER[controller].split(".")[1] in text
 
 
-def test_the_least_ratio_of_every_repetition_counts() -> None:
+def test_smallest_ratio_of_repetitions_is_reported() -> None:
     runs = [
         [
             {"bench": "broker-failure", **SIZE, "ratio": {"least": least, "median": 2 * least, "most": 3 * least}},

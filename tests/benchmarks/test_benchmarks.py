@@ -20,7 +20,7 @@ from kframe.bench import BENCHES
 from tests.architecture.source import ROOT
 
 
-def test_the_exponent_of_a_power_law_is_fitted() -> None:
+def test_power_law_exponent_is_fitted() -> None:
     sizes = [10, 100, 1_000, 5_000]
     assert growth.exponent(sizes, [3.0 * size**1.25 for size in sizes]) == pytest.approx(1.25)
     assert growth.exponent([10, 20], [4.0, 4.0]) == pytest.approx(0.0)
@@ -36,7 +36,7 @@ def failure(bench: str, choose: float, decide: float, brokers: int = 100) -> dic
             "state_bytes_per_partition": 80.0, "resident_bytes": 2**29}  # fmt: skip
 
 
-def test_tiers_stand_beside_the_built_in_rule_of_their_size() -> None:
+def test_tiers_are_compared_with_built_in_rule_of_same_size() -> None:
     results = [failure("broker-failure", 1.0, 10.0), failure("broker-failure-bulk", 3.0, 12.0),
                failure("broker-failure-native", 9.0, 9.0, brokers=10),
                failure("election-of-all", 5.0, 10.0), failure("election-of-all-bulk", 7.0, 11.0)]  # fmt: skip
@@ -61,7 +61,7 @@ def test_tiers_stand_beside_the_built_in_rule_of_their_size() -> None:
     }
 
 
-def test_the_largest_clusters_are_measured_bench_by_bench() -> None:
+def test_largest_clusters_are_measured_per_bench() -> None:
     assert timed.parts([1_000, 2_000], [10], [9_000], ["batching", "broker-failure", "topic-deletion"]) == [
         (1_000, 10, ("batching", "broker-failure", "topic-deletion"), None),
         (2_000, 10, ("batching", "broker-failure", "topic-deletion"), None),
@@ -84,7 +84,7 @@ OF_THE_TWINS = ("rack-failure", "reassignment-start", "topic-creation-storm", "t
 
 
 @pytest.mark.slow
-def test_known_answers_are_those_of_the_reference_twins() -> None:
+def test_known_answers_equal_reference_kernels() -> None:
     """No compiled kernel is used."""
     words = ["benchmarks/suite", "-q", "-p", "no:cacheprovider", f"--bench-only={','.join(OF_THE_TWINS)}"]
     environment = {**os.environ, "KFRAME_KERNELS": "reference"}
@@ -97,7 +97,7 @@ def test_known_answers_are_those_of_the_reference_twins() -> None:
 
 
 @pytest.mark.slow
-def test_all_of_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_suite_runs_all_benches(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "new" / "record.json"
     sizes = ["--partitions", "1000", "--over", "10", "--sizes", "100", "200", "--clusters", "100", "300"]
     runs = ["--brokers", "5", "--runs", "1", "--growth-runs", "1", "--swept", "6", "--sweep-runs", "1"]
@@ -126,7 +126,7 @@ def test_all_of_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert record["failed"] == []
 
 
-def test_a_part_of_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_suite_runs_selected_benches(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["--only", "alter-partition", "--clusters", "100", "--brokers", "5", "--runs", "1"]
     assert main([*words, "--out", str(tmp_path / "record.json")]) == 0
     lines = capsys.readouterr().out.splitlines()

@@ -32,7 +32,7 @@ from benchmarks.report.targets import TARGETS
         (5.0, None, False, None, "not measured"),
     ],
 )
-def test_a_fifth_may_be_lost(
+def test_ratio_within_tolerance_passes(
     stored: float | None, new: float | None, less: bool, left: float | None, change: str
 ) -> None:
     (row,) = compare.compare(
@@ -42,7 +42,7 @@ def test_a_fifth_may_be_lost(
     assert row.change == change
 
 
-def test_seconds_are_not_compared() -> None:
+def test_absolute_seconds_are_not_compared() -> None:
     seconds = Ratio("x seconds", 1.0, less=True, absolute=True)
     assert compare.compare([seconds], [Ratio("x seconds", 9.0, less=True, absolute=True)]) == []
 
@@ -53,9 +53,7 @@ def record(path: Path, when: str, *ratios: Ratio, **more: Any) -> Path:
     return path
 
 
-def test_a_record_of_the_same_processor_counts_more_than_a_newer_record(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_record_of_same_processor_takes_precedence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     same = record(tmp_path / "same.json", "2026-01-01", Ratio("x", 5.0), processor="A")
     newer = record(tmp_path / "newer.json", "2026-02-01", Ratio("x", 9.0), Ratio("y", 2.0), processor="B")
     new = record(tmp_path / "new.json", "2026-03-01", Ratio("x", 5.0), Ratio("y", 2.0), processor="A")
@@ -63,9 +61,7 @@ def test_a_record_of_the_same_processor_counts_more_than_a_newer_record(
     assert "0 of 2 ratios fell" in capsys.readouterr().out
 
 
-def test_what_has_fallen_is_shown_and_ends_the_command_with_1(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_regression_is_printed_and_exits_with_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     removed = Ratio("only stored", 3.0)
     stored = record(
         tmp_path / "stored.json", "2026-01-01", Ratio("speed", 100.0), Ratio("bytes", 80.0, less=True), removed
@@ -85,7 +81,7 @@ def test_what_has_fallen_is_shown_and_ends_the_command_with_1(
     ]
 
 
-def test_each_ratio_is_held_against_the_newest_record_that_has_it(tmp_path: Path) -> None:
+def test_ratio_is_compared_with_newest_record_that_has_it(tmp_path: Path) -> None:
     record(tmp_path / "b.json", "2026-01-01", Ratio("speed", 1.0), Ratio("bytes", 7.0))
     record(tmp_path / "a.json", "2026-02-01", Ratio("speed", 2.0))
     (tmp_path / "old.json").write_text(json.dumps({"when": "2025-01-01", "rows": []}))
@@ -94,14 +90,14 @@ def test_each_ratio_is_held_against_the_newest_record_that_has_it(tmp_path: Path
     assert [(row.name, row.stored) for row in rows] == [("bytes", 7.0), ("speed", 2.0)]
 
 
-def test_nothing_in_common_is_nothing_to_compare(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_records_without_common_ratios_raise(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     stored = record(tmp_path / "stored.json", "2026-01-01", Ratio("speed", 100.0))
     new = record(tmp_path / "new.json", "2026-01-01", Ratio("weight", 100.0))
     assert compare.main([str(new), "--against", str(stored)]) == 2
     assert "nothing to compare" in capsys.readouterr().err
 
 
-def test_targets_are_held_against_this_run_before_any_record() -> None:
+def test_targets_use_current_run_before_records() -> None:
     speed, native = "broker-failure/1000000/100 beside kafka", "choose-native/1000000/100"
     stored = {"old": [Ratio(speed, 99.0), Ratio(native, 1.0, less=True)], "newer": [Ratio(speed, 120.0)]}
     by_name = {

@@ -48,7 +48,7 @@ class Cluster:
 
 
 @pytest.mark.parametrize(("epochs", "code", "won"), [([1, 1, 1, 2], 0, [7]), ([1, 2, 1, 1], 1, [7])])
-def test_the_command_fails_if_a_kill_costs_more_than_one_controller_epoch(
+def test_failover_with_multiple_controller_epochs_fails_command(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, epochs: list[int], code: int, won: list[int]
 ) -> None:
     @contextmanager

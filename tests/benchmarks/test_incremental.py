@@ -51,32 +51,32 @@ def alter(controller: TimedController, size: int) -> None:
     leader = int(p.leader[row])
     isr = Ragged.of([brokers.ids[p.replicas_of(row)][:size].tolist()])
     name = controller.cluster.topics.names[p.topic[row]], int(p.partition[row])
-    response = controller.ask(lambda token: AlterPartitionRequested(
+    response = controller.request(lambda token: AlterPartitionRequested(
         int(brokers.ids[leader]), int(brokers.broker_epoch[leader]), 1, RequestedPartitions.of([name]),
         p.leader_epoch[[row]], p.partition_epoch[[row]], np.zeros(1, np.uint8), isr, token=token,
     ))  # fmt: skip
     assert response.codes.tolist() == [0]
 
 
-def test_alter_partition_of_a_partition(
+def test_alter_partition_of_single_partition(
     controller: TimedController, peak: Callable[[Callable[[], object]], int]
 ) -> None:
     alter(controller, 2)  # joined topic names, and other objects that are created once
     assert peak(lambda: alter(controller, 3)) < FEW_BYTES
 
 
-def test_election_of_a_partition(controller: TimedController, peak: Callable[[Callable[[], object]], int]) -> None:
+def test_election_of_single_partition(controller: TimedController, peak: Callable[[Callable[[], object]], int]) -> None:
     name = controller.cluster.topics.names[7], 5
 
     def elect() -> None:
-        response = controller.ask(lambda token: ElectionRequested(ElectionType.PREFERRED, (name,), token))
+        response = controller.request(lambda token: ElectionRequested(ElectionType.PREFERRED, (name,), token))
         assert len(response.codes) == 1
 
     elect()
     assert peak(elect) < FEW_BYTES
 
 
-def test_the_failure_of_a_small_broker(peak: Callable[[Callable[[], object]], int]) -> None:
+def test_failure_of_small_broker(peak: Callable[[Callable[[], object]], int]) -> None:
     """Except for the buffer of rows that may become leaderless, of which only the first few are used."""
     controller = TimedController(with_small_brokers(PARTITIONS, BROKERS, 50, small=2))
     controller.adopt()

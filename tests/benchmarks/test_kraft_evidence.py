@@ -26,7 +26,7 @@ def peer_seconds(record: Any) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize("path", FENCES, ids=lambda path: path.stem)
-def test_each_record_of_a_fence_has_its_row(path: Path) -> None:
+def test_each_fence_record_has_a_row(path: Path) -> None:
     record = read(path)
     ours, theirs = min(run["seconds"] for run in record["runs"]), sum(peer_seconds(record))
     assert record["best"]["seconds"] == ours
@@ -36,7 +36,7 @@ def test_each_record_of_a_fence_has_its_row(path: Path) -> None:
     assert f"{record['best']['records']:,} records are decided" in PAGE
 
 
-def test_the_parts_of_the_newest_fence() -> None:
+def test_newest_fence_is_reported_by_parts() -> None:
     record = read(FENCES[-1])
     decided, encoded = peer_seconds(record)
     best = record["best"]

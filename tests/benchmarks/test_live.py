@@ -28,7 +28,7 @@ KAFKA = [event for number, failover in enumerate((60.0, 40.0, 50.0, 55.0))
 MEASURED = [*KAFKA, *KFRAME]
 
 
-def test_kafkas_best_run_is_compared_with_our_slowest_warm_run() -> None:
+def test_ratio_uses_kafkas_best_and_our_slowest_warm_run() -> None:
     failover, broker_failure = live.rows(MEASURED)
     assert (failover["ratio"], broker_failure["ratio"]) == (10.0, 8.0)
     assert live.line(failover)[:7] == ("failover", "1,000", "4.000", "30.000, 9.000", "40.0", "10.0", "2.500")
@@ -46,12 +46,12 @@ def test_compiler_seconds_of_all_our_runs_are_reported() -> None:
 
 
 @pytest.mark.parametrize("runs, first", [(1, []), (2, [30.0])])
-def test_of_few_runs_the_last_counts(runs: int, first: list[float]) -> None:
+def test_few_runs_use_last_run(runs: int, first: list[float]) -> None:
     (failover, _) = live.rows([event for event in KFRAME if event["life"] < runs])
     assert (len(failover["kframe"]), len(failover["times_raw"]), failover["first_lives"]) == (1, 1, first)
 
 
-def test_runs_on_cold_servers_are_compared_by_pairs() -> None:
+def test_cold_server_runs_are_compared_by_pair() -> None:
     measured = [
         {"bench": bench, "controller": side, "partitions": 1_000, "brokers": 10, "seconds": seconds * factor,
          "compiler_seconds": 0.5}
@@ -69,7 +69,7 @@ def test_runs_on_cold_servers_are_compared_by_pairs() -> None:
     ]  # fmt: skip
 
 
-def test_alone_there_is_no_ratio() -> None:
+def test_single_controller_has_no_ratio() -> None:
     (failover, _) = live.rows(KFRAME)
     assert failover["ratio"] is None
     assert live.line(failover)[4:6] == ("-", "-")
@@ -86,7 +86,7 @@ def test_ratios_are_saved_for_comparison() -> None:
     assert by_name["live broker-failure/1000/10 seconds"] == (1.0, True, True)
 
 
-def test_the_broker_answers_the_first_requests_of_a_controller() -> None:
+def test_broker_responds_to_first_controller_requests() -> None:
     broker = StandInBroker(1)
     target = Target("127.0.0.1", broker.port, tls=None, credentials=None, client_id="controller")
     connection = BrokerConnection(target)

@@ -60,13 +60,13 @@ def results(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_page_is_what_the_records_make_of_it() -> None:
+def test_page_matches_records() -> None:
     text = (DOCS / "explanation" / "performance.md").read_text(encoding="utf-8")
     assert page.filled(text) == text, "make plots"
     assert set(re.findall(r"<!-- figures: (\S+) -->", text)) == set(page.TABLES)
 
 
-def test_the_readme_has_the_figures_of_the_records() -> None:
+def test_readme_has_figures_of_records() -> None:
     text = plots.README.read_text(encoding="utf-8")
     assert page.filled(text, blocks=readme.SENTENCES) == text, "make plots"
     assert set(re.findall(r"<!-- figures: (\S+) -->", text)) == set(readme.SENTENCES)
@@ -82,14 +82,14 @@ def test_the_readme_has_the_figures_of_the_records() -> None:
                   "2 cores for all processes, 4 runs each, kframe's slowest but the first 2 and Kafka's best"]),
     ],
 )  # fmt: skip
-def test_a_sentence_of_the_newest_record(name: str, phrases: list[str], results: Path) -> None:
+def test_sentence_of_newest_record(name: str, phrases: list[str], results: Path) -> None:
     after = page.filled(f"<!-- figures: {name} -->\nold\n<!-- end -->\n", results, readme.SENTENCES)
     assert "\nold\n" not in after
     for words in phrases:
         assert words in after
 
 
-def test_a_size_without_kafka_is_reported(results: Path) -> None:
+def test_size_without_kafka_is_reported(results: Path) -> None:
     alone = [row | {"partitions": 9_000, "kafka": [], "ratio": None} for row in FIGURES["live"]]
     (results / "later.json").write_text(json.dumps(FRAME | {"when": "2026-11-23", "live": FIGURES["live"] + alone}))
     assert "a broker's failure at 1,000 partitions: kframe 1.00 s, Kafka 20.0 s; " in readme.live(results)
@@ -97,14 +97,14 @@ def test_a_size_without_kafka_is_reported(results: Path) -> None:
 
 
 @pytest.mark.parametrize("name", plots.PICTURES)
-def test_the_page_shows_a_picture_of_all_that_was_measured(name: str) -> None:
+def test_page_shows_plot_of_each_measurement(name: str) -> None:
     text = (DOCS / "explanation" / "performance.md").read_text(encoding="utf-8")
     assert f"](../plots/{name}.svg)" in text
     if saved_record(plots.PICTURES[name][0]) is not None:
         assert (DOCS / "plots" / f"{name}.svg").read_text(encoding="utf-8").startswith("<?xml")
 
 
-def test_every_saved_record_has_its_origin() -> None:
+def test_every_saved_record_names_commit_and_machine() -> None:
     for kind in KINDS:
         stored = saved_record(kind, RESULTS)
         assert stored is None or {"commit", "when", "processor", "cores"} <= set(stored.record)
@@ -142,7 +142,7 @@ def test_every_saved_record_has_its_origin() -> None:
         ("targets", ["memory a partition, beside Kafka's context", "at least 10 times", "11.2 times", "yes"]),
     ],
 )
-def test_a_table_of_the_newest_record(name: str, cells: list[str], results: Path) -> None:
+def test_table_of_newest_record(name: str, cells: list[str], results: Path) -> None:
     before = f"a\n<!-- figures: {name} -->\nold\n<!-- end -->\nb\n"
     after = page.filled(before, results)
     assert f"| {' | '.join(cells)} |" in after
@@ -152,21 +152,21 @@ def test_a_table_of_the_newest_record(name: str, cells: list[str], results: Path
     assert after.endswith("<!-- end -->\nb\n")
 
 
-def test_a_kernel_beyond_the_limit_says_why(results: Path) -> None:
+def test_kernel_beyond_limit_is_explained(results: Path) -> None:
     assert "- `build_replica_index`, all: each replica is written down" in page.TABLES["roofline"](results)
 
 
-def test_answers_that_were_not_known_are_counted(results: Path) -> None:
+def test_unknown_answers_are_counted(results: Path) -> None:
     assert "2 of these 4 were held to a known answer." in page.TABLES["suite"](results)
 
 
-def test_without_records_nothing_is_made_up(tmp_path: Path) -> None:
+def test_page_without_records_has_no_figures(tmp_path: Path) -> None:
     blocks = (*page.TABLES.values(), *readme.SENTENCES.values())
     assert {block(tmp_path) for block in blocks} == {page.NONE}
     assert plots.draw(tmp_path, tmp_path) == []
 
 
-def test_the_command_draws_all(tmp_path: Path, results: Path) -> None:
+def test_command_draws_all_plots(tmp_path: Path, results: Path) -> None:
     pytest.importorskip("matplotlib")
     (tmp_path / "plots").mkdir()
     (tmp_path / "explanation").mkdir()
@@ -181,7 +181,7 @@ def test_the_command_draws_all(tmp_path: Path, results: Path) -> None:
     assert "4 to 16 times" in (tmp_path / "README.md").read_text()
 
 
-def test_a_record_without_zookeeper_classes_leaves_their_picture_empty(tmp_path: Path) -> None:
+def test_record_without_zookeeper_classes_leaves_plot_empty(tmp_path: Path) -> None:
     """As in a record that ended after the KRaft classes."""
     pytest.importorskip("matplotlib")
     rows = [row | {"beside": "kraft", "phase": "decide"} for row in FIGURES["classes"]]
@@ -199,7 +199,7 @@ def test_durations(seconds: float, text: str) -> None:
     assert plots.duration(seconds) == text
 
 
-def test_small_brokers_lead_what_they_host() -> None:
+def test_small_brokers_lead_all_their_replicas() -> None:
     cluster = failure_cost.with_small_brokers(1_000, 8, 20, small=3)
     assert [int((cluster.partitions.leader == broker).sum()) for broker in (8, 9, 10)] == [20, 20, 20]
     assert [int((cluster.partitions.replica == broker).sum()) for broker in (8, 9, 10)] == [20, 20, 20]
@@ -237,11 +237,11 @@ def test_whole_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert "whatif fail --help" in capsys.readouterr().out
 
 
-def test_a_command_that_fails_is_not_measured() -> None:
+def test_failed_command_is_not_measured() -> None:
     with pytest.raises(subprocess.CalledProcessError):
         processes.run([sys.executable, "-c", "raise SystemExit(3)"])
 
 
-def test_brokers_that_do_not_go_in() -> None:
+def test_small_brokers_exceeding_partitions_raise() -> None:
     with pytest.raises(ValueError, match="7 brokers of 200 partitions each do not go into 1000"):
         failure_cost.failure(1_000, 8, 200)

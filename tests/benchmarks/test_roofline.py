@@ -40,14 +40,14 @@ def ground(request: pytest.FixtureRequest) -> Ground:
     return Ground(PARTITIONS, BROKERS, scattered=request.param)
 
 
-def test_every_kernel_is_measured_or_left_out_for_a_reason() -> None:
+def test_every_kernel_is_measured_or_excluded_with_reason() -> None:
     whole, scattered = (set(calls_of(Ground(200, 5, scattered=scattered))) for scattered in (False, True))
     assert whole | NOT_MEASURED.keys() == {name for name, kernel in vars(kernels).items() if isroutine(kernel)}
     assert whole - scattered == set(WHOLE_ONLY) | {"count_failures", "count_pair_failures"}
     assert set(roofline.NOTES) | set(roofline.LIMITS) <= whole
 
 
-def test_answers_are_those_of_the_twins(ground: Ground) -> None:
+def test_kernel_results_equal_references(ground: Ground) -> None:
     scattered = ground.k < ground.n
     assert ground.k == (3 * PARTITIONS // BROKERS if scattered else PARTITIONS)
     for name in calls_of(ground):
@@ -64,7 +64,7 @@ def test_answers_are_those_of_the_twins(ground: Ground) -> None:
         assert answers[0] == answers[1], name
 
 
-def test_bytes_are_those_counted_by_hand() -> None:
+def test_byte_counts_equal_manual_counts() -> None:
     ground = Ground(PARTITIONS, BROKERS)
     calls = calls_of(ground)
     for name, each in BYTES_A_ROW.items():
@@ -72,7 +72,7 @@ def test_bytes_are_those_counted_by_hand() -> None:
         assert 0 <= ground.bytes_of(name, calls[name]) - each * PARTITIONS <= 24 * BROKERS, name
 
 
-def test_whole_cache_lines_are_counted_for_the_rows_of_a_broker() -> None:
+def test_bytes_of_scattered_rows_are_whole_cache_lines() -> None:
     ground = Ground(PARTITIONS, BROKERS, scattered=True)
     call = calls_of(ground)["list_replicas_on"]
     lines = {(name, int(row) * size // LINE_BYTES)
@@ -107,11 +107,11 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
         ({"kernel": "plan_removals"}, roofline.NOTES["plan_removals"]),
     ],
 )
-def test_why_a_kernel_is_beyond_its_limit(row: dict[str, object], reason: str) -> None:
+def test_kernel_beyond_limit_has_reason(row: dict[str, object], reason: str) -> None:
     assert roofline.why({"rows": "all", "row_count": 100, "seconds": 4e-7, **row}) == reason
 
 
-def test_a_wrong_answer_is_no_figure() -> None:
+def test_wrong_kernel_result_raises() -> None:
     ground = Ground(200, 5)
     call = calls_of(ground)["choose_leaders"]
     ground.named["live"] = np.zeros(5, np.uint8)

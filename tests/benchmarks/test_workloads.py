@@ -24,7 +24,7 @@ from kframe.snapshot import read_snapshot
 PARTITIONS, BROKERS = 300, 6
 
 
-def test_all_that_can_be_asked_for_is_there() -> None:
+def test_every_bench_has_a_workload() -> None:
     assert tuple(WORKLOADS) == BENCHES
 
 
@@ -33,7 +33,7 @@ PIECES = [name for name in WORKLOADS if name not in EVENTS]
 
 
 @pytest.mark.parametrize("name", ["broker-failure", "controller-failover", "reassignment-start"])
-def test_an_event_is_timed_by_phases(name: str) -> None:
+def test_event_seconds_are_reported_by_phase(name: str) -> None:
     calls: list[tuple[int, int]] = []
     result = run(Bench(name, PARTITIONS, BROKERS, runs=2), lambda done, total: calls.append((done, total)))
     assert (result["schema"], result["bench"], result["partitions"]) == (SCHEMA, name, PARTITIONS)
@@ -59,37 +59,37 @@ def test_an_event_is_timed_by_phases(name: str) -> None:
         ("alter-partition", 6 * ALTERATIONS),
     ],
 )
-def test_as_many_requests_as_recipients(name: str, requests: int) -> None:
+def test_requests_equal_recipients(name: str, requests: int) -> None:
     assert run(Bench(name, PARTITIONS, BROKERS, runs=1))["requests"] == requests
 
 
-def test_a_part_is_timed_as_a_whole() -> None:
+def test_function_workload_has_single_phase() -> None:
     result = run(Bench("batching", PARTITIONS, BROKERS, runs=2))
     assert set(result["seconds"]) == {"ready"}
     assert result["requests"] == 2 * BROKERS
 
 
 @pytest.mark.parametrize("event", ["broker-failure", "election-of-all"])
-def test_selectors_of_all_tiers_give_the_answer_of_the_built_in_rule(event: str) -> None:
+def test_selectors_of_all_tiers_decide_like_built_in_rule(event: str) -> None:
     tiers = [name for name in EVENTS if name.startswith(event)]
     assert len(tiers) == 4
     assert len({run(Bench(name, PARTITIONS, BROKERS, runs=1))["digest"] for name in tiers}) == 1
 
 
 @pytest.mark.parametrize("name", ["broker-failure", "encode-update-metadata-8", "snapshot-load-kcat"])
-def test_another_cluster_has_another_answer(name: str) -> None:
+def test_digest_depends_on_cluster(name: str) -> None:
     sizes = [(PARTITIONS, BROKERS), (PARTITIONS + 100, BROKERS), (PARTITIONS, BROKERS + 1)]
     assert len({run(Bench(name, *size, runs=1))["digest"] for size in sizes}) == 3
 
 
-def test_runs_that_differ_are_detected() -> None:
+def test_differing_digests_of_runs_raise() -> None:
     first, second = outcomes_of(Bench("batching", PARTITIONS, BROKERS, runs=1))
     with pytest.raises(AssertionError, match="runs of one bench differ"):
         result(Bench("batching", PARTITIONS, BROKERS), [first, replace(second, digest="another")])
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_a_text_holds_the_cluster_that_it_was_made_of(name: str) -> None:
+def test_generated_text_is_read_as_same_cluster(name: str) -> None:
     workload = WORKLOADS[f"snapshot-load-{name}"]
     fixture = workload.fixture(PARTITIONS, BROKERS)
     read, original = read_snapshot(fixture.content.path), fixture.content.snapshot
@@ -98,7 +98,7 @@ def test_a_text_holds_the_cluster_that_it_was_made_of(name: str) -> None:
     assert read.partitions.replicas.values.tolist() == original.partitions.replicas.values.tolist()
 
 
-def test_a_snapshot_leaves_nothing_behind() -> None:
+def test_snapshot_files_are_deleted() -> None:
     fixture = WORKLOADS["snapshot-load-kcat"].fixture(PARTITIONS, BROKERS)
     folder = fixture.content.path.parent
     assert folder.is_dir()
@@ -107,7 +107,7 @@ def test_a_snapshot_leaves_nothing_behind() -> None:
     assert not folder.exists()
 
 
-def test_time_of_many_events_is_reported_per_event() -> None:
+def test_seconds_are_reported_per_event() -> None:
     assert run(Bench("alter-partition", PARTITIONS, BROKERS, runs=1))["events"] == ALTERATIONS
     assert run(Bench("topic-creation", PARTITIONS, BROKERS, runs=1))["events"] == 1
 
@@ -121,20 +121,20 @@ def test_time_of_many_events_is_reported_per_event() -> None:
         ("broker-failure", 100, 6, 0),
     ],
 )
-def test_bad_input(name: str, partitions: int, brokers: int, runs: int) -> None:
+def test_invalid_bench_raises_input_error(name: str, partitions: int, brokers: int, runs: int) -> None:
     with pytest.raises(InputError, match="bench"):
         Bench(name, partitions, brokers, runs)
 
 
 @pytest.mark.parametrize("name", [name for name in EVENTS if name not in ("alter-partition", "controller-failover")])
-def test_work_that_was_not_done_is_noticed(name: str) -> None:
+def test_incomplete_work_raises(name: str) -> None:
     workload = WORKLOADS[name]
     new_run = workload.new_run(workload.fixture(PARTITIONS, BROKERS), with_answer=False)
     with pytest.raises(AssertionError, match="expected: "):
         new_run.finish()
 
 
-def test_a_lost_leader_is_noticed() -> None:
+def test_missing_leader_raises() -> None:
     controller = TimedController(whole_cluster(PARTITIONS, BROKERS))
     controller.adopt()
     controller.cluster.partitions.leader[7] = -1
