@@ -17,7 +17,7 @@ from typing import Any, Final
 from benchmarks.records import RESULTS, ROOT
 from benchmarks.report import page, readme
 from benchmarks.report.saved_records import saved_record
-from kframe.whatif.files import new_figure, put_figure
+from kframe.whatif.files import new_figure, write_figure
 
 README: Final = ROOT / "README.md"
 DOCS: Final = ROOT / "docs"
@@ -172,7 +172,7 @@ def draw(docs: Path, results: Path = RESULTS, ending: str = ".svg") -> list[Path
             figure = new_figure(*size)
             paint(figures.rows, figure)
             drawn.append(docs / "plots" / f"{name}{ending}")
-            put_figure(figure, drawn[-1])
+            write_figure(figure, drawn[-1])
     return drawn
 
 

@@ -188,7 +188,7 @@ class PlanOutput:
 
     def write(self, lines: Iterable[str]) -> None:
         """Write the plan, if it is to be written. Raises InputError if the file cannot be written."""
-        from kframe.whatif.files import put_file
+        from kframe.whatif.files import replace_file
 
         if self.target is None:
             return
@@ -201,7 +201,7 @@ class PlanOutput:
             with path.open("w", encoding="utf-8") as file:
                 file.writelines(lines)
 
-        put_file(Path(self.target), write_to)
+        replace_file(Path(self.target), write_to)
 
 
 def out_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -254,10 +254,10 @@ def generate(snapshot: Snapshot, request: PlanRequest, writing: PlanOutput, outp
 def write_page(path: Path, review: PlanReview, plan_file: bytes) -> None:
     """Write the page about a plan. Raises InputError if the file cannot be written."""
     from kframe.planning.page import render_page
-    from kframe.whatif.files import put_file
+    from kframe.whatif.files import replace_file
 
     page = render_page(review, plan_file)
-    put_file(path, lambda new: new.write_text(page, encoding="utf-8"))
+    replace_file(path, lambda new: new.write_text(page, encoding="utf-8"))
 
 
 def _emit_tables(document: dict[str, Any], output: str, limit: int) -> None:

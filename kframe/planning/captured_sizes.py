@@ -12,7 +12,7 @@ from kframe.errors import InputError
 from kframe.model.events import TopicPartition
 from kframe.snapshot import Snapshot
 from kframe.snapshot.administration import LogDirReplica
-from kframe.whatif.files import check_file, put_file
+from kframe.whatif.files import check_file, replace_file
 
 #: What the name of a file may end in.
 ENDINGS: Final = (".parquet", ".csv")
@@ -49,7 +49,7 @@ def size_rows(
 
 def write_sizes(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
     """Write rows as Parquet, or as CSV whose ``replicas`` are JSON, by the ending of the name. Raises InputError."""
-    put_file(path, lambda new: (_write_parquet if path.suffix == ".parquet" else _write_csv)(rows, new))
+    replace_file(path, lambda new: (_write_parquet if path.suffix == ".parquet" else _write_csv)(rows, new))
 
 
 def _write_parquet(rows: Sequence[Mapping[str, Any]], path: Path) -> None:

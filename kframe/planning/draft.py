@@ -57,7 +57,7 @@ class Draft:
             return
         self.load[:] = weighted_loads(self.lists(), weight, brokers)
 
-    def become(self, other: Draft) -> None:
+    def copy_from(self, other: Draft) -> None:
         """Take over the slots and loads of another draft of the same problem."""
         self.replica[:], self.load[:], self.count[:] = other.replica, other.load, other.count
 

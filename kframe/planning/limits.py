@@ -60,34 +60,34 @@ def replica_limits(problem: PlanProblem, draft: Draft) -> LoadLimits:
     spread = request.tolerance / 100 if problem.weighted else 0.0
     lower = np.floor(target * (1 - spread) + _ROUNDING).astype(np.int64)
     upper = np.ceil(target * (1 + spread) - _ROUNDING).astype(np.int64)
-    part = brokers.share > 0
+    receives = brokers.share > 0
     if request.add_brokers and not request.rebalance:
         added = np.isin(brokers.ids, request.add_brokers)
         lower, upper = np.where(added, lower, np.minimum(load, lower)), np.where(added, upper, np.maximum(load, upper))
     if not problem.weighted:
         room = np.maximum(brokers.cap - (draft.count - load), 0)
         lower, upper = np.minimum(lower, room), np.minimum(upper, room)
-    return LoadLimits(np.where(part, lower, load), np.where(part, upper, load))
+    return LoadLimits(np.where(receives, lower, load), np.where(receives, upper, load))
 
 
 def _goal_totals(problem: PlanProblem, load: Int64) -> GoalTotals:
     names = sorted({rack for rack in problem.racks.values() if rack is not None})
     racks = [-1 if rack is None else names.index(rack) for rack in problem.racks.values()]
-    part = problem.brokers.share > 0
+    receives = problem.brokers.share > 0
     return GoalTotals(
         problem.brokers.ids.copy(), np.array(racks, np.int32), tuple(names), problem.brokers.share.copy(),
-        int(load[part].sum()),
+        int(load[receives].sum()),
     )  # fmt: skip
 
 
 def leader_limits(problem: PlanProblem, led: Int64, replicas: Int64) -> LoadLimits:
     """Limits of preferred leaders: the integers around each broker's share, at most its ``hosted`` replicas."""
-    part = problem.brokers.share > 0
-    total = float(led[part].sum())
-    target = water_fill(total, problem.brokers.share, np.where(part, replicas, 0).astype(np.float64))
+    receives = problem.brokers.share > 0
+    total = float(led[receives].sum())
+    target = water_fill(total, problem.brokers.share, np.where(receives, replicas, 0).astype(np.float64))
     lower = np.floor(target + _ROUNDING).astype(np.int64)
     upper = np.ceil(target - _ROUNDING).astype(np.int64)
-    return LoadLimits(np.where(part, lower, led), np.where(part, upper, led))
+    return LoadLimits(np.where(receives, lower, led), np.where(receives, upper, led))
 
 
 def _targets(problem: PlanProblem, lists: Ragged, load: Int64) -> Float64:
@@ -98,12 +98,12 @@ def _targets(problem: PlanProblem, lists: Ragged, load: Int64) -> Float64:
     racks, are filled to the same level.
     """
     brokers = problem.brokers
-    part = brokers.share > 0
+    receives = brokers.share > 0
     weight = problem.weight[problem.order].astype(np.float64)
     ceiling = np.full(len(brokers), weight.sum())
     if not problem.weighted:
         ceiling = np.minimum(ceiling, brokers.cap)
-    inside = lists.keep(part[lists.values])
+    inside = lists.keep(receives[lists.values])
     racks = distinct_racks(inside, brokers.rack)
     targets = brokers.rack_targets
     open_racks = int(np.count_nonzero(targets))
@@ -113,7 +113,7 @@ def _targets(problem: PlanProblem, lists: Ragged, load: Int64) -> Float64:
     for replicas in distinct_values(replicas_max).tolist():
         load_max += np.minimum(targets, replicas) * weight[replicas_max == replicas].sum()
     return rack_fill(
-        float(load[part].sum()), brokers.share, np.where(part, ceiling, 0.0), brokers.rack, load_min, load_max
+        float(load[receives].sum()), brokers.share, np.where(receives, ceiling, 0.0), brokers.rack, load_min, load_max
     )
 
 

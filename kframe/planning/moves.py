@@ -29,8 +29,8 @@ _STAGES = (
 #: Partitions times brokers up to which several plans are made, of which the cheapest remains.
 _CELLS = 1 << 21
 #: How far the cost is above the bound where cycles are searched.
-_WORTH = 1.0001
-_WORTH_WEIGHTS = 1.002
+_CHEAP_RATIO = 1.0001
+_CHEAP_RATIO_WEIGHTS = 1.002
 
 
 def move_required(problem: PlanProblem, draft: Draft) -> int:
@@ -65,7 +65,7 @@ def move_for_balance(problem: PlanProblem, draft: Draft, limits: LoadLimits, pri
             exchange_replicas(problem, draft, limits)
         return prices
     _transfer(problem, draft, limits)
-    if limits.reached(draft.load) and _is_cheap(problem, draft, lower_bound(problem, limits), _WORTH):
+    if limits.reached(draft.load) and _is_cheap(problem, draft, lower_bound(problem, limits), _CHEAP_RATIO):
         return prices
     if not problem.weighted:
         return cancel_cycles(problem, draft, limits)
@@ -79,15 +79,15 @@ def move_for_balance(problem: PlanProblem, draft: Draft, limits: LoadLimits, pri
         drafts = [min(drafts, key=lambda draft: _score(problem, draft, limits))]
     bound = priced_bound(problem, limits, prices, _copied(problem, draft))
     for candidate in drafts:
-        if not (limits.reached(candidate.load) and _is_cheap(problem, candidate, bound, _WORTH_WEIGHTS)):
+        if not (limits.reached(candidate.load) and _is_cheap(problem, candidate, bound, _CHEAP_RATIO_WEIGHTS)):
             cancel_cycles(problem, candidate, limits)
             exchange_replicas(problem, candidate, limits)
-    draft.become(min(drafts, key=lambda draft: _score(problem, draft, limits)))
+    draft.copy_from(min(drafts, key=lambda draft: _score(problem, draft, limits)))
     return prices
 
 
-def _is_cheap(problem: PlanProblem, draft: Draft, bound: int, worth: float) -> bool:
-    return _copied(problem, draft) <= bound * worth
+def _is_cheap(problem: PlanProblem, draft: Draft, bound: int, ratio: float) -> bool:
+    return _copied(problem, draft) <= bound * ratio
 
 
 def _score(problem: PlanProblem, draft: Draft, limits: LoadLimits) -> tuple[int, int]:

@@ -80,7 +80,7 @@ def text(change: Input) -> str:
     """A short description."""
     match change:
         case RegistrationsChanged(registrations=registrations):
-            return "brokers " + (",".join(str(each.broker_id) for each in registrations) or "none")
+            return "brokers " + (",".join(str(registration.broker_id) for registration in registrations) or "none")
         case TopicsCreated(table=table):
             return f"{len(table.names)} topics created"
         case TopicsDeleted(names=names):

@@ -19,7 +19,7 @@ from kframe.spark.play import CHANGES, CONDITIONS, IMPACT_COUNTS, IMPACTS, RECOR
 from kframe.spark.requests import REQUESTS
 from kframe.spark.schema import LONG, TEXT, FleetTable
 from kframe.spark.stages import FAILOVER, REQUESTED
-from kframe.whatif.files import new_figure, put_figure
+from kframe.whatif.files import new_figure, write_figure
 from kframe.whatif.health import CONDITIONS as CONDITION_NAMES
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ def write_plot(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
     axes.set_xlabel("partitions afterwards")
     axes.set_title("What scenarios come to, the worst first", loc="left")
     figure.legend(loc="outside lower right", ncols=len(_BARS), frameon=False)
-    put_figure(figure, path)
+    write_figure(figure, path)
 
 
 def _label(row: Mapping[str, Any]) -> str:

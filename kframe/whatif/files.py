@@ -26,7 +26,7 @@ def check_file(path: Path, endings: Collection[str] = (), *, force: bool = False
         raise InputError(str(path), "a device or a pipe, which would be replaced", "a regular file")
 
 
-def put_file(path: Path, write: Callable[[Any], object]) -> None:
+def replace_file(path: Path, write: Callable[[Any], object]) -> None:
     """Let ``write`` make a file, then put it in its place. Raises InputError if the place cannot be written."""
     try:
         with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as building:
@@ -46,10 +46,12 @@ def new_figure(width: float, height: float) -> Any:
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def put_figure(figure: Any, path: Path) -> None:
+def write_figure(figure: Any, path: Path) -> None:
     """Write a figure as SVG or PNG by the name of the file; the same figure gives the same bytes. Raises InputError."""
     import matplotlib as mpl
 
     kind = path.suffix.removeprefix(".")
     with mpl.rc_context({"svg.hashsalt": "kframe"}):
-        put_file(path, lambda new: figure.savefig(new, format=kind, metadata={"Date": None} if kind == "svg" else None))
+        replace_file(
+            path, lambda new: figure.savefig(new, format=kind, metadata={"Date": None} if kind == "svg" else None)
+        )

@@ -1,4 +1,4 @@
-"""What a what-if is in each mode of a cluster: its class, and the functions that play its operations."""
+"""The class of a what-if in each mode of a cluster, and the functions that play its operations."""
 
 from __future__ import annotations
 

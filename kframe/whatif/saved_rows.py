@@ -1,4 +1,4 @@
-"""The rows that an operation changes, as they were when it began: a copy of these alone, not of the cluster."""
+"""A copy of the rows that an operation changes, as they were before it; the rest of the cluster is not copied."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every failure of one broker, of two and of one rack: what ``WhatIf.fail`` says of each, counted instead of played."""
+"""Every failure of one broker, two brokers and one rack: the outcomes of ``WhatIf.fail``, counted instead of played."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def sweep(
 
 
 def sweep_of(counts: FailureCounts, *, configs_known: bool = True) -> Sweep:
-    """What the counts of a whole cluster say of each failure. Cost O(b³) in array passes, one broker's pairs each."""
+    """The results of all failures from the counts of a cluster. Cost O(b³) in array passes, one broker's pairs each."""
     up = np.flatnonzero(counts.registered)
     groups = [np.flatnonzero(counts.rack == number) for number in range(len(counts.rack_names))]
     members = np.zeros((len(groups), len(counts.registered)), np.bool_)
@@ -91,7 +91,7 @@ class _Part:
 
     @staticmethod
     def of(counts: FailureCounts, failing: Bool, more: Int32, more_leads: Int32) -> _Part:
-        """``failing`` (m, b) says who fails, the other two what that adds to what there is when nothing more fails."""
+        """``failing`` (m, b) marks failed brokers; ``more`` and ``more_leads`` add to the counts without a failure."""
         leads = counts.leads[1] + more_leads
         if counts.deleting_topics.topics:
             leads -= counts.deleting_topics.resigned(failing)

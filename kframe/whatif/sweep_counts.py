@@ -1,7 +1,7 @@
-"""What the failure of each broker, pair of brokers and rack adds to what a cluster suffers, counted in one pass.
+"""The effects of the failure of each broker, pair of brokers and rack, counted in one pass.
 
-The counts of parts of a cluster add up to those of the whole, however it is cut (``sweep_rows.py``); what they say of
-single failures is worked out in ``sweep.py``. The algebra stands in ``docs/explanation/sweep-algorithm.md``.
+The counts of parts of a cluster add up to those of the whole, however it is cut (``sweep_rows.py``). ``sweep.py``
+evaluates them for each failure. ``docs/explanation/sweep-algorithm.md`` has the algebra.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kframe.model.topics import UNSET
 from kframe.snapshot.files import Progress, ignore_progress
 from kframe.whatif.sweep_healthy import HealthyCounts, rack_bits
 
-#: What is counted of partitions, in the order of the kernels' columns. ``newly_…``: after the failure, but not before.
+#: Counts of partitions, in the order of the kernels' columns. ``newly_…``: after the failure, but not before.
 #: ``unclean_elections`` were held, ``unclean_needed`` were not allowed (``ClusterHealth.unclean_needed``).
 #: ``newly_may_lose_data``: those elected uncleanly, and those in ``ClusterHealth.may_lose_data``, but not before.
 METRICS: Final = (
@@ -30,17 +30,17 @@ METRICS: Final = (
     "unclean_needed", "leaders_moved", "newly_may_lose_data",
 )  # fmt: skip
 
-#: Rows counted between two words about progress; it bounds what a pass over pairs needs besides the counts.
+#: Rows counted between two reports of progress; it bounds the memory of a pass over pairs besides the counts.
 CHUNK_ROWS: Final = 1 << 17
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DeletingTopics:
-    """The topics under deletion that brokers host. The first failure that hits one of them lets all those go on that
-    were not halted (``TopicDeletionManager``): their leaders resign.
+    """The topics under deletion. The first failure that affects one of them resumes the deletion of all that are not
+    halted (``TopicDeletionManager``): their leaders resign.
 
     ``replicas`` and ``leads`` (d, b): replicas on a broker, and leaders there that will resign. ``halts`` (d,):
-    replicas that are not online, and partitions that are being reassigned; the topic goes on only if there are none.
+    replicas that are not online, and partitions that are being reassigned; the deletion resumes only if there are none.
     """
 
     topics: tuple[str, ...]
@@ -50,17 +50,17 @@ class DeletingTopics:
 
     def resigned(self, failing: Bool) -> Int32:
         """Leaders that resign on each broker, (m, b), in m failures of these brokers, (m, b)."""
-        hit: Bool = _times(failing, self.replicas.T) > 0
-        goes_on: Bool = ~hit & (self.halts == 0) & hit.any(axis=1, keepdims=True)
-        return _times(goes_on, self.leads)
+        affected: Bool = _product(failing, self.replicas.T) > 0
+        resumes: Bool = ~affected & (self.halts == 0) & affected.any(axis=1, keepdims=True)
+        return _product(resumes, self.leads)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FailureCounts:
     """Counts by broker index (ids ascend), by pair, and by rack number. Columns are METRICS.
 
-    ``totals`` (2, 9): as the cluster stands, and after everything without a leader was tried, which every failure makes
-    the controller do. ``brokers`` (b, 9), ``racks`` (g, 9): what the failure adds to the second line of ``totals``.
+    ``totals`` (2, 9): in the present state, and after elections for all leaderless partitions, which every failure
+    triggers. ``brokers`` (b, 9), ``racks`` (g, 9): what the failure adds to the second line of ``totals``.
     ``pairs`` (b·(b−1)/2, 9), in the order (0, 1), (0, 2) …: what two failures add to all of these; None if not counted.
     ``leads`` (2, b), ``broker_leads`` (b, b), ``rack_leads`` (g, b): the same of partitions led by each broker, a
     failed one's own included. ``pair_lead_keys`` ascend: pair · b + broker, each beside ``pair_lead_changes``.
@@ -156,18 +156,18 @@ def count_failures(
         progress(last, len(p))
     healthy.add_failures(counts.rack, *single)
     if counts.pairs is not None:
-        each = _joined(thirds)
-        healthy.add_pairs(*each, counts.pairs)
-        parts.append(healthy.pair_leads(*each))
-    keys, changes = _joined(parts)
+        third_counts = _sum_parts(thirds)
+        healthy.add_pairs(*third_counts, counts.pairs)
+        parts.append(healthy.pair_leads(*third_counts))
+    keys, changes = _sum_parts(parts)
     return replace(counts, pair_lead_keys=keys, pair_lead_changes=changes)
 
 
-def _joined(parts: Sequence[tuple[Int64, NDArray[Any]]]) -> tuple[Int64, Int32]:
+def _sum_parts(parts: Sequence[tuple[Int64, NDArray[Any]]]) -> tuple[Int64, Int32]:
     return summed(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
 
-def _times(left: Bool, right: Int32) -> Int32:
+def _product(left: Bool, right: Int32) -> Int32:
     """The product of matrices. Floats multiply faster, and hold such numbers exactly."""
     product: Int32 = (left.astype(np.float64) @ right.astype(np.float64)).astype(np.int32)
     return product

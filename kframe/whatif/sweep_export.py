@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from kframe.errors import InputError
 from kframe.model.columns import Int64, offsets_of
-from kframe.whatif.files import new_figure, put_figure, put_file
+from kframe.whatif.files import new_figure, replace_file, write_figure
 from kframe.whatif.kraft.sweep import KraftSweep
 from kframe.whatif.sweep_counts import METRICS
 from kframe.whatif.sweep_result import KINDS, Failure, SortBy, Sweep
@@ -38,7 +38,7 @@ def write_table(sweep: Sweep, positions: Int64, path: Path) -> None:
     except ImportError as problem:
         raise InputError("--out", "no pyarrow", "kframe-controller installed with its extra 'arrow'") from problem
     table = failures_table(sweep, positions)
-    put_file(path, lambda new: parquet.write_table(table, new, compression="zstd"))
+    replace_file(path, lambda new: parquet.write_table(table, new, compression="zstd"))
 
 
 def failures_table(sweep: Sweep, positions: Int64) -> pa.Table:
@@ -94,7 +94,7 @@ def write_plot(sweep: Sweep, by: SortBy, path: Path) -> None:
         axis.set_label_text("broker that fails")
     axes.set_title(f"{_TITLES[by]} when two brokers fail, or one (diagonal)")
     figure.colorbar(image)
-    put_figure(figure, path)
+    write_figure(figure, path)
 
 
 def heat_of(sweep: Sweep, by: SortBy) -> NDArray[np.float64]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from kframe.model.columns import Int32, Int64, UInt8
 
-#: (replicas, at most 3; how many of them may go before too few are in sync, at most 3) of each kind.
+#: (replicas, at most 3; how many may fail before too few are in sync, at most 3) of each kind.
 KINDS: Final[tuple[tuple[int, int], ...]] = ((1, 0), (2, 0), (2, 1), (3, 0), (3, 1), (3, 2), (3, 3))
 #: Bits for racks, and the bit of a broker that is not registered (``kernels/healthy_rows.pxd``).
 RACK_BITS: Final = 62
@@ -31,9 +31,9 @@ _LEADER_MOVED: Final = np.array([0, 0, 0, 0, 0, 0, 0, 1, 0], np.int32)
 class HealthyCounts:
     """Counts by kind and broker index; see ``count_failures`` and ``count_pair_failures``.
 
-    ``follows`` (7, b, b): partitions by leader and who follows. ``further`` (7, b): replicas beyond these. ``doubled``
-    (7, b): racks with two replicas of a partition, by one of these. ``beside`` (3, b, b): pairs of replicas that are
-    not both among leader and the two that follow.
+    ``follows`` (7, b, b): partitions by leader and the next leader. ``further`` (7, b): replicas beyond these.
+    ``doubled`` (7, b): racks with two replicas of a partition, by the broker of one of them. ``other_pairs`` (3, b, b):
+    pairs of replicas that are not both among the leader and the two next ones.
     """
 
     follows: Int32
@@ -51,7 +51,7 @@ class HealthyCounts:
         )  # fmt: skip
 
     def kinds(self) -> Iterator[int]:
-        """Those that occur."""
+        """The kinds that occur."""
         yield from (kind for kind in range(len(KINDS)) if self.follows[kind].any())
 
     def add_failures(
@@ -76,7 +76,7 @@ class HealthyCounts:
             if not alone:
                 broker_leads += follows
                 for number in range(len(rack_leads)):
-                    # Where who follows is in the rack too, the kernel has counted who comes then.
+                    # If the next leader is in the rack too, the kernel has counted the leader after it.
                     rack_leads[number] += np.where(rack == number, 0, follows[rack == number].sum(axis=0))
 
     def add_pairs(self, thirds: Int64, count: Int32, pairs: Int32) -> None:
@@ -102,8 +102,8 @@ class HealthyCounts:
                 pairs[:, column] += either * beyond[column]
 
     def pair_leads(self, thirds: Int64, count: Int32) -> tuple[Int64, Int32]:
-        """Who leads more or less when a leader and who follows fail together than by each alone: keys and changes as
-        of ``FailureCounts``, in any order."""
+        """Changes of leaders when a leader and the next leader fail together, beyond those of each failure alone: keys
+        and changes as of ``FailureCounts``, in any order."""
         brokers = max(self.further.shape[1], 1)
         leader, follower = np.divmod(thirds // brokers % brokers**2, brokers)
         table = self.follows[1:].sum(axis=0)
@@ -121,8 +121,8 @@ def rack_bits(rack: Int32, registered: UInt8, bits: int = RACK_BITS) -> Int64:
 
 
 def _health(kind: int, failed: int) -> Int32:
-    """The metrics that a partition of a kind counts in when so many of its brokers have failed, but for its leader's
-    move; at most two."""
+    """The metrics of a partition of a kind after ``failed`` of its brokers, at most two, have failed; without the move
+    of its leader."""
     replicas, spare = KINDS[kind]
     if failed >= replicas:
         return _ALL_FAILED
@@ -130,7 +130,7 @@ def _health(kind: int, failed: int) -> Int32:
 
 
 def _moved(kind: int) -> Int32:
-    """What the failure of its leader counts beyond that of another."""
+    """The metrics of the failure of its leader beyond those of another replica."""
     return _LEADER_MOVED * np.int32(KINDS[kind][0] > 1)
 
 

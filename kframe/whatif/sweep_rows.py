@@ -33,8 +33,8 @@ SCHEMA: Final = pa.schema(
      ("metric", pa.string()), ("holder", pa.int32()), ("count", pa.int64())]
 )  # fmt: skip
 KEY: Final = tuple(SCHEMA.names[:-1])
-#: As the cluster stands, and after everything without a leader was tried. Then what a failure adds to that. Then what
-#: is known of a topic under deletion.
+#: The present state, and the state after elections for all leaderless partitions. Then what a failure adds to that.
+#: Then the counts of a topic under deletion.
 FAILURES: Final = ("before", "none", "broker", "pair", "rack", "topic")
 
 _METRICS: Final = (*METRICS, "leaders", "replicas", "halts")
@@ -100,9 +100,9 @@ def counts_of(rows: pa.Table | pa.RecordBatch, brokers: Sequence[BrokerFacts], *
     for kind, names in ((_RACK, counts.rack_names), (_TOPIC, topics)):
         line = np.where(failure == kind, _indexes(rows["name"], names), line)
     count = rows["count"].to_numpy(zero_copy_only=False)
-    for kind, of, table in _tables(counts):
-        in_table = (failure == kind) & (metric < len(METRICS) if of is None else metric == of)
-        column = metric if of is None else holder if of != _HALTS else np.zeros_like(metric)
+    for kind, table_metric, table in _tables(counts):
+        in_table = (failure == kind) & (metric < len(METRICS) if table_metric is None else metric == table_metric)
+        column = metric if table_metric is None else holder if table_metric != _HALTS else np.zeros_like(metric)
         np.add.at(table, (line[in_table], column[in_table]), count[in_table])
     leads = (failure == _PAIR) & (metric == _LEADERS)
     keys, changes = summed(line[leads] * len(ids) + holder[leads], count[leads])

@@ -109,20 +109,20 @@ def next_step(
     [
         pytest.param((), AT_START, 1, assign(TARGET), id="start"),
         pytest.param((), TO_END, 1, Wait(), id="in flight"),
-        pytest.param((), TO_START, 1, assign(None), id="redirect what goes back"),
+        pytest.param((), TO_START, 1, assign(None), id="redirect a reassignment to the start"),
         pytest.param((), REORDERED, 1, assign(TARGET), id="the replicas of the start in another order"),
         pytest.param((), AT_END, 1, End(RunResult.COMPLETED, ""), id="arrived"),
         pytest.param((), DELETED, 1, End(RunResult.COMPLETED, ""), id="deleted"),
         pytest.param((), ELSEWHERE, LAG_ROUNDS, Wait(), id="metadata may lag behind"),
         pytest.param((), ELSEWHERE, LAG_ROUNDS + 1, NOT_MOVED, id="reassigned by another client"),
         pytest.param(REFUSED, AT_START, 1, NOT_MOVED, id="refused"),
-        pytest.param(RETRIED, AT_START, 1, assign(TARGET), id="refused for now"),
+        pytest.param(RETRIED, AT_START, 1, assign(TARGET), id="retriable error"),
         pytest.param((), Observed(live=(1, 2)), 1, Wait(), id="the target broker is down"),
         pytest.param(
             (), Observed(live=(1, 2)), PROBLEM_ROUNDS,
             SetGoal(Goal.PAUSE, "brokers that the plan needs are down: 3"), id="the target broker stays down",
         ),
-        pytest.param((), Observed(leader=-1), 1, Wait(), id="a new offline partition holds"),
+        pytest.param((), Observed(leader=-1), 1, Wait(), id="a new offline partition postpones"),
         pytest.param(
             (), Observed(leader=-1), PROBLEM_ROUNDS,
             SetGoal(
@@ -134,18 +134,18 @@ def next_step(
         pytest.param((ActionIntended(REQUEST),), AT_START, CRASH_ROUNDS - 1, Wait(), id="a request may be on its way"),
         pytest.param((ActionIntended(REQUEST),), AT_START, CRASH_ROUNDS, assign(TARGET), id="no request was sent"),
         pytest.param((PAUSE,), AT_START, 1, End(RunResult.PAUSED, "requested"), id="pause: nothing in flight"),
-        pytest.param((PAUSE,), TO_END, 1, Wait(), id="pause: wait for what is in flight"),
+        pytest.param((PAUSE,), TO_END, 1, Wait(), id="pause: wait for the reassignment"),
         pytest.param((PAUSE,), Observed((3, 2, 1), TO_TARGET, (1, 2)), 1, assign(None), id="pause: cancel blocked"),
         pytest.param((*STARTED, PAUSE), REORDERED, 1, assign(ORIGIN), id="pause: restore the order"),
-        pytest.param((PAUSE,), REORDERED, 1, End(RunResult.PAUSED, "requested"), id="pause: the order of others"),
+        pytest.param((PAUSE,), REORDERED, 1, End(RunResult.PAUSED, "requested"), id="pause: another order"),
         pytest.param((ABORT,), TO_END, 1, assign(None), id="abort: cancel"),
-        pytest.param((ABORT,), TO_START, 1, Wait(), id="abort: wait for what goes back"),
+        pytest.param((ABORT,), TO_START, 1, Wait(), id="abort: wait for the cancellation"),
         pytest.param((ABORT,), AT_END, 1, End(RunResult.ABORTED, "requested"), id="abort: nothing in flight"),
         pytest.param(
             (GoalChanged(Goal.ROLLBACK, ""),), AT_END, 1, End(RunResult.ROLLED_BACK, ""), id="rollback: nothing started"
         ),
         pytest.param(ROLLBACK, AT_END, 1, assign(ORIGIN), id="rollback: move back"),
-        pytest.param(ROLLBACK, TO_END, 1, assign(None), id="rollback: turn back"),
+        pytest.param(ROLLBACK, TO_END, 1, assign(None), id="rollback: cancel"),
         pytest.param(ROLLBACK, TO_START, 1, Wait(), id="rollback: in flight"),
         pytest.param(
             ROLLBACK, Observed(leader=2), 1, Perform(ElectPreferred((PartitionRef("t", 0),))), id="rollback: elect"

@@ -38,9 +38,9 @@ Act = Callable[[KraftWhatIf], Outcome]
 #: Name, partition 0 of topic t, ELR on, operations, and then leader, ISR and ELR of the partition.
 SCENARIOS: Final[tuple[tuple[str, Any, bool, tuple[Act, ...], tuple[int, list[int], list[int]]], ...]] = (
     ("fail the leader", partition(0, (1, 2, 3), (1, 2, 3)), True, (lambda w: w.fail([1]),), (2, [2, 3], [])),
-    ("below min ISR a leaver enters the ELR", partition(0, (1, 2), (1, 2)), True,
+    ("below min ISR a failed member enters the ELR", partition(0, (1, 2), (1, 2)), True,
      (lambda w: w.fail([1]),), (2, [2], [1])),
-    ("without ELR it does not", partition(0, (1, 2), (1, 2)), False, (lambda w: w.fail([1]),), (2, [2], [])),
+    ("without ELR it leaves the ISR", partition(0, (1, 2), (1, 2)), False, (lambda w: w.fail([1]),), (2, [2], [])),
     ("the last member leaves the ISR with ELR", partition(0, (1, 2), (1, 2)), True,
      (lambda w: w.fail([1, 2]),), (-1, [], [1, 2])),
     ("the last member stays in the ISR without ELR", partition(0, (1, 2), (1, 2)), False,

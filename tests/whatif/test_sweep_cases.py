@@ -25,32 +25,32 @@ LED_BY_OTHER = PartitionSpec((1, 2), leader=1, isr=(2,))
 #: Topics of a cluster with registered brokers 1 to 4 and unregistered broker 5. Topics whose name starts with d are
 #: under deletion. The distinguishing result follows: failed brokers, a column, its value.
 CASES: Mapping[str, tuple[Topics, tuple[int, ...], str, object]] = {
-    "the last member stays in an ISR": ({"t": [LED_FROM_OUTSIDE]}, (2,), "at_min_isr", 1),
-    "an ISR member that is not assigned counts": ({"t": [UNASSIGNED_IN_ISR]}, (1,), "unclean_needed", 0),
-    "and forbids an unclean election": ({"t": [UNASSIGNED_IN_ISR]}, (1, 4), "unclean_needed", 1),
-    "a leader that is not assigned": ({"t": [UNASSIGNED_LEADER]}, (3,), "leaders_moved", 1),
-    "a partition that never had a leader gets one": ({"t": [NEVER_LED, healthy(1)]}, (4,), "offline", 0),
-    "or waits for a replica": ({"t": [NEVER_LED]}, (2, 3), "unclean_needed", 0),
-    "any failure has all of them tried": ({"t": [LEADER_UNREGISTERED]}, (4,), "leaders_moved", 1),
-    "all in sync were gone before": ({"t": [ISR_UNREGISTERED]}, (4,), "unclean_needed", 1),
-    "a failure that leaves only an unclean election": ({"t": [LED_FROM_OUTSIDE]}, (1, 2), "newly_may_lose_data", 1),
-    "and where nothing else was left before": ({"t": [ISR_UNREGISTERED]}, (4,), "newly_may_lose_data", 0),
-    "and without a replica to elect": ({"t": [UNASSIGNED_IN_ISR]}, (1, 2), "newly_may_lose_data", 0),
+    "last member stays in the ISR": ({"t": [LED_FROM_OUTSIDE]}, (2,), "at_min_isr", 1),
+    "unassigned ISR member prevents an unclean election": ({"t": [UNASSIGNED_IN_ISR]}, (1,), "unclean_needed", 0),
+    "failed unassigned ISR member: unclean election needed": ({"t": [UNASSIGNED_IN_ISR]}, (1, 4), "unclean_needed", 1),
+    "failure of unassigned leader moves leadership": ({"t": [UNASSIGNED_LEADER]}, (3,), "leaders_moved", 1),
+    "any failure elects a leader for a partition without state": ({"t": [NEVER_LED, healthy(1)]}, (4,), "offline", 0),
+    "partition without state waits for a live replica": ({"t": [NEVER_LED]}, (2, 3), "unclean_needed", 0),
+    "any failure elects leaders for offline partitions": ({"t": [LEADER_UNREGISTERED]}, (4,), "leaders_moved", 1),
+    "ISR was offline before the failure": ({"t": [ISR_UNREGISTERED]}, (4,), "unclean_needed", 1),
+    "failure leaves only an unclean election": ({"t": [LED_FROM_OUTSIDE]}, (1, 2), "newly_may_lose_data", 1),
+    "unclean election was needed before the failure": ({"t": [ISR_UNREGISTERED]}, (4,), "newly_may_lose_data", 0),
+    "failure leaves no replica to elect": ({"t": [UNASSIGNED_IN_ISR]}, (1, 2), "newly_may_lose_data", 0),
     "replicas being added count for min ISR": ({"t": [MOVING]}, (1, 2), "under_min_isr", 1),
     "topics under deletion are led": ({"t": [healthy(1)], "d": [healthy(2)]}, (3,), "leaders_most", 1),
-    "deletions go on when one of them is hit": (
+    "failure resumes deletions of other topics": (
         {"t": [healthy(1)], "d1": [healthy(2), healthy(2)], "d2": [healthy(3)]}, (3,), "leaders_most", 1,
     ),
-    "but not of a topic that is hit": (
+    "failure halts the deletion of its own topics": (
         {"t": [healthy(1)], "d1": [healthy(2, 4), healthy(2)], "d2": [healthy(3)]}, (3, 4), "leaders_most", 2,
     ),
-    "nor of one that has a dead replica": (
+    "dead replica halts a deletion": (
         {"t": [healthy(1)], "d1": [healthy(2), healthy(2, 5)], "d2": [healthy(3)]}, (3,), "leaders_most", 2,
     ),
-    "nor of one that is being moved": (
+    "reassignment halts a deletion": (
         {"d1": [MOVING, healthy(1)], "d2": [healthy(4)]}, (4,), "leaders_most", 2,
     ),
-    "a leader that is not in sync does not resign": (
+    "out-of-sync leader does not resign": (
         {"d1": [LED_BY_OTHER, LED_BY_OTHER], "d2": [healthy(4)]}, (4,), "leaders_most", 2,
     ),
 }  # fmt: skip
