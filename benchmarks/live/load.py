@@ -92,7 +92,7 @@ def seed(url: str, partitions: int) -> None:
         cluster = store.load()
         rows, p = np.arange(len(cluster), dtype=np.int32), cluster.partitions
         change = _change(
-            rows, p.hosts_of(p.slot_start), 0, p.lists("replica", rows), np.full(len(rows), NO_STATE, np.int32)
+            rows, p.brokers_of(p.slot_start), 0, p.lists("replica", rows), np.full(len(rows), NO_STATE, np.int32)
         )
         assert store.write_states(cluster, change).accepted.all()
 

@@ -173,9 +173,9 @@ class SqliteStore(MemoryStore):
         self.ensemble.save(table.names)
         return codes
 
-    def give_topic_ids(self, names: tuple[str, ...]) -> tuple[bytes, ...]:
+    def assign_topic_ids(self, names: tuple[str, ...]) -> tuple[bytes, ...]:
         """Store a new id for each of these topics."""
-        ids = super().give_topic_ids(names)
+        ids = super().assign_topic_ids(names)
         self.ensemble.save(names)
         return ids
 

@@ -185,7 +185,7 @@ class Controller:
         def inspect(active: bool) -> Result:
             return read(self._loop.controller.cluster if active else None)
 
-        return self.submit(events.Inspected, inspect)
+        return self.submit(events.InspectionRequested, inspect)
 
     # -- requests of administrators
 

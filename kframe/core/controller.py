@@ -90,10 +90,10 @@ class ControllerCore:
         BrokenInvariant for an event while an answer is due, or the reverse.
         """
         if isinstance(event, Answer) != self.busy:
-            raise BrokenInvariant(f"{type(event).__name__} came while {'busy' if self.busy else 'idle'}")
+            raise BrokenInvariant(f"{type(event).__name__} received while {'busy' if self.busy else 'idle'}")
         if isinstance(event, Answer):
             return self._advance(event)
-        self.log.take()  # entries of the event before
+        self.log.take()  # entries of the previous event
         self._event = event
         self._operation = self._handle(event)
         return self._advance(None)
@@ -206,7 +206,7 @@ class ControllerCore:
         if not (self.active or self._claimed):
             return []
         self.log.add(Message.RESIGNED, reason=reason)
-        dismissed = purgatory.dismiss(self._context) if self._context is not None else []
+        refusals = purgatory.refuse_all(self._context) if self._context is not None else []
         self._context, self._claimed = None, False
         self.active_controller = NO_LEADER
-        return [*dismissed, Resigned(reason, release)]
+        return [*refusals, Resigned(reason, release)]

@@ -48,20 +48,20 @@ class EventLog:
         return entries
 
 
-def names_of(cluster: ClusterState, rows: NDArray[Any], most: int = NAMES_LOGGED) -> PartitionNames:
-    """The names of at most ``most`` of ``rows``, evenly spaced."""
-    return _names(cluster, rows[spaced(len(rows), most)], len(rows))
+def names_of(cluster: ClusterState, rows: NDArray[Any], limit: int = NAMES_LOGGED) -> PartitionNames:
+    """The names of at most ``limit`` of ``rows``, evenly spaced."""
+    return _names(cluster, rows[spaced(len(rows), limit)], len(rows))
 
 
-def spaced(count: int, most: int) -> slice | NDArray[np.int64]:
-    """At most ``most`` evenly spaced positions of ``count``, the first among them."""
-    return slice(count) if count <= most else np.arange(most, dtype=np.int64) * count // most
+def spaced(count: int, limit: int) -> slice | NDArray[np.int64]:
+    """At most ``limit`` evenly spaced positions of ``count``, the first among them."""
+    return slice(count) if count <= limit else np.arange(limit, dtype=np.int64) * count // limit
 
 
-def sample_of(cluster: ClusterState, rows: NDArray[Any], most: int) -> PartitionSample:
-    """The columns of at most ``most`` of ``rows``, evenly spaced."""
+def sample_of(cluster: ClusterState, rows: NDArray[Any], limit: int) -> PartitionSample:
+    """The columns of at most ``limit`` of ``rows``, evenly spaced."""
     p, ids = cluster.partitions, cluster.brokers.ids
-    chosen: Int32 = rows[spaced(len(rows), most)]
+    chosen: Int32 = rows[spaced(len(rows), limit)]
     leader = p.leader[chosen]
     isr, replicas = p.lists("isr", chosen), p.lists("replica", chosen)
     return PartitionSample(

@@ -45,10 +45,10 @@ OPERATIONS: Final[Mapping[type[Event], Callable[[Context, Any], Operation[Any]]]
     events.AlterConfigsRequested: config_changes.alter_configs,
     events.UpdateFeaturesRequested: features.update_features,
     events.DeletionsMarked: lambda context, _: topic_deletion.deletions_marked(context),
-    events.ReassignmentsLeft: lambda context, _: protocols.protocol_of(context).submit_stored(context),
-    events.PreferredElectionLeft: lambda context, _: elect_leaders.elect_stored(context),
-    events.IsrChangesLeft: lambda context, _: broker_notifications.isr_changes(context),
-    events.LogDirEventsLeft: lambda context, _: broker_notifications.log_dir_events(context),
+    events.ReassignmentsStored: lambda context, _: protocols.protocol_of(context).submit_stored(context),
+    events.PreferredElectionStored: lambda context, _: elect_leaders.elect_stored(context),
+    events.IsrChangesNotified: lambda context, _: broker_notifications.isr_changes(context),
+    events.LogDirEventsNotified: lambda context, _: broker_notifications.log_dir_events(context),
     events.ControlledShutdownRequested: controlled_shutdown.shut_down,
     events.ElectionRequested: elect_leaders.elect_leaders,
     events.RebalanceLeaders: lambda context, _: leader_rebalance.rebalance(context),
@@ -59,11 +59,11 @@ OPERATIONS: Final[Mapping[type[Event], Callable[[Context, Any], Operation[Any]]]
     events.ReassignmentRequested: topic_requests.alter_reassignments,
     events.ListReassignmentsRequested: topic_requests.list_reassignments,
     events.ProducerIdsRequested: producer_ids.allocate,
-    events.LeaderAndIsrAnswered: broker_notifications.leader_and_isr_answered,
-    events.UpdateMetadataAnswered: broker_notifications.update_metadata_answered,
-    events.StopReplicaAnswered: topic_deletion.replicas_stopped,
-    events.ReplyDue: purgatory.time_out,
-    events.Inspected: lambda context, _: _inspected(),
+    events.LeaderAndIsrResponseReceived: broker_notifications.leader_and_isr_response_received,
+    events.UpdateMetadataResponseReceived: broker_notifications.update_metadata_response_received,
+    events.StopReplicaResponseReceived: topic_deletion.stop_replica_response_received,
+    events.DelayedReplyExpired: purgatory.time_out,
+    events.InspectionRequested: lambda context, _: _inspected(),
 }
 
 #: The answer of an inactive controller to each request.
@@ -81,7 +81,7 @@ REFUSALS: Final[Mapping[type[Event], Callable[[Any], Any]]] = {
     events.ProducerIdsRequested: lambda _: producer_ids.refused(ErrorCode.NOT_CONTROLLER),
     events.AlterConfigsRequested: lambda event: config_changes.refused(event, ErrorCode.NOT_CONTROLLER),
     events.UpdateFeaturesRequested: lambda _: features.refused(ErrorCode.NOT_CONTROLLER),
-    events.Inspected: lambda _: False,
+    events.InspectionRequested: lambda _: False,
 }
 
 
@@ -92,8 +92,8 @@ def operate(context: Context, event: Event) -> Operation[None]:
         raise BrokenInvariant(f"no operation for {type(event).__name__}")
     response = yield from operation(context, event)
     token = getattr(event, "token", NO_TOKEN)
-    if token != NO_TOKEN and purgatory.waits(event):
-        yield from purgatory.answer_or_wait(context, event, response)  # type: ignore[arg-type]
+    if token != NO_TOKEN and purgatory.can_be_delayed(event):
+        yield from purgatory.reply_or_delay(context, event, response)  # type: ignore[arg-type]
     elif token != NO_TOKEN:
         yield Reply(token, response)
     if isinstance(event, events.AlterPartitionRequested):

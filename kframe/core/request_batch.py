@@ -18,7 +18,7 @@ from kframe.model.columns import Int32, UInt8
 from kframe.model.ids import NO_STATE
 from kframe.model.lists import distinct_values
 from kframe.model.requests import BatchCause, BrokerRows, ControlRequests
-from kframe.model.row_views import at
+from kframe.model.row_views import values_at
 
 
 class RequestBatch:
@@ -27,8 +27,8 @@ class RequestBatch:
     def __init__(self, cluster: ClusterState, cause: BatchCause = BatchCause.OTHER) -> None:
         self._cluster = cluster
         self._cause = cause
-        self._leading: list[tuple[Int32, Int32, UInt8]] = []
-        self._stopping: list[tuple[Int32, Int32, Int32, bool]] = []
+        self._leader_and_isr: list[tuple[Int32, Int32, UInt8]] = []
+        self._stop_replica: list[tuple[Int32, Int32, Int32, bool]] = []
         self._metadata: list[Int32] = []
         self._metadata_brokers = np.zeros(len(cluster.brokers), np.uint8)
 
@@ -40,7 +40,7 @@ class RequestBatch:
         """
         if len(rows):
             new = np.full(len(rows), is_new, np.uint8) if isinstance(is_new, bool) else is_new
-            self._leading.append((brokers, rows, new))
+            self._leader_and_isr.append((brokers, rows, new))
         self.add_metadata(np.flatnonzero(self._cluster.brokers.registered), changed)
 
     def add_stop_replica(
@@ -51,7 +51,7 @@ class RequestBatch:
         Pairs of a call differ, and their rows ascend.
         """
         epochs = self.stop_leader_epoch(rows) if leader_epoch is None else leader_epoch
-        self._stopping.append((brokers, rows, epochs, delete))
+        self._stop_replica.append((brokers, rows, epochs, delete))
 
     def stop_leader_epoch(self, rows: Int32) -> Int32:
         """The leader epoch of a StopReplica of each row at present."""
@@ -65,18 +65,21 @@ class RequestBatch:
     def add_metadata(self, brokers: NDArray[Any], rows: NDArray[Any]) -> None:
         """Add UpdateMetadata for ``brokers``: registered brokers, and ``rows`` (each once) that have a state."""
         self._metadata_brokers[brokers] = 1
-        stated = at(self._cluster.partitions.partition_epoch, rows) != NO_STATE
-        rows = rows if stated.all() else rows[stated]
+        has_state = values_at(self._cluster.partitions.partition_epoch, rows) != NO_STATE
+        rows = rows if has_state.all() else rows[has_state]
         if len(rows):
             self._metadata.append(rows.astype(np.int32, copy=False))
 
     def close(self, controller_id: int, controller_epoch: int, number: int = 0) -> ControlRequests:
         """The requests to brokers that are registered at present, as batch ``number``."""
         leader_and_isr, is_new, _ = self._by_broker(
-            [(brokers, rows, is_new, None) for brokers, rows, is_new in self._leading]
+            [(brokers, rows, is_new, None) for brokers, rows, is_new in self._leader_and_isr]
         )
         stop_replica, delete, leader_epoch = self._by_broker(
-            [(b, rows, np.full(len(rows), deleted, np.uint8), epochs) for b, rows, epochs, deleted in self._stopping]
+            [
+                (b, rows, np.full(len(rows), deleted, np.uint8), epochs)
+                for b, rows, epochs, deleted in self._stop_replica
+            ]
         )
         recipients = self._metadata_brokers & self._cluster.brokers.registered[: len(self._metadata_brokers)]
         return ControlRequests(
@@ -138,8 +141,8 @@ class RequestBatch:
         same = (brokers[order][1:] == brokers[order][:-1]) & (rows[order][1:] == rows[order][:-1])
         starts = np.flatnonzero(np.concatenate([[True], ~same])) if len(order) else np.empty(0, np.int64)
         ends = np.append(starts[1:], len(order)) - 1
-        sticky = np.maximum.reduceat(flags[order], starts) if len(order) else flags
-        return order[ends] if len(order) else order, sticky
+        combined = np.maximum.reduceat(flags[order], starts) if len(order) else flags
+        return order[ends] if len(order) else order, combined
 
     def _order(self, brokers: Int32, rows: Int32) -> NDArray[Any]:
         """Positions of pairs by broker, topic and partition. Equal pairs keep their order."""

@@ -55,7 +55,7 @@ class AdminCalls:
             self._read_versions[name] = stat.version
         return table
 
-    def give_topic_ids(self: AdminStore, names: tuple[str, ...]) -> tuple[bytes, ...]:
+    def assign_topic_ids(self: AdminStore, names: tuple[str, ...]) -> tuple[bytes, ...]:
         """Store a new id for each topic."""
         self._write_fenced()
         return self._topics.give_ids(names)

@@ -17,7 +17,12 @@ from kframe.embedded.transport import drop_unconnected
 from kframe.errors import ErrorCode, InputError
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32
-from kframe.model.events import Event, LeaderAndIsrAnswered, StopReplicaAnswered, UpdateMetadataAnswered
+from kframe.model.events import (
+    Event,
+    LeaderAndIsrResponseReceived,
+    StopReplicaResponseReceived,
+    UpdateMetadataResponseReceived,
+)
 from kframe.model.ports import BrokerQueue, MayAct, Notify
 from kframe.model.requests import ControlRequests
 from kframe.runtime.samples import Samples
@@ -82,13 +87,15 @@ class AnswerTable:
         partition_errors = tuple((key, error) for key, error in errors if error is not ErrorCode.NONE)
         match api:
             case Api.LEADER_AND_ISR:
-                return LeaderAndIsrAnswered(
+                return LeaderAndIsrResponseReceived(
                     broker_id, top, partition_errors, request["controller_epoch"], delivery.rows
                 )
             case Api.UPDATE_METADATA:
-                return UpdateMetadataAnswered(broker_id, top, request["controller_epoch"], delivery.batch)
+                return UpdateMetadataResponseReceived(broker_id, top, request["controller_epoch"], delivery.batch)
             case Api.STOP_REPLICA if len(delivery.rows):
-                return StopReplicaAnswered(broker_id, top, partition_errors, request["controller_epoch"], delivery.rows)
+                return StopReplicaResponseReceived(
+                    broker_id, top, partition_errors, request["controller_epoch"], delivery.rows
+                )
             case Api.STOP_REPLICA:
                 return None
 
@@ -132,8 +139,8 @@ class EmbeddedBrokers:
     """Implements ``ports.Transport``: brokers that answer immediately and without error, unless configured otherwise.
 
     A silent broker blocks only its own queue. After ``request_timeout_ms`` of the clock it receives the same request
-    again, and so on. ``notify`` receives the answers as LeaderAndIsrAnswered, UpdateMetadataAnswered and
-    StopReplicaAnswered. The configured answers remain when a broker unregisters; its queue does not.
+    again, and so on. ``notify`` receives the answers as LeaderAndIsrResponseReceived, UpdateMetadataResponseReceived
+    and StopReplicaResponseReceived. The configured answers remain when a broker unregisters; its queue does not.
     """
 
     def __init__(self, clock: VirtualClock, request_timeout_ms: int = REQUEST_TIMEOUT_MS) -> None:

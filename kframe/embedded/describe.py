@@ -14,7 +14,7 @@ import numpy as np
 from kframe.errors import ErrorCode
 from kframe.model.cluster import ClusterState, PartitionView
 from kframe.model.columns import UInt8
-from kframe.model.events import StopReplicaAnswered, TopicPartition
+from kframe.model.events import StopReplicaResponseReceived, TopicPartition
 from kframe.model.ids import LEADER_DURING_DELETE, NO_STATE, ReplicaFlag
 from kframe.model.lists import distinct_values
 from kframe.model.requests import ControlRequests
@@ -65,7 +65,7 @@ def describe_requests(cluster: ClusterState, requests: ControlRequests) -> Itera
     yield from _stop_replica(cluster, requests)
 
 
-def deletion_answers(cluster: ClusterState, requests: ControlRequests) -> Iterator[StopReplicaAnswered]:
+def deletion_answers(cluster: ClusterState, requests: ControlRequests) -> Iterator[StopReplicaResponseReceived]:
     """The answers of brokers that delete every replica as requested.
 
     A StopReplica answer only names deleted replicas: a broker that deletes none has no entry here.
@@ -74,7 +74,7 @@ def deletion_answers(cluster: ClusterState, requests: ControlRequests) -> Iterat
         rows = requests.stop_replica.rows[part][requests.stop_delete[part] != 0]
         if len(rows):
             broker_id = int(cluster.brokers.ids[broker])
-            yield StopReplicaAnswered(broker_id, ErrorCode.NONE, (), requests.controller_epoch, rows)
+            yield StopReplicaResponseReceived(broker_id, ErrorCode.NONE, (), requests.controller_epoch, rows)
 
 
 def _request(cluster: ClusterState, broker: int, api: Api, requests: ControlRequests, **content: Any) -> Request:

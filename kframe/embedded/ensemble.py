@@ -150,11 +150,11 @@ class MemoryEnsemble:
 
     # -- requests and notifications of operators and brokers
 
-    def leave_reassignments(self, targets: Targets) -> None:
+    def request_reassignments(self, targets: Targets) -> None:
         """Write a reassignment request, as Kafka's tools before 2.4 do."""
         self.records.create(self._operator, REASSIGN_PARTITIONS, encode_targets(targets))
 
-    def leave_preferred_election(self, partitions: Iterable[TopicPartition]) -> None:
+    def request_preferred_election(self, partitions: Iterable[TopicPartition]) -> None:
         """Write a preferred election request."""
         self.records.create(self._operator, PREFERRED_ELECTION, encode_partitions(tuple(partitions)))
 

@@ -18,7 +18,7 @@ from kframe.core.state import stored_states
 from kframe.errors import InputError
 from kframe.model.brokers import Brokers
 from kframe.model.changes import StateChange, StoredStates, WriteCode, WriteResult
-from kframe.model.cluster import WRITTEN_LATELY, ClusterState
+from kframe.model.cluster import UNKNOWN_ZXID, ClusterState
 from kframe.model.columns import Bool, Int32, Int64, Ragged
 from kframe.model.ids import NO_BROKER_EPOCH, NO_LEADER, NO_STATE, PartitionState, ReplicaFlag, ReplicaState
 from kframe.model.topics import Topics
@@ -43,29 +43,29 @@ class StateColumns:
         brokers.broker_epoch[:] = NO_BROKER_EPOCH
         brokers.registrations = [None] * len(brokers)
         self._written_at: Int64 | None = None
-        """``ClusterState.written_at`` of the stored rows; None before the first write."""
+        """``ClusterState.state_zxid`` of the stored rows; None before the first write."""
 
     def copy_cluster(self) -> ClusterState:
         """A copy of the stored content for a new controller."""
         cluster = self.cluster.copy()
         if self._written_at is None:  # a view of a single number
-            cluster.written_at = np.broadcast_to(np.int64(WRITTEN_LATELY), len(cluster))
+            cluster.state_zxid = np.broadcast_to(np.int64(UNKNOWN_ZXID), len(cluster))
         else:
-            cluster.written_at = self._written_rows().copy()
+            cluster.state_zxid = self._written_rows().copy()
         return cluster
 
     def _written_rows(self) -> Int64:
-        """``ClusterState.written_at`` of the stored rows. Extended for new rows."""
+        """``ClusterState.state_zxid`` of the stored rows. Extended for new rows."""
         known = np.empty(0, np.int64) if self._written_at is None else self._written_at
         more = len(self.cluster) - len(known)
-        self._written_at = np.append(known, np.full(more, WRITTEN_LATELY)) if more else known
+        self._written_at = np.append(known, np.full(more, UNKNOWN_ZXID)) if more else known
         return self._written_at
 
     def name_brokers(self, broker_ids: Iterable[int]) -> None:
         """Assign indexes to these broker ids. Later loads then use the same indexes as storage."""
         self.cluster.brokers.index_of(broker_ids)
 
-    def write(self, cluster: ClusterState, change: StateChange, zxid: int = WRITTEN_LATELY) -> WriteResult:
+    def write(self, cluster: ClusterState, change: StateChange, zxid: int = UNKNOWN_ZXID) -> WriteResult:
         """Create or compare-and-set the rows of ``change``, which are rows of ``cluster``, independently of each other.
         ``zxid`` is the last transaction before.
 
@@ -117,7 +117,7 @@ class StateColumns:
 
     def overwrite(self, topic: str, partition: int, *, leader: int | None = None, isr: Sequence[int] | None = None,
                   leader_epoch: int | None = None, controller_epoch: int | None = None,
-                  recovery: int | None = None, zxid: int = WRITTEN_LATELY) -> int:  # fmt: skip
+                  recovery: int | None = None, zxid: int = UNKNOWN_ZXID) -> int:  # fmt: skip
         """Write one state whatever its version is, and return its new version. Brokers are ids.
 
         Omitted values remain; a new state starts with leader -1, an empty ISR and zeros. Raises InputError if there is

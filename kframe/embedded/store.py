@@ -55,10 +55,10 @@ from kframe.model.events import (
     DeletionsMarked,
     Elect,
     Event,
-    IsrChangesLeft,
-    LogDirEventsLeft,
-    PreferredElectionLeft,
-    ReassignmentsLeft,
+    IsrChangesNotified,
+    LogDirEventsNotified,
+    PreferredElectionStored,
+    ReassignmentsStored,
     SessionExpired,
     TopicModified,
     TopicsChanged,
@@ -342,13 +342,13 @@ _LISTS: Final[dict[str, type[Event]]] = {
     BROKERS: BrokersChanged,
     TOPICS: TopicsChanged,
     DELETE_TOPICS: DeletionsMarked,
-    ISR_CHANGES: IsrChangesLeft,
-    LOG_DIR_EVENTS: LogDirEventsLeft,
+    ISR_CHANGES: IsrChangesNotified,
+    LOG_DIR_EVENTS: LogDirEventsNotified,
 }
 #: The event for the creation of a record.
 _LEFT: Final[dict[str, type[Event]]] = {
-    REASSIGN_PARTITIONS: ReassignmentsLeft,
-    PREFERRED_ELECTION: PreferredElectionLeft,
+    REASSIGN_PARTITIONS: ReassignmentsStored,
+    PREFERRED_ELECTION: PreferredElectionStored,
 }
 
 

@@ -89,9 +89,9 @@ class Brokers:
         if bool((known >= 0).all()):
             return known
         distinct, inverse = np.unique(ids, return_inverse=True)
-        fresh = [int(broker_id) for broker_id in distinct if int(broker_id) not in self._index]
-        if fresh:
-            self._extend(fresh)
+        new_ids = [int(broker_id) for broker_id in distinct if int(broker_id) not in self._index]
+        if new_ids:
+            self._extend(new_ids)
         table = np.array([self._index[int(broker_id)] for broker_id in distinct], np.int32)
         return table[inverse]
 
@@ -101,12 +101,12 @@ class Brokers:
 
     def look_up(self, broker_ids: NDArray[Any]) -> Int32:
         """Indexes of broker ids; -1 for ids that were never named. Adds no index."""
-        if self.ids.min(initial=0) >= 0 and (most := int(self.ids.max(initial=0))) < len(broker_ids):
+        if self.ids.min(initial=0) >= 0 and (max_id := int(self.ids.max(initial=0))) < len(broker_ids):
             # For many ids, a table of all ids costs less than one search per id.
-            table = np.full(most + 2, -1, np.int32)
+            table = np.full(max_id + 2, -1, np.int32)
             table[self.ids] = np.arange(len(self))
-            if broker_ids.min() < 0 or broker_ids.max() > most:
-                broker_ids = np.where((broker_ids < 0) | (broker_ids > most), most + 1, broker_ids)
+            if broker_ids.min() < 0 or broker_ids.max() > max_id:
+                broker_ids = np.where((broker_ids < 0) | (broker_ids > max_id), max_id + 1, broker_ids)
             indexes: Int32 = table[broker_ids]
             return indexes
         order = np.argsort(self.ids, kind="stable")
@@ -141,23 +141,23 @@ class Brokers:
 
     def copy(self) -> Brokers:
         """An independent copy."""
-        twin = Brokers()
-        twin.ids, twin.registered, twin.shutting_down = (
+        copied = Brokers()
+        copied.ids, copied.registered, copied.shutting_down = (
             self.ids.copy(),
             self.registered.copy(),
             self.shutting_down.copy(),
         )
-        twin.broker_epoch, twin.registrations = self.broker_epoch.copy(), list(self.registrations)
-        twin._index = dict(self._index)
-        return twin
+        copied.broker_epoch, copied.registrations = self.broker_epoch.copy(), list(self.registrations)
+        copied._index = dict(self._index)
+        return copied
 
-    def _extend(self, fresh: list[int]) -> None:
-        if len(self) + len(fresh) > BROKERS_MAX:
-            raise InputError("broker ids", f"{len(self) + len(fresh):,} different ones", f"at most {BROKERS_MAX:,}")
-        for broker_id in fresh:
+    def _extend(self, new_ids: list[int]) -> None:
+        if len(self) + len(new_ids) > BROKERS_MAX:
+            raise InputError("broker ids", f"{len(self) + len(new_ids):,} different ones", f"at most {BROKERS_MAX:,}")
+        for broker_id in new_ids:
             self._index[broker_id] = len(self._index)
-        count = len(fresh)
-        self.ids = np.concatenate([self.ids, np.array(fresh, np.int32)])
+        count = len(new_ids)
+        self.ids = np.concatenate([self.ids, np.array(new_ids, np.int32)])
         self.registered = np.concatenate([self.registered, np.zeros(count, np.uint8)])
         self.shutting_down = np.concatenate([self.shutting_down, np.zeros(count, np.uint8)])
         self.broker_epoch = np.concatenate([self.broker_epoch, np.full(count, NO_BROKER_EPOCH, np.int64)])

@@ -16,7 +16,7 @@ from kframe.model.tables import RequestedPartitions, TopicTable
 from kframe.model.topics import Topics
 
 #: Later than any transaction.
-WRITTEN_LATELY: Final = 2**63 - 1
+UNKNOWN_ZXID: Final = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +45,8 @@ class ClusterState:
         self.brokers = Brokers()
         self.topics = Topics()
         self.partitions = Partitions()
-        self.written_at: Int64 | None = None
-        """The transaction (zxid) that last wrote the state of each row, comparable with broker epochs. WRITTEN_LATELY
+        self.state_zxid: Int64 | None = None
+        """The transaction (zxid) that last wrote the state of each row, comparable with broker epochs. UNKNOWN_ZXID
         where it is unknown. Set only from a load to the end of the failover, and only if the store provides it."""
 
     def __len__(self) -> int:
@@ -188,10 +188,10 @@ class ClusterState:
 
     def copy(self) -> ClusterState:
         """An independent copy."""
-        twin = ClusterState()
-        twin.brokers, twin.topics = self.brokers.copy(), self.topics.copy()
-        twin.partitions = self.partitions.copy()
-        return twin
+        copied = ClusterState()
+        copied.brokers, copied.topics = self.brokers.copy(), self.topics.copy()
+        copied.partitions = self.partitions.copy()
+        return copied
 
 
 def _slot_range(p: Partitions, rows: NDArray[Any]) -> slice | Int64:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from kframe.errors import ShapeError
 from kframe.model.ids import NO_LEADER, NO_STATE, PartitionState, ReplicaFlag, ReplicaState
-from kframe.model.row_views import adjacent_blocks, at
+from kframe.model.row_views import adjacent_blocks, values_at
 
 Int8: TypeAlias = NDArray[np.int8]
 UInt8: TypeAlias = NDArray[np.uint8]
@@ -53,7 +53,7 @@ class Column:
 
 #: Every partition column. Kernels, checks, tests and the documentation read this table.
 COLUMNS: Final[tuple[Column, ...]] = (
-    Column("topic", np.int32, "row", -1, "topic index; -1 in a row whose topic is gone"),
+    Column("topic", np.int32, "row", -1, "topic index; -1 in a row whose topic was deleted"),
     Column("partition", np.int32, "row", -1, "partition number within the topic"),
     Column("leader", np.int16, "row", NO_LEADER, "broker index of the leader, or NO_LEADER"),
     Column("leader_epoch", np.int32, "row", -1, "raised by every change of leadership that a controller makes"),
@@ -124,9 +124,9 @@ class Ragged:
         """Whether a mask over ``values`` selects any value of each list."""
         return self.count(hit) > 0
 
-    def keep(self, wanted: Bool) -> Ragged:
+    def keep(self, mask: Bool) -> Ragged:
         """The lists with only the values that a mask over ``values`` selects."""
-        return Ragged(offsets_of(wanted)[self.offsets], self.values[wanted])
+        return Ragged(offsets_of(mask)[self.offsets], self.values[mask])
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -209,14 +209,14 @@ class SlotColumns:
 
     def copy(self) -> Self:
         """An independent copy without spare capacity."""
-        twin = type(self)()
-        twin._buffers = {column.name: self._buffers[column.name][: self._size(column)].copy() for column in self.table}
-        twin._rows, twin._slots = self._rows, self._slots
-        twin._assign_views()
-        return twin
+        copy = type(self)()
+        copy._buffers = {column.name: self._buffers[column.name][: self._size(column)].copy() for column in self.table}
+        copy._rows, copy._slots = self._rows, self._slots
+        copy._assign_views()
+        return copy
 
     def reserve(self, rows: int, slots: int) -> None:
-        """Allocate buffers for this many further rows and slots, so that they are not copied as they grow."""
+        """Allocate buffers for this many further rows and slots, so that they are not copy as they grow."""
         for column in self.table:
             size = self._size(column)
             needed = size + (rows if column.per == "row" else slots)
@@ -276,7 +276,7 @@ class SlotColumns:
         """Allocate rows and slots. Return the first new row and slot."""
         first_row, first_slot = self._rows, self._slots
         if self._slots + slots > SLOTS_MAX:
-            raise ShapeError(f"{self._slots + slots} replica slots; the most is {SLOTS_MAX}")
+            raise ShapeError(f"{self._slots + slots} replica slots; the maximum is {SLOTS_MAX}")
         self._rows += rows
         self._slots += slots
         for column in self.table:
@@ -326,9 +326,9 @@ class Partitions(SlotColumns):
 
     def copy(self) -> Partitions:
         """An independent copy without spare capacity."""
-        twin = super().copy()
-        twin.in_topic_order = self.in_topic_order
-        return twin
+        copy = super().copy()
+        copy.in_topic_order = self.in_topic_order
+        return copy
 
     def append(
         self, topic: Int32, partition: Int32, replicas: Ragged, isr: Ragged | None = None,
@@ -342,12 +342,12 @@ class Partitions(SlotColumns):
         count = len(topic)
         isr = Ragged.empty(count) if isr is None else isr
         if not len(partition) == len(replicas) == len(isr) == count:
-            given = f"{len(replicas)} replica lists, {len(isr)} ISRs"
-            raise ShapeError(f"{count} topics, {len(partition)} partitions, {given}")
+            lengths = f"{len(replicas)} replica lists, {len(isr)} ISRs"
+            raise ShapeError(f"{count} topics, {len(partition)} partitions, {lengths}")
         replica_counts, isr_counts = replicas.counts, isr.counts
         capacity = np.maximum(replica_counts, isr_counts)
         if count and int(capacity.max()) > REPLICAS_MAX:
-            raise ShapeError(f"a row of {int(capacity.max())} replicas; the most is {REPLICAS_MAX}")
+            raise ShapeError(f"a row of {int(capacity.max())} replicas; the maximum is {REPLICAS_MAX}")
         first_row, first_slot = self.grow(count, int(capacity.sum()))
         rows = np.arange(first_row, first_row + count, dtype=np.int32)
         follows = not (count and first_row) or int(topic[0]) > int(self.topic[first_row - 1])
@@ -371,7 +371,7 @@ class Partitions(SlotColumns):
         start = self.slot_start[row]
         return self.replica[start : start + self.replica_count[row]].astype(np.int32)
 
-    def hosts_of(self, slots: NDArray[Any]) -> Int32:
+    def brokers_of(self, slots: NDArray[Any]) -> Int32:
         """Broker index of the assigned replica in each of ``slots``."""
         return np.asarray(self.replica[slots], np.int32)
 
@@ -389,11 +389,11 @@ class Partitions(SlotColumns):
 
     def lists(self, which: Literal["replica", "isr"], rows: NDArray[Any]) -> Ragged:
         """Replica or ISR lists of ``rows`` as a copy."""
-        counts = at(self.replica_count if which == "replica" else self.isr_count, rows).astype(np.int32)
+        counts = values_at(self.replica_count if which == "replica" else self.isr_count, rows).astype(np.int32)
         offsets = offsets_of(counts)
         column: Int16 = getattr(self, which)
-        return Ragged(offsets, column[ragged_positions(at(self.slot_start, rows), counts)].astype(np.int32))
+        return Ragged(offsets, column[ragged_positions(values_at(self.slot_start, rows), counts)].astype(np.int32))
 
     def slots_of(self, rows: NDArray[Any]) -> Int64:
         """Slots of the assigned replicas of ``rows``, row by row."""
-        return ragged_positions(at(self.slot_start, rows), at(self.replica_count, rows))
+        return ragged_positions(values_at(self.slot_start, rows), values_at(self.replica_count, rows))

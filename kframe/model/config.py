@@ -18,7 +18,7 @@ REMOTE_STORAGE: Final = "remote.log.storage.system.enable"
 #: Ids that the controller never assigns as replicas, although brokers may receive them in requests.
 NEVER_REPLICAS: Final = "kframe.never.replicas"
 #: Whether reassignments are checked more strictly than in Kafka.
-STRICT_MOVES: Final = "kframe.reassignment.strict"
+STRICT_REASSIGNMENT: Final = "kframe.reassignment.strict"
 #: Whether an operator must confirm the election of the last in-sync replica after a crash; Kafka elects it.
 HOLD_LAST: Final = "kframe.last.replica.hold"
 #: Whether a new controller reads from storage which ISR members restarted while there was no controller; Kafka does
@@ -37,14 +37,14 @@ def boolean(where: str, value: object) -> bool:
     raise ConfigError(where, repr(value), "true or false")
 
 
-def whole(least: int, most: int = 2**31 - 1) -> Callable[[str, object], int]:
+def whole(min_value: int, max_value: int = 2**31 - 1) -> Callable[[str, object], int]:
     """A parser of whole numbers in this range. It raises ConfigError."""
 
     def read(where: str, value: object) -> int:
-        expected = f"a whole number from {least} to {most}"
+        expected = f"a whole number from {min_value} to {max_value}"
         if isinstance(value, str) and _WHOLE.fullmatch(value.strip()):
             value = int(value)
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        if isinstance(value, bool) or not isinstance(value, int) or not min_value <= value <= max_value:
             raise ConfigError(where, repr(value), expected)
         return value
 
@@ -83,8 +83,8 @@ def _protocol(where: str, value: object) -> InterBrokerProtocol:
 
 def nearest(name: str, known: Collection[str]) -> str:
     """A hint that names the known key closest to an unknown key."""
-    near = difflib.get_close_matches(name, known, n=1)
-    return f"{near[0]!r} perhaps" if near else "one of " + ", ".join(sorted(known))
+    matches = difflib.get_close_matches(name, known, n=1)
+    return f"{matches[0]!r} perhaps" if matches else "one of " + ", ".join(sorted(known))
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ KEYS: Final[Mapping[str, Key]] = {
             "At failover, members registered since an ISR was written leave it: they may have come back empty.",
         ),
         Key(
-            STRICT_MOVES,
+            STRICT_REASSIGNMENT,
             boolean,
             "false",
             "Moves never drop all replicas in sync or leave a partition unled, and no deletion waits for one.",

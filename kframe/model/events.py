@@ -186,28 +186,28 @@ class DeletionsMarked(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class ReassignmentsLeft(Event):
+class ReassignmentsStored(Event):
     """An operator wrote reassignments to storage (``/admin/reassign_partitions``)."""
 
     state: ClassVar[ControllerState] = ControllerState.ALTER_PARTITION_REASSIGNMENT
 
 
 @dataclass(frozen=True, slots=True)
-class PreferredElectionLeft(Event):
+class PreferredElectionStored(Event):
     """An operator requested a preferred election in storage (``/admin/preferred_replica_election``)."""
 
     state: ClassVar[ControllerState] = ControllerState.MANUAL_LEADER_BALANCE
 
 
 @dataclass(frozen=True, slots=True)
-class IsrChangesLeft(Event):
+class IsrChangesNotified(Event):
     """Leaders wrote notifications of ISRs that they changed in storage (``/isr_change_notification``)."""
 
     state: ClassVar[ControllerState] = ControllerState.ISR_CHANGE
 
 
 @dataclass(frozen=True, slots=True)
-class LogDirEventsLeft(Event):
+class LogDirEventsNotified(Event):
     """Brokers wrote notifications of failed log directories (``/log_dir_event_notification``)."""
 
     state: ClassVar[ControllerState] = ControllerState.LOG_DIR_CHANGE
@@ -306,21 +306,21 @@ class UpdateFeaturesRequested(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class Inspected(Event):
+class InspectionRequested(Event):
     """A caller reads the columns between two events; nothing changes."""
 
     token: int = NO_TOKEN
 
 
 @dataclass(frozen=True, slots=True)
-class ReplyDue(Event):
-    """The timeout of the delayed reply ``waiter`` (a number that the core assigns) has expired."""
+class DelayedReplyExpired(Event):
+    """The timeout of a delayed reply has expired. ``number`` is that of ``TermState.delayed_replies``."""
 
-    waiter: int
+    number: int
 
 
 @dataclass(frozen=True, slots=True)
-class LeaderAndIsrAnswered(Event):
+class LeaderAndIsrResponseReceived(Event):
     """A broker answered LeaderAndIsr. ``rows`` are those of the request, in the columns of the controller that sent it
     under ``controller_epoch``. ``partition_errors`` omits partitions without an error."""
 
@@ -333,7 +333,7 @@ class LeaderAndIsrAnswered(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class UpdateMetadataAnswered(Event):
+class UpdateMetadataResponseReceived(Event):
     """A broker answered UpdateMetadata that was sent under ``controller_epoch``.
 
     ``batch`` is the newest ``ControlRequests.batch`` whose metadata the broker has received completely with this
@@ -349,8 +349,8 @@ class UpdateMetadataAnswered(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class StopReplicaAnswered(Event):
-    """A broker answered StopReplica. ``rows`` are the replicas to delete. The rest is as in LeaderAndIsrAnswered."""
+class StopReplicaResponseReceived(Event):
+    """A broker answered StopReplica. ``rows`` are the replicas to delete. Otherwise as LeaderAndIsrResponseReceived."""
 
     broker_id: int
     error: ErrorCode

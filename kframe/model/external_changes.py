@@ -41,10 +41,10 @@ class ExternalChanges(Protocol):
     def mark_for_deletion(self, names: Iterable[str]) -> None:
         """Mark topics for deletion at once."""
 
-    def leave_reassignments(self, targets: Targets) -> None:
+    def request_reassignments(self, targets: Targets) -> None:
         """Write a reassignment request to storage, which must have none yet."""
 
-    def leave_preferred_election(self, partitions: Iterable[TopicPartition]) -> None:
+    def request_preferred_election(self, partitions: Iterable[TopicPartition]) -> None:
         """Write a preferred election request to storage, which must have none yet."""
 
     def notify_isr_changes(self, partitions: Iterable[TopicPartition]) -> None:

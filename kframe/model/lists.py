@@ -27,12 +27,12 @@ def members(lists: Ragged, others: Ragged) -> Bool:
         for column in others.values.reshape(-1, others_width).T:
             table |= lists.values.reshape(-1, width) == column[:, None]
         return result
-    starts, left = np.repeat(others.offsets[:-1], lists.counts), np.repeat(others.counts, lists.counts)
-    position, pending = 0, np.flatnonzero(left)
+    starts, remaining = np.repeat(others.offsets[:-1], lists.counts), np.repeat(others.counts, lists.counts)
+    position, pending = 0, np.flatnonzero(remaining)
     while len(pending):
         result[pending] = lists.values[pending] == others.values[starts[pending] + position]
         position += 1
-        pending = pending[~result[pending] & (left[pending] > position)]
+        pending = pending[~result[pending] & (remaining[pending] > position)]
     return result
 
 

@@ -75,7 +75,7 @@ class Store(Protocol):
     def load(self) -> ClusterState:
         """Read everything. Malformed records are omitted and reported, never raised.
 
-        A store that tracks when states were written provides it in ``ClusterState.written_at``.
+        A store that tracks when states were written provides it in ``ClusterState.state_zxid``.
         """
 
     def read_brokers(self) -> tuple[Registration, ...]:
@@ -98,7 +98,7 @@ class Store(Protocol):
         """Ids and assignments of topics; missing and malformed topics are omitted. Arms a watch on each
         (TopicModified)."""
 
-    def give_topic_ids(self, names: tuple[str, ...]) -> tuple[bytes, ...]:
+    def assign_topic_ids(self, names: tuple[str, ...]) -> tuple[bytes, ...]:
         """Store a new random id for each of these topics, and return the ids."""
 
     def create_topics(
@@ -135,23 +135,23 @@ class Store(Protocol):
         """Delete topics with their states, configs and marks."""
 
     def read_reassignments(self) -> Targets | None:
-        """The reassignments that an operator has requested. Arms the watch on them (ReassignmentsLeft)."""
+        """The reassignments that an operator has requested. Arms the watch on them (ReassignmentsStored)."""
 
     def write_reassignments(self, targets: Targets) -> None:
         """Replace that record; an empty ``targets`` deletes it."""
 
     def read_preferred_election(self) -> tuple[TopicPartition, ...] | None:
         """Partitions for which an operator has requested a preferred election. Arms the watch on them
-        (PreferredElectionLeft)."""
+        (PreferredElectionStored)."""
 
     def drop_preferred_election(self) -> None:
         """Delete that record."""
 
     def read_isr_changes(self) -> Notifications[TopicPartition]:
-        """ISRs that leaders changed directly in storage. Arms the watch on them (IsrChangesLeft)."""
+        """ISRs that leaders changed directly in storage. Arms the watch on them (IsrChangesNotified)."""
 
     def read_log_dir_events(self) -> Notifications[int]:
-        """Brokers (ids) that lost a log directory. Arms the watch on them (LogDirEventsLeft)."""
+        """Brokers (ids) that lost a log directory. Arms the watch on them (LogDirEventsNotified)."""
 
     def drop_notifications(self, paths: tuple[str, ...]) -> None:
         """Delete notifications; missing ones are ignored."""
@@ -217,8 +217,8 @@ class Acknowledging(Protocol):
 
     @property
     def acknowledges(self) -> bool:
-        """Whether each UpdateMetadataAnswered has the controller epoch and the batch that the broker answered. If so,
-        the controller answers CreateTopics, CreatePartitions and DeleteTopics only after live brokers have answered."""
+        """Whether each UpdateMetadataResponseReceived has the controller epoch and the batch that the broker answered.
+        If so, the controller answers CreateTopics, CreatePartitions and DeleteTopics only after live brokers have."""
 
 
 @runtime_checkable

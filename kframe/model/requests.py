@@ -31,7 +31,7 @@ class BatchCause(IntEnum):
     """Replicas changed their state."""
     DELETION = 4
     """The deletion of topics makes progress."""
-    UNHEARD = 5
+    LIVE_BROKERS = 5
     """No other batch was sent: brokers only receive the remaining live brokers."""
 
 

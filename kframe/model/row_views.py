@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 _Scalar = TypeVar("_Scalar", bound=np.generic)
 
 
-def at(column: NDArray[_Scalar], rows: NDArray[Any]) -> NDArray[_Scalar]:
+def values_at(column: NDArray[_Scalar], rows: NDArray[Any]) -> NDArray[_Scalar]:
     """``column[rows]``, or a view of it where the rows are consecutive, as all rows are. Callers must not modify it.
 
     Row -1 is the last one, as in NumPy.

@@ -141,14 +141,14 @@ class ReadTopics(StoreRequest[TopicTable]):
 
 
 @dataclass(frozen=True, slots=True)
-class GiveTopicIds(StoreRequest[tuple[bytes, ...]]):
+class AssignTopicIds(StoreRequest[tuple[bytes, ...]]):
     """Assign random ids to topics that have none. Store the ids."""
 
     names: tuple[str, ...]
 
     def perform(self, store: Store, cluster: ClusterState) -> tuple[bytes, ...]:
-        """``Store.give_topic_ids``."""
-        return store.give_topic_ids(self.names)
+        """``Store.assign_topic_ids``."""
+        return store.assign_topic_ids(self.names)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -72,7 +72,7 @@ class TopicTable:
         )
 
 
-def move_flags(replicas: Ragged, adding: Ragged, removing: Ragged) -> UInt8:
+def reassignment_flags(replicas: Ragged, adding: Ragged, removing: Ragged) -> UInt8:
     """ReplicaFlag bits parallel to ``replicas.values``, from the adding and removing replicas of each partition."""
     flags = np.where(members(replicas, adding), np.uint8(ReplicaFlag.ADDING), np.uint8(0))
     flags[members(replicas, removing)] |= np.uint8(ReplicaFlag.REMOVING)
@@ -123,16 +123,16 @@ class Targets:
         )
 
     @staticmethod
-    def of(wanted: Sequence[tuple[tuple[str, int], Sequence[int] | None]]) -> Targets:
+    def of(targets: Sequence[tuple[tuple[str, int], Sequence[int] | None]]) -> Targets:
         """Build from pairs of (topic, partition) and replicas, with None to cancel. For small inputs."""
-        names = tuple(dict.fromkeys(topic for (topic, _), _ in wanted))
+        names = tuple(dict.fromkeys(topic for (topic, _), _ in targets))
         indexes = {name: index for index, name in enumerate(names)}
         return Targets(
             names,
-            np.array([indexes[topic] for (topic, _), _ in wanted], np.int32),
-            np.array([partition for (_, partition), _ in wanted], np.int32),
-            Ragged.of([tuple(replicas or ()) for _, replicas in wanted]),
-            np.array([replicas is None for _, replicas in wanted], np.bool_),
+            np.array([indexes[topic] for (topic, _), _ in targets], np.int32),
+            np.array([partition for (_, partition), _ in targets], np.int32),
+            Ragged.of([tuple(replicas or ()) for _, replicas in targets]),
+            np.array([replicas is None for _, replicas in targets], np.bool_),
         )
 
 

@@ -138,9 +138,9 @@ def _value_problem(config: Mapping[str, str], known: Mapping[str, Check]) -> Con
 def _contradiction(config: Mapping[str, str], remote_storage: bool) -> ConfigProblem | None:
     """The reason why valid values contradict each other."""
     values = {name: int(config.get(name, default)) for name, default in _COMPARED.items()}
-    least, most = values["min.compaction.lag.ms"], values["max.compaction.lag.ms"]
-    if least > most:
-        text = f"conflict topic config setting min.compaction.lag.ms ({least}) > max.compaction.lag.ms ({most})"
+    min_lag, max_lag = values["min.compaction.lag.ms"], values["max.compaction.lag.ms"]
+    if min_lag > max_lag:
+        text = f"conflict topic config setting min.compaction.lag.ms ({min_lag}) > max.compaction.lag.ms ({max_lag})"
         return ConfigProblem(text, is_config_exception=False)
     if not _is_set(config, "remote.storage.enable"):
         return None

@@ -20,7 +20,7 @@ ZERO_TOPIC_ID: Final = bytes(16)
 UNSET: Final = -1
 
 #: Per-topic columns besides the ids, and their values for a new topic.
-_FRESH: Final = {
+_INITIAL: Final = {
     "first_row": 0,
     "block_length": 0,
     "partition_count": 0,
@@ -47,7 +47,7 @@ def metric_name(name: str) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scattered:
-    """Partitions of topics of which this process holds only some. ``keys`` are topic << 32 | partition, ascending;
+    """Partitions of topics of which this process has only some. ``keys`` are topic << 32 | partition, ascending;
     ``rows`` are parallel to them."""
 
     keys: Int64
@@ -134,15 +134,15 @@ class Topics:
         self._index.update(zip(names, range(first, first + count), strict=True))
         self._mapped_names.update(map(metric_name, names))
         self.names += names
-        given = ids if ids is not None else [None] * count
+        topic_ids = ids if ids is not None else [None] * count
         self._index_by_id.update(
             (topic_id, first + offset)
-            for offset, topic_id in enumerate(given)
+            for offset, topic_id in enumerate(topic_ids)
             if topic_id and topic_id != ZERO_TOPIC_ID
         )
-        raw = b"".join(topic_id or ZERO_TOPIC_ID for topic_id in given)
+        raw = b"".join(topic_id or ZERO_TOPIC_ID for topic_id in topic_ids)
         self.ids = np.concatenate([self.ids, np.frombuffer(raw, np.uint8).reshape(count, 16)])
-        for name, fill in _FRESH.items():
+        for name, fill in _INITIAL.items():
             column = getattr(self, name)
             setattr(self, name, np.concatenate([column, np.full(count, fill, column.dtype)]))
         self._wire_names = None
@@ -178,7 +178,7 @@ class Topics:
         self.partition_count[topics] = counts
 
     def note_scattered(self, topics: Int32, counts: Int32, partitions: Int32, rows: Int32) -> None:
-        """Record the rows of topics of which this process holds only ``counts[i]`` partitions.
+        """Record the rows of topics of which this process has only ``counts[i]`` partitions.
 
         The topics ascend, are new, and come after all topics of earlier calls. ``partitions`` and ``rows`` are ordered
         by topic, then by partition. Such a topic can neither grow nor shrink, since its size is unknown.
@@ -192,19 +192,19 @@ class Topics:
 
     def _require_whole(self, topic: int) -> None:
         if self._scattered is not None and len(self._scattered.of(topic)):
-            raise ShapeError(f"topic {self.names[topic]} is held in part: it can neither grow nor shrink")
+            raise ShapeError(f"topic {self.names[topic]} is known only in part: it can neither grow nor shrink")
 
     def cut_rows(self, topic: int, count: int) -> None:
         """Remove the partitions of ``topic`` from number ``count`` on."""
         self._require_whole(topic)
         self.block_length[topic] = min(int(self.block_length[topic]), count)
-        left = [
+        remaining = [
             (first, row, min(length, count - first))
             for first, row, length in self._later.pop(topic, ())
             if first < count
         ]
-        if left:
-            self._later[topic] = left
+        if remaining:
+            self._later[topic] = remaining
         self.partition_count[topic] = count
 
     def row_of(self, topic: int, partition: int) -> int | None:
@@ -233,7 +233,7 @@ class Topics:
         if len(topics) and (self._scattered is not None or not self._later.keys().isdisjoint(topics.tolist())):
             return np.concatenate([self.rows_of(topic) for topic in topics.tolist()])
         starts, lengths = self.first_row[topics], self.block_length[topics]
-        if len(topics) and bool((starts[1:] == starts[:-1] + lengths[:-1]).all()):  # one block behind the other
+        if len(topics) and bool((starts[1:] == starts[:-1] + lengths[:-1]).all()):  # adjacent blocks
             return np.arange(starts[0], starts[-1] + lengths[-1], dtype=np.int32)
         return ragged_positions(starts, lengths).astype(np.int32)
 
@@ -285,12 +285,12 @@ class Topics:
 
     def copy(self) -> Topics:
         """An independent copy."""
-        twin = Topics()
-        twin.names, twin._index = list(self.names), dict(self._index)
-        twin._index_by_id = dict(self._index_by_id)
-        twin._mapped_names = set(self._mapped_names)
-        twin._later = {topic: list(blocks) for topic, blocks in self._later.items()}
-        twin._scattered = self._scattered
-        for name in ("ids", *_FRESH):
-            setattr(twin, name, getattr(self, name).copy())
-        return twin
+        copied = Topics()
+        copied.names, copied._index = list(self.names), dict(self._index)
+        copied._index_by_id = dict(self._index_by_id)
+        copied._mapped_names = set(self._mapped_names)
+        copied._later = {topic: list(blocks) for topic, blocks in self._later.items()}
+        copied._scattered = self._scattered
+        for name in ("ids", *_INITIAL):
+            setattr(copied, name, getattr(self, name).copy())
+        return copied

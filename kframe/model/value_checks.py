@@ -18,7 +18,7 @@ _THROTTLED: Final = re.compile(r"(\d+:\d+)?", re.ASCII)
 _WHOLE: Final = re.compile(r"[+-]?\d{1,19}", re.ASCII)
 _RELEASE: Final = re.compile(r"\d+(\.\d+){1,2}(-IV\d+)?", re.ASCII)
 #: Java formats doubles outside this range with an exponent.
-_PLAIN_LEAST, _PLAIN_MOST = 1e-3, 1e7
+_PLAIN_MIN, _PLAIN_MAX = 1e-3, 1e7
 
 
 def invalid(name: str, value: object, message: str) -> str:
@@ -26,24 +26,24 @@ def invalid(name: str, value: object, message: str) -> str:
     return f"Invalid value {value} for configuration {name}: {message}"
 
 
-def int_from(least: int, most: int | None = None) -> Check:
-    """Java's ``int`` from ``least`` to ``most``."""
-    return _whole("INT", 31, least, most)
+def int_from(min_value: int, max_value: int | None = None) -> Check:
+    """Java's ``int`` from ``min_value`` to ``max_value``."""
+    return _whole("INT", 31, min_value, max_value)
 
 
-def long_from(least: int | None = None) -> Check:
-    """Java's ``long`` from ``least`` on."""
-    return _whole("LONG", 63, least, None)
+def long_from(min_value: int | None = None) -> Check:
+    """Java's ``long`` from ``min_value`` on."""
+    return _whole("LONG", 63, min_value, None)
 
 
-def int_or(least: int, most: int, default: int) -> Check:
-    """Java's ``int`` from ``least`` to ``most``, or ``default``."""
+def int_or(min_value: int, max_value: int, default: int) -> Check:
+    """Java's ``int`` from ``min_value`` to ``max_value``, or ``default``."""
     parse = int_from(-(2**31))
 
     def check(name: str, text: str) -> str | None:
         problem = parse(name, text)
-        if problem is None and not least <= int(text) <= most and int(text) != default:
-            return invalid(name, int(text), f"Value must be between {least} and {most} or equal to {default}")
+        if problem is None and not min_value <= int(text) <= max_value and int(text) != default:
+            return invalid(name, int(text), f"Value must be between {min_value} and {max_value} or equal to {default}")
         return problem
 
     return check
@@ -77,8 +77,8 @@ def boolean(name: str, text: str) -> str | None:
     return invalid(name, text, "Expected value to be either true or false")
 
 
-def double(least: int | None = None, most: int | None = None) -> Check:
-    """Java's ``double`` from ``least`` to ``most``."""
+def double(min_value: int | None = None, max_value: int | None = None) -> Check:
+    """Java's ``double`` from ``min_value`` to ``max_value``."""
 
     def check(name: str, text: str) -> str | None:
         try:
@@ -87,7 +87,7 @@ def double(least: int | None = None, most: int | None = None) -> Check:
             value = math.nan
         if not math.isfinite(value):
             return invalid(name, text, "Not a number of type DOUBLE")
-        return _outside(name, value, _java_double(value), least, most)
+        return _outside(name, value, _java_double(value), min_value, max_value)
 
     return check
 
@@ -114,20 +114,20 @@ def release(name: str, text: str) -> str | None:
     return None if _RELEASE.fullmatch(value) else invalid(name, value, f"Version {value} is not a valid version")
 
 
-def _whole(kind: str, bits: int, least: int | None, most: int | None) -> Check:
+def _whole(kind: str, bits: int, min_value: int | None, max_value: int | None) -> Check:
     def check(name: str, text: str) -> str | None:
         if _WHOLE.fullmatch(text.strip()) is None or not -(2**bits) <= int(text) < 2**bits:
             return invalid(name, text, f"Not a number of type {kind}")
-        return _outside(name, int(text), str(int(text)), least, most)
+        return _outside(name, int(text), str(int(text)), min_value, max_value)
 
     return check
 
 
-def _outside(name: str, value: float, shown: str, least: int | None, most: int | None) -> str | None:
-    if least is not None and value < least:
-        return invalid(name, shown, f"Value must be at least {least}")
-    if most is not None and value > most:
-        return invalid(name, shown, f"Value must be no more than {most}")
+def _outside(name: str, value: float, formatted: str, min_value: int | None, max_value: int | None) -> str | None:
+    if min_value is not None and value < min_value:
+        return invalid(name, formatted, f"Value must be at least {min_value}")
+    if max_value is not None and value > max_value:
+        return invalid(name, formatted, f"Value must be no more than {max_value}")
     return None
 
 
@@ -138,7 +138,7 @@ def _elements(text: str) -> list[str]:
 
 def _java_double(value: float) -> str:
     """Format a number as Java's ``Double.toString`` does."""
-    if value == 0 or _PLAIN_LEAST <= abs(value) < _PLAIN_MOST:
+    if value == 0 or _PLAIN_MIN <= abs(value) < _PLAIN_MAX:
         return repr(value)
     exponent = math.floor(math.log10(abs(value)))
     return f"{value / 10.0**exponent!r}E{exponent}"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from kframe.model.events import (
     AlterPartitionRequested,
     Event,
-    LeaderAndIsrAnswered,
-    StopReplicaAnswered,
-    UpdateMetadataAnswered,
+    LeaderAndIsrResponseReceived,
+    StopReplicaResponseReceived,
+    UpdateMetadataResponseReceived,
 )
 from kframe.model.ports import BrokerQueue, MayAct, Notify, Transport
 from kframe.model.requests import BrokerRows, ControlRequests
@@ -21,13 +21,13 @@ __all__ = [
     "BrokerRows",
     "ControlRequests",
     "Event",
-    "LeaderAndIsrAnswered",
+    "LeaderAndIsrResponseReceived",
     "MayAct",
     "Notify",
     "RateLimit",
     "RequestedPartitions",
     "Samples",
-    "StopReplicaAnswered",
+    "StopReplicaResponseReceived",
     "Transport",
-    "UpdateMetadataAnswered",
+    "UpdateMetadataResponseReceived",
 ]

@@ -38,7 +38,7 @@ _LAST = ResignRequested()
 RETRY_MS = 100.0
 RETRY_MOST_MS = 30_000.0
 #: Requests of clients that the controller may answer from its columns alone.
-_READS = (events.Inspected, events.ListReassignmentsRequested)
+_READS = (events.InspectionRequested, events.ListReassignmentsRequested)
 _CHANGES = (
     events.AlterConfigsRequested, events.CreatePartitionsRequested, events.CreateTopicsRequested,
     events.DeleteTopicsRequested, events.ElectionRequested, events.ReassignmentRequested,

@@ -21,7 +21,7 @@ def read_reassign_znode(where: str, content: Mapping[str, tuple[int, ...]]) -> A
 
 
 def _reassign_znode(runner: ScenarioState, targets: Targets) -> None:
-    runner.storage.leave_reassignments(targets)
+    runner.storage.request_reassignments(targets)
 
 
 def read_preferred_znode(where: str, names: tuple[str, ...]) -> Action:
@@ -30,7 +30,7 @@ def read_preferred_znode(where: str, names: tuple[str, ...]) -> Action:
 
 
 def _preferred_znode(runner: ScenarioState, partitions: tuple[TopicPartition, ...]) -> None:
-    runner.storage.leave_preferred_election(partitions)
+    runner.storage.request_preferred_election(partitions)
 
 
 def read_marks(_where: str, names: tuple[str, ...]) -> Action:

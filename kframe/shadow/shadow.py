@@ -19,8 +19,8 @@ from kframe.model.events import (
     DeletionsMarked,
     Elect,
     Event,
-    PreferredElectionLeft,
-    ReassignmentsLeft,
+    PreferredElectionStored,
+    ReassignmentsStored,
     SessionExpired,
     TopicModified,
     TopicsChanged,
@@ -192,9 +192,9 @@ class Shadow:
                 self._note_settings(None)
             case DeletionsMarked():
                 self._excluded |= self._store.read_deletions()
-            case PreferredElectionLeft():
+            case PreferredElectionStored():
                 self._store.read_preferred_election()
-            case ReassignmentsLeft():
+            case ReassignmentsStored():
                 reassignments = self._store.read_reassignments()
                 self._excluded |= set() if reassignments is None else set(reassignments.names)
             case _:

@@ -221,10 +221,10 @@ class BatchRecorder:
             self._recorded.append((*key, sequence, packed(cluster, requests)))
 
     def end_step(self, done: int) -> None:
-        """End a step. Also record that the shard has no UNHEARD batch, because the merged batch is sent only if all
-        shards have one."""
-        if not any((step, cause) == (done, BatchCause.UNHEARD) for step, cause, _, _ in self._recorded):
-            self._recorded.append((done, BatchCause.UNHEARD, 0, b""))
+        """End a step. Also record that the shard has no LIVE_BROKERS batch, because the merged batch is sent only if
+        all shards have one."""
+        if not any((step, cause) == (done, BatchCause.LIVE_BROKERS) for step, cause, _, _ in self._recorded):
+            self._recorded.append((done, BatchCause.LIVE_BROKERS, 0, b""))
         self._step = done + 1
 
     def rows(self) -> pa.RecordBatch:

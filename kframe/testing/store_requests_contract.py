@@ -12,10 +12,10 @@ from kframe.errors import ControllerFenced, StoreError
 from kframe.model.events import (
     DeletionsMarked,
     Event,
-    IsrChangesLeft,
-    LogDirEventsLeft,
-    PreferredElectionLeft,
-    ReassignmentsLeft,
+    IsrChangesNotified,
+    LogDirEventsNotified,
+    PreferredElectionStored,
+    ReassignmentsStored,
 )
 from kframe.model.ports import Store
 from kframe.model.tables import Targets
@@ -37,9 +37,9 @@ LEFT: list[tuple[Callable[[StorageFixture], None], Callable[[StorageFixture], No
      DeletionsMarked(), lambda store: store.read_deletions()),
     (lambda storage: storage.notify_isr_changes([("orders", 1)]),
      lambda storage: storage.notify_isr_changes([("orders", 0)]),
-     IsrChangesLeft(), lambda store: store.read_isr_changes()),
+     IsrChangesNotified(), lambda store: store.read_isr_changes()),
     (lambda storage: storage.notify_log_dir_event(2), lambda storage: storage.notify_log_dir_event(2),
-     LogDirEventsLeft(), lambda store: store.read_log_dir_events()),
+     LogDirEventsNotified(), lambda store: store.read_log_dir_events()),
 ]  # fmt: skip
 IDS = ["deletions", "isr changes", "log dir events"]
 #: The writes that are reserved for the controller, on a storage with content for each of them.
@@ -117,9 +117,9 @@ class RequestsContract(StoreSuite):
         store, _ = controller_of(storage, notified)
         assert store.read_reassignments() is None
         targets = {("orders", 2): (3, 9), ("nowhere", 7): (1,), ("orders", 0): (2, 1, 3)}
-        storage.leave_reassignments(Targets.of(list(targets.items())))
+        storage.request_reassignments(Targets.of(list(targets.items())))
         storage.settle()
-        assert notified == [ReassignmentsLeft()]
+        assert notified == [ReassignmentsStored()]
         left = store.read_reassignments()
         assert as_wanted(left) == targets
         assert left is not None
@@ -128,7 +128,7 @@ class RequestsContract(StoreSuite):
     def test_reassignments_are_replaced_and_removed_when_empty(self, storage: StorageFixture) -> None:
         notified: list[Event] = []
         store, _ = controller_of(storage, notified)
-        storage.leave_reassignments(Targets.of([(("orders", 2), (3,)), (("orders", 0), (1,))]))
+        storage.request_reassignments(Targets.of([(("orders", 2), (3,)), (("orders", 0), (1,))]))
         left = store.read_reassignments()
         assert left is not None
         store.write_reassignments(left.take(np.array([1])))
@@ -138,9 +138,9 @@ class RequestsContract(StoreSuite):
         store.write_reassignments(Targets.of([]))
         storage.settle()
         notified.clear()
-        storage.leave_reassignments(Targets.of([(("orders", 1), (2,))]))
+        storage.request_reassignments(Targets.of([(("orders", 1), (2,))]))
         storage.settle()
-        assert notified == [ReassignmentsLeft()]
+        assert notified == [ReassignmentsStored()]
 
     def test_controller_may_leave_reassignments_itself(self, storage: StorageFixture) -> None:
         store, _ = controller_of(storage)
@@ -154,9 +154,9 @@ class RequestsContract(StoreSuite):
         store, _ = controller_of(storage, notified)
         for wanted in ((("orders", 0), ("nowhere", 3)), ()):
             assert store.read_preferred_election() is None
-            storage.leave_preferred_election(wanted)
+            storage.request_preferred_election(wanted)
             storage.settle()
-            assert notified == [PreferredElectionLeft()]
+            assert notified == [PreferredElectionStored()]
             assert store.read_preferred_election() == wanted
             store.drop_preferred_election()
             store.drop_preferred_election()
@@ -205,8 +205,8 @@ class RequestsContract(StoreSuite):
         first.load()
         end_role(storage, first, end)
         assert second.claim(SECOND_ID) == 2
-        storage.leave_reassignments(Targets.of([(("orders", 2), (3,))]))
-        storage.leave_preferred_election([("orders", 0)])
+        storage.request_reassignments(Targets.of([(("orders", 2), (3,))]))
+        storage.request_preferred_election([("orders", 0)])
         storage.notify_isr_changes([("orders", 1)])
         with pytest.raises(ControllerFenced):
             write(first)
@@ -224,8 +224,8 @@ class RequestsContract(StoreSuite):
         storage.settle()
         notified.clear()
         storage.mark_for_deletion(["orders"])
-        storage.leave_reassignments(Targets.of([(("orders", 2), (3,))]))
-        storage.leave_preferred_election([("orders", 0)])
+        storage.request_reassignments(Targets.of([(("orders", 2), (3,))]))
+        storage.request_preferred_election([("orders", 0)])
         storage.notify_isr_changes([("orders", 1)])
         storage.notify_log_dir_event(3)
         storage.configure_topic("orders", {"min.insync.replicas": "3"})

@@ -65,10 +65,10 @@ class StatesContract(StoreSuite):
         store.write_states(cluster, change_of(cluster, {"orders-0": StateSpec(2, (2, 1), 5, expected=7)}, 1))
         (after,) = storage.bounce_brokers([2])
         loaded = store.load()
-        if loaded.written_at is not None:
-            assert len(loaded.written_at) == len(loaded)
+        if loaded.state_zxid is not None:
+            assert len(loaded.state_zxid) == len(loaded)
             (row,) = rows_of(loaded, ["orders-0"])
-            assert before <= loaded.written_at[row] < after
+            assert before <= loaded.state_zxid[row] < after
             index = loaded.brokers.find(2)
             assert index is not None
             assert loaded.brokers.broker_epoch[index] == after

@@ -12,7 +12,7 @@ from kframe.model.changes import WriteCode
 from kframe.model.columns import Ragged
 from kframe.model.events import BrokerDefaultsChanged, Event, TopicModified, TopicsChanged, TopicSettingsChanged
 from kframe.model.ids import NO_STATE
-from kframe.model.tables import TopicSettings, TopicTable, move_flags
+from kframe.model.tables import TopicSettings, TopicTable, reassignment_flags
 from kframe.model.topics import UNSET
 from kframe.testing.clusters import described, small_table
 from kframe.testing.store_fixture import (
@@ -115,7 +115,9 @@ class TopicsContract(StoreSuite):
         store, cluster = controller_of(storage)
         before, ids = described(cluster), store.read_topics(("orders",)).topic_ids
         replicas = Ragged.of([(3, 2, 1), (4, 2), (9, 3, 1), (1, 2)])
-        flags = move_flags(replicas, adding=Ragged.of([(), (), (9,), ()]), removing=Ragged.of([(), (), (3,), ()]))
+        flags = reassignment_flags(
+            replicas, adding=Ragged.of([(), (), (9,), ()]), removing=Ragged.of([(), (), (3,), ()])
+        )
         table = TopicTable(("orders",), ids, np.array([4], np.int32), replicas, flags)
         assert store.write_assignments(table) == (OK,)
         topics = store.read_topics(("orders",))
@@ -153,13 +155,13 @@ class TopicsContract(StoreSuite):
     def test_given_ids_are_stored(self, storage: StorageFixture) -> None:
         store, _ = controller_of(storage)
         names = ("orders", "empty.topic")
-        ids = store.give_topic_ids(names)
+        ids = store.assign_topic_ids(names)
         assert [len(topic_id) for topic_id in ids] == [16, 16]
         assert len({*ids, bytes(16)}) == 3
         assert store.read_topics(names).topic_ids == ids
         loaded = store.load().topics
         assert [loaded.find_id(topic_id) for topic_id in ids] == [loaded.find(name) for name in names]
-        assert store.give_topic_ids(()) == ()
+        assert store.assign_topic_ids(()) == ()
 
     def test_settings_are_those_that_a_controller_acts_on(self, storage: StorageFixture) -> None:
         store, _ = controller_of(storage)
@@ -207,7 +209,7 @@ class TopicsContract(StoreSuite):
 
     def test_deleted_topics_are_gone_with_all_that_is_theirs(self, storage: StorageFixture) -> None:
         store, cluster = controller_of(storage)
-        (old_id,) = store.give_topic_ids(("orders",))
+        (old_id,) = store.assign_topic_ids(("orders",))
         store.delete_topics(("leaving_topic", "orders"))
         assert store.read_topic_names() == {"empty.topic"}
         assert store.read_deletions() == frozenset()
@@ -230,7 +232,7 @@ class TopicsContract(StoreSuite):
         before = described(second.load())
         for write in (
             lambda: first.write_assignments(small_table({"orders": [(9,), (9,), (9,)]})),
-            lambda: first.give_topic_ids(("orders",)),
+            lambda: first.assign_topic_ids(("orders",)),
             lambda: first.delete_topics(("orders",)),
         ):
             with pytest.raises(ControllerFenced):

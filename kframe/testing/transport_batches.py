@@ -8,7 +8,7 @@ import numpy as np
 
 from kframe.errors import ErrorCode
 from kframe.model.cluster import ClusterState
-from kframe.model.events import LeaderAndIsrAnswered
+from kframe.model.events import LeaderAndIsrResponseReceived
 from kframe.model.ids import ReplicaFlag
 from kframe.model.requests import ControlRequests
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy, requests_of
@@ -45,9 +45,9 @@ def big_batch(cluster: ClusterState, controller_epoch: int = 1) -> ControlReques
     )
 
 
-def leader_and_isr_answer(broker_id: int, controller_epoch: int = 1) -> LeaderAndIsrAnswered:
+def leader_and_isr_answer(broker_id: int, controller_epoch: int = 1) -> LeaderAndIsrResponseReceived:
     """An answer to LeaderAndIsr without errors. Rows are not compared."""
-    return LeaderAndIsrAnswered(broker_id, ErrorCode.NONE, (), controller_epoch, np.empty(0, np.int32))
+    return LeaderAndIsrResponseReceived(broker_id, ErrorCode.NONE, (), controller_epoch, np.empty(0, np.int32))
 
 
 def leader_and_isr_entry(leader: int, leader_epoch: int, isr: list[int], partition_epoch: int, replicas: list[int],

@@ -25,7 +25,12 @@ import pytest
 from kframe.embedded.describe import Request
 from kframe.errors import ErrorCode
 from kframe.model.cluster import ClusterState
-from kframe.model.events import Event, LeaderAndIsrAnswered, StopReplicaAnswered, UpdateMetadataAnswered
+from kframe.model.events import (
+    Event,
+    LeaderAndIsrResponseReceived,
+    StopReplicaResponseReceived,
+    UpdateMetadataResponseReceived,
+)
 from kframe.model.ports import Acknowledging, Transport
 from kframe.model.requests import ControlRequests
 from kframe.testing.clusters import cluster_of, healthy, requests_of, rows_of
@@ -296,9 +301,11 @@ class AnsweringContract(RecordingContract):
         for _ in range(3):
             _send(fixture, cluster, requests_of(cluster, leader_and_isr={1: ["t-0"], 2: ["t-0"]}, metadata=([1], [])))
         of_broker_1 = [event for event in notified if getattr(event, "broker_id", None) == 1]
-        assert of_broker_1 == [leader_and_isr_answer(1), UpdateMetadataAnswered(1, ErrorCode.NONE)] * 3
+        assert of_broker_1 == [leader_and_isr_answer(1), UpdateMetadataResponseReceived(1, ErrorCode.NONE)] * 3
         assert [event for event in notified if event not in of_broker_1] == [leader_and_isr_answer(2)] * 3
-        assert [event.rows.tolist() for event in notified if isinstance(event, LeaderAndIsrAnswered)] == [[0]] * 6
+        assert [event.rows.tolist() for event in notified if isinstance(event, LeaderAndIsrResponseReceived)] == [
+            [0]
+        ] * 6
 
     def test_answers_name_the_controller_epoch_of_the_request(
         self, fixture: AnsweringFixture, cluster: ClusterState, notified: list[Event]
@@ -317,7 +324,7 @@ class AnsweringContract(RecordingContract):
             requests = requests_of(cluster, metadata=([1, 2], ["t-0"]), controller_epoch=3)
             _send(fixture, cluster, replace(requests, batch=batch))
         answers = [(event.broker_id, event.controller_epoch, event.batch) for event in notified
-                   if isinstance(event, UpdateMetadataAnswered)]  # fmt: skip
+                   if isinstance(event, UpdateMetadataResponseReceived)]  # fmt: skip
         assert sorted(answers) == [(1, 3, 7), (1, 3, 8), (2, 3, 7), (2, 3, 8)]
 
     def test_only_deletions_of_stop_replica_are_answered(
@@ -327,7 +334,7 @@ class AnsweringContract(RecordingContract):
         assert notified == []
         _send(fixture, cluster, requests_of(cluster, stop_replica={1: {"t-0": (0, False), "t-1": (-2, True)}}))
         (answer,) = notified
-        assert isinstance(answer, StopReplicaAnswered)
+        assert isinstance(answer, StopReplicaResponseReceived)
         assert (answer.broker_id, answer.error, answer.partition_errors) == (1, ErrorCode.NONE, ())
         assert (answer.rows.tolist(), answer.controller_epoch) == ([1], 1)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from kframe.core.admin.topic_requests import TopicsResponse
 from kframe.errors import ErrorCode, InputError
-from kframe.model.events import DeleteTopicsRequested, StopReplicaAnswered
+from kframe.model.events import DeleteTopicsRequested, StopReplicaResponseReceived
 from kframe.model.ids import ReplicaState
 from kframe.model.lists import distinct_values
 from kframe.whatif.create import response_of
@@ -78,7 +78,7 @@ class _Deletion:
         for done, index in enumerate(brokers, 1):
             rows = owner[broker == index]
             whatif.notify(
-                StopReplicaAnswered(
+                StopReplicaResponseReceived(
                     int(cluster.brokers.ids[index]), ErrorCode.NONE, (), whatif.controller_epoch, rows
                 ),
                 timeline,

@@ -97,10 +97,10 @@ def test_a_session_that_is_gone_and_no_controller_are_reasons(ensemble: MemoryEn
 
 
 def _closed(controller: Controller, token: int):  # type: ignore[no-untyped-def]
-    from kframe.model.events import Inspected
+    from kframe.model.events import InspectionRequested
 
     controller.store.close()
-    return Inspected(token)
+    return InspectionRequested(token)
 
 
 def test_a_controller_that_has_stopped_is_not_alive(ensemble: MemoryEnsemble) -> None:

@@ -7,7 +7,7 @@ from kframe.errors import ErrorCode
 from kframe.model.effects import Effect
 from kframe.model.events import (
     DeletionsMarked,
-    StopReplicaAnswered,
+    StopReplicaResponseReceived,
 )
 from kframe.model.ids import ReplicaState
 from kframe.testing.clusters import healthy
@@ -38,7 +38,7 @@ def confirm(driver: Driver, broker_id: int, *names: str, error: ErrorCode = NONE
     """Answer StopReplica (with delete) for these partitions as a broker."""
     epoch = driver.context.controller_epoch if controller_epoch is None else controller_epoch
     errors = tuple(((name.rpartition("-")[0], int(name.rpartition("-")[2])), STORAGE) for name in failed)
-    driver.handle(StopReplicaAnswered(broker_id, error, errors, epoch, driver.rows(*names)))
+    driver.handle(StopReplicaResponseReceived(broker_id, error, errors, epoch, driver.rows(*names)))
     driver.events.clear()
 
 
@@ -53,7 +53,7 @@ def states(driver: Driver, name: str) -> dict[int, ReplicaState]:
     return dict(zip(view.replicas, view.replica_states, strict=True))
 
 
-def gone(driver: Driver, name: str = "t") -> bool:
+def is_deleted(driver: Driver, name: str = "t") -> bool:
     stored = name in driver.store.read_topic_names() or name in driver.store.read_deletions()
     known = name in driver.cluster.topics
     assert stored == known
@@ -68,5 +68,5 @@ def stops(driver: Driver, name: str) -> list[tuple[int, bool, int]]:
     ]
 
 
-def asked(driver: Driver, kind: type[Effect]) -> int:
+def count_effects(driver: Driver, kind: type[Effect]) -> int:
     return sum(isinstance(effect, kind) for effect in driver.effects)

@@ -24,7 +24,7 @@ from kframe.model.cluster import ClusterState, PartitionView
 from kframe.model.columns import Int32
 from kframe.model.config import ControllerConfig
 from kframe.model.effects import Effect, Send
-from kframe.model.events import Answer, Event, Failed, Inspected
+from kframe.model.events import Answer, Event, Failed, InspectionRequested
 from kframe.model.ids import NO_STATE
 from kframe.model.ports import Transport
 from kframe.model.store_requests import WriteStates
@@ -40,7 +40,7 @@ CONTROLLER_ID = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Ambush:
+class ExternalAction:
     """An external change that happens just before the next effect of a kind is performed."""
 
     kind: type[Effect]
@@ -70,9 +70,9 @@ class Driver:
         self.batches: list[list[Request]] = []
         """The requests of each Send, recorded when it was performed."""
         self.replies: dict[int, Any] = {}
-        self._ambushes: list[Ambush] = []
+        self._actions: list[ExternalAction] = []
         self._failures: list[tuple[type[Effect], KframeError]] = []
-        self._somebody = self.ensemble.records.open_session(lambda _event: None)
+        self._other_session = self.ensemble.records.open_session(lambda _event: None)
         self.clock = VirtualClock()
         self._logs = EventLogs(self.controller, self.clock)
         self._performer = Performer(
@@ -118,7 +118,7 @@ class Driver:
                     effect = operation.send(answer)  # type: ignore[arg-type]
             except StopIteration as finished:
                 self._logs.stepped()
-                self._logs.finish(Inspected(), 0.0)
+                self._logs.finish(InspectionRequested(), 0.0)
                 result: Result = finished.value
                 return result
             answer = self._perform([effect])
@@ -126,7 +126,7 @@ class Driver:
     def before(self, kind: type[Effect], act: Callable[[], object]) -> None:
         """Call ``act`` just before the next effect of this kind. Several calls for one kind apply to one effect
         each."""
-        self._ambushes.append(Ambush(kind, lambda: (act(), None)[1]))
+        self._actions.append(ExternalAction(kind, lambda: (act(), None)[1]))
 
     def fail(self, kind: type[Effect], error: KframeError) -> None:
         """Make the next effect of this kind fail without performing it."""
@@ -143,7 +143,7 @@ class Driver:
     def forget_topic_id(self, name: str) -> None:
         """Store a topic again from outside, without its topic id."""
         self.ensemble.topics.forget_id(name)
-        self.ensemble.records.set(self._somebody, topic_path(name), b"")
+        self.ensemble.records.set(self._other_session, topic_path(name), b"")
 
     # -- observations
 
@@ -222,9 +222,9 @@ class Driver:
         answer = None
         for effect in effects:
             self.effects.append(effect)
-            for ambush in [ambush for ambush in self._ambushes if isinstance(effect, ambush.kind)][:1]:
-                self._ambushes.remove(ambush)
-                ambush.act()
+            for action in [action for action in self._actions if isinstance(effect, action.kind)][:1]:
+                self._actions.remove(action)
+                action.act()
             failures = [failure for failure in self._failures if isinstance(effect, failure[0])][:1]
             if failures:
                 self._failures.remove(failures[0])
@@ -241,7 +241,7 @@ def require_prefetched(effects: Iterable[Effect]) -> None:
     writes = [effect for effect in effects if isinstance(effect, WriteStates)]
     for index, write in enumerate(writes):
         if write.following is not None:
-            pipelined = PipelinedWrite(write.following, StoreError("nobody has written it"))
+            pipelined = PipelinedWrite(write.following, StoreError("not written"))
             counts = [int(pipelined.asked(later.change).sum()) for later in writes[index + 1 :]]
             assert [count for count in counts if count] == [len(write.following)]
 

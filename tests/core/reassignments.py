@@ -9,9 +9,9 @@ from kframe.embedded import Api
 from kframe.errors import ErrorCode
 from kframe.model.effects import Effect
 from kframe.model.events import (
-    IsrChangesLeft,
+    IsrChangesNotified,
     ReassignmentRequested,
-    ReassignmentsLeft,
+    ReassignmentsStored,
 )
 from kframe.model.tables import Targets
 from kframe.testing.clusters import PartitionSpec
@@ -21,21 +21,21 @@ NONE, LEADERSHIP = ErrorCode.NONE, Api.LEADER_AND_ISR
 INVALID, UNKNOWN = ErrorCode.INVALID_REPLICA_ASSIGNMENT, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 IDLE = ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
 ALL = (1, 2, 3, 4, 5, 6)
-RESTED = PartitionSpec((1, 2, 3), 1, (1, 2, 3), leader_epoch=5)
-MOVING = PartitionSpec(
+NOT_REASSIGNING = PartitionSpec((1, 2, 3), 1, (1, 2, 3), leader_epoch=5)
+REASSIGNING = PartitionSpec(
     (4, 5, 6, 1, 2, 3), 1, (1, 2, 3), leader_epoch=5, adding_replicas=(4, 5, 6), removing_replicas=(1, 2, 3)
 )
-Wanted = Sequence[tuple[tuple[str, int], Sequence[int] | None]]
+TargetLists = Sequence[tuple[tuple[str, int], Sequence[int] | None]]
 
 
-def submit(driver: Driver, wanted: Wanted) -> list[ErrorCode]:
+def submit(driver: Driver, targets: TargetLists) -> list[ErrorCode]:
     """Return the error codes of an AlterPartitionReassignments request."""
-    response: ReassignmentResponse = driver.ask(ReassignmentRequested(Targets.of(wanted), len(driver.replies) + 1))
+    response: ReassignmentResponse = driver.ask(ReassignmentRequested(Targets.of(targets), len(driver.replies) + 1))
     assert response.error is NONE
     return [ErrorCode(code) for code in response.codes.tolist()]
 
 
-def move(driver: Driver, *replicas: int) -> list[ErrorCode]:
+def reassign(driver: Driver, *replicas: int) -> list[ErrorCode]:
     return submit(driver, [(("t", 0), replicas)])
 
 
@@ -43,10 +43,10 @@ def catch_up(driver: Driver, isr: tuple[int, ...]) -> None:
     """Store another ISR as the leader does, with an ISR change notification."""
     driver.ensemble.write_state("t", 0, isr=isr)
     driver.ensemble.notify_isr_changes([("t", 0)])
-    driver.handle(IsrChangesLeft())
+    driver.handle(IsrChangesNotified())
 
 
-def asked(driver: Driver, kind: type[Effect]) -> int:
+def count_effects(driver: Driver, kind: type[Effect]) -> int:
     return sum(isinstance(effect, kind) for effect in driver.effects)
 
 
@@ -59,10 +59,10 @@ def stops(driver: Driver, name: str = "t-0") -> list[tuple[int, bool]]:
     ]
 
 
-def leave(driver: Driver, wanted: Wanted) -> None:
+def store_reassignments(driver: Driver, targets: TargetLists) -> None:
     """Store a reassignment as an operator does, and send the event to the controller."""
-    driver.ensemble.leave_reassignments(Targets.of(wanted))
-    driver.handle(ReassignmentsLeft())
+    driver.ensemble.request_reassignments(Targets.of(targets))
+    driver.handle(ReassignmentsStored())
 
 
 def stored_targets(driver: Driver) -> dict[str, tuple[int, ...]]:

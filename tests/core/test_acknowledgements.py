@@ -17,7 +17,7 @@ from kframe.model.events import (
     DeleteTopicsRequested,
     ResignRequested,
     SessionExpired,
-    UpdateMetadataAnswered,
+    UpdateMetadataResponseReceived,
 )
 from kframe.testing.clusters import cluster_of, healthy
 from tests.core.driver import Driver
@@ -59,7 +59,7 @@ def answer(driver: Driver, *brokers: int, batch: int | None = None, error: Error
     """Answer UpdateMetadata as brokers. The default batch is the newest."""
     newest = driver.context.term.acknowledgements.next_batch - 1
     for broker in brokers:
-        driver.handle(UpdateMetadataAnswered(broker, error, epoch, newest if batch is None else batch))
+        driver.handle(UpdateMetadataResponseReceived(broker, error, epoch, newest if batch is None else batch))
         driver.follow()
 
 
@@ -74,7 +74,7 @@ def pass_time(driver: Driver, milliseconds: float) -> None:
 
 
 @pytest.mark.parametrize(("event", "topic"), REQUESTS)
-def test_request_is_answered_after_the_last_live_broker(driver: Driver, event: Any, topic: str) -> None:
+def test_request_is_answered_after_last_live_broker_responds(driver: Driver, event: Any, topic: str) -> None:
     request(driver, event)
     assert driver.requests(Api.UPDATE_METADATA), "the change has been announced"
     answer(driver, 1, 2)
@@ -86,7 +86,7 @@ def test_request_is_answered_after_the_last_live_broker(driver: Driver, event: A
 
 
 @pytest.mark.parametrize(("event", "topic"), REQUESTS)
-def test_request_that_no_broker_answers_times_out(driver: Driver, event: Any, topic: str) -> None:
+def test_request_without_broker_responses_times_out(driver: Driver, event: Any, topic: str) -> None:
     request(driver, event)
     pass_time(driver, TIMEOUT_MS - 1)
     assert codes(driver) is None
@@ -95,7 +95,7 @@ def test_request_that_no_broker_answers_times_out(driver: Driver, event: Any, to
 
 
 @pytest.mark.parametrize(("event", "topic"), REQUESTS)
-def test_broker_that_hangs_holds_the_answer_for_half_of_the_timeout(driver: Driver, event: Any, topic: str) -> None:
+def test_unresponsive_broker_delays_response_by_half_of_timeout(driver: Driver, event: Any, topic: str) -> None:
     """Kafka waits only for the controller's own broker, so that one slow broker fails no request."""
     request(driver, event)
     answer(driver, 1, 2)
@@ -108,7 +108,7 @@ def test_broker_that_hangs_holds_the_answer_for_half_of_the_timeout(driver: Driv
 
 
 @pytest.mark.parametrize(("event", "topic"), REQUESTS)
-def test_broker_that_dies_is_waited_for_no_longer(driver: Driver, event: Any, topic: str) -> None:
+def test_failed_broker_does_not_delay_response(driver: Driver, event: Any, topic: str) -> None:
     request(driver, event)
     answer(driver, 1, 2)
     driver.ensemble.unregister_brokers([3])
@@ -116,7 +116,7 @@ def test_broker_that_dies_is_waited_for_no_longer(driver: Driver, event: Any, to
     assert codes(driver) == {topic: NONE}
 
 
-def test_broker_that_registers_anew_answers_with_all_metadata(driver: Driver) -> None:
+def test_reregistered_broker_acknowledges_all_metadata(driver: Driver) -> None:
     """Requests queued for the earlier registration are dropped. A later batch announces all partitions."""
     request(driver, CreateTopicsRequested((NewTopic("new", 1, 1),), TIMEOUT_MS, token=1))
     created = driver.context.term.acknowledgements.next_batch - 1
@@ -142,19 +142,19 @@ def test_request_is_answered_by_a_later_merged_batch(driver: Driver) -> None:
     assert codes(driver) == {"new": NONE}
 
 
-def test_request_cut_into_several_completes_no_batch_before_the_last(driver: Driver) -> None:
+def test_split_request_acknowledges_batch_with_last_part(driver: Driver) -> None:
     request(driver, CreateTopicsRequested((NewTopic("new", 1, 1),), TIMEOUT_MS, token=1))
     answer(driver, 1, 2, 3, batch=0)
     assert codes(driver) is None
 
 
-def test_answer_of_an_earlier_term_proves_nothing(driver: Driver) -> None:
+def test_response_of_earlier_controller_epoch_does_not_acknowledge(driver: Driver) -> None:
     request(driver, CreateTopicsRequested((NewTopic("new", 1, 1),), TIMEOUT_MS, token=1))
     answer(driver, 1, 2, 3, epoch=0)
     assert codes(driver) is None
 
 
-def test_broker_that_refuses_metadata_is_not_believed_later(driver: Driver) -> None:
+def test_response_after_metadata_error_does_not_acknowledge(driver: Driver) -> None:
     request(driver, CreateTopicsRequested((NewTopic("new", 1, 1),), TIMEOUT_MS, token=1))
     refused = driver.context.term.acknowledgements.next_batch - 1
     answer(driver, 1, 2)
@@ -166,7 +166,7 @@ def test_broker_that_refuses_metadata_is_not_believed_later(driver: Driver) -> N
     assert codes(driver) == {"new": NONE}, "two brokers know it"
 
 
-def test_refused_metadata_delays_the_answer_by_half_of_the_timeout(driver: Driver) -> None:
+def test_metadata_error_delays_response_by_half_of_timeout(driver: Driver) -> None:
     """Kafka's controller logs the error of a broker. The answer depends on its own metadata cache."""
     request(driver, CreateTopicsRequested((NewTopic("new", 1, 1),), TIMEOUT_MS, token=1))
     answer(driver, 1, 2, 3, error=ErrorCode.UNKNOWN_SERVER_ERROR)
@@ -177,7 +177,7 @@ def test_refused_metadata_delays_the_answer_by_half_of_the_timeout(driver: Drive
     assert codes(driver) == {"new": NONE}
 
 
-def test_topic_that_gets_its_leader_late_is_awaited_from_then_on(driver: Driver) -> None:
+def test_topic_with_late_leader_waits_for_second_acknowledgement(driver: Driver) -> None:
     """The first announcement has no leader. The announcement with the leader must be acknowledged as well."""
     topics = (NewTopic("new", assignments=((0, (5,)),)), NewTopic("led", 1, 1), NewTopic("t"))
     request(driver, CreateTopicsRequested(topics, TIMEOUT_MS, token=1))
@@ -191,7 +191,7 @@ def test_topic_that_gets_its_leader_late_is_awaited_from_then_on(driver: Driver)
     assert codes(driver) == {"new": NONE, "led": NONE, "t": ErrorCode.TOPIC_ALREADY_EXISTS}
 
 
-def test_only_topics_that_are_not_done_time_out(driver: Driver) -> None:
+def test_only_incomplete_topics_time_out(driver: Driver) -> None:
     topics = (NewTopic("new", assignments=((0, (5,)),)), NewTopic("led", 1, 1), NewTopic("t"))
     request(driver, CreateTopicsRequested(topics, TIMEOUT_MS, token=1))
     answer(driver, 1, 2, 3)
@@ -200,7 +200,7 @@ def test_only_topics_that_are_not_done_time_out(driver: Driver) -> None:
 
 
 @pytest.mark.parametrize("ending", [ResignRequested(), SessionExpired()], ids=["resigned", "expired"])
-def test_waiting_request_is_answered_once_when_the_controller_resigns(driver: Driver, ending: Any) -> None:
+def test_resignation_answers_delayed_request_once(driver: Driver, ending: Any) -> None:
     request(driver, CreateTopicsRequested((NewTopic("new", 1, 1),), TIMEOUT_MS, token=1))
     driver.handle(ending)
     assert codes(driver) == {"new": NOT_CONTROLLER}
@@ -209,17 +209,17 @@ def test_waiting_request_is_answered_once_when_the_controller_resigns(driver: Dr
 
 
 @pytest.mark.parametrize("timeout_ms", [0, -1])
-def test_request_without_time_waits_for_no_broker(driver: Driver, timeout_ms: int) -> None:
+def test_request_with_zero_timeout_is_not_delayed(driver: Driver, timeout_ms: int) -> None:
     driver.handle(CreateTopicsRequested((NewTopic("new", 1, 1),), timeout_ms, token=1))
     assert codes(driver) == {"new": TIMED_OUT}
 
 
-def test_validation_waits_for_no_broker(driver: Driver) -> None:
+def test_validate_only_request_is_not_delayed(driver: Driver) -> None:
     driver.handle(CreateTopicsRequested((NewTopic("new", 1, 1),), TIMEOUT_MS, True, token=1))
     assert codes(driver) == {"new": NONE}
 
 
-def test_timer_is_cancelled_with_the_answer(driver: Driver) -> None:
+def test_response_cancels_timer(driver: Driver) -> None:
     """A timer is a thread in production. Thousands of requests must not keep one each until the timeout."""
     request(driver, CreateTopicsRequested((NewTopic("new", 1, 1),), TIMEOUT_MS, token=1))
     answer(driver, 1, 2, 3)

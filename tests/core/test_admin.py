@@ -51,7 +51,7 @@ REQUESTS: dict[type[Event], Callable[[int], Event]] = {
     events.UpdateFeaturesRequested: lambda token: events.UpdateFeaturesRequested(
         (FeatureUpdate("metadata.version", 1),), token
     ),
-    events.Inspected: events.Inspected,
+    events.InspectionRequested: events.InspectionRequested,
 }
 
 
@@ -59,13 +59,13 @@ def make_driver() -> Driver:
     return quiet({"t": [healthy(1, 2), healthy(2, 1)], "new-less": [PartitionSpec((9,))]}, (1, 2, 3))
 
 
-def test_every_request_is_known() -> None:
+def test_every_request_event_has_operation_and_refusal() -> None:
     """controller 1: whoever has a token is answered, active or not."""
     assert set(REFUSALS) == set(REQUESTS) == WAITING
 
 
 @pytest.mark.parametrize("kind", REQUESTS, ids=lambda kind: kind.__name__)
-def test_active_controller_answers_once(kind: type[Event]) -> None:
+def test_active_controller_answers_each_request_once(kind: type[Event]) -> None:
     """controller 2: each request gets one answer."""
     driver = make_driver()
     driver.handle(REQUESTS[kind](5))
@@ -76,11 +76,11 @@ def test_active_controller_answers_once(kind: type[Event]) -> None:
 
 
 @pytest.mark.parametrize("kind", REQUESTS, ids=lambda kind: kind.__name__)
-@pytest.mark.parametrize("how", ["inactive", "preempted"])
-def test_other_controllers_decline(kind: type[Event], how: str) -> None:
+@pytest.mark.parametrize("cause", ["inactive", "preempted"])
+def test_inactive_controller_refuses_request(kind: type[Event], cause: str) -> None:
     """controller 1: preempt answers. Wire: 41 (ControlledShutdown: 11)."""
     driver = make_driver()
-    if how == "inactive":
+    if cause == "inactive":
         driver.handle(SessionExpired())
         driver.handle(REQUESTS[kind](5))
     else:
@@ -93,7 +93,7 @@ def test_other_controllers_decline(kind: type[Event], how: str) -> None:
         expected = ErrorCode.STALE_CONTROLLER_EPOCH
     if isinstance(response, TopicsResponse | ConfigsResponse):
         assert set(response.codes.values()) == {expected}
-    elif kind is events.Inspected:
+    elif kind is events.InspectionRequested:
         assert response is False
     else:
         assert response.error is expected
@@ -110,16 +110,16 @@ def test_request_without_token_gets_no_reply(kind: type[Event]) -> None:
     assert driver.replies == {}
 
 
-def test_who_may_be_answered_later() -> None:
+def test_topic_requests_can_be_delayed() -> None:
     """wire 9 to 11: requests for topics."""
-    later = {kind for kind, request in REQUESTS.items() if purgatory.waits(request(1))}
+    later = {kind for kind, request in REQUESTS.items() if purgatory.can_be_delayed(request(1))}
     assert later == {CreateTopicsRequested, CreatePartitionsRequested, DeleteTopicsRequested}
 
 
 # -- creation
 
 
-def test_manual_assignments_are_taken_in_partition_order() -> None:
+def test_manual_assignments_are_ordered_by_partition() -> None:
     """wire 9: assignments by index, in any order."""
     driver = make_driver()
     new = NewTopic("new", assignments=((1, (3, 1)), (0, (2, 3))))
@@ -130,7 +130,7 @@ def test_manual_assignments_are_taken_in_partition_order() -> None:
 @pytest.mark.parametrize(
     "start, shift, expected", [(0, 0, [(1, 2), (2, 3)]), (1, 0, [(2, 3), (3, 1)]), (0, 1, [(1, 3), (2, 1)])]
 )
-def test_automatic_assignments_begin_where_the_event_says(
+def test_automatic_assignment_uses_start_index_and_shift(
     start: int, shift: int, expected: list[tuple[int, ...]]
 ) -> None:
     """wire 9: start and shift are random numbers in the event."""
@@ -140,7 +140,7 @@ def test_automatic_assignments_begin_where_the_event_says(
     assert [driver.stored(f"new-{number}").replicas for number in (0, 1)] == expected
 
 
-def test_created_topics_are_online_before_their_creator_is_answered() -> None:
+def test_created_topics_are_online_before_response() -> None:
     """wire 9: the controller stores settings first, then the topic. Then every partition has a leader."""
     driver = make_driver()
     new = NewTopic("new", 3, 2, config={"unclean.leader.election.enable": "true", "min.insync.replicas": "2"})
@@ -154,7 +154,7 @@ def test_created_topics_are_online_before_their_creator_is_answered() -> None:
     assert len(driver.requests(Api.LEADER_AND_ISR)) == 3, "the watch finds nothing new"
 
 
-def test_several_topics_are_created_in_a_single_write() -> None:
+def test_topics_of_request_are_created_in_one_write() -> None:
     """wire 9: each request makes one store call."""
     driver = make_driver()
     topics = tuple(NewTopic(name, 2, 1) for name in ("a", "b", "c"))
@@ -163,7 +163,7 @@ def test_several_topics_are_created_in_a_single_write() -> None:
     assert len(driver.batches) == 1
 
 
-def test_empty_requests() -> None:
+def test_empty_request_changes_nothing() -> None:
     """wire 9 to 11: an empty request changes nothing."""
     driver = make_driver()
     for token, request in enumerate(
@@ -181,7 +181,7 @@ def test_empty_requests() -> None:
     assert (driver.batches, driver.writes()) == ([], [])
 
 
-def test_unled_are_those_with_a_partition_without_leader() -> None:
+def test_leaderless_topics_have_partition_without_leader() -> None:
     """wire 9: a leader other than -1 for every partition."""
     driver = quiet(
         {"led": [healthy(1)], "half": [healthy(1), PartitionSpec((2,))], "dead": [PartitionSpec((9,), None, (9,))],

@@ -109,7 +109,9 @@ TABLE: list[tuple[str, PartitionSpec, Proposal, ErrorCode, bool]] = [
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("spec, proposal, code, stored", [row[1:] for row in TABLE], ids=[row[0] for row in TABLE])
-def test_table(spec: PartitionSpec, proposal: Proposal, code: ErrorCode, stored: bool, version: int) -> None:
+def test_proposal_gets_first_matching_error_code(
+    spec: PartitionSpec, proposal: Proposal, code: ErrorCode, stored: bool, version: int
+) -> None:
     """controller 13.1: per partition, the first match; the leader epoch is not bumped."""
     driver = make_driver(spec)
     response: AlterPartitionResponse = driver.ask(request([proposal], version))
@@ -125,7 +127,7 @@ def test_table(spec: PartitionSpec, proposal: Proposal, code: ErrorCode, stored:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_who_shuts_down_is_refused_to_brokers_that_can_go_on_after_it(version: int) -> None:
+def test_shutting_down_isr_member_is_ineligible_from_version_1(version: int) -> None:
     """KAFKA-14140. A broker that supports only version 0 would never propose an ISR for that partition again."""
     driver = make_driver(SPEC)
     response: AlterPartitionResponse = driver.ask(request([Proposal((1, 4))], version))
@@ -134,7 +136,7 @@ def test_who_shuts_down_is_refused_to_brokers_that_can_go_on_after_it(version: i
     assert driver.stored("t-0").isr == (SPEC.isr if version else (1, 4))
 
 
-def test_answer_has_the_state_that_stands_now() -> None:
+def test_response_has_current_partition_state() -> None:
     """controller 13.1: success with the cached value, also where nothing was written."""
     driver = make_driver()
     response: AlterPartitionResponse = driver.ask(
@@ -152,9 +154,9 @@ def test_answer_has_the_state_that_stands_now() -> None:
     "epochs, code",
     [((101, 102, 103), NONE), ((-1, -1, -1), NONE), ((101, -1, 103), NONE), ((101, 102, 99), INELIGIBLE),
      ((101, 102, 104), INELIGIBLE)],
-    ids=["all present", "not said", "one not said", "earlier registration", "later registration"],
+    ids=["all current", "no epochs", "one without epoch", "earlier registration", "later registration"],
 )  # fmt: skip
-def test_replica_that_has_registered_again_may_not_join(epochs: tuple[int, ...], code: ErrorCode) -> None:
+def test_replica_with_stale_broker_epoch_is_ineligible(epochs: tuple[int, ...], code: ErrorCode) -> None:
     """controller 13.1: row 8, members whose broker epoch is not the present one (version 3), stricter than Kafka."""
     driver = make_driver()
     sent = replace(request([Proposal()], 3), isr_epochs=np.array(epochs, np.int64))
@@ -162,7 +164,7 @@ def test_replica_that_has_registered_again_may_not_join(epochs: tuple[int, ...],
 
 
 @pytest.mark.parametrize("checked, code", [(True, INELIGIBLE), (False, NONE)])
-def test_registrations_may_be_left_unchecked(checked: bool, code: ErrorCode) -> None:
+def test_broker_epoch_check_can_be_disabled(checked: bool, code: ErrorCode) -> None:
     """controller 13.1: row 8, members whose broker epoch is another, unless that is switched off (X1)."""
     brokers = [registration(broker_id, broker_epoch=100 + broker_id) for broker_id in (1, 2, 3)]
     driver = quiet({"t": [SPEC]}, brokers, kframe_alter_partition_check_epochs=checked)
@@ -183,7 +185,7 @@ UNSOUND = [
 
 @pytest.mark.parametrize("strict", [True, False])
 @pytest.mark.parametrize("sender, isr, code", [row[1:] for row in UNSOUND], ids=[row[0] for row in UNSOUND])
-def test_strict_checks(sender: int, isr: tuple[int, ...], code: ErrorCode, strict: bool) -> None:
+def test_strict_mode_rejects_malformed_isr(sender: int, isr: tuple[int, ...], code: ErrorCode, strict: bool) -> None:
     """controller 13.1: kframe may add checks (answer 42). They are disabled by default."""
     brokers = [registration(broker_id, broker_epoch=100 + broker_id) for broker_id in (1, 2, 3, 6)]
     driver = quiet({"t": [SPEC]}, brokers, kframe_alter_partition_strict=strict)
@@ -193,7 +195,7 @@ def test_strict_checks(sender: int, isr: tuple[int, ...], code: ErrorCode, stric
     assert (driver.stored("t-0").isr == isr) == (not strict or code is NONE)
 
 
-def test_partition_named_twice() -> None:
+def test_last_proposal_of_repeated_partition_is_used() -> None:
     """controller 13.1: the last proposal of a partition counts."""
     driver = make_driver()
     driver.ask(request([Proposal((1,)), Proposal()], 3))
@@ -208,7 +210,7 @@ def test_partition_named_twice() -> None:
      (1, -1, ErrorCode.STALE_BROKER_EPOCH)],
     ids=["good", "unknown", "dead", "older", "later", "none"],
 )  # fmt: skip
-def test_sender(sender: int, broker_epoch: int, error: ErrorCode) -> None:
+def test_sender_needs_current_broker_epoch(sender: int, broker_epoch: int, error: ErrorCode) -> None:
     """controller 3.5: the broker epoch of an AlterPartition is equal to the cached one.
     controller 13.1: requester not registered 77, epoch not equal 77, at the top.
     """
@@ -219,7 +221,7 @@ def test_sender(sender: int, broker_epoch: int, error: ErrorCode) -> None:
     assert driver.batches == [] or error is NONE
 
 
-def test_not_controller() -> None:
+def test_inactive_controller_returns_not_controller() -> None:
     """controller 13.1: not active 41."""
     driver = make_driver()
     driver.handle(SessionExpired())
@@ -229,7 +231,7 @@ def test_not_controller() -> None:
 
 @pytest.mark.parametrize("version, code", [(0, UNKNOWN), (1, UNKNOWN), (2, ErrorCode.UNKNOWN_TOPIC_ID),
                                            (3, ErrorCode.UNKNOWN_TOPIC_ID)])  # fmt: skip
-def test_unknown_topic(version: int, code: ErrorCode) -> None:
+def test_unknown_topic_returns_error_code(version: int, code: ErrorCode) -> None:
     """controller 13.1: v >= 2, topic id unknown 100. The other partitions go on."""
     driver = make_driver()
     response = driver.ask(request([Proposal(topic="x"), Proposal()], version))
@@ -248,7 +250,7 @@ def test_every_requested_partition_is_announced_to_all_brokers() -> None:
     assert driver.recipients(Api.UPDATE_METADATA, "t-2") == driver.recipients(Api.UPDATE_METADATA, "u-0") == []
 
 
-def test_storage_has_another_version() -> None:
+def test_stale_version_in_storage_returns_invalid_update_version() -> None:
     """controller 13.1: conditional set, BADVERSION 95."""
     driver = make_driver()
     driver.before(WriteStates, lambda: driver.ensemble.write_state("t", 0, isr=(1,)))
@@ -257,14 +259,14 @@ def test_storage_has_another_version() -> None:
     assert driver.stored("t-0").isr == (1,)
 
 
-def test_leader_may_propose_for_another_leader() -> None:
+def test_sender_becomes_leader_without_leadership_check() -> None:
     """controller 13.1: the proposed leader is the requester. Its leadership is not checked."""
     driver = make_driver()
     assert driver.ask(request([Proposal((2, 1))], 3, sender=2)).codes.tolist() == [NONE]
     assert (driver.stored("t-0").leader, driver.stored("t-0").isr) == (2, (2, 1))
 
 
-def test_isr_that_completes_a_reassignment_finishes_it() -> None:
+def test_isr_with_all_targets_completes_reassignment() -> None:
     """controller 13.1: then, per success under reassignment, the reassignment completes. The answer comes first."""
     moving = PartitionSpec((2, 3, 1), 1, (1, 2), 5, 1, 3, adding_replicas=(3,), removing_replicas=(1,))
     driver = make_driver(moving)

@@ -8,10 +8,10 @@ from kframe.embedded import Api
 from kframe.errors import ErrorCode
 from kframe.model.events import (
     BrokersChanged,
-    IsrChangesLeft,
-    LeaderAndIsrAnswered,
-    LogDirEventsLeft,
-    UpdateMetadataAnswered,
+    IsrChangesNotified,
+    LeaderAndIsrResponseReceived,
+    LogDirEventsNotified,
+    UpdateMetadataResponseReceived,
 )
 from kframe.model.ids import NO_STATE, PartitionState, ReplicaFlag
 from kframe.model.store_requests import DropNotifications
@@ -33,7 +33,7 @@ def answer(driver: Driver, broker_id: int, *names: str, failed: tuple[str, ...] 
     errors = [(name, STORAGE) for name in failed] + [(name, STALE) for name in stale]
     named = tuple(((name.rpartition("-")[0], int(name.rpartition("-")[2])), code) for name, code in errors)
     epoch = driver.context.controller_epoch if controller_epoch is None else controller_epoch
-    driver.handle(LeaderAndIsrAnswered(broker_id, error, named, epoch, driver.rows(*names)))
+    driver.handle(LeaderAndIsrResponseReceived(broker_id, error, named, epoch, driver.rows(*names)))
 
 
 def offline(driver: Driver) -> set[str]:
@@ -49,7 +49,7 @@ def offline(driver: Driver) -> set[str]:
 # -- 13.2
 
 
-def test_changed_isrs_are_read_and_announced() -> None:
+def test_isr_change_notification_refreshes_and_announces_partitions() -> None:
     """controller 13.2: refresh leadership from storage, send UpdateMetadata to all, delete the notification."""
     driver = make_driver()
     driver.ensemble.write_state("t", 0, isr=(1,))
@@ -65,7 +65,7 @@ def test_changed_isrs_are_read_and_announced() -> None:
     assert driver.writes() == []
 
 
-def test_a_state_that_is_gone_from_storage_is_not_believed_any_more() -> None:
+def test_isr_change_notification_drops_deleted_state() -> None:
     """controller 13.2: refresh leadership from storage."""
     driver = make_driver()
     erase(driver, "t-0")
@@ -76,29 +76,29 @@ def test_a_state_that_is_gone_from_storage_is_not_believed_any_more() -> None:
     assert driver.recipients(Api.UPDATE_METADATA, "u-0") == [1, 2, 3]
 
 
-def test_notification_of_unknown_partition_is_deleted() -> None:
+def test_isr_change_notification_of_unknown_partition_is_deleted() -> None:
     """controller 13.2: the notifications that were read are deleted in every case."""
     driver = make_driver()
     driver.ensemble.notify_isr_changes([("nowhere", 0)])
-    driver.handle(IsrChangesLeft())
+    driver.handle(IsrChangesNotified())
     assert (driver.batches, driver.store.read_isr_changes().paths) == ([], ())
 
 
-def test_notification_during_processing_is_processed_next() -> None:
+def test_notification_during_processing_causes_another_event() -> None:
     """controller 13.2: only the read notifications are deleted. A later one causes another event."""
     driver = make_driver()
     driver.ensemble.notify_isr_changes([("t", 0)])
     driver.events.clear()
     driver.before(DropNotifications, lambda: driver.ensemble.notify_isr_changes([("t", 1)]))
-    driver.handle(IsrChangesLeft())
-    assert driver.events[:1] == [IsrChangesLeft()]
+    driver.handle(IsrChangesNotified())
+    assert driver.events[:1] == [IsrChangesNotified()]
     assert driver.store.read_isr_changes().items == (("t", 1),)
 
 
 # -- 12
 
 
-def test_log_dir_event_sends_leader_and_isr_to_the_broker() -> None:
+def test_log_dir_event_sends_leader_and_isr_to_broker() -> None:
     """controller 12: all replicas of those brokers to Online: LeaderAndIsr with every partition, same epochs."""
     driver = make_driver()
     driver.ensemble.notify_log_dir_event(1)
@@ -111,7 +111,7 @@ def test_log_dir_event_sends_leader_and_isr_to_the_broker() -> None:
     assert driver.store.read_log_dir_events().paths == ()
 
 
-def test_replica_on_a_dead_directory_goes_offline() -> None:
+def test_storage_error_takes_replica_offline() -> None:
     """controller 12: KAFKA_STORAGE_ERROR is offline: leaders are elected and ISRs shrink."""
     driver = make_driver()
     answer(driver, 1, *NAMES, failed=("t-0", "t-1"))
@@ -122,7 +122,7 @@ def test_replica_on_a_dead_directory_goes_offline() -> None:
     assert driver.entries(Api.UPDATE_METADATA, "t-0")[3]["offline_replicas"] == [1]
 
 
-def test_what_is_offline_already_is_no_news() -> None:
+def test_repeated_storage_error_has_no_effect() -> None:
     """controller 12: newly offline ones only."""
     driver = make_driver()
     answer(driver, 1, *NAMES, failed=("t-0",))
@@ -134,7 +134,7 @@ def test_what_is_offline_already_is_no_news() -> None:
     assert driver.written() == [["t-1"]]
 
 
-def test_replica_that_is_back_only_leaves_the_set() -> None:
+def test_recovered_replica_triggers_no_election() -> None:
     """controller 12: no election is triggered by that. Other errors neither add nor remove."""
     driver = quiet({"t": [PartitionSpec((1, 2), 1, (1,)), healthy(1)]}, (1, 2))
     answer(driver, 1, "t-0", "t-1", failed=("t-0", "t-1"))
@@ -149,27 +149,27 @@ def test_replica_that_is_back_only_leaves_the_set() -> None:
     [(STALE, None, 1), (NONE, 0, 1), (NONE, 9, 1), (NONE, None, 77)],
     ids=["top-level error", "earlier office", "later office", "unknown broker"],
 )
-def test_responses_without_effect(error: ErrorCode, controller_epoch: int | None, broker: int) -> None:
+def test_failed_or_stale_response_has_no_effect(error: ErrorCode, controller_epoch: int | None, broker: int) -> None:
     """controller 12: each response without top-level error. Rows of another controller epoch are ignored."""
     driver = make_driver()
     answer(driver, broker, *NAMES, failed=("t-0",), error=error, controller_epoch=controller_epoch)
     assert (offline(driver), driver.effects) == (set(), [])
 
 
-def test_answer_names_only_what_the_broker_hosts() -> None:
+def test_error_of_unassigned_replica_is_ignored() -> None:
     """controller 12: unknown partitions are ignored, and so are partitions without a replica on this broker."""
     driver = make_driver()
     errors = ((("nowhere", 0), STORAGE), (("u", 0), STORAGE))
-    driver.handle(LeaderAndIsrAnswered(2, NONE, errors, driver.context.controller_epoch, driver.rows("t-0")))
+    driver.handle(LeaderAndIsrResponseReceived(2, NONE, errors, driver.context.controller_epoch, driver.rows("t-0")))
     assert (offline(driver), driver.effects) == (set(), [])
 
 
-@pytest.mark.parametrize("how", ["dies", "bounces"])
-def test_new_registration_forgets_dead_directories(how: str) -> None:
+@pytest.mark.parametrize("cause", ["dies", "bounces"])
+def test_registration_clears_offline_log_dirs(cause: str) -> None:
     """controller 6.2 and 6.3: forget the offline log directories of these brokers."""
     driver = make_driver()
     answer(driver, 1, *NAMES, failed=("t-0",))
-    if how == "dies":
+    if cause == "dies":
         driver.ensemble.unregister_brokers([1])
     else:
         driver.ensemble.bounce_brokers([1])
@@ -177,10 +177,10 @@ def test_new_registration_forgets_dead_directories(how: str) -> None:
     assert offline(driver) == set()
 
 
-def test_broker_with_a_dead_directory_does_not_lead_what_is_on_it() -> None:
+def test_replica_on_offline_log_dir_is_not_elected() -> None:
     """controller 12: the whole way, from the event to the response to the next election."""
     driver = make_driver()
-    driver.handle(LogDirEventsLeft())
+    driver.handle(LogDirEventsNotified())
     answer(driver, 2, *NAMES[:2], failed=("t-0",))
     driver.ensemble.unregister_brokers([1])
     driver.handle(BrokersChanged())
@@ -191,9 +191,9 @@ def test_broker_with_a_dead_directory_does_not_lead_what_is_on_it() -> None:
 
 
 @pytest.mark.parametrize("error", [NONE, STALE, ErrorCode.STALE_BROKER_EPOCH])
-def test_answer_to_update_metadata_is_only_logged(error: ErrorCode, caplog: pytest.LogCaptureFixture) -> None:
+def test_update_metadata_error_is_only_logged(error: ErrorCode, caplog: pytest.LogCaptureFixture) -> None:
     """controller 2: UpdateMetadataResponseReceived, the error is only logged."""
     driver = make_driver()
-    driver.handle(UpdateMetadataAnswered(1, error))
+    driver.handle(UpdateMetadataResponseReceived(1, error))
     assert kinds(driver.effects) == []
     assert (error.name in caplog.text) == (error is not NONE)

@@ -215,7 +215,7 @@ def _costs(partitions: int, brokers: int, steps: tuple[str, ...]) -> dict[str, C
     return costs
 
 
-def test_the_measures_see_a_call_an_object_and_an_element_a_partition() -> None:
+def test_measures_count_calls_objects_and_elements() -> None:
     objects, calls, elements = in_fresh_process(_seen)
     assert objects > LARGE
     assert calls > LARGE
@@ -236,20 +236,20 @@ def _seen() -> tuple[int, int, int]:
 
 
 @pytest.mark.slow
-def test_nothing_is_called_or_made_for_each_partition() -> None:
+def test_no_call_or_object_per_partition() -> None:
     few, many = costs(SMALL), costs(LARGE)
     for step in STEPS:
         assert many[step].calls < few[step].calls * 1.05 + 200, step
         assert many[step].objects - few[step].objects < (LARGE - SMALL) // 50, step
 
 
-def test_array_work_grows_with_partitions() -> None:
+def test_array_work_is_linear_in_partitions() -> None:
     few, many = costs(SMALL), costs(LARGE)
     for step in STEPS:
         assert many[step].elements < few[step].elements * (LARGE / SMALL) ** EXPONENT, step
 
 
-def test_answers_of_more_brokers_do_not_multiply_the_work_of_a_deletion() -> None:
+def test_deletion_work_is_linear_in_partitions_and_brokers() -> None:
     """Four times as many partitions on four times as many brokers cost four times the work, not sixteen times."""
     steps = ("create", "delete")
     few, many = costs(SMALL, BROKERS, steps), costs(4 * SMALL, 4 * BROKERS, steps)

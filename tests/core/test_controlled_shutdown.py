@@ -35,7 +35,7 @@ ASKERS = [
 
 
 @pytest.mark.parametrize("broker_id, broker_epoch, error", [row[1:] for row in ASKERS], ids=[row[0] for row in ASKERS])
-def test_who_may_ask(broker_id: int, broker_epoch: int, error: ErrorCode) -> None:
+def test_request_needs_registered_broker_and_current_epoch(broker_id: int, broker_epoch: int, error: ErrorCode) -> None:
     """controller 8: an epoch that is shown is compared; unregistered brokers are refused.
     controller 3.5: the broker epoch of a ControlledShutdown is at least the cached one.
     """
@@ -44,14 +44,14 @@ def test_who_may_ask(broker_id: int, broker_epoch: int, error: ErrorCode) -> Non
     assert (driver.writes() == []) is (error is not ErrorCode.NONE)
 
 
-def test_what_it_leads_and_follows() -> None:
+def test_led_partitions_elect_and_followers_leave_isr() -> None:
     """controller 8: led partitions are elected, followers leave the ISR. Partitions with one replica do not count."""
     driver = quiet({"t": [LED, FOLLOWED, ALONE]}, (1, 2, 3))
     assert ask(driver, 2) == (ErrorCode.NONE, [])
     assert [state_of(driver.stored(f"t-{n}")) for n in range(3)] == [(1, (1,), 1), (1, (1, 3), 1), (2, (2,), 0)]
 
 
-def test_followers_are_stopped_twice() -> None:
+def test_followers_receive_two_stop_replica_requests() -> None:
     """controller 8: StopReplica is queued twice for followers. The old leader receives the new one."""
     driver = quiet({"t": [LED, FOLLOWED]}, (1, 2, 3))
     ask(driver, 2)
@@ -59,7 +59,7 @@ def test_followers_are_stopped_twice() -> None:
     assert driver.recipients(Api.LEADER_AND_ISR, "t-0") == [1, 2]
 
 
-def test_broker_stays_shutting_down_until_it_goes() -> None:
+def test_broker_is_shutting_down_until_it_unregisters() -> None:
     """controller 8: it stays shutting down whatever remains, until its registration ends."""
     driver = quiet({"t": [PartitionSpec((2, 3), 2, (2,))]}, (1, 2, 3))
     assert ask(driver, 2) == (ErrorCode.NONE, ["t-0"])
@@ -70,7 +70,7 @@ def test_broker_stays_shutting_down_until_it_goes() -> None:
     assert driver.cluster.brokers.shutting_down.tolist() == [0, 0, 0]
 
 
-def test_failover_forgets_who_shuts_down() -> None:
+def test_failover_clears_shutting_down_brokers() -> None:
     """controller 3.3: the set of brokers that shut down is cleared."""
     driver = quiet({"t": [LED]}, (1, 2, 3))
     ask(driver, 2)

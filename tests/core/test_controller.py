@@ -61,7 +61,7 @@ def usurp(driver: Driver) -> None:
 # -- failover
 
 
-def test_failover_in_kafkas_order() -> None:
+def test_failover_follows_kafkas_order() -> None:
     """controller 3.2: step 3, step 4, step 6, step 7.
     state-machines 3.5: startup.
     state-machines 2.4: startup comes after that of the replicas.
@@ -74,24 +74,24 @@ def test_failover_in_kafkas_order() -> None:
     )
     driver.handle(Elect())
     assert kinds(driver.effects) == [
-        "ReadController", "Claim", "Prepare", "Load", "OpenChannels", "GiveTopicIds", "ReadDeletions", "Send", "Send",
+        "ReadController", "Claim", "Prepare", "Load", "OpenChannels", "AssignTopicIds", "ReadDeletions", "Send", "Send",
         "WriteStates", "Send", "WriteStates", "WriteStates", "Send", "ReadReassignments", "ReadPreferredElection",
         "SetTimer",
     ]  # fmt: skip
-    announced, everything, left, elected = driver.batches
-    assert [(request["api"], request["broker"], request["partitions"]) for request in announced] == [
+    brokers_announced, states_sent, isrs_shrunk, elected = driver.batches
+    assert [(request["api"], request["broker"], request["partitions"]) for request in brokers_announced] == [
         (Api.UPDATE_METADATA, broker, {}) for broker in (1, 2, 3)
     ]
-    recipients = [request for request in everything if request["api"] == Api.LEADER_AND_ISR]
+    recipients = [request for request in states_sent if request["api"] == Api.LEADER_AND_ISR]
     assert [(request["broker"], *request["partitions"]) for request in recipients] == [(1, "t-0"), (2, "t-0", "t-1")]
-    assert [(request["api"], *request["partitions"]) for request in left if request["broker"] == 2] == [
+    assert [(request["api"], *request["partitions"]) for request in isrs_shrunk if request["broker"] == 2] == [
         (Api.LEADER_AND_ISR, "t-1"), (Api.UPDATE_METADATA, "t-1"),
     ]  # fmt: skip
     assert {name for request in elected for name in request["partitions"]} == {"t-1", "t-2"}
     assert state_of(driver.stored("t-1")) == (2, (2,), 2)
 
 
-def test_replicas_start_online_or_leave_their_isrs() -> None:
+def test_startup_brings_replicas_online_or_shrinks_isr() -> None:
     """state-machines 3.5: initial states.
     state-machines 3.5: online replicas are told everything.
     state-machines 3.5: offline replicas leave their ISRs, as since 2.3.
@@ -106,7 +106,7 @@ def test_replicas_start_online_or_leave_their_isrs() -> None:
     assert (first["broker"], first["partitions"]["t-0"]["leader_epoch"]) == (1, 5)
 
 
-def test_a_new_controller_knows_neither_who_shuts_down_nor_which_directories_are_dead() -> None:
+def test_failover_clears_shutting_down_brokers_and_offline_log_dirs() -> None:
     """controller 3.3: the set of brokers that shut down is cleared, and so are offline log directories."""
     driver = make_driver(healthy(1, 2))
     driver.handle(ControlledShutdownRequested(1, NO_BROKER_EPOCH))
@@ -120,7 +120,7 @@ def test_a_new_controller_knows_neither_who_shuts_down_nor_which_directories_are
 # -- order of effects
 
 
-def test_memory_follows_storage() -> None:
+def test_columns_change_after_storage_accepts() -> None:
     """state-machines 4: memory is updated only after storage has accepted."""
     driver = make_driver(healthy(1, 2))
     seen: list[Any] = []
@@ -131,7 +131,7 @@ def test_memory_follows_storage() -> None:
     assert state_of(driver.known("t-0")) == state_of(driver.stored("t-0")) == (2, (2,), 1)
 
 
-def test_a_refused_write_is_not_remembered() -> None:
+def test_rejected_write_does_not_change_columns() -> None:
     """state-machines 4: nothing is told that storage has not accepted."""
     driver = make_driver(healthy(1, 2))
     driver.fail(WriteStates, StoreError("connection lost"))
@@ -186,7 +186,7 @@ def test_brokers_receive_stored_states(cluster: ClusterState, data: st.DataObjec
 # -- brokers
 
 
-def test_a_bounced_broker_dies_and_is_born() -> None:
+def test_bounced_broker_fails_then_starts() -> None:
     """controller 6.1: bounced is in both with a higher czxid."""
     driver = make_driver(healthy(1, 2), healthy(2, 1))
     driver.ensemble.bounce_brokers([1])
@@ -197,7 +197,7 @@ def test_a_bounced_broker_dies_and_is_born() -> None:
     assert state_of(driver.stored("t-1")) == (2, (2,), 1)
 
 
-def test_a_failed_broker_without_replicas_is_still_news() -> None:
+def test_failure_of_broker_without_replicas_is_announced() -> None:
     driver = make_driver(healthy(1, 2))
     lose(driver, 3)
     assert kinds(driver.effects) == ["ReadBrokers", "CloseChannels", "Send"]
@@ -207,7 +207,7 @@ def test_a_failed_broker_without_replicas_is_still_news() -> None:
     ]
 
 
-def test_no_change_is_no_effect() -> None:
+def test_unchanged_registrations_have_no_effect() -> None:
     driver = make_driver(healthy(1, 2))
     driver.handle(BrokersChanged())
     driver.handle(BrokerModified(1))
@@ -218,7 +218,7 @@ def test_no_change_is_no_effect() -> None:
 # -- the controller role
 
 
-def test_the_second_who_stands_for_election_learns_who_won() -> None:
+def test_standby_reads_id_of_active_controller() -> None:
     """controller 3.1: who finds a controller stops."""
     driver = Driver(cluster_of({"t": [healthy(1)]}, (1,)))
     rival = driver.ensemble.connect()
@@ -229,7 +229,7 @@ def test_the_second_who_stands_for_election_learns_who_won() -> None:
     assert (driver.controller.active, driver.controller.active_controller) == (False, 7)
 
 
-def test_a_lost_race_for_the_role_is_no_failure() -> None:
+def test_lost_controller_election_is_not_a_failure() -> None:
     """controller 3.1: controller epoch and role are claimed in one."""
     driver = Driver(cluster_of({"t": [healthy(1)]}, (1,)))
     rival = driver.ensemble.connect()
@@ -239,7 +239,7 @@ def test_a_lost_race_for_the_role_is_no_failure() -> None:
     assert (driver.controller.active, driver.controller.active_controller) == (False, 7)
 
 
-def test_an_active_controller_that_is_elected_again_goes_on() -> None:
+def test_election_event_does_not_affect_active_controller() -> None:
     driver = make_driver(healthy(1))
     driver.handle(Elect())
     assert kinds(driver.effects) == ["ReadController"]
@@ -247,7 +247,7 @@ def test_an_active_controller_that_is_elected_again_goes_on() -> None:
 
 
 @pytest.mark.parametrize("event", [Elect(), ControllerChanged()], ids=lambda event: type(event).__name__)
-def test_who_finds_another_controller_steps_down(event: Event) -> None:
+def test_controller_resigns_if_another_is_active(event: Event) -> None:
     """controller 3.4: maybeResign."""
     driver = make_driver(healthy(1))
     usurp(driver)
@@ -257,7 +257,7 @@ def test_who_finds_another_controller_steps_down(event: Event) -> None:
     assert driver.store.controller() == 7
 
 
-def test_the_role_is_ours_only_in_our_own_session() -> None:
+def test_controller_resigns_if_another_session_holds_role() -> None:
     driver = make_driver(healthy(1))
     driver.ensemble.drop_controller()
     namesake = driver.ensemble.connect()
@@ -267,7 +267,7 @@ def test_the_role_is_ours_only_in_our_own_session() -> None:
     assert not driver.controller.active
 
 
-def test_an_expired_session_ends_the_role_without_a_look() -> None:
+def test_session_expiry_resigns_without_read() -> None:
     """controller 3.4: an expired session resigns unconditionally."""
     driver = make_driver(healthy(1))
     driver.handle(SessionExpired())
@@ -275,7 +275,7 @@ def test_an_expired_session_ends_the_role_without_a_look() -> None:
     assert (driver.controller.active, driver.controller.active_controller) == (False, -1)
 
 
-def test_who_is_asked_to_resign_leaves_the_role_free() -> None:
+def test_requested_resignation_releases_role() -> None:
     driver = make_driver(healthy(1))
     driver.handle(ResignRequested())
     assert driver.effects == [Resigned("asked to resign", release=True)]
@@ -283,7 +283,7 @@ def test_who_is_asked_to_resign_leaves_the_role_free() -> None:
 
 
 @pytest.mark.parametrize("event", [SessionExpired(), ResignRequested()], ids=lambda event: type(event).__name__)
-def test_who_has_no_role_has_none_to_give_up(event: Event) -> None:
+def test_inactive_controller_does_not_resign(event: Event) -> None:
     driver = Driver(cluster_of({}, (1,)))
     driver.handle(event)
     assert driver.effects == []
@@ -292,7 +292,7 @@ def test_who_has_no_role_has_none_to_give_up(event: Event) -> None:
 # -- failures
 
 
-def test_a_fenced_controller_resigns_and_touches_nothing() -> None:
+def test_fenced_controller_resigns_without_release() -> None:
     """controller 3.1: ControllerMoved anywhere.
     controller 3.5: controller epoch zk version.
     """
@@ -311,7 +311,7 @@ def test_a_fenced_controller_resigns_and_touches_nothing() -> None:
 
 @pytest.mark.parametrize("error", [StoreError("down"), BrokenInvariant("no")], ids=lambda error: type(error).__name__)
 @pytest.mark.parametrize("kind", [ReadBrokers, WriteStates, Send], ids=lambda kind: kind.__name__)
-def test_any_other_failure_gives_the_role_up(kind: type[Effect], error: KframeError) -> None:
+def test_failed_effect_resigns_and_releases_role(kind: type[Effect], error: KframeError) -> None:
     """controller 3.1: any other error.
     controller 3.4: triggerControllerMove.
     """
@@ -325,7 +325,7 @@ def test_any_other_failure_gives_the_role_up(kind: type[Effect], error: KframeEr
 
 
 @pytest.mark.parametrize("kind", [Prepare, Load], ids=lambda kind: kind.__name__)
-def test_a_failure_between_claim_and_failover_gives_the_role_up(kind: type[Effect]) -> None:
+def test_failure_during_failover_releases_role(kind: type[Effect]) -> None:
     driver = Driver(cluster_of({"t": [healthy(1)]}, (1,)))
     driver.fail(kind, StoreError("down"))
     driver.handle(Elect())
@@ -335,7 +335,7 @@ def test_a_failure_between_claim_and_failover_gives_the_role_up(kind: type[Effec
 
 
 @pytest.mark.parametrize("kind", [ReadController, Claim], ids=lambda kind: kind.__name__)
-def test_a_failure_before_the_claim_costs_no_role(kind: type[Effect]) -> None:
+def test_failure_before_claim_does_not_resign(kind: type[Effect]) -> None:
     driver = Driver(cluster_of({"t": [healthy(1)]}, (1,)))
     driver.fail(kind, StoreError("down"))
     driver.handle(Elect())
@@ -346,7 +346,7 @@ def test_a_failure_before_the_claim_costs_no_role(kind: type[Effect]) -> None:
 
 
 @pytest.mark.parametrize("fails, leader_epoch", [(WriteStates, 2), (Send, 1)], ids=["before the write", "behind it"])
-def test_after_a_failure_the_next_failover_starts_afresh(fails: type[Effect], leader_epoch: int) -> None:
+def test_failover_after_failure_sends_no_earlier_requests(fails: type[Effect], leader_epoch: int) -> None:
     """state-machines 2.4: no poisoned batch after resignation. The first UpdateMetadata has no partitions."""
     driver = make_driver(healthy(1, 2), healthy(2, 1))
     driver.fail(fails, StoreError("down"))
@@ -363,7 +363,7 @@ def test_after_a_failure_the_next_failover_starts_afresh(fails: type[Effect], le
 # -- inactive controllers, and misuse
 
 
-def test_who_is_not_active_declines() -> None:
+def test_inactive_controller_refuses_election_request() -> None:
     """elections 4: not controller."""
     driver = Driver(cluster_of({"t": [healthy(1)]}, (1,)))
     driver.handle(ElectionRequested(ElectionType.PREFERRED, (("t", 0), ("t", 1)), token=1))
@@ -392,7 +392,7 @@ def test_event_without_effect_is_ignored(event: Event) -> None:
     assert driver.controller.preempt(event) == []
 
 
-def test_a_preempted_request_is_answered_even_by_the_active_controller() -> None:
+def test_preempted_request_is_refused() -> None:
     """elections 4: event preempted."""
     driver = make_driver(healthy(1))
     (reply,) = driver.controller.preempt(ElectionRequested(ElectionType.PREFERRED, (("t", 0),), token=5))
@@ -404,35 +404,35 @@ def test_a_preempted_request_is_answered_even_by_the_active_controller() -> None
 @pytest.mark.parametrize("answer", [Done(), Failed(StoreError("down"))], ids=lambda answer: type(answer).__name__)
 def test_unexpected_answer_raises(answer: Answer) -> None:
     driver = make_driver(healthy(1))
-    with pytest.raises(BrokenInvariant, match="came while idle"):
+    with pytest.raises(BrokenInvariant, match="received while idle"):
         driver.controller.step(answer)
 
 
-def test_an_event_before_the_answer_is_a_defect() -> None:
+def test_event_during_operation_raises() -> None:
     driver = make_driver(healthy(1))
     (effect,) = driver.controller.step(BrokersChanged())
     assert isinstance(effect, ReadBrokers)
     assert driver.controller.busy
-    with pytest.raises(BrokenInvariant, match="BrokersChanged came while busy"):
+    with pytest.raises(BrokenInvariant, match="BrokersChanged received while busy"):
         driver.controller.step(BrokersChanged())
     assert driver.controller.step(Done(effect.perform(driver.store, driver.cluster))) == []
     assert not driver.controller.busy
 
 
-def test_the_active_controller_adopts_nothing() -> None:
+def test_active_controller_cannot_adopt_cluster() -> None:
     driver = make_driver(healthy(1))
     with pytest.raises(BrokenInvariant, match="cannot adopt"):
         driver.controller.adopt(ClusterState(), 9)
 
 
-def test_the_cluster_of_a_controller_that_is_not_active_is_nobodys() -> None:
+def test_inactive_controller_has_no_cluster() -> None:
     driver = Driver(cluster_of({}, (1,)))
     assert driver.controller.controller_epoch == -1
     with pytest.raises(BrokenInvariant, match="not active"):
         _ = driver.controller.cluster
 
 
-def test_failures_are_logged(caplog: pytest.LogCaptureFixture) -> None:
+def test_failed_operation_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     driver = make_driver(healthy(1, 2))
     driver.fail(WriteStates, ControllerFenced("another controller has claimed the role"))
     lose(driver, 1)

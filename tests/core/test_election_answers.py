@@ -46,7 +46,9 @@ P, U = ElectionType.PREFERRED, ElectionType.UNCLEAN
         ("no state, unclean", PartitionSpec((1, 2)), U, ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE),
     ],
 )
-def test_codes(case: str, spec: PartitionSpec, election_type: ElectionType, code: ErrorCode) -> None:
+def test_election_returns_code_for_partition(
+    case: str, spec: PartitionSpec, election_type: ElectionType, code: ErrorCode
+) -> None:
     """controller 11.1: mapping of elections.md section 4.
     elections 4: no leader found.
     elections 4: already valid.
@@ -59,7 +61,7 @@ def test_codes(case: str, spec: PartitionSpec, election_type: ElectionType, code
 
 
 @pytest.mark.parametrize("election_type", ElectionType, ids=lambda election_type: election_type.name)
-def test_a_topic_that_is_being_deleted_is_refused(election_type: ElectionType) -> None:
+def test_deleting_topic_returns_invalid_topic(election_type: ElectionType) -> None:
     """elections 4: topic being deleted."""
     driver = make_driver(PartitionSpec((1, 2), 2, (1, 2)), PartitionSpec((1, 2)))
     driver.cluster.topics.deleting[0] = 1
@@ -68,7 +70,7 @@ def test_a_topic_that_is_being_deleted_is_refused(election_type: ElectionType) -
     assert driver.effects[:-1] == []
 
 
-def test_unknown_partitions_are_named() -> None:
+def test_unknown_partition_returns_unknown_topic_or_partition() -> None:
     """elections 4: unknown partition."""
     codes = answers(make_driver(healthy(1, 2)), P, (("t", 0), ("t", 1), ("nobody", 0), ("t", 0)))
     assert codes == {
@@ -85,14 +87,14 @@ def overtake(driver: Driver) -> None:
 @pytest.mark.parametrize("election_type, code", [
     (P, ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE), (U, ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE),
 ])  # fmt: skip
-def test_a_foreign_later_controller_means_no_leader(election_type: ElectionType, code: ErrorCode) -> None:
+def test_state_of_later_controller_returns_no_leader(election_type: ElectionType, code: ErrorCode) -> None:
     """elections 4: foreign controller epoch."""
     driver = make_driver(PartitionSpec((1, 2), 9, (1, 2, 9)))
     driver.before(WriteStates, lambda: overtake(driver))
     assert answers(driver, election_type, (("t", 0),)) == {"t-0": code}
 
 
-def test_an_election_of_all_partitions_leaves_out_those_that_need_none() -> None:
+def test_election_of_all_partitions_omits_election_not_needed() -> None:
     """elections 4: election of all partitions."""
     driver = make_driver(healthy(1, 2), PartitionSpec((1, 2), 2, (2, 1)), PartitionSpec((9, 2), 2, (2,)))
     assert answers(driver, P, None) == {"t-1": ErrorCode.NONE, "t-2": ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE}

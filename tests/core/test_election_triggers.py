@@ -14,7 +14,7 @@ from kframe.model.events import (
     Elect,
     ElectionRequested,
     ElectionType,
-    PreferredElectionLeft,
+    PreferredElectionStored,
     ReassignmentRequested,
     RebalanceLeaders,
     TopicPartition,
@@ -63,12 +63,12 @@ def allow_unclean(driver: Driver) -> None:
 
 
 def leave_preferred(driver: Driver) -> None:
-    driver.ensemble.leave_preferred_election([("t", 3), ("nowhere", 0), ("t", 0)])
-    driver.handle(PreferredElectionLeft())
+    driver.ensemble.request_preferred_election([("t", 3), ("nowhere", 0), ("t", 0)])
+    driver.handle(PreferredElectionStored())
 
 
 def fail_over_with_preferred_left(driver: Driver) -> None:
-    driver.ensemble.leave_preferred_election([("t", 2), ("t", 3)])
+    driver.ensemble.request_preferred_election([("t", 2), ("t", 3)])
     driver.handle(Elect())
 
 
@@ -88,7 +88,7 @@ def new_topic(driver: Driver) -> None:
     ],
     ids=["reassignment", "unclean enabled", "preferred left", "preferred left for a failover", "new topic"],
 )  # fmt: skip
-def test_who_else_calls_which_strategy(
+def test_internal_event_elects_by_strategy(
     event: Callable[[Driver], None], expected: list[tuple[ElectionKind, list[str]]]
 ) -> None:
     """controller 11.3: failover resume.
@@ -99,23 +99,23 @@ def test_who_else_calls_which_strategy(
     elections 6: preferred elections left in storage call Preferred, also at failover.
     elections 6: new topics call the initial rule.
     """
-    test_who_calls_which_strategy(event, expected)
+    test_request_elects_by_strategy(event, expected)
 
 
 @pytest.mark.parametrize("partitions", [(("t", 3),), (), (("nowhere", 9),), (("t", 0),)])
-def test_preferred_election_left_in_storage_goes_in_any_case(partitions: tuple[TopicPartition, ...]) -> None:
+def test_stored_preferred_election_is_always_deleted(partitions: tuple[TopicPartition, ...]) -> None:
     """controller 11.1: the record of a zk election is deleted in every case.
     controller 3.2: step 10, pending preferred elections.
     elections 6: preferred elections left in storage are deleted, and a new watch is set.
     """
     driver = make_driver(PartitionSpec((1, 3)), healthy(1), healthy(2), PartitionSpec((3, 2), 2, (2, 3)))
-    driver.ensemble.leave_preferred_election(partitions)
+    driver.ensemble.request_preferred_election(partitions)
     driver.events.clear()
-    driver.handle(PreferredElectionLeft())
+    driver.handle(PreferredElectionStored())
     assert driver.store.read_preferred_election() is None
-    assert driver.events == [PreferredElectionLeft()]
-    driver.handle(PreferredElectionLeft())
-    assert driver.events == [PreferredElectionLeft()], "it does not go on for ever"
+    assert driver.events == [PreferredElectionStored()]
+    driver.handle(PreferredElectionStored())
+    assert driver.events == [PreferredElectionStored()], "it does not go on for ever"
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_preferred_election_left_in_storage_goes_in_any_case(partitions: tuple[T
     ],
     ids=["failover", "broker start", "broker failure", "preferred", "unclean", "controlled shutdown", "rebalance"],
 )  # fmt: skip
-def test_who_calls_which_strategy(
+def test_request_elects_by_strategy(
     event: Callable[[Driver], None], expected: list[tuple[ElectionKind, list[str]]]
 ) -> None:
     """controller 11.2: PREFERRED and UNCLEAN.
@@ -148,7 +148,7 @@ def test_who_calls_which_strategy(
 
 
 @pytest.mark.parametrize("event", [fail_over, a_broker_starts, a_broker_fails])
-def test_only_the_operator_elects_uncleanly(event: Callable[[Driver], None]) -> None:
+def test_only_operator_request_allows_unclean_election(event: Callable[[Driver], None]) -> None:
     """elections 6: nobody but the operator carries allowUnclean."""
     recording = RecordingSelection()
     driver = Driver(cluster_of({"t": [PartitionSpec((1, 2, 9), 9, (9,)), healthy(1)]}, (1, 2)), selection=recording)
@@ -159,7 +159,7 @@ def test_only_the_operator_elects_uncleanly(event: Callable[[Driver], None]) -> 
 
 
 @pytest.mark.parametrize("event", [fail_over, a_broker_starts, a_broker_fails])
-def test_deleting_topics_elect_no_leader(event: Callable[[Driver], None]) -> None:
+def test_deleting_topic_elects_no_leader(event: Callable[[Driver], None]) -> None:
     """elections 6: topic not being deleted."""
     recording = RecordingSelection()
     cluster = cluster_of({"t": [PartitionSpec((1, 2)), PartitionSpec((1, 2), 9, (2,))]}, (1, 2))

@@ -16,7 +16,7 @@ REFUSED = ErrorCode.INVALID_REQUEST
 @pytest.mark.parametrize(
     "protocol, error, codes", [("3.9", ErrorCode.NONE, {"a": REFUSED, "b": REFUSED}), ("2.6", REFUSED, {})]
 )
-def test_no_level_can_be_finalised(protocol: str, error: ErrorCode, codes: dict[str, ErrorCode]) -> None:
+def test_feature_update_is_refused(protocol: str, error: ErrorCode, codes: dict[str, ErrorCode]) -> None:
     """controller 14: zk brokers support no features, and before inter-broker protocol 2.7 the request is refused."""
     driver = quiet({"t": [healthy(1)]}, inter_broker_protocol_version=protocol)
     updates = (FeatureUpdate("a", 1), FeatureUpdate("b", 2))

@@ -33,9 +33,9 @@ def changed(driver: Driver, act: Callable[[], object]) -> dict[str, int]:
     return {name: after[name] - before[name] for name in after if after[name] != before[name]}
 
 
-def cut_short(driver: Driver, operation: Operation[object], at: type[Effect]) -> None:
+def run_until(driver: Driver, operation: Operation[object], failing: type[Effect]) -> None:
     """Run an operation until the first effect of a kind. That effect fails."""
-    driver.fail(at, StoreError("gone"))
+    driver.fail(failing, StoreError("failed"))
     with pytest.raises(StoreError):
         driver.run(operation)
 
@@ -45,27 +45,27 @@ def reordered(context: Context) -> Operation[object]:
     return partition_reassignment.reassign(context, rows, reassigned_to(context, rows, Ragged.of([[1, 0]])))
 
 
-def test_partitions_that_go_offline() -> None:
+def test_offline_partition_is_counted() -> None:
     driver = quiet({"t": [healthy(1, 2)]})
-    move = partition_state_machine.transition(driver.context, driver.rows("t-0"), PartitionState.OFFLINE)
-    assert changed(driver, lambda: driver.run(move)) == {"OfflinePartitionsCount": 1}
+    operation = partition_state_machine.transition(driver.context, driver.rows("t-0"), PartitionState.OFFLINE)
+    assert changed(driver, lambda: driver.run(operation)) == {"OfflinePartitionsCount": 1}
 
 
-def test_assignment_that_changes_before_any_state_is_stored() -> None:
+def test_assignment_change_is_counted_before_state_is_stored() -> None:
     driver = quiet({"t": [healthy(1, 2)]})
-    reported = changed(driver, lambda: cut_short(driver, reordered(driver.context), WriteStates))
+    reported = changed(driver, lambda: run_until(driver, reordered(driver.context), WriteStates))
     assert reported == {"PreferredReplicaImbalanceCount": 1}
 
 
-def test_assignment_that_is_reached_before_anything_is_stored() -> None:
+def test_completed_assignment_is_counted_before_state_is_stored() -> None:
     """A preferred replica that is being added counts as imbalanced while in the ISR. Once it is added, it leads."""
     driver = quiet({"t": [PartitionSpec((3, 1), 3, (1, 3), adding_replicas=(3,), removing_replicas=(1,))]})
     resumed = partition_reassignment.resume(driver.context, driver.rows("t-0"))
-    reported = changed(driver, lambda: cut_short(driver, resumed, WriteStates))
+    reported = changed(driver, lambda: run_until(driver, resumed, WriteStates))
     assert reported == {"PreferredReplicaImbalanceCount": -1}
 
 
-def test_assignment_of_a_topic_that_is_queued() -> None:
+def test_replicas_of_deleting_topic_are_counted() -> None:
     driver = quiet({"t": [healthy(1, 2)]})
     topics, rows = driver.cluster.topics, driver.rows("t-0")
     topics.deleting[:] = 1
@@ -78,7 +78,7 @@ def test_assignment_of_a_topic_that_is_queued() -> None:
     assert changed(driver, grow) == {"ReplicasToDeleteCount": 1}
 
 
-def test_deletion_that_is_halted_and_resumed() -> None:
+def test_halted_and_resumed_deletion_is_counted() -> None:
     """Broker 2 has not answered yet, so that only the mark changes when the deletion halts or resumes."""
     driver = quiet({"t": [healthy(1, 2)]}, (1, 2))
     mark(driver, "t")

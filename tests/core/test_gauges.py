@@ -213,7 +213,7 @@ SEEN: Counter[str] = Counter()
 @pytest.mark.slow
 @given(STEPS)
 @settings(max_examples=250, suppress_health_check=[HealthCheck.too_slow])
-def test_after_any_history_every_gauge_equals_a_recount(steps: list[tuple[str, int, int]]) -> None:
+def test_gauges_equal_recount_after_any_history(steps: list[tuple[str, int, int]]) -> None:
     simulation = Simulation()
     assert simulation.settle() == recount(simulation.loop.controller)
     for what, x, y in steps:
@@ -225,13 +225,13 @@ def test_after_any_history_every_gauge_equals_a_recount(steps: list[tuple[str, i
     assert simulation.loop.status().gauges == INACTIVE
 
 
-def test_the_histories_above_have_moved_every_gauge() -> None:
+def test_histories_change_every_gauge() -> None:
     if not SEEN:
         pytest.skip("the histories were not played in this run")
     assert set(INACTIVE) - set(SEEN) <= {"FencedBrokerCount", "ReplicasIneligibleToDeleteCount"}
 
 
-def test_a_replica_that_could_not_be_deleted_counts_while_another_still_might() -> None:
+def test_ineligible_replica_counts_while_deletion_is_pending() -> None:
     simulation = Simulation()
     simulation.brokers.answer(1, "KAFKA_STORAGE_ERROR", Api.STOP_REPLICA)
     simulation.brokers.answer(2, "SILENT", Api.STOP_REPLICA)
@@ -243,7 +243,7 @@ def test_a_replica_that_could_not_be_deleted_counts_while_another_still_might() 
 
 
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
-def test_along_every_golden_scenario_every_gauge_equals_a_recount(path: Path) -> None:
+def test_gauges_equal_recount_in_golden_scenario(path: Path) -> None:
     runner = ScenarioRunner(read_scenario(path))
     for entry in runner.play_steps():
         assert runner.loop.status().gauges == recount(runner.loop.controller), entry["step"]
@@ -276,7 +276,7 @@ def adopted(cluster: ClusterState) -> ControllerLoop:
     return loop
 
 
-def test_a_queued_topic_is_neither_led_elsewhere_nor_forgotten() -> None:
+def test_halted_deleting_topic_stays_in_gauges() -> None:
     """A dead broker halts the deletion. Its replicas stay offline, since the deletion cannot start."""
     simulation = Simulation()
     simulation.do_down(3, 0)

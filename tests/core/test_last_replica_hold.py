@@ -59,7 +59,7 @@ def ask(driver: Driver, election_type: ElectionType) -> list[int]:
 
 @pytest.mark.parametrize("config, expected", [({}, 1), (HOLD, NO_LEADER)], ids=["as Kafka", "held"])
 @pytest.mark.parametrize("bounced", [False, True], ids=["seen to go", "bounced"])
-def test_the_last_in_sync_comes_back_after_a_crash(bounced: bool, config: dict[str, str], expected: int) -> None:
+def test_last_in_sync_replica_is_not_elected_after_crash(bounced: bool, config: dict[str, str], expected: int) -> None:
     driver = quiet({"t": [LAST]}, (1, 2, 3), **config)
     if bounced:
         bounce(driver, 1)
@@ -71,7 +71,7 @@ def test_the_last_in_sync_comes_back_after_a_crash(bounced: bool, config: dict[s
     assert leader(driver) == expected, "tried again whenever a broker comes"
 
 
-def test_an_operator_consents_by_an_unclean_election_of_that_partition() -> None:
+def test_unclean_election_by_operator_elects_held_replica() -> None:
     driver = quiet({"t": [LAST, LAST]}, (1, 2, 3), **HOLD)
     bounce(driver, 1)
     assert ask(driver, ElectionType.PREFERRED) == [ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE]
@@ -80,20 +80,20 @@ def test_an_operator_consents_by_an_unclean_election_of_that_partition() -> None
     assert driver.stored("t-0").isr == (1,)
 
 
-def test_balancing_is_no_consent() -> None:
+def test_leader_rebalance_does_not_elect_held_replica() -> None:
     driver = quiet({"t": [LAST]}, (1, 2, 3), **HOLD, leader_imbalance_per_broker_percentage="0")
     bounce(driver, 1)
     driver.handle(RebalanceLeaders())
     assert leader(driver) == NO_LEADER
 
 
-def test_a_topic_that_allows_unclean_elections_has_consented() -> None:
+def test_topic_with_unclean_election_elects_held_replica() -> None:
     driver = quiet({"t": [PartitionSpec((1,), 1, (1,))]}, (1, 2, 3), **HOLD, unclean_leader_election_enable="true")
     bounce(driver, 1)
     assert leader(driver) == 1
 
 
-def test_granted_controlled_shutdown_lets_the_broker_lead_again_until_its_next_crash() -> None:
+def test_granted_controlled_shutdown_verifies_logs_until_next_crash() -> None:
     driver = quiet({"t": [PartitionSpec((1,), 1, (1,))]}, (1, 2, 3), **HOLD)
     shut_down(driver, 1)
     assert leader(driver) == NO_LEADER
@@ -103,7 +103,7 @@ def test_granted_controlled_shutdown_lets_the_broker_lead_again_until_its_next_c
     assert leader(driver) == NO_LEADER
 
 
-def test_end_during_a_controlled_shutdown_that_was_not_granted_is_a_crash() -> None:
+def test_exit_after_refused_controlled_shutdown_is_a_crash() -> None:
     """The broker leads a partition that has no other candidate. The controller grants nothing."""
     driver = quiet({"t": [LAST]}, (1, 2, 3), **HOLD)
     shut_down(driver, 1)
@@ -112,7 +112,7 @@ def test_end_during_a_controlled_shutdown_that_was_not_granted_is_a_crash() -> N
 
 
 @pytest.mark.parametrize("answers", [(True, False), (False, True)])
-def test_last_answer_decides_whether_a_controlled_shutdown_was_granted(answers: tuple[bool, ...]) -> None:
+def test_last_response_decides_if_controlled_shutdown_was_granted(answers: tuple[bool, ...]) -> None:
     driver = quiet({"t": [PartitionSpec((1,), 1, (1,))]}, (1, 2, 3), **HOLD)
     context = driver.controller.context
     (broker,) = context.cluster.brokers.index_of([1])
@@ -123,7 +123,7 @@ def test_last_answer_decides_whether_a_controlled_shutdown_was_granted(answers: 
     assert leader(driver) == (1 if answers[-1] else NO_LEADER)
 
 
-def test_who_is_not_the_last_leads_whatever_came_before() -> None:
+def test_hold_applies_only_to_last_in_sync_replica() -> None:
     """The hold applies to a last in-sync replica only: not to other ISR members, nor to a present leader."""
     driver = quiet({"t": [healthy(1, 2), LAST]}, (1, 3), **HOLD)
     start(driver, 2)
@@ -142,14 +142,14 @@ def test_who_is_not_the_last_leads_whatever_came_before() -> None:
     ],
     ids=["was left without a leader", "leads", "takes over from who died in between"],
 )
-def test_a_new_controller_holds_back_what_it_finds_without_a_leader(stored: PartitionSpec, expected: int) -> None:
+def test_failover_holds_last_replica_of_leaderless_partition(stored: PartitionSpec, expected: int) -> None:
     driver = Driver(cluster_of({"t": [stored]}, (1, 2)), {"kframe.last.replica.hold": "true"})
     driver.handle(Elect())
     assert leader(driver) == expected
 
 
-def test_the_log_says_why(caplog: pytest.LogCaptureFixture) -> None:
+def test_held_election_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     driver = quiet({"t": [LAST]}, (1, 2, 3), **HOLD)
     with caplog.at_level(logging.ERROR, "kframe.statechange"):
         bounce(driver, 1)
-    assert any("t-0: held back: the last replica in sync" in line for line in caplog.messages)
+    assert any("t-0: stays offline: its last in-sync replica" in line for line in caplog.messages)

@@ -36,7 +36,9 @@ def lose_the_directory(driver: Driver) -> None:
 
 @pytest.mark.parametrize("cause_fault", [shut_down, unregister, lose_the_directory])
 @pytest.mark.parametrize("isr", [None, (1, 2, 3)], ids=["initial", "offline"])
-def test_who_is_online(isr: tuple[int, ...] | None, cause_fault: Callable[[Driver], None]) -> None:
+def test_replica_is_online_on_live_broker_and_log_dir(
+    isr: tuple[int, ...] | None, cause_fault: Callable[[Driver], None]
+) -> None:
     """elections 1: online is registered, not shutting down, and no offline log directory.
     elections 2: a shutting-down broker is not eligible.
     """
@@ -47,7 +49,7 @@ def test_who_is_online(isr: tuple[int, ...] | None, cause_fault: Callable[[Drive
     assert driver.recipients(Api.LEADER_AND_ISR, "t-0") == [2, 3]
 
 
-def test_a_broker_that_shuts_down_does_not_count_as_online_elsewhere() -> None:
+def test_shutting_down_broker_is_recipient_only_in_controlled_shutdown() -> None:
     """elections 1: shutting-down brokers count only in controlled shutdown. There they are recipients."""
     driver = make_driver(PartitionSpec((1, 2, 3), 1, (1, 2, 3)))
     shut_down(driver)
@@ -56,7 +58,7 @@ def test_a_broker_that_shuts_down_does_not_count_as_online_elsewhere() -> None:
     assert driver.recipients(Api.LEADER_AND_ISR, "t-0") == [1, 2, 3]
 
 
-def test_the_target_of_a_reassignment_is_who_is_not_removed() -> None:
+def test_reassignment_target_excludes_removing_replicas() -> None:
     """elections 1: target is replicas minus removing, order kept."""
     driver = make_driver(PartitionSpec((1, 3, 2), 1, (1, 2, 3), removing_replicas=(1,)))
     elect(driver, leader_election.REASSIGN)
@@ -64,7 +66,7 @@ def test_the_target_of_a_reassignment_is_who_is_not_removed() -> None:
     assert driver.recipients(Api.LEADER_AND_ISR, "t-0") == [2, 3]
 
 
-def test_a_partition_that_stayed_new_is_tried_again_when_a_broker_starts() -> None:
+def test_new_partition_is_initialised_when_broker_starts() -> None:
     """elections 2: retried whenever trigger-online runs."""
     driver = make_driver(PartitionSpec((7, 8)), live=(1,))
     for broker_id, expected in ((2, None), (8, (8, (8,), 0))):
@@ -82,7 +84,7 @@ def test_a_partition_that_stayed_new_is_tried_again_when_a_broker_starts() -> No
     [leader_election.OFFLINE, leader_election.REASSIGN, leader_election.PREFERRED, leader_election.CONTROLLED_SHUTDOWN],
     ids=lambda strategy: strategy.kind.name,
 )  # fmt: skip
-def test_an_election_raises_the_leader_epoch_and_keeps_the_rest(strategy: Strategy) -> None:
+def test_election_raises_leader_epoch_and_keeps_recovery_state(strategy: Strategy) -> None:
     """elections 3: leader_epoch plus one, recovery kept.
     elections 3: a clean election keeps RECOVERING.
     state-machines 1: derived state.
@@ -98,7 +100,7 @@ def test_an_election_raises_the_leader_epoch_and_keeps_the_rest(strategy: Strate
 @pytest.mark.parametrize(
     "strategy", [leader_election.OFFLINE, leader_election.UNCLEAN], ids=["by config", "by the operator"]
 )
-def test_no_election_is_unclean_while_an_isr_member_is_online(strategy: Strategy) -> None:
+def test_election_is_clean_while_isr_member_is_online(strategy: Strategy) -> None:
     """elections 3: unclean only if no ISR member is online."""
     recording = RecordingSelection()
     spec, dead = PartitionSpec((1, 2, 3), 3, (3, 2)), PartitionSpec((1, 9), 9, (9,))
@@ -111,7 +113,7 @@ def test_no_election_is_unclean_while_an_isr_member_is_online(strategy: Strategy
     assert driver.context.counters["UncleanLeaderElectionsPerSec"] == 1
 
 
-def test_the_operator_may_elect_uncleanly_whatever_the_topic_says() -> None:
+def test_operator_unclean_election_overrides_topic_setting() -> None:
     """elections 3: allowUnclean of the strategy."""
     driver = make_driver(PartitionSpec((1, 9), 9, (9,)))
     driver.cluster.topics.unclean[0] = 0
@@ -119,7 +121,7 @@ def test_the_operator_may_elect_uncleanly_whatever_the_topic_says() -> None:
     assert (*state_of(driver.stored("t-0")), driver.stored("t-0").recovery) == (1, (1,), 1, 1)
 
 
-def test_an_unclean_election_that_is_refused_by_storage_is_counted_again() -> None:
+def test_rejected_unclean_election_is_counted_on_retry() -> None:
     """elections 3: the meter is marked before the write succeeds."""
     driver = make_driver(PartitionSpec((1, 9), 9, (9,)), config=UNCLEAN)
     driver.before(WriteStates, lambda: driver.ensemble.write_state("t", 0, leader_epoch=3))
@@ -128,7 +130,7 @@ def test_an_unclean_election_that_is_refused_by_storage_is_counted_again() -> No
     assert driver.context.counters["UncleanLeaderElectionsPerSec"] == 2
 
 
-def test_an_election_out_of_an_empty_isr_is_unclean() -> None:
+def test_election_from_empty_isr_is_unclean() -> None:
     """elections 3: leader not in the old ISR means RECOVERING, also if that ISR was empty."""
     driver = make_driver(PartitionSpec((1, 2), None, ()), config=UNCLEAN)
     elect(driver, leader_election.OFFLINE)
@@ -136,7 +138,7 @@ def test_an_election_out_of_an_empty_isr_is_unclean() -> None:
 
 
 @pytest.mark.parametrize("protocol, recovery", [("3.2-IV0", 1), ("3.1-IV0", 0), ("3.9", 1), ("2.7", 0)])
-def test_recovering_depends_on_the_inter_broker_protocol(protocol: str, recovery: int) -> None:
+def test_unclean_leader_is_recovering_from_protocol_3_2(protocol: str, recovery: int) -> None:
     """elections 3: RECOVERING from inter-broker protocol 3.2.
     state-machines 5: recovery state from inter-broker protocol 3.2.
     """
@@ -148,14 +150,14 @@ def test_recovering_depends_on_the_inter_broker_protocol(protocol: str, recovery
 @pytest.mark.parametrize(
     "strategy", [leader_election.PREFERRED, leader_election.REASSIGN], ids=["preferred", "reassign"]
 )
-def test_a_strategy_does_not_ask_whether_the_leader_is_right_already(strategy: Strategy) -> None:
+def test_strategy_elects_without_checking_current_leader(strategy: Strategy) -> None:
     """elections 3: preferred and reassign do not check the present leader."""
     driver = make_driver(healthy(1, 2, leader_epoch=5))
     elect(driver, strategy)
     assert state_of(driver.stored("t-0")) == (1, (1, 2), 6)
 
 
-def test_controlled_shutdown_where_the_broker_does_not_lead_is_no_election() -> None:
+def test_controlled_shutdown_of_follower_elects_no_leader() -> None:
     """elections 3: controlled shutdown of a follower."""
     recording = RecordingSelection()
     driver = make_driver(healthy(2, 1, leader_epoch=5), selection=recording)

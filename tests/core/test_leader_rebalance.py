@@ -48,13 +48,13 @@ LIMITS = [
 
 
 @pytest.mark.parametrize("specs, percentage, names", [row[1:] for row in LIMITS], ids=[row[0] for row in LIMITS])
-def test_limit(specs: list[PartitionSpec], percentage: int, names: list[str]) -> None:
+def test_rebalance_above_imbalance_percentage(specs: list[PartitionSpec], percentage: int, names: list[str]) -> None:
     """controller 11.4: ratio = imbalanced / total. If ratio > pct / 100, strictly."""
     driver = rebalanced(*specs, leader_imbalance_per_broker_percentage=percentage)
     assert elected(driver) == names
 
 
-def test_elections_are_preferred_ones() -> None:
+def test_rebalance_uses_preferred_elections() -> None:
     """controller 11.4: a preferred election. All replicas receive LeaderAndIsr."""
     driver = rebalanced(OFFLINE_BROKERS)
     assert state_of(driver.stored("t-0")) == (1, (2, 1), 1)
@@ -66,14 +66,14 @@ def test_elections_are_preferred_ones() -> None:
     [(STUCK, (1, 2)), (PartitionSpec((1, 2), 2, (1, 2)), (2,))],
     ids=["not in sync", "dead"],
 )
-def test_futile_elections_are_not_held(spec: PartitionSpec, live: tuple[int, ...]) -> None:
+def test_ineligible_preferred_replica_is_not_elected(spec: PartitionSpec, live: tuple[int, ...]) -> None:
     """controller 11.4: candidates need the preferred replica online. It must be in the ISR."""
     driver = rebalanced(spec, live=live)
     assert (driver.writes(), driver.batches) == ([], [])
     assert not any(isinstance(effect, ReadStates) for effect in driver.effects), "an election that finds nobody looks"
 
 
-def test_broker_shutting_down_takes_nothing_back() -> None:
+def test_shutting_down_broker_is_not_elected() -> None:
     """controller 11.4: online is live and not shutting down."""
     driver = quiet({"t": [OFFLINE_BROKERS]})
     driver.cluster.brokers.shutting_down[driver.cluster.brokers.index_of([1])] = 1
@@ -90,7 +90,7 @@ def test_brokers_are_rebalanced_in_sequence() -> None:
     assert driver.written() == [["t-0", "t-2"], ["t-1", "t-3"]]
 
 
-def test_running_reassignment_is_no_obstacle() -> None:
+def test_partition_in_reassignment_is_rebalanced() -> None:
     """controller 11.4: since 2.6. The first of all replicas counts, adding or not."""
     adding = PartitionSpec((3, 1, 2), 1, (1, 2, 3), adding_replicas=(3,), removing_replicas=(2,))
     driver = quiet({"t": [adding, OFFLINE_BROKERS]})
@@ -99,7 +99,7 @@ def test_running_reassignment_is_no_obstacle() -> None:
     assert sorted(elected(driver)) == ["t-0", "t-1"]
 
 
-def test_raced_state_is_tried_again() -> None:
+def test_stale_version_is_retried() -> None:
     """controller 11.4: as in any election. The state in storage at that time counts."""
     driver = quiet({"t": [OFFLINE_BROKERS]})
     driver.before(WriteStates, lambda: driver.ensemble.write_state("t", 0, isr=(2,)))
@@ -115,7 +115,7 @@ def timers(driver: Driver) -> list[float]:
 
 
 @pytest.mark.parametrize("enabled, expected", [(True, [5_000.0]), (False, [])])
-def test_first_look_comes_five_seconds_after_a_failover(enabled: bool, expected: list[float]) -> None:
+def test_first_check_is_five_seconds_after_failover(enabled: bool, expected: list[float]) -> None:
     """controller 3.2: step 11, if auto.leader.rebalance.enable: first check after 5 s."""
     driver = Driver(cluster_of({"t": [OFFLINE_BROKERS]}, (1, 2)), {"auto.leader.rebalance.enable": enabled})
     driver.handle(Elect())
@@ -129,7 +129,7 @@ def test_first_look_comes_five_seconds_after_a_failover(enabled: bool, expected:
 
 
 @pytest.mark.parametrize("spec", [HOME, OFFLINE_BROKERS, STUCK], ids=["home", "away", "stuck"])
-def test_next_look_comes_after_the_interval(spec: PartitionSpec) -> None:
+def test_next_check_is_after_interval(spec: PartitionSpec) -> None:
     """controller 11.4: every interval, rescheduled after each run."""
     driver = rebalanced(spec, leader_imbalance_check_interval_seconds=7)
     assert timers(driver) == [7_000.0]

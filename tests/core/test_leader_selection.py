@@ -67,7 +67,7 @@ def choose(selection: Selection, kind: ElectionKind = OFFLINE, unclean: UInt8 = 
     return [int(value) for value in leader]
 
 
-def test_a_batch_says_what_the_columns_say() -> None:
+def test_batch_equals_columns() -> None:
     cluster = small_cluster()
     cluster.brokers.shutting_down[1] = 1
     cluster.flag_replicas(2, np.array([2]), ReplicaFlag.OFFLINE_DIR)
@@ -96,7 +96,7 @@ def test_unclean_leader_requires_permission_and_offline_isr() -> None:
         assert not election_batch(cluster, kind, ROWS, unclean_allowed).unclean_allowed.any()
 
 
-def test_a_reassignment_has_no_candidates_under_removal() -> None:
+def test_reassignment_candidates_exclude_removing_replicas() -> None:
     cluster = small_cluster()
     cluster.flag_replicas(1, np.array([0, 2]), ReplicaFlag.REMOVING)
     batch = election_batch(cluster, ElectionKind.REASSIGN, ROWS, NONE_UNCLEAN)
@@ -104,14 +104,14 @@ def test_a_reassignment_has_no_candidates_under_removal() -> None:
     assert batch.in_sync.tolist() == [1, 1, 0, 1, 1, 1, 0, 1, 1, 0]
 
 
-def test_the_isr_of_an_initial_election_is_who_will_be_in_it() -> None:
+def test_initial_election_isr_is_eligible_candidates() -> None:
     batch = election_batch(small_cluster(), ElectionKind.INITIAL, ROWS, NONE_UNCLEAN)
     assert batch.isr[0].tolist() == [0, 1, 2]
     assert batch.in_sync.tolist() == batch.eligible.tolist() == [1] * 12
 
 
 @pytest.mark.parametrize("kind", ElectionKind, ids=lambda kind: kind.name)
-def test_nothing_in_a_batch_can_be_written_to(kind: ElectionKind) -> None:
+def test_batch_arrays_are_read_only(kind: ElectionKind) -> None:
     cluster = random_cluster(1)
     batch = election_batch(cluster, kind, np.arange(200, dtype=np.int32), np.zeros(200, np.uint8))
     values = [getattr(batch, field.name) for field in fields(batch)]
@@ -125,7 +125,7 @@ def test_nothing_in_a_batch_can_be_written_to(kind: ElectionKind) -> None:
                 array.flags.writeable = True
 
 
-def test_a_batch_is_read_while_its_election_lasts() -> None:
+def test_batch_reads_fields_during_election_only() -> None:
     """The batch reads each part once, on first access. Later accesses return the saved part and do not read the
     columns."""
     cluster = small_cluster()
@@ -138,13 +138,13 @@ def test_a_batch_is_read_while_its_election_lasts() -> None:
     batch, _ = lazy_batch(cluster, OFFLINE, ROWS, NONE_UNCLEAN, cluster.brokers.live)
     batch.close()
     assert batch.may_lead.tolist() == whole.may_lead.tolist()
-    with pytest.raises(AttributeError, match=r"no isr in this ElectionBatch; .* the election is over"):
+    with pytest.raises(AttributeError, match=r"no isr in this ElectionBatch; the election is over"):
         batch.isr  # noqa: B018  # to ask is all
     with pytest.raises(AttributeError, match=r"no colour in this ElectionBatch$"):
         batch.colour  # noqa: B018  # to ask is all
 
 
-def test_a_selector_that_keeps_its_batch_can_read_no_more_of_it() -> None:
+def test_retained_batch_cannot_be_read_after_election() -> None:
     saved: list[ElectionBatch] = []
     selection = electing({OFFLINE: Sly(lambda batch, leader: saved.append(batch))})
     assert choose(selection) == [NO_LEADER] * 4
@@ -154,7 +154,7 @@ def test_a_selector_that_keeps_its_batch_can_read_no_more_of_it() -> None:
 
 
 @pytest.mark.parametrize("kind", ElectionKind, ids=lambda kind: kind.name)
-def test_what_a_batch_reads_hangs_on_no_order(kind: ElectionKind) -> None:
+def test_batch_fields_do_not_depend_on_access_order(kind: ElectionKind) -> None:
     cluster, rows = random_cluster(9), np.arange(150, dtype=np.int32)
     allowed = (rows % 2).astype(np.uint8)
     whole = election_batch(cluster, kind, rows, allowed)
@@ -168,7 +168,7 @@ def test_what_a_batch_reads_hangs_on_no_order(kind: ElectionKind) -> None:
         assert left == right, field.name
 
 
-def test_rows_with_more_replicas_than_the_first_find_room() -> None:
+def test_rows_may_have_more_replicas_than_first_row() -> None:
     cluster = ClusterState()
     cluster.brokers.register([Registration(index, 1) for index in range(20)])
     lists = Ragged.of([[0], list(range(20)), [3, 4]])
@@ -179,7 +179,7 @@ def test_rows_with_more_replicas_than_the_first_find_room() -> None:
         assert batch.may_lead.tolist() == [1] * len(batch.candidates.values)
 
 
-def test_the_first_of_each_list_that_a_mask_hits() -> None:
+def test_take_first_returns_first_masked_value() -> None:
     lists = Ragged.of([[5, 6], [], [7, 8, 9]])
     for dtype in (np.bool_, np.uint8, np.int64):
         out = np.full(3, NO_LEADER, np.int32)
@@ -200,19 +200,19 @@ def test_the_first_of_each_list_that_a_mask_hits() -> None:
     ],
     ids=["mask", "out", "beyond the values", "before them"],
 )
-def test_a_mask_of_other_lists_is_refused(lists: Ragged, mask: list[int], out: int) -> None:
+def test_take_first_rejects_mask_of_other_length(lists: Ragged, mask: list[int], out: int) -> None:
     with pytest.raises(ShapeError, match="lists of"):
         take_first(lists, np.array(mask, np.uint8), np.zeros(out, np.int32))
 
 
-def test_equal_batches_have_equal_seeds_and_others_have_others() -> None:
+def test_batch_seed_depends_on_content_only() -> None:
     seeds = [random_election(seed, kind).seed for seed in (1, 2) for kind in (OFFLINE, ElectionKind.INITIAL)]
     assert len(set(seeds)) == 4
     assert random_election(1, OFFLINE).seed == seeds[0]
     assert all(0 <= seed < 2**32 for seed in seeds)
 
 
-def test_without_a_selector_the_built_in_rule_gets_the_rows_as_they_are() -> None:
+def test_built_in_rule_is_used_without_selector() -> None:
     calls: list[Int32] = []
 
     def fallback(cluster: ClusterState, kind: ElectionKind, rows: Int32, allowed: UInt8) -> Int32:
@@ -224,13 +224,13 @@ def test_without_a_selector_the_built_in_rule_gets_the_rows_as_they_are() -> Non
     assert calls == [ROWS]
 
 
-def test_a_selector_is_not_asked_about_nothing() -> None:
+def test_selector_is_not_called_without_rows() -> None:
     selection = electing({OFFLINE: Sly(lambda batch, leader: pytest.fail("asked"))})
     empty = np.empty(0, np.int32)
     assert len(selection.choose(small_cluster(), OFFLINE, empty, np.empty(0, np.uint8))) == 0
 
 
-def test_eligible_choice_is_used() -> None:
+def test_eligible_choice_is_elected() -> None:
     def second(batch: ElectionBatch, leader: Int32) -> None:
         leader[:] = [1, NO_LEADER, 1, 0]
 
@@ -240,7 +240,7 @@ def test_eligible_choice_is_used() -> None:
     assert selection.last_fault is None
 
 
-def test_an_out_of_sync_choice_stands_where_it_is_allowed() -> None:
+def test_out_of_sync_choice_is_elected_if_unclean_allowed() -> None:
     cluster = small_cluster()
     cluster.partitions.isr_count[:] = 0
     selection = electing({OFFLINE: Sly(lambda batch, leader: leader.fill(2))}, NO_LEADER)
@@ -280,12 +280,12 @@ def test_only_ineligible_choices_are_replaced(
 
 
 @pytest.mark.parametrize("kind", ElectionKind, ids=lambda kind: kind.name)
-@pytest.mark.parametrize("trouble", ["shutting down", "gone", "offline dir"])
-def test_a_broker_that_may_not_lead_does_not(kind: ElectionKind, trouble: str) -> None:
+@pytest.mark.parametrize("cause", ["shutting down", "unregistered", "offline dir"])
+def test_ineligible_broker_is_not_elected(kind: ElectionKind, cause: str) -> None:
     cluster = small_cluster()
-    if trouble == "shutting down":
+    if cause == "shutting down":
         cluster.brokers.shutting_down[0] = 1
-    elif trouble == "gone":
+    elif cause == "unregistered":
         cluster.brokers.unregister(np.array([0], np.int32))
     else:
         for row in range(4):
@@ -339,7 +339,7 @@ def write_to_the_batch(batch: ElectionBatch, leader: Int32) -> None:
         (write_after, FaultKind.OVERREACHED, "it wrote before the first or after the last partition"),
     ],
 )
-def test_a_selector_that_fails_is_named_and_the_built_in_rule_decides_everything(
+def test_failed_selector_is_logged_and_replaced_by_built_in_rule(
     act: Callable[[ElectionBatch, Int32], Any], fault: FaultKind, says: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     selection = electing({OFFLINE: Sly(act)})
@@ -353,7 +353,7 @@ def test_a_selector_that_fails_is_named_and_the_built_in_rule_decides_everything
     assert bool(record.exc_info) is (fault is FaultKind.RAISED)
 
 
-def test_a_fault_is_logged_once_a_batch_with_a_few_names(caplog: pytest.LogCaptureFixture) -> None:
+def test_fault_is_logged_once_per_batch_with_samples(caplog: pytest.LogCaptureFixture) -> None:
     selection = electing({OFFLINE: Sly(lambda batch, leader: leader.fill(2))})
     choose(selection)
     (record,) = caplog.records
@@ -366,7 +366,7 @@ def test_a_fault_is_logged_once_a_batch_with_a_few_names(caplog: pytest.LogCaptu
     assert selection.faults == {("sly", FaultKind.NOT_IN_SYNC): 8}
 
 
-def test_what_a_selector_writes_later_counts_for_nothing() -> None:
+def test_write_after_election_has_no_effect() -> None:
     saved: list[Int32] = []
 
     def keep(batch: ElectionBatch, leader: Int32) -> None:
@@ -379,7 +379,7 @@ def test_what_a_selector_writes_later_counts_for_nothing() -> None:
     assert leader.tolist() == [1, 1, 1, 1]
 
 
-def test_the_columns_are_out_of_reach() -> None:
+def test_selector_cannot_write_to_columns() -> None:
     cluster = small_cluster()
     batch = election_batch(cluster, OFFLINE, ROWS, NONE_UNCLEAN)
     owned = [cluster.partitions.leader, cluster.partitions.isr, cluster.partitions.replica, cluster.brokers.ids,
@@ -392,12 +392,12 @@ def test_the_columns_are_out_of_reach() -> None:
             )
 
 
-def test_rows_and_permissions_must_match() -> None:
+def test_rows_and_unclean_allowed_must_have_equal_length() -> None:
     with pytest.raises(ShapeError, match="4 rows, 3 unclean_allowed"):
         electing({}).choose(small_cluster(), OFFLINE, ROWS, np.zeros(3, np.uint8))
 
 
-def test_faults_name_the_first_rule_broken() -> None:
+def test_fault_names_first_violated_rule() -> None:
     batch = random_election(4, OFFLINE)
     dead_and_out_of_sync = np.flatnonzero((batch.eligible == 0) & (batch.in_sync == 0))[0]
     index = int(np.searchsorted(batch.candidates.offsets, dead_and_out_of_sync, side="right")) - 1

@@ -16,7 +16,7 @@ from kframe.core.selectors.kafka_selectors import SHIPPED
 from kframe.core.selectors.lazy_view import election_batch
 from kframe.core.selectors.leader_selection import Selection, find_faults, run_selector
 from kframe.kernels import _selectors
-from kframe.kernels.reference import selectors as twins
+from kframe.kernels.reference import selectors as reference_selectors
 from kframe.model.brokers import Registration
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32, Ragged, UInt8
@@ -102,9 +102,13 @@ class ElectionCase:
 def election_cases(draw: st.DrawFn) -> ElectionCase:
     cluster = ClusterState()
     cluster.brokers.register([Registration(100 + index, 1) for index in range(BROKERS)])
-    states = draw(st.lists(st.sampled_from(["live", "live", "leaving", "gone"]), min_size=BROKERS, max_size=BROKERS))
+    states = draw(
+        st.lists(st.sampled_from(["live", "live", "leaving", "unregistered"]), min_size=BROKERS, max_size=BROKERS)
+    )
     cluster.brokers.shutting_down[[state == "leaving" for state in states]] = 1
-    cluster.brokers.unregister(np.array([index for index, state in enumerate(states) if state == "gone"], np.int32))
+    cluster.brokers.unregister(
+        np.array([index for index, state in enumerate(states) if state == "unregistered"], np.int32)
+    )
     replicas, isr = [], []
     for _ in range(draw(st.integers(1, 5))):
         some = draw(st.lists(st.integers(0, BROKERS - 1), unique=True, min_size=1, max_size=4))
@@ -122,18 +126,18 @@ class Anything:
     """Writes arbitrary leaders, and may then also fail."""
 
     leaders: list[int]
-    worse: str
+    fault: str
     name: str = "anything"
 
     def elect(self, batch: ElectionBatch, leader: Int32) -> Any:
         leader[:] = self.leaders[: len(leader)]
-        if self.worse == "raise":
+        if self.fault == "raise":
             raise RuntimeError("on purpose")
-        if self.worse == "return":
+        if self.fault == "return":
             return leader
-        if self.worse == "overrun":
+        if self.fault == "overrun":
             leader.base[:] = 0  # type: ignore[index]  # it is the array with the guards
-        if self.worse == "lie":
+        if self.fault == "lie":
             for view in (batch.eligible, batch.in_sync, batch.unclean_allowed):
                 array = view.base
                 array.flags.writeable = True  # type: ignore[union-attr]  # by force
@@ -157,16 +161,16 @@ def choices(case: ElectionCase, selector: LeaderSelector) -> list[int]:
 
 
 @given(election_cases(), written, st.sampled_from(["", "lie", "raise", "return", "overrun"]))
-def test_choice_is_used_exactly_where_it_is_eligible(case: ElectionCase, leaders: list[int], worse: str) -> None:
-    result = choices(case, Anything(leaders, worse))
+def test_choice_is_elected_exactly_where_eligible(case: ElectionCase, leaders: list[int], fault: str) -> None:
+    result = choices(case, Anything(leaders, fault))
     for row, leader in enumerate(result):
-        eligible = worse in ("", "lie") and (leaders[row] == NO_LEADER or case.may_lead(row, leaders[row]))
+        eligible = fault in ("", "lie") and (leaders[row] == NO_LEADER or case.may_lead(row, leaders[row]))
         assert leader == (leaders[row] if eligible else case.kafka_choice(row))
 
 
 @given(election_cases(), written, st.sampled_from(["", "lie", "raise", "return", "overrun"]))
-def test_no_selector_breaks_an_invariant(case: ElectionCase, leaders: list[int], worse: str) -> None:
-    for row, leader in enumerate(choices(case, Anything(leaders, worse))):
+def test_no_selector_breaks_an_invariant(case: ElectionCase, leaders: list[int], fault: str) -> None:
+    for row, leader in enumerate(choices(case, Anything(leaders, fault))):
         if leader == NO_LEADER:
             continue
         brokers, replicas = case.cluster.brokers, case.cluster.partitions.replicas_of(row).tolist()
@@ -183,45 +187,47 @@ def test_no_selector_breaks_an_invariant(case: ElectionCase, leaders: list[int],
             assert after == [leader], "I7"
 
 
-def shown(
+def outputs_of(
     module: ModuleType, cluster: ClusterState, kind: ElectionKind, rows: Int32, unclean: UInt8 | None = None
 ) -> list[Any]:
     """Return all data that the kernels read for a batch, with enough room and with one slot too few."""
     p, count, live = cluster.partitions, len(rows), cluster.brokers.live
     allowed = (rows % 2).astype(np.uint8) if unclean is None else unclean
-    most = int(p.replica_count[rows].sum())
+    capacity = int(p.replica_count[rows].sum())
     read: list[Any] = [module.batch_seed(int(kind), rows, p.topic, p.partition, p.leader_epoch)]
-    for room in {most, max(most - 1, 0)}:
-        shapes = [(count + 1, np.int32), (room, np.int32), (room, np.uint8), (count, np.int16)]
+    for size in {capacity, max(capacity - 1, 0)}:
+        shapes = [(count + 1, np.int32), (size, np.int32), (size, np.uint8), (count, np.int16)]
         out: list[NDArray[Any]] = [np.full(length, 9, dtype) for length, dtype in shapes]
         read.append(module.gather_candidates(int(kind), rows, p, live, allowed, *out))
         read += [array.tolist() for array in out]
-    marks = np.full((2, most), 9, np.uint8)
+    marks = np.full((2, capacity), 9, np.uint8)
     module.mark_candidates(int(kind), rows, p, live, marks[0], marks[1])
     return [*read, marks.tolist()]
 
 
 @given(election_cases(), st.data())
-def test_the_kernels_equal_their_twins(case: ElectionCase, data: st.DataObject) -> None:
+def test_kernels_equal_reference_kernels(case: ElectionCase, data: st.DataObject) -> None:
     order = data.draw(st.permutations(range(len(case))))
     rows = np.array(order[: data.draw(st.integers(0, len(case)))], np.int32)
-    assert shown(_selectors, case.cluster, case.kind, rows) == shown(twins, case.cluster, case.kind, rows)
+    assert outputs_of(_selectors, case.cluster, case.kind, rows) == outputs_of(
+        reference_selectors, case.cluster, case.kind, rows
+    )
 
 
 @pytest.mark.parametrize("kind", ElectionKind, ids=lambda kind: kind.name)
-def test_they_do_where_rows_lie_far_apart(kind: ElectionKind) -> None:
+def test_kernels_equal_reference_on_distant_rows(kind: ElectionKind) -> None:
     """Kernels then prefetch the memory of later rows."""
     cluster, rows = random_cluster(3, partitions=400), np.arange(0, 400, 8, dtype=np.int32)
-    assert shown(_selectors, cluster, kind, rows) == shown(twins, cluster, kind, rows)
+    assert outputs_of(_selectors, cluster, kind, rows) == outputs_of(reference_selectors, cluster, kind, rows)
 
 
 @pytest.mark.parametrize("width", range(1, 10))
 @pytest.mark.parametrize("kind", ElectionKind, ids=lambda kind: kind.name)
-def test_they_do_where_rows_are_even(kind: ElectionKind, width: int) -> None:
+def test_kernels_equal_reference_on_equal_rows(kind: ElectionKind, width: int) -> None:
     """Kernels then process many rows at a time."""
     cluster = even_cluster(width, width, OFFLINE_BROKERS[width % 3], fault_rate=(0.01, 0.03, 0.5)[width // 3 % 3])
     for rows, allowed in even_rows(width, cluster):
-        seen = [shown(module, cluster, kind, rows, allowed) for module in (_selectors, twins)]
+        seen = [outputs_of(module, cluster, kind, rows, allowed) for module in (_selectors, reference_selectors)]
         assert seen[0] == seen[1]
 
 
@@ -230,7 +236,10 @@ def test_short_isr_among_full_isrs_is_detected() -> None:
     cluster, none_allowed = even_cluster(1, width=3, unregistered=0, fault_rate=0.0), np.zeros(64, np.uint8)
     cluster.partitions.isr_count[40] = 2
     rows = np.arange(64, dtype=np.int32)
-    seen = [shown(module, cluster, ElectionKind.OFFLINE, rows, none_allowed) for module in (_selectors, twins)]
+    seen = [
+        outputs_of(module, cluster, ElectionKind.OFFLINE, rows, none_allowed)
+        for module in (_selectors, reference_selectors)
+    ]
     assert seen[0] == seen[1]
 
 
@@ -240,7 +249,7 @@ def test_faults_are_counted_by_kind(case: ElectionCase, leaders: list[int]) -> N
     batch = election_batch(case.cluster, case.kind, rows, np.array(case.unclean_allowed, np.uint8))
     leader = np.array(leaders[: len(case)], np.int32)
     fault_count = sum(len(positions) for positions in find_faults(batch, leader).values())
-    for module in (_selectors, twins):
+    for module in (_selectors, reference_selectors):
         assert fault_count == violations(module, case, leader)
 
 
@@ -255,21 +264,21 @@ def violations(module: ModuleType, case: ElectionCase, leader: Int32) -> Any:
 
 
 @given(st.lists(st.lists(st.integers(0, 1), max_size=4), max_size=5), st.integers(-2, 2))
-def test_the_first_that_a_mask_hits_is_the_twin_s(lists: list[list[int]], beyond: int) -> None:
+def test_take_first_equals_reference(lists: list[list[int]], beyond: int) -> None:
     """Also where list offsets exceed the values."""
     some, mask = Ragged.of(lists), np.array([hit for positions in lists for hit in positions], np.uint8)
     values, mask = np.arange(len(mask) + 2, dtype=np.int32), mask[: max(len(mask) + beyond, 0)].copy()
     outs = [np.full(len(lists), NO_LEADER, np.int32) for _ in range(2)]
     answers = [
         module.take_first(some.offsets, values, mask, out)
-        for module, out in zip((_selectors, twins), outs, strict=True)
+        for module, out in zip((_selectors, reference_selectors), outs, strict=True)
     ]
     assert answers[0] == answers[1]
     assert outs[0].tolist() == outs[1].tolist()
 
 
 @given(election_cases())
-def test_shipped_selectors_choose_as_plain_loops_do(case: ElectionCase) -> None:
+def test_shipped_selectors_equal_plain_loops(case: ElectionCase) -> None:
     rows = np.arange(len(case), dtype=np.int32)
     batch = election_batch(case.cluster, case.kind, rows, np.array(case.unclean_allowed, np.uint8))
     for selector, kinds in SHIPPED.items():
@@ -279,7 +288,7 @@ def test_shipped_selectors_choose_as_plain_loops_do(case: ElectionCase) -> None:
 
 
 @given(election_cases())
-def test_the_0_8_2_selector_takes_the_head_of_the_isr_without_those_that_leave(case: ElectionCase) -> None:
+def test_0_8_2_selector_elects_first_isr_member_not_shutting_down(case: ElectionCase) -> None:
     rows = np.arange(len(case), dtype=np.int32)
     batch = election_batch(case.cluster, case.kind, rows, np.array(case.unclean_allowed, np.uint8))
     (selector,) = (selector for selector in SHIPPED if selector.name == "controlled-shutdown-0.8.2")
@@ -292,7 +301,7 @@ def test_the_0_8_2_selector_takes_the_head_of_the_isr_without_those_that_leave(c
 
 
 @pytest.mark.parametrize("kind", ElectionKind, ids=lambda kind: kind.name)
-def test_a_selection_repeats_itself(kind: ElectionKind) -> None:
+def test_selection_is_deterministic(kind: ElectionKind) -> None:
     rows, unclean = np.arange(200, dtype=np.int32), np.ones(200, np.uint8)
     batches = [election_batch(random_cluster(7), kind, rows, unclean) for _ in range(2)]
     answers = [run_selector("x", next(iter(SHIPPED)), batch).tolist() for batch in batches]

@@ -119,13 +119,13 @@ def named(cluster: ClusterState, leader: Int32) -> str:
     return "none" if leader[0] == NO_LEADER else str(cluster.brokers.ids[leader[0]])
 
 
-def test_the_table_is_whole() -> None:
+def test_truth_table_is_complete() -> None:
     assert [line.number for line in lines(TRUTH)] == [str(number) for number in range(1, 28)]
     assert {line.selector for line in lines(TRUTH)} == set(SELECTORS)
 
 
 @pytest.mark.parametrize("line", lines(TRUTH) + lines(MORE), ids=lambda line: f"row-{line.number}")
-def test_who_leads(line: Line) -> None:
+def test_selector_elects_leader_of_truth_table(line: Line) -> None:
     cluster = cluster_of(line)
     selector, kinds = SELECTORS[line.selector]
     assert line.kind in kinds
@@ -133,7 +133,7 @@ def test_who_leads(line: Line) -> None:
 
 
 @pytest.mark.parametrize("line", lines(TRUTH) + lines(MORE), ids=lambda line: f"row-{line.number}")
-def test_the_safety_rules_accept_every_row_but_the_dead_leader_of_0_8_2(line: Line) -> None:
+def test_safety_rules_reject_only_dead_leader_of_0_8_2(line: Line) -> None:
     cluster = cluster_of(line)
     six = cluster.brokers.index_of([6])
     selection = Selection({line.kind: SELECTORS[line.selector][0]}, lambda cluster, kind, rows, allowed: six)

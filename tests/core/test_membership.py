@@ -15,7 +15,7 @@ from kframe.model.ids import ReplicaState
 from kframe.model.store_requests import WriteStates
 from kframe.testing.clusters import PartitionSpec, healthy, registration
 from tests.core.driver import Driver, assigned, kinds, quiet, state_of
-from tests.core.reassignments import leave
+from tests.core.reassignments import store_reassignments
 
 
 def metadata_sent(driver: Driver) -> list[tuple[int, list[str]]]:
@@ -23,7 +23,7 @@ def metadata_sent(driver: Driver) -> list[tuple[int, list[str]]]:
     return [(request["broker"], sorted(request["partitions"])) for request in driver.requests(Api.UPDATE_METADATA)]
 
 
-def test_new_bounced_and_dead_in_that_order() -> None:
+def test_new_bounced_and_dead_brokers_in_order() -> None:
     """controller 6.1: new brokers come first, then the bounced, then the dead."""
     driver = quiet({"t": [healthy(1, 2, 3)]}, (1, 2, 3))
     driver.ensemble.bounce_brokers([2])
@@ -39,7 +39,7 @@ def test_new_bounced_and_dead_in_that_order() -> None:
     assert channel_brokers == [[4], [2], [2], [3]]
 
 
-def test_recipients_of_update_metadata_for_a_new_broker() -> None:
+def test_new_broker_receives_all_metadata_and_others_endpoints() -> None:
     """controller 6.2: the others learn that it is there. It receives every partition with a leader."""
     stateless, deleted = PartitionSpec((1,)), healthy(1, 4)
     driver = quiet({"t": [healthy(1, 4), stateless], "going": [deleted]}, (1, 2))
@@ -50,7 +50,7 @@ def test_recipients_of_update_metadata_for_a_new_broker() -> None:
     assert driver.recipients(Api.LEADER_AND_ISR, "t-0")[0] == 4
 
 
-def test_unregistered_broker_leads_nothing_and_gets_no_request() -> None:
+def test_unregistered_broker_is_not_leader_or_recipient() -> None:
     """controller 6.3: all partitions without an online leader are elected, then replicas go offline."""
     stranded = PartitionSpec((1, 2), 9, (1, 2))
     driver = quiet({"t": [healthy(3, 1), stranded]}, (1, 2, 3))
@@ -75,7 +75,7 @@ def test_unregistered_broker_leads_nothing_and_gets_no_request() -> None:
         ([(3,), (1, 3)], [3], {}, None),
     ],
 )
-def test_what_leaves_isrs_goes_along_with_the_elections(
+def test_isr_removals_are_pipelined_with_elections(
     topics: list[tuple[int, ...]], dead: list[int], settings: dict[str, object], prefetched: list[str] | None
 ) -> None:
     """ISR writes that no election can affect are prefetched behind the elections. Brokers are notified after the store
@@ -90,7 +90,7 @@ def test_what_leaves_isrs_goes_along_with_the_elections(
     assert not any(broker in driver.stored(f"t-{row}").isr for row in range(1, len(topics)) for broker in dead)
 
 
-def test_broker_that_hosts_nothing_is_news_by_itself() -> None:
+def test_failure_of_broker_without_replicas_sends_update_metadata() -> None:
     """controller 6.3: if nothing else was sent, UpdateMetadata without partitions to all."""
     driver = quiet({"t": [healthy(1, 2)]}, (1, 2, 3))
     driver.ensemble.unregister_brokers([3])
@@ -110,7 +110,7 @@ MOVED = (Endpoint("PLAINTEXT", "elsewhere", 1),)
     ],
     ids=["endpoints", "rack", "nothing"],
 )
-def test_registration_changes_endpoints(change: object, recipients: list[tuple[int, list[str]]]) -> None:
+def test_changed_endpoints_are_announced(change: object, recipients: list[tuple[int, list[str]]]) -> None:
     """controller 6.4: other endpoints are sent to all brokers. Another rack is not sent."""
     driver = quiet({"t": [healthy(1, 2)]}, (1, 2))
     current = next(registration for registration in driver.ensemble.registrations() if registration.broker_id == 2)
@@ -124,14 +124,14 @@ def test_registration_changes_endpoints(change: object, recipients: list[tuple[i
 
 
 @pytest.mark.parametrize("broker_id", [3, 9], ids=["dead", "never seen"])
-def test_word_of_a_broker_that_is_not_there(broker_id: int) -> None:
+def test_modification_of_unknown_broker_is_ignored(broker_id: int) -> None:
     """controller 6.4: known and present, or nothing happens. kframe also ignores unknown brokers."""
     driver = quiet({"t": [healthy(1, 3)]}, (1, 2))
     driver.handle(BrokerModified(broker_id))
     assert kinds(driver.effects) == ["ReadBrokers"]
 
 
-def test_broker_whose_registration_could_not_be_read_is_born_when_it_can() -> None:
+def test_broker_starts_when_registration_becomes_readable() -> None:
     """Kafka waits for the next broker that registers or fails."""
     driver = quiet({"t": [PartitionSpec((3, 1), 1, (1,))]}, (1, 2))
     driver.ensemble.register_brokers([registration(3)])
@@ -140,11 +140,11 @@ def test_broker_whose_registration_could_not_be_read_is_born_when_it_can() -> No
     assert list(driver.entries(Api.LEADER_AND_ISR, "t-0")) == [3]
 
 
-def test_a_move_that_was_stored_before_there_was_a_leader_ends() -> None:
+def test_reassignment_stored_before_first_leader_completes() -> None:
     """Found by the simulator, seed 2054: the first ISR is the whole target. No leader proposes another ISR then. In
     Kafka the reassignment stays until the next failover: golden trace ``reassign-errors``."""
     driver = quiet({"t": [PartitionSpec((9,))]}, (2,), kframe_reassignment_strict=True)
-    leave(driver, [(("t", 0), (3, 1))])
+    store_reassignments(driver, [(("t", 0), (3, 1))])
     assert assigned(driver.stored("t-0")) == ((3, 1, 9), (3, 1), (9,))
     driver.start_broker(1)
     driver.start_broker(3)
@@ -153,12 +153,12 @@ def test_a_move_that_was_stored_before_there_was_a_leader_ends() -> None:
     assert driver.known("t-0").replica_states == (ReplicaState.ONLINE, ReplicaState.ONLINE)
 
 
-def test_a_move_that_waits_for_its_first_leader_and_for_the_same_broker() -> None:
+def test_reassignment_waits_for_first_leader_and_target_broker() -> None:
     """Found by the simulator, seeds 14167 and 28863: the broker is also in the target. The reassignment completed for
     the broker before the first election started. The controller did not know the new replicas. A failed replica stayed
     in the ISR, and received no LeaderAndIsr after its restart."""
     driver = quiet({"t": [PartitionSpec((9,))]}, (2,), kframe_reassignment_strict=True)
-    leave(driver, [(("t", 0), (3, 1, 9))])
+    store_reassignments(driver, [(("t", 0), (3, 1, 9))])
     for broker_id in (1, 3, 9):
         driver.start_broker(broker_id)
     driver.handle(BrokersChanged())

@@ -23,7 +23,7 @@ RESOLUTION = [
 
 
 @pytest.mark.parametrize("user, client_id, removed, rate", RESOLUTION)
-def test_the_most_specific_quota_applies(user: str, client_id: str, removed: int, rate: float | None) -> None:
+def test_most_specific_quota_applies(user: str, client_id: str, removed: int, rate: float | None) -> None:
     rates = dict(list(LEVELS.items())[removed:])
     quota = MutationQuotas(1).quota_of(user, client_id, rates, 0, strict=False)
     assert quota.is_limited == (rate is not None)
@@ -56,14 +56,14 @@ RECORDS: list[tuple[str, list[tuple[int, int, bool, bool, int]]]] = [
 
 
 @pytest.mark.parametrize("records", [rows for _, rows in RECORDS], ids=[name for name, _ in RECORDS])
-def test_tokens_are_taken_and_refilled_as_in_kafka(records: list[tuple[int, int, bool, bool, int]]) -> None:
+def test_token_bucket_equals_kafkas(records: list[tuple[int, int, bool, bool, int]]) -> None:
     quotas, rates = MutationQuotas(10), {QuotaEntity("alice", None): 10.0}
     for now_ms, partitions, strict, accepted, throttle_ms in records:
         quota = quotas.quota_of("alice", "app", rates, now_ms, strict=strict)
         assert (quota.record(partitions, now_ms), quota.throttle_ms(now_ms)) == (accepted, throttle_ms)
 
 
-def test_the_time_that_a_request_waits_is_deducted_from_its_throttle_time() -> None:
+def test_throttle_time_excludes_waiting_time() -> None:
     quota = MutationQuotas(1).quota_of("alice", "app", {QuotaEntity("alice", None): 1.0}, 0, strict=False)
     quota.record(3, 0)
     assert [quota.throttle_ms(now_ms) for now_ms in (0, 500, 2000, 9000)] == [2000, 1500, 0, 0]
@@ -81,7 +81,7 @@ SHARING = [
 
 
 @pytest.mark.parametrize("entity, client, refused, accepted", SHARING)
-def test_a_bucket_is_shared_by_the_clients_of_its_entity(
+def test_clients_of_entity_share_bucket(
     entity: QuotaEntity, client: tuple[str, str], refused: list[tuple[str, str]], accepted: list[tuple[str, str]]
 ) -> None:
     quotas = MutationQuotas(1)
@@ -90,7 +90,7 @@ def test_a_bucket_is_shared_by_the_clients_of_its_entity(
         assert quotas.quota_of(*other, {entity: 1.0}, 0, strict=True).record(1, 0) is is_accepted
 
 
-def test_a_changed_rate_applies_to_the_next_request() -> None:
+def test_changed_rate_applies_to_next_request() -> None:
     quotas, alice = MutationQuotas(1), QuotaEntity("alice", None)
     quotas.quota_of("alice", "app", {alice: 1.0}, 0, strict=True).record(11, 0)
     assert not (slow := quotas.quota_of("alice", "app", {alice: 1.0}, 0, strict=True)).record(1, 0)
@@ -98,7 +98,7 @@ def test_a_changed_rate_applies_to_the_next_request() -> None:
     assert (slow.throttle_ms(0), fast.throttle_ms(0)) == (10_000, 100)
 
 
-def test_a_rate_of_zero_refuses_after_the_first_mutation() -> None:
+def test_zero_rate_refuses_second_mutation() -> None:
     quotas, rates = MutationQuotas(1), {QuotaEntity("alice", None): 0.0}
     assert quotas.quota_of("alice", "app", rates, 0, strict=True).record(1, 0)
     quota = quotas.quota_of("alice", "app", rates, 10, strict=True)

@@ -23,7 +23,7 @@ from kframe.model.events import (
     ElectionType,
     ListReassignmentsRequested,
     ReassignmentRequested,
-    ReassignmentsLeft,
+    ReassignmentsStored,
     RebalanceLeaders,
 )
 from kframe.model.tables import Targets
@@ -54,7 +54,7 @@ def untouched(driver: Driver) -> bool:
 # -- start and failover, brokers
 
 
-def test_start_leaves_them_and_leads_the_others() -> None:
+def test_failover_skips_partitions_without_replicas() -> None:
     driver = Driver(cluster_of(TOPICS, (2, 3)), {"auto.leader.rebalance.enable": False})
     driver.handle(Elect())
     assert driver.controller.active
@@ -63,7 +63,7 @@ def test_start_leaves_them_and_leads_the_others() -> None:
     assert driver.controller.gauges()["PreferredReplicaImbalanceCount"] == 1
 
 
-def test_broker_failure_and_return() -> None:
+def test_broker_failure_and_restart() -> None:
     driver = make_driver()
     driver.ensemble.unregister_brokers((1,))
     driver.handle(BrokersChanged())
@@ -99,7 +99,7 @@ def test_election_without_replicas_elects_no_leader(kind: ElectionType, codes: l
     assert untouched(driver)
 
 
-def test_rebalance_counts_and_moves_only_what_has_a_preferred_replica() -> None:
+def test_rebalance_skips_partitions_without_preferred_replica() -> None:
     """Broker 2 leads one of the two partitions with replicas, so that the imbalance is at least one half."""
     driver = make_driver(leader_imbalance_per_broker_percentage=99)
     driver.handle(RebalanceLeaders())
@@ -110,12 +110,12 @@ def test_rebalance_counts_and_moves_only_what_has_a_preferred_replica() -> None:
 # -- reassignment
 
 
-def test_empty_target_in_storage_is_given_up() -> None:
+def test_stored_empty_target_is_removed() -> None:
     """The replicas and their data remain, as in Kafka (golden trace ``reassign-znode-empty``), also after a
     failover."""
     driver = quiet({"t": [healthy(1, 2)], "u": [healthy(1, 2)]})
-    driver.ensemble.leave_reassignments(Targets.of([(("t", 0), ()), (("u", 0), (2, 1))]))
-    driver.handle(ReassignmentsLeft())
+    driver.ensemble.request_reassignments(Targets.of([(("t", 0), ()), (("u", 0), (2, 1))]))
+    driver.handle(ReassignmentsStored())
     driver.follow()
     halfway = ((1, 2), (), (1, 2))
     assert assigned(driver.known("t-0")) == assigned(driver.stored("t-0")) == halfway
@@ -129,15 +129,15 @@ def test_empty_target_in_storage_is_given_up() -> None:
 
 def test_empty_target_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     driver = quiet({"t": [healthy(1, 2), PartitionSpec((3,))]})
-    driver.ensemble.leave_reassignments(Targets.of([(("t", 0), ()), (("t", 1), ())]))
-    driver.handle(ReassignmentsLeft())
-    assert any("t-0" in line and "reassigned to none" in line for line in refusals(caplog))
+    driver.ensemble.request_reassignments(Targets.of([(("t", 0), ()), (("t", 1), ())]))
+    driver.handle(ReassignmentsStored())
+    assert any("t-0" in line and "its target is empty" in line for line in refusals(caplog))
 
 
-def test_cancellation_ends_it() -> None:
+def test_cancellation_completes_reassignment_to_no_replicas() -> None:
     driver = quiet({"t": [healthy(1, 2)]})
-    driver.ensemble.leave_reassignments(Targets.of([(("t", 0), ())]))
-    driver.handle(ReassignmentsLeft())
+    driver.ensemble.request_reassignments(Targets.of([(("t", 0), ())]))
+    driver.handle(ReassignmentsStored())
     driver.follow()
     assert driver.ask(ReassignmentRequested(Targets.of([(("t", 0), None)]), 1)).codes.tolist() == [0]
     assert assigned(driver.stored("t-0")) == ((1, 2), (), ())
@@ -149,8 +149,8 @@ def test_partition_without_replicas_cannot_be_reassigned(number: int) -> None:
     driver = make_driver()
     response = driver.ask(ReassignmentRequested(Targets.of([(("t", number), (1, 2))]), 1))
     assert response.codes.tolist() == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
-    driver.ensemble.leave_reassignments(Targets.of([(("t", number), (1, 2))]))
-    driver.handle(ReassignmentsLeft())
+    driver.ensemble.request_reassignments(Targets.of([(("t", number), (1, 2))]))
+    driver.handle(ReassignmentsStored())
     assert assigned(driver.known(f"t-{number}")) == assigned(driver.stored(f"t-{number}")) == ((), (), ())
     assert driver.ask(ListReassignmentsRequested(None, 2)).rows.tolist() == []
 
@@ -166,7 +166,7 @@ def test_partition_without_replicas_cannot_be_reassigned(number: int) -> None:
         (((1,),), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
     ],
 )
-def test_topic_does_not_grow_after_a_partition_without_replicas(
+def test_topic_with_partition_without_replicas_cannot_grow(
     assignments: tuple[tuple[int, ...], ...] | None, code: ErrorCode
 ) -> None:
     driver = make_driver()
@@ -195,7 +195,7 @@ def study() -> WhatIf:
     return WhatIf(Snapshot.from_cluster(cluster_of(TOPICS, (1, 2, 3)), controller_id=1000, controller_epoch=1))
 
 
-def test_what_if_a_broker_fails() -> None:
+def test_what_if_of_broker_failure() -> None:
     whatif = study()
     outcome = whatif.fail([1])
     assert [view.leader for view in whatif.cluster] == [None, 1, -1, 2, 2, None, 1, -1]
@@ -219,7 +219,7 @@ def test_what_if_a_broker_fails() -> None:
         (7, "it has no leader: no replica is assigned", ["nobody can lead: no replica is assigned"]),
     ],
 )
-def test_explanation(number: int, before: str, after: list[str]) -> None:
+def test_explanation_of_partition_without_replicas(number: int, before: str, after: list[str]) -> None:
     explanation = explain(study(), "t", number, fail=[1])
     assert (explanation.before.text, [election.text for election in explanation.elections]) == (before, after)
     assert explanation.before.candidates == ()

@@ -44,26 +44,26 @@ def bring_online(
 # -- 2.1 the bulk call
 
 
-def test_nothing_to_move_is_nothing_done() -> None:
+def test_empty_transition_has_no_effect() -> None:
     """state-machines 2.1: empty input."""
     driver = make_driver(BEREFT)
-    moves = bring_online(driver)
+    result = bring_online(driver)
     assert driver.effects == []
-    assert [len(part) for part in (moves.initialised, moves.elected, moves.failed, moves.invalid)] == [0, 0, 0, 0]
+    assert [len(part) for part in (result.initialised, result.elected, result.failed, result.invalid)] == [0, 0, 0, 0]
 
 
-def test_a_partition_starts_as_non_existent() -> None:
+def test_added_partition_is_non_existent() -> None:
     """state-machines 2.1: unknown is NonExistent."""
     cluster = cluster_of({"t": [FRESH]}, (1,))
     assert cluster["t", 0].state is PartitionState.NON_EXISTENT
 
 
-def test_illegal_moves_do_not_stop_the_others(caplog: pytest.LogCaptureFixture) -> None:
+def test_illegal_transition_does_not_affect_other_partitions(caplog: pytest.LogCaptureFixture) -> None:
     """state-machines 2.1: invalid ones are logged. They are left out."""
     driver = make_driver(BEREFT, BEREFT)
     driver.cluster.partitions.state[0] = PartitionState.NON_EXISTENT
-    moves = bring_online(driver, "t-0", "t-1")
-    assert (moves.elected.tolist(), moves.failed.tolist(), moves.invalid.tolist()) == ([1], [], [0])
+    result = bring_online(driver, "t-0", "t-1")
+    assert (result.elected.tolist(), result.failed.tolist(), result.invalid.tolist()) == ([1], [], [0])
     assert driver.stored("t-0").leader == 1
     assert len(refusals(caplog)) == 1
 
@@ -78,13 +78,13 @@ def test_transition_sends_a_single_batch() -> None:
     assert driver.written() == [["t-1"], ["t-0"]]
 
 
-def test_who_came_online_from_new_is_not_reported_as_elected() -> None:
+def test_initialised_partition_is_not_reported_as_elected() -> None:
     """state-machines 2.1: only elections are reported."""
-    moves = bring_online(make_driver(BEREFT, FRESH), "t-0", "t-1")
-    assert (moves.initialised.tolist(), moves.elected.tolist()) == ([1], [0])
+    result = bring_online(make_driver(BEREFT, FRESH), "t-0", "t-1")
+    assert (result.initialised.tolist(), result.elected.tolist()) == ([1], [0])
 
 
-def test_a_failure_of_storage_ends_the_call() -> None:
+def test_storage_failure_ends_transition() -> None:
     """state-machines 2.1: failure of the whole call."""
     driver = make_driver(BEREFT)
     driver.fail(WriteStates, StoreError("connection lost"))
@@ -97,7 +97,7 @@ def test_a_failure_of_storage_ends_the_call() -> None:
 # -- 2.2 New to Online
 
 
-def test_a_new_partition_is_created_under_our_controller_epoch() -> None:
+def test_new_partition_is_created_with_current_controller_epoch() -> None:
     """state-machines 2.2: live replicas in assignment order are leader and ISR."""
     driver = make_driver(PartitionSpec((3, 1, 2)))
     bring_online(driver, "t-0")
@@ -107,7 +107,7 @@ def test_a_new_partition_is_created_under_our_controller_epoch() -> None:
     assert driver.writes()[0].expected.tolist() == [NO_STATE]
 
 
-def test_new_partition_is_new_for_its_isr_and_metadata_for_all() -> None:
+def test_new_partition_sends_is_new_to_isr_and_metadata_to_all() -> None:
     """state-machines 2.2: recipients."""
     driver = make_driver(PartitionSpec((3, 1)), live=(2, 3))
     bring_online(driver, "t-0")
@@ -116,16 +116,16 @@ def test_new_partition_is_new_for_its_isr_and_metadata_for_all() -> None:
     assert driver.recipients(Api.UPDATE_METADATA, "t-0") == [2, 3]
 
 
-def test_without_online_replica_a_partition_stays_new(caplog: pytest.LogCaptureFixture) -> None:
+def test_partition_without_online_replica_stays_new(caplog: pytest.LogCaptureFixture) -> None:
     """state-machines 2.2: no online replica."""
     driver = make_driver(PartitionSpec((1,)), FRESH)
-    moves = bring_online(driver, "t-0", "t-1")
-    assert moves.initialised.tolist() == [1]
+    result = bring_online(driver, "t-0", "t-1")
+    assert result.initialised.tolist() == [1]
     assert driver.known("t-0").state is PartitionState.NEW
     assert refusals(caplog)[0].endswith("t-0 from NewPartition to OnlinePartition: no replica is online")
 
 
-def test_a_state_that_exists_already_is_not_overwritten(caplog: pytest.LogCaptureFixture) -> None:
+def test_existing_state_is_not_overwritten(caplog: pytest.LogCaptureFixture) -> None:
     """state-machines 2.2: existing state stays New, without retry."""
     driver = make_driver(FRESH, FRESH)
     driver.before(WriteStates, lambda: driver.ensemble.write_state("t", 0, leader=2, isr=(2,), leader_epoch=9))
@@ -141,7 +141,7 @@ def test_a_state_that_exists_already_is_not_overwritten(caplog: pytest.LogCaptur
 # -- 2.3 elections
 
 
-def test_an_election_is_written_on_condition_of_the_version_known() -> None:
+def test_election_is_written_conditionally() -> None:
     """state-machines 2.3: conditional set."""
     driver = make_driver(PartitionSpec((1, 2, 3), 1, (1, 2, 3), leader_epoch=5, partition_epoch=8))
     bring_online(driver, "t-0")
@@ -152,12 +152,12 @@ def test_an_election_is_written_on_condition_of_the_version_known() -> None:
     assert driver.known("t-0").partition_epoch == 9
 
 
-def test_a_stale_version_is_read_again_and_elected_again() -> None:
+def test_stale_version_is_read_and_elected_again() -> None:
     """state-machines 2.3: stale version."""
     driver = make_driver(BEREFT, BEREFT)
     driver.before(WriteStates, lambda: driver.ensemble.write_state("t", 0, isr=(1, 3)))
-    moves = bring_online(driver, "t-0", "t-1")
-    assert moves.elected.tolist() == [0, 1]
+    result = bring_online(driver, "t-0", "t-1")
+    assert result.elected.tolist() == [0, 1]
     assert kinds(driver.effects) == ["WriteStates", "ReadStates", "WriteStates", "Send"]
     assert driver.written() == [["t-0", "t-1"], ["t-0"]]
     assert state_of(driver.stored("t-0")) == (3, (3,), 6)
@@ -165,13 +165,13 @@ def test_a_stale_version_is_read_again_and_elected_again() -> None:
     assert driver.recipients(Api.LEADER_AND_ISR, "t-0") == [2, 3]
 
 
-def test_a_state_that_keeps_changing_is_given_up_in_the_end() -> None:
+def test_election_attempts_are_bounded() -> None:
     """state-machines 2.3: attempts are bounded (Kafka's are not)."""
     driver = make_driver(BEREFT)
     for _ in range(ATTEMPTS_MAX):
         driver.before(WriteStates, lambda: driver.ensemble.write_state("t", 0, isr=(1, 2, 3)))
-    moves = bring_online(driver, "t-0")
-    assert moves.failed.tolist() == [0]
+    result = bring_online(driver, "t-0")
+    assert result.failed.tolist() == [0]
     assert len(driver.writes()) == ATTEMPTS_MAX
     assert driver.known("t-0").state is PartitionState.OFFLINE
 
@@ -181,44 +181,44 @@ def vanish(driver: Driver) -> None:
 
 
 @pytest.mark.parametrize("cause_fault", [vanish, overtake])
-def test_a_partition_that_cannot_be_read_has_failed(cause_fault: Callable[[Driver], None]) -> None:
+def test_unreadable_partition_fails_election(cause_fault: Callable[[Driver], None]) -> None:
     """state-machines 2.3: missing state is final.
     state-machines 2.3: a later controller's state is final and not overwritten.
     """
     driver = make_driver(BEREFT, BEREFT)
     driver.before(WriteStates, lambda: cause_fault(driver))
-    moves = bring_online(driver, "t-0", "t-1")
-    assert (moves.elected.tolist(), moves.failed.tolist()) == ([1], [0])
+    result = bring_online(driver, "t-0", "t-1")
+    assert (result.elected.tolist(), result.failed.tolist()) == ([1], [0])
     assert driver.known("t-0").state is PartitionState.OFFLINE
     assert driver.stored("t-0").leader_epoch in (5, 20)
     assert driver.recipients(Api.LEADER_AND_ISR, "t-0") == []
 
 
 @pytest.mark.parametrize("state", [PartitionState.ONLINE, PartitionState.OFFLINE], ids=lambda state: state.name)
-def test_a_failed_election_leaves_the_state_as_it_was(state: PartitionState) -> None:
+def test_failed_election_keeps_partition_state(state: PartitionState) -> None:
     """state-machines 2.3: no leader is final and changes no state."""
     driver = make_driver(PartitionSpec((1, 2), leader=1, isr=(1,), leader_epoch=5), BEREFT)
     driver.cluster.partitions.state[0] = state
     before = driver.known("t-0")
-    moves = bring_online(driver, "t-0", "t-1")
-    assert (moves.elected.tolist(), moves.failed.tolist()) == ([1], [0])
+    result = bring_online(driver, "t-0", "t-1")
+    assert (result.elected.tolist(), result.failed.tolist()) == ([1], [0])
     assert driver.known("t-0") == before
     assert driver.written() == [["t-1"]]
     assert driver.recipients(Api.UPDATE_METADATA, "t-0") == []
 
 
-def test_a_partition_without_candidate_is_read_once_more() -> None:
+def test_partition_without_candidate_is_reread() -> None:
     """state-machines 2.3: the rule is applied to what storage has, not to the state in memory."""
     driver = make_driver(PartitionSpec((1, 2), 1, (1,), leader_epoch=5), PartitionSpec((1, 3), 1, (1,), leader_epoch=5))
     driver.ensemble.write_state("t", 0, isr=(1, 2))
-    moves = bring_online(driver, "t-0", "t-1")
-    assert (moves.elected.tolist(), moves.failed.tolist()) == ([0], [1])
+    result = bring_online(driver, "t-0", "t-1")
+    assert (result.elected.tolist(), result.failed.tolist()) == ([0], [1])
     assert state_of(driver.stored("t-0")) == (2, (2,), 6)
     reads = [effect.rows.tolist() for effect in driver.effects if isinstance(effect, ReadStates)]
     assert reads == [[0, 1]]
 
 
-def test_rows_elected_in_a_later_round_are_announced_in_topic_order() -> None:
+def test_partitions_elected_on_retry_are_announced_in_topic_order() -> None:
     """state-machines 2.3: stale version, read again together with partitions without candidate: reported topic by
     topic."""
     hopeless = PartitionSpec((1, 2), 1, (1,), leader_epoch=5)
@@ -238,21 +238,21 @@ def test_rows_elected_in_a_later_round_are_announced_in_topic_order() -> None:
     "default, setting, elected",
     [("false", -1, False), ("true", -1, True), ("true", 0, False), ("false", 1, True)],
 )
-def test_the_topic_setting_comes_before_the_default(default: str, setting: int, elected: bool) -> None:
+def test_topic_unclean_setting_overrides_broker_default(default: str, setting: int, elected: bool) -> None:
     """state-machines 2.3: lookup of unclean election by topic.
     elections 3: the topic's setting decides, else the broker default.
     """
     spec = PartitionSpec((1, 2), leader=1, isr=(1,), leader_epoch=5)
     driver = make_driver(spec, config={"unclean.leader.election.enable": default})
     driver.cluster.topics.unclean[0] = setting
-    moves = bring_online(driver, "t-0")
-    assert moves.elected.tolist() == ([0] if elected else [])
+    result = bring_online(driver, "t-0")
+    assert result.elected.tolist() == ([0] if elected else [])
 
 
 # -- 2.4 startup and triggers
 
 
-def test_first_states_follow_from_leadership() -> None:
+def test_initial_states_depend_on_leader() -> None:
     """state-machines 2.4: startup states."""
     driver = Driver(cluster_of({"t": [PartitionSpec((1,)), healthy(2), healthy(1)]}, (2,)))
     driver.handle(Elect())
@@ -260,26 +260,26 @@ def test_first_states_follow_from_leadership() -> None:
     assert states == [PartitionState.NEW, PartitionState.ONLINE, PartitionState.OFFLINE]
 
 
-def test_what_is_new_or_offline_is_tried_unless_its_topic_is_being_deleted() -> None:
+def test_trigger_online_elects_new_and_offline_except_deleting() -> None:
     """state-machines 2.4: trigger online."""
     cluster = cluster_of({"t": [FRESH, BEREFT, healthy(2, 3)], "gone": [FRESH, BEREFT]}, (2, 3))
     cluster.topics.deleting[1] = 1
     driver = Driver(cluster)
     driver.adopt()
     driver.forget()
-    moves = driver.run(partition_state_machine.trigger_online(driver.context))
-    assert (moves.initialised.tolist(), moves.elected.tolist()) == ([0], [1])
+    result = driver.run(partition_state_machine.trigger_online(driver.context))
+    assert (result.initialised.tolist(), result.elected.tolist()) == ([0], [1])
     assert sorted(name for names in driver.written() for name in names) == ["t-0", "t-1"]
 
 
-def test_trigger_online_is_not_an_unclean_election() -> None:
+def test_trigger_online_elects_cleanly() -> None:
     """state-machines 2.4: trigger online elects cleanly."""
     driver = make_driver(PartitionSpec((1, 2), leader=1, isr=(1,)))
-    moves = driver.run(partition_state_machine.trigger_online(driver.context))
-    assert moves.failed.tolist() == [0]
+    result = driver.run(partition_state_machine.trigger_online(driver.context))
+    assert result.failed.tolist() == [0]
 
 
-def test_no_request_of_a_failed_call_reaches_anybody_later() -> None:
+def test_requests_of_failed_transition_are_dropped() -> None:
     """state-machines 2.4: no poisoned batch."""
     driver = make_driver(FRESH, BEREFT)
     driver.fail(Send, StoreError("no transport"))
@@ -291,7 +291,7 @@ def test_no_request_of_a_failed_call_reaches_anybody_later() -> None:
     assert driver.recipients(Api.LEADER_AND_ISR, "t-1") == [2, 3]
 
 
-def test_offline_partitions_keep_what_is_stored_of_them() -> None:
+def test_offline_transition_keeps_stored_state() -> None:
     """state-machines 2: Offline writes and sends nothing."""
     driver = make_driver(healthy(2, 3))
     driver.run(partition_state_machine.transition(driver.context, driver.rows("t-0"), PartitionState.OFFLINE))

@@ -31,7 +31,7 @@ CHECKS = [
 
 
 @pytest.mark.parametrize("broker, broker_epoch, code", [row[1:] for row in CHECKS], ids=[row[0] for row in CHECKS])
-def test_checks(broker: int, broker_epoch: int, code: ErrorCode) -> None:
+def test_request_needs_registered_broker_and_current_epoch(broker: int, broker_epoch: int, code: ErrorCode) -> None:
     """controller 3.5: the broker epoch of an AllocateProducerIds is equal to the cached one.
     controller 15: unknown broker 102; an epoch that is not equal 77.
     """
@@ -42,7 +42,7 @@ def test_checks(broker: int, broker_epoch: int, code: ErrorCode) -> None:
     assert any(isinstance(effect, AllocateProducerIds) for effect in driver.effects) == (code is ErrorCode.NONE)
 
 
-def test_blocks_are_of_a_thousand_and_never_given_twice() -> None:
+def test_blocks_of_1000_ids_are_unique() -> None:
     """controller 15: block 0..999, then the next 1000 after block_end. A later controller continues."""
     driver = make_driver()
     blocks = [
@@ -54,7 +54,7 @@ def test_blocks_are_of_a_thousand_and_never_given_twice() -> None:
     assert other.allocate_producer_ids(2) == 3000
 
 
-def test_storage_that_fails_answers_the_broker() -> None:
+def test_storage_failure_answers_broker() -> None:
     """controller 15: the broker is not left waiting, since it can send the request to the next controller."""
     driver = make_driver()
     driver.fail(AllocateProducerIds, StoreError("lost"))
@@ -62,7 +62,7 @@ def test_storage_that_fails_answers_the_broker() -> None:
     assert not driver.controller.active
 
 
-def test_not_controller() -> None:
+def test_inactive_controller_returns_not_controller() -> None:
     """controller 15: 41."""
     driver = make_driver()
     driver.handle(SessionExpired())

@@ -44,7 +44,7 @@ def answers(driver: Driver) -> dict[int, dict[str, ErrorCode]]:
     return {token: response.codes for token, response in driver.replies.items()}
 
 
-def test_who_creates_is_answered_once_all_partitions_are_led() -> None:
+def test_create_topics_is_answered_after_all_partitions_have_leaders() -> None:
     """wire 9: wait until every partition of the topic has a leader."""
     driver = make_driver()
     driver.handle(creation(PATIENT_MS))
@@ -57,7 +57,7 @@ def test_who_creates_is_answered_once_all_partitions_are_led() -> None:
     assert len(driver.replies) == 1, "the time that was set means nothing any more"
 
 
-def test_the_answer_describes_the_created_topic_although_it_has_changed_since() -> None:
+def test_response_describes_topic_as_created() -> None:
     """The id and size are those of the creation: another topic may have the name when the answer is due."""
     driver = make_driver()
     driver.handle(creation(PATIENT_MS))
@@ -71,7 +71,7 @@ def test_the_answer_describes_the_created_topic_although_it_has_changed_since() 
     assert driver.replies[1].created == {"late": (topics.ids[index].tobytes(), 1, 1)}
 
 
-def test_who_waits_is_answered_when_the_time_is_up() -> None:
+def test_delayed_request_is_answered_at_timeout() -> None:
     """wire 9: after the timeout, error 7 for the topics without a leader. Other topics keep their result."""
     driver = make_driver()
     driver.handle(creation(PATIENT_MS, 1, NewTopic("soon", 1, 1), NewTopic("t")))
@@ -82,7 +82,7 @@ def test_who_waits_is_answered_when_the_time_is_up() -> None:
     assert "late" in driver.store.read_topic_names()
 
 
-def test_everybody_has_a_time_of_their_own() -> None:
+def test_delayed_requests_have_separate_timeouts() -> None:
     """wire 9: several requests wait at the same time."""
     driver = make_driver()
     driver.handle(creation(PATIENT_MS, 1))
@@ -111,12 +111,12 @@ NO_TIME = [
 
 
 @pytest.mark.parametrize("request_", NO_TIME)
-def test_timeout_zero_reports_no_success(request_: Any) -> None:
+def test_timeout_zero_reports_request_timed_out(request_: Any) -> None:
     """wire 9, 10 and 11: timeoutMs <= 0 is answered by error 7 for valid topics, complete or not."""
     assert set(make_driver().ask(request_).codes.values()) == {LATE}
 
 
-def test_validation_never_waits() -> None:
+def test_validate_only_is_answered_immediately() -> None:
     """wire 9: validateOnly is answered at once."""
     driver = make_driver()
     request = CreateTopicsRequested((NewTopic("late", assignments=ON_5),), PATIENT_MS, True, token=1)
@@ -125,7 +125,7 @@ def test_validation_never_waits() -> None:
     assert driver.ask(growth).codes == {"t": NONE}
 
 
-def test_refusals_never_wait() -> None:
+def test_refused_request_is_answered_immediately() -> None:
     """wire 9: a request without any accepted topic."""
     assert make_driver().ask(CreateTopicsRequested((NewTopic("t"),), PATIENT_MS, token=1)).codes == {
         "t": ErrorCode.TOPIC_ALREADY_EXISTS
@@ -140,13 +140,13 @@ def test_delete_topics_is_answered_after_brokers_acknowledge() -> None:
     assert "t" in driver.store.read_topic_names(), "brokers have not confirmed yet"
 
 
-@pytest.mark.parametrize("how", ["session", "abandoned"])
-def test_who_waits_learns_that_we_are_not_controller_any_more(how: str) -> None:
+@pytest.mark.parametrize("cause", ["session", "abandoned"])
+def test_resignation_answers_delayed_requests_with_not_controller(cause: str) -> None:
     """controller 1: whoever waits when we resign receives NOT_CONTROLLER."""
     driver = make_driver()
     driver.handle(creation(PATIENT_MS, 1))
     driver.handle(CreateTopicsRequested((NewTopic("too", assignments=ON_5),), PATIENT_MS, token=2))
-    if how == "session":
+    if cause == "session":
         driver.handle(SessionExpired())
     else:
         driver._settle(driver.controller.abandon("a test"))
@@ -155,7 +155,7 @@ def test_who_waits_learns_that_we_are_not_controller_any_more(how: str) -> None:
     assert len(driver.replies) == 2
 
 
-def test_controller_that_is_not_active_answers_at_once() -> None:
+def test_inactive_controller_answers_immediately() -> None:
     """wire 9 to 11: check 1, 41 for every topic."""
     driver = make_driver()
     driver.handle(SessionExpired())

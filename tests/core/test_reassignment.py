@@ -12,7 +12,7 @@ from kframe.model.events import (
     BrokersChanged,
     Elect,
     ListReassignmentsRequested,
-    StopReplicaAnswered,
+    StopReplicaResponseReceived,
 )
 from kframe.model.ids import ReplicaFlag, ReplicaState
 from kframe.model.store_requests import WriteAssignments, WriteStates
@@ -24,26 +24,26 @@ from tests.core.reassignments import (
     IDLE,
     INVALID,
     LEADERSHIP,
-    MOVING,
     NONE,
-    RESTED,
+    NOT_REASSIGNING,
+    REASSIGNING,
     UNKNOWN,
-    Wanted,
-    asked,
+    TargetLists,
     catch_up,
-    leave,
-    move,
+    count_effects,
+    reassign,
     stops,
+    store_reassignments,
     submit,
 )
 
 # -- phases
 
 
-def test_phase_u_and_a() -> None:
+def test_phases_u_and_a_store_assignment_and_start_replicas() -> None:
     """controller 7.1: U1 and U2, then A1 and A2, for 1,2,3 to 4,5,6."""
-    driver = quiet({"t": [RESTED]})
-    assert move(driver, 4, 5, 6) == [NONE]
+    driver = quiet({"t": [NOT_REASSIGNING]})
+    assert reassign(driver, 4, 5, 6) == [NONE]
     lists = ((4, 5, 6, 1, 2, 3), (4, 5, 6), (1, 2, 3))
     assert assigned(driver.known("t-0")) == assigned(driver.stored("t-0")) == lists
     assert state_of(driver.stored("t-0")) == (1, (1, 2, 3), 6)
@@ -57,27 +57,27 @@ def test_phase_u_and_a() -> None:
     }
     assert set(driver.recipients(Api.UPDATE_METADATA, "t-0")) == set(ALL)
     assert driver.known("t-0").replica_states == (ReplicaState.NEW,) * 3 + (ReplicaState.ONLINE,) * 3
-    assert (asked(driver, WriteAssignments), stops(driver)) == (1, [])
+    assert (count_effects(driver, WriteAssignments), stops(driver)) == (1, [])
 
 
 def test_assignment_is_stored_before_requests_are_sent() -> None:
     """controller 7.1: U1 comes before A1."""
-    driver = quiet({"t": [RESTED]})
-    move(driver, 4, 5, 6)
+    driver = quiet({"t": [NOT_REASSIGNING]})
+    reassign(driver, 4, 5, 6)
     order = [type(effect).__name__ for effect in driver.effects]
     assert order.index("WriteAssignments") < order.index("WriteStates") < order.index("Send")
 
 
-def test_phase_b() -> None:
+def test_phase_b_completes_reassignment() -> None:
     """
     controller 7.1: B1 to B8, once the whole target is in sync.
     state-machines 3.2: NonExistent takes the replica out of the assignment.
     """
-    driver = quiet({"t": [RESTED]})
-    move(driver, 4, 5, 6)
+    driver = quiet({"t": [NOT_REASSIGNING]})
+    reassign(driver, 4, 5, 6)
     driver.forget()
     catch_up(driver, (1, 2, 3, 4))
-    assert asked(driver, WriteAssignments) == asked(driver, WriteStates) == 0
+    assert count_effects(driver, WriteAssignments) == count_effects(driver, WriteStates) == 0
     driver.forget()
     catch_up(driver, (1, 2, 3, 4, 5, 6))
     assert assigned(driver.stored("t-0")) == assigned(driver.known("t-0")) == ((4, 5, 6), (), ())
@@ -93,14 +93,16 @@ def test_phase_b() -> None:
 
 def test_removed_replicas_are_deleted_without_waiting_for_their_brokers() -> None:
     """controller 7.2: Offline, DeletionStarted, DeletionSuccessful, NonExistent in four calls. Answers are ignored."""
-    driver = quiet({"t": [MOVING]})
+    driver = quiet({"t": [REASSIGNING]})
     driver.cluster.partitions.reassigning[0] = 1
     catch_up(driver, (1, 4, 5, 6))
     assert stops(driver) == [(1, False), (2, False), (3, False), (1, True), (2, True), (3, True)]
     before = driver.known("t-0")
     driver.forget()
     storage_error = ((("t", 0), ErrorCode.KAFKA_STORAGE_ERROR),)
-    driver.handle(StopReplicaAnswered(2, NONE, storage_error, driver.context.controller_epoch, driver.rows("t-0")))
+    driver.handle(
+        StopReplicaResponseReceived(2, NONE, storage_error, driver.context.controller_epoch, driver.rows("t-0"))
+    )
     assert (driver.known("t-0"), driver.effects) == (before, [])
 
 
@@ -109,10 +111,10 @@ def test_removed_replicas_are_deleted_without_waiting_for_their_brokers() -> Non
     [(4, (1, 2, 3, 4, 5, 6), False), (1, (1, 4, 5, 6), True), (None, (1, 4, 5, 6), True)],
     ids=["leader stays", "leader leaves", "no leader"],
 )
-def test_leader_in_phase_b(leader: int | None, isr: tuple[int, ...], elects: bool) -> None:
+def test_phase_b_elects_if_leader_is_not_in_target(leader: int | None, isr: tuple[int, ...], elects: bool) -> None:
     """controller 7.1: B3, a leader in the target stays and its leader epoch is raised. Else one is elected."""
     spec = PartitionSpec(
-        MOVING.replicas, leader, (1, 2, 3), leader_epoch=5, adding_replicas=(4, 5, 6), removing_replicas=(1, 2, 3)
+        REASSIGNING.replicas, leader, (1, 2, 3), leader_epoch=5, adding_replicas=(4, 5, 6), removing_replicas=(1, 2, 3)
     )
     driver = quiet({"t": [spec]})
     driver.cluster.partitions.reassigning[0] = 1
@@ -127,11 +129,11 @@ def test_leader_in_phase_b(leader: int | None, isr: tuple[int, ...], elects: boo
 
 @pytest.mark.parametrize("strict", [False, True])
 @pytest.mark.parametrize("leader", [4, 1], ids=["leader stays", "leader leaves"])
-def test_a_leader_hears_of_the_target_alone_once_the_others_have_left_the_isr(leader: int, strict: bool) -> None:
+def test_leader_receives_target_after_isr_shrinks_to_it(leader: int, strict: bool) -> None:
     """Found by the simulator, seed 5124: a leader ignores ISR members that are not among its replicas. It then
     acknowledged writes without them, and the next controller elected one of them."""
     spec = PartitionSpec(
-        MOVING.replicas, leader, (1, 2, 3), leader_epoch=5, adding_replicas=(4, 5, 6), removing_replicas=(1, 2, 3)
+        REASSIGNING.replicas, leader, (1, 2, 3), leader_epoch=5, adding_replicas=(4, 5, 6), removing_replicas=(1, 2, 3)
     )
     driver = quiet({"t": [spec]}, kframe_reassignment_strict=strict)
     driver.cluster.partitions.reassigning[0] = 1
@@ -145,9 +147,9 @@ def test_a_leader_hears_of_the_target_alone_once_the_others_have_left_the_isr(le
     assert assigned(driver.stored("t-0")) == ((4, 5, 6), (), ())
 
 
-def test_target_in_sync_but_dead_leaves_no_leader(caplog: pytest.LogCaptureFixture) -> None:
+def test_completed_reassignment_to_dead_target_has_no_leader(caplog: pytest.LogCaptureFixture) -> None:
     """controller 7.1: B3 finds nobody, which is only logged. B4 then removes the old leader."""
-    driver = quiet({"t": [MOVING]}, (1, 2, 3))
+    driver = quiet({"t": [REASSIGNING]}, (1, 2, 3))
     driver.cluster.partitions.reassigning[0] = 1
     catch_up(driver, (1, 4, 5, 6))
     assert (driver.stored("t-0").leader, driver.stored("t-0").replicas) == (-1, (4, 5, 6))
@@ -159,30 +161,30 @@ UNMOVED = [("order only", (2, 1, 3), 2), ("identical", (1, 2, 3), 1)]
 
 
 @pytest.mark.parametrize("target, writes", [row[1:] for row in UNMOVED], ids=[row[0] for row in UNMOVED])
-def test_nothing_to_move_is_never_free(target: tuple[int, ...], writes: int) -> None:
+def test_reassignment_to_same_replicas_runs_phase_b(target: tuple[int, ...], writes: int) -> None:
     """controller 7.3: order-only change runs phase B. An identical list still runs B3, B6 and B8."""
-    driver = quiet({"t": [RESTED]})
-    assert move(driver, *target) == [NONE]
+    driver = quiet({"t": [NOT_REASSIGNING]})
+    assert reassign(driver, *target) == [NONE]
     assert assigned(driver.stored("t-0")) == (target, (), ())
     assert state_of(driver.stored("t-0")) == (1, (1, 2, 3), 6)
-    assert asked(driver, WriteAssignments) == writes
+    assert count_effects(driver, WriteAssignments) == writes
     assert {(b, e["is_new"]) for b, e in driver.entries(LEADERSHIP, "t-0").items()} == {(n, False) for n in (1, 2, 3)}
     assert stops(driver) == []
     assert not driver.cluster.partitions.reassigning.any()
 
 
-def test_override_stops_what_falls_out() -> None:
+def test_override_stops_replicas_outside_new_target() -> None:
     """controller 7.1: U3, replicas of the current list are stopped. Those in the new list are not."""
-    driver = quiet({"t": [MOVING]})
-    assert move(driver, 3, 4, 2) == [NONE]
+    driver = quiet({"t": [REASSIGNING]})
+    assert reassign(driver, 3, 4, 2) == [NONE]
     assert assigned(driver.stored("t-0")) == ((3, 4, 2, 1), (4,), (1,))
     assert stops(driver) == [(5, False), (6, False), (5, True), (6, True)]
     assert driver.cluster.partitions.reassigning[0]
 
 
-def test_cancel_goes_back_to_the_origin() -> None:
+def test_cancellation_restores_origin() -> None:
     """controller 7.5: null replicas cancel. The origin is a complete assignment, so phase B follows at once."""
-    driver = quiet({"t": [MOVING]})
+    driver = quiet({"t": [REASSIGNING]})
     assert submit(driver, [(("t", 0), None)]) == [NONE]
     assert assigned(driver.stored("t-0")) == ((1, 2, 3), (), ())
     assert driver.stored("t-0").leader == 1
@@ -191,30 +193,30 @@ def test_cancel_goes_back_to_the_origin() -> None:
 
 
 @pytest.mark.parametrize("live", [ALL, (1, 2, 3, 4, 5)], ids=["all", "but one"])
-def test_cancel_of_a_resumed_reassignment_refuses_nothing(
+def test_cancellation_of_resumed_reassignment_has_no_illegal_transition(
     live: tuple[int, ...], caplog: pytest.LogCaptureFixture
 ) -> None:
     """The added replicas are Online, or Offline with their broker, when the next controller resumes the
     reassignment."""
-    driver = Driver(cluster_of({"t": [MOVING]}, live), {"auto.leader.rebalance.enable": False})
+    driver = Driver(cluster_of({"t": [REASSIGNING]}, live), {"auto.leader.rebalance.enable": False})
     driver.handle(Elect())
     assert submit(driver, [(("t", 0), None)]) == [NONE]
     assert assigned(driver.stored("t-0")) == ((1, 2, 3), (), ())
     assert refusals(caplog) == []
 
 
-def test_raced_epoch_bump_is_made_again() -> None:
+def test_stale_leader_epoch_write_is_retried() -> None:
     """controller 7.1: A1, retry on BADVERSION."""
-    driver = quiet({"t": [RESTED]})
+    driver = quiet({"t": [NOT_REASSIGNING]})
     driver.before(WriteStates, lambda: driver.ensemble.write_state("t", 0, isr=(1, 3)))
-    assert move(driver, 4, 5, 6) == [NONE]
+    assert reassign(driver, 4, 5, 6) == [NONE]
     assert state_of(driver.stored("t-0")) == (1, (1, 3), 6)
     assert {tuple(entry["isr"]) for entry in driver.entries(LEADERSHIP, "t-0").values()} == {(1, 3)}
 
 
-def test_many_partitions_fare_as_each_by_itself() -> None:
+def test_partitions_are_reassigned_independently() -> None:
     """controller 7.5: one request may succeed partially."""
-    driver = quiet({"t": [RESTED, RESTED, RESTED], "u": [MOVING]})
+    driver = quiet({"t": [NOT_REASSIGNING, NOT_REASSIGNING, NOT_REASSIGNING], "u": [REASSIGNING]})
     codes = submit(
         driver,
         [(("t", 2), (4, 5, 6)), (("nowhere", 0), (1,)), (("u", 0), None), (("t", 0), (1, 9)), (("t", 1), (3, 2, 1))],
@@ -228,15 +230,15 @@ def test_many_partitions_fare_as_each_by_itself() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("how", ["api", "storage"])
-def test_partition_named_twice(how: str) -> None:
+@pytest.mark.parametrize("source", ["api", "storage"])
+def test_last_target_of_repeated_partition_is_used(source: str) -> None:
     """controller 7.5: one target a partition, the last one named."""
-    driver = quiet({"t": [RESTED]})
-    targets: Wanted = [(("t", 0), (4, 5)), (("t", 0), (5, 6))]
-    if how == "api":
+    driver = quiet({"t": [NOT_REASSIGNING]})
+    targets: TargetLists = [(("t", 0), (4, 5)), (("t", 0), (5, 6))]
+    if source == "api":
         submit(driver, targets)
     else:
-        leave(driver, targets)
+        store_reassignments(driver, targets)
     assert [len(change) for change in driver.writes()] == [1]
     assert assigned(driver.stored("t-0")) == ((5, 6, 1, 2, 3), (5, 6), (1, 2, 3))
 
@@ -244,9 +246,9 @@ def test_partition_named_twice(how: str) -> None:
 # -- 7.4 progress, 7.7 list
 
 
-def test_start_of_a_target_broker_goes_on() -> None:
+def test_target_broker_startup_resumes_reassignment() -> None:
     """controller 7.4: broker startup of a target broker (6.2 step 6)."""
-    driver = quiet({"t": [MOVING, RESTED]}, (1, 2, 3))
+    driver = quiet({"t": [REASSIGNING, NOT_REASSIGNING]}, (1, 2, 3))
     driver.cluster.partitions.reassigning[0] = 1
     driver.start_broker(5)
     driver.handle(BrokersChanged())
@@ -255,9 +257,9 @@ def test_start_of_a_target_broker_goes_on() -> None:
     assert state_of(driver.stored("t-1"))[2] == 5
 
 
-def test_start_of_another_broker_does_not() -> None:
+def test_startup_of_other_broker_does_not_resume_reassignment() -> None:
     """controller 6.2: only reassignments whose target contains a new broker."""
-    driver = quiet({"t": [MOVING]}, (1, 2))
+    driver = quiet({"t": [REASSIGNING]}, (1, 2))
     driver.cluster.partitions.reassigning[0] = 1
     driver.start_broker(3)
     driver.handle(BrokersChanged())
@@ -265,10 +267,10 @@ def test_start_of_another_broker_does_not() -> None:
 
 
 @pytest.mark.parametrize("isr, reached", [((1, 2, 3), False), ((1, 4, 5, 6), True)], ids=["behind", "in sync"])
-def test_failover_goes_on(isr: tuple[int, ...], reached: bool, caplog: pytest.LogCaptureFixture) -> None:
+def test_failover_resumes_reassignment(isr: tuple[int, ...], reached: bool, caplog: pytest.LogCaptureFixture) -> None:
     """controller 3.2: step 8, resume reassignments: storage keeps adding and removing until B6."""
-    spec = PartitionSpec(MOVING.replicas, 1, isr, 5, adding_replicas=(4, 5, 6), removing_replicas=(1, 2, 3))
-    driver = Driver(cluster_of({"t": [spec, RESTED]}, ALL), {"auto.leader.rebalance.enable": False})
+    spec = PartitionSpec(REASSIGNING.replicas, 1, isr, 5, adding_replicas=(4, 5, 6), removing_replicas=(1, 2, 3))
+    driver = Driver(cluster_of({"t": [spec, NOT_REASSIGNING]}, ALL), {"auto.leader.rebalance.enable": False})
     driver.handle(Elect())
     assert assigned(driver.stored("t-0")) == (((4, 5, 6), (), ()) if reached else assigned(driver.known("t-0")))
     assert bool(driver.cluster.partitions.reassigning[0]) is not reached
@@ -277,18 +279,18 @@ def test_failover_goes_on(isr: tuple[int, ...], reached: bool, caplog: pytest.Lo
     assert refusals(caplog) == []
 
 
-def test_failover_takes_up_what_is_left_in_storage() -> None:
+def test_failover_starts_stored_reassignment() -> None:
     """controller 3.2: step 8, the stored reassignment first."""
-    driver = Driver(cluster_of({"t": [RESTED, RESTED]}, ALL), {"auto.leader.rebalance.enable": False})
-    driver.ensemble.leave_reassignments(Targets.of([(("t", 1), (4, 5, 6))]))
+    driver = Driver(cluster_of({"t": [NOT_REASSIGNING, NOT_REASSIGNING]}, ALL), {"auto.leader.rebalance.enable": False})
+    driver.ensemble.request_reassignments(Targets.of([(("t", 1), (4, 5, 6))]))
     driver.handle(Elect())
     assert [assigned(driver.stored(name))[1] for name in ("t-0", "t-1")] == [(), (4, 5, 6)]
     assert driver.stored("t-1").leader_epoch == 6, "begun once"
 
 
-def test_list() -> None:
+def test_list_reassignments() -> None:
     """controller 7.7: given partitions or all. Partitions without a reassignment and unknown partitions are omitted."""
-    driver = quiet({"t": [RESTED, MOVING], "u": [MOVING, healthy(1)]})
+    driver = quiet({"t": [NOT_REASSIGNING, REASSIGNING], "u": [REASSIGNING, healthy(1)]})
     driver.cluster.partitions.reassigning[[1, 2]] = 1
 
     def listed(*names: tuple[str, int]) -> list[str]:
@@ -305,9 +307,9 @@ def test_list() -> None:
 # -- deletion
 
 
-def test_reassignment_is_halted_deletion() -> None:
+def test_reassignment_halts_deletion() -> None:
     """controller 7.1: phase 0 marks the topic ineligible for deletion, which matters once it is queued; 10.5."""
-    driver = Driver(cluster_of({"t": [MOVING]}, ALL), {"auto.leader.rebalance.enable": False})
+    driver = Driver(cluster_of({"t": [REASSIGNING]}, ALL), {"auto.leader.rebalance.enable": False})
     driver.ensemble.mark_for_deletion(["t"])
     driver.handle(Elect())
     topics = driver.cluster.topics
@@ -329,22 +331,22 @@ def _loses_its_directory(driver: Driver) -> None:
     driver.cluster.flag_replicas(0, driver.cluster.brokers.index_of([4]), ReplicaFlag.OFFLINE_DIR)
 
 
-@pytest.mark.parametrize("befalls", [_dies, _loses_its_directory])
-def test_replicas_are_retained_while_no_target_replica_can_lead(befalls: Callable[[Driver], None]) -> None:
+@pytest.mark.parametrize("cause_fault", [_dies, _loses_its_directory])
+def test_replicas_are_retained_while_no_target_replica_can_lead(cause_fault: Callable[[Driver], None]) -> None:
     """Found by the simulator, seed 42098: the leader added the target to the ISR just after the target had failed.
     Kafka completes the reassignment and removes the last valid logs. The partition has no leader and counts as Online.
     """
-    driver = quiet({"t": [RESTED]}, kframe_reassignment_strict=True)
-    move(driver, 4)
-    befalls(driver)
+    driver = quiet({"t": [NOT_REASSIGNING]}, kframe_reassignment_strict=True)
+    reassign(driver, 4)
+    cause_fault(driver)
     catch_up(driver, (1, 2, 3, 4))
     assert assigned(driver.stored("t-0")) == ((4, 1, 2, 3), (4,), (1, 2, 3))
     assert (driver.stored("t-0").leader, driver.stored("t-0").isr, stops(driver)) == (1, (1, 2, 3, 4), [])
 
 
-def test_a_move_that_waited_for_its_target_to_live_ends_when_it_does() -> None:
-    driver = quiet({"t": [RESTED]}, kframe_reassignment_strict=True)
-    move(driver, 4)
+def test_waiting_reassignment_completes_when_target_is_live() -> None:
+    driver = quiet({"t": [NOT_REASSIGNING]}, kframe_reassignment_strict=True)
+    reassign(driver, 4)
     _dies(driver)
     catch_up(driver, (1, 2, 3, 4))
     driver.start_broker(4)
@@ -353,11 +355,11 @@ def test_a_move_that_waited_for_its_target_to_live_ends_when_it_does() -> None:
     assert (driver.stored("t-0").leader, driver.stored("t-0").isr) == (4, (4,))
 
 
-def test_what_never_had_a_leader_is_led_where_it_is_moved_once_asked() -> None:
+def test_reassignment_initialises_partition_without_state() -> None:
     """Found by the simulator, seed 51644: the only broker of the partition has failed. Kafka answers with an error. It
     tries the added replicas after the next broker change: golden trace ``reassign-errors``."""
     driver = quiet({"t": [PartitionSpec((9,))]}, (1, 3), kframe_reassignment_strict=True)
-    assert move(driver, 3, 1) == [NONE]
+    assert reassign(driver, 3, 1) == [NONE]
     assert assigned(driver.stored("t-0")) == ((3, 1), (), ())
     assert state_of(driver.stored("t-0"))[:2] == (3, (3, 1))
     assert driver.known("t-0").replica_states == (ReplicaState.ONLINE, ReplicaState.ONLINE)

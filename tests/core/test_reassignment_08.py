@@ -13,16 +13,16 @@ from kframe.model.events import (
     DeletionsMarked,
     Elect,
     ReassignmentRequested,
-    ReassignmentsLeft,
+    ReassignmentsStored,
 )
 from kframe.model.tables import Targets
 from kframe.testing.clusters import healthy
 from tests.core.driver import Driver, assigned, quiet, state_of
 from tests.core.reassignments import catch_up, stored_targets
 
-Wanted = dict[str, tuple[int, ...]]
+TargetLists = dict[str, tuple[int, ...]]
 
-RESTED, INVALID = ((1, 2, 3), (), ()), ErrorCode.INVALID_REPLICA_ASSIGNMENT
+NOT_REASSIGNING, INVALID = ((1, 2, 3), (), ()), ErrorCode.INVALID_REPLICA_ASSIGNMENT
 GROWN = ((1, 2, 3, 4, 5), (), ())
 
 
@@ -31,14 +31,14 @@ def make_driver(live: tuple[int, ...] = (1, 2, 3, 4, 5)) -> Driver:
     return quiet({"t": [healthy(1, 2, 3)], "u": [healthy(1, 2, 3)]}, live, reassignment_protocol="0.8")
 
 
-def targets(wanted: Wanted) -> Targets:
-    return Targets.of([((name.rpartition("-")[0], int(name[-1])), replicas) for name, replicas in wanted.items()])
+def targets(lists: TargetLists) -> Targets:
+    return Targets.of([((name.rpartition("-")[0], int(name[-1])), replicas) for name, replicas in lists.items()])
 
 
-def leave(driver: Driver, wanted: Wanted) -> None:
+def store_reassignments(driver: Driver, lists: TargetLists) -> None:
     """Store these reassignments as an operator does. Send the event to the controller."""
-    driver.ensemble.leave_reassignments(targets(wanted))
-    driver.handle(ReassignmentsLeft())
+    driver.ensemble.request_reassignments(targets(lists))
+    driver.handle(ReassignmentsStored())
     driver.follow()
 
 
@@ -53,37 +53,37 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("target, live", [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])
-def test_refusals(target: tuple[int, ...], live: tuple[int, ...]) -> None:
+def test_invalid_target_is_refused(target: tuple[int, ...], live: tuple[int, ...]) -> None:
     """controller 7.8: submission refuses and takes the partition out of storage."""
     driver = make_driver(live)
-    leave(driver, {"t-0": target, "u-0": (2, 3, 4)})
-    assert assigned(driver.stored("t-0")) == RESTED
+    store_reassignments(driver, {"t-0": target, "u-0": (2, 3, 4)})
+    assert assigned(driver.stored("t-0")) == NOT_REASSIGNING
     assert assigned(driver.stored("u-0")) == ((1, 2, 3, 4), (), ())
     assert stored_targets(driver) == {"u-0": (2, 3, 4)}
 
 
-def test_unknown_partitions_and_topics_under_deletion() -> None:
+def test_unknown_partitions_and_deleting_topics_are_refused() -> None:
     """controller 7.8: submission refuses unknown partitions and topics under deletion."""
     driver = quiet({"t": [healthy(1, 9)], "u": [healthy(1, 2)]}, (1, 2, 3), reassignment_protocol="0.8")
     driver.ensemble.mark_for_deletion(["t"])
     driver.handle(DeletionsMarked())
-    leave(driver, {"t-0": (2,), "nosuch-0": (1,), "u-7": (1,), "u-0": (2, 3)})
+    store_reassignments(driver, {"t-0": (2,), "nosuch-0": (1,), "u-7": (1,), "u-0": (2, 3)})
     assert stored_targets(driver) == {"u-0": (2, 3)}
     assert assigned(driver.stored("t-0")) == ((1, 9), (), ())
 
 
-def test_refusal_of_a_request() -> None:
+def test_refused_request_returns_invalid_replica_assignment() -> None:
     """controller 7.8: submission refuses with INVALID_REPLICA_ASSIGNMENT if it was a request."""
     driver = make_driver()
     response = driver.ask(ReassignmentRequested(targets({"t-0": (1, 2, 3), "u-0": (4, 5)}), 1))
     assert response.codes.tolist() == [INVALID, ErrorCode.NONE]
-    assert (assigned(driver.stored("t-0")), stored_targets(driver)) == (RESTED, {"u-0": (4, 5)})
+    assert (assigned(driver.stored("t-0")), stored_targets(driver)) == (NOT_REASSIGNING, {"u-0": (4, 5)})
 
 
 def test_broker_named_twice_counts_once() -> None:
     """controller 7.8: steps 1 to 12 with a target that Kafka 0.8 would store as it is."""
     driver = make_driver()
-    leave(driver, {"t-0": (4, 5, 4)})
+    store_reassignments(driver, {"t-0": (4, 5, 4)})
     assert assigned(driver.known("t-0")) == assigned(driver.stored("t-0")) == GROWN
     assert sorted(driver.recipients(Api.LEADER_AND_ISR, "t-0")) == [1, 2, 3, 4, 5]
     catch_up(driver, (1, 2, 3, 4, 5))
@@ -94,11 +94,11 @@ def test_broker_named_twice_counts_once() -> None:
 def test_reassignment_in_progress_is_not_replaced() -> None:
     """controller 7.8: no cancel, no override of a running one, by request or through storage."""
     driver = make_driver()
-    leave(driver, {"t-0": (4, 5)})
+    store_reassignments(driver, {"t-0": (4, 5)})
     response = driver.ask(ReassignmentRequested(targets({"t-0": (1, 4)}), 1))
     assert response.codes.tolist() == [INVALID]
     driver.store.write_reassignments(targets({"t-0": (1, 4), "u-0": (1, 4)}))
-    driver.handle(ReassignmentsLeft())
+    driver.handle(ReassignmentsStored())
     assert assigned(driver.stored("t-0")) == GROWN
     assert stored_targets(driver) == {"t-0": (1, 4), "u-0": (1, 4)}
     catch_up(driver, (1, 2, 3, 4, 5))
@@ -106,10 +106,10 @@ def test_reassignment_in_progress_is_not_replaced() -> None:
     assert stored_targets(driver) == {"u-0": (1, 4)}
 
 
-def test_requests_are_left_in_storage_beside_others() -> None:
+def test_requests_are_added_to_stored_reassignments() -> None:
     """controller 7.8: storage alone says where a partition goes, so that the next controller continues from storage."""
     driver = make_driver()
-    leave(driver, {"u-0": (4, 5)})
+    store_reassignments(driver, {"u-0": (4, 5)})
     driver.ask(ReassignmentRequested(targets({"t-0": (4, 5)}), 1))
     driver.follow()
     assert stored_targets(driver) == {"u-0": (4, 5), "t-0": (4, 5)}
@@ -125,6 +125,6 @@ def test_requests_are_left_in_storage_beside_others() -> None:
 def test_target_in_sync_completes_at_once() -> None:
     """controller 7.8: steps 1 to 12 at once where the target is in sync already."""
     driver = make_driver()
-    leave(driver, {"t-0": (3, 2)})
+    store_reassignments(driver, {"t-0": (3, 2)})
     assert assigned(driver.stored("t-0")) == ((3, 2), (), ())
     assert (state_of(driver.stored("t-0"))[:2], stored_targets(driver)) == ((3, (2, 3)), {})

@@ -17,9 +17,9 @@ from tests.core.reassignments import (
     IDLE,
     INVALID,
     NONE,
-    RESTED,
+    NOT_REASSIGNING,
     UNKNOWN,
-    move,
+    reassign,
     submit,
 )
 
@@ -38,9 +38,9 @@ CHECKS: list[tuple[str, tuple[int, ...] | None, ErrorCode]] = [
 
 
 @pytest.mark.parametrize("target, code", [row[1:] for row in CHECKS], ids=[row[0] for row in CHECKS])
-def test_checks_of_the_api(target: tuple[int, ...] | None, code: ErrorCode) -> None:
+def test_invalid_request_returns_error_code(target: tuple[int, ...] | None, code: ErrorCode) -> None:
     """controller 7.5: empty, duplicate ids, negative id, adding replica not live 39. Cancel of nothing 85."""
-    driver = quiet({"t": [RESTED]}, (1, 2, 3, 4, 5))
+    driver = quiet({"t": [NOT_REASSIGNING]}, (1, 2, 3, 4, 5))
     driver.cluster.brokers.index_of([6])
     driver.cluster.brokers.shutting_down[driver.cluster.brokers.index_of([5])] = 1
     assert submit(driver, [(("t", 0), target)]) == [code]
@@ -49,30 +49,30 @@ def test_checks_of_the_api(target: tuple[int, ...] | None, code: ErrorCode) -> N
         assert driver.batches == []
 
 
-def test_replicas_that_are_there_already_may_be_dead() -> None:
+def test_existing_replicas_may_be_dead() -> None:
     """controller 7.5: only added replicas must be live."""
-    driver = quiet({"t": [RESTED]}, (1, 2, 4))
-    assert move(driver, 3, 1, 4) == [NONE]
+    driver = quiet({"t": [NOT_REASSIGNING]}, (1, 2, 4))
+    assert reassign(driver, 3, 1, 4) == [NONE]
 
 
 @pytest.mark.parametrize(("topic", "partition"), [("nowhere", 0), ("t", 1), ("t", -1), ("leaving", 0)])
-def test_unknown_partitions(topic: str, partition: int) -> None:
+def test_unknown_partition_returns_error(topic: str, partition: int) -> None:
     """controller 7.5: topic queued for deletion. Without a current assignment also 3."""
-    driver = quiet({"t": [RESTED], "leaving": [RESTED]})
+    driver = quiet({"t": [NOT_REASSIGNING], "leaving": [NOT_REASSIGNING]})
     driver.cluster.topics.deleting[driver.cluster.topics.find("leaving")] = 1
     assert submit(driver, [((topic, partition), (4, 5))]) == [UNKNOWN]
 
 
-def test_partition_that_never_had_a_leader() -> None:
+def test_partition_without_state_returns_unknown_server_error() -> None:
     """controller 7.5: an error of the reassignment itself is an unknown server error. The controller continues."""
-    driver = quiet({"t": [PartitionSpec((1, 2)), RESTED]})
+    driver = quiet({"t": [PartitionSpec((1, 2)), NOT_REASSIGNING]})
     assert submit(driver, [(("t", 0), (3, 4)), (("t", 1), (4, 5, 6))]) == [ErrorCode.UNKNOWN_SERVER_ERROR, NONE]
     assert driver.controller.active
 
 
-def test_not_controller() -> None:
+def test_inactive_controller_returns_not_controller() -> None:
     """controller 1: NOT_CONTROLLER at the top."""
-    driver = quiet({"t": [RESTED]})
+    driver = quiet({"t": [NOT_REASSIGNING]})
     driver.handle(SessionExpired())
     response = driver.ask(ReassignmentRequested(Targets.of([(("t", 0), (4,))]), 1))
     assert (response.error, len(response.codes)) == (ErrorCode.NOT_CONTROLLER, 0)
@@ -80,11 +80,11 @@ def test_not_controller() -> None:
     assert (listed.error, len(listed.rows)) == (ErrorCode.NOT_CONTROLLER, 0)
 
 
-def test_api_supersedes_what_is_left_in_storage() -> None:
+def test_request_overrides_stored_reassignment() -> None:
     """controller 7.5: entries of accepted partitions are removed from the stored reassignment."""
-    driver = quiet({"t": [RESTED, RESTED]})
-    driver.ensemble.leave_reassignments(Targets.of([(("t", 0), (4,)), (("t", 1), (5,))]))
+    driver = quiet({"t": [NOT_REASSIGNING, NOT_REASSIGNING]})
+    driver.ensemble.request_reassignments(Targets.of([(("t", 0), (4,)), (("t", 1), (5,))]))
     assert submit(driver, [(("t", 0), (6, 1)), (("t", 1), (99,))]) == [NONE, INVALID]
-    left = driver.store.read_reassignments()
-    assert left is not None
-    assert (left.names, left.partition.tolist()) == (("t",), [1])
+    remaining = driver.store.read_reassignments()
+    assert remaining is not None
+    assert (remaining.names, remaining.partition.tolist()) == (("t",), [1])

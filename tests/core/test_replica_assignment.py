@@ -51,30 +51,30 @@ def as_lists(driver: Driver, assignments: Assignments, position: int = 0) -> Lis
     return replicas, adding, removing
 
 
-def wanted(driver: Driver, *targets: tuple[int, ...]) -> Ragged:
+def target_lists(driver: Driver, *targets: tuple[int, ...]) -> Ragged:
     lists = Ragged.of(list(targets))
     return Ragged(lists.offsets, driver.cluster.brokers.index_of(lists.values))
 
 
 @pytest.mark.parametrize("start, target, expected", [row[1:] for row in TABLE], ids=[row[0] for row in TABLE])
-def test_reassign_to(start: PartitionSpec, target: tuple[int, ...], expected: Lists) -> None:
+def test_reassigned_to_lists_target_then_origin(start: PartitionSpec, target: tuple[int, ...], expected: Lists) -> None:
     """controller 4: reassignTo puts the target first, then the rest of the origin."""
     driver = quiet({"t": [start]}, ALL)
-    assert as_lists(driver, reassigned_to(driver.context, driver.rows("t-0"), wanted(driver, target))) == expected
+    assert as_lists(driver, reassigned_to(driver.context, driver.rows("t-0"), target_lists(driver, target))) == expected
 
 
-def test_many_at_once_are_as_each_by_itself() -> None:
+def test_bulk_assignment_equals_single_assignments() -> None:
     """controller 4: reassignTo of many partitions."""
     driver = quiet({"t": [start for _, start, _, _ in TABLE]}, ALL)
     rows = np.arange(len(TABLE), dtype=np.int32)
-    together = reassigned_to(driver.context, rows, wanted(driver, *(target for _, _, target, _ in TABLE)))
+    together = reassigned_to(driver.context, rows, target_lists(driver, *(target for _, _, target, _ in TABLE)))
     assert [as_lists(driver, together, i) for i in range(len(TABLE))] == [expected for *_, expected in TABLE]
 
 
-def test_a_broker_named_twice_counts_once() -> None:
+def test_repeated_broker_counts_once() -> None:
     """controller 4: reassignTo makes distinct any broker that storage lists twice (7.6: storage is not validated)."""
     driver = quiet({"t": [RESTED]}, ALL)
-    changed = reassigned_to(driver.context, driver.rows("t-0"), wanted(driver, (4, 4, 1)))
+    changed = reassigned_to(driver.context, driver.rows("t-0"), target_lists(driver, (4, 4, 1)))
     assert as_lists(driver, changed) == ((4, 1, 2, 3), (4,), (2, 3))
 
 
@@ -102,7 +102,7 @@ def test_origin_and_target(spec: PartitionSpec, origin: tuple[int, ...], target:
     "isr, complete",
     [((1, 2, 3), False), ((1, 4, 5, 6), True), ((6, 5, 4), True), ((4, 5), False), ((), False)],
 )
-def test_complete_is_the_whole_target_in_sync(isr: tuple[int, ...], complete: bool) -> None:
+def test_is_complete_requires_whole_target_in_isr(isr: tuple[int, ...], complete: bool) -> None:
     """controller 7.1: complete if the target is a subset of the ISR; 7.4: its brokers need not be live."""
     spec = PartitionSpec(MOVING.replicas, 1, isr, adding_replicas=(4, 5, 6), removing_replicas=(1, 2, 3))
     driver = quiet({"t": [spec]}, (1, 2))
@@ -113,14 +113,14 @@ distinct = st.lists(st.sampled_from(ALL), min_size=1, max_size=6, unique=True).m
 
 
 @given(distinct, distinct, distinct)
-def test_invariants(origin: tuple[int, ...], first: tuple[int, ...], second: tuple[int, ...]) -> None:
+def test_assignment_invariants(origin: tuple[int, ...], first: tuple[int, ...], second: tuple[int, ...]) -> None:
     """controller 4: the origin outlives overriding. The target is the requested list. Cancelling restores the
     origin."""
     driver = quiet({"t": [PartitionSpec(origin, origin[0], origin)]}, ALL)
     rows, context = driver.rows("t-0"), driver.context
     p = driver.cluster.partitions
     for target in (first, second):
-        change = reassigned_to(context, rows, wanted(driver, target))
+        change = reassigned_to(context, rows, target_lists(driver, target))
         assign(p, rows, change)
         replicas, adding, removing = as_lists(driver, current(p, rows))
         assert as_lists(driver, change.target())[0] == target

@@ -21,7 +21,7 @@ def cluster_with(partitions: int) -> ClusterState:
     return cluster_of({"a": specs}, range(BROKERS))
 
 
-def hosted(cluster: ClusterState, broker: int) -> set[int]:
+def rows_with(cluster: ClusterState, broker: int) -> set[int]:
     return {row for row in range(len(cluster)) if broker in cluster.partitions.replicas_of(row).tolist()}
 
 
@@ -31,47 +31,47 @@ def mask(*brokers: int) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
     return chosen
 
 
-def set_assignments(cluster: ClusterState, hosts: ReplicaIndex, row: int, replicas: list[int]) -> None:
+def set_assignments(cluster: ClusterState, index: ReplicaIndex, row: int, replicas: list[int]) -> None:
     lists = Ragged.of([replicas])
     assign(cluster.partitions, np.array([row], np.int32), Assignments(lists, np.zeros(len(replicas), np.uint8)))
-    hosts.add(np.array([row], np.int32))
+    index.add(np.array([row], np.int32))
 
 
 @given(st.data())
-def test_no_row_is_missed(data: st.DataObject) -> None:
+def test_lookup_includes_all_rows_of_broker(data: st.DataObject) -> None:
     cluster = cluster_with(data.draw(st.integers(1, 40)))
-    hosts = ReplicaIndex(cluster)
+    index = ReplicaIndex(cluster)
     lists = st.lists(st.integers(0, BROKERS - 1), unique=True, max_size=4)
     for _ in range(data.draw(st.integers(1, 12))):
         match data.draw(st.sampled_from(["ask", "give", "grow", "drop"])):
             case "give":
-                set_assignments(cluster, hosts, data.draw(st.integers(0, len(cluster) - 1)), data.draw(lists))
+                set_assignments(cluster, index, data.draw(st.integers(0, len(cluster) - 1)), data.draw(lists))
             case "grow":
                 name = f"t{len(cluster)}"
                 cluster.add_topics([name], np.array([1]), Ragged.of([data.draw(lists)]))
             case "drop" if (topic := cluster.topics.find("a")) is not None:
                 cluster.drop_topics(np.array([topic]))
         brokers = data.draw(st.lists(st.integers(0, BROKERS - 1), unique=True, min_size=1))
-        named: Int32 = hosts.rows_on(mask(*brokers))
+        named: Int32 = index.rows_on(mask(*brokers))
         assert named.dtype == np.int32
         assert (named[1:] > named[:-1]).all()
-        assert set.union(*(hosted(cluster, broker) for broker in brokers)) <= set(named.tolist())
+        assert set.union(*(rows_with(cluster, broker) for broker in brokers)) <= set(named.tolist())
 
 
 def test_lookup_visits_only_rows_of_the_broker() -> None:
     cluster = cluster_with(6_000)
-    hosts = ReplicaIndex(cluster)
+    index = ReplicaIndex(cluster)
     for broker in range(BROKERS):
-        assert len(hosts.rows_on(mask(broker))) == 2_000
-    set_assignments(cluster, hosts, 0, [5])
-    assert len(hosts.rows_on(mask(5))) == 2_001 - (0 in hosted(cluster_with(6), 5))
+        assert len(index.rows_on(mask(broker))) == 2_000
+    set_assignments(cluster, index, 0, [5])
+    assert len(index.rows_on(mask(5))) == 2_001 - (0 in rows_with(cluster_with(6), 5))
 
 
 @pytest.mark.parametrize("notes", [ADDED_MAX, 10 * ADDED_MAX])
-def test_notes_do_not_pile_up(notes: int) -> None:
+def test_added_rows_are_merged(notes: int) -> None:
     cluster = cluster_with(6_000)
-    hosts = ReplicaIndex(cluster)
-    hosts.rows_on(mask(0))
+    index = ReplicaIndex(cluster)
+    index.rows_on(mask(0))
     for note in range(notes):
-        set_assignments(cluster, hosts, note % 7, [note % BROKERS])
-    assert len(hosts.rows_on(mask(0))) <= 2_000 + 7
+        set_assignments(cluster, index, note % 7, [note % BROKERS])
+    assert len(index.rows_on(mask(0))) <= 2_000 + 7

@@ -20,8 +20,8 @@ def brokers_in(racks: Mapping[int, str | None]) -> Brokers:
     return brokers
 
 
-def placed(brokers: Brokers, *how: int) -> list[tuple[int, ...]]:
-    lists = assign_automatically(AssignableBrokers.of(brokers), *how)
+def placed(brokers: Brokers, *arguments: int) -> list[tuple[int, ...]]:
+    lists = assign_automatically(AssignableBrokers.of(brokers), *arguments)
     return [tuple(lists[partition].tolist()) for partition in range(len(lists))]
 
 
@@ -33,7 +33,7 @@ def without_racks(*broker_ids: int) -> Brokers:
 FIVE = [(0, 1, 2), (1, 2, 3), (2, 3, 4), (3, 4, 0), (4, 0, 1), (0, 2, 3), (1, 3, 4), (2, 4, 0), (3, 0, 1), (4, 1, 2)]
 
 
-def test_five_brokers() -> None:
+def test_placement_on_five_brokers() -> None:
     """wire 9: n = 5, start 0, shift 0, three replicas."""
     assert placed(without_racks(0, 1, 2, 3, 4), 10, 3, 0, 0) == FIVE
 
@@ -51,7 +51,7 @@ def test_five_brokers() -> None:
         (3, 3, 3, [(1, 0, 2), (2, 1, 3)]),
     ],
 )
-def test_start_shift_and_first_partition(
+def test_placement_depends_on_start_shift_and_first_partition(
     start: int, shift: int, first_partition: int, expected: list[tuple[int, ...]]
 ) -> None:
     """wire 9: first = brokers[(p + start) mod n]. The shift grows whenever p is a multiple of n."""
@@ -59,12 +59,12 @@ def test_start_shift_and_first_partition(
     assert assignments == expected
 
 
-def test_single_broker() -> None:
+def test_placement_on_single_broker() -> None:
     """wire 9: n = 1 with one replica never evaluates the follower formula."""
     assert placed(without_racks(7), 3, 1, 0, 0) == [(7,)] * 3
 
 
-def test_brokers_go_by_id_and_only_registered_ones_count() -> None:
+def test_assignable_brokers_are_registered_and_sorted_by_id() -> None:
     """wire 9: brokers sorted by id. Wire 17: real brokers only."""
     brokers = without_racks(9, 3, 5)
     brokers.index_of([1, 4])
@@ -99,18 +99,18 @@ SPREADS = [
 
 
 @pytest.mark.parametrize(
-    "racks, partitions, factor, start, first, least, even",
+    "racks, partitions, factor, start, first, rack_count, even",
     [row[1:] for row in SPREADS],
     ids=[row[0] for row in SPREADS],
 )
 def test_replicas_are_spread_over_racks(
-    racks: dict[int, str], partitions: int, factor: int, start: int, first: int, least: int, even: bool
+    racks: dict[int, str], partitions: int, factor: int, start: int, first: int, rack_count: int, even: bool
 ) -> None:
     """wire 9: no rack is used twice while another one is unused, and no broker is used twice."""
     assignments = placed(brokers_in(racks), partitions, factor, start, 0, first)
     assert len(assignments) == partitions
     assert {len(set(replicas)) for replicas in assignments} == {factor}
-    assert {len({racks[broker] for broker in replicas}) for replicas in assignments} == {least}
+    assert {len({racks[broker] for broker in replicas}) for replicas in assignments} == {rack_count}
     if even:
         leaders = Counter(replicas[0] for replicas in assignments)
         hosted = Counter(broker for replicas in assignments for broker in replicas)
@@ -130,13 +130,13 @@ def placements(draw: st.DrawFn) -> tuple[dict[int, str | None], int, int, int, i
 
 
 @given(placements())
-def test_invariants(placement: tuple[dict[int, str | None], int, int, int, int, int]) -> None:
+def test_placement_invariants(placement: tuple[dict[int, str | None], int, int, int, int, int]) -> None:
     """wire 9: every partition has the requested number of distinct brokers. They are on as many racks as possible."""
     racks, partitions, factor, start, shift, first = placement
     assignments = placed(brokers_in(racks), partitions, factor, start, shift, first)
     assert [len(set(replicas)) for replicas in assignments] == [factor] * partitions
     assert all(set(replicas) <= racks.keys() for replicas in assignments)
-    most = min(factor, len(set(racks.values())))
-    assert all(len({racks[broker] for broker in replicas}) == most for replicas in assignments)
+    racks_max = min(factor, len(set(racks.values())))
+    assert all(len({racks[broker] for broker in replicas}) == racks_max for replicas in assignments)
     leaders = Counter(replicas[0] for replicas in assignments)
     assert max(leaders.values(), default=0) - min((leaders[broker] for broker in racks), default=0) <= 1

@@ -29,16 +29,18 @@ def make_driver(*specs: PartitionSpec, live: tuple[int, ...] = (1, 2, 3)) -> Dri
     return driver
 
 
-def move(driver: Driver, target: ReplicaState, *names: str, given: ReplicaState | None = None) -> PartitionReplicas:
+def change_state(
+    driver: Driver, target: ReplicaState, *names: str, initial_state: ReplicaState | None = None
+) -> PartitionReplicas:
     """Change the state of replicas written ``t-0@1``. Return the refused ones. ``given`` is their state before."""
     replicas = driver.replicas(*names)
-    if given is not None:
-        driver.cluster.partitions.replica_state[replicas.slots(driver.cluster.partitions)] = given
+    if initial_state is not None:
+        driver.cluster.partitions.replica_state[replicas.slots(driver.cluster.partitions)] = initial_state
     return driver.run(replica_state_machine.transition(driver.context, replicas, target))
 
 
 def take_offline(driver: Driver, *names: str) -> PartitionReplicas:
-    return move(driver, ReplicaState.OFFLINE, *names)
+    return change_state(driver, ReplicaState.OFFLINE, *names)
 
 
 def replica_state(driver: Driver, name: str) -> ReplicaState:
@@ -49,14 +51,14 @@ def replica_state(driver: Driver, name: str) -> ReplicaState:
 # -- 3.1 the bulk call
 
 
-def test_no_replica_is_nothing_done() -> None:
+def test_empty_transition_has_no_effect() -> None:
     """state-machines 3.1: empty input."""
     driver = make_driver(STATED)
     assert len(take_offline(driver)) == 0
     assert driver.effects == []
 
 
-def test_illegal_moves_do_not_stop_the_others(caplog: pytest.LogCaptureFixture) -> None:
+def test_illegal_transition_does_not_affect_other_replicas(caplog: pytest.LogCaptureFixture) -> None:
     """state-machines 3.1: invalid ones are logged and skipped."""
     driver = make_driver(STATED, STATED)
     driver.cluster.partitions.replica_state[driver.replicas("t-0@2").slots(driver.cluster.partitions)] = (
@@ -77,28 +79,28 @@ def test_replicas_of_all_brokers_share_a_batch(names: tuple[str, ...], writes: i
     assert kinds(driver.effects) == ["WriteStates"] * writes + ["Send"]
 
 
-def test_brokers_are_taken_in_the_order_of_kafkas_hash_map() -> None:
+def test_brokers_leave_isr_in_scala_hash_order() -> None:
     """state-machines 3.1: grouped by broker id.
 
     If twelve members leave the ISR at once, the last one in that order, broker 4, stays.
     """
-    everybody = tuple(range(1, 13))
-    driver = make_driver(PartitionSpec(everybody, leader=1, isr=everybody), live=everybody)
-    take_offline(driver, *(f"t-0@{broker_id}" for broker_id in everybody))
+    broker_ids = tuple(range(1, 13))
+    driver = make_driver(PartitionSpec(broker_ids, leader=1, isr=broker_ids), live=broker_ids)
+    take_offline(driver, *(f"t-0@{broker_id}" for broker_id in broker_ids))
     assert state_of(driver.stored("t-0")) == (-1, (4,), 12)
     order = [5, 10, 1, 6, 9, 2, 12, 7, 3, 11, 8, 4]
     left = [set(driver.cluster.brokers.ids_of(change.isr.values)) for change in driver.writes()]
-    removed = [sorted(before - after) for before, after in zip([set(everybody), *left], left, strict=False)]
+    removed = [sorted(before - after) for before, after in zip([set(broker_ids), *left], left, strict=False)]
     assert removed == [[broker_id] for broker_id in order[:-1]] + [[]]
 
 
 # -- 3.2 effects by target
 
 
-def test_a_new_replica_of_a_led_partition_learns_its_state() -> None:
+def test_new_replica_of_led_partition_receives_leader_and_isr() -> None:
     """state-machines 3.2: New with leadership."""
     driver = make_driver(STATED)
-    move(driver, ReplicaState.NEW, "t-0@2", given=ReplicaState.NON_EXISTENT)
+    change_state(driver, ReplicaState.NEW, "t-0@2", initial_state=ReplicaState.NON_EXISTENT)
     (request,) = driver.requests(Api.LEADER_AND_ISR)
     recipients = request["partitions"]["t-0"]
     assert (request["broker"], recipients["is_new"], recipients["leader_epoch"], recipients["replicas"]) == (
@@ -111,36 +113,36 @@ def test_a_new_replica_of_a_led_partition_learns_its_state() -> None:
     assert driver.writes() == []
 
 
-def test_a_new_replica_of_a_partition_without_state_learns_nothing() -> None:
+def test_new_replica_of_partition_without_state_receives_nothing() -> None:
     """state-machines 3.2: New without leadership."""
     driver = make_driver(PartitionSpec((1, 2)))
-    move(driver, ReplicaState.NEW, "t-0@2", given=ReplicaState.NON_EXISTENT)
+    change_state(driver, ReplicaState.NEW, "t-0@2", initial_state=ReplicaState.NON_EXISTENT)
     assert driver.effects == []
     assert replica_state(driver, "t-0@2") is ReplicaState.NEW
 
 
-def test_a_leader_cannot_be_new(caplog: pytest.LogCaptureFixture) -> None:
+def test_leader_cannot_become_new(caplog: pytest.LogCaptureFixture) -> None:
     """state-machines 3.2: New where it leads already."""
     driver = make_driver(STATED)
-    move(driver, ReplicaState.NEW, "t-0@1", given=ReplicaState.NON_EXISTENT)
+    change_state(driver, ReplicaState.NEW, "t-0@1", initial_state=ReplicaState.NON_EXISTENT)
     assert driver.effects == []
     assert replica_state(driver, "t-0@1") is ReplicaState.NON_EXISTENT
     assert "t-0: cannot be New: it is the leader" in refusals(caplog)[0]
 
 
-def test_a_new_replica_comes_online_without_a_word() -> None:
+def test_new_to_online_sends_nothing() -> None:
     """state-machines 3.2: Online from New."""
     driver = make_driver(STATED)
-    move(driver, ReplicaState.ONLINE, "t-0@2", given=ReplicaState.NEW)
+    change_state(driver, ReplicaState.ONLINE, "t-0@2", initial_state=ReplicaState.NEW)
     assert driver.effects == []
     assert replica_state(driver, "t-0@2") is ReplicaState.ONLINE
 
 
-@pytest.mark.parametrize("given", [ReplicaState.ONLINE, ReplicaState.OFFLINE, ReplicaState.DELETION_INELIGIBLE])
-def test_any_other_replica_that_comes_online_learns_the_state(given: ReplicaState) -> None:
+@pytest.mark.parametrize("initial_state", [ReplicaState.ONLINE, ReplicaState.OFFLINE, ReplicaState.DELETION_INELIGIBLE])
+def test_other_state_to_online_sends_leader_and_isr(initial_state: ReplicaState) -> None:
     """state-machines 3.2: Online from others."""
     driver = make_driver(STATED, PartitionSpec((1, 2)))
-    move(driver, ReplicaState.ONLINE, "t-0@2", "t-1@2", given=given)
+    change_state(driver, ReplicaState.ONLINE, "t-0@2", "t-1@2", initial_state=initial_state)
     (request,) = driver.requests(Api.LEADER_AND_ISR)
     assert (request["broker"], list(request["partitions"])) == (2, ["t-0"])
     assert request["partitions"]["t-0"]["is_new"] is False
@@ -153,7 +155,7 @@ def test_deletion_starts_with_stop_replica(deleting: bool, leader_epoch: int) ->
     """state-machines 3.2: ReplicaDeletionStarted."""
     driver = make_driver(STATED)
     driver.cluster.topics.deleting[0] = deleting
-    move(driver, ReplicaState.DELETION_STARTED, "t-0@2", given=ReplicaState.OFFLINE)
+    change_state(driver, ReplicaState.DELETION_STARTED, "t-0@2", initial_state=ReplicaState.OFFLINE)
     (request,) = driver.requests(Api.STOP_REPLICA)
     assert request["broker"] == 2
     assert request["partitions"] == {"t-0": {"leader_epoch": leader_epoch, "delete_partition": True}}
@@ -161,7 +163,7 @@ def test_deletion_starts_with_stop_replica(deleting: bool, leader_epoch: int) ->
 
 
 @pytest.mark.parametrize(
-    "given, target",
+    "initial_state, target",
     [
         (ReplicaState.DELETION_STARTED, ReplicaState.DELETION_SUCCESSFUL),
         (ReplicaState.DELETION_STARTED, ReplicaState.DELETION_INELIGIBLE),
@@ -169,18 +171,18 @@ def test_deletion_starts_with_stop_replica(deleting: bool, leader_epoch: int) ->
     ],
     ids=lambda state: state.name,
 )
-def test_the_ends_of_a_deletion_are_state_only(given: ReplicaState, target: ReplicaState) -> None:
+def test_end_of_deletion_sends_nothing(initial_state: ReplicaState, target: ReplicaState) -> None:
     """state-machines 3.2: ReplicaDeletionSuccessful and ReplicaDeletionIneligible."""
     driver = make_driver(STATED)
-    move(driver, target, "t-0@2", given=given)
+    change_state(driver, target, "t-0@2", initial_state=initial_state)
     assert driver.effects == []
     assert replica_state(driver, "t-0@2") is target
 
 
-def test_a_replica_that_is_gone_has_no_state() -> None:
+def test_non_existent_replica_has_no_state() -> None:
     """state-machines 3.2: NonExistent drops its state and sends nothing."""
     driver = make_driver(STATED)
-    move(driver, ReplicaState.NON_EXISTENT, "t-0@2", given=ReplicaState.DELETION_SUCCESSFUL)
+    change_state(driver, ReplicaState.NON_EXISTENT, "t-0@2", initial_state=ReplicaState.DELETION_SUCCESSFUL)
     assert driver.effects == []
     assert replica_state(driver, "t-0@2") is ReplicaState.NON_EXISTENT
 
@@ -189,7 +191,7 @@ def test_a_replica_that_is_gone_has_no_state() -> None:
 
 
 @pytest.mark.parametrize("spec, leader_epoch", [(STATED, 5), (PartitionSpec((1, 2, 3)), NO_EPOCH)])
-def test_a_replica_is_stopped_first(spec: PartitionSpec, leader_epoch: int) -> None:
+def test_offline_transition_sends_stop_replica(spec: PartitionSpec, leader_epoch: int) -> None:
     """state-machines 3.3: StopReplica without delete, with the leader epoch known before."""
     driver = make_driver(spec)
     take_offline(driver, "t-0@2")
@@ -198,7 +200,7 @@ def test_a_replica_is_stopped_first(spec: PartitionSpec, leader_epoch: int) -> N
     assert request["partitions"] == {"t-0": {"leader_epoch": leader_epoch, "delete_partition": False}}
 
 
-def test_the_other_replicas_learn_who_left() -> None:
+def test_offline_transition_sends_leader_and_isr_to_other_replicas() -> None:
     """state-machines 3.3: LeaderAndIsr to all assigned replicas but this one, metadata to all."""
     driver = make_driver(STATED, live=(1, 2, 3, 9))
     take_offline(driver, "t-0@2")
@@ -214,7 +216,7 @@ def test_the_other_replicas_learn_who_left() -> None:
     assert replica_state(driver, "t-0@2") is ReplicaState.OFFLINE
 
 
-def test_deleting_topic_is_not_announced() -> None:
+def test_offline_transition_of_deleting_topic_is_not_announced() -> None:
     """state-machines 3.3: topic queued for deletion."""
     driver = make_driver(STATED)
     driver.cluster.topics.deleting[0] = 1
@@ -225,7 +227,7 @@ def test_deleting_topic_is_not_announced() -> None:
     assert replica_state(driver, "t-0@2") is ReplicaState.OFFLINE
 
 
-def test_without_leadership_all_brokers_learn_only_who_is_there() -> None:
+def test_offline_transition_without_state_sends_live_brokers() -> None:
     """state-machines 3.3: partition without leadership."""
     driver = make_driver(PartitionSpec((1, 2)))
     take_offline(driver, "t-0@2")
@@ -236,10 +238,10 @@ def test_without_leadership_all_brokers_learn_only_who_is_there() -> None:
     assert replica_state(driver, "t-0@2") is ReplicaState.OFFLINE
 
 
-def test_a_dead_broker_is_stopped_in_vain() -> None:
+def test_stop_replica_to_dead_broker_is_dropped() -> None:
     """state-machines 3.3: StopReplica to a dead broker is dropped when the batch is sent."""
     driver = make_driver(STATED, live=(1, 3))
-    move(driver, ReplicaState.OFFLINE, "t-0@2", given=ReplicaState.ONLINE)
+    change_state(driver, ReplicaState.OFFLINE, "t-0@2", initial_state=ReplicaState.ONLINE)
     assert driver.requests(Api.STOP_REPLICA) == []
     assert driver.recipients(Api.LEADER_AND_ISR, "t-0") == [1, 3]
 
@@ -257,7 +259,7 @@ def erase_after_a_race(driver: Driver) -> None:
 
 
 @pytest.mark.parametrize("cause_fault", [erase_first, erase_after_a_race, overtake])
-def test_a_replica_whose_partition_cannot_be_written_keeps_its_state(
+def test_failed_isr_write_keeps_replica_state(
     cause_fault: Callable[[Driver], None], caplog: pytest.LogCaptureFixture
 ) -> None:
     """state-machines 3.4: no state in storage.
@@ -273,10 +275,10 @@ def test_a_replica_whose_partition_cannot_be_written_keeps_its_state(
     assert driver.recipients(Api.LEADER_AND_ISR, "t-0") == []
     assert driver.stored("t-0").leader_epoch in (5, 20)
     assert len(refusals(caplog)) == 1
-    assert "t-0: stays as it is" in refusals(caplog)[0]
+    assert "t-0: is unchanged" in refusals(caplog)[0]
 
 
-def test_the_missing_state_of_a_topic_under_deletion_is_passed_over(caplog: pytest.LogCaptureFixture) -> None:
+def test_missing_state_of_deleting_topic_is_ignored(caplog: pytest.LogCaptureFixture) -> None:
     """state-machines 3.4: no state in storage, topic queued for deletion."""
     driver = make_driver(STATED)
     driver.cluster.topics.deleting[0] = 1
@@ -287,7 +289,7 @@ def test_the_missing_state_of_a_topic_under_deletion_is_passed_over(caplog: pyte
 
 
 @pytest.mark.parametrize(
-    "spec, leaver, expected",
+    "spec, removed_broker, expected",
     [
         (STATED, 1, (-1, (2, 3), 6)),
         (STATED, 2, (1, (1, 3), 6)),
@@ -297,29 +299,31 @@ def test_the_missing_state_of_a_topic_under_deletion_is_passed_over(caplog: pyte
     ],
     ids=["leader leaves", "follower leaves", "order kept", "last member stays", "last member without leader"],
 )
-def test_leaving_an_isr(spec: PartitionSpec, leaver: int, expected: tuple[int, tuple[int, ...], int]) -> None:
+def test_offline_replica_leaves_isr(
+    spec: PartitionSpec, removed_broker: int, expected: tuple[int, tuple[int, ...], int]
+) -> None:
     """state-machines 3.4: replica in the ISR.
     state-machines 3.4: last member stays.
     state-machines 5: the last ISR member is always kept, as since 1.1.
     """
     driver = make_driver(spec)
-    take_offline(driver, f"t-0@{leaver}")
+    take_offline(driver, f"t-0@{removed_broker}")
     view = driver.stored("t-0")
     assert state_of(view) == state_of(driver.known("t-0")) == expected
     assert (view.controller_epoch, view.partition_epoch) == (4, 1)
 
 
-def test_the_worked_example() -> None:
+def test_worked_example_of_isr_removal() -> None:
     """state-machines 3.4: worked example."""
     driver = make_driver(STATED)
     seen = []
-    for leaver in (1, 2, 3):
-        take_offline(driver, f"t-0@{leaver}")
+    for removed_broker in (1, 2, 3):
+        take_offline(driver, f"t-0@{removed_broker}")
         seen.append(state_of(driver.stored("t-0")))
     assert seen == [(-1, (2, 3), 6), (-1, (3,), 7), (-1, (3,), 8)]
 
 
-def test_a_replica_outside_the_isr_costs_no_write() -> None:
+def test_replica_outside_isr_writes_nothing() -> None:
     """state-machines 3.4: replica not in the ISR, no write, LeaderAndIsr with the unchanged leader epoch."""
     driver = make_driver(PartitionSpec((1, 2, 3), 1, (1, 3), leader_epoch=5, partition_epoch=7))
     take_offline(driver, "t-0@2")
@@ -330,7 +334,7 @@ def test_a_replica_outside_the_isr_costs_no_write() -> None:
     assert replica_state(driver, "t-0@2") is ReplicaState.OFFLINE
 
 
-def test_a_replica_outside_the_isr_puts_the_partition_under_our_controller_epoch() -> None:
+def test_replica_outside_isr_updates_cached_controller_epoch() -> None:
     """state-machines 3.4: replica not in the ISR, cached with our controller epoch."""
     driver = make_driver(PartitionSpec((1, 2, 3), 1, (1, 3), leader_epoch=5, controller_epoch=2))
     take_offline(driver, "t-0@2")
@@ -339,7 +343,9 @@ def test_a_replica_outside_the_isr_puts_the_partition_under_our_controller_epoch
 
 
 @pytest.mark.parametrize("isr, expected", [((1, 2), (1, (1,), 6)), ((1, 3), (1, (1, 3), 5))])
-def test_a_stale_version_is_read_again(isr: tuple[int, ...], expected: tuple[int, tuple[int, ...], int]) -> None:
+def test_stale_version_is_read_and_written_again(
+    isr: tuple[int, ...], expected: tuple[int, tuple[int, ...], int]
+) -> None:
     """state-machines 3.4: stale version."""
     driver = make_driver(STATED, STATED)
     driver.before(WriteStates, lambda: driver.ensemble.write_state("t", 0, isr=isr))
@@ -351,7 +357,7 @@ def test_a_stale_version_is_read_again(isr: tuple[int, ...], expected: tuple[int
     assert replica_state(driver, "t-0@2") is ReplicaState.OFFLINE
 
 
-def test_a_state_that_keeps_changing_is_given_up_in_the_end(caplog: pytest.LogCaptureFixture) -> None:
+def test_isr_removal_attempts_are_bounded(caplog: pytest.LogCaptureFixture) -> None:
     """state-machines 3.4: attempts are bounded (Kafka's are not)."""
     driver = make_driver(STATED)
     for _ in range(ATTEMPTS_MAX):
@@ -362,7 +368,7 @@ def test_a_state_that_keeps_changing_is_given_up_in_the_end(caplog: pytest.LogCa
     assert "keeps changing" in refusals(caplog)[-1]
 
 
-def test_no_request_of_a_failed_call_reaches_anybody_later() -> None:
+def test_requests_of_failed_transition_are_dropped() -> None:
     """state-machines 2.4: no poisoned batch of replicas."""
     driver = make_driver(STATED, STATED)
     driver.fail(WriteStates, StoreError("connection lost"))
@@ -391,7 +397,7 @@ def test_broker_gets_leader_and_isr_then_metadata_then_stop_replica() -> None:
 
 
 @pytest.mark.parametrize("target", [ReplicaState.OFFLINE, ReplicaState.DELETION_STARTED])
-def test_an_isr_that_outgrows_its_slots_in_between_takes_the_replicas_along(target: ReplicaState) -> None:
+def test_relocated_row_keeps_replicas_of_transition(target: ReplicaState) -> None:
     """The controller reads a stale state again. If the new ISR exceeds the slots of the row, the row is relocated. The
     same replicas still change state."""
     driver = make_driver(PartitionSpec((1, 2), leader=1, isr=(1, 2)), live=(1, 2, 3, 4))

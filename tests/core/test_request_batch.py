@@ -37,7 +37,7 @@ def grown() -> ClusterState:
     return cluster
 
 
-def at(*numbers: int) -> Int32:
+def row_array(*numbers: int) -> Int32:
     return np.array(numbers, np.int32)
 
 
@@ -61,7 +61,7 @@ def requests_to(cluster: ClusterState, requests: ControlRequests, api: Api) -> l
     return [request for request in describe_requests(cluster, requests) if request["api"] == api]
 
 
-def test_an_empty_batch_has_nothing_for_anybody() -> None:
+def test_empty_batch_has_no_requests() -> None:
     requests = close(RequestBatch(three_topics()))
     assert requests.empty
     assert (requests.controller_id, requests.controller_epoch) == (1000, 7)
@@ -71,54 +71,54 @@ def test_leader_and_isr_adds_metadata_for_all_brokers() -> None:
     """Every LeaderAndIsr also sends UpdateMetadata to every registered broker, even without any leader or replica."""
     cluster = three_topics()
     batch = RequestBatch(cluster)
-    batch.add_leader_and_isr(brokers(cluster, 1), at(0), at(0), is_new=False)
-    batch.add_leader_and_isr(NO_INDEXES, NO_INDEXES, at(2), is_new=False)
+    batch.add_leader_and_isr(brokers(cluster, 1), row_array(0), row_array(0), is_new=False)
+    batch.add_leader_and_isr(NO_INDEXES, NO_INDEXES, row_array(2), is_new=False)
     requests = close(batch)
     assert table(cluster, requests.leader_and_isr) == {1: ["a-0"]}
     assert cluster.brokers.ids_of(requests.metadata_brokers) == [1, 2, 3]
     assert requests.metadata_rows.tolist() == [0, 2]
 
 
-def test_is_new_sticks() -> None:
+def test_is_new_stays_set() -> None:
     cluster = three_topics()
     for order in ((True, False), (False, True)):
         batch = RequestBatch(cluster)
         for is_new in order:
-            batch.add_leader_and_isr(brokers(cluster, 1, 2), at(0, 0), at(0), is_new)
-        batch.add_leader_and_isr(brokers(cluster, 1), at(1), at(1), is_new=False)
+            batch.add_leader_and_isr(brokers(cluster, 1, 2), row_array(0, 0), row_array(0), is_new)
+        batch.add_leader_and_isr(brokers(cluster, 1), row_array(1), row_array(1), is_new=False)
         requests = close(batch)
         assert table(cluster, requests.leader_and_isr) == {1: ["a-0", "a-1"], 2: ["a-0"]}
         assert requests.is_new.tolist() == [1, 0, 1]
 
 
-def test_delete_sticks_and_the_newest_leader_epoch_stands() -> None:
+def test_delete_stays_set_and_last_leader_epoch_is_used() -> None:
     cluster = three_topics()
     for order in ((True, False), (False, True)):
         batch = RequestBatch(cluster)
         cluster.partitions.leader_epoch[0] = 5
-        batch.add_stop_replica(brokers(cluster, 2), at(0), order[0])
+        batch.add_stop_replica(brokers(cluster, 2), row_array(0), order[0])
         cluster.partitions.leader_epoch[0] = 6
-        batch.add_stop_replica(brokers(cluster, 2, 2), at(0, 1), order[1])
+        batch.add_stop_replica(brokers(cluster, 2, 2), row_array(0, 1), order[1])
         requests = close(batch)
         assert table(cluster, requests.stop_replica) == {2: ["a-0", "a-1"]}
         assert requests.stop_delete.tolist() == [1, order[1]]
         assert requests.stop_leader_epoch.tolist() == [6, 5]
 
 
-def test_stop_replica_has_the_present_leader_epoch() -> None:
+def test_stop_replica_has_current_leader_epoch() -> None:
     cluster = three_topics()
     cluster.topics.deleting[1] = 1
     batch = RequestBatch(cluster)
-    batch.add_stop_replica(brokers(cluster, 1, 1, 1), at(0, 2, 3), delete=False)
+    batch.add_stop_replica(brokers(cluster, 1, 1, 1), row_array(0, 2, 3), delete=False)
     assert close(batch).stop_leader_epoch.tolist() == [5, EPOCH_DURING_DELETE, NO_EPOCH]
 
 
-def test_only_registered_brokers_get_anything() -> None:
+def test_only_registered_brokers_receive_requests() -> None:
     cluster = three_topics()
     batch = RequestBatch(cluster)
-    batch.add_leader_and_isr(brokers(cluster, 4, 1), at(0, 0), at(0), is_new=True)
-    batch.add_stop_replica(brokers(cluster, 4, 2), at(1, 1), delete=False)
-    batch.add_metadata(brokers(cluster, 4, 3), at(2))
+    batch.add_leader_and_isr(brokers(cluster, 4, 1), row_array(0, 0), row_array(0), is_new=True)
+    batch.add_stop_replica(brokers(cluster, 4, 2), row_array(1, 1), delete=False)
+    batch.add_metadata(brokers(cluster, 4, 3), row_array(2))
     cluster.brokers.unregister(brokers(cluster, 1))
     requests = close(batch)
     assert table(cluster, requests.leader_and_isr) == {}
@@ -128,34 +128,34 @@ def test_only_registered_brokers_get_anything() -> None:
     assert cluster.brokers.ids_of(requests.metadata_brokers) == [2, 3]
 
 
-def test_a_batch_for_dead_brokers_is_empty() -> None:
+def test_batch_for_dead_brokers_is_empty() -> None:
     cluster = three_topics()
     batch = RequestBatch(cluster)
-    batch.add_stop_replica(brokers(cluster, 4), at(0), delete=True)
+    batch.add_stop_replica(brokers(cluster, 4), row_array(0), delete=True)
     assert close(batch).empty
 
 
-def test_brokers_shutting_down_get_requests() -> None:
+def test_shutting_down_brokers_receive_requests() -> None:
     cluster = three_topics()
     cluster.brokers.shutting_down[brokers(cluster, 2)] = 1
     batch = RequestBatch(cluster)
-    batch.add_leader_and_isr(brokers(cluster, 2), at(0), at(0), is_new=False)
+    batch.add_leader_and_isr(brokers(cluster, 2), row_array(0), row_array(0), is_new=False)
     requests = close(batch)
     assert table(cluster, requests.leader_and_isr) == {2: ["a-0"]}
     assert cluster.brokers.ids_of(requests.metadata_brokers) == [1, 2, 3]
 
 
-def test_metadata_leaves_out_what_has_no_state_and_names_each_partition_once() -> None:
+def test_metadata_has_each_partition_with_state_once() -> None:
     cluster = three_topics()
     batch = RequestBatch(cluster)
-    batch.add_metadata(brokers(cluster, 3), at(2, 3))
-    batch.add_metadata(brokers(cluster, 1), at(0, 2))
+    batch.add_metadata(brokers(cluster, 3), row_array(2, 3))
+    batch.add_metadata(brokers(cluster, 1), row_array(0, 2))
     requests = close(batch)
     assert cluster.brokers.ids_of(requests.metadata_brokers) == [1, 3]
     assert requests.metadata_rows.tolist() == [0, 2]
 
 
-def test_metadata_without_partitions_tells_who_is_registered() -> None:
+def test_metadata_without_partitions_has_registered_brokers() -> None:
     cluster = three_topics()
     batch = RequestBatch(cluster)
     batch.add_metadata(brokers(cluster, 2), NO_INDEXES)
@@ -165,11 +165,11 @@ def test_metadata_without_partitions_tells_who_is_registered() -> None:
     assert (request["broker"], request["live_brokers"], request["partitions"]) == (2, [1, 2, 3], {})
 
 
-def test_every_broker_gets_the_metadata_that_any_broker_gets() -> None:
+def test_all_brokers_receive_same_metadata() -> None:
     cluster = three_topics()
     batch = RequestBatch(cluster)
-    batch.add_metadata(brokers(cluster, 1), at(0))
-    batch.add_metadata(brokers(cluster, 2), at(2))
+    batch.add_metadata(brokers(cluster, 1), row_array(0))
+    batch.add_metadata(brokers(cluster, 2), row_array(2))
     recipients = requests_to(cluster, close(batch), Api.UPDATE_METADATA)
     assert [(request["broker"], list(request["partitions"])) for request in recipients] == [
         (1, ["a-0", "b-0"]),
@@ -177,20 +177,20 @@ def test_every_broker_gets_the_metadata_that_any_broker_gets() -> None:
     ]
 
 
-def test_content_is_read_when_the_batch_is_sent() -> None:
+def test_columns_are_read_when_batch_is_sent() -> None:
     cluster = three_topics()
     batch = RequestBatch(cluster)
-    batch.add_leader_and_isr(brokers(cluster, 1), at(0), at(0), is_new=False)
+    batch.add_leader_and_isr(brokers(cluster, 1), row_array(0), row_array(0), is_new=False)
     cluster.partitions.leader[0] = NO_LEADER
     (request,) = requests_to(cluster, close(batch), Api.LEADER_AND_ISR)
     assert request["partitions"]["a-0"]["leader"] == NO_LEADER
 
 
-def test_rows_stand_topic_by_topic_even_if_they_were_appended_later() -> None:
+def test_rows_are_in_topic_order_after_append() -> None:
     cluster = grown()
     batch = RequestBatch(cluster)
-    batch.add_leader_and_isr(brokers(cluster, 1, 1, 1), at(0, 2, 4), at(0, 2, 4), is_new=False)
-    batch.add_stop_replica(brokers(cluster, 2, 2), at(2, 4), delete=False)
+    batch.add_leader_and_isr(brokers(cluster, 1, 1, 1), row_array(0, 2, 4), row_array(0, 2, 4), is_new=False)
+    batch.add_stop_replica(brokers(cluster, 2, 2), row_array(2, 4), delete=False)
     requests = close(batch)
     assert table(cluster, requests.leader_and_isr) == {1: ["a-0", "a-2", "b-0"]}
     assert table(cluster, requests.stop_replica) == {2: ["a-2", "b-0"]}

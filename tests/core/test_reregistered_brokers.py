@@ -41,7 +41,7 @@ def failed_over(driver: Driver, *bounced: int, dead: tuple[int, ...] = ()) -> No
         "all that live",
     ],
 )  # fmt: skip
-def test_broker_reregistered_without_controller_leaves_the_isr(
+def test_broker_reregistered_without_controller_leaves_isr(
     bounced: tuple[int, ...], dead: tuple[int, ...], leader: int, isr: tuple[int, ...]
 ) -> None:
     """They stay in the ISR if no other member is registered."""
@@ -51,13 +51,13 @@ def test_broker_reregistered_without_controller_leaves_the_isr(
     assert (stored.leader, stored.isr) == (leader, isr)
 
 
-def test_unasked_they_lead_as_they_do_in_kafka() -> None:
+def test_reregistered_broker_can_lead_by_default() -> None:
     driver = Driver(cluster_of({"t": [NEW]}, (1, 2, 3)), UNCHECKED)
     failed_over(driver, 1)
     assert (driver.stored("t-0").leader, driver.stored("t-0").isr) == (1, (1, 2, 3))
 
 
-def test_what_was_written_after_they_came_back_stands() -> None:
+def test_isr_written_after_reregistration_is_retained() -> None:
     driver = Driver(cluster_of({"t": [NEW, NEW]}, (1, 2, 3)), CHECKED)
     driver.handle(Elect())
     driver.ensemble.drop_controller()
@@ -70,9 +70,9 @@ def test_what_was_written_after_they_came_back_stands() -> None:
     ]
 
 
-def test_where_storage_does_not_say_when_they_were_written_they_stand() -> None:
+def test_isr_without_zxid_is_retained() -> None:
     """As for a cluster that was copied into an in-memory store."""
     driver = Driver(cluster_of({"t": [healthy(1, 2, 3)]}, (1, 2, 3)), CHECKED)
     failed_over(driver, 1)
     assert driver.stored("t-0").leader == 1
-    assert driver.cluster.written_at is None, "of no use any more"
+    assert driver.cluster.state_zxid is None, "of no use any more"

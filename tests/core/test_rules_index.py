@@ -240,12 +240,12 @@ def named() -> tuple[tuple[str, str], ...]:
 
 
 @pytest.mark.parametrize("section, rules", RULES.items(), ids=RULES)
-def test_every_rule_has_a_test_that_names_it(section: str, rules: tuple[str, ...]) -> None:
+def test_every_rule_is_named_by_test(section: str, rules: tuple[str, ...]) -> None:
     named_rules = [rule for rule_section, rule in named() if rule_section == section]
     assert [rule for rule in rules if not any(name.startswith(rule) for name in named_rules)] == []
 
 
-def test_every_name_is_that_of_a_rule() -> None:
+def test_named_rules_exist() -> None:
     unknown = [
         f"{section}: {rule}"
         for section, rule in named()

@@ -21,12 +21,12 @@ from kframe.core.state_machines.scala_hash_order import scala_hash_order
     ],
     ids=str,
 )
-def test_orders_seen(broker_ids: list[int], expected: list[int]) -> None:
+def test_order_equals_recorded_order(broker_ids: list[int], expected: list[int]) -> None:
     assert scala_hash_order(broker_ids) == expected
 
 
 @given(st.lists(st.integers(0, 2**31 - 1)))
-def test_each_broker_stands_once_whatever_the_order_of_input(broker_ids: list[int]) -> None:
+def test_order_has_each_broker_once(broker_ids: list[int]) -> None:
     ordered = scala_hash_order(broker_ids)
     assert sorted(ordered) == sorted(set(broker_ids))
     assert scala_hash_order(reversed(broker_ids)) == ordered

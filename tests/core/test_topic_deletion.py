@@ -23,22 +23,22 @@ from tests.core.deletion import (
     NONE,
     QUEUED,
     STARTED,
-    asked,
     confirm,
+    count_effects,
     flags,
-    gone,
+    is_deleted,
     make_driver,
     mark,
     states,
     stops,
 )
 from tests.core.driver import Driver, quiet, state_of
-from tests.core.reassignments import move
+from tests.core.reassignments import reassign
 
 # -- from the mark to completion
 
 
-def test_partitions_are_deleted_first_and_all_brokers_notified() -> None:
+def test_partitions_become_non_existent_and_are_announced() -> None:
     """controller 10.3: partitions Offline, then NonExistent. UpdateMetadata with leader -2 to all brokers."""
     driver = make_driver()
     mark(driver, "t")
@@ -71,14 +71,14 @@ def test_replicas_are_stopped_then_deleted() -> None:
     assert stops(driver, "kept-0") == []
 
 
-def test_isr_is_shrunk_in_storage() -> None:
+def test_deletion_shrinks_isr_in_storage() -> None:
     """controller 10.3: retry list to OfflineReplica, ISR shrunk in storage, the last member stays."""
     driver = make_driver()
     mark(driver, "t")
     assert state_of(driver.stored("t-0")) == (-1, (2,), 2)
 
 
-def test_topic_goes_once_every_replica_is_confirmed() -> None:
+def test_topic_is_deleted_after_all_replicas_confirm() -> None:
     """controller 10.4: completion, replicas NonExistent. Topic, settings and mark deleted from storage, then memory."""
     driver = make_driver()
     mark(driver, "t")
@@ -86,17 +86,17 @@ def test_topic_goes_once_every_replica_is_confirmed() -> None:
     confirm(driver, 1, "t-0", "t-1")
     assert states(driver, "t-0") == {1: DONE, 2: STARTED}
     confirm(driver, 2, "t-1")
-    assert not gone(driver)
-    assert (driver.batches, asked(driver, DeleteTopics)) == ([], 0)
+    assert not is_deleted(driver)
+    assert (driver.batches, count_effects(driver, DeleteTopics)) == ([], 0)
     confirm(driver, 2, "t-0")
-    assert gone(driver)
+    assert is_deleted(driver)
     assert driver.batches == [], "no final UpdateMetadata is needed"
-    assert asked(driver, DeleteTopics) == 1
+    assert count_effects(driver, DeleteTopics) == 1
     assert driver.cluster.row("t", 0) is None
     assert [view.topic for view in driver.cluster] == ["kept"]
 
 
-def test_name_can_be_used_again() -> None:
+def test_deleted_topic_can_be_created_again() -> None:
     """controller 4: removeTopic drops the topic from every structure."""
     driver = make_driver()
     mark(driver, "t")
@@ -115,16 +115,16 @@ def test_topics_are_deleted_together() -> None:
     assert {name for request in first for name in request["partitions"]} == {"a-0", "b-0"}
     confirm(driver, 1, "a-0", "b-0")
     confirm(driver, 2, "a-0", "b-0")
-    assert gone(driver, "a")
-    assert gone(driver, "b")
-    assert not gone(driver, "c")
+    assert is_deleted(driver, "a")
+    assert is_deleted(driver, "b")
+    assert not is_deleted(driver, "c")
 
 
-def test_topic_without_partitions_is_gone_at_once() -> None:
+def test_topic_without_partitions_is_deleted_immediately() -> None:
     """controller 10.2: all (that is, none) of its replicas are DeletionSuccessful."""
     driver = quiet({"hollow": []})
     mark(driver, "hollow")
-    assert gone(driver, "hollow")
+    assert is_deleted(driver, "hollow")
 
 
 # -- 10.1
@@ -137,15 +137,15 @@ def test_deletion_marks_of_unknown_topics_are_removed() -> None:
     assert (driver.store.read_deletions(), driver.batches) == (frozenset(), [])
 
 
-def test_deletion_may_be_disabled() -> None:
+def test_disabled_deletion_removes_marks() -> None:
     """controller 10.1: delete.topic.enable=false, the marks go and the topics stay."""
     driver = make_driver(delete_topic_enable=False)
     mark(driver, "t", "nowhere")
     assert (driver.store.read_deletions(), driver.batches, flags(driver)) == (frozenset(), [], set())
-    assert asked(driver, DropDeletions) > 0
+    assert count_effects(driver, DropDeletions) > 0
 
 
-def test_reassignment_does_not_hold_back_a_topic_that_was_not_queued() -> None:
+def test_reassignment_does_not_halt_newly_marked_topic() -> None:
     """controller 10.1: ineligible only affects topics already queued. On the first event it is a no-op."""
     moving = PartitionSpec((3, 1), 1, (1,), adding_replicas=(3,), removing_replicas=(1,))
     driver = quiet({"t": [moving]}, ALL)
@@ -157,7 +157,7 @@ def test_reassignment_does_not_hold_back_a_topic_that_was_not_queued() -> None:
 # -- halted and resumed deletions
 
 
-def test_dead_broker_halts_but_the_others_delete() -> None:
+def test_dead_broker_halts_topic_while_others_delete() -> None:
     """controller 10.3: offline replicas DeletionIneligible, the topic is halted. Online replicas are deleted."""
     driver = make_driver((1, 3))
     mark(driver, "t")
@@ -165,10 +165,10 @@ def test_dead_broker_halts_but_the_others_delete() -> None:
     assert flags(driver) == {QUEUED, BEGUN, HALTED}
     confirm(driver, 1, "t-0", "t-1")
     assert states(driver, "t-0")[1] is DONE
-    assert not gone(driver)
+    assert not is_deleted(driver)
 
 
-def test_start_of_the_broker_resumes() -> None:
+def test_broker_startup_resumes_deletion() -> None:
     """controller 10.5: broker start with a replica of the topic resumes it. Deleted replicas are not deleted again."""
     driver = make_driver((1, 3))
     mark(driver, "t")
@@ -179,10 +179,10 @@ def test_start_of_the_broker_resumes() -> None:
     assert states(driver, "t-0") == {1: DONE, 2: STARTED}
     assert {broker for broker, delete, _ in stops(driver, "t-0") if delete} == {2}
     confirm(driver, 2, "t-0", "t-1")
-    assert gone(driver)
+    assert is_deleted(driver)
 
 
-def test_start_of_another_broker_does_not() -> None:
+def test_startup_of_other_broker_does_not_resume_deletion() -> None:
     """controller 10.5: nobody else resumes, there is no timer."""
     driver = make_driver((1,))
     mark(driver, "t")
@@ -195,28 +195,30 @@ def test_start_of_another_broker_does_not() -> None:
 
 
 @pytest.mark.parametrize(
-    "error, failed, left",
+    "error, failed, replica_states",
     [(NONE, ("t-1",), {"t-0": DONE, "t-1": ReplicaState.OFFLINE}),
      (ErrorCode.STALE_CONTROLLER_EPOCH, (), dict.fromkeys(("t-0", "t-1"), ReplicaState.OFFLINE))],
     ids=["one partition", "top level"],
 )  # fmt: skip
-def test_error_halts(error: ErrorCode, failed: tuple[str, ...], left: dict[str, ReplicaState]) -> None:
+def test_stop_replica_error_halts_deletion(
+    error: ErrorCode, failed: tuple[str, ...], replica_states: dict[str, ReplicaState]
+) -> None:
     """controller 10.3: error or top-level error, failReplicaDeletion. Without pending requests it is Offline again."""
     driver = make_driver()
     mark(driver, "t")
     confirm(driver, 1, "t-0", "t-1", error=error, failed=failed)
     assert flags(driver) == {QUEUED, BEGUN, HALTED}
     confirm(driver, 2, "t-0", "t-1")
-    assert {name: states(driver, name)[1] for name in left} == left
-    assert {states(driver, name)[2] for name in left} == {DONE}
+    assert {name: states(driver, name)[1] for name in replica_states} == replica_states
+    assert {states(driver, name)[2] for name in replica_states} == {DONE}
     driver.forget()
     driver.ensemble.bounce_brokers([1])
     driver.handle(BrokersChanged())
-    confirm(driver, 1, *(name for name, state in left.items() if state is not DONE))
-    assert gone(driver)
+    confirm(driver, 1, *(name for name, state in replica_states.items() if state is not DONE))
+    assert is_deleted(driver)
 
 
-def test_broker_that_dies_while_it_deletes() -> None:
+def test_broker_failure_during_deletion_halts_topic() -> None:
     """controller 6.3: step 4, replicas of queued topics that go offline have failed."""
     driver = make_driver()
     mark(driver, "t")
@@ -231,10 +233,10 @@ def test_broker_that_dies_while_it_deletes() -> None:
     driver.start_broker(2)
     driver.handle(BrokersChanged())
     confirm(driver, 2, "t-0", "t-1")
-    assert gone(driver)
+    assert is_deleted(driver)
 
 
-def test_response_to_an_earlier_controller_epoch_is_ignored() -> None:
+def test_response_to_earlier_controller_epoch_is_ignored() -> None:
     """controller 10.3: answers to requests of another controller epoch have other row numbers."""
     driver = make_driver()
     mark(driver, "t")
@@ -242,7 +244,7 @@ def test_response_to_an_earlier_controller_epoch_is_ignored() -> None:
     assert states(driver, "t-0") == {1: STARTED, 2: STARTED}
 
 
-def test_answer_for_a_topic_that_is_not_being_deleted_is_ignored() -> None:
+def test_response_for_topic_not_deleting_is_ignored() -> None:
     """controller 10.3: entries whose topic has deletion started."""
     driver = make_driver()
     driver.forget()
@@ -260,7 +262,7 @@ def test_answer_for_a_topic_that_is_not_being_deleted_is_ignored() -> None:
      (PartitionSpec((3, 1), 1, (1,), adding_replicas=(3,), removing_replicas=(1,)), ALL, False)],
     ids=["well", "offline replica", "reassignment"],
 )  # fmt: skip
-def test_failover(spec: PartitionSpec, live: tuple[int, ...], begun: bool) -> None:
+def test_failover_resumes_or_halts_deletion(spec: PartitionSpec, live: tuple[int, ...], begun: bool) -> None:
     """controller 3.2: step 5, topics with an offline replica or a running reassignment start ineligible; step 9."""
     driver = Driver(cluster_of({"t": [spec], "kept": [healthy(1)]}, live), {"auto.leader.rebalance.enable": False})
     driver.ensemble.mark_for_deletion(["t", "nowhere"])
@@ -269,16 +271,16 @@ def test_failover(spec: PartitionSpec, live: tuple[int, ...], begun: bool) -> No
     assert flags(driver, "kept") == set()
 
 
-def test_failover_after_a_deletion_that_lacked_only_its_end() -> None:
+def test_failover_completes_deletion_of_empty_topic() -> None:
     """controller 10.2: all (that is, none) of the replicas of an empty topic are DeletionSuccessful."""
     driver = Driver(cluster_of({"kept": [healthy(1, 2)]}, ALL))
     driver.store.queue_deletions(("nowhere",))
     driver.handle(Elect())
-    assert (driver.store.read_deletions(), asked(driver, DeleteTopics)) == (frozenset(), 1)
+    assert (driver.store.read_deletions(), count_effects(driver, DeleteTopics)) == (frozenset(), 1)
     assert driver.store.read_topic_names() == {"kept"}
 
 
-def test_failover_of_a_controller_that_may_not_delete() -> None:
+def test_failover_with_deletion_disabled_removes_marks() -> None:
     """controller 10.1: delete.topic.enable=false, at failover too."""
     cluster = cluster_of({"t": [healthy(1)]}, ALL)
     driver = Driver(cluster, {"auto.leader.rebalance.enable": False, "delete.topic.enable": False})
@@ -288,7 +290,7 @@ def test_failover_of_a_controller_that_may_not_delete() -> None:
 
 
 @pytest.mark.parametrize("strict", [False, True])
-def test_a_deletion_waits_for_no_move_once_asked(strict: bool) -> None:
+def test_strict_reassignment_does_not_halt_deletion(strict: bool) -> None:
     """Found by the simulator, seeds 8 and 72: a topic without a leader was neither reassigned nor deleted."""
     moving = PartitionSpec((2, 1), None, (1,), 3, adding_replicas=(2,))
     keys = {"auto.leader.rebalance.enable": False, "kframe.reassignment.strict": strict}
@@ -298,19 +300,19 @@ def test_a_deletion_waits_for_no_move_once_asked(strict: bool) -> None:
     assert (HALTED in flags(driver), BEGUN in flags(driver)) == (not strict, strict)
 
 
-def test_a_move_that_could_not_begin_bars_no_deletion() -> None:
+def test_reassignment_without_leader_does_not_block_deletion() -> None:
     """Found by the simulator, seed 85: replicas that a reassignment added to a partition without a leader."""
     driver = quiet({"t": [PartitionSpec((3,)), healthy(1, 2)]}, (1, 2))
-    move(driver, 2)
+    reassign(driver, 2)
     driver.start_broker(3)
     mark(driver, "t")
     driver.handle(BrokersChanged())
     for broker_id in (1, 2, 3):
         confirm(driver, broker_id, "t-0", "t-1")
-    assert gone(driver)
+    assert is_deleted(driver)
 
 
-def test_an_answer_for_an_earlier_registration_halts_nothing() -> None:
+def test_response_of_earlier_registration_does_not_halt_deletion() -> None:
     """Found by the simulator, seed 911: the late answer arrived after deletion had restarted with the new registration.
     The successful answer then matched no replica in deletion."""
     driver = make_driver()
@@ -321,4 +323,4 @@ def test_an_answer_for_an_earlier_registration_halts_nothing() -> None:
     assert HALTED not in flags(driver)
     for broker_id in (2, 1):
         confirm(driver, broker_id, "t-0", "t-1")
-    assert gone(driver)
+    assert is_deleted(driver)

@@ -63,7 +63,7 @@ GATES: list[tuple[str, Any, Callable[[Any], Any], Any]] = [
 
 
 @pytest.mark.parametrize("event, read, answer", [row[1:] for row in GATES], ids=[row[0] for row in GATES])
-def test_gates(event: Any, read: Callable[[Any], Any], answer: Any) -> None:
+def test_request_for_deleting_topic_is_refused(event: Any, read: Callable[[Any], Any], answer: Any) -> None:
     """controller 10.5: isTopicQueuedUpForDeletion gates elections (17), reassignment (3), growth (17) and the rest."""
     driver = queued()
     before = driver.stored("t-0")
@@ -73,7 +73,7 @@ def test_gates(event: Any, read: Callable[[Any], Any], answer: Any) -> None:
     assert driver.recipients(Api.LEADER_AND_ISR, "t-0") == []
 
 
-def test_gate_of_broker_failures() -> None:
+def test_broker_failure_does_not_elect_for_deleting_topic() -> None:
     """controller 10.5: trigger-online and LeaderAndIsr on offline leave queued topics out. Others are elected."""
     driver = queued()
     driver.ensemble.unregister_brokers([2])
@@ -82,7 +82,7 @@ def test_gate_of_broker_failures() -> None:
     assert driver.recipients(Api.LEADER_AND_ISR, "t-0") == []
 
 
-def test_gate_of_growth_in_storage() -> None:
+def test_added_partitions_of_deleting_topic_are_reverted() -> None:
     """controller 9.3: topic queued for deletion. The record is written back without the added partitions."""
     driver = queued()
     driver.write_topics(small_table({"t": [(1, 2), (3,)]}))
@@ -99,21 +99,21 @@ def test_gate_of_growth_in_storage() -> None:
     [(("t",), {"t": NONE}), (("nowhere",), {"nowhere": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}),
      (("t", "nowhere"), {"t": NONE, "nowhere": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}), ((), {})],
 )  # fmt: skip
-def test_requests(names: tuple[str, ...], codes: dict[str, ErrorCode]) -> None:
+def test_delete_topics_returns_error_code(names: tuple[str, ...], codes: dict[str, ErrorCode]) -> None:
     """wire 10: error 3 for topics that are not in metadata. The others are marked."""
     driver = make_driver()
     assert driver.ask(DeleteTopicsRequested(names, 1_000, 1)).codes == codes
     assert driver.store.read_deletions() == {name for name, code in codes.items() if code is NONE}
 
 
-def test_requests_while_deletion_is_disabled() -> None:
+def test_delete_topics_returns_topic_deletion_disabled() -> None:
     """wire 10: delete.topic.enable=false 73."""
     driver = make_driver(delete_topic_enable=False)
     assert driver.ask(DeleteTopicsRequested(("t",), 1_000, 1)).codes == {"t": ErrorCode.TOPIC_DELETION_DISABLED}
     assert (driver.store.read_deletions(), flags(driver)) == (frozenset(), set())
 
 
-def test_marked_twice() -> None:
+def test_repeated_delete_topics_succeeds_until_announced() -> None:
     """wire 10: an existing mark is treated as success. Once the deletion was announced, the topic is unknown."""
     driver = make_driver((1, 3))
     driver.ensemble.mark_for_deletion(["t"])
@@ -122,14 +122,14 @@ def test_marked_twice() -> None:
     assert driver.ask(DeleteTopicsRequested(("t",), 1_000, 2)).codes == unknown
 
 
-def test_topic_unknown_to_brokers() -> None:
+def test_delete_topics_of_unannounced_topic_is_unknown() -> None:
     """wire 10: error 3, since no partition ever had a leader. The topic is not in metadata."""
     driver = quiet({"t": [PartitionSpec((9,))]}, ALL)
     unknown = {"t": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
     assert driver.ask(DeleteTopicsRequested(("t",), 1_000, 1)).codes == unknown
 
 
-def test_states_of_a_topic_being_deleted_are_not_written_by_elections() -> None:
+def test_election_does_not_write_deleting_topic() -> None:
     """controller 10.5: nothing but the shrinking of ISRs is written once the topic is queued."""
     driver = make_driver()
     mark(driver, "t")

@@ -93,7 +93,7 @@ def create(driver: Driver, *topics: NewTopic, validate_only: bool = False) -> Ma
 
 @pytest.mark.parametrize("validate_only", [True, False], ids=["validated", "created"])
 @pytest.mark.parametrize("new, code", [row[1:] for row in CREATION], ids=[row[0] for row in CREATION])
-def test_creation(new: NewTopic, code: ErrorCode, validate_only: bool) -> None:
+def test_create_topics_returns_first_failed_check(new: NewTopic, code: ErrorCode, validate_only: bool) -> None:
     """wire 9: per topic, the first failed check decides. ValidateOnly writes nothing."""
     driver = make_driver()
     if (
@@ -112,7 +112,7 @@ def test_creation(new: NewTopic, code: ErrorCode, validate_only: bool) -> None:
         assert driver.batches == []
 
 
-def test_topics_fare_independently() -> None:
+def test_topics_of_request_are_independent() -> None:
     """wire 9: valid topics of a request are created in spite of invalid ones."""
     driver = make_driver()
     codes = create(driver, topic("good"), topic("used"), topic("b/d"), topic("fine"))
@@ -120,7 +120,7 @@ def test_topics_fare_independently() -> None:
     assert {"good", "fine"} <= driver.store.read_topic_names()
 
 
-def test_a_name_listed_twice_is_refused() -> None:
+def test_repeated_name_is_refused() -> None:
     """wire 9: check 3, the request contains a name twice."""
     driver = make_driver()
     assert create(driver, topic("twice"), topic("twice"), topic("once")) == {"twice": INVALID_REQUEST, "once": NONE}
@@ -133,7 +133,7 @@ def test_topics_of_the_same_request_collide() -> None:
     assert create(driver, topic("one.two"), topic("one_two")) == {"one.two": NONE, "one_two": NAME}
 
 
-def test_topic_marked_for_deletion_exists() -> None:
+def test_topic_marked_for_deletion_already_exists() -> None:
     """wire 9: checks 5 and 10, marked for deletion."""
     driver = make_driver()
     driver.ensemble.unregister_brokers([1])
@@ -144,7 +144,7 @@ def test_topic_marked_for_deletion_exists() -> None:
     assert create(driver, topic("used")) == {"used": ALREADY}
 
 
-def test_topic_that_storage_has_and_the_controller_not_yet() -> None:
+def test_topic_in_storage_already_exists() -> None:
     """wire 9: check 15, NODEEXISTS."""
     driver = make_driver()
     other = driver.ensemble.connect()
@@ -157,7 +157,7 @@ def test_topic_that_storage_has_and_the_controller_not_yet() -> None:
     ("num_partitions", topic(replication_factor=2), (3, 2)),
     ("default_replication_factor", topic(partitions=2), (2, 3)),
 ])  # fmt: skip
-def test_defaults_fill_in(key: str, new: NewTopic, expected: tuple[int, int]) -> None:
+def test_configured_defaults_apply(key: str, new: NewTopic, expected: tuple[int, int]) -> None:
     """controller 5: num.partitions and default.replication.factor."""
     driver = make_driver(**{key: 3})
     assert create(driver, new) == {"new": NONE}
@@ -165,7 +165,7 @@ def test_defaults_fill_in(key: str, new: NewTopic, expected: tuple[int, int]) ->
     assert (len(views), len(views[0].replicas)) == expected
 
 
-def test_brokers_shutting_down_count_as_brokers_of_an_automatic_assignment() -> None:
+def test_shutting_down_brokers_count_for_automatic_assignment() -> None:
     """wire 9: the metadata cache has every registered broker, shutting down or not."""
     driver = make_driver()
     driver.cluster.brokers.shutting_down[driver.cluster.brokers.index_of([3])] = 1
@@ -173,7 +173,7 @@ def test_brokers_shutting_down_count_as_brokers_of_an_automatic_assignment() -> 
     assert create(driver, topic("more", replication_factor=4)) == {"more": FACTOR}
 
 
-def test_some_brokers_without_rack() -> None:
+def test_partial_racks_fail_automatic_assignment() -> None:
     """wire 9: rack-aware if any broker has a rack. Then all brokers must have a rack (else error -1)."""
     driver = quiet({}, (registration(1, "a"), registration(2)))
     assert create(driver, topic(partitions=1, replication_factor=1)) == {"new": ErrorCode.UNKNOWN_SERVER_ERROR}
@@ -217,7 +217,9 @@ def growing() -> Driver:
 
 @pytest.mark.parametrize("validate_only", [True, False], ids=["validated", "grown"])
 @pytest.mark.parametrize("growth, code", [row[1:] for row in GROWTH], ids=[row[0] for row in GROWTH])
-def test_growth(growth: NewPartitions, code: ErrorCode, validate_only: bool) -> None:
+def test_create_partitions_returns_first_failed_check(
+    growth: NewPartitions, code: ErrorCode, validate_only: bool
+) -> None:
     """wire 11: per topic, the first failed check decides. ValidateOnly writes nothing."""
     driver = growing()
     before = driver.store.read_topics(("t", "moving")).partition_counts.tolist()
@@ -244,7 +246,7 @@ def test_growth(growth: NewPartitions, code: ErrorCode, validate_only: bool) -> 
         ((9, 1), [(3, 1), (1, 3)]),
     ],
 )
-def test_automatic_growth_begins_at_the_first_replica_of_partition_0(
+def test_automatic_growth_starts_at_first_replica_of_partition_0(
     first: tuple[int, ...], expected: list[tuple[int, ...]]
 ) -> None:
     """wire 11: start = shift = index of the first broker id >= replicas[0] of partition 0; numbering continues."""
@@ -254,7 +256,7 @@ def test_automatic_growth_begins_at_the_first_replica_of_partition_0(
     assert [driver.known(f"t-{number}").replicas for number in (2, 3)] == expected
 
 
-def test_growth_listed_twice() -> None:
+def test_repeated_growth_is_refused() -> None:
     """wire 11: duplicate topic 42."""
     driver = growing()
     listed = (NewPartitions("t", 3), NewPartitions("t", 4))

@@ -19,8 +19,8 @@ from kframe.model.events import (
     TopicSettingsChanged,
 )
 from kframe.model.ids import PartitionState, ReplicaState
-from kframe.model.store_requests import GiveTopicIds, WriteAssignments, WriteStates
-from kframe.model.tables import TopicTable, move_flags
+from kframe.model.store_requests import AssignTopicIds, WriteAssignments, WriteStates
+from kframe.model.tables import TopicTable, reassignment_flags
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy, small_table
 from tests.core.driver import Driver, assigned, quiet, refusals, state_of
 
@@ -62,7 +62,7 @@ def test_new_topics_come_online() -> None:
     assert driver.recipients(Api.LEADER_AND_ISR, "t-0") == []
 
 
-def test_new_partitions_need_a_single_batch_of_each_kind() -> None:
+def test_new_partitions_are_sent_in_one_batch() -> None:
     """controller 9.2: four bulk calls. Only the transition of partitions to Online sends requests."""
     driver = quiet({}, (1, 2, 3))
     create(driver, {"new": [(1, 2), (2, 3)], "more": [(3,)]})
@@ -70,7 +70,7 @@ def test_new_partitions_need_a_single_batch_of_each_kind() -> None:
     assert sorted(driver.written()[0]) == ["more-0", "new-0", "new-1"]
 
 
-def test_offline_replicas_of_new_partitions_count_as_online() -> None:
+def test_offline_replicas_of_new_partitions_become_online() -> None:
     """controller 9.2: offline replicas also end Online in the replica map. They are not in the ISR."""
     driver = quiet({}, (2, 3))
     create(driver, {"new": [(1, 2)]})
@@ -78,7 +78,7 @@ def test_offline_replicas_of_new_partitions_count_as_online() -> None:
     assert driver.known("new-0").replica_states == (ReplicaState.ONLINE, ReplicaState.ONLINE)
 
 
-def test_new_partition_without_an_online_replica_waits() -> None:
+def test_new_partition_waits_for_online_replica() -> None:
     """controller 9.2: it stays New. It comes online when one of its brokers starts."""
     driver = quiet({}, (2, 3))
     create(driver, {"new": [(1, 9)], "led": [(2,)]})
@@ -89,7 +89,7 @@ def test_new_partition_without_an_online_replica_waits() -> None:
     assert state_of(driver.stored("new-0")) == (9, (9,), 0)
 
 
-def test_new_partition_whose_state_is_there_already_is_taken_over(caplog: pytest.LogCaptureFixture) -> None:
+def test_new_partition_with_existing_state_is_adopted(caplog: pytest.LogCaptureFixture) -> None:
     """controller 9.2: it stays New, without a second try, up to the next failover. kframe stores its state again
     with a new leader epoch."""
     driver = quiet({}, (1, 2))
@@ -101,7 +101,7 @@ def test_new_partition_whose_state_is_there_already_is_taken_over(caplog: pytest
     assert any("storage has a state for it already" in line for line in refusals(caplog))
 
 
-def test_vanished_topic_is_forgotten() -> None:
+def test_topic_deleted_in_storage_is_removed_from_memory() -> None:
     """controller 9.1: a topic deleted by hand only disappears from memory, no StopReplica, no UpdateMetadata."""
     driver = quiet({"t": [healthy(1, 2)], "kept": [healthy(1, 2)]}, (1, 2))
     driver.store.delete_topics(("t",))
@@ -113,7 +113,7 @@ def test_vanished_topic_is_forgotten() -> None:
     assert state_of(driver.stored("kept-0")) == (2, (2,), 1)
 
 
-def test_topic_that_vanished_and_came_back_between_two_looks() -> None:
+def test_topic_recreated_between_reads_is_unchanged() -> None:
     """controller 9.1: names alone are compared."""
     driver = quiet({"t": [healthy(1, 2)], "kept": [healthy(1)]}, (1, 2))
     driver.store.delete_topics(("t",))
@@ -124,7 +124,7 @@ def test_topic_that_vanished_and_came_back_between_two_looks() -> None:
     assert {view.topic for view in driver.cluster} == {"u", "kept"}
 
 
-def test_no_change_is_no_effect() -> None:
+def test_unchanged_topics_have_no_effect() -> None:
     """controller 9.1: the watch is armed again, nothing else."""
     driver = quiet({"t": [healthy(1)]}, (1,))
     driver.handle(TopicsChanged())
@@ -133,13 +133,13 @@ def test_no_change_is_no_effect() -> None:
     assert driver.stored("u-0").leader == 1
 
 
-def test_topic_created_while_a_reassignment_is_written_into_it() -> None:
+def test_topic_created_with_reassignment_is_reassigning() -> None:
     """controller 9.1: assignments come with adding and removing replicas."""
     driver = quiet({}, (1, 2, 3))
     other = driver.ensemble.connect()
     other.open(lambda _event: None)
     replicas, adding, removing = (Ragged.of([[*lists]]) for lists in ((3, 1), (3,), (1,)))
-    flags = move_flags(replicas, adding, removing)
+    flags = reassignment_flags(replicas, adding, removing)
     table = TopicTable(("new",), (None,), np.array([1], np.int32), replicas, flags)
     other.create_topics(table, ({},))
     driver.follow()
@@ -163,7 +163,7 @@ def test_added_partitions_come_online() -> None:
 
 
 @pytest.mark.parametrize("lists", [[(2, 1), (1, 2)], [(3, 9), (1,)]], ids=["order", "brokers"])
-def test_edited_assignments_have_no_effect(lists: list[tuple[int, ...]]) -> None:
+def test_changed_assignments_in_storage_have_no_effect(lists: list[tuple[int, ...]]) -> None:
     """controller 9.3: shrinking or editing existing partitions' replica lists has no effect on the controller."""
     driver = quiet({"t": [healthy(1, 2), healthy(2, 1)]}, (1, 2, 3))
     driver.write_topics(small_table({"t": lists}))
@@ -174,7 +174,7 @@ def test_edited_assignments_have_no_effect(lists: list[tuple[int, ...]]) -> None
 
 
 @pytest.mark.parametrize("name", ["nowhere", "gone"])
-def test_word_of_a_topic_that_is_not_there(name: str) -> None:
+def test_modification_of_unknown_topic_is_ignored(name: str) -> None:
     """controller 9.3: unknown to storage, or to the controller."""
     driver = quiet({"gone": [healthy(1)], "t": [healthy(1)]}, (1,))
     driver.store.delete_topics(("gone",))
@@ -182,7 +182,7 @@ def test_word_of_a_topic_that_is_not_there(name: str) -> None:
     assert (driver.batches, driver.writes()) == ([], [])
 
 
-def test_growth_that_is_asked_for_keeps_what_others_have_written() -> None:
+def test_create_partitions_keeps_concurrent_changes() -> None:
     """controller 9.3: CreatePartitions writes the whole topic. A concurrent change is not overwritten."""
     driver = quiet({"t": [healthy(1, 2)]}, (1, 2, 3))
     driver.write_topics(small_table({"t": [(1, 2), (3, 2)]}))
@@ -199,42 +199,42 @@ def ids(driver: Driver) -> list[bool]:
     return [bool(topic_id.any()) for topic_id in driver.cluster.topics.ids]
 
 
-@pytest.mark.parametrize("protocol, given", [("2.7", False), ("2.8-IV0", True), ("3.9", True)])
-def test_topics_get_ids(protocol: str, given: bool) -> None:
+@pytest.mark.parametrize("protocol, expected", [("2.7", False), ("2.8-IV0", True), ("3.9", True)])
+def test_topics_get_ids_from_protocol_2_8(protocol: str, expected: bool) -> None:
     """controller 9.4: from inter-broker protocol 2.8 on, at failover and on TopicChange. Earlier versions have no
     ids."""
     config = {"auto.leader.rebalance.enable": False, "inter.broker.protocol.version": protocol}
     driver = Driver(cluster_of({"t": [healthy(1)], "u": [healthy(1)]}, [1]), config)
     driver.handle(Elect())
-    assert ids(driver) == [given, given]
-    assert [topic_id is not None for topic_id in driver.store.read_topics(("t", "u")).topic_ids] == [given, given]
-    assert len([effect for effect in driver.effects if isinstance(effect, GiveTopicIds)]) == int(given)
+    assert ids(driver) == [expected, expected]
+    assert [topic_id is not None for topic_id in driver.store.read_topics(("t", "u")).topic_ids] == [expected, expected]
+    assert len([effect for effect in driver.effects if isinstance(effect, AssignTopicIds)]) == int(expected)
 
 
-@pytest.mark.parametrize("protocol, given", [("2.4", False), ("2.7", False), ("2.8-IV0", True), ("3.9", True)])
-def test_topics_that_clients_ask_for_have_ids_as_kafkas(protocol: str, given: bool) -> None:
+@pytest.mark.parametrize("protocol, expected", [("2.4", False), ("2.7", False), ("2.8-IV0", True), ("3.9", True)])
+def test_created_topics_get_ids_from_protocol_2_8(protocol: str, expected: bool) -> None:
     """``AdminZkClient.createTopicWithAssignment``: brokers without topic ids in requests serve no fetch by id."""
     driver = quiet({}, (1,), inter_broker_protocol_version=protocol)
     driver.ask(CreateTopicsRequested((NewTopic("t", 1, 1),), 1_000, token=1))
     (stored,) = driver.store.read_topics(("t",)).topic_ids
-    assert (stored is not None) is given
-    assert ids(driver) == [given]
+    assert (stored is not None) is expected
+    assert ids(driver) == [expected]
     assert state_of(driver.stored("t-0")) == (1, (1,), 0)
 
 
-def test_ids_that_are_there_stay() -> None:
+def test_existing_topic_ids_are_retained() -> None:
     """controller 9.4: only topics lacking one get an id."""
     driver = quiet({}, (1,))
     driver.ask(CreateTopicsRequested((NewTopic("t", 1, 1),), 1_000, token=1))
     (topic_id,) = driver.store.read_topics(("t",)).topic_ids
     assert topic_id is not None
     assert driver.cluster.topics.find_id(topic_id) == driver.cluster.topics.find("t")
-    assert not [effect for effect in driver.effects if isinstance(effect, GiveTopicIds)]
+    assert not [effect for effect in driver.effects if isinstance(effect, AssignTopicIds)]
 
 
 @pytest.mark.parametrize("restored", [True, False])
 @pytest.mark.parametrize("count", [2, 3], ids=["same partitions", "one more"])
-def test_id_that_somebody_has_lost_is_written_back(restored: bool, count: int) -> None:
+def test_lost_topic_id_is_restored(restored: bool, count: int) -> None:
     """Other fields of the stored record remain (``docs/explanation/safety.md`` X5)."""
     driver = quiet({"t": [healthy(1), healthy(2)]}, (1, 2), kframe_topic_id_restore=restored)
     for cluster in (driver.cluster, driver.ensemble.states.cluster):
@@ -260,7 +260,7 @@ def stuck() -> Driver:
     return driver
 
 
-def test_topic_that_allows_unclean_elections_now() -> None:
+def test_enabling_unclean_election_of_topic_elects_leaders() -> None:
     """controller 2: TopicUncleanLeaderElectionEnable, trigger-online for the topic."""
     driver = stuck()
     driver.ensemble.configure_topic("t", {UNCLEAN: "true"})
@@ -271,7 +271,7 @@ def test_topic_that_allows_unclean_elections_now() -> None:
 
 
 @pytest.mark.parametrize("config", [{UNCLEAN: "false"}, {"min.insync.replicas": "2"}, {UNCLEAN: "perhaps"}])
-def test_other_settings_elect_no_leader(config: dict[str, str]) -> None:
+def test_other_topic_settings_elect_no_leader(config: dict[str, str]) -> None:
     """controller 2: only a setting that allows it now."""
     driver = stuck()
     driver.ensemble.configure_topic("t", config)
@@ -279,7 +279,7 @@ def test_other_settings_elect_no_leader(config: dict[str, str]) -> None:
     assert driver.writes() == []
 
 
-def test_settings_decide_later_elections_too() -> None:
+def test_changed_unclean_setting_applies_to_later_elections() -> None:
     """elections 3: the topic's setting decides, also after a recent change."""
     driver = quiet({"t": [healthy(1, 2)], "u": [healthy(1, 2)]}, (1, 2, 3))
     for name in ("t", "u"):
@@ -293,14 +293,14 @@ def test_settings_decide_later_elections_too() -> None:
     assert [driver.stored(name).leader for name in ("t-0", "u-0")] == [-1, 2]
 
 
-def test_settings_of_an_unknown_topic() -> None:
+def test_settings_of_unknown_topic_are_ignored() -> None:
     """controller 2: a topic that the controller has not met."""
     driver = stuck()
     driver.handle(TopicSettingsChanged("nowhere"))
     assert driver.writes() == []
 
 
-def test_storage_that_fails_while_topics_come() -> None:
+def test_storage_failure_during_topic_creation_resigns() -> None:
     """controller 3.5: any failure of a whole write ends the controller role. Brokers receive no request."""
     driver = quiet({}, (1,))
     driver.store.create_topics(small_table({"new": [(1,)]}), ({},))
@@ -310,7 +310,7 @@ def test_storage_that_fails_while_topics_come() -> None:
     assert driver.requests(Api.LEADER_AND_ISR) == []
 
 
-def test_growth_is_written_once() -> None:
+def test_create_partitions_writes_topic_once() -> None:
     """wire 11: one conditional write of the whole topic."""
     driver = quiet({"t": [healthy(1, 2)]}, (1, 2, 3))
     driver.ask(CreatePartitionsRequested((NewPartitions("t", 4),), 1_000, token=1))

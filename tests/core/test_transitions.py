@@ -34,7 +34,7 @@ REPLICA: Final = {
 
 
 @pytest.mark.parametrize("state, target", list(itertools.product(P, P)), ids=lambda state: state.name)
-def test_partition_moves(state: P, target: P, caplog: pytest.LogCaptureFixture) -> None:
+def test_partition_transition(state: P, target: P, caplog: pytest.LogCaptureFixture) -> None:
     """state-machines 2: legal moves.
     state-machines 2: New, Offline and NonExistent are state only.
     """
@@ -43,10 +43,10 @@ def test_partition_moves(state: P, target: P, caplog: pytest.LogCaptureFixture) 
     rows = driver.adopt().cluster.partitions
     rows.state[0] = state
     driver.forget()
-    moves = driver.run(partition_state_machine.transition(driver.context, driver.rows("t-0"), target))
+    result = driver.run(partition_state_machine.transition(driver.context, driver.rows("t-0"), target))
     legal = state in PARTITION[target]
     assert driver.known("t-0").state is (target if legal else state)
-    assert moves.invalid.tolist() == ([] if legal else [0])
+    assert result.invalid.tolist() == ([] if legal else [0])
     assert bool(driver.effects) is (legal and target is P.ONLINE)
     assert len(refusals(caplog)) == (0 if legal else 1)
     if not legal:
@@ -54,7 +54,7 @@ def test_partition_moves(state: P, target: P, caplog: pytest.LogCaptureFixture) 
 
 
 @pytest.mark.parametrize("state, target", list(itertools.product(R, R)), ids=lambda state: state.name)
-def test_replica_moves(state: R, target: R, caplog: pytest.LogCaptureFixture) -> None:
+def test_replica_transition(state: R, target: R, caplog: pytest.LogCaptureFixture) -> None:
     """state-machines 3: legal moves.
     state-machines 5: Offline to ReplicaDeletionIneligible is legal, as since 2.3.
     """
@@ -77,14 +77,14 @@ def test_replica_moves(state: R, target: R, caplog: pytest.LogCaptureFixture) ->
     assert len(refusals(caplog)) == (0 if legal else 1)
     if not legal:
         assert driver.effects == []
-        assert f"t-0: no legal move to {target.name}" in refusals(caplog)[0]
+        assert f"t-0: no legal transition to {target.name}" in refusals(caplog)[0]
 
 
-def test_dot_draws_every_state_and_every_legal_move() -> None:
-    drawn = to_dot()
-    for name, moves in (("partition", PARTITION), ("replica", REPLICA)):
-        for target, sources in moves.items():
-            assert f"{name}_{target.name} [label=" in drawn
+def test_dot_has_every_state_and_legal_transition() -> None:
+    dot = to_dot()
+    for name, transitions in (("partition", PARTITION), ("replica", REPLICA)):
+        for target, sources in transitions.items():
+            assert f"{name}_{target.name} [label=" in dot
             for source in sources:
-                assert f"{name}_{source.name} -> {name}_{target.name};" in drawn
-    assert drawn.count("->") == sum(map(len, PARTITION.values())) + sum(map(len, REPLICA.values()))
+                assert f"{name}_{source.name} -> {name}_{target.name};" in dot
+    assert dot.count("->") == sum(map(len, PARTITION.values())) + sum(map(len, REPLICA.values()))

@@ -135,7 +135,7 @@ def _kernels_in_use(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.usefixtures("_kernels_in_use")
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: f"row {row.number}: {row.strategy}")
-def test_truth_table(row: Row) -> None:
+def test_election_equals_truth_table(row: Row) -> None:
     """elections 5: truth table."""
     driver = driver_of(row)
     before = driver.stored("t-0")
@@ -155,7 +155,7 @@ def test_truth_table(row: Row) -> None:
     assert driver.context.counters["UncleanLeaderElectionsPerSec"] == row.unclean
 
 
-def test_row_27_of_the_truth_table_is_held_to_the_safety_rules() -> None:
+def test_row_27_violates_safety_rules_and_is_replaced() -> None:
     """elections 5: row 27, where the 0.8.2 rule elects a dead broker.
 
     The built-in rule replaces the choice of that selector, and the fault is counted.
@@ -169,7 +169,7 @@ def test_row_27_of_the_truth_table_is_held_to_the_safety_rules() -> None:
     assert selection.faults == {("controlled-shutdown-0.8.2", FaultKind.NOT_ELIGIBLE): 1}
 
 
-def test_the_0_8_2_rule_goes_by_isr_order_where_that_is_safe() -> None:
+def test_0_8_2_rule_elects_in_isr_order() -> None:
     """elections 3.1: controlled shutdown by the head of the new ISR."""
     selection = Selection({ElectionKind.CONTROLLED_SHUTDOWN: ControlledShutdown082()})
     row = Row(0, "shutdown of 2", (2, 4, 6), (6, 2, 4), (2, 4, 6), (6, (6, 4), 5), leader=2)
@@ -185,7 +185,7 @@ def test_the_0_8_2_rule_goes_by_isr_order_where_that_is_safe() -> None:
      for row in TABLE if row.strategy == "preferred"],
     ids=lambda value: f"row {value.number}" if isinstance(value, Row) else value.name,
 )  # fmt: skip
-def test_who_asked_for_an_election_learns_how_it_went(row: Row, code: ErrorCode) -> None:
+def test_election_response_has_code_of_truth_table(row: Row, code: ErrorCode) -> None:
     """elections 4: nobody found."""
     driver = driver_of(row)
     hold(driver, row.strategy)
@@ -194,7 +194,7 @@ def test_who_asked_for_an_election_learns_how_it_went(row: Row, code: ErrorCode)
 
 
 @pytest.mark.parametrize("row", [row for row in TABLE if row.strategy == "shutdown of 2"], ids=lambda row: row.number)
-def test_who_shuts_down_learns_what_it_still_leads(row: Row) -> None:
+def test_controlled_shutdown_response_has_remaining_leaders(row: Row) -> None:
     """elections 4: leaders that remain."""
     driver = driver_of(row)
     hold(driver, row.strategy)
@@ -204,5 +204,5 @@ def test_who_shuts_down_learns_what_it_still_leads(row: Row) -> None:
     assert response.remaining.tolist() == remaining.tolist()
 
 
-def test_the_table_is_whole() -> None:
+def test_truth_table_is_complete() -> None:
     assert [row.number for row in TABLE] == list(range(1, 27))

@@ -13,7 +13,7 @@ from kframe.model.store_requests import WriteAssignments, WriteStates
 from kframe.model.tables import RequestedPartitions, Targets
 from kframe.testing.clusters import PartitionSpec, cluster_of, registration
 from tests.core.driver import Driver, assigned, quiet, state_of
-from tests.core.reassignments import leave, move
+from tests.core.reassignments import reassign, store_reassignments
 
 DEAD = 9
 BROKERS = [registration(broker_id, broker_epoch=100 + broker_id) for broker_id in (1, 2, 3)]
@@ -57,7 +57,7 @@ def test_failover_removes_unassigned_isr_members(
 
 
 @pytest.mark.parametrize("refused", [False, True])
-def test_leader_without_the_new_assignment_receives_it(refused: bool) -> None:
+def test_leader_with_outdated_assignment_receives_new_assignment(refused: bool) -> None:
     """Found by the simulator, seed 2085: a controller stored a cancelled reassignment. It lost the role before it
     notified the leader."""
     keys = {"kframe_reassignment_strict": True, "kframe_alter_partition_strict": refused}
@@ -68,24 +68,24 @@ def test_leader_without_the_new_assignment_receives_it(refused: bool) -> None:
     assert {broker: tuple(entry["replicas"]) for broker, entry in recipients.items()} == {1: (1, 3), 3: (1, 3)}
 
 
-def test_a_leader_that_knows_the_assignment_is_left_alone() -> None:
+def test_leader_with_current_assignment_receives_no_request() -> None:
     driver = quiet({"t": [PartitionSpec((1, 3), 1, (1,), 5)]}, BROKERS, kframe_reassignment_strict=True)
     driver.handle(proposal(1, 3))
     assert (state_of(driver.stored("t-0")), driver.recipients(Api.LEADER_AND_ISR, "t-0")) == ((1, (1, 3), 5), [])
 
 
 @pytest.mark.parametrize("strict", [False, True])
-def test_reassignment_to_no_replica_raises_the_overridden_leader_epoch(strict: bool) -> None:
+def test_reassignment_to_no_replicas_raises_leader_epoch(strict: bool) -> None:
     """The adding replica is removed. Under the same leader epoch the leader would keep it in its list."""
     moving = PartitionSpec((1, 3, 2), 1, (1, 3), 5, adding_replicas=(2,))
     driver = quiet({"t": [moving]}, BROKERS, kframe_reassignment_strict=strict)
-    leave(driver, [(("t", 0), ())])
+    store_reassignments(driver, [(("t", 0), ())])
     sent = driver.entries(Api.LEADER_AND_ISR, "t-0")[1]
     assert (sent["leader_epoch"], tuple(sent["replicas"])) == (6 if strict else 5, (1, 3))
 
 
 @pytest.mark.parametrize("strict", [False, True])
-def test_the_epoch_goes_up_before_a_move_is_given_up_in_storage(strict: bool) -> None:
+def test_cancellation_raises_leader_epoch_before_assignment_is_stored(strict: bool) -> None:
     """Found by the simulator, seed 164: a controller stored the end of a reassignment and lost the role before it
     notified brokers. Its successor sent the same leader epoch. The leader kept its list of replicas."""
     moving = PartitionSpec((1, 3, 2), 1, (1, 3), 5, adding_replicas=(2,))
@@ -97,7 +97,7 @@ def test_the_epoch_goes_up_before_a_move_is_given_up_in_storage(strict: bool) ->
 
 
 @pytest.mark.parametrize("strict", [False, True])
-def test_who_is_left_hears_of_a_move_that_ends_without_a_leader(strict: bool) -> None:
+def test_cancellation_without_leader_notifies_registered_replicas(strict: bool) -> None:
     """Found by the simulator, seed 3555: the only ISR member was dead. Its reassignment was cancelled then. The leader
     epoch increased, and no registered replica received it."""
     moving = PartitionSpec((1, DEAD), -1, (DEAD,), 5, removing_replicas=(DEAD,))
@@ -110,12 +110,12 @@ def test_who_is_left_hears_of_a_move_that_ends_without_a_leader(strict: bool) ->
     assert recipients == ([(1, driver.stored("t-0").leader_epoch)] if strict else [])
 
 
-def test_a_leader_takes_in_who_has_just_fallen_out_of_the_assignment() -> None:
+def test_isr_member_outside_overridden_target_is_removed() -> None:
     """Found by the simulator, seed 47689: a reassignment was overridden. Before the leader was notified, it wrote an
     ISR with a replica of the first target. Kafka's next write is based on that ISR."""
     moving = PartitionSpec((4, 1, 2), 1, (1, 2), 5, adding_replicas=(4,))
     driver = quiet({"t": [moving]}, kframe_reassignment_strict=True)
     driver.before(WriteStates, lambda: driver.ensemble.write_state("t", 0, isr=(1, 2, 4)))
-    move(driver, 3, 1, 2)
+    reassign(driver, 3, 1, 2)
     assert assigned(driver.stored("t-0")) == ((3, 1, 2), (3,), ())
     assert (driver.stored("t-0").isr, driver.stored("t-0").leader) == ((1, 2), 1)

@@ -18,7 +18,17 @@ from kframe.model.tables import TopicTable
 from kframe.model.topics import ZERO_TOPIC_ID
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
 from tests.core.driver import Driver, assigned, quiet, refusals, state_of
-from tests.core.reassignments import INVALID, NONE, RESTED, Wanted, asked, catch_up, leave, stored_targets, submit
+from tests.core.reassignments import (
+    INVALID,
+    NONE,
+    NOT_REASSIGNING,
+    TargetLists,
+    catch_up,
+    count_effects,
+    store_reassignments,
+    stored_targets,
+    submit,
+)
 from tests.core.test_topics import create, grow
 
 NEVER: dict[str, Any] = {"kframe_never_replicas": "1000, 1001"}
@@ -61,7 +71,7 @@ def test_new_partitions_are_repaired_before_they_come_online(
         assert set(driver.recipients(Api.LEADER_AND_ISR, f"new-{number}")) == set(led)
 
 
-def test_mending_keeps_the_topic_id_and_is_stored_before_anything_is_led() -> None:
+def test_repair_keeps_topic_id_and_is_stored_before_states() -> None:
     """wire 17: topic_id survives. The assignment is written, then the state."""
     driver = quiet(BALLAST, (1, 2), **NEVER)
     create(driver, {"new": [(1000, 1)]})
@@ -77,7 +87,7 @@ def test_valid_assignment_is_not_written() -> None:
     """wire 17: a valid assignment is not written again."""
     driver = quiet(BALLAST, (1, 2), **NEVER)
     create(driver, {"new": [(1, 2), (2, 1)]})
-    assert asked(driver, WriteAssignments) == 0
+    assert count_effects(driver, WriteAssignments) == 0
 
 
 def test_partitions_added_by_a_broker_are_repaired() -> None:
@@ -97,7 +107,7 @@ def test_failover_repairs_partitions_without_state() -> None:
     driver.follow()
     assert stored_lists(driver, "t", 2) == [(1, 2), (1, 2)]
     assert state_of(driver.stored("t-1")) == (1, (1, 2), 0)
-    assert asked(driver, WriteAssignments) == 1
+    assert count_effects(driver, WriteAssignments) == 1
     assert not any(1000 in entry["isr"] for entry in driver.entries(Api.LEADER_AND_ISR, "t-1").values())
 
 
@@ -132,7 +142,7 @@ def _add(driver: Driver, replicas: tuple[int, ...]) -> None:
         pytest.param((1, 2, 1000), (1, 1000), None, id="registered it is a broker"),
     ],
 )
-def test_partitions_with_a_state_are_reassigned_at_a_failover(
+def test_failover_reassigns_partitions_with_state(
     brokers: tuple[int, ...], before: tuple[int, ...], moves_to: tuple[int, ...] | None
 ) -> None:
     """Another controller has elected a leader. The controller reassigns the partition as an operator would."""
@@ -173,7 +183,7 @@ def test_protocol_08_logs_unknown_brokers(caplog: pytest.LogCaptureFixture) -> N
     driver = Driver(cluster_of({"t": [PartitionSpec((1, 1000), 1, (1,))]}, (1, 2)), config)
     driver.handle(Elect())
     assert assigned(driver.stored("t-0")) == ((1, 1000), (), ())
-    assert any("t-0: is assigned to what is no broker" in line for line in refusals(caplog))
+    assert any("t-0: is assigned to a node that is no broker" in line for line in refusals(caplog))
 
 
 # -- requests
@@ -181,24 +191,24 @@ def test_protocol_08_logs_unknown_brokers(caplog: pytest.LogCaptureFixture) -> N
 
 @pytest.mark.parametrize("protocol", ["3.9", "0.8"])
 @pytest.mark.parametrize(
-    ("spec", "wanted", "code"),
+    ("spec", "target", "code"),
     [
-        pytest.param(RESTED, (1, 2, 1000), INVALID, id="adds a stranger"),
-        pytest.param(RESTED, (1, 2, 1001), INVALID, id="adds another that nothing has named yet"),
-        pytest.param(RESTED, (1, 2, 4), NONE, id="adds a broker"),
+        pytest.param(NOT_REASSIGNING, (1, 2, 1000), INVALID, id="adds a stranger"),
+        pytest.param(NOT_REASSIGNING, (1, 2, 1001), INVALID, id="adds another that nothing has named yet"),
+        pytest.param(NOT_REASSIGNING, (1, 2, 4), NONE, id="adds a broker"),
         pytest.param(PartitionSpec((1, 1000), 1, (1,)), (2, 1000), INVALID, id="keeps a stranger"),
         pytest.param(PartitionSpec((1, 1000), 1, (1,)), (1, 2), NONE, id="gets rid of one"),
     ],
 )
 def test_reassignments_to_unknown_brokers_are_refused(
-    protocol: str, spec: PartitionSpec, wanted: tuple[int, ...], code: ErrorCode
+    protocol: str, spec: PartitionSpec, target: tuple[int, ...], code: ErrorCode
 ) -> None:
     """wire 17: INVALID_REPLICA_ASSIGNMENT for a request. A stored entry is removed."""
-    asked_of = quiet({"t": [spec]}, **NEVER, reassignment_protocol=protocol)
-    assert submit(asked_of, [(("t", 0), wanted)]) == [code]
-    driver = quiet({"t": [spec], "other": [RESTED]}, **NEVER, reassignment_protocol=protocol)
-    targets: Wanted = [(("t", 0), wanted), (("other", 0), (1, 2, 6))]
-    leave(driver, targets)
+    requested = quiet({"t": [spec]}, **NEVER, reassignment_protocol=protocol)
+    assert submit(requested, [(("t", 0), target)]) == [code]
+    driver = quiet({"t": [spec], "other": [NOT_REASSIGNING]}, **NEVER, reassignment_protocol=protocol)
+    targets: TargetLists = [(("t", 0), target), (("other", 0), (1, 2, 6))]
+    store_reassignments(driver, targets)
     assert stored_targets(driver) == {f"{name}-0": ids for (name, _), ids in targets if name == "other" or code is NONE}
     assert (assigned(driver.stored("t-0")) == (spec.replicas, (), ())) is (code is INVALID)
 
@@ -213,7 +223,7 @@ def test_reassignments_to_unknown_brokers_are_refused(
         (NewTopic("new", 1, 3), ErrorCode.INVALID_REPLICATION_FACTOR),
     ],
 )
-def test_topics_are_created_on_brokers(topic: NewTopic, code: ErrorCode) -> None:
+def test_created_topics_exclude_unknown_brokers(topic: NewTopic, code: ErrorCode) -> None:
     """wire 17: CreateTopics assigns brokers only."""
     driver = quiet({"t": [PartitionSpec((1, 1000), 1, (1,))]}, (1, 2), **NEVER)
     response = driver.ask(CreateTopicsRequested((topic,), 0, token=1))
@@ -222,7 +232,7 @@ def test_topics_are_created_on_brokers(topic: NewTopic, code: ErrorCode) -> None
     assert all(1000 not in view.replicas for view in driver.cluster if view.topic == "new")
 
 
-def test_partitions_are_added_on_brokers() -> None:
+def test_added_partitions_exclude_unknown_brokers() -> None:
     """wire 17: even if the list of partition 0 starts with an unknown broker."""
     driver = quiet({"t": [PartitionSpec((1000, 1), 1, (1,))]}, (1, 2), **NEVER)
     driver.ask(CreatePartitionsRequested((NewPartitions("t", 3),), 30_000, token=1))

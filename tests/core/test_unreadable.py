@@ -32,18 +32,18 @@ def unreadable(driver: Driver) -> Iterator[None]:
     assert (store.read_topics, store.write_assignments) == (read, write)
 
 
-@pytest.mark.parametrize("way", ["3.9", "0.8"])
-def test_a_move_that_storage_does_not_take_does_not_begin(way: str) -> None:
-    driver = quiet({"t": [healthy(1, 2)]}, reassignment_protocol=way)
+@pytest.mark.parametrize("protocol", ["3.9", "0.8"])
+def test_reassignment_rejected_by_storage_does_not_start(protocol: str) -> None:
+    driver = quiet({"t": [healthy(1, 2)]}, reassignment_protocol=protocol)
     with unreadable(driver):
         answer = driver.ask(ReassignmentRequested(Targets.of([(("t", 0), (2, 3))]), token=1))
     assert (assigned(driver.known("t-0")), driver.batches) == (((1, 2), (), ()), [])
     assert not driver.cluster.partitions.reassigning[driver.rows("t-0")].any()
-    if way == "3.9":
+    if protocol == "3.9":
         assert answer.codes.tolist() == [ErrorCode.UNKNOWN_SERVER_ERROR]
 
 
-def test_the_end_of_a_move_is_stored_when_the_topic_can_be_read_again() -> None:
+def test_completed_reassignment_is_stored_when_topic_becomes_readable() -> None:
     moving = PartitionSpec((2, 1), 1, (1, 2), adding_replicas=(2,), removing_replicas=(1,))
     driver = quiet({"t": [moving]})
     with unreadable(driver):
@@ -54,7 +54,7 @@ def test_the_end_of_a_move_is_stored_when_the_topic_can_be_read_again() -> None:
     assert assigned(driver.stored("t-0")) == ((2,), (), ())
 
 
-def test_a_topic_that_can_be_read_at_last_is_taken_over_by_its_own_event() -> None:
+def test_topic_is_added_when_it_becomes_readable() -> None:
     driver = quiet({})
     create(driver)
     driver.handle(TopicModified("late"))
@@ -64,20 +64,20 @@ def test_a_topic_that_can_be_read_at_last_is_taken_over_by_its_own_event() -> No
     assert driver.writes() == []
 
 
-@pytest.mark.parametrize("gone", [False, True])
-def test_a_mark_for_deletion_waits_until_the_topic_can_be_read(gone: bool) -> None:
+@pytest.mark.parametrize("deleted", [False, True])
+def test_deletion_mark_waits_until_topic_is_readable(deleted: bool) -> None:
     driver = quiet({})
     create(driver)
     driver.ensemble.mark_for_deletion(["late"])
     driver.handle(DeletionsMarked())
     assert driver.store.read_deletions() == {"late"}
-    if gone:
+    if deleted:
         driver.ensemble.topics.delete(driver.ensemble.records.open_session(lambda _event: None), ("late",))
     driver.events.clear()
     driver.handle(TopicsChanged())
     driver.follow()
     queued = frozenset(name for name in driver.cluster.topics.names if driver.cluster.topics.deleting.any())
-    assert queued == driver.store.read_deletions() == (frozenset() if gone else {"late"})
+    assert queued == driver.store.read_deletions() == (frozenset() if deleted else {"late"})
 
 
 def create(driver: Driver) -> None:

@@ -55,8 +55,8 @@ def test_r09_stored_requests_start_once_at_failover_and_are_removed() -> None:
         "c": [healthy(1, 2)],
     }
     driver = Driver(cluster_of(topics, (1, 2, 3)), STEADY)
-    driver.ensemble.leave_preferred_election([("a", 0)])
-    driver.ensemble.leave_reassignments(Targets.of([(("b", 0), (3, 2))]))
+    driver.ensemble.request_preferred_election([("a", 0)])
+    driver.ensemble.request_reassignments(Targets.of([(("b", 0), (3, 2))]))
     driver.ensemble.mark_for_deletion(["c"])
     driver.handle(Elect())
     driver.follow()
@@ -102,7 +102,7 @@ def test_x06_failover_completes_with_empty_assignment() -> None:
 
 def test_x10_failover_completes_preferred_election_of_leaderless_partition() -> None:
     driver = Driver(cluster_of({"t": [PartitionSpec((9,)), PartitionSpec((1, 2), 2, (1, 2))]}, (1, 2)), STEADY)
-    driver.ensemble.leave_preferred_election([("t", 0), ("t", 1)])
+    driver.ensemble.request_preferred_election([("t", 0), ("t", 1)])
     driver.handle(Elect())
     assert driver.controller.active
     assert driver.store.read_preferred_election() is None

@@ -11,8 +11,8 @@ from kframe.errors import ErrorCode
 from kframe.model.events import (
     BrokersChanged,
     ControlledShutdownRequested,
-    IsrChangesLeft,
-    LeaderAndIsrAnswered,
+    IsrChangesNotified,
+    LeaderAndIsrResponseReceived,
     RebalanceLeaders,
 )
 from kframe.model.ids import NO_BROKER_EPOCH, RecoveryState
@@ -42,7 +42,7 @@ def test_r32_isr_change_sends_a_single_partition() -> None:
     driver = quiet({"t": [UNDER_REPLICATED], "u": [healthy(1, 2, 3) for _ in range(1_000)]}, (1, 2, 3))
     driver.ensemble.write_state("t", 0, isr=(1, 2, 3))
     driver.ensemble.notify_isr_changes([("t", 0)])
-    driver.handle(IsrChangesLeft())
+    driver.handle(IsrChangesNotified())
     sent = [(request["broker"], sorted(request["partitions"])) for request in driver.requests(Api.UPDATE_METADATA)]
     assert sent == [(1, ["t-0"]), (2, ["t-0"]), (3, ["t-0"])]
 
@@ -58,9 +58,9 @@ def test_r33_notification_during_isr_change_handling_is_handled_next() -> None:
         driver.ensemble.notify_isr_changes([("t", 1)])
 
     driver.before(DropNotifications, more)
-    driver.handle(IsrChangesLeft())
+    driver.handle(IsrChangesNotified())
     assert len(driver.store.read_isr_changes().paths) == 1
-    driver.handle(IsrChangesLeft())
+    driver.handle(IsrChangesNotified())
     assert (driver.known("t-0").isr, driver.known("t-1").isr) == ((1, 2, 3), (1,))
     assert driver.store.read_isr_changes().paths == ()
 
@@ -125,7 +125,7 @@ def test_r43_preferred_replica_is_elected_only_when_in_sync() -> None:
     assert not any(isinstance(effect, ReadStates) for effect in driver.effects), "an election without a result reads"
     driver.ensemble.write_state("t", 0, isr=(2, 1))
     driver.ensemble.notify_isr_changes([("t", 0)])
-    driver.handle(IsrChangesLeft())
+    driver.handle(IsrChangesNotified())
     for _ in range(10):
         driver.handle(RebalanceLeaders())
     assert state_of(driver.stored("t-0")) == (1, (2, 1), 6)
@@ -158,7 +158,7 @@ def test_r46_refused_states_are_not_sent() -> None:
 
 def test_r47_leader_and_isr_error_is_logged_with_broker(caplog: pytest.LogCaptureFixture) -> None:
     driver = quiet({"t": [UNDER_REPLICATED]}, (1, 2, 3))
-    answer = LeaderAndIsrAnswered(2, ErrorCode.UNKNOWN_SERVER_ERROR, (), 1, driver.rows("t-0"))
+    answer = LeaderAndIsrResponseReceived(2, ErrorCode.UNKNOWN_SERVER_ERROR, (), 1, driver.rows("t-0"))
     with caplog.at_level(logging.WARNING, "kframe.statechange"):
         driver.handle(answer)
     message = "Received error UNKNOWN_SERVER_ERROR in LeaderAndIsr response from broker 2"

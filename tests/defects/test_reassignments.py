@@ -10,7 +10,7 @@ from kframe.model.events import (
     BrokersChanged,
     DeletionsMarked,
     Elect,
-    PreferredElectionLeft,
+    PreferredElectionStored,
     SessionExpired,
     TopicModified,
     TopicsChanged,
@@ -18,9 +18,9 @@ from kframe.model.events import (
 from kframe.model.ids import ReplicaState
 from kframe.model.store_requests import WriteAssignments
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy, small_table
-from tests.core.deletion import confirm, gone, mark
+from tests.core.deletion import confirm, is_deleted, mark
 from tests.core.driver import Driver, assigned, quiet
-from tests.core.reassignments import catch_up, leave, move, stops, stored_targets, submit
+from tests.core.reassignments import catch_up, reassign, stops, store_reassignments, stored_targets, submit
 
 STEADY = {"auto.leader.rebalance.enable": False}
 FOUR = (1, 2, 3, 4)
@@ -38,7 +38,7 @@ def fail_over(driver: Driver) -> None:
 def test_r34_stop_replica_has_current_leader_epoch() -> None:
     """A replica that has received a later epoch refuses a late request."""
     driver = quiet({"t": [healthy(1, 2, leader_epoch=5)]}, FOUR)
-    move(driver, 3, 2)
+    reassign(driver, 3, 2)
     catch_up(driver, (1, 2, 3))
     epochs = [
         request["partitions"]["t-0"]["leader_epoch"]
@@ -51,7 +51,7 @@ def test_r34_stop_replica_has_current_leader_epoch() -> None:
 
 def test_r46_storage_leaders_metadata_and_memory_agree_after_each_step() -> None:
     driver = quiet({"t": [healthy(1, 2, leader_epoch=5)]}, FOUR)
-    for step in (lambda: move(driver, 3, 4), lambda: catch_up(driver, (1, 2, 3, 4))):
+    for step in (lambda: reassign(driver, 3, 4), lambda: catch_up(driver, (1, 2, 3, 4))):
         driver.forget()
         step()
         stored = driver.stored("t-0").leader_epoch
@@ -64,7 +64,7 @@ def test_r46_storage_leaders_metadata_and_memory_agree_after_each_step() -> None
 def test_r49_removed_replica_leaves_isr_and_leader_is_notified() -> None:
     """The topic had no new messages. The removed replica still appeared in sync."""
     driver = quiet({"t": [healthy(2, 1, leader_epoch=5)]}, FOUR)
-    move(driver, 3, 2)
+    reassign(driver, 3, 2)
     driver.forget()
     catch_up(driver, (2, 1, 3))
     assert set(driver.stored("t-0").isr) == {2, 3}
@@ -79,9 +79,9 @@ def test_r49_removed_replica_leaves_isr_and_leader_is_notified() -> None:
 
 def test_r51_failover_keeps_a_reassignment_by_request() -> None:
     driver = quiet({"t": [healthy(1, 2, leader_epoch=5)]}, (1, 2, 3, 4, 5, 6))
-    leave(driver, [(("t", 0), (3, 4))])
+    store_reassignments(driver, [(("t", 0), (3, 4))])
     assert driver.stored("t-0").adding_replicas == (3, 4)
-    assert move(driver, 5, 6) == [ErrorCode.NONE]
+    assert reassign(driver, 5, 6) == [ErrorCode.NONE]
     fail_over(driver)
     assert assigned(driver.stored("t-0")) == ((5, 6, 1, 2), (5, 6), (1, 2))
 
@@ -97,13 +97,13 @@ def test_r52_failover_completes_reassignment_with_target_in_sync() -> None:
 
 def test_r53_incomplete_reassignments_stay_in_storage() -> None:
     driver = quiet({"t": [healthy(1, 2), healthy(1, 2), healthy(1, 2)]}, FOUR)
-    leave(driver, [(("t", 0), (2, 1)), (("t", 1), (3, 2)), (("t", 2), (4, 2))])
+    store_reassignments(driver, [(("t", 0), (2, 1)), (("t", 1), (3, 2)), (("t", 2), (4, 2))])
     assert sorted(stored_targets(driver)) == ["t-1", "t-2"]
 
 
 def test_r54_reassignment_completes_after_adding_replica_restarts() -> None:
     driver = quiet({"t": [healthy(1, 2, leader_epoch=5)]}, FOUR)
-    move(driver, 4, 2)
+    reassign(driver, 4, 2)
     driver.ensemble.unregister_brokers([4])
     fail_over(driver)
     driver.start_broker(4)
@@ -140,17 +140,17 @@ def test_r55_invalid_reassignment_is_refused_and_others_start(
 def test_r55_invalid_znode_is_removed_and_the_next_is_read(name: str) -> None:
     topic, partition, replicas = BAD[name]
     driver = quiet({"t": [healthy(1, 2)], "u": [healthy(1, 2)]}, FOUR)
-    leave(driver, [((topic, partition), replicas)])
+    store_reassignments(driver, [((topic, partition), replicas)])
     assert driver.store.read_reassignments() is None
     driver.follow()
-    leave(driver, [(("u", 0), (3, 2))])
+    store_reassignments(driver, [(("u", 0), (3, 2))])
     assert driver.stored("u-0").adding_replicas == (3,)
     assert driver.controller.active
 
 
 def test_r56_cancelled_replica_is_deleted_with_current_leader_epoch() -> None:
     driver = quiet({"t": [healthy(1, 2, leader_epoch=5)]}, FOUR)
-    move(driver, 3, 2)
+    reassign(driver, 3, 2)
     leader_epoch = driver.entries(Api.LEADER_AND_ISR, "t-0")[3]["leader_epoch"]
     driver.forget()
     assert submit(driver, [(("t", 0), None)]) == [ErrorCode.NONE]
@@ -163,7 +163,7 @@ def test_r56_cancelled_replica_is_deleted_with_current_leader_epoch() -> None:
 
 def test_r57_removed_replicas_receive_deletion() -> None:
     driver = quiet({"t": [healthy(1, 2, leader_epoch=5)]}, FOUR)
-    move(driver, 3, 4)
+    reassign(driver, 3, 4)
     driver.forget()
     catch_up(driver, (1, 2, 3, 4))
     assert {broker for broker, delete in stops(driver) if delete} == {1, 2}
@@ -171,7 +171,7 @@ def test_r57_removed_replicas_receive_deletion() -> None:
 
 def test_r58_only_added_replicas_are_sent_as_new() -> None:
     driver = quiet({"t": [healthy(1, 2, leader_epoch=5)]}, FOUR)
-    move(driver, 3, 2)
+    reassign(driver, 3, 2)
     sent = [
         (request["broker"], request["partitions"]["t-0"]["is_new"]) for request in driver.requests(Api.LEADER_AND_ISR)
     ]
@@ -181,7 +181,7 @@ def test_r58_only_added_replicas_are_sent_as_new() -> None:
 def test_r59_partitions_added_during_an_assignment_write_stay() -> None:
     driver = quiet({"t": [healthy(1, 2, leader_epoch=5)]}, FOUR)
     driver.before(WriteAssignments, lambda: driver.write_topics(small_table({"t": [(1, 2), (2, 4)]})))
-    move(driver, 3, 2)
+    reassign(driver, 3, 2)
     assert assigned(driver.stored("t-0")) == ((3, 2, 1), (3,), (1,))
     assert driver.stored("t-1").replicas == (2, 4)
     driver.handle(TopicModified("t"))
@@ -196,7 +196,7 @@ def test_r60_deleting_topic_ignores_new_partitions() -> None:
     assert driver.ensemble.stored().row("t", 1) is None
     confirm(driver, 1, "t-0")
     confirm(driver, 2, "t-0")
-    assert gone(driver)
+    assert is_deleted(driver)
 
 
 @pytest.mark.parametrize("left", ["mark", "record and mark"])
@@ -215,7 +215,7 @@ def test_r61_next_controller_completes_a_deletion_from_any_step(left: str) -> No
 
 def test_r61_topic_deletion_waits_for_reassignment() -> None:
     driver = quiet({"t": [healthy(1, 2)]}, FOUR)
-    move(driver, 3, 2)
+    reassign(driver, 3, 2)
     fail_over(driver)
     driver.ensemble.mark_for_deletion(["t"])
     fail_over(driver)
@@ -223,7 +223,7 @@ def test_r61_topic_deletion_waits_for_reassignment() -> None:
     catch_up(driver, (1, 2, 3))
     for broker in (2, 3):
         confirm(driver, broker, "t-0")
-    assert gone(driver)
+    assert is_deleted(driver)
 
 
 def test_r62_topic_is_deleted_after_all_replicas_confirm() -> None:
@@ -231,10 +231,10 @@ def test_r62_topic_is_deleted_after_all_replicas_confirm() -> None:
     driver = quiet({"t": [healthy(1, 2)]}, (1, 2))
     mark(driver, "t")
     confirm(driver, 1, "t-0")
-    assert not gone(driver)
+    assert not is_deleted(driver)
     assert driver.known("t-0").replica_states == (ReplicaState.DELETION_SUCCESSFUL, ReplicaState.DELETION_STARTED)
     confirm(driver, 2, "t-0")
-    assert gone(driver)
+    assert is_deleted(driver)
 
 
 def test_r63_deleted_topic_is_removed_from_every_index() -> None:
@@ -261,11 +261,11 @@ def test_r64_topic_keeps_its_id_and_a_new_topic_gets_another() -> None:
     fail_over(driver)
     first = stored_id(driver)
     assert any(first)
-    move(driver, 3, 2)
+    reassign(driver, 3, 2)
     catch_up(driver, (1, 2, 3))
     fail_over(driver)
-    driver.ensemble.leave_preferred_election([("t", 0)])
-    driver.handle(PreferredElectionLeft())
+    driver.ensemble.request_preferred_election([("t", 0)])
+    driver.handle(PreferredElectionStored())
     assert stored_id(driver) == first
     assert driver.cluster.topics.ids[0].tobytes() == first
     driver.ensemble.mark_for_deletion(["t"])

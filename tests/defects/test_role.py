@@ -67,7 +67,7 @@ WRITES: dict[str, Callable[[MemoryStore, ClusterState], object]] = {
         cluster, change_of(cluster, {"t-0": StateSpec(2, (2,), 6, 0)}, 1)
     ),
     "assignments": lambda store, _: store.write_assignments(small_table({"t": [(3, 2)]})),
-    "topic ids": lambda store, _: store.give_topic_ids(("t",)),
+    "topic ids": lambda store, _: store.assign_topic_ids(("t",)),
     "deletions dropped": lambda store, _: store.drop_deletions(("t",)),
     "topics deleted": lambda store, _: store.delete_topics(("t",)),
     "reassignments": lambda store, _: store.write_reassignments(Targets.of([(("t", 0), (3, 2))])),
@@ -80,7 +80,7 @@ WRITES: dict[str, Callable[[MemoryStore, ClusterState], object]] = {
 def test_r03_write_of_deposed_controller_is_fenced(write: Callable[[MemoryStore, ClusterState], object]) -> None:
     cluster = controller_group()
     cluster.depose(0, by=1)
-    cluster.ensemble.leave_preferred_election([("t", 0)])
+    cluster.ensemble.request_preferred_election([("t", 0)])
     cluster.ensemble.notify_isr_changes([("t", 0)])
     before = cluster.zxid
     with pytest.raises(ControllerFenced):

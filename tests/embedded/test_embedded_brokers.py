@@ -11,7 +11,13 @@ from kframe.core.state.stored_states import apply
 from kframe.embedded import SILENT, Api, EmbeddedBrokers, VirtualClock
 from kframe.errors import ErrorCode, InputError
 from kframe.model.cluster import ClusterState
-from kframe.model.events import Event, LeaderAndIsrAnswered, StopReplicaAnswered, TopicPartition, UpdateMetadataAnswered
+from kframe.model.events import (
+    Event,
+    LeaderAndIsrResponseReceived,
+    StopReplicaResponseReceived,
+    TopicPartition,
+    UpdateMetadataResponseReceived,
+)
 from kframe.testing.clusters import StateSpec, change_of, cluster_of, healthy, requests_of
 
 NO_INDEXES = np.empty(0, np.int32)
@@ -21,9 +27,11 @@ NONE, STORAGE, STALE = ErrorCode.NONE, ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.
 Errors = tuple[tuple[TopicPartition, ErrorCode], ...]
 
 
-def led(broker_id: int, error: ErrorCode, errors: Errors = (), controller_epoch: int = 1) -> LeaderAndIsrAnswered:
+def led(
+    broker_id: int, error: ErrorCode, errors: Errors = (), controller_epoch: int = 1
+) -> LeaderAndIsrResponseReceived:
     """An answer to LeaderAndIsr. Rows are not compared."""
-    return LeaderAndIsrAnswered(broker_id, error, errors, controller_epoch, NO_INDEXES)
+    return LeaderAndIsrResponseReceived(broker_id, error, errors, controller_epoch, NO_INDEXES)
 
 
 class Harness:
@@ -102,7 +110,7 @@ def test_answers(
     expected = tuple((("t", int(name[2:])), error) for name, error in errors.items())
     assert harness.notified == [
         led(2, top, expected),
-        UpdateMetadataAnswered(2, metadata),
+        UpdateMetadataResponseReceived(2, metadata),
         led(1, NONE),
     ]
 
@@ -111,13 +119,13 @@ def test_dead_log_dir_answers_storage_error_to_leader_and_isr(harness: Harness) 
     harness.brokers.fail_log_dir(3, ["t-1"])
     harness.lead(3, *BOTH)
     harness.update(3)
-    assert harness.notified == [led(3, NONE, ((("t", 1), STORAGE),)), UpdateMetadataAnswered(3, NONE)]
+    assert harness.notified == [led(3, NONE, ((("t", 1), STORAGE),)), UpdateMetadataResponseReceived(3, NONE)]
 
 
 def test_answer_to_leader_and_isr_names_the_rows_that_were_sent(harness: Harness) -> None:
     harness.lead(2, "t-1", controller_epoch=3)
     (answer,) = harness.notified
-    assert isinstance(answer, LeaderAndIsrAnswered)
+    assert isinstance(answer, LeaderAndIsrResponseReceived)
     assert (answer.controller_epoch, answer.rows.tolist()) == (3, [1])
 
 
@@ -135,9 +143,9 @@ def test_stop_replica_that_deletes_is_answered_with_the_deleted_rows(
     stopped = {"t-0": (0, True), "t-1": (0, False)}
     harness.brokers.send(harness.cluster, requests_of(harness.cluster, stop_replica={2: stopped}, controller_epoch=4))
     expected = tuple((("t", int(name[2:])), error) for name, error in errors.items())
-    assert harness.notified == [StopReplicaAnswered(2, top, expected, 4, NO_INDEXES)]
+    assert harness.notified == [StopReplicaResponseReceived(2, top, expected, 4, NO_INDEXES)]
     (answer,) = harness.notified
-    assert isinstance(answer, StopReplicaAnswered)
+    assert isinstance(answer, StopReplicaResponseReceived)
     assert answer.rows.tolist() == [0]
 
 
@@ -145,7 +153,7 @@ def test_stop_replica_without_deletion_is_taken_and_tells_the_controller_nothing
     harness.brokers.send(harness.cluster, requests_of(harness.cluster, stop_replica={2: {"t-0": (0, False)}}))
     harness.update(2)
     assert harness.received() == [(2, "StopReplica", 1), (2, "UpdateMetadata", 1)]
-    assert harness.notified == [UpdateMetadataAnswered(2, NONE)]
+    assert harness.notified == [UpdateMetadataResponseReceived(2, NONE)]
 
 
 @pytest.mark.parametrize(
@@ -169,7 +177,7 @@ def test_silent_broker_holds_back_its_own_queue_only(harness: Harness) -> None:
     harness.lead(2, "t-1", controller_epoch=4)
     harness.lead(1, "t-0", controller_epoch=5)
     assert harness.received() == [(1, "LeaderAndIsr", 5), (2, "UpdateMetadata", 1), (2, "LeaderAndIsr", 2)]
-    assert harness.notified == [UpdateMetadataAnswered(2, NONE), led(1, NONE, controller_epoch=5)]
+    assert harness.notified == [UpdateMetadataResponseReceived(2, NONE), led(1, NONE, controller_epoch=5)]
     assert {broker: queue.waiting for broker, queue in harness.brokers.queues().items() if queue.waiting} == {2: 2}
 
 
@@ -187,7 +195,7 @@ def test_broker_that_speaks_again_answers_what_it_held_back_and_gets_the_rest_in
     assert harness.notified == [
         answer
         for controller_epoch in (1, 2, 3)
-        for answer in (led(2, NONE, controller_epoch=controller_epoch), UpdateMetadataAnswered(2, NONE))
+        for answer in (led(2, NONE, controller_epoch=controller_epoch), UpdateMetadataResponseReceived(2, NONE))
     ]
     assert harness.clock.pending == {}
     assert harness.brokers.queues()[2].waiting == 0
@@ -242,7 +250,7 @@ def test_request_to_a_silent_broker_is_sent_again_every_thirty_seconds(harness: 
     harness.brokers.answer(2, "NONE")
     harness.clock.advance(300)
     assert harness.received() == [(2, "UpdateMetadata", 1)]
-    assert harness.notified == [led(2, NONE, controller_epoch=7), UpdateMetadataAnswered(2, NONE)]
+    assert harness.notified == [led(2, NONE, controller_epoch=7), UpdateMetadataResponseReceived(2, NONE)]
 
 
 @pytest.mark.parametrize("how", ["bounce", "go and come"])
@@ -260,7 +268,9 @@ def test_new_registration_drops_requests_of_the_old_registration(harness: Harnes
     assert harness.received() == [(2, "UpdateMetadata", 2)]
     harness.brokers.answer(2, "NONE")
     assert harness.received() == []
-    assert harness.notified == [UpdateMetadataAnswered(2, NONE)], "nobody waits for the answer of the old registration"
+    assert harness.notified == [UpdateMetadataResponseReceived(2, NONE)], (
+        "nobody waits for the answer of the old registration"
+    )
 
 
 def test_how_a_broker_answers_outlasts_its_registration(harness: Harness) -> None:
@@ -281,7 +291,7 @@ def test_close_drops_all_queues_and_timers(harness: Harness) -> None:
     harness.connect(2)
     harness.update(2, controller_epoch=2)
     assert harness.received() == [(2, "UpdateMetadata", 1), (2, "UpdateMetadata", 2)]
-    assert harness.notified == [UpdateMetadataAnswered(2, NONE)]
+    assert harness.notified == [UpdateMetadataResponseReceived(2, NONE)]
 
 
 def test_what_waits_is_dropped_once_the_controller_may_not_act(harness: Harness) -> None:

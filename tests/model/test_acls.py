@@ -85,5 +85,5 @@ def test_access_control_entry_filter(fields: dict[str, Any], entry: tuple[str, s
     assert AclFilter(**fields).matches_entry(*entry) is selected
 
 
-def test_a_filter_without_fields_matches_everything() -> None:
+def test_filter_without_fields_matches_everything() -> None:
     assert AclFilter() == AclFilter(ANY, None, PatternType.ANY, None, None, ANY, ANY)

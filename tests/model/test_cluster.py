@@ -19,14 +19,14 @@ from kframe.testing.clusters import PartitionSpec, StateSpec, change_of, cluster
 from tests.cluster_strategies import clusters
 
 
-def at(*numbers: int) -> Int32:
+def int32_array(*numbers: int) -> Int32:
     return np.array(numbers, np.int32)
 
 
 # -- brokers
 
 
-def test_a_broker_keeps_the_index_that_it_was_first_given() -> None:
+def test_broker_index_is_permanent() -> None:
     brokers = Brokers()
     assert brokers.index_of([30, 10]).tolist() == [1, 0]
     assert brokers.index_of([20, 30, 20]).tolist() == [2, 1, 2]
@@ -36,7 +36,7 @@ def test_a_broker_keeps_the_index_that_it_was_first_given() -> None:
     assert brokers.index_of([]).tolist() == []
 
 
-def test_no_cluster_names_more_brokers_than_columns_can_number() -> None:
+def test_too_many_brokers_raise() -> None:
     brokers = Brokers()
     brokers.index_of(np.arange(BROKERS_MAX - 1, dtype=np.int64) * 3)
     with pytest.raises(InputError, match="found 32,768 different ones, expected at most 32,767"):
@@ -50,7 +50,7 @@ def test_no_cluster_names_more_brokers_than_columns_can_number() -> None:
 
 @pytest.mark.parametrize("times", [1, 50], ids=["one by one", "by a table of all ids"])
 @pytest.mark.parametrize("ids", [(), (3, 0, 30), (3, 2**31 - 1), (-2, 3)])
-def test_brokers_are_looked_up_by_id(ids: tuple[int, ...], times: int) -> None:
+def test_broker_lookup_by_id(ids: tuple[int, ...], times: int) -> None:
     brokers = Brokers()
     brokers.index_of(ids)
     broker_ids = [3, -1, -2, 30, 31, 2**31 - 1, 0]
@@ -61,14 +61,14 @@ def test_brokers_are_looked_up_by_id(ids: tuple[int, ...], times: int) -> None:
     assert len(brokers) == len(ids)
 
 
-def test_naming_a_broker_does_not_register_it() -> None:
+def test_new_broker_id_is_not_registered() -> None:
     brokers = Brokers()
     brokers.index_of([1])
     assert (brokers.registered.tolist(), brokers.broker_epoch.tolist()) == ([0], [NO_BROKER_EPOCH])
     assert brokers.registered_ids() == []
 
 
-def test_registration_and_its_end() -> None:
+def test_register_and_unregister() -> None:
     brokers = Brokers()
     first, second = Registration(7, 100, (Endpoint("PLAINTEXT", "a", 1),), "r1"), Registration(3, 101)
     indexes = brokers.register([first, second])
@@ -83,12 +83,12 @@ def test_registration_and_its_end() -> None:
     assert (brokers.broker_epoch[indexes[0]], brokers.live[indexes[0]]) == (200, 1)
 
 
-def test_a_copy_of_brokers_is_independent() -> None:
+def test_copy_of_brokers_is_independent() -> None:
     brokers = Brokers()
     brokers.register([Registration(1, 5)])
-    twin = brokers.copy()
-    twin.register([Registration(2, 6)])
-    twin.unregister(at(0))
+    copied = brokers.copy()
+    copied.register([Registration(2, 6)])
+    copied.unregister(int32_array(0))
     assert (brokers.registered_ids(), len(brokers), brokers.find(2)) == ([1], 1, None)
 
 
@@ -101,11 +101,11 @@ def test_topic_names(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a" * 250, "a b", "ä", "a/b", "a\n", "\u0663"])
-def test_names_that_no_topic_may_have(name: str) -> None:
+def test_invalid_topic_names(name: str) -> None:
     assert "1 to 249" in (topic_name_problem(name) or "")
 
 
-def test_topics_start_without_settings_and_without_partitions() -> None:
+def test_new_topic_has_no_settings_or_partitions() -> None:
     topics = Topics()
     assert topics.add(["a", "b"], [bytes(range(16)), None]).tolist() == [0, 1]
     assert (topics.find("b"), topics.find("c"), "a" in topics, len(topics)) == (1, None, True, 2)
@@ -116,7 +116,7 @@ def test_topics_start_without_settings_and_without_partitions() -> None:
     assert topics.row_of(0, 0) is None
 
 
-def test_rows_resolve_after_every_expansion() -> None:
+def test_rows_are_located_after_each_expansion() -> None:
     """Partitions 3 and 4 directly follow partitions 0 to 2. Rows of another topic precede partitions 5 and 6. Partition
     7 directly follows them."""
     topics = Topics()
@@ -131,10 +131,10 @@ def test_rows_resolve_after_every_expansion() -> None:
     assert topics.copy().rows_of(0).tolist() == expected
 
 
-def test_a_dropped_topic_is_forgotten_and_its_index_is_not_used_again() -> None:
+def test_index_of_dropped_topic_is_not_reused() -> None:
     topics = Topics()
     topics.add(["a", "b"])
-    topics.note_blocks(at(0, 1), at(0, 2), at(2, 2))
+    topics.note_blocks(int32_array(0, 1), int32_array(0, 2), int32_array(2, 2))
     topics.note_rows(0, 2, 9, 1)
     topics.deleting[0] = 1
     topics.drop(np.array([0], np.int32))
@@ -149,7 +149,7 @@ def test_a_dropped_topic_is_forgotten_and_its_index_is_not_used_again() -> None:
     assert topics.find("a") == 2
 
 
-def test_names_for_the_wire_follow_every_addition() -> None:
+def test_wire_names_include_added_topics() -> None:
     topics = Topics()
     topics.add(["a", "bcd"])
     offsets, joined = topics.wire_names()
@@ -162,7 +162,7 @@ def test_names_for_the_wire_follow_every_addition() -> None:
 # -- clusters
 
 
-def test_a_view_speaks_of_brokers_by_id() -> None:
+def test_view_has_broker_ids() -> None:
     spec = PartitionSpec((10, 20, 30), 20, (20, 10), 5, 4, 3, 1, adding_replicas=(30,), removing_replicas=(10,))
     cluster = cluster_of({"a": [healthy(10)], "b": [PartitionSpec((20,)), spec]}, (10, 20))
     view = cluster["b", 1]
@@ -178,33 +178,33 @@ def test_a_view_speaks_of_brokers_by_id() -> None:
 
 
 @pytest.mark.parametrize("key", [("a", 1), ("a", -1), ("b", 0)])
-def test_a_partition_that_is_not_there(key: tuple[str, int]) -> None:
+def test_unknown_partition_raises(key: tuple[str, int]) -> None:
     cluster = cluster_of({"a": [healthy(1)]}, (1,))
     assert cluster.row(*key) is None
     with pytest.raises(KeyError, match=f"{key[0]}-{key[1]}"):
         _ = cluster[key]
 
 
-def test_topics_may_come_without_partitions_and_at_any_time() -> None:
+def test_topics_without_partitions_can_be_added() -> None:
     cluster = ClusterState()
     assert cluster.add_topics([], np.empty(0, np.int32), Ragged.empty(0)).tolist() == []
-    assert cluster.add_topics(["a", "b"], at(0, 1), Ragged.of([[0]])).tolist() == [0]
+    assert cluster.add_topics(["a", "b"], int32_array(0, 1), Ragged.of([[0]])).tolist() == [0]
     cluster.brokers.index_of([1])
     assert cluster.row("a", 0) is None
     assert cluster["b", 0].replicas == (1,)
 
 
-def test_flags_are_added_to_those_that_are_there() -> None:
+def test_flags_are_added_to_existing_flags() -> None:
     cluster = cluster_of({"a": [PartitionSpec((1, 2))]}, (1, 2))
-    cluster.flag_replicas(0, at(0, 1), ReplicaFlag.ADDING)
-    cluster.flag_replicas(0, at(1), ReplicaFlag.OFFLINE_DIR)
+    cluster.flag_replicas(0, int32_array(0, 1), ReplicaFlag.ADDING)
+    cluster.flag_replicas(0, int32_array(1), ReplicaFlag.OFFLINE_DIR)
     assert cluster.partitions.replica_flags.tolist() == [1, 5]
 
 
-def test_an_isr_may_outgrow_the_assignment() -> None:
+def test_isr_can_be_longer_than_assignment() -> None:
     cluster = cluster_of({"a": [healthy(1), healthy(2)]}, (1, 2, 3))
     change = change_of(cluster, {"a-0": StateSpec(2, (3, 2, 1), 1, 0)}, controller_epoch=7)
-    apply(cluster, change, at(1))
+    apply(cluster, change, int32_array(1))
     view = cluster["a", 0]
     assert (view.leader, view.isr, view.leader_epoch, view.partition_epoch, view.controller_epoch) == (
         2,
@@ -217,7 +217,7 @@ def test_an_isr_may_outgrow_the_assignment() -> None:
 
 
 @given(cluster=clusters(), data=st.data())
-def test_what_is_stored_comes_back(cluster: ClusterState, data: st.DataObject) -> None:
+def test_applied_state_equals_change(cluster: ClusterState, data: st.DataObject) -> None:
     """Read rows as storage does, clear them in a copy, and store them again: the copy is equal."""
     p = cluster.partitions
     rows = np.flatnonzero(data.draw(st.lists(st.booleans(), min_size=len(p), max_size=len(p)))).astype(np.int32)
@@ -234,16 +234,23 @@ def test_what_is_stored_comes_back(cluster: ClusterState, data: st.DataObject) -
     assert described(wiped) == described(cluster)
 
 
-def test_a_state_that_is_gone_is_forgotten() -> None:
+def test_deleted_state_is_removed_on_reload() -> None:
     cluster = cluster_of({"a": [healthy(1, 2)]}, (1, 2))
     nothing = StoredStates(
-        at(0), np.zeros(1, np.bool_), at(-1), at(-1), at(-1), at(NO_STATE), np.zeros(1, np.uint8), Ragged.empty(1)
+        int32_array(0),
+        np.zeros(1, np.bool_),
+        int32_array(-1),
+        int32_array(-1),
+        int32_array(-1),
+        int32_array(NO_STATE),
+        np.zeros(1, np.uint8),
+        Ragged.empty(1),
     )
     reload(cluster, nothing)
     assert (cluster["a", 0].leader, cluster["a", 0].isr, cluster["a", 0].partition_epoch) == (None, (), NO_STATE)
 
 
-def test_a_part_of_a_change() -> None:
+def test_take_selects_rows_of_change() -> None:
     cluster = cluster_of({"a": [healthy(1), healthy(2), healthy(1, 2)]}, (1, 2))
     states = {f"a-{number}": StateSpec(1, (1, 2)[: number % 2 + 1], number, number) for number in range(3)}
     change = change_of(cluster, states, controller_epoch=7)
@@ -256,20 +263,20 @@ def test_a_part_of_a_change() -> None:
 
 
 @given(clusters())
-def test_a_copy_is_equal_and_independent(cluster: ClusterState) -> None:
+def test_copy_is_equal_and_independent(cluster: ClusterState) -> None:
     before = described(cluster)
-    twin = cluster.copy()
-    assert described(twin) == before
-    twin.partitions.leader[:] = 0
-    twin.partitions.replica[:] = 0
-    twin.brokers.registered[:] = 0
-    twin.topics.deleting[:] = 0
-    twin.brokers.index_of([99])
+    copied = cluster.copy()
+    assert described(copied) == before
+    copied.partitions.leader[:] = 0
+    copied.partitions.replica[:] = 0
+    copied.brokers.registered[:] = 0
+    copied.topics.deleting[:] = 0
+    copied.brokers.index_of([99])
     assert described(cluster) == before
     assert 99 not in cluster.brokers
 
 
-def test_a_topic_may_be_held_in_part() -> None:
+def test_topic_may_be_known_in_part() -> None:
     cluster = ClusterState()
     no_replicas = Ragged.empty(6)
     numbers = np.array([0, 1, 3, 7, 8, 2], np.int32)
@@ -280,15 +287,15 @@ def test_a_topic_may_be_held_in_part() -> None:
     assert {key: row for key, row in row_by_partition.items() if row is not None} == {
         ("whole", 0): 0, ("whole", 1): 1, ("part", 3): 2, ("part", 7): 3, ("part", 8): 4, ("other", 2): 5,
     }  # fmt: skip
-    twin = cluster.copy()
+    copied = cluster.copy()
     topic = np.array([1, 1, 1, 2, 0, 0], np.int32)
-    assert twin.topics.locate(topic, np.array([7, 4, 9, 2, 1, 2], np.int32)).tolist() == [3, -1, -1, 5, 1, -1]
-    assert twin.topics.rows_of_all(np.array([2, 1])).tolist() == [5, *rows[2:5].tolist()]
-    twin.drop_topics(np.array([1], np.int32))
-    assert twin.row("part", 7) is None
-    assert twin.row("other", 2) == 5
+    assert copied.topics.locate(topic, np.array([7, 4, 9, 2, 1, 2], np.int32)).tolist() == [3, -1, -1, 5, 1, -1]
+    assert copied.topics.rows_of_all(np.array([2, 1])).tolist() == [5, *rows[2:5].tolist()]
+    copied.drop_topics(np.array([1], np.int32))
+    assert copied.row("part", 7) is None
+    assert copied.row("other", 2) == 5
     assert cluster.row("part", 7) == 3
-    with pytest.raises(ShapeError, match="part is held in part"):
+    with pytest.raises(ShapeError, match="part is known only in part"):
         cluster.grow_topic(1, Ragged.of([[1]]))
 
 

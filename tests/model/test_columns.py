@@ -17,7 +17,7 @@ from kframe.model.lists import SHORT, distinct, distinct_rows, last_of_equal, me
 LISTS = st.lists(st.lists(st.integers(0, 9), max_size=5), max_size=8)
 
 
-def at(*numbers: int) -> Int32:
+def int32_array(*numbers: int) -> Int32:
     return np.array(numbers, np.int32)
 
 
@@ -28,7 +28,13 @@ def unpacked(lists: Ragged) -> list[list[int]]:
 def two_rows() -> Partitions:
     """Topic 0 with partitions 0 and 1: [0, 1, 2] with ISR [2], and [3] with ISR [3, 4]."""
     p = Partitions()
-    p.append(at(0, 0), at(0, 1), Ragged.of([[0, 1, 2], [3]]), Ragged.of([[2], [3, 4]]), {"leader": at(2, 3)})
+    p.append(
+        int32_array(0, 0),
+        int32_array(0, 1),
+        Ragged.of([[0, 1, 2], [3]]),
+        Ragged.of([[2], [3, 4]]),
+        {"leader": int32_array(2, 3)},
+    )
     return p
 
 
@@ -44,7 +50,7 @@ def test_packed_lists_round_trip(lists: list[list[int]]) -> None:
 
 
 @given(LISTS, st.data())
-def test_lists_are_taken_in_the_order_asked(lists: list[list[int]], data: st.DataObject) -> None:
+def test_take_returns_lists_in_requested_order(lists: list[list[int]], data: st.DataObject) -> None:
     chosen = data.draw(st.lists(st.integers(0, len(lists) - 1))) if lists else []
     taken = Ragged.of(lists).take(np.array(chosen, np.int64))
     assert unpacked(taken) == [lists[index] for index in chosen]
@@ -54,7 +60,9 @@ def test_lists_are_taken_in_the_order_asked(lists: list[list[int]], data: st.Dat
 def test_masks_select_lists_and_values(lists: list[list[int]], data: st.DataObject) -> None:
     packed = Ragged.of(lists)
     mask = np.array(data.draw(st.lists(st.booleans(), min_size=len(lists), max_size=len(lists))), np.bool_)
-    assert unpacked(packed.select(mask)) == [values for values, wanted in zip(lists, mask, strict=True) if wanted]
+    assert unpacked(packed.select(mask)) == [
+        values for values, is_selected in zip(lists, mask, strict=True) if is_selected
+    ]
     assert unpacked(packed.keep(packed.values > 4)) == [[value for value in values if value > 4] for values in lists]
     assert packed.count(packed.values > 4).tolist() == [sum(value > 4 for value in values) for values in lists]
 
@@ -68,7 +76,7 @@ def test_same_lists(left: list[list[int]], right: list[list[int]]) -> None:
 
 
 @given(LISTS, st.booleans())
-def test_repeated_values_and_lists_without_them(lists: list[list[int]], long: bool) -> None:
+def test_repeated_and_distinct_values(lists: list[list[int]], long: bool) -> None:
     lists = [*lists, list(range(SHORT + 1))] if long else lists
     packed = Ragged.of(lists)
     assert repeated(packed).tolist() == [value in each[:index] for each in lists for index, value in enumerate(each)]
@@ -103,7 +111,7 @@ def test_masks(lists: list[list[int]], mask: list[int], counts: list[int], selec
 
 
 @given(LISTS, st.data())
-def test_masks_say_of_each_list_what_a_loop_says(lists: list[list[int]], data: st.DataObject) -> None:
+def test_masks_equal_loop_over_lists(lists: list[list[int]], data: st.DataObject) -> None:
     """Each value is unique, so that the property identifies its list and position."""
     flat = [(number, index) for number, values in enumerate(lists) for index in range(len(values))]
     mask = data.draw(st.lists(st.booleans(), min_size=len(flat), max_size=len(flat)))
@@ -144,14 +152,14 @@ def test_empty_lists() -> None:
 
 
 def test_ragged_positions() -> None:
-    assert ragged_positions(at(10, 3, 7), at(2, 0, 3)).tolist() == [10, 11, 7, 8, 9]
-    assert ragged_positions(at(), at()).tolist() == []
+    assert ragged_positions(int32_array(10, 3, 7), int32_array(2, 0, 3)).tolist() == [10, 11, 7, 8, 9]
+    assert ragged_positions(int32_array(), int32_array()).tolist() == []
 
 
 # -- rows
 
 
-def test_append_fills_what_it_is_given_and_starts_the_rest_fresh() -> None:
+def test_append_sets_passed_columns_and_initial_values() -> None:
     p = two_rows()
     assert len(p) == 2
     assert [p.replicas_of(row).tolist() for row in (0, 1)] == [[0, 1, 2], [3]]
@@ -166,7 +174,7 @@ def test_append_fills_what_it_is_given_and_starts_the_rest_fresh() -> None:
 
 
 @given(st.lists(LISTS, max_size=6))
-def test_growth_moves_nothing(batches: list[list[list[int]]]) -> None:
+def test_growth_does_not_move_values(batches: list[list[list[int]]]) -> None:
     p, expected = Partitions(), list[list[int]]()
     for number, lists in enumerate(batches):
         count = len(lists)
@@ -182,43 +190,43 @@ def test_growth_moves_nothing(batches: list[list[list[int]]]) -> None:
 @pytest.mark.parametrize(
     "topic, partition, replicas, isr",
     [
-        (at(0), at(0, 1), Ragged.empty(1), None),
-        (at(0), at(0), Ragged.empty(2), None),
-        (at(0), at(0), Ragged.empty(1), Ragged.empty(2)),
+        (int32_array(0), int32_array(0, 1), Ragged.empty(1), None),
+        (int32_array(0), int32_array(0), Ragged.empty(2), None),
+        (int32_array(0), int32_array(0), Ragged.empty(1), Ragged.empty(2)),
     ],
 )
-def test_different_lengths_are_refused(topic: Int32, partition: Int32, replicas: Ragged, isr: Ragged | None) -> None:
+def test_different_lengths_raise(topic: Int32, partition: Int32, replicas: Ragged, isr: Ragged | None) -> None:
     p = two_rows()
     with pytest.raises(ShapeError, match="1 topics"):
         p.append(topic, partition, replicas, isr)
     assert len(p) == 2
 
 
-def test_a_row_may_not_have_more_replicas_than_the_wire_can_count() -> None:
+def test_too_many_replicas_raise() -> None:
     p = Partitions()
-    wide = Ragged(at(0, REPLICAS_MAX + 1), np.zeros(REPLICAS_MAX + 1, np.int32))
-    with pytest.raises(ShapeError, match="32768 replicas; the most is 32767"):
-        p.append(at(0), at(0), wide)
+    wide = Ragged(int32_array(0, REPLICAS_MAX + 1), np.zeros(REPLICAS_MAX + 1, np.int32))
+    with pytest.raises(ShapeError, match="32768 replicas; the maximum is 32767"):
+        p.append(int32_array(0), int32_array(0), wide)
     assert (len(p), p.slot_count) == (0, 0)
 
 
-def test_too_many_slots_are_refused_and_nothing_is_half_appended(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_slots_raise_and_append_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     p = two_rows()
     monkeypatch.setattr(columns, "SLOTS_MAX", 6)
-    with pytest.raises(ShapeError, match="7 replica slots; the most is 6"):
-        p.append(at(1), at(0), Ragged.of([[0, 1]]))
+    with pytest.raises(ShapeError, match="7 replica slots; the maximum is 6"):
+        p.append(int32_array(1), int32_array(0), Ragged.of([[0, 1]]))
     assert (len(p), p.slot_count) == (2, 5)
 
 
 @pytest.mark.parametrize(
     "appended, ordered",
     [
-        ([(at(0, 0, 1), at(0, 1, 0))], True),
-        ([(at(0), at(0)), (at(1, 2), at(0, 0))], True),
-        ([(at(1), at(0)), (at(0), at(0))], False),
-        ([(at(0, 1), at(0, 0)), (at(0), at(1))], False),
-        ([(at(1, 0), at(0, 0))], False),
-        ([(at(), at()), (at(0), at(0)), (at(), at())], True),
+        ([(int32_array(0, 0, 1), int32_array(0, 1, 0))], True),
+        ([(int32_array(0), int32_array(0)), (int32_array(1, 2), int32_array(0, 0))], True),
+        ([(int32_array(1), int32_array(0)), (int32_array(0), int32_array(0))], False),
+        ([(int32_array(0, 1), int32_array(0, 0)), (int32_array(0), int32_array(1))], False),
+        ([(int32_array(1, 0), int32_array(0, 0))], False),
+        ([(int32_array(), int32_array()), (int32_array(0), int32_array(0)), (int32_array(), int32_array())], True),
     ],
     ids=["one batch", "later topics", "earlier topic", "expansion", "unsorted", "nothing"],
 )
@@ -230,11 +238,11 @@ def test_in_topic_order(appended: list[tuple[Int32, Int32]], ordered: bool) -> N
     assert p.copy().in_topic_order is ordered
 
 
-def test_a_row_that_outgrows_its_slots_moves_with_all_that_it_holds() -> None:
+def test_relocated_row_keeps_contents() -> None:
     p = two_rows()
     p.replica_flags[:] = [1, 2, 4, 7, 0]
     p.replica_state[:] = [1, 2, 3, 4, 5]
-    p.ensure_capacity(at(1, 0), at(4, 3))
+    p.ensure_capacity(int32_array(1, 0), int32_array(4, 3))
     assert (p.slot_start.tolist(), p.slot_capacity.tolist(), p.slot_count) == ([0, 5], [3, 4], 9)
     assert (p.replicas_of(1).tolist(), p.isr_of(1).tolist()) == ([3], [3, 4])
     assert p.replica_flags[5:7].tolist() == [7, 0]
@@ -242,9 +250,9 @@ def test_a_row_that_outgrows_its_slots_moves_with_all_that_it_holds() -> None:
     assert (p.replicas_of(0).tolist(), p.isr_of(0).tolist()) == ([0, 1, 2], [2])
 
 
-def test_a_row_with_room_stays_where_it_is() -> None:
+def test_row_with_capacity_is_not_relocated() -> None:
     p = two_rows()
-    p.ensure_capacity(at(0, 1), at(3, 1))
+    p.ensure_capacity(int32_array(0, 1), int32_array(3, 1))
     assert (p.slot_start.tolist(), p.slot_count) == ([0, 3], 5)
 
 
@@ -254,27 +262,27 @@ def test_flagged_replicas_and_slots() -> None:
     assert p.flagged_replicas(0, ReplicaFlag.ADDING).tolist() == [0]
     assert p.flagged_replicas(0, ReplicaFlag.OFFLINE_DIR).tolist() == [1]
     assert p.flagged_replicas(1, ReplicaFlag.ADDING).tolist() == []
-    assert p.slots_of(at(1, 0)).tolist() == [3, 0, 1, 2]
+    assert p.slots_of(int32_array(1, 0)).tolist() == [3, 0, 1, 2]
 
 
-def test_a_copy_is_independent_and_without_room_to_grow() -> None:
+def test_copy_is_independent_without_extra_capacity() -> None:
     p = two_rows()
-    p.append(at(1), at(0), Ragged.of([[5]]))
-    twin = p.copy()
+    p.append(int32_array(1), int32_array(0), Ragged.of([[5]]))
+    copied = p.copy()
     p.leader[0] = 9
     p.replica[0] = 9
-    assert (twin.leader[0], twin.replica[0]) == (2, 0)
-    assert twin.nbytes <= p.nbytes
-    assert twin.nbytes == sum(getattr(twin, column.name).nbytes for column in COLUMNS)
+    assert (copied.leader[0], copied.replica[0]) == (2, 0)
+    assert copied.nbytes <= p.nbytes
+    assert copied.nbytes == sum(getattr(copied, column.name).nbytes for column in COLUMNS)
 
 
 def test_lists_are_copies() -> None:
     p = two_rows()
-    p.lists("isr", at(0)).values[0] = 9
+    p.lists("isr", int32_array(0)).values[0] = 9
     assert p.isr_of(0).tolist() == [2]
 
 
-def test_a_partition_at_rf_3_takes_at_most_100_bytes() -> None:
+def test_partition_at_rf_3_takes_at_most_100_bytes() -> None:
     """Topics of 100 partitions on 100 brokers, including names, ids and broker columns."""
     cluster, topics, partitions = ClusterState(), 50, 100
     cluster.brokers.index_of(range(100))

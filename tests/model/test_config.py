@@ -43,7 +43,7 @@ def test_defaults_are_those_of_kafka_3_9() -> None:
     assert (config.unclean_by_default, config.protocol) == (False, LATEST)
 
 
-def test_every_key_says_what_it_is_for() -> None:
+def test_every_key_has_doc() -> None:
     assert [name for name, key in KEYS.items() if key.name != name or not key.doc.endswith(".")] == []
 
 
@@ -99,14 +99,14 @@ def test_values(key: str, value: object, expected: object) -> None:
         (PROTOCOL, "newest", "a version from"),
     ],
 )
-def test_values_that_do_not_fit(key: str, value: object, expected: str) -> None:
+def test_invalid_values_raise(key: str, value: object, expected: str) -> None:
     with pytest.raises(ConfigError) as caught:
         ControllerConfig({key: value}, source="server.properties")
     assert key in caught.value.where
     assert expected in caught.value.expected
 
 
-def test_the_source_is_named() -> None:
+def test_error_names_source() -> None:
     with pytest.raises(ConfigError, match=r"server\.properties key min\.insync\.replicas: found 'x', expected a whole"):
         ControllerConfig({"min.insync.replicas": "x"}, source="server.properties")
 
@@ -115,7 +115,7 @@ def test_the_source_is_named() -> None:
     "key, hint",
     [("unclean.leader.elections.enable", repr(UNCLEAN)), ("frobnicate", "one of auto.leader.rebalance.enable")],
 )
-def test_an_unknown_key_is_refused_with_a_hint(key: str, hint: str) -> None:
+def test_unknown_key_raises_with_nearest_key(key: str, hint: str) -> None:
     with pytest.raises(ConfigError, match="unknown key") as caught:
         ControllerConfig({key: 1})
     assert hint in caught.value.expected
@@ -124,7 +124,7 @@ def test_an_unknown_key_is_refused_with_a_hint(key: str, hint: str) -> None:
 # -- inter-broker protocol
 
 
-def test_protocol_versions_compare_by_age() -> None:
+def test_protocol_versions_are_ordered_by_age() -> None:
     texts = ["0.8.2", "0.9.0", "0.10.0-IV0", "0.10.0-IV1", "0.10.2", "1.0-IV0", "2.7-IV2", "2.8", "3.2-IV0", "3.9"]
     parsed = [InterBrokerProtocol.parse(text) for text in texts]
     assert parsed == sorted(parsed)

@@ -7,11 +7,11 @@ from uuid import UUID
 from kframe.model.kraft.topics import KraftTopics
 
 
-def test_ids_as_bytes_follow_the_index_of_topics() -> None:
+def test_topic_ids_as_bytes_are_in_index_order() -> None:
     topics = KraftTopics()
     assert topics.id_bytes.shape == (0, 16)
     topics.add("a", UUID(int=7))
-    twin = topics.copy()
+    copied = topics.copy()
     topics.add("b", UUID(int=9))
     assert [UUID(bytes=row.tobytes()) for row in topics.id_bytes] == topics.ids == [UUID(int=7), UUID(int=9)]
-    assert [UUID(bytes=row.tobytes()) for row in twin.id_bytes] == twin.ids == [UUID(int=7)]
+    assert [UUID(bytes=row.tobytes()) for row in copied.id_bytes] == copied.ids == [UUID(int=7)]

@@ -22,7 +22,7 @@ def _pairs(topics: st.SearchStrategy[Any]) -> st.SearchStrategy[list[tuple[Any, 
 
 
 @given(_pairs(_NAMES) | _pairs(_NAMES.map(lambda name: name.encode() * 16)))
-def test_pairs_keep_their_order_and_name_each_topic_once(pairs: list[tuple[str | bytes, int]]) -> None:
+def test_pairs_keep_order_and_list_each_topic_once(pairs: list[tuple[str | bytes, int]]) -> None:
     requested = RequestedPartitions.of(pairs)
     assert list(requested) == pairs == [requested[position] for position in range(len(requested))]
     assert set(requested.topics) == {topic for topic, _ in pairs}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kframe.model.row_views import at
+from kframe.model.row_views import values_at
 
 
 @pytest.mark.parametrize(
@@ -25,6 +25,6 @@ from kframe.model.row_views import at
 )
 def test_consecutive_rows_are_a_view_of_the_column(rows: list[int], is_view: bool) -> None:
     column = np.array([10, 11, 12, 13, 14], np.int32)
-    values = at(column, np.array(rows, np.int32))
+    values = values_at(column, np.array(rows, np.int32))
     assert values.tolist() == column[rows].tolist()
     assert np.shares_memory(values, column) is is_view

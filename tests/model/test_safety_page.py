@@ -36,6 +36,6 @@ def test_named_tests_exist() -> None:
     assert {row[3] for row in ROWS} - {"–"} <= there
 
 
-def test_all_keys_of_our_own_are_explained() -> None:
+def test_all_kframe_keys_are_explained() -> None:
     page = (ROOT / "docs" / "explanation" / "safety.md").read_text()
     assert [key for key in KEYS if key.startswith("kframe.") and f"`{key}`" not in page] == []

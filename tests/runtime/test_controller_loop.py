@@ -27,7 +27,7 @@ from kframe.model.events import (
     CreateTopicsRequested,
     ElectionRequested,
     ElectionType,
-    Inspected,
+    InspectionRequested,
     ListReassignmentsRequested,
     ResignRequested,
 )
@@ -233,11 +233,11 @@ def test_uncertain_controller_answers_no_read(harness: Harness, confirms: bool) 
     confirm the role."""
     loop = harness.open()
     harness.store.asleep, harness.store.answers = True, confirms
-    inspected, listed = loop.submit(Inspected), loop.submit(partial(ListReassignmentsRequested, None))
+    inspected, listed = loop.submit(InspectionRequested), loop.submit(partial(ListReassignmentsRequested, None))
     loop.run_until_idle()
     assert (inspected.result(0), listed.result(0).error) == (False, ErrorCode.NOT_CONTROLLER)
     harness.store.asleep = False
-    inspected, listed = loop.submit(Inspected), loop.submit(partial(ListReassignmentsRequested, None))
+    inspected, listed = loop.submit(InspectionRequested), loop.submit(partial(ListReassignmentsRequested, None))
     loop.run_until_idle()
     assert (inspected.result(0), listed.result(0).error) == (True, ErrorCode.NONE)
 

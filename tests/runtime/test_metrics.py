@@ -20,7 +20,7 @@ from kframe.model.events import (
     ElectionRequested,
     ElectionType,
     ResignRequested,
-    UpdateMetadataAnswered,
+    UpdateMetadataResponseReceived,
 )
 from kframe.model.ports import Transport
 from kframe.runtime.loop import ControllerLoop
@@ -125,7 +125,7 @@ def test_two_states_have_no_timer(state: ControllerState) -> None:
 def test_an_event_without_timer_is_handled_all_the_same() -> None:
     loop = Harness().loop
     before = {name: value for name, value in loop.metrics().items() if name.startswith(STATS)}
-    loop.queue.put(UpdateMetadataAnswered(1, ErrorCode.NONE))
+    loop.queue.put(UpdateMetadataResponseReceived(1, ErrorCode.NONE))
     loop.run_until_idle()
     assert {name: value for name, value in loop.metrics().items() if name.startswith(STATS)} == before
 

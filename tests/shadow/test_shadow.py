@@ -115,7 +115,7 @@ def _elect_preferred(cluster: ControlledCluster) -> None:
 
 
 def _elect_preferred_by_znode(cluster: ControlledCluster) -> None:
-    cluster.ensemble.leave_preferred_election([("moved", 0)])
+    cluster.ensemble.request_preferred_election([("moved", 0)])
     cluster.work()
 
 

@@ -14,7 +14,7 @@ from kframe.core.state_machines.partition_state_machine import PartitionTransiti
 from kframe.errors import ErrorCode
 from kframe.model.columns import Int16, Int32
 from kframe.model.effects import Enqueue
-from kframe.model.events import ElectionRequested, ElectionType, PreferredElectionLeft, TopicPartition
+from kframe.model.events import ElectionRequested, ElectionType, PreferredElectionStored, TopicPartition
 from kframe.model.ids import NO_STATE, PartitionState
 from kframe.model.log_entries import Message
 from kframe.model.store_requests import DropPreferredElection, ReadPreferredElection
@@ -95,7 +95,7 @@ def elect_stored(context: Context) -> Operation[None]:
         return
     yield from elect_leaders(context, ElectionRequested(ElectionType.PREFERRED, stored), ZOOKEEPER)
     yield from ask(DropPreferredElection())
-    yield Enqueue(PreferredElectionLeft())
+    yield Enqueue(PreferredElectionStored())
 
 
 def refused(request: ElectionRequested, error: ErrorCode) -> ElectionResponse:

@@ -18,7 +18,7 @@ MUTATION_RATE: Final = "controller_mutation_rate"
 DEFAULT_ENTITY: Final = "<default>"
 #: Milliseconds without an accepted mutation after which a bucket is forgotten, as Kafka expires sensors.
 _FORGET_MS: Final = 3_600_000
-_THROTTLE_MOST_MS: Final = 2**31 - 1
+_THROTTLE_MAX_MS: Final = 2**31 - 1
 _BUCKETS_BEFORE_SWEEP: Final = 1_000
 
 
@@ -61,8 +61,8 @@ class _Bucket:
 
     def refill(self, now_ms: float) -> float:
         """Add the tokens since the last call. Return the tokens."""
-        gained = self.rate * (now_ms - self.refilled_ms) / 1000
-        self.tokens, self.refilled_ms = min(self.rate * self.window_s, self.tokens + gained), now_ms
+        added = self.rate * (now_ms - self.refilled_ms) / 1000
+        self.tokens, self.refilled_ms = min(self.rate * self.window_s, self.tokens + added), now_ms
         return self.tokens
 
     def take(self, partitions: int, now_ms: float) -> None:
@@ -70,7 +70,7 @@ class _Bucket:
         self.tokens -= partitions
         self.recorded_ms = now_ms
 
-    def is_unneeded(self, now_ms: float) -> bool:
+    def can_be_dropped(self, now_ms: float) -> bool:
         """Whether a new bucket would decide the same."""
         return self.refill(now_ms) >= self.rate * self.window_s or now_ms - self.recorded_ms > _FORGET_MS
 
@@ -103,12 +103,12 @@ class MutationQuota:
         return True
 
     def throttle_ms(self, now_ms: float) -> int:
-        """The throttle time of a response that is sent now. 0 if the quota was kept."""
+        """The throttle time of a response that is sent now. 0 if the quota was not exceeded."""
         return max(0, self._throttle_ms - int(now_ms - self._violated_ms))
 
     def _violate(self, tokens: float, rate: float, now_ms: float) -> None:
         seconds = -tokens / rate if rate > 0 else math.inf
-        self._throttle_ms = int(min(seconds * 1000 + 0.5, _THROTTLE_MOST_MS))
+        self._throttle_ms = int(min(seconds * 1000 + 0.5, _THROTTLE_MAX_MS))
         self._violated_ms = now_ms
 
 
@@ -123,7 +123,7 @@ class MutationQuotas:
     window_s: int = 11
     """Seconds: the number of windows (controller.quota.window.num) times controller.quota.window.size.seconds."""
     _buckets: dict[QuotaEntity, _Bucket] = field(default_factory=dict)
-    _sweep_at: int = _BUCKETS_BEFORE_SWEEP
+    _sweep_size: int = _BUCKETS_BEFORE_SWEEP
 
     def quota_of(
         self, user: str, client_id: str, rates: Mapping[QuotaEntity, float], now_ms: float, *, strict: bool
@@ -152,8 +152,8 @@ class MutationQuotas:
 
     def _sweep(self, now_ms: float) -> None:
         """Drop the buckets that are full, each time their number has doubled."""
-        if len(self._buckets) >= self._sweep_at:
+        if len(self._buckets) >= self._sweep_size:
             self._buckets = {
-                entity: bucket for entity, bucket in self._buckets.items() if not bucket.is_unneeded(now_ms)
+                entity: bucket for entity, bucket in self._buckets.items() if not bucket.can_be_dropped(now_ms)
             }
-            self._sweep_at = max(_BUCKETS_BEFORE_SWEEP, 2 * len(self._buckets))
+            self._sweep_size = max(_BUCKETS_BEFORE_SWEEP, 2 * len(self._buckets))

@@ -20,10 +20,10 @@ from kframe.model.effects import CancelTimer, Reply, SetTimer
 from kframe.model.events import (
     CreatePartitionsRequested,
     CreateTopicsRequested,
+    DelayedReplyExpired,
     DeleteTopicsRequested,
     Event,
-    ReplyDue,
-    UpdateMetadataAnswered,
+    UpdateMetadataResponseReceived,
 )
 
 #: Selects from topic names those that the controller has not announced as requested.
@@ -39,8 +39,8 @@ class DelayedReply:
     """The answer if the change completes in time."""
     names: tuple[str, ...]
     pending: Pending
-    rest_ms: int
-    """Milliseconds of the timeout that are left when the timer fires."""
+    remaining_ms: int
+    """Milliseconds of the timeout that remain when the timer fires."""
     unannounced: set[str] = field(default_factory=set)
     """Topics that were not announced at the last check."""
     unconfirmed: set[str] = field(default_factory=set)
@@ -75,7 +75,7 @@ class DelayedReply:
         return late if known else late | self.unconfirmed
 
 
-def answer_or_wait(
+def reply_or_delay(
     context: Context,
     event: CreateTopicsRequested | CreatePartitionsRequested | DeleteTopicsRequested,
     response: TopicsResponse,
@@ -90,43 +90,43 @@ def answer_or_wait(
         yield Reply(event.token, response)
         return
     pending = _not_announced_as_deleted if isinstance(event, DeleteTopicsRequested) else leaderless_topics
-    waiter = DelayedReply(event.token, response, names, pending, event.timeout_ms // 2, unannounced=set(names))
+    delayed = DelayedReply(event.token, response, names, pending, event.timeout_ms // 2, unannounced=set(names))
     if event.timeout_ms <= 0:
-        yield Reply(event.token, waiter.response(set(names)))
+        yield Reply(event.token, delayed.response(set(names)))
         return
-    if waiter.done(context):
+    if delayed.done(context):
         yield Reply(event.token, response)
         return
     number = context.term.last_delayed_reply = context.term.last_delayed_reply + 1
-    context.term.delayed_replies[number] = waiter
-    yield SetTimer(_timer(number), event.timeout_ms - waiter.rest_ms, ReplyDue(number))
+    context.term.delayed_replies[number] = delayed
+    yield SetTimer(_timer(number), event.timeout_ms - delayed.remaining_ms, DelayedReplyExpired(number))
 
 
 def check(context: Context) -> Operation[None]:
     """Answer the requests whose topics are complete. Called after every event."""
-    for number, waiter in list(context.term.delayed_replies.items()):
-        if waiter.done(context):
+    for number, delayed in list(context.term.delayed_replies.items()):
+        if delayed.done(context):
             del context.term.delayed_replies[number]
             yield CancelTimer(_timer(number))
-            yield Reply(waiter.token, waiter.response(set()))
+            yield Reply(delayed.token, delayed.response(set()))
 
 
-def time_out(context: Context, event: ReplyDue) -> Operation[None]:
+def time_out(context: Context, event: DelayedReplyExpired) -> Operation[None]:
     """A request has timed out, or the half of its timeout in which it waits for all brokers."""
-    waiter, timer = context.term.delayed_replies.get(event.waiter), _timer(event.waiter)
-    if waiter is None:
+    delayed, timer = context.term.delayed_replies.get(event.number), _timer(event.number)
+    if delayed is None:
         return
-    late = waiter.late(context)
-    if late and waiter.rest_ms > 0:
-        yield SetTimer(timer, waiter.rest_ms, event)
-        waiter.rest_ms = 0
+    late = delayed.late(context)
+    if late and delayed.remaining_ms > 0:
+        yield SetTimer(timer, delayed.remaining_ms, event)
+        delayed.remaining_ms = 0
         return
-    del context.term.delayed_replies[event.waiter]
+    del context.term.delayed_replies[event.number]
     yield CancelTimer(timer)
-    yield Reply(waiter.token, waiter.response(late))
+    yield Reply(delayed.token, delayed.response(late))
 
 
-def metadata_answered(context: Context, answer: UpdateMetadataAnswered) -> None:
+def metadata_answered(context: Context, answer: UpdateMetadataResponseReceived) -> None:
     """A broker answered UpdateMetadata of this controller epoch.
 
     STALE_BROKER_EPOCH comes from a broker that has registered again, and answers the metadata it gets then. After any
@@ -138,21 +138,21 @@ def metadata_answered(context: Context, answer: UpdateMetadataAnswered) -> None:
     if answer.error is ErrorCode.NONE:
         context.term.acknowledgements.answered(broker, answer.batch)
         return
-    for waiter in context.term.delayed_replies.values():
-        waiter.missing = context.term.acknowledgements.refused(waiter.missing, broker, answer.batch)
+    for delayed in context.term.delayed_replies.values():
+        delayed.missing = context.term.acknowledgements.refused(delayed.missing, broker, answer.batch)
 
 
-def dismiss(context: Context) -> list[Reply]:
+def refuse_all(context: Context) -> list[Reply]:
     """Refusals of all delayed requests, when the controller resigns."""
-    delayed = list(context.term.delayed_replies.values())
+    requests = list(context.term.delayed_replies.values())
     context.term.delayed_replies.clear()
     return [
-        Reply(waiter.token, TopicsResponse(dict.fromkeys(waiter.result.codes, ErrorCode.NOT_CONTROLLER)))
-        for waiter in delayed
+        Reply(delayed.token, TopicsResponse(dict.fromkeys(delayed.result.codes, ErrorCode.NOT_CONTROLLER)))
+        for delayed in requests
     ]
 
 
-def waits(event: Event) -> bool:
+def can_be_delayed(event: Event) -> bool:
     """Whether the answer to this event may be delayed."""
     return isinstance(event, CreateTopicsRequested | CreatePartitionsRequested | DeleteTopicsRequested)
 

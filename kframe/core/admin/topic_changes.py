@@ -56,10 +56,10 @@ def _add(context: Context, table: TopicTable, deleted: tuple[str, ...] = ()) -> 
     cluster = context.cluster
     first = len(cluster.topics)
     rows = cluster.add_table(table)
-    yield from topic_metadata.give_ids(context, np.arange(first, len(cluster.topics), dtype=np.int32))
+    yield from topic_metadata.assign_topic_ids(context, np.arange(first, len(cluster.topics), dtype=np.int32))
     yield from topic_metadata.read_settings(context, table.names)
-    topic_metadata.note_reassigning(context, rows)
-    yield from topic_metadata.keep_to_brokers(context, rows)
+    topic_metadata.mark_reassigning(context, rows)
+    yield from topic_metadata.replace_unknown_brokers(context, rows)
     _report(context, table, deleted, rows)
     yield from topic_metadata.create_partitions(context, rows)
     yield from _load_states(context, rows[cluster.partitions.state[rows] == PartitionState.NEW])
@@ -83,14 +83,14 @@ def _load_states(context: Context, rows: Int32) -> Operation[None]:
         return
     p = context.cluster.partitions
     replicas = replica_state_machine.replicas_of(context, rows)
-    hosts, brokers = p.replica[replicas.slots(p)], context.cluster.brokers
+    replica_brokers, brokers = p.replica[replicas.slots(p)], context.cluster.brokers
     online = replica_state_machine.are_online(context, replicas)
-    led = partition_reassignment.led_by_target(context, rows)
+    led = partition_reassignment.is_led_by_target(context, rows)
     p.state[rows] = np.where(led, PartitionState.ONLINE, PartitionState.OFFLINE)
     context.gauges.touch(rows)
     # Brokers that are shutting down receive their states, too, before their replicas stop.
     yield from replica_state_machine.transition(
-        context, replicas.where(brokers.registered[hosts] != 0), ReplicaState.ONLINE
+        context, replicas.where(brokers.registered[replica_brokers] != 0), ReplicaState.ONLINE
     )
     yield from replica_state_machine.transition(context, replicas.where(~online), ReplicaState.OFFLINE)
     yield from partition_reassignment.announce(context, rows[led])

@@ -161,10 +161,10 @@ def delete_topics(context: Context, request: DeleteTopicsRequested) -> Operation
 
     A topic that brokers do not know, or know as deleted, is unknown (Kafka checks its metadata cache).
     """
-    refused = ErrorCode.NONE if topic_deletion.enabled(context) else ErrorCode.TOPIC_DELETION_DISABLED
+    disabled_error = ErrorCode.NONE if topic_deletion.enabled(context) else ErrorCode.TOPIC_DELETION_DISABLED
     announced = _announced(context, request.names)
     codes = {
-        name: refused if refused or name in announced else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        name: disabled_error if disabled_error or name in announced else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         for name in request.names
     }
     marked = tuple(name for name, code in codes.items() if code is ErrorCode.NONE)
@@ -212,7 +212,7 @@ def _alter_distinct(context: Context, targets: Targets) -> Operation[Reassignmen
     if not bool((ordered_rows[1:] > ordered_rows[:-1]).all()):
         accepted = accepted[np.argsort(ordered_rows)]
         ordered_rows = rows[accepted]
-    requested = _wanted(context, requested.take(accepted), targets.cancel[accepted], ordered_rows)
+    requested = _target_lists(context, requested.take(accepted), targets.cancel[accepted], ordered_rows)
     protocol = protocol_of(context)
     if protocol.supersedes_stored:
         yield from stored_reassignments.forget_stored(context, superseded, only_if_reached=False)
@@ -246,7 +246,7 @@ _STORED = {
 
 def _with_replicas(context: Context, topics: list[NewTopic], request: CreateTopicsRequested) -> TopicTable:
     """New topics with their assignments. Automatic assignments of equally many partitions and replicas are equal."""
-    arrangement, lists = AssignableBrokers.of(context.cluster.brokers), []
+    assignable, lists = AssignableBrokers.of(context.cluster.brokers), []
     automatic: dict[tuple[int, int], Ragged] = {}
     for topic in topics:
         if topic.assignments is not None:
@@ -254,7 +254,7 @@ def _with_replicas(context: Context, topics: list[NewTopic], request: CreateTopi
             continue
         size = topic.counts(context.config)
         if size not in automatic:
-            automatic[size] = assign_automatically(arrangement, *size, request.start_index, request.shift)
+            automatic[size] = assign_automatically(assignable, *size, request.start_index, request.shift)
         lists.append(automatic[size])
     counts = np.array([len(replicas) for replicas in lists], np.int32)
     if len(automatic) == 1 and all(topic.assignments is None for topic in topics):
@@ -298,7 +298,7 @@ def _invalid(context: Context, targets: Targets, rows: Int32, requested: Ragged)
     return invalid & ~targets.cancel
 
 
-def _wanted(context: Context, requested: Ragged, cancel: Bool, rows: Int32) -> Ragged:
+def _target_lists(context: Context, requested: Ragged, cancel: Bool, rows: Int32) -> Ragged:
     """The target lists (broker indexes): the requested ones, or the origin for a cancellation."""
     if not cancel.any():
         return requested

@@ -13,7 +13,7 @@ from kframe.core.state_machines import replica_state_machine
 from kframe.core.state_machines.replica_state_machine import PartitionReplicas
 from kframe.errors import ErrorCode
 from kframe.model.columns import Int32
-from kframe.model.events import LeaderAndIsrAnswered, UpdateMetadataAnswered
+from kframe.model.events import LeaderAndIsrResponseReceived, UpdateMetadataResponseReceived
 from kframe.model.ids import ReplicaFlag, ReplicaState
 from kframe.model.lists import without_values
 from kframe.model.log_entries import Message
@@ -56,7 +56,7 @@ def log_dir_events(context: Context) -> Operation[None]:
     yield from ask(DropNotifications(notifications.paths))
 
 
-def leader_and_isr_answered(context: Context, answer: LeaderAndIsrAnswered) -> Operation[None]:
+def leader_and_isr_response_received(context: Context, answer: LeaderAndIsrResponseReceived) -> Operation[None]:
     """Update offline log directories from a broker's answer.
 
     Only newly offline replicas cause elections (Kafka 3.9 ``processLeaderAndIsrResponseReceived``).
@@ -84,7 +84,7 @@ def leader_and_isr_answered(context: Context, answer: LeaderAndIsrAnswered) -> O
         yield from membership.on_replicas_offline(context, newly_offline)
 
 
-def update_metadata_answered(context: Context, answer: UpdateMetadataAnswered) -> Operation[None]:
+def update_metadata_response_received(context: Context, answer: UpdateMetadataResponseReceived) -> Operation[None]:
     """Record the batch that the broker has answered, for delayed requests. An error has no other effect."""
     if answer.error is not ErrorCode.NONE:
         context.log.add(Message.RESPONSE_ERROR, error=answer.error.name, api="UpdateMetadata", broker=answer.broker_id)
@@ -100,7 +100,7 @@ def _forget_recovered(context: Context, broker: int, answered: Int32, in_error: 
     if not (flagged or context.term.offline_log_dirs):
         return  # the usual case, for up to a hundred thousand replicas
     recovered = without_values(answered, in_error).astype(np.int32)
-    offline_log_dirs.healed(context, broker, recovered)
+    offline_log_dirs.forget_recovered(context, broker, recovered)
     if not flagged:
         return
     replicas: PartitionReplicas = replica_state_machine.replicas_of_broker(context, broker, recovered)

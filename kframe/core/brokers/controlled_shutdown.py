@@ -50,14 +50,14 @@ def shut_down(context: Context, request: ControlledShutdownRequested) -> Operati
         return refused(error)
     context.log.add(Message.BROKER_SHUTDOWN, broker=request.broker_id)
     brokers.shutting_down[broker] = 1
-    hosted = replica_state_machine.replicas_on(context, context.mask(np.array([broker], np.int32)))
-    rows = hosted.rows
-    moved = (p.replica_count[rows] > 1) & (p.partition_epoch[rows] != NO_STATE) & ~cluster.is_deleting(rows)
-    hosted = hosted.where(moved)
-    led = p.leader[hosted.rows] == broker
-    followed = hosted.where(~led)
+    replicas = replica_state_machine.replicas_on(context, context.mask(np.array([broker], np.int32)))
+    rows = replicas.rows
+    affected = (p.replica_count[rows] > 1) & (p.partition_epoch[rows] != NO_STATE) & ~cluster.is_deleting(rows)
+    replicas = replicas.where(affected)
+    led = p.leader[replicas.rows] == broker
+    followed = replicas.where(~led)
     yield from partition_state_machine.transition(
-        context, hosted.where(led).rows, PartitionState.ONLINE, leader_election.CONTROLLED_SHUTDOWN
+        context, replicas.where(led).rows, PartitionState.ONLINE, leader_election.CONTROLLED_SHUTDOWN
     )
     batch = context.batch(BatchCause.STOP)
     batch.add_stop_replica(np.full(len(followed), broker, np.int32), followed.rows, delete=False)

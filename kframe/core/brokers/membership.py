@@ -120,7 +120,7 @@ def on_replicas_offline(context: Context, replicas: PartitionReplicas) -> Operat
     if deleting.any():
         yield from topic_deletion.fail_replicas(context, replicas.where(deleting))
     if len(remaining) == 0 and len(result.elected) == 0:
-        yield from context.announce(context.registered(), cause=BatchCause.UNHEARD)
+        yield from context.announce(context.registered(), cause=BatchCause.LIVE_BROKERS)
 
 
 def _rows_without_leader(context: Context) -> Int32:
@@ -152,9 +152,9 @@ def on_broker_startup(context: Context, registrations: tuple[Registration, ...])
     yield from context.announce(indexes, context.announced_rows())
     yield from replica_state_machine.transition(context, replicas, ReplicaState.ONLINE)
     result = yield from partition_state_machine.trigger_online(context)
-    yield from partition_reassignment.begin_led(context, result.initialised)
+    yield from partition_reassignment.on_leaders_initialised(context, result.initialised)
     yield from partition_reassignment.resume_on(context, indexes)
-    yield from protocols.leave_unknown_brokers(context)
+    yield from protocols.reassign_from_unknown_brokers(context)
     yield from topic_deletion.resume_topics(context, distinct_values(cluster.partitions.topic[replicas.rows]).tolist())
 
 

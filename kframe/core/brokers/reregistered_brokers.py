@@ -19,17 +19,21 @@ def remove_all(context: Context) -> Operation[None]:
     """At failover, before dead brokers leave their ISRs: remove members that registered after the ISR was written.
 
     They stay in ISRs without another live member. A store that does not report when states were written
-    (``ClusterState.written_at``) removes none.
+    (``ClusterState.state_zxid``) removes none.
     """
     cluster, p = context.cluster, context.cluster.partitions
-    written_at, cluster.written_at = cluster.written_at, None
-    if written_at is None or not context.config[CHECK_AT_FAILOVER]:
+    state_zxid, cluster.state_zxid = cluster.state_zxid, None
+    if state_zxid is None or not context.config[CHECK_AT_FAILOVER]:
         return
     epochs, live, rows = cluster.brokers.broker_epoch, cluster.brokers.live, context.announced_rows()
-    rows = rows[written_at[rows] < epochs.max(initial=-1)]
+    rows = rows[state_zxid[rows] < epochs.max(initial=-1)]
     isr = p.lists("isr", rows)
-    known = epochs[isr.values] <= written_at[rows][isr.owners]
+    known = epochs[isr.values] <= state_zxid[rows][isr.owners]
     affected = isr.any(~known) & isr.any(known & (live[isr.values] != 0))
     yield from unassigned_isr_members.remove_members(
-        context, rows[affected], isr.take(np.flatnonzero(affected)), known[affected[isr.owners]], "was away unseen"
+        context,
+        rows[affected],
+        isr.take(np.flatnonzero(affected)),
+        known[affected[isr.owners]],
+        "registered again without a controller",
     )

@@ -15,7 +15,7 @@ from kframe.core.context import Context, Operation
 from kframe.core.reassignment import partition_reassignment
 from kframe.core.state_machines import replica_state_machine
 from kframe.model.columns import Bool, Int32, Ragged
-from kframe.model.config import STRICT_MOVES
+from kframe.model.config import STRICT_REASSIGNMENT
 from kframe.model.events import AlterPartitionRequested
 from kframe.model.lists import distinct_values, members
 
@@ -33,7 +33,7 @@ def remove_all(context: Context) -> Operation[None]:
 
 def on_alter_partition(context: Context, request: AlterPartitionRequested) -> Operation[None]:
     """A leader has proposed ISRs, accepted or not. Correct proposals that name unassigned members."""
-    if context.config[STRICT_MOVES]:
+    if context.config[STRICT_REASSIGNMENT]:
         yield from correct_leaders(context, *alter_partition.proposed_isrs(context, request))
 
 
@@ -41,10 +41,10 @@ def correct_leaders(context: Context, rows: Int32, proposed: Ragged) -> Operatio
     """Send the assignment under a new leader epoch to leaders that propose unassigned members (broker indexes).
 
     Such a leader has not received a stored assignment, because a controller lost the role before it sent it. Kafka
-    lets the ISR be; only ``STRICT_MOVES`` corrects it.
+    does not correct the ISR; ``STRICT_REASSIGNMENT`` does.
     """
     p = context.cluster.partitions
-    if not context.config[STRICT_MOVES] or len(rows) == 0:
+    if not context.config[STRICT_REASSIGNMENT] or len(rows) == 0:
         return
     outdated = rows[proposed.any(~members(proposed, p.lists("replica", rows)))]
     outdated = distinct_values(outdated[~context.cluster.is_deleting(outdated)]).astype(np.int32)
@@ -55,7 +55,7 @@ def correct_leaders(context: Context, rows: Int32, proposed: Ragged) -> Operatio
 def _remove_unassigned(context: Context, rows: Int32) -> Operation[None]:
     p = context.cluster.partitions
     isr = p.lists("isr", rows)
-    yield from remove_members(context, rows, isr, members(isr, p.lists("replica", rows)), "is not assigned")
+    yield from remove_members(context, rows, isr, members(isr, p.lists("replica", rows)), "are not assigned")
 
 
 def remove_members(context: Context, rows: Int32, isr: Ragged, valid: Bool, reason: str) -> Operation[None]:
@@ -67,7 +67,7 @@ def remove_members(context: Context, rows: Int32, isr: Ragged, valid: Bool, reas
     invalid_leads = isr.any(~valid & (isr.values == p.leader[rows][isr.owners]))
     can_lead = isr.any(valid & (live[isr.values] != 0))
     unchanged = ~isr.any(valid) | (invalid_leads & ~can_lead)
-    context.log_refused("Partition", rows[unchanged], f"keeps in its ISR who {reason}: nobody else could lead")
+    context.log_refused("Partition", rows[unchanged], f"keeps ISR members that {reason}: no other member can lead")
     leaving = ~valid & ~unchanged[isr.owners]
     for broker in distinct_values(isr.values[leaving]).tolist():
         removed = leaving & (isr.values == broker)

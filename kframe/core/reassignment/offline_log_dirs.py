@@ -16,14 +16,14 @@ from kframe.model.ids import ReplicaFlag
 _OFFLINE = np.uint8(ReplicaFlag.OFFLINE_DIR)
 
 
-def note(context: Context, removed: PartitionReplicas) -> None:
+def record_removed(context: Context, removed: PartitionReplicas) -> None:
     """Record which of these replicas, about to lose their slots, are on offline log directories."""
     p = context.cluster.partitions
     offline = removed.where((p.replica_flags[removed.slots(p)] & _OFFLINE) != 0)
     context.term.offline_log_dirs.update(zip(offline.rows.tolist(), p.replica[offline.slots(p)].tolist(), strict=True))
 
 
-def recall(context: Context, rows: Int32) -> None:
+def restore_flags(context: Context, rows: Int32) -> None:
     """Flag the replicas of ``rows`` that were on offline log directories in an earlier assignment."""
     if not context.term.offline_log_dirs:
         return
@@ -43,6 +43,6 @@ def forget(context: Context, brokers: Int32) -> None:
         }
 
 
-def healed(context: Context, broker: int, rows: Int32) -> None:
+def forget_recovered(context: Context, broker: int, rows: Int32) -> None:
     """Forget the entries of a broker (index) for rows that it answered without error."""
     context.term.offline_log_dirs.difference_update((row, broker) for row in rows.tolist())

@@ -2,7 +2,7 @@
 
 A reassignment is part of the assignment: replicas that are being added or removed carry a flag, in memory and in
 storage, so that any later controller resumes it. Kafka works partition by partition. Here each phase covers all
-partitions of a request. ``STRICT_MOVES`` enables the departures in ``docs/reference/departures-from-kafka.md``.
+partitions of a request. ``STRICT_REASSIGNMENT`` enables the departures in ``docs/reference/departures-from-kafka.md``.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from kframe.core.topics.replica_assignment import (
 from kframe.core.topics.stored_reassignments import forget_stored, locate, remove_stored
 from kframe.model.changes import StateChange
 from kframe.model.columns import Bool, Int32, Ragged, ragged_positions
-from kframe.model.config import STRICT_MOVES
+from kframe.model.config import STRICT_REASSIGNMENT
 from kframe.model.ids import NO_LEADER, NO_STATE, PartitionState, ReplicaFlag, ReplicaState
 from kframe.model.lists import distinct_rows, distinct_values, members, without_values
 from kframe.model.log_entries import Message
-from kframe.model.row_views import at
+from kframe.model.row_views import values_at
 from kframe.model.store_requests import ReadReassignments
 
 _NONE = np.empty(0, np.int32)
@@ -45,9 +45,9 @@ def reassign(context: Context, rows: Int32, assignments: Assignments) -> Operati
     Rows are unique and ascending. A row of a topic that is queued for deletion must keep its assignment.
     """
     p, refused = context.cluster.partitions, _NONE
-    if context.config[STRICT_MOVES]:
+    if context.config[STRICT_REASSIGNMENT]:
         loses_data = _loses_all_in_sync(context, rows, assignments)
-        context.log_refused("Partition", rows[loses_data], "keeps its replicas: all that are in sync would be deleted")
+        context.log_refused("Partition", rows[loses_data], "keeps its replicas: all in-sync ones would be deleted")
         refused = rows[loses_data]
         rows, assignments = rows[~loses_data], assignments.take(~loses_data)
     if len(rows) == 0:
@@ -57,7 +57,7 @@ def reassign(context: Context, rows: Int32, assignments: Assignments) -> Operati
     unstored = yield from _change_assignments(context, rows, assignments)
     refused, rows = np.concatenate([refused, unstored]), _without(rows, unstored)
     p.reassigning[rows] = 1
-    if context.config[STRICT_MOVES]:
+    if context.config[STRICT_REASSIGNMENT]:
         yield from _initialise_leaders(context, rows)
         rows = rows[p.reassigning[rows] != 0]
     complete = is_complete(context, rows)
@@ -82,11 +82,11 @@ def _loses_all_in_sync(context: Context, rows: Int32, assignments: Assignments) 
 def resume(context: Context, rows: Int32) -> Operation[None]:
     """Continue the reassignments that the assignments of ``rows`` show.
 
-    With ``STRICT_MOVES`` topics queued for deletion are skipped. In Kafka their deletion waits for the reassignment,
-    and the reassignment may wait for a leader, which such a topic does not get.
+    With ``STRICT_REASSIGNMENT`` topics queued for deletion are skipped. In Kafka their deletion waits for the
+    reassignment, and the reassignment may wait for a leader, which such a topic does not get.
     """
     rows = np.sort(rows)
-    if context.config[STRICT_MOVES]:
+    if context.config[STRICT_REASSIGNMENT]:
         rows = rows[~context.cluster.is_deleting(rows)]
     yield from reassign(context, rows, current(context.cluster.partitions, rows))
 
@@ -113,22 +113,22 @@ def complete_where_in_sync(context: Context, rows: Int32) -> Operation[None]:
 def _initialise_leaders(context: Context, rows: Int32) -> Operation[None]:
     """Give New partitions of ``rows`` their first leader, since the new assignment may have a live replica.
 
-    Kafka tries that when a broker comes or goes.
+    Kafka does so only when a broker starts or fails.
     """
     p = context.cluster.partitions
     new = rows[(p.partition_epoch[rows] == NO_STATE) & (p.state[rows] == PartitionState.NEW)]
     result = yield from partition_state_machine.transition(context, new, PartitionState.ONLINE)
-    yield from begin_led(context, result.initialised)
+    yield from on_leaders_initialised(context, result.initialised)
 
 
-def begin_led(context: Context, rows: Int32) -> Operation[None]:
-    """``rows`` have their first leader: with ``STRICT_MOVES`` begin reassignments that were stored before.
+def on_leaders_initialised(context: Context, rows: Int32) -> Operation[None]:
+    """``rows`` have their first leader: with ``STRICT_REASSIGNMENT`` begin reassignments that were stored before.
 
     A reassignment ends at once if the first ISR is its target. Kafka leaves it until the next failover, since no ISR
     changes any more. This precedes resuming reassignments that wait for a broker, which expect added replicas to exist.
     """
     reassigning = rows[context.cluster.partitions.reassigning[rows] != 0]
-    if len(reassigning) and context.config[STRICT_MOVES]:
+    if len(reassigning) and context.config[STRICT_REASSIGNMENT]:
         replica_state_machine.set_new(context, _new_replicas(context, reassigning))
         adding = _flagged(context, reassigning, ReplicaFlag.ADDING)
         yield from replica_state_machine.transition(context, adding, ReplicaState.ONLINE)
@@ -164,13 +164,13 @@ def _change_assignments(context: Context, rows: Int32, assignments: Assignments)
     p = context.cluster.partitions
     changed = reassigns(p, rows, assignments)
     rows, assignments = rows[changed], assignments.take(changed)
-    if context.config[STRICT_MOVES]:
+    if context.config[STRICT_REASSIGNMENT]:
         # If the role is lost here, the next controller sends the new list. Under an unchanged leader epoch leaders
         # would ignore it. Assignments with flags get another epoch from that controller anyway.
         final = ~assignments.replicas.any(assignments.flags != 0)
         yield from _raise_epochs(context, rows[final & (p.partition_epoch[rows] != NO_STATE)])
     unstored = yield from topic_metadata.store(context, rows, assignments)
-    if context.config[STRICT_MOVES]:
+    if context.config[STRICT_REASSIGNMENT]:
         yield from announce(context, unstored[p.partition_epoch[unstored] != NO_STATE])
     if len(unstored):
         stored = ~np.isin(rows, unstored)
@@ -178,12 +178,12 @@ def _change_assignments(context: Context, rows: Int32, assignments: Assignments)
     if len(rows) == 0:
         return unstored
     removed = removed_replicas(context, rows, set_assignments(context, rows, assignments))
-    offline_log_dirs.note(context, removed)
-    offline_log_dirs.recall(context, rows)
+    offline_log_dirs.record_removed(context, removed)
+    offline_log_dirs.restore_flags(context, rows)
     context.log.add_partitions(Message.ASSIGNMENT_UPDATED, context.cluster, rows)
     context.gauges.touch(rows)
     yield from stop_replicas(context, removed)
-    if context.config[STRICT_MOVES]:
+    if context.config[STRICT_REASSIGNMENT]:
         yield from _elect_where_leader_removed(context, rows)
     return unstored
 
@@ -230,14 +230,14 @@ def _complete(context: Context, rows: Int32) -> Operation[Int32]:
 
     Returns the rows that fail. A row that never had a leader fails half-way, as in Kafka: its target is the assignment,
     but it stays in progress. A row with an empty target fails before any replica is stopped. If no replica of the
-    target can lead, Kafka removes the others anyway, and with them the last complete logs. With ``STRICT_MOVES`` the
-    row waits.
+    target can lead, Kafka removes the others anyway, and with them the last complete logs. With
+    ``STRICT_REASSIGNMENT`` the row waits.
     """
     empty: Bool = current(context.cluster.partitions, rows).target().replicas.counts == 0
-    context.log_refused("Partition", rows[empty], "keeps its replicas: it is to be reassigned to none at all")
+    context.log_refused("Partition", rows[empty], "keeps its replicas: its target is empty")
     emptied: Int32 = rows[empty]
     p = context.cluster.partitions
-    if context.config[STRICT_MOVES]:
+    if context.config[STRICT_REASSIGNMENT]:
         # Else the leader of an overridden reassignment keeps the replicas of that reassignment.
         yield from announce(context, emptied[p.partition_epoch[emptied] != NO_STATE])
     rows = rows[~empty]
@@ -245,18 +245,18 @@ def _complete(context: Context, rows: Int32) -> Operation[Int32]:
         return emptied
     adding = _flagged(context, rows, ReplicaFlag.ADDING)
     yield from replica_state_machine.transition(context, adding, ReplicaState.ONLINE)
-    if context.config[STRICT_MOVES]:
+    if context.config[STRICT_REASSIGNMENT]:
         yield from _move_leader_to_target(context, rows)
         rows = yield from _keep_where_target_cannot_lead(context, rows)
     removed = set_assignments(context, rows, current(p, rows).reached())
-    offline_log_dirs.note(context, removed_replicas(context, rows, removed))
+    offline_log_dirs.record_removed(context, removed_replicas(context, rows, removed))
     context.gauges.touch(rows)
-    stated = at(p.partition_epoch, rows) != NO_STATE
-    lost: Int32 = np.concatenate([emptied, rows[~stated]])
-    rows, removed = rows[stated], removed[stated]
+    has_state = values_at(p.partition_epoch, rows) != NO_STATE
+    failed: Int32 = np.concatenate([emptied, rows[~has_state]])
+    rows, removed = rows[has_state], removed[has_state]
     if len(rows) == 0:
-        return lost
-    yield from lead_by_target(context, rows)
+        return failed
+    yield from elect_in_target(context, rows)
     yield from stop_replicas(context, removed_replicas(context, rows, removed))
     yield from topic_metadata.store(context, rows)
     yield from forget_stored(context, rows, only_if_reached=True)
@@ -265,7 +265,7 @@ def _complete(context: Context, rows: Int32) -> Operation[Int32]:
     yield from context.announce(context.registered(), rows)
     topics = distinct_rows(p.topic[rows], len(context.cluster.topics))
     yield from topic_deletion.resume_topics(context, topics.tolist())
-    return lost
+    return failed
 
 
 def _move_leader_to_target(context: Context, rows: Int32) -> Operation[None]:
@@ -276,10 +276,10 @@ def _move_leader_to_target(context: Context, rows: Int32) -> Operation[None]:
     """
     p = context.cluster.partitions
     rows = rows[p.partition_epoch[rows] != NO_STATE]
-    pending = rows[~led_by_target(context, rows, _INELIGIBLE)]
+    pending = rows[~is_led_by_target(context, rows, _INELIGIBLE)]
     yield from partition_state_machine.transition(context, pending, PartitionState.ONLINE, leader_election.REASSIGN)
-    removing = _flagged(context, rows[led_by_target(context, rows, _INELIGIBLE)], ReplicaFlag.REMOVING)
-    brokers = p.hosts_of(removing.slots(p))
+    removing = _flagged(context, rows[is_led_by_target(context, rows, _INELIGIBLE)], ReplicaFlag.REMOVING)
+    brokers = p.brokers_of(removing.slots(p))
     for broker in distinct_values(brokers).tolist():
         removed = brokers == broker
         yield from replica_state_machine.remove_from_isrs(context, brokers[removed], removing.rows[removed])
@@ -288,31 +288,31 @@ def _move_leader_to_target(context: Context, rows: Int32) -> Operation[None]:
 def _keep_where_target_cannot_lead(context: Context, rows: Int32) -> Operation[Int32]:
     """``rows`` without those that would lose replicas while no replica of their target leads. Those are announced."""
     p = context.cluster.partitions
-    waiting = rows[(p.partition_epoch[rows] != NO_STATE) & ~led_by_target(context, rows, _INELIGIBLE)]
+    waiting = rows[(p.partition_epoch[rows] != NO_STATE) & ~is_led_by_target(context, rows, _INELIGIBLE)]
     waiting = distinct_values(_flagged(context, waiting, ReplicaFlag.REMOVING).rows)
-    context.log_refused("Partition", waiting, "keeps its replicas for now: nobody of those that it moves to can lead")
+    context.log_refused("Partition", waiting, "keeps its replicas: no replica of its target can lead yet")
     if len(waiting) == 0:
         return rows
     yield from announce(context, waiting)
     return np.setdiff1d(rows, waiting, assume_unique=True).astype(np.int32)
 
 
-def lead_by_target(context: Context, rows: Int32) -> Operation[None]:
+def elect_in_target(context: Context, rows: Int32) -> Operation[None]:
     """Elect where the leader is not an assigned, live replica. Elsewhere raise the epoch to announce the new list.
 
-    Kafka sends nothing where no leader can be elected. With ``STRICT_MOVES`` the new list is announced there, too: its
-    leader epoch may have been raised already.
+    Kafka sends nothing where no leader can be elected. With ``STRICT_REASSIGNMENT`` the new list is announced there,
+    too: its leader epoch may have been raised already.
     """
     rows = rows[context.cluster.partitions.partition_epoch[rows] != NO_STATE]
-    led = led_by_target(context, rows)
+    led = is_led_by_target(context, rows)
     result = yield from partition_state_machine.transition(
         context, rows[~led], PartitionState.ONLINE, leader_election.REASSIGN
     )
-    unannounced = result.failed if context.config[STRICT_MOVES] else _NONE
+    unannounced = result.failed if context.config[STRICT_REASSIGNMENT] else _NONE
     yield from announce(context, distinct_values(np.concatenate([rows[led], unannounced])))
 
 
-def led_by_target(context: Context, rows: Int32, ineligible: int = int(ReplicaFlag.OFFLINE_DIR)) -> Bool:
+def is_led_by_target(context: Context, rows: Int32, ineligible: int = int(ReplicaFlag.OFFLINE_DIR)) -> Bool:
     """Whether the leader is an assigned replica on a live broker that carries none of the ``ineligible`` flags."""
     p, live = context.cluster.partitions, context.cluster.brokers.live
     replicas = p.lists("replica", rows)
@@ -349,9 +349,9 @@ def _raise_epochs(context: Context, rows: Int32) -> Operation[Int32]:
     """Store a leader epoch one higher for each row. Return the rows that have it, ascending."""
     p = context.cluster.partitions
     raised: list[Int32] = []
-    stated = at(p.partition_epoch, rows) != NO_STATE
-    remaining = rows[stated]
-    context.log_refused("Partition", rows[~stated], "cannot be reassigned: it never had a leader")
+    has_state = values_at(p.partition_epoch, rows) != NO_STATE
+    remaining = rows[has_state]
+    context.log_refused("Partition", rows[~has_state], "cannot be reassigned: it never had a leader")
     for _ in range(ATTEMPTS_MAX):
         if len(remaining) == 0:
             break
@@ -368,13 +368,13 @@ def _raise_epochs(context: Context, rows: Int32) -> Operation[Int32]:
 
 
 def _assigned_isrs(context: Context, rows: Int32) -> Ragged:
-    """The ISRs of ``rows``. With ``STRICT_MOVES`` without unassigned members, as far as others remain.
+    """The ISRs of ``rows``. With ``STRICT_REASSIGNMENT`` without unassigned members, as far as others remain.
 
     Before inter-broker protocol 2.7-IV2 a leader writes ISRs, and may add a replica that has just been removed.
     """
     p = context.cluster.partitions
     isr = p.lists("isr", rows)
-    if not context.config[STRICT_MOVES]:
+    if not context.config[STRICT_REASSIGNMENT]:
         return isr
     stays = members(isr, p.lists("replica", rows)) | (isr.values == p.leaders_of(rows)[isr.owners])
     return isr if stays.all() else isr.keep(stays | ~isr.any(stays)[isr.owners])
@@ -388,7 +388,7 @@ def _new_replicas(context: Context, rows: Int32) -> PartitionReplicas:
 
 def _flagged(context: Context, rows: Int32, flag: ReplicaFlag) -> PartitionReplicas:
     p = context.cluster.partitions
-    capacity = int(at(p.replica_count, rows).sum())
+    capacity = int(values_at(p.replica_count, rows).sum())
     owners, positions = np.empty(capacity, np.int32), np.empty(capacity, np.int32)
     count = kernels.list_flagged(rows, int(flag), p.slot_start, p.replica_count, p.replica_flags, owners, positions)
     return PartitionReplicas(owners[:count], positions[:count])

@@ -11,7 +11,7 @@ import numpy as np
 
 from kframe.core.context import Context, Operation, ask
 from kframe.core.reassignment.partition_reassignment import (
-    lead_by_target,
+    elect_in_target,
     notify_raised_epochs,
     removed_replicas,
     stop_replicas,
@@ -109,7 +109,7 @@ def complete(context: Context, rows: Int32) -> Operation[None]:
     reassigned = replica_state_machine.replicas_of(context, rows).where(in_target)
     yield from replica_state_machine.transition(context, reassigned, ReplicaState.ONLINE)
     removed = set_assignments(context, rows, Assignments(targets, np.zeros(len(targets.values), np.uint8)))
-    yield from lead_by_target(context, rows)
+    yield from elect_in_target(context, rows)
     yield from stop_replicas(context, removed_replicas(context, rows, removed))
     yield from topic_metadata.store(context, rows)
     yield from forget_stored(context, rows, only_if_reached=False)

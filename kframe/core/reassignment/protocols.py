@@ -33,7 +33,7 @@ class ReassignmentProtocol:
     """Complete reassignments of these rows whose targets are in sync."""
     resume: Callable[[Context, Int32], Operation[None]]
     """Continue reassignments that the assignments of these rows show."""
-    leave_unknown_brokers: Callable[[Context, Int32], Operation[None]]
+    reassign_from_unknown_brokers: Callable[[Context, Int32], Operation[None]]
     """Reassign these rows away from nodes that are no brokers."""
 
 
@@ -41,7 +41,7 @@ def _submit(context: Context, rows: Int32, targets: Ragged) -> Operation[Int32]:
     return (yield from partition_reassignment.reassign(context, rows, reassigned_to(context, rows, targets)))
 
 
-def _leave_unknown_brokers(context: Context, rows: Int32) -> Operation[None]:
+def _reassign_from_unknown_brokers(context: Context, rows: Int32) -> Operation[None]:
     rows, targets = unknown_brokers.replacements(context, rows)
     yield from _submit(context, rows, targets)
 
@@ -53,7 +53,7 @@ def _resume_nothing(context: Context, rows: Int32) -> Operation[None]:
 
 def _report_unknown_brokers(context: Context, rows: Int32) -> Operation[None]:
     """In Kafka 0.8 only operators reassign."""
-    context.log_refused("Partition", rows, "is assigned to what is no broker: reassign it")
+    context.log_refused("Partition", rows, "is assigned to a node that is no broker: reassign it")
     yield from ()
 
 
@@ -64,7 +64,7 @@ KIP_455: Final = ReassignmentProtocol(
     submit_stored=partition_reassignment.reassign_stored,
     on_isr_change=partition_reassignment.complete_where_in_sync,
     resume=partition_reassignment.resume,
-    leave_unknown_brokers=_leave_unknown_brokers,
+    reassign_from_unknown_brokers=_reassign_from_unknown_brokers,
 )
 KAFKA_08: Final = ReassignmentProtocol(
     submit=protocol_08.submit,
@@ -73,7 +73,7 @@ KAFKA_08: Final = ReassignmentProtocol(
     submit_stored=protocol_08.submit_stored,
     on_isr_change=protocol_08.complete,
     resume=_resume_nothing,
-    leave_unknown_brokers=_report_unknown_brokers,
+    reassign_from_unknown_brokers=_report_unknown_brokers,
 )
 
 
@@ -90,8 +90,8 @@ def resume_all(context: Context) -> Operation[None]:
     yield from protocol.resume(context, without_values(reassigning, resumed).astype(np.int32))
 
 
-def leave_unknown_brokers(context: Context) -> Operation[None]:
+def reassign_from_unknown_brokers(context: Context) -> Operation[None]:
     """Reassign partitions with a state away from nodes that are no brokers. Another controller brought them online."""
     _, rows = unknown_brokers.assigned_rows(context)
     if len(rows):
-        yield from protocol_of(context).leave_unknown_brokers(context, rows)
+        yield from protocol_of(context).reassign_from_unknown_brokers(context, rows)

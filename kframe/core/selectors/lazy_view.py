@@ -56,8 +56,8 @@ class LazyBatch(ElectionBatch):
         """Read a field. Raises AttributeError after the election."""
         source = object.__getattribute__(self, "_source")
         if name not in _READ or source is None:
-            over = "; what is first asked for when the election is over is gone" if name in _READ else ""
-            raise AttributeError(f"no {name} in this {ElectionBatch.__name__}{over}")
+            reason = "; the election is over, and this field was not read before" if name in _READ else ""
+            raise AttributeError(f"no {name} in this {ElectionBatch.__name__}{reason}")
         for read, value in _READ[name](source, self).items():
             object.__setattr__(self, read, value)
         return object.__getattribute__(self, name)
@@ -89,14 +89,14 @@ def lazy_batch(
     """
     p, count = cluster.partitions, len(rows)
     offsets, first = np.empty(count + 1, np.int32), np.empty(count, np.int16)
-    room = count * min(int(p.replica_count[rows[0]]), _REPLICAS_GUESSED) if count else 0  # usually equal
+    capacity = count * min(int(p.replica_count[rows[0]]), _REPLICAS_GUESSED) if count else 0  # usually equal
     candidates = -1
     while candidates < 0:
-        values, may_lead = np.empty(room, np.int32), np.empty(room, np.uint8)
+        values, may_lead = np.empty(capacity, np.int32), np.empty(capacity, np.uint8)
         candidates = _selectors.gather_candidates(
             int(kind), rows, p, live, unclean_allowed, offsets, values, may_lead, first
         )
-        room = int(p.replica_count[rows].sum()) if candidates < 0 else room
+        capacity = int(p.replica_count[rows].sum()) if candidates < 0 else capacity
     source = _Source(cluster, kind, rows, unclean_allowed, live)
     return LazyBatch(
         source, Ragged(_frozen(offsets), _frozen(values, candidates)), _frozen(may_lead, candidates)

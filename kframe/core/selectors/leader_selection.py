@@ -128,8 +128,8 @@ def choose_natively(
     """
     brokers = cluster.brokers
     live = brokers.live
-    made = kind in _COMPUTED_LISTS
-    scratch = (np.empty(REPLICAS_MAX, np.int16), np.empty(REPLICAS_MAX, np.uint8)) if made else None
+    is_computed = kind in _COMPUTED_LISTS
+    scratch = (np.empty(REPLICAS_MAX, np.int16), np.empty(REPLICAS_MAX, np.uint8)) if is_computed else None
     return _selectors.choose_leaders_native(
         call.function, call.user_data, int(kind), cluster.partitions, live,
         (brokers.ids, brokers.racks()[1], live.copy(), brokers.shutting_down), rows, unclean_allowed,

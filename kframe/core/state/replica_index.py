@@ -13,7 +13,7 @@ from kframe.model.columns import Int32, UInt8
 from kframe.model.lists import distinct_values
 
 #: The index is rebuilt once more than one row in this many has been added.
-JOINED_SHARE = 8
+ADDED_SHARE = 8
 #: Added arrays before they are merged.
 ADDED_MAX = 64
 
@@ -29,7 +29,7 @@ class ReplicaIndex:
         self._cluster = cluster
         self._steps: list[UInt8] = []
         self._indexed = 0
-        self._joined: list[NDArray[Any]] = []
+        self._reassigned: list[NDArray[Any]] = []
 
     @property
     def nbytes(self) -> int:
@@ -38,9 +38,9 @@ class ReplicaIndex:
 
     def add(self, rows: NDArray[Any]) -> None:
         """These rows have other replicas. New rows need no call."""
-        self._joined.append(rows)
-        if len(self._joined) > ADDED_MAX:
-            self._joined = [distinct_values(np.concatenate(self._joined))]
+        self._reassigned.append(rows)
+        if len(self._reassigned) > ADDED_MAX:
+            self._reassigned = [distinct_values(np.concatenate(self._reassigned))]
 
     def rows_on(self, chosen: UInt8) -> Int32:
         """Rows, each once and ascending, that include all rows of the ``chosen`` brokers (1 by index)."""
@@ -49,24 +49,24 @@ class ReplicaIndex:
         self.catch_up()
         added = np.arange(self._indexed, len(self._cluster), dtype=np.int32)
         brokers = np.flatnonzero(chosen[: len(self._steps)])
-        hosted = [self._read(broker) for broker in brokers.tolist()]
-        parts = [part for part in (*hosted, *self._joined, added) if len(part)]
-        if len(parts) == 1 and not self._joined:
+        indexed = [self._read(broker) for broker in brokers.tolist()]
+        parts = [part for part in (*indexed, *self._reassigned, added) if len(part)]
+        if len(parts) == 1 and not self._reassigned:
             return parts[0]
         return distinct_values(np.concatenate([added, *parts])).astype(np.int32)
 
     def catch_up(self) -> None:
         """Rebuild the index if many rows were added. Called when no broker waits."""
-        since = len(self._cluster) - self._indexed + sum(map(len, self._joined))
-        if since * JOINED_SHARE > len(self._cluster):
-            self._make()
+        added_count = len(self._cluster) - self._indexed + sum(map(len, self._reassigned))
+        if added_count * ADDED_SHARE > len(self._cluster):
+            self._rebuild()
 
     def _read(self, broker: int) -> Int32:
         steps = self._steps[broker]
         rows = np.empty(len(steps), np.int32)
         return rows[: kernels.read_replica_index(steps, rows)]
 
-    def _make(self) -> None:
+    def _rebuild(self) -> None:
         p, brokers = self._cluster.partitions, len(self._cluster.brokers)
         starts, ends, last = np.empty(brokers + 1, np.int64), np.empty(brokers, np.int64), np.empty(brokers, np.int32)
         steps = np.empty(kernels.size_replica_index(p.slot_start, p.replica_count, p.replica, starts), np.uint8)
@@ -74,4 +74,4 @@ class ReplicaIndex:
         # One array per broker, without unused capacity.
         self._steps = [steps[start:end].copy() for start, end in zip(starts[:-1].tolist(), ends.tolist(), strict=True)]
         self._indexed = len(p)
-        self._joined.clear()
+        self._reassigned.clear()

@@ -9,7 +9,7 @@ from kframe.model.changes import StateChange, StoredStates
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32, Ragged, UInt8
 from kframe.model.ids import NO_STATE
-from kframe.model.row_views import at
+from kframe.model.row_views import values_at
 
 
 def apply(cluster: ClusterState, change: StateChange, partition_epoch: Int32) -> None:
@@ -39,7 +39,7 @@ def _store(
     partition_epoch: Int32, controller_epoch: Int32,
 ) -> None:  # fmt: skip
     p = cluster.partitions
-    if not (isr.counts <= at(p.isr_count, rows)).all():
+    if not (isr.counts <= values_at(p.isr_count, rows)).all():
         p.ensure_capacity(rows, isr.counts)
     kernels.store_states(
         rows, leader, leader_epoch, recovery, partition_epoch, controller_epoch, isr.offsets, isr.values,

@@ -1,4 +1,4 @@
-"""Facts that a controller remembers for one term, beside the columns of the cluster."""
+"""What a controller remembers for one term, in addition to the columns of the cluster."""
 
 from __future__ import annotations
 

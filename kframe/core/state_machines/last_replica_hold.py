@@ -66,12 +66,12 @@ def hold_unverified(context: Context, rows: Int32, leader: Int32, unclean_permit
     ``unclean_permitted`` (k,) is 0.
     """
     p, live = context.cluster.partitions, np.append(context.cluster.brokers.live, 0)
-    alone = (p.isr_count[rows] == 1) & (live[p.leader[rows]] == 0) & (unclean_permitted == 0)
+    is_whole_isr = (p.isr_count[rows] == 1) & (live[p.leader[rows]] == 0) & (unclean_permitted == 0)
     last = np.full(len(rows), NO_LEADER, np.int32)
-    last[alone] = p.isr[p.slot_start[rows[alone]]]
-    held_back = (leader == last) & np.isin(leader, list(context.term.unverified_logs))
+    last[is_whole_isr] = p.isr[p.slot_start[rows[is_whole_isr]]]
+    postponed = (leader == last) & np.isin(leader, list(context.term.unverified_logs))
     context.log_refused(
-        "Partition", rows[held_back],
-        "held back: the last replica in sync came back from a crash, perhaps; an unclean election lets it lead",
+        "Partition", rows[postponed],
+        "stays offline: its last in-sync replica may have lost records in a crash; an unclean election lets it lead",
     )  # fmt: skip
-    return np.where(held_back, NO_LEADER, leader).astype(np.int32)
+    return np.where(postponed, NO_LEADER, leader).astype(np.int32)

@@ -19,7 +19,7 @@ from kframe.core.state_machines import last_replica_hold
 from kframe.model.changes import StateChange
 from kframe.model.columns import Bool, Int32, Ragged, UInt8
 from kframe.model.ids import NO_LEADER, NO_STATE, ElectionKind, PartitionState, ReplicaFlag
-from kframe.model.row_views import at
+from kframe.model.row_views import values_at
 from kframe.model.topics import UNSET
 
 
@@ -99,10 +99,10 @@ def elect(
             break
         failed += [change.rows[~accepted & ~stale(result)], remaining[~led & reread]]
         raced, leaderless = change.rows[stale(result)], remaining[~led & ~reread]
-        again, _ = yield from context.refresh(raced)
+        retry, _ = yield from context.refresh(raced)
         readable, changed = yield from context.refresh(leaderless)
-        failed += [_difference(raced, again), _difference(leaderless, readable[changed])]
-        remaining = np.sort(np.concatenate([again, readable[changed]]))
+        failed += [_difference(raced, retry), _difference(leaderless, readable[changed])]
+        remaining = np.sort(np.concatenate([retry, readable[changed]]))
         reread = np.isin(remaining, leaderless)
     failed.append(remaining)
     lost = np.sort(np.concatenate(failed))
@@ -155,7 +155,7 @@ def queue_leader_and_isr(
     if len(rows) == 0:
         return
     p = context.cluster.partitions
-    capacity = int(at(p.replica_count, rows).sum())
+    capacity = int(values_at(p.replica_count, rows).sum())
     recipients, recipient_rows = np.empty(capacity, np.int32), np.empty(capacity, np.int32)
     new = np.empty(capacity, np.uint8)
     count = kernels.list_recipients(
@@ -184,7 +184,7 @@ def _plan(context: Context, kind: ElectionKind, rows: Int32, leader: Int32) -> t
     """The new state of each row under its elected leader, and the number of unclean elections."""
     cluster, count = context.cluster, len(rows)
     p = cluster.partitions
-    capacity = int(np.maximum(at(p.replica_count, rows), at(p.isr_count, rows)).sum())
+    capacity = int(np.maximum(values_at(p.replica_count, rows), values_at(p.isr_count, rows)).sum())
     leader_epoch, recovery = np.empty(count, np.int32), np.empty(count, np.uint8)
     isr = Ragged(np.empty(count + 1, np.int32), np.empty(capacity, np.int32))
     unclean = kernels.plan_elections(

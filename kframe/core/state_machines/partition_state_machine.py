@@ -20,7 +20,7 @@ from kframe.model.columns import Int32
 from kframe.model.ids import PartitionState
 from kframe.model.log_entries import Message
 from kframe.model.requests import BatchCause
-from kframe.model.row_views import at
+from kframe.model.row_views import values_at
 
 
 def _no_rows() -> Int32:
@@ -100,7 +100,7 @@ def _bring_online(
     """Initialise New partitions, elect leaders of the others, and send the requests of both in one batch."""
     state = context.cluster.partitions.state
     batch = context.batch(BatchCause.ELECTION)
-    new = at(state, rows) == PartitionState.NEW
+    new = values_at(state, rows) == PartitionState.NEW
     initialised = yield from leader_election.initialise(context, rows[new], batch)
     context.log.add_partitions(Message.PARTITION_INITIALIZED, context.cluster, initialised)
     state[initialised] = PartitionState.ONLINE

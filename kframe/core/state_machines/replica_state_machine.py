@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kframe import kernels
 from kframe.core.context import ATTEMPTS_MAX, Context, Operation, stale
@@ -21,7 +19,7 @@ from kframe.model.ids import EPOCH_DURING_DELETE, NO_STATE, PartitionState, Repl
 from kframe.model.lists import distinct_values, without_values
 from kframe.model.log_entries import Message
 from kframe.model.requests import BatchCause
-from kframe.model.row_views import at
+from kframe.model.row_views import values_at
 
 _NO_ROWS = np.empty(0, np.int32)
 
@@ -37,12 +35,7 @@ class PartitionReplicas:
     positions: Int32
     _slots: tuple[int, Int32] | None = field(default=None, init=False)
     """Their slots after this many relocations."""
-    _hosts: Int32 | None = field(default=None, init=False)
-
-    @staticmethod
-    def at(p: Partitions, rows: Int32, slots: NDArray[Any]) -> PartitionReplicas:
-        """The replicas of ``rows`` in these slots."""
-        return PartitionReplicas(rows, (slots - p.slot_start[rows]).astype(np.int32, copy=False))
+    _brokers: Int32 | None = field(default=None, init=False)
 
     def slots(self, p: Partitions) -> Int32:
         """Their slots at present. Callers must not modify the array."""
@@ -50,11 +43,11 @@ class PartitionReplicas:
             self._slots = p.relocations, p.slot_start[self.rows] + self.positions
         return self._slots[1]
 
-    def hosts(self, p: Partitions) -> Int32:
-        """The brokers (indexes) that host them. Callers must not modify the array."""
-        if self._hosts is None:
-            self._hosts = p.hosts_of(self.slots(p))
-        return self._hosts
+    def brokers(self, p: Partitions) -> Int32:
+        """The broker (index) of each. Callers must not modify the array."""
+        if self._brokers is None:
+            self._brokers = p.brokers_of(self.slots(p))
+        return self._brokers
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -67,23 +60,23 @@ class PartitionReplicas:
 
 def replicas_on(context: Context, broker_mask: UInt8) -> PartitionReplicas:
     """All replicas on the brokers (by index) that the mask selects."""
-    return _listed(context, context.replica_index.rows_on(broker_mask), broker_mask)
+    return _list_replicas(context, context.replica_index.rows_on(broker_mask), broker_mask)
 
 
 def replicas_of(context: Context, rows: Int32) -> PartitionReplicas:
     """All assigned replicas of ``rows``."""
-    return _listed(context, rows, np.ones(len(context.cluster.brokers), np.uint8))
+    return _list_replicas(context, rows, np.ones(len(context.cluster.brokers), np.uint8))
 
 
 def replicas_of_broker(context: Context, broker: int, rows: Int32) -> PartitionReplicas:
     """The replicas of ``rows`` on one broker (index)."""
-    return _listed(context, rows, context.mask(np.array([broker])))
+    return _list_replicas(context, rows, context.mask(np.array([broker])))
 
 
-def _listed(context: Context, rows: Int32, broker_mask: UInt8) -> PartitionReplicas:
+def _list_replicas(context: Context, rows: Int32, broker_mask: UInt8) -> PartitionReplicas:
     """The replicas of ``rows`` on the brokers that the mask selects."""
     p = context.cluster.partitions
-    capacity = int(at(p.replica_count, rows).sum())
+    capacity = int(values_at(p.replica_count, rows).sum())
     owners, positions = np.empty(capacity, np.int32), np.empty(capacity, np.int32)
     count = kernels.list_replicas_on(rows, broker_mask, p.slot_start, p.replica_count, p.replica, owners, positions)
     return PartitionReplicas(owners[:count], positions[:count])
@@ -106,7 +99,7 @@ def are_online(context: Context, replicas: PartitionReplicas) -> Bool:
 
 
 def startup(context: Context) -> Operation[None]:
-    """Derive the state of every replica, send brokers the states they host, and remove dead brokers from ISRs."""
+    """Derive the state of every replica, send brokers their replicas' states, and remove dead brokers from ISRs."""
     p, brokers = context.cluster.partitions, context.cluster.brokers
     context.log.add(Message.INITIALIZING_REPLICAS)
     kernels.initialize_replica_states(
@@ -135,7 +128,7 @@ def transition(
     legal_count = kernels.check_transitions(replicas.slots(p), p.replica_state, sources, legal)
     if legal_count < len(replicas):
         refused, replicas = replicas.where(legal == 0), replicas.where(legal)
-        context.log_refused("Replica of", refused.rows, f"no legal move to {target.name}")
+        context.log_refused("Replica of", refused.rows, f"no legal transition to {target.name}")
     batch = context.batch(cause)
     if target is ReplicaState.OFFLINE:
         yield from _take_offline(context, replicas, batch)
@@ -146,7 +139,7 @@ def transition(
     else:
         _set_states(context, replicas, target)
         if target is ReplicaState.DELETION_STARTED:
-            batch.add_stop_replica(replicas.hosts(p), replicas.rows, delete=True)
+            batch.add_stop_replica(replicas.brokers(p), replicas.rows, delete=True)
     yield from context.send(batch)
     return refused
 
@@ -166,8 +159,8 @@ def _queue_states(
     context: Context, batch: RequestBatch, replicas: PartitionReplicas, brokers: Int32, is_new: bool
 ) -> None:  # fmt: skip
     """Add LeaderAndIsr for the broker of each replica whose partition has a state, and metadata for all brokers."""
-    stated = context.cluster.partitions.partition_epoch[replicas.rows] != NO_STATE
-    rows, brokers = (replicas.rows, brokers) if stated.all() else (replicas.rows[stated], brokers[stated])
+    has_state = context.cluster.partitions.partition_epoch[replicas.rows] != NO_STATE
+    rows, brokers = (replicas.rows, brokers) if has_state.all() else (replicas.rows[has_state], brokers[has_state])
     if len(rows):
         ascending = bool((rows[1:] >= rows[:-1]).all())
         changed = rows[np.concatenate([[True], rows[1:] != rows[:-1]])] if ascending else distinct_values(rows)
@@ -177,10 +170,10 @@ def _queue_states(
 def _create(context: Context, replicas: PartitionReplicas, batch: RequestBatch) -> None:
     """NonExistent → New. A replica that leads its partition cannot be New: it is refused and logged."""
     p = context.cluster.partitions
-    stated = p.partition_epoch[replicas.rows] != NO_STATE
-    if stated.any():  # no partition of a new topic has a state
-        brokers = replicas.hosts(p)
-        leads = stated & (p.leader[replicas.rows] == brokers)
+    has_state = p.partition_epoch[replicas.rows] != NO_STATE
+    if has_state.any():  # no partition of a new topic has a state
+        brokers = replicas.brokers(p)
+        leads = has_state & (p.leader[replicas.rows] == brokers)
         context.log_refused("Replica of", replicas.rows[leads], "cannot be New: it is the leader")
         replicas = replicas.where(~leads)
         _queue_states(context, batch, replicas, brokers[~leads], is_new=True)
@@ -190,7 +183,7 @@ def _create(context: Context, replicas: PartitionReplicas, batch: RequestBatch) 
 def _bring_online(context: Context, replicas: PartitionReplicas, batch: RequestBatch) -> None:
     """Send the partition's state to all but New replicas, which have it."""
     known = in_states(context, replicas, set(ReplicaState) - {ReplicaState.NEW})
-    _queue_states(context, batch, known, known.hosts(context.cluster.partitions), is_new=False)
+    _queue_states(context, batch, known, known.brokers(context.cluster.partitions), is_new=False)
     _set_states(context, replicas, ReplicaState.ONLINE)
 
 
@@ -203,28 +196,28 @@ def _take_offline(context: Context, replicas: PartitionReplicas, batch: RequestB
     cluster = context.cluster
     p, registered = cluster.partitions, cluster.brokers.registered
     replicas = _by_row(replicas)
-    rows, hosts = replicas.rows, replicas.hosts(p)
-    numbers = _removal_numbers(context, rows, hosts)
+    rows, brokers = replicas.rows, replicas.brokers(p)
+    numbers = _removal_numbers(context, rows, brokers)
     leader_epoch, removed = np.empty(len(rows), np.int32), np.zeros(len(rows), np.bool_)
     stated = np.ones(len(rows), np.bool_)
     for number in range(int(numbers.max(initial=0)) + 1):
         chosen = np.flatnonzero(numbers == number)
-        chosen_rows, chosen_hosts = rows[chosen], hosts[chosen]
+        chosen_rows, chosen_brokers = rows[chosen], brokers[chosen]
         leader_epoch[chosen] = batch.stop_leader_epoch(chosen_rows)
         has_state = p.partition_epoch[chosen_rows] != NO_STATE
         if not has_state.all():
             stated[chosen] = has_state
-            chosen, chosen_rows, chosen_hosts = chosen[has_state], chosen_rows[has_state], chosen_hosts[has_state]
-        left = yield from remove_from_isrs(context, chosen_hosts, chosen_rows)
-        removed[chosen] = True if len(left) == len(chosen) else np.isin(chosen_rows, left)
-        _log_shrunk(context, hosts, rows, chosen[removed[chosen]])
-    stopped = registered[hosts] != 0
+            chosen, chosen_rows, chosen_brokers = chosen[has_state], chosen_rows[has_state], chosen_brokers[has_state]
+        removed_rows = yield from remove_from_isrs(context, chosen_brokers, chosen_rows)
+        removed[chosen] = True if len(removed_rows) == len(chosen) else np.isin(chosen_rows, removed_rows)
+        _log_shrunk(context, brokers, rows, chosen[removed[chosen]])
+    stopped = registered[brokers] != 0
     if stopped.any():
         sent: slice | Bool = slice(None) if stopped.all() else stopped
-        batch.add_stop_replica(hosts[sent], rows[sent], delete=False, leader_epoch=leader_epoch[sent])
+        batch.add_stop_replica(brokers[sent], rows[sent], delete=False, leader_epoch=leader_epoch[sent])
     # StopReplica has this leader epoch exactly where the topic is queued for deletion.
     notified = removed & (leader_epoch != EPOCH_DURING_DELETE)
-    _queue_shrunk(context, batch, hosts[notified], rows[notified])
+    _queue_shrunk(context, batch, brokers[notified], rows[notified])
     if not stated.all():
         batch.add_metadata(np.flatnonzero(registered), _NO_ROWS)
     _set_states(context, replicas.where(~stated | removed), ReplicaState.OFFLINE)
@@ -239,37 +232,37 @@ def _by_row(replicas: PartitionReplicas) -> PartitionReplicas:
     return PartitionReplicas(rows[order], replicas.positions[order])
 
 
-def _removal_numbers(context: Context, rows: Int32, hosts: Int32) -> Int32:
-    """How many replicas each row (ascending) loses before that on the broker in ``hosts``, in Kafka's order."""
+def _removal_numbers(context: Context, rows: Int32, replica_brokers: Int32) -> Int32:
+    """How many replicas each row (ascending) loses before that on the broker beside it, in Kafka's order."""
     brokers, numbers = context.cluster.brokers, np.zeros(len(rows), np.int32)
     if not bool((rows[1:] == rows[:-1]).any()):
         return numbers
-    ordered = scala_hash_order(brokers.ids[np.flatnonzero(np.bincount(hosts))].tolist())
+    ordered = scala_hash_order(brokers.ids[np.flatnonzero(np.bincount(replica_brokers))].tolist())
     rank = np.zeros(len(brokers), np.int32)
     rank[brokers.look_up(np.array(ordered, np.int32))] = np.arange(len(ordered))
-    kernels.number_by_rank(rows, hosts, rank, numbers)
+    kernels.number_by_rank(rows, replica_brokers, rank, numbers)
     return numbers
 
 
-def _log_shrunk(context: Context, hosts: Int32, rows: Int32, removed: Int64) -> None:
+def _log_shrunk(context: Context, replica_brokers: Int32, rows: Int32, removed: Int64) -> None:
     """Log the rows whose ISR a broker has left, broker by broker. ``removed`` are positions."""
     brokers = context.cluster.brokers
     if not context.log.partitions_max or len(removed) == 0:
         return
-    hosts, rows = hosts[removed], rows[removed]
-    for broker_id in scala_hash_order(brokers.ids[np.flatnonzero(np.bincount(hosts))].tolist()):
-        left = rows[hosts == brokers.find(broker_id)]
-        context.log.add_partitions(Message.ISR_SHRUNK, context.cluster, left, replica=broker_id)
+    replica_brokers, rows = replica_brokers[removed], rows[removed]
+    for broker_id in scala_hash_order(brokers.ids[np.flatnonzero(np.bincount(replica_brokers))].tolist()):
+        shrunk = rows[replica_brokers == brokers.find(broker_id)]
+        context.log.add_partitions(Message.ISR_SHRUNK, context.cluster, shrunk, replica=broker_id)
 
 
-def _queue_shrunk(context: Context, batch: RequestBatch, hosts: Int32, rows: Int32) -> None:
-    """Add LeaderAndIsr of ``rows`` (ascending), which the brokers in ``hosts`` have left, for the other replicas.
+def _queue_shrunk(context: Context, batch: RequestBatch, brokers: Int32, rows: Int32) -> None:
+    """Add LeaderAndIsr of ``rows`` (ascending), which the brokers in ``brokers`` have left, for the other replicas.
 
     A row that several brokers have left is sent to all replicas: each removal notifies the other brokers.
     """
     is_first = np.concatenate([[True], rows[1:] != rows[:-1]])[: len(rows)]
     is_single = is_first & np.concatenate([is_first[1:], [True]])[: len(rows)]
-    notified, excluded = rows[is_first], np.where(is_single, hosts, np.int32(-1))[is_first]
+    notified, excluded = rows[is_first], np.where(is_single, brokers, np.int32(-1))[is_first]
     others = context.cluster.brokers.registered
     if len(notified) and bool((excluded == excluded[0]).all()) and excluded[0] >= 0:
         others = others.copy()
@@ -285,13 +278,13 @@ def plan_first_removals(context: Context, replicas: PartitionReplicas) -> StateC
     """
     p = context.cluster.partitions
     replicas = _by_row(replicas)
-    slots, hosts = replicas.slots(p), replicas.hosts(p)
+    slots, brokers = replicas.slots(p), replicas.brokers(p)
     certain = (p.state[replicas.rows] == PartitionState.ONLINE) & (p.replica_state[slots] == ReplicaState.ONLINE)
     certain &= p.partition_epoch[replicas.rows] != NO_STATE
     if not context.config.protocol.alter_partition or not certain.any():
         return None
-    certain &= _removal_numbers(context, replicas.rows, hosts) == 0
-    change = _plan_removals(context, hosts[certain], replicas.rows[certain])
+    certain &= _removal_numbers(context, replicas.rows, brokers) == 0
+    change = _plan_removals(context, brokers[certain], replicas.rows[certain])
     return change if len(change) else None
 
 
@@ -309,8 +302,8 @@ def remove_from_isrs(context: Context, brokers: Int32, rows: Int32) -> Operation
         remaining, _ = yield from context.refresh(rows)
         unchanged.append(without_values(rows, remaining).astype(np.int32))
     for _ in range(ATTEMPTS_MAX):
-        left = brokers if len(remaining) == len(rows) else brokers[np.searchsorted(rows, remaining)]
-        change = _plan_removals(context, left, remaining)
+        removed_brokers = brokers if len(remaining) == len(rows) else brokers[np.searchsorted(rows, remaining)]
+        change = _plan_removals(context, removed_brokers, remaining)
         result = yield from context.write(change)
         if result.accepted.all():
             remaining, written = remaining[:0], len(change)
@@ -319,15 +312,17 @@ def remove_from_isrs(context: Context, brokers: Int32, rows: Int32) -> Operation
         context.log_refused(
             "Replica of",
             lost[~context.cluster.is_deleting(lost)],
-            "stays as it is: storage has no state for its partition",
+            "is unchanged: storage has no state of its partition",
         )
         raced = change.rows[stale(result)]
         remaining, _ = yield from context.refresh(raced)
         unreadable = without_values(raced, remaining).astype(np.int32)
-        context.log_refused("Replica of", unreadable, "stays as it is: its partition's state is gone or another's")
+        context.log_refused(
+            "Replica of", unreadable, "is unchanged: a later controller wrote the state of its partition, or deleted it"
+        )
         unchanged += [lost, unreadable]
     if len(remaining):
-        context.log_refused("Replica of", remaining, "stays as it is: its partition's state keeps changing")
+        context.log_refused("Replica of", remaining, "is unchanged: the state of its partition keeps changing")
         unchanged.append(remaining)
     failed = np.concatenate(unchanged) if unchanged else rows[:0]
     removed = np.setdiff1d(rows, failed, assume_unique=True) if len(failed) else rows
@@ -340,7 +335,7 @@ def _plan_removals(context: Context, brokers: Int32, rows: Int32) -> StateChange
     p = context.cluster.partitions
     changed, leader, leader_epoch, expected = (np.empty(len(rows), np.int32) for _ in range(4))
     recovery = np.empty(len(rows), np.uint8)
-    offsets, values = np.empty(len(rows) + 1, np.int32), np.empty(int(at(p.isr_count, rows).sum()), np.int32)
+    offsets, values = np.empty(len(rows) + 1, np.int32), np.empty(int(values_at(p.isr_count, rows).sum()), np.int32)
     count = kernels.plan_removals(
         brokers, rows, p.leader, p.leader_epoch, p.recovery, p.partition_epoch, p.slot_start, p.isr_count, p.isr,
         changed, leader, leader_epoch, recovery, expected, offsets, values,

@@ -22,7 +22,7 @@ from kframe.model.columns import (
     ragged_positions,
 )
 from kframe.model.ids import ReplicaFlag
-from kframe.model.row_views import at
+from kframe.model.row_views import values_at
 from kframe.model.tables import TopicTable
 from kframe.model.topics import ZERO_TOPIC_ID
 
@@ -72,7 +72,7 @@ def assign(partitions: Partitions, rows: Int32, assignments: Assignments) -> Int
     The slots that follow the list keep those replicas and their states until the next assignment.
     """
     lists = assignments.replicas
-    before = at(partitions.replica_count, rows).astype(np.int32)
+    before = values_at(partitions.replica_count, rows).astype(np.int32)
     partitions.ensure_capacity(rows, lists.counts + before)
     longest, removed = int(before.max(initial=0)), np.empty(len(rows), np.int32)
     kernels.assign_replicas(
@@ -96,7 +96,7 @@ def current(partitions: Partitions, rows: Int32) -> Assignments:
 
 def _copied(p: Partitions, rows: Int32, names: Int32) -> Assignments:
     """The present assignments of ``rows``, with the number in ``names`` for each broker index."""
-    count = int(at(p.replica_count, rows).sum())
+    count = int(values_at(p.replica_count, rows).sum())
     lists, flags = Ragged(np.empty(len(rows) + 1, np.int32), np.empty(count, np.int32)), np.empty(count, np.uint8)
     kernels.copy_assignments(
         rows, p.slot_start, p.replica_count, p.replica, p.replica_flags, names, int(_REASSIGNING),
@@ -184,7 +184,7 @@ def reassigned_to(context: Context, rows: Int32, targets: Ragged) -> Assignments
     replicas = target ++ (origin - target); adding = target - origin; removing = origin - target.
     """
     p = context.cluster.partitions
-    capacity = len(targets.values) + int(at(p.replica_count, rows).sum())
+    capacity = len(targets.values) + int(values_at(p.replica_count, rows).sum())
     lists, flags = Ragged(np.empty(len(rows) + 1, np.int32), np.empty(capacity, np.int32)), np.empty(capacity, np.uint8)
     count = kernels.plan_reassignments(
         rows, targets.offsets, targets.values, p.slot_start, p.replica_count, p.replica, p.replica_flags,

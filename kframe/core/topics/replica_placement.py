@@ -38,7 +38,7 @@ class AssignableBrokers:
 
 
 def assign_automatically(
-    arrangement: AssignableBrokers,
+    assignable: AssignableBrokers,
     partitions: int,
     replication_factor: int,
     start_index: int,
@@ -49,19 +49,19 @@ def assign_automatically(
 
     ``start_index`` and ``shift`` are the two numbers that Kafka draws at random, not negative.
     """
-    count = len(arrangement.ids)
+    count = len(assignable.ids)
     numbers = np.arange(first_partition, first_partition + partitions, dtype=np.int64)
     # The shift grows each time all brokers have been first: at every multiple of their number but 0.
     shifts = shift + numbers // count - (max(first_partition, 1) - 1) // count
     positions = np.empty((partitions, replication_factor), np.int64)
     positions[:, 0] = (numbers + start_index) % count
-    if len(arrangement.racks):
-        _spread_over_racks(arrangement.racks, positions, shifts)
+    if len(assignable.racks):
+        _spread_over_racks(assignable.racks, positions, shifts)
     else:
         for column in range(1, replication_factor):
             positions[:, column] = _follower(positions[:, 0], shifts + column - 1, count)
     offsets = np.arange(partitions + 1, dtype=np.int32) * np.int32(replication_factor)
-    return Ragged(offsets, arrangement.ids[positions.ravel()])
+    return Ragged(offsets, assignable.ids[positions.ravel()])
 
 
 def _rack(brokers: Brokers, broker_id: int) -> str | None:

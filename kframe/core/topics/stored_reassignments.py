@@ -7,7 +7,7 @@ import numpy as np
 from kframe.core.context import Context, Operation, ask
 from kframe.model.columns import Int32, Ragged
 from kframe.model.effects import Enqueue
-from kframe.model.events import ReassignmentsLeft, TopicPartition
+from kframe.model.events import ReassignmentsStored, TopicPartition
 from kframe.model.lists import same_lists
 from kframe.model.store_requests import ReadReassignments, WriteReassignments
 from kframe.model.tables import Targets
@@ -73,7 +73,7 @@ def _write(targets: Targets) -> Operation[None]:
     """Write the remaining reassignments. Once none remains, read again, which also sets the watch for the next."""
     yield from ask(WriteReassignments(targets))
     if len(targets) == 0:
-        yield Enqueue(ReassignmentsLeft())
+        yield Enqueue(ReassignmentsStored())
 
 
 def _without(targets: Targets, removed: Targets) -> Targets:

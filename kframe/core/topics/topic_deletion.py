@@ -17,8 +17,8 @@ from kframe.core.state_machines.replica_state_machine import PartitionReplicas
 from kframe.core.topics.stored_reassignments import forget_stored
 from kframe.errors import ErrorCode
 from kframe.model.columns import Int32
-from kframe.model.config import STRICT_MOVES
-from kframe.model.events import StopReplicaAnswered
+from kframe.model.config import STRICT_REASSIGNMENT
+from kframe.model.events import StopReplicaResponseReceived
 from kframe.model.ids import PartitionState, ReplicaState
 from kframe.model.lists import distinct_values
 from kframe.model.log_entries import Message, TopicNames
@@ -38,9 +38,9 @@ def enabled(context: Context) -> bool:
 def initialise(context: Context) -> Operation[None]:
     """At failover: queue marked topics, and halt those with an offline replica.
 
-    Without ``STRICT_MOVES`` a running reassignment halts them, too. A mark without a topic is a deletion that another
-    controller did not complete: its settings are deleted, then the mark, as Kafka 3.9 does. Unreadable topics stay
-    marked.
+    Without ``STRICT_REASSIGNMENT`` a running reassignment halts them, too. A mark without a topic is a deletion that
+    another controller did not complete: its settings are deleted, then the mark, as Kafka 3.9 does. Unreadable topics
+    stay marked.
     """
     topics = context.cluster.topics
     marked = yield from ask(ReadDeletions())
@@ -55,7 +55,9 @@ def initialise(context: Context) -> Operation[None]:
         topics.deleting[index] = 1
         rows = topics.rows_of(index)
         offline = ~replica_state_machine.are_online(context, replica_state_machine.replicas_of(context, rows))
-        reassigning = bool(context.cluster.partitions.reassigning[rows].any()) and not context.config[STRICT_MOVES]
+        reassigning = (
+            bool(context.cluster.partitions.reassigning[rows].any()) and not context.config[STRICT_REASSIGNMENT]
+        )
         topics.deletion_halted[index] = reassigning or bool(offline.any())
         context.gauges.touch_topics([index])
     _report_marked(context, tuple(sorted(marked)))
@@ -79,9 +81,9 @@ def _report_marked(context: Context, marked: tuple[str, ...]) -> None:
 def _nonexistent(context: Context, marked: frozenset[str]) -> Operation[tuple[str, ...]]:
     """The marked topics that do not exist. Marked topics that exist and are unknown are recorded as unreadable."""
     unknown = frozenset(name for name in marked if name not in context.cluster.topics)
-    there = (yield from ask(ReadTopicNames())) if unknown else unknown
-    context.term.unreadable_deletions |= unknown & there
-    return tuple(sorted(unknown - there))
+    existing = (yield from ask(ReadTopicNames())) if unknown else unknown
+    context.term.unreadable_deletions |= unknown & existing
+    return tuple(sorted(unknown - existing))
 
 
 def deletions_marked(context: Context) -> Operation[None]:
@@ -137,7 +139,7 @@ def fail_replicas(context: Context, replicas: PartitionReplicas) -> Operation[No
         yield from resume(context)
 
 
-def replicas_stopped(context: Context, answer: StopReplicaAnswered) -> Operation[None]:
+def stop_replica_response_received(context: Context, answer: StopReplicaResponseReceived) -> Operation[None]:
     """A broker answered the deletion of replicas: fail or complete them.
 
     STALE_BROKER_EPOCH is ignored: the new registration of the broker restarts the deletion. Kafka halts the topic, and
@@ -226,11 +228,11 @@ def _complete(context: Context, indexes: Int32) -> Operation[None]:
 
 
 def _halt_reassigning(context: Context, indexes: Int32) -> None:
-    """Halt topics that are being reassigned, unless ``STRICT_MOVES``.
+    """Halt topics that are being reassigned, unless ``STRICT_REASSIGNMENT``.
 
     Kafka checks before it queues the topics, so only topics that were queued before are halted.
     """
-    if context.config[STRICT_MOVES]:
+    if context.config[STRICT_REASSIGNMENT]:
         return
     p, rows = context.cluster.partitions, _rows(context, indexes)
     reassigning = np.isin(indexes, p.topic[rows[p.reassigning[rows] != 0]])
@@ -258,6 +260,6 @@ def _topics_of(context: Context, replicas: PartitionReplicas) -> list[int]:
     return topics
 
 
-def _rows_in_error(context: Context, answer: StopReplicaAnswered) -> list[int]:
+def _rows_in_error(context: Context, answer: StopReplicaResponseReceived) -> list[int]:
     rows = (context.cluster.row(*partition) for partition, _ in answer.partition_errors)
     return [row for row in rows if row is not None]

@@ -16,19 +16,19 @@ from kframe.model.columns import Int32
 from kframe.model.ids import PartitionState, ReplicaFlag, ReplicaState
 from kframe.model.lists import distinct_rows, without_values
 from kframe.model.log_entries import Message
-from kframe.model.store_requests import GiveTopicIds, ReadTopics, ReadTopicSettings, WriteAssignments
+from kframe.model.store_requests import AssignTopicIds, ReadTopics, ReadTopicSettings, WriteAssignments
 from kframe.model.tables import TopicTable
 from kframe.model.topics import ZERO_TOPIC_ID
 
 _NONE = np.empty(0, np.int32)
 
 
-def give_ids(context: Context, topics: Int32) -> Operation[None]:
+def assign_topic_ids(context: Context, topics: Int32) -> Operation[None]:
     """Store an id for each of ``topics`` without one, if the inter-broker protocol has topic ids."""
     columns = context.cluster.topics
     without_id = topics[~columns.ids[topics].any(axis=1)]
     if len(without_id) and context.config.protocol.topic_ids:
-        topic_ids = yield from ask(GiveTopicIds(tuple(columns.names[topic] for topic in without_id)))
+        topic_ids = yield from ask(AssignTopicIds(tuple(columns.names[topic] for topic in without_id)))
         for topic, topic_id in zip(without_id, topic_ids, strict=True):
             columns.set_id(int(topic), topic_id)
 
@@ -43,18 +43,18 @@ def read_settings(context: Context, names: tuple[str, ...]) -> Operation[None]:
             topics.unclean[index], topics.min_insync[index] = topic_settings.unclean, topic_settings.min_insync
 
 
-def note_reassigning(context: Context, rows: Int32) -> None:
+def mark_reassigning(context: Context, rows: Int32) -> None:
     """Mark the rows whose assignment shows a reassignment in progress."""
     p = context.cluster.partitions
     reassigning = np.uint8(ReplicaFlag.ADDING | ReplicaFlag.REMOVING)
     if not (p.replica_flags & reassigning).any():
-        return  # the usual case, found in one pass over bytes
+        return  # the usual case, known after one pass over bytes
     slots, counts = p.slots_of(rows), p.replica_count[rows]
     flagged = np.repeat(rows, counts)[(p.replica_flags[slots] & reassigning) != 0]
     p.reassigning[flagged] = 1
 
 
-def keep_to_brokers(context: Context, rows: Int32) -> Operation[None]:
+def replace_unknown_brokers(context: Context, rows: Int32) -> Operation[None]:
     """Remove unknown brokers from the assignments of ``rows``, which have no state yet, and store them."""
     changed = unknown_brokers.replace_in_memory(context, rows)
     if len(changed):
@@ -75,7 +75,7 @@ def create_partitions(context: Context, rows: Int32) -> Operation[None]:
 def store(context: Context, rows: Int32, assignments: Assignments | None = None) -> Operation[Int32]:
     """Store the assignments of the topics of ``rows``. Return the rows whose topic storage refuses.
 
-    ``wanted`` replaces the present assignments of ``rows`` in storage, not in memory. Without it the assignments in
+    ``assignments`` replace the present assignments of ``rows`` in storage, not in memory. Without it the assignments in
     memory are stored, and a refused topic is stored once its record becomes readable. A topic that a broker has
     written meanwhile is read first, so that added partitions are not lost.
     """
@@ -100,7 +100,7 @@ def store(context: Context, rows: Int32, assignments: Assignments | None = None)
     if assignments is None:
         context.term.unsaved_topics.update(cluster.topics.names[index] for index in refused.tolist())
     failed = rows[np.isin(cluster.partitions.topic[rows], refused)] if len(refused) else rows[:0]
-    context.log_refused("Assignment of", failed, "is not stored: its topic is gone, or cannot be read")
+    context.log_refused("Assignment of", failed, "is not stored: its topic is deleted or unreadable")
     return failed
 
 
@@ -123,7 +123,7 @@ def topic_modified(context: Context, name: str) -> Operation[bool]:
         yield from ask(WriteAssignments(table_of(cluster, np.array([topic]))))
     elif len(added):
         rows = cluster.grow_topic(topic, table.replicas.take(added))
-        yield from keep_to_brokers(context, rows)
+        yield from replace_unknown_brokers(context, rows)
         context.log.add(Message.PARTITIONS_ADDED, assignments=sample_of(cluster, rows, NAMES_LOGGED))
         yield from create_partitions(context, rows)
     if name in context.term.unsaved_topics:

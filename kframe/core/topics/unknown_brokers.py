@@ -54,7 +54,7 @@ def assigned_rows(context: Context) -> tuple[Int32, Int32]:
 def replace_in_memory(context: Context, rows: Int32) -> Int32:
     """Replace unknown brokers in the assignments of ``rows``, which have no state; return the rows that changed.
 
-    The caller stores the assignments. A replica is dropped if no broker is left for it, or if it was being removed. A
+    The caller stores the assignments. A replica is dropped if no broker is available, or if it was being removed. A
     list that would become empty stays.
     """
     p, unknown = context.cluster.partitions, unknown_brokers(context)
@@ -63,7 +63,9 @@ def replace_in_memory(context: Context, rows: Int32) -> Int32:
     rows = rows[_contains(current(p, rows), unknown)]
     repaired = replace(context, rows, unknown)
     assigned = repaired.replicas.counts > 0
-    context.log_refused("Partition", rows[~assigned], "stays assigned to what is no broker: no broker is left for it")
+    context.log_refused(
+        "Partition", rows[~assigned], "stays assigned to a node that is no broker: no broker is available"
+    )
     fewer = assigned & (repaired.replicas.counts < p.replica_count[rows])
     _log_replaced(context, rows[assigned], int(np.count_nonzero(fewer)))
     set_assignments(context, rows[assigned], repaired.take(assigned))
@@ -79,7 +81,7 @@ def replacements(context: Context, rows: Int32) -> tuple[Int32, Ragged]:
     target, replaced = current(p, rows).target().replicas, replace(context, rows, unknown).target().replicas
     complete = target.counts == replaced.counts
     context.log_refused(
-        "Partition", rows[~complete], "stays assigned to what is no broker, until more brokers are there"
+        "Partition", rows[~complete], "stays assigned to a node that is no broker until more brokers register"
     )
     return rows[complete], replaced.take(np.flatnonzero(complete))
 

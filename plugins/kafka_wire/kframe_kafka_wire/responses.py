@@ -13,7 +13,12 @@ import numpy as np
 from kframe.plugin import ErrorCode, KframeError
 from kframe.plugin.cluster import TopicPartition
 from kframe.plugin.columns import Int32
-from kframe.plugin.transport import Event, LeaderAndIsrAnswered, StopReplicaAnswered, UpdateMetadataAnswered
+from kframe.plugin.transport import (
+    Event,
+    LeaderAndIsrResponseReceived,
+    StopReplicaResponseReceived,
+    UpdateMetadataResponseReceived,
+)
 from kframe.plugin.wire import header_version
 from kframe_kafka_wire import kernels
 from kframe_kafka_wire.request_content import LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA, RequestContent
@@ -80,12 +85,12 @@ def read_response(request: PendingRequest, reply: bytes) -> Event | None:
     if request.api_key == UPDATE_METADATA:
         if len(reply) != header_size + flexible or (flexible and reply[-1] != 0):
             raise WireError(f"an answer to UpdateMetadata of {len(reply)} bytes")
-        return UpdateMetadataAnswered(request.broker_id, code, request.controller_epoch, request.batch(code))
+        return UpdateMetadataResponseReceived(request.broker_id, code, request.controller_epoch, request.batch(code))
     by_topic_id = request.api_key == LEADER_AND_ISR and request.api_version >= _BY_TOPIC_ID
     answered, errors = _partition_errors(request, reply, header_size, flexible, by_topic_id)
     rows = request.content.rows[request.part]
     if request.api_key == LEADER_AND_ISR:
-        return LeaderAndIsrAnswered(request.broker_id, code, errors, request.controller_epoch, rows)
+        return LeaderAndIsrResponseReceived(request.broker_id, code, errors, request.controller_epoch, rows)
     if code is ErrorCode.NONE and answered < len(rows):
         code = ErrorCode.UNKNOWN_SERVER_ERROR  # The response does not say which replicas were deleted.
     return _stop_replica_event(request, code, errors, rows) if answered else None
@@ -93,7 +98,7 @@ def read_response(request: PendingRequest, reply: bytes) -> Event | None:
 
 def _stop_replica_event(
     request: PendingRequest, code: ErrorCode, errors: tuple[tuple[TopicPartition, ErrorCode], ...], rows: Int32
-) -> StopReplicaAnswered | None:
+) -> StopReplicaResponseReceived | None:
     content = request.content
     assert content.flags is not None
     assert content.names is not None
@@ -109,7 +114,7 @@ def _stop_replica_event(
         )
         deleted_partitions = {(content.names.names[topic], partition) for topic, partition in pairs}
         errors = tuple(error for error in errors if error[0] in deleted_partitions)
-    return StopReplicaAnswered(request.broker_id, code, errors, request.controller_epoch, rows[deleted])
+    return StopReplicaResponseReceived(request.broker_id, code, errors, request.controller_epoch, rows[deleted])
 
 
 def _partition_errors(

@@ -27,7 +27,11 @@ from kframe_kafka_wire.testing.fake_cluster import FakeCluster
 from kframe_zookeeper.testing.process import until
 
 from kframe.errors import ErrorCode
-from kframe.model.events import LeaderAndIsrAnswered, StopReplicaAnswered, UpdateMetadataAnswered
+from kframe.model.events import (
+    LeaderAndIsrResponseReceived,
+    StopReplicaResponseReceived,
+    UpdateMetadataResponseReceived,
+)
 from kframe.testing.clusters import cluster_of, healthy, requests_of
 
 MakeCluster = Callable[..., FakeCluster]
@@ -88,7 +92,8 @@ def test_request_is_resent_until_response_before_later_requests(
     assert bodies[4:8:2] == bodies[5:8:2]
     assert cluster.broker.connections == 6
     assert [type(event) for event in cluster.events] == [
-        LeaderAndIsrAnswered, UpdateMetadataAnswered, StopReplicaAnswered, LeaderAndIsrAnswered, UpdateMetadataAnswered,
+        LeaderAndIsrResponseReceived, UpdateMetadataResponseReceived, StopReplicaResponseReceived,
+        LeaderAndIsrResponseReceived, UpdateMetadataResponseReceived,
     ]  # fmt: skip
     assert message in caplog.text
 
@@ -227,12 +232,12 @@ def test_partition_errors_are_reported_by_topic_name(make_cluster: MakeCluster, 
     cluster.stop(t=True, u=False)
     cluster.await_idle()
     led, _, stopped, *others = cluster.events
-    assert isinstance(led, LeaderAndIsrAnswered)
+    assert isinstance(led, LeaderAndIsrResponseReceived)
     assert led.partition_errors == (
         (("t", 1), ErrorCode.KAFKA_STORAGE_ERROR), (("u", 0), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
     )  # fmt: skip
     assert (led.error, led.rows.tolist()) == (ErrorCode.NONE, [0, 1, 2])
-    assert isinstance(stopped, StopReplicaAnswered)
+    assert isinstance(stopped, StopReplicaResponseReceived)
     assert stopped.partition_errors == ((("t", 0), ErrorCode.KAFKA_STORAGE_ERROR),)
     assert (stopped.rows.tolist(), others) == ([0], [])
 
@@ -246,8 +251,8 @@ def test_a_top_level_error_has_no_partitions(make_cluster: MakeCluster) -> None:
     cluster.await_idle()
     leaders = cluster.state.partitions.leaders_of(np.arange(len(cluster.state)))
     assert cluster.events == [
-        LeaderAndIsrAnswered(1, ErrorCode.STALE_BROKER_EPOCH, (), 1, leaders),
-        UpdateMetadataAnswered(1, ErrorCode.STALE_CONTROLLER_EPOCH),
+        LeaderAndIsrResponseReceived(1, ErrorCode.STALE_BROKER_EPOCH, (), 1, leaders),
+        UpdateMetadataResponseReceived(1, ErrorCode.STALE_CONTROLLER_EPOCH),
     ]
     assert cluster.received == ["LeaderAndIsr", "UpdateMetadata", "StopReplica"]
 

@@ -14,7 +14,7 @@ from kframe_kafka_wire.testing.fake_broker import FakeBroker
 from kframe_kafka_wire.testing.fake_cluster import FakeCluster
 from kframe_kafka_wire.transport import WireTransport
 
-from kframe.model.events import UpdateMetadataAnswered
+from kframe.model.events import UpdateMetadataResponseReceived
 
 BROKERS = (1, 2, 3)
 
@@ -100,4 +100,4 @@ def test_each_registration_gets_its_batches_in_order(steps: list[Any]) -> None:
         if broker_epoch not in registered:
             expected = expected[: len(received[broker_epoch])]
         assert received[broker_epoch] == expected
-    assert all(isinstance(event, UpdateMetadataAnswered) for event in driver.cluster.events)
+    assert all(isinstance(event, UpdateMetadataResponseReceived) for event in driver.cluster.events)

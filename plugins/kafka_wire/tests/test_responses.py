@@ -17,7 +17,7 @@ from kframe_kafka_wire.responses import PendingRequest, read_response
 from kframe_kafka_wire.testing.fake_broker import Received, encode_reply
 
 from kframe.errors import ErrorCode
-from kframe.model.events import StopReplicaAnswered, UpdateMetadataAnswered
+from kframe.model.events import StopReplicaResponseReceived, UpdateMetadataResponseReceived
 
 #: (API key, version) of all control requests.
 VERSIONS = [(4, version) for version in range(8)] + [(5, version) for version in range(5)]
@@ -75,13 +75,13 @@ def test_only_the_last_part_of_a_batch_acknowledges_it(part: slice, error: int, 
     request = asked((6, 5), 4)
     request = request._replace(content=replace(request.content, batch=7), part=part)
     answer = read_response(request, struct.pack(">ih", 5, error))
-    assert isinstance(answer, UpdateMetadataAnswered)
+    assert isinstance(answer, UpdateMetadataResponseReceived)
     assert (answer.batch, answer.controller_epoch) == (batch, 1)
 
 
 def test_deletions_missing_in_response_are_not_complete() -> None:
     half = read_response(asked((5, 4), 2), reply_to((5, 4), {("a", 0): 0}))
-    assert isinstance(half, StopReplicaAnswered)
+    assert isinstance(half, StopReplicaResponseReceived)
     assert (half.error, half.rows.tolist()) == (ErrorCode.UNKNOWN_SERVER_ERROR, [0, 1])
     assert read_response(asked((5, 4), 2), reply_to((5, 4), {})) is None
 

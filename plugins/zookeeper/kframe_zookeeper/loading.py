@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 
 from kframe.plugin import ZnodeError
-from kframe.plugin.cluster import WRITTEN_LATELY, ClusterState, Registration
+from kframe.plugin.cluster import UNKNOWN_ZXID, ClusterState, Registration
 from kframe.plugin.columns import Int32, Int64, positions_within
 from kframe.plugin.store import BrokersLoaded, reload
 from kframe_zookeeper import paths
@@ -72,7 +72,7 @@ class _Load:
     def _take_states(self, topics: Iterator[TopicPart]) -> None:
         """Add topics and their states, answer by answer, while the server reads the next.
 
-        ``written_at`` is known from servers with multiRead only (ZooKeeper 3.6).
+        ``state_zxid`` is known from servers with multiRead only (ZooKeeper 3.6).
         """
         cluster, session = self.cluster, self._connection.session
         written: list[tuple[Int32, Int64]] = []
@@ -84,9 +84,9 @@ class _Load:
                 self._add_waiting(int(request.rows[-1]))
                 reload(cluster, stored_of(self._memory, cluster, request.rows, state_rows(results)))
                 written.append((request.rows, results.mzxid))
-            cluster.written_at = np.full(len(cluster), WRITTEN_LATELY)
+            cluster.state_zxid = np.full(len(cluster), UNKNOWN_ZXID)
             for rows, zxid in written:
-                cluster.written_at[rows] = zxid
+                cluster.state_zxid[rows] = zxid
         else:
             self._report_brokers()
             added = [self._add(part) for part in topics]

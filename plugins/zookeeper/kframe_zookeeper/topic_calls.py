@@ -66,7 +66,7 @@ class TopicCalls:
         connection.watches.arm(there, Watched.DATA, zxid)
         return table
 
-    def give_topic_ids(self: TopicStore, names: tuple[str, ...]) -> tuple[bytes, ...]:
+    def assign_topic_ids(self: TopicStore, names: tuple[str, ...]) -> tuple[bytes, ...]:
         """Store a new random id for each topic by compare-and-set. Deleted topics are skipped."""
         connection, memory = self._connected(), self._memory
         ids, remaining = {name: _new_id() for name in names}, tuple(names)

@@ -18,10 +18,10 @@ from kframe.plugin.store import (
     DeletionsMarked,
     Elect,
     Event,
-    IsrChangesLeft,
-    LogDirEventsLeft,
-    PreferredElectionLeft,
-    ReassignmentsLeft,
+    IsrChangesNotified,
+    LogDirEventsNotified,
+    PreferredElectionStored,
+    ReassignmentsStored,
     TopicModified,
     TopicsChanged,
     TopicSettingsChanged,
@@ -39,13 +39,13 @@ _LISTS: Final[dict[str, type[Event]]] = {
     paths.BROKER_IDS: BrokersChanged,
     paths.TOPICS: TopicsChanged,
     paths.DELETE_TOPICS: DeletionsMarked,
-    paths.ISR_CHANGES: IsrChangesLeft,
-    paths.LOG_DIR_EVENTS: LogDirEventsLeft,
+    paths.ISR_CHANGES: IsrChangesNotified,
+    paths.LOG_DIR_EVENTS: LogDirEventsNotified,
 }
 #: The event of a creation.
 _LEFT: Final[dict[str, type[Event]]] = {
-    paths.REASSIGN_PARTITIONS: ReassignmentsLeft,
-    paths.PREFERRED_ELECTION: PreferredElectionLeft,
+    paths.REASSIGN_PARTITIONS: ReassignmentsStored,
+    paths.PREFERRED_ELECTION: PreferredElectionStored,
 }
 
 

@@ -19,8 +19,8 @@ from kframe.model.columns import Int32
 from kframe.model.events import (
     BrokersChanged,
     Event,
-    IsrChangesLeft,
-    LogDirEventsLeft,
+    IsrChangesNotified,
+    LogDirEventsNotified,
     TopicModified,
     TopicsChanged,
     TopicSettingsChanged,
@@ -76,9 +76,9 @@ def test_states_are_loaded_with_their_zxids(make_fixture: FixtureFactory) -> Non
     names = [("orders", number) for number in range(3)]
     fixture.operator.set(paths.state_path("orders", 1), fixture.operator.get(paths.state_path("orders", 1))[0])
     loaded = opened(fixture).load()
-    assert loaded.written_at is not None
+    assert loaded.state_zxid is not None
     stats = [fixture.operator.get(paths.state_path(*name))[1] for name in names]
-    assert loaded.written_at[rows_of(loaded, ["orders-0", "orders-1", "orders-2"])].tolist() == [
+    assert loaded.state_zxid[rows_of(loaded, ["orders-0", "orders-1", "orders-2"])].tolist() == [
         stat.mzxid for stat in stats
     ]
     assert stats[1].mzxid > max(stats[0].mzxid, stats[2].mzxid)
@@ -121,7 +121,7 @@ def test_servers_without_multi_read_load_the_same_cluster(make_fixture: FixtureF
     assert described(store.load()) == expected
     rows: Int32 = np.arange(1200, dtype=np.int32)[::-1].copy()
     cluster = store.load()
-    assert cluster.written_at is None, "not asked of old servers"
+    assert cluster.state_zxid is None, "not asked of old servers"
     assert store.read_states(cluster, rows).exists.tolist() == [bool(row % 100 % 2) for row in rows.tolist()]
 
 
@@ -153,11 +153,11 @@ CHANGES: dict[str, tuple[int, bytes, Callable[[KazooClient], object], type[Event
     "an ISR changes": (
         MULTI_READ, b"/topic-11/partitions/99/state", lambda it: it.create(
             paths.ISR_CHANGE, b'{"version":1,"partitions":[]}', sequence=True
-        ), IsrChangesLeft,
+        ), IsrChangesNotified,
     ),
     "a log directory dies": (
         MULTI_READ, b"/topic-11/partitions/99/state", lambda it: it.create(paths.LOG_DIR_EVENT, b"{}", sequence=True),
-        LogDirEventsLeft,
+        LogDirEventsNotified,
     ),
 }  # fmt: skip
 

@@ -79,7 +79,7 @@ def test_topics_and_assignments_survive_lost_answers(
         proxy.script(Break(break_point, 1, MULTI))
         assert store.write_assignments(table) == (WriteCode.OK, WriteCode.OK)
     proxy.script(Break(break_point, 1, MULTI))
-    ids = store.give_topic_ids(("orders",))
+    ids = store.assign_topic_ids(("orders",))
     assert store.read_topics(("orders",)).topic_ids == ids
     proxy.script(Break(break_point, 1, MULTI))
     store.delete_topics(("orders",))

@@ -10,7 +10,7 @@ import numpy as np
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Ragged
 from kframe.model.ids import NO_STATE
-from kframe.model.tables import Targets, TopicTable, move_flags
+from kframe.model.tables import Targets, TopicTable, reassignment_flags
 from kframe.testing.clusters import StateSpec, change_of, described, rows_of
 from kframe_simulator.differential.storages import OpenStore, Side
 
@@ -101,14 +101,14 @@ def write_assignments(side: Side, session: OpenStore, topics: Mapping[str, Seque
     replicas, adding, removing = (Ragged.of([assignment[index] for assignment in assignments]) for index in range(3))
     counts = np.array([len(partitions) for partitions in topics.values()], np.int32)
     ids = tuple(session.topic_ids.get(name) for name in topics)
-    flags = move_flags(replicas, adding, removing)
+    flags = reassignment_flags(replicas, adding, removing)
     codes = session.store.write_assignments(TopicTable(tuple(topics), ids, counts, replicas, flags))
     return [int(code) for code in codes]
 
 
-def give_topic_ids(side: Side, session: OpenStore, names: tuple[str, ...]) -> Any:
+def assign_topic_ids(side: Side, session: OpenStore, names: tuple[str, ...]) -> Any:
     """The topic ids."""
-    ids = session.store.give_topic_ids(names)
+    ids = session.store.assign_topic_ids(names)
     session.topic_ids.update(zip(names, ids, strict=True))
     return [side.topic_id(broker_id) for broker_id in ids]
 
@@ -196,7 +196,7 @@ CALLS: Final[Mapping[str, Callable[..., Any]]] = {
     item.__name__: item
     for item in (
         claim, take_over, load, read_brokers, write_states, read_states, read_topics, create_topics, write_assignments,
-        give_topic_ids, delete_topics, read_topic_settings, write_reassignments, read_reassignments, read_isr_changes,
+        assign_topic_ids, delete_topics, read_topic_settings, write_reassignments, read_reassignments, read_isr_changes,
         read_log_dir_events, drop_notifications, allocate_producer_ids, write_configs, read_configs,
     )
 } | {

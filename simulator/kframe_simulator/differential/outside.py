@@ -37,6 +37,6 @@ ACTIONS: Final[Mapping[str, Callable[..., Any]]] = {name: _plain(name) for name 
     "expire": _expire,
     "register_brokers": _registering("register_brokers"),
     "bounce_brokers": _registering("bounce_brokers"),
-    "leave_reassignments": lambda side, targets: side.storage.leave_reassignments(Targets.of(targets)),
+    "request_reassignments": lambda side, targets: side.storage.request_reassignments(Targets.of(targets)),
     "write_state": lambda side, name, partition, isr: side.storage.write_state(name, partition, isr=isr),
 }

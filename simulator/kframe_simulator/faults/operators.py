@@ -202,7 +202,7 @@ def _reassign_record(simulation: SimulationState, arguments: Mapping[str, Any]) 
     if targets is None:
         return False
     choices.record_step(simulation, "reassign_znode", _targets_step(targets))
-    return _left(lambda: simulation.ensemble.leave_reassignments(targets))
+    return _left(lambda: simulation.ensemble.request_reassignments(targets))
 
 
 def _bad_record(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
@@ -218,14 +218,16 @@ def _bad_record(simulation: SimulationState, arguments: Mapping[str, Any]) -> bo
     simulation.watch.requested_targets[empty].add(())
     left = Targets.of([(moved, tuple(targets.replicas[0].tolist())), (empty, ())])
     choices.record_step(simulation, "reassign_znode", _targets_step(left))
-    return _left(lambda: simulation.ensemble.leave_reassignments(left))
+    return _left(lambda: simulation.ensemble.request_reassignments(left))
 
 
 def _election_record(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     key = choices.partition(simulation, arguments["pick"])
     if key is not None:
         choices.record_step(simulation, "preferred_znode", [choices.name(key)])
-    return key is not None and _left(lambda: simulation.ensemble.leave_preferred_election([key, ("no-such-topic", 0)]))
+    return key is not None and _left(
+        lambda: simulation.ensemble.request_preferred_election([key, ("no-such-topic", 0)])
+    )
 
 
 def _mark_deleted(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:

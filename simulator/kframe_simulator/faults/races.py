@@ -18,10 +18,10 @@ from kframe.model.events import (
     ControlledShutdownRequested,
     DeletionsMarked,
     Event,
-    IsrChangesLeft,
+    IsrChangesNotified,
     ReassignmentRequested,
-    ReassignmentsLeft,
-    StopReplicaAnswered,
+    ReassignmentsStored,
+    StopReplicaResponseReceived,
 )
 from kframe.model.ids import NO_STATE, RecoveryState
 from kframe_simulator.broker.messages import NO_ID
@@ -35,11 +35,11 @@ from kframe_simulator.simulation.state import SimulationState
 
 #: The kinds of events in which a controller crashes; the number of an action selects one.
 CRASH_EVENTS: Final[tuple[tuple[type[Event], ...], ...]] = (
-    (ReassignmentRequested, ReassignmentsLeft),
-    (AlterPartitionRequested, IsrChangesLeft),
+    (ReassignmentRequested, ReassignmentsStored),
+    (AlterPartitionRequested, IsrChangesNotified),
     (BrokersChanged,),
     (ControlledShutdownRequested,),
-    (DeletionsMarked, StopReplicaAnswered),
+    (DeletionsMarked, StopReplicaResponseReceived),
 )
 #: Other tools add partitions up to this many per topic.
 PARTITIONS_MAX: Final = 5

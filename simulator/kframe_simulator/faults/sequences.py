@@ -251,7 +251,7 @@ def _reassign_by_znode(simulation: SimulationState, key: TopicPartition, target:
     if row is None or row.partition_epoch != NO_STATE or simulation.ensemble.has_record(REASSIGN_PARTITIONS):
         return
     simulation.watch.requested_targets[key].add(target)
-    simulation.ensemble.leave_reassignments(Targets.of([(key, target)]))
+    simulation.ensemble.request_reassignments(Targets.of([(key, target)]))
 
     def stored() -> bool:
         now = simulation.ensemble.rows.get(key)

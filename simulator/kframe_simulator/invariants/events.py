@@ -12,16 +12,16 @@ from kframe.errors import ErrorCode
 from kframe.model.events import (
     BrokersChanged,
     ControllerChanged,
+    DelayedReplyExpired,
     Elect,
     ElectionRequested,
     Event,
-    LeaderAndIsrAnswered,
+    LeaderAndIsrResponseReceived,
     ReassignmentRequested,
     RebalanceLeaders,
-    ReplyDue,
-    StopReplicaAnswered,
+    StopReplicaResponseReceived,
     TopicPartition,
-    UpdateMetadataAnswered,
+    UpdateMetadataResponseReceived,
 )
 from kframe.model.ids import NO_STATE, PartitionState, ReplicaState
 from kframe_simulator.simulation.controllers import ControllerProcess
@@ -111,7 +111,7 @@ def failures_are_explained(watch: Watch, ended: Ended) -> str | None:
 def earlier_responses_write_nothing(watch: Watch, ended: Ended) -> str | None:
     """I13: a response to a request of an earlier controller epoch, with other rows, causes no write."""
     epoch = getattr(ended.event, "controller_epoch", None)
-    if epoch is None or not isinstance(ended.event, (LeaderAndIsrAnswered, StopReplicaAnswered)):
+    if epoch is None or not isinstance(ended.event, (LeaderAndIsrResponseReceived, StopReplicaResponseReceived)):
         return None
     done = sorted(_WRITES.intersection(ended.calls))
     if epoch < ended.process.store.claimed_epoch and done:
@@ -133,16 +133,18 @@ def stale_responses_change_nothing(watch: Watch, ended: Ended) -> str | None:
 
 def _is_void(process: ControllerProcess, event: Event) -> bool:
     """Whether a response does not concern the controller's current term."""
-    if not isinstance(event, (LeaderAndIsrAnswered, StopReplicaAnswered)):
+    if not isinstance(event, (LeaderAndIsrResponseReceived, StopReplicaResponseReceived)):
         return False
-    of_another_registration = isinstance(event, StopReplicaAnswered) and event.error is ErrorCode.STALE_BROKER_EPOCH
+    of_another_registration = (
+        isinstance(event, StopReplicaResponseReceived) and event.error is ErrorCode.STALE_BROKER_EPOCH
+    )
     return of_another_registration or event.controller_epoch < process.store.claimed_epoch
 
 
 def failing_brokers_are_logged(watch: Watch, ended: Ended) -> str | None:
     """I29: the log names a broker that has answered LeaderAndIsr with an error."""
     event = ended.event
-    if not isinstance(event, LeaderAndIsrAnswered) or event.error is ErrorCode.NONE or not ended.process.active:
+    if not isinstance(event, LeaderAndIsrResponseReceived) or event.error is ErrorCode.NONE or not ended.process.active:
         return None
     named = any(line.endswith(f" from broker {event.broker_id}") for line in ended.warnings)
     return None if named or ended.failed else f"broker {event.broker_id} answered {event.error.name}: not in the log"
@@ -221,7 +223,15 @@ def stored_reassignments_stay(watch: Watch, ended: Ended) -> str | None:
 def notifications_are_handled_once(watch: Watch, begun: Begun) -> str | None:
     """I28: a change is notified once, however often the process was elected. A response may be notified twice."""
     repeated = watch.observed.is_repeated_event(begun.process, begun.event)
-    may_repeat = isinstance(begun.event, (LeaderAndIsrAnswered, ReplyDue, StopReplicaAnswered, UpdateMetadataAnswered))
+    may_repeat = isinstance(
+        begun.event,
+        (
+            LeaderAndIsrResponseReceived,
+            DelayedReplyExpired,
+            StopReplicaResponseReceived,
+            UpdateMetadataResponseReceived,
+        ),
+    )
     return f"{type(begun.event).__name__} is handled twice" if repeated and not may_repeat else None
 
 

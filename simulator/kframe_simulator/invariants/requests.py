@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kframe.errors import ErrorCode
-from kframe.model.events import BrokersChanged, ControlledShutdownRequested, IsrChangesLeft, TopicModified
+from kframe.model.events import BrokersChanged, ControlledShutdownRequested, IsrChangesNotified, TopicModified
 from kframe.model.ids import EPOCH_DURING_DELETE, LEADER_DURING_DELETE, NO_BROKER_EPOCH, NO_STATE
 from kframe_simulator.broker.messages import LeaderAndIsr, StopReplica, UpdateMetadata
 from kframe_simulator.replication.control_requests import read_row
@@ -201,7 +201,7 @@ def only_controllers_send(watch: Watch, post: Post) -> str | None:
 def isr_changes_are_sent_alone(watch: Watch, post: Post) -> str | None:
     """I30: after an ISR change notification, UpdateMetadata has only the partitions in the notification."""
     message = post.request.message
-    if not isinstance(post.process.event, IsrChangesLeft) or not isinstance(message, UpdateMetadata):
+    if not isinstance(post.process.event, IsrChangesNotified) or not isinstance(message, UpdateMetadata):
         return None
     others = message.partitions.keys() - watch.simulation.noticed_now(post.process)
     return f"broker {post.request.broker_id} is sent {sorted(others)}, which no leader has proposed" if others else None

@@ -13,10 +13,10 @@ from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32
 from kframe.model.events import (
     Event,
-    LeaderAndIsrAnswered,
-    StopReplicaAnswered,
+    LeaderAndIsrResponseReceived,
+    StopReplicaResponseReceived,
     TopicPartition,
-    UpdateMetadataAnswered,
+    UpdateMetadataResponseReceived,
 )
 from kframe.model.ids import LEADER_DURING_DELETE, ReplicaFlag
 from kframe.model.requests import ControlRequests
@@ -51,11 +51,11 @@ class ControlRequest(NamedTuple):
         errors = dict.fromkeys(message.partitions, top) if top is not ErrorCode.NONE else response.errors
         failed = tuple((key, error) for key, error in errors.items() if error is not ErrorCode.NONE)
         if isinstance(message, LeaderAndIsr):
-            return LeaderAndIsrAnswered(self.broker_id, top, failed, message.controller_epoch, self.rows)
+            return LeaderAndIsrResponseReceived(self.broker_id, top, failed, message.controller_epoch, self.rows)
         if isinstance(message, UpdateMetadata):
-            return UpdateMetadataAnswered(self.broker_id, top, message.controller_epoch, self.batch)
+            return UpdateMetadataResponseReceived(self.broker_id, top, message.controller_epoch, self.batch)
         if len(self.rows):
-            return StopReplicaAnswered(self.broker_id, top, failed, message.controller_epoch, self.rows)
+            return StopReplicaResponseReceived(self.broker_id, top, failed, message.controller_epoch, self.rows)
         return None
 
 

@@ -324,7 +324,7 @@ def _core_input(message: tuple[Any, ...], controller: ControllerCore) -> events.
                 np.zeros(1, np.uint8), Ragged.of([list(request.isr)]), broker, np.full(len(request.isr), -1, np.int64),
             )  # fmt: skip
         case ("answered", ErrorCode() as error, broker, controller_epoch):
-            return events.LeaderAndIsrAnswered(broker, error, (), controller_epoch, np.zeros(1, np.int32))
+            return events.LeaderAndIsrResponseReceived(broker, error, (), controller_epoch, np.zeros(1, np.int32))
         case ("leave", broker, broker_epoch):
             return events.ControlledShutdownRequested(broker, broker_epoch, 10 + broker)
         case (("Elect" | "ControllerChanged" | "BrokersChanged" | "SessionExpired") as name,):

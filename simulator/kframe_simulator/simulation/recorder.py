@@ -15,8 +15,8 @@ from kframe.model.columns import Int32
 from kframe.model.events import (
     AlterPartitionRequested,
     Event,
-    LeaderAndIsrAnswered,
-    StopReplicaAnswered,
+    LeaderAndIsrResponseReceived,
+    StopReplicaResponseReceived,
     TopicPartition,
 )
 from kframe.model.ids import NO_STATE
@@ -268,7 +268,7 @@ class Recorder:
 
     def event_begins(self, process: ControllerProcess, event: Event) -> None:
         """The loop takes an event."""
-        answer = process.active and isinstance(event, (LeaderAndIsrAnswered, StopReplicaAnswered))
+        answer = process.active and isinstance(event, (LeaderAndIsrResponseReceived, StopReplicaResponseReceived))
         self._notes[process.controller_id] = Notes(
             failures=failures_of(process), registered=self.watch.observed.registered(process),
             knowledge=digest(process.loop.controller.cluster) if answer else b"",

@@ -32,8 +32,8 @@ from kframe_simulator.simulation.scheduler import ProcessClock, Scheduler
 
 #: Writes that only the current controller may do. Each is one transaction with a check of its controller epoch.
 FENCED: Final = (
-    "prepare", "write_states", "give_topic_ids", "write_assignments", "write_reassignments", "drop_preferred_election",
-    "drop_deletions", "delete_topics", "drop_notifications", "release",
+    "prepare", "write_states", "assign_topic_ids", "write_assignments", "write_reassignments",
+    "drop_preferred_election", "drop_deletions", "delete_topics", "drop_notifications", "release",
 )  # fmt: skip
 #: Writes that are not fenced, as in Kafka.
 UNFENCED: Final = (
@@ -357,7 +357,7 @@ class SimStore(MemoryStore):
                 self._observe_states(args[0], args[1], result)
             case "write_assignments" | "create_topics":
                 self._ensemble.topics_changed(args[0].names, self.controller_id, name)
-            case "give_topic_ids" | "delete_topics":
+            case "assign_topic_ids" | "delete_topics":
                 self._ensemble.topics_changed(args[0], self.controller_id, name)
             case "release":
                 pass

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Final, Protocol
 
 from kframe.model.cluster import ClusterState
-from kframe.model.events import Event, LeaderAndIsrAnswered, StopReplicaAnswered
+from kframe.model.events import Event, LeaderAndIsrResponseReceived, StopReplicaResponseReceived
 from kframe.model.ports import BrokerQueue, MayAct, Notify
 from kframe.model.requests import ControlRequests
 from kframe.runtime.samples import Samples
@@ -76,7 +76,7 @@ class SimTransport:
         """Brokers whose next response event is late, and the delay in milliseconds."""
         self.past_responses: deque[Event] = deque(maxlen=12)
         """Earlier response events about replicas, for late repetitions."""
-        self.past_successes: deque[LeaderAndIsrAnswered] = deque(maxlen=60)
+        self.past_successes: deque[LeaderAndIsrResponseReceived] = deque(maxlen=60)
         """Earlier LeaderAndIsr responses without errors, for late repetitions."""
         self.repeated_events: list[Event] = []
         """Repeated response events that no check has consumed."""
@@ -217,10 +217,10 @@ class SimTransport:
         self._simulation.request_done(self.controller_id, request)
         event = request.event(response)
         if event is not None:
-            failed = isinstance(event, LeaderAndIsrAnswered) and event.partition_errors
-            if failed or isinstance(event, StopReplicaAnswered):
+            failed = isinstance(event, LeaderAndIsrResponseReceived) and event.partition_errors
+            if failed or isinstance(event, StopReplicaResponseReceived):
                 self.past_responses.append(event)
-            elif isinstance(event, LeaderAndIsrAnswered):
+            elif isinstance(event, LeaderAndIsrResponseReceived):
                 self.past_successes.append(event)
             if channel.broker_id in self.delayed:
                 self._simulation.scheduler.after(self.delayed.pop(channel.broker_id), partial(self.deliver_late, event))

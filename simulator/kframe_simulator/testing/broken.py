@@ -16,8 +16,8 @@ from kframe.model.events import (
     BrokersChanged,
     DeletionsMarked,
     Elect,
-    IsrChangesLeft,
-    LeaderAndIsrAnswered,
+    IsrChangesNotified,
+    LeaderAndIsrResponseReceived,
     ReassignmentRequested,
     RebalanceLeaders,
     SessionExpired,
@@ -57,8 +57,8 @@ def close_channel(simulation: Simulation, broker_id: int) -> None:
     del simulation.controllers[0].transport.channels[broker_id]
 
 
-def answered(event: Any = None, error: ErrorCode = ErrorCode.NONE) -> LeaderAndIsrAnswered:
-    return LeaderAndIsrAnswered(1, error, (), 0, np.empty(0, np.int32))
+def answered(event: Any = None, error: ErrorCode = ErrorCode.NONE) -> LeaderAndIsrResponseReceived:
+    return LeaderAndIsrResponseReceived(1, error, (), 0, np.empty(0, np.int32))
 
 
 def metadata_of(leader: int) -> dict[Any, PartitionMetadata]:
@@ -200,7 +200,7 @@ def _fails_in_a_row(simulation: Simulation) -> Broken:
 
 
 def _tells_of_more(simulation: Simulation) -> Broken:
-    simulation.controllers[0].event = IsrChangesLeft()
+    simulation.controllers[0].event = IsrChangesNotified()
     return Trigger.QUEUED, post(simulation, metadata(simulation, partitions=metadata_of(1)))
 
 

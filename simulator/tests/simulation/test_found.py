@@ -14,7 +14,7 @@ from kframe.embedded.layout import REASSIGN_PARTITIONS
 from kframe.errors import ErrorCode
 from kframe.model.cluster import ClusterState
 from kframe.model.config import ControllerConfig
-from kframe.model.events import Event, LeaderAndIsrAnswered, TopicPartition
+from kframe.model.events import Event, LeaderAndIsrResponseReceived, TopicPartition
 from kframe.model.store_requests import Claim
 from kframe.runtime.loop import ControllerLoop
 from kframe.scenario.format import parse_scenario
@@ -114,7 +114,7 @@ class Listening(Simulation):
 
     def event_begins(self, process: ControllerProcess, event: Event) -> None:
         """Record errors of LeaderAndIsr."""
-        if isinstance(event, LeaderAndIsrAnswered):
+        if isinstance(event, LeaderAndIsrResponseReceived):
             wrong = {key for key, error in event.partition_errors if error is ErrorCode.UNKNOWN_SERVER_ERROR}
             self.failed |= {(event.broker_id, key) for key in wrong}
         super().event_begins(process, event)

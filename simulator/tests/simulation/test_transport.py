@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from kframe.model.events import StopReplicaAnswered
+from kframe.model.events import StopReplicaResponseReceived
 from kframe_simulator.broker.messages import ControlResponse, Stop, StopReplica
 from kframe_simulator.replication.control_requests import ControlRequest
 from kframe_simulator.simulation.network import Network
@@ -40,7 +40,7 @@ class Simulation:
         self.scheduler.after(60.0 if request.rows[0] else 0.0, lambda: answer(ControlResponse()))
 
     def _notified(self, event: Any) -> None:
-        assert isinstance(event, StopReplicaAnswered)
+        assert isinstance(event, StopReplicaResponseReceived)
         self.notified.append((self.scheduler.now_ms, event.rows.tolist()))
 
 

@@ -43,7 +43,7 @@ _FINDINGS: Final = """\
    no client from memory while the role is uncertain (`test_uncertain_controller_answers_no_read`).
 2. A wrong topic id. The response to CreateTopics described the topic that had the name when the response was sent.
    After a deletion and another creation at the same time, two clients received the same id. Now it describes the topic
-   at its creation (`test_the_answer_describes_the_created_topic_although_it_has_changed_since`)."""
+   at its creation (`test_response_describes_topic_as_created`)."""
 
 
 def page(record: Mapping[str, Any]) -> str:

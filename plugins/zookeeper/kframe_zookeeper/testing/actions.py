@@ -99,7 +99,7 @@ def moves_and_cancels(_: ZooKeeperFixture, do: Do) -> None:
 
 def moves(targets: Mapping[tuple[str, int], Sequence[int]]) -> Action:
     """An operator writes these reassignments, as Kafka's tools up to 2.8 do."""
-    return lambda fixture, _: fixture.leave_reassignments(Targets.of(list(targets.items())))
+    return lambda fixture, _: fixture.request_reassignments(Targets.of(list(targets.items())))
 
 
 def deletes(*names: str) -> Action:
@@ -109,7 +109,7 @@ def deletes(*names: str) -> Action:
 
 def prefers(*partitions: tuple[str, int]) -> Action:
     """An operator requests preferred leader elections."""
-    return lambda fixture, _: fixture.leave_preferred_election(partitions)
+    return lambda fixture, _: fixture.request_preferred_election(partitions)
 
 
 def another_rules(fixture: ZooKeeperFixture, _: Do) -> None:

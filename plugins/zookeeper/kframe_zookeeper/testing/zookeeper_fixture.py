@@ -231,12 +231,12 @@ class ZooKeeperFixture:
 
     # -- what is left for the controller
 
-    def leave_reassignments(self, targets: Targets) -> None:
+    def request_reassignments(self, targets: Targets) -> None:
         """Write a reassignment request."""
         self.operator.create(paths.REASSIGN_PARTITIONS, encode_targets(targets))
         self._synchronize()
 
-    def leave_preferred_election(self, partitions: Iterable[TopicPartition]) -> None:
+    def request_preferred_election(self, partitions: Iterable[TopicPartition]) -> None:
         """Write a preferred leader election request."""
         self.operator.create(paths.PREFERRED_ELECTION, encode_partitions(partitions))
         self._synchronize()

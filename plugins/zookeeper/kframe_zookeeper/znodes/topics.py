@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import UNSET
 
 from kframe.plugin import ZnodeError
-from kframe.plugin.cluster import TopicTable, move_flags
+from kframe.plugin.cluster import TopicTable, reassignment_flags
 from kframe.plugin.columns import REPLICAS_MAX, Int32, Ragged, offsets_of
 from kframe.plugin.snapshot import check_topic_name
 from kframe.plugin.znodes import TOPIC_DECODER, TopicZnode, topic_id_bytes, topic_id_text
@@ -72,7 +72,7 @@ def table_of(topics: Sequence[StoredTopic]) -> TopicTable:
         tuple(topic.topic_id for topic in topics),
         counts,
         replicas,
-        move_flags(replicas, _spread(adding, counts), _spread(removing, counts)),
+        reassignment_flags(replicas, _spread(adding, counts), _spread(removing, counts)),
     )
 
 
