@@ -37,7 +37,7 @@ def mark_acceptable_replicas(
     directory: Int32,
     active: UInt8,
     directory_brokers: Int16,
-    lists_none: UInt8,
+    lists_no_directory: UInt8,
     acceptable: UInt8,
 ) -> int: ...
 def choose_kraft_leaders(

@@ -131,7 +131,7 @@ def mark_acceptable_replicas(
     const int32_t[::1] directory,          # IN   (s,)
     const uint8_t[::1] active,             # IN   (b,) 1 for brokers that may lead
     const int16_t[::1] directory_brokers,  # IN   (d,) broker that lists the directory, or -1
-    const uint8_t[::1] lists_none,         # IN   (b,) 1 for registrations without directories
+    const uint8_t[::1] lists_no_directory,  # IN  (b,) 1 for registrations without directories
     uint8_t[::1] acceptable,               # OUT  (r,) one value for each replica of the rows
 ):
     """Mark the replicas on active brokers whose directory is online; return how many (4.4 ``LeaderAcceptor``).
@@ -148,7 +148,7 @@ def mark_acceptable_replicas(
                 acceptable[position] = active[broker] and (
                     directory_index <= DIRECTORY_UNASSIGNED
                     or directory_index != DIRECTORY_LOST
-                    and (directory_brokers[directory_index] == broker or lists_none[broker]))
+                    and (directory_brokers[directory_index] == broker or lists_no_directory[broker]))
                 matches += acceptable[position]
                 position += 1
     return matches

@@ -48,7 +48,7 @@ def fixtures(draw: st.DrawFn) -> Fixture:
         "unclean_broker": draw(st.integers(-1, BROKERS - 1)),
         "active": metadata.brokers.active,
         "directory_brokers": metadata.directories.brokers,
-        "lists_none": metadata.brokers.lists_no_directory,
+        "lists_no_directory": metadata.brokers.lists_no_directory,
         "kinds": np.array(draw(st.lists(st.sampled_from(KraftElection), min_size=k, max_size=k)), np.uint8),
         "leader": metadata.partitions.leader[rows].astype(np.int32),
         "last_known_leader": np.array(draw(st.lists(brokers_or_none, min_size=k, max_size=k)), np.int32),

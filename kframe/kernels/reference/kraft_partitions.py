@@ -70,14 +70,14 @@ def update_elrs(
 
 def mark_acceptable_replicas(
     rows: Int32, slot_start: Int32, replica_count: Int16, replica: Int16, directory: Int32, active: UInt8,
-    directory_brokers: Int16, lists_none: UInt8, acceptable: UInt8,
+    directory_brokers: Int16, lists_no_directory: UInt8, acceptable: UInt8,
 ) -> int:  # fmt: skip
     """A replica is acceptable on an active broker, in a directory that is online."""
     slots = [slot for row in rows.tolist() for slot in slots_of(row, slot_start, replica_count)]
     for i, slot in enumerate(slots):
         broker, index = int(replica[slot]), int(directory[slot])
         online = index in (MIGRATING, UNASSIGNED)
-        online = online or (index != LOST and bool(directory_brokers[index] == broker or lists_none[broker]))
+        online = online or (index != LOST and bool(directory_brokers[index] == broker or lists_no_directory[broker]))
         acceptable[i] = bool(active[broker]) and online
     return int(acceptable[: len(slots)].sum())
 
