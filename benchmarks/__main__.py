@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from benchmarks.fleet import sweep as sweeping
 from benchmarks.limits import growth
-from benchmarks.records import LATEST, RESULTS, Growing, newest, table
+from benchmarks.records import LATEST, RESULTS, IncrementalRecord, newest, table
 from benchmarks.report.ratios import Ratio, TargetResult, as_plain, compare_targets, lines, of_record, to_record
 from benchmarks.suite import timed
 from kframe.bench import BENCHES
@@ -33,7 +33,7 @@ def main(words: Sequence[str] | None = None) -> int:
     chosen = _arguments(words)
     results = Measurements()
     command = ["python", "-m", "benchmarks", *(sys.argv[1:] if words is None else words)]
-    record = Growing(chosen.out, command, results.as_record)
+    record = IncrementalRecord(chosen.out, command, results.as_record)
     for part, measure in PARTS.items():
         if part in (chosen.only or PARTS):
             measure(chosen, results, record)
@@ -79,30 +79,30 @@ class Measurements:
             yield sweeping.lines(self.sweep), sweeping.LEGEND
 
 
-def _suite(chosen: argparse.Namespace, results: Measurements, record: Growing) -> None:
+def _suite(chosen: argparse.Namespace, results: Measurements, record: IncrementalRecord) -> None:
     for part in timed.parts(chosen.partitions, chosen.over, chosen.largest, chosen.benches, chosen.runs):
         which = f", {part.only[0]}" if len(part.only) == 1 else ""
         with record.part(f"suite, {part.partitions:,} partitions, {part.brokers:,} brokers{which}"):
             results.suite += timed.run(part)
 
 
-def _requests(chosen: argparse.Namespace, results: Measurements, record: Growing) -> None:
+def _requests(chosen: argparse.Namespace, results: Measurements, record: IncrementalRecord) -> None:
     with record.part("requests"):
         results.requests += growth.of_requests(chosen.sizes, chosen.brokers, chosen.growth_runs)
 
 
-def _alter_partition(chosen: argparse.Namespace, results: Measurements, record: Growing) -> None:
+def _alter_partition(chosen: argparse.Namespace, results: Measurements, record: IncrementalRecord) -> None:
     with record.part("alter-partition"):
         results.alter_partition.append(growth.of_cluster(chosen.clusters, chosen.brokers, chosen.runs or ALTER_RUNS))
 
 
-def _sweep(chosen: argparse.Namespace, results: Measurements, record: Growing) -> None:
+def _sweep(chosen: argparse.Namespace, results: Measurements, record: IncrementalRecord) -> None:
     for brokers in chosen.swept:
         with record.part(f"sweep, {brokers:,} brokers"):
             results.sweep.append(sweeping.of_pairs(max(chosen.clusters), brokers, chosen.sweep_runs))
 
 
-PARTS: Final[Mapping[str, Callable[[argparse.Namespace, Measurements, Growing], None]]] = {
+PARTS: Final[Mapping[str, Callable[[argparse.Namespace, Measurements, IncrementalRecord], None]]] = {
     "suite": _suite, "requests": _requests, "alter-partition": _alter_partition, "sweep": _sweep,
 }  # fmt: skip
 

@@ -69,7 +69,7 @@ def write_record(path: Path, command: Sequence[str], measured: Mapping[str, Any]
     return document
 
 
-class Growing:
+class IncrementalRecord:
     """A record that grows part by part: each part is saved when it ends, and a failing part does not stop the others.
     Besides the figures, the record has the seconds of each part, and the parts that ``failed``."""
 

@@ -23,7 +23,7 @@ from typing import Any, Final
 from benchmarks import timing
 from benchmarks.against_kafka import kafka_classes
 from benchmarks.live import __main__ as live
-from benchmarks.records import LATEST, Growing, table
+from benchmarks.records import LATEST, IncrementalRecord, table
 from benchmarks.report.ratios import Ratio, to_record
 
 PARTS: Final = ("kraft", "live", "zk")
@@ -134,24 +134,24 @@ def line(row: Result) -> tuple[str, ...]:
             *ratio)  # fmt: skip
 
 
-def ratios(rows: Sequence[Result], alive: Sequence[Result]) -> list[Ratio]:
+def ratios(rows: Sequence[Result], live_rows: Sequence[Result]) -> list[Ratio]:
     """What is compared between records: of the classes the median ratio, of whole controllers the least."""
     of_classes = [
         Ratio(f"{row['bench']}/{row['partitions']}/{row['brokers']} beside {row['beside']}", row["ratio"]["median"])
         for row in rows
     ]
-    return of_classes + live.ratios(alive)
+    return of_classes + live.ratios(live_rows)
 
 
 def main(words: Sequence[str] | None = None) -> int:
     """Measure, print, write."""
     chosen = _arguments(words)
-    if lacking := kafka_classes.missing():
-        print(f"no {lacking} on this machine: there is nothing to be measured beside", file=sys.stderr)
+    if missing_tools := kafka_classes.missing():
+        print(f"no {missing_tools} on this machine: there is nothing to compare with", file=sys.stderr)
         return 2
     results = Measurements()
     command = ["python", "-m", "benchmarks.against_kafka", *(sys.argv[1:] if words is None else words)]
-    record = Growing(chosen.out, command, results.as_record)
+    record = IncrementalRecord(chosen.out, command, results.as_record)
     for part in PARTS:
         if part in chosen.only:
             if part == "live":
@@ -160,8 +160,8 @@ def main(words: Sequence[str] | None = None) -> int:
                 _classes(part, chosen, results, record)
     if results.classes:
         table([HEADINGS, *map(line, results.classes)], LEGEND)
-    if alive := live.rows(results.controller_runs):
-        table([live.HEADINGS, *map(live.line, alive)], live.LEGEND)
+    if live_rows := live.rows(results.controller_runs):
+        table([live.HEADINGS, *map(live.line, live_rows)], live.LEGEND)
     return record.end()
 
 
@@ -175,12 +175,12 @@ class Measurements:
 
     def as_record(self) -> dict[str, Any]:
         """The content of a record."""
-        alive = live.rows(self.controller_runs)
-        return {"ratios": to_record(ratios(self.classes, alive)), "classes": self.classes, "live": alive,
+        live_rows = live.rows(self.controller_runs)
+        return {"ratios": to_record(ratios(self.classes, live_rows)), "classes": self.classes, "live": live_rows,
                 "measured": self.measured + self.controller_runs}  # fmt: skip
 
 
-def _classes(controller: str, chosen: argparse.Namespace, results: Measurements, record: Growing) -> None:
+def _classes(controller: str, chosen: argparse.Namespace, results: Measurements, record: IncrementalRecord) -> None:
     for partitions in sorted(chosen.partitions):
         with record.part(f"{controller} classes, {partitions:,} partitions"):
             peer_runs = chosen.peer_runs or (1 if partitions >= 1_000_000 and controller == "zk" else 2)
@@ -190,7 +190,7 @@ def _classes(controller: str, chosen: argparse.Namespace, results: Measurements,
             results.classes += rows(controller, ours, figures)
 
 
-def _live(chosen: argparse.Namespace, results: Measurements, record: Growing) -> None:
+def _live(chosen: argparse.Namespace, results: Measurements, record: IncrementalRecord) -> None:
     for alone, sizes in ((False, chosen.live), (True, chosen.alone)):
         for size in sizes:
             with record.part(f"whole controllers, {size:,} partitions{', kframe alone' if alone else ''}"):

@@ -26,8 +26,8 @@ Figures = Mapping[str, Mapping[str, Any]]
 
 def missing() -> str | None:
     """What the machine lacks to run the peers. None if nothing."""
-    lacking = [tool for tool in ("java", "mvn") if shutil.which(tool) is None]
-    return " and ".join(lacking) or None
+    tools = [tool for tool in ("java", "mvn") if shutil.which(tool) is None]
+    return " and ".join(tools) or None
 
 
 @dataclass(frozen=True, slots=True)

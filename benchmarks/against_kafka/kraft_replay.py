@@ -23,7 +23,7 @@ from kframe_kraft.disk import SnapshotId
 from kframe_kraft.sources import image_of, read_source
 
 from benchmarks.against_kafka import kafka_classes
-from benchmarks.records import LATEST, Growing, table
+from benchmarks.records import LATEST, IncrementalRecord, table
 from kframe.plugin.columns import Int32, Ragged
 from kframe.plugin.kraft import ClusterMetadata, PartitionLists, records, replay
 
@@ -88,12 +88,12 @@ def arguments(description: str | None, *, brokers: int, record: str) -> argparse
 def main(words: list[str] | None = None) -> int:
     """Measure, print a table, and write the record. Returns 0, or 2 if a tool is missing."""
     chosen = arguments(__doc__, brokers=10, record="kraft-replay.json").parse_args(words)
-    if lacking := kafka_classes.missing():
-        print(f"no {lacking} on this machine: there is nothing to compare with", file=sys.stderr)
+    if missing_tools := kafka_classes.missing():
+        print(f"no {missing_tools} on this machine: there is nothing to compare with", file=sys.stderr)
         return 2
     result: dict[str, Any] = {}
     command = ["python", "-m", "benchmarks.against_kafka.kraft_replay", *(sys.argv[1:] if words is None else words)]
-    record = Growing(chosen.out, command, lambda: result)
+    record = IncrementalRecord(chosen.out, command, lambda: result)
     with record.part(f"replay of {chosen.partitions:,} partitions"), tempfile.TemporaryDirectory() as scratch:
         path = Path(scratch) / SNAPSHOT_ID.file_name
         write_checkpoint(cluster(chosen.partitions, chosen.brokers), path, SNAPSHOT_ID, timestamp=1, now=2)

@@ -148,21 +148,21 @@ class _Memory:
     peak = 0
 
     def __enter__(self) -> _Memory:
-        self._over = threading.Event()
+        self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch)
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._over.set()
+        self._stop.set()
         self._thread.join()
 
     def _watch(self) -> None:
-        while not self._over.wait(0.2):
-            self.peak = max(self.peak, sum(map(_held, _family(os.getpid()))))
+        while not self._stop.wait(0.2):
+            self.peak = max(self.peak, sum(map(_resident_bytes, _process_tree(os.getpid()))))
 
 
-def _family(process: int) -> Iterator[int]:
+def _process_tree(process: int) -> Iterator[int]:
     yield process
     for children in Path(f"/proc/{process}/task").glob("*/children"):
         try:
@@ -170,10 +170,10 @@ def _family(process: int) -> Iterator[int]:
         except OSError:
             continue
         for child in text:
-            yield from _family(int(child))
+            yield from _process_tree(int(child))
 
 
-def _held(process: int) -> int:
+def _resident_bytes(process: int) -> int:
     try:
         lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
     except OSError:

@@ -58,8 +58,8 @@ Arguments: TypeAlias = dict[str, Any]
 class Call:
     """A call of a kernel. ``expected``: what it returns on a healthy cluster."""
 
-    given: Arguments
-    """The arguments that are neither columns nor what ``Ground`` has under their names."""
+    extra_arguments: Arguments
+    """The arguments that are neither columns nor what ``KernelCluster`` has under their names."""
     expected: int
     unread: tuple[str, ...] = ()
     """Columns that are looked at only for rows that are not healthy."""
@@ -71,7 +71,7 @@ class Call:
     """Puts back what the call changes."""
 
 
-class Ground:
+class KernelCluster:
     """A healthy cluster in the layout of the peers' benchmark, and ``rows`` of it: all, or what one broker hosts."""
 
     def __init__(self, partitions: int, brokers: int, *, scattered: bool = False) -> None:
@@ -89,7 +89,7 @@ class Ground:
         self.m = len(self.replicas.values)
         name_offsets, names = topics.wire_names()
         ones = np.ones(brokers, np.uint8)
-        self.named: Arguments = {
+        self.shared_arguments: Arguments = {
             "rows": self.rows, "live": ones, "shutting_down": np.zeros(brokers, np.uint8), "deleting": topics.deleting,
             "deletion_started": topics.deletion_started, "topic_deleting": topics.deleting, "registered": ones,
             "old_epoch": p.leader_epoch, "old_recovery": p.recovery, "old_leader": p.leader, "allowed": ones,
@@ -102,7 +102,7 @@ class Ground:
 
     def value(self, name: str, call: Call) -> Any:
         """An argument by its name."""
-        value = call.given.get(name, self.named.get(name))
+        value = call.extra_arguments.get(name, self.shared_arguments.get(name))
         return getattr(self.p, name) if value is None else value
 
     def arguments(self, name: str, call: Call) -> Arguments:
@@ -114,7 +114,9 @@ class Ground:
         total = 0
         for parameter, value in self.arguments(name, call).items():
             if isinstance(value, np.ndarray) and parameter not in call.unread:
-                per = call.addressed.get(parameter, PER.get(parameter) if parameter not in call.given else None)
+                per = call.addressed.get(
+                    parameter, PER.get(parameter) if parameter not in call.extra_arguments else None
+                )
                 aliased = {"old_epoch": "row", "old_recovery": "row", "old_leader": "row"}
                 per = aliased.get(parameter, per)
                 total += self._touched(value, per, call.filled.get(parameter))
@@ -130,7 +132,7 @@ class Ground:
 
 
 def parameters(name: str) -> list[str]:
-    """The names of a kernel's arguments, which are its twin's."""
+    """The names of a kernel's arguments, as in its reference."""
     return list(inspect.signature(getattr(reference, name)).parameters)
 
 
@@ -146,14 +148,14 @@ def _i64(count: int, fill: int = 0) -> NDArray[Any]:
     return np.full(count, fill, np.int64)
 
 
-def deciding(g: Ground) -> dict[str, Call]:
+def deciding(g: KernelCluster) -> dict[str, Call]:
     """Kernels of ``_core.pyx``: elections, removals, the states of a new controller, scans."""
     k, n, m = g.k, g.n, g.m
     leaders, lists = g.p.leaders_of(g.rows), {"isr_offsets": _i32(k + 1), "isr_values": _i32(m)}
     first = {"kind": int(ElectionKind.OFFLINE), "unclean_allowed": _u8(k)}
     planned = {"kind": int(ElectionKind.OFFLINE), "recovery_supported": True, "leader_epoch": _i32(k)}
-    holding = int((g.isrs.values == g.b // 2).sum())
-    left = g.m if holding == k else 2 * holding
+    led_rows = int((g.isrs.values == g.b // 2).sum())
+    isr_entries = g.m if led_rows == k else 2 * led_rows
     planned_of = ("changed", "leader", "leader_epoch", "expected")
     return {
         "choose_leaders": Call(first | {"leader": _i32(k)}, k, unread=("unclean_allowed",)),
@@ -161,11 +163,11 @@ def deciding(g: Ground) -> dict[str, Call]:
         "plan_elections": Call(planned | {"leader": leaders, "recovery": _u8(k)} | lists, 0),
         "plan_removals": Call(
             {"brokers": _i32(k, g.b // 2), "recovery": _u8(k)} | {name: _i32(k) for name in planned_of} | lists,
-            holding,
+            led_rows,
             # Of the rows that lose nobody only the ISR is looked at.
-            unread=() if holding == k else ("old_leader", "old_epoch", "old_recovery", "partition_epoch"),
-            filled=dict.fromkeys((*planned_of, "recovery"), holding)
-            | {"isr_offsets": holding + 1, "isr_values": min(left, m)},
+            unread=() if led_rows == k else ("old_leader", "old_epoch", "old_recovery", "partition_epoch"),
+            filled=dict.fromkeys((*planned_of, "recovery"), led_rows)
+            | {"isr_offsets": led_rows + 1, "isr_values": min(isr_entries, m)},
         ),
         "check_transitions": Call({"positions": g.rows, "states": g.p.state, "allowed": 0xFF, "valid": _u8(k)}, k,
                             addressed={"states": "row"}),
@@ -178,24 +180,26 @@ def deciding(g: Ground) -> dict[str, Call]:
     }  # fmt: skip
 
 
-def _indexing(g: Ground) -> dict[str, Call]:
+def _indexing(g: KernelCluster) -> dict[str, Call]:
     """Kernels that make and read the index of who hosts what, as a controller does."""
     arguments: Arguments = {"offsets": _i64(g.b + 1)}
     size = kernels.size_replica_index(*g.arguments("size_replica_index", Call(arguments, 0)).values())
-    made: Arguments = arguments | {"last": _i32(g.b), "ends": _i64(g.b), "deltas": _u8(size)}
-    run(g, "build_replica_index", Call(made, g.p.slot_count))
-    written = int((made["ends"] - arguments["offsets"][:-1]).sum())
+    index_arguments: Arguments = arguments | {"last": _i32(g.b), "ends": _i64(g.b), "deltas": _u8(size)}
+    run(g, "build_replica_index", Call(index_arguments, g.p.slot_count))
+    written = int((index_arguments["ends"] - arguments["offsets"][:-1]).sum())
     calls = {
         "size_replica_index": Call(arguments, size),
-        "build_replica_index": Call(made, g.p.slot_count, filled={"deltas": written}),
+        "build_replica_index": Call(index_arguments, g.p.slot_count, filled={"deltas": written}),
     }
-    deltas = made["deltas"][: made["ends"][0]].copy()
-    most = np.empty(len(deltas), np.int32)
-    calls["read_replica_index"] = Call({"deltas": deltas, "rows": most}, kernels.read_replica_index(deltas, most))
+    deltas = index_arguments["deltas"][: index_arguments["ends"][0]].copy()
+    row_buffer = np.empty(len(deltas), np.int32)
+    calls["read_replica_index"] = Call(
+        {"deltas": deltas, "rows": row_buffer}, kernels.read_replica_index(deltas, row_buffer)
+    )
     return calls
 
 
-def placing(g: Ground) -> dict[str, Call]:
+def placing(g: KernelCluster) -> dict[str, Call]:
     """Kernels of ``_replica_index.pyx`` and ``_reassignments.pyx``, and request batching."""
     k, m = g.k, g.m
     pairs = {"brokers": g.replicas.values, "rows": np.repeat(g.rows, 3)}
@@ -231,7 +235,7 @@ def placing(g: Ground) -> dict[str, Call]:
     }
 
 
-def storing(g: Ground) -> dict[str, Call]:
+def storing(g: KernelCluster) -> dict[str, Call]:
     """Kernels of ``_states.pyx``: states written to the columns, and partition counts."""
     k, p, rows = g.k, g.p, g.rows
     new = {f"new_{name}": getattr(p, name)[rows] for name in
@@ -250,7 +254,7 @@ def storing(g: Ground) -> dict[str, Call]:
     }
 
 
-def encoding(g: Ground) -> dict[str, Call]:
+def encoding(g: KernelCluster) -> dict[str, Call]:
     """Kernels of ``_request_entries.pyx`` and ``_request_sections.pyx``, with all rows as one list in one section."""
     k, n, p = g.k, g.n, g.p
     size, pool_offset = _i32(n), _i64(n)
@@ -279,26 +283,26 @@ def encoding(g: Ground) -> dict[str, Call]:
     return calls | _others(g)
 
 
-def _others(g: Ground) -> dict[str, Call]:
+def _others(g: KernelCluster) -> dict[str, Call]:
     """UpdateMetadata and StopReplica."""
     k, p, size = g.k, g.p, _i32(g.n)
     arguments: Arguments = {"version": UPDATE_METADATA, "entry_size": size}
     total = kernels.size_update_metadata(
         g.rows, UPDATE_METADATA, p.slot_start, p.replica_count, p.isr_count, p.replica, p.replica_flags,
-        g.named["live"], size,
+        g.shared_arguments["live"], size,
     )  # fmt: skip
     calls = {"size_update_metadata": Call(arguments, total, unread=("replica",), addressed={"entry_size": "row"})}
     row_size = size[g.rows]
-    at = np.append(0, np.cumsum(row_size[:-1], dtype=np.int64))
-    placed = {"row_size": row_size, "entry_offset": at, "out": _u8(total)}
-    calls["write_update_metadata"] = Call({"version": UPDATE_METADATA} | placed, k)
+    entry_offset = np.append(0, np.cumsum(row_size[:-1], dtype=np.int64))
+    out_arguments = {"row_size": row_size, "entry_offset": entry_offset, "out": _u8(total)}
+    calls["write_update_metadata"] = Call({"version": UPDATE_METADATA} | out_arguments, k)
     stops = {"row_size": _i32(k, 10), "entry_offset": 10 * np.arange(k, dtype=np.int64), "out": _u8(10 * k)}
     stops |= {"leader_epoch": p.leader_epoch[g.rows], "delete": _u8(k)}
     calls["write_stop_replica"] = Call({"version": STOP_REPLICA} | stops, k)
     return calls
 
 
-def _cut(g: Ground, calls: dict[str, Call], size: Int32) -> Arguments:
+def _cut(g: KernelCluster, calls: dict[str, Call], size: Int32) -> Arguments:
     k = g.k
     cut: Arguments = {
         "row_topic": _i32(k), "row_size": _i32(k), "section_list": _i32(1), "section_start": _i32(2),
@@ -310,7 +314,7 @@ def _cut(g: Ground, calls: dict[str, Call], size: Int32) -> Arguments:
     return cut
 
 
-def _framed(g: Ground, calls: dict[str, Call], cut: Arguments) -> Arguments:
+def _framed(g: KernelCluster, calls: dict[str, Call], cut: Arguments) -> Arguments:
     """Where the entries go. Of ``out`` the frame touches the bytes before each topic's entries, and behind them."""
     length = int(cut["section_length"][0])
     placed = {"entry_offset": _i64(g.k), "out": _u8(length), "section_offset": np.array([0, length]), "tail": b""}
@@ -319,7 +323,7 @@ def _framed(g: Ground, calls: dict[str, Call], cut: Arguments) -> Arguments:
     return {"row_size": cut["row_size"], "entry_offset": placed["entry_offset"], "out": placed["out"]}
 
 
-def sweeping(g: Ground) -> dict[str, Call]:
+def sweeping(g: KernelCluster) -> dict[str, Call]:
     """Kernels of ``_sweep.pyx``. They compute the outcome of every failure."""
     b, n = g.b, g.n
     rows = {"first": 0, "last": n}
@@ -343,8 +347,8 @@ WHOLE_ONLY: Final = (
 )  # fmt: skip
 
 
-def calls_of(g: Ground) -> dict[str, Call]:
-    """Every call on this ground by the kernel's name."""
+def calls_of(g: KernelCluster) -> dict[str, Call]:
+    """Every call on this cluster by the kernel's name."""
     calls: dict[str, Call] = {}
     for part in BY_ROWS:
         calls |= part(g)
@@ -353,7 +357,7 @@ def calls_of(g: Ground) -> dict[str, Call]:
     return {name: call for name, call in calls.items() if name not in WHOLE_ONLY}
 
 
-def run(g: Ground, name: str, call: Call, module: ModuleType = kernels) -> int:
-    """Call a kernel, or its twin."""
+def run(g: KernelCluster, name: str, call: Call, module: ModuleType = kernels) -> int:
+    """Call a kernel, or its reference."""
     count: int = getattr(module, name)(*g.arguments(name, call).values())
     return count

@@ -68,8 +68,8 @@ def measure(partitions: int, brokers: int, runs: int, folder: Path) -> list[Resu
                 results[key].append(result)
     return [
         {"command": name, "partitions": size, "brokers": brokers, "runs": runs,
-         **{figure: min(result[figure] for result in of_command) for figure in of_command[0]}}
-        for (name, size), of_command in results.items()
+         **{figure: min(result[figure] for result in command_results) for figure in command_results[0]}}
+        for (name, size), command_results in results.items()
     ]  # fmt: skip
 
 

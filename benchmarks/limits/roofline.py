@@ -27,7 +27,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from benchmarks.limits.kernel_calls import LINE_BYTES, Call, Ground, calls_of
+from benchmarks.limits.kernel_calls import LINE_BYTES, Call, KernelCluster, calls_of
 from benchmarks.records import table, write_record
 from kframe import kernels
 
@@ -78,14 +78,14 @@ def copying(count: int) -> Limit:
     return Limit(lambda: np.copyto(target, source), 2 * source.nbytes)
 
 
-def gathering(g: Ground) -> Limit:
+def gathering(g: KernelCluster) -> Limit:
     """A column taken by the rows of ``g``: the lines they stand in, the rows, and what is put out."""
     rows, column, out = g.rows.astype(np.int64), g.p.leader_epoch, np.empty(g.k, np.int32)
     lines = len(np.unique(rows * column.itemsize // LINE_BYTES)) * LINE_BYTES
     return Limit(lambda: np.take(column, rows, out=out, mode="clip"), lines + rows.nbytes + out.nbytes)
 
 
-def scattering(g: Ground) -> Limit:
+def scattering(g: KernelCluster) -> Limit:
     """A number for each replica put where a stable sort by broker puts it."""
     brokers = g.replicas.values
     positions = np.empty(len(brokers), np.int64)
@@ -98,8 +98,8 @@ def scattering(g: Ground) -> Limit:
     return Limit(put, positions.nbytes + values.nbytes + out.nbytes)
 
 
-def measure(g: Ground, runs: int, copied: int) -> list[Record]:
-    """A row for each kernel on this ground, in turn with its limit."""
+def measure(g: KernelCluster, runs: int, copied: int) -> list[Record]:
+    """A row for each kernel on this cluster, in turn with its limit."""
     scattered = g.k < g.n
     limits = {"gather": gathering(g)} if scattered else {"copy": copying(copied)}
     usual, limits["scatter"] = next(iter(limits)), scattering(g)
@@ -110,10 +110,10 @@ def measure(g: Ground, runs: int, copied: int) -> list[Record]:
             rates.append(limits[limit].nbytes / seconds_of(limits[limit].work))
             call.before()
             seconds.append(seconds_of(work))
-        nbytes, least = g.bytes_of(name, call), min(seconds)
+        nbytes, fastest = g.bytes_of(name, call), min(seconds)
         rows.append({
             "kernel": name, "rows": "one broker's" if scattered else "all", "row_count": g.k, "bytes": nbytes,
-            "seconds": least, "limit": limit, "limit_rate": max(rates), "times": least * max(rates) / nbytes,
+            "seconds": fastest, "limit": limit, "limit_rate": max(rates), "times": fastest * max(rates) / nbytes,
         })  # fmt: skip
     return rows
 
@@ -121,25 +121,25 @@ def measure(g: Ground, runs: int, copied: int) -> list[Record]:
 def in_cache(brokers: int, runs: int, sizes: Sequence[int]) -> dict[str, float]:
     """Seconds that each kernel takes for a row whose columns lie in caches: by the difference of two clusters."""
     rows, seconds = [], []
-    for g in (Ground(size, brokers, scattered=False) for size in sizes):
+    for g in (KernelCluster(size, brokers, scattered=False) for size in sizes):
         rows.append(g.k)
         seconds.append({name: min(_times(g, name, call, runs)) for name, call in calls_of(g).items()})
-    return {name: (seconds[1][name] - least) / (rows[1] - rows[0]) for name, least in seconds[0].items()}
+    return {name: (seconds[1][name] - fastest) / (rows[1] - rows[0]) for name, fastest in seconds[0].items()}
 
 
 def at_once(threads: int, partitions: int, brokers: int, runs: int) -> dict[str, float]:
     """Seconds that each kernel takes for a row when so many threads call it at once, each on a cluster of its own."""
-    grounds = [Ground(max(100, partitions // threads // 100 * 100), brokers) for _ in range(threads)]
-    calls = [calls_of(g) for g in grounds]
+    clusters = [KernelCluster(max(100, partitions // threads // 100 * 100), brokers) for _ in range(threads)]
+    calls = [calls_of(g) for g in clusters]
     with ThreadPoolExecutor(threads) as pool:
-        seconds = {name: min(_elapsed(pool, name, grounds, calls) for _ in range(runs)) for name in calls[0]}
-    return {name: least / sum(g.k for g in grounds) for name, least in seconds.items()}
+        seconds = {name: min(_elapsed(pool, name, clusters, calls) for _ in range(runs)) for name in calls[0]}
+    return {name: fastest / sum(g.k for g in clusters) for name, fastest in seconds.items()}
 
 
 def _elapsed(
-    pool: ThreadPoolExecutor, name: str, grounds: Sequence[Ground], calls: Sequence[Mapping[str, Call]]
+    pool: ThreadPoolExecutor, name: str, clusters: Sequence[KernelCluster], calls: Sequence[Mapping[str, Call]]
 ) -> float:
-    works = [_checked(g, name, call[name]) for g, call in zip(grounds, calls, strict=True)]
+    works = [_checked(g, name, call[name]) for g, call in zip(clusters, calls, strict=True)]
     for call in calls:
         call[name].before()
     begun = time.perf_counter()
@@ -147,7 +147,7 @@ def _elapsed(
     return time.perf_counter() - begun
 
 
-def _times(g: Ground, name: str, call: Call, runs: int) -> Iterator[float]:
+def _times(g: KernelCluster, name: str, call: Call, runs: int) -> Iterator[float]:
     work = _checked(g, name, call)
     for _ in range(runs):
         call.before()
@@ -158,22 +158,22 @@ def why(row: Record) -> str:
     """Why a kernel is beyond its limit: a note, and how much of its time is not spent on waiting for memory."""
     reasons = [NOTES[row["kernel"]]] if row["kernel"] in NOTES else []
     if "cached_seconds" in row:
-        taken, cached = row["seconds"] / row["row_count"], row["cached_seconds"]
-        reasons.append(f"{cached * 1e9:.1f} ns a row with all of it in cache, {taken * 1e9:.1f} without")
+        elapsed, cached = row["seconds"] / row["row_count"], row["cached_seconds"]
+        reasons.append(f"{cached * 1e9:.1f} ns a row with all of it in cache, {elapsed * 1e9:.1f} without")
     return "; ".join(reasons) or "no note yet"
 
 
-def _checked(g: Ground, name: str, call: Call) -> Callable[[], None]:
+def _checked(g: KernelCluster, name: str, call: Call) -> Callable[[], None]:
     """A call of a kernel. Its arguments are looked up now, which takes longer than some kernels do.
 
-    It raises AssertionError if the answer is another: then something other than the work was timed.
+    It raises AssertionError if the result differs: then other work was timed.
     """
     kernel, arguments = getattr(kernels, name), list(g.arguments(name, call).values())
 
     def work() -> None:
-        answer = kernel(*arguments)
-        if answer != call.expected:
-            raise AssertionError(f"{name} returned {answer}, expected {call.expected}")
+        result = kernel(*arguments)
+        if result != call.expected:
+            raise AssertionError(f"{name} returned {result}, expected {call.expected}")
 
     return work
 
@@ -201,7 +201,7 @@ def roofline(
     threads = os.cpu_count() or 1
     rows, seconds, together = [], in_cache(brokers, runs, cached), at_once(threads, partitions, brokers, runs)
     for scattered in (False, True):
-        rows += measure(Ground(partitions, brokers, scattered=scattered), runs, copied)
+        rows += measure(KernelCluster(partitions, brokers, scattered=scattered), runs, copied)
     for row in rows:
         if row["rows"] == "all":
             row["cached_seconds"], row["all_cores_seconds"] = seconds[row["kernel"]], together[row["kernel"]]

@@ -39,8 +39,8 @@ class StandInBroker:
         self.requests: dict[int, int] = {}
         self._server = socket.create_server(("127.0.0.1", 0))
         self.port = self._server.getsockname()[1]
-        self._accepting = threading.Thread(target=self._accept, daemon=True)
-        self._accepting.start()
+        self._accept_thread = threading.Thread(target=self._accept, daemon=True)
+        self._accept_thread.start()
 
     def registration(self) -> bytes:
         """What stands in its node below /brokers/ids."""
@@ -63,7 +63,7 @@ class StandInBroker:
         """Accept no further connection. Those that are open end with their peers."""
         with contextlib.suppress(OSError):
             self._server.shutdown(socket.SHUT_RDWR)
-        self._accepting.join()
+        self._accept_thread.join()
         self._server.close()
 
     def _accept(self) -> None:
@@ -78,16 +78,16 @@ class StandInBroker:
             while True:
                 (length,) = struct.unpack(">i", self._read(connection, 4))
                 key, version, correlation = struct.unpack(">hhi", self._read(connection, 8))
-                left = length - 8
-                while left:
-                    got = connection.recv_into(scratch, min(left, len(scratch)), DROPPED)
-                    if not got:
+                remaining = length - 8
+                while remaining:
+                    received = connection.recv_into(scratch, min(remaining, len(scratch)), DROPPED)
+                    if not received:
                         return
-                    left -= got
+                    remaining -= received
                 self.last_byte_at = time.time()
                 self.bytes_received += length + 4
                 self.requests[key] = self.requests.get(key, 0) + 1
-                connection.sendall(self._answer(key, version, correlation))
+                connection.sendall(self._response(key, version, correlation))
 
     @staticmethod
     def _read(connection: socket.socket, size: int) -> bytes:
@@ -100,7 +100,7 @@ class StandInBroker:
         return data
 
     @staticmethod
-    def _answer(key: int, version: int, correlation: int) -> bytes:
+    def _response(key: int, version: int, correlation: int) -> bytes:
         if key == API_VERSIONS:  # its response header is never flexible
             if version >= FIRST_FLEXIBLE[key]:
                 ranges = b"".join(struct.pack(">hhhb", k, 0, v, 0) for k, v in HIGHEST.items())

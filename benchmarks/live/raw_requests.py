@@ -94,15 +94,17 @@ class Raw:
         state_paths = [
             paths.state_path(topic.name, number) for topic in topics for number in range(len(topic.replicas))
         ]
-        hit = [
+        broker_paths = [
             paths.state_path(topic.name, number)
             for topic in topics
             for number, replicas in enumerate(topic.replicas)
             if broker in replicas
         ]
         guard = check(paths.CONTROLLER_EPOCH, session.client.get(paths.CONTROLLER_EPOCH)[1].version)
-        states = (node for node in read_nodes(session, hit) if node is not None)
-        writes = [[set_data(path, node.data or b"", ANY_VERSION)] for path, node in zip(hit, states, strict=True)]
+        states = (node for node in read_nodes(session, broker_paths) if node is not None)
+        writes = [
+            [set_data(path, node.data or b"", ANY_VERSION)] for path, node in zip(broker_paths, states, strict=True)
+        ]
         reads = [*_reads(topic_paths, TOPICS), *_reads(state_paths, STATES)]
         return Raw(len(state_paths), topic_paths, reads, guard, Writes.of(writes))
 
@@ -134,8 +136,8 @@ def open_session(hosts: str) -> Session:
     return session
 
 
-def _reads(paths_: Sequence[str], most: int) -> Iterator[tuple[bytes, int]]:
-    parts = (paths_[first : first + most] for first in range(0, len(paths_), most))
+def _reads(paths_: Sequence[str], batch_size: int) -> Iterator[tuple[bytes, int]]:
+    parts = (paths_[first : first + batch_size] for first in range(0, len(paths_), batch_size))
     return ((b"".join(map(get_data, part)), len(part)) for part in parts)
 
 

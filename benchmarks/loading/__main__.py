@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.loading.files import WRITERS, write_cluster
-from benchmarks.records import LATEST, ROOT, Growing, table
+from benchmarks.records import LATEST, ROOT, IncrementalRecord, table
 from benchmarks.report.ratios import Ratio, to_record
 from kframe.snapshot import generate
 
@@ -80,7 +80,7 @@ def main(words: Sequence[str] | None = None) -> int:
     chosen = parser.parse_args(words)
     rows: list[dict[str, Any]] = []
     command = ["python", "-m", "benchmarks.loading", *(sys.argv[1:] if words is None else words)]
-    record = Growing(
+    record = IncrementalRecord(
         chosen.out, command,
         lambda: {"partitions": chosen.partitions, "loading": rows,
                  "ratios": to_record(ratios_of(chosen.partitions, rows))},

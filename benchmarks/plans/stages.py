@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from benchmarks.records import LATEST, Growing, table
+from benchmarks.records import LATEST, IncrementalRecord, table
 from kframe.planning import PlanProposal, PlanRequest, plan
 from kframe.planning.page import render_page
 from kframe.planning.review import PlanReview
@@ -80,7 +80,7 @@ def main(words: Sequence[str] | None = None) -> int:
     chosen = parser.parse_args(words)
     rows: list[dict[str, Any]] = []
     command = ["python", "-m", "benchmarks.plans.stages", *(sys.argv[1:] if words is None else words)]
-    record = Growing(chosen.out, command, lambda: {"partitions": chosen.partitions, "rows": rows})
+    record = IncrementalRecord(chosen.out, command, lambda: {"partitions": chosen.partitions, "rows": rows})
     with record.part("stages"):
         rows += measure(chosen.partitions, chosen.runs)
     table(

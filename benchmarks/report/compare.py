@@ -22,8 +22,8 @@ from typing import Any, Final
 from benchmarks.records import LATEST, RESULTS, newest, table
 from benchmarks.report.ratios import Ratio, of_record
 
-#: How much of a stored ratio has to be left.
-LEFT_MIN: Final = 0.8
+#: How much of a stored ratio has to remain.
+REMAINING_MIN: Final = 0.8
 HEADINGS: Final = ("ratio", "stored", "new", "of stored", "")
 LEGEND: Final = "of stored: how good the new one is; 0.80 is a fifth worse. * where less is better."
 
@@ -38,7 +38,7 @@ class Compared:
     less: bool
 
     @property
-    def left(self) -> float | None:
+    def remaining(self) -> float | None:
         """How good the new one is, 1 being as good as the stored one. None where one of them is lacking."""
         if self.stored is None or self.new is None:
             return None
@@ -50,9 +50,9 @@ class Compared:
     @property
     def change(self) -> str:
         """``WORSE``, ``better`` or nothing. ``new`` and ``not measured`` where there is no comparison."""
-        if self.left is None:
+        if self.remaining is None:
             return "new" if self.stored is None else "not measured"
-        return "WORSE" if self.left < LEFT_MIN else "better" if self.left > 1 / LEFT_MIN else ""
+        return "WORSE" if self.remaining < REMAINING_MIN else "better" if self.remaining > 1 / REMAINING_MIN else ""
 
 
 def compare(stored: Iterable[Ratio], new: Iterable[Ratio]) -> list[Compared]:
@@ -67,14 +67,14 @@ def compare(stored: Iterable[Ratio], new: Iterable[Ratio]) -> list[Compared]:
     return compared
 
 
-def like_last(stored: Sequence[Mapping[str, Any]], processors: Collection[object]) -> list[Mapping[str, Any]]:
+def prefer_processors(stored: Sequence[Mapping[str, Any]], processors: Collection[object]) -> list[Mapping[str, Any]]:
     """Stored records in their order, those of these processors last. Of ratios with the same name the last counts."""
     return sorted(stored, key=lambda record: record.get("processor") in processors)
 
 
 def line(ratio: Compared) -> tuple[str, ...]:
     """A row as cells under HEADINGS."""
-    values = ("-" if value is None else f"{value:.3g}" for value in (ratio.stored, ratio.new, ratio.left))
+    values = ("-" if value is None else f"{value:.3g}" for value in (ratio.stored, ratio.new, ratio.remaining))
     return (ratio.name + (" *" if ratio.less else ""), *values, ratio.change)
 
 
@@ -86,14 +86,14 @@ def main(words: Sequence[str] | None = None) -> int:
     chosen = parser.parse_args(words)
     new = [_read(path) for path in chosen.new or sorted(LATEST.glob("*.json"))]
     stored = [_read(path) for path in chosen.against] if chosen.against else newest(RESULTS)
-    against = like_last(stored, {record.get("processor") for record in new})
+    against = prefer_processors(stored, {record.get("processor") for record in new})
     compared = compare(_ratios(against), _ratios(new))
-    if not any(ratio.left is not None for ratio in compared):
+    if not any(ratio.remaining is not None for ratio in compared):
         print("nothing to compare: run make bench or make bench-peers first, and keep a record", file=sys.stderr)
         return 2
     table([HEADINGS, *map(line, compared)], LEGEND)
     worse = [ratio.name for ratio in compared if ratio.change == "WORSE"]
-    print(f"{len(worse)} of {sum(ratio.left is not None for ratio in compared)} ratios fell by more than a fifth")
+    print(f"{len(worse)} of {sum(ratio.remaining is not None for ratio in compared)} ratios fell by more than a fifth")
     return 1 if worse else 0
 
 

@@ -186,12 +186,12 @@ def roofline(figures: Row) -> str:
         f"{row['limit']}, {row['limit_rate'] / 1e9:.1f}",
         f"**{row['times']:.1f}**" if row["times"] > TIMES_MAX else f"{row['times']:.1f}",
     ) for row in figures["kernels"]]  # fmt: skip
-    far = [row for row in figures["kernels"] if row["times"] > TIMES_MAX]
-    notes = "".join(f"- `{row['kernel']}`, {row['rows']}: {why(row)}\n" for row in far)
+    slow = [row for row in figures["kernels"] if row["times"] > TIMES_MAX]
+    notes = "".join(f"- `{row['kernel']}`, {row['rows']}: {why(row)}\n" for row in slow)
     size = f"{figures['partitions']:,} partitions, {figures['brokers']:,} brokers.\n\n"
     headings = ("kernel", "rows", "bytes a row", "ns a row", "in cache", "all cores", "GB/s", "limit, GB/s", "times")
     table = _table(headings, rows)
-    return f"{size}{table}\nBeyond {TIMES_MAX:g} times the limit:\n\n{notes}" if far else f"{size}{table}"
+    return f"{size}{table}\nBeyond {TIMES_MAX:g} times the limit:\n\n{notes}" if slow else f"{size}{table}"
 
 
 def processes(results: Sequence[Row]) -> str:

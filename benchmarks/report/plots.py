@@ -30,22 +30,22 @@ Row = dict[str, Any]
 
 
 def bars(panels: Sequence[Any], titles: Mapping[str, str], rows: Mapping[str, Sequence[Row]], unit: str) -> None:
-    """A panel for each title. A row of it is a group of bars: name, colour and seconds under ``shown``."""
+    """A panel for each title. A row of it is a group of bars: name, colour and seconds under ``bars``."""
     for axes, (key, title) in zip(panels, titles.items(), strict=True):
         for position, row in enumerate(rows[key]):
-            shown = [bar for bar in row["shown"] if bar[2] is not None]
-            for number, (who, colour, seconds) in enumerate(shown):
-                at = position + (number - (len(shown) - 1) / 2) * 0.29
-                axes.bar(at, seconds, 0.26, color=colour)
-                axes.annotate(duration(seconds), (at, seconds), ha="center", va="bottom", fontsize=8)
-                axes.annotate(who, (at, 0), (0, 5), xycoords=("data", "axes fraction"), textcoords="offset points",
+            visible_bars = [bar for bar in row["bars"] if bar[2] is not None]
+            for number, (label, colour, seconds) in enumerate(visible_bars):
+                x = position + (number - (len(visible_bars) - 1) / 2) * 0.29
+                axes.bar(x, seconds, 0.26, color=colour)
+                axes.annotate(duration(seconds), (x, seconds), ha="center", va="bottom", fontsize=8)
+                axes.annotate(label, (x, 0), (0, 5), xycoords=("data", "axes fraction"), textcoords="offset points",
                               ha="center", va="bottom", rotation=90, fontsize=8,
                               color="#222222" if colour == RAW else "white")  # fmt: skip
         axes.set_title(title, fontsize=10)
         axes.set_yscale("log")
         axes.set_xticks(range(len(rows[key])), [f"{row['partitions']:,}\npartitions" for row in rows[key]])
         _bare(axes)
-    heights = (bar[2] for group in rows.values() for row in group for bar in row["shown"])
+    heights = (bar[2] for group in rows.values() for row in group for bar in row["bars"])
     least = min((seconds for seconds in heights if seconds is not None), default=1.0)
     panels[0].set_ylim(bottom=least / ROOM)  # room for a name in the shortest bar
     panels[0].set_ylabel(unit)
@@ -75,12 +75,12 @@ def draw_live(rows: Sequence[Row], figure: Any) -> None:
     grouped: dict[str, list[Row]] = {event: [] for event in titles}
     for row in rows:
         kafka = min(row["kafka"]) if row["kafka"] else None
-        shown = [
+        row_bars = [
             ("Kafka 3.9.1", THEIRS, kafka),
             ("kframe", OURS, max(row["kframe"])),
             ("requests", RAW, row["raw"]),
         ]
-        grouped[row["event"]].append({"partitions": row["partitions"], "shown": shown})
+        grouped[row["event"]].append({"partitions": row["partitions"], "bars": row_bars})
     bars(figure.subplots(1, len(titles), sharey=True), titles, grouped, "elapsed, all bytes arrived")
 
 
@@ -97,8 +97,8 @@ def draw_classes(rows: Sequence[Row], figure: Any) -> None:
     for row in rows:
         if row["beside"] == "kafka" and row["bench"] in grouped:
             theirs, ours = row["peer"][row["collector"]], statistics.median(row["kframe"])
-            shown = [("Kafka's classes", THEIRS, theirs), ("kframe", OURS, ours)]
-            grouped[row["bench"]].append({"partitions": row["partitions"], "shown": shown})
+            row_bars = [("Kafka's classes", THEIRS, theirs), ("kframe", OURS, ours)]
+            grouped[row["bench"]].append({"partitions": row["partitions"], "bars": row_bars})
     bars(figure.subplots(1, len(CLASSES), sharey=True), CLASSES, grouped, "elapsed, all bytes ready")
 
 
@@ -110,7 +110,7 @@ GROWTH: Final = {
 
 
 def draw_growth(series: Sequence[Row], figure: Any) -> None:
-    """Cost against size (``benchmarks.limits.failure_cost``): what hangs on the cluster, and what on the broker."""
+    """Cost against size (``benchmarks.limits.failure_cost``): what depends on the cluster, and what on the broker."""
     axes = figure.subplots()
     for row in series:
         label, colour = GROWTH[row["series"], row["along"]]
@@ -135,20 +135,24 @@ def draw_roofline(figures: Row, figure: Any) -> None:
     """How many times longer than its limit each kernel takes (``benchmarks.limits.roofline``)."""
     panels = figure.subplots(1, 2)
     for axes, rows in zip(panels, ("all", "one broker's"), strict=True):
-        here = sorted((row for row in figures["kernels"] if row["rows"] == rows), key=lambda row: -float(row["times"]))
-        colours = [THEIRS if row["times"] > 3 else OURS for row in here]
-        positions = range(len(here))
-        axes.barh(positions, [row["times"] for row in here], color=colours, height=0.7)
-        for position, row in enumerate(here):
+        kernel_rows = sorted(
+            (row for row in figures["kernels"] if row["rows"] == rows), key=lambda row: -float(row["times"])
+        )
+        colours = [THEIRS if row["times"] > 3 else OURS for row in kernel_rows]
+        positions = range(len(kernel_rows))
+        axes.barh(positions, [row["times"] for row in kernel_rows], color=colours, height=0.7)
+        for position, row in enumerate(kernel_rows):
             axes.annotate(f" {row['times']:.1f} × {row['limit']}", (row["times"], position), va="center", fontsize=7)
-        axes.set_yticks(positions, [row["kernel"] for row in here], fontsize=7)
+        axes.set_yticks(positions, [row["kernel"] for row in kernel_rows], fontsize=7)
         axes.set_xscale("log")
-        axes.set_xlim(0.3, max(10.0, *(row["times"] for row in here)) * 3)
+        axes.set_xlim(0.3, max(10.0, *(row["times"] for row in kernel_rows)) * 3)
         axes.axvline(1, color=QUIET, linewidth=0.8)
         axes.axvline(3, color=QUIET, linewidth=0.8, linestyle=":")
         axes.set_xticks([0.5, 1, 3, 10], ["0.5", "1", "3", "10"])
         axes.set_xlabel("time, in times of its limit", fontsize=8)
-        axes.set_title(f"{'all rows' if rows == 'all' else 'rows of one broker'}, {here[0]['row_count']:,}", fontsize=9)
+        axes.set_title(
+            f"{'all rows' if rows == 'all' else 'rows of one broker'}, {kernel_rows[0]['row_count']:,}", fontsize=9
+        )
         axes.spines[["top", "right"]].set_visible(False)
         axes.minorticks_off()
         axes.invert_yaxis()

@@ -48,13 +48,13 @@ class TargetResult:
         """None without a measurement."""
         if self.measured is None:
             return None
-        wanted = self.target.wanted
-        return self.measured <= wanted if self.target.at_most else self.measured >= wanted
+        limit = self.target.limit
+        return self.measured <= limit if self.target.at_most else self.measured >= limit
 
     @property
     def limit_text(self) -> str:
         """The limit with its unit, such as ``at most 1.5 times``."""
-        return f"at {'most' if self.target.at_most else 'least'} {self.target.wanted:g} {self.target.unit}"
+        return f"at {'most' if self.target.at_most else 'least'} {self.target.limit:g} {self.target.unit}"
 
     @property
     def measured_text(self) -> str | None:
@@ -86,7 +86,7 @@ def lines(results: Iterable[TargetResult]) -> list[tuple[str, ...]]:
 def as_plain(results: Iterable[TargetResult]) -> list[dict[str, Any]]:
     """The same table as plain data."""
     return [
-        {"target": target.text, "name": target.name, "wanted": target.wanted, "unit": target.unit,
+        {"target": target.text, "name": target.name, "wanted": target.limit, "unit": target.unit,
          "at_most": target.at_most, "measured": result.measured, "reached": result.reached, "where": result.where}
         for result in results
         for target in [result.target]

@@ -21,12 +21,12 @@ def in_memory(results: Path) -> str:
     if (figures := saved_record("classes", results)) is not None:
         ratios = [row["ratio"] for row in figures.rows if row["beside"] == "kafka" and row["bench"] != "memory"]
         if ratios:
-            least, most = (
+            lowest, highest = (
                 f"{figure(ratio[end] for ratio in ratios):,.0f}" for figure, end in ((min, "least"), (max, "most"))
             )
             sentences.append(
                 "In memory, beside Kafka's own controller classes, kframe decides, applies and encodes "
-                f"{least} to {most} times as fast ({_record(figures)})."
+                f"{lowest} to {highest} times as fast ({_record(figures)})."
             )
     if (figures := saved_record("suite", results)) is not None:
         states = [row for row in figures.rows if "state_bytes_per_partition" in row]

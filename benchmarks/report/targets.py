@@ -13,7 +13,7 @@ class Target:
 
     name: str
     text: str
-    wanted: float
+    limit: float
     unit: str = "times"
     at_most: bool = False
 
@@ -60,9 +60,9 @@ _ALL: Final = (
     Target("controller-failover/10000000/1000 resident", "memory of that failover beside the bytes being sent",
            2, "GiB", at_most=True),
     *(
-        Target(f"process whatif fail, {mode}/1000000/100 {figure}", f"{text}, {mode}", wanted, unit, at_most=True)
+        Target(f"process whatif fail, {mode}/1000000/100 {figure}", f"{text}, {mode}", limit, unit, at_most=True)
         for mode in ("zookeeper", "kraft")
-        for figure, text, wanted, unit in (
+        for figure, text, limit, unit in (
             ("processor", "processor time of `kframe whatif fail`, 1,000,000", 1.2, "s"),
             ("peak", "peak memory of `kframe whatif fail`, 1,000,000", 300, "MB"),
         )

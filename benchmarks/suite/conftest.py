@@ -65,9 +65,9 @@ class Fixtures:
         return Fixture(bench.partitions, bench.brokers, self._last[1])
 
 
-def counted_runs(most: int, first: float, seconds: float | None) -> int:
+def counted_runs(max_runs: int, first: float, seconds: float | None) -> int:
     """How many counted runs fit into ``seconds`` after a first one that took ``first`` seconds. At least one."""
-    return most if seconds is None else max(1, min(most, int(seconds / first)))
+    return max_runs if seconds is None else max(1, min(max_runs, int(seconds / first)))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

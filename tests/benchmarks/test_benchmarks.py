@@ -80,20 +80,20 @@ def test_large_clusters_get_fewer_runs(first: float, seconds: float | None, runs
 
 
 #: All kinds of decisions, writes and requests. The storm reaches rows whose slots exceed 16 bits.
-OF_THE_TWINS = ("rack-failure", "reassignment-start", "topic-creation-storm", "topic-deletion")
+OF_REFERENCE_KERNELS = ("rack-failure", "reassignment-start", "topic-creation-storm", "topic-deletion")
 
 
 @pytest.mark.slow
 def test_known_answers_equal_reference_kernels() -> None:
     """No compiled kernel is used."""
-    words = ["benchmarks/suite", "-q", "-p", "no:cacheprovider", f"--bench-only={','.join(OF_THE_TWINS)}"]
+    words = ["benchmarks/suite", "-q", "-p", "no:cacheprovider", f"--bench-only={','.join(OF_REFERENCE_KERNELS)}"]
     environment = {**os.environ, "KFRAME_KERNELS": "reference"}
     completed = subprocess.run(
         [sys.executable, "-m", "pytest", *words, "--bench-brokers=10"],
         env=environment, cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert completed.returncode == 0, completed.stdout
-    assert f"{len(OF_THE_TWINS)} passed" in completed.stdout
+    assert f"{len(OF_REFERENCE_KERNELS)} passed" in completed.stdout
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from benchmarks.report.targets import TARGETS
 
 
 @pytest.mark.parametrize(
-    "stored, new, less, left, change",
+    "stored, new, less, remaining, change",
     [
         (100.0, 100.0, False, 1.0, ""),
         (100.0, 80.0, False, 0.8, ""),
@@ -33,12 +33,12 @@ from benchmarks.report.targets import TARGETS
     ],
 )
 def test_ratio_within_tolerance_passes(
-    stored: float | None, new: float | None, less: bool, left: float | None, change: str
+    stored: float | None, new: float | None, less: bool, remaining: float | None, change: str
 ) -> None:
     (row,) = compare.compare(
         [] if stored is None else [Ratio("x", stored, less)], [] if new is None else [Ratio("x", new, less)]
     )
-    assert row.left == (None if left is None else pytest.approx(left))
+    assert row.remaining == (None if remaining is None else pytest.approx(remaining))
     assert row.change == change
 
 

@@ -37,9 +37,9 @@ def peak() -> Iterator[Callable[[Callable[[], object]], int]]:
     def of(call: Callable[[], object]) -> int:
         tracemalloc.start()
         call()
-        most = tracemalloc.get_traced_memory()[1]
+        peak_bytes = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        return most
+        return peak_bytes
 
     yield of
     tracemalloc.stop()

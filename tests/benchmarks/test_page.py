@@ -172,11 +172,11 @@ def test_command_draws_all_plots(tmp_path: Path, results: Path) -> None:
     (tmp_path / "explanation").mkdir()
     (tmp_path / "explanation" / "performance.md").write_text("<!-- figures: requests -->\n<!-- end -->\n")
     (tmp_path / "README.md").write_text("<!-- figures: in-memory -->\n<!-- end -->\n")
-    words = ["--docs", str(tmp_path), "--readme", str(tmp_path / "README.md"), "--results", str(results)]
-    assert plots.main(words) == 0
-    drawn = {path.stem: path.read_text() for path in (tmp_path / "plots").glob("*.svg")}
-    assert set(drawn) == set(plots.PICTURES)
-    assert drawn["live"].count(f"fill: {plots.THEIRS}") == 2
+    arguments = ["--docs", str(tmp_path), "--readme", str(tmp_path / "README.md"), "--results", str(results)]
+    assert plots.main(arguments) == 0
+    plot_texts = {path.stem: path.read_text() for path in (tmp_path / "plots").glob("*.svg")}
+    assert set(plot_texts) == set(plots.PICTURES)
+    assert plot_texts["live"].count(f"fill: {plots.THEIRS}") == 2
     assert "topic-deletion" in (tmp_path / "explanation" / "performance.md").read_text()
     assert "4 to 16 times" in (tmp_path / "README.md").read_text()
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from benchmarks.limits import roofline
-from benchmarks.limits.kernel_calls import LINE_BYTES, NOT_MEASURED, WHOLE_ONLY, Ground, calls_of, run
+from benchmarks.limits.kernel_calls import LINE_BYTES, NOT_MEASURED, WHOLE_ONLY, KernelCluster, calls_of, run
 from kframe import kernels
 from kframe.kernels import reference
 
@@ -36,51 +36,51 @@ BYTES_A_ROW = {
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["all", "one-brokers"])
-def ground(request: pytest.FixtureRequest) -> Ground:
-    return Ground(PARTITIONS, BROKERS, scattered=request.param)
+def kernel_cluster(request: pytest.FixtureRequest) -> KernelCluster:
+    return KernelCluster(PARTITIONS, BROKERS, scattered=request.param)
 
 
 def test_every_kernel_is_measured_or_excluded_with_reason() -> None:
-    whole, scattered = (set(calls_of(Ground(200, 5, scattered=scattered))) for scattered in (False, True))
+    whole, scattered = (set(calls_of(KernelCluster(200, 5, scattered=scattered))) for scattered in (False, True))
     assert whole | NOT_MEASURED.keys() == {name for name, kernel in vars(kernels).items() if isroutine(kernel)}
     assert whole - scattered == set(WHOLE_ONLY) | {"count_failures", "count_pair_failures"}
     assert set(roofline.NOTES) | set(roofline.LIMITS) <= whole
 
 
-def test_kernel_results_equal_references(ground: Ground) -> None:
-    scattered = ground.k < ground.n
-    assert ground.k == (3 * PARTITIONS // BROKERS if scattered else PARTITIONS)
-    for name in calls_of(ground):
-        answers = []
+def test_kernel_results_equal_references(kernel_cluster: KernelCluster) -> None:
+    scattered = kernel_cluster.k < kernel_cluster.n
+    assert kernel_cluster.k == (3 * PARTITIONS // BROKERS if scattered else PARTITIONS)
+    for name in calls_of(kernel_cluster):
+        results = []
         for module in (kernels, reference):
-            fresh = Ground(PARTITIONS, BROKERS, scattered=scattered)
-            call = calls_of(fresh)[name]
+            cluster = KernelCluster(PARTITIONS, BROKERS, scattered=scattered)
+            call = calls_of(cluster)[name]
             call.before()
-            count = run(fresh, name, call, module)
-            left = {key: value.tolist() for key, value in fresh.arguments(name, call).items()
+            count = run(cluster, name, call, module)
+            arrays = {key: value.tolist() for key, value in cluster.arguments(name, call).items()
                     if isinstance(value, np.ndarray)}  # fmt: skip
-            answers.append((count, left))
+            results.append((count, arrays))
             assert count == call.expected, name
-        assert answers[0] == answers[1], name
+        assert results[0] == results[1], name
 
 
 def test_byte_counts_equal_manual_counts() -> None:
-    ground = Ground(PARTITIONS, BROKERS)
-    calls = calls_of(ground)
+    kernel_cluster = KernelCluster(PARTITIONS, BROKERS)
+    calls = calls_of(kernel_cluster)
     for name, each in BYTES_A_ROW.items():
         # Broker tables and list ends: a few bytes per broker, for any number of rows.
-        assert 0 <= ground.bytes_of(name, calls[name]) - each * PARTITIONS <= 24 * BROKERS, name
+        assert 0 <= kernel_cluster.bytes_of(name, calls[name]) - each * PARTITIONS <= 24 * BROKERS, name
 
 
 def test_bytes_of_scattered_rows_are_whole_cache_lines() -> None:
-    ground = Ground(PARTITIONS, BROKERS, scattered=True)
-    call = calls_of(ground)["list_replicas_on"]
+    kernel_cluster = KernelCluster(PARTITIONS, BROKERS, scattered=True)
+    call = calls_of(kernel_cluster)["list_replicas_on"]
     lines = {(name, int(row) * size // LINE_BYTES)
-             for name, size in (("slot_start", 4), ("replica_count", 2)) for row in ground.rows}  # fmt: skip
-    slots = [3 * int(row) + index for row in ground.rows for index in range(3)]
+             for name, size in (("slot_start", 4), ("replica_count", 2)) for row in kernel_cluster.rows}  # fmt: skip
+    slots = [3 * int(row) + index for row in kernel_cluster.rows for index in range(3)]
     lines |= {("replica", slot * 2 // LINE_BYTES) for slot in slots}
-    other_bytes = 4 * ground.k + 2 * 12 * ground.k + BROKERS
-    assert ground.bytes_of("list_replicas_on", call) == LINE_BYTES * len(lines) + other_bytes
+    other_bytes = 4 * kernel_cluster.k + 2 * 12 * kernel_cluster.k + BROKERS
+    assert kernel_cluster.bytes_of("list_replicas_on", call) == LINE_BYTES * len(lines) + other_bytes
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -112,8 +112,8 @@ def test_kernel_beyond_limit_has_reason(row: dict[str, object], reason: str) -> 
 
 
 def test_wrong_kernel_result_raises() -> None:
-    ground = Ground(200, 5)
-    call = calls_of(ground)["choose_leaders"]
-    ground.named["live"] = np.zeros(5, np.uint8)
+    kernel_cluster = KernelCluster(200, 5)
+    call = calls_of(kernel_cluster)["choose_leaders"]
+    kernel_cluster.shared_arguments["live"] = np.zeros(5, np.uint8)
     with pytest.raises(AssertionError, match="choose_leaders returned 0, expected 200"):
-        roofline._checked(ground, "choose_leaders", call)()
+        roofline._checked(kernel_cluster, "choose_leaders", call)()
