@@ -30,7 +30,7 @@ def no_process_is_left() -> Iterator[None]:
     runs last, after all servers of the tests were stopped."""
     yield
     process = sys.modules.get("kframe_zookeeper.testing.process")
-    assert process is None or process.left_running() == []
+    assert process is None or process.running_processes() == []
 
 
 def pytest_collection_finish() -> None:

@@ -125,7 +125,7 @@ class Raw:
             watches.exists(paths.CONTROLLER)
             watches.lists(LISTS)
             self.read(session)
-            watches.arm(self.topic_paths, Watched.DATA, watches.seen())
+            watches.arm(self.topic_paths, Watched.DATA, watches.last_zxid())
             self.write(session)
 
 

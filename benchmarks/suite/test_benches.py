@@ -13,7 +13,7 @@ from benchmarks.suite.conftest import Answers, Fixtures, counted_runs
 from kframe.bench.run import Bench, result
 from kframe.bench.workload import Measurement, Run
 from kframe.bench.workloads import WORKLOADS
-from kframe.runtime.memory import make_ready
+from kframe.runtime.memory import preallocate
 
 
 @pytest.mark.slow
@@ -37,7 +37,7 @@ def test_bench(
 
     runs = bench.runs
     if benchmark.enabled:
-        make_ready()  # as in the process of a controller
+        preallocate()  # as in the process of a controller
         start = time.monotonic()
         (run,), _ = prepare()
         run.run()

@@ -128,7 +128,7 @@ class Controller:
             for server in self._servers:
                 server.start(self)
                 started.callback(server.stop)
-            self._loop.stand(takeover=takeover)
+            self._loop.start_election(takeover=takeover)
             started.pop_all()
 
     def run_until_idle(self) -> int:

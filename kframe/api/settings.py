@@ -121,11 +121,13 @@ def _of_environment(environment: Mapping[str, str]) -> dict[str, Setting]:
     for name, value in sorted(environment.items()):
         if name in _BY_VARIABLE:
             settings[_BY_VARIABLE[name]] = Setting(value, f"environment variable {name}")
-        elif name.startswith(ENVIRONMENT_PREFIX) and (near := _suggestion(name, _BY_VARIABLE, least=0.85)):
-            _log.warning("unknown environment variable %s is ignored%s", name, near)
+        elif name.startswith(ENVIRONMENT_PREFIX) and (
+            suggestion := _suggestion(name, _BY_VARIABLE, similarity_min=0.85)
+        ):
+            _log.warning("unknown environment variable %s is ignored%s", name, suggestion)
     return settings
 
 
-def _suggestion(name: str, known: Iterable[str], least: float = 0.7) -> str:
-    near = difflib.get_close_matches(name, list(known), n=1, cutoff=least)
-    return f"; {near[0]!r} perhaps" if near else ""
+def _suggestion(name: str, known: Iterable[str], similarity_min: float = 0.7) -> str:
+    suggestion = difflib.get_close_matches(name, list(known), n=1, cutoff=similarity_min)
+    return f"; {suggestion[0]!r} perhaps" if suggestion else ""

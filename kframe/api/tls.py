@@ -13,22 +13,24 @@ _NO_COMMON_CIPHER: Final = ("HANDSHAKE_FAILURE", "PROTOCOL_VERSION", "UNSUPPORTE
 _NO_TLS: Final = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG")
 
 
-def tls_refusal(problem: BaseException, where: str, trusted: str, shown: str) -> str | None:
+def tls_refusal(problem: BaseException, where: str, truststore: str, keystore: str) -> str | None:
     """The reason of a permanent failure, as an error message. None for a failure that a retry may fix: a server that
     restarts aborts handshakes, too.
 
-    ``where`` is HOST:PORT; ``trusted`` names the setting of the truststore, ``shown`` that of the client certificate.
+    ``where`` is HOST:PORT. ``truststore`` and ``keystore`` name the settings of trusted authorities and of the client
+    certificate.
     """
     if isinstance(problem, ssl.SSLCertVerificationError):
         message = problem.verify_message or problem.reason
         return (
             f"{where}: found a certificate that is refused ({message.rstrip('.')}), expected one that is valid for "
-            f"this host and trusted by {trusted}"
+            f"this host and trusted by {truststore}"
         )
     reason = getattr(problem, "reason", None) or "" if isinstance(problem, ssl.SSLError) else ""
     if any(part in reason for part in _CERTIFICATE_REFUSED):
         return (
-            f"{where}: refuses the client certificate ({reason}): found {shown}, expected a certificate that it trusts"
+            f"{where}: refuses the client certificate ({reason}): found {keystore}, "
+            "expected a certificate that it trusts"
         )
     if any(part in reason for part in _NO_COMMON_CIPHER):
         return f"{where}: found no version and cipher of TLS in common ({reason}), expected TLS 1.2 or later"

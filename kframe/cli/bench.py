@@ -26,9 +26,9 @@ def command(name: str, partitions: int, brokers: int, runs: int, output: str) ->
     retains freed memory, as in the process of a controller.
     """
     from kframe.bench.run import SCHEMA, Bench, run
-    from kframe.runtime.memory import make_ready
+    from kframe.runtime.memory import preallocate
 
-    make_ready()
+    preallocate()
     with progress(f"{name}, {partitions:,} partitions") as line:
         result = run(Bench(name, partitions, brokers, runs), line)
     if output in ("table", "wide", "csv"):

@@ -60,7 +60,7 @@ def run(
     """
     from kframe.cli import run as running
     from kframe.cli.logs import start_logs
-    from kframe.runtime.memory import make_ready
+    from kframe.runtime.memory import preallocate
     from kframe.snapshot.instances import Enlisting, Instance
 
     options = {
@@ -73,7 +73,7 @@ def run(
     own_id, cluster, registry = running.own_id(settings), cluster_of(settings, plugins), plugins.registry()
     arrangement = running.arrange(registry, transport, servers, metrics_listen)
     chosen = chosen_selectors(plugins, selectors)
-    make_ready()
+    preallocate()
     store, instance = cluster.store(), Instance.of_this_process(own_id)
     if isinstance(store, Enlisting):
         store.enlist(instance, duplicate=allow_duplicate_id)

@@ -38,9 +38,9 @@ class AnswerTable:
     """Configured answers: an error by broker and api, or by broker, api and partition. NONE by default."""
 
     def __init__(self) -> None:
-        self._said: dict[tuple[int, Api, str | None], str] = {}
+        self._configured: dict[tuple[int, Api, str | None], str] = {}
 
-    def say(self, broker_id: int, error: str, api: Api | None, partitions: tuple[str, ...]) -> None:
+    def configure(self, broker_id: int, error: str, api: Api | None, partitions: tuple[str, ...]) -> None:
         """Configure answers from now on: for all three apis without ``api``, for whole requests without ``partitions``.
         NONE removes an earlier setting. Raises InputError for an error that Kafka does not have, and for SILENT with
         partitions."""
@@ -51,16 +51,18 @@ class AnswerTable:
             raise InputError(where, "SILENT for some partitions", "SILENT for a whole api")
         for name in Api if api is None else (api,):
             if error == NONE and not partitions:
-                self._said = {key: said for key, said in self._said.items() if key[:2] != (broker_id, name)}
+                self._configured = {
+                    key: value for key, value in self._configured.items() if key[:2] != (broker_id, name)
+                }
             for partition in partitions or (None,):
                 if error == NONE:
-                    self._said.pop((broker_id, name, partition), None)
+                    self._configured.pop((broker_id, name, partition), None)
                 else:
-                    self._said[broker_id, name, partition] = error
+                    self._configured[broker_id, name, partition] = error
 
     def mute(self, broker_id: int) -> bool:
         """Whether the broker answers none of the three apis."""
-        return bool(self._said) and all(self._said.get((broker_id, api, None)) == SILENT for api in Api)
+        return bool(self._configured) and all(self._configured.get((broker_id, api, None)) == SILENT for api in Api)
 
     def errors(self, request: Request) -> tuple[ErrorCode, dict[str, ErrorCode]]:
         """The configured errors of this request: for the whole request, and for each of its partitions with its own
@@ -72,7 +74,7 @@ class AnswerTable:
 
     def silent(self, request: Request) -> bool:
         """Whether the broker receives this request without answering it."""
-        return self._said.get((request["broker"], request["api"], None)) == SILENT
+        return self._configured.get((request["broker"], request["api"], None)) == SILENT
 
     def answer(self, delivery: Delivery) -> Event | None:
         """The event for the controller when the answer to this request arrives.
@@ -100,7 +102,7 @@ class AnswerTable:
                 return None
 
     def _error(self, broker_id: int, api: Api, partition: str | None, otherwise: ErrorCode) -> ErrorCode:
-        error = self._said.get((broker_id, api, partition))
+        error = self._configured.get((broker_id, api, partition))
         return otherwise if error is None or error == SILENT else ErrorCode[error]
 
 
@@ -116,8 +118,8 @@ class Delivery:
     @staticmethod
     def of(cluster: ClusterState, request: Request, batch: int) -> Delivery:
         """Look up the rows while the columns match the request."""
-        about = [name for name, entry in request["partitions"].items() if entry.get("delete_partition", True)]
-        rows = [cluster.row(*topic_partition(name)) for name in about]
+        names = [name for name, entry in request["partitions"].items() if entry.get("delete_partition", True)]
+        rows = [cluster.row(*topic_partition(name)) for name in names]
         return Delivery(request, np.array([row for row in rows if row is not None], np.int32), batch)
 
 
@@ -191,7 +193,7 @@ class EmbeddedBrokers:
         silent gives the delayed answer, as determined when it received the request. Raises InputError for an unknown
         error, and for SILENT with partitions.
         """
-        self._answers.say(broker_id, error, api, tuple(partitions or ()))
+        self._answers.configure(broker_id, error, api, tuple(partitions or ()))
         channel = self._channels.get(broker_id)
         if channel is None or channel.in_flight is None:
             return
@@ -244,8 +246,8 @@ class EmbeddedBrokers:
         self._received.setdefault(broker_id, []).append(request)
         channel.in_flight, channel.answer = delivery, self._answer(delivery)
         if self._answers.silent(request):
-            again = partial(self._receive, channel, delivery)
-            self._clock.schedule(_timer(broker_id), self._request_timeout_ms, again)
+            retry = partial(self._receive, channel, delivery)
+            self._clock.schedule(_timer(broker_id), self._request_timeout_ms, retry)
         else:
             self._answered(channel)
 

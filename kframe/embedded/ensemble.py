@@ -202,8 +202,7 @@ class MemoryEnsemble:
 
 
 def _create(registration: Registration) -> Create:
-    given = registration.broker_epoch
     return Create(
         broker_path(registration.broker_id), encode_registration(registration), ephemeral=True,
-        czxid=None if given == NO_BROKER_EPOCH else given,
+        czxid=None if registration.broker_epoch == NO_BROKER_EPOCH else registration.broker_epoch,
     )  # fmt: skip

@@ -271,17 +271,17 @@ class RecordTree:
 
     def _commit(self, session: int, operations: Sequence[Operation]) -> list[str]:
         with self._committing:
-            return self._commit_alone(session, operations)
+            return self._commit_locked(session, operations)
 
-    def _commit_alone(self, session: int, operations: Sequence[Operation]) -> list[str]:
+    def _commit_locked(self, session: int, operations: Sequence[Operation]) -> list[str]:
         transaction = _Transaction(session, self.zxid + 1)
         results = []
         for position, operation in enumerate(operations):
             try:
                 results.append(self._apply(transaction, operation))
             except StoredRecordError as error:
-                for take_back in reversed(transaction.undo):
-                    take_back()
+                for roll_back in reversed(transaction.undo):
+                    roll_back()
                 raise StoredRecordError(error.code, error.path, position) from None
         self.zxid = transaction.zxid
         self._notify(transaction.changes)
@@ -296,7 +296,7 @@ class RecordTree:
             case Delete(path, expected_version):
                 return self._delete(transaction, path, expected_version)
             case CheckVersion(path, expected_version):
-                self._at_version(path, expected_version)
+                self._require_version(path, expected_version)
                 return path
 
     def _create(self, transaction: _Transaction, operation: Create) -> str:
@@ -316,29 +316,29 @@ class RecordTree:
         parent.children[name] = None
         parent.children_created += 1
 
-        def take_back() -> None:
+        def roll_back() -> None:
             del self._records[path]
             del parent.children[name]
             parent.children_created -= 1
 
-        transaction.undo.append(take_back)
+        transaction.undo.append(roll_back)
         transaction.changes += [(Change.CREATED, path), (Change.CHILDREN, parent_path)]
         return path
 
     def _set(self, transaction: _Transaction, path: str, data: bytes, expected_version: int) -> str:
-        record = self._at_version(path, expected_version)
+        record = self._require_version(path, expected_version)
         before = record.data, record.mzxid, record.version
 
-        def take_back() -> None:
+        def roll_back() -> None:
             record.data, record.mzxid, record.version = before
 
-        transaction.undo.append(take_back)
+        transaction.undo.append(roll_back)
         record.data, record.mzxid, record.version = data, transaction.zxid, record.version + 1
         transaction.changes.append((Change.DATA, path))
         return str(record.version)
 
     def _delete(self, transaction: _Transaction, path: str, expected_version: int) -> str:
-        record = self._at_version(path, expected_version)
+        record = self._require_version(path, expected_version)
         if path == "/":
             raise StoredRecordError(RecordCode.BAD_ARGUMENTS, path)
         if record.children:
@@ -348,15 +348,15 @@ class RecordTree:
         del self._records[path]
         del parent.children[name]
 
-        def take_back() -> None:
+        def roll_back() -> None:
             self._records[path] = record
             parent.children[name] = None
 
-        transaction.undo.append(take_back)
+        transaction.undo.append(roll_back)
         transaction.changes += [(Change.DELETED, path), (Change.CHILDREN, parent_path)]
         return path
 
-    def _at_version(self, path: str, expected_version: int) -> _Record:
+    def _require_version(self, path: str, expected_version: int) -> _Record:
         record = self._find(path)
         if expected_version not in (ANY_VERSION, record.version):
             raise StoredRecordError(RecordCode.BAD_VERSION, path)

@@ -128,8 +128,8 @@ class StateColumns:
             raise InputError(f"{topic}-{partition}", "no such partition", "one that storage knows")
         stored, brokers = self.read(self.cluster, np.array([row], np.int32)), self.cluster.brokers
 
-        def choose(given: int | None, column: Int32) -> Int32:
-            return np.maximum(column, 0) if given is None else np.array([given], np.int32)
+        def choose(requested: int | None, column: Int32) -> Int32:
+            return np.maximum(column, 0) if requested is None else np.array([requested], np.int32)
 
         change = StateChange(
             rows=stored.rows,

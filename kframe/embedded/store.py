@@ -90,12 +90,12 @@ class MemoryStore(AdminCalls):
         self._topics = topics
         self._read_versions: dict[str, int] = {}
         """Version of each topic's record when this session last read or wrote it."""
-        self._configs_seen: set[str] = set()
+        self._known_config_changes: set[str] = set()
         self._notify: Notify = _ignore
         self._session: int | None = None
         self._claim: _Claim | None = None
-        self._follows_brokers = False
-        """Whether changes of registrations are notified. This ends when the role is released."""
+        self._emits_controller_events = False
+        """Whether events that only a controller handles are notified. This ends when the role is released."""
 
     def open(self, notify: Notify) -> None:
         """Connect and watch the controller record. Raises StoreError if open already."""
@@ -117,7 +117,7 @@ class MemoryStore(AdminCalls):
     def lose_session(self) -> None:
         """The part of ``MemoryEnsemble.expire`` in this store. Raises StoreError if it is not open."""
         self._records.close_session(self._connected())
-        self._follows_brokers = False
+        self._emits_controller_events = False
         self._start_session()
         self._notify(SessionExpired())
         self._notify(Elect())
@@ -144,13 +144,13 @@ class MemoryStore(AdminCalls):
         session = self._connected()
         if self._records.exists(session, CONTROLLER) is None:
             return self.claim(controller_id)
-        if brokers_only and not self._is_held_by_broker():
+        if brokers_only and not self._is_owned_by_broker():
             self._records.exists(session, CONTROLLER, watch=True)
             return None
         self._records.multi(session, [Delete(CONTROLLER)])
         return self.claim(controller_id)
 
-    def _is_held_by_broker(self) -> bool:
+    def _is_owned_by_broker(self) -> bool:
         """Whether the session of the controller record also owns the registration of that broker id."""
         session = self._connected()
         data, holder = self._records.get(session, CONTROLLER)
@@ -197,13 +197,13 @@ class MemoryStore(AdminCalls):
             self._read_versions[name] = stat.version
         for path in NOTIFICATIONS:
             self._records.children(session, path, watch=True)
-        self._configs_seen = set(self._records.children(session, CONFIG_CHANGES, watch=True))
+        self._known_config_changes = set(self._records.children(session, CONFIG_CHANGES, watch=True))
         return cluster
 
     def read_brokers(self) -> tuple[Registration, ...]:
         """All registrations, by broker id. Arms the watches on their children and content."""
         registrations = read_registrations(self._records, self._connected(), watch=True)
-        self._follows_brokers = True
+        self._emits_controller_events = True
         return registrations
 
     def write_states(self, cluster: ClusterState, change: StateChange) -> WriteResult:
@@ -221,7 +221,7 @@ class MemoryStore(AdminCalls):
         with suppress(ControllerFenced, StoreError):  # Another controller has the role, or there is none.
             self._write_fenced(Delete(CONTROLLER))
         self._claim = None
-        self._follows_brokers = False
+        self._emits_controller_events = False
 
     def read_record(self, path: str) -> bytes | None:
         """The data at a path. None if there is no record."""
@@ -305,14 +305,14 @@ class MemoryStore(AdminCalls):
                 self._notify(Elect())
             case _, ("", _, "controller"):
                 self._notify(ControllerChanged())
-            case _ if not self._follows_brokers:
+            case _ if not self._emits_controller_events:
                 return
             case Change.CHILDREN, _ if event.path == CONFIG_CHANGES:
                 self._on_configs_changed()
             case Change.CHILDREN, _ if event.path in _LISTS:
                 self._notify(_LISTS[event.path]())
-            case Change.CREATED, _ if event.path in _LEFT:
-                self._notify(_LEFT[event.path]())
+            case Change.CREATED, _ if event.path in _REQUEST_RECORDS:
+                self._notify(_REQUEST_RECORDS[event.path]())
             case Change.DATA, (parent, _, broker_id) if parent == BROKERS:
                 self._notify(BrokerModified(int(broker_id)))
             case Change.DATA, (parent, _, topic) if parent == TOPICS:
@@ -331,10 +331,10 @@ class MemoryStore(AdminCalls):
         """Read which configs were changed, and watch for the next change."""
         session = self._connected()
         names = set(self._records.children(session, CONFIG_CHANGES, watch=True))
-        for name in sorted(names - self._configs_seen):
+        for name in sorted(names - self._known_config_changes):
             kind, _, entity = self._records.get(session, f"{CONFIG_CHANGES}/{name}")[0].decode().partition("/")
             self._notify(TopicSettingsChanged(entity) if kind == "topics" else BrokerDefaultsChanged())
-        self._configs_seen = names
+        self._known_config_changes = names
 
 
 #: The event for a change of a record's children.
@@ -346,7 +346,7 @@ _LISTS: Final[dict[str, type[Event]]] = {
     LOG_DIR_EVENTS: LogDirEventsNotified,
 }
 #: The event for the creation of a record.
-_LEFT: Final[dict[str, type[Event]]] = {
+_REQUEST_RECORDS: Final[dict[str, type[Event]]] = {
     REASSIGN_PARTITIONS: ReassignmentsStored,
     PREFERRED_ELECTION: PreferredElectionStored,
 }

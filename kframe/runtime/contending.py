@@ -20,7 +20,7 @@ _log = logging.getLogger("kframe.controller")
 
 #: The minimum time between two attempts to take the role from a broker, so that an instance that cannot keep the role
 #: does not take it continuously.
-TAKE_AGAIN_MS: Final = 1000.0
+TAKEOVER_INTERVAL_MS: Final = 1000.0
 _TIMER: Final = "take-role-from-broker"
 
 
@@ -49,7 +49,7 @@ class InstancesFirst:
             return
         now_ms = self._clock.now_ms()
         delay_ms = max(self._next_ms - now_ms, 0.0)
-        self._next_ms = now_ms + delay_ms + TAKE_AGAIN_MS
+        self._next_ms = now_ms + delay_ms + TAKEOVER_INTERVAL_MS
         self._clock.schedule(_TIMER, delay_ms, self._take)
 
     def _contend(self) -> None:

@@ -57,18 +57,18 @@ class EventLogs:
         self._processed: dict[type[Event], RateLimit] = {}
         self._deferred: list[_Deferred] = []
         self._size = EventSize()
-        self._noted = False
+        self._has_info_lines = False
         """Whether the event has made a line of level INFO or above."""
         self._changes = False
 
     def begin(self) -> None:
         """An event is about to be handled."""
         self._changes = self._state_change_log.isEnabledFor(logging.INFO)
-        wanted = self._changes or self._controller_log.isEnabledFor(logging.INFO)
+        is_logged = self._changes or self._controller_log.isEnabledFor(logging.INFO)
         log, failures = self._controller.log, self._state_change_log.isEnabledFor(logging.ERROR)
-        log.partitions_max = LINES_PER_SECOND if wanted else 0
+        log.partitions_max = LINES_PER_SECOND if is_logged else 0
         log.failures_max = max(log.partitions_max, FAILURES_LOGGED if failures else 0)
-        self._size, self._noted = EventSize(), False
+        self._size, self._has_info_lines = EventSize(), False
 
     def stepped(self) -> None:
         """The controller has taken a step: write what it reported."""
@@ -79,7 +79,7 @@ class EventLogs:
                 self._size.changes[entry.message] += sample.names.count
             if not logger.isEnabledFor(template.level):
                 continue
-            self._noted |= template.level >= logging.INFO
+            self._has_info_lines |= template.level >= logging.INFO
             if sample is not None:
                 self._deferred.append(_Deferred(time.time(), entry))
             elif "each_topic" in entry.values:
@@ -109,7 +109,7 @@ class EventLogs:
         if self._deferred:
             deferred, self._deferred = self._deferred, []
             self._write_deferred(deferred)
-        level = logging.INFO if self._noted or self._size.partitions or self._size.requests else logging.DEBUG
+        level = logging.INFO if self._has_info_lines or self._size.partitions or self._size.requests else logging.DEBUG
         if not self._controller_log.isEnabledFor(level):
             return
         limit = self._processed.setdefault(type(event), RateLimit(EVENTS_PER_SECOND, self._now_ms))
@@ -129,11 +129,11 @@ class EventLogs:
         budget = self._lines.available
         shares = dict.fromkeys(range(len(deferred)), 0)
         waiting = sorted(shares, key=lambda index: _size(deferred[index].content))
-        left = budget
+        remaining = budget
         for position, index in enumerate(waiting):
-            shares[index] = min(_size(deferred[index].content), left // (len(waiting) - position))
-            left -= shares[index]
-        self._lines.take(budget - left)
+            shares[index] = min(_size(deferred[index].content), remaining // (len(waiting) - position))
+            remaining -= shares[index]
+        self._lines.take(budget - remaining)
         omitted = 0
         for index, entry in enumerate(deferred):
             omitted += self._write_shared(entry, shares[index])

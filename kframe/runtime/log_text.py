@@ -51,11 +51,11 @@ def lines_of_topics(template: Template, entry: LogEntry, controller_id: int) -> 
         yield prefix + template.text.format(topic=f"(and {left_out} more)")
 
 
-def lines_of_partitions(template: Template, entry: LogEntry, controller_id: int, most: int) -> Iterator[str]:
-    """A line for each of at most ``most`` partitions of the ``sample``, evenly spaced, then a line that counts the
-    others."""
+def lines_of_partitions(template: Template, entry: LogEntry, controller_id: int, lines_max: int) -> Iterator[str]:
+    """A line for each of at most ``lines_max`` partitions of the ``sample``, evenly spaced, then a line that counts
+    the others."""
     sample: Any = entry.values["sample"]
-    prefix, count = _prefix(template, entry, controller_id), min(len(sample), most)
+    prefix, count = _prefix(template, entry, controller_id), min(len(sample), lines_max)
     values = _values(entry, controller_id)
     for number in range(count):
         fields = _SampledPartition(sample, number * len(sample) // count, values)

@@ -33,10 +33,10 @@ from kframe.runtime.status import Status
 _log = logging.getLogger("kframe.runtime")
 
 #: The event that ends a loop.
-_LAST = ResignRequested()
+_FINAL_EVENT = ResignRequested()
 #: After a second failure in a row, the delay of the next election; it doubles with each further failure.
 RETRY_MS = 100.0
-RETRY_MOST_MS = 30_000.0
+RETRY_MAX_MS = 30_000.0
 #: Requests of clients that the controller may answer from its columns alone.
 _READS = (events.InspectionRequested, events.ListReassignmentsRequested)
 _CHANGES = (
@@ -75,27 +75,27 @@ class ControllerLoop:
         self._clock = clock
         self._logs = EventLogs(controller, clock)
         self._tokens = itertools.count(1)
-        self._waiting: dict[int, tuple[Future[Any], Callable[[Any], Any]]] = {}
-        self._answered: deque[tuple[Future[Any], Any]] = deque()
+        self._futures: dict[int, tuple[Future[Any], Callable[[Any], Any]]] = {}
+        self._completed: deque[tuple[Future[Any], Any]] = deque()
         self._lock = threading.Lock()
         self._performer = Performer(controller, store, transport, clock, self._reply, self.queue.put)
         self._contention = InstancesFirst(controller, store, clock, self.queue.put) if instances_first else None
         self._thread: threading.Thread | None = None
         self._stopped = False
-        self._failures = self._failures_seen = 0
+        self._failures = self._counted_failures = 0
         self._next_election_ms = float("-inf")
         self._publish()
 
     def open(self, *, takeover: bool = False) -> None:
         """Connect the store and the transport, and queue the election. ``takeover`` takes the role from its holder."""
         self.open_store()
-        self.stand(takeover=takeover)
+        self.start_election(takeover=takeover)
 
     def open_store(self) -> None:
-        """Connect the store. ``stand`` follows, or ``store.close``."""
+        """Connect the store. ``start_election`` follows, or ``store.close``."""
         self.store.open(self.notify)
 
-    def stand(self, *, takeover: bool = False) -> None:
+    def start_election(self, *, takeover: bool = False) -> None:
         """Connect the transport and queue the election, once the store is open."""
         self.transport.open(self.queue.put, self.store.may_act)
         self.queue.put(Elect(takeover))
@@ -133,7 +133,7 @@ class ControllerLoop:
         future.set_running_or_notify_cancel()
         with self._lock:
             token = next(self._tokens)
-            self._waiting[token] = future, read
+            self._futures[token] = future, read
             if not self._stopped:
                 self.queue.put(event(token))
                 return future
@@ -200,7 +200,7 @@ class ControllerLoop:
 
     def finish(self) -> None:
         """Resign and answer all pending requests. Later requests are refused at once. ``close`` follows."""
-        for drained in self.queue.clear_and_put(_LAST):
+        for drained in self.queue.clear_and_put(_FINAL_EVENT):
             self._settle(self.controller.preempt(drained))
         ended = threading.Event()
         threading.Thread(target=self._close_unreachable, args=(ended,), name="controller-stop", daemon=True).start()
@@ -211,7 +211,7 @@ class ControllerLoop:
         ended.set()
         with self._lock:
             self._stopped = True
-        for drained in self.queue.clear_and_put(_LAST):
+        for drained in self.queue.clear_and_put(_FINAL_EVENT):
             self._settle(self.controller.preempt(drained))
 
     def close(self) -> None:
@@ -230,7 +230,7 @@ class ControllerLoop:
     def _run(self) -> None:
         """Handle events up to the last one. Events that the resignation causes are dropped."""
         event = None
-        while event is not _LAST:
+        while event is not _FINAL_EVENT:
             event = self.queue.take(timeout_s=None)
             if event is not None:
                 self.process(event)
@@ -275,18 +275,18 @@ class ControllerLoop:
             self._settle(effects)
         except Exception:
             _log.exception("the resignation failed")
-        self._fail_waiting(event, error)
+        self._fail_future(event, error)
 
     def _note_failure(self) -> None:
         """Delay the next election after repeated failures, because the free role would be won and lost at once."""
-        if self.controller.failures == self._failures_seen:
+        if self.controller.failures == self._counted_failures:
             self._failures = 0 if self.controller.active else self._failures
             return
-        self._failures_seen = self.controller.failures
+        self._counted_failures = self.controller.failures
         if self._failures > 0:
-            delay_ms = min(RETRY_MS * 2.0 ** min(self._failures - 1, 16), RETRY_MOST_MS)
+            delay_ms = min(RETRY_MS * 2.0 ** min(self._failures - 1, 16), RETRY_MAX_MS)
             self._next_election_ms = self._clock.now_ms() + delay_ms
-            self._clock.schedule("stand-again", delay_ms, lambda: self.queue.put(Elect()))
+            self._clock.schedule("retry-election", delay_ms, lambda: self.queue.put(Elect()))
         self._failures += 1
 
     def status(self) -> Status:
@@ -319,11 +319,11 @@ class ControllerLoop:
 
     def _reply(self, token: int, response: Any) -> None:
         with self._lock:
-            future, read = self._waiting.pop(token, (None, None))
+            future, read = self._futures.pop(token, (None, None))
         if future is None or read is None:
             return
         try:
-            self._answered.append((future, read(response)))
+            self._completed.append((future, read(response)))
         except Exception as error:
             future.set_exception(error)
 
@@ -331,13 +331,13 @@ class ControllerLoop:
         """Complete the futures of a handled event, now that status and metrics are up to date."""
         with suppress(IndexError):  # empty, perhaps because another thread took the last
             while True:
-                future, value = self._answered.popleft()
+                future, value = self._completed.popleft()
                 future.set_result(value)
 
-    def _fail_waiting(self, event: Event, error: Exception) -> None:
+    def _fail_future(self, event: Event, error: Exception) -> None:
         """Pass the error to the future of the failed event."""
         token = getattr(event, "token", 0)
         with self._lock:
-            future, _ = self._waiting.pop(token, (None, None))
+            future, _ = self._futures.pop(token, (None, None))
         if future is not None:
             future.set_exception(error)

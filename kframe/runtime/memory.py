@@ -29,7 +29,7 @@ _RETAINED_BYTES: Final = 2**30
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
 
 
-def make_ready(nbytes: int = READY_BYTES) -> bool:
+def preallocate(nbytes: int = READY_BYTES) -> bool:
     """Map ``nbytes`` and keep them in the heap of all threads; return False where the allocator does not support it.
 
     Call it before other threads start, because each would have a heap of its own.

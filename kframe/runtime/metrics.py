@@ -70,14 +70,14 @@ def measure(
         metrics |= _summary(f"{_STATS}{name.lower()}", timers.samples[state])
     metrics[f"{_EVENTS}eventqueuesize"] = status.events_waiting
     metrics |= _summary(f"{_EVENTS}eventqueuetimems", queue_times)
-    metrics |= _of_channels(channels)
+    metrics |= _channel_metrics(channels)
     metrics["kframe_store_quarantined"] = quarantined
     metrics |= {_labelled("kframe_selector_faults_total", selector=k): n for k, n in status.selector_faults.items()}
     metrics |= {_labelled("kframe_observer_failures_total", observer=k): n for k, n in status.observer_failures.items()}
     return metrics
 
 
-def _of_channels(channels: Mapping[int, BrokerQueue]) -> dict[str, float]:
+def _channel_metrics(channels: Mapping[int, BrokerQueue]) -> dict[str, float]:
     """The metrics of Kafka's ControllerChannelManager; each family lists all brokers, ascending."""
     ordered = sorted(channels.items())
     metrics: dict[str, float] = {f"{_CHANNELS}totalqueuesize": sum(queue.waiting for _, queue in ordered)}

@@ -12,7 +12,7 @@ from kframe.model.ports import Clock
 from kframe.runtime.samples import Samples
 
 #: Events without data: the queue has at most one of each.
-LOOK_AGAIN: Final = (Elect, ControllerChanged, BrokersChanged)
+EVENTS_WITHOUT_DATA: Final = (Elect, ControllerChanged, BrokersChanged)
 #: After this time without an event the queue times are reset (Kafka 3.9: 300 s).
 FORGET_AFTER_MS: Final = 300_000.0
 
@@ -47,7 +47,7 @@ class EventQueue:
     def put(self, event: Event) -> None:
         """Queue an event. An event without data is dropped if an equal event is queued already."""
         with self._changed:
-            if isinstance(event, LOOK_AGAIN) and any(queued.event == event for queued in self._events):
+            if isinstance(event, EVENTS_WITHOUT_DATA) and any(queued.event == event for queued in self._events):
                 return
             self._events.append(QueuedEvent(event, self._clock.now_ms()))
             self._changed.notify()

@@ -12,7 +12,7 @@ class RateLimit:
         """``now_ms`` is a monotonic clock in milliseconds."""
         self.per_second = per_second
         self._now_ms = now_ms
-        self._left = float(per_second)
+        self._remaining = float(per_second)
         self._filled_ms = now_ms()
         self._suppressed = 0
 
@@ -20,16 +20,16 @@ class RateLimit:
     def available(self) -> int:
         """Tokens available now."""
         now_ms = self._now_ms()
-        self._left = min(self.per_second, self._left + (now_ms - self._filled_ms) * self.per_second / 1000)
+        self._remaining = min(self.per_second, self._remaining + (now_ms - self._filled_ms) * self.per_second / 1000)
         self._filled_ms = now_ms
-        return int(self._left)
+        return int(self._remaining)
 
     def take(self, count: int = 1) -> bool:
         """Take ``count`` tokens, or count them as suppressed and return False."""
         if count > self.available:
             self._suppressed += count
             return False
-        self._left -= count
+        self._remaining -= count
         return True
 
     def take_suppressed(self) -> int:

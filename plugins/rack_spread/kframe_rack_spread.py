@@ -22,12 +22,13 @@ class RackSpread:
         brokers = batch.candidates.values.tolist()
         racks = batch.broker_rack[batch.candidates.values].tolist()
         may_lead = batch.may_lead.tolist()
-        leaders_in = [0] * (len(batch.racks) + 1)  # By rack number. The last, at -1, counts brokers without a rack.
+        # By rack number. The last element, index -1, counts brokers without a rack.
+        leaders_by_rack = [0] * (len(batch.racks) + 1)
         for position in range(len(batch)):
             slots = [slot for slot in range(offsets[position], offsets[position + 1]) if may_lead[slot]]
             if slots:
-                chosen = min(slots, key=lambda slot: leaders_in[racks[slot]])
-                leaders_in[racks[chosen]] += 1
+                chosen = min(slots, key=lambda slot: leaders_by_rack[racks[slot]])
+                leaders_by_rack[racks[chosen]] += 1
                 leader[position] = brokers[chosen]
 
 

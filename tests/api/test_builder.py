@@ -1,4 +1,4 @@
-"""The builder creates a controller from the given parts. It rejects invalid parts before anything starts."""
+"""The builder creates a controller from its arguments. It rejects invalid ones before anything starts."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def leader_after_1_dies(builder: ControllerBuilder, storage: MemoryEnsemble) -> 
     return leader
 
 
-def test_kafka_decides_unless_a_selector_is_named() -> None:
+def test_builtin_selector_is_the_default() -> None:
     storage = ensemble()
     assert leader_after_1_dies(ControllerBuilder(9, storage.connect(), RecordingTransport()), storage) == 2
 
@@ -91,7 +91,7 @@ def test_kafka_decides_unless_a_selector_is_named() -> None:
     [["last"], {ElectionKind.OFFLINE: "last"}, {ElectionKind.OFFLINE: Last()}],
     ids=["name", "kind", "object"],
 )
-def test_a_selector_by_name_by_kind_or_as_an_object(registry: Registry, selectors: Any) -> None:
+def test_selector_by_name_kind_or_object(registry: Registry, selectors: Any) -> None:
     storage = ensemble()
     builder = ControllerBuilder(9, storage.connect(), RecordingTransport(), selectors=selectors, registry=registry)
     assert leader_after_1_dies(builder, storage) == 3
@@ -106,7 +106,7 @@ def test_ports_are_objects_or_urls(registry: Registry) -> None:
     assert (built.store, built.transport) == (store, transport)
 
 
-def test_urls_make_ports_of_their_own_each_time(registry: Registry) -> None:
+def test_url_creates_new_port_for_each_controller(registry: Registry) -> None:
     builder = ControllerBuilder(9, store="memory:", transport="recording:", registry=registry)
     first, second = builder.build(), builder.build()
     assert first.store is not second.store
@@ -150,16 +150,16 @@ WRONG: list[tuple[str, dict[str, Any], type[Exception], str]] = [
 ]
 
 
-@pytest.mark.parametrize("given, error, message", [case[1:] for case in WRONG], ids=[case[0] for case in WRONG])
-def test_what_cannot_be_right_is_refused(
-    registry: Registry, given: dict[str, Any], error: type[Exception], message: str
+@pytest.mark.parametrize("arguments, error, message", [case[1:] for case in WRONG], ids=[case[0] for case in WRONG])
+def test_invalid_arguments_are_refused(
+    registry: Registry, arguments: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     parts: dict[str, Any] = {"store": ensemble().connect(), "transport": RecordingTransport(), "registry": registry}
     with pytest.raises(error, match=message):
-        ControllerBuilder(9, **parts | given).build()
+        ControllerBuilder(9, **parts | arguments).build()
 
 
-def test_plugins_are_loaded_only_if_something_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plugins_are_loaded_only_for_urls_and_names(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse() -> Registry:
         raise AssertionError("plugins were loaded")
 
@@ -181,8 +181,8 @@ def test_building_starts_nothing() -> None:
 
 
 def test_two_controllers_of_one_process_share_nothing() -> None:
-    worlds = [MemoryEnsemble.from_cluster(ClusterState()) for _ in range(2)]
-    controllers = [ControllerBuilder(7, ensemble.connect(), RecordingTransport()).build() for ensemble in worlds]
+    ensembles = [MemoryEnsemble.from_cluster(ClusterState()) for _ in range(2)]
+    controllers = [ControllerBuilder(7, ensemble.connect(), RecordingTransport()).build() for ensemble in ensembles]
     for controller in controllers:
         controller.open()
         controller.run_until_idle()

@@ -22,7 +22,7 @@ from kframe.model.events import Answer, ControllerState, ElectionType, Event
 from kframe.model.tables import Targets
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
 
-ANSWER_S = 30.0
+TIMEOUT_S = 30.0
 """A generous timeout for any machine. Only a deadlock waits that long."""
 LED_BY_SECOND = PartitionSpec((1, 2), leader=2, isr=(2, 1))
 
@@ -64,7 +64,7 @@ def harness() -> Iterator[Harness]:
     harness.controller.stop()
 
 
-def test_election_of_partitions_answers_by_name(harness: Harness) -> None:
+def test_election_results_are_by_partition(harness: Harness) -> None:
     named = [("zz", 4), ("a", 0), ("b", 0), ("a", 7)]
     answer = harness.get(harness.controller.elect_leaders(ElectionType.PREFERRED, named))
     assert answer.error is ErrorCode.NONE
@@ -78,7 +78,7 @@ def test_election_of_partitions_answers_by_name(harness: Harness) -> None:
     assert harness.ensemble.states.cluster["a", 0].leader == 1
 
 
-def test_election_of_all_answers_those_that_needed_it(harness: Harness) -> None:
+def test_election_of_all_returns_partitions_that_needed_it(harness: Harness) -> None:
     assert harness.get(harness.controller.elect_leaders()).by_partition() == {("a", 0): ErrorCode.NONE}
 
 
@@ -94,7 +94,7 @@ def test_topics_are_created_grown_and_deleted(harness: Harness) -> None:
 
 
 @pytest.mark.parametrize("validate_only", [False, True])
-def test_placement_can_be_given(harness: Harness, validate_only: bool) -> None:
+def test_requested_placement_is_used(harness: Harness, validate_only: bool) -> None:
     topic = NewTopic("c", 2, 2)
     harness.get(harness.controller.create_topics([topic], start_index=1, shift=0, validate_only=validate_only))
     stored = harness.ensemble.states.cluster
@@ -102,7 +102,7 @@ def test_placement_can_be_given(harness: Harness, validate_only: bool) -> None:
     assert replicas == ([] if validate_only else [(2, 3), (3, 1)])
 
 
-def test_a_reassignment_runs_is_listed_and_ends(harness: Harness) -> None:
+def test_reassignment_is_started_listed_and_cancelled(harness: Harness) -> None:
     controller = harness.controller
     response = harness.get(controller.reassign({("a", 0): [3, 1], ("q", 9): [1], ("b", 0): None}))
     assert response.by_partition() == {
@@ -120,7 +120,7 @@ def test_a_reassignment_runs_is_listed_and_ends(harness: Harness) -> None:
     assert len(harness.get(controller.list_reassignments())) == 0
 
 
-def test_a_leader_proposes_an_isr(harness: Harness) -> None:
+def test_alter_partition_changes_the_isr(harness: Harness) -> None:
     state = harness.ensemble.states.cluster["a", 1]
     proposals = [
         kframe.IsrProposal("a", 1, state.leader_epoch, state.partition_epoch, (2,)),
@@ -136,26 +136,26 @@ def test_a_leader_proposes_an_isr(harness: Harness) -> None:
     assert (refused.error, len(refused.codes), len(refused.isr)) == (ErrorCode.STALE_BROKER_EPOCH, 0, 0)
 
 
-def test_a_controlled_shutdown_names_what_is_left(harness: Harness) -> None:
+def test_controlled_shutdown_returns_remaining_partitions(harness: Harness) -> None:
     harness.get(harness.controller.controlled_shutdown(2))
-    left = harness.get(harness.controller.controlled_shutdown(3))
-    assert (left.error, list(left.partitions)) == (ErrorCode.NONE, [("a", 1)])
+    remaining = harness.get(harness.controller.controlled_shutdown(3))
+    assert (remaining.error, list(remaining.partitions)) == (ErrorCode.NONE, [("a", 1)])
     assert harness.get(harness.controller.controlled_shutdown(77)).error is ErrorCode.BROKER_NOT_AVAILABLE
 
 
-def test_any_other_event_can_be_asked(harness: Harness) -> None:
+def test_submit_accepts_any_event(harness: Harness) -> None:
     epoch = harness.broker_epoch(1)
     answer = harness.get(harness.controller.submit(lambda token: events.ProducerIdsRequested(1, epoch, token)))
     assert answer.error is ErrorCode.NONE
 
 
-def test_resign_frees_the_role_and_stands_again(harness: Harness) -> None:
+def test_resign_releases_the_role_and_contends_again(harness: Harness) -> None:
     harness.controller.resign()
     harness.controller.run_until_idle()
     assert harness.controller.status().controller_epoch == 2
 
 
-QUESTIONS: list[tuple[str, Callable[[Controller], Future[Any]], Callable[[Any], bool]]] = [
+REQUESTS: list[tuple[str, Callable[[Controller], Future[Any]], Callable[[Any], bool]]] = [
     ("elect", lambda c: c.elect_leaders(partitions=[("a", 0)]),
      lambda r: r.by_partition() == {("a", 0): ErrorCode.NOT_CONTROLLER}),
     ("elect all", lambda c: c.elect_leaders(), lambda r: r.error is ErrorCode.NOT_CONTROLLER),
@@ -170,10 +170,10 @@ QUESTIONS: list[tuple[str, Callable[[Controller], Future[Any]], Callable[[Any], 
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("ask, right", [case[1:] for case in QUESTIONS], ids=[case[0] for case in QUESTIONS])
+@pytest.mark.parametrize("ask, is_expected", [case[1:] for case in REQUESTS], ids=[case[0] for case in REQUESTS])
 @pytest.mark.parametrize("when", ["before it is elected", "session expires", "after stop"])
 def test_inactive_controller_refuses_requests(
-    when: str, ask: Callable[[Controller], Future[Any]], right: Callable[[Any], bool]
+    when: str, ask: Callable[[Controller], Future[Any]], is_expected: Callable[[Any], bool]
 ) -> None:
     harness = Harness()
     rival = harness.ensemble.connect()
@@ -187,42 +187,42 @@ def test_inactive_controller_refuses_requests(
     future = ask(harness.controller)
     if when == "session expires":
         harness.ensemble.expire(harness.store)
-        assert future.done(), "whoever waits is told at once"
+        assert future.done(), "pending requests complete immediately"
     harness.controller.run_until_idle()
-    assert right(future.result(timeout=0))
+    assert is_expected(future.result(timeout=0))
     harness.controller.stop()
 
 
 # -- in a thread
 
 
-def test_as_a_context_manager_it_works_and_stops() -> None:
+def test_context_manager_starts_and_stops_controller() -> None:
     harness = Harness()
     with harness.controller as controller:
         assert controller is harness.controller
-        created = controller.create_topics([NewTopic("n", 4, 2)]).result(ANSWER_S)
+        created = controller.create_topics([NewTopic("n", 4, 2)]).result(TIMEOUT_S)
         status = controller.status()
     assert created == {"n": ErrorCode.NONE}
-    assert (status.active, status.gauges["GlobalPartitionCount"]) == (True, 7), "whoever is answered finds it done"
+    assert (status.active, status.gauges["GlobalPartitionCount"]) == (True, 7), "the change precedes the response"
     after = harness.controller.status()
     assert (after.active, after.controller_epoch, after.gauges["GlobalPartitionCount"]) == (False, -1, 0)
 
 
-def test_it_stops_when_the_block_fails() -> None:
+def test_context_manager_stops_controller_after_exception() -> None:
     harness = Harness()
     with pytest.raises(ZeroDivisionError), harness.controller:
         raise ZeroDivisionError
     assert not harness.controller.status().active
-    assert harness.controller.elect_leaders().result(ANSWER_S).error is ErrorCode.NOT_CONTROLLER
+    assert harness.controller.elect_leaders().result(TIMEOUT_S).error is ErrorCode.NOT_CONTROLLER
 
 
-def test_many_threads_may_ask_at_once() -> None:
+def test_requests_from_many_threads() -> None:
     harness = Harness()
     answers: list[dict[str, ErrorCode]] = []
 
     def ask(number: int) -> None:
         answers.extend(
-            controller.create_topics([NewTopic(f"t-{number}-{index}", 1, 1)]).result(ANSWER_S) for index in range(10)
+            controller.create_topics([NewTopic(f"t-{number}-{index}", 1, 1)]).result(TIMEOUT_S) for index in range(10)
         )
 
     with harness.controller as controller:
@@ -230,31 +230,31 @@ def test_many_threads_may_ask_at_once() -> None:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(ANSWER_S)
+            thread.join(TIMEOUT_S)
         assert controller.status().gauges["GlobalTopicCount"] == 2 + 80
     assert {code for answer in answers for code in answer.values()} == {ErrorCode.NONE}
     assert len({name for answer in answers for name in answer}) == 80
 
 
-def test_who_gives_up_waiting_does_no_harm() -> None:
+def test_cancelled_wait_does_not_cancel_the_request() -> None:
     """Asyncio forwards a cancellation to the future."""
     harness = Harness()
 
-    async def impatient() -> None:
+    async def cancel_wait() -> None:
         waiting = asyncio.wrap_future(harness.controller.elect_leaders())
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
 
     harness.controller.open()
-    asyncio.run(impatient())
+    asyncio.run(cancel_wait())
     harness.controller.run_until_idle()
     assert harness.controller.status().active
-    assert harness.ensemble.states.cluster["a", 0].leader == 1, "it is done all the same"
+    assert harness.ensemble.states.cluster["a", 0].leader == 1, "the request is not cancelled"
     harness.controller.stop()
 
 
-def test_a_callback_that_raises_does_no_harm(harness: Harness) -> None:
+def test_exception_in_future_callback_does_not_affect_controller(harness: Harness) -> None:
     future = harness.controller.elect_leaders()
     future.add_done_callback(lambda _future: 1 / 0)
     assert harness.get(future).error is ErrorCode.NONE
@@ -286,19 +286,19 @@ class Broken(Notes):
 
 def test_observers_see_whole_batches_before_they_are_performed() -> None:
     harness = Harness()
-    seen: list[int] = []
+    leaders: list[int] = []
 
     class Early(Notes):
         def stepped(self, cause: Event | Answer, effects: Sequence[Effect]) -> None:
             super().stepped(cause, effects)
-            seen.append(harness.ensemble.states.cluster["a", 0].leader or 0)
+            leaders.append(harness.ensemble.states.cluster["a", 0].leader or 0)
 
     early, late = Early(), Notes()
     builder = kframe.ControllerBuilder(9, store=harness.store, transport=harness.transport, observers=[early, late])
     controller = builder.build()
     controller.open()
     controller.run_until_idle()
-    for record in (early.steps, late.steps, seen):
+    for record in (early.steps, late.steps, leaders):
         record.clear()
     controller.elect_leaders()
     controller.run_until_idle()
@@ -306,13 +306,13 @@ def test_observers_see_whole_batches_before_they_are_performed() -> None:
     assert kinds[0] == ("ElectionRequested", ["WriteStates"])
     assert kinds[1] == ("Done", ["Send"])
     assert kinds[2] == ("Done", ["Reply"])
-    assert seen[:2] == [2, 1], "the first step was shown before it was performed"
+    assert leaders[:2] == [2, 1], "observers see a step before it is performed"
     assert np.array_equal(late.steps[0][1][0].change.rows, [0])  # type: ignore[attr-defined]  # a WriteStates
     assert [cause for cause, _ in early.steps] == [cause for cause, _ in late.steps]
     controller.stop()
 
 
-def test_what_an_observer_raises_is_counted_under_its_name(caplog: pytest.LogCaptureFixture) -> None:
+def test_observer_exceptions_are_counted_by_name(caplog: pytest.LogCaptureFixture) -> None:
     harness = Harness()
     broken, after = Broken(), Notes()
     builder = kframe.ControllerBuilder(9, store=harness.store, transport=harness.transport, observers=[broken, after])
@@ -331,7 +331,7 @@ def test_what_an_observer_raises_is_counted_under_its_name(caplog: pytest.LogCap
     controller.stop()
 
 
-def test_status_says_what_it_is_busy_with() -> None:
+def test_status_has_state_of_current_event() -> None:
     harness = Harness()
     busy: list[ControllerState] = []
 
@@ -353,19 +353,19 @@ def test_status_says_what_it_is_busy_with() -> None:
     controller.stop()
 
 
-def test_the_cluster_can_be_looked_at_between_two_events(harness: Harness) -> None:
-    def look(cluster: kframe.ClusterState | None) -> int:
+def test_inspect_reads_cluster_between_events(harness: Harness) -> None:
+    def count_partitions(cluster: kframe.ClusterState | None) -> int:
         return -1 if cluster is None else len(cluster)
 
-    assert harness.get(harness.controller.inspect(look)) == 3
+    assert harness.get(harness.controller.inspect(count_partitions)) == 3
     harness.ensemble.expire(harness.store)
-    future = harness.controller.inspect(look)
+    future = harness.controller.inspect(count_partitions)
     assert harness.get(future) == 3  # the controller is active again
     harness.controller.stop()
-    assert harness.controller.inspect(look).result(timeout=0) == -1
+    assert harness.controller.inspect(count_partitions).result(timeout=0) == -1
 
 
-def test_a_look_that_fails_fails_nothing_else(harness: Harness) -> None:
+def test_failed_inspection_does_not_affect_controller(harness: Harness) -> None:
     failed = harness.controller.inspect(lambda cluster: 1 // 0)
     harness.controller.run_until_idle()
     with pytest.raises(ZeroDivisionError):
@@ -373,7 +373,7 @@ def test_a_look_that_fails_fails_nothing_else(harness: Harness) -> None:
     assert harness.controller.status().active
 
 
-def test_settings_features_and_producer_ids_are_asked_for_by_name(harness: Harness) -> None:
+def test_config_feature_and_producer_id_requests(harness: Harness) -> None:
     controller = harness.controller
     change = ConfigChange("a", ((ConfigOperation.SET, "retention.ms", "1"),))
     assert harness.get(controller.alter_configs([change])) == {"a": ErrorCode.NONE}

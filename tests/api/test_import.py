@@ -45,21 +45,21 @@ def test_importing_kframe_loads_a_single_module_and_typing() -> None:
     print(f"import kframe: {len(loaded)} modules, {ours['took'] / standard['took']:.2f} times `import {STANDARD}`")
 
 
-def test_the_first_name_loads_what_it_needs() -> None:
+def test_first_name_loads_its_module() -> None:
     """The test above can fail."""
     assert "numpy" in probe("import kframe; kframe.ClusterState")["loaded"]
 
 
-def test_a_controller_needs_no_plugin_and_nothing_optional() -> None:
+def test_controller_needs_no_plugins_or_optional_dependencies() -> None:
     loaded = set(probe("import kframe; kframe.ControllerBuilder; kframe.events")["loaded"])
     roots = {name.partition(".")[0] for name in loaded}
     assert roots & {"click", "rich", "yaml", "pyarrow", "kazoo", "pyspark", "matplotlib", "kframe_rack_spread"} == set()
 
 
 @pytest.mark.parametrize("name", sorted(kframe._PUBLIC))
-def test_each_public_name_can_be_loaded_alone(name: str) -> None:
+def test_each_public_name_loads_independently(name: str) -> None:
     assert probe(f"import kframe; assert kframe.{name} is not None")["loaded"]
 
 
-def test_asking_for_dir_loads_nothing() -> None:
+def test_dir_loads_no_module() -> None:
     assert "numpy" not in probe("import kframe; dir(kframe)")["loaded"]

@@ -17,7 +17,7 @@ def snapshot() -> kframe.Snapshot:
     return generate(brokers=4, partitions=100, seed=7)
 
 
-def test_the_example_of_the_documentation_runs() -> None:
+def test_documentation_example_runs() -> None:
     finder, runner = doctest.DocTestFinder(recurse=False), doctest.DocTestRunner()
     for example in finder.find(planning.plan, "plan", globs={}):
         runner.run(example)
@@ -25,12 +25,12 @@ def test_the_example_of_the_documentation_runs() -> None:
     assert (results.failed, results.attempted) == (0, 6)
 
 
-def test_a_request_and_its_fields_give_the_same_plan(snapshot: kframe.Snapshot) -> None:
+def test_plan_by_request_equals_plan_by_fields(snapshot: kframe.Snapshot) -> None:
     request = kframe.PlanRequest(remove_brokers=(0,))
     left, right = kframe.plan(snapshot, request), kframe.plan(snapshot, remove_brokers=(0,))
     assert left.plan.targets.replicas.values.tolist() == right.plan.targets.replicas.values.tolist()
 
 
-def test_an_unknown_broker_is_an_input_error(snapshot: kframe.Snapshot) -> None:
+def test_unknown_broker_raises_input_error(snapshot: kframe.Snapshot) -> None:
     with pytest.raises(InputError, match="remove_brokers"):
         kframe.plan(snapshot, remove_brokers=(99,))

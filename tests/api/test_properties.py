@@ -44,14 +44,14 @@ def test_read(tmp_path: Path, text: str, expected: dict[str, str]) -> None:
     assert {entry.key: entry.value for entry in read_properties(path)} == expected
 
 
-def test_lines_are_those_on_which_a_property_begins(tmp_path: Path) -> None:
+def test_property_has_line_of_its_start(tmp_path: Path) -> None:
     path = tmp_path / "server.properties"
     path.write_text("# 1\na=\\\n  2\n\nb=3\n")
     assert [(entry.key, entry.line) for entry in read_properties(path)] == [("a", 2), ("b", 5)]
 
 
 @pytest.mark.parametrize(
-    "content, said",
+    "content, message",
     [
         (b"a=1\nb=\\u00g0", r"server\.properties:2: found .*u00g0.*, expected four hexadecimal digits"),
         (b"a=1\nb=\\u", r"server\.properties:2: found "),
@@ -60,9 +60,9 @@ def test_lines_are_those_on_which_a_property_begins(tmp_path: Path) -> None:
     ],
     ids=["digits", "end", "size", "missing"],
 )
-def test_refused(tmp_path: Path, content: bytes | None, said: str) -> None:
+def test_refused(tmp_path: Path, content: bytes | None, message: str) -> None:
     path = tmp_path / "server.properties"
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(ConfigError, match=said):
+    with pytest.raises(ConfigError, match=message):
         read_properties(path)

@@ -57,7 +57,7 @@ class RecordedServer:
 
 
 @pytest.mark.parametrize("wrap", [dict, ControllerConfig])
-def test_a_transport_and_servers_by_url_get_all_settings(wrap: Any) -> None:
+def test_transport_and_servers_by_url_receive_all_settings(wrap: Any) -> None:
     recorder = Recorder()
     builder = recorder.builder(
         "door:1", settings={"broker.rack": "a", "num.partitions": "2", "broker.id": "9"},
@@ -86,7 +86,7 @@ def test_servers_start_before_the_controller_is_active_and_stop_after_it() -> No
     ]
 
 
-def test_servers_read_the_store_from_their_start_to_their_stop() -> None:
+def test_store_is_open_during_server_lifetime() -> None:
     recorder = Recorder()
     controller = recorder.builder("door:1", "door:2").build()
     with controller:
@@ -95,7 +95,7 @@ def test_servers_read_the_store_from_their_start_to_their_stop() -> None:
     assert not controller.store.connected()
 
 
-def test_a_server_that_cannot_start_leaves_nothing_open() -> None:
+def test_failed_server_start_closes_everything() -> None:
     recorder = Recorder(broken=True)
     controller = recorder.builder("door:1", "door:2", "door:3").build()
     recorder.calls.clear()
@@ -105,6 +105,6 @@ def test_a_server_that_cannot_start_leaves_nothing_open() -> None:
     assert not controller.store.connected()
 
 
-def test_a_server_that_no_plugin_offers() -> None:
+def test_unknown_server_scheme_is_refused() -> None:
     with pytest.raises(PluginError, match="no server for the URL scheme 'window'; there are: door"):
         Recorder().builder("window:").build()

@@ -54,7 +54,7 @@ def test_environment_names(key: str, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "settings, said",
+    "settings, message",
     [
         (
             {INTERVAL: Setting("often", "s.properties:7")},
@@ -71,12 +71,12 @@ def test_environment_names(key: str, name: str) -> None:
     ],
     ids=["file", "option", "environment"],
 )
-def test_invalid_value_is_refused_with_its_location(settings: dict[str, Setting], said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
+def test_invalid_value_is_refused_with_its_location(settings: dict[str, Setting], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
         Settings(settings).controller_config()
 
 
-def test_what_others_find_is_located_and_secrets_are_not_shown() -> None:
+def test_located_error_names_origin_and_hides_secret() -> None:
     settings = Settings({"ssl.key.password": Setting("hunter2", "s.properties:3")})
     with pytest.raises(ConfigError) as refused, settings.located():
         raise ConfigError("config key ssl.key.password", "'hunter2'", "another")
@@ -85,7 +85,7 @@ def test_what_others_find_is_located_and_secrets_are_not_shown() -> None:
     )
 
 
-def test_what_is_not_ours_stays_as_it_is() -> None:
+def test_located_error_of_other_key_is_unchanged() -> None:
     with pytest.raises(ConfigError, match=r"^elsewhere: found"), Settings({}).located():
         raise ConfigError("elsewhere", "this", "that")
 

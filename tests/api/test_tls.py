@@ -15,7 +15,7 @@ def failure(reason: str | None) -> ssl.SSLError:
     return made
 
 
-@pytest.mark.parametrize("reason, said", [
+@pytest.mark.parametrize("reason, expected", [
     ("TLSV13_ALERT_CERTIFICATE_REQUIRED", "found the key k, expected a certificate that it trusts"),
     ("SSLV3_ALERT_BAD_CERTIFICATE", "found the key k, expected a certificate that it trusts"),
     ("SSLV3_ALERT_CERTIFICATE_UNKNOWN", "found the key k, expected a certificate that it trusts"),
@@ -26,12 +26,12 @@ def failure(reason: str | None) -> ssl.SSLError:
     ("TLSV1_ALERT_PROTOCOL_VERSION", "expected TLS 1.2 or later"),
     ("WRONG_VERSION_NUMBER", "found another protocol"),
 ])  # fmt: skip
-def test_permanent_failure_is_reported(reason: str, said: str) -> None:
+def test_permanent_failure_is_reported(reason: str, expected: str) -> None:
     message = tls_refusal(failure(reason), "h:1", "the authorities a", "the key k")
     assert message is not None
     assert message.startswith("h:1: ")
     assert f"({reason})" in message
-    assert said in message
+    assert expected in message
 
 
 def test_untrusted_certificate_is_reported_with_the_trusted_authorities() -> None:
@@ -48,5 +48,5 @@ def test_untrusted_certificate_is_reported_with_the_trusted_authorities() -> Non
     failure("SSLV3_ALERT_UNEXPECTED_MESSAGE"), ssl.SSLEOFError(8, "EOF occurred in violation of protocol"),
     ConnectionResetError(), TimeoutError(), ValueError(),
 ], ids=repr)  # fmt: skip
-def test_what_may_pass_is_not(problem: Exception) -> None:
+def test_transient_failure_is_not_reported(problem: Exception) -> None:
     assert tls_refusal(problem, "h:1", "the authorities a", "the key k") is None

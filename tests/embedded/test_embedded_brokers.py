@@ -71,10 +71,10 @@ def harness() -> Harness:
     return Harness()
 
 
-Said = tuple[str, Api | None, Sequence[str] | None]
+ConfiguredAnswer = tuple[str, Api | None, Sequence[str] | None]
 BOTH = ("t-0", "t-1")
 #: The configured answer of broker 2, and the errors of its LeaderAndIsr response: top level, and by partition.
-ANSWERS: list[tuple[str, list[Said], ErrorCode, dict[str, ErrorCode], ErrorCode]] = [
+ANSWERS: list[tuple[str, list[ConfiguredAnswer], ErrorCode, dict[str, ErrorCode], ErrorCode]] = [
     ("by itself", [], NONE, {}, NONE),
     ("top level", [("STALE_CONTROLLER_EPOCH", Api.LEADER_AND_ISR, None)], STALE, dict.fromkeys(BOTH, STALE), NONE),
     ("all apis", [("STALE_CONTROLLER_EPOCH", None, None)], STALE, dict.fromkeys(BOTH, STALE), STALE),
@@ -83,7 +83,7 @@ ANSWERS: list[tuple[str, list[Said], ErrorCode, dict[str, ErrorCode], ErrorCode]
     ("a partition and the rest", [("STALE_CONTROLLER_EPOCH", Api.LEADER_AND_ISR, None),
                                   ("KAFKA_STORAGE_ERROR", Api.LEADER_AND_ISR, ["t-0"])],
      STALE, {"t-0": STORAGE, "t-1": STALE}, NONE),
-    ("the last word counts", [("KAFKA_STORAGE_ERROR", None, None),
+    ("the last setting applies", [("KAFKA_STORAGE_ERROR", None, None),
                               ("STALE_CONTROLLER_EPOCH", Api.LEADER_AND_ISR, None)],
      STALE, dict.fromkeys(BOTH, STALE), STORAGE),
     ("restored", [("STALE_CONTROLLER_EPOCH", None, None), ("NONE", None, None)], NONE, {}, NONE),
@@ -98,11 +98,17 @@ ANSWERS: list[tuple[str, list[Said], ErrorCode, dict[str, ErrorCode], ErrorCode]
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("said, top, errors, metadata", [row[1:] for row in ANSWERS], ids=[row[0] for row in ANSWERS])
+@pytest.mark.parametrize(
+    "configured, top, errors, metadata", [row[1:] for row in ANSWERS], ids=[row[0] for row in ANSWERS]
+)
 def test_answers(
-    harness: Harness, said: list[Said], top: ErrorCode, errors: dict[str, ErrorCode], metadata: ErrorCode
+    harness: Harness,
+    configured: list[ConfiguredAnswer],
+    top: ErrorCode,
+    errors: dict[str, ErrorCode],
+    metadata: ErrorCode,
 ) -> None:
-    for error, api, partitions in said:
+    for error, api, partitions in configured:
         harness.brokers.answer(2, error, api, partitions)
     harness.lead(2, *BOTH)
     harness.update(2)
@@ -122,7 +128,7 @@ def test_dead_log_dir_answers_storage_error_to_leader_and_isr(harness: Harness) 
     assert harness.notified == [led(3, NONE, ((("t", 1), STORAGE),)), UpdateMetadataResponseReceived(3, NONE)]
 
 
-def test_answer_to_leader_and_isr_names_the_rows_that_were_sent(harness: Harness) -> None:
+def test_leader_and_isr_answer_has_rows_of_the_request(harness: Harness) -> None:
     harness.lead(2, "t-1", controller_epoch=3)
     (answer,) = harness.notified
     assert isinstance(answer, LeaderAndIsrResponseReceived)
@@ -130,16 +136,16 @@ def test_answer_to_leader_and_isr_names_the_rows_that_were_sent(harness: Harness
 
 
 @pytest.mark.parametrize(
-    "said, top, errors",
+    "configured, top, errors",
     [(None, NONE, {}), ([], STALE, {"t-0": STALE, "t-1": STALE}), (["t-0"], NONE, {"t-0": STALE}),
      (["t-1"], NONE, {"t-1": STALE})],
     ids=["by itself", "top level", "a deleted one", "a stopped one"],
 )  # fmt: skip
-def test_stop_replica_that_deletes_is_answered_with_the_deleted_rows(
-    harness: Harness, said: list[str] | None, top: ErrorCode, errors: dict[str, ErrorCode]
+def test_stop_replica_answer_has_only_deleted_rows(
+    harness: Harness, configured: list[str] | None, top: ErrorCode, errors: dict[str, ErrorCode]
 ) -> None:
-    if said is not None:
-        harness.brokers.answer(2, STALE.name, Api.STOP_REPLICA, said)
+    if configured is not None:
+        harness.brokers.answer(2, STALE.name, Api.STOP_REPLICA, configured)
     stopped = {"t-0": (0, True), "t-1": (0, False)}
     harness.brokers.send(harness.cluster, requests_of(harness.cluster, stop_replica={2: stopped}, controller_epoch=4))
     expected = tuple((("t", int(name[2:])), error) for name, error in errors.items())
@@ -149,7 +155,7 @@ def test_stop_replica_that_deletes_is_answered_with_the_deleted_rows(
     assert answer.rows.tolist() == [0]
 
 
-def test_stop_replica_without_deletion_is_taken_and_tells_the_controller_nothing(harness: Harness) -> None:
+def test_stop_replica_without_deletion_causes_no_event(harness: Harness) -> None:
     harness.brokers.send(harness.cluster, requests_of(harness.cluster, stop_replica={2: {"t-0": (0, False)}}))
     harness.update(2)
     assert harness.received() == [(2, "StopReplica", 1), (2, "UpdateMetadata", 1)]
@@ -160,7 +166,7 @@ def test_stop_replica_without_deletion_is_taken_and_tells_the_controller_nothing
     "error, partitions",
     [("NO_SUCH_ERROR", None), ("none", None), ("", None), (SILENT, ["t-0"]), ("NO_SUCH_ERROR", ["t-0"])],
 )
-def test_impossible_answer_is_refused_and_changes_nothing(
+def test_invalid_answer_is_refused_and_changes_nothing(
     harness: Harness, error: str, partitions: list[str] | None
 ) -> None:
     with pytest.raises(InputError, match="answer of broker 2"):
@@ -169,7 +175,7 @@ def test_impossible_answer_is_refused_and_changes_nothing(
     assert harness.notified == [led(2, NONE)]
 
 
-def test_silent_broker_holds_back_its_own_queue_only(harness: Harness) -> None:
+def test_silent_broker_blocks_only_its_own_queue(harness: Harness) -> None:
     harness.brokers.answer(2, SILENT, Api.LEADER_AND_ISR)
     harness.update(2, controller_epoch=1)
     harness.lead(2, "t-0", controller_epoch=2)
@@ -181,7 +187,7 @@ def test_silent_broker_holds_back_its_own_queue_only(harness: Harness) -> None:
     assert {broker: queue.waiting for broker, queue in harness.brokers.queues().items() if queue.waiting} == {2: 2}
 
 
-def test_broker_that_speaks_again_answers_what_it_held_back_and_gets_the_rest_in_order(harness: Harness) -> None:
+def test_broker_after_silence_answers_and_receives_queue_in_order(harness: Harness) -> None:
     harness.brokers.answer(2, SILENT)
     for controller_epoch in (1, 2, 3):
         harness.lead(2, "t-0", controller_epoch=controller_epoch)
@@ -201,7 +207,7 @@ def test_broker_that_speaks_again_answers_what_it_held_back_and_gets_the_rest_in
     assert harness.brokers.queues()[2].waiting == 0
 
 
-def test_requests_have_waited_from_when_they_were_queued_until_they_were_taken(harness: Harness) -> None:
+def test_queue_time_ends_when_request_is_sent(harness: Harness) -> None:
     harness.brokers.answer(2, SILENT)
     harness.lead(2, "t-0")
     harness.clock.advance(1.0)
@@ -213,7 +219,7 @@ def test_requests_have_waited_from_when_they_were_queued_until_they_were_taken(h
     assert (times.count, times.quantiles((0.0, 1.0))) == (2, [0.0, 45_000.0])
 
 
-def test_restoring_an_api_leaves_the_other_silent(harness: Harness) -> None:
+def test_resetting_one_api_keeps_other_api_silent(harness: Harness) -> None:
     harness.brokers.answer(2, SILENT)
     harness.lead(2, "t-0")
     harness.update(2)
@@ -227,7 +233,7 @@ def test_restoring_an_api_leaves_the_other_silent(harness: Harness) -> None:
     assert harness.brokers.queues()[2].waiting == 1
 
 
-def test_error_instead_of_silence_answers_what_was_held_back_as_it_was_received(harness: Harness) -> None:
+def test_error_after_silence_keeps_answer_of_received_request(harness: Harness) -> None:
     harness.brokers.answer(2, "KAFKA_STORAGE_ERROR", Api.LEADER_AND_ISR, ["t-0"])
     harness.brokers.answer(2, SILENT, Api.LEADER_AND_ISR)
     harness.lead(2, *BOTH)
@@ -239,7 +245,7 @@ def test_error_instead_of_silence_answers_what_was_held_back_as_it_was_received(
     ]
 
 
-def test_request_to_a_silent_broker_is_sent_again_every_thirty_seconds(harness: Harness) -> None:
+def test_request_to_silent_broker_is_resent_every_30_seconds(harness: Harness) -> None:
     harness.brokers.answer(2, SILENT)
     harness.lead(2, "t-0", controller_epoch=7)
     harness.update(2)
@@ -253,12 +259,12 @@ def test_request_to_a_silent_broker_is_sent_again_every_thirty_seconds(harness: 
     assert harness.notified == [led(2, NONE, controller_epoch=7), UpdateMetadataResponseReceived(2, NONE)]
 
 
-@pytest.mark.parametrize("how", ["bounce", "go and come"])
+@pytest.mark.parametrize("how", ["bounce", "unregister and register"])
 def test_new_registration_drops_requests_of_the_old_registration(harness: Harness, how: str) -> None:
     harness.brokers.answer(2, SILENT, Api.LEADER_AND_ISR)
     harness.lead(2, "t-0", controller_epoch=1)
     harness.update(2, controller_epoch=1)
-    if how == "go and come":
+    if how == "unregister and register":
         harness.disconnect(2)
         harness.update(2, controller_epoch=1)
     harness.connect(2)
@@ -268,12 +274,10 @@ def test_new_registration_drops_requests_of_the_old_registration(harness: Harnes
     assert harness.received() == [(2, "UpdateMetadata", 2)]
     harness.brokers.answer(2, "NONE")
     assert harness.received() == []
-    assert harness.notified == [UpdateMetadataResponseReceived(2, NONE)], (
-        "nobody waits for the answer of the old registration"
-    )
+    assert harness.notified == [UpdateMetadataResponseReceived(2, NONE)], "answers of the old registration are dropped"
 
 
-def test_how_a_broker_answers_outlasts_its_registration(harness: Harness) -> None:
+def test_configured_answers_survive_reregistration(harness: Harness) -> None:
     harness.brokers.answer(2, SILENT)
     harness.connect(2)
     harness.update(2)
@@ -294,7 +298,7 @@ def test_close_drops_all_queues_and_timers(harness: Harness) -> None:
     assert harness.notified == [UpdateMetadataResponseReceived(2, NONE)]
 
 
-def test_what_waits_is_dropped_once_the_controller_may_not_act(harness: Harness) -> None:
+def test_queued_requests_are_dropped_without_the_role(harness: Harness) -> None:
     """Neither the request timeout nor a late answer of the broker sends the queued requests."""
     harness.brokers.answer(2, SILENT)
     harness.brokers.answer(3, SILENT)
@@ -308,7 +312,7 @@ def test_what_waits_is_dropped_once_the_controller_may_not_act(harness: Harness)
     assert (harness.received(), harness.clock.pending) == ([], {})
 
 
-def test_listener_that_goes_on_at_once_does_not_disturb_the_order(harness: Harness) -> None:
+def test_requests_from_listener_keep_queue_order(harness: Harness) -> None:
     """A listener may send, connect and disconnect before it returns."""
     notified: list[Event] = []
 
@@ -328,7 +332,7 @@ def test_listener_that_goes_on_at_once_does_not_disturb_the_order(harness: Harne
     assert len(notified) == 3
 
 
-def test_whole_batch_says_what_the_columns_said_when_it_was_sent(harness: Harness) -> None:
+def test_batch_has_columns_at_time_of_send(harness: Harness) -> None:
     """Also if an answer arrives and the controller continues before the last broker receives its request."""
     harness.brokers.open(lambda _event: harness.cluster.partitions.leader.fill(-1), lambda: True)
     batch = requests_of(harness.cluster, leader_and_isr={1: ["t-0"], 2: ["t-0"]}, metadata=([2], ["t-0"]))

@@ -27,7 +27,7 @@ def opened(ensemble: MemoryEnsemble, notified: list[Event] | None = None) -> Mem
     return store
 
 
-def test_given_broker_epochs_stay_and_new_ones_are_higher() -> None:
+def test_stored_broker_epochs_remain_and_new_ones_are_higher() -> None:
     cluster = cluster_of({}, registered=[registration(1, broker_epoch=901), registration(2, broker_epoch=20)])
     ensemble = MemoryEnsemble.from_cluster(cluster)
     assert [registration.broker_epoch for registration in ensemble.registrations()] == [901, 20]
@@ -37,14 +37,14 @@ def test_given_broker_epochs_stay_and_new_ones_are_higher() -> None:
     assert ensemble.register_brokers([registration(4, broker_epoch=7), registration(5)]) == (7, bounced + 1)
 
 
-def test_brokers_of_an_instant_share_the_zxid(ensemble: MemoryEnsemble) -> None:
+def test_brokers_registered_together_share_the_zxid(ensemble: MemoryEnsemble) -> None:
     first, second = ensemble.register_brokers([registration(8), registration(9)])
     assert first == second == ensemble.records.zxid
     first, second = ensemble.bounce_brokers([8, 9])
     assert first == second == ensemble.records.zxid
 
 
-def test_registered_broker_without_a_registration_is_taken_with_its_epoch() -> None:
+def test_registered_broker_without_registration_keeps_its_epoch() -> None:
     cluster = ClusterState()
     cluster.brokers.register([registration(4, broker_epoch=44)])
     cluster.brokers.registrations[0] = None
@@ -68,7 +68,7 @@ IMPOSSIBLE: list[tuple[str, Act, tuple[str, str]]] = [
 
 
 @pytest.mark.parametrize("act, named", [row[1:] for row in IMPOSSIBLE], ids=[row[0] for row in IMPOSSIBLE])
-def test_impossible_operations_name_the_path_and_change_nothing(
+def test_invalid_operations_report_path_and_change_nothing(
     ensemble: MemoryEnsemble, act: Act, named: tuple[str, str]
 ) -> None:
     notified: list[Event] = []
@@ -140,7 +140,7 @@ def test_order_of_events_when_the_controller_expires(ensemble: MemoryEnsemble) -
     assert notified == [("second", Elect()), ("first", SessionExpired()), ("first", Elect())]
 
 
-def test_new_session_after_expiry_follows_nothing_until_it_reads(ensemble: MemoryEnsemble) -> None:
+def test_new_session_after_expiry_has_no_watches_until_read(ensemble: MemoryEnsemble) -> None:
     notified: list[Event] = []
     store = opened(ensemble, notified)
     store.load()
@@ -169,7 +169,7 @@ def test_loaded_brokers_are_numbered_as_stored(ensemble: MemoryEnsemble) -> None
     assert loaded.brokers.registered_ids() == [1, 2, 11, 12]
 
 
-def test_load_says_who_is_registered_and_who_was() -> None:
+def test_load_returns_registered_and_unregistered_brokers() -> None:
     ensemble = MemoryEnsemble.from_cluster(cluster_of({"t": [healthy(1, 2, 9)]}, registered=[1, 2]))
     ensemble.unregister_brokers([1])
     brokers = opened(ensemble).load().brokers

@@ -83,7 +83,7 @@ def test_refusals(tree: Tree, operation: Operation, code: RecordCode, path: str)
         assert tree.content() == before
 
 
-def test_stat_tells_of_creation_and_writes(tree: Tree) -> None:
+def test_stat_has_zxids_version_owner_and_children(tree: Tree) -> None:
     data, stat = tree.get(1, "/a")
     assert (data, stat.czxid, stat.mzxid, stat.version, stat.owner, stat.children) == (b"data", 1, 2, 1, 0, 1)
     ephemeral = tree.exists(1, "/a/e")
@@ -104,7 +104,7 @@ def test_multi_takes_one_zxid_and_gives_each_result(tree: Tree) -> None:
 
 
 @pytest.mark.parametrize("names", [[], ["x"], ["x", "y", "..z"]])
-def test_creating_children_is_a_multi_of_creations(names: list[str]) -> None:
+def test_create_children_equals_multi_of_creates(names: list[str]) -> None:
     trees = Tree(), Tree()
     for tree in trees:
         tree.create(1, "/a")
@@ -136,7 +136,7 @@ def test_sequential_names_count_all_children_ever_created(tree: Tree) -> None:
     assert tree.create(1, "/a/", sequential=True) == "/a/0000000003"
 
 
-def test_restored_record_keeps_its_czxid_and_the_count_goes_on_from_there(tree: Tree) -> None:
+def test_restored_record_keeps_czxid_and_raises_zxid(tree: Tree) -> None:
     tree.multi(1, [Create("/b", czxid=700), Create("/c", czxid=20)])
     assert [tree.get(1, path)[1].czxid for path in ("/b", "/c")] == [700, 20]
     tree.create(1, "/d")
@@ -172,18 +172,18 @@ WATCHES: list[tuple[str, list[tuple[Callable[..., object], str]], list[Operation
 ]
 
 
-@pytest.mark.parametrize("at_once", [False, True], ids=["one by one", "in one multi"])
+@pytest.mark.parametrize("in_one_multi", [False, True], ids=["one by one", "in one multi"])
 @pytest.mark.parametrize("armed, operations, notified", [row[1:] for row in WATCHES], ids=[row[0] for row in WATCHES])
 def test_watches(
     tree: Tree,
     armed: list[tuple[Callable[..., object], str]],
     operations: list[Operation],
     notified: list[tuple[Change, str]],
-    at_once: bool,
+    in_one_multi: bool,
 ) -> None:
     for read, path in armed:
         read(tree, 2, path, watch=True)
-    for part in [operations] if at_once else [[operation] for operation in operations]:
+    for part in [operations] if in_one_multi else [[operation] for operation in operations]:
         tree.multi(1, part)
     assert [(event.change, event.path) for event in tree.notified] == notified
 
@@ -197,7 +197,7 @@ def test_reads_without_watch_arm_nothing(tree: Tree) -> None:
 
 
 @pytest.mark.parametrize("read", [GET, LIST])
-def test_get_and_children_arm_nothing_on_a_missing_record(tree: Tree, read: Callable[..., object]) -> None:
+def test_get_and_children_arm_no_watch_on_missing_record(tree: Tree, read: Callable[..., object]) -> None:
     with pytest.raises(StoredRecordError):
         read(tree, 2, "/b", watch=True)
     tree.multi(1, [Create("/b"), Create("/b/c")])
@@ -213,21 +213,21 @@ def test_refused_multi_notifies_no_session_and_leaves_watches_armed(tree: Tree) 
     assert tree.notified == [WatchEvent(DATA, "/a")]
 
 
-def test_listener_sees_the_whole_transaction_and_may_arm_again() -> None:
-    tree, seen = RecordTree(), []
+def test_listener_sees_committed_transaction_and_can_rearm_watch() -> None:
+    tree, children_at_watch = RecordTree(), []
 
     def on_watch(_event: WatchEvent) -> None:
-        seen.append(tree.children(watcher, "/", watch=True))
+        children_at_watch.append(tree.children(watcher, "/", watch=True))
 
     writer, watcher = tree.open_session(lambda _event: None), tree.open_session(on_watch)
     tree.children(watcher, "/", watch=True)
     tree.multi(writer, [Create("/a"), Create("/b")])
     tree.create(writer, "/c")
-    assert seen == [["a", "b"], ["a", "b", "c"]]
+    assert children_at_watch == [["a", "b"], ["a", "b", "c"]]
 
 
-def test_end_of_a_session_removes_its_ephemerals_and_watches_at_once(tree: Tree) -> None:
-    third = tree.open_session(lambda _event: pytest.fail("a session that is over hears nothing"))
+def test_session_end_removes_ephemerals_and_watches(tree: Tree) -> None:
+    third = tree.open_session(lambda _event: pytest.fail("a closed session receives no events"))
     for name in ("f", "g"):
         tree.create(third, f"/a/{name}", ephemeral=True)
     tree.create(third, "/stays")
@@ -240,7 +240,7 @@ def test_end_of_a_session_removes_its_ephemerals_and_watches_at_once(tree: Tree)
     assert tree.zxid == before + 1
 
 
-def test_session_that_is_over_can_do_nothing(tree: Tree) -> None:
+def test_closed_session_is_refused(tree: Tree) -> None:
     tree.close_session(2)
     for call in (
         lambda: tree.get(2, "/a"),

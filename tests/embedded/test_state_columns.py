@@ -85,7 +85,7 @@ def test_columns_equal_a_dictionary_of_records(
         assert {name: {key: actual[name][key] for key in state} for name, state in model.items()} == model
 
 
-def test_what_only_a_controller_knows_is_not_stored() -> None:
+def test_controller_state_is_not_stored() -> None:
     cluster = cluster_of({"t": [healthy(1, 2, 3)]}, registered=[1, 2])
     cluster.flag_replicas(0, cluster.brokers.index_of([1]), ReplicaFlag.OFFLINE_DIR)
     cluster.flag_replicas(0, cluster.brokers.index_of([1, 3]), ReplicaFlag.ADDING)
@@ -125,7 +125,7 @@ def test_row_of_a_dropped_topic_is_missing() -> None:
     assert columns.read(controller, change.rows).exists.tolist() == [False, True]
 
 
-def test_overwrite_keeps_what_is_not_given() -> None:
+def test_overwrite_keeps_omitted_fields() -> None:
     columns = StateColumns(
         cluster_of({"t": [healthy(1, 2, 3, leader_epoch=4), PartitionSpec((2, 3))]}, registered=[1, 2, 3])
     )
@@ -138,7 +138,7 @@ def test_overwrite_keeps_what_is_not_given() -> None:
     }  # fmt: skip
 
 
-def test_overwrite_creates_what_is_not_there() -> None:
+def test_overwrite_creates_missing_state() -> None:
     columns = StateColumns(cluster_of({"t": [PartitionSpec((2, 3))]}, registered=[2, 3]))
     assert columns.overwrite("t", 0, leader=2, isr=[2, 8]) == 0
     assert describe_partition(columns.cluster.view(0)) == {
@@ -203,21 +203,21 @@ def test_bulk_makes_no_object_per_row(alike: bool, does: str) -> None:
 
 def steps_and_objects(call: Callable[[], object]) -> tuple[int, int]:
     """Return the lines and calls of ``call``, and the peak of small objects above the start."""
-    steps, most = 0, sys.getallocatedblocks()
-    before = most
+    steps, blocks_max = 0, sys.getallocatedblocks()
+    before = blocks_max
 
-    def look(_frame: object, _event: str, _argument: object) -> Any:
-        nonlocal steps, most
+    def count_step(_frame: object, _event: str, _argument: object) -> Any:
+        nonlocal steps, blocks_max
         steps += 1
-        most = max(most, sys.getallocatedblocks())
-        return look
+        blocks_max = max(blocks_max, sys.getallocatedblocks())
+        return count_step
 
     tracer = sys.gettrace()
-    sys.setprofile(look)
-    sys.settrace(look)
+    sys.setprofile(count_step)
+    sys.settrace(count_step)
     try:
         call()
     finally:
         sys.settrace(tracer)
         sys.setprofile(None)
-    return steps, most - before
+    return steps, blocks_max - before

@@ -12,11 +12,11 @@ from kframe.errors import InputError
 from kframe.model.ports import Clock
 
 
-def test_is_a_clock() -> None:
+def test_virtual_clock_implements_clock() -> None:
     assert isinstance(VirtualClock(), Clock)
 
 
-def test_clock_stands_still_until_advanced() -> None:
+def test_clock_advances_only_on_request() -> None:
     clock = VirtualClock()
     assert clock.now_ms() == 0.0
     clock.advance(33)
@@ -24,7 +24,7 @@ def test_clock_stands_still_until_advanced() -> None:
     assert clock.now_ms() == 33_500.0
 
 
-def test_timers_go_off_in_order_of_time_then_of_setting() -> None:
+def test_timers_fire_by_time_then_creation_order() -> None:
     clock, fired = VirtualClock(now_ms=100.0), list[tuple[str, float]]()
     for name, delay_ms in [
         ("late", 900),
@@ -41,7 +41,7 @@ def test_timers_go_off_in_order_of_time_then_of_setting() -> None:
     assert (clock.now_ms(), clock.pending) == (1100.0, {"beyond": 1101.0})
 
 
-def test_timer_on_the_edge_goes_off_once() -> None:
+def test_timer_fires_once_at_exact_time() -> None:
     clock, fired = VirtualClock(), list[float]()
     clock.schedule("edge", 1000, lambda: fired.append(clock.now_ms()))
     clock.advance(0.999)
@@ -51,7 +51,7 @@ def test_timer_on_the_edge_goes_off_once() -> None:
     assert fired == [1000.0]
 
 
-def test_same_name_replaces_and_cancel_forgets() -> None:
+def test_timer_with_same_name_is_replaced_and_cancel_removes_it() -> None:
     clock, fired = VirtualClock(), list[str]()
     clock.schedule("check", 10, lambda: fired.append("first"))
     clock.schedule("check", 20, lambda: fired.append("second"))
@@ -62,7 +62,7 @@ def test_same_name_replaces_and_cancel_forgets() -> None:
     assert fired == ["second"]
 
 
-def test_timer_set_by_a_timer_goes_off_in_the_same_move() -> None:
+def test_timer_set_by_timer_fires_in_same_advance() -> None:
     clock, fired = VirtualClock(), list[float]()
 
     def again() -> None:

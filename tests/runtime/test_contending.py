@@ -14,14 +14,14 @@ from kframe.embedded.records import Create, SetData
 from kframe.errors import StoreError
 from kframe.model.config import ControllerConfig
 from kframe.model.events import ControllerChanged, Elect
-from kframe.runtime.contending import TAKE_AGAIN_MS
+from kframe.runtime.contending import TAKEOVER_INTERVAL_MS
 from kframe.runtime.loop import ControllerLoop
 from kframe.testing.clusters import cluster_of, healthy
 
 BROKER, OURS, OTHER = 1, 1000, 1001
 
 
-class Ready(MemoryStore):
+class ContendingStore(MemoryStore):
     """An in-memory store that records the controller ids of ``contend``."""
 
     def __init__(self, ensemble: MemoryEnsemble) -> None:
@@ -41,7 +41,7 @@ class Harness:
     def __init__(self, instances_first: bool = True) -> None:
         self.ensemble = MemoryEnsemble.from_cluster(cluster_of({"t": [healthy(1, 2)]}, (BROKER, 2)))
         self.clock = VirtualClock()
-        self.store = Ready(self.ensemble)
+        self.store = ContendingStore(self.ensemble)
         config = ControllerConfig({"kframe.never.replicas": f"{OURS},{OTHER}"})
         self.loop = ControllerLoop(
             ControllerCore(OURS, config, Selection({})), self.store, RecordingTransport(), self.clock,
@@ -81,23 +81,23 @@ def opened(before: Callable[[Harness], object], instances_first: bool = True) ->
     return harness
 
 
-def test_the_role_is_taken_from_a_broker() -> None:
+def test_role_is_taken_from_broker() -> None:
     harness = opened(Harness.elect_broker)
     assert harness.loop.controller.active
     assert harness.epoch() == 2
 
 
-def test_without_the_preference_a_broker_keeps_the_role() -> None:
+def test_broker_keeps_the_role_without_instances_first() -> None:
     harness = opened(Harness.elect_broker, instances_first=False)
     assert (harness.loop.controller.active, harness.loop.controller.active_controller) == (False, BROKER)
     assert harness.store.contended == []
 
 
 @pytest.mark.parametrize("other", [OTHER, 1007], ids=["named by kframe.never.replicas", "named nowhere"])
-def test_the_role_is_never_taken_from_another_instance(other: int) -> None:
+def test_role_is_not_taken_from_another_instance(other: int) -> None:
     """Only a registered broker in its own session counts as a broker, even if no configuration lists the other id."""
     harness = opened(lambda harness: harness.elect_instance(other))
-    harness.clock.advance(10 * TAKE_AGAIN_MS / 1000)
+    harness.clock.advance(10 * TAKEOVER_INTERVAL_MS / 1000)
     harness.settle()
     assert (harness.loop.controller.active, harness.loop.controller.active_controller, harness.epoch()) == (
         False,
@@ -107,7 +107,7 @@ def test_the_role_is_never_taken_from_another_instance(other: int) -> None:
     assert harness.store.contended == [OURS] * len(harness.store.contended) != []
 
 
-def test_an_instance_that_replaces_the_broker_meanwhile_keeps_the_role() -> None:
+def test_instance_elected_before_takeover_keeps_the_role() -> None:
     """3 -> 1001 -> 1000: a broker had the role, but another instance has it at the time of the attempt."""
     harness = Harness()
     harness.elect_broker()
@@ -116,24 +116,24 @@ def test_an_instance_that_replaces_the_broker_meanwhile_keeps_the_role() -> None
     harness.ensemble.drop_controller()
     other = harness.elect_instance()
     harness.settle()
-    harness.clock.advance(10 * TAKE_AGAIN_MS / 1000)
+    harness.clock.advance(10 * TAKEOVER_INTERVAL_MS / 1000)
     harness.settle()
     assert other.owns_role()
     assert harness.epoch() == 2
 
 
-def test_a_broker_that_takes_the_role_again_is_deposed_once_a_second_at_most() -> None:
+def test_broker_that_reclaims_the_role_is_deposed_once_a_second() -> None:
     harness = opened(Harness.elect_broker)
     harness.ensemble.drop_controller()
     harness.elect_broker()
     harness.settle()
     assert (harness.loop.controller.active, harness.epoch()) == (False, 3)
-    harness.clock.advance(TAKE_AGAIN_MS / 1000)
+    harness.clock.advance(TAKEOVER_INTERVAL_MS / 1000)
     harness.settle()
     assert (harness.loop.controller.active, harness.epoch()) == (True, 4)
 
 
-def test_a_claim_that_cannot_be_prepared_costs_nothing() -> None:
+def test_failed_claim_preparation_does_not_prevent_election() -> None:
     harness = Harness()
     harness.store.failure = StoreError("no connection")
     other = harness.elect_instance()
@@ -145,7 +145,7 @@ def test_a_claim_that_cannot_be_prepared_costs_nothing() -> None:
     assert harness.loop.controller.active
 
 
-def test_the_store_contends_after_each_event_that_tells_who_is_controller() -> None:
+def test_store_contends_after_each_controller_event() -> None:
     harness = opened(Harness.elect_instance)
     harness.store.contended.clear()
     harness.loop.notify(ControllerChanged())

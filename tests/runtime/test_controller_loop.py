@@ -47,9 +47,9 @@ class Flaky(MemoryStore):
     def __init__(self, ensemble: MemoryEnsemble) -> None:
         super().__init__(ensemble.records, ensemble.states, ensemble.topics)
         self.before_write: list[Callable[[], object]] = []
-        self.asleep = False
+        self.role_uncertain = False
         """Whether the controller cannot exclude that it was deposed."""
-        self.answers = False
+        self.confirms_role = False
         """Whether the store confirms the role on request."""
         self.reachable = threading.Event()
         self.reachable.set()
@@ -60,10 +60,10 @@ class Flaky(MemoryStore):
         return super().write_states(cluster, change)
 
     def may_act(self) -> bool:
-        return super().may_act() and not self.asleep
+        return super().may_act() and not self.role_uncertain
 
     def owns_role(self) -> bool:
-        self.asleep = self.asleep and not self.answers
+        self.role_uncertain = self.role_uncertain and not self.confirms_role
         return super().owns_role()
 
     def connected(self) -> bool:
@@ -103,7 +103,7 @@ def prefer(token: int) -> ElectionRequested:
     return ElectionRequested(ElectionType.PREFERRED, (("t", 0),), token)
 
 
-def leave(token: int) -> ControlledShutdownRequested:
+def shut_down(token: int) -> ControlledShutdownRequested:
     return ControlledShutdownRequested(1, NO_BROKER_EPOCH, token)
 
 
@@ -114,14 +114,14 @@ def fail_with(error: Exception) -> Callable[[], object]:
     return act
 
 
-def test_open_stands_for_election(harness: Harness) -> None:
+def test_open_contends_for_the_role(harness: Harness) -> None:
     loop = harness.open()
     assert loop.controller.active
     assert loop.state is ControllerState.IDLE
     assert [request["api"] for request in harness.transport.take()][:1] == [Api.UPDATE_METADATA]
 
 
-def test_what_the_store_notifies_is_handled(harness: Harness) -> None:
+def test_store_events_are_handled(harness: Harness) -> None:
     loop = harness.open()
     harness.ensemble.unregister_brokers([2])
     assert len(loop.queue) == 1
@@ -129,7 +129,7 @@ def test_what_the_store_notifies_is_handled(harness: Harness) -> None:
     assert harness.ensemble.states.cluster["t", 0].leader == 1
 
 
-def test_a_caller_gets_the_response(harness: Harness) -> None:
+def test_future_completes_with_the_response(harness: Harness) -> None:
     loop = harness.open()
     future = loop.submit(prefer)
     assert not future.done()
@@ -138,44 +138,44 @@ def test_a_caller_gets_the_response(harness: Harness) -> None:
     assert harness.ensemble.states.cluster["t", 0].leader == 1
 
 
-def test_each_caller_gets_a_response_of_their_own(harness: Harness) -> None:
+def test_each_future_gets_its_own_response(harness: Harness) -> None:
     loop = harness.open()
-    futures = [loop.submit(prefer), loop.submit(prefer), loop.submit(leave)]
+    futures = [loop.submit(prefer), loop.submit(prefer), loop.submit(shut_down)]
     loop.run_until_idle()
     first, second, third = (future.result(0) for future in futures)
     assert (first.codes.tolist(), second.codes.tolist()) == ([ErrorCode.NONE], [ErrorCode.ELECTION_NOT_NEEDED])
     assert third.error is ErrorCode.NONE
 
 
-def test_an_event_ends_before_the_next_begins(harness: Harness) -> None:
+def test_events_are_handled_sequentially(harness: Harness) -> None:
     """controller 1: single consumer."""
     loop = harness.open()
-    seen: list[tuple[ControllerState, bool, int]] = []
+    observed: list[tuple[ControllerState, bool, int]] = []
 
     def interrupt() -> None:
         harness.ensemble.unregister_brokers([2])
-        seen.append((loop.state, loop.controller.busy, len(loop.queue)))
+        observed.append((loop.state, loop.controller.busy, len(loop.queue)))
 
     harness.store.before_write.append(interrupt)
     future = loop.submit(prefer)
     assert loop.run_until_idle() == 2
-    assert seen == [(ControllerState.MANUAL_LEADER_BALANCE, True, 1)]
+    assert observed == [(ControllerState.MANUAL_LEADER_BALANCE, True, 1)]
     assert future.result(0).codes.tolist() == [ErrorCode.NONE]
 
 
-def test_an_expired_session_answers_all_who_wait(harness: Harness) -> None:
+def test_session_expiry_completes_pending_futures(harness: Harness) -> None:
     loop = harness.open()
-    elected, left = loop.submit(prefer), loop.submit(leave)
+    elected, shutdown = loop.submit(prefer), loop.submit(shut_down)
     harness.ensemble.expire(harness.store)
     assert elected.result(0).error is ErrorCode.NOT_CONTROLLER
-    assert left.result(0).error is ErrorCode.STALE_CONTROLLER_EPOCH
+    assert shutdown.result(0).error is ErrorCode.STALE_CONTROLLER_EPOCH
     assert loop.controller.active
     loop.run_until_idle()
     assert loop.controller.controller_epoch == 2
     assert harness.ensemble.states.cluster["t", 0].leader == 2
 
 
-def test_who_resigns_may_be_elected_again(harness: Harness) -> None:
+def test_controller_is_elected_again_after_resignation(harness: Harness) -> None:
     loop = harness.open()
     loop.queue.put(ResignRequested())
     loop.run_until_idle()
@@ -185,8 +185,8 @@ def test_who_resigns_may_be_elected_again(harness: Harness) -> None:
     assert loop.controller.controller_epoch == 2
 
 
-@pytest.mark.parametrize("request_of", [prefer, leave], ids=["election", "controlled shutdown"])
-def test_a_failure_of_storage_answers_all_callers(
+@pytest.mark.parametrize("request_of", [prefer, shut_down], ids=["election", "controlled shutdown"])
+def test_store_error_completes_all_futures(
     harness: Harness, request_of: Callable[[int], ElectionRequested | ControlledShutdownRequested]
 ) -> None:
     loop = harness.open()
@@ -201,25 +201,25 @@ def test_uncertain_controller_does_not_announce_stored_states(harness: Harness) 
     ends."""
     loop = harness.open()
     harness.transport.take()
-    harness.store.before_write.append(partial(setattr, harness.store, "asleep", True))
+    harness.store.before_write.append(partial(setattr, harness.store, "role_uncertain", True))
     future = loop.submit(prefer)
     loop.process(loop.queue.take() or BrokersChanged())
     assert (harness.transport.take(), loop.controller.active, harness.store.owns_role()) == ([], False, False)
     assert future.result(0).error is ErrorCode.NOT_CONTROLLER
-    harness.store.asleep = False
+    harness.store.role_uncertain = False
     loop.run_until_idle()
     assert (loop.controller.active, loop.controller.controller_epoch) == (True, 2)
     assert harness.ensemble.states.cluster["t", 0].leader == 1
     assert {request["controller_epoch"] for request in harness.transport.take()} == {2}
 
 
-def test_what_was_stored_is_sent_once_storage_says_that_the_role_is_still_ours(harness: Harness) -> None:
+def test_stored_states_are_sent_after_role_is_confirmed(harness: Harness) -> None:
     """An outage of storage within the session costs neither the role nor the request."""
     loop = harness.open()
     epoch = loop.controller.controller_epoch
     harness.transport.take()
-    harness.store.answers = True
-    harness.store.before_write.append(lambda: setattr(harness.store, "asleep", True))
+    harness.store.confirms_role = True
+    harness.store.before_write.append(lambda: setattr(harness.store, "role_uncertain", True))
     future = loop.submit(prefer)
     loop.run_until_idle()
     assert future.result(0).codes.tolist() == [ErrorCode.NONE]
@@ -232,11 +232,11 @@ def test_uncertain_controller_answers_no_read(harness: Harness, confirms: bool) 
     """Another controller may have changed the topics since. A read does not wait for storage, also if that would
     confirm the role."""
     loop = harness.open()
-    harness.store.asleep, harness.store.answers = True, confirms
+    harness.store.role_uncertain, harness.store.confirms_role = True, confirms
     inspected, listed = loop.submit(InspectionRequested), loop.submit(partial(ListReassignmentsRequested, None))
     loop.run_until_idle()
     assert (inspected.result(0), listed.result(0).error) == (False, ErrorCode.NOT_CONTROLLER)
-    harness.store.asleep = False
+    harness.store.role_uncertain = False
     inspected, listed = loop.submit(InspectionRequested), loop.submit(partial(ListReassignmentsRequested, None))
     loop.run_until_idle()
     assert (inspected.result(0), listed.result(0).error) == (True, ErrorCode.NONE)
@@ -248,13 +248,13 @@ def test_uncertain_controller_refuses_no_change_from_its_columns(
 ) -> None:
     """Another controller may have deleted the topic since."""
     loop = harness.open()
-    harness.store.asleep, harness.store.answers = True, confirms
+    harness.store.role_uncertain, harness.store.confirms_role = True, confirms
     future = loop.submit(lambda token: CreateTopicsRequested((NewTopic("t", 1, 1),), 1_000, token=token))
     loop.run_until_idle()
     assert future.result(0).codes == {"t": code}
 
 
-def test_a_loop_that_stops_closes_a_store_that_its_event_waits_for(harness: Harness) -> None:
+def test_stop_closes_store_that_current_event_waits_for(harness: Harness) -> None:
     """The event that waits for storage ends. Otherwise a controller could not stop during an outage."""
     loop = harness.open()
     waits = threading.Event()
@@ -302,7 +302,7 @@ def test_deposed_controller_does_not_announce_stored_states(
     assert not loop.controller.active
 
 
-def test_the_transport_may_ask_whether_it_may_act(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_transport_receives_may_act(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     """A transport with queues checks before each request, in any thread."""
     checks: list[Callable[[], bool]] = []
     monkeypatch.setattr(harness.transport, "open", lambda _notify, may_act: checks.append(may_act))
@@ -315,7 +315,7 @@ def test_the_transport_may_ask_whether_it_may_act(harness: Harness, monkeypatch:
 
 
 @pytest.mark.parametrize("kind", [StoreError, type("OfAPlugin", (StoreError,), {})])
-def test_an_error_of_storage_may_be_of_a_plugins_own_kind(harness: Harness, kind: type[StoreError]) -> None:
+def test_subclass_of_store_error_is_handled(harness: Harness, kind: type[StoreError]) -> None:
     loop = harness.open()
     harness.store.before_write.append(fail_with(kind("connection lost")))
     future = loop.submit(prefer)
@@ -338,7 +338,7 @@ def test_unexpected_failure_is_reported_to_callers_and_ends_the_term(harness: Ha
     assert loop.controller.controller_epoch == epoch + 1
 
 
-def test_an_error_that_is_none_of_ours_costs_the_role_too(harness: Harness) -> None:
+def test_foreign_exception_ends_the_term(harness: Harness) -> None:
     loop = harness.open()
     harness.store.before_write.append(fail_with(ZeroDivisionError("plugin")))
     future = loop.submit(prefer)
@@ -348,7 +348,7 @@ def test_an_error_that_is_none_of_ours_costs_the_role_too(harness: Harness) -> N
         future.result(0)
 
 
-def test_who_fails_to_take_over_stands_again_later_each_time(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_failovers_back_off_exponentially(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     """After an immediate release, the controller would take and lose the role in an endless loop."""
     attempts: list[float] = []
     load = harness.store.load
@@ -380,7 +380,7 @@ def test_adopt_changes_and_sends_nothing(harness: Harness) -> None:
     assert harness.transport.take() == []
 
 
-def test_adopt_of_a_held_role_is_refused(harness: Harness) -> None:
+def test_adopt_is_refused_while_another_controller_is_active(harness: Harness) -> None:
     rival = harness.ensemble.connect()
     rival.open(lambda _event: None)
     rival.claim(7)
@@ -388,7 +388,7 @@ def test_adopt_of_a_held_role_is_refused(harness: Harness) -> None:
         harness.loop.adopt()
 
 
-def test_stop_answers_all_who_wait_and_frees_the_role() -> None:
+def test_stop_completes_futures_and_releases_the_role() -> None:
     """controller 1: close."""
     harness = Harness()
     loop = harness.open()
@@ -399,26 +399,26 @@ def test_stop_answers_all_who_wait_and_frees_the_role() -> None:
     watcher = harness.ensemble.connect()
     watcher.open(lambda _event: None)
     assert watcher.controller() == -1
-    assert watcher.claim(7) == 2, "who stops does not take the role again"
+    assert watcher.claim(7) == 2, "a stopped controller does not contend"
 
 
-def test_a_controller_that_is_not_active_answers() -> None:
+def test_inactive_controller_completes_requests_with_errors() -> None:
     harness = Harness()
     rival = harness.ensemble.connect()
     rival.open(lambda _event: None)
     rival.claim(7)
     loop = harness.open()
-    elected, left = loop.submit(prefer), loop.submit(leave)
+    elected, shutdown = loop.submit(prefer), loop.submit(shut_down)
     loop.run_until_idle()
     assert elected.result(0).error is ErrorCode.NOT_CONTROLLER
-    assert left.result(0).error is ErrorCode.STALE_CONTROLLER_EPOCH
+    assert shutdown.result(0).error is ErrorCode.STALE_CONTROLLER_EPOCH
     loop.stop()
 
 
 # -- in a thread
 
 
-def test_a_thread_handles_what_is_submitted() -> None:
+def test_loop_thread_handles_submitted_events() -> None:
     harness = Harness()
     loop = harness.loop
     loop.open()
@@ -443,7 +443,7 @@ class Gate(RecordingTransport):
             self.once.pop()()
 
 
-def test_stop_waits_for_the_event_under_way_and_answers_the_rest() -> None:
+def test_stop_waits_for_current_event_and_completes_queued_ones() -> None:
     """controller 1: process/preempt exclusive, close."""
     harness = Harness()
     gate = Gate()
@@ -451,7 +451,7 @@ def test_stop_waits_for_the_event_under_way_and_answers_the_rest() -> None:
     loop.open()
     loop.run_until_idle()
     later: Future[Future[Any]] = Future()
-    gate.once.append(lambda: later.set_result(loop.submit(leave)))
+    gate.once.append(lambda: later.set_result(loop.submit(shut_down)))
     first = loop.submit(prefer)
     loop.start()
     assert first.result(ANSWER_S).codes.tolist() == [ErrorCode.NONE]
@@ -473,7 +473,7 @@ def test_brokers_may_register_from_another_thread() -> None:
     loop.stop()
 
 
-class Foretold(MemoryStore):
+class EarlyReportingStore(MemoryStore):
     """An in-memory store that reports the registered brokers early."""
 
     def report_brokers(self, callback: BrokersLoaded) -> None:
@@ -485,26 +485,26 @@ class Foretold(MemoryStore):
         return cluster
 
 
-class Expectant(RecordingTransport):
+class ExpectingTransport(RecordingTransport):
     """A transport that records the expected and the connected brokers."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.noted: list[tuple[str, list[int]]] = []
+        self.calls: list[tuple[str, list[int]]] = []
 
     def expect(self, registrations: Sequence[Registration]) -> None:
-        self.noted.append(("expected", [registration.broker_id for registration in registrations]))
+        self.calls.append(("expected", [registration.broker_id for registration in registrations]))
 
     def connect(self, cluster: ClusterState, brokers: tuple[int, ...]) -> None:
         super().connect(cluster, brokers)
-        self.noted.append(("connected", cluster.brokers.ids_of(brokers)))
+        self.calls.append(("connected", cluster.brokers.ids_of(brokers)))
 
 
-def test_a_transport_hears_early_of_the_brokers_that_a_store_finds() -> None:
+def test_transport_expects_loaded_brokers_before_connect() -> None:
     ensemble = MemoryEnsemble.from_cluster(cluster_of({"t": [healthy(1, 2)]}, (1, 2)))
-    store, transport = Foretold(ensemble.records, ensemble.states, ensemble.topics), Expectant()
+    store, transport = EarlyReportingStore(ensemble.records, ensemble.states, ensemble.topics), ExpectingTransport()
     loop = ControllerLoop(ControllerCore(1000, ControllerConfig(), Selection({})), store, transport, VirtualClock())
     loop.open()
     loop.run_until_idle()
-    assert transport.noted == [("expected", [1, 2]), ("connected", [1, 2])]
+    assert transport.calls == [("expected", [1, 2]), ("connected", [1, 2])]
     loop.stop()

@@ -117,7 +117,7 @@ def shut_down_broker(driver: Driver) -> None:
     lose_broker(driver)
 
 
-INCIDENTS: Mapping[str, tuple[Callable[[Driver], None], list[str]]] = {
+LOGGED_EVENTS: Mapping[str, tuple[Callable[[Driver], None], list[str]]] = {
     "failure": (lose_broker, [
         f"{PREFIX}Newly added brokers: , deleted brokers: 1, bounced brokers: , all live brokers: 2",
         f"{PREFIX}Broker failure callback for 1",
@@ -182,14 +182,14 @@ def without_epochs(text: str) -> str:
     return re.sub(r"Some\([-\w]{22}\)", "Some(ID)", re.sub(r"(\d+ -> )\d+", r"\1EPOCH", text))
 
 
-@pytest.mark.parametrize("name", INCIDENTS)
-def test_each_event_is_reported_in_kafkas_words(driver: Driver, caplog: pytest.LogCaptureFixture, name: str) -> None:
-    happen, expected = INCIDENTS[name]
-    happen(driver)
+@pytest.mark.parametrize("name", LOGGED_EVENTS)
+def test_events_are_logged_with_kafkas_messages(driver: Driver, caplog: pytest.LogCaptureFixture, name: str) -> None:
+    trigger, expected = LOGGED_EVENTS[name]
+    trigger(driver)
     assert [without_epochs(line) for line in controller_lines(caplog)] == expected
 
 
-def test_a_failover_reports_the_cluster(caplog: pytest.LogCaptureFixture) -> None:
+def test_failover_logs_the_cluster(caplog: pytest.LogCaptureFixture) -> None:
     driver = Driver(cluster_of({"t": [healthy(1, 2)]}, (1, 2)), controller_epoch=7)
     driver.handle(Elect())
     assert [without_epochs(line) for line in controller_lines(caplog)] == [
@@ -209,7 +209,7 @@ def test_a_failover_reports_the_cluster(caplog: pytest.LogCaptureFixture) -> Non
     ]
 
 
-def test_a_failure_reports_the_new_state_of_each_partition(driver: Driver, caplog: pytest.LogCaptureFixture) -> None:
+def test_broker_failure_logs_new_state_of_each_partition(driver: Driver, caplog: pytest.LogCaptureFixture) -> None:
     lose_broker(driver)
     removed = "LeaderEpoch:1,ZkVersion:1,ControllerEpoch:1) after removing replica 1 from the ISR as part of transition"
     assert change_lines(caplog) == [
@@ -220,7 +220,7 @@ def test_a_failure_reports_the_new_state_of_each_partition(driver: Driver, caplo
     ]
 
 
-def test_a_topic_reports_each_transition_and_the_requests(driver: Driver, caplog: pytest.LogCaptureFixture) -> None:
+def test_topic_creation_logs_transitions_and_requests(driver: Driver, caplog: pytest.LogCaptureFixture) -> None:
     create_topic(driver)
     new = state(2, 0, (2, 1), 0)
     assert [line.removeprefix(CHANGED) for line in lines(caplog, STATE_CHANGE_LOGGER)] == [
@@ -243,7 +243,7 @@ def test_partitions_that_stay_offline_are_errors(driver: Driver, caplog: pytest.
     ]
 
 
-def test_a_reassignment_reports_assignment_and_epochs(caplog: pytest.LogCaptureFixture) -> None:
+def test_reassignment_logs_assignment_and_epochs(caplog: pytest.LogCaptureFixture) -> None:
     driver = start(1, caplog, brokers=(1, 2, 3))
     driver.handle(ReassignmentRequested(Targets.of([(("t", 0), (1, 3))]), token=6))
     assignment = "ReplicaAssignment(replicas=1,3,2, addingReplicas=3, removingReplicas=2)"
@@ -258,7 +258,7 @@ def test_a_reassignment_reports_assignment_and_epochs(caplog: pytest.LogCaptureF
     ) in change_lines(caplog)
 
 
-def test_leaders_that_move_back_by_themselves_are_named(caplog: pytest.LogCaptureFixture) -> None:
+def test_automatic_preferred_election_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     off_preferred = PartitionSpec((1, 2), leader=2, isr=(2, 1), leader_epoch=3)
     driver = Driver(cluster_of({"t": [off_preferred]}, (1, 2)), {"auto.leader.rebalance.enable": False})
     driver.handle(Elect())
@@ -271,7 +271,7 @@ def test_leaders_that_move_back_by_themselves_are_named(caplog: pytest.LogCaptur
     ]
 
 
-def test_a_reassignment_reports_that_its_targets_are_in_sync(caplog: pytest.LogCaptureFixture) -> None:
+def test_reassignment_logs_targets_in_sync(caplog: pytest.LogCaptureFixture) -> None:
     driver = start(1, caplog, brokers=(1, 2, 3))
     driver.handle(ReassignmentRequested(Targets.of([(("t", 0), (1, 3))]), token=6))
     caplog.clear()
@@ -288,7 +288,7 @@ def test_a_reassignment_reports_that_its_targets_are_in_sync(caplog: pytest.LogC
     ) in logged
 
 
-def test_an_isr_that_its_leader_changes_is_named(driver: Driver, caplog: pytest.LogCaptureFixture) -> None:
+def test_isr_change_of_leader_is_logged(driver: Driver, caplog: pytest.LogCaptureFixture) -> None:
     brokers = driver.cluster.brokers
     epoch = int(brokers.broker_epoch[brokers.find(1)])
     for broker_epoch in (epoch, epoch - 1):
@@ -315,7 +315,7 @@ def test_an_isr_that_its_leader_changes_is_named(driver: Driver, caplog: pytest.
     ]
 
 
-def test_a_standby_reports_each_change_of_the_controller_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_standby_logs_each_controller_change_once(caplog: pytest.LogCaptureFixture) -> None:
     driver = Driver(cluster_of({}, (1, 2)))
     other = driver.ensemble.connect()
     other.open(lambda _event: None)
@@ -331,7 +331,7 @@ def test_a_standby_reports_each_change_of_the_controller_once(caplog: pytest.Log
     assert controller_lines(caplog)[1:] == [f"{PREFIX}Broker 2 was elected as controller instead of broker 1000"]
 
 
-def test_an_event_reports_its_cause_duration_and_size(driver: Driver, caplog: pytest.LogCaptureFixture) -> None:
+def test_processed_event_is_logged_with_duration_and_size(driver: Driver, caplog: pytest.LogCaptureFixture) -> None:
     lose_broker(driver)
     driver.handle(ControlledShutdownRequested(2, -1, token=7))
     assert [line for line in lines(caplog, CONTROLLER_LOGGER) if "Processed" in line] == [
@@ -348,7 +348,7 @@ def test_an_event_reports_its_cause_duration_and_size(driver: Driver, caplog: py
     ]
 
 
-def test_events_of_one_kind_are_bounded_a_second(driver: Driver, caplog: pytest.LogCaptureFixture) -> None:
+def test_log_lines_per_event_type_are_rate_limited(driver: Driver, caplog: pytest.LogCaptureFixture) -> None:
     for _ in range(EVENTS_PER_SECOND + 5):
         driver.handle(RebalanceLeaders())
     driver.clock.advance(1000)
@@ -358,7 +358,7 @@ def test_events_of_one_kind_are_bounded_a_second(driver: Driver, caplog: pytest.
     assert processed[-1].endswith("(5 lines on such events left out)")
 
 
-def test_many_partitions_are_sampled_evenly_and_the_rest_is_counted(caplog: pytest.LogCaptureFixture) -> None:
+def test_partitions_are_sampled_evenly_and_others_counted(caplog: pytest.LogCaptureFixture) -> None:
     partitions = LINES_PER_SECOND * 3
     driver = start(partitions, caplog)
     driver.clock.advance(1000)
@@ -377,7 +377,7 @@ def test_many_partitions_are_sampled_evenly_and_the_rest_is_counted(caplog: pyte
         assert max(np.diff(numbers)) - min(np.diff(numbers)) <= 4
 
 
-def test_the_limit_fills_again_with_time(caplog: pytest.LogCaptureFixture) -> None:
+def test_rate_limit_refills_with_time(caplog: pytest.LogCaptureFixture) -> None:
     driver = start(LINES_PER_SECOND, caplog)
     driver.clock.advance(1000)
     lose_broker(driver)
@@ -389,23 +389,25 @@ def test_the_limit_fills_again_with_time(caplog: pytest.LogCaptureFixture) -> No
     assert len(logged) <= 5
 
 
-@pytest.mark.parametrize(("level", "wanted"), [(logging.INFO, True), (logging.ERROR, False), (logging.CRITICAL, False)])
-def test_nothing_is_sampled_for_a_disabled_log(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, level: int, wanted: bool
+@pytest.mark.parametrize(
+    ("level", "is_sampled"), [(logging.INFO, True), (logging.ERROR, False), (logging.CRITICAL, False)]
+)
+def test_partitions_are_not_sampled_for_disabled_log(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, level: int, is_sampled: bool
 ) -> None:
     driver = start(2, caplog)
     caplog.set_level(level, "kframe")
-    taken: list[LogEntry] = []
+    logged_entries: list[LogEntry] = []
     take = EventLog.take
 
     def watch(self: EventLog) -> list[LogEntry]:
         entries = take(self)
-        taken.extend(entries)
+        logged_entries.extend(entries)
         return entries
 
     monkeypatch.setattr(EventLog, "take", watch)
     lose_broker(driver)
-    assert any("sample" in entry.values for entry in taken) is wanted
+    assert any("sample" in entry.values for entry in logged_entries) is is_sampled
 
 
 def test_every_message_has_one_template_and_every_event_a_name() -> None:
@@ -423,7 +425,7 @@ def test_positions_are_spaced_evenly(count: int) -> None:
     assert count == 0 or chosen[0] == 0
 
 
-def test_a_rate_limit_counts_what_it_suppressed() -> None:
+def test_rate_limit_counts_suppressed_lines() -> None:
     now = [0.0]
     limit = RateLimit(2, lambda: now[0])
     assert [limit.take() for _ in range(4)] == [True, True, False, False]

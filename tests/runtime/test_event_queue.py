@@ -33,10 +33,10 @@ def queue(clock: VirtualClock) -> EventQueue:
 
 
 def drain(queue: EventQueue) -> list[Event]:
-    taken = []
+    events = []
     while (event := queue.take()) is not None:
-        taken.append(event)
-    return taken
+        events.append(event)
+    return events
 
 
 def test_first_in_first_out(queue: EventQueue) -> None:
@@ -48,7 +48,7 @@ def test_first_in_first_out(queue: EventQueue) -> None:
     assert len(queue) == 0
 
 
-def test_events_that_wait_are_shown_and_stay(queue: EventQueue) -> None:
+def test_waiting_returns_queued_events_without_removing_them(queue: EventQueue) -> None:
     queue.put(FIRST)
     queue.put(SECOND)
     assert queue.waiting() == (FIRST, SECOND)
@@ -56,11 +56,11 @@ def test_events_that_wait_are_shown_and_stay(queue: EventQueue) -> None:
     assert queue.waiting() == (SECOND,)
 
 
-def test_an_empty_queue_gives_nothing(queue: EventQueue) -> None:
+def test_take_from_empty_queue_returns_none(queue: EventQueue) -> None:
     assert queue.take() is None
 
 
-def test_what_waits_is_drained_and_the_new_event_stands_alone(queue: EventQueue) -> None:
+def test_clear_and_put_drains_queue_and_adds_event(queue: EventQueue) -> None:
     """controller 1: clearAndPut."""
     for event in (FIRST, SECOND):
         queue.put(event)
@@ -72,7 +72,7 @@ def test_what_waits_is_drained_and_the_new_event_stands_alone(queue: EventQueue)
 @pytest.mark.parametrize(
     "event", [Elect(), ControllerChanged(), BrokersChanged()], ids=lambda event: type(event).__name__
 )
-def test_look_again_waits_once(queue: EventQueue, event: Event) -> None:
+def test_events_without_data_are_queued_once(queue: EventQueue, event: Event) -> None:
     for item in (event, FIRST, event, event):
         queue.put(item)
     assert drain(queue) == [event, FIRST]
@@ -85,7 +85,7 @@ def test_look_again_waits_once(queue: EventQueue, event: Event) -> None:
     [BrokerModified(1), RebalanceLeaders(), ElectionRequested(ElectionType.PREFERRED, None), SessionExpired()],
     ids=lambda event: type(event).__name__,
 )
-def test_every_other_event_counts(queue: EventQueue, event: Event) -> None:
+def test_events_with_data_are_queued_repeatedly(queue: EventQueue, event: Event) -> None:
     queue.put(event)
     queue.put(event)
     assert drain(queue) == [event, event]
@@ -116,7 +116,7 @@ def test_queue_times_are_forgotten_after_five_idle_minutes(
     assert queue.times.quantile(1.0) == pytest.approx(remembered)
 
 
-def test_a_long_operation_is_not_an_idle_queue(queue: EventQueue, clock: VirtualClock) -> None:
+def test_long_operation_does_not_reset_queue_times(queue: EventQueue, clock: VirtualClock) -> None:
     queue.put(FIRST)
     queue.put(SECOND)
     clock.advance(0.05)

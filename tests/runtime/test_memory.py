@@ -13,7 +13,7 @@ import pytest
 COUNT: Final = """
 import resource, threading
 import numpy as np
-from kframe.runtime.memory import make_ready
+from kframe.runtime.memory import preallocate
 from kframe.wire.sections import GROUP_BYTES
 
 def faults(count: int, size: int) -> int:
@@ -21,7 +21,7 @@ def faults(count: int, size: int) -> int:
     arrays = [np.ones(size, np.uint8) for _ in range(count)]
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 
-made = make_ready()
+made = preallocate()
 counts = [faults(16, 2**20), faults(16, 2**20)]
 thread = threading.Thread(target=lambda: counts.append(faults(16, 2**20)))
 thread.start()
@@ -34,7 +34,7 @@ print(int(made), *counts)
 FEW: Final = 200
 
 
-def test_touched_memory_is_reused_by_later_allocations() -> None:
+def test_preallocated_memory_is_reused() -> None:
     completed = subprocess.run([sys.executable, "-c", COUNT], check=True, stdout=subprocess.PIPE, text=True)
     preallocated, *counts = map(int, completed.stdout.split())
     if not preallocated:

@@ -102,7 +102,7 @@ def test_timers_have_kafkas_names() -> None:
     assert f'{STATS}leaderelectionrateandtimems{{quantile="0.999"}}' in metrics
 
 
-def test_a_timer_times_its_state_alone() -> None:
+def test_timer_counts_only_events_of_its_state() -> None:
     """controller 1: rate timer."""
     harness = Harness()
     before = harness.loop.metrics()
@@ -122,7 +122,7 @@ def test_two_states_have_no_timer(state: ControllerState) -> None:
     assert state not in TIMERS
 
 
-def test_an_event_without_timer_is_handled_all_the_same() -> None:
+def test_event_without_timer_is_handled() -> None:
     loop = Harness().loop
     before = {name: value for name, value in loop.metrics().items() if name.startswith(STATS)}
     loop.queue.put(UpdateMetadataResponseReceived(1, ErrorCode.NONE))
@@ -180,7 +180,7 @@ def test_queues_of_requests() -> None:
     assert counts == [3, 1]
 
 
-def test_time_in_a_queue_is_that_of_its_broker() -> None:
+def test_queue_time_is_measured_per_broker() -> None:
     harness = SilentHarness()
     harness.clock.advance(2.0)
     harness.brokers.answer(2, "NONE")
@@ -190,7 +190,7 @@ def test_time_in_a_queue_is_that_of_its_broker() -> None:
     assert [metrics[quantile % broker] for broker in (1, 2)] == [0.0, pytest.approx(2_000.0)]
 
 
-def test_queues_go_with_their_brokers_and_with_the_role() -> None:
+def test_queues_are_dropped_on_unregistration_and_resignation() -> None:
     harness = SilentHarness()
     harness.ensemble.unregister_brokers([2])
     harness.loop.run_until_idle()
@@ -202,12 +202,12 @@ def test_queues_go_with_their_brokers_and_with_the_role() -> None:
     assert harness.loop.metrics()[f"{CHANNELS}totalqueuesize"] == 0
 
 
-def test_a_transport_that_queues_nothing_has_a_total() -> None:
+def test_transport_without_queues_has_total_queue_size() -> None:
     channels = {name: value for name, value in Harness().loop.metrics().items() if name.startswith(CHANNELS)}
     assert channels == {f"{CHANNELS}totalqueuesize": 0}
 
 
-def test_a_controller_that_has_resigned_shows_zeros() -> None:
+def test_gauges_are_zero_after_resignation() -> None:
     """controller 16: all 0 when not active."""
     harness = Harness()
     harness.loop.stop()
@@ -223,7 +223,7 @@ LABEL = r'\w+="(\\.|[^"\\\n])*"'
 LINE = re.compile(rf"# TYPE \w+ (gauge|counter|summary)|[a-z_]+(\{{{LABEL}(,{LABEL})*\}})? [-+.e0-9]+")
 
 
-def test_the_text_is_prometheus_format() -> None:
+def test_exposition_is_prometheus_format() -> None:
     metrics = SilentHarness().loop.metrics()
     lines = exposition(metrics).splitlines()
     assert [line for line in lines if not LINE.fullmatch(line)] == []
@@ -245,7 +245,7 @@ def test_the_text_is_prometheus_format() -> None:
         ('a_total{observer="x"}', "# TYPE a_total counter"),
     ],
 )
-def test_the_type_follows_from_the_name(name: str, declaration: str) -> None:
+def test_metric_type_follows_from_name(name: str, declaration: str) -> None:
     assert exposition({name: 1.5}) == f"{declaration}\n{name} 1.5\n"
 
 
@@ -282,7 +282,7 @@ def test_quantiles_of_no_more_than_the_last() -> None:
     assert (samples.count, samples.quantile(1.0)) == (0, 0.0)
 
 
-def test_what_the_store_cannot_read_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_quarantined_znodes_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     harness = Harness()
     assert harness.loop.metrics()["kframe_store_quarantined"] == 0
     monkeypatch.setattr(type(harness.loop.store), "quarantined", lambda _store: {"/brokers/ids/1": "no JSON"})

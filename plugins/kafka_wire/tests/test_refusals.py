@@ -36,7 +36,7 @@ class Kafka(Process):
         folder.mkdir(parents=True)
         (folder / "log4j.properties").write_text("log4j.rootLogger=OFF\n")
         source = Path(tools_module.__file__).parent / "Refusals.java"
-        self._launch(client_command(source, folder), folder, asked=True)
+        self._launch(client_command(source, folder), folder, piped=True)
 
     def compare(self, api_key: int, version: int, request: bytes, response: bytes) -> dict[str, Any]:
         """Kafka's error response to a request, and the error codes that its client reads from a response."""

@@ -271,4 +271,4 @@ def test_no_acknowledged_record_is_lost(name: str, scene: Scene, record_property
     assert report.acknowledged == count.acknowledged >= RECORDS
     assert count.failed == 0
     assert scene.fallen() == []
-    assert scene.fixture.unlike_kafkas() == {}
+    assert scene.fixture.znodes_unlike_kafkas() == {}

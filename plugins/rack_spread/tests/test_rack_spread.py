@@ -27,17 +27,17 @@ def chosen(batch: ElectionBatch) -> list[int]:
 
 def election(candidates: list[list[int]], broker_rack: list[int]) -> ElectionBatch:
     """Partitions whose candidates are all eligible. Broker ``b`` is in rack number ``broker_rack[b]``."""
-    some = random_election(0, ElectionKind.OFFLINE, len(candidates), len(broker_rack))
+    template = random_election(0, ElectionKind.OFFLINE, len(candidates), len(broker_rack))
     packed = Ragged.of(candidates)
-    may = np.ones(len(packed.values), np.uint8)
+    mask = np.ones(len(packed.values), np.uint8)
     racks = tuple(f"rack-{number}" for number in range(max(broker_rack) + 1))
     unclean_allowed = np.zeros(len(candidates), np.uint8)
     return replace(
-        some,
+        template,
         candidates=packed,
-        eligible=may,
-        in_sync=may,
-        may_lead=may,
+        eligible=mask,
+        in_sync=mask,
+        may_lead=mask,
         isr=packed,
         unclean_allowed=unclean_allowed,
         broker_rack=np.array(broker_rack, np.int32),

@@ -4,7 +4,7 @@ def split_reads(
     reply: UInt8,
     start: int,
     code: Int32,
-    data_at: Int64,
+    data_offset: Int64,
     data_length: Int32,
     version: Int32,
     czxid: Int64,
@@ -14,7 +14,7 @@ def split_reads(
 def split_results(reply: UInt8, start: int, code: Int32, version: Int32, mzxid: Int64) -> int: ...
 def parse_states(
     reply: UInt8,
-    data_at: Int64,
+    data_offset: Int64,
     data_length: Int32,
     leader: Int32,
     leader_epoch: Int32,

@@ -11,8 +11,8 @@ The rules are those of ``kframe/_core.pyx``: typed views, IN and OUT, no allocat
 once. ``_naive_jute.py`` has a reference implementation with the same names and signatures. Every write is checked
 against the end of ``out``.
 
-Common arguments: ``topic`` and ``partition`` name the partition of each row. ``name_at`` is the offset of each topic's
-name in ``names``. The cost is linear in the bytes written.
+Common arguments: ``topic`` and ``partition`` name the partition of each row. ``name_offsets`` has the offset of each
+topic's name in ``names``. The cost is linear in the bytes written.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
@@ -25,15 +25,15 @@ cdef enum:
 
 cdef struct Sink:
     uint8_t* data
-    Py_ssize_t at
+    Py_ssize_t offset
     Py_ssize_t end
     bint full
 
 
 cdef inline void put_byte(Sink* out, int value) noexcept nogil:
-    if out.at < out.end:
-        out.data[out.at] = <uint8_t> value
-        out.at += 1
+    if out.offset < out.end:
+        out.data[out.offset] = <uint8_t> value
+        out.offset += 1
     else:
         out.full = True
 
@@ -85,8 +85,8 @@ cdef inline void put_decimal(Sink* out, int32_t value) noexcept nogil:
 
 cdef inline void fill_length(Sink* out, Py_ssize_t mark) noexcept nogil:
     """Write the number of bytes since ``mark`` into the int32 at ``mark``."""
-    cdef Sink length = Sink(out.data, mark, out.at, False)
-    put_int32(&length, <int32_t> (out.at - mark - 4))
+    cdef Sink length = Sink(out.data, mark, out.offset, False)
+    put_int32(&length, <int32_t> (out.offset - mark - 4))
 
 
 cdef inline void put_path(
@@ -99,7 +99,7 @@ cdef inline void put_path(
     bint of_state,
 ) noexcept nogil:
     """Write the path of a partition, or of its state, with its length."""
-    cdef Py_ssize_t mark = out.at
+    cdef Py_ssize_t mark = out.offset
     put_int32(out, 0)
     put_bytes(out, root, 0, root.shape[0])
     put_bytes(out, names, begin, end)
@@ -111,12 +111,12 @@ cdef inline void put_path(
 
 
 def write_reads(
-    const int32_t[::1] topic,      # IN   (k,)
-    const int32_t[::1] partition,  # IN   (k,)
-    const int32_t[::1] name_at,    # IN   (t+1,)
-    const uint8_t[::1] names,      # IN   (bytes,)
-    const uint8_t[::1] root,       # IN   (bytes,)   path of all topics, slash included
-    uint8_t[::1] out,              # OUT  (bytes,)   getData operations, one a row
+    const int32_t[::1] topic,         # IN   (k,)
+    const int32_t[::1] partition,     # IN   (k,)
+    const int32_t[::1] name_offsets,  # IN   (t+1,)
+    const uint8_t[::1] names,         # IN   (bytes,)
+    const uint8_t[::1] root,          # IN   (bytes,)   path of all topics, slash included
+    uint8_t[::1] out,                 # OUT  (bytes,)   getData operations, one a row
 ):
     """Encode a read of the state of each row. Return the bytes written, or -1 if ``out`` is too short."""
     cdef Py_ssize_t i
@@ -126,9 +126,9 @@ def write_reads(
     with nogil:
         for i in range(topic.shape[0]):
             put_header(&sink, GET_DATA)
-            put_path(&sink, root, names, name_at[topic[i]], name_at[topic[i] + 1], partition[i], True)
+            put_path(&sink, root, names, name_offsets[topic[i]], name_offsets[topic[i] + 1], partition[i], True)
             put_byte(&sink, 0)
-    return -1 if sink.full else sink.at
+    return -1 if sink.full else sink.offset
 
 
 cdef inline void put_state(
@@ -142,7 +142,7 @@ cdef inline void put_state(
     Py_ssize_t end,
 ) noexcept nogil:
     """Write the JSON of a state with its length, with the keys in Kafka's order."""
-    cdef Py_ssize_t i, mark = out.at
+    cdef Py_ssize_t i, mark = out.offset
     put_int32(out, 0)
     put_text(out, b'{"controller_epoch":')
     put_decimal(out, controller_epoch)
@@ -166,19 +166,19 @@ cdef inline void put_state(
 def write_states(
     const int32_t[::1] topic,         # IN   (k,)
     const int32_t[::1] partition,     # IN   (k,)
-    const int32_t[::1] name_at,       # IN   (t+1,)
+    const int32_t[::1] name_offsets,  # IN   (t+1,)
     const uint8_t[::1] names,         # IN   (bytes,)
     const uint8_t[::1] root,          # IN   (bytes,)   path of all topics, slash included
     const uint8_t[::1] acl,           # IN   (bytes,)   as a create operation holds it
     const int32_t[::1] leader,        # IN   (k,)       broker id or -1
     const int32_t[::1] leader_epoch,  # IN   (k,)
     const uint8_t[::1] recovery,      # IN   (k,)
-    const int32_t[::1] isr_at,        # IN   (k+1,)
+    const int32_t[::1] isr_offsets,   # IN   (k+1,)
     const int32_t[::1] isr,           # IN   (values,)  broker ids
     const int32_t[::1] expected,      # IN   (k,)       version that must stand; -1: create
     const uint8_t[::1] parent,        # IN   (k,)       1 where .../partitions/N is to be created, too
     int32_t controller_epoch,         # IN
-    int64_t[::1] row_at,              # OUT  (k+1,)     where the operations of each row begin, and the last end
+    int64_t[::1] row_offsets,         # OUT  (k+1,)     where the operations of each row begin, and the last end
     uint8_t[::1] out,                 # OUT  (bytes,)   setData or create operations
 ):
     """Encode the write of the state of each row. Return the bytes written, or -1 if ``out`` is too short."""
@@ -187,9 +187,9 @@ def write_states(
     if out.shape[0]:
         sink.data = &out[0]
     with nogil:
-        row_at[0] = 0
+        row_offsets[0] = 0
         for i in range(topic.shape[0]):
-            begin, end = name_at[topic[i]], name_at[topic[i] + 1]
+            begin, end = name_offsets[topic[i]], name_offsets[topic[i] + 1]
             if parent[i]:
                 put_header(&sink, CREATE)
                 put_path(&sink, root, names, begin, end, partition[i], False)
@@ -198,11 +198,12 @@ def write_states(
                 put_int32(&sink, 0)
             put_header(&sink, CREATE if expected[i] == -1 else SET_DATA)
             put_path(&sink, root, names, begin, end, partition[i], True)
-            put_state(&sink, leader[i], leader_epoch[i], recovery[i], controller_epoch, isr, isr_at[i], isr_at[i + 1])
+            put_state(&sink, leader[i], leader_epoch[i], recovery[i], controller_epoch, isr, isr_offsets[i],
+                      isr_offsets[i + 1])
             if expected[i] == -1:
                 put_bytes(&sink, acl, 0, acl.shape[0])
                 put_int32(&sink, 0)
             else:
                 put_int32(&sink, expected[i])
-            row_at[i + 1] = sink.at
-    return -1 if sink.full else sink.at
+            row_offsets[i + 1] = sink.offset
+    return -1 if sink.full else sink.offset

@@ -10,7 +10,7 @@ and signatures. The cost is linear in the bytes read.
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
-from kframe_zookeeper.json_bytes cimport Text, begin_key, end_key, same, stands_in, take_byte, take_int32
+from kframe_zookeeper.json_bytes cimport Text, begin_key, contains, end_key, equals, take_byte, take_int32
 
 cdef enum:
     # Bits of the keys in the JSON of a topic.
@@ -23,10 +23,10 @@ cdef enum:
 
 cdef enum:
     # Longer replica lists are left to the decoder: the search for repeated members takes quadratic time.
-    REPLICAS_MOST = 64
+    REPLICAS_MAX = 64
     TOPIC_VERSION = 3
     # The decoder refuses larger znodes.
-    ZNODE_BYTES_MOST = 4194304
+    ZNODE_BYTES_MAX = 4194304
     # Characters and bytes of a topic id. The last character has two bits only.
     ID_LENGTH = 22
     ID_BYTES = 16
@@ -36,7 +36,7 @@ cdef enum:
     # replica, and whether a replica is repeated. The last has the entry of each partition.
     NUMBER = 0
     BEGIN = 1
-    TWICE = 2
+    HAS_DUPLICATES = 2
     ENTRY = 3
 
 
@@ -46,15 +46,15 @@ cdef inline int take_key(Text* text) noexcept nogil:
     cdef int key = 0
     if length < 0:
         return 0
-    if same(text, length, b"partitions"):
+    if equals(text, length, b"partitions"):
         key = PARTITIONS
-    elif same(text, length, b"topic_id"):
+    elif equals(text, length, b"topic_id"):
         key = TOPIC_ID
-    elif same(text, length, b"adding_replicas"):
+    elif equals(text, length, b"adding_replicas"):
         key = ADDING
-    elif same(text, length, b"removing_replicas"):
+    elif equals(text, length, b"removing_replicas"):
         key = REMOVING
-    elif same(text, length, b"version"):
+    elif equals(text, length, b"version"):
         key = VERSION
     return key if end_key(text, length) else 0
 
@@ -72,66 +72,68 @@ cdef inline int bits_of(uint8_t character) noexcept nogil:
 
 cdef inline bint take_id(Text* text, uint8_t[:, ::1] topic_id, Py_ssize_t topic) noexcept nogil:
     """Read a topic id. Return false for the all-zero id."""
-    cdef Py_ssize_t i, at = 0
+    cdef Py_ssize_t i, index = 0
     cdef int bits, buffer = 0, buffered_bits = 0
     cdef uint8_t any_bit = 0
-    if text.end - text.at < ID_LENGTH + 2 or text.data[text.at] != 34:
+    if text.end - text.offset < ID_LENGTH + 2 or text.data[text.offset] != 34:
         return False
     for i in range(ID_LENGTH):
-        bits = bits_of(text.data[text.at + 1 + i])
+        bits = bits_of(text.data[text.offset + 1 + i])
         if bits < 0:
             return False
         buffer, buffered_bits = (buffer << 6 | bits) & 0x3FFF, buffered_bits + 6
         if buffered_bits >= 8:
             buffered_bits -= 8
-            topic_id[topic, at] = <uint8_t> (buffer >> buffered_bits & 0xFF)
-            any_bit |= topic_id[topic, at]
-            at += 1
-    text.at += ID_LENGTH + 1
-    return buffer & 15 == 0 and any_bit and text.data[text.at] == 34 and take_byte(text, 34)
+            topic_id[topic, index] = <uint8_t> (buffer >> buffered_bits & 0xFF)
+            any_bit |= topic_id[topic, index]
+            index += 1
+    text.offset += ID_LENGTH + 1
+    return buffer & 15 == 0 and any_bit and text.data[text.offset] == 34 and take_byte(text, 34)
 
 
-cdef inline Py_ssize_t take_replicas(Text* text, int32_t[::1] values, Py_ssize_t first, int32_t* twice) noexcept nogil:
+cdef inline Py_ssize_t take_replicas(
+    Text* text, int32_t[::1] values, Py_ssize_t first, int32_t* has_duplicates
+) noexcept nogil:
     """Read a non-empty list of brokers into ``values`` from index ``first``, each broker once. Return the end index."""
-    cdef Py_ssize_t at = first, stored = 0
-    twice[0] = 0
+    cdef Py_ssize_t index = first, stored = 0
+    has_duplicates[0] = 0
     if not take_byte(text, 91):
         return -1
     while True:
-        if at == values.shape[0] or stored == REPLICAS_MOST or not take_int32(text, &values[at]):
+        if index == values.shape[0] or stored == REPLICAS_MAX or not take_int32(text, &values[index]):
             return -1
         stored += 1
-        if stands_in(values[at], values, first, at):
-            twice[0] = 1
+        if contains(values[index], values, first, index):
+            has_duplicates[0] = 1
         else:
-            at += 1
+            index += 1
         if take_byte(text, 93):
-            return at
+            return index
         if not take_byte(text, 44):
             return -1
 
 
 cdef inline Py_ssize_t take_partitions(Text* text, int32_t[:, ::1] entries, int32_t[::1] values) noexcept nogil:
     """Read an assignment into ``entries``. Return the number of its entries."""
-    cdef Py_ssize_t count = 0, at = 0
+    cdef Py_ssize_t count = 0, index = 0
     if not take_byte(text, 123):
         return -1
     if take_byte(text, 125):
         return 0
     while True:
         # One more column is needed for the end of the last entry.
-        if count + 1 >= entries.shape[1] or begin_key(text) <= 0 or text.data[text.at] == 45:
+        if count + 1 >= entries.shape[1] or begin_key(text) <= 0 or text.data[text.offset] == 45:
             return -1
-        if not take_int32(text, &entries[NUMBER, count]) or text.at == text.end or text.data[text.at] != 34:
+        if not take_int32(text, &entries[NUMBER, count]) or text.offset == text.end or text.data[text.offset] != 34:
             return -1
         if not end_key(text, 0):
             return -1
-        entries[BEGIN, count] = <int32_t> at
-        at = take_replicas(text, values, at, &entries[TWICE, count])
-        if at < 0:
+        entries[BEGIN, count] = <int32_t> index
+        index = take_replicas(text, values, index, &entries[HAS_DUPLICATES, count])
+        if index < 0:
             return -1
         count += 1
-        entries[BEGIN, count] = <int32_t> at
+        entries[BEGIN, count] = <int32_t> index
         if take_byte(text, 125):
             return count
         if not take_byte(text, 44):
@@ -184,21 +186,23 @@ cdef inline Py_ssize_t take_topic(
             break
         if not take_byte(text, 44):
             return -1
-    if text.at != text.end or seen & NECESSARY != NECESSARY or version != TOPIC_VERSION or not order(entries, count):
+    if text.offset != text.end or seen & NECESSARY != NECESSARY or version != TOPIC_VERSION:
+        return -1
+    if not order(entries, count):
         return -1
     return count
 
 
 def parse_topics(
     const uint8_t[::1] reply,        # IN   (bytes,)
-    const int64_t[::1] data_at,      # IN   (k,)  where each JSON begins
+    const int64_t[::1] data_offset,  # IN   (k,)  where each JSON begins
     const int32_t[::1] data_length,  # IN   (k,)  its bytes; none where not positive
-    int32_t[:, ::1] entries,         # SCRATCH  (4, most + 1), for topics of up to ``most`` partitions
-    int32_t[::1] values,             # SCRATCH  (most replicas of a topic,)
+    int32_t[:, ::1] entries,         # SCRATCH  (4, p + 1), for topics of up to ``p`` partitions
+    int32_t[::1] values,             # SCRATCH  (v,), for topics of up to ``v`` replicas
     int32_t[::1] partitions,         # OUT  (k,)  number of partitions; 0 where not parsed
     uint8_t[:, ::1] topic_id,        # OUT  (k, 16)  zeros where the topic has none; undefined where not parsed
     int32_t[::1] replica_count,      # OUT  (rows,)  topic after topic, in the order of partitions
-    uint8_t[::1] doubled,            # OUT  (rows,)  1 where a broker is listed twice, of which the first entry counts
+    uint8_t[::1] duplicates,         # OUT  (rows,)  1 where a broker is listed twice, of which the first entry counts
     int32_t[::1] replicas,           # OUT  (values,)  broker ids, row after row, each once in a row
     uint8_t[::1] parsed,             # OUT  (k,)  1 where the JSON is as Kafka writes it and nothing is being moved
 ):
@@ -206,30 +210,30 @@ def parse_topics(
 
     The strict decoder parses anything else: other keys, escapes, another version, or a reassignment.
     """
-    cdef Py_ssize_t i, number, index, entry, count, row = 0, at = 0
+    cdef Py_ssize_t i, number, source, entry, count, row = 0, index = 0
     cdef Text text = Text(NULL, 0, 0)
     if reply.shape[0]:
         text.data = &reply[0]
     with nogil:
-        for i in range(data_at.shape[0]):
+        for i in range(data_offset.shape[0]):
             parsed[i], partitions[i] = 0, 0
-            if not 0 < data_length[i] <= ZNODE_BYTES_MOST:
+            if not 0 < data_length[i] <= ZNODE_BYTES_MAX:
                 continue
-            if data_at[i] < 0 or data_at[i] + data_length[i] > reply.shape[0]:
+            if data_offset[i] < 0 or data_offset[i] + data_length[i] > reply.shape[0]:
                 continue
-            text.at, text.end = data_at[i], data_at[i] + data_length[i]
+            text.offset, text.end = data_offset[i], data_offset[i] + data_length[i]
             count = take_topic(&text, topic_id, i, entries, values)
-            if count < 0 or count > min(replica_count.shape[0], doubled.shape[0]) - row:
+            if count < 0 or count > min(replica_count.shape[0], duplicates.shape[0]) - row:
                 continue
-            if count and entries[BEGIN, count] > replicas.shape[0] - at:
+            if count and entries[BEGIN, count] > replicas.shape[0] - index:
                 continue
             for number in range(count):
                 entry = entries[ENTRY, number]
-                replica_count[row], doubled[row] = entries[BEGIN, entry + 1] - entries[BEGIN, entry], \
-                    <uint8_t> entries[TWICE, entry]
-                for index in range(entries[BEGIN, entry], entries[BEGIN, entry + 1]):
-                    replicas[at] = values[index]
-                    at += 1
+                replica_count[row], duplicates[row] = entries[BEGIN, entry + 1] - entries[BEGIN, entry], \
+                    <uint8_t> entries[HAS_DUPLICATES, entry]
+                for source in range(entries[BEGIN, entry], entries[BEGIN, entry + 1]):
+                    replicas[index] = values[source]
+                    index += 1
                 row += 1
             parsed[i], partitions[i] = 1, <int32_t> count
-    return at
+    return index

@@ -36,9 +36,9 @@ ADMIN: Final = 16
 ALL: Final = 31
 _CHANGE: Final = ALL & ~READ
 #: Topics that the audit covers; each costs three small requests.
-TOPICS_MOST: Final = 1_000
+TOPICS_MAX: Final = 1_000
 #: Operators create these nodes, and controllers write them.
-_LEFT: Final = (REASSIGN_PARTITIONS, PREFERRED_ELECTION)
+_REQUEST_NODES: Final = (REASSIGN_PARTITIONS, PREFERRED_ELECTION)
 
 
 class Permit(NamedTuple):
@@ -89,11 +89,12 @@ def audit(client: KazooClient) -> tuple[Exposed, ...]:
     """Return the nodes written by a controller that are open to the world. Log them in one warning.
 
     The audit covers the chroot, whose ACL governs the deletion of ``/controller``, every root, ``/kframe`` with the
-    records of instances, and the nodes of up to TOPICS_MOST topics. ZooKeeper does not inherit ACLs, so topics are
+    records of instances, and the nodes of up to TOPICS_MAX topics. ZooKeeper does not inherit ACLs, so topics are
     checked even below a closed root. ``/consumers`` is open by design. Nodes that do not exist or refuse the read are
     skipped. Raises what kazoo raises when the connection fails.
     """
-    acls = _read_acls(client, sorted({"/", *SECURED, *SENSITIVE, *PERSISTENT, *_LEFT, KFRAME, INSTANCES} - {CONSUMERS}))
+    roots = {"/", *SECURED, *SENSITIVE, *PERSISTENT, *_REQUEST_NODES, KFRAME, INSTANCES} - {CONSUMERS}
+    acls = _read_acls(client, sorted(roots))
     acls |= _read_acls(client, [f"{INSTANCES}/{name}" for name in _children(client, INSTANCES)])
     exposed = find_exposed(acls)
     if TOPICS in acls and all(node.path != TOPICS for node in exposed):
@@ -130,9 +131,9 @@ def _children(client: KazooClient, path: str) -> list[str]:
 
 
 def _topic_paths(client: KazooClient) -> Iterator[str]:
-    """The nodes of up to TOPICS_MOST topics, spread over all; the state of partition 0 represents all partitions."""
+    """The nodes of up to TOPICS_MAX topics, spread over all; the state of partition 0 represents all partitions."""
     names = _children(client, TOPICS)
-    for name in names[:: -(-len(names) // TOPICS_MOST) or 1]:
+    for name in names[:: -(-len(names) // TOPICS_MAX) or 1]:
         yield from (topic_path(name), state_path(name, 0), config_path("topics", name))
 
 

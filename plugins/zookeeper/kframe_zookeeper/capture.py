@@ -43,13 +43,13 @@ from kframe_zookeeper.znodes import (
 )
 
 #: How often the tree is read until two readings agree.
-PASSES_MOST: Final = 4
+PASSES_MAX: Final = 4
 #: Changed paths that the manifest lists.
-MOVED_LISTED: Final = 1_000
+CHANGED_PATHS_MAX: Final = 1_000
 #: States that are read between two progress reports.
 STATES_AT_A_TIME: Final = 100_000
 #: Contradictory objects that are left out before the whole capture fails.
-CONTRADICTIONS_MOST: Final = 1_000
+CONTRADICTIONS_MAX: Final = 1_000
 
 _DEFAULTS: Final = paths.config_path("brokers", paths.DEFAULT_ENTITY)
 _SINGLE: Final = (paths.CLUSTER_ID, paths.CONTROLLER, paths.CONTROLLER_EPOCH, _DEFAULTS)
@@ -61,20 +61,20 @@ Value = TypeVar("Value")
 
 
 def capture(session: Session, where: str, progress: Progress) -> Snapshot:
-    """Read until two readings agree, at most PASSES_MOST times. ``where`` names the cluster in messages.
+    """Read until two readings agree, at most PASSES_MAX times. ``where`` names the cluster in messages.
 
     Raises SnapshotError where there is no cluster.
     """
     reader = ClusterReader(session, where, progress)
     last, passes = reader.read(), 1
-    consistent, count = last.still, 0
-    moved: tuple[str, ...] = ()
-    while not consistent and passes < PASSES_MOST:
+    consistent, count = last.unchanged, 0
+    changed_paths: tuple[str, ...] = ()
+    while not consistent and passes < PASSES_MAX:
         tree = reader.read()
-        count, moved = (0, ()) if tree.still else tree.moved_since(last)
+        count, changed_paths = (0, ()) if tree.unchanged else tree.changes_since(last)
         last, passes, consistent = tree, passes + 1, count == 0
-    snapshot, broken = Sifted(last, where).snapshot()
-    facts = CaptureFacts(passes, consistent, last.zxid, count, moved, broken)
+    snapshot, broken = SnapshotConverter(last, where).snapshot()
+    facts = CaptureFacts(passes, consistent, last.zxid, count, changed_paths, broken)
     return replace(snapshot, capture=facts)
 
 
@@ -83,26 +83,26 @@ class Tree:
     """One reading of the tree.
 
     ``nodes``: nodes by path, None where missing. ``states``: the states of the partitions of ``table``, row by row.
-    ``listed``: number of topics. ``still``: no transaction happened during the reading.
+    ``topic_count``: number of topics, read or not. ``unchanged``: no transaction happened during the reading.
     """
 
     nodes: dict[str, ReadNode | None]
     table: TopicTable
     states: StateRows
     broken: dict[str, str]
-    listed: int
+    topic_count: int
     zxid: int
-    still: bool
+    unchanged: bool
 
-    def moved_since(self, before: Tree) -> tuple[int, tuple[str, ...]]:
-        """The number of changes since ``before``, and the first MOVED_LISTED changed paths."""
+    def changes_since(self, before: Tree) -> tuple[int, tuple[str, ...]]:
+        """The number of changes since ``before``, and the first CHANGED_PATHS_MAX changed paths."""
         names = sorted(self.nodes.keys() | before.nodes.keys())
-        moved = [path for path in names if _seen(self.nodes.get(path)) != _seen(before.nodes.get(path))]
+        changed_paths = [path for path in names if _zxids(self.nodes.get(path)) != _zxids(before.nodes.get(path))]
         here, there = _common_rows(self.table, before.table)
         changed: Bool = self.states.code[here] != before.states.code[there]
         changed |= self.states.version[here] != before.states.version[there]
-        states = [self.state_path(int(row)) for row in here[changed][:MOVED_LISTED]]
-        return len(moved) + int(changed.sum()), (*moved, *states)[:MOVED_LISTED]
+        states = [self.state_path(int(row)) for row in here[changed][:CHANGED_PATHS_MAX]]
+        return len(changed_paths) + int(changed.sum()), (*changed_paths, *states)[:CHANGED_PATHS_MAX]
 
     def state_path(self, row: int) -> str:
         """Path of the state of one row."""
@@ -145,8 +145,8 @@ class ClusterReader:
         read_nodes(self._session, ["/"])
         return int(self._session.client.last_zxid)
 
-    def _nodes(self, wanted: Sequence[str]) -> dict[str, ReadNode | None]:
-        return dict(zip(wanted, read_nodes(self._session, [self._root + path for path in wanted]), strict=True))
+    def _nodes(self, node_paths: Sequence[str]) -> dict[str, ReadNode | None]:
+        return dict(zip(node_paths, read_nodes(self._session, [self._root + path for path in node_paths]), strict=True))
 
     def _states(self, table: TopicTable) -> StateRows:
         encoded = [name.encode() for name in table.names]
@@ -192,7 +192,7 @@ def _decoded(names: Sequence[str], nodes: Mapping[str, ReadNode | None]) -> tupl
     return table_of(topics), broken
 
 
-class Sifted:
+class SnapshotConverter:
     """Converts a reading to a snapshot. Malformed and contradictory nodes are left out, each with its reason."""
 
     def __init__(self, tree: Tree, name: str) -> None:
@@ -201,21 +201,21 @@ class Sifted:
         self._first_row = dict(zip(tree.table.names, offsets_of(tree.table.partition_counts).tolist(), strict=False))
         self._stateless: set[int] = set()
         """Rows of the reading whose state is left out."""
-        self._at: tuple[str, int, str] | None = None
+        self._rejected: tuple[str, int, str] | None = None
         """The object that the last check has refused."""
 
     def snapshot(self) -> tuple[Snapshot, dict[str, str]]:
         """The snapshot, and what is left out. Raises SnapshotError."""
         self._read_unparsed_states()
-        for _ in range(CONTRADICTIONS_MOST):
-            made, self._at = self._make(), None
+        for _ in range(CONTRADICTIONS_MAX):
+            snapshot, self._rejected = self._make(), None
             try:
-                check_snapshot(made, self._locate)
+                check_snapshot(snapshot, self._locate)
             except SnapshotError as error:
-                self._set_aside(made, error)
+                self._leave_out(snapshot, error)
             else:
-                return made, dict(sorted(self._broken.items()))
-        raise SnapshotError(self._name, f"more than {CONTRADICTIONS_MOST} contradictions", "a cluster")
+                return snapshot, dict(sorted(self._broken.items()))
+        raise SnapshotError(self._name, f"more than {CONTRADICTIONS_MAX} contradictions", "a cluster")
 
     def _read_unparsed_states(self) -> None:
         """Read the states that the kernel could not parse with the strict decoder."""
@@ -315,19 +315,19 @@ class Sifted:
             return None
 
     def _locate(self, kind: Literal["topic", "row"], index: int, column: str) -> str:
-        self._at = kind, index, column
+        self._rejected = kind, index, column
         return f"field {column}"
 
-    def _set_aside(self, made: Snapshot, error: SnapshotError) -> None:
+    def _leave_out(self, snapshot: Snapshot, error: SnapshotError) -> None:
         """Leave out what contradicts the rest: settings, a whole topic, or one state."""
-        if self._at is None:
+        if self._rejected is None:
             self._broken[_DEFAULTS] = str(error)
             return
-        kind, index, column = self._at
+        kind, index, column = self._rejected
         if kind == "topic":
-            self._broken[f"{_TOPIC_CONFIGS}/{made.topics.names[index]}"] = str(error)
+            self._broken[f"{_TOPIC_CONFIGS}/{snapshot.topics.names[index]}"] = str(error)
             return
-        topic, _, partition = made.topics.name_of_row(index).rpartition("-")
+        topic, _, partition = snapshot.topics.name_of_row(index).rpartition("-")
         if column in _ASSIGNMENT:
             self._broken[paths.topic_path(topic)] = f"partition {partition}: {error}"
         else:
@@ -335,7 +335,7 @@ class Sifted:
             self._stateless.add(self._first_row[topic] + int(partition))
 
 
-def _seen(node: ReadNode | None) -> tuple[int, int] | None:
+def _zxids(node: ReadNode | None) -> tuple[int, int] | None:
     return None if node is None else (node.czxid, node.mzxid)
 
 

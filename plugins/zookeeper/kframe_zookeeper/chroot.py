@@ -22,8 +22,8 @@ from kframe_zookeeper.settings import ConnectSettings
 #: A chroot holds a cluster if one of these exists. Brokers create all of them when they first start.
 MARKS: Final = (paths.CLUSTER_ID, paths.BROKER_IDS, paths.TOPICS, paths.CONTROLLER_EPOCH)
 #: Nodes near a wrong chroot that are checked for a cluster, and clusters that an error names.
-_CANDIDATES_MOST: Final = 200
-_SUGGESTIONS_MOST: Final = 3
+_CANDIDATES_MAX: Final = 200
+_SUGGESTIONS_MAX: Final = 3
 
 
 def require_cluster(session: Session, settings: ConnectSettings) -> None:
@@ -47,26 +47,26 @@ def require_cluster(session: Session, settings: ConnectSettings) -> None:
 
 
 def _clusters_near(session: Session, chroot: str) -> list[str]:
-    """Chroots of clusters beside the chroot, then at the root. The most similar name first."""
+    """Chroots of clusters with the same parent, then at the root. The most similar name first."""
     parent = chroot.rpartition("/")[0]
-    candidates = list(dict.fromkeys(_nearby(session, chroot)))[:_CANDIDATES_MOST]
+    candidates = list(dict.fromkeys(_nearby(session, chroot)))[:_CANDIDATES_MAX]
     exist = _exist(session, [candidate.rstrip("/") + paths.BROKER_IDS for candidate in candidates])
     clusters = [candidate for candidate, exists in zip(candidates, exist, strict=True) if exists]
     clusters.sort(
         key=lambda path: (path.rpartition("/")[0] != parent, -SequenceMatcher(None, path, chroot).ratio(), path)
     )
-    return clusters[:_SUGGESTIONS_MOST]
+    return clusters[:_SUGGESTIONS_MAX]
 
 
 def _nearby(session: Session, chroot: str) -> Iterator[str]:
     parent = chroot.rpartition("/")[0] or "/"
     for path in dict.fromkeys((parent, "/")):
         yield path
-        with suppress(StoreError):  # It may be closed to us, which is no reason to give no error.
+        with suppress(StoreError):  # Its ACL may forbid the read.
             (names,) = read_children(session, [path])
             yield from (f"{path.rstrip('/')}/{name}" for name in sorted(names or ()))
 
 
-def _exist(session: Session, wanted: Sequence[str]) -> Iterable[bool]:
+def _exist(session: Session, node_paths: Sequence[str]) -> Iterable[bool]:
     """Whether each node exists, by its absolute path. No permission is needed to ask."""
-    return [stat is not None for _, stat in session.ask([Exists(path, None) for path in wanted])]
+    return [stat is not None for _, stat in session.ask([Exists(path, None) for path in node_paths])]

@@ -48,10 +48,10 @@ _log = logging.getLogger("kframe.zookeeper")
 
 #: Shares of a host's part of the session timeout that one connection attempt may take.
 _ATTEMPTS: Final = 3
-#: Bytes that are allocated at a time: a reply takes memory as it arrives, whatever length it claims.
+#: Bytes that are allocated at a time, so that memory grows only with received bytes, not with the announced length.
 _CHUNK: Final = 2**18
 #: Seconds between two checks of ``start`` whether the login is refused, or TLS by all hosts.
-_LOOK_S: Final = 0.02
+_POLL_S: Final = 0.02
 _BACK_OFF: Final = {"max_tries": -1, "delay": 0.05, "backoff": 2, "max_delay": 1.0}
 #: The error of a request in each state; None if it is accepted.
 _REFUSALS: Final[dict[str, type[Exception] | None]] = {
@@ -118,7 +118,7 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
         self._attempt_s = attempt_s
         self._settings = tls
         self._tls = None if tls is None else tls_context(tls)
-        self._at = ""
+        self._host_port = ""
 
     def create_connection(
         self, address: tuple[str, int], hostname: str | None = None, timeout: float | None = None, **_: object
@@ -126,7 +126,7 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
         """A connection to ``address``, over TLS to ``hostname`` if configured. Raises OSError."""
         attempt_s = self._attempt_s if timeout is None else min(timeout, self._attempt_s)
         end = time.monotonic() + attempt_s
-        self._at = f"{hostname or address[0]}:{address[1]}"
+        self._host_port = f"{hostname or address[0]}:{address[1]}"
         try:
             connection = socket.create_connection(address, attempt_s)
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -139,7 +139,7 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
                 connection.close()
                 raise
         except OSError as problem:
-            self.note(problem)
+            self.record_failure(problem)
             raise
 
     def _renewed(self, last: ssl.SSLContext) -> ssl.SSLContext:
@@ -152,14 +152,16 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
             return last
         return self._tls
 
-    def note(self, problem: OSError) -> None:
+    def record_failure(self, problem: OSError) -> None:
         """Record why the last attempt failed."""
         self.failure, tls = problem, self._settings
-        why = None if tls is None else tls_refusal(problem, self._at, tls.trusted, tls.keystore)
-        if why is None:
-            self.refusals.pop(self._at, None)
+        reason: str | None = None
+        if tls is not None:
+            reason = tls_refusal(problem, self._host_port, tls.truststore, tls.keystore)
+        if reason is None:
+            self.refusals.pop(self._host_port, None)
         else:
-            self.refusals[self._at] = why
+            self.refusals[self._host_port] = reason
 
 
 class _Connection(ConnectionHandler):  # type: ignore[misc]
@@ -185,7 +187,7 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]
                 except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
                     continue
                 except ssl.SSLError as problem:  # TLS 1.3 servers refuse a client certificate only after the handshake.
-                    self.handler.note(problem)
+                    self.handler.record_failure(problem)
                     raise
                 if not chunk:
                     raise ConnectionDropped("socket connection broken")
@@ -236,7 +238,7 @@ class _Client(KazooClient):  # type: ignore[misc]
         No watcher is called before it. Must not block."""
         self._gate = threading.Lock()
         self._refusal: type[Exception] | None = ConnectionClosedError
-        self._hosts = len(set(settings.hosts))
+        self._host_count = len(set(settings.hosts))
         sasl = settings.sasl
         attempt_s = settings.session_timeout_ms / 1000 / (_ATTEMPTS * len(settings.hosts))
         super().__init__(
@@ -258,7 +260,7 @@ class _Client(KazooClient):  # type: ignore[misc]
     @property
     def _tls_refused(self) -> bool:
         """Whether TLS is refused for all hosts."""
-        return len(self.handler.refusals) == self._hosts
+        return len(self.handler.refusals) == self._host_count
 
     @property
     def _login_refused(self) -> bool:
@@ -269,7 +271,7 @@ class _Client(KazooClient):  # type: ignore[misc]
         """Connect. Raises KazooTimeoutError with the reason of the last failure after ``timeout`` seconds, or at once
         if the login is refused, or TLS for all hosts."""
         live, end = self.start_async(), time.monotonic() + timeout
-        while not live.wait(min(_LOOK_S, max(end - time.monotonic(), 0.0))):
+        while not live.wait(min(_POLL_S, max(end - time.monotonic(), 0.0))):
             if self._login_refused or self._tls_refused or time.monotonic() >= end:
                 break
         if self.connected:  # kazoo would check the chroot and warn on stderr; see ``chroot``.

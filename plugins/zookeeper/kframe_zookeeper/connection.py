@@ -194,10 +194,10 @@ class Connection:
         """The same for several nodes, requested together."""
         return self.await_lists(paths, self.watches.begin_lists(paths))
 
-    def await_lists(self, paths: Sequence[str], answers: Listing) -> list[list[str]]:
+    def await_lists(self, paths: Sequence[str], responses: Listing) -> list[list[str]]:
         """Wait for lists from ``Watches.begin_lists``. Raises StoreError if a node does not exist."""
         lists = []
-        for path, names in zip(paths, self.watches.await_lists(paths, answers), strict=True):
+        for path, names in zip(paths, self.watches.await_lists(paths, responses), strict=True):
             if names is None:
                 raise StoreError(f"{path} does not exist, so its children cannot be watched")
             lists.append(names)
@@ -216,7 +216,7 @@ class Connection:
         require(outcomes, *tolerated)
         return outcomes
 
-    def write_freely(self, writes: Sequence[Sequence[bytes]], *tolerated: int) -> WriteOutcomes:
+    def write_unfenced(self, writes: Sequence[Sequence[bytes]], *tolerated: int) -> WriteOutcomes:
         """Send writes without a fence."""
         outcomes, _ = write_all(self.session, b"", Writes.of(writes))
         require(outcomes, *tolerated)
@@ -228,7 +228,7 @@ class Connection:
         nodes = self.nodes(list(ancestors))
         missing = [path for path, node in zip(ancestors, nodes, strict=True) if node is None]
         for path in missing:
-            self.write_freely([[self.create(path, None)]], NODE_EXISTS)
+            self.write_unfenced([[self.create(path, None)]], NODE_EXISTS)
 
     def delete_trees(self, paths: Sequence[str]) -> None:
         """Delete nodes and their descendants by fenced writes, children first. Missing nodes are skipped."""

@@ -45,8 +45,8 @@ class Fence:
 
     def is_open(self) -> bool:
         """Whether the session is certain to live."""
-        return not self._ended and self.left_s() > 0
+        return not self._ended and self.remaining_s() > 0
 
-    def left_s(self) -> float:
+    def remaining_s(self) -> float:
         """Seconds until the fence closes without further answers. Not positive once it is closed."""
         return self._contact_s + self.timeout_s * TRUSTED_PART - self.now_s()

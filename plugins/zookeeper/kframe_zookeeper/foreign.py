@@ -18,13 +18,13 @@ from kframe_zookeeper import paths
 from kframe_zookeeper.memory import Memory
 
 #: A KRaft controller writes its epoch; any other writes -1 or nothing (3.9 ``KafkaZkClient``, ``kraftEpoch``).
-_KRAFT_LEAST: Final = 1
+_KRAFT_EPOCH_MIN: Final = 1
 
 
 def kraft_epoch(record: ControllerZnode) -> int | None:
     """The epoch of the KRaft controller that owns ``/controller`` during a migration. None for any other controller."""
     epoch = record.kraft_controller_epoch
-    return None if epoch is UNSET or epoch < _KRAFT_LEAST else epoch
+    return None if epoch is UNSET or epoch < _KRAFT_EPOCH_MIN else epoch
 
 
 def warn_of_kraft(memory: Memory, record: ControllerZnode) -> None:

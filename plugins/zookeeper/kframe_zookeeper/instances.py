@@ -96,7 +96,7 @@ class InstanceRecord:
             node = connection.node(self._path)
             if node is not None and node.owner == connection.session.session_id:
                 write = set_data(connection.root + self._path, self._encoded(connection), node.version)
-                connection.write_freely([[write]], BAD_VERSION, NO_NODE)
+                connection.write_unfenced([[write]], BAD_VERSION, NO_NODE)
 
     def listen(self, connection: Connection) -> None:
         """Let standbys notice the end of this process from now on. Raises StoreError."""
@@ -115,7 +115,7 @@ class InstanceRecord:
         """Create the record. Return the instance that has the id, None if this one has it now."""
         try:
             connection.create_missing([paths.INSTANCES])
-            connection.write_freely([[self._creation(connection)]], NODE_EXISTS)
+            connection.write_unfenced([[self._creation(connection)]], NODE_EXISTS)
         except (SessionOver, RequestLost):
             raise
         except StoreError as error:
@@ -140,7 +140,7 @@ class InstanceRecord:
             return _Holder(f"the live instance on {instance}", alive, timeout_ms)
         self._ended_sessions.add(node.owner)
         replace = [delete(connection.root + self._path, node.version), self._creation(connection)]
-        connection.write_freely([replace], BAD_VERSION, NO_NODE)
+        connection.write_unfenced([replace], BAD_VERSION, NO_NODE)
         return self._claim(connection)
 
     def _controller(self, connection: Connection) -> _Holder | None:

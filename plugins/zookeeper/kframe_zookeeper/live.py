@@ -14,7 +14,7 @@ from kframe.plugin.live import ClusterStatus, LiveCounts, Progress, Resignation,
 from kframe.plugin.snapshot import Snapshot
 from kframe_zookeeper import paths
 from kframe_zookeeper.acls import audit
-from kframe_zookeeper.capture import ClusterReader, Sifted, capture
+from kframe_zookeeper.capture import ClusterReader, SnapshotConverter, capture
 from kframe_zookeeper.chroot import require_cluster
 from kframe_zookeeper.connect import make_client
 from kframe_zookeeper.instances import read_instances
@@ -28,7 +28,7 @@ from kframe_zookeeper.store import ZooKeeperStore
 from kframe_zookeeper.znodes import decode_broker, decode_controller, decode_controller_epoch, is_controller_only
 
 #: Nodes open to the world that ``status`` lists.
-WARNINGS_MOST: Final = 50
+WARNINGS_MAX: Final = 50
 
 
 def open_cluster(url: str, config: Mapping[str, str]) -> ZooKeeperCluster:
@@ -40,10 +40,10 @@ def open_cluster(url: str, config: Mapping[str, str]) -> ZooKeeperCluster:
     connect_string = settings_of_url(plain).connect_string
     if not config:
         return ZooKeeperCluster(settings_of_url(url))
-    given = {name if name in KEYS else PREFIX + name: value for name, value in parse_qsl(query)}
-    if any(name.endswith(".password") for name in given):
+    url_config = {name if name in KEYS else PREFIX + name: value for name, value in parse_qsl(query)}
+    if any(name.endswith(".password") for name in url_config):
         raise ConfigError("ZooKeeper URL", "a password", "a properties file that has it")
-    return ZooKeeperCluster(settings_of_config({**config, **given, "zookeeper.connect": connect_string}))
+    return ZooKeeperCluster(settings_of_config({**config, **url_config, "zookeeper.connect": connect_string}))
 
 
 class ZooKeeperCluster:
@@ -71,13 +71,13 @@ class ZooKeeperCluster:
             instances = read_instances(session)
             tree = ClusterReader(session, self._name, ignore_progress).read(quick=True)
             warnings = _warnings(session)
-        snapshot, broken = Sifted(tree, self._name).snapshot()
+        snapshot, broken = SnapshotConverter(tree, self._name).snapshot()
         brokers = tuple(broker.broker_id for broker in snapshot.brokers if broker.registered)
         role = role_of(tree.nodes.get(paths.CONTROLLER), frozenset(brokers), instances)
         counts = None if quick else self._counts()
         known = {} if counts is None else counts.quarantined
         topics, partitions = (
-            (tree.listed, None) if counts is None else (len(counts.cluster.topics), len(counts.cluster))
+            (tree.topic_count, None) if counts is None else (len(counts.cluster.topics), len(counts.cluster))
         )
         progress(partitions or 0, partitions or 0)
         return ClusterStatus(
@@ -164,9 +164,7 @@ class ZooKeeperCluster:
 
 def _warnings(session: Session) -> tuple[str, ...]:
     exposed = audit(session.client)
-    warnings = [
-        f"anybody may {'change' if node.changeable else 'read'} {node.path}" for node in exposed[:WARNINGS_MOST]
-    ]
+    warnings = [f"anybody may {'change' if node.changeable else 'read'} {node.path}" for node in exposed[:WARNINGS_MAX]]
     return (*warnings, f"and {len(exposed) - len(warnings)} more") if len(exposed) > len(warnings) else tuple(warnings)
 
 

@@ -24,7 +24,7 @@ _log = logging.getLogger("kframe.zookeeper")
 #: Length of ``Instance.token``, in bytes.
 TOKEN_BYTES: Final = 16
 #: Connections above this number are closed at once.
-CONNECTIONS_MOST: Final = 64
+CONNECTIONS_MAX: Final = 64
 #: Seconds within which a live listener must accept, and must send its token.
 _CONNECT_S: Final = 3.0
 #: Seconds between two attempts to connect, before and after the listener has sent the published token.
@@ -90,7 +90,7 @@ class LivenessListener:
 
     def _admit(self, connection: socket.socket, selector: selectors.BaseSelector) -> None:
         """Send the token to a connection and keep it, unless there are too many."""
-        if len(self._connections) >= CONNECTIONS_MOST:
+        if len(self._connections) >= CONNECTIONS_MAX:
             connection.close()
             return
         connection.setblocking(False)

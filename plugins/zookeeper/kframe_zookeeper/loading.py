@@ -22,11 +22,11 @@ from kframe.plugin.store import BrokersLoaded, reload
 from kframe_zookeeper import paths
 from kframe_zookeeper.connection import Connection
 from kframe_zookeeper.foreign import refuse_own_id, warn_of_registrations
-from kframe_zookeeper.memory import Memory, SeenBroker
+from kframe_zookeeper.memory import CachedBroker, Memory
 from kframe_zookeeper.multiread import PathNames, Results, StateRead, state_reads, state_rows
 from kframe_zookeeper.states import stored_of, stored_states
 from kframe_zookeeper.topic_calls import begin_settings, settings_in
-from kframe_zookeeper.topicread import TopicPart, read_parts, warn_of_doubled
+from kframe_zookeeper.topicread import TopicPart, read_parts, warn_of_duplicates
 from kframe_zookeeper.watches import Arming, Watched
 from kframe_zookeeper.znodes import decode_broker, is_controller_only
 
@@ -54,7 +54,7 @@ class _Load:
         """Topics whose states were requested, but which are not in ``cluster`` yet."""
         self._arming: list[Arming] = []
         # The zxid is taken before the first read, so that no change is missed.
-        self._zxid, memory.follows = connection.watches.seen(), True
+        self._zxid, memory.emits_controller_events = connection.watches.last_zxid(), True
         broker_ids, names, changes, _, _ = connection.watched_lists(_LISTS)
         memory.note_changes(changes)
         names.sort()
@@ -64,12 +64,12 @@ class _Load:
         registered, broker_paths = registrations(memory, broker_ids, brokers)
         self._arming.append(connection.watches.begin_arming(broker_paths, Watched.DATA, self._zxid))
         self.cluster.brokers.register(registered)
-        self._take_states(topics)
+        self._read_states(topics)
         for arming in self._arming:
             connection.watches.await_armed(arming)
-        warn_of_doubled(self._parts)
+        warn_of_duplicates(self._parts)
 
-    def _take_states(self, topics: Iterator[TopicPart]) -> None:
+    def _read_states(self, topics: Iterator[TopicPart]) -> None:
         """Add topics and their states, answer by answer, while the server reads the next.
 
         ``state_zxid`` is known from servers with multiRead only (ZooKeeper 3.6).
@@ -77,9 +77,9 @@ class _Load:
         cluster, session = self.cluster, self._connection.session
         written: list[tuple[Int32, Int64]] = []
         if session.has_multi_read:
-            answers = session.ask(self._reads(topics))
+            responses = session.ask(self._reads(topics))
             self._report_brokers()
-            for request, reply in answers:
+            for request, reply in responses:
                 results = Results.split(reply, request.count)
                 self._add_waiting(int(request.rows[-1]))
                 reload(cluster, stored_of(self._memory, cluster, request.rows, state_rows(results)))
@@ -90,9 +90,9 @@ class _Load:
         else:
             self._report_brokers()
             added = [self._add(part) for part in topics]
-            self._take_settings()
-            every = np.concatenate([np.empty(0, np.int32), *added])
-            reload(cluster, stored_states(self._connection, self._memory, cluster, every))
+            self._read_settings()
+            all_rows = np.concatenate([np.empty(0, np.int32), *added])
+            reload(cluster, stored_states(self._connection, self._memory, cluster, all_rows))
 
     def _report_brokers(self) -> None:
         self._on_brokers_loaded(
@@ -116,7 +116,7 @@ class _Load:
             yield from state_reads(session, names, topic, positions_within(counts), rows)
             first += len(topic)
         self._add_waiting()
-        self._take_settings()
+        self._read_settings()
 
     def _add_waiting(self, row: float = math.inf) -> None:
         """Add topics in order until ``row`` exists, or all of them."""
@@ -126,10 +126,10 @@ class _Load:
     def _add(self, part: TopicPart) -> Int32:
         """Add topics after the last row. Return their rows."""
         self._parts.append(part)
-        self._arming.append(self._connection.watches.begin_arming(part.there, Watched.DATA, self._zxid))
+        self._arming.append(self._connection.watches.begin_arming(part.existing_paths, Watched.DATA, self._zxid))
         return self.cluster.add_table(part.table)
 
-    def _take_settings(self) -> None:
+    def _read_settings(self) -> None:
         topics = self.cluster.topics
         for name, setting in settings_in(self._memory, self._names, self._settings, topics):
             index = topics.find(name)
@@ -147,23 +147,23 @@ def reread_registrations(connection: Connection, memory: Memory) -> tuple[tuple[
     Known brokers are requested together with the list, which usually saves a round trip.
     """
     known = [path.rpartition("/")[2] for path in memory.brokers]
-    listing, answers = connection.watches.begin_lists([paths.BROKER_IDS]), begin_registrations(connection, known)
+    listing, responses = connection.watches.begin_lists([paths.BROKER_IDS]), begin_registrations(connection, known)
     (names,) = connection.await_lists([paths.BROKER_IDS], listing)
     if set(names) <= set(known):
-        return registrations(memory, known, answers)
-    deque(answers, 0)
+        return registrations(memory, known, responses)
+    deque(responses, 0)
     return registrations(memory, names, begin_registrations(connection, names))
 
 
 def registrations(
-    memory: Memory, broker_ids: Sequence[str], answers: Iterator[tuple[int, Results]]
+    memory: Memory, broker_ids: Sequence[str], responses: Iterator[tuple[int, Results]]
 ) -> tuple[tuple[Registration, ...], list[str]]:
     """The registrations in these nodes by broker id, and the paths of all brokers' nodes, to be watched.
 
     A registration that has become malformed keeps its last content: the broker lives while its znode exists.
     """
-    broker_paths, current, owners = [], dict[str, SeenBroker](), dict[str, int]()
-    nodes = (results.node(i) for _, results in answers for i in range(len(results.code)))
+    broker_paths, current, owners = [], dict[str, CachedBroker](), dict[str, int]()
+    nodes = (results.node(i) for _, results in responses for i in range(len(results.code)))
     for name, node in zip(broker_ids, nodes, strict=True):
         path = f"{paths.BROKER_IDS}/{name}"
         if node is None or is_controller_only(node.data):
@@ -179,7 +179,7 @@ def registrations(
         try:
             registration = decode_broker(name, node.data, node.czxid)
             refuse_own_id(memory, registration)
-            current[path] = SeenBroker(node.data, registration)
+            current[path] = CachedBroker(node.data, registration)
             memory.repair(path)
         except ZnodeError as error:
             memory.quarantine(path, error, "keeps its last valid value" if path in current else "is left out")

@@ -16,7 +16,7 @@ _log = logging.getLogger("kframe.zookeeper")
 
 
 @dataclass(frozen=True, slots=True)
-class SeenTopic:
+class CachedTopic:
     """A topic's znode as last read or written. It has its version, and unknown fields to write back."""
 
     version: int
@@ -24,7 +24,7 @@ class SeenTopic:
 
 
 @dataclass(frozen=True, slots=True)
-class SeenBroker:
+class CachedBroker:
     """A broker's znode as last read, and its decoded registration."""
 
     data: bytes | None
@@ -37,24 +37,24 @@ class Memory:
     def __init__(self, instance: Instance | None = None) -> None:
         """``instance``: this instance, whose id no broker may use."""
         self.instance = instance
-        self.follows = False
+        self.emits_controller_events = False
         """Whether events that only a controller handles are emitted."""
-        self.topics: dict[str, SeenTopic] = {}
+        self.topics: dict[str, CachedTopic] = {}
         self.writing_topics = threading.Lock()
         """Held from before a write of topics until ``topics`` has their new versions."""
-        self.brokers: dict[str, SeenBroker] = {}
+        self.brokers: dict[str, CachedBroker] = {}
         """The last readable registrations, by path."""
         self.broken: dict[str, str] = {}
         """Quarantined znodes: reasons by path."""
-        self._changes_seen: set[str] = set()
+        self._known_changes: set[str] = set()
         self._warned: dict[str, str] = {}
         """The last warning, by path."""
 
     def note_changes(self, names: Iterable[str]) -> list[str]:
         """Remember these config change notifications. Return the new ones, sorted."""
         current = set(names)
-        fresh = sorted(current - self._changes_seen)
-        self._changes_seen = current
+        fresh = sorted(current - self._known_changes)
+        self._known_changes = current
         return fresh
 
     def quarantine(self, path: str, problem: ZnodeError, becomes: str = "is left out") -> None:

@@ -24,17 +24,17 @@ from kframe_zookeeper.fence import Fence
 from kframe_zookeeper.requests import MultiRead, MultiResponse, get_children, get_data
 from kframe_zookeeper.session import Session
 
-REQUEST_BYTES_MOST: Final = 512 * 1024
-STATES_MOST: Final = 4000
+REQUEST_BYTES_MAX: Final = 512 * 1024
+STATES_MAX: Final = 4000
 #: Single requests in flight at a server without multiRead.
 SINGLE_IN_FLIGHT: Final = 2000
-#: Operations of the first request for nodes of unknown length. Later requests depend on the longest node seen.
+#: Operations of the first request for nodes of unknown length. The longest node so far determines later requests.
 NODES_FIRST: Final = 16
-ANSWER_BYTES: Final = 512 * 1024
-NODE_BYTES_LEAST: Final = 128
+RESPONSE_BYTES: Final = 512 * 1024
+NODE_BYTES_MIN: Final = 128
 
 NO_NODE: Final = NoNodeError.code
-#: The most bytes of a getData operation beside the topic's name.
+#: Maximum bytes of a getData operation, without the topic's name.
 _OPERATION_BYTES: Final = 9 + 4 + len("/partitions//state") + 10 + 1
 
 
@@ -43,18 +43,18 @@ class PathNames:
     """Names of topics for paths.
 
     ``root`` is the parent of all topics, chroot included, with a slash at its end. The UTF-8 name of topic ``i`` is
-    ``names[at[i]:at[i + 1]]``.
+    ``names[offsets[i]:offsets[i + 1]]``.
     """
 
     root: UInt8
-    at: Int32
+    offsets: Int32
     names: UInt8
 
     @staticmethod
     def of(root: str, wire_names: tuple[Int32, bytes]) -> PathNames:
         """From ``Topics.wire_names()``."""
-        at, names = wire_names
-        return PathNames(np.frombuffer(root.encode(), np.uint8), at, np.frombuffer(names, np.uint8))
+        offsets, names = wire_names
+        return PathNames(np.frombuffer(root.encode(), np.uint8), offsets, np.frombuffer(names, np.uint8))
 
     @staticmethod
     def of_names(root: str, names: Sequence[str]) -> PathNames:
@@ -64,7 +64,7 @@ class PathNames:
 
     def topic_path(self, topic: int) -> str:
         """Path of a topic."""
-        return (self.root.tobytes() + self.names[self.at[topic] : self.at[topic + 1]].tobytes()).decode()
+        return (self.root.tobytes() + self.names[self.offsets[topic] : self.offsets[topic + 1]].tobytes()).decode()
 
     def partition_path(self, topic: int, partition: int) -> str:
         """Path of the parent of a state."""
@@ -91,7 +91,7 @@ class Results:
 
     reply: UInt8
     code: Int32
-    data_at: Int64
+    data_offset: Int64
     data_length: Int32
     version: Int32
     czxid: Int64
@@ -99,7 +99,7 @@ class Results:
     owner: Int64
 
     @staticmethod
-    def room(reply: UInt8, count: int) -> Results:
+    def allocate(reply: UInt8, count: int) -> Results:
         """Uninitialised columns for ``count`` results."""
         ints = [np.empty(count, np.int32) for _ in range(3)]
         longs = [np.empty(count, np.int64) for _ in range(4)]
@@ -108,9 +108,9 @@ class Results:
     @staticmethod
     def split(reply: MultiResponse, count: int) -> Results:
         """The results of a multiRead of ``count`` operations. Raises StoreError if the answer does not match."""
-        results = Results.room(reply.data, count)
+        results = Results.allocate(reply.data, count)
         results_read = split_reads(
-            reply.data, reply.start, results.code, results.data_at, results.data_length, results.version,
+            reply.data, reply.start, results.code, results.data_offset, results.data_length, results.version,
             results.czxid, results.mzxid, results.owner,
         )  # fmt: skip
         if results_read != count:
@@ -118,16 +118,16 @@ class Results:
         return results
 
     @staticmethod
-    def of_singles(answers: Sequence[tuple[bytes | None, Any] | None]) -> Results:
+    def of_singles(responses: Sequence[tuple[bytes | None, Any] | None]) -> Results:
         """The results of single getData requests. None is a missing node."""
-        datas = [b"" if answer is None or answer[0] is None else answer[0] for answer in answers]
-        results = Results.room(np.frombuffer(b"".join(datas), np.uint8), len(answers))
+        datas = [b"" if response is None or response[0] is None else response[0] for response in responses]
+        results = Results.allocate(np.frombuffer(b"".join(datas), np.uint8), len(responses))
         lengths = [len(data) for data in datas]
-        results.data_at[:] = np.cumsum([0, *lengths])[: len(answers)]
-        for i, answer in enumerate(answers):
-            stat = None if answer is None else answer[1]
+        results.data_offset[:] = np.cumsum([0, *lengths])[: len(responses)]
+        for i, response in enumerate(responses):
+            stat = None if response is None else response[1]
             results.code[i] = NO_NODE if stat is None else 0
-            results.data_length[i] = -1 if answer is None or answer[0] is None else lengths[i]
+            results.data_length[i] = -1 if response is None or response[0] is None else lengths[i]
             for column, name in _STAT_COLUMNS:
                 getattr(results, column)[i] = -1 if stat is None else getattr(stat, name)
         return results
@@ -135,7 +135,7 @@ class Results:
     def data(self, index: int) -> bytes | None:
         """The data of a node, or the bytes of a list of children. None if null."""
         length = int(self.data_length[index])
-        start = int(self.data_at[index])
+        start = int(self.data_offset[index])
         return None if length < 0 else self.reply[start : start + length].tobytes()
 
     def node(self, index: int) -> ReadNode | None:
@@ -180,7 +180,7 @@ class StateRows:
     unparsed: dict[int, bytes | None]
 
     @staticmethod
-    def room(count: int) -> StateRows:
+    def allocate(count: int) -> StateRows:
         """Columns for ``count`` states, none of them read."""
         ints = [np.full(count, -1, np.int32) for _ in range(5)]
         return StateRows(
@@ -201,7 +201,7 @@ class StateRead(MultiRead):
 
     def __init__(self, names: PathNames, topic: Int32, partition: Int32, rows: Int32, fence: Fence) -> None:
         out = np.empty(int(_sizes(names, topic).sum()), np.uint8)
-        written = write_reads(topic, partition, names.at, names.names, names.root, out)
+        written = write_reads(topic, partition, names.offsets, names.names, names.root, out)
         super().__init__(out[:written].data, len(rows), fence)
         self.rows = rows
         self._targets = names, topic, partition
@@ -216,18 +216,18 @@ class StateRead(MultiRead):
 
 
 def _sizes(names: PathNames, topic: Int32) -> Int32:
-    """The most bytes of a read of the state of a partition of each topic."""
-    sizes: Int32 = names.at[topic + 1] - names.at[topic] + np.int32(len(names.root) + _OPERATION_BYTES)
+    """Maximum bytes of a read of the state of a partition of each topic."""
+    sizes: Int32 = names.offsets[topic + 1] - names.offsets[topic] + np.int32(len(names.root) + _OPERATION_BYTES)
     return sizes
 
 
-def cut(sizes: Int32, bytes_most: int, count_most: int) -> list[tuple[int, int]]:
+def split_batches(sizes: Int32, bytes_max: int, count_max: int) -> list[tuple[int, int]]:
     """Consecutive (first, last) parts of items of these sizes, within both bounds. A single item may exceed them."""
     ends, parts, first = np.cumsum(sizes, dtype=np.int64), [], 0
     while first < len(sizes):
         begun = int(ends[first - 1]) if first else 0
-        last = int(np.searchsorted(ends, begun + bytes_most, side="right"))
-        last = min(max(last, first + 1), first + count_most)
+        last = int(np.searchsorted(ends, begun + bytes_max, side="right"))
+        last = min(max(last, first + 1), first + count_max)
         parts.append((first, min(last, len(sizes))))
         first = parts[-1][1]
     return parts
@@ -241,7 +241,7 @@ def read_states(session: Session, names: PathNames, topic: Int32, partition: Int
     unparsed = {
         start + row: data for start, part in zip(starts, parts, strict=False) for row, data in part.unparsed.items()
     }
-    none = StateRows.room(0)
+    none = StateRows.allocate(0)
     columns: dict[str, Any] = {
         name: np.concatenate([getattr(part, name) for part in (none, *parts)]) for name in _STATE_COLUMNS
     }
@@ -252,19 +252,19 @@ def state_reads(
     session: Session, names: PathNames, topic: Int32, partition: Int32, rows: Int32
 ) -> Iterator[StateRead]:  # fmt: skip
     """Requests that read the states of partitions with these row numbers."""
-    for first, last in cut(_sizes(names, topic), REQUEST_BYTES_MOST, STATES_MOST):
+    for first, last in split_batches(_sizes(names, topic), REQUEST_BYTES_MAX, STATES_MAX):
         part = slice(first, last)
         yield StateRead(names, topic[part], partition[part], rows[part], session.fence)
 
 
 def state_rows(results: Results) -> StateRows:
     """The states in an answer."""
-    rows = StateRows.room(len(results.code))
+    rows = StateRows.allocate(len(results.code))
     counts = np.zeros(len(results.code), np.int32)
     # An ISR member takes at least two bytes of JSON. These are a digit and a comma or bracket.
     isr = np.empty(int(np.maximum(results.data_length, 0).sum()) // 2, np.int32)
     used = parse_states(
-        results.reply, results.data_at, results.data_length, rows.leader, rows.leader_epoch, rows.controller_epoch,
+        results.reply, results.data_offset, results.data_length, rows.leader, rows.leader_epoch, rows.controller_epoch,
         rows.recovery, counts, isr, rows.parsed,
     )  # fmt: skip
     unparsed = {i: results.data(i) for i in np.flatnonzero((results.code == 0) & (rows.parsed == 0)).tolist()}
@@ -286,8 +286,8 @@ def _read_by_multi(session: Session, names: PathNames, topic: Int32, partition: 
 
 def _read_by_singles(session: Session, names: PathNames, topic: Int32, partition: Int32) -> Iterator[Results]:
     """The same from a server without multiRead."""
-    for first in range(0, len(topic), STATES_MOST):
-        rows = range(first, min(first + STATES_MOST, len(topic)))
+    for first in range(0, len(topic), STATES_MAX):
+        rows = range(first, min(first + STATES_MAX, len(topic)))
         paths = [names.partition_path(int(topic[row]), int(partition[row])) + "/state" for row in rows]
         yield Results.of_singles(get_each(session, paths))
 
@@ -297,7 +297,7 @@ def get_each(
 ) -> list[tuple[bytes | None, Any] | None]:
     """Data and stat of each node by single requests; None if missing. ``paths`` include the chroot."""
     requests = (GetData(path, watch) for path in paths)
-    return [answer for _, answer in session.ask(requests, SINGLE_IN_FLIGHT, absent=NoNodeError)]
+    return [response for _, response in session.ask(requests, SINGLE_IN_FLIGHT, absent=NoNodeError)]
 
 
 class _PathRead(MultiRead):
@@ -324,37 +324,37 @@ def read_results(
     is sent before the others: an extra round trip, but fewer answers.
     """
     if session.has_multi_read:
-        return _Growing(session, paths, first, probe_first=probe_first).results()
+        return _GrowingReads(session, paths, first, probe_first=probe_first).results()
     return iter([(0, Results.of_singles(get_each(session, paths)))])
 
 
-class _Growing:
+class _GrowingReads:
     """Reads of nodes. Requests grow with the known size of nodes."""
 
     def __init__(self, session: Session, paths: Sequence[str], first: int, *, probe_first: bool) -> None:
-        self._most, self._longest = first, NODE_BYTES_LEAST
+        self._count, self._longest = first, NODE_BYTES_MIN
         self._session, self._paths = session, paths
         requests = self._requests()
-        self._answers = session.ask(islice(requests, 1) if probe_first else requests)
+        self._responses_to = session.ask(islice(requests, 1) if probe_first else requests)
         self._later: Iterator[_PathRead] = requests if probe_first else iter(())
 
     def _requests(self) -> Iterator[_PathRead]:
         sent = 0
         while sent < len(self._paths):
-            part = self._paths[sent : sent + self._most]
+            part = self._paths[sent : sent + self._count]
             sent += len(part)
             yield _PathRead(part, get_data, self._session.fence)
 
     def results(self) -> Iterator[tuple[int, Results]]:
         """The index of the first path and the results of each answer."""
         begun = 0
-        while answer := next(self._answers, None):
-            request, reply = answer
+        while response := next(self._responses_to, None):
+            request, reply = response
             results = Results.split(reply, request.count)
             self._longest = max(self._longest, int(results.data_length.max(initial=0)))
-            self._most = max(1, min(STATES_MOST, ANSWER_BYTES // (2 * self._longest)))
+            self._count = max(1, min(STATES_MAX, RESPONSE_BYTES // (2 * self._longest)))
             if begun == 0:
-                self._answers = chain(self._answers, self._session.ask(self._later))
+                self._responses_to = chain(self._responses_to, self._session.ask(self._later))
             yield begun, results
             begun += request.count
 
@@ -368,7 +368,7 @@ def read_children(session: Session, paths: Sequence[str]) -> list[tuple[str, ...
     """Names of the children of nodes, sorted; None where there is no node. Raises StoreError."""
     if not session.has_multi_read:
         requests = (GetChildren(path, None) for path in paths)
-        lists = (answer for _, answer in session.ask(requests, SINGLE_IN_FLIGHT, absent=NoNodeError))
+        lists = (response for _, response in session.ask(requests, SINGLE_IN_FLIGHT, absent=NoNodeError))
         return [None if names is None else tuple(sorted(names)) for names in lists]
     children: list[tuple[str, ...] | None] = []
     reads = [_PathRead(paths[i : i + 256], get_children, session.fence) for i in range(0, len(paths), 256)]
@@ -382,14 +382,14 @@ def names_in(data: bytes | None) -> tuple[str, ...]:
     """The sorted names in a list of children. Raises StoreError for the answer to another operation."""
     if data is None:
         raise StoreError("ZooKeeper's answer has no list of children where one was asked for")
-    names, at = [], 4
+    names, offset = [], 4
     try:
         for _ in range(int.from_bytes(data[:4], signed=True)):
-            if at + 4 > len(data):
+            if offset + 4 > len(data):
                 raise StoreError("ZooKeeper's answer has a list of children that breaks off")
-            end = at + 4 + max(int.from_bytes(data[at : at + 4], signed=True), 0)
-            names.append(data[at + 4 : end].decode())
-            at = end
+            end = offset + 4 + max(int.from_bytes(data[offset : offset + 4], signed=True), 0)
+            names.append(data[offset + 4 : end].decode())
+            offset = end
     except UnicodeDecodeError:
         raise StoreError("ZooKeeper's answer names a child in no UTF-8") from None
     return tuple(sorted(names))

@@ -20,18 +20,18 @@ from numpy.typing import NDArray
 from kframe.plugin import ControllerFenced, StoreError
 from kframe.plugin.columns import Int32, Int64, UInt8, ragged_positions
 from kframe_zookeeper._jute_read import split_results
-from kframe_zookeeper.multiread import REQUEST_BYTES_MOST, cut, error_name
+from kframe_zookeeper.multiread import REQUEST_BYTES_MAX, error_name, split_batches
 from kframe_zookeeper.requests import MultiResponse, MultiWrite
 from kframe_zookeeper.session import IN_FLIGHT, RequestLost, Session
 
 #: Writes that share a check. More are not faster, and a refused write blocks more of them.
-WRITES_MOST: Final = 500
-#: Batches in flight behind others: enough to keep the server busy while earlier answers are processed.
-BEHIND_IN_FLIGHT: Final = 32
-#: How often writes that were not tried are tried again.
-ROUNDS_MOST: Final = 1000
+WRITES_MAX: Final = 500
+#: Batches in flight of a following write: enough to keep the server busy while earlier answers are processed.
+FOLLOWING_IN_FLIGHT: Final = 32
+#: Maximum attempts for writes that were not performed.
+ROUNDS_MAX: Final = 1000
 
-#: Codes beside ZooKeeper's own, which are 0 or negative.
+#: Codes in addition to ZooKeeper's, which are 0 or negative.
 LOST: Final = 1
 """The connection broke. The write may have been performed."""
 UNTRIED: Final = 2
@@ -40,10 +40,13 @@ UNTRIED: Final = 2
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Writes:
-    """``k`` writes of ``operations[i]`` operations each. The bytes of write ``i`` are ``data[at[i]:at[i + 1]]``."""
+    """``k`` writes of ``operations[i]`` operations each.
+
+    The bytes of write ``i`` are ``data[offsets[i]:offsets[i + 1]]``.
+    """
 
     data: UInt8
-    at: Int64
+    offsets: Int64
     operations: Int32
 
     def __len__(self) -> int:
@@ -53,20 +56,20 @@ class Writes:
     def of(writes: Sequence[Sequence[bytes]]) -> Writes:
         """From the operations of each write. ZooKeeper performs them together or not at all."""
         encoded = [b"".join(operations) for operations in writes]
-        at = np.zeros(len(writes) + 1, np.int64)
-        np.cumsum([len(operations) for operations in encoded], out=at[1:])
+        offsets = np.zeros(len(writes) + 1, np.int64)
+        np.cumsum([len(operations) for operations in encoded], out=offsets[1:])
         return Writes(
             np.frombuffer(b"".join(encoded), np.uint8),
-            at,
+            offsets,
             np.array([len(operations) for operations in writes], np.int32),
         )
 
     def take(self, chosen: NDArray[Any]) -> Writes:
         """The writes numbered ``chosen``."""
-        lengths = np.diff(self.at)[chosen]
-        at = np.zeros(len(chosen) + 1, np.int64)
-        np.cumsum(lengths, out=at[1:])
-        return Writes(self.data[ragged_positions(self.at[:-1][chosen], lengths)], at, self.operations[chosen])
+        lengths = np.diff(self.offsets)[chosen]
+        offsets = np.zeros(len(chosen) + 1, np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        return Writes(self.data[ragged_positions(self.offsets[:-1][chosen], lengths)], offsets, self.operations[chosen])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,27 +108,27 @@ class Sending:
         """``guard`` is the check operation that begins every batch. Empty for writes that need no controller."""
         self._session, self._guard, self._writes = session, guard, writes
         self._outcomes = WriteOutcomes.unknown(len(writes))
-        self._left = deque(cut(np.diff(writes.at).astype(np.int32), REQUEST_BYTES_MOST, WRITES_MOST))
+        self._unsent = deque(split_batches(np.diff(writes.offsets).astype(np.int32), REQUEST_BYTES_MAX, WRITES_MAX))
         self._waiting: deque[tuple[int, int, Any]] = deque()
 
     def begin(self, in_flight: int = IN_FLIGHT) -> bool:
         """Send up to ``in_flight`` batches without waiting. Return whether all were sent. Raises SessionOver."""
-        while self._left and len(self._waiting) < in_flight:
-            first, last = self._left.popleft()
-            data = self._writes.data[self._writes.at[first] : self._writes.at[last]]
+        while self._unsent and len(self._waiting) < in_flight:
+            first, last = self._unsent.popleft()
+            data = self._writes.data[self._writes.offsets[first] : self._writes.offsets[last]]
             count = int(self._writes.operations[first:last].sum()) + bool(self._guard)
             request = MultiWrite(b"".join((self._guard, data.data)), count, self._session.fence)
             self._waiting.append((first, last, self._session.submit(request)))
-        return not self._left
+        return not self._unsent
 
-    def finish(self, behind: Sending | None = None) -> WriteOutcomes:
-        """Wait for all answers. ``behind`` begins as soon as the last batch was sent.
+    def finish(self, following: Sending | None = None) -> WriteOutcomes:
+        """Wait for all answers. ``following`` begins as soon as the last batch was sent.
 
         Raises ControllerFenced when the check fails, SessionOver, and StoreError when a whole batch is refused.
         """
         while True:
-            if self.begin() and behind is not None:
-                behind.begin(BEHIND_IN_FLIGHT)
+            if self.begin() and following is not None:
+                following.begin(FOLLOWING_IN_FLIGHT)
             if not self._waiting:
                 return self._outcomes
             self._settle(*self._waiting.popleft())
@@ -153,9 +156,9 @@ class Sending:
                 outcomes.version[part], outcomes.mzxid[part] = version[ends - 1], mzxid[ends - 1]
             return
         index = int(refused[0])
-        culprit = int(np.searchsorted(ends, index, side="right"))
-        outcomes.code[first + culprit] = code[index]
-        outcomes.operation[first + culprit] = index - (int(ends[culprit]) - int(operations[culprit]))
+        refused_write = int(np.searchsorted(ends, index, side="right"))
+        outcomes.code[first + refused_write] = code[index]
+        outcomes.operation[first + refused_write] = index - (int(ends[refused_write]) - int(operations[refused_write]))
 
 
 def write_once(session: Session, guard: bytes, writes: Writes) -> WriteOutcomes:
@@ -191,7 +194,7 @@ def write_all(session: Session, guard: bytes, writes: Writes) -> tuple[WriteOutc
     writes, or verify the masked ones. Raises ControllerFenced and StoreError.
     """
     outcomes, unverified = write_once(session, guard, writes), np.zeros(len(writes), np.bool_)
-    for _ in range(ROUNDS_MOST):
+    for _ in range(ROUNDS_MAX):
         lost = outcomes.code == LOST
         if lost.any():
             unverified |= lost
@@ -200,7 +203,7 @@ def write_all(session: Session, guard: bytes, writes: Writes) -> tuple[WriteOutc
         if len(remaining) == 0:
             return outcomes, unverified
         outcomes.put(remaining, write_once(session, guard, writes.take(remaining)))
-    raise StoreError(f"{len(remaining)} writes could not be finished in {ROUNDS_MOST} rounds")
+    raise StoreError(f"{len(remaining)} writes could not be finished in {ROUNDS_MAX} rounds")
 
 
 def require(outcomes: WriteOutcomes, *tolerated: int) -> None:

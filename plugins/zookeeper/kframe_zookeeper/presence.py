@@ -53,7 +53,7 @@ class Presence:
     def _register(self, connection: Connection) -> None:
         """Create the registration, unless a broker has the id."""
         try:
-            connection.write_freely([[connection.create(self._path, self._data, EPHEMERAL)]], NODE_EXISTS)
+            connection.write_unfenced([[connection.create(self._path, self._data, EPHEMERAL)]], NODE_EXISTS)
             node = connection.node(self._path)
             if node is None or node.owner != connection.session.session_id:
                 _log.warning(
@@ -72,6 +72,6 @@ class Presence:
         try:
             node = connection.node(self._path)
             if node is not None and node.owner == connection.session.session_id:
-                connection.write_freely([[delete(connection.root + self._path, node.version)]], NO_NODE)
+                connection.write_unfenced([[delete(connection.root + self._path, node.version)]], NO_NODE)
         except StoreError as error:
             _log.info("%s could not be deleted and ends with the session (%s)", self._path, error)

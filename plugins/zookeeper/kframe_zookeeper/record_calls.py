@@ -44,25 +44,25 @@ class RecordCalls:
         connection = self._connected()
         if version is None:
             create = [[connection.create(path, data)]]
-            code = connection.write_freely(create, NO_NODE, NODE_EXISTS).code[0]
+            code = connection.write_unfenced(create, NO_NODE, NODE_EXISTS).code[0]
             if code == NO_NODE:
                 connection.create_missing([path.rpartition("/")[0]])
-                code = connection.write_freely(create, NO_NODE, NODE_EXISTS).code[0]
+                code = connection.write_unfenced(create, NO_NODE, NODE_EXISTS).code[0]
         else:
             write = [[set_data(connection.root + path, data, version)]]
-            code = connection.write_freely(write, NO_NODE, BadVersionError.code).code[0]
+            code = connection.write_unfenced(write, NO_NODE, BadVersionError.code).code[0]
         return not code
 
     def delete_record(self: RecordStore, path: str, version: int) -> bool:
         """Delete a node at ``version``; false if it does not exist, has another version or has children."""
         connection = self._connected()
         write = [[delete(connection.root + path, version)]]
-        return not connection.write_freely(write, NO_NODE, BadVersionError.code, NotEmptyError.code).code[0]
+        return not connection.write_unfenced(write, NO_NODE, BadVersionError.code, NotEmptyError.code).code[0]
 
     def append_record(self: RecordStore, prefix: str, data: bytes) -> None:
         """Create a sequential node with ``prefix``, and its parents."""
         connection = self._connected()
         create = [[connection.create(prefix, data, SEQUENTIAL)]]
-        if connection.write_freely(create, NO_NODE).code[0]:
+        if connection.write_unfenced(create, NO_NODE).code[0]:
             connection.create_missing([prefix.rpartition("/")[0]])
-            connection.write_freely(create)
+            connection.write_unfenced(create)

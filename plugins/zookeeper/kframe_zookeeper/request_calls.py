@@ -28,7 +28,7 @@ from kframe_zookeeper.znodes import (
 #: Producer ids in a block (Kafka 3.9 ``ProducerIdsBlock.PRODUCER_ID_BLOCK_SIZE``).
 BLOCK_LENGTH: Final = 1000
 #: Attempts to allocate a block before concurrent allocations count as an error.
-TRIES_MOST: Final = 64
+TRIES_MAX: Final = 64
 _LAST_ID: Final = 2**63 - 1
 BAD_VERSION: Final = BadVersionError.code
 
@@ -42,7 +42,7 @@ class RequestCalls:
         """Mark topics for deletion. Existing marks stay."""
         connection = self._connected()
         marks = [paths.delete_topic_path(name) for name in names]
-        connection.write_freely([[connection.create(path, None)] for path in marks], NODE_EXISTS)
+        connection.write_unfenced([[connection.create(path, None)] for path in marks], NODE_EXISTS)
 
     def read_deletions(self: TopicStore) -> frozenset[str]:
         """Marked topics; arms the watch on them."""
@@ -55,7 +55,7 @@ class RequestCalls:
 
     def read_reassignments(self: TopicStore) -> Targets | None:
         """The pending reassignments. Arms a watch on the znode. A malformed znode counts as none."""
-        return _left(self._connected(), self._memory, paths.REASSIGN_PARTITIONS, decode_targets)
+        return _read_request(self._connected(), self._memory, paths.REASSIGN_PARTITIONS, decode_targets)
 
     def write_reassignments(self: TopicStore, targets: Targets) -> None:
         """Replace the znode, or delete it if there are no targets."""
@@ -70,7 +70,7 @@ class RequestCalls:
 
     def read_preferred_election(self: TopicStore) -> tuple[TopicPartition, ...] | None:
         """The requested partitions; arms a watch on the znode. A malformed znode counts as none."""
-        return _left(self._connected(), self._memory, paths.PREFERRED_ELECTION, decode_partitions)
+        return _read_request(self._connected(), self._memory, paths.PREFERRED_ELECTION, decode_partitions)
 
     def drop_preferred_election(self: TopicStore) -> None:
         """Delete the znode if it exists."""
@@ -98,7 +98,7 @@ class RequestCalls:
         A block whose answer was lost is never used.
         """
         connection = self._connected()
-        for _ in range(TRIES_MOST):
+        for _ in range(TRIES_MAX):
             node = connection.node(paths.PRODUCER_IDS)
             if node is None:
                 connection.create_missing([paths.PRODUCER_IDS])
@@ -116,10 +116,12 @@ class RequestCalls:
             require(outcomes, BAD_VERSION)
             if outcomes.code[0] == 0:
                 return first
-        raise StoreError(f"{TRIES_MOST} blocks of producer ids were allocated by others first")
+        raise StoreError(f"{TRIES_MAX} blocks of producer ids were allocated by others first")
 
 
-def _left(connection: Connection, memory: Memory, path: str, decode: Callable[[bytes | None], Record]) -> Record | None:
+def _read_request(
+    connection: Connection, memory: Memory, path: str, decode: Callable[[bytes | None], Record]
+) -> Record | None:
     """The decoded request in a node; watches for the next."""
     if connection.watches.exists(path) is None:
         return None

@@ -57,7 +57,7 @@ class MultiRequest:
         self._sent_s = self._fence.now_s()
         return b"".join((self._operations, END))
 
-    def _answered(self, data: bytes, offset: int) -> MultiResponse:
+    def _response(self, data: bytes, offset: int) -> MultiResponse:
         """The undecoded answer: decoding must not block kazoo's own thread, which calls this."""
         self._fence.contact(self._sent_s)
         return MultiResponse(np.frombuffer(data, np.uint8), offset)
@@ -74,7 +74,7 @@ class MultiRead(MultiRequest):
 
     def deserialize(self, data: bytes, offset: int) -> MultiResponse:
         """The answer; called by kazoo."""
-        return self._answered(data, offset)
+        return self._response(data, offset)
 
 
 class MultiWrite(MultiRequest):
@@ -93,7 +93,7 @@ class MultiWrite(MultiRequest):
 
     def deserialize(self, data: bytes, offset: int) -> list[MultiResponse]:
         """The answer, in a list. Kazoo iterates over the results of a multi."""
-        return [self._answered(data, offset)]
+        return [self._response(data, offset)]
 
 
 def buffer(data: bytes | None) -> bytes:

@@ -26,10 +26,10 @@ from kframe_zookeeper.znodes import (
     is_controller_only,
 )
 
-#: Controller epochs are int32 on the wire; the last values are left for a manual repair.
-EPOCH_MOST: Final = 2**31 - 2
+#: Controller epochs are int32 on the wire; the last values are reserved for a manual repair.
+EPOCH_MAX: Final = 2**31 - 2
 #: Attempts to claim the role after lost answers and concurrent changes.
-TRIES_MOST: Final = 5
+TRIES_MAX: Final = 5
 _REFUSED: Final = (NodeExistsError.code, BadVersionError.code, NoNodeError.code)
 
 
@@ -67,7 +67,7 @@ class Candidate:
     def next_claim(self, epoch: ReadNode) -> WonElection:
         """The claim with the next controller epoch. Raises StoreError if there is none."""
         claim = WonElection(max(_decoded(epoch), self.highest) + 1, epoch.version + 1)
-        if claim.controller_epoch > EPOCH_MOST:
+        if claim.controller_epoch > EPOCH_MAX:
             raise StoreError(f"{CONTROLLER_EPOCH} holds {_decoded(epoch)}: no higher controller epoch can be sent")
         return claim
 
@@ -87,7 +87,7 @@ class Candidate:
         claim: WonElection | None = None
         deposed: ReadNode | None = None
         code = 0
-        for _ in range(TRIES_MOST):
+        for _ in range(TRIES_MAX):
             epoch, holder = self._read()
             if claim is not None and self._is_ours(epoch, holder, claim):
                 return claim
@@ -106,7 +106,7 @@ class Candidate:
                 raise StoreError(f"ZooKeeper refused the claim: {error_name(code)}")
         if code == LOST:
             raise RequestLost("whether the role was won is not known")
-        raise StoreError(f"{TRIES_MOST} claims were refused, but there is no controller")
+        raise StoreError(f"{TRIES_MAX} claims were refused, but there is no controller")
 
     def _read(self) -> tuple[ReadNode, ReadNode | None]:
         """The znodes of the controller epoch, created if missing, and of the controller.

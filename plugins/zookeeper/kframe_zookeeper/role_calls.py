@@ -18,7 +18,7 @@ from kframe_zookeeper.instances import InstanceRecord
 from kframe_zookeeper.memory import Memory
 from kframe_zookeeper.presence import Presence
 from kframe_zookeeper.requests import delete
-from kframe_zookeeper.role import EPOCH_MOST, Candidate
+from kframe_zookeeper.role import EPOCH_MAX, Candidate
 from kframe_zookeeper.session import RequestLost
 from kframe_zookeeper.znodes import decode_controller
 
@@ -117,7 +117,7 @@ class RoleCalls:
 
         If the outcome is unknown, the session is ended, so that another controller can be elected.
         """
-        self._memory.follows = False
+        self._memory.emits_controller_events = False
         connection = self._connection
         if connection is None or connection.claim is None:
             return
@@ -135,7 +135,7 @@ class RoleCalls:
 
 def remember(store: RoleStore, controller_epoch: int) -> None:
     """Remember the highest controller epoch seen, unless no epoch can follow it."""
-    if controller_epoch < EPOCH_MOST:
+    if controller_epoch < EPOCH_MAX:
         store._highest_epoch = max(store._highest_epoch, controller_epoch)
 
 

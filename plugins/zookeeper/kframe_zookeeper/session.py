@@ -35,9 +35,9 @@ from kframe_zookeeper.requests import MultiRead, get_data
 #: Requests in flight. More do not make a server faster, and each holds its bytes.
 IN_FLIGHT: Final = 4
 #: A request that is lost this often counts as the cause of the disconnections.
-LOSSES_MOST: Final = 3
+LOSSES_MAX: Final = 3
 #: Seconds between two checks of a waiting thread whether the session has ended.
-_LOOK_S: Final = 0.5
+_POLL_S: Final = 0.5
 #: Seconds that the thread of a stopped client may take to end.
 _STOP_S: Final = 10.0
 
@@ -95,15 +95,15 @@ class Session:
         self._begun = False
         connect = client._connection._connect
 
-        def noting_timeout(*where: Any) -> tuple[float, float]:
+        def connect_and_record_timeout(*arguments: Any) -> tuple[float, float]:
             """Connect, and record the negotiated timeout (milliseconds). Kazoo reads for two thirds of it."""
             begun_s = self.fence.now_s()
-            read_ms, connect_ms = connect(*where)
+            read_ms, connect_ms = connect(*arguments)
             self.fence.timeout_s = read_ms * 1.5 / 1000
             self.fence.contact(begun_s)
             return read_ms, connect_ms
 
-        client._connection._connect = noting_timeout
+        client._connection._connect = connect_and_record_timeout
         client.add_listener(self._on_event)
 
     @property
@@ -175,7 +175,7 @@ class Session:
         """
         while True:
             try:
-                return result.get(timeout=_LOOK_S)
+                return result.get(timeout=_POLL_S)
             except KazooTimeoutError:
                 if self.over:
                     raise SessionOver("the session with ZooKeeper is over") from None
@@ -194,14 +194,14 @@ class Session:
         A server that restarts gives every session its full timeout (ZooKeeper 3.8 ``ZooKeeperServer.startup``). So the
         local clock cannot tell that a session has ended.
         """
-        while not self._connected.wait(_LOOK_S if self.waits_for_server else self._look_s()):
+        while not self._connected.wait(_POLL_S if self.waits_for_server else self._poll_s()):
             if self.over or not (self.waits_for_server or self.fence.is_open()):
                 raise SessionOver("the session with ZooKeeper is over, or may be")
         if self.over:
             raise SessionOver("the session with ZooKeeper is over")
 
-    def _look_s(self) -> float:
-        return min(_LOOK_S, max(self.fence.left_s(), 0.0))
+    def _poll_s(self) -> float:
+        return min(_POLL_S, max(self.fence.remaining_s(), 0.0))
 
     def ask(
         self, requests: Iterable[Sent], in_flight: int = IN_FLIGHT, absent: type[KazooException] | None = None
@@ -216,27 +216,29 @@ class Session:
         """
         remaining = iter(requests)
         waiting = deque((request, self.submit(request)) for request in islice(remaining, in_flight))
-        return self._asked(waiting, remaining, absent)
+        return self._responses(waiting, remaining, absent)
 
-    def _asked(
-        self, waiting: deque[tuple[Sent, Any]], left: Iterator[Sent], absent: type[KazooException] | None
+    def _responses(
+        self, waiting: deque[tuple[Sent, Any]], remaining: Iterator[Sent], absent: type[KazooException] | None
     ) -> Iterator[tuple[Sent, Any]]:
         while waiting:
             request, result = waiting.popleft()
-            for index, answer in enumerate(self._answers(request, result, absent)):
+            for index, response in enumerate(self._responses_to(request, result, absent)):
                 if index == 0:
-                    waiting.extend((following, self.submit(following)) for following in islice(left, 1))
-                yield answer
+                    waiting.extend((following, self.submit(following)) for following in islice(remaining, 1))
+                yield response
 
     def call(self, request: Request) -> Any:
-        """Send a read request. Raises RequestLost if it is lost LOSSES_MOST times."""
-        for _ in range(LOSSES_MOST - 1):
+        """Send a read request. Raises RequestLost if it is lost LOSSES_MAX times."""
+        for _ in range(LOSSES_MAX - 1):
             with suppress(RequestLost):
                 return self.wait(self.submit(request))
             self.await_connection()
         return self.wait(self.submit(request))
 
-    def _answers(self, request: Sent, result: Any, absent: type[KazooException] | None) -> Iterator[tuple[Sent, Any]]:
+    def _responses_to(
+        self, request: Sent, result: Any, absent: type[KazooException] | None
+    ) -> Iterator[tuple[Sent, Any]]:
         try:
             try:
                 yield request, self.wait(result)

@@ -63,8 +63,8 @@ def _unset(where: str, value: object) -> str:
 KEYS: Final[Mapping[str, Key]] = {
     key.name: key
     for key in (
-        Key(_CONNECT, _any_text, "", "HOST:PORT of each server, and below which node everything stands."),
-        Key("zookeeper.session.timeout.ms", whole(1), "18000", "Silence after which the session is over."),
+        Key(_CONNECT, _any_text, "", "HOST:PORT of each server, and the chroot."),
+        Key("zookeeper.session.timeout.ms", whole(1), "18000", "Session timeout."),
         Key("zookeeper.connection.timeout.ms", _any_text, "", "How long the first connection may take."),
         Key("zookeeper.set.acl", boolean, "false", "Let only this principal change what is created."),
         Key("zookeeper.ssl.client.enable", boolean, "false", "Connect over TLS."),
@@ -75,15 +75,15 @@ KEYS: Final[Mapping[str, Key]] = {
         Key("zookeeper.ssl.truststore.password", _any_text, "", "Not needed with PEM."),
         Key("zookeeper.ssl.truststore.type", _pem, "PEM", "PEM."),
         Key("zookeeper.ssl.endpoint.identification.algorithm", _checks_names, "HTTPS", "Host names are checked."),
-        Key("zookeeper.ssl.cipher.suites", _unset, "", "Not on offer."),
-        Key("zookeeper.ssl.crl.enable", _unset, "false", "Not on offer."),
-        Key("zookeeper.ssl.ocsp.enable", _unset, "false", "Not on offer."),
-        Key("zookeeper.ssl.protocol", _any_text, "", "Passed over: TLS 1.2 or later is spoken."),
-        Key("zookeeper.ssl.enabled.protocols", _any_text, "", "Passed over: TLS 1.2 or later is spoken."),
-        Key("zookeeper.clientCnxnSocket", _any_text, "", "Passed over: names a Java class."),
-        Key("zookeeper.max.in.flight.requests", whole(1), "10", "Passed over: requests travel in bulk."),
-        Key("zookeeper.sasl.client", boolean, "true", "Log in by SASL where the JAAS file says how."),
-        Key("zookeeper.sasl.clientconfig", text, "Client", "Section of the JAAS file that is ours."),
+        Key("zookeeper.ssl.cipher.suites", _unset, "", "Not supported."),
+        Key("zookeeper.ssl.crl.enable", _unset, "false", "Not supported."),
+        Key("zookeeper.ssl.ocsp.enable", _unset, "false", "Not supported."),
+        Key("zookeeper.ssl.protocol", _any_text, "", "Ignored: TLS 1.2 or later is used."),
+        Key("zookeeper.ssl.enabled.protocols", _any_text, "", "Ignored: TLS 1.2 or later is used."),
+        Key("zookeeper.clientCnxnSocket", _any_text, "", "Ignored: names a Java class."),
+        Key("zookeeper.max.in.flight.requests", whole(1), "10", "Ignored: requests are sent in batches."),
+        Key("zookeeper.sasl.client", boolean, "true", "Log in by SASL if the JAAS file has a login."),
+        Key("zookeeper.sasl.clientconfig", text, "Client", "Section of the JAAS file for ZooKeeper."),
         Key(_JAAS, _any_text, "", "JAAS file with user name and password for SASL DIGEST-MD5."),
         Key(_CREATE_CHROOT, boolean, "false", "Create the chroot of a cluster whose brokers have not started yet."),
     )
@@ -111,7 +111,7 @@ class TlsSettings:
     key_password: str | None = field(default=None, repr=False)
 
     @property
-    def trusted(self) -> str:
+    def truststore(self) -> str:
         """The truststore setting. Used in error messages."""
         return _named("zookeeper.ssl.truststore.location", self.authorities, "the system")
 

@@ -23,9 +23,9 @@ from kframe_zookeeper.multiwrite import LOST, UNTRIED, Sending, WriteOutcomes, W
 from kframe_zookeeper.requests import create
 from kframe_zookeeper.session import RequestLost, Session
 
-#: Rows are read back and sent again so often at most; each round means a concurrent write.
-ROUNDS_MOST: Final = 16
-#: Bytes of JSON and operation headers of a row beside its path, its ISR and its ACL, at most.
+#: Maximum rounds of reading rows back and sending them again; each round means a concurrent write.
+ROUNDS_MAX: Final = 16
+#: Maximum bytes of JSON and operation headers of a row, without its path, ISR and ACL.
 _FIXED_BYTES: Final = (
     9 + 4 + 4 + 4 + len('{"controller_epoch":,"leader":,"version":1,"leader_epoch":,"isr":[]}') + 33 + 27
 )
@@ -62,16 +62,17 @@ class NewStates:
 
     def encode(self, acl: bytes, parent: UInt8) -> Writes:
         """A write for each row. Where ``parent`` is 1 it creates the parent of the state first."""
-        path = self.names.at[self.topic + 1] - self.names.at[self.topic] + len(self.names.root) + _PATH_BYTES
-        sizes = path * (1 + parent) + _FIXED_BYTES + self.isr.counts * (_NUMBER_BYTES + 1)
+        names = self.names
+        path_bytes = names.offsets[self.topic + 1] - names.offsets[self.topic] + len(names.root) + _PATH_BYTES
+        sizes = path_bytes * (1 + parent) + _FIXED_BYTES + self.isr.counts * (_NUMBER_BYTES + 1)
         sizes += (parent.astype(np.int32) + (self.expected == NO_STATE)) * (len(acl) + 21)
-        out, at = np.empty(int(sizes.sum()), np.uint8), np.empty(len(self.topic) + 1, np.int64)
+        out, offsets = np.empty(int(sizes.sum()), np.uint8), np.empty(len(self.topic) + 1, np.int64)
         written = write_states(
-            self.topic, self.partition, self.names.at, self.names.names, self.names.root, np.frombuffer(acl, np.uint8),
+            self.topic, self.partition, names.offsets, names.names, names.root, np.frombuffer(acl, np.uint8),
             self.leader, self.leader_epoch, self.recovery, self.isr.offsets, self.isr.values, self.expected, parent,
-            self.controller_epoch, at, out,
+            self.controller_epoch, offsets, out,
         )  # fmt: skip
-        return Writes(out[:written], at, parent.astype(np.int32) + 1)
+        return Writes(out[:written], offsets, parent.astype(np.int32) + 1)
 
     @property
     def keys(self) -> Int64:
@@ -92,7 +93,7 @@ class NewStates:
         return same
 
     def equal(self, stored: StateRows) -> Bool:
-        """Mask of the rows that storage holds exactly so, at the version after the expected one."""
+        """Mask of the rows that are stored with these values, at the version after the expected one."""
         same: Bool = (
             stored.is_parsed
             & (stored.version == self.expected + 1)
@@ -144,25 +145,25 @@ class StateWriter:
         versions = np.full(len(codes), NO_STATE, np.int32)
         creating = states.expected == NO_STATE
         parent, unverified = creating.astype(np.uint8), np.zeros(len(codes), np.bool_)
-        left = np.arange(len(codes), dtype=np.int32)
+        remaining = np.arange(len(codes), dtype=np.int32)
         if creating.any():
             deleted_topics = self._make_parents(states, np.unique(states.topic[creating]))
             missing_topic = creating & np.isin(states.topic, deleted_topics)
             codes[missing_topic] = WriteCode.MISSING
-            left = np.flatnonzero(~missing_topic).astype(np.int32)
-        for _ in range(ROUNDS_MOST):
-            if len(left) == 0:
+            remaining = np.flatnonzero(~missing_topic).astype(np.int32)
+        for _ in range(ROUNDS_MAX):
+            if len(remaining) == 0:
                 return WriteResult(codes, versions)
-            outcomes, following = self._try(states.take(left), parent[left], following), None
-            unverified[left] |= outcomes.code == LOST
-            left = self._note(states, outcomes, left, codes, versions, parent, unverified)
-            if len(left):
-                left = self._look(states, left, codes, versions, parent, unverified)
-        if unverified[left].any():
-            raise RequestLost(f"the outcome of {int(unverified[left].sum())} writes is not known")
+            outcomes, following = self._send_once(states.take(remaining), parent[remaining], following), None
+            unverified[remaining] |= outcomes.code == LOST
+            remaining = self._record_outcomes(states, outcomes, remaining, codes, versions, parent, unverified)
+            if len(remaining):
+                remaining = self._compare_with_storage(states, remaining, codes, versions, parent, unverified)
+        if unverified[remaining].any():
+            raise RequestLost(f"the outcome of {int(unverified[remaining].sum())} writes is not known")
         return WriteResult(codes, versions)
 
-    def _try(self, states: NewStates, parent: UInt8, following: NewStates | None) -> WriteOutcomes:
+    def _send_once(self, states: NewStates, parent: UInt8, following: NewStates | None) -> WriteOutcomes:
         """Send each row once, then ``following``. For rows that were sent already, only wait."""
         outcomes, rest = WriteOutcomes.unknown(len(states.topic)), np.arange(len(states.topic))
         pipelined = self._pipelined
@@ -173,16 +174,17 @@ class StateWriter:
                 self._pipelined, rest = None, np.delete(rest, there)
         sending = self._sending(states.take(rest), parent[rest])
         sending.begin()  # The server works while the following rows are encoded.
-        behind = None if following is None else self._sending(following, np.zeros(len(following.topic), np.uint8))
-        if following is not None and behind is not None:
-            self._pipelined = Pipelined(following, behind)
-        outcomes.put(rest, sending.finish(behind))
+        following_sending: Sending | None = None
+        if following is not None:
+            following_sending = self._sending(following, np.zeros(len(following.topic), np.uint8))
+            self._pipelined = Pipelined(following, following_sending)
+        outcomes.put(rest, sending.finish(following_sending))
         return outcomes
 
     def _sending(self, states: NewStates, parent: UInt8) -> Sending:
         return Sending(self._session, self._guard, states.encode(self._acl, parent))
 
-    def _note(
+    def _record_outcomes(
         self,
         states: NewStates,
         outcomes: WriteOutcomes,
@@ -196,19 +198,19 @@ class StateWriter:
         code = outcomes.code
         done = code == 0
         codes[rows[done]], versions[rows[done]] = WriteCode.OK, outcomes.version[done]
-        open_ = (code == LOST) | (code == UNTRIED)
-        for index in np.flatnonzero(~done & ~open_).tolist():
+        undecided = (code == LOST) | (code == UNTRIED)
+        for index in np.flatnonzero(~done & ~undecided).tolist():
             row = rows[index]
             if parent[row] and outcomes.operation[index] == 0 and code[index] == NodeExistsError.code:
                 parent[row] = 0
             elif not unverified[row]:
                 codes[row] = _CODES.get(int(code[index]), WriteCode.FAILED)
                 continue
-            open_[index] = True
-        remaining: Int32 = rows[open_]
+            undecided[index] = True
+        remaining: Int32 = rows[undecided]
         return remaining
 
-    def _look(
+    def _compare_with_storage(
         self, states: NewStates, rows: Int32, codes: UInt8, versions: Int32, parent: UInt8, unverified: Bool
     ) -> Int32:
         """Compare ``rows`` with storage and record the outcomes. Return the rows to send again."""

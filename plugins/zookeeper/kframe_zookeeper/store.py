@@ -165,7 +165,7 @@ class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls, RecordCalls, IdentityC
     def read_brokers(self) -> tuple[Registration, ...]:
         """All registrations by broker id. Arms the watches on the list and on each registration."""
         connection = self._connected()
-        zxid, self._memory.follows = connection.watches.seen(), True
+        zxid, self._memory.emits_controller_events = connection.watches.last_zxid(), True
         registrations, paths_read = reread_registrations(connection, self._memory)
         connection.watches.arm(paths_read, Watched.DATA, zxid)
         return registrations
@@ -206,11 +206,11 @@ class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls, RecordCalls, IdentityC
         own = self._instance
         memory = Memory(None if own is None or own.duplicate else own.instance)
         session = Session(make_client(self._settings))
-        connection = Connection(session, self._acl_of, lambda what, path: self._put(partial(on_event, what, path)))
+        connection = Connection(session, self._acl_of, lambda *event: self._put(partial(on_event, *event)))
         watch_events = WatchEvents(connection, memory, self._emit)
 
-        def on_event(what: EventType, path: str) -> None:
-            watch_events.handle(what, path)
+        def on_event(event_type: EventType, path: str) -> None:
+            watch_events.handle(event_type, path)
             if path == paths.CONTROLLER:
                 self._update_registration()
 
@@ -263,7 +263,9 @@ class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls, RecordCalls, IdentityC
         except SessionOver:
             self._expire(connection)
         except RequestLost:
-            _log.info("ZooKeeper did not answer; the session lives for %.1f s more", connection.session.fence.left_s())
+            _log.info(
+                "ZooKeeper did not answer; the session lives for %.1f s more", connection.session.fence.remaining_s()
+            )
         else:
             with suppress(ZnodeError):
                 remember(self, 0 if epoch is None else decode_controller_epoch(epoch.data))
@@ -279,7 +281,7 @@ class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls, RecordCalls, IdentityC
         """Emit SessionExpired, and begin a new session. Runs in the worker."""
         if self._connection is not connection:
             return
-        self._memory.follows = False
+        self._memory.emits_controller_events = False
         connection.take_role(None)
         connection.session.expire()
         connection.retire()

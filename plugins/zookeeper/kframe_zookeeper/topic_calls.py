@@ -15,7 +15,7 @@ from kframe.plugin.cluster import UNSET, TopicSettings, TopicTable
 from kframe.plugin.store import WriteCode
 from kframe_zookeeper import paths
 from kframe_zookeeper.connection import NO_NODE, NODE_EXISTS, Connection
-from kframe_zookeeper.memory import Memory, SeenTopic
+from kframe_zookeeper.memory import CachedTopic, Memory
 from kframe_zookeeper.multiread import ReadNode, Results
 from kframe_zookeeper.multiwrite import Writes, require, write_all
 from kframe_zookeeper.requests import SEQUENTIAL, delete, set_data
@@ -35,11 +35,11 @@ MIN_INSYNC: Final = "min.insync.replicas"
 ANY_VERSION: Final = -1
 BAD_VERSION: Final = BadVersionError.code
 #: Attempts to store topic ids before concurrent writes count as an error.
-TRIES_MOST: Final = 16
+TRIES_MAX: Final = 16
 #: Topic settings in the first request: few topics have any, and those are short.
 SETTINGS_FIRST: Final = 256
 _TRUTH: Final = {"true": 1, "false": 0}
-_INT32_MOST: Final = 2**31 - 1
+_INT32_MAX: Final = 2**31 - 1
 _NO_SETTINGS: Final = TopicSettings(UNSET, UNSET)
 
 
@@ -61,9 +61,9 @@ class TopicCalls:
     def read_topics(self: TopicStore, names: tuple[str, ...]) -> TopicTable:
         """Ids and assignments. Arms a watch on each."""
         connection = self._connected()
-        zxid = connection.watches.seen()
-        table, there = read_table(connection, self._memory, names)
-        connection.watches.arm(there, Watched.DATA, zxid)
+        zxid = connection.watches.last_zxid()
+        table, existing_paths = read_table(connection, self._memory, names)
+        connection.watches.arm(existing_paths, Watched.DATA, zxid)
         return table
 
     def assign_topic_ids(self: TopicStore, names: tuple[str, ...]) -> tuple[bytes, ...]:
@@ -71,17 +71,17 @@ class TopicCalls:
         connection, memory = self._connected(), self._memory
         ids, remaining = {name: _new_id() for name in names}, tuple(names)
         with memory.writing_topics:
-            for _ in range(TRIES_MOST):
+            for _ in range(TRIES_MAX):
                 table, _ = read_table(connection, memory, remaining)
-                given = tuple(ids[name] for name in table.names)
-                table = replace(table, topic_ids=given)
+                new_ids = tuple(ids[name] for name in table.names)
+                table = replace(table, topic_ids=new_ids)
                 codes = _write(connection, memory, table)
                 remaining = tuple(
                     name for name, code in zip(table.names, codes, strict=True) if code == WriteCode.STALE
                 )
                 if not remaining:
                     return tuple(ids[name] for name in names)
-        raise StoreError(f"{len(remaining)} topics got no id in {TRIES_MOST} attempts because of concurrent writes")
+        raise StoreError(f"{len(remaining)} topics got no id in {TRIES_MAX} attempts because of concurrent writes")
 
     def create_topics(
         self: TopicStore, table: TopicTable, configs: tuple[Mapping[str, str], ...], *, with_ids: bool = True
@@ -98,7 +98,7 @@ class TopicCalls:
             has_config = old[i] is not None
             settings = set_data(connection.root + path, config) if has_config else connection.create(path, config)
             writes.append([connection.create(paths.topic_path(table.names[i]), data), settings])
-        codes = connection.write_freely(writes, NODE_EXISTS).code
+        codes = connection.write_unfenced(writes, NODE_EXISTS).code
         return tuple(WriteCode.EXISTS if code else WriteCode.OK for code in codes)
 
     def write_assignments(self: TopicStore, table: TopicTable) -> tuple[WriteCode, ...]:
@@ -141,10 +141,10 @@ def begin_settings(connection: Connection, names: Sequence[str]) -> Iterator[tup
 
 
 def settings_in(
-    memory: Memory, names: Sequence[str], answers: Iterator[tuple[int, Results]], known: Container[str]
+    memory: Memory, names: Sequence[str], responses: Iterator[tuple[int, Results]], known: Container[str]
 ) -> Iterator[tuple[str, TopicSettings]]:
     """Names of the ``known`` topics that have settings. Their values are the settings that a controller uses."""
-    for first, results in answers:
+    for first, results in responses:
         for i in range(len(results.code)):
             name = names[first + i]
             if results.exists(i) and name in known:
@@ -157,25 +157,25 @@ def _write(connection: Connection, memory: Memory, table: TopicTable) -> tuple[W
     A write that succeeded although its answer was lost is recognised by its bytes. Raises ControllerFenced and
     StoreError.
     """
-    never = SeenTopic(ANY_VERSION, NO_EXTRA)
-    seen = [memory.topics.get(name, never) for name in table.names]
-    datas = list(encode_topics(table, [topic.extra for topic in seen]))
-    where = [paths.topic_path(name) for name in table.names]
+    never = CachedTopic(ANY_VERSION, NO_EXTRA)
+    cached_topics = [memory.topics.get(name, never) for name in table.names]
+    datas = list(encode_topics(table, [topic.extra for topic in cached_topics]))
+    topic_paths = [paths.topic_path(name) for name in table.names]
     writes = [
         [set_data(connection.root + path, data, topic.version)]
-        for path, data, topic in zip(where, datas, seen, strict=True)
+        for path, data, topic in zip(topic_paths, datas, cached_topics, strict=True)
     ]  # fmt: skip
     outcomes, unverified = write_all(connection.session, connection.guard, Writes.of(writes or [()]))
     require(outcomes, BAD_VERSION, NO_NODE)
     suspects = np.flatnonzero(unverified & (outcomes.code == BAD_VERSION)).tolist()
-    for i, node in zip(suspects, connection.nodes([where[i] for i in suspects]), strict=True):
-        if node is not None and node.data == datas[i] and node.version == seen[i].version + 1:
+    for i, node in zip(suspects, connection.nodes([topic_paths[i] for i in suspects]), strict=True):
+        if node is not None and node.data == datas[i] and node.version == cached_topics[i].version + 1:
             outcomes.code[i], outcomes.version[i] = 0, node.version
     codes = []
     for i, name in enumerate(table.names):
         code = int(outcomes.code[i])
         if code == 0:
-            memory.topics[name] = SeenTopic(int(outcomes.version[i]), seen[i].extra)
+            memory.topics[name] = CachedTopic(int(outcomes.version[i]), cached_topics[i].extra)
         elif code == NO_NODE:
             memory.topics.pop(name, None)
         codes.append({0: WriteCode.OK, BAD_VERSION: WriteCode.STALE}.get(code, WriteCode.MISSING))
@@ -197,7 +197,7 @@ def _config(memory: Memory, path: str, node: ReadNode | None) -> dict[str, str]:
 
 def _settings(config: Mapping[str, str]) -> TopicSettings:
     minimum = config.get(MIN_INSYNC, "")
-    known = minimum.isdecimal() and minimum.isascii() and int(minimum) <= _INT32_MOST
+    known = minimum.isdecimal() and minimum.isascii() and int(minimum) <= _INT32_MAX
     return TopicSettings(_TRUTH.get(config.get(UNCLEAN, "").lower(), UNSET), int(minimum) if known else UNSET)
 
 
@@ -218,11 +218,11 @@ def _new_id() -> bytes:
 
 def _write_settings(connection: Connection, kind: str, name: str, config: Mapping[str, str]) -> None:
     path, data = paths.config_path(kind, name), encode_config(config)
-    outcomes = connection.write_freely([[set_data(connection.root + path, data)]], NO_NODE)
+    outcomes = connection.write_unfenced([[set_data(connection.root + path, data)]], NO_NODE)
     if outcomes.code[0]:
         connection.create_missing([path.rpartition("/")[0]])
-        if connection.write_freely([[connection.create(path, data)]], NODE_EXISTS).code[0]:
+        if connection.write_unfenced([[connection.create(path, data)]], NODE_EXISTS).code[0]:
             # Created by a lost request of ours, or by another client.
-            connection.write_freely([[set_data(connection.root + path, data)]])
+            connection.write_unfenced([[set_data(connection.root + path, data)]])
     change = encode_config_change(ConfigNotification(kind, name))
-    connection.write_freely([[connection.create(paths.CONFIG_CHANGE, change, SEQUENTIAL)]])
+    connection.write_unfenced([[connection.create(paths.CONFIG_CHANGE, change, SEQUENTIAL)]])

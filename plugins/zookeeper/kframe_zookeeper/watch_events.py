@@ -43,7 +43,7 @@ _LISTS: Final[dict[str, type[Event]]] = {
     paths.LOG_DIR_EVENTS: LogDirEventsNotified,
 }
 #: The event of a creation.
-_LEFT: Final[dict[str, type[Event]]] = {
+_REQUEST_NODES: Final[dict[str, type[Event]]] = {
     paths.REASSIGN_PARTITIONS: ReassignmentsStored,
     paths.PREFERRED_ELECTION: PreferredElectionStored,
 }
@@ -57,33 +57,33 @@ class WatchEvents:
         self._memory = memory
         self._notify = notify
 
-    def handle(self, what: EventType, path: str) -> None:
+    def handle(self, event_type: EventType, path: str) -> None:
         """Emit the event of a fired watch, if it has one."""
         parent, _, name = path.rpartition("/")
         if path == paths.CONTROLLER:
             with suppress(StoreError):  # The session is about to end. Until then writes are fenced.
                 self._connection.check_role()
-            self._notify(Elect() if what == EventType.DELETED else ControllerChanged())
-        elif not self._memory.follows:
+            self._notify(Elect() if event_type == EventType.DELETED else ControllerChanged())
+        elif not self._memory.emits_controller_events:
             return
-        elif what == EventType.CHILD and path in _LISTS:
+        elif event_type == EventType.CHILD and path in _LISTS:
             self._notify(_LISTS[path]())
-        elif what == EventType.CHILD and path == paths.CONFIG_CHANGES:
+        elif event_type == EventType.CHILD and path == paths.CONFIG_CHANGES:
             self._handle_config_changes()
-        elif path in _LEFT:
-            self._handle_request_node(what, path)
-        elif what == EventType.CHANGED and parent == paths.BROKER_IDS and name.isdecimal():
+        elif path in _REQUEST_NODES:
+            self._handle_request_node(event_type, path)
+        elif event_type == EventType.CHANGED and parent == paths.BROKER_IDS and name.isdecimal():
             self._notify(BrokerModified(int(name)))
-        elif what == EventType.CHANGED and parent == paths.TOPICS:
+        elif event_type == EventType.CHANGED and parent == paths.TOPICS:
             self._handle_topic(name)
 
-    def _handle_request_node(self, what: EventType, path: str) -> None:
+    def _handle_request_node(self, event_type: EventType, path: str) -> None:
         """Only creation counts. After a change or deletion, watch for the next creation."""
-        if what == EventType.CREATED:
-            self._notify(_LEFT[path]())
+        if event_type == EventType.CREATED:
+            self._notify(_REQUEST_NODES[path]())
             return
-        watched = Watched.ABSENT if what == EventType.DELETED else Watched.DATA
-        self._connection.watches.arm([path], watched, self._connection.watches.seen())
+        watched = Watched.ABSENT if event_type == EventType.DELETED else Watched.DATA
+        self._connection.watches.arm([path], watched, self._connection.watches.last_zxid())
 
     def _handle_topic(self, name: str) -> None:
         """Emit TopicModified unless the write was our own. Then only watch again."""

@@ -25,7 +25,7 @@ from kframe_zookeeper.requests import buffer
 from kframe_zookeeper.session import Session
 
 #: Bytes of paths in one SetWatches request, about; as in ZooKeeper's own client.
-PATHS_BYTES_MOST: Final = 128 * 1024
+PATHS_BYTES_MAX: Final = 128 * 1024
 
 
 class Watched(Enum):
@@ -49,7 +49,7 @@ class _SetWatches:
 
     def serialize(self) -> bytes:
         """The request; called by kazoo."""
-        lists = [[path for path, what in self.paths if what is kind] for kind in Watched]
+        lists = [[path for path, watched in self.paths if watched is kind] for kind in Watched]
         encoded = (struct.pack(">i", len(paths)) + b"".join(buffer(path.encode()) for path in paths) for paths in lists)
         return struct.pack(">q", self.zxid) + b"".join(encoded)
 
@@ -74,11 +74,11 @@ class Watches:
         self._root = session.client.chroot
         self._armed: dict[tuple[str, bool], Watched] = {}
         """By path (chroot included) and whether children are watched."""
-        self._lost_at: int | None = None
+        self._lost_zxid: int | None = None
         """The last zxid seen before a disconnection whose watches are not armed again yet."""
         self._lock = threading.Lock()
 
-    def seen(self) -> int:
+    def last_zxid(self) -> int:
         """The last zxid seen: later reads return no older state."""
         return int(self._session.client.last_zxid)
 
@@ -91,9 +91,9 @@ class Watches:
         requests = [GetChildren(self._root + path, self._fired) for path in paths]
         return self._session.ask(requests, len(requests), absent=NoNodeError)
 
-    def await_lists(self, paths: Sequence[str], answers: Listing) -> list[list[str] | None]:
+    def await_lists(self, paths: Sequence[str], responses: Listing) -> list[list[str] | None]:
         """Wait for the names that ``begin_lists`` requested."""
-        lists = [None if names is None else sorted(names) for _, names in answers]
+        lists = [None if names is None else sorted(names) for _, names in responses]
         existing = [path for path, names in zip(paths, lists, strict=True) if names is not None]
         self._note([(self._root + path, Watched.CHILDREN) for path in existing])
         return lists
@@ -104,17 +104,17 @@ class Watches:
         self._note([(self._root + path, Watched.ABSENT if stat is None else Watched.DATA)])
         return stat
 
-    def arm(self, paths: Iterable[str], what: Watched, zxid: int) -> None:
+    def arm(self, paths: Iterable[str], watched: Watched, zxid: int) -> None:
         """Watch nodes for changes after ``zxid``. Nodes that are watched already are skipped."""
-        self.await_armed(self.begin_arming(paths, what, zxid))
+        self.await_armed(self.begin_arming(paths, watched, zxid))
 
-    def begin_arming(self, paths: Iterable[str], what: Watched, zxid: int) -> Arming:
+    def begin_arming(self, paths: Iterable[str], watched: Watched, zxid: int) -> Arming:
         """Send the requests of ``arm``; ``await_armed`` waits for the answers."""
         with self._lock:
             fresh = [
-                (self._root + path, what)
+                (self._root + path, watched)
                 for path in paths
-                if (self._root + path, what is Watched.CHILDREN) not in self._armed
+                if (self._root + path, watched is Watched.CHILDREN) not in self._armed
             ]
         return self._begin(fresh, zxid)
 
@@ -126,30 +126,30 @@ class Watches:
 
     def lose(self) -> None:
         """Note a reconnect; called before anything is read on the new connection."""
-        if self._lost_at is None:
-            self._lost_at = self.seen()
+        if self._lost_zxid is None:
+            self._lost_zxid = self.last_zxid()
 
     def rearm(self) -> None:
         """Arm all watches again after a reconnect. Raises StoreError; call again then."""
-        zxid = self._lost_at
+        zxid = self._lost_zxid
         if zxid is None:
             return
         with self._lock:
-            armed = [(path, what) for (path, _), what in self._armed.items()]
+            armed = [(path, watched) for (path, _), watched in self._armed.items()]
         self.await_armed(self._begin(armed, zxid))
-        self._lost_at = None
+        self._lost_zxid = None
 
     def _begin(self, paths: Sequence[tuple[str, Watched]], zxid: int) -> Arming:
         """Arm watches here, then at the server. The server may fire them before its answer."""
         self._note(paths)
         client = self._session.client
-        for path, what in paths:
-            (client._child_watchers if what is Watched.CHILDREN else client._data_watchers)[path].add(self._fired)
+        for path, watched in paths:
+            (client._child_watchers if watched is Watched.CHILDREN else client._data_watchers)[path].add(self._fired)
         return self._session.ask(_SetWatches(zxid, part) for part in _parts(paths))
 
     def _note(self, paths: Iterable[tuple[str, Watched]]) -> None:
         with self._lock:
-            self._armed.update(((path, what is Watched.CHILDREN), what) for path, what in paths)
+            self._armed.update(((path, watched is Watched.CHILDREN), watched) for path, watched in paths)
 
     def _fired(self, event: Any) -> None:
         """Called by kazoo when a watch fires, and for every watch when the connection breaks (NONE)."""
@@ -164,11 +164,11 @@ class Watches:
 
 
 def _parts(paths: Sequence[tuple[str, Watched]]) -> Iterator[Sequence[tuple[str, Watched]]]:
-    """Parts of at most about PATHS_BYTES_MOST bytes."""
+    """Parts of at most about PATHS_BYTES_MAX bytes."""
     first = length = 0
     for index, (path, _) in enumerate(paths):
         length += len(path)
-        if length > PATHS_BYTES_MOST:
+        if length > PATHS_BYTES_MAX:
             yield paths[first : index + 1]
             first, length = index + 1, 0
     if first < len(paths):

@@ -128,7 +128,7 @@ def start(address: str, tmp_path: Path) -> Iterator[Start]:
         folder = tmp_path / f"run-{len(runs)}"
         run = ControllerRun(controller_id, address, folder, *arguments, timeout_ms=timeout_ms)
         runs.append(run)
-        run.stand()
+        run.contend()
         return run
 
     yield start

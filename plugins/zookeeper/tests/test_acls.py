@@ -192,7 +192,7 @@ class TestAudit:
                     client.delete(path)
 
     def test_audit_samples_topics(self, whole: ConnectSettings, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(acls, "TOPICS_MOST", 1)
+        monkeypatch.setattr(acls, "TOPICS_MAX", 1)
         with started(whole) as client:
             for topic in ("kept", "marked"):
                 client.set_acls(f"/brokers/topics/{topic}", [*KAFKAS, ACL(WRITE, Id("world", "anyone"))])

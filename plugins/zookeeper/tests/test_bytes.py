@@ -46,7 +46,7 @@ def dumped(phase: str) -> Iterator[tuple[str, str]]:
                 yield znode["path"], znode["data"]
 
 
-def again(path: str, raw: bytes) -> bytes:
+def reencoded(path: str, raw: bytes) -> bytes:
     """Decode and encode ``raw``."""
     if topic_partition_of(path):
         state, extra = znodes.decode_state(raw, path)
@@ -106,7 +106,7 @@ OLD_FEATURE = ["/feature", '{"features":{},"version":1,"status":1}']
 
 @pytest.mark.parametrize("path, data", [vector for vector in VECTORS if vector != OLD_FEATURE])
 def test_encoders_write_kafkas_bytes(path: str, data: str) -> None:
-    assert again(path, data.encode()).decode() == data
+    assert reencoded(path, data.encode()).decode() == data
 
 
 def test_vectors_cover_every_kind_of_znode() -> None:
@@ -115,7 +115,7 @@ def test_vectors_cover_every_kind_of_znode() -> None:
 
 
 @pytest.mark.parametrize("phase", ["healthy", "broker-4-dead"])
-def test_znodes_of_a_dump_are_encoded_again_to_the_same_bytes(phase: str) -> None:
+def test_znodes_of_dump_are_reencoded_to_same_bytes(phase: str) -> None:
     znodes_of = list(dumped(phase))
     assert len(znodes_of) > 700
-    assert [path for path, data in znodes_of if again(path, data.encode()) != data.encode()] == []
+    assert [path for path, data in znodes_of if reencoded(path, data.encode()) != data.encode()] == []

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from kazoo.client import KazooClient
 from kframe_zookeeper import paths
-from kframe_zookeeper.capture import PASSES_MOST
+from kframe_zookeeper.capture import PASSES_MAX
 from kframe_zookeeper.live import ZooKeeperCluster, open_cluster
 from kframe_zookeeper.settings import settings_of_url
 from kframe_zookeeper.testing.servers import ServerHandle
@@ -33,7 +33,7 @@ def cluster(zookeeper: ServerHandle, fixture: ZooKeeperFixture) -> ZooKeeperClus
     return open_cluster(f"zookeeper://{zookeeper.address}{fixture.operator.chroot}", {})
 
 
-class Meddler:
+class ConcurrentWriter:
     """Write during captures: a progress callback that acts in the given passes."""
 
     def __init__(self, operator: KazooClient, passes: range, path: str = STATE) -> None:
@@ -51,9 +51,9 @@ class Meddler:
         (range(0), STATE, (1, True, ())),
         (range(1, 2), STATE, (2, True, ())),
         (range(1, 3), STATE, (3, True, ())),
-        (range(1, PASSES_MOST + 1), STATE, (PASSES_MOST, False, (STATE,))),
-        (range(1, PASSES_MOST + 1), paths.topic_path("orders"), (PASSES_MOST, False, (paths.topic_path("orders"),))),
-        (range(1, PASSES_MOST + 1), paths.BROKER_SEQUENCE, (2, True, ())),
+        (range(1, PASSES_MAX + 1), STATE, (PASSES_MAX, False, (STATE,))),
+        (range(1, PASSES_MAX + 1), paths.topic_path("orders"), (PASSES_MAX, False, (paths.topic_path("orders"),))),
+        (range(1, PASSES_MAX + 1), paths.BROKER_SEQUENCE, (2, True, ())),
     ],
     ids=["nothing", "at first", "twice", "always", "always a topic", "always what nobody reads"],
 )
@@ -64,7 +64,7 @@ def test_capture_reports_changes_between_readings(
     path: str,
     expected: tuple[int, bool, tuple[str, ...]],
 ) -> None:
-    facts = cluster.capture(Meddler(fixture.operator, passes, path)).capture
+    facts = cluster.capture(ConcurrentWriter(fixture.operator, passes, path)).capture
     assert facts is not None
     assert (facts.passes, facts.consistent, facts.moved) == expected
     assert facts.moved_count == len(facts.moved)
@@ -102,10 +102,10 @@ def test_capture_writes_nothing(cluster: ZooKeeperCluster, fixture: ZooKeeperFix
     assert fixture.operator.exists(paths.CONTROLLER) is None
 
 
-@pytest.mark.parametrize("wanted", [None, FIRST_ID])
-def test_depose(cluster: ZooKeeperCluster, fixture: ZooKeeperFixture, wanted: int | None) -> None:
+@pytest.mark.parametrize("requested_id", [None, FIRST_ID])
+def test_depose(cluster: ZooKeeperCluster, fixture: ZooKeeperFixture, requested_id: int | None) -> None:
     with pytest.raises(ControllerFenced, match="there is no controller"):
-        cluster.depose(wanted)
+        cluster.depose(requested_id)
     store = opened(fixture)
     assert store.claim(FIRST_ID) == 1
     elected = cluster.status().elected_ms
@@ -114,7 +114,7 @@ def test_depose(cluster: ZooKeeperCluster, fixture: ZooKeeperFixture, wanted: in
     with pytest.raises(ControllerFenced, match=f"broker {FIRST_ID} is controller, not {FIRST_ID + 1}"):
         cluster.depose(FIRST_ID + 1)
     assert store.owns_role()
-    ended = cluster.depose(wanted)
+    ended = cluster.depose(requested_id)
     assert (ended.controller_id, ended.controller_epoch) == (FIRST_ID, 1)
     assert not store.owns_role()
     assert store.claim(FIRST_ID) == 2

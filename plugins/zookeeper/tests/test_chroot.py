@@ -135,7 +135,7 @@ def test_create_chroot_is_needed_at_the_first_start_only(
     connect_string = f"{zookeeper.address}{parent}/fresh"
     for number, arguments in enumerate((["--create-chroot"], [])):
         run = runs(1000, connect_string, tmp_path / f"run-{number}", *arguments)
-        run.stand()
+        run.contend()
         assert run.settle(), run.log
         assert run.stop() == 0
     assert root.get(f"{parent}/fresh{paths.CONTROLLER_EPOCH}")[0] == b"2"

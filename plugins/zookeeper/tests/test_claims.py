@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from kazoo.client import KazooClient
 from kframe_zookeeper import paths
-from kframe_zookeeper.role import EPOCH_MOST
+from kframe_zookeeper.role import EPOCH_MAX
 from kframe_zookeeper.testing.process import wait_until
 from kframe_zookeeper.testing.proxy import MULTI, Break, BreakPoint, Link, Proxy
 from kframe_zookeeper.testing.stores import opened
@@ -51,7 +51,7 @@ def test_persistent_controller_znode_is_reported_and_not_replaced(make_fixture: 
     assert (store.claim(FIRST_ID), store.controller(), store.quarantined()) == (1, FIRST_ID, {})
 
 
-def test_controller_znode_of_an_older_session_with_our_id_is_not_ours(make_fixture: FixtureFactory) -> None:
+def test_controller_znode_of_earlier_session_is_foreign(make_fixture: FixtureFactory) -> None:
     fixture = make_fixture(small_cluster())
     older, newer = opened(fixture), opened(fixture)
     assert older.claim(FIRST_ID) == 1
@@ -72,7 +72,7 @@ def test_malformed_or_exhausted_controller_epoch_stops_the_claim(make_fixture: F
     assert fixture.operator.exists(paths.CONTROLLER) is None
 
 
-@pytest.mark.parametrize("written", [b"50", b"1", b"no number"], ids=["ahead", "the same again", "nonsense"])
+@pytest.mark.parametrize("written", [b"50", b"1", b"no number"], ids=["higher", "same value", "nonsense"])
 def test_foreign_write_of_the_controller_epoch_makes_the_controller_resign(
     make_fixture: FixtureFactory, written: bytes
 ) -> None:
@@ -93,16 +93,16 @@ def test_foreign_write_of_the_controller_epoch_makes_the_controller_resign(
 
 
 @pytest.mark.parametrize(
-    "falls",
+    "change_epoch",
     [
         lambda operator: operator.set(paths.CONTROLLER_EPOCH, b"3"),
         lambda operator: operator.delete(paths.CONTROLLER_EPOCH),
     ],
     ids=["lowered", "deleted"],
 )
-@pytest.mark.parametrize("who", ["who had the role", "who stood by"])
+@pytest.mark.parametrize("claimant", ["former controller", "standby"])
 def test_lowered_controller_epoch_is_not_followed(
-    make_fixture: FixtureFactory, falls: Callable[[KazooClient], object], who: str
+    make_fixture: FixtureFactory, change_epoch: Callable[[KazooClient], object], claimant: str
 ) -> None:
     """Brokers remember the higher epoch, and ignore requests with a lower one."""
     fixture = make_fixture(small_cluster(), session_timeout_ms=4000)
@@ -111,9 +111,9 @@ def test_lowered_controller_epoch_is_not_followed(
     assert first.claim(FIRST_ID) == 41
     before = first._connection
     wait_until(lambda: second._highest_epoch == 41)
-    falls(fixture.operator)
+    change_epoch(fixture.operator)
     wait_until(lambda: first._connection is not before)
-    assert (first if who == "who had the role" else second).claim(SECOND_ID) == 42
+    assert (first if claimant == "former controller" else second).claim(SECOND_ID) == 42
     assert fixture.operator.get(paths.CONTROLLER_EPOCH)[0] == b"42"
 
 
@@ -121,17 +121,17 @@ def test_exhausted_controller_epoch_is_logged_and_ends_the_claim(
     make_fixture: FixtureFactory, caplog: pytest.LogCaptureFixture
 ) -> None:
     fixture = make_fixture(small_cluster())
-    fixture.operator.create(paths.CONTROLLER_EPOCH, str(EPOCH_MOST - 1).encode())
+    fixture.operator.create(paths.CONTROLLER_EPOCH, str(EPOCH_MAX - 1).encode())
     controller, loop = build(FIRST_ID, fixture.connect())
     with caplog.at_level(logging.ERROR, "kframe"):
         controller.open()
         loop.start()
-        wait_until(lambda: controller.status().controller_epoch == EPOCH_MOST)
+        wait_until(lambda: controller.status().controller_epoch == EPOCH_MAX)
         fixture.drop_controller()
         wait_until(lambda: any("no higher controller epoch can be sent" in message for message in caplog.messages))
         assert not controller.status().active
         controller.stop()
-    assert fixture.operator.get(paths.CONTROLLER_EPOCH)[0] == str(EPOCH_MOST).encode()
+    assert fixture.operator.get(paths.CONTROLLER_EPOCH)[0] == str(EPOCH_MAX).encode()
     assert fixture.operator.exists(paths.CONTROLLER) is None
 
 
@@ -145,7 +145,7 @@ def elect_broker(operator: KazooClient, broker_id: int) -> None:
     assert not [result for result in transaction.commit() if isinstance(result, Exception)]
 
 
-def test_standby_claims_at_the_notification_once(make_fixture: FixtureFactory) -> None:
+def test_standby_claims_once_per_notification(make_fixture: FixtureFactory) -> None:
     fixture, events = make_fixture(small_cluster()), list[Event]()
     active, standby = opened(fixture), opened(fixture, events=events)
     assert active.claim(FIRST_ID) == 1
@@ -163,7 +163,7 @@ def test_standby_claims_at_the_notification_once(make_fixture: FixtureFactory) -
     assert active.claim(FIRST_ID) is None
 
 
-def test_two_standbys_spend_a_single_controller_epoch(make_fixture: FixtureFactory) -> None:
+def test_two_standbys_use_single_controller_epoch(make_fixture: FixtureFactory) -> None:
     fixture = make_fixture(small_cluster())
     events = [list[Event]() for _ in range(3)]
     active, *standbys = (opened(fixture, events=events) for events in events)
@@ -192,7 +192,7 @@ def test_lost_early_claim_changes_nothing(make_fixture: FixtureFactory) -> None:
     assert standby.claim(SECOND_ID) == 8
 
 
-def test_early_claim_that_is_not_taken_ends_the_session(make_fixture: FixtureFactory) -> None:
+def test_early_claim_that_is_not_used_ends_the_session(make_fixture: FixtureFactory) -> None:
     fixture, events = make_fixture(small_cluster(), session_timeout_ms=2000), list[Event]()
     active, standby = opened(fixture), opened(fixture, events=events)
     assert active.claim(FIRST_ID) == 1
@@ -204,7 +204,7 @@ def test_early_claim_that_is_not_taken_ends_the_session(make_fixture: FixtureFac
     assert standby.claim(SECOND_ID) == 3
 
 
-def test_takeover_from_brokers_leaves_other_instances_alone(make_fixture: FixtureFactory) -> None:
+def test_takeover_from_brokers_does_not_affect_other_instances(make_fixture: FixtureFactory) -> None:
     fixture = make_fixture(small_cluster())
     first, second = opened(fixture), opened(fixture)
     assert first.claim(FIRST_ID) == 1
@@ -222,10 +222,10 @@ def test_takeover_from_brokers_leaves_other_instances_alone(make_fixture: Fixtur
     assert second.owns_role()
 
 
-def test_takeover_from_a_failed_broker_leaves_its_successor_alone(make_fixture: FixtureFactory, proxy: Proxy) -> None:
+def test_takeover_from_failed_broker_does_not_affect_successor(make_fixture: FixtureFactory, proxy: Proxy) -> None:
     """Another instance is elected between the read and the write of the takeover."""
     fixture = make_fixture(small_cluster())
-    successor, late = opened(fixture), opened(fixture, proxy)
+    successor, slow = opened(fixture), opened(fixture, proxy)
     elect_broker(fixture.operator, 1)
 
     def succeed(_: Link) -> None:
@@ -233,7 +233,7 @@ def test_takeover_from_a_failed_broker_leaves_its_successor_alone(make_fixture: 
         assert successor.claim(FIRST_ID) == 2
 
     proxy.script(Break(BreakPoint.BEFORE_REQUEST, 1, MULTI, succeed))
-    assert late.take_over(SECOND_ID, brokers_only=True) is None
+    assert slow.take_over(SECOND_ID, brokers_only=True) is None
     assert (successor.owns_role(), fixture.operator.get(paths.CONTROLLER_EPOCH)[0]) == (True, b"2")
 
 

@@ -16,7 +16,7 @@ PROGRAM = "import sys, time\nfor _ in sys.stdin: print(time.time() - time.monoto
 HOUR_S = 3_600
 
 
-def test_a_clock_moves_under_a_running_process(tmp_path: Path) -> None:
+def test_clock_change_is_visible_to_running_process(tmp_path: Path) -> None:
     if reason := missing():
         pytest.skip(reason)
     clocks = Clocks(tmp_path / "clocks")

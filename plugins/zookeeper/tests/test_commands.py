@@ -82,13 +82,13 @@ def test_capture_quarantines_malformed_znodes(address: str, client: KazooClient,
     assert captured.capture is not None
     assert set(captured.capture.quarantined) == set(broken)
     assert {"odd", "torn", "minus"} & set(captured.topics.names) == {"odd"}
-    shown = kframe("controller", "status", "--zookeeper", address).stdout
+    output = kframe("controller", "status", "--zookeeper", address).stdout
     accepted = ["/brokers/topics/minus", "/brokers/topics/odd/partitions/0/state", "/config/topics/odd"]
-    assert [path for path in broken if f"{path}: " not in shown] == accepted, "by a controller, not by a snapshot"
+    assert [path for path in broken if f"{path}: " not in output] == accepted, "by a controller, not by a snapshot"
 
 
 @pytest.mark.parametrize(
-    "url, code, said",
+    "url, code, message",
     [
         ("zookeeper://{address}/nothing", 2, "the chroot /nothing does not exist"),
         ("etcd://{address}", 2, "no live cluster for the URL scheme 'etcd'"),
@@ -97,10 +97,10 @@ def test_capture_quarantines_malformed_znodes(address: str, client: KazooClient,
     ],
     ids=["no cluster", "no plugin", "no URL", "nobody there"],
 )  # fmt: skip
-def test_capture_refused(zookeeper: ServerHandle, tmp_path: Path, url: str, code: int, said: str) -> None:
+def test_capture_refused(zookeeper: ServerHandle, tmp_path: Path, url: str, code: int, message: str) -> None:
     done = kframe("snapshot", "capture", url.format(address=zookeeper.address), tmp_path / "out")
     assert (done.returncode, done.stdout) == (code, "")
-    assert said in done.stderr
+    assert message in done.stderr
     assert not (tmp_path / "out").exists()
 
 
@@ -181,8 +181,8 @@ def test_names_from_zookeeper_never_break_a_log_line(start: Start, client: Kazoo
     assert [line for line in lines if not re.match(r"\[\d{4}-.+\] [A-Z]+ \[.+(id|Id)=1001", line)] == []
     assert [line for line in lines if not line.isprintable()] == []
     assert sum("is left out" in line for line in lines) == 2 * len(unparsed) + 1
-    shown = kframe("controller", "status", "--zookeeper", address).stdout.split("\n")
-    assert [line for line in shown if not line.isprintable()] == []
+    output = kframe("controller", "status", "--zookeeper", address).stdout.split("\n")
+    assert [line for line in output if not line.isprintable()] == []
 
 
 # -- controller status and resign
@@ -236,19 +236,21 @@ BAD = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("lines, line, said", BAD.values(), ids=BAD)
-def test_invalid_configuration_names_file_line_and_key(tmp_path: Path, lines: list[str], line: int, said: str) -> None:
+@pytest.mark.parametrize("lines, line, message", BAD.values(), ids=BAD)
+def test_invalid_configuration_names_file_line_and_key(
+    tmp_path: Path, lines: list[str], line: int, message: str
+) -> None:
     path = tmp_path / "server.properties"
     given = {line.partition("=")[0] for line in lines}
     rest = [line for line in ("zookeeper.connect=127.0.0.1:1", "broker.id=7") if line.partition("=")[0] not in given]
     path.write_text("\n".join([*lines, *rest]))
     done = kframe("controller", "run", "--config", path)
     assert done.returncode == 2
-    assert done.stderr.splitlines()[-1].startswith(f"error: {path}:{line} key {said}"), done.stderr
+    assert done.stderr.splitlines()[-1].startswith(f"error: {path}:{line} key {message}"), done.stderr
 
 
 @pytest.mark.parametrize(
-    "arguments, said",
+    "arguments, message",
     [
         ((), "no id for the controller: give --id"),
         (("--id", "1"), "no ZooKeeper address: give --zookeeper"),
@@ -260,10 +262,10 @@ def test_invalid_configuration_names_file_line_and_key(tmp_path: Path, lines: li
         (("--id", "1", "--config", "missing.properties"), "missing.properties: found No such file"),
     ],
 )
-def test_invalid_options(arguments: tuple[str, ...], said: str) -> None:
+def test_invalid_options(arguments: tuple[str, ...], message: str) -> None:
     done = kframe("controller", "run", *arguments)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(f"error: {said}"), done.stderr
+    assert done.stderr.startswith(f"error: {message}"), done.stderr
 
 
 def test_run_without_zookeeper_fails(tmp_path: Path) -> None:

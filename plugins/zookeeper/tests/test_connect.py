@@ -24,14 +24,14 @@ from kframe_zookeeper.testing.sessions import settings_for, started
 
 def test_chroot_is_created(zookeeper: ServerHandle) -> None:
     settings = settings_for(zookeeper.address)
-    deeper = replace(settings, chroot=f"{settings.chroot}/b")
-    ensure_chroot(deeper)
-    ensure_chroot(deeper)
-    with started(deeper) as (inside, _):
+    nested = replace(settings, chroot=f"{settings.chroot}/b")
+    ensure_chroot(nested)
+    ensure_chroot(nested)
+    with started(nested) as (inside, _):
         inside.create("/x", b"1")
     ensure_chroot(replace(settings, chroot=""))
     with started(replace(settings, chroot="")) as (outside, _):
-        assert outside.get(f"{deeper.chroot}/x")[0] == b"1"
+        assert outside.get(f"{nested.chroot}/x")[0] == b"1"
 
 
 def test_requests_without_a_connection_fail_at_once(zookeeper: ServerHandle) -> None:
@@ -87,7 +87,7 @@ OPENED = struct.pack(">iiiqi", 37, 0, 6000, 1, 16) + bytes(17)
         pytest.param(b"\x00\x00\x00\x02ab", id="short"),
         pytest.param(b"\x00\x00\x00\x10" + struct.pack(">iqi", 77, 1, 0), id="another number"),
         pytest.param(b"\x00\x00\x00\x10" + struct.pack(">iqi", 1, 1, -999), id="unknown error"),
-        pytest.param(b"\x00\x00\x00\x10" + struct.pack(">iqi", -1, 1, 0), id="watch of nothing"),
+        pytest.param(b"\x00\x00\x00\x10" + struct.pack(">iqi", -1, 1, 0), id="empty watch event"),
         pytest.param(b"\x15\x03\x03\x00\x02\x02\x28", id="TLS alert"),
         pytest.param(b"HTTP/1.1 400 Bad Request\r\n\r\n", id="another protocol"),
     ],
@@ -95,7 +95,7 @@ OPENED = struct.pack(">iiiqi", 37, 0, 6000, 1, 16) + bytes(17)
 @pytest.mark.parametrize("opened", [b"", OPENED], ids=["first", "later"])
 def test_malformed_reply_closes_the_connection_only(sent: bytes, opened: bytes) -> None:
     """After each malformed reply the client reconnects, on the same thread."""
-    answers = opened + sent
+    reply = opened + sent
     connections = threading.Semaphore(0)
     listener = socket.create_server((HOST, 0))
 
@@ -106,7 +106,7 @@ def test_malformed_reply_closes_the_connection_only(sent: bytes, opened: bytes) 
                 connections.release()
                 with suppress(OSError), connection:
                     connection.recv(4096)
-                    connection.sendall(answers)
+                    connection.sendall(reply)
                     connection.shutdown(socket.SHUT_WR)
                     connection.recv(4096)
 
@@ -172,4 +172,4 @@ def test_silent_server_takes_a_share_of_the_timeout(zookeeper: ServerHandle) -> 
             way.links[0].mute(direction)
         way.drop()
         states.wait_for(KazooState.CONNECTED)
-        assert client.client_id == session, "the next attempt comes in time"
+        assert client.client_id == session, "the session survives"

@@ -44,12 +44,12 @@ loop = ControllerLoop(
     SystemClock())
 loop.open()
 loop.start()
-shown = None
+printed = None
 while True:
     active = loop.status().active
-    if active != shown:
+    if active != printed:
         print("active" if active else "idle", flush=True)
-        shown = active
+        printed = active
     time.sleep(0.01)
 """
 

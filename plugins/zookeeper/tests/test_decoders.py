@@ -44,7 +44,7 @@ def partitions(raw: bytes | None) -> Any:
     return znodes.decode_partitions(raw)
 
 
-def lost_dir(raw: bytes | None) -> int:
+def log_dir_event(raw: bytes | None) -> int:
     return znodes.decode_log_dir_event(raw, "/log_dir_event_notification/log_dir_event_0000000001")
 
 
@@ -95,7 +95,7 @@ READ: list[tuple[str, Callable[[bytes | None], Any], bytes | None, Any]] = [
      b'{"version":1,"status":1,"features":{"f":{"min_version_level":1,"max_version_level":3}}}', {"f": 3}),
     ("features, disabled", znodes.decode_features, b'{"version":2,"status":0,"features":{}}', {}),
     ("preferred election", partitions, b'{"version":1,"partitions":[{"topic":"t","partition":3}]}', (("t", 3),)),
-    ("lost log directory", lost_dir, b'{"version":1,"broker":4,"event":1}', 4),
+    ("lost log directory", log_dir_event, b'{"version":1,"broker":4,"event":1}', 4),
 ]  # fmt: skip
 
 
@@ -201,7 +201,7 @@ REFUSED: list[tuple[str, Callable[[bytes | None], Any], bytes | None, str]] = [
     ("target of topic ..", znodes.decode_targets,
      b'{"version":1,"partitions":[{"topic":"..","partition":0,"replicas":[1]}]}',
      "/admin/reassign_partitions field partitions[0].topic"),
-    ("lost directory of nobody", lost_dir, b'{"version":1,"event":1}', "expected field broker"),
+    ("lost directory of nobody", log_dir_event, b'{"version":1,"event":1}', "expected field broker"),
 ]  # fmt: skip
 
 
@@ -236,7 +236,7 @@ def test_columns_of_several_topics() -> None:
 
 def test_repeated_replica_counts_at_its_first_position() -> None:
     decoded = topic(b'{"partitions":{"0":[4,9,4],"1":[5,9],"2":[7,7]}}')
-    assert (decoded.replicas, decoded.doubled) == ([[4, 9], [5, 9], [7]], (0, 2))
+    assert (decoded.replicas, decoded.duplicates) == ([[4, 9], [5, 9], [7]], (0, 2))
 
 
 def test_key_order_follows_java_hash_codes() -> None:

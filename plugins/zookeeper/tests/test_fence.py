@@ -53,13 +53,13 @@ def test_fence_closes_before_the_session_timeout(clock: Clock, fence: Fence) -> 
     assert not fence.is_open()
     fence.contact(clock.now_s - 5.0)
     assert fence.is_open(), "an answer on the same session proves that it lives"
-    assert fence.left_s() == pytest.approx(10 * TRUSTED_PART - 5.0)
+    assert fence.remaining_s() == pytest.approx(10 * TRUSTED_PART - 5.0)
 
 
 def test_older_answer_does_not_shorten_the_fence(clock: Clock, fence: Fence) -> None:
-    left_s = fence.left_s()
+    remaining_s = fence.remaining_s()
     fence.contact(clock.now_s - 8.0)
-    assert fence.left_s() == left_s
+    assert fence.remaining_s() == remaining_s
 
 
 def test_fence_stays_closed_after_the_session(clock: Clock, fence: Fence) -> None:
@@ -82,7 +82,7 @@ def test_fence_counts_from_the_sending_of_the_request(clock: Clock, fence: Fence
     read.serialize()
     clock.now_s += 4.0
     read.deserialize(END, 0)
-    assert fence.left_s() == pytest.approx(10 * TRUSTED_PART - 4.0)
+    assert fence.remaining_s() == pytest.approx(10 * TRUSTED_PART - 4.0)
 
 
 @pytest.fixture
@@ -107,11 +107,11 @@ def test_write_behind_a_closed_fence_waits_for_an_answer(fixture: ZooKeeperFixtu
     awake_s, is_open = fence.now_s, fence.is_open
     fence.now_s = lambda: awake_s() + 1000.0
 
-    def looked_at() -> bool:
+    def check_once() -> bool:
         empty.append(not is_open())
         return is_open()
 
-    fence.is_open = looked_at  # type: ignore[method-assign]
+    fence.is_open = check_once  # type: ignore[method-assign]
     assert not store.may_act()
     empty.clear()
     change = change_of(cluster, {"orders-0": StateSpec(2, (2,), 5, 7)}, 1)

@@ -26,7 +26,7 @@ SAVED = read_corpus(CORPUS)
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("name, only", [("znodes", list(DECODERS)), ("replies", REPLIES)])
-def test_a_million_cases(name: str, only: list[str]) -> None:
+def test_million_mutated_inputs(name: str, only: list[str]) -> None:
     cases = CASES if name == "znodes" else CASES // 10
     tallies = run(targets, SEED, cases, only=only)
     summary = report("kframe_zookeeper.testing.fuzz", SEED, tallies)
@@ -56,7 +56,7 @@ def test_corpus_outcomes_are_unchanged(target: DecoderTarget) -> None:
 # Bugs that the fuzzing found.
 
 
-@pytest.mark.parametrize("module", [_jute_read, _naive_jute], ids=["kernel", "twin"])
+@pytest.mark.parametrize("module", [_jute_read, _naive_jute], ids=["kernel", "reference"])
 @pytest.mark.parametrize(
     "raw",
     [
@@ -65,12 +65,12 @@ def test_corpus_outcomes_are_unchanged(target: DecoderTarget) -> None:
     ],
     ids=["epoch below 0", "very deep"],
 )
-def test_kernel_refuses_what_the_decoder_refuses(module: object, raw: bytes) -> None:
+def test_kernel_refuses_input_that_decoder_refuses(module: object, raw: bytes) -> None:
     numbers = [np.zeros(1, np.int32) for _ in range(3)]
     recovery, counts, parsed = np.zeros(1, np.uint8), np.zeros(1, np.int32), np.ones(1, np.uint8)
     parse: Callable[..., int] = module.parse_states  # type: ignore[attr-defined]
-    data, at, length = np.frombuffer(raw, np.uint8), np.zeros(1, np.int64), np.array([len(raw)], np.int32)
-    assert parse(data, at, length, *numbers, recovery, counts, np.zeros(len(raw), np.int32), parsed) == 0
+    data, offsets, length = np.frombuffer(raw, np.uint8), np.zeros(1, np.int64), np.array([len(raw)], np.int32)
+    assert parse(data, offsets, length, *numbers, recovery, counts, np.zeros(len(raw), np.int32), parsed) == 0
     assert parsed[0] == 0
 
 

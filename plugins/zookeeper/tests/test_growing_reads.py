@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from kframe_zookeeper import _naive_jute
 from kframe_zookeeper.fence import Fence
-from kframe_zookeeper.multiread import ANSWER_BYTES, read_results
+from kframe_zookeeper.multiread import RESPONSE_BYTES, read_results
 from kframe_zookeeper.requests import END, MultiResponse
 from kframe_zookeeper.session import Session
 
 COUNT, LENGTH = 500, 1_000
-FIT = ANSWER_BYTES // (2 * LENGTH)
+FIT = RESPONSE_BYTES // (2 * LENGTH)
 
 
 class Scripted(Session):
@@ -38,7 +38,7 @@ class Scripted(Session):
 
 
 @pytest.mark.parametrize(
-    "probe_first, at_once, sent",
+    "probe_first, first_batch, sent",
     [
         (
             False,
@@ -48,10 +48,10 @@ class Scripted(Session):
         (True, [16], [16, FIT, COUNT - 16 - FIT]),
     ],
 )
-def test_requests_grow_with_the_known_size_of_nodes(probe_first: bool, at_once: list[int], sent: list[int]) -> None:
+def test_requests_grow_with_the_known_size_of_nodes(probe_first: bool, first_batch: list[int], sent: list[int]) -> None:
     session = Scripted()
     answers = read_results(session, [f"/{number}" for number in range(COUNT)], 16, probe_first=probe_first)
-    assert session.sent == at_once
+    assert session.sent == first_batch
     numbers = [first + index for first, results in answers for index in range(len(results.code))]
     assert session.sent == sent
     assert numbers == list(range(COUNT))

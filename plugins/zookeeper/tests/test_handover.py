@@ -14,8 +14,8 @@ from kframe_zookeeper import paths
 from kframe_zookeeper.testing.commands import ControllerRun, kframe_json
 from kframe_zookeeper.testing.handover import (
     ALL,
+    EXPECTED_WARNINGS,
     OURS,
-    USUAL,
     ClusterFixture,
     eventually,
     rises,
@@ -37,8 +37,8 @@ def running(zookeeper: ServerHandle, tmp_path_factory: pytest.TempPathFactory) -
 
 @pytest.fixture
 def fixture(running: ClusterFixture) -> Iterator[ClusterFixture]:
-    """The cluster with all brokers running and one of them controller. Afterwards the logs must have USUAL lines
-    only."""
+    """The cluster with all brokers running and one of them controller. Afterwards the logs must have
+    EXPECTED_WARNINGS only."""
     running.cluster.start()
     assert until(lambda: running.controller()[0] in ALL)
     before = set(running.cluster.complaints())
@@ -49,7 +49,7 @@ def fixture(running: ClusterFixture) -> Iterator[ClusterFixture]:
         if broker.pid is not None:
             broker.resume()
     new = [complaint for complaint in running.cluster.complaints() if complaint not in before]
-    assert [complaint for complaint in new if not USUAL.match(complaint.message)] == []
+    assert [complaint for complaint in new if not EXPECTED_WARNINGS.match(complaint.message)] == []
 
 
 def by_kframe(fixture: ClusterFixture) -> Callable[[], int]:
@@ -152,7 +152,7 @@ def test_kafka_completes_operations_that_kframe_began(
     change(fixture, topics)
     between = fixture.states()
     rises(before, between)
-    assert fixture.unlike_kafkas() == {}
+    assert fixture.znodes_unlike_kafkas() == {}
 
     give_back()
     fixture.await_agreement()
@@ -174,10 +174,10 @@ def test_kafka_completes_operations_that_kframe_began(
     fixture.produce(topics.left, 1, "as good as any")
     eventually({"0": [], "1": ["as good as any"], "2": []}, fixture.consume, topics.left)
     assert fixture.tool.ask("configs", topic=topics.orders) == {"min.insync.replicas": "2"}
-    assert fixture.unlike_kafkas() == {}
+    assert fixture.znodes_unlike_kafkas() == {}
 
 
-def test_back_and_forth(fixture: ClusterFixture) -> None:
+def test_role_alternates_between_kframe_and_kafka(fixture: ClusterFixture) -> None:
     """Three handovers to kframe and back. They are after SIGTERM, after SIGKILL, and after SIGKILL with pending
     work."""
     values: dict[str, list[str]] = {}
@@ -185,7 +185,7 @@ def test_back_and_forth(fixture: ClusterFixture) -> None:
     for reign, end in enumerate(ends):
         contender = fixture.take_over()
         before, (_, controller_epoch) = fixture.states(), fixture.controller()
-        assert fixture.unlike_kafkas() == {}
+        assert fixture.znodes_unlike_kafkas() == {}
         for topic in values:
             *others, first = fixture.replicas(topic)
             fixture.move({topic: [first, *others]})
@@ -209,7 +209,7 @@ def test_back_and_forth(fixture: ClusterFixture) -> None:
             fixture.produce(topic, 0, sent[-1])
             eventually({"0": sent}, fixture.consume, topic)
         rises(before, fixture.states())
-    assert fixture.unlike_kafkas() == {}
+    assert fixture.znodes_unlike_kafkas() == {}
 
 
 def test_deposed_kframe_changes_nothing(fixture: ClusterFixture) -> None:

@@ -36,12 +36,12 @@ from kframe.snapshot.instances import Instance
 from kframe.testing.clusters import registration
 from kframe.testing.store_fixture import FIRST_ID, small_cluster
 
-OURS: Final = paths.instance_path(FIRST_ID)
+RECORD_PATH: Final = paths.instance_path(FIRST_ID)
 #: Timeout of sessions that tests let expire.
 BRIEF_MS: Final = 1_000
 
 
-def elsewhere(controller_id: int = FIRST_ID) -> Instance:
+def on_other_machine(controller_id: int = FIRST_ID) -> Instance:
     """An instance on another machine, whose process this machine cannot check."""
     return replace(Instance.of_this_process(controller_id), host="elsewhere", machine="another")
 
@@ -65,7 +65,7 @@ def enlisted(
 
 def holder(fixture: ZooKeeperFixture) -> Instance:
     """The instance in the record."""
-    return decode_instance(str(FIRST_ID), fixture.operator.get(OURS)[0]).instance
+    return decode_instance(str(FIRST_ID), fixture.operator.get(RECORD_PATH)[0]).instance
 
 
 # -- whether a process lives
@@ -73,8 +73,8 @@ def holder(fixture: ZooKeeperFixture) -> Instance:
 
 def test_process_liveness() -> None:
     assert Instance.of_this_process(1).is_alive() is True
-    assert elsewhere().is_alive() is None
-    assert replace(elsewhere(), machine="").is_alive() is None
+    assert on_other_machine().is_alive() is None
+    assert replace(on_other_machine(), machine="").is_alive() is None
     assert ended().is_alive() is False
 
 
@@ -128,14 +128,14 @@ def test_record_is_ephemeral(make_fixture: FixtureFactory) -> None:
     store = enlisted(fixture, instance)
     assert holder(fixture) == instance
     assert store._connection is not None
-    assert fixture.operator.get(OURS)[1].owner_session_id == store._connection.session.session_id
+    assert fixture.operator.get(RECORD_PATH)[1].owner_session_id == store._connection.session.session_id
     store.enlist(replace(instance, metrics="h:1"))
     assert until(lambda: holder(fixture).metrics == "h:1")
     fixture.expire(store)
     assert until(lambda: holder(fixture).metrics == "h:1")
-    assert fixture.operator.get(OURS)[1].owner_session_id == store._connection.session.session_id
+    assert fixture.operator.get(RECORD_PATH)[1].owner_session_id == store._connection.session.session_id
     store.close()
-    assert fixture.operator.exists(OURS) is None
+    assert fixture.operator.exists(RECORD_PATH) is None
 
 
 def test_instances_are_listed_by_id(make_fixture: FixtureFactory) -> None:
@@ -183,7 +183,7 @@ def test_record_of_an_ended_process_is_replaced_at_once(make_fixture: FixtureFac
 
 def test_instance_waits_for_the_session_of_a_remote_predecessor(make_fixture: FixtureFactory) -> None:
     fixture, second = make_fixture(small_cluster()), Instance.of_this_process(FIRST_ID)
-    before = enlisted(fixture, elsewhere())
+    before = enlisted(fixture, on_other_machine())
     waits = threading.Event()
 
     def close() -> None:
@@ -198,11 +198,11 @@ def test_instance_waits_for_the_session_of_a_remote_predecessor(make_fixture: Fi
     assert appear is not None
     original = appear._other
 
-    def seen(*arguments: object) -> object:
+    def other(*arguments: object) -> object:
         waits.set()
         return original(*arguments)  # type: ignore[arg-type]
 
-    appear._other = seen  # type: ignore[method-assign,assignment]
+    appear._other = other  # type: ignore[method-assign,assignment]
     store.open(list[Event]().append)
     end.join()
     assert holder(fixture) == second
@@ -211,7 +211,7 @@ def test_instance_waits_for_the_session_of_a_remote_predecessor(make_fixture: Fi
 def test_remote_instance_that_outlives_its_session_timeout_is_live(
     make_fixture: FixtureFactory, caplog: pytest.LogCaptureFixture
 ) -> None:
-    fixture, first = make_fixture(small_cluster()), elsewhere()
+    fixture, first = make_fixture(small_cluster()), on_other_machine()
     enlisted(fixture, first, session_timeout_ms=BRIEF_MS)
     with pytest.raises(ConfigError, match="elsewhere pid"):
         enlisted(fixture, Instance.of_this_process(FIRST_ID))
@@ -230,7 +230,7 @@ def test_controller_with_our_id_and_no_record_is_a_live_instance(make_fixture: F
 @pytest.mark.parametrize("data", [b"not JSON", None])
 def test_malformed_record_counts_as_a_live_instance(make_fixture: FixtureFactory, data: bytes | None) -> None:
     fixture = make_fixture(small_cluster())
-    fixture.operator.create(OURS, data, ephemeral=True, makepath=True)
+    fixture.operator.create(RECORD_PATH, data, ephemeral=True, makepath=True)
     with pytest.raises(ConfigError, match="cannot be read"):
         enlisted(fixture, Instance.of_this_process(FIRST_ID), session_timeout_ms=BRIEF_MS)
 
@@ -243,7 +243,7 @@ def test_instance_starts_without_write_access_to_records(
     fixture.operator.create(paths.INSTANCES, acl=[make_acl("world", "anyone", read=True)])
     store = enlisted(fixture, Instance.of_this_process(FIRST_ID))
     assert store.claim(FIRST_ID) == 1
-    assert f"{OURS} cannot be written, so other instances do not see this one" in caplog.text
+    assert f"{RECORD_PATH} cannot be written, so other instances do not see this one" in caplog.text
 
 
 # -- a broker that registers under the id of a running instance
@@ -314,13 +314,13 @@ def test_successor_of_a_killed_instance_starts(start: Start, client: KazooClient
     assert first.settle(), first.log
     first.kill()
     second = start(1000, *arguments)
-    assert until(lambda: f'"pid":{second.pid},'.encode() in client.get(OURS_OF_1000)[0])
+    assert until(lambda: f'"pid":{second.pid},'.encode() in client.get(RECORD_PATH_OF_1000)[0])
     if arguments:
         assert second.settle(), second.log
     assert second.stop() == 0, second.log
 
 
-OURS_OF_1000: Final = paths.instance_path(1000)
+RECORD_PATH_OF_1000: Final = paths.instance_path(1000)
 
 
 def test_id_of_a_registered_broker_is_refused(start: Start, address: str, client: KazooClient) -> None:

@@ -20,7 +20,7 @@ from kframe.model.columns import Ragged
 INT32 = st.integers(-(2**31), 2**31 - 1)
 HEADER, STAT = _naive_jute.HEADER, _naive_jute.STAT
 END = HEADER.pack(-1, True, -1)
-TWINS = pytest.mark.parametrize("module", [_jute_write, _naive_jute], ids=["kernel", "twin"])
+IMPLEMENTATIONS = pytest.mark.parametrize("module", [_jute_write, _naive_jute], ids=["kernel", "reference"])
 
 
 def array(data: bytes) -> np.ndarray[Any, np.dtype[np.uint8]]:
@@ -30,11 +30,11 @@ def array(data: bytes) -> np.ndarray[Any, np.dtype[np.uint8]]:
 def columns(data: bytes, spots: list[tuple[int, int]], module: Any) -> dict[str, list[int]]:
     """The result of ``parse_states`` for the JSON at ``spots``, without undefined values."""
     k = len(spots)
-    at, length = np.array([spot[0] for spot in spots], np.int64), np.array([spot[1] for spot in spots], np.int32)
+    offset, length = np.array([spot[0] for spot in spots], np.int64), np.array([spot[1] for spot in spots], np.int32)
     numbers = [np.zeros(k, np.int32) for _ in range(3)]
     recovery, counts, parsed = np.zeros(k, np.uint8), np.zeros(k, np.int32), np.zeros(k, np.uint8)
     isr = np.zeros(len(data) // 2, np.int32)
-    used = module.parse_states(array(data), at, length, *numbers, recovery, counts, isr, parsed)
+    used = module.parse_states(array(data), offset, length, *numbers, recovery, counts, isr, parsed)
     known = parsed != 0
     names = ("leader", "leader_epoch", "controller_epoch")
     fields = {name: column[known].tolist() for name, column in zip(names, numbers, strict=True)}
@@ -88,10 +88,10 @@ def test_states_outside_the_answer_are_not_parsed(text: bytes, begin: int, lengt
 
 
 def test_kernel_and_reference_parse_mutated_states_alike() -> None:
-    sound = b'{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":0,"isr":[1,2],"leader_recovery_state":1}'
+    valid = b'{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":0,"isr":[1,2],"leader_recovery_state":1}'
     chance, bytes_ = random.Random(7), b'{}[]:,"0123456789-eE. \n\t\\aisrle_'
     for _ in range(5_000):
-        text = bytearray(sound)
+        text = bytearray(valid)
         for _ in range(chance.randint(1, 3)):
             position = chance.randrange(len(text))
             text[position : position + chance.randint(0, 1)] = bytes(chance.choices(bytes_, k=chance.randint(0, 1)))
@@ -158,7 +158,7 @@ ROWS = st.lists(
     st.tuples(st.integers(0, 2), st.integers(0, 2**31 - 1), INT32, INT32, st.integers(0, 1),
               st.lists(INT32, max_size=4), st.integers(-1, 9), st.integers(0, 1)), max_size=4,
 )  # fmt: skip
-NAME_AT, NAMES = np.array([0, 1, 1, 8], np.int32), array(b"tz.-\xc3\xa4_9")
+NAME_OFFSETS, NAMES = np.array([0, 1, 1, 8], np.int32), array(b"tz.-\xc3\xa4_9")
 
 
 @given(ROWS, INT32, st.integers(0, 1500))
@@ -172,14 +172,14 @@ def test_kernel_and_reference_write_operations_alike(
     isr = Ragged.of([row[5] for row in rows])
     outcomes = []
     for module in (_jute_write, _naive_jute):
-        out, at = np.zeros(room, np.uint8), np.zeros(len(rows) + 1, np.int64)
+        out, row_offsets = np.zeros(room, np.uint8), np.zeros(len(rows) + 1, np.int64)
         written = module.write_states(
-            topic, partition, NAME_AT, NAMES, array(b"/root/"), array(b"ACL"), leader, leader_epoch, recovery,
-            isr.offsets, isr.values, expected, parent, controller_epoch, at, out,
+            topic, partition, NAME_OFFSETS, NAMES, array(b"/root/"), array(b"ACL"), leader, leader_epoch, recovery,
+            isr.offsets, isr.values, expected, parent, controller_epoch, row_offsets, out,
         )  # fmt: skip
         reads = np.zeros(room, np.uint8)
-        read = module.write_reads(topic, partition, NAME_AT, NAMES, array(b"/root/"), reads)
-        outcomes.append((written, read, at.tolist() if written >= 0 else None,
+        read = module.write_reads(topic, partition, NAME_OFFSETS, NAMES, array(b"/root/"), reads)
+        outcomes.append((written, read, row_offsets.tolist() if written >= 0 else None,
                       out.tobytes() if written >= 0 else None, reads.tobytes() if read >= 0 else None))  # fmt: skip
     assert outcomes[0] == outcomes[1]
 
@@ -191,24 +191,25 @@ def test_kernel_and_reference_write_operations_alike(
         (1, b'{"controller_epoch":2,"leader":1,"version":1,"leader_recovery_state":1,"leader_epoch":3,"isr":[1]}'),
     ],
 )
-@TWINS
+@IMPLEMENTATIONS
 def test_state_is_written_in_kafkas_bytes(module: Any, recovery: int, expected: bytes) -> None:
     """The expected bytes come from Kafka 3.9.1's ``TopicPartitionStateZNode.encode``."""
     ones, out = np.array([1], np.int32), np.zeros(400, np.uint8)
     isr = Ragged.of([[1]])
     written = module.write_states(
-        ones, ones, NAME_AT, NAMES, array(b"/root/"), array(b"ACL"), ones, ones * 3, np.array([recovery], np.uint8),
-        isr.offsets, isr.values, ones, np.zeros(1, np.uint8), 2, np.zeros(2, np.int64), out,
+        ones, ones, NAME_OFFSETS, NAMES, array(b"/root/"), array(b"ACL"), ones, ones * 3,
+        np.array([recovery], np.uint8), isr.offsets, isr.values, ones,
+        np.zeros(1, np.uint8), 2, np.zeros(2, np.int64), out,
     )  # fmt: skip
     assert struct.pack(">i", len(expected)) + expected in out[:written].tobytes()
     assert encode_state(1, 3, [1], 2, recovery) == expected
 
 
-@TWINS
+@IMPLEMENTATIONS
 def test_read_request_has_zookeepers_layout(module: Any) -> None:
     out = np.zeros(200, np.uint8)
     written = module.write_reads(
-        np.array([2], np.int32), np.array([40], np.int32), NAME_AT, NAMES, array(b"/brokers/topics/"), out
+        np.array([2], np.int32), np.array([40], np.int32), NAME_OFFSETS, NAMES, array(b"/brokers/topics/"), out
     )
     path = "/brokers/topics/z.-ä_9/partitions/40/state".encode()
     assert out[:written].tobytes() == HEADER.pack(4, False, -1) + struct.pack(">i", len(path)) + path + b"\0"

@@ -14,30 +14,30 @@ import pytest
 from kframe_zookeeper import paths
 from kframe_zookeeper.testing.actions import (
     allocated,
-    another_rules,
+    another_controller_elected,
     calls,
     configured,
     configures,
     deletes,
     fails,
     gets_producer_ids,
-    gone,
-    grown,
     grows_while_deleted,
+    has_isr,
+    has_leader,
+    has_partitions,
+    has_replicas,
     leaves_partition_without_state,
-    led,
     loses_log_dir,
-    moved_or_stayed,
-    moves,
-    moves_and_cancels,
-    nothing,
-    notifies,
-    placed,
+    no_action,
+    notifies_isr_change,
     prefers,
+    reassigned_or_cancelled,
+    reassigns,
+    reassigns_and_cancels,
     rebalances,
     registers,
     state,
-    synced,
+    topic_deleted,
     writes_topic,
 )
 from kframe_zookeeper.testing.killing import (
@@ -47,9 +47,9 @@ from kframe_zookeeper.testing.killing import (
     DELETED,
     WRITTEN,
     Case,
+    Interruption,
     StoppedController,
-    Way,
-    play,
+    check_takeover,
 )
 from kframe_zookeeper.testing.proxy import Proxy
 from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory
@@ -59,10 +59,10 @@ from kframe.model.events import AlterConfigsRequested, ElectionType
 from kframe.testing.clusters import PartitionSpec, cluster_of
 
 RETENTION: Final = ConfigChange("orders", ((ConfigOperation.SET, "retention.ms", "5"),))
-MOVE: Final = moves({("moving", 0): (3, 4)})
-MOVED: Final = placed("moving-0", 3, 4)
-MOVES: Final = moves({("moving", 0): (2, 4), ("moving", 1): (3, 5)})
-ALL_MOVED: Final = placed("moving-1", 3, 5)
+MOVE: Final = reassigns({("moving", 0): (3, 4)})
+MOVED: Final = has_replicas("moving-0", 3, 4)
+MOVES: Final = reassigns({("moving", 0): (2, 4), ("moving", 1): (3, 5)})
+ALL_MOVED: Final = has_replicas("moving-1", 3, 5)
 NEW: Final = writes_topic("new", (1, 2), (2, 3))
 CREATE: Final = calls("create_topics", [NewTopic("new", assignments=((0, (1, 2)), (1, (2, 3))))], timeout_ms=0)
 GROW: Final = calls("create_partitions", [NewPartitions("orders", 3, ((3, 1, 2),))])
@@ -95,84 +95,89 @@ MARK: Final = paths.delete_topic_path("doomed")
 RECORD: Final = paths.REASSIGN_PARTITIONS
 
 ELECTIONS: Final = (
-    Case(1, "office", CREATED, paths.CONTROLLER_EPOCH),
-    Case(2, "office", CREATED, paths.CONTROLLER),
-    Case(2, "takeover", DELETED, paths.CONTROLLER, before=another_rules, takeover=True),
-    Case(3, "office", CREATED, paths.FEATURE),
-    Case(4, "office", DELETED, LOG_DIR, before=loses_log_dir),
-    Case(4, "heard", DELETED, LOG_DIR, loses_log_dir),
-    Case(5, "office", DELETED, ISR, before=notifies),
-    Case(5, "heard", DELETED, ISR, notifies),
+    Case(1, "election", CREATED, paths.CONTROLLER_EPOCH),
+    Case(2, "election", CREATED, paths.CONTROLLER),
+    Case(2, "takeover", DELETED, paths.CONTROLLER, before=another_controller_elected, takeover=True),
+    Case(3, "election", CREATED, paths.FEATURE),
+    Case(4, "election", DELETED, LOG_DIR, before=loses_log_dir),
+    Case(4, "notified", DELETED, LOG_DIR, loses_log_dir),
+    Case(5, "election", DELETED, ISR, before=notifies_isr_change),
+    Case(5, "notified", DELETED, ISR, notifies_isr_change),
     Case(21, "resign", DELETED, paths.CONTROLLER, calls("resign")),
     Case(21, "stop", DELETED, paths.CONTROLLER, calls("stop")),
-)
+)  # fmt: skip
 STATES: Final = (
-    Case(6, "topic", CREATED, f"{TOPIC}/partitions", NEW, reached=grown("new", 2)),
-    Case(7, "topic", CREATED, f"{TOPIC}/partitions/1", NEW, reached=grown("new", 2)),
-    Case(7, "asked topic", CREATED, f"{TOPIC}/partitions/1", CREATE, asked=True, reached=grown("new", 2)),
-    Case(7, "growth", CREATED, f"{ORDERS}/partitions/2", GROW, asked=True, reached=grown("orders", 3)),
-    Case(8, "topic", CREATED, state("new-0"), NEW, reached=led("new-1", 2)),
-    Case(8, "orphan", CREATED, state("new-0"), leaves_partition_without_state, nth=2, reached=led("new-0", 1)),
-    Case(9, "office", WRITTEN, state("stuck-0"), reached=led("stuck-0", 4)),
-    Case(9, "takeover", WRITTEN, state("stuck-0"), before=another_rules, takeover=True, reached=led("stuck-0", 4)),
-    Case(9, "unclean", WRITTEN, state("lost-0"), ALLOW_UNCLEAN, topics=LOST, reached=led("lost-0", 2)),
-    Case(9, "asked unclean", WRITTEN, state("lost-0"), ELECT_ANY, topics=LOST, asked=True, reached=led("lost-0", 2)),
-    Case(9, "rebalance", WRITTEN, state("apart-0"), rebalances, topics=APART, asked=True, reached=led("apart-0", 1)),
-    Case(9, "failure", WRITTEN, state("orders-0"), fails(1), reached=led("orders-0", 2)),
-    Case(9, "failures", WRITTEN, state("moving-0"), fails(1, 3), reached=led("moving-0", 2)),
-    Case(9, "return", WRITTEN, state("away-0"), registers(6), topics=OFFLINE, reached=led("away-0", 6)),
-    Case(9, "preferred", WRITTEN, state("apart-0"), prefers(("apart", 0)), topics=APART, reached=led("apart-0", 1)),
-    Case(9, "asked", WRITTEN, state("apart-0"), ELECT, topics=APART, asked=True, reached=led("apart-0", 1)),
-    Case(9, "shutdown", WRITTEN, state("orders-0"), STOP, asked=True, reached=led("orders-0", 2)),
-    Case(10, "failure", WRITTEN, state("orders-1"), fails(1), reached=synced("orders-1", 2, 3)),
-    Case(10, "shutdown", WRITTEN, state("orders-1"), STOP, repair=fails(1), reached=synced("orders-1", 2, 3)),
-    Case(11, "move begun", WRITTEN, state("moving-0"), MOVE, reached=MOVED),
-    Case(11, "move done", WRITTEN, state("moving-0"), MOVE, nth=3, reached=MOVED),
-    Case(11, "move ended", WRITTEN, state("moving-0"), MOVE, nth=4, reached=MOVED),
-    Case(12, "office", WRITTEN, state("behind-0"), topics=BEHIND, reached=synced("behind-0", 1, 2)),
-    Case(12, "move", WRITTEN, state("moving-0"), MOVE, nth=2, reached=MOVED),
-)
+    Case(6, "topic", CREATED, f"{TOPIC}/partitions", NEW, reached=has_partitions("new", 2)),
+    Case(7, "topic", CREATED, f"{TOPIC}/partitions/1", NEW, reached=has_partitions("new", 2)),
+    Case(7, "client topic", CREATED, f"{TOPIC}/partitions/1", CREATE, by_client=True, reached=has_partitions("new", 2)),
+    Case(7, "growth", CREATED, f"{ORDERS}/partitions/2", GROW, by_client=True, reached=has_partitions("orders", 3)),
+    Case(8, "topic", CREATED, state("new-0"), NEW, reached=has_leader("new-1", 2)),
+    Case(8, "orphan", CREATED, state("new-0"), leaves_partition_without_state, nth=2, reached=has_leader("new-0", 1)),
+    Case(9, "election", WRITTEN, state("stuck-0"), reached=has_leader("stuck-0", 4)),
+    Case(9, "takeover", WRITTEN, state("stuck-0"), before=another_controller_elected, takeover=True,
+         reached=has_leader("stuck-0", 4)),
+    Case(9, "unclean", WRITTEN, state("lost-0"), ALLOW_UNCLEAN, topics=LOST, reached=has_leader("lost-0", 2)),
+    Case(9, "client unclean", WRITTEN, state("lost-0"), ELECT_ANY, topics=LOST, by_client=True,
+         reached=has_leader("lost-0", 2)),
+    Case(9, "rebalance", WRITTEN, state("apart-0"), rebalances, topics=APART, by_client=True,
+         reached=has_leader("apart-0", 1)),
+    Case(9, "failure", WRITTEN, state("orders-0"), fails(1), reached=has_leader("orders-0", 2)),
+    Case(9, "failures", WRITTEN, state("moving-0"), fails(1, 3), reached=has_leader("moving-0", 2)),
+    Case(9, "return", WRITTEN, state("away-0"), registers(6), topics=OFFLINE, reached=has_leader("away-0", 6)),
+    Case(9, "preferred", WRITTEN, state("apart-0"), prefers(("apart", 0)), topics=APART,
+         reached=has_leader("apart-0", 1)),
+    Case(9, "client", WRITTEN, state("apart-0"), ELECT, topics=APART, by_client=True, reached=has_leader("apart-0", 1)),
+    Case(9, "shutdown", WRITTEN, state("orders-0"), STOP, by_client=True, reached=has_leader("orders-0", 2)),
+    Case(10, "failure", WRITTEN, state("orders-1"), fails(1), reached=has_isr("orders-1", 2, 3)),
+    Case(10, "shutdown", WRITTEN, state("orders-1"), STOP, repair=fails(1), reached=has_isr("orders-1", 2, 3)),
+    Case(11, "reassignment begun", WRITTEN, state("moving-0"), MOVE, reached=MOVED),
+    Case(11, "reassignment done", WRITTEN, state("moving-0"), MOVE, nth=3, reached=MOVED),
+    Case(11, "reassignment ended", WRITTEN, state("moving-0"), MOVE, nth=4, reached=MOVED),
+    Case(12, "election", WRITTEN, state("behind-0"), topics=BEHIND, reached=has_isr("behind-0", 1, 2)),
+    Case(12, "reassignment", WRITTEN, state("moving-0"), MOVE, nth=2, reached=MOVED),
+)  # fmt: skip
 ASSIGNMENTS: Final = (
-    Case(13, "move begun", WRITTEN, MOVING, MOVE, reached=MOVED),
-    Case(13, "move done", WRITTEN, MOVING, MOVE, nth=2, reached=MOVED),
-    Case(13, "asked", WRITTEN, MOVING, ASK_MOVE, asked=True, reached=MOVED),
-    Case(13, "cancel", WRITTEN, MOVING, moves_and_cancels, nth=2, slow=(4,), reached=moved_or_stayed),
-    Case(13, "growth", WRITTEN, ORDERS, GROW, asked=True, reached=grown("orders", 3)),
+    Case(13, "reassignment begun", WRITTEN, MOVING, MOVE, reached=MOVED),
+    Case(13, "reassignment done", WRITTEN, MOVING, MOVE, nth=2, reached=MOVED),
+    Case(13, "client", WRITTEN, MOVING, ASK_MOVE, by_client=True, reached=MOVED),
+    Case(13, "cancel", WRITTEN, MOVING, reassigns_and_cancels, nth=2, slow=(4,), reached=reassigned_or_cancelled),
+    Case(13, "growth", WRITTEN, ORDERS, GROW, by_client=True, reached=has_partitions("orders", 3)),
     Case(14, "id", WRITTEN, ORDERS, writes_topic("orders", (1, 2, 3), (2, 3, 1))),
-    Case(14, "growth", WRITTEN, LAME, grows_while_deleted, topics=HALTED, repair=registers(6), reached=gone("halted")),
-    Case(15, "office", WRITTEN, ORDERS),
-    Case(15, "topic", WRITTEN, TOPIC, NEW, reached=grown("new", 2)),
+    Case(14, "growth", WRITTEN, LAME, grows_while_deleted, topics=HALTED, repair=registers(6),
+         reached=topic_deleted("halted")),
+    Case(15, "election", WRITTEN, ORDERS),
+    Case(15, "topic", WRITTEN, TOPIC, NEW, reached=has_partitions("new", 2)),
     Case(16, "one of two", WRITTEN, RECORD, MOVES, slow=(5,), reached=ALL_MOVED),
     Case(16, "last", DELETED, RECORD, MOVES, reached=ALL_MOVED),
-    Case(16, "unknown", DELETED, RECORD, moves({("nobody", 0): (1,)})),
+    Case(16, "unknown", DELETED, RECORD, reassigns({("nobody", 0): (1,)})),
     Case(17, "preferred", DELETED, paths.PREFERRED_ELECTION, prefers(("stuck", 0))),
-)
+)  # fmt: skip
 ENDS: Final = (
-    Case(18, "states", DELETED, state("doomed-0"), DELETE, reached=gone("doomed")),
-    Case(18, "partition", DELETED, f"{DELETING}/partitions/1", DELETE, reached=gone("doomed")),
-    Case(18, "partitions", DELETED, f"{DELETING}/partitions", DELETE, reached=gone("doomed")),
-    Case(18, "topic", DELETED, DELETING, DELETE, reached=gone("doomed")),
-    Case(19, "deleted", DELETED, paths.config_path("topics", "doomed"), DELETE, reached=gone("doomed")),
-    Case(19, "asked", WRITTEN, SETTINGS, CONFIGURE, asked=True, fenced=False, reached=configured),
-    Case(20, "deleted", DELETED, paths.delete_topic_path("doomed"), DELETE, reached=gone("doomed")),
+    Case(18, "states", DELETED, state("doomed-0"), DELETE, reached=topic_deleted("doomed")),
+    Case(18, "partition", DELETED, f"{DELETING}/partitions/1", DELETE, reached=topic_deleted("doomed")),
+    Case(18, "partitions", DELETED, f"{DELETING}/partitions", DELETE, reached=topic_deleted("doomed")),
+    Case(18, "topic", DELETED, DELETING, DELETE, reached=topic_deleted("doomed")),
+    Case(19, "deleted", DELETED, paths.config_path("topics", "doomed"), DELETE, reached=topic_deleted("doomed")),
+    Case(19, "client", WRITTEN, SETTINGS, CONFIGURE, by_client=True, fenced=False, reached=configured),
+    Case(20, "deleted", DELETED, paths.delete_topic_path("doomed"), DELETE, reached=topic_deleted("doomed")),
     Case(20, "unknown", DELETED, paths.delete_topic_path("nobody"), deletes("nobody")),
-    Case(20, "asked", CREATED, MARK, ASK_DELETE, asked=True, fenced=False, reached=gone("doomed")),
-    Case(22, "block", WRITTEN, paths.PRODUCER_IDS, gets_producer_ids, asked=True, fenced=False, reached=allocated),
-)
+    Case(20, "client", CREATED, MARK, ASK_DELETE, by_client=True, fenced=False, reached=topic_deleted("doomed")),
+    Case(22, "block", WRITTEN, paths.PRODUCER_IDS, gets_producer_ids, by_client=True, fenced=False, reached=allocated),
+)  # fmt: skip
 
 
 KILLS: Final = [
-    pytest.param(case, way, id=f"W{case.point}-{case.name}-{way.name.lower()}".replace(" ", "-"))
+    pytest.param(case, interruption, id=f"W{case.point}-{case.name}-{interruption.name.lower()}".replace(" ", "-"))
     for case in (*ELECTIONS, *STATES, *ASSIGNMENTS, *ENDS)
-    for way in Way
-    if case.fenced or way is not Way.OVERTAKEN
+    for interruption in Interruption
+    if case.fenced or interruption is not Interruption.OVERTAKEN
 ]
 
 
-@pytest.mark.parametrize("case, way", KILLS)
+@pytest.mark.parametrize("case, interruption", KILLS)
 def test_next_controller_loads_a_consistent_cluster(
-    case: Case, way: Way, make_fixture: FixtureFactory, proxy: Proxy
+    case: Case, interruption: Interruption, make_fixture: FixtureFactory, proxy: Proxy
 ) -> None:
     fixture = make_fixture(cluster_of({**CLUSTER, **case.topics}, BROKERS), session_timeout_ms=20_000)
-    case.before(fixture, nothing)
-    play(StoppedController(case, way, fixture, proxy), case, way, fixture)
+    case.before(fixture, no_action)
+    check_takeover(StoppedController(case, interruption, fixture, proxy), case, interruption, fixture)

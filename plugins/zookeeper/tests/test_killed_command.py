@@ -13,15 +13,15 @@ from typing import Final
 import pytest
 from kframe_zookeeper import paths
 from kframe_zookeeper.testing.actions import (
-    another_rules,
+    another_controller_elected,
     deletes,
     fails,
-    gone,
-    grown,
-    led,
-    moves,
-    placed,
+    has_leader,
+    has_partitions,
+    has_replicas,
+    reassigns,
     state,
+    topic_deleted,
     writes_topic,
 )
 from kframe_zookeeper.testing.commands import ControllerRun
@@ -32,9 +32,9 @@ from kframe_zookeeper.testing.killing import (
     DELETED,
     WRITTEN,
     Case,
+    Interruption,
     StoppedController,
-    Way,
-    play,
+    check_takeover,
 )
 from kframe_zookeeper.testing.proxy import Proxy
 from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory
@@ -45,30 +45,32 @@ from kframe.testing.store_fixture import FIRST_ID
 #: No broker has to confirm a deletion.
 EMPTY: Final[dict[str, list[PartitionSpec]]] = {"empty": []}
 NEW: Final = writes_topic("new", (1, 2), (2, 3))
-MOVE: Final = moves({("moving", 0): (3, 4)})
+MOVE: Final = reassigns({("moving", 0): (3, 4)})
 ELECTIONS: Final = (
-    Case(2, "office", CREATED, paths.CONTROLLER),
-    Case(2, "takeover", DELETED, paths.CONTROLLER, before=another_rules, takeover=True),
+    Case(2, "election", CREATED, paths.CONTROLLER),
+    Case(2, "takeover", DELETED, paths.CONTROLLER, before=another_controller_elected, takeover=True),
 )
 WORK: Final = (
-    Case(8, "topic", CREATED, state("new-0"), NEW, reached=grown("new", 2)),
-    Case(9, "failure", WRITTEN, state("orders-0"), fails(1), reached=led("orders-0", 2)),
-    Case(13, "move begun", WRITTEN, paths.topic_path("moving"), MOVE, reached=placed("moving-0", 3, 4)),
-    Case(18, "topic", DELETED, paths.topic_path("empty"), deletes("empty"), topics=EMPTY, reached=gone("empty")),
-)
+    Case(8, "topic", CREATED, state("new-0"), NEW, reached=has_partitions("new", 2)),
+    Case(9, "failure", WRITTEN, state("orders-0"), fails(1), reached=has_leader("orders-0", 2)),
+    Case(13, "reassignment begun", WRITTEN, paths.topic_path("moving"), MOVE, reached=has_replicas("moving-0", 3, 4)),
+    Case(18, "topic", DELETED, paths.topic_path("empty"), deletes("empty"), topics=EMPTY,
+         reached=topic_deleted("empty")),
+)  # fmt: skip
 KILLS: Final = [
-    pytest.param(case, way, id=f"W{case.point}-{case.name}-{way.name.lower()}".replace(" ", "-"))
+    pytest.param(case, interruption, id=f"W{case.point}-{case.name}-{interruption.name.lower()}".replace(" ", "-"))
     for case in (*ELECTIONS, *WORK)
-    for way in (Way.UNSENT, Way.UNANSWERED, *([Way.OVERTAKEN] if case in WORK else []))
+    for interruption in Interruption
+    if interruption is not Interruption.ANSWERED and (case in WORK or interruption is not Interruption.OVERTAKEN)
 ]
 
 
-@pytest.mark.parametrize("case, way", KILLS)
+@pytest.mark.parametrize("case, interruption", KILLS)
 def test_next_controller_loads_a_consistent_cluster(
-    case: Case, way: Way, make_fixture: FixtureFactory, proxy: Proxy, tmp_path: Path
+    case: Case, interruption: Interruption, make_fixture: FixtureFactory, proxy: Proxy, tmp_path: Path
 ) -> None:
     fixture = make_fixture(cluster_of({**CLUSTER, **case.topics}, BROKERS), session_timeout_ms=20_000)
     case.before(fixture, lambda _: None)
     connect_string = fixture.settings(proxy.address).connect_string
     victim = ControllerRun(FIRST_ID, connect_string, tmp_path / "victim", *(["--takeover"] if case.takeover else []))
-    play(StoppedController(case, way, fixture, proxy, victim), case, way, fixture)
+    check_takeover(StoppedController(case, interruption, fixture, proxy, victim), case, interruption, fixture)

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 from kframe_zookeeper import paths
-from kframe_zookeeper.liveness import CONNECTIONS_MOST, TOKEN_BYTES, LivenessListener, LivenessWatch
+from kframe_zookeeper.liveness import CONNECTIONS_MAX, TOKEN_BYTES, LivenessListener, LivenessWatch
 from kframe_zookeeper.store import ZooKeeperStore
 from kframe_zookeeper.testing.process import wait_until
 from kframe_zookeeper.testing.stores import opened
@@ -51,7 +51,7 @@ def watch(address: ListenerAddress, token: str = TOKEN) -> tuple[LivenessWatch, 
     return LivenessWatch(address, token, ended.set), ended
 
 
-def test_listener_without_descriptors_tries_once_a_second(
+def test_listener_without_descriptors_retries_once_a_second(
     listener: LivenessListener, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A connection that cannot be accepted leaves the port readable, so a loop would use a core."""
@@ -75,7 +75,7 @@ def test_closed_listener_is_noticed_after_its_token(listener: LivenessListener) 
     assert ended.wait(60.0)
 
 
-def test_connection_that_ends_while_the_port_accepts_is_made_again(listener: LivenessListener) -> None:
+def test_connection_is_reopened_while_port_accepts(listener: LivenessListener) -> None:
     """The listener closes connections that send. Its process lives."""
     liveness_watch, ended = watch(listener.address)
     wait_until(lambda: liveness_watch._connection is not None)
@@ -90,7 +90,7 @@ def test_connection_that_ends_while_the_port_accepts_is_made_again(listener: Liv
     assert not ended.is_set()
 
 
-def test_port_that_never_sent_the_token_proves_nothing(listener: LivenessListener) -> None:
+def test_refused_port_without_token_is_no_proof_of_crash(listener: LivenessListener) -> None:
     """It refuses connections from the start. Or it belongs to another process."""
     with socket.create_server((HOST, 0)) as unused:
         free = unused.getsockname()[1]
@@ -115,7 +115,7 @@ def test_connections_are_bounded(listener: LivenessListener) -> None:
             return token
 
         first, _ = connect(listener.address)
-        assert all(token_of_new_connection() for _ in range(CONNECTIONS_MOST - 1))
+        assert all(token_of_new_connection() for _ in range(CONNECTIONS_MAX - 1))
         assert token_of_new_connection() == b""
         first.close()
         wait_until(lambda: token_of_new_connection() != b"")
@@ -159,7 +159,7 @@ def contend(controller: Controller) -> None:
 def standby_of(fixture: ZooKeeperFixture, active: Victim) -> tuple[ZooKeeperStore, list[Event]]:
     """A standby that watches the process of the active controller."""
     events: list[Event] = []
-    active.stand()
+    active.contend()
     assert active.settle()
     active.ask(contend)
     standby = opened(fixture, events=events)

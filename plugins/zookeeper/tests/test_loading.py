@@ -61,13 +61,11 @@ def test_malformed_registration_keeps_its_last_content(make_fixture: FixtureFact
     store = opened(fixture)
     path, before = paths.broker_path(2), store.read_brokers()
     fixture.operator.set(path, b'{"version":1')
-    assert store.read_brokers() == before == store.read_brokers(), "its broker lives"
+    assert store.read_brokers() == before == store.read_brokers(), "the broker is still registered"
     assert set(store.quarantined()) == {path}
     fixture.operator.delete(path)
     fixture.operator.create(path, b"{", ephemeral=True)
-    assert [broker.broker_id for broker in store.read_brokers()] == [1, 3], (
-        "another registration, of which nothing is known"
-    )
+    assert [broker.broker_id for broker in store.read_brokers()] == [1, 3], "a new registration without a valid content"
     assert [broker.broker_id for broker in opened(fixture).read_brokers()] == [1, 3]
 
 
@@ -121,7 +119,7 @@ def test_servers_without_multi_read_load_the_same_cluster(make_fixture: FixtureF
     assert described(store.load()) == expected
     rows: Int32 = np.arange(1200, dtype=np.int32)[::-1].copy()
     cluster = store.load()
-    assert cluster.state_zxid is None, "not asked of old servers"
+    assert cluster.state_zxid is None, "old servers do not return zxids"
     assert store.read_states(cluster, rows).exists.tolist() == [bool(row % 100 % 2) for row in rows.tolist()]
 
 
@@ -136,45 +134,46 @@ def test_load_continues_after_broken_connections(
 
 
 CHANGES: dict[str, tuple[int, bytes, Callable[[KazooClient], object], type[Event]]] = {
-    "a broker leaves": (
-        GET_CHILDREN, paths.BROKER_IDS.encode(), lambda it: it.delete(paths.broker_path(3)), BrokersChanged
+    "a broker unregisters": (
+        GET_CHILDREN, paths.BROKER_IDS.encode(), lambda client: client.delete(paths.broker_path(3)), BrokersChanged
     ),
     "a topic is created": (
-        GET_CHILDREN, paths.TOPICS.encode(), lambda it: it.create(paths.topic_path("new"), b""), TopicsChanged
+        GET_CHILDREN, paths.TOPICS.encode(), lambda client: client.create(paths.topic_path("new"), b""), TopicsChanged
     ),
     "a topic is written": (
-        MULTI_READ, b"/topic-11\0", lambda it: it.set(paths.topic_path("topic-11"), b'{"version":3}'), TopicModified
+        MULTI_READ, b"/topic-11\0", lambda client: client.set(paths.topic_path("topic-11"), b'{"version":3}'),
+        TopicModified
     ),
     "settings change": (
-        MULTI_READ, b"/config/topics/topic-11\0", lambda it: it.create(
+        MULTI_READ, b"/config/topics/topic-11\0", lambda client: client.create(
             paths.CONFIG_CHANGE, encode_config_change(ConfigNotification("topics", "topic-11")), sequence=True
         ), TopicSettingsChanged,
     ),
     "an ISR changes": (
-        MULTI_READ, b"/topic-11/partitions/99/state", lambda it: it.create(
+        MULTI_READ, b"/topic-11/partitions/99/state", lambda client: client.create(
             paths.ISR_CHANGE, b'{"version":1,"partitions":[]}', sequence=True
         ), IsrChangesNotified,
     ),
-    "a log directory dies": (
-        MULTI_READ, b"/topic-11/partitions/99/state", lambda it: it.create(paths.LOG_DIR_EVENT, b"{}", sequence=True),
-        LogDirEventsNotified,
+    "a log directory fails": (
+        MULTI_READ, b"/topic-11/partitions/99/state",
+        lambda client: client.create(paths.LOG_DIR_EVENT, b"{}", sequence=True), LogDirEventsNotified,
     ),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("what", CHANGES)
-def test_change_during_a_load_is_notified(make_fixture: FixtureFactory, proxy: Proxy, what: str) -> None:
-    """The change happens after the server has sent the answer that would have shown it."""
+@pytest.mark.parametrize("change_name", CHANGES)
+def test_change_during_a_load_is_notified(make_fixture: FixtureFactory, proxy: Proxy, change_name: str) -> None:
+    """The change happens after the server has sent the response without it."""
     fixture, events = make_fixture(big_cluster()), list[Event]()
-    opcode, holding, change, expected = CHANGES[what]
+    opcode, content, change, expected = CHANGES[change_name]
     store = opened(fixture, proxy, events)
     store.claim(FIRST_ID)
     store.prepare()
 
-    def happens(_link: Link) -> None:
+    def apply_change(_link: Link) -> None:
         change(fixture.operator)
 
-    break_point = Break(BreakPoint.BEFORE_ANSWER, 1, opcode, happens, holding)
+    break_point = Break(BreakPoint.BEFORE_ANSWER, 1, opcode, apply_change, content)
     proxy.script(break_point)
     store.load()
     assert break_point.happened.is_set()

@@ -55,7 +55,7 @@ def test_wrong_password_is_logged_and_not_retried(sasl_zookeeper: ServerHandle) 
     assert "wrong" not in str(caught.value)
 
 
-def test_a_login_that_is_refused_before_start_looks_is_named(sasl_zookeeper: ServerHandle) -> None:
+def test_login_refused_before_first_poll_is_reported(sasl_zookeeper: ServerHandle) -> None:
     """kazoo connects before it logs in: a slow thread may miss that the client was connected."""
     client = make_client(settings_for(sasl_zookeeper, "wrong"))
     start = client.start_async

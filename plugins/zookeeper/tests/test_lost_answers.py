@@ -58,11 +58,11 @@ def test_row_overwritten_before_verification_is_stale(make_fixture: FixtureFacto
     fixture = make_fixture(small_cluster())
     store, cluster = controller(fixture, proxy)
 
-    def overtake(link: Link) -> None:
+    def overwrite_row(link: Link) -> None:
         fixture.write_state("orders", 0, isr=[3])
         link.cut()
 
-    proxy.script(Break(BreakPoint.BEFORE_ANSWER, 1, MULTI, overtake))
+    proxy.script(Break(BreakPoint.BEFORE_ANSWER, 1, MULTI, overwrite_row))
     result = store.write_states(cluster, change_of(cluster, {"orders-0": StateSpec(2, (2, 1), 5, 7)}, 1))
     assert codes(result) == ["STALE"]
     assert described(store.load())["orders-0"]["isr"] == [3]
@@ -105,7 +105,7 @@ def test_claim_with_a_lost_answer_is_recognised(
     assert fixture.operator.get(paths.CONTROLLER_EPOCH)[0] == b"2"
 
 
-def test_claim_of_a_rival_is_not_taken_for_a_lost_answer(make_fixture: FixtureFactory, proxy: Proxy) -> None:
+def test_claim_of_other_controller_is_not_a_lost_answer(make_fixture: FixtureFactory, proxy: Proxy) -> None:
     """The rival's claim has the same controller epoch and version, and perhaps the same id. Only the session
     differs."""
     fixture = make_fixture(small_cluster())
@@ -113,10 +113,10 @@ def test_claim_of_a_rival_is_not_taken_for_a_lost_answer(make_fixture: FixtureFa
     assert rival.claim(FIRST_ID) == 1
     rival.release()
 
-    def overtake(link: Link) -> None:
+    def claim_first(link: Link) -> None:
         assert rival.claim(FIRST_ID) == 2
         link.cut()
 
-    proxy.script(Break(BreakPoint.BEFORE_REQUEST, 1, MULTI, overtake))
+    proxy.script(Break(BreakPoint.BEFORE_REQUEST, 1, MULTI, claim_first))
     assert store.claim(FIRST_ID) is None
     assert (rival.owns_role(), store.owns_role()) == (True, False)

@@ -39,21 +39,21 @@ def fixture(make_fixture: FixtureFactory) -> ZooKeeperFixture:
     return make_fixture(small_cluster(), session_timeout_ms=20_000)
 
 
-@pytest.mark.parametrize("landed", [0, 1, 2, 3])
+@pytest.mark.parametrize("applied", [0, 1, 2, 3])
 def test_write_that_lands_after_verification_is_recognised(
-    fixture: ZooKeeperFixture, zookeeper: ServerHandle, landed: int
+    fixture: ZooKeeperFixture, zookeeper: ServerHandle, applied: int
 ) -> None:
     """A lagging server shows the old states. The write is sent again, refused, and verified again.
 
-    The lost request has stored the first ``landed`` of the three states.
+    The lost request has stored the first ``applied`` of the three states.
     """
 
-    def land(_: Link) -> None:
-        if landed > 0:
+    def apply_lost_writes(_: Link) -> None:
+        if applied > 0:
             fixture.operator.set(paths.state_path("orders", 0), encode_state(2, 5, [2, 1], 1), version=7)
-        if landed > 1:
+        if applied > 1:
             fixture.operator.set(paths.state_path("orders", 1), encode_state(3, 1, [2, 3], 1), version=0)
-        if landed > 2:
+        if applied > 2:
             path = paths.state_path("empty.topic", 1)
             fixture.operator.create(path, encode_state(1, 0, [1], 1), makepath=True)
 
@@ -66,10 +66,11 @@ def test_write_that_lands_after_verification_is_recognised(
         }
         change = change_of(cluster, states, 1)
         # The first of these creates the parent of the partitions.
-        lost, tried_again = Break(BreakPoint.BEFORE_REQUEST, 2, MULTI), Break(BreakPoint.BEFORE_REQUEST, 3, MULTI, land)
-        proxy.script(lost, tried_again)
+        lost = Break(BreakPoint.BEFORE_REQUEST, 2, MULTI)
+        resent = Break(BreakPoint.BEFORE_REQUEST, 3, MULTI, apply_lost_writes)
+        proxy.script(lost, resent)
         result = store.write_states(cluster, change)
-        assert (lost.happened.is_set(), tried_again.happened.is_set()) == (True, True)
+        assert (lost.happened.is_set(), resent.happened.is_set()) == (True, True)
         assert (codes(result), result.partition_epoch.tolist()) == (["OK"] * 3, (change.expected + 1).tolist())
         apply(cluster, change, result.partition_epoch)
         assert described(store.load()) == described(cluster)
@@ -117,31 +118,31 @@ def test_lost_answers_store_configs_once(
         assert store.read_configs(None) == {"x": "1"}
 
 
-def late_lands_nowhere(fixture: ZooKeeperFixture, first: ServerHandle, following: ServerHandle) -> None:
+def check_late_write_is_dropped(fixture: ZooKeeperFixture, first: ServerHandle, following: ServerHandle) -> None:
     """A request in flight to the server ``first`` is not performed after its client has moved to ``following``.
 
     The client has repeated the request there and performed another one. The request has no version check that could
     fail.
     """
-    arrives = threading.Event()
+    deliver = threading.Event()
     links: list[Link] = []
 
-    def part(link: Link) -> None:
-        proxy.lead_to(following.address)
+    def switch_server(link: Link) -> None:
+        proxy.forward_to(following.address)
         links.append(link)
         link.leave()
-        arrives.wait(PATIENCE_S)
+        deliver.wait(PATIENCE_S)
 
     with Proxy(first.address) as proxy:
         store = fixture.connect(proxy.address)
         store.open(lambda _event: None)
         store.write_configs("orders", {"x": "0"})
         connection = store._connection
-        proxy.script(Break(BreakPoint.BEFORE_REQUEST, 1, MULTI, part))
+        proxy.script(Break(BreakPoint.BEFORE_REQUEST, 1, MULTI, switch_server))
         store.write_configs("orders", {"x": "1"})
         store.write_configs("orders", {"x": "2"})
         settled = read_tree(fixture.operator)
-        arrives.set()
+        deliver.set()
         wait_until(lambda: links[0].closed)  # The server has read all bytes, or has closed the connection before.
         assert changes(settled, caught_up(fixture.settings(first.address))) == []
         data, _ = fixture.operator.get(paths.config_path("topics", "orders"))
@@ -162,12 +163,12 @@ def caught_up(settings: ConnectSettings) -> Tree:
 
 
 def test_server_drops_requests_of_a_replaced_connection(fixture: ZooKeeperFixture, zookeeper: ServerHandle) -> None:
-    late_lands_nowhere(fixture, zookeeper, zookeeper)
+    check_late_write_is_dropped(fixture, zookeeper, zookeeper)
 
 
-@pytest.mark.parametrize("way", ["follower to leader", "leader to follower", "follower to follower"])
+@pytest.mark.parametrize("direction", ["follower to leader", "leader to follower", "follower to follower"])
 def test_ensemble_drops_requests_of_a_replaced_connection(
-    make_fixture: FixtureFactory, ensemble: Ensemble, way: str
+    make_fixture: FixtureFactory, ensemble: Ensemble, direction: str
 ) -> None:
     ensemble.start()
     leader, (follower, other) = ensemble.leader(), ensemble.followers()
@@ -178,4 +179,4 @@ def test_ensemble_drops_requests_of_a_replaced_connection(
     }
     hosts = settings_of_url(f"zookeeper://{ensemble.address}").hosts
     fixture = make_fixture(small_cluster(), hosts=hosts, session_timeout_ms=20_000)
-    late_lands_nowhere(fixture, *servers[way])
+    check_late_write_is_dropped(fixture, *servers[direction])

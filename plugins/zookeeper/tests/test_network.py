@@ -95,7 +95,7 @@ def echo(machine: Machine, address: str, port: int, data: bytes, timeout_s: floa
 
 
 @pytest.mark.parametrize("impairment", [HEALTHY, Impairment(loss=0.3), Impairment(delay_s=0.05)], ids=str)
-def test_tcp_crosses_a_link_that_is_not_blocked(network: VirtualNetwork, port: int, impairment: Impairment) -> None:
+def test_tcp_passes_unblocked_link(network: VirtualNetwork, port: int, impairment: Impairment) -> None:
     for source, target in itertools.permutations("ab"):
         network.impair(source, target, impairment)
     data = os.urandom(20_000)
@@ -104,9 +104,7 @@ def test_tcp_crosses_a_link_that_is_not_blocked(network: VirtualNetwork, port: i
 
 
 @pytest.mark.parametrize("blocked", [["ab"], ["ba"], ["ab", "ba"]], ids="-".join)
-def test_tcp_stops_at_a_blocked_link_and_goes_on_after_it(
-    network: VirtualNetwork, port: int, blocked: list[str]
-) -> None:
+def test_tcp_continues_after_link_is_unblocked(network: VirtualNetwork, port: int, blocked: list[str]) -> None:
     for pair in blocked:
         network.impair(pair[0], pair[1], BLOCKED)
     a, address = network.machines["a"], network.machines["b"].address
@@ -118,7 +116,7 @@ def test_tcp_stops_at_a_blocked_link_and_goes_on_after_it(
     assert echo(a, address, port, b"found", None) == b"found"
 
 
-def test_nothing_is_left_of_a_closed_network(permitted: None) -> None:
+def test_closed_network_leaves_no_resources(permitted: None) -> None:
     descriptors = set(os.listdir("/proc/self/fd"))
     VirtualNetwork(["c", "d"]).close()
     assert set(os.listdir("/proc/self/fd")) == descriptors

@@ -29,13 +29,15 @@ TIMEOUT_MS = 2_000
 TOPICS = {f"topic-{number}": [healthy(1, 2, 3), healthy(2, 3, 1)] for number in range(10)}
 
 
-def fixture_at(address: str, timeout_ms: int = TIMEOUT_MS) -> ZooKeeperFixture:
+def fixture_of(address: str, timeout_ms: int = TIMEOUT_MS) -> ZooKeeperFixture:
     settings = settings_of_url(f"zookeeper://{address}?session.timeout.ms={timeout_ms}")
     return ZooKeeperFixture(settings, cluster_of(TOPICS, registered=[1, 2, 3]))
 
 
 @contextmanager
-def controller_at(fixture: ZooKeeperFixture, controller_id: int, address: str | None = None) -> Iterator[Controller]:
+def running_controller(
+    fixture: ZooKeeperFixture, controller_id: int, address: str | None = None
+) -> Iterator[Controller]:
     """A controller with its own thread that has handled its events."""
     controller, loop = build(controller_id, fixture.connect(address))
     controller.open()
@@ -79,9 +81,9 @@ def test_role_survives_a_killed_server(own_zookeeper: ServerHandle, long: bool) 
 
     ``test_failovers.py`` in the Kafka plugin compares both.
     """
-    fixture = fixture_at(own_zookeeper.address)
+    fixture = fixture_of(own_zookeeper.address)
     try:
-        with controller_at(fixture, FIRST_ID) as controller, controller_at(fixture, SECOND_ID) as standby:
+        with running_controller(fixture, FIRST_ID) as controller, running_controller(fixture, SECOND_ID) as standby:
             before, connection = role(fixture), store_of(controller)._connection
             own_zookeeper.kill()
             if long:
@@ -101,9 +103,9 @@ def test_role_survives_a_killed_server(own_zookeeper: ServerHandle, long: bool) 
 
 def test_requests_during_an_outage_are_done_after_it(own_zookeeper: ServerHandle) -> None:
     """The write waits. Brokers receive nothing until the session is certain to live."""
-    fixture = fixture_at(own_zookeeper.address)
+    fixture = fixture_of(own_zookeeper.address)
     try:
-        with controller_at(fixture, FIRST_ID) as controller:
+        with running_controller(fixture, FIRST_ID) as controller:
             fixture.unregister_brokers([1])
             wait_until(lambda: leads(fixture, 2))
             fixture.register_brokers([registration(1)])
@@ -125,9 +127,9 @@ def test_requests_during_an_outage_are_done_after_it(own_zookeeper: ServerHandle
 
 def test_controller_can_be_stopped_during_an_outage(own_zookeeper: ServerHandle) -> None:
     """It does not wait for a server that may never return. Its record is deleted when its session expires."""
-    fixture = fixture_at(own_zookeeper.address)
+    fixture = fixture_of(own_zookeeper.address)
     try:
-        with controller_at(fixture, FIRST_ID) as controller:
+        with running_controller(fixture, FIRST_ID) as controller:
             own_zookeeper.kill()
             waiting = controller.elect_leaders(ElectionType.PREFERRED)
             controller.stop()
@@ -140,9 +142,9 @@ def test_controller_can_be_stopped_during_an_outage(own_zookeeper: ServerHandle)
 def test_role_survives_a_killed_ensemble_member(ensemble: Ensemble) -> None:
     """The controller continues its session on another member."""
     ensemble.start()
-    fixture = fixture_at(ensemble.address, timeout_ms=10_000)
+    fixture = fixture_of(ensemble.address, timeout_ms=10_000)
     try:
-        with controller_at(fixture, FIRST_ID) as controller, controller_at(fixture, SECOND_ID):
+        with running_controller(fixture, FIRST_ID) as controller, running_controller(fixture, SECOND_ID):
             before, connection = role(fixture), store_of(controller)._connection
             assert connection is not None
             client = connection.session.client
@@ -162,10 +164,13 @@ def test_role_survives_a_killed_ensemble_member(ensemble: Ensemble) -> None:
 def test_controller_cut_off_beyond_its_session_resigns_once(zookeeper: ServerHandle) -> None:
     """The server expires the session and another controller is elected once. The first changes nothing after its
     return."""
-    fixture = fixture_at(zookeeper.address)
+    fixture = fixture_of(zookeeper.address)
     with Proxy(zookeeper.address) as proxy:
         try:
-            with controller_at(fixture, FIRST_ID, proxy.address) as first, controller_at(fixture, SECOND_ID) as second:
+            with (
+                running_controller(fixture, FIRST_ID, proxy.address) as first,
+                running_controller(fixture, SECOND_ID) as second,
+            ):
                 assert first.status().active
                 requests = requests_received(first)
                 proxy.refuse()
@@ -186,10 +191,10 @@ def test_controller_cut_off_beyond_its_session_resigns_once(zookeeper: ServerHan
 
 def test_role_lost_without_a_connection_is_checked_before_acting(zookeeper: ServerHandle) -> None:
     """The session lives, so only ``/controller`` shows the loss. Nothing is done before it was read."""
-    fixture, worker_goes_on = fixture_at(zookeeper.address, timeout_ms=20_000), threading.Event()
+    fixture, worker_may_continue = fixture_of(zookeeper.address, timeout_ms=20_000), threading.Event()
 
-    def hold() -> None:
-        worker_goes_on.wait(PATIENCE_S)
+    def block_worker() -> None:
+        worker_may_continue.wait(PATIENCE_S)
 
     with Proxy(zookeeper.address) as proxy:
         try:
@@ -200,7 +205,7 @@ def test_role_lost_without_a_connection_is_checked_before_acting(zookeeper: Serv
             connection, worker = store._connection, store._worker
             assert connection is not None
             assert worker is not None
-            worker.put(hold)
+            worker.put(block_worker)
             proxy.refuse()
             proxy.cut()
             wait_until(lambda: not connection.session.client.connected)
@@ -209,9 +214,9 @@ def test_role_lost_without_a_connection_is_checked_before_acting(zookeeper: Serv
             wait_until(lambda: connection.session.client.connected)
             assert connection.session.fence.is_open()
             assert not store.may_act()
-            worker_goes_on.set()
+            worker_may_continue.set()
             wait_until(lambda: connection.claim is None)
             assert not store.owns_role()
         finally:
-            worker_goes_on.set()
+            worker_may_continue.set()
             fixture.close()

@@ -30,7 +30,7 @@ class EchoServer:
     """Answers each frame with one of the same number. Records what it receives."""
 
     def __init__(self) -> None:
-        self.seen: list[int] = []
+        self.received: list[int] = []
         self.answered = threading.Semaphore(0)
         self._listener = socket.create_server((HOST, 0))
         self.address = f"{HOST}:{self._listener.getsockname()[1]}"
@@ -50,7 +50,7 @@ class EchoServer:
     def _serve(self, connection: socket.socket) -> None:
         with suppress(OSError), connection:
             while (frame := read_frame(connection)) is not None:
-                self.seen.append(struct.unpack_from(">i", frame)[0])
+                self.received.append(struct.unpack_from(">i", frame)[0])
                 connection.sendall(struct.pack(">i", len(frame)) + frame)
                 self.answered.release()
 
@@ -143,7 +143,7 @@ def test_large_frames_pass_whole(proxy: Proxy) -> None:
 
 
 @pytest.mark.parametrize(
-    "break_point, seen, answered",
+    "break_point, received, answered",
     [
         (BreakPoint.BEFORE_REQUEST, [0, 1, 2], None),
         (BreakPoint.AFTER_REQUEST, [0, 1, 2, 3], None),
@@ -152,7 +152,7 @@ def test_large_frames_pass_whole(proxy: Proxy) -> None:
     ],
 )
 def test_cut_at_the_second_multi(
-    server: EchoServer, proxy: Proxy, break_point: BreakPoint, seen: list[int], answered: int | None
+    server: EchoServer, proxy: Proxy, break_point: BreakPoint, received: list[int], answered: int | None
 ) -> None:
     cut = Break(break_point, nth=2, opcode=MULTI)
     proxy.script(cut)
@@ -163,9 +163,9 @@ def test_cut_at_the_second_multi(
         assert client.ask(3, MULTI) == answered
         assert cut.happened.wait(WAIT_S)
         if break_point is BreakPoint.AFTER_REQUEST:
-            for _ in seen:
+            for _ in received:
                 assert server.answered.acquire(timeout=WAIT_S)
-        assert server.seen == seen
+        assert server.received == received
     with connected(proxy) as client:
         assert client.ask(4, MULTI) == 4
 
@@ -198,7 +198,7 @@ def test_freeze_delivers_later(server: EchoServer, proxy: Proxy) -> None:
         assert client.is_silent()
         proxy.thaw()
         assert client.read() == 1
-        assert server.seen == [0, 1]
+        assert server.received == [0, 1]
 
 
 def test_drop_loses_data(server: EchoServer, proxy: Proxy) -> None:
@@ -208,7 +208,7 @@ def test_drop_loses_data(server: EchoServer, proxy: Proxy) -> None:
         assert client.is_silent()
         proxy.drop()
         assert client.ask(2, MULTI) == 2
-        assert server.seen == [0, 1, 2]
+        assert server.received == [0, 1, 2]
 
 
 def test_delay_postpones_data(proxy: Proxy) -> None:
@@ -234,7 +234,7 @@ def test_half_close_ends_a_single_direction(server: EchoServer, proxy: Proxy) ->
         client.send(1, MULTI)
         assert server.answered.acquire(timeout=WAIT_S)  # The opening of the session.
         assert server.answered.acquire(timeout=WAIT_S)
-        assert server.seen == [0, 1]
+        assert server.received == [0, 1]
 
 
 def test_refuse_closes_new_connections_only(proxy: Proxy) -> None:

@@ -25,18 +25,18 @@ def test_tls_refusal_ends_the_command(
     tls_zookeeper: ServerHandle, authority: Authority, tmp_path: Path, name: str
 ) -> None:
     arguments, signer = COMMANDS[name]
-    shown = Authority(tmp_path, signer).issue("kafka").key_and_certificate if signer else ""
+    keystore = Authority(tmp_path, signer).issue("kafka").key_and_certificate if signer else ""
     config = tmp_path / "server.properties"
     config.write_text(
         f"zookeeper.connect={tls_zookeeper.secure_address}\nzookeeper.connection.timeout.ms={HOURS_MS}\n"
         f"zookeeper.ssl.client.enable=true\nzookeeper.ssl.truststore.location={authority.path}\n"
-        f"zookeeper.ssl.truststore.type=PEM\nzookeeper.ssl.keystore.type=PEM\nzookeeper.ssl.keystore.location={shown}\n"
+        f"zookeeper.ssl.truststore.type=PEM\nzookeeper.ssl.keystore.type=PEM\nzookeeper.ssl.keystore.location={keystore}\n"
     )
     done = kframe(*arguments, "--config", config, folder=tmp_path)
     assert done.returncode != 0
     error = " ".join(done.stderr.split())
     pattern = (
-        f"zookeeper.ssl.keystore.location={shown}" if signer else "none (zookeeper.ssl.keystore.location is not set)"
+        f"zookeeper.ssl.keystore.location={keystore}" if signer else "none (zookeeper.ssl.keystore.location is not set)"
     )
     assert f"{tls_zookeeper.secure_address}: refuses the client certificate" in error
     assert f"found {pattern}, expected a certificate that it trusts" in error

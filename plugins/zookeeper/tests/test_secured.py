@@ -57,7 +57,7 @@ class TestTls:
             tls=TlsSettings(mine.authority, mine.key_and_certificate),
         )
 
-    def test_it_connects(self, settings: ConnectSettings) -> None:
+    def test_secured_connection_is_established(self, settings: ConnectSettings) -> None:
         with started(settings) as (client, _):
             client.create("/large", b"x" * 500_000)
             assert client.get("/large")[0] == b"x" * 500_000

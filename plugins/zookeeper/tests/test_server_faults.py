@@ -41,7 +41,7 @@ def bulk() -> ClusterState:
 
 
 @contextmanager
-def at_work(fixture: ZooKeeperFixture, proxy: Proxy) -> Iterator[Controller]:
+def active_controller(fixture: ZooKeeperFixture, proxy: Proxy) -> Iterator[Controller]:
     """An active, idle controller behind a proxy."""
     controller, loop = build(FIRST_ID, fixture.connect(proxy.address))
     controller.open()
@@ -65,34 +65,34 @@ def leaders(tree: Tree) -> dict[tuple[int, int, int], int]:
     return leaders_by_epoch
 
 
-def looked_at(fixture: ZooKeeperFixture) -> Tree:
+def read_tree_with_retries(fixture: ZooKeeperFixture) -> Tree:
     """The tree. The operator's connection may be down for a while, too."""
     trees: list[Tree] = []
 
-    def look() -> bool:
+    def try_read() -> bool:
         try:
             trees.append(read_tree(fixture.operator))
         except KazooException:
             return False
         return True
 
-    wait_until(look)
+    wait_until(try_read)
     return trees[-1]
 
 
 def writes_each_once(fixture: ZooKeeperFixture, proxy: Proxy, broken: Break) -> None:
     """Fail broker 1 during ``broken``. Check that the controller moves every leader exactly once."""
-    before = looked_at(fixture)
-    with at_work(fixture, proxy) as controller:
+    before = read_tree_with_retries(fixture)
+    with active_controller(fixture, proxy) as controller:
         proxy.script(broken)
         fixture.unregister_brokers([1])
         assert broken.happened.wait(PATIENCE_S)
         expected = {(2, 1, 1): TOPICS * PARTITIONS}
-        wait_until(lambda: leaders(looked_at(fixture)) == expected)
+        wait_until(lambda: leaders(read_tree_with_retries(fixture)) == expected)
         wait_until(lambda: controller.status().active)
-        assert faults(before, looked_at(fixture)) == []
+        assert faults(before, read_tree_with_retries(fixture)) == []
         fixture.register_brokers([registration(1)])
-        wait_until(lambda: leaders(looked_at(fixture)).keys() <= {(2, 1, 2)})
+        wait_until(lambda: leaders(read_tree_with_retries(fixture)).keys() <= {(2, 1, 2)})
 
 
 # -- servers
@@ -111,14 +111,15 @@ def test_server_restart(
 
     def restart(_: Link) -> None:
         proxy.refuse()
-        door.refuse()
+        operator_proxy.refuse()
         how(own_zookeeper)
         own_zookeeper.start()
-        door.refuse(False)
+        operator_proxy.refuse(False)
         proxy.refuse(False)
 
-    with Proxy(own_zookeeper.address) as proxy, Proxy(own_zookeeper.address) as door:
-        fixture = ZooKeeperFixture(settings_of_url(f"zookeeper://{door.address}?session.timeout.ms=20000"), bulk())
+    with Proxy(own_zookeeper.address) as proxy, Proxy(own_zookeeper.address) as operator_proxy:
+        settings = settings_of_url(f"zookeeper://{operator_proxy.address}?session.timeout.ms=20000")
+        fixture = ZooKeeperFixture(settings, bulk())
         try:
             writes_each_once(fixture, proxy, Break(break_point, 2, MULTI, restart))
         finally:
@@ -132,7 +133,7 @@ def test_killed_ensemble_leader(ensemble: Ensemble, break_point: BreakPoint, on_
     leader, follower = ensemble.leader(), ensemble.followers()[0]
 
     def end(_: Link) -> None:
-        proxy.lead_to(follower.address)
+        proxy.forward_to(follower.address)
         leader.kill()
 
     settings = settings_of_url(f"zookeeper://{ensemble.address}?session.timeout.ms=20000")
@@ -155,7 +156,7 @@ def test_controllers_frozen_in_alternation(zookeeper: ServerHandle) -> None:
     rivals = [Victim(number, fixture.settings(session_timeout_ms=5000)) for number in (FIRST_ID, SECOND_ID)]
     try:
         for rival in rivals:
-            rival.stand()
+            rival.contend()
             wait_until(lambda rival=rival: rival.settle() is (rival is rivals[0]))  # type: ignore[misc]
         for number in range(4):
             active, other = rivals[number % 2], rivals[1 - number % 2]

@@ -114,7 +114,7 @@ def test_kafkas_configuration(caplog: pytest.LogCaptureFixture) -> None:
 
 
 @pytest.mark.parametrize(
-    "key, value, said",
+    "key, value, message",
     [
         ("zookeeper.sesion.timeout.ms", "1", "'zookeeper.session.timeout.ms' perhaps"),
         ("zookeeper.metadata.migration.enabled", "1", "'zookeeper.metadata.migration.enable' perhaps"),
@@ -122,12 +122,12 @@ def test_kafkas_configuration(caplog: pytest.LogCaptureFixture) -> None:
         ("zookeeper.Set.Acl", "true", "'zookeeper.set.acl' perhaps"),
     ],
 )
-def test_unknown_key_is_reported_with_the_nearest(
-    caplog: pytest.LogCaptureFixture, key: str, value: str, said: str
+def test_unknown_key_is_reported_with_closest_known_key(
+    caplog: pytest.LogCaptureFixture, key: str, value: str, message: str
 ) -> None:
     with caplog.at_level(logging.WARNING, "kframe.config"):
         settings_of_config({"zookeeper.connect": "h", key: value}, "server.properties")
-    assert caplog.messages == [f"server.properties: unknown key {key!r}; {said}"]
+    assert caplog.messages == [f"server.properties: unknown key {key!r}; {message}"]
 
 
 @pytest.mark.parametrize("key", sorted(key for key in KAFKA_KEYS if key.startswith("zookeeper.")))

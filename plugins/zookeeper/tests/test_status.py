@@ -44,7 +44,7 @@ def test_first_line_names_controller_and_standbys(start: Start, address: str, cl
 
 
 @pytest.mark.parametrize(
-    ("record", "said"),
+    ("record", "message"),
     [
         (encode_controller(3, 0), "broker 3, epoch 1, since 1970-01-01T00:00:00.000+00:00; stand-bys: none"),
         (
@@ -56,9 +56,9 @@ def test_first_line_names_controller_and_standbys(start: Start, address: str, cl
     ],
     ids=["a broker", "an instance without a record", "KRaft", "unreadable"],
 )
-def test_first_line_names_a_foreign_controller(address: str, client: KazooClient, record: bytes, said: str) -> None:
+def test_first_line_names_a_foreign_controller(address: str, client: KazooClient, record: bytes, message: str) -> None:
     client.create(paths.CONTROLLER, record, ephemeral=True)
-    assert first_line(address).partition(" ")[2].strip().startswith(said)
+    assert first_line(address).partition(" ")[2].strip().startswith(message)
 
 
 def test_counts_equal_those_of_the_active_controller(start: Start, address: str, client: KazooClient) -> None:
@@ -131,8 +131,8 @@ def test_znodes_that_no_controller_reads_are_listed_separately(address: str, cli
     report = status(address)
     assert report["quarantined"] == []
     assert [entry["path"] for entry in report["unreadable"]] == ["/cluster/id", "/config/brokers/<default>"]
-    shown = kframe("controller", "status", "--zookeeper", address).stdout
-    assert "\nunreadable\n  /cluster/id: " in shown
+    output = kframe("controller", "status", "--zookeeper", address).stdout
+    assert "\nunreadable\n  /cluster/id: " in output
 
 
 def test_quarantined_records_come_from_storage_without_the_page(

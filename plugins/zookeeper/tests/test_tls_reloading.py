@@ -66,7 +66,7 @@ def test_new_connections_use_a_renewed_certificate(tmp_path: Path, caplog: pytes
     assert "changed TLS files cannot be used; the last ones remain in use" in caplog.text
 
 
-def test_names_are_checked_and_old_versions_are_not_spoken(tmp_path: Path) -> None:
+def test_tls_checks_host_names_and_requires_version_1_2(tmp_path: Path) -> None:
     context = tls_context(TlsSettings(Authority(tmp_path).path, None))
     assert (context.check_hostname, context.verify_mode) == (True, ssl.CERT_REQUIRED)
     assert context.minimum_version is ssl.TLSVersion.TLSv1_2

@@ -18,7 +18,7 @@ from kframe_zookeeper.znodes import decode_topic, encode_topics, table_of
 from kframe.errors import ZnodeError
 
 ID = "AAAAAAAAAAEAAAAAAAAAAQ"
-SOUND = json.dumps(
+VALID = json.dumps(
     {"version": 3, "topic_id": ID, "partitions": {"0": [1, 2], "2": [3], "1": [2, 2, 1]}, "adding_replicas": {},
      "removing_replicas": {}}
 ).encode()  # fmt: skip
@@ -27,15 +27,15 @@ SOUND = json.dumps(
 def columns(texts: Sequence[bytes], module: Any) -> list[Any]:
     """The result of ``parse_topics`` for each text. None where it is left to the decoder."""
     lengths = np.array([len(text) for text in texts], np.int32)
-    at = np.cumsum(lengths, dtype=np.int64) - lengths
-    read = TopicColumns.read(np.frombuffer(b"".join(texts), np.uint8), at, lengths, module.parse_topics)
+    data_offset = np.cumsum(lengths, dtype=np.int64) - lengths
+    read = TopicColumns.read(np.frombuffer(b"".join(texts), np.uint8), data_offset, lengths, module.parse_topics)
     rows, values = np.cumsum(read.partitions) - read.partitions, read.replicas.offsets
     outcomes = []
     for i, count in enumerate(read.partitions.tolist()):
         some = range(int(rows[i]), int(rows[i]) + count)
         lists = [read.replicas.values[values[row] : values[row + 1]].tolist() for row in some]
-        doubled = tuple(row - int(rows[i]) for row in some if read.doubled[row])
-        outcomes.append((read.topic_ids[i].tobytes(), lists, doubled) if read.parsed[i] else None)
+        duplicates = tuple(row - int(rows[i]) for row in some if read.duplicates[row])
+        outcomes.append((read.topic_ids[i].tobytes(), lists, duplicates) if read.parsed[i] else None)
     return outcomes
 
 
@@ -46,12 +46,12 @@ def decoded(text: bytes) -> Any:
     except ZnodeError:
         return None
     plain = not (topic.adding or topic.removing or topic.extra)
-    return (topic.topic_id or bytes(16), topic.replicas, topic.doubled) if plain else None
+    return (topic.topic_id or bytes(16), topic.replicas, topic.duplicates) if plain else None
 
 
 def agree(texts: Sequence[bytes]) -> None:
-    kernel, twin = columns(texts, _topic_read), columns(texts, _naive_jute)
-    assert kernel == twin
+    kernel, reference = columns(texts, _topic_read), columns(texts, _naive_jute)
+    assert kernel == reference
     for text, read in zip(texts, kernel, strict=True):
         assert read is None or read == decoded(text)
 
@@ -72,7 +72,7 @@ def written(topic: dict[str, Any], order: int, spaces: bool) -> bytes:
 
 
 @given(st.lists(st.builds(written, TOPICS, st.integers(0, 9), st.booleans()), max_size=4))
-@example([SOUND, b'{"version":3,"partitions":{}}', SOUND])
+@example([VALID, b'{"version":3,"partitions":{}}', VALID])
 @example([b"", b"[]", b"{}", b'"partitions"', b'{"', b'{"version":3,"partitions":{"'])
 @example([b'{"version":3,"partitions":{"0":[1],"0":[1]}}', b'{"version":3,"partitions":{"1":[1]}}'])
 @example([b'{"version":3,"partitions":{"0":[]}}', b'{"version":3,"partitions":{"0":[1,]}}'])
@@ -86,16 +86,16 @@ def test_kernel_and_decoder_read_topics_alike(texts: list[bytes]) -> None:
 def test_kernel_and_reference_read_mutated_topics_alike() -> None:
     chance, bytes_ = random.Random(7), b'{}[]:,"0123456789-eE. \n\t\\apvt_'
     for _ in range(4_000):
-        text = bytearray(SOUND)
+        text = bytearray(VALID)
         for _ in range(chance.randint(1, 3)):
             position = chance.randrange(len(text))
             text[position : position + chance.randint(0, 1)] = bytes(chance.choices(bytes_, k=chance.randint(0, 1)))
         agree([bytes(text)])
 
 
-@pytest.mark.parametrize("end", range(len(SOUND) + 1))
+@pytest.mark.parametrize("end", range(len(VALID) + 1))
 def test_truncated_topic_is_not_read(end: int) -> None:
-    agree([SOUND[:end]])
+    agree([VALID[:end]])
 
 
 def test_kafkas_topics_are_read() -> None:
@@ -109,24 +109,24 @@ def test_kafkas_topics_are_read() -> None:
     assert columns([encoded], _topic_read) == columns([text], _topic_read)
 
 
-@pytest.mark.parametrize("begin, length", [(-1, 5), (0, -1), (1, len(SOUND)), (0, 2**31 - 1)])
-@pytest.mark.parametrize("module", [_topic_read, _naive_jute], ids=["kernel", "twin"])
+@pytest.mark.parametrize("begin, length", [(-1, 5), (0, -1), (1, len(VALID)), (0, 2**31 - 1)])
+@pytest.mark.parametrize("module", [_topic_read, _naive_jute], ids=["kernel", "reference"])
 def test_topic_outside_the_answer_is_not_read(module: Any, begin: int, length: int) -> None:
-    at, lengths = np.array([begin], np.int64), np.array([length], np.int32)
-    data = np.frombuffer(SOUND, np.uint8)
-    assert TopicColumns.read(data, at, lengths, module.parse_topics).parsed.tolist() == [0]
+    data_offset, lengths = np.array([begin], np.int64), np.array([length], np.int32)
+    data = np.frombuffer(VALID, np.uint8)
+    assert TopicColumns.read(data, data_offset, lengths, module.parse_topics).parsed.tolist() == [0]
 
 
 @pytest.mark.parametrize("rows, values, expected", [(3, 5, 1), (2, 5, 0), (3, 4, 0)])
-@pytest.mark.parametrize("module", [_topic_read, _naive_jute], ids=["kernel", "twin"])
+@pytest.mark.parametrize("module", [_topic_read, _naive_jute], ids=["kernel", "reference"])
 def test_kernel_writes_within_its_buffers(module: Any, rows: int, values: int, expected: int) -> None:
     """The topic has three partitions with two, two and one replicas."""
-    counts, doubled = np.full(rows, -7, np.int32), np.zeros(rows, np.uint8)
+    counts, duplicates = np.full(rows, -7, np.int32), np.zeros(rows, np.uint8)
     partitions, parsed, ids = np.zeros(1, np.int32), np.zeros(1, np.uint8), np.zeros((1, 16), np.uint8)
     replicas = np.full(values, -7, np.int32)
     used = module.parse_topics(
-        np.frombuffer(SOUND, np.uint8), np.zeros(1, np.int64), np.array([len(SOUND)], np.int32),
-        np.empty((4, 9), np.int32), np.empty(9, np.int32), partitions, ids, counts, doubled, replicas, parsed,
+        np.frombuffer(VALID, np.uint8), np.zeros(1, np.int64), np.array([len(VALID)], np.int32),
+        np.empty((4, 9), np.int32), np.empty(9, np.int32), partitions, ids, counts, duplicates, replicas, parsed,
     )  # fmt: skip
     assert (used, parsed.tolist(), partitions.tolist()) == (5 * expected, [expected], [3 * expected])
     assert counts.tolist() == ([2, 2, 1] if expected else [-7] * rows)

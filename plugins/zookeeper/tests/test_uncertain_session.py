@@ -37,44 +37,44 @@ def fixture(zookeeper: ServerHandle) -> Iterator[ZooKeeperFixture]:
     zookeeper_fixture.close()
 
 
-class Sleepy(ZooKeeperStore):
-    """Sleeps for ``nap_s`` seconds after it has written states."""
+class PausingStore(ZooKeeperStore):
+    """Advances the clock by ``pause_s`` seconds after it has written states."""
 
     fixture: ZooKeeperFixture
-    nap_s = 0.0
-    ends = False
-    """Whether the server ends the session meanwhile."""
+    pause_s = 0.0
+    expires = False
+    """Whether the server expires the session meanwhile."""
 
     def write_states(self, cluster: ClusterState, change: StateChange) -> WriteResult:
         result = super().write_states(cluster, change)
-        self._sleep()
+        self._pause()
         return result
 
     def write_pipelined(self, cluster: ClusterState, change: StateChange, following: StateChange) -> WriteResult:
         result = super().write_pipelined(cluster, change, following)
-        self._sleep()
+        self._pause()
         return result
 
-    def _sleep(self) -> None:
+    def _pause(self) -> None:
         assert self._connection is not None
-        session, nap_s = self._connection.session, self.nap_s
-        if self.ends:
-            ending, self.ends = session.client.client_id, False
+        session, pause_s = self._connection.session, self.pause_s
+        if self.expires:
+            ending, self.expires = session.client.client_id, False
             self.fixture.end_session(ending)
-        awake_s = session.fence.now_s
-        session.fence.now_s = lambda: awake_s() + nap_s
+        real_now_s = session.fence.now_s
+        session.fence.now_s = lambda: real_now_s() + pause_s
 
 
 @pytest.mark.parametrize(
-    ("nap_s", "ends", "silent"),
+    ("pause_s", "expires", "silent"),
     [(5.0, False, False), (25.0, False, False), (25.0, True, True)],
-    ids=["short", "long, and the session lives", "long, and the session has ended"],
+    ids=["short", "long, within the session", "long, session expired"],
 )
 def test_stored_states_are_sent_only_while_the_session_is_certain(
-    fixture: ZooKeeperFixture, nap_s: float, ends: bool, silent: bool
+    fixture: ZooKeeperFixture, pause_s: float, expires: bool, silent: bool
 ) -> None:
-    """The session timeout is 20 seconds. No event reports the nap. The fence detects it, and the server is queried."""
-    store = Sleepy(fixture.settings())
+    """The session timeout is 20 seconds. No event reports the pause: the fence detects it and queries the server."""
+    store = PausingStore(fixture.settings())
     store.fixture = fixture
     fixture.stores.append(store)
     transport = RecordingTransport()
@@ -84,7 +84,7 @@ def test_stored_states_are_sent_only_while_the_session_is_certain(
     assert loop.controller.active
     before = read_tree(fixture.operator)
     transport.take()
-    store.nap_s, store.ends = nap_s, ends
+    store.pause_s, store.expires = pause_s, expires
     fixture.unregister_brokers([1])
     fixture.settle()
     event = loop.queue.take()
@@ -132,7 +132,7 @@ def test_controller_frozen_during_a_write_sends_nothing_when_it_wakes(
         victim = Victim(FIRST_ID, fixture.settings(proxy.address, session_timeout_ms=5000))
         following, loop = build(SECOND_ID, fixture.connect())
         try:
-            victim.stand()
+            victim.contend()
             wait_until(victim.settle)
             before = victim.ask(requests_received)
             assert before > 0

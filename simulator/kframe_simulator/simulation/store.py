@@ -150,7 +150,7 @@ class SimStore(MemoryStore):
     def _begin_anew(self) -> None:
         """Begin a new session without any state of the old one."""
         self._expired = False
-        self._follows_brokers = False
+        self._emits_controller_events = False
         self._registrations_read.clear()
         self._start_session()
         self.claimed_epoch = -1

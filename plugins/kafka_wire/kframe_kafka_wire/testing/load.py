@@ -95,7 +95,7 @@ class ProducerLoad(Process):
         )
         source = Path(__file__).parent / "SteadyLoad.java"
         arguments = (address, topic, str(partitions), str(records_per_second))
-        self._launch([*client_command(source, folder), *arguments], folder, asked=True)
+        self._launch([*client_command(source, folder), *arguments], folder, piped=True)
 
     def count(self) -> Count:
         """The present counts."""

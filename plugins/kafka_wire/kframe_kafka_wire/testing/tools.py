@@ -60,7 +60,7 @@ class ToolBox(Process):
         self._launch(
             ["java", *JVM, "-Xmx128m", f"-Dlog4j.configuration=file:{folder / 'log4j.properties'}",
              "-cp", compiled(source, jars()), source.stem],
-            folder, asked=True,
+            folder, piped=True,
         )  # fmt: skip
 
     def run(self, tool: str, arguments: list[str], given: str) -> tuple[int, str]:

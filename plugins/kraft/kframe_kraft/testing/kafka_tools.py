@@ -84,7 +84,7 @@ class KafkaTools(Process):
         folder.mkdir(parents=True, exist_ok=True)
         class_path = compiled(_HERE / "KafkaTools.java", libraries or tool_jars())
         log = "-Dorg.slf4j.simpleLogger.defaultLogLevel=off"
-        self._launch(["java", *JVM, "-Xmx192m", log, "-cp", class_path, "KafkaTools"], folder, asked=True)
+        self._launch(["java", *JVM, "-Xmx192m", log, "-cp", class_path, "KafkaTools"], folder, piped=True)
 
     def __enter__(self) -> Self:
         return self

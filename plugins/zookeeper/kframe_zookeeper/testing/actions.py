@@ -21,12 +21,12 @@ from kframe_zookeeper.znodes import decode_config, decode_producer_ids, decode_s
 THIRD_ID: Final = 103
 
 #: Runs a task in a controller.
-Do = Callable[[Task], None]
+RunTask = Callable[[Task], None]
 #: An action on the fixture or, through the task runner, on the controller.
-Action = Callable[[ZooKeeperFixture, Do], None]
+Action = Callable[[ZooKeeperFixture, RunTask], None]
 
 
-def nothing(*_: object) -> None:
+def no_action(*_: object) -> None:
     """No action beside the election."""
 
 
@@ -41,31 +41,31 @@ def fails(*brokers: int) -> Action:
 def registers(broker: int) -> Action:
     """A broker registers, or registers again."""
 
-    def register(fixture: ZooKeeperFixture, _: Do) -> None:
+    def register(fixture: ZooKeeperFixture, _: RunTask) -> None:
         fixture.register_brokers([registration(broker)])
 
     return register
 
 
-def loses_log_dir(fixture: ZooKeeperFixture, _: Do) -> None:
+def loses_log_dir(fixture: ZooKeeperFixture, _: RunTask) -> None:
     """Broker 2 reports a failed log directory."""
     fixture.notify_log_dir_event(2)
 
 
-def notifies(fixture: ZooKeeperFixture, _: Do) -> None:
+def notifies_isr_change(fixture: ZooKeeperFixture, _: RunTask) -> None:
     """A leader reports an ISR change."""
     fixture.notify_isr_changes([("orders", 0)])
 
 
-def calls(name: str, *arguments: Any, **others: Any) -> Action:
+def calls(name: str, *arguments: Any, **keywords: Any) -> Action:
     """A client calls this method of the controller."""
-    return lambda _, do: do(methodcaller(name, *arguments, **others))
+    return lambda _, run_task: run_task(methodcaller(name, *arguments, **keywords))
 
 
 def writes_topic(name: str, *replicas: tuple[int, ...]) -> Action:
     """Write a topic without an id, as tools before Kafka 2.8 do."""
 
-    def write(fixture: ZooKeeperFixture, _: Do) -> None:
+    def write(fixture: ZooKeeperFixture, _: RunTask) -> None:
         (data,) = encode_topics(TopicTable.of((name,), [replicas]))
         if fixture.operator.exists(paths.topic_path(name)):
             fixture.operator.set(paths.topic_path(name), data)
@@ -75,7 +75,7 @@ def writes_topic(name: str, *replicas: tuple[int, ...]) -> Action:
     return write
 
 
-def leaves_partition_without_state(fixture: ZooKeeperFixture, _: Do) -> None:
+def leaves_partition_without_state(fixture: ZooKeeperFixture, _: RunTask) -> None:
     """Leave a partition without a state, as a controller does that dies while it creates a topic."""
     (data,) = encode_topics(TopicTable.of(("new",), [[(1, 2), (2, 3)]]))
     transaction = fixture.operator.transaction()
@@ -85,19 +85,19 @@ def leaves_partition_without_state(fixture: ZooKeeperFixture, _: Do) -> None:
     transaction.commit()
 
 
-def grows_while_deleted(fixture: ZooKeeperFixture, do: Do) -> None:
+def grows_while_deleted(fixture: ZooKeeperFixture, run_task: RunTask) -> None:
     """Give a topic under deletion a new partition and a replica on a missing broker."""
-    deletes("halted")(fixture, do)
-    writes_topic("halted", (2, 6), (2, 3))(fixture, do)
+    deletes("halted")(fixture, run_task)
+    writes_topic("halted", (2, 6), (2, 3))(fixture, run_task)
 
 
-def moves_and_cancels(_: ZooKeeperFixture, do: Do) -> None:
+def reassigns_and_cancels(_: ZooKeeperFixture, run_task: RunTask) -> None:
     """A client requests a reassignment, then cancels it."""
     for target in ((3, 4), None):
-        do(methodcaller("reassign", {("moving", 0): target}))
+        run_task(methodcaller("reassign", {("moving", 0): target}))
 
 
-def moves(targets: Mapping[tuple[str, int], Sequence[int]]) -> Action:
+def reassigns(targets: Mapping[tuple[str, int], Sequence[int]]) -> Action:
     """An operator writes these reassignments, as Kafka's tools up to 2.8 do."""
     return lambda fixture, _: fixture.request_reassignments(Targets.of(list(targets.items())))
 
@@ -112,10 +112,10 @@ def prefers(*partitions: tuple[str, int]) -> Action:
     return lambda fixture, _: fixture.request_preferred_election(partitions)
 
 
-def another_rules(fixture: ZooKeeperFixture, _: Do) -> None:
+def another_controller_elected(fixture: ZooKeeperFixture, _: RunTask) -> None:
     """Another controller takes the role, and does not contend again when it loses it."""
     store = fixture.connect()
-    store.open(nothing)
+    store.open(no_action)
     assert store.claim(THIRD_ID) == 1
 
 
@@ -124,25 +124,25 @@ def configures(topic: str, config: Mapping[str, str]) -> Action:
     return lambda fixture, _: fixture.configure_topic(topic, config)
 
 
-def rebalances(_: ZooKeeperFixture, do: Do) -> None:
+def rebalances(_: ZooKeeperFixture, run_task: RunTask) -> None:
     """The timer of the preferred leader rebalancing fires."""
-    do(_look_at_balance)
+    run_task(_queue_rebalance)
 
 
-def _look_at_balance(controller: Controller) -> None:
+def _queue_rebalance(controller: Controller) -> None:
     controller._loop.queue.put(events.RebalanceLeaders())
 
 
-def gets_producer_ids(fixture: ZooKeeperFixture, do: Do) -> None:
+def gets_producer_ids(fixture: ZooKeeperFixture, run_task: RunTask) -> None:
     """Broker 1 requests a block of producer ids."""
     epoch = fixture.operator.exists(paths.broker_path(1)).czxid
-    do(methodcaller("submit", partial(events.ProducerIdsRequested, 1, epoch)))
+    run_task(methodcaller("submit", partial(events.ProducerIdsRequested, 1, epoch)))
 
 
 # -- goals
 
 
-def stored(tree: Tree, partition: str) -> Any:
+def state_of(tree: Tree, partition: str) -> Any:
     """The state of a partition."""
     path = state(partition)
     return decode_state(tree[path].data, path)[0]
@@ -154,32 +154,34 @@ def replicas(tree: Tree, partition: str) -> list[int]:
     return decode_topic(topic, tree[paths.topic_path(topic)].data).replicas[int(number)]
 
 
-def led(partition: str, leader: int) -> Callable[[Tree], bool]:
+def has_leader(partition: str, leader: int) -> Callable[[Tree], bool]:
     """Whether this broker is the leader."""
-    return lambda tree: bool(stored(tree, partition).leader == leader)
+    return lambda tree: bool(state_of(tree, partition).leader == leader)
 
 
-def synced(partition: str, *isr: int) -> Callable[[Tree], bool]:
+def has_isr(partition: str, *isr: int) -> Callable[[Tree], bool]:
     """Whether the ISR has these members."""
-    return lambda tree: set(stored(tree, partition).isr) == set(isr)
+    return lambda tree: set(state_of(tree, partition).isr) == set(isr)
 
 
-def placed(partition: str, *wanted: int) -> Callable[[Tree], bool]:
+def has_replicas(partition: str, *expected: int) -> Callable[[Tree], bool]:
     """Whether these are the replicas, and all are in sync."""
-    return lambda tree: replicas(tree, partition) == list(wanted) and set(stored(tree, partition).isr) == set(wanted)
+    return lambda tree: (
+        replicas(tree, partition) == list(expected) and set(state_of(tree, partition).isr) == set(expected)
+    )
 
 
-def moved_or_stayed(tree: Tree) -> bool:
+def reassigned_or_cancelled(tree: Tree) -> bool:
     """Whether the reassignment is complete or cancelled."""
-    return any(placed("moving-0", *target)(tree) for target in ((3, 4), (1, 2)))
+    return any(has_replicas("moving-0", *target)(tree) for target in ((3, 4), (1, 2)))
 
 
-def gone(topic: str) -> Callable[[Tree], bool]:
+def topic_deleted(topic: str) -> Callable[[Tree], bool]:
     """Whether no node of the topic is left."""
     return lambda tree: not any(f"/{topic}/" in f"{path}/" for path in tree)
 
 
-def grown(topic: str, count: int) -> Callable[[Tree], bool]:
+def has_partitions(topic: str, count: int) -> Callable[[Tree], bool]:
     """Whether ``count`` partitions have a state."""
     return lambda tree: len(children(tree, paths.partitions_path(topic))) == count
 

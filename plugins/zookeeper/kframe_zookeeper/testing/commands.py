@@ -115,7 +115,7 @@ class ControllerRun(RunningCommand):
         )
         self._woken = False
 
-    def stand(self) -> None:
+    def contend(self) -> None:
         """Start the process."""
         self.start()
 

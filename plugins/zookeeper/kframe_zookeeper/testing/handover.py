@@ -26,7 +26,7 @@ ALL: Final = [1, 2, 3]
 #:
 #: Tests observe them in ``by_kafka``. The topic ``doomed`` causes some of them, when a controller is deposed before its
 #: StopReplica requests are answered.
-USUAL: Final = re.compile(
+EXPECTED_WARNINGS: Final = re.compile(
     "|".join(
         [
             # A broker is starting, dead or frozen, or the machine is busy.
@@ -90,7 +90,7 @@ class ClusterFixture:
         _, before = self.controller()
         folder = self.folder / f"kframe-{next(_numbers)}"
         contender = ControllerRun(OURS, self.cluster.zookeeper, folder, "--takeover", timeout_ms=8000)
-        contender.stand()
+        contender.contend()
         self.contenders.append(contender)
         assert self.await_kframe(contender) == before + 1
         return contender
@@ -164,14 +164,14 @@ class ClusterFixture:
         state = self.state(topic, partition)
         return None if state is None else (state["leader"], state["isr"])
 
-    def unlike_kafkas(self) -> dict[str, tuple[bytes, bytes]]:
+    def znodes_unlike_kafkas(self) -> dict[str, tuple[bytes, bytes]]:
         """Znodes whose bytes differ from those that Kafka writes for the same values: stored bytes and Kafka's.
 
         The record of a controller is skipped if its broker has another release than the tool.
         """
         differences: dict[str, tuple[bytes, bytes]] = {}
 
-        def look(kind: str, path: str) -> None:
+        def compare(kind: str, path: str) -> None:
             data = self.client.get(path)[0]
             expected = self.tool.encoded(kind, data)
             if data != expected:
@@ -179,13 +179,13 @@ class ClusterFixture:
 
         holder = self.cluster.brokers.get(self.controller()[0])
         if holder is None or holder.version == VERSION:
-            look("controller", paths.CONTROLLER)
+            compare("controller", paths.CONTROLLER)
         for topic, partitions in self.states().items():
-            look("topic", f"/brokers/topics/{topic}")
+            compare("topic", f"/brokers/topics/{topic}")
             for number in partitions:
-                look("state", f"/brokers/topics/{topic}/partitions/{number}/state")
+                compare("state", f"/brokers/topics/{topic}/partitions/{number}/state")
         for topic in self.client.get_children("/config/topics"):
-            look("config", f"/config/topics/{topic}")
+            compare("config", f"/config/topics/{topic}")
         return differences
 
     # -- what clients see
@@ -198,7 +198,7 @@ class ClusterFixture:
     def disagreement(self, *topics: str) -> list[Any]:
         """The partitions where Kafka's admin client and ZooKeeper disagree. By default those of all topics."""
         try:
-            described, stored = _seen(self.tool.ask("describe")), _seen(self.states())
+            described, stored = _leadership(self.tool.ask("describe")), _leadership(self.states())
         except KafkaError as error:
             return [f"a topic came or went: {error}"]
         both = {partition[0] for partition in described & stored}
@@ -236,7 +236,7 @@ def running_fixture(
         cluster.kill()
 
 
-def _seen(topics: dict[str, dict[Any, Any]]) -> set[tuple[str, int, int, tuple[int, ...]]]:
+def _leadership(topics: dict[str, dict[Any, Any]]) -> set[tuple[str, int, int, tuple[int, ...]]]:
     """Topic, partition, leader and ISR of each partition."""
     return {
         (topic, int(partition), state["leader"], tuple(sorted(state["isr"])))
@@ -254,7 +254,7 @@ def rises(before: dict[str, dict[int, State]], after: dict[str, dict[int, State]
                     assert after[topic][number][epoch] >= state[epoch], (topic, number, epoch)
 
 
-def eventually(expected: Any, look: Callable[..., Any], *arguments: Any) -> None:
-    """Wait until ``look`` returns this value."""
-    until(lambda: look(*arguments) == expected)
-    assert look(*arguments) == expected
+def eventually(expected: Any, read: Callable[..., Any], *arguments: Any) -> None:
+    """Wait until ``read`` returns this value."""
+    until(lambda: read(*arguments) == expected)
+    assert read(*arguments) == expected

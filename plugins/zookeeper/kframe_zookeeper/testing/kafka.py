@@ -96,7 +96,7 @@ class Complaint(NamedTuple):
 
     broker_id: int
     log: str
-    at: str
+    timestamp: str
     level: str
     message: str
 
@@ -122,11 +122,11 @@ class KafkaProcess(Process):
             "zookeeper.connect": zookeeper,
             "log.dirs": str(folder / "data"),
         }
-        given = {
+        resolved = {
             key: value.replace("{port}", str(self.port)).replace("{other_port}", str(self.other_port))
             for key, value in settings.items()
         }
-        lines = {**_SETTINGS, **own, **given}
+        lines = {**_SETTINGS, **own, **resolved}
         (folder / "server.properties").write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
         (folder / "log4j.properties").write_text(_log4j(folder))
 
@@ -219,7 +219,7 @@ class Tool(Process):
         (folder / "log4j.properties").write_text("log4j.rootLogger=OFF\n")
         (folder / "client.properties").write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
         source = Path(__file__).parent / "KafkaTool.java"
-        self._launch([*client_command(source, folder), address, "client.properties"], folder, asked=True)
+        self._launch([*client_command(source, folder), address, "client.properties"], folder, piped=True)
 
     def ask(self, verb: str, **what: Any) -> Any:
         """Send a request and return the answer. Raises KafkaError with the exception of Kafka's client."""

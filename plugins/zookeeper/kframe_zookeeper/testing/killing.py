@@ -11,7 +11,7 @@ from typing import Final, Protocol
 
 from kframe.testing.clusters import PartitionSpec, healthy
 from kframe.testing.store_fixture import FIRST_ID, SECOND_ID
-from kframe_zookeeper.testing.actions import Action, nothing
+from kframe_zookeeper.testing.actions import Action, no_action
 from kframe_zookeeper.testing.process import PATIENCE_S, wait_until
 from kframe_zookeeper.testing.proxy import MULTI, Break, BreakPoint, Link, Proxy
 from kframe_zookeeper.testing.trees import Tree, changes, faults, read_tree
@@ -31,7 +31,7 @@ CLUSTER: Final = {
 }
 
 
-class Way(Enum):
+class Interruption(Enum):
     """How the controller is separated from its request."""
 
     UNSENT = "killed before the request is sent on"
@@ -41,10 +41,10 @@ class Way(Enum):
 
 
 BREAK_POINTS: Final = {
-    Way.UNSENT: BreakPoint.BEFORE_REQUEST,
-    Way.UNANSWERED: BreakPoint.BEFORE_ANSWER,
-    Way.ANSWERED: BreakPoint.AFTER_ANSWER,
-    Way.OVERTAKEN: BreakPoint.BEFORE_REQUEST,
+    Interruption.UNSENT: BreakPoint.BEFORE_REQUEST,
+    Interruption.UNANSWERED: BreakPoint.BEFORE_ANSWER,
+    Interruption.ANSWERED: BreakPoint.AFTER_ANSWER,
+    Interruption.OVERTAKEN: BreakPoint.BEFORE_REQUEST,
 }  # fmt: skip
 
 
@@ -56,17 +56,17 @@ class Case:
     name: str
     operation: int
     path: str
-    trouble: Action = nothing
+    cause: Action = no_action
     nth: int = 1
-    before: Action = nothing
+    before: Action = no_action
     """Actions before the write of the first controller is intercepted."""
     topics: Mapping[str, Sequence[PartitionSpec]] = field(default_factory=dict)
     slow: tuple[int, ...] = ()
     takeover: bool = False
     """The first controller takes the role from another controller, which ``before`` has elected."""
-    repair: Action = nothing
+    repair: Action = no_action
     """Action after the next controller is active."""
-    asked: bool = False
+    by_client: bool = False
     """The cause is a client's request, which the client repeats at the next controller."""
     fenced: bool = True
     reached: Callable[[Tree], bool] = bool
@@ -77,10 +77,10 @@ class Case:
         return _OPERATION.pack(self.operation, False, -1) + struct.pack(">i", len(path)) + path
 
 
-class Mortal(Protocol):
+class KillableController(Protocol):
     """A controller in a process of its own: ``victims.Victim`` or ``commands.ControllerRun``."""
 
-    def stand(self) -> None:
+    def contend(self) -> None:
         """Let it contend for the role."""
 
     def settle(self) -> bool:
@@ -106,86 +106,96 @@ class StoppedController:
     """The first controller. It is stopped at its write."""
 
     def __init__(
-        self, case: Case, way: Way, fixture: ZooKeeperFixture, proxy: Proxy, victim: Mortal | None = None
+        self,
+        case: Case,
+        interruption: Interruption,
+        fixture: ZooKeeperFixture,
+        proxy: Proxy,
+        victim: KillableController | None = None,
     ) -> None:
         """``victim`` must connect through ``proxy``. The default is a Victim."""
-        self._way = way
-        self._parting: list[Link] = []
-        self._parted, self._arrives = threading.Event(), threading.Event()
+        self._interruption = interruption
+        self._interrupted_links: list[Link] = []
+        self._interrupted, self._delivery = threading.Event(), threading.Event()
         frame = case.frame(fixture.settings().chroot)
-        self._answered = Break(BreakPoint.BEFORE_ANSWER, case.nth, MULTI, nothing, frame)
-        script = (Break(BREAK_POINTS[way], case.nth, MULTI, self._part, frame), self._answered)
+        self._answered = Break(BreakPoint.BEFORE_ANSWER, case.nth, MULTI, no_action, frame)
+        script = (Break(BREAK_POINTS[interruption], case.nth, MULTI, self._interrupt, frame), self._answered)
         self.victim = victim or Victim(
             FIRST_ID, fixture.settings(proxy.address), slow=case.slow, takeover=case.takeover
         )  # fmt: skip
-        if case.trouble is nothing:
+        if case.cause is no_action:
             proxy.script(*script)
-            self.victim.stand()
+            self.victim.contend()
         else:
-            self.victim.stand()
+            self.victim.contend()
             assert self.victim.settle()
             proxy.script(*script)
-            case.trouble(fixture, self.victim.do)
-        assert self._parted.wait(PATIENCE_S), "it does not write that"
-        if way is not Way.OVERTAKEN:
-            (link,) = self._parting
+            case.cause(fixture, self.victim.do)
+        assert self._interrupted.wait(PATIENCE_S), "it does not write that"
+        if interruption is not Interruption.OVERTAKEN:
+            (link,) = self._interrupted_links
             assert link.client_id is not None
             fixture.end_session(link.client_id)
 
     def deliver(self) -> None:
         """Deliver the delayed request of the frozen controller. Wake the controller."""
-        self._arrives.set()
+        self._delivery.set()
         assert self._answered.happened.wait(PATIENCE_S)
         self.victim.wake()
         assert not self.victim.settle()
 
     def close(self) -> None:
         """End the first controller."""
-        self._arrives.set()
+        self._delivery.set()
         self.victim.close()
 
-    def _part(self, link: Link) -> None:
-        self._parting.append(link)
-        if self._way is Way.OVERTAKEN:
+    def _interrupt(self, link: Link) -> None:
+        self._interrupted_links.append(link)
+        if self._interruption is Interruption.OVERTAKEN:
             self.victim.freeze()
-            self._parted.set()
-            self._arrives.wait(PATIENCE_S)
+            self._interrupted.set()
+            self._delivery.wait(PATIENCE_S)
             return
         self.victim.kill()
-        if self._way is Way.UNSENT:
+        if self._interruption is Interruption.UNSENT:
             link.cut()
-        self._parted.set()
+        self._interrupted.set()
 
 
-def wrong(case: Case, before: Tree, fixture: ZooKeeperFixture) -> list[str]:
+def remaining_faults(case: Case, before: Tree, fixture: ZooKeeperFixture) -> list[str]:
     """The faults of the present tree."""
     after = read_tree(fixture.operator)
     problems = faults(before, after)
     return problems or ([] if case.reached(after) else ["the goal is not reached"])
 
 
-def play(scene: StoppedController, case: Case, way: Way, fixture: ZooKeeperFixture) -> None:
+def check_takeover(
+    stopped: StoppedController, case: Case, interruption: Interruption, fixture: ZooKeeperFixture
+) -> None:
     """Start the next controller. Check that it finds a consistent cluster and completes the interrupted work."""
     try:
         before = read_tree(fixture.operator)
         following, loop = build(SECOND_ID, fixture.connect())
-        following.open(takeover=case.takeover or way is Way.OVERTAKEN)
+        following.open(takeover=case.takeover or interruption is Interruption.OVERTAKEN)
         loop.start()
         try:
             wait_until(lambda: following.status().active)
-            case.repair(fixture, nothing)
-            if case.asked:
-                case.trouble(fixture, lambda task: task(following))
-            wait_until(lambda: not wrong(case, before, fixture), lambda: str(wrong(case, before, fixture)))
+            case.repair(fixture, no_action)
+            if case.by_client:
+                case.cause(fixture, lambda task: task(following))
+            wait_until(
+                lambda: not remaining_faults(case, before, fixture),
+                lambda: str(remaining_faults(case, before, fixture)),
+            )
             fixture.settle()
             assert settle(following)
-            assert wrong(case, before, fixture) == []
-            if way is Way.OVERTAKEN:
+            assert remaining_faults(case, before, fixture) == []
+            if interruption is Interruption.OVERTAKEN:
                 settled = read_tree(fixture.operator)
-                scene.deliver()
+                stopped.deliver()
                 assert changes(settled, read_tree(fixture.operator)) == []
                 assert following.status().active
         finally:
             following.stop()
     finally:
-        scene.close()
+        stopped.close()

@@ -30,7 +30,7 @@ _SIOCSIFFLAGS, _SIOCSIFADDR, _SIOCSIFNETMASK = 0x8914, 0x8916, 0x891C
 _IFF_UP, _IFF_RUNNING = 0x1, 0x40
 _DEVICE: Final = b"test0"
 _MASK: Final = "255.255.255.0"
-_PACKET_MOST: Final = 65_536
+_PACKET_MAX: Final = 65_536
 #: Offsets of source and destination in an IPv4 header, and its version.
 _SOURCE, _TARGET, _IPV4 = slice(12, 16), slice(16, 20), 4
 _NEVER: Final = None
@@ -140,7 +140,7 @@ class VirtualNetwork:
                         return
                     with suppress(BlockingIOError):
                         while True:
-                            packet, now_s = os.read(key.fd, _PACKET_MOST), time.monotonic()
+                            packet, now_s = os.read(key.fd, _PACKET_MAX), time.monotonic()
                             due_s = self._due(packet, now_s)
                             if due_s is not _NEVER and due_s > now_s:
                                 heapq.heappush(delayed, (due_s, next(numbers), packet))

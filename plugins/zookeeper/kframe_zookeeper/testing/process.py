@@ -17,9 +17,9 @@ from kframe_zookeeper.testing.machine import LOCAL, Machine
 PATIENCE_S: Final = 240.0
 #: Seconds between two checks of a condition. After a slow check the pause is longer, to save CPU for the processes
 #: under test.
-_LOOK_S: Final = 0.02
-_REST: Final = 4.0
-_REST_MOST_S: Final = 0.5
+_POLL_S: Final = 0.02
+_PAUSE_FACTOR: Final = 4.0
+_PAUSE_MAX_S: Final = 0.5
 _END_S: Final = 60.0  # A broker needs time to hand over its partitions.
 _started: Final[set[Process]] = set()
 
@@ -56,24 +56,24 @@ class Process:
         """Continue a frozen process (SIGCONT)."""
         self._signal(signal.SIGCONT)
 
-    def _launch(self, command: Sequence[str], folder: Path, *, asked: bool = False) -> None:
-        """Start the process in ``folder``. Its output goes to log.txt. With ``asked``, stdout is kept for answers."""
+    def _launch(self, command: Sequence[str], folder: Path, *, piped: bool = False) -> None:
+        """Start the process in ``folder``. Its output goes to log.txt. With ``piped``, stdout is kept for answers."""
         assert self.pid is None, "running already"
         self._log_path = folder / "log.txt"
-        ours = subprocess.PIPE if asked else subprocess.DEVNULL
+        child_stdin = subprocess.PIPE if piped else subprocess.DEVNULL
         environment = {**os.environ, **self.machine.environment}
         with self._log_path.open("ab") as log, self.machine.entered():
-            theirs = subprocess.PIPE if asked else log
+            child_stdout = subprocess.PIPE if piped else log
             self._process = subprocess.Popen(
-                command, stdin=ours, stdout=theirs, stderr=log, cwd=folder, env=environment
+                command, stdin=child_stdin, stdout=child_stdout, stderr=log, cwd=folder, env=environment
             )
         _started.add(self)
 
     def _answer(self, line: str) -> str:
         """Send a line and return the answer line. Raises RuntimeError with the log if the process has ended."""
         assert self._process is not None, "not started"
-        assert self._process.stdin is not None, "not asked"
-        assert self._process.stdout is not None, "not asked"
+        assert self._process.stdin is not None, "no pipe"
+        assert self._process.stdout is not None, "no pipe"
         with suppress(BrokenPipeError):  # Without a reader there is no answer, which is reported below.
             self._process.stdin.write(line.encode() + b"\n")
             self._process.stdin.flush()
@@ -107,7 +107,7 @@ class Process:
         return code
 
 
-def left_running() -> list[Process]:
+def running_processes() -> list[Process]:
     """Processes that were started and not ended by their handles. After the tests there must be none."""
     return [process for process in _started if process.pid is not None]
 
@@ -122,7 +122,7 @@ def until(holds: Callable[[], bool], seconds: float = PATIENCE_S) -> bool:
         now = time.monotonic()
         if now > end:
             return False
-        time.sleep(max(_LOOK_S, min(_REST * (now - begun), _REST_MOST_S)))
+        time.sleep(max(_POLL_S, min(_PAUSE_FACTOR * (now - begun), _PAUSE_MAX_S)))
 
 
 def wait_until(holds: Callable[[], bool], describe: Callable[[], str] = lambda: "it is still false") -> None:

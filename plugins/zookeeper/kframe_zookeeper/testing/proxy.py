@@ -27,7 +27,7 @@ _LENGTH: Final = struct.Struct(">i")
 _REQUEST: Final = struct.Struct(">iii")
 _ANSWER: Final = struct.Struct(">ii")
 #: Length, protocol, timeout, session id, and length of the password.
-_GREETING: Final = struct.Struct(">iiiqi")
+_CONNECT_RESPONSE: Final = struct.Struct(">iiiqi")
 #: A socket closed with this option resets the connection. Bytes in flight are lost in both directions.
 _RESET: Final = struct.pack("ii", 1, 0)
 
@@ -64,19 +64,19 @@ class Break:
     opcode: int | None = None
     action: Callable[[Link], None] | None = None
     """None cuts the connection."""
-    holding: bytes = b""
+    content: bytes = b""
     """Bytes that the request must contain, for example an operation in a multi."""
     happened: threading.Event = field(default_factory=threading.Event, init=False)
     _waits_for: tuple[Link, int] | None = field(default=None, init=False)
     """The connection and the number of the request whose answer triggers the action."""
 
-    def meets(self, link: Link, direction: Direction, number: int, opcode: int, frame: bytes) -> BreakPoint | None:
+    def match(self, link: Link, direction: Direction, number: int, opcode: int, frame: bytes) -> BreakPoint | None:
         """The break point if this frame is the matching request, or its answer; else None."""
         if direction is Direction.TO_CLIENT:
             return self.break_point if self._waits_for == (link, number) else None
         if self._waits_for is not None or (opcode == PING if self.opcode is None else opcode != self.opcode):
             return None
-        if self.holding not in frame:
+        if self.content not in frame:
             return None
         self.nth -= 1
         if self.nth != 0:
@@ -101,7 +101,7 @@ class Link:
     def __init__(self, proxy: Proxy, client: socket.socket, server: socket.socket) -> None:
         self._proxy = proxy
         self.sockets: Final = (client, server)
-        self._greeted = dict.fromkeys(BOTH, False)
+        self._session_opened = dict.fromkeys(BOTH, False)
         self._muted: set[Direction] = set()
         self._ended: set[Direction] = set()
         self.closed = False
@@ -175,7 +175,7 @@ class Link:
     def _pass_on(self, direction: Direction, sink: socket.socket, piece: bytes) -> None:
         proxy = self._proxy
         time.sleep(proxy.delay_s[direction])
-        scheduled = self._break_at(direction, piece)
+        scheduled = self._find_break(direction, piece)
         break_point = None if scheduled is None else scheduled.break_point
         if scheduled is not None and break_point in (BreakPoint.BEFORE_REQUEST, BreakPoint.BEFORE_ANSWER):
             scheduled.do(self)
@@ -187,34 +187,38 @@ class Link:
         if scheduled is not None and break_point in (BreakPoint.AFTER_REQUEST, BreakPoint.AFTER_ANSWER):
             scheduled.do(self)
 
-    def _break_at(self, direction: Direction, piece: bytes) -> Break | None:
+    def _find_break(self, direction: Direction, piece: bytes) -> Break | None:
         """The Break that this frame triggers. The first frame in each direction opens the session and has no number."""
         if not self._proxy.framed:
             return None
-        if not self._greeted[direction] or len(piece) < _REQUEST.size:
-            if direction is Direction.TO_CLIENT and not self._greeted[direction] and len(piece) >= _GREETING.size:
-                *_, number, length = _GREETING.unpack_from(piece)
-                self.client_id = (number, piece[_GREETING.size :][:length])
-            self._greeted[direction] = True
+        if not self._session_opened[direction] or len(piece) < _REQUEST.size:
+            if (
+                direction is Direction.TO_CLIENT
+                and not self._session_opened[direction]
+                and len(piece) >= _CONNECT_RESPONSE.size
+            ):
+                *_, number, length = _CONNECT_RESPONSE.unpack_from(piece)
+                self.client_id = (number, piece[_CONNECT_RESPONSE.size :][:length])
+            self._session_opened[direction] = True
             return None
         if direction is Direction.TO_SERVER:
             _, number, opcode = _REQUEST.unpack_from(piece)
         else:
             (_, number), opcode = _ANSWER.unpack_from(piece), 0
-        return self._proxy.break_at(self, direction, number, opcode, piece)
+        return self._proxy.take_break(self, direction, number, opcode, piece)
 
 
 class Proxy:
     """Listens on loopback and forwards to ``upstream`` ("host:port"). A context manager that closes everything."""
 
     def __init__(self, upstream: str, *, framed: bool = True) -> None:
-        self.lead_to(upstream)
+        self.forward_to(upstream)
         self.framed = framed
         self.delay_s = dict.fromkeys(BOTH, 0.0)
         self.flowing = {direction: threading.Event() for direction in BOTH}
         self.dropping: set[Direction] = set()
         self._refusing = False
-        self._over = threading.Event()
+        self._closed = threading.Event()
         self._breaks: list[Break] = []
         self._links: list[Link] = []
         self._lock = threading.Lock()
@@ -232,14 +236,14 @@ class Proxy:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._over.set()
+        self._closed.set()
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         self.thaw()
         self.cut()
 
-    def lead_to(self, upstream: str) -> None:
+    def forward_to(self, upstream: str) -> None:
         """Forward new connections to another server."""
         host, _, port = upstream.rpartition(":")
         self._upstream = (host, int(port))
@@ -289,13 +293,13 @@ class Proxy:
             self._links = [link for link in self._links if not link.closed]
             return list(self._links)
 
-    def break_at(self, link: Link, direction: Direction, number: int, opcode: int, frame: bytes) -> Break | None:
+    def take_break(self, link: Link, direction: Direction, number: int, opcode: int, frame: bytes) -> Break | None:
         """Remove and return the Break that a frame triggers. Every Break of the script counts each frame."""
         with self._lock:
             scheduled = [
                 scheduled_break
                 for scheduled_break in self._breaks
-                if scheduled_break.meets(link, direction, number, opcode, frame)
+                if scheduled_break.match(link, direction, number, opcode, frame)
             ]
             if scheduled:
                 self._breaks.remove(scheduled[0])
@@ -309,7 +313,7 @@ class Proxy:
 
     def _connect(self, client: socket.socket) -> None:
         """Connect a client to the server, or close it."""
-        if self._refusing or self._over.is_set():
+        if self._refusing or self._closed.is_set():
             client.close()
             return
         try:
@@ -323,5 +327,5 @@ class Proxy:
         with self._lock:
             self._links.append(link)
         link.start()  # A client that has an answer finds its connection in ``links``.
-        if self._over.is_set():  # The proxy was closed meanwhile.
+        if self._closed.is_set():  # The proxy was closed meanwhile.
             link.cut()

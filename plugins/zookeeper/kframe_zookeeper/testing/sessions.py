@@ -33,19 +33,21 @@ class States:
 
     def __init__(self, client: KazooClient) -> None:
         self._changed = threading.Condition()
-        self._seen: list[str] = []
+        self._reached: list[str] = []
         client.add_listener(self._on_event)
 
     def _on_event(self, state: str) -> None:
         with self._changed:
-            self._seen.append(state)
+            self._reached.append(state)
             self._changed.notify_all()
 
     def wait_for(self, state: str) -> None:
         """Return when ``state`` was reached since the last wait."""
         with self._changed:
-            assert self._changed.wait_for(lambda: state in self._seen, PATIENCE_S), f"{state} not among {self._seen}"
-            del self._seen[: self._seen.index(state) + 1]
+            assert self._changed.wait_for(lambda: state in self._reached, PATIENCE_S), (
+                f"{state} not among {self._reached}"
+            )
+            del self._reached[: self._reached.index(state) + 1]
 
 
 @contextmanager

@@ -67,7 +67,7 @@ class Victim:
         theirs.close()
         self._receive()
 
-    def stand(self) -> None:
+    def contend(self) -> None:
         """Let it contend for the role."""
         self._connection.send(None)
 
@@ -75,9 +75,9 @@ class Victim:
         """Run ``task`` in the process, without waiting for it."""
         self._connection.send((task, False))
 
-    def ask(self, question: Task) -> Any:
-        """Run ``question`` in the process, and return its result."""
-        self._connection.send((question, True))
+    def ask(self, task: Task) -> Any:
+        """Run ``task`` in the process, and return its result."""
+        self._connection.send((task, True))
         return self._receive()
 
     def settle(self) -> bool:
@@ -123,7 +123,7 @@ def _run(
     connection.recv()
     loop.start()
     while True:
-        task, asked = connection.recv()
+        task, reply_expected = connection.recv()
         result = task(controller)
-        if asked:
+        if reply_expected:
             connection.send(result)

@@ -120,11 +120,11 @@ class ZooKeeperFixture:
 
     def end_session(self, client_id: tuple[int, bytes]) -> None:
         """End the session with this id and password. Another client does it."""
-        twin = make_client(self._settings)
-        twin._session_id, twin._session_passwd = client_id
-        twin.start_async().wait(PATIENCE_S)
-        twin.stop()
-        twin.close()
+        other_client = make_client(self._settings)
+        other_client._session_id, other_client._session_passwd = client_id
+        other_client.start_async().wait(PATIENCE_S)
+        other_client.stop()
+        other_client.close()
 
     def settle(self) -> None:
         """Return when all events so far were handled."""
@@ -172,9 +172,9 @@ class ZooKeeperFixture:
         self.operator.set(paths.broker_path(registration.broker_id), encode_broker(registration, 0))
         self._synchronize()
 
-    def _replace_brokers(self, gone: Sequence[int], new: Sequence[Registration]) -> tuple[int, ...]:
+    def _replace_brokers(self, unregistered: Sequence[int], new: Sequence[Registration]) -> tuple[int, ...]:
         transaction = self.operator.transaction()
-        for broker_id in gone:
+        for broker_id in unregistered:
             transaction.delete(paths.broker_path(broker_id))
         for registration in new:
             transaction.create(

@@ -19,7 +19,7 @@ from kframe.plugin.znodes import decode, refuse_repeated_keys
 
 #: Bytes of the largest znode that is read. Kafka configures its own client with the same limit (``jute.maxbuffer``).
 ZNODE_BYTES_MAX: Final = 4 * 2**20
-#: The most nested objects and lists. Kafka's own znodes have four levels.
+#: Maximum nesting of objects and lists. Kafka's own znodes have four levels.
 DEPTH_MAX: Final = 16
 
 #: Fields of a znode outside its schema, as raw JSON. They are written back unchanged.

@@ -29,9 +29,9 @@ class StoredTopic:
     """The content of a topic's znode. Brokers are ids, distinct within a list.
 
     ``replicas[p]`` are the replicas of partition ``p``. ``adding`` and ``removing`` have only partitions with a
-    reassignment. If a partition names a broker twice, the first position counts, and ``doubled`` lists the partition.
-    Kafka's controller accepts such topics, so leaving them out would make them unavailable. ``extra`` is written back
-    with the topic.
+    reassignment. If a partition names a broker twice, the first position counts, and ``duplicates`` lists the
+    partition. Kafka's controller accepts such topics, so leaving them out would make them unavailable. ``extra`` is
+    written back with the topic.
     """
 
     name: str
@@ -40,7 +40,7 @@ class StoredTopic:
     adding: dict[int, list[int]]
     removing: dict[int, list[int]]
     extra: Extra
-    doubled: tuple[int, ...] = ()
+    duplicates: tuple[int, ...] = ()
 
 
 def decode_topic(name: str, raw: bytes | None) -> StoredTopic:
@@ -50,16 +50,16 @@ def decode_topic(name: str, raw: bytes | None) -> StoredTopic:
     if not raw:
         return StoredTopic(name, None, [], {}, {}, NO_EXTRA)
     record, extra = decode_znode(TOPIC_DECODER, raw, path)
-    doubled = _check_assignment(record, path)
+    duplicates = _check_assignment(record, path)
     topic_id = (
         None if record.topic_id is UNSET else topic_id_bytes(record.topic_id, f"{path} field topic_id", ZnodeError)
     )
     if topic_id == _NO_ID:
         raise ZnodeError(f"{path} field topic_id", "the id of no topic", "any other id")
     replicas = [record.partitions[partition] for partition in range(len(record.partitions))]
-    for partition in doubled:
+    for partition in duplicates:
         replicas[partition] = list(dict.fromkeys(replicas[partition]))
-    return StoredTopic(name, topic_id, replicas, record.adding_replicas, record.removing_replicas, extra, doubled)
+    return StoredTopic(name, topic_id, replicas, record.adding_replicas, record.removing_replicas, extra, duplicates)
 
 
 def table_of(topics: Sequence[StoredTopic]) -> TopicTable:
@@ -132,11 +132,11 @@ def _check_assignment(record: TopicZnode, path: str) -> tuple[int, ...]:
     if partitions and max(partitions) != len(partitions) - 1:
         missing = next(number for number in range(len(partitions)) if number not in partitions)
         raise ZnodeError(f"{path} field partitions", f"no partition {missing}", f"all up to {max(partitions)}")
-    doubled = []
+    duplicates = []
     for partition, replicas in partitions.items():
         count = len(replicas)
         if len(set(replicas)) != count:
-            doubled.append(partition)
+            duplicates.append(partition)
         if not 0 < count <= REPLICAS_MAX:
             raise ZnodeError(
                 f"{path} field partitions.{partition}", f"{len(replicas)} replicas", f"1 to {REPLICAS_MAX}"
@@ -146,4 +146,4 @@ def _check_assignment(record: TopicZnode, path: str) -> tuple[int, ...]:
             where = f"{path} field {field}.{partition}"
             if len(set(brokers)) != len(brokers) or not set(brokers) <= set(partitions.get(partition, ())):
                 raise ZnodeError(where, f"{brokers[:20]}", "different brokers, all of them replicas of the partition")
-    return tuple(sorted(doubled))
+    return tuple(sorted(duplicates))

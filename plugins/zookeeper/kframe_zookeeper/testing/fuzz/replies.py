@@ -55,16 +55,16 @@ class MultiWrites:
 
 def _reads(raw: bytes, count: int) -> Outcome:
     data = np.frombuffer(raw, np.uint8)
-    twin = Results.room(data, count)
-    twin_count = _naive_jute.split_reads(data, 0, *_columns(twin))
+    reference = Results.allocate(data, count)
+    reference_count = _naive_jute.split_reads(data, 0, *_columns(reference))
     try:
         results = Results.split(MultiResponse(data, 0), count)
     except StoreError as error:
-        assert twin_count != count, twin_count
+        assert reference_count != count, reference_count
         return str(error)
-    assert twin_count == count
-    for mine, other in zip(_columns(results), _columns(twin), strict=True):
-        assert np.array_equal(mine, other)
+    assert reference_count == count
+    for actual, expected in zip(_columns(results), _columns(reference), strict=True):
+        assert np.array_equal(actual, expected)
     try:
         for i in range(count):
             if results.exists(i):
@@ -77,7 +77,7 @@ def _reads(raw: bytes, count: int) -> Outcome:
 
 def _columns(results: Results) -> tuple[Any, ...]:
     return (
-        results.code, results.data_at, results.data_length, results.version, results.czxid, results.mzxid,
+        results.code, results.data_offset, results.data_length, results.version, results.czxid, results.mzxid,
         results.owner,
     )  # fmt: skip
 

@@ -37,12 +37,12 @@ PIECES: Final = [
     b',"x":{"y":[1]}', b"18446744073709551616", b"\\u0061",
 ]  # fmt: skip
 #: The length limit of reasons, which appear in logs.
-_REASON_MOST: Final = 1000
+_REASON_MAX: Final = 1000
 #: Each n-th state is also parsed alone, so that a sanitizer detects reads beyond its end.
 _ALONE: Final = 8
 #: The kernel leaves longer ISRs to the decoder.
-_ISR_MOST: Final = _naive_jute.ISR_MOST
-_REPLICAS_MOST: Final = _naive_jute.REPLICAS_MOST
+_ISR_MAX: Final = _naive_jute.ISR_MAX
+_REPLICAS_MAX: Final = _naive_jute.REPLICAS_MAX
 
 
 class Znodes:
@@ -66,7 +66,7 @@ class Znodes:
         except ZnodeError as error:
             reason = str(error)
             assert reason.startswith("/"), reason
-            assert len(reason) <= _REASON_MOST, len(reason)
+            assert len(reason) <= _REASON_MAX, len(reason)
             return reason
         return None
 
@@ -79,8 +79,8 @@ class StateZnodes(Znodes):
 
     def evaluate(self, batch: Batch) -> list[Outcome]:
         """The decoder's outcomes. They are compared with those of the kernel."""
-        read, twin = (_parsed(module, batch) for module in (_jute_read, _naive_jute))
-        assert read == twin
+        read, reference = (_parsed(module, batch) for module in (_jute_read, _naive_jute))
+        assert read == reference
         for i in range(0, len(batch), _ALONE):
             assert _parsed(_jute_read, batch.part(i, i + 1)) == [read[i]]
         return [self._both(batch[i], read[i]) for i in range(len(batch))]
@@ -96,7 +96,7 @@ class StateZnodes(Znodes):
             encoded = znodes.encode_state(
                 state.leader, state.leader_epoch, state.isr, state.controller_epoch, state.leader_recovery_state
             )
-            assert encoded != raw or len(state.isr) > _ISR_MOST, "the kernel does not read what Kafka writes"
+            assert encoded != raw or len(state.isr) > _ISR_MAX, "the kernel does not read what Kafka writes"
         else:
             assert read == fields
             assert not extra
@@ -108,8 +108,8 @@ class TopicZnodes(Znodes):
 
     def evaluate(self, batch: Batch) -> list[Outcome]:
         """The decoder's outcomes, compared with those of the kernel."""
-        read, twin = (_parsed_topics(module, batch) for module in (_topic_read, _naive_jute))
-        assert read == twin
+        read, reference = (_parsed_topics(module, batch) for module in (_topic_read, _naive_jute))
+        assert read == reference
         for i in range(0, len(batch), _ALONE):
             assert _parsed_topics(_topic_read, batch.part(i, i + 1)) == [read[i]]
         return [self._both(batch[i], read[i]) for i in range(len(batch))]
@@ -124,10 +124,10 @@ class TopicZnodes(Znodes):
         if read is None:
             (encoded,) = znodes.encode_topics(znodes.table_of([topic]))
             longest = max(map(len, topic.replicas), default=0)
-            assert not plain or encoded != raw or longest > _REPLICAS_MOST, "the kernel does not read what Kafka writes"
+            assert not plain or encoded != raw or longest > _REPLICAS_MAX, "the kernel does not read what Kafka writes"
         else:
             assert plain
-            assert read == (topic.topic_id or bytes(16), topic.replicas, topic.doubled)
+            assert read == (topic.topic_id or bytes(16), topic.replicas, topic.duplicates)
         return None
 
 
@@ -141,8 +141,8 @@ def _parsed_topics(module: Any, batch: Batch) -> list[tuple[Any, ...] | None]:
     for i, parsed in enumerate(read.parsed.tolist()):
         rows = range(begins[i], begins[i + 1])
         lists = [read.replicas.values[values[row] : values[row + 1]].tolist() for row in rows]
-        doubled = tuple(row - begins[i] for row in rows if read.doubled[row])
-        topics.append((read.topic_ids[i].tobytes(), lists, doubled) if parsed else None)
+        duplicates = tuple(row - begins[i] for row in rows if read.duplicates[row])
+        topics.append((read.topic_ids[i].tobytes(), lists, duplicates) if parsed else None)
     return topics
 
 
@@ -155,9 +155,10 @@ def _parsed(module: Any, batch: Batch) -> list[tuple[Any, ...] | None]:
     used = module.parse_states(
         batch.data, batch.offsets[:-1], lengths, leader, leader_epoch, controller_epoch, recovery, counts, isr, parsed
     )
-    at = offsets_of(counts).tolist()
-    assert at[-1] == used
+    isr_offsets = offsets_of(counts).tolist()
+    assert isr_offsets[-1] == used
     columns = (leader.tolist(), leader_epoch.tolist(), controller_epoch.tolist(), recovery.tolist())
     return [
-        (*(column[i] for column in columns), isr[at[i] : at[i + 1]].tolist()) if parsed[i] else None for i in range(k)
+        (*(column[i] for column in columns), isr[isr_offsets[i] : isr_offsets[i + 1]].tolist()) if parsed[i] else None
+        for i in range(k)
     ]
