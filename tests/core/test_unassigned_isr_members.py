@@ -38,13 +38,13 @@ def proposal(*isr: int) -> AlterPartitionRequested:
 @pytest.mark.parametrize(
     ("replicas", "leader", "isr", "after"),
     [
-        pytest.param((1, 3), 1, (1, 2), (1, (1,), 6), id="leaves"),
-        pytest.param((DEAD, 3), DEAD, (DEAD, 2), (-1, (DEAD,), 7), id="leaves before the dead do"),
-        pytest.param((1, 3), 2, (2, 1), (1, (1,), 7), id="led, and the next one leads"),
-        pytest.param((DEAD, 3), 2, (2, DEAD), (2, (2,), 6), id="leads, and nobody else could"),
-        pytest.param((1, 3), 2, (2,), (2, (2,), 5), id="is alone"),
-        pytest.param((1, 3), 1, (1, 2, 4), (1, (1,), 7), id="two of them"),
-        pytest.param((2, 1), 1, (1, 2), (1, (1, 2), 5), id="everybody is assigned"),
+        pytest.param((1, 3), 1, (1, 2), (1, (1,), 6), id="follower"),
+        pytest.param((DEAD, 3), DEAD, (DEAD, 2), (-1, (DEAD,), 7), id="removed before dead members"),
+        pytest.param((1, 3), 2, (2, 1), (1, (1,), 7), id="leader with a live successor"),
+        pytest.param((DEAD, 3), 2, (2, DEAD), (2, (2,), 6), id="leader without a live successor"),
+        pytest.param((1, 3), 2, (2,), (2, (2,), 5), id="only member"),
+        pytest.param((1, 3), 1, (1, 2, 4), (1, (1,), 7), id="two members"),
+        pytest.param((2, 1), 1, (1, 2), (1, (1, 2), 5), id="all members are assigned"),
     ],
 )
 def test_failover_removes_unassigned_isr_members(

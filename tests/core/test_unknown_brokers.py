@@ -44,14 +44,14 @@ def stored_lists(driver: Driver, topic: str, count: int) -> Lists:
     ("brokers", "written", "saved"),
     [
         pytest.param((1, 2, 3), [(1, 2), (2, 3)], [(1, 2), (2, 3)], id="nothing to mend"),
-        pytest.param((1, 2, 3), [(1, 1000)], [(1, 2)], id="its place goes to a broker that the list lacks"),
+        pytest.param((1, 2, 3), [(1, 1000)], [(1, 2)], id="replaced by an unassigned broker"),
         pytest.param((1, 2, 3), [(1000, 2)], [(1, 2)], id="also the preferred one"),
         pytest.param(
             (1, 2, 3), [(1000,), (1000,), (1000,), (1000,)], [(1,), (2,), (3,), (1,)], id="brokers take turns"
         ),
         pytest.param((1, 2, 3), [(1000, 1), (2, 1000)], [(2, 1), (2, 3)], id="and are passed over where they are"),
         pytest.param((1, 2, 3), [(1000, 3, 1001)], [(1, 3, 2)], id="two strangers in one list"),
-        pytest.param((1, 2), [(1, 2, 1000)], [(1, 2)], id="no broker is left: one replica fewer"),
+        pytest.param((1, 2), [(1, 2, 1000)], [(1, 2)], id="no broker available: one replica fewer"),
         pytest.param((1, 2), [(1000, 7)], [(2, 7)], id="a broker that is down is a broker"),
         pytest.param((1, 2, 1000), [(1, 1000)], [(1, 1000)], id="registered under such an id it is a broker"),
         pytest.param((), [(1000,), (7, 1000)], [(1000,), (7,)], id="no list becomes empty"),
@@ -133,30 +133,30 @@ def _add(driver: Driver, replicas: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("brokers", "before", "moves_to"),
+    ("brokers", "before", "target"),
     [
         pytest.param((1, 2, 3), (1, 1000), (1, 2), id="another broker catches up"),
-        pytest.param((1, 2, 3), (1000, 1), (2, 1), id="whatever its place"),
-        pytest.param((1, 7), (1, 7), None, id="nobody stands there"),
+        pytest.param((1, 2, 3), (1000, 1), (2, 1), id="at another position"),
+        pytest.param((1, 7), (1, 7), None, id="dead broker is not replaced"),
         pytest.param((1,), (1, 1000), None, id="nothing is dropped: it waits for a broker"),
         pytest.param((1, 2, 1000), (1, 1000), None, id="registered it is a broker"),
     ],
 )
 def test_failover_reassigns_partitions_with_state(
-    brokers: tuple[int, ...], before: tuple[int, ...], moves_to: tuple[int, ...] | None
+    brokers: tuple[int, ...], before: tuple[int, ...], target: tuple[int, ...] | None
 ) -> None:
     """Another controller has elected a leader. The controller reassigns the partition as an operator would."""
     spec = PartitionSpec(before, 1, (1,), leader_epoch=5)
     driver = Driver(cluster_of({**BALLAST, "t": [spec]}, brokers), {"kframe.never.replicas": "1000"})
     driver.handle(Elect())
     driver.follow()
-    if moves_to is None:
+    if target is None:
         assert assigned(driver.stored("t-0")) == (before, (), ())
         return
     replicas, adding, removing = assigned(driver.stored("t-0"))
-    assert (replicas[: len(moves_to)], adding, removing) == (moves_to, (2,), (1000,))
+    assert (replicas[: len(target)], adding, removing) == (target, (2,), (1000,))
     catch_up(driver, (1, 2))
-    assert assigned(driver.stored("t-0")) == (moves_to, (), ())
+    assert assigned(driver.stored("t-0")) == (target, (), ())
     assert 1000 not in driver.stored("t-0").isr
 
 
@@ -193,11 +193,11 @@ def test_protocol_08_logs_unknown_brokers(caplog: pytest.LogCaptureFixture) -> N
 @pytest.mark.parametrize(
     ("spec", "target", "code"),
     [
-        pytest.param(NOT_REASSIGNING, (1, 2, 1000), INVALID, id="adds a stranger"),
-        pytest.param(NOT_REASSIGNING, (1, 2, 1001), INVALID, id="adds another that nothing has named yet"),
+        pytest.param(NOT_REASSIGNING, (1, 2, 1000), INVALID, id="adds an unknown broker"),
+        pytest.param(NOT_REASSIGNING, (1, 2, 1001), INVALID, id="adds an unknown broker without index"),
         pytest.param(NOT_REASSIGNING, (1, 2, 4), NONE, id="adds a broker"),
-        pytest.param(PartitionSpec((1, 1000), 1, (1,)), (2, 1000), INVALID, id="keeps a stranger"),
-        pytest.param(PartitionSpec((1, 1000), 1, (1,)), (1, 2), NONE, id="gets rid of one"),
+        pytest.param(PartitionSpec((1, 1000), 1, (1,)), (2, 1000), INVALID, id="keeps an unknown broker"),
+        pytest.param(PartitionSpec((1, 1000), 1, (1,)), (1, 2), NONE, id="removes an unknown broker"),
     ],
 )
 def test_reassignments_to_unknown_brokers_are_refused(
