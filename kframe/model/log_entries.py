@@ -84,7 +84,7 @@ class Message(Enum):
 class TopicNames:
     """Names of some of ``count`` topics."""
 
-    shown: tuple[str, ...]
+    names: tuple[str, ...]
     count: int
 
 

@@ -236,7 +236,7 @@ class WaitingTimes(Protocol):
     def count(self) -> int:
         """Number of requests that have left the queue."""
 
-    def quantiles(self, wanted: tuple[float, ...]) -> list[float]:
+    def quantiles(self, probabilities: tuple[float, ...]) -> list[float]:
         """Quantiles (0 to 1) of the most recent waiting times. Zeros before the first."""
 
 

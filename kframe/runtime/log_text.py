@@ -45,9 +45,9 @@ def lines_of_topics(template: Template, entry: LogEntry, controller_id: int) -> 
     """A line for each topic of ``each_topic``, and a line that counts the others."""
     topics: Any = entry.values["each_topic"]
     prefix = _prefix(template, entry, controller_id)
-    for topic in topics.shown:
+    for topic in topics.names:
         yield prefix + template.text.format(topic=topic)
-    if left_out := topics.count - len(topics.shown):
+    if left_out := topics.count - len(topics.names):
         yield prefix + template.text.format(topic=f"(and {left_out} more)")
 
 
@@ -92,7 +92,7 @@ def _items(value: Any) -> tuple[list[str] | None, int]:
     """At most NAMES_LOGGED items of a value that has several, and how many are left out. None for a single value."""
     match value:
         case TopicNames():
-            return list(value.shown), value.count - len(value.shown)
+            return list(value.names), value.count - len(value.names)
         case PartitionNames():
             return [value.name(index) for index in range(len(value))], value.count - len(value)
         case PartitionSample(names=names):
