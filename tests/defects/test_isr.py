@@ -24,7 +24,7 @@ from tests.defects.controller_group import proposal
 UNDER_REPLICATED = PartitionSpec((1, 2, 3), 1, (1, 2), leader_epoch=5, controller_epoch=1, partition_epoch=3)
 
 
-def die(driver: Driver, *broker_ids: int) -> None:
+def fail_brokers(driver: Driver, *broker_ids: int) -> None:
     driver.ensemble.unregister_brokers(broker_ids)
     driver.handle(BrokersChanged())
 
@@ -34,8 +34,8 @@ def propose(driver: Driver, isr: tuple[int, ...], leader_epoch: int = 5, partiti
     """Return the error code of an AlterPartition of t-0. Also the partition epoch in the answer."""
     epoch = int(driver.cluster.brokers.broker_epoch[driver.cluster.brokers.find(sender)])
     token = len(driver.replies) + 1
-    answer = driver.ask(proposal(isr, leader_epoch, partition_epoch, sender, epoch, token, epochs=epochs))
-    return ErrorCode(int(answer.codes[0])), int(answer.states.partition_epoch[0])
+    response = driver.ask(proposal(isr, leader_epoch, partition_epoch, sender, epoch, token, epochs=epochs))
+    return ErrorCode(int(response.codes[0])), int(response.states.partition_epoch[0])
 
 
 def test_r32_isr_change_sends_a_single_partition() -> None:
@@ -67,14 +67,14 @@ def test_r33_notification_during_isr_change_handling_is_handled_next() -> None:
 
 def test_r36_last_isr_member_stays_after_broker_failure() -> None:
     driver = quiet({"t": [PartitionSpec((1, 2), 1, (1,), leader_epoch=5)]}, (1, 2))
-    die(driver, 1)
+    fail_brokers(driver, 1)
     assert state_of(driver.stored("t-0")) == (-1, (1,), 6)
 
 
 def test_r37_state_write_is_retried_after_version_conflict() -> None:
     driver = quiet({"t": [healthy(1, 2, 3, leader_epoch=5)]}, (1, 2, 3))
     driver.before(WriteStates, lambda: driver.ensemble.write_state("t", 0, isr=(1, 3)))
-    die(driver, 1)
+    fail_brokers(driver, 1)
     assert state_of(driver.stored("t-0")) == (3, (3,), 6)
     assert driver.known("t-0").partition_epoch == driver.stored("t-0").partition_epoch
 
@@ -82,8 +82,11 @@ def test_r37_state_write_is_retried_after_version_conflict() -> None:
 def test_r38_broker_in_controlled_shutdown_does_not_join_isr() -> None:
     driver = quiet({"t": [UNDER_REPLICATED]}, (1, 2, 3))
     driver.ask(ControlledShutdownRequested(3, NO_BROKER_EPOCH, 99))
-    held = driver.stored("t-0")
-    assert propose(driver, (1, 2, 3), held.leader_epoch, held.partition_epoch)[0] is ErrorCode.OPERATION_NOT_ATTEMPTED
+    stored_state = driver.stored("t-0")
+    assert (
+        propose(driver, (1, 2, 3), stored_state.leader_epoch, stored_state.partition_epoch)[0]
+        is ErrorCode.OPERATION_NOT_ATTEMPTED
+    )
     assert driver.stored("t-0").isr == (1, 2)
 
 
@@ -112,7 +115,7 @@ def test_r42_election_follows_assignment_order() -> None:
     """The ISRs have another order than the assignments."""
     specs = [PartitionSpec((1, a, b), 1, (b, a, 1)) for a, b in [(2, 3), (3, 4), (4, 2)] * 20]
     driver = quiet({"t": specs}, (1, 2, 3, 4))
-    die(driver, 1)
+    fail_brokers(driver, 1)
     leaders = [driver.stored(f"t-{i}").leader for i in range(60)]
     assert leaders == [2, 3, 4] * 20
 
@@ -133,7 +136,7 @@ def test_r43_preferred_replica_is_elected_only_when_in_sync() -> None:
 
 def test_r45_changed_topic_setting_applies_at_once() -> None:
     driver = quiet({"t": [PartitionSpec((1, 2, 3), 1, (1,), leader_epoch=5)]}, (1, 2, 3))
-    die(driver, 1)
+    fail_brokers(driver, 1)
     assert state_of(driver.stored("t-0")) == (-1, (1,), 6)
     driver.ensemble.configure_topic("t", {"unclean.leader.election.enable": "true"})
     driver.follow()
@@ -151,16 +154,16 @@ def test_r46_refused_states_are_not_sent() -> None:
         stored.partitions.partition_epoch[stored.row("t", 0)] = -1
 
     driver.before(WriteStates, lose)
-    die(driver, 1)
+    fail_brokers(driver, 1)
     assert driver.entries(Api.LEADER_AND_ISR, "t-0") == {}
     assert {entry["leader_epoch"] for entry in driver.entries(Api.LEADER_AND_ISR, "t-1").values()} == {6}
 
 
 def test_r47_leader_and_isr_error_is_logged_with_broker(caplog: pytest.LogCaptureFixture) -> None:
     driver = quiet({"t": [UNDER_REPLICATED]}, (1, 2, 3))
-    answer = LeaderAndIsrResponseReceived(2, ErrorCode.UNKNOWN_SERVER_ERROR, (), 1, driver.rows("t-0"))
+    response = LeaderAndIsrResponseReceived(2, ErrorCode.UNKNOWN_SERVER_ERROR, (), 1, driver.rows("t-0"))
     with caplog.at_level(logging.WARNING, "kframe.statechange"):
-        driver.handle(answer)
+        driver.handle(response)
     message = "Received error UNKNOWN_SERVER_ERROR in LeaderAndIsr response from broker 2"
     assert caplog.messages == [f"[Controller id=1000 epoch=1] {message}"]
 
@@ -168,12 +171,12 @@ def test_r47_leader_and_isr_error_is_logged_with_broker(caplog: pytest.LogCaptur
 def test_x01_alter_partition_with_stale_broker_epoch_is_refused() -> None:
     driver = quiet({"t": [UNDER_REPLICATED]}, (1, 2, 3))
     brokers = driver.cluster.brokers
-    before = tuple(int(brokers.broker_epoch[brokers.find(broker_id)]) for broker_id in (1, 2, 3))
+    stale_epochs = tuple(int(brokers.broker_epoch[brokers.find(broker_id)]) for broker_id in (1, 2, 3))
     driver.ensemble.bounce_brokers([3])
     driver.handle(BrokersChanged())
-    held = driver.stored("t-0")
-    code, _ = propose(driver, (1, 2, 3), held.leader_epoch, held.partition_epoch, epochs=before)
+    stored_state = driver.stored("t-0")
+    code, _ = propose(driver, (1, 2, 3), stored_state.leader_epoch, stored_state.partition_epoch, epochs=stale_epochs)
     assert code is ErrorCode.OPERATION_NOT_ATTEMPTED
-    now = (*before[:2], int(brokers.broker_epoch[brokers.find(3)]))
-    code, _ = propose(driver, (1, 2, 3), held.leader_epoch, held.partition_epoch, epochs=now)
+    current_epochs = (*stale_epochs[:2], int(brokers.broker_epoch[brokers.find(3)]))
+    code, _ = propose(driver, (1, 2, 3), stored_state.leader_epoch, stored_state.partition_epoch, epochs=current_epochs)
     assert code is ErrorCode.NONE

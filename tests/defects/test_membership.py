@@ -15,16 +15,16 @@ from tests.core.driver import Driver, quiet, state_of
 from tests.defects.controller_group import ControllerGroup
 
 
-def die(driver: Driver, *broker_ids: int) -> None:
+def fail_brokers(driver: Driver, *broker_ids: int) -> None:
     driver.ensemble.unregister_brokers(broker_ids)
     driver.handle(BrokersChanged())
 
 
-def leave(driver: Driver, broker_id: int) -> list[str]:
+def shut_down(driver: Driver, broker_id: int) -> list[str]:
     """Send ControlledShutdown. Return the partitions that the broker still leads."""
     token = len(driver.replies) + 1
-    answer: ControlledShutdownResponse = driver.ask(ControlledShutdownRequested(broker_id, NO_BROKER_EPOCH, token))
-    return [driver.cluster.name(row) for row in answer.remaining.tolist()]
+    response: ControlledShutdownResponse = driver.ask(ControlledShutdownRequested(broker_id, NO_BROKER_EPOCH, token))
+    return [driver.cluster.name(row) for row in response.remaining.tolist()]
 
 
 def test_r19_reregistered_broker_fails_and_starts() -> None:
@@ -101,7 +101,7 @@ def test_r23_restarted_broker_receives_all_replicas_in_first_request() -> None:
 def test_r24_leader_in_controlled_shutdown_is_sent_to_its_followers() -> None:
     """No other replica is in sync, so that broker 1 stays the leader. Broker 2 restarts in the meantime."""
     driver = quiet({"t": [PartitionSpec((1, 2), 1, (1,), leader_epoch=5), healthy(2, 1)]}, (1, 2))
-    assert leave(driver, 1) == ["t-0"]
+    assert shut_down(driver, 1) == ["t-0"]
     assert driver.recipients(Api.STOP_REPLICA, "t-0") == []
     driver.forget()
     driver.ensemble.bounce_brokers([2])
@@ -113,21 +113,21 @@ def test_r24_leader_in_controlled_shutdown_is_sent_to_its_followers() -> None:
     ]
     assert [request["live_leaders"] for request in requests][-1] == [1]
     driver.ensemble.write_state("t", 0, isr=(1, 2))
-    assert leave(driver, 1) == []
+    assert shut_down(driver, 1) == []
     assert driver.stored("t-0").leader == 2
 
 
 def test_r24_broker_in_controlled_shutdown_is_not_elected() -> None:
     driver = quiet({"t": [healthy(1, 2, 3, leader_epoch=5)]}, (1, 2, 3))
-    assert leave(driver, 2) == []
+    assert shut_down(driver, 2) == []
     driver.ensemble.write_state("t", 0, isr=(1, 2, 3))
-    die(driver, 1)
+    fail_brokers(driver, 1)
     assert driver.stored("t-0").leader == 3
 
 
 def test_r25_broker_in_controlled_shutdown_receives_new_leaders() -> None:
     driver = quiet({"t": [healthy(1, 2, 3, leader_epoch=5)]}, (1, 2, 3))
-    assert leave(driver, 1) == []
+    assert shut_down(driver, 1) == []
     entry = driver.entries(Api.LEADER_AND_ISR, "t-0")[1]
     assert (entry["leader"], entry["leader_epoch"], entry["isr"]) == (2, 6, [2, 3])
 
@@ -136,6 +136,6 @@ def test_r31_failure_of_a_broker_without_replicas_is_sent_to_all() -> None:
     """With another partition offline, and without any topic."""
     for topics in ({"t": [PartitionSpec((9, 8), None, (9,))]}, {}):
         driver = quiet(topics, (1, 2, 3, 4))
-        die(driver, 4)
+        fail_brokers(driver, 4)
         updates = [(request["broker"], request["live_brokers"]) for request in driver.requests(Api.UPDATE_METADATA)]
         assert updates == [(1, [1, 2, 3]), (2, [1, 2, 3]), (3, [1, 2, 3])]

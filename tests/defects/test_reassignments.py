@@ -23,7 +23,7 @@ from tests.core.driver import Driver, assigned, quiet
 from tests.core.reassignments import catch_up, reassign, stops, store_reassignments, stored_targets, submit
 
 STEADY = {"auto.leader.rebalance.enable": False}
-FOUR = (1, 2, 3, 4)
+BROKERS = (1, 2, 3, 4)
 
 
 def fail_over(driver: Driver) -> None:
@@ -37,7 +37,7 @@ def fail_over(driver: Driver) -> None:
 
 def test_r34_stop_replica_has_current_leader_epoch() -> None:
     """A replica that has received a later epoch refuses a late request."""
-    driver = quiet({"t": [healthy(1, 2, leader_epoch=5)]}, FOUR)
+    driver = quiet({"t": [healthy(1, 2, leader_epoch=5)]}, BROKERS)
     reassign(driver, 3, 2)
     catch_up(driver, (1, 2, 3))
     epochs = [
@@ -50,7 +50,7 @@ def test_r34_stop_replica_has_current_leader_epoch() -> None:
 
 
 def test_r46_storage_leaders_metadata_and_memory_agree_after_each_step() -> None:
-    driver = quiet({"t": [healthy(1, 2, leader_epoch=5)]}, FOUR)
+    driver = quiet({"t": [healthy(1, 2, leader_epoch=5)]}, BROKERS)
     for step in (lambda: reassign(driver, 3, 4), lambda: catch_up(driver, (1, 2, 3, 4))):
         driver.forget()
         step()
@@ -63,7 +63,7 @@ def test_r46_storage_leaders_metadata_and_memory_agree_after_each_step() -> None
 
 def test_r49_removed_replica_leaves_isr_and_leader_is_notified() -> None:
     """The topic had no new messages. The removed replica still appeared in sync."""
-    driver = quiet({"t": [healthy(2, 1, leader_epoch=5)]}, FOUR)
+    driver = quiet({"t": [healthy(2, 1, leader_epoch=5)]}, BROKERS)
     reassign(driver, 3, 2)
     driver.forget()
     catch_up(driver, (2, 1, 3))
@@ -88,7 +88,7 @@ def test_r51_failover_keeps_a_reassignment_by_request() -> None:
 
 def test_r52_failover_completes_reassignment_with_target_in_sync() -> None:
     spec = PartitionSpec((4, 2, 1), 1, (1, 2, 4), leader_epoch=5, adding_replicas=(4,), removing_replicas=(1,))
-    driver = Driver(cluster_of({"t": [spec]}, FOUR), STEADY)
+    driver = Driver(cluster_of({"t": [spec]}, BROKERS), STEADY)
     driver.handle(Elect())
     assert assigned(driver.stored("t-0")) == ((4, 2), (), ())
     assert set(driver.stored("t-0").isr) == {4, 2}
@@ -96,13 +96,13 @@ def test_r52_failover_completes_reassignment_with_target_in_sync() -> None:
 
 
 def test_r53_incomplete_reassignments_stay_in_storage() -> None:
-    driver = quiet({"t": [healthy(1, 2), healthy(1, 2), healthy(1, 2)]}, FOUR)
+    driver = quiet({"t": [healthy(1, 2), healthy(1, 2), healthy(1, 2)]}, BROKERS)
     store_reassignments(driver, [(("t", 0), (2, 1)), (("t", 1), (3, 2)), (("t", 2), (4, 2))])
     assert sorted(stored_targets(driver)) == ["t-1", "t-2"]
 
 
 def test_r54_reassignment_completes_after_adding_replica_restarts() -> None:
-    driver = quiet({"t": [healthy(1, 2, leader_epoch=5)]}, FOUR)
+    driver = quiet({"t": [healthy(1, 2, leader_epoch=5)]}, BROKERS)
     reassign(driver, 4, 2)
     driver.ensemble.unregister_brokers([4])
     fail_over(driver)
@@ -114,7 +114,7 @@ def test_r54_reassignment_completes_after_adding_replica_restarts() -> None:
     assert assigned(driver.stored("t-0")) == ((4, 2), (), ())
 
 
-BAD = {
+INVALID_TARGETS = {
     "empty": ("t", 0, ()),
     "unknown topic": ("nowhere", 0, (1, 2)),
     "unknown partition": ("t", 7, (1, 2)),
@@ -124,11 +124,11 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("topic, partition, replicas", BAD.values(), ids=BAD.keys())
+@pytest.mark.parametrize("topic, partition, replicas", INVALID_TARGETS.values(), ids=INVALID_TARGETS.keys())
 def test_r55_invalid_reassignment_is_refused_and_others_start(
     topic: str, partition: int, replicas: tuple[int, ...]
 ) -> None:
-    driver = quiet({"t": [healthy(1, 2)], "u": [healthy(1, 2)]}, FOUR)
+    driver = quiet({"t": [healthy(1, 2)], "u": [healthy(1, 2)]}, BROKERS)
     codes = submit(driver, [((topic, partition), replicas), (("u", 0), (3, 2))])
     assert codes[0] in (ErrorCode.INVALID_REPLICA_ASSIGNMENT, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     assert codes[1] is ErrorCode.NONE
@@ -138,8 +138,8 @@ def test_r55_invalid_reassignment_is_refused_and_others_start(
 
 @pytest.mark.parametrize("name", ["empty", "unknown topic", "unknown partition"])
 def test_r55_invalid_znode_is_removed_and_the_next_is_read(name: str) -> None:
-    topic, partition, replicas = BAD[name]
-    driver = quiet({"t": [healthy(1, 2)], "u": [healthy(1, 2)]}, FOUR)
+    topic, partition, replicas = INVALID_TARGETS[name]
+    driver = quiet({"t": [healthy(1, 2)], "u": [healthy(1, 2)]}, BROKERS)
     store_reassignments(driver, [((topic, partition), replicas)])
     assert driver.store.read_reassignments() is None
     driver.follow()
@@ -149,7 +149,7 @@ def test_r55_invalid_znode_is_removed_and_the_next_is_read(name: str) -> None:
 
 
 def test_r56_cancelled_replica_is_deleted_with_current_leader_epoch() -> None:
-    driver = quiet({"t": [healthy(1, 2, leader_epoch=5)]}, FOUR)
+    driver = quiet({"t": [healthy(1, 2, leader_epoch=5)]}, BROKERS)
     reassign(driver, 3, 2)
     leader_epoch = driver.entries(Api.LEADER_AND_ISR, "t-0")[3]["leader_epoch"]
     driver.forget()
@@ -162,7 +162,7 @@ def test_r56_cancelled_replica_is_deleted_with_current_leader_epoch() -> None:
 
 
 def test_r57_removed_replicas_receive_deletion() -> None:
-    driver = quiet({"t": [healthy(1, 2, leader_epoch=5)]}, FOUR)
+    driver = quiet({"t": [healthy(1, 2, leader_epoch=5)]}, BROKERS)
     reassign(driver, 3, 4)
     driver.forget()
     catch_up(driver, (1, 2, 3, 4))
@@ -170,7 +170,7 @@ def test_r57_removed_replicas_receive_deletion() -> None:
 
 
 def test_r58_only_added_replicas_are_sent_as_new() -> None:
-    driver = quiet({"t": [healthy(1, 2, leader_epoch=5)]}, FOUR)
+    driver = quiet({"t": [healthy(1, 2, leader_epoch=5)]}, BROKERS)
     reassign(driver, 3, 2)
     sent = [
         (request["broker"], request["partitions"]["t-0"]["is_new"]) for request in driver.requests(Api.LEADER_AND_ISR)
@@ -179,7 +179,7 @@ def test_r58_only_added_replicas_are_sent_as_new() -> None:
 
 
 def test_r59_partitions_added_during_an_assignment_write_stay() -> None:
-    driver = quiet({"t": [healthy(1, 2, leader_epoch=5)]}, FOUR)
+    driver = quiet({"t": [healthy(1, 2, leader_epoch=5)]}, BROKERS)
     driver.before(WriteAssignments, lambda: driver.write_topics(small_table({"t": [(1, 2), (2, 4)]})))
     reassign(driver, 3, 2)
     assert assigned(driver.stored("t-0")) == ((3, 2, 1), (3,), (1,))
@@ -199,14 +199,14 @@ def test_r60_deleting_topic_ignores_new_partitions() -> None:
     assert is_deleted(driver)
 
 
-@pytest.mark.parametrize("left", ["mark", "record and mark"])
-def test_r61_next_controller_completes_a_deletion_from_any_step(left: str) -> None:
+@pytest.mark.parametrize("remaining", ["mark", "record and mark"])
+def test_r61_next_controller_completes_a_deletion_from_any_step(remaining: str) -> None:
     driver = quiet({"t": [healthy(1, 2)], "kept": [healthy(1, 2)]}, (1, 2))
     driver.ensemble.mark_for_deletion(["t"])
-    if left == "mark":
+    if remaining == "mark":
         driver.ensemble.topics.delete(driver.store._connected(), ("t",))
     fail_over(driver)
-    if left == "record and mark":
+    if remaining == "record and mark":
         confirm(driver, 1, "t-0")
         confirm(driver, 2, "t-0")
     assert driver.store.read_deletions() == frozenset()
@@ -214,7 +214,7 @@ def test_r61_next_controller_completes_a_deletion_from_any_step(left: str) -> No
 
 
 def test_r61_topic_deletion_waits_for_reassignment() -> None:
-    driver = quiet({"t": [healthy(1, 2)]}, FOUR)
+    driver = quiet({"t": [healthy(1, 2)]}, BROKERS)
     reassign(driver, 3, 2)
     fail_over(driver)
     driver.ensemble.mark_for_deletion(["t"])
@@ -257,7 +257,7 @@ def test_r63_deleted_topic_is_removed_from_every_index() -> None:
 
 
 def test_r64_topic_keeps_its_id_and_a_new_topic_gets_another() -> None:
-    driver = quiet({"t": [healthy(1, 2, leader_epoch=5)]}, FOUR, inter_broker_protocol_version="3.9")
+    driver = quiet({"t": [healthy(1, 2, leader_epoch=5)]}, BROKERS, inter_broker_protocol_version="3.9")
     fail_over(driver)
     first = stored_id(driver)
     assert any(first)

@@ -115,13 +115,13 @@ def test_r06_reelected_controller_handles_each_event_once() -> None:
         client.create_topics(small_table({watched: [(2, 3)]}), ({},))
         return loop.run_until_idle()
 
-    once = handled("created", "watched")
+    first_count = handled("created", "watched")
     for _ in range(5):
         cluster.ensemble.drop_controller()
         cluster.run()
     assert loop.controller.controller_epoch == 6
     cluster.wires[0].take()
-    assert handled("created-6", "watched-6") == once
+    assert handled("created-6", "watched-6") == first_count
     requests = cluster.wires[0].take()
     assert [broker for broker, _ in entries(requests, Api.LEADER_AND_ISR, "created-6-0")] == [1, 2]
     assert [broker for broker, _ in entries(requests, Api.LEADER_AND_ISR, "watched-6-0")] == [2, 3]

@@ -37,23 +37,25 @@ _ACKS: Final = (-1, 0, 1)
 NEVER: Final = float("inf")
 
 
-class _Held:
+class _DelayedResponse:
     """A response that is delayed until the high watermark of a partition has risen."""
 
-    __slots__ = ("correlation", "deadline", "done", "look", "node")
+    __slots__ = ("condition", "correlation", "deadline", "done", "node")
 
-    def __init__(self, node: Node, request: Produce, now: float, look: Callable[[], ProduceResponse | None]) -> None:
+    def __init__(
+        self, node: Node, request: Produce, now: float, condition: Callable[[], ProduceResponse | None]
+    ) -> None:
         self.node = node
         self.correlation = request.correlation
         self.deadline = now + request.timeout_ms
-        self.look = look
+        self.condition = condition
         self.done = False
 
-    def try_again(self, now: float) -> bool:
+    def try_complete(self, now: float) -> bool:
         """Respond if the condition holds. Respond also if the time is up. Returns whether the request is complete."""
         if not self.done:
             timeout = ProduceResponse(ErrorCode.REQUEST_TIMED_OUT) if now >= self.deadline else None
-            response = self.look() or timeout
+            response = self.condition() or timeout
             if response is not None:
                 self.done = True
                 self.node.send(Peer.CLIENT, self.correlation, response)
@@ -73,7 +75,7 @@ class Serving:
     def __init__(self, replicas: Replicas) -> None:
         self._replicas = replicas
         self._node = replicas.node
-        self._held: list[_Held] = []
+        self._delayed: list[_DelayedResponse] = []
 
     # -- Reads.
 
@@ -81,41 +83,44 @@ class Serving:
         """Return records to a follower or a consumer. A follower's offset may change the ISR."""
         return FetchResponse({key: self._read(request, key, item, now) for key, item in request.partitions.items()})
 
-    def _read(self, request: Fetch, key: TopicPartition, asked: FetchPartition, now: float) -> Fetched:
+    def _read(self, request: Fetch, key: TopicPartition, partition_request: FetchPartition, now: float) -> Fetched:
         replica_id = request.replica_id
         partition = self._replicas.find(key)
         if isinstance(partition, ErrorCode):
             return Fetched(partition)
-        error = partition.check_leader_epoch(asked.current_leader_epoch)
+        error = partition.check_leader_epoch(partition_request.current_leader_epoch)
         log = partition.leader_log
         if error is not ErrorCode.NONE:
             return Fetched(error)
         if log is None:
             return Fetched(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        if NO_ID not in (asked.topic_id, log.topic_id) and asked.topic_id != log.topic_id:
+        if NO_ID not in (partition_request.topic_id, log.topic_id) and partition_request.topic_id != log.topic_id:
             return Fetched(ErrorCode.INCONSISTENT_TOPIC_ID)
         if replica_id != CONSUMER and replica_id not in partition.replicas:
-            epoch_shown = asked.current_leader_epoch != UNDEFINED
-            return Fetched(ErrorCode.UNKNOWN_LEADER_EPOCH if epoch_shown else ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        fetched = self._records(log, asked, _readable(log, request))
+            has_epoch = partition_request.current_leader_epoch != UNDEFINED
+            return Fetched(ErrorCode.UNKNOWN_LEADER_EPOCH if has_epoch else ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        fetched = self._records(log, partition_request, _readable(log, request))
         if replica_id != CONSUMER and fetched.error is ErrorCode.NONE and fetched.diverging is None:
-            partition.fetched(replica_id, asked.fetch_offset, fetched.log_end_offset, now)
+            partition.fetched(replica_id, partition_request.fetch_offset, fetched.log_end_offset, now)
         return fetched
 
-    def _records(self, log: Log, asked: FetchPartition, below: int) -> Fetched:
+    def _records(self, log: Log, partition_request: FetchPartition, below: int) -> Fetched:
         """The records at an offset, or the diverging epoch if the follower's log is not a prefix of this log. The high
         watermark is the one before the fetch."""
         high, end = log.high_watermark, log.end
         out_of_range = Fetched(ErrorCode.OFFSET_OUT_OF_RANGE, high, end)
-        if asked.last_fetched_epoch != UNDEFINED:
-            epoch_end = log.end_of_epoch(asked.last_fetched_epoch)
+        if partition_request.last_fetched_epoch != UNDEFINED:
+            epoch_end = log.end_of_epoch(partition_request.last_fetched_epoch)
             if epoch_end.end_offset == UNDEFINED:
                 return out_of_range
-            if epoch_end.leader_epoch < asked.last_fetched_epoch or epoch_end.end_offset < asked.fetch_offset:
+            if (
+                epoch_end.leader_epoch < partition_request.last_fetched_epoch
+                or epoch_end.end_offset < partition_request.fetch_offset
+            ):
                 return Fetched(ErrorCode.NONE, high, end, (), epoch_end)
-        if not 0 <= asked.fetch_offset <= end:
+        if not 0 <= partition_request.fetch_offset <= end:
             return out_of_range
-        records = log.read(asked.fetch_offset, self._node.config.fetch_records_max, below)
+        records = log.read(partition_request.fetch_offset, self._node.config.fetch_records_max, below)
         return Fetched(ErrorCode.NONE, high, end, records)
 
     def epochs(self, request: OffsetsForLeaderEpoch) -> OffsetsForLeaderEpochResponse:
@@ -124,26 +129,28 @@ class Serving:
             key: self._epoch_end(key, item) for key, item in request.partitions.items()
         })  # fmt: skip
 
-    def _epoch_end(self, key: TopicPartition, asked: OffsetForLeaderPartition) -> tuple[ErrorCode, EpochEnd]:
-        nowhere, partition = EpochEnd(UNDEFINED, UNDEFINED), self._replicas.find(key)
+    def _epoch_end(
+        self, key: TopicPartition, partition_request: OffsetForLeaderPartition
+    ) -> tuple[ErrorCode, EpochEnd]:
+        unknown_end, partition = EpochEnd(UNDEFINED, UNDEFINED), self._replicas.find(key)
         if isinstance(partition, ErrorCode):
-            return partition, nowhere
-        error, log = partition.check_leader_epoch(asked.current_leader_epoch), partition.leader_log
+            return partition, unknown_end
+        error, log = partition.check_leader_epoch(partition_request.current_leader_epoch), partition.leader_log
         if error is not ErrorCode.NONE:
-            return error, nowhere
+            return error, unknown_end
         if log is None:
-            return ErrorCode.NOT_LEADER_OR_FOLLOWER, nowhere
-        return ErrorCode.NONE, log.end_of_epoch(asked.leader_epoch)
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER, unknown_end
+        return ErrorCode.NONE, log.end_of_epoch(partition_request.leader_epoch)
 
     def metadata(self, request: Metadata) -> MetadataResponse:
         """The metadata that the controller has sent."""
         cache = self._node.cache
-        wanted = {
+        partitions = {
             key: metadata
             for key, metadata in cache.partitions.items()
             if request.topics is None or key[0] in request.topics
         }
-        return MetadataResponse(cache.controller_id, tuple(sorted(cache.live_brokers)), wanted)
+        return MetadataResponse(cache.controller_id, tuple(sorted(cache.live_brokers)), partitions)
 
     # -- Writes.
 
@@ -155,14 +162,14 @@ class Serving:
         if request.acks == 1 or written.error is not ErrorCode.NONE:
             return written
 
-        def look() -> ProduceResponse | None:
+        def condition() -> ProduceResponse | None:
             return self._replicated(request.partition, written)
 
-        response = look()
+        response = condition()
         if response is None:
-            held = _Held(self._node, request, now, look)
-            self._held.append(held)
-            self._replicas.partitions[request.partition].on_progress.append(held.try_again)
+            delayed = _DelayedResponse(self._node, request, now, condition)
+            self._delayed.append(delayed)
+            self._replicas.partitions[request.partition].on_progress.append(delayed.try_complete)
         return response
 
     def _append(self, request: Produce, now: float) -> ProduceResponse:
@@ -224,9 +231,11 @@ class Serving:
 
     def poll(self, now: float) -> float:
         """Answer requests whose time is up. Returns the next due time."""
-        if not self._held:
+        if not self._delayed:
             return NEVER
-        self._held = [
-            held for held in self._held if not held.done and not (held.deadline <= now and held.try_again(now))
+        self._delayed = [
+            delayed
+            for delayed in self._delayed
+            if not delayed.done and not (delayed.deadline <= now and delayed.try_complete(now))
         ]
-        return min((held.deadline for held in self._held), default=NEVER)
+        return min((delayed.deadline for delayed in self._delayed), default=NEVER)

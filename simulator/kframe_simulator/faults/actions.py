@@ -67,7 +67,7 @@ def _pause(simulation: SimulationState, process: BrokerProcess | ControllerProce
     if not process.running or process.paused:
         return False
     process.pause()
-    simulation.scheduler.after(for_ms, process.go_on)
+    simulation.scheduler.after(for_ms, process.resume)
     return True
 
 
@@ -252,7 +252,7 @@ def _fail_log_dir(simulation: SimulationState, arguments: Mapping[str, Any]) -> 
 def _repeat_alter(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     """An earlier AlterPartition request arrives again."""
     process = simulation.controller(-1)
-    brokers = [broker_id for broker_id in simulation.brokers.values() if broker_id.requests.past_proposals]
+    brokers = [candidate for candidate in simulation.brokers.values() if candidate.requests.past_proposals]
     broker = choices.choose(brokers, arguments["broker"])
     if broker is None or process is None or not process.running:
         return False
@@ -265,11 +265,11 @@ def _repeat_alter(simulation: SimulationState, arguments: Mapping[str, Any]) -> 
 def _repeat_shutdown(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     """An earlier ControlledShutdown request arrives again. If possible, of an earlier registration."""
     process = simulation.controller(-1)
-    brokers = [broker_id for broker_id in simulation.brokers.values() if broker_id.requests.past_shutdowns]
+    brokers = [candidate for candidate in simulation.brokers.values() if candidate.requests.past_shutdowns]
     earlier = [
-        broker_id
-        for broker_id in brokers
-        if broker_id.requests.past_shutdowns[0].broker_epoch < broker_id.registration.broker_epoch
+        candidate
+        for candidate in brokers
+        if candidate.requests.past_shutdowns[0].broker_epoch < candidate.registration.broker_epoch
     ]
     broker = choices.choose(earlier or brokers, arguments["broker"])
     if broker is None or process is None or not process.running:
@@ -340,10 +340,10 @@ def quiescence(simulation: SimulationState) -> None:
         process.start()
 
 
-def calm(simulation: SimulationState) -> None:
+def end_faults(simulation: SimulationState) -> None:
     """End all faults, and restart all stopped processes."""
     soothe(simulation)
-    bring_back(simulation)
+    start_stopped_processes(simulation)
 
 
 def soothe(simulation: SimulationState) -> None:
@@ -359,10 +359,10 @@ def soothe(simulation: SimulationState) -> None:
             process.store.races = 0
             process.transport.delayed.clear()
             process.store.watch_delay_ms, process.store.repeats_watches = 0.0, False
-            process.go_on()
+            process.resume()
             process.check_link()
     for broker in simulation.brokers.values():
-        broker.calm()
+        broker.end_faults()
 
 
 def consent(simulation: SimulationState) -> None:
@@ -373,7 +373,7 @@ def consent(simulation: SimulationState) -> None:
         simulation.ask(process, "an election", partial(ElectionRequested, ElectionType.UNCLEAN, keys))
 
 
-def bring_back(simulation: SimulationState) -> None:
+def start_stopped_processes(simulation: SimulationState) -> None:
     """Start all stopped processes."""
     for process in simulation.controllers:
         if not process.running:

@@ -202,7 +202,7 @@ def _reassign_record(simulation: SimulationState, arguments: Mapping[str, Any]) 
     if targets is None:
         return False
     choices.record_step(simulation, "reassign_znode", _targets_step(targets))
-    return _left(lambda: simulation.ensemble.request_reassignments(targets))
+    return _created(lambda: simulation.ensemble.request_reassignments(targets))
 
 
 def _bad_record(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
@@ -210,22 +210,22 @@ def _bad_record(simulation: SimulationState, arguments: Mapping[str, Any]) -> bo
     targets = _targets(simulation, {**arguments, "count": 1})
     if targets is None:
         return False
-    moved = (targets.names[targets.topic[0]], int(targets.partition[0]))
-    others = [key for key in sorted(simulation.ensemble.rows) if key != moved]
+    moved_key = (targets.names[targets.topic[0]], int(targets.partition[0]))
+    others = [key for key in sorted(simulation.ensemble.rows) if key != moved_key]
     empty = choices.choose(others, arguments["pick"] // 2)
     if empty is None:
         return False
     simulation.watch.requested_targets[empty].add(())
-    left = Targets.of([(moved, tuple(targets.replicas[0].tolist())), (empty, ())])
-    choices.record_step(simulation, "reassign_znode", _targets_step(left))
-    return _left(lambda: simulation.ensemble.request_reassignments(left))
+    stored_targets = Targets.of([(moved_key, tuple(targets.replicas[0].tolist())), (empty, ())])
+    choices.record_step(simulation, "reassign_znode", _targets_step(stored_targets))
+    return _created(lambda: simulation.ensemble.request_reassignments(stored_targets))
 
 
 def _election_record(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     key = choices.partition(simulation, arguments["pick"])
     if key is not None:
         choices.record_step(simulation, "preferred_znode", [choices.name(key)])
-    return key is not None and _left(
+    return key is not None and _created(
         lambda: simulation.ensemble.request_preferred_election([key, ("no-such-topic", 0)])
     )
 
@@ -233,16 +233,16 @@ def _election_record(simulation: SimulationState, arguments: Mapping[str, Any]) 
 def _mark_deleted(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     name = choices.unsettled_topic_first(simulation, arguments["pick"])
     if arguments["pick"] % 5 == 0:
-        return _left(lambda: simulation.ensemble.mark_for_deletion(["no-such-topic"]))
+        return _created(lambda: simulation.ensemble.mark_for_deletion(["no-such-topic"]))
     if name is not None:
         choices.record_step(simulation, "delete_topics", [name])
-    return name is not None and _left(lambda: simulation.ensemble.mark_for_deletion([name]))
+    return name is not None and _created(lambda: simulation.ensemble.mark_for_deletion([name]))
 
 
-def _left(leave: Callable[[], None]) -> bool:
+def _created(create: Callable[[], None]) -> bool:
     """Create a record in storage, unless it exists."""
     try:
-        leave()
+        create()
     except StoredRecordError:
         return False
     return True

@@ -136,11 +136,11 @@ def _misdirect(simulation: SimulationState, arguments: Mapping[str, Any]) -> boo
         process.store.watch_delay_ms = 0.0
 
     simulation.scheduler.after(arguments["for_ms"], end)
-    simulation.scheduler.after(arguments["for_ms"] * 0.6, partial(_ask_again, simulation, process))
+    simulation.scheduler.after(arguments["for_ms"] * 0.6, partial(_repeat_proposals, simulation, process))
     return True
 
 
-def _ask_again(simulation: SimulationState, process: ControllerProcess) -> None:
+def _repeat_proposals(simulation: SimulationState, process: ControllerProcess) -> None:
     """Leaders repeat their last proposals to a process, over connections that are still open."""
     for broker in simulation.brokers.values():
         for key, partition in sorted(broker.model.partitions.items()):
@@ -173,10 +173,10 @@ def _deliver_late(simulation: SimulationState, arguments: Mapping[str, Any]) -> 
     earlier = [item for item in past if getattr(item, "controller_epoch", epoch) < epoch]
     with_dead_dirs = [broker_id for broker_id, broker in simulation.brokers.items() if broker.dead_dirs]
     earlier = [item for item in earlier if getattr(item, "broker_id", -1) in with_dead_dirs] or earlier
-    answer = choices.choose(earlier, arguments["number"] // 3)
-    if answer is None:
+    response = choices.choose(earlier, arguments["number"] // 3)
+    if response is None:
         return False
-    transport.deliver_late(answer)
+    transport.deliver_late(response)
     return True
 
 

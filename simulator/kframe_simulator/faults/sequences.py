@@ -257,7 +257,7 @@ def _reassign_by_znode(simulation: SimulationState, key: TopicPartition, target:
         now = simulation.ensemble.rows.get(key)
         return now is not None and target[0] in now.replicas
 
-    def go_on() -> None:
+    def resume() -> None:
         if number % 2:
             simulation.brokers[target[0]].start()
             return
@@ -266,7 +266,7 @@ def _reassign_by_znode(simulation: SimulationState, key: TopicPartition, target:
         except StoredRecordError:
             return
 
-    _wait(simulation, stored, go_on)
+    _wait(simulation, stored, resume)
 
 
 # -- Late responses, and unreadable records.

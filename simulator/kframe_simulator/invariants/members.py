@@ -247,7 +247,7 @@ def in_sync_partitions_have_leaders(watch: Watch, ended: Ended) -> str | None:
     }
     present = live if isinstance(event, ControlledShutdownRequested) else set(watch.observed.registered(process))
     for row in _rows(watch, process):
-        able = usable.intersection(row.isr).intersection(row.replicas)
-        if row.leader not in present and able and not watch.simulation.waits_for_consent(row):
-            return f"{row.key}: after {type(event).__name__} leader {row.leader}, though {sorted(able)} are in sync"
+        eligible = usable.intersection(row.isr).intersection(row.replicas)
+        if row.leader not in present and eligible and not watch.simulation.waits_for_consent(row):
+            return f"{row.key}: after {type(event).__name__} leader {row.leader}, though {sorted(eligible)} are in sync"
     return None

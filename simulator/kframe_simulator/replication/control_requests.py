@@ -94,24 +94,24 @@ def read_row(cluster: ClusterState, row: int) -> Row:
         tuple(ids[p.isr[start : start + int(p.isr_count[row])]].tolist()),
         replicas,
         *(
-            tuple(item for item, flag in zip(replicas, flags, strict=True) if flag & wanted) if any(flags) else ()
-            for wanted in (ReplicaFlag.ADDING, ReplicaFlag.REMOVING, ReplicaFlag.OFFLINE_DIR)
+            tuple(item for item, flag in zip(replicas, flags, strict=True) if flag & flag_of_list) if any(flags) else ()
+            for flag_of_list in (ReplicaFlag.ADDING, ReplicaFlag.REMOVING, ReplicaFlag.OFFLINE_DIR)
         ),
     )
 
 
 def control_requests(cluster: ClusterState, requests: ControlRequests) -> Iterator[ControlRequest]:
     """The requests of a batch in sending order: all LeaderAndIsr, then UpdateMetadata, then StopReplica."""
-    wanted = np.unique(np.concatenate([requests.leader_and_isr.rows, requests.metadata_rows]))
-    rows = {row: read_row(cluster, row) for row in wanted.tolist()}
-    who = requests.controller_id, requests.controller_epoch
-    yield from _leader_and_isr(cluster, requests, rows, who)
-    yield from _update_metadata(cluster, requests, rows, who)
-    yield from _stop_replica(cluster, requests, who)
+    needed_rows = np.unique(np.concatenate([requests.leader_and_isr.rows, requests.metadata_rows]))
+    rows = {row: read_row(cluster, row) for row in needed_rows.tolist()}
+    sender = requests.controller_id, requests.controller_epoch
+    yield from _leader_and_isr(cluster, requests, rows, sender)
+    yield from _update_metadata(cluster, requests, rows, sender)
+    yield from _stop_replica(cluster, requests, sender)
 
 
 def _leader_and_isr(
-    cluster: ClusterState, requests: ControlRequests, rows: Mapping[int, Row], who: tuple[int, int]
+    cluster: ClusterState, requests: ControlRequests, rows: Mapping[int, Row], sender: tuple[int, int]
 ) -> Iterator[ControlRequest]:
     batch, brokers = requests.leader_and_isr, cluster.brokers
     states = {
@@ -139,12 +139,12 @@ def _leader_and_isr(
         epoch = int(brokers.broker_epoch[broker])
         ids = _ids(cluster, rows_of_part)
         yield ControlRequest(
-            int(brokers.ids[broker]), epoch, LeaderAndIsr(*who, epoch, partitions, ids, live), rows_of_part
+            int(brokers.ids[broker]), epoch, LeaderAndIsr(*sender, epoch, partitions, ids, live), rows_of_part
         )
 
 
 def _update_metadata(
-    cluster: ClusterState, requests: ControlRequests, rows: Mapping[int, Row], who: tuple[int, int]
+    cluster: ClusterState, requests: ControlRequests, rows: Mapping[int, Row], sender: tuple[int, int]
 ) -> Iterator[ControlRequest]:
     if not len(requests.metadata_brokers):
         return
@@ -163,7 +163,7 @@ def _update_metadata(
     addresses = {registration: _addresses(cluster, registration) for registration in registered}
     for broker in requests.metadata_brokers.tolist():
         epoch = int(brokers.broker_epoch[broker])
-        message = UpdateMetadata(*who, epoch, registered, partitions, ids)
+        message = UpdateMetadata(*sender, epoch, registered, partitions, ids)
         yield ControlRequest(
             int(brokers.ids[broker]), epoch, message, requests.metadata_rows, addresses, requests.batch
         )
@@ -175,17 +175,21 @@ def _addresses(cluster: ClusterState, broker_id: int) -> tuple[Endpoint, ...]:
     return () if known is None else known.endpoints
 
 
-def _stop_replica(cluster: ClusterState, requests: ControlRequests, who: tuple[int, int]) -> Iterator[ControlRequest]:
+def _stop_replica(
+    cluster: ClusterState, requests: ControlRequests, sender: tuple[int, int]
+) -> Iterator[ControlRequest]:
     batch, brokers, p = requests.stop_replica, cluster.brokers, cluster.partitions
     for broker, part in batch.slices():
         rows, delete = batch.rows[part], requests.stop_delete[part]
         stops = zip(rows.tolist(), requests.stop_leader_epoch[part].tolist(), delete.tolist(), strict=True)
         partitions = {
-            (cluster.topics.names[p.topic[row]], int(p.partition[row])): Stop(leader_epoch, bool(gone))
-            for row, leader_epoch, gone in stops
+            (cluster.topics.names[p.topic[row]], int(p.partition[row])): Stop(leader_epoch, bool(delete_replica))
+            for row, leader_epoch, delete_replica in stops
         }
         epoch = int(brokers.broker_epoch[broker])
-        yield ControlRequest(int(brokers.ids[broker]), epoch, StopReplica(*who, epoch, partitions), rows[delete != 0])
+        yield ControlRequest(
+            int(brokers.ids[broker]), epoch, StopReplica(*sender, epoch, partitions), rows[delete != 0]
+        )
 
 
 def _ids(cluster: ClusterState, rows: Int32) -> dict[str, bytes]:

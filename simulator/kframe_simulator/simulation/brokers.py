@@ -129,7 +129,7 @@ class BrokerProcess:
             self._record_silence(True)
             self._time_out_later()
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """Continue, and handle everything that has arrived. Register again if the session has timed out."""
         if not self.running or not self.paused:
             return
@@ -149,7 +149,7 @@ class BrokerProcess:
         if self.running and not self.paused and self._registered:
             self._simulation.watch.observed.crashed(self.broker_id)
             self.unregister()
-            self._simulation.scheduler.after(100.0, self._register_anew)
+            self._simulation.scheduler.after(100.0, self._register_again)
 
     def readdress(self, endpoints: tuple[Endpoint, ...]) -> bool:
         """Change the listeners of the current registration. Returns whether the broker is registered."""
@@ -181,11 +181,11 @@ class BrokerProcess:
         self.time_out()
         self.start()
 
-    def calm(self) -> None:
+    def end_faults(self) -> None:
         """End all faults. If the broker has failed to delete replicas, an operator restarts it."""
         self.slow_ms, self.half_applies, self.fails_stops, self.bounces_at_deletion = 0.0, 0, 0, None
-        self.requests.calm()
-        self.go_on()
+        self.requests.end_faults()
+        self.resume()
         if self.failed_stops:
             self.crash()
         self.replace_disks()
@@ -198,7 +198,7 @@ class BrokerProcess:
                 self.model.replace_log_dir(log_dir)
             self.dead_dirs.clear()
 
-    def _register_anew(self) -> None:
+    def _register_again(self) -> None:
         if self.running and not self.paused and not self._registered:
             self._register()
             self.model.reregister(self.registration.broker_epoch)

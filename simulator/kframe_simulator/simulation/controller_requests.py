@@ -43,7 +43,7 @@ class ControllerRequests:
         """The fault of the broker that the next proposal adds, while the proposal is delayed."""
         self._simulation, self._broker = simulation, broker
 
-    def calm(self) -> None:
+    def end_faults(self) -> None:
         """End all faults."""
         self.lost_responses, self.misdirected, self.fault_of_joining = 0, 0, None
 

@@ -130,13 +130,13 @@ class ControllerProcess:
             self.transport.pause()
             self.store.break_link()
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """Continue after a pause."""
         if not self.running or not self.paused:
             return
         self.paused = False
-        self.clock.go_on()
-        self.transport.go_on()
+        self.clock.resume()
+        self.transport.resume()
         self._simulation.scheduler.after(RECONNECT_MS, self.reconnect)
 
     def reconnect(self) -> None:
@@ -165,7 +165,7 @@ class ControllerProcess:
         if answer is not None:
             answer(None if future.exception() is not None else future.result())
 
-    def stir(self) -> None:
+    def schedule_pending(self) -> None:
         """Schedule the handling of pending events."""
         if self._planned or not self.running or self.paused:
             return
@@ -214,7 +214,7 @@ class ControllerProcess:
         if self.pause_after is not None and self.effects >= self.pause_after[0]:
             (_, for_ms), self.pause_after = self.pause_after, None
             self.pause()
-            self._simulation.scheduler.after(for_ms, self.go_on)
+            self._simulation.scheduler.after(for_ms, self.resume)
             return True
         return False
 
@@ -222,4 +222,4 @@ class ControllerProcess:
         event, self.event, self._steps = self.event, None, None
         assert event is not None
         self._simulation.event_ended(self, event)
-        self.stir()
+        self.schedule_pending()

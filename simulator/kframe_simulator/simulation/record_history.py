@@ -87,7 +87,7 @@ class RecordHistory:
         lossy = self.lossy.get(key)
         if lossy:
             lossy.intersection_update(after.isr)
-            if after.leader in lossy and self._all_registered_anew(after):
+            if after.leader in lossy and self._all_reregistered(after):
                 self._release(key, after.leader_epoch)
         self._broker_epochs[key] = self._epochs(after)
         if before is not None and after.leader >= 0 and before.isr and after.leader not in before.isr:
@@ -99,7 +99,7 @@ class RecordHistory:
         row = self._simulation.ensemble.rows.get(key)
         if row is None or row.leader != broker_id or broker_id not in self.lossy.get(key, ()):
             return
-        if self._all_registered_anew(row):
+        if self._all_reregistered(row):
             self._release(key, row.leader_epoch + 1)
 
     def _epochs(self, row: Row) -> dict[int, int]:
@@ -107,7 +107,7 @@ class RecordHistory:
         brokers = self._simulation.brokers
         return {member: brokers[member].registration.broker_epoch for member in row.isr if member in brokers}
 
-    def _all_registered_anew(self, row: Row) -> bool:
+    def _all_reregistered(self, row: Row) -> bool:
         """Whether every ISR member has another broker epoch than when the state before ``row`` was stored."""
         before = self._broker_epochs.get(row.key, {})
         return all(before.get(member) != epoch for member, epoch in self._epochs(row).items())

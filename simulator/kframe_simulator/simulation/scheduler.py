@@ -81,7 +81,7 @@ class ProcessClock:
         """The process is paused."""
         self._paused = True
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """The process continues."""
         self._paused = False
         self._fire_due()

@@ -112,7 +112,7 @@ class Simulation(SimulationState):
         self._run_until(lambda: self.scheduler.now_ms > last + 1_000.0)
         if self.options.quiescence:
             self._quiescence()
-        actions.calm(self)
+        actions.end_faults(self)
         self._rest()
         if not self.watch.broken:
             self.watch.check(Trigger.RESTED, None)
@@ -122,7 +122,7 @@ class Simulation(SimulationState):
         while not done() and not watch.broken and scheduler.next_ms() < float("inf"):
             scheduler.step()
             for process in processes:
-                process.stir()
+                process.schedule_pending()
 
     def _quiescence(self) -> None:
         """Wait for quiescence while stopped processes stay down. Then change the address of one broker, wait until
@@ -160,7 +160,7 @@ class Simulation(SimulationState):
             if now < next_check:
                 return False
             next_check = now + 500.0
-            actions.bring_back(self)
+            actions.start_stopped_processes(self)
             actions.consent(self)
             busy = any(not controller.idle for controller in self.controllers)
             if changes != self.ensemble.changes:

@@ -140,7 +140,7 @@ class SimTransport:
         """The process is paused."""
         self.paused = True
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """The process continues: do all due work."""
         self.paused = False
         for channel in list(self.channels.values()):

@@ -75,7 +75,7 @@ def _begins_before_the_expiry(simulation: Simulation) -> Broken:
     return Trigger.BEGUN, Begun(simulation.controllers[0], BrokersChanged())
 
 
-def _elects_the_dead(simulation: Simulation) -> Broken:
+def _elects_dead_leader(simulation: Simulation) -> Broken:
     close_channel(simulation, 2)
     return Trigger.STATE, state(simulation, leader=2, isr=(2, 3))
 
@@ -113,12 +113,12 @@ def _no_election(simulation: Simulation) -> Broken:
     return Trigger.EVENT, ended(simulation, BrokersChanged())
 
 
-def _move_goes_on(simulation: Simulation) -> Broken:
+def _reassignment_continues(simulation: Simulation) -> Broken:
     edit(simulation, removing=(3,))
     return Trigger.EVENT, ended(simulation, BrokersChanged(), arrived=frozenset({1}))
 
 
-def _election_is_not_held(simulation: Simulation) -> Broken:
+def _election_is_not_performed(simulation: Simulation) -> Broken:
     edit(simulation, leader=2)
     return Trigger.EVENT, ended(simulation, Elect(), calls={"drop_preferred_election": 1}, elections=frozenset({KEY}))
 
@@ -149,7 +149,7 @@ def code(simulation: Simulation, error: ErrorCode, **changes: Any) -> Broken:
     return Trigger.PROPOSED, Proposed(simulation.controllers[0], event, response, frozenset())
 
 
-def _deletes_again(simulation: Simulation) -> Broken:
+def _repeats_deletion_without_event(simulation: Simulation) -> Broken:
     observed, process = simulation.watch.observed, simulation.controllers[0]
     observed.queued(
         process,
@@ -159,7 +159,7 @@ def _deletes_again(simulation: Simulation) -> Broken:
     return Trigger.QUEUED, post(simulation, stop(simulation))
 
 
-def _leaver_is_not_deleted(simulation: Simulation) -> Broken:
+def _removed_replica_is_not_deleted(simulation: Simulation) -> Broken:
     before = {0: simulation.ensemble.rows[KEY]._replace(replicas=(1, 2, 3, 4))}
     return Trigger.EVENT, ended(simulation, topics={"t": before})
 
@@ -169,7 +169,7 @@ def _no_id(simulation: Simulation) -> Broken:
     return Trigger.RESTED, None
 
 
-def _adds_the_dead(simulation: Simulation) -> Broken:
+def _adds_dead_replica(simulation: Simulation) -> Broken:
     close_channel(simulation, 4)
     simulation.controllers[0].event = ReassignmentRequested(Targets.of([(KEY, (1, 2, 4))]))
     now = simulation.ensemble.topic_partitions("t")
@@ -181,12 +181,12 @@ def _names_broker_twice(simulation: Simulation) -> Broken:
     return Trigger.TOPIC, topic(simulation, after=now | {0: now[0]._replace(replicas=(1, 1, 2))})
 
 
-def _forgets_what_it_read(simulation: Simulation) -> Broken:
+def _forgets_read_states(simulation: Simulation) -> Broken:
     simulation.watch.observed.states_read(simulation.controllers[0], {KEY: 99})
     return Trigger.EVENT, ended(simulation, calls={"read_states": 1})
 
 
-def _elects_who_leads(simulation: Simulation) -> Broken:
+def _elects_current_leader(simulation: Simulation) -> Broken:
     simulation.controllers[0].event = RebalanceLeaders()
     return Trigger.STATE, state(simulation)
 
@@ -199,7 +199,7 @@ def _fails_in_a_row(simulation: Simulation) -> Broken:
     return Trigger.CLAIMED, Claimed(process, 2)
 
 
-def _tells_of_more(simulation: Simulation) -> Broken:
+def _sends_other_partitions(simulation: Simulation) -> Broken:
     simulation.controllers[0].event = IsrChangesNotified()
     return Trigger.QUEUED, post(simulation, metadata(simulation, partitions=metadata_of(1)))
 
@@ -228,7 +228,7 @@ def _unbalanced(simulation: Simulation) -> Broken:
     return Trigger.RESTED, None
 
 
-def _move_is_taken_out(simulation: Simulation) -> Broken:
+def _stored_reassignment_is_removed(simulation: Simulation) -> Broken:
     edit(simulation, replicas=(1, 2, 3, 4), adding=(4,))
     return Trigger.EVENT, ended(simulation, calls={"write_reassignments": 1}, reassignments={KEY: (1, 2, 3, 4)})
 
@@ -247,7 +247,7 @@ def _late_topic_keeps_its_epoch(simulation: Simulation) -> Broken:
     return Trigger.RESTED, None
 
 
-def _refused_after_its_own(simulation: Simulation) -> Broken:
+def _refused_after_own_write(simulation: Simulation) -> Broken:
     simulation.watch.last_writer[KEY] = simulation.controllers[0]
     return Trigger.REFUSED, WriteRefused(simulation.controllers[0], KEY)
 
@@ -269,7 +269,7 @@ def _unassigned_stay_at_failover(simulation: Simulation) -> Broken:
     return Trigger.EVENT, ended(simulation, Elect(), calls={"load": 1})
 
 
-def _moved_and_not_led(simulation: Simulation) -> Broken:
+def _reassigned_without_leader(simulation: Simulation) -> Broken:
     before = simulation.ensemble.topic_partitions("t")
     edit(simulation, partition_epoch=NO_STATE, leader=-1, isr=())
     event = ReassignmentRequested(Targets.of([(KEY, (1, 2, 3))]))
@@ -282,7 +282,7 @@ def _deletion_does_not_begin(simulation: Simulation) -> Broken:
     return Trigger.EVENT, ended(simulation, Elect(), calls={"load": 1})
 
 
-def _mark_is_dropped(simulation: Simulation) -> Broken:
+def _deletion_mark_is_removed(simulation: Simulation) -> Broken:
     simulation.ensemble.mark_for_deletion(["t"])
     simulation.watch.observed.event_begins(simulation.controllers[0], DeletionsMarked())
     simulation.controllers[0].store.drop_deletions(("t",))
@@ -295,7 +295,7 @@ def _sends_unassigned_replicas(simulation: Simulation) -> Broken:
     return Trigger.QUEUED, post(simulation, LeaderAndIsr(1000, 1, 1, {KEY: state}))
 
 
-def _last_good_log_goes(simulation: Simulation) -> Broken:
+def _last_in_sync_log_is_deleted(simulation: Simulation) -> Broken:
     edit(simulation, removing=(1,), leader=-1, isr=(2,))
     return Trigger.QUEUED, post(simulation, stop(simulation))
 
@@ -323,15 +323,15 @@ VIOLATIONS_OF_OBSERVATIONS: list[tuple[Callable[[Watch, Any], str | None], Calla
     (roles.expiry_is_handled_first, _begins_before_the_expiry),
     (roles.expiry_ends_the_role, lambda simulation: (Trigger.EVENT, ended(simulation, SessionExpired()))),
     (roles.failed_failovers_are_spaced, _fails_in_a_row),
-    (members.leaders_are_live, _elects_the_dead),
+    (members.leaders_are_live, _elects_dead_leader),
     (members.leaders_are_live, _elects_with_dead_members),
     (members.proposed_members_are_live, _accepts_dead_members),
     (members.proposed_members_are_live, _accepts_earlier_registrations),
     (members.strict_proposals_are_valid, _accepts_another_sender),
     (members.failed_brokers_leave_isrs, _dead_member_stays),
     (members.in_sync_partitions_have_leaders, _no_election),
-    (members.reassignments_end_after_broker_startup, _move_goes_on),
-    (members.stored_elections_are_performed, _election_is_not_held),
+    (members.reassignments_end_after_broker_startup, _reassignment_continues),
+    (members.stored_elections_are_performed, _election_is_not_performed),
     (members.settings_elect_at_once, _setting_without_election),
     (requests.only_stored_states_are_sent, _never_stored),
     (
@@ -346,9 +346,9 @@ VIOLATIONS_OF_OBSERVATIONS: list[tuple[Callable[[Watch, Any], str | None], Calla
         requests.broker_changes_are_sent,
         lambda simulation: (Trigger.EVENT, ended(simulation, BrokersChanged(), unaware=(1,))),
     ),
-    (requests.deletions_repeat_only_after_events, _deletes_again),
-    (requests.removed_replicas_are_deleted, _leaver_is_not_deleted),
-    (requests.isr_changes_are_sent_alone, _tells_of_more),
+    (requests.deletions_repeat_only_after_events, _repeats_deletion_without_event),
+    (requests.removed_replicas_are_deleted, _removed_replica_is_not_deleted),
+    (requests.isr_changes_are_sent_alone, _sends_other_partitions),
     (rest.leaders_know_their_replicas, _old_replicas),
     (rest.topics_have_ids, _no_id),
     (rest.unclean_partitions_have_leaders, _unclean_is_not_elected),
@@ -365,23 +365,23 @@ VIOLATIONS_OF_OBSERVATIONS: list[tuple[Callable[[Watch, Any], str | None], Calla
         proposals.proposals_are_answered,
         lambda simulation: code(simulation, ErrorCode.INVALID_UPDATE_VERSION, leader_epoch=np.array([-1], np.int32)),
     ),
-    (topics.requests_add_live_replicas, _adds_the_dead),
+    (topics.requests_add_live_replicas, _adds_dead_replica),
     (topics.replica_lists_are_valid, _names_broker_twice),
     (events.earlier_responses_write_nothing, _earlier_answer_writes),
-    (events.elections_change_leaders, _elects_who_leads),
+    (events.elections_change_leaders, _elects_current_leader),
     (
         events.balancing_elects_eligible_replicas,
         lambda simulation: (Trigger.EVENT, ended(simulation, RebalanceLeaders(), calls={"read_states": 1})),
     ),
-    (events.read_states_are_applied, _forgets_what_it_read),
-    (events.stored_reassignments_stay, _move_is_taken_out),
+    (events.read_states_are_applied, _forgets_read_states),
+    (events.stored_reassignments_stay, _stored_reassignment_is_removed),
     (events.notifications_are_handled_once, _notified_twice),
-    (states.only_others_cause_refusals, _refused_after_its_own),
+    (states.only_others_cause_refusals, _refused_after_own_write),
     (states.settings_are_applied, _elects_against_the_setting),
     (members.unassigned_leave_at_failover, _unassigned_stay_at_failover),
-    (members.reassigned_partitions_have_leaders, _moved_and_not_led),
+    (members.reassigned_partitions_have_leaders, _reassigned_without_leader),
     (members.deletions_begin_at_once, _deletion_does_not_begin),
-    (events.deletion_marks_stay_with_topics, _mark_is_dropped),
+    (events.deletion_marks_stay_with_topics, _deletion_mark_is_removed),
     (
         events.stale_responses_change_nothing,
         lambda simulation: (Trigger.EVENT, ended(simulation, answered(), knowledge=b"other")),
@@ -391,7 +391,7 @@ VIOLATIONS_OF_OBSERVATIONS: list[tuple[Callable[[Watch, Any], str | None], Calla
         lambda simulation: (Trigger.EVENT, ended(simulation, answered(error=ErrorCode.STALE_BROKER_EPOCH))),
     ),
     (requests.only_assigned_replicas_are_sent, _sends_unassigned_replicas),
-    (requests.last_in_sync_logs_stay, _last_good_log_goes),
+    (requests.last_in_sync_logs_stay, _last_in_sync_log_is_deleted),
     (proposals.proposals_are_answered, _deleted_id_is_known),
     (events.replica_states_fit_columns, _replica_has_no_state),
     (requests.new_assignments_are_sent, _assignment_not_sent),

@@ -43,7 +43,7 @@ def _too_soon(simulation: Simulation) -> tuple[Trigger, Any]:
     return Trigger.ACKNOWLEDGED, KEY
 
 
-def _gone_at_rest(simulation: Simulation) -> tuple[Trigger, Any]:
+def _record_lost_at_rest(simulation: Simulation) -> tuple[Trigger, Any]:
     promise(simulation)
     return Trigger.RESTED, None
 
@@ -92,7 +92,7 @@ def _reads_twice(simulation: Simulation) -> tuple[Trigger, Any]:
     return read(same, same)
 
 
-def _read_and_gone(simulation: Simulation) -> tuple[Trigger, Any]:
+def _read_record_is_lost(simulation: Simulation) -> tuple[Trigger, Any]:
     simulation.watch.record_history.reads[KEY][0] = Record(0, Value(0, 1))
     return read(offset=1, error=ErrorCode.OFFSET_OUT_OF_RANGE)
 
@@ -106,7 +106,7 @@ VIOLATIONS_OF_RECORDS: list[tuple[Callable[[Watch, Any], str | None], Callable[[
     (records.leaders_have_acknowledged_records, _leader_lacks),
     (records.isr_members_have_acknowledged_records, _member_lacks),
     (records.acknowledged_record_is_on_isr, _too_soon),
-    (records.acknowledged_records_stay, _gone_at_rest),
+    (records.acknowledged_records_stay, _record_lost_at_rest),
     (records.acknowledged_records_stay, _hidden_at_rest),
     (records.logs_match, _logs_part),
     (records.high_watermark_is_replicated, _high_watermark_too_high),
@@ -115,6 +115,6 @@ VIOLATIONS_OF_RECORDS: list[tuple[Callable[[Watch, Any], str | None], Callable[[
     (records.committed_records_stay, _written_twice),
     (records.reads_are_repeatable, _reads_another),
     (records.reads_are_repeatable, _reads_twice),
-    (records.reads_are_repeatable, _read_and_gone),
+    (records.reads_are_repeatable, _read_record_is_lost),
     (records.open_transactions_are_hidden, _reads_undecided),
 ]

@@ -45,7 +45,7 @@ def _birth_before_death(simulation: Simulation) -> tuple[Trigger, Any]:
     return Trigger.CONNECTED, Connected(simulation.controllers[0], 1, 14)
 
 
-def _to_the_dead(simulation: Simulation) -> tuple[Trigger, Any]:
+def _sends_to_dead_broker(simulation: Simulation) -> tuple[Trigger, Any]:
     brokers = simulation.controllers[0].loop.controller.cluster.brokers
     brokers.unregister(np.array([brokers.find(1)], np.int32))
     return Trigger.QUEUED, post(simulation, metadata(simulation))
@@ -68,7 +68,7 @@ def _unknown_id(simulation: Simulation) -> tuple[Trigger, Any]:
     return Trigger.QUEUED, post(simulation, message)
 
 
-def _moved_unasked(simulation: Simulation) -> tuple[Trigger, Any]:
+def _unrequested_reassignment(simulation: Simulation) -> tuple[Trigger, Any]:
     now = simulation.ensemble.topic_partitions("t")
     return Trigger.TOPIC, topic(simulation, after=now | {0: now[0]._replace(replicas=(4, 2, 3))})
 
@@ -78,7 +78,7 @@ def _lost_partition(simulation: Simulation) -> tuple[Trigger, Any]:
     return Trigger.TOPIC, topic(simulation, after={0: now[0]})
 
 
-def _grown_and_moved(simulation: Simulation) -> tuple[Trigger, Any]:
+def _added_partitions_with_reassignment(simulation: Simulation) -> tuple[Trigger, Any]:
     now = simulation.ensemble.topic_partitions("t")
     grown = now | {0: now[0]._replace(replicas=(4, 2, 3)), 2: now[1]._replace(key=("t", 2))}
     simulation.watch.requested_targets[KEY].add((4, 2, 3))
@@ -101,13 +101,13 @@ VIOLATIONS_OF_REQUESTS: list[tuple[Callable[[Watch, Any], str | None], Callable[
     (requests.first_request_is_update_metadata, _roles_first),
     (requests.for_current_registration, _other_registration),
     (requests.failure_precedes_startup, _birth_before_death),
-    (requests.requests_go_to_registered_brokers, _to_the_dead),
+    (requests.requests_go_to_registered_brokers, _sends_to_dead_broker),
     (requests.deletions_keep_target_and_isr, _deletes_in_sync),
     (topics.deletion_was_confirmed, _deleted_unconfirmed),
     (topics.topic_id_is_constant, _another_id),
     (topics.requests_name_the_topic, _unknown_id),
-    (topics.reassignments_were_requested, _moved_unasked),
+    (topics.reassignments_were_requested, _unrequested_reassignment),
     (requests.original_replicas_wait_for_target, _original_stopped),
     (topics.partitions_stay, _lost_partition),
-    (topics.added_partitions_keep_replicas, _grown_and_moved),
+    (topics.added_partitions_keep_replicas, _added_partitions_with_reassignment),
 ]

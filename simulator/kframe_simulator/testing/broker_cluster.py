@@ -89,7 +89,7 @@ class BrokerCluster:
         self.proposed: list[AlterPartition] = []
         self.refusal = ErrorCode.NONE
         """The error code for all later proposals."""
-        self.held: list[tuple[Broker, Outgoing]] | None = None
+        self.unanswered: list[tuple[Broker, Outgoing]] | None = None
         """If not None, messages to controller and store are appended here and get no response."""
         self.sent: list[tuple[int, Message]] = []
         """The messages to the store, with their senders."""
@@ -111,12 +111,12 @@ class BrokerCluster:
         before = self.states.get(key)
         leader_epoch = before.leader_epoch + 1 if before else 1
         partition_epoch = before.partition_epoch + 1 if before else 0
-        placed = replicas or (before.replicas if before else tuple(self.brokers))
-        now = self.states[key] = state(leader, isr, leader_epoch, partition_epoch, placed, **others)
-        alive = tuple(item for item, broker in self.brokers.items() if broker.running)
-        metadata = PartitionMetadata(leader, leader_epoch, now.isr, partition_epoch, placed)
-        for broker_id in alive if only is None else only:
-            self.brokers[broker_id].handle(UpdateMetadata(CONTROLLER_ID, 1, -1, alive, {key: metadata}), self.now)
+        assignment = replicas or (before.replicas if before else tuple(self.brokers))
+        now = self.states[key] = state(leader, isr, leader_epoch, partition_epoch, assignment, **others)
+        live = tuple(item for item, broker in self.brokers.items() if broker.running)
+        metadata = PartitionMetadata(leader, leader_epoch, now.isr, partition_epoch, assignment)
+        for broker_id in live if only is None else only:
+            self.brokers[broker_id].handle(UpdateMetadata(CONTROLLER_ID, 1, -1, live, {key: metadata}), self.now)
             self.brokers[broker_id].handle(order(now, key), self.now)
         self.deliver()
 
@@ -153,8 +153,8 @@ class BrokerCluster:
             cut = {sender.broker_id, out.peer_id} & self.unreachable
             reply = None if cut else self.brokers[out.peer_id].handle(out.message, self.now)  # type: ignore[arg-type]
             sender.answered(out.number, reply, self.now)  # type: ignore[arg-type]
-        elif self.held is not None:
-            self.held.append((sender, out))
+        elif self.unanswered is not None:
+            self.unanswered.append((sender, out))
         elif isinstance(out.message, AlterPartition):
             sender.answered(out.number, self.decide(out.message), self.now)
         else:
@@ -164,7 +164,7 @@ class BrokerCluster:
     def decide(self, message: AlterPartition) -> Reply:
         """Accept a proposal of the current leader epoch for the stored state. Refuse others as Kafka does."""
         self.proposed.append(message)
-        answers = {}
+        responses = {}
         for key, asked in message.partitions.items():
             now, error = self.states[key], self.refusal
             if error is ErrorCode.NONE and asked.leader_epoch != now.leader_epoch:
@@ -175,5 +175,5 @@ class BrokerCluster:
                 now = self.states[key] = state(
                     now.leader, asked.isr, now.leader_epoch, now.partition_epoch + 1, now.replicas
                 )
-            answers[key] = AlteredPartition(error, now.leader, now.leader_epoch, now.isr, 0, now.partition_epoch)
-        return AlterPartitionResponseData(ErrorCode.NONE, answers)
+            responses[key] = AlteredPartition(error, now.leader, now.leader_epoch, now.isr, 0, now.partition_epoch)
+        return AlterPartitionResponseData(ErrorCode.NONE, responses)

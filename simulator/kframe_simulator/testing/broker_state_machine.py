@@ -71,26 +71,26 @@ class BrokerStateMachine:
             self._acked(number, response)
         self._collect()
 
-    def deliver(self, which: int, lose: bool, repeat: bool) -> None:
+    def deliver(self, index: int, lose: bool, repeat: bool) -> None:
         """A message arrives or is lost. The sender of a lost message gets the reply None."""
         if not self.network:
             return
-        broker = self.network.pop(which % len(self.network))
-        if self.runs[broker.sender] != broker.run:
+        message = self.network.pop(index % len(self.network))
+        if self.runs[message.sender] != message.run:
             return
         if repeat:
-            self.network.append(broker)
-        if broker.replied or lose:
-            self.brokers[broker.sender].answered(broker.out.number, None if lose else broker.reply, self.now)
+            self.network.append(message)
+        if message.replied or lose:
+            self.brokers[message.sender].answered(message.out.number, None if lose else message.reply, self.now)
         else:
-            self.network.append(broker._replace(reply=self._reply(broker.out), replied=True))
+            self.network.append(message._replace(reply=self._reply(message.out), replied=True))
         self._collect()
 
-    def obey(self, broker: int, again: bool) -> None:
+    def handle_request(self, broker: int, repeat: bool) -> None:
         """A broker receives the next request of the controller."""
         orders = self.orders[broker]
         if orders and self.brokers[broker].running:
-            request = orders[0] if again else orders.pop(0)
+            request = orders[0] if repeat else orders.pop(0)
             self.brokers[broker].handle(request, self.now)  # type: ignore[arg-type]
             self._collect()
 
@@ -121,9 +121,9 @@ class BrokerStateMachine:
     # -- Helpers.
 
     def _elect(self, isr: tuple[int, ...], preferred: int | None = None) -> None:
-        living = [member for member in isr if self.brokers[member].running]
+        live = [member for member in isr if self.brokers[member].running]
         before = self.stored
-        leader = before.leader if before.leader in living else next(iter(living), -1)
+        leader = before.leader if before.leader in live else next(iter(live), -1)
         self.stored = state(
             preferred or leader, isr, before.leader_epoch + 1, before.partition_epoch + 1, before.replicas
         )
@@ -131,10 +131,10 @@ class BrokerStateMachine:
 
     def _announce(self) -> None:
         now = self.stored
-        alive = tuple(broker_id for broker_id in IDS if self.brokers[broker_id].running)
+        live = tuple(broker_id for broker_id in IDS if self.brokers[broker_id].running)
         metadata = PartitionMetadata(now.leader, now.leader_epoch, now.isr, now.partition_epoch, now.replicas)
-        for broker_id in alive:
-            self.orders[broker_id] += [UpdateMetadata(CONTROLLER_ID, 1, -1, alive, {P: metadata}), order(now)]
+        for broker_id in live:
+            self.orders[broker_id] += [UpdateMetadata(CONTROLLER_ID, 1, -1, live, {P: metadata}), order(now)]
 
     def _reply(self, out: Outgoing) -> Reply | None:
         if out.peer is Peer.BROKER:
@@ -142,26 +142,26 @@ class BrokerStateMachine:
         if isinstance(out.message, WriteState):
             return self._write(out.message)
         assert isinstance(out.message, AlterPartition)
-        (asked,) = out.message.partitions.values()
+        (proposed,) = out.message.partitions.values()
         now, error = self.stored, ErrorCode.NONE
-        if asked.leader_epoch != now.leader_epoch:
+        if proposed.leader_epoch != now.leader_epoch:
             error = ErrorCode.FENCED_LEADER_EPOCH
-        elif asked.isr == now.isr:
+        elif proposed.isr == now.isr:
             pass
-        elif asked.partition_epoch != now.partition_epoch:
+        elif proposed.partition_epoch != now.partition_epoch:
             error = ErrorCode.INVALID_UPDATE_VERSION
-        elif not all(self.brokers[member].running for member in asked.isr):
+        elif not all(self.brokers[member].running for member in proposed.isr):
             error = ErrorCode.INELIGIBLE_REPLICA
         else:
-            self._store(asked.isr)
+            self._store(proposed.isr)
         now = self.stored
-        answer = AlteredPartition(error, now.leader, now.leader_epoch, now.isr, 0, now.partition_epoch)
-        return AlterPartitionResponseData(ErrorCode.NONE, {P: answer})
+        altered = AlteredPartition(error, now.leader, now.leader_epoch, now.isr, 0, now.partition_epoch)
+        return AlterPartitionResponseData(ErrorCode.NONE, {P: altered})
 
-    def _write(self, asked: WriteState) -> WriteStateResponse:
-        written = asked.partition_epoch == self.stored.partition_epoch
+    def _write(self, request: WriteState) -> WriteStateResponse:
+        written = request.partition_epoch == self.stored.partition_epoch
         if written:
-            self._store(asked.isr)
+            self._store(request.isr)
         now = self.stored
         return WriteStateResponse(
             written, WriteState(P, now.leader, now.leader_epoch, now.isr, 1, 0, now.partition_epoch)
@@ -191,16 +191,16 @@ class BrokerStateMachine:
         return {item: broker.disks.logs[P] for item, broker in self.brokers.items() if P in broker.disks.logs}
 
     def check(self) -> None:
-        self._logs_match()
-        self._high_watermark_is_everywhere()
-        self._committed_stays()
+        self._check_log_matching()
+        self._check_high_watermark()
+        self._check_committed_records()
         in_sync = [log for item, log in self.logs().items() if item in self.stored.isr]
         for log in in_sync:
-            held = {record.value for record in log.records}
-            missing = [request.value for request in self.acked if request.value not in held]
+            values = {record.value for record in log.records}
+            missing = [request.value for request in self.acked if request.value not in values]
             assert not missing, f"acknowledged, but not on every member of {self.stored.isr}: {missing}"
 
-    def _logs_match(self) -> None:
+    def _check_log_matching(self) -> None:
         """Two logs with a record of one leader epoch at one offset are equal up to that offset."""
         logs = list(self.logs().values())
         for log in logs:
@@ -211,7 +211,7 @@ class BrokerStateMachine:
                      if log.records[offset].leader_epoch == other.records[offset].leader_epoch), -1)  # fmt: skip
                 assert log.records[: last + 1] == other.records[: last + 1]
 
-    def _high_watermark_is_everywhere(self) -> None:
+    def _check_high_watermark(self) -> None:
         """Records below a leader's high watermark are in the log of each member of its maximal ISR."""
         leader = self.brokers.get(self.stored.leader)
         partition = leader.partitions.get(P) if leader is not None else None
@@ -222,7 +222,7 @@ class BrokerStateMachine:
         for member in partition.maximal_isr:
             assert ends.get(member, 0) >= high, f"high watermark {high}, but {member} has {ends.get(member, 0)}"
 
-    def _committed_stays(self) -> None:
+    def _check_committed_records(self) -> None:
         """Leader completeness: the leader of the current epoch has every record that was ever committed."""
         for broker in self.brokers.values():
             partition = broker.partitions.get(P)

@@ -31,7 +31,7 @@ def next_step(
         which = chance.randrange(8) if chance.random() < 0.4 else 0
         return "deliver", (which, lossy and chance.random() < 0.1, chance.random() < 0.05)
     if kind < 0.86:
-        return "obey", (some, chance.random() < 0.05)
+        return "handle_request", (some, chance.random() < 0.05)
     if kind < 0.95:
         return "wait", (chance.choice((1, 50, 500, 500, 1_000, 4_000)),)
     if kind < 0.95 + deadly:

@@ -35,11 +35,11 @@ def _second_owner(simulation: Simulation) -> tuple[Trigger, Any]:
     return Trigger.CLAIMED, Claimed(simulation.controllers[1], 1)
 
 
-def _others_epoch(simulation: Simulation) -> tuple[Trigger, Any]:
+def _sends_epoch_of_another_controller(simulation: Simulation) -> tuple[Trigger, Any]:
     return Trigger.SENT, post(simulation, metadata(simulation, 7))
 
 
-def _obeys_older(simulation: Simulation) -> tuple[Trigger, Any]:
+def _accepts_older_controller_epoch(simulation: Simulation) -> tuple[Trigger, Any]:
     simulation.watch.memory[1].controller_epoch = 9
     return Trigger.ANSWERED, Answered(
         simulation.brokers[1], post(simulation, metadata(simulation)).request, ControlResponse()
@@ -61,7 +61,7 @@ def _writes_after_loss(simulation: Simulation) -> tuple[Trigger, Any]:
     return Trigger.WRITTEN, Written(simulation.controllers[0], "write_states")
 
 
-def _chooses_the_dead(simulation: Simulation) -> tuple[Trigger, Any]:
+def _elects_unregistered_leader(simulation: Simulation) -> tuple[Trigger, Any]:
     brokers = simulation.controllers[0].loop.controller.cluster.brokers
     brokers.unregister(np.array([brokers.find(2)], np.int32))
     return Trigger.STATE, state(simulation, leader=2)
@@ -78,7 +78,7 @@ def _chooses_out_of_sync(simulation: Simulation) -> tuple[Trigger, Any]:
     return Trigger.STATE, state(simulation, leader=3, isr=(3,))
 
 
-def _unclean_with_company(simulation: Simulation) -> tuple[Trigger, Any]:
+def _unclean_leader_with_isr_members(simulation: Simulation) -> tuple[Trigger, Any]:
     edit(simulation, isr=(1,))
     return Trigger.STATE, state(simulation, leader=3, isr=(3, 2))
 
@@ -147,7 +147,7 @@ def _no_active_controller(simulation: Simulation) -> tuple[Trigger, Any]:
     return Trigger.RESTED, None
 
 
-def _record_left(simulation: Simulation) -> tuple[Trigger, Any]:
+def _znode_is_pending(simulation: Simulation) -> tuple[Trigger, Any]:
     simulation.ensemble.records.create(1, REASSIGN_PARTITIONS)
     return Trigger.RESTED, None
 
@@ -160,20 +160,20 @@ def _waits(simulation: Simulation) -> tuple[Trigger, Any]:
 #: The invariant that must fail, and the function that breaks it.
 BROKEN: list[tuple[Callable[[Watch, Any], str | None], Callable[[Simulation], tuple[Trigger, Any]]]] = [
     (roles.epoch_has_single_owner, _second_owner),
-    (roles.request_has_own_epoch, _others_epoch),
-    (roles.accepted_controller_epochs_increase, _obeys_older),
+    (roles.request_has_own_epoch, _sends_epoch_of_another_controller),
+    (roles.accepted_controller_epochs_increase, _accepts_older_controller_epoch),
     (roles.writes_are_fenced, _unfenced),
     (roles.sends_end_with_the_role, _sends_after_loss),
     (roles.writes_end_with_the_role, _writes_after_loss),
     (states.leader_is_valid, lambda simulation: (Trigger.STATE, state(simulation, isr=(2, 3)))),
-    (states.leader_is_valid, _chooses_the_dead),
+    (states.leader_is_valid, _elects_unregistered_leader),
     (states.leader_is_valid, lambda simulation: (Trigger.STATE, state(simulation, leader=4, isr=(4, 2)))),
     (states.isr_is_valid, lambda simulation: (Trigger.STATE, state(simulation, leader=-1, isr=()))),
     (states.isr_is_valid, lambda simulation: (Trigger.STATE, state(simulation, isr=(1, 2, 2)))),
     (states.isr_is_assigned, _keeps_unassigned_member),
     (states.election_is_clean, _chooses_out_of_sync),
     (states.election_is_clean, lambda simulation: (Trigger.STATE, state(simulation, leader=3, isr=(1, 2, 3)))),
-    (states.unclean_leader_is_alone, _unclean_with_company),
+    (states.unclean_leader_is_alone, _unclean_leader_with_isr_members),
     (states.leader_epoch_goes_up, _proposal_raises_epoch),
     (states.leader_epoch_goes_up, lambda simulation: (Trigger.STATE, state(simulation, leader_epoch=-1))),
     (states.partition_epochs_are_consecutive, lambda simulation: (Trigger.STATE, state(simulation, partition_epoch=7))),
@@ -192,7 +192,7 @@ BROKEN: list[tuple[Callable[[Watch, Any], str | None], Callable[[Simulation], tu
     (events.steps_are_bounded, _endless),
     (rest.partitions_have_leaders, rested(leader=-1)),
     (rest.single_controller, _no_active_controller),
-    (rest.no_operator_work_is_pending, _record_left),
+    (rest.no_operator_work_is_pending, _znode_is_pending),
     (rest.no_operator_work_is_pending, rested(adding=(3,))),
     (rest.no_request_waits, _waits),
     (rest.all_replicas_are_in_sync, rested(isr=(1, 2))),

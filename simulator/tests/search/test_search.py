@@ -77,8 +77,8 @@ def test_repeated_notification_or_request_leaves_state_unchanged() -> None:
         assert core.step(reading, ("done", "ReadController", core.controller, True)) == (number, ())
         leader, leader_epoch, isr, _, _, partition_epoch = node.state
         if leader > 0 and node.known[leader - 1]:
-            again = QueuedProposal(1, node.known[leader - 1], leader_epoch, partition_epoch - 1, isr)
-            next_node, _ = core.step(number, ("alter", leader, again))
+            repeated_request = QueuedProposal(1, node.known[leader - 1], leader_epoch, partition_epoch - 1, isr)
+            next_node, _ = core.step(number, ("alter", leader, repeated_request))
             ask = core.nodes[next_node].ask
             assert ask is not None
             assert {message[0] for _, message in ask[1]} == {"U"}

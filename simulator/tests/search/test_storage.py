@@ -20,7 +20,7 @@ from kframe_simulator.search.values import ARMED, BROKERS, FOLLOWS, ControllerSe
 CALLS = 60
 
 
-class Beside:
+class StoragePair:
     """Both storages."""
 
     def __init__(self) -> None:
@@ -83,7 +83,7 @@ def _change(
     )  # fmt: skip
 
 
-def _drawn(chance: Random, version: int, claim: int) -> tuple[Any, ...]:
+def _random_call(chance: Random, version: int, claim: int) -> tuple[Any, ...]:
     write = (
         "write", chance.choice((-1, 1, 2, 3)), chance.randrange(9),
         tuple(chance.sample(BROKERS, chance.randrange(1, 4))), chance.randrange(2),
@@ -97,10 +97,10 @@ def _drawn(chance: Random, version: int, claim: int) -> tuple[Any, ...]:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_search_storage_equals_embedded_store(seed: int) -> None:
-    chance, both, written = Random(seed), Beside(), 0
+    chance, both, written = Random(seed), StoragePair(), 0
     for _ in range(CALLS):
         own = chance.choice((1, 2))
-        own_answer, answer = both.take(own, _drawn(chance, both.stored.version, both.processes[own].claim))
+        own_answer, answer = both.take(own, _random_call(chance, both.stored.version, both.processes[own].claim))
         assert own_answer == answer
         written += own_answer is not None and own_answer[1:3] == ("write", OK)
     assert written

@@ -54,9 +54,9 @@ def test_late_response_is_not_matched_to_next_request() -> None:
     repeated request was answered, during the first attempt of the next request."""
     simulation = Simulation()
     simulation.transport.channels[BROKER] = SimulatedChannel(BROKER, 1, waiting=deque([deletion(0), deletion(1)]))
-    simulation.transport.go_on()
+    simulation.transport.resume()
     simulation.scheduler.at(1.5, simulation.transport.pause)
-    simulation.scheduler.at(110.0, simulation.transport.go_on)
+    simulation.scheduler.at(110.0, simulation.transport.resume)
     while simulation.scheduler.next_ms() < float("inf"):
         simulation.scheduler.step()
     assert simulation.notified == [(112.0, [0]), (174.0, [1])]
