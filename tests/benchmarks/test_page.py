@@ -205,7 +205,7 @@ def test_small_brokers_lead_all_their_replicas() -> None:
     assert [int((cluster.partitions.replica == broker).sum()) for broker in (8, 9, 10)] == [20, 20, 20]
 
 
-def test_cost_against_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_failure_cost_grows_with_replicas_of_broker(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "record.json"
     words = ["--clusters", "700", "1400", "--hosted", "20", "40", "--brokers", "6", "--runs", "1", "--out", str(out)]
     assert failure_cost.main(words) == 0
@@ -221,7 +221,7 @@ def test_cost_against_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 
 
 @pytest.mark.slow
-def test_whole_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_processes_command_measures_every_mode(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "record.json"
     assert processes.main(["--partitions", "1000", "--brokers", "10", "--runs", "1", "--out", str(out)]) == 0
     record = json.loads(out.read_text())

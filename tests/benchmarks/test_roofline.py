@@ -83,7 +83,7 @@ def test_bytes_of_scattered_rows_are_whole_cache_lines() -> None:
     assert kernel_cluster.bytes_of("list_replicas_on", call) == LINE_BYTES * len(lines) + other_bytes
 
 
-def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_roofline_command_writes_record(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "roofline.json"
     words = ["--partitions", "400", "--brokers", "8", "--runs", "1", "--copied", "1000", "--cached", "100", "300",
              "--out", str(out)]  # fmt: skip

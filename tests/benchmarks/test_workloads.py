@@ -142,7 +142,7 @@ def test_missing_leader_raises() -> None:
         controller.expect_led(PARTITIONS)
 
 
-def test_the_command() -> None:
+def test_bench_command_prints_result() -> None:
     arguments = ["bench", "topic-deletion", "--partitions", "200", "--brokers", "5", "--runs", "1"]
     result = CliRunner().invoke(cli, [*arguments, "-o", "json"])
     assert result.exit_code == 0, result.output

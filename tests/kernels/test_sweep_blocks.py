@@ -54,7 +54,7 @@ def check(case: Any, first: int = 0, last: int = ROWS) -> None:
 
 @pytest.mark.parametrize("min_isr", [1, 2, 3, 9])
 @pytest.mark.parametrize("replicas", range(1, 10))
-def test_any_number_of_replicas(replicas: int, min_isr: int) -> None:
+def test_sweep_of_any_replication_factor_equals_reference(replicas: int, min_isr: int) -> None:
     case = uniform(replicas, min_isr)
     for first, last in ((0, ROWS), (1, ROWS - 1), (5, 5 + BLOCK), (6, 5 + BLOCK), (ROWS - BLOCK, ROWS), (7, 7)):
         check(case, first, last)
@@ -62,7 +62,7 @@ def test_any_number_of_replicas(replicas: int, min_isr: int) -> None:
 
 @pytest.mark.parametrize("racks", [1, 2, 3, 5, BROKERS])
 @pytest.mark.parametrize("replicas", [2, 3, 5])
-def test_any_number_of_racks(replicas: int, racks: int) -> None:
+def test_sweep_of_any_racks_equals_reference(replicas: int, racks: int) -> None:
     case = uniform(replicas, racks=racks)
     for bits in (62, 2, 1):
         case.rack_bit = rack_bits(case.rack, case.registered, bits)
@@ -137,7 +137,7 @@ def with_min_isr_zero(case: Any, row: int) -> None:
      with_reordered_isr, with_unassigned_isr_leader, with_fewer_replicas, with_foreign_slots, of_no_topic,
      of_the_next_topic, of_deleting_topic, with_min_isr_zero],
 )  # fmt: skip
-def test_single_differing_row(mutate: Callable[[Any, int], None], row: int) -> None:
+def test_sweep_with_single_differing_row_equals_reference(mutate: Callable[[Any, int], None], row: int) -> None:
     case = uniform(3)
     mutate(case, row)
     check(case)

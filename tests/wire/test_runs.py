@@ -96,7 +96,7 @@ def both(name: str, *arguments: Any) -> list[Any]:
 
 @kinds
 @pytest.mark.parametrize("version", [2, 3, 5, 7])
-def test_leader_and_isr(variant: str, version: int) -> None:
+def test_leader_and_isr_entries_equal_reference(variant: str, version: int) -> None:
     for seed in SEEDS:
         leader_and_isr(*chosen(seed, variant), version)
 
@@ -111,7 +111,7 @@ def leader_and_isr(p: Columns, rows: Int32, version: int) -> None:
 
 @kinds
 @pytest.mark.parametrize("version", [3, 5, 8])
-def test_update_metadata(variant: str, version: int) -> None:
+def test_update_metadata_entries_equal_reference(variant: str, version: int) -> None:
     for seed in SEEDS:
         offline = [[], [], [7], [1, 7, 9]][seed % 4]
         update_metadata(*chosen(seed, variant), version, offline)
@@ -130,7 +130,7 @@ def update_metadata(p: Columns, rows: Int32, version: int, offline: list[int]) -
 
 @kinds
 @pytest.mark.parametrize("layout", [(True, True, True), (True, False, False), (False, False, False)])
-def test_sections(variant: str, layout: tuple[bool, bool, bool]) -> None:
+def test_sections_equal_reference(variant: str, layout: tuple[bool, bool, bool]) -> None:
     for seed in SEEDS:
         p, rows = chosen(seed, variant)
         draw, count = Random(-seed), len(rows)
