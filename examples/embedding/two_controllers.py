@@ -21,31 +21,31 @@ def main() -> None:
     )
     for controller in (first, second):
         controller.open()
-    rest(first, second)
+    run_until_idle(first, second)
     report("first come", first, second)
 
     created = first.create_topics([kframe.NewTopic("orders", 4, 2)])
     refused = second.create_topics([kframe.NewTopic("orders", 4, 2)])
-    rest(first, second)
+    run_until_idle(first, second)
     print("the first says", created.result(0)["orders"].name, "- the second says", refused.result(0)["orders"].name)
 
     stores[0].close()
-    rest(second)
+    run_until_idle(second)
     report("the first is cut off", second)
     second.stop()
 
 
-def rest(*controllers: kframe.Controller) -> None:
+def run_until_idle(*controllers: kframe.Controller) -> None:
     """Run the controllers until all are idle. A step of one controller may create events for another."""
     while sum(controller.run_until_idle() for controller in controllers):
         pass
 
 
-def report(what: str, *controllers: kframe.Controller) -> None:
+def report(heading: str, *controllers: kframe.Controller) -> None:
     """Print the role of each controller and the number of partitions that it knows."""
     for status in (controller.status() for controller in controllers):
         role = f"active, controller epoch {status.controller_epoch}" if status.active else "waiting"
-        print(f"{what}: {status.controller_id} {role}, partitions {status.gauges['GlobalPartitionCount']}")
+        print(f"{heading}: {status.controller_id} {role}, partitions {status.gauges['GlobalPartitionCount']}")
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 FAILED: Final = 1
 STALE: Final = 4
 SCHEME: Final = "kafka"
-LOOK_EVERY_S: Final = 1.0
+POLL_INTERVAL_S: Final = 1.0
 #: A broker describes a reassignment slightly later than the controller, once it has received UpdateMetadata.
 METADATA_DELAY_MAX_S: Final = 15.0
 _RESULTS: Final = ("topic", "partition", "error")
@@ -81,30 +81,30 @@ def apply(
     from kframe.whatif.plan_check import resolve_plan
     from kframe.whatif.plan_report import PlanReport
 
-    held = resolve_plan(plan, admin.capture())
-    reason = None if stamp is None else stamp.stale(held.stamp())
+    checked = resolve_plan(plan, admin.capture())
+    reason = None if stamp is None else stamp.stale(checked.stamp())
     if reason is not None:
         click.echo(f"error: {plan.name} is stale: {reason}", err=True)
         return STALE
-    report = PlanReport.of(plan, held)
+    report = PlanReport.of(plan, checked)
     if not report.valid:
         for row in report.rows():
             if row["severity"] == "error":
                 click.echo(f"error: {row['topic']}-{row['partition']}: {row['detail']}", err=True)
         return FAILED
     if not execute:
-        whatif = WhatIf(held.snapshot)
+        whatif = WhatIf(checked.snapshot)
         refused = emit_outcome(reassign(whatif, plan), whatif, output, limit)
         click.echo("nothing was changed; --execute does it", err=True)
         return FAILED if refused else 0
     _write_rollback(
-        held, rollback or Path(f"{plan.name.replace(' ', '-')}.rollback-{datetime.now(UTC):%Y%m%dT%H%M%S}.json")
+        checked, rollback or Path(f"{plan.name.replace(' ', '-')}.rollback-{datetime.now(UTC):%Y%m%dT%H%M%S}.json")
     )
     execution = PlanExecution(admin, plan, batch_size)
     try:
         _follow(execution, wait)
     except KeyboardInterrupt:
-        click.echo(f"left running: {len(execution.moving)} partitions move on; {how_to_cancel}", err=True)
+        click.echo(f"{len(execution.moving)} reassignments continue; {how_to_cancel}", err=True)
         return FAILED
     emit_codes(execution.refused, output)
     return _exit_code(admin, plan, execution, wait)
@@ -130,7 +130,7 @@ def _write_rollback(plan_file: CheckedPlan, path: Path) -> None:
             os.fsync(file.fileno())
     except OSError as problem:
         raise BadInput(f"--rollback {path}: {problem.strerror or problem}; nothing was changed") from problem
-    click.echo(f"the way back is in {path}: kframe plan apply {path} --execute", err=True)
+    click.echo(f"to revert it: kframe plan apply {path} --execute", err=True)
 
 
 def _follow(execution: PlanExecution, wait: bool) -> None:
@@ -141,16 +141,16 @@ def _follow(execution: PlanExecution, wait: bool) -> None:
             if execution.done != reported:
                 reported = execution.done
                 _print_progress(execution, time.monotonic() - begun_s)
-            time.sleep(LOOK_EVERY_S)
+            time.sleep(POLL_INTERVAL_S)
     if wait:
         _print_progress(execution, time.monotonic() - begun_s)
 
 
 def _print_progress(execution: PlanExecution, spent_s: float) -> None:
-    left = execution.total - execution.done
-    rest = f", about {spent_s / execution.done * left:,.0f} s left" if execution.done and left else ""
+    remaining = execution.total - execution.done
+    estimate = f", about {spent_s / execution.done * remaining:,.0f} s left" if execution.done and remaining else ""
     click.echo(
-        f"{execution.done:,} of {execution.total:,} partitions, {len(execution.moving):,} moving{rest}", err=True
+        f"{execution.done:,} of {execution.total:,} partitions, {len(execution.moving):,} moving{estimate}", err=True
     )
 
 
@@ -167,10 +167,10 @@ def _exit_code(admin: Administration, plan: Plan, execution: PlanExecution, wait
         time.monotonic() + METADATA_DELAY_MAX_S,
     )
     while not set(missing) <= execution.refused.keys() and time.monotonic() < end_s:
-        time.sleep(LOOK_EVERY_S)
+        time.sleep(POLL_INTERVAL_S)
         missing = list(unassigned_partitions(plan, resolve_plan(plan, admin.capture())))
     for topic, partition in missing[:20]:
         if (topic, partition) not in execution.refused:
-            click.echo(f"error: {topic}-{partition} is not assigned as planned: somebody else has moved it", err=True)
+            click.echo(f"error: {topic}-{partition} is not assigned as planned: another client reassigned it", err=True)
     click.echo(f"{execution.total - len(missing):,} of {execution.total:,} partitions match the plan", err=True)
     return FAILED if missing else 0

@@ -38,7 +38,7 @@ def command(name: str, partitions: int, brokers: int, runs: int, output: str) ->
 
 def _flat(result: dict[str, Any]) -> dict[str, Any]:
     """One line per phase, in milliseconds."""
-    shown = {key: value for key, value in result.items() if key != "seconds"}
+    flat = {key: value for key, value in result.items() if key != "seconds"}
     for phase, spread in result["seconds"].items():
-        shown[f"{phase} ms"] = " / ".join(f"{spread[name] * 1000:.2f}" for name in ("min", "median", "max"))
-    return shown
+        flat[f"{phase} ms"] = " / ".join(f"{spread[name] * 1000:.2f}" for name in ("min", "median", "max"))
+    return flat

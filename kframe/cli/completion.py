@@ -33,9 +33,9 @@ def command(shell: str) -> None:
 
 def complete_brokers(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """The broker ids of the snapshot, after the ids that the list has already."""
-    chosen, comma, start = incomplete.rpartition(",")
+    selected, comma, start = incomplete.rpartition(",")
     ids = _of_snapshot(ctx, lambda snapshot: (str(facts.broker_id) for facts in snapshot.brokers))
-    return _items(f"{chosen}{comma}", (name for name in ids if name not in chosen.split(",")), start)
+    return _items(f"{selected}{comma}", (name for name in ids if name not in selected.split(",")), start)
 
 
 def complete_topics(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:

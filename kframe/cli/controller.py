@@ -22,12 +22,12 @@ _INT32_MAX: Final = 2**31 - 1
 
 @click.group("controller", cls=ReportingGroup)
 def group() -> None:
-    """Run a controller of a live cluster, look at the one at work, have it resign."""
+    """Run a controller of a live cluster, report the active controller, make it resign."""
 
 
 @group.command()
 @click.option("--zookeeper", metavar="HOST:PORT[/CHROOT]", help=f"Where ZooKeeper is ({CONNECT}).")
-@click.option("--id", "controller_id", metavar="N", help="Under which id to stand for election (broker.id).")
+@click.option("--id", "controller_id", metavar="N", help="Controller id (broker.id).")
 @CONFIG_OPTION
 @click.option("--listener", "listeners", multiple=True, metavar="NAME://HOST:PORT",
               help="Where brokers and clients reach it (listeners); repeatable.")  # fmt: skip
@@ -56,7 +56,7 @@ def run(
 
     An id that a live instance or a registered broker has is refused, with exit code 2.
 
-    The recording transport keeps in memory what brokers would be sent, and sends nothing; counting: only counts it.
+    The transport recording keeps requests to brokers in memory and sends none; counting only counts them.
     """
     from kframe.cli import run as running
     from kframe.cli.logs import start_logs
@@ -71,26 +71,26 @@ def run(
     }
     settings = gather(config, {key: (value, name) for key, (value, name) in options.items() if value is not None})
     own_id, cluster, registry = running.own_id(settings), cluster_of(settings, plugins), plugins.registry()
-    arrangement = running.arrange(registry, transport, servers, metrics_listen)
-    chosen = chosen_selectors(plugins, selectors)
+    network = running.network_settings(registry, transport, servers, metrics_listen)
+    selector_by_kind = chosen_selectors(plugins, selectors)
     preallocate()
     store, instance = cluster.store(), Instance.of_this_process(own_id)
     if isinstance(store, Enlisting):
         store.enlist(instance, duplicate=allow_duplicate_id)
-    controller = running.assemble(settings, store, arrangement, registry, instance, insist, chosen)
+    controller = running.assemble(settings, store, network, registry, instance, insist, selector_by_kind)
     start_logs(own_id, log_dir, log_level)
     with settings.located():
         addresses = cluster.broker_addresses()
-        running.refuse_brokers_id(settings, addresses, allow_duplicate_id)
+        running.refuse_id_of_broker(settings, addresses, allow_duplicate_id)
         cluster.audit()
-        for risk in running.risks(settings, arrangement, addresses):
+        for risk in running.risks(settings, network, addresses):
             logging.getLogger("kframe.config").warning("%s", risk)
 
-        def begun() -> str:
+        def describe_start() -> str:
             running.describe(store, instance, controller)
-            return running.summary(settings, controller, arrangement)
+            return running.summary(settings, controller, network)
 
-        running.serve(controller, takeover, begun)
+        running.serve(controller, takeover, describe_start)
 
 
 @group.command()
@@ -98,8 +98,8 @@ def run(
 @live_options
 @COMMAND_CONFIG
 @click.option("--settle", "settle_s", type=click.FloatRange(0.1), metavar="SECONDS",
-              help="Judge when nothing has moved for so long, in ZooKeeper mode.  [default: 5]")  # fmt: skip
-@click.option("--for", "for_s", type=click.FloatRange(0), metavar="SECONDS", help="End after so long.")
+              help="Compare after this time without a change, in ZooKeeper mode.  [default: 5]")  # fmt: skip
+@click.option("--for", "for_s", type=click.FloatRange(0), metavar="SECONDS", help="End after this time.")
 @click.option("--from-start", is_flag=True, help="Also compare what a KRaft log has, from its newest snapshot on.")
 @click.option("--metrics-listen", metavar="[HOST:]PORT", help="Serve /metrics, /healthz and /readyz here.")
 @plugin_options
@@ -110,8 +110,8 @@ def shadow(
 ) -> None:  # fmt: skip
     """Compare the decisions of a running controller with those of kframe.
 
-    In ZooKeeper mode, the same events are played to the engine on a copy, and once nothing moves any more leaders,
-    leader epochs, ISRs and missing states are compared. URL kraft://HOST:PORT[,HOST:PORT]... is a KRaft quorum, by the
+    In ZooKeeper mode, the same events are played to the engine on a copy, and once both are quiescent, leaders, leader
+    epochs, ISRs and missing states are compared. URL kraft://HOST:PORT[,HOST:PORT]... is a KRaft quorum, by the
     listener of its controllers: for each committed batch, the rules predict the records of the event that it shows.
     --config then has the static settings of the controllers.
 
@@ -143,10 +143,10 @@ def shadow(
 @plugin_options
 @output_option
 def status(settings: Settings, quick: bool, plugins: PluginSettings, output: str) -> None:
-    """Say who is controller and who stands by, how partitions are, what cannot be read and what anybody may change.
+    """Report the controller, its standbys, the health of partitions, unreadable znodes, and znodes open to all clients.
 
-    Reads the whole tree, because only that tells what cannot be read, and writes nothing. With --quick it reads a
-    handful of nodes, however large the cluster is. Queues of brokers come from the pages of the kframe at work.
+    Reads the whole tree, which is the only way to find unreadable znodes, and writes nothing. With --quick it reads a
+    handful of znodes, however large the cluster is. Request queues come from the HTTP pages of the active kframe.
     """
     from kframe.cli import status as reporting
 

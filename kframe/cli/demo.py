@@ -66,9 +66,9 @@ def _show(console: Console, watch: Stopwatch, snapshot: Snapshot) -> None:
     with watch.phase("take it over as its controller"):
         whatif = ZookeeperWhatIf(snapshot, clock=watch.clock)
     health = whatif.health()
-    victim = int(whatif.cluster.brokers.ids[int(health.leaders.argmax())])
-    with watch.phase(f"broker {victim} fails: decide, store, encode every request"):
-        outcome = whatif.fail([victim])
+    failed_broker = int(whatif.cluster.brokers.ids[int(health.leaders.argmax())])
+    with watch.phase(f"broker {failed_broker} fails: decide, store, encode every request"):
+        outcome = whatif.fail([failed_broker])
     watch.print_time("  of it, encoding the requests", outcome.encode_ms)
     console.print()
     console.print(_impact_table(outcome, whatif))
@@ -88,8 +88,10 @@ def _impact_table(outcome: Outcome, whatif: ZookeeperWhatIf) -> Any:
     table = Table(title=outcome.operation.text(), title_justify="left", title_style="bold red")
     for name, justify in (("", "left"), ("before", "right"), ("after", "right")):
         table.add_column(name, justify="right" if justify == "right" else "left")
-    was, now = before.counts(), after.counts()
-    rows = [(name.replace("_", " "), _number(was[name]), _number(now[name])) for name in was]
+    counts_before, counts_after = before.counts(), after.counts()
+    rows = [
+        (name.replace("_", " "), _number(counts_before[name]), _number(counts_after[name])) for name in counts_before
+    ]
     rows += [
         ("leader skew (most over mean)", _number(before.leader_skew.over_mean), _number(after.leader_skew.over_mean)),
         (
@@ -154,9 +156,9 @@ def _explain_partition(console: Console, outcome: Outcome, whatif: ZookeeperWhat
     indexes = np.flatnonzero(changes.went_offline if changes.went_offline.any() else changes.moved)
     for index in indexes[:1].tolist():
         topic, partition = changes.topic_names[int(changes.topic[index])], int(changes.partition[index])
-        now = explain(whatif, topic, partition).before
-        console.print(f"\n  Why? {topic}-{partition}: {now.text}", highlight=False, soft_wrap=True)
-        for candidate in now.candidates:
+        decision = explain(whatif, topic, partition).before
+        console.print(f"\n  Why? {topic}-{partition}: {decision.text}", highlight=False, soft_wrap=True)
+        for candidate in decision.candidates:
             line = f"    broker {candidate.broker_id}: {candidate.verdict}; {candidate.reason}"
             console.print(line, highlight=False, soft_wrap=True)
 

@@ -20,31 +20,31 @@ def show_move(console: Console, watch: Stopwatch, snapshot: Snapshot) -> None:
     from kframe.whatif.replacement import replacement_brokers, replacement_plan
 
     whatif = ZookeeperWhatIf(snapshot, clock=watch.clock)
-    chosen = _chosen(whatif)
-    if chosen is None:
+    partition = _movable_partition(whatif)
+    if partition is None:
         console.print("  No healthy partition has as many other brokers to go to as it is on.")
         return
-    replacements = replacement_brokers(whatif.cluster, sorted(chosen.replicas))
-    plan, timeline = replacement_plan(whatif.cluster, replacements), whatif.follow(chosen.topic, chosen.partition)
+    replacements = replacement_brokers(whatif.cluster, sorted(partition.replicas))
+    plan, timeline = replacement_plan(whatif.cluster, replacements), whatif.follow(partition.topic, partition.partition)
     moving = "partition moves" if len(plan) == 1 else "partitions move"
     with watch.phase(f"{len(plan):,} {moving} from {_ids(replacements)} to {_ids(replacements.values())}"):
         outcome = reassign(whatif, plan)
     console.print()
-    console.print(_timeline_table(f"{chosen.topic}-{chosen.partition} on its way", timeline))
+    console.print(_timeline_table(f"{partition.topic}-{partition.partition} on its way", timeline))
     if outcome.reassignment is not None:
         console.print(_totals(outcome.impact, outcome.reassignment), highlight=False, soft_wrap=True)
 
 
-def _chosen(whatif: ZookeeperWhatIf) -> PartitionView | None:
+def _movable_partition(whatif: ZookeeperWhatIf) -> PartitionView | None:
     """The first healthy partition with enough other brokers. An internal topic only if there is no other."""
     from kframe.whatif.replacement import replacement_brokers
 
-    def movable(view: PartitionView) -> bool:
+    def is_movable(view: PartitionView) -> bool:
         healthy = view.leader != -1 and set(view.isr) == set(view.replicas)
         return healthy and len(replacement_brokers(whatif.cluster, view.replicas)) == len(view.replicas)
 
     views = (view for kind in (False, True) for view in whatif.cluster if view.topic.startswith("__") is kind)
-    return next((view for view in views if movable(view)), None)
+    return next((view for view in views if is_movable(view)), None)
 
 
 def _timeline_table(title: str, timeline: PartitionTimeline) -> Any:
@@ -61,10 +61,10 @@ def _timeline_table(title: str, timeline: PartitionTimeline) -> Any:
     return table
 
 
-def _totals(impact: Impact, moves: ReassignmentResult) -> str:
+def _totals(impact: Impact, result: ReassignmentResult) -> str:
     from kframe.whatif.timeline import size_text
 
-    totals = moves.totals()
+    totals = result.totals()
     size = "" if impact.bytes is None else f", {size_text(impact.bytes)}"
     return (
         f"  all of them: {totals['completed']:,} moved, {totals['replicas_copied']:,} replicas copied, "

@@ -33,13 +33,13 @@ def command(
     from kframe.whatif import WhatIf
 
     election = ElectionType[kind.upper()]
-    named = [topic_partition("--partition", partition) for partition in partitions] or None
+    requested = [topic_partition("--partition", partition) for partition in partitions] or None
     if not execute:
         whatif = WhatIf(admin.capture())
-        refused = emit_outcome(whatif.elect(election, named), whatif, output, 50)
+        refused = emit_outcome(whatif.elect(election, requested), whatif, output, 50)
         click.echo("nothing was changed; --execute does it", err=True)
         click.get_current_context().exit(FAILED if refused else 0)
-    codes = admin.elect(election, named)
+    codes = admin.elect(election, requested)
     emit_codes(codes, output)
     failed = [code for code in codes.values() if code not in (ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED)]
     click.get_current_context().exit(FAILED if failed else 0)

@@ -42,7 +42,7 @@ _EXTRAS: Final = {
     "pyspark": "spark",
 }  # fmt: skip
 #: What click 8.2 raises for a group that is called without a command; its message is the group's help.
-_HELP_ASKED: Final = getattr(click.exceptions, "NoArgsIsHelpError", ())
+_HELP_REQUESTED: Final = getattr(click.exceptions, "NoArgsIsHelpError", ())
 
 
 class OutputFault(click.ClickException):
@@ -55,7 +55,7 @@ class OutputFault(click.ClickException):
 
 
 class ClosedPipe(OutputFault):
-    """The reader of standard output is gone, as in ``kframe ... | head``."""
+    """The reader of standard output closed it, as in ``kframe ... | head``."""
 
     exit_code = CLOSED_PIPE
 
@@ -134,7 +134,7 @@ def report(problem: BaseException) -> int:
 
 def _report_usage(problem: click.ClickException) -> int:
     message, ctx = problem.format_message(), getattr(problem, "ctx", None)
-    if isinstance(problem, _HELP_ASKED):
+    if isinstance(problem, _HELP_REQUESTED):
         click.echo(message, err=True)
     else:
         hint = f" (see {ctx.command_path} --help)" if isinstance(problem, click.UsageError) and ctx is not None else ""
@@ -143,7 +143,7 @@ def _report_usage(problem: click.ClickException) -> int:
 
 
 def _discard_output() -> None:
-    """Send what is still buffered nowhere, so that the interpreter does not report the same fault when it ends."""
+    """Discard buffered output, so that the interpreter does not report the same error at exit."""
     output = sys.__stdout__
     if output is not None and sys.stdout is output:
         null = os.open(os.devnull, os.O_WRONLY)

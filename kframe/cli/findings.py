@@ -29,23 +29,23 @@ def findings(fail_on: Iterable[str], count: Callable[[FailOn], int | None]) -> d
         return {}
     from kframe.whatif import FailOn
 
-    counts = {what: count(FailOn(what)) for what in dict.fromkeys(fail_on)}
-    for what, number in counts.items():
+    counts = {condition: count(FailOn(condition)) for condition in dict.fromkeys(fail_on)}
+    for condition, number in counts.items():
         if number is None:
             problem = "found a snapshot without topic settings, expected one that has min.insync.replicas"
-            raise BadInput(f"--fail-on {what}: {problem}")
-    return {what: number for what, number in counts.items() if number}
+            raise BadInput(f"--fail-on {condition}: {problem}")
+    return {condition: number for condition, number in counts.items() if number}
 
 
 def announce(text: str, output: str) -> None:
-    """A line before tables, on stderr beside CSV. JSON and YAML have it in the document."""
+    """A line before tables, on stderr with CSV. JSON and YAML have it in the document."""
     if output not in ("json", "yaml"):
         click.echo(text, err=output not in ("table", "wide"))
 
 
 def end_with(result: Mapping[str, int], unit: str) -> None:
     """Print the ``findings``, counted in ``unit`` (singular), and exit with HAS_FINDINGS if there are any."""
-    for what, count in result.items():
-        click.echo(f"--fail-on {what}: {count:,} {unit}{'s' if count > 1 else ''}", err=True)
+    for condition, count in result.items():
+        click.echo(f"--fail-on {condition}: {count:,} {unit}{'s' if count > 1 else ''}", err=True)
     if result:
         click.get_current_context().exit(HAS_FINDINGS)

@@ -50,20 +50,22 @@ def live_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(command)
     def with_settings(*args: Any, zookeeper: str | None, config: Path | None, **kwargs: Any) -> Any:
-        given = {} if zookeeper is None else {CONNECT: (zookeeper, "--zookeeper")}
-        return command(*args, settings=gather(config, given), **kwargs)
+        overrides = {} if zookeeper is None else {CONNECT: (zookeeper, "--zookeeper")}
+        return command(*args, settings=gather(config, overrides), **kwargs)
 
-    where = click.option("--zookeeper", metavar="HOST:PORT[/CHROOT]", help=f"Where ZooKeeper is ({CONNECT}).")
-    return where(CONFIG_OPTION(with_settings))
+    zookeeper_option = click.option(
+        "--zookeeper", metavar="HOST:PORT[/CHROOT]", help=f"Where ZooKeeper is ({CONNECT})."
+    )
+    return zookeeper_option(CONFIG_OPTION(with_settings))
 
 
 def gather(config: Path | None, options: Mapping[str, tuple[str, str]] | None = None) -> Settings:
     """Settings from ``options`` (value and option name, by key), the environment and a file."""
     from kframe.api.settings import Setting, Settings
 
-    given = {key: Setting(value, f"option {option}") for key, (value, option) in (options or {}).items()}
+    overrides = {key: Setting(value, f"option {option}") for key, (value, option) in (options or {}).items()}
     with echo_warnings():
-        return Settings.gather(given, os.environ, config)
+        return Settings.gather(overrides, os.environ, config)
 
 
 def cluster_of(settings: Settings, plugins: PluginSettings, url: str | None = None) -> LiveCluster:
@@ -81,7 +83,7 @@ def cluster_of(settings: Settings, plugins: PluginSettings, url: str | None = No
 
 
 def cluster_of_brokers(url: str, file: Path | None, plugins: PluginSettings) -> LiveCluster:
-    """The live cluster behind brokers or a quorum, with the properties of Kafka's clients in ``file``.
+    """The live cluster of these brokers or this quorum, with the properties of Kafka's clients in ``file``.
 
     Raises BadInput and ConfigError.
     """
@@ -97,7 +99,7 @@ def client_properties(file: Path | None) -> dict[str, str]:
     """The properties of Kafka's clients in a file. Raises ConfigError."""
     from kframe.api.properties import read_properties
 
-    return {} if file is None else {each.key: each.value for each in read_properties(file)}
+    return {} if file is None else {entry.key: entry.value for entry in read_properties(file)}
 
 
 @contextmanager

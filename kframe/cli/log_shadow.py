@@ -19,7 +19,7 @@ from kframe.cli.live import cluster_of_brokers
 from kframe.cli.output import BadInput
 from kframe.cli.plugins import PluginSettings
 from kframe.cli.progress import progress
-from kframe.cli.shadow import LINES_MAX, LOOK_EVERY_S, watch
+from kframe.cli.shadow import LINES_MAX, POLL_INTERVAL_S, watch
 from kframe.cli.stop_signal import StopSignal
 from kframe.core.kraft.context import KraftSettings
 from kframe.errors import StoreError
@@ -58,7 +58,7 @@ class LogWatcher:
             except StoreError as error:
                 _log.warning("the log cannot be read: %s", error)
                 self._problem = str(error)
-                stop.wait(LOOK_EVERY_S)
+                stop.wait(POLL_INTERVAL_S)
             if time.monotonic() >= end_s:
                 break
         for comparison in self.shadow.finish():

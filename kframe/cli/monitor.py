@@ -25,9 +25,9 @@ from kframe.runtime.metrics import exposition
 _log = logging.getLogger("kframe.monitor")
 
 #: Largest number of clients served at a time.
-CALLERS_MOST: Final = 8
+CLIENTS_MAX: Final = 8
 #: Seconds for a client to send its request and to read the response.
-PATIENCE_S: Final = 5.0
+CLIENT_TIMEOUT_S: Final = 5.0
 #: Seconds until clients are accepted again after a failure.
 _ACCEPT_PAUSE_S: Final = 1.0
 LISTENER: Final = "METRICS"
@@ -71,7 +71,7 @@ class Monitor:
         """Like ``start``, for any source of metrics and health. Server threads call the arguments. ``more`` has pages
         by path."""
         pages: dict[str, Callable[[], Page]] = {
-            "/metrics": lambda: (HTTPStatus.OK, _METRICS_TYPE, exposition(metrics()) + _of_process()),
+            "/metrics": lambda: (HTTPStatus.OK, _METRICS_TYPE, exposition(metrics()) + _process_metrics()),
             "/healthz": lambda: _health(is_alive()),
             "/readyz": lambda: _health(is_ready()),
             **more,
@@ -112,7 +112,7 @@ def parse_address(listen: str) -> tuple[str, int]:
     return host.removeprefix("[").removesuffix("]") or "127.0.0.1", int(port)
 
 
-def only_here(host: str) -> bool:
+def is_loopback(host: str) -> bool:
     """Whether an address is reachable only from this machine."""
     try:
         return ipaddress.ip_address(host).is_loopback
@@ -123,13 +123,13 @@ def only_here(host: str) -> bool:
 class _Listener(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
-    request_queue_size = CALLERS_MOST
+    request_queue_size = CLIENTS_MAX
 
     def __init__(self, address: tuple[str, int], pages: Mapping[str, Callable[[], Page]]) -> None:
         self.pages = pages
         self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
-        self._room = threading.BoundedSemaphore(CALLERS_MOST)
-        super().__init__(address, _Caller)
+        self._client_slots = threading.BoundedSemaphore(CLIENTS_MAX)
+        super().__init__(address, _PageHandler)
 
     def get_request(self) -> tuple[Any, Any]:
         """Accept a client. Pause if there is no free descriptor, because the client then stays ready to be accepted."""
@@ -142,7 +142,7 @@ class _Listener(ThreadingHTTPServer):
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Serve the client in its own thread, or close the connection if there are too many."""
-        if not self._room.acquire(blocking=False):
+        if not self._client_slots.acquire(blocking=False):
             self.shutdown_request(request)
             return
         super().process_request(request, client_address)
@@ -152,15 +152,15 @@ class _Listener(ThreadingHTTPServer):
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self._room.release()
+            self._client_slots.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Ignore a client that closes the connection."""
 
 
-class _Caller(BaseHTTPRequestHandler):
+class _PageHandler(BaseHTTPRequestHandler):
     server: _Listener
-    timeout = PATIENCE_S
+    timeout = CLIENT_TIMEOUT_S
     server_version, sys_version = "kframe", ""
 
     def do_GET(self) -> None:
@@ -187,7 +187,7 @@ def _health(health: HealthStatus) -> Page:
     return status, "application/json", json.dumps(health.document()) + "\n"
 
 
-def _of_process() -> str:
+def _process_metrics() -> str:
     """Memory, CPU time, open files and garbage collections of this process, if the extra ``metrics`` is installed."""
     try:
         from prometheus_client import REGISTRY, generate_latest

@@ -27,7 +27,7 @@ _PARTITION_WIDE: Final = frozenset(
 _ELR: Final = ("elr_before", "elr_after", "last_known_elr_before", "last_known_elr_after")
 #: Shown in plain tables only where the operation changes assignments.
 _PLACEMENT: Final = frozenset({"replicas_before", "replicas_after"})
-_PLACING: Final = frozenset({"reassign", "create", "create-partitions", "delete"})
+_PLACING_VERBS: Final = frozenset({"reassign", "create", "create-partitions", "delete"})
 _BROKER_COLUMNS: Final = (
     "broker_id", "rack", "state", "leaders_before", "leaders_after", "preferred_leaders", "replicas_before", "replicas",
     "in_sync_before", "in_sync_after", "requests", "bytes",
@@ -36,15 +36,15 @@ _BROKER_COLUMNS: Final = (
     "stop_replica_partitions", "stop_replica_bytes",
 )  # fmt: skip
 _TOPIC_COLUMNS: Final = ("topic", "fate", "error", "partitions", "replicas", "waiting_for")
-_MOVE_BROKERS: Final = (
+_REASSIGNMENT_BROKERS: Final = (
     "broker_id", "copied", "deleted", "replicas_before", "replicas_peak", "replicas_after", "leaders_before",
     "leaders_gained", "leaders_after",
 )  # fmt: skip
-_MOVE_TOPICS: Final = ("topic", "partitions", "copied", "deleted", "completed", "waiting", "refused")
-_MOVE_PROBLEMS: Final = ("topic", "partition", "target", "fate", "error", "reason")
+_REASSIGNMENT_TOPICS: Final = ("topic", "partitions", "copied", "deleted", "completed", "waiting", "refused")
+_REASSIGNMENT_PROBLEMS: Final = ("topic", "partition", "target", "fate", "error", "reason")
 _BROKER_WIDE: Final = frozenset(_BROKER_COLUMNS[12:])
 #: What a broker is sent; a KRaft controller sends nothing.
-_SENT: Final = frozenset(_BROKER_COLUMNS[10:])
+_REQUEST_COLUMNS: Final = frozenset(_BROKER_COLUMNS[10:])
 _RECORDS: Final = ("record", "count", "bytes")
 #: Codes of an answer that are no refusals.
 _NO_REFUSAL: Final = frozenset({"NONE", "ELECTION_NOT_NEEDED"})
@@ -100,7 +100,7 @@ def _refusal_text(document: dict[str, Any]) -> str:
 
 
 def _report_refusal(document: dict[str, Any]) -> bool:
-    """Report a refusal beside data; return whether there is one."""
+    """Report a refusal in addition to the data; return whether there is one."""
     text = _refusal_text(document)
     if text:
         click.echo(f"error: {document['operation']['text']}: {text}", err=True)
@@ -135,10 +135,10 @@ def _emit_tables(outcome: Outcome, document: dict[str, Any], output: str, limit:
     click.echo()
     emit_rows(OutputTable("", ("step", "name", "what"), list(_timeline_rows(document))), output)
     click.echo()
-    placing = document["operation"]["verb"] in _PLACING
+    placing = document["operation"]["verb"] in _PLACING_VERBS
     hidden = frozenset[str]() if placing else _PLACEMENT
     brokers = [_broker_row(row) for row in document["brokers"]]
-    columns = tuple(name for name in _BROKER_COLUMNS if outcome.traffic or name not in _SENT)
+    columns = tuple(name for name in _BROKER_COLUMNS if outcome.traffic or name not in _REQUEST_COLUMNS)
     emit_rows(OutputTable("", columns, brokers, _BROKER_WIDE | hidden), output)
     if document.get("records"):
         click.echo()
@@ -226,7 +226,11 @@ def emit_reassignment(document: dict[str, Any], output: str, limit: int) -> None
     lists = ("brokers", "topics", "problems")
     click.echo()
     emit_record("", {name: value for name, value in document.items() if name not in lists}, output)
-    for name, columns in (("brokers", _MOVE_BROKERS), ("topics", _MOVE_TOPICS), ("problems", _MOVE_PROBLEMS)):
+    for name, columns in (
+        ("brokers", _REASSIGNMENT_BROKERS),
+        ("topics", _REASSIGNMENT_TOPICS),
+        ("problems", _REASSIGNMENT_PROBLEMS),
+    ):
         rows = document[name] if name == "brokers" else document[name][:limit]
         if rows:
             click.echo()

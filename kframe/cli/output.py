@@ -89,8 +89,8 @@ def emit_rows(table: OutputTable, output: str) -> None:
     rows = (row for row in table.rows if row is not None)
     match output:
         case "table" | "wide":
-            shown = [name for name in table.columns if output == "wide" or name not in table.wide]
-            _emit_table(shown, table.rows)
+            visible = [name for name in table.columns if output == "wide" or name not in table.wide]
+            _emit_table(visible, table.rows)
         case "csv":
             _emit_csv(table.columns, rows)
         case "jsonl":

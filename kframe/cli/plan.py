@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from kframe.whatif.plan_report import PlanReport
 
 #: The exit code of a check that found an error.
-UNSOUND: Final = 1
+INVALID: Final = 1
 _FINDINGS: Final = ("severity", "check", "topic", "partition", "error", "detail")
 _PARTITIONS: Final = ("topic", "partition", "change", "replicas", "target", "adding", "removing", "leader", "valid")
 _BROKERS: Final = (
@@ -118,7 +118,7 @@ def stage(
     plan: InputFile, source: InputFile, source_format: str | None, limits: dict[str, Any], weights: InputFile | None,
     out: str | None, limit: int, output: str,
 ) -> None:  # fmt: skip
-    """Order PLAN in stages within limits, and print what the failure of a broker harms in each.
+    """Order PLAN in stages within limits, and print the effect of a broker failure in each.
 
     A partition that alone exceeds a limit has a stage of its own. Exit code 1: a partition has no stage, or a
     stage fits no window.
@@ -126,7 +126,7 @@ def stage(
     from kframe.planning.sizes import read_weights
     from kframe.staging.request import StageRequest
 
-    comparison = _held(plan, source, source_format)
+    comparison = _checked_plan(plan, source, source_format)
     sizes = None if weights is None else read_weights(weights, comparison.snapshot)
     code = stage_plan(comparison, StageRequest(**limits, weights=sizes), out, output, limit)
     click.get_current_context().exit(code)
@@ -134,7 +134,7 @@ def stage(
 
 @group.command()
 @click.argument("plan", metavar="PLAN", type=INPUT)
-@click.option("--snapshot", "source", type=INPUT, metavar="SNAPSHOT", help="Also hold it against this cluster.")
+@click.option("--snapshot", "source", type=INPUT, metavar="SNAPSHOT", help="Also check it against this cluster.")
 @_FROM
 @report_option
 @force_option
@@ -162,13 +162,13 @@ def check(
     if source is None:
         report = PlanReport.of(load_plan(plan), None)
     else:
-        comparison = _held(plan, source, source_format)
+        comparison = _checked_plan(plan, source, source_format)
         report = PlanReport.of(comparison.plan, comparison)
         if page is not None:
             _write_page(page, plan, comparison, weights)
     _emit_report(report, output, limit)
     if not report.valid:
-        click.get_current_context().exit(UNSOUND)
+        click.get_current_context().exit(INVALID)
 
 
 @group.command()
@@ -178,8 +178,8 @@ def check(
 @_LIMIT
 @output_option
 def show(plan: InputFile, source: InputFile, source_format: str | None, limit: int, output: str) -> None:
-    """List every partition of PLAN: as it is in SNAPSHOT, as it is to be, and what that takes."""
-    comparison = _held(plan, source, source_format)
+    """List every partition of PLAN: its replicas in SNAPSHOT, its target, and the replicas added and removed."""
+    comparison = _checked_plan(plan, source, source_format)
     _emit_partitions(comparison.partition_rows(), len(comparison.plan), "kframe.plan/v1", output, limit)
 
 
@@ -191,7 +191,7 @@ def show(plan: InputFile, source: InputFile, source_format: str | None, limit: i
 @output_option
 def diff(plan: InputFile, source: InputFile, source_format: str | None, limit: int, output: str) -> None:
     """Print what PLAN changes in SNAPSHOT: the old and the new assignment."""
-    comparison = _held(plan, source, source_format)
+    comparison = _checked_plan(plan, source, source_format)
     rows = list(comparison.partition_rows(changes_only=True))
     if output not in ("table", "wide"):
         _emit_partitions(iter(rows), len(rows), "kframe.plan-diff/v1", output, limit)
@@ -208,20 +208,22 @@ def diff(plan: InputFile, source: InputFile, source_format: str | None, limit: i
 @click.argument("source", metavar="SNAPSHOT", type=INPUT)
 @_FROM
 def stamp(plan: InputFile, source: InputFile, source_format: str | None) -> None:
-    """Print PLAN with a stamp of what it was made for: the cluster, and how its partitions are assigned in SNAPSHOT.
+    """Print PLAN with a stamp: the cluster, and the present assignment of the plan's partitions in SNAPSHOT.
 
-    kframe plan apply refuses it once that has changed; Kafka's tools read it as before.
+    kframe plan apply refuses the plan once these have changed; Kafka's tools ignore the stamp.
     """
     from kframe.whatif.execution import plan_document
 
-    comparison = _held(plan, source, source_format)
+    comparison = _checked_plan(plan, source, source_format)
     click.echo(plan_document(comparison.plan.targets, comparison.stamp()), nl=False)
 
 
 @group.command()
 @click.argument("plan", metavar="PLAN", type=INPUT)
 @EXECUTE
-@click.option("--rollback", type=PATH, help="Where to write the way back.  [default: PLAN.rollback-TIME.json]")
+@click.option(
+    "--rollback", type=PATH, help="Where to write the plan that reverts this one.  [default: PLAN.rollback-TIME.json]"
+)
 @click.option("--batch-size", type=click.IntRange(min=1), metavar="N", help="Move so many partitions at a time.")
 @click.option("--wait/--no-wait", default=True, help="Wait until all has moved.")
 @_LIMIT
@@ -233,17 +235,17 @@ def apply(
 ) -> None:  # fmt: skip
     """Print what PLAN would change on a live cluster; with --execute, execute it.
 
-    Exit code 1: it is unsound, or not all of it stands as planned. 4: it is stale. Ctrl-C leaves it running.
+    Exit code 1: it is invalid, or was not executed completely. 4: it is stale. Ctrl-C does not cancel it.
     """
-    from kframe.cli.admin import apply as carry_out
+    from kframe.cli.admin import apply as apply_plan
     from kframe.whatif.execution import read_stamp
     from kframe.whatif.plan import load_plan
 
     if not wait and batch_size is not None:
         raise BadInput("--no-wait with --batch-size: a batch begins when the last has ended")
-    code = carry_out(
+    code = apply_plan(
         admin, load_plan(plan), read_stamp(plan), execute=execute, rollback=rollback, batch_size=batch_size, wait=wait,
-        output=output, limit=limit, how_to_cancel=f"kframe plan cancel {plan} gives it up",
+        output=output, limit=limit, how_to_cancel=f"kframe plan cancel {plan} cancels them",
     )  # fmt: skip
     click.get_current_context().exit(code)
 
@@ -255,12 +257,12 @@ def apply(
 @output_option
 def cancel(admin: Administration, plan: InputFile, execute: bool, output: str) -> None:
     """Cancel the reassignments of PLAN that are under way: adding replicas are removed, the others stay."""
-    from kframe.cli.reassign import give_up
+    from kframe.cli.reassign import cancel_reassignments
     from kframe.whatif.execution import reassignments_to_cancel
     from kframe.whatif.plan import load_plan
 
     partitions = reassignments_to_cancel(dict(admin.reassignments()), load_plan(plan))
-    click.get_current_context().exit(give_up(admin, partitions, execute, output))
+    click.get_current_context().exit(cancel_reassignments(admin, partitions, execute, output))
 
 
 def _write_page(path: Path, plan: InputFile, checked: CheckedPlan, weights: InputFile | None) -> None:
@@ -273,14 +275,14 @@ def _write_page(path: Path, plan: InputFile, checked: CheckedPlan, weights: Inpu
         write_page(path, PlanReview.of_plan(checked, sizes), file.read())
 
 
-def _held(plan: InputFile, source: InputFile, source_format: str | None) -> CheckedPlan:
+def _checked_plan(plan: InputFile, source: InputFile, source_format: str | None) -> CheckedPlan:
     from kframe.snapshot import read_snapshot
     from kframe.whatif.plan import load_plan
     from kframe.whatif.plan_check import resolve_plan
 
-    planned = load_plan(plan)
+    loaded = load_plan(plan)
     with progress("reading") as tick:
-        return resolve_plan(planned, read_snapshot(source, source_format, tick))
+        return resolve_plan(loaded, read_snapshot(source, source_format, tick))
 
 
 def _emit_report(report: PlanReport, output: str, limit: int) -> None:
@@ -322,13 +324,13 @@ def _emit_partitions(rows: Iterator[dict[str, Any]], count: int, schema: str, ou
     if output not in ("table", "wide"):
         emit_rows(OutputTable(schema, _PARTITIONS, rows), output)
         return
-    shown = [row for _, row in zip(range(limit), rows, strict=False)]
-    emit_rows(OutputTable(schema, _PARTITIONS, [{**row, "leader": _leader(row["leader"])} for row in shown]), output)
+    listed = [row for _, row in zip(range(limit), rows, strict=False)]
+    emit_rows(OutputTable(schema, _PARTITIONS, [{**row, "leader": _leader(row["leader"])} for row in listed]), output)
     _echo_more(count - limit)
 
 
-def _counted(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _leader(leader: int | None) -> int | str | None:

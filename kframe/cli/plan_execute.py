@@ -38,7 +38,7 @@ _PROBLEMS: Final = ("topic", "partition", "error")
 _PATH: Final = click.Path(path_type=Path, dir_okay=False)
 _JOURNAL = click.argument("journal", metavar="JOURNAL", type=_PATH)
 _INTERVAL = click.option("--interval", type=click.FloatRange(min=0.05), default=1.0, show_default=True,
-                         metavar="SECONDS", help="Pause between two looks at the cluster.")  # fmt: skip
+                         metavar="SECONDS", help="Interval between reads of the cluster.")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +172,7 @@ def rollback(journal: Path, limits: Mapping[str, int | None], execute: bool, acc
 def pause(journal: Path, access: _Access) -> None:
     """Start no more partitions, wait for those in flight, and restore throttles.
 
-    Asks the process that executes; without one it does that itself.
+    Asks the process that executes the plan. If there is none, this command does it itself.
     """
     _exit(_stop(journal, access, "pause"))
 
@@ -181,9 +181,9 @@ def pause(journal: Path, access: _Access) -> None:
 @_JOURNAL
 @_cluster_options
 def abort(journal: Path, access: _Access) -> None:
-    """Cancel what is in flight, and restore throttles.
+    """Cancel reassignments in progress, and restore throttles.
 
-    Asks the process that executes; without one it does that itself.
+    Asks the process that executes the plan. If there is none, this command does it itself.
     """
     _exit(_stop(journal, access, "abort"))
 
@@ -321,8 +321,8 @@ def _execute(
     unmoved: dict[tuple[str, int], str] = {}
     with StopSignal() as stop, _reporting(tracker, state) as show:
 
-        def report(planner: Planner, seen: Observation) -> None:
-            tracker.observe(planner, seen)
+        def report(planner: Planner, observation: Observation) -> None:
+            tracker.observe(planner, observation)
             unmoved.clear()
             unmoved.update(planner.unmoved())
             show()
@@ -350,9 +350,9 @@ def _reporting(tracker: ExecutionProgress, state: ExecutionState) -> Iterator[Ca
                 line(tracker.partitions, tracker.total)
             if is_quiet():
                 return
-            now = [tracker.partitions, tracker.in_flight, state.goal]
-            if now != last:
-                last[:] = now
+            current = [tracker.partitions, tracker.in_flight, state.goal]
+            if current != last:
+                last[:] = current
                 click.echo(_progress_text(tracker, state), err=True)
 
         yield show
@@ -361,10 +361,10 @@ def _reporting(tracker: ExecutionProgress, state: ExecutionState) -> Iterator[Ca
 def _progress_text(tracker: ExecutionProgress, state: ExecutionState) -> str:
     copied = f", {tracker.bytes:,} of {tracker.total_bytes:,} bytes" if tracker.total_bytes else ""
     remaining = tracker.remaining_s()
-    rest = "" if remaining is None else f", about {remaining:,.0f} s left"
+    estimate = "" if remaining is None else f", about {remaining:,.0f} s left"
     return (
         f"{state.goal}: {tracker.partitions:,} of {tracker.total:,} partitions{copied}, "
-        f"{tracker.in_flight:,} in flight{rest}"
+        f"{tracker.in_flight:,} in flight{estimate}"
     )
 
 

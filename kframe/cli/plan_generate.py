@@ -49,7 +49,7 @@ def pairs(
     return parse
 
 
-def _added(_ctx: click.Context, _option: click.Parameter, value: str | None) -> dict[int, str | None]:
+def _broker_racks(_ctx: click.Context, _option: click.Parameter, value: str | None) -> dict[int, str | None]:
     """Callback of ``--add-brokers``: ``7,8:rack-a`` as {7: None, 8: "rack-a"}."""
     brokers: dict[int, str | None] = {}
     for text in [] if value is None else value.split(","):
@@ -87,7 +87,7 @@ def goal_options(command: Callable[..., Any]) -> Callable[..., Any]:
     options = (
         click.option("--remove-brokers", callback=broker_ids, metavar="ID,ID",
                      help="Move all replicas off these brokers."),
-        click.option("--add-brokers", callback=_added, metavar="ID[:RACK],…",
+        click.option("--add-brokers", callback=_broker_racks, metavar="ID[:RACK],…",
                      help="Give these brokers their share of the replicas."),
         click.option("--replace", multiple=True, callback=pairs("OLD=NEW broker ids", int), metavar="OLD=NEW",
                      help="Give all replicas of a broker to another."),
@@ -234,9 +234,9 @@ def generate(snapshot: Snapshot, request: PlanRequest, writing: PlanOutput, outp
         raise BadInput(str(error)) from error
     document = report_document(proposal)
     if writing.target is not None or writing.page is not None:
-        made = proposal.plan
-        checked = resolve_plan(made, snapshot)
-        lines = list(plan_lines(made.targets, checked.stamp()))
+        generated_plan = proposal.plan
+        checked = resolve_plan(generated_plan, snapshot)
+        lines = list(plan_lines(generated_plan.targets, checked.stamp()))
         writing.write(lines)
         if writing.page is not None:
             write_page(writing.page, PlanReview.of_proposal(proposal, checked), "".join(lines).encode())
@@ -279,20 +279,20 @@ def _emit_tables(document: dict[str, Any], output: str, limit: int) -> None:
     click.echo()
     known = [kind for kind in ("bytes", "goal") if document["brokers"][0][f"{kind}_before"] is not None]
     kinds = ["replicas", "leaders", *known]
-    most = {
+    maxima = {
         kind: max(max(row[f"{kind}_before"], row[f"{kind}_after"]) for row in document["brokers"]) for kind in kinds
     }
     columns = [*_BROKERS, *(name for kind in known for name in (f"{kind}_before", f"{kind}_after", kind))]
-    pictures = (
-        {**row, **{kind: _bar(row[f"{kind}_before"], row[f"{kind}_after"], most[kind]) for kind in kinds}}
+    rows_with_bars = (
+        {**row, **{kind: _bar(row[f"{kind}_before"], row[f"{kind}_after"], maxima[kind]) for kind in kinds}}
         for row in document["brokers"][:limit]
     )
-    emit_rows(OutputTable("", columns, list(pictures)), output)
+    emit_rows(OutputTable("", columns, list(rows_with_bars)), output)
     if len(document["brokers"]) > limit:
         click.echo(f"and {len(document['brokers']) - limit:,} more (--limit N; data has them all)")
 
 
-def _bar(before: int, after: int, most: int) -> str:
+def _bar(before: int, after: int, maximum: int) -> str:
     """A bar of the load: what stays, what leaves (``-``) or what comes (``+``)."""
-    stays, end = (round(BAR_WIDTH * load / max(most, 1)) for load in sorted((before, after)))
+    stays, end = (round(BAR_WIDTH * load / max(maximum, 1)) for load in sorted((before, after)))
     return "█" * stays + ("+" if after > before else "-") * (end - stays) or "-"

@@ -48,7 +48,7 @@ def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--max-bytes-per-broker", "bytes_per_broker", type=count, metavar="BYTES",
                      help="Bytes into a broker, and out of it, in a stage."),
         click.option("--disk-capacity", multiple=True, callback=pairs("BYTES or ID=BYTES", int), metavar="[ID=]BYTES",
-                     help="What the disks of a broker hold."),
+                     help="Disk capacity of a broker."),
         click.option("--rate", type=count, metavar="BYTES",
                      help="Bytes per second into a broker, and out of it; gives the time of each stage."),
         click.option("--window", "windows", multiple=True, metavar="HH:MM-HH:MM",
@@ -74,8 +74,8 @@ def stage(checked: CheckedPlan, request: StageRequest, out: str | None, output: 
         emit_rows(OutputTable(SCHEMA, _STAGES, stage_rows(manifest)), output)
     else:
         _emit_tables(manifest, output, limit)
-    late = request.windows and any(row.window is None for row in manifest.stages)
-    return 1 if manifest.unstaged or late else 0
+    misses_window = request.windows and any(row.window is None for row in manifest.stages)
+    return 1 if manifest.unstaged or misses_window else 0
 
 
 def stage_rows(manifest: StageManifest) -> list[dict[str, Any]]:

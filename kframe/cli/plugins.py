@@ -99,7 +99,7 @@ def show(name: str, plugins: PluginSettings, output: str) -> None:
     """Show the plugin NAME, or the plugin that offers the selector, cost term, goal, store or transport NAME."""
     record = _record(_find(plugins.registry(), name))
     if output in ("table", "wide"):
-        record |= {what: list(map(_in_words, record[what])) for what in _LISTS}
+        record |= {key: list(map(_offer_text, record[key])) for key in _LISTS}
         record = {key: value for key, value in record.items() if value not in (None, [], False)}
     emit_record("kframe.plugin/v1", record, output)
 
@@ -107,14 +107,14 @@ def show(name: str, plugins: PluginSettings, output: str) -> None:
 @group.command()
 @click.argument("name")
 @click.option(
-    "--url", help="Where a store or transport is tried; by default its scheme alone. Nothing may stand there."
+    "--url", help="Where a store or transport is tested; by default its scheme alone. The storage there must be empty."
 )
 @plugin_options
 @output_option
 def check(name: str, url: str | None, plugins: PluginSettings, output: str) -> None:
-    """Hold the selector, cost term, goal, store or transport NAME, or all that the plugin NAME offers, to the rules.
+    """Check the selector, cost term, goal, store or transport NAME, or all that the plugin NAME offers.
 
-    With kframe-simulator installed, selectors are put in charge of simulated clusters, and stores and transports are
+    With kframe-simulator installed, selectors elect leaders in simulated clusters, and stores and transports are
     compared with the embedded ones in seeded histories. A difference names its seed and step. Exit code 1 if one
     breaks a rule. Native functions run in a process of their own, and are not simulated.
     """
@@ -250,7 +250,7 @@ def _record(plugin: Plugin) -> dict[str, Any]:
         TransportSpec,
     )
 
-    def named(kind: type[Spec]) -> list[dict[str, str]]:
+    def names_and_docs(kind: type[Spec]) -> list[dict[str, str]]:
         offers = (spec for spec in plugin.offers if isinstance(spec, kind))
         return [{"name": getattr(spec, KEY[kind]), "doc": spec.doc} for spec in offers]
 
@@ -261,18 +261,18 @@ def _record(plugin: Plugin) -> dict[str, Any]:
         "state": plugin.state,
         "error": plugin.error,
         "selectors": [_selector(spec) for spec in _selectors(plugin.offers)],
-        "stores": named(StoreSpec),
-        "transports": named(TransportSpec),
-        "clusters": named(ClusterSpec),
-        "admins": named(AdminSpec),
-        "servers": named(ServerSpec),
-        "observers": named(ObserverSpec),
-        "checks": named(CheckSpec),
-        "broker_models": named(BrokerModelSpec),
-        "snapshot_formats": named(SnapshotFormatSpec),
-        "documents": named(DocumentSpec),
-        "cost_terms": named(CostTermSpec),
-        "goals": named(GoalSpec),
+        "stores": names_and_docs(StoreSpec),
+        "transports": names_and_docs(TransportSpec),
+        "clusters": names_and_docs(ClusterSpec),
+        "admins": names_and_docs(AdminSpec),
+        "servers": names_and_docs(ServerSpec),
+        "observers": names_and_docs(ObserverSpec),
+        "checks": names_and_docs(CheckSpec),
+        "broker_models": names_and_docs(BrokerModelSpec),
+        "snapshot_formats": names_and_docs(SnapshotFormatSpec),
+        "documents": names_and_docs(DocumentSpec),
+        "cost_terms": names_and_docs(CostTermSpec),
+        "goals": names_and_docs(GoalSpec),
         "commands": plugin.register_commands is not None,
     }
 
@@ -291,10 +291,10 @@ def _selector(spec: SelectorSpec) -> dict[str, Any]:
 
 def _offers(plugin: Plugin) -> list[str]:
     record = _record(plugin)
-    return [offer["name"] for what in _LISTS for offer in record[what]] + (["commands"] if record["commands"] else [])
+    return [offer["name"] for key in _LISTS for offer in record[key]] + (["commands"] if record["commands"] else [])
 
 
-def _in_words(offer: Mapping[str, Any]) -> str:
+def _offer_text(offer: Mapping[str, Any]) -> str:
     """An offer on one line."""
     about = f" ({offer['tier']}; {', '.join(offer['kinds'])})" if "tier" in offer else ""
     options = "".join(

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kframe.model.events import TopicPartition
     from kframe.snapshot.administration import Administration
 
-_MOVING = ("topic", "partition", "replicas", "adding", "removing")
+_COLUMNS = ("topic", "partition", "replicas", "adding", "removing")
 
 
 @click.group("reassign", cls=ReportingGroup)
@@ -25,7 +25,7 @@ def group() -> None:
 @group.command()
 @click.argument("assignments", nargs=-1, required=True, metavar="TOPIC-PARTITION=ID,ID...")
 @EXECUTE
-@click.option("--rollback", type=click.Path(path_type=Path), help="Where to write the way back.")
+@click.option("--rollback", type=click.Path(path_type=Path), help="Where to write the plan that reverts this one.")
 @click.option("--wait/--no-wait", default=True, help="Wait until all has moved.")
 @admin_options
 @output_option
@@ -38,7 +38,7 @@ def start(
     plan = plan_of(dict(map(_assignment, assignments)), "reassign")
     code = apply(
         admin, plan, None, execute=execute, rollback=rollback, batch_size=None, wait=wait, output=output, limit=50,
-        how_to_cancel="kframe reassign cancel gives it up",
+        how_to_cancel="kframe reassign cancel cancels them",
     )  # fmt: skip
     click.get_current_context().exit(code)
 
@@ -47,35 +47,37 @@ def start(
 @admin_options
 @output_option
 def list_(admin: Administration, output: str) -> None:
-    """List what is being moved."""
+    """List the reassignments in progress."""
     rows = (
         {"topic": topic, "partition": partition, "replicas": list(entry.replicas), "adding": list(entry.adding),
          "removing": list(entry.removing)}
         for (topic, partition), entry in sorted(admin.reassignments().items())
     )  # fmt: skip
-    emit_rows(OutputTable("kframe.reassignments/v1", _MOVING, rows), output)
+    emit_rows(OutputTable("kframe.reassignments/v1", _COLUMNS, rows), output)
 
 
 @group.command()
 @click.argument("partitions", nargs=-1, metavar="TOPIC-PARTITION...")
-@click.option("--all", "everything", is_flag=True, help="Everything that is being moved.")
+@click.option("--all", "everything", is_flag=True, help="All reassignments in progress.")
 @EXECUTE
 @admin_options
 @output_option
 def cancel(admin: Administration, partitions: tuple[str, ...], everything: bool, execute: bool, output: str) -> None:
-    """Give reassignments up: the replicas that were being added go, the others stay."""
+    """Cancel reassignments: adding replicas are removed, the others stay."""
     if everything == bool(partitions):
         raise BadInput("give partitions, or --all")
     from kframe.scenario.format import topic_partition
     from kframe.whatif.execution import reassignments_to_cancel
 
-    named = [topic_partition("TOPIC-PARTITION", partition) for partition in partitions]
+    requested = [topic_partition("TOPIC-PARTITION", partition) for partition in partitions]
     click.get_current_context().exit(
-        give_up(admin, named or reassignments_to_cancel(dict(admin.reassignments()), None), execute, output)
+        cancel_reassignments(
+            admin, requested or reassignments_to_cancel(dict(admin.reassignments()), None), execute, output
+        )
     )
 
 
-def give_up(admin: Administration, partitions: list[TopicPartition], execute: bool, output: str) -> int:
+def cancel_reassignments(admin: Administration, partitions: list[TopicPartition], execute: bool, output: str) -> int:
     """Cancel these reassignments, or only list them. Return the exit code."""
     from kframe.errors import ErrorCode
     from kframe.whatif.execution import cancel

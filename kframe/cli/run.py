@@ -13,7 +13,7 @@ from kframe.api.controller import Controller, Server
 from kframe.api.settings import Settings
 from kframe.cli.live import CONNECT
 from kframe.cli.monitor import LISTENER as METRICS
-from kframe.cli.monitor import Monitor, only_here, parse_address
+from kframe.cli.monitor import Monitor, is_loopback, parse_address
 from kframe.cli.output import BadInput
 from kframe.cli.stop_signal import StopSignal
 from kframe.errors import ConfigError, PluginError
@@ -40,7 +40,7 @@ _INT32_MAX: Final = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Arrangement:
+class NetworkSettings:
     """The transport and the servers of a controller."""
 
     transport: str
@@ -59,7 +59,7 @@ def own_id(settings: Settings) -> int:
     return int(text)
 
 
-def refuse_brokers_id(settings: Settings, addresses: Mapping[int, str], duplicate: bool) -> None:
+def refuse_id_of_broker(settings: Settings, addresses: Mapping[int, str], duplicate: bool) -> None:
     """Raise ConfigError if a registered broker has our id, unless ``duplicate``. ``addresses`` are broker addresses by
     id."""
     controller_id = own_id(settings)
@@ -83,19 +83,19 @@ def instances(settings: Settings) -> frozenset[int]:
     return frozenset({*settings.controller_config()[NEVER_REPLICAS], own_id(settings)})
 
 
-def arrange(
+def network_settings(
     registry: Registry, transport: str | None, servers: Sequence[str], metrics_listen: str | None
-) -> Arrangement:
+) -> NetworkSettings:
     """Apply defaults: Kafka's protocol for transport and servers if a plugin has it, else the recording transport."""
     scheme = WIRE.removesuffix(":")
     if transport is None:
         transport = WIRE if scheme in registry.transports else RECORDING
         servers = servers or ((WIRE,) if transport == WIRE and scheme in registry.servers else ())
-    return Arrangement(transport, tuple(servers), metrics_listen)
+    return NetworkSettings(transport, tuple(servers), metrics_listen)
 
 
 def assemble(
-    settings: Settings, store: Store, arrangement: Arrangement, registry: Registry, instance: Instance | None = None,
+    settings: Settings, store: Store, network: NetworkSettings, registry: Registry, instance: Instance | None = None,
     insist: bool | None = None, selectors: Mapping[ElectionKind, LeaderSelector] = {},
 ) -> Controller:  # fmt: skip
     """A controller, not started, whose own id never holds replicas. Its pages name ``instance``.
@@ -104,15 +104,15 @@ def assemble(
     ``selectors`` by kind of election; Kafka's rule decides the other kinds. Raises BadInput and ConfigError.
     """
     controller_id, config = own_id(settings), settings.controller_config()
-    named = instances(settings)
-    never = ",".join(map(str, sorted(named)))
+    controller_ids = instances(settings)
+    never = ",".join(map(str, sorted(controller_ids)))
     config = ControllerConfig({**config.given, NEVER_REPLICAS: never})
-    servers: list[Server | str] = [*arrangement.servers]
-    if arrangement.metrics_listen is not None:
-        servers.append(Monitor(arrangement.metrics_listen, "" if instance is None else instance.token))
+    servers: list[Server | str] = [*network.servers]
+    if network.metrics_listen is not None:
+        servers.append(Monitor(network.metrics_listen, "" if instance is None else instance.token))
     builder = ControllerBuilder(
-        controller_id, store, arrangement.transport, config, settings=settings.values, servers=servers,
-        selectors=selectors, registry=registry, instances_first=len(named) > 1 if insist is None else insist,
+        controller_id, store, network.transport, config, settings=settings.values, servers=servers,
+        selectors=selectors, registry=registry, instances_first=len(controller_ids) > 1 if insist is None else insist,
     )  # fmt: skip
     try:
         with settings.located():
@@ -121,38 +121,38 @@ def assemble(
         raise BadInput(f"--transport or --server: {error}") from error
 
 
-def risks(settings: Settings, arrangement: Arrangement, brokers: Collection[int]) -> Iterator[str]:
+def risks(settings: Settings, network: NetworkSettings, brokers: Collection[int]) -> Iterator[str]:
     """Warnings about these settings for the operator. ``brokers`` are registered."""
-    controller_id, (key, most) = own_id(settings), RESERVED_MAX
+    controller_id, (key, default) = own_id(settings), RESERVED_MAX
     if controller_id in brokers:
         yield f"id {controller_id} is that of a registered broker: clients and brokers cannot tell them apart"
-    reserved = settings.get(key) or str(most)
+    reserved = settings.get(key) or str(default)
     if reserved.strip().isdecimal() and controller_id > int(reserved):
         yield f"id {controller_id} is above {key}={reserved.strip()}: a broker without an id may get the same id"
-    if arrangement.transport == RECORDING:
+    if network.transport == RECORDING:
         yield "transport recording: no request reaches a broker"
-    elif not arrangement.servers:
+    elif not network.servers:
         yield "no server: brokers and clients cannot send requests to this controller"
-    open_ = [text for text in _texts(settings.get(LISTENERS)) if _is_plain(settings, text)]
-    if open_ and arrangement.servers:
-        yield f"{', '.join(open_)}: no TLS, traffic can be read and changed"
-    if arrangement.metrics_listen is not None and not only_here(parse_address(arrangement.metrics_listen)[0]):
-        yield f"--metrics-listen {arrangement.metrics_listen}: any client may read the pages; they have no passwords"
+    plain_listeners = [text for text in _texts(settings.get(LISTENERS)) if _is_plain(settings, text)]
+    if plain_listeners and network.servers:
+        yield f"{', '.join(plain_listeners)}: no TLS, traffic can be read and changed"
+    if network.metrics_listen is not None and not is_loopback(parse_address(network.metrics_listen)[0]):
+        yield f"--metrics-listen {network.metrics_listen}: any client may read the pages; they have no passwords"
 
 
-def summary(settings: Settings, controller: Controller, arrangement: Arrangement) -> str:
+def summary(settings: Settings, controller: Controller, network: NetworkSettings) -> str:
     """One line with the identity, the addresses and the protocols of this controller."""
     config = settings.controller_config()
     protocol, listener = config.given.get(PROTOCOL, KEYS[PROTOCOL].default), config["inter.broker.listener.name"]
     served = [f"{name} on {address}" for server in controller.servers for name, address in server.addresses.items()]
     return (
         f"kframe {kframe.__version__} stands for election as {own_id(settings)} at {settings.get(CONNECT)}, "
-        f"transport {arrangement.transport}, listeners {', '.join(served) or 'none'}, "
+        f"transport {network.transport}, listeners {', '.join(served) or 'none'}, "
         f"inter-broker protocol {protocol}, listener {listener}"
     )
 
 
-def serve(controller: Controller, takeover: bool, begun: Callable[[], str]) -> None:
+def serve(controller: Controller, takeover: bool, describe_start: Callable[[], str]) -> None:
     """Run until a signal arrives. A second signal ends the process as without a handler.
 
     The text of ``begun`` is logged after everything is open. The controller stops in order: finish the current event,
@@ -160,7 +160,7 @@ def serve(controller: Controller, takeover: bool, begun: Callable[[], str]) -> N
     """
     with StopSignal() as stop_signal:
         controller.start(takeover=takeover)
-        _log.info("%s", begun())
+        _log.info("%s", describe_start())
         try:
             stop_signal.wait()
             _log.info("received a signal to stop")
@@ -172,10 +172,10 @@ def serve(controller: Controller, takeover: bool, begun: Callable[[], str]) -> N
 def _is_plain(settings: Settings, listener: str) -> bool:
     """Whether a listener has no TLS, by its name or by ``listener.security.protocol.map``."""
     name = listener.partition("://")[0].upper()
-    named = (
+    protocols = (
         text.upper().replace(" ", "").partition(":") for text in _texts(settings.get("listener.security.protocol.map"))
     )
-    return {key: protocol for key, _, protocol in named}.get(name, name) in ("PLAINTEXT", "SASL_PLAINTEXT")
+    return {key: protocol for key, _, protocol in protocols}.get(name, name) in ("PLAINTEXT", "SASL_PLAINTEXT")
 
 
 def _texts(value: str | None) -> list[str]:

@@ -27,10 +27,10 @@ _log = logging.getLogger("kframe.shadow")
 DISAGREED: Final = 3
 SCHEMA: Final = "kframe.shadow/v1"
 #: Minimum interval between reads of storage, and the largest share of the time spent on them.
-LOOK_EVERY_S: Final = 0.5
-LOOK_SHARE: Final = 0.2
+POLL_INTERVAL_S: Final = 0.5
+POLL_TIME_SHARE_MAX: Final = 0.2
 #: Number of settling times after which a round without quiescence is given up.
-PATIENCE: Final = 20
+SETTLE_PERIODS_MAX: Final = 20
 #: Maximum number of lines per comparison; JSON has all.
 LINES_MAX: Final = 50
 _KINDS: Final = ("rounds", "judged", "passed_over", "given_up", "disagreements")
@@ -92,7 +92,7 @@ class Watcher:
             except StoreError as error:
                 _log.warning("storage cannot be read: %s", error)
                 self._problem = str(error)
-            stop.wait(max(LOOK_EVERY_S, (time.monotonic() - before) * (1 / LOOK_SHARE - 1)))
+            stop.wait(max(POLL_INTERVAL_S, (time.monotonic() - before) * (1 / POLL_TIME_SHARE_MAX - 1)))
 
     def metrics(self) -> Mapping[str, float]:
         """Counters. Callable from any thread."""
@@ -128,7 +128,7 @@ class Watcher:
         if not self.shadow.unsettled:
             self._waiting_since_s = 0.0
         elif now - self._changed_s >= self._settle_s or (
-            waiting and now - self._waiting_since_s > PATIENCE * self._settle_s
+            waiting and now - self._waiting_since_s > SETTLE_PERIODS_MAX * self._settle_s
         ):
             settled = now - self._changed_s >= self._settle_s
             comparison = self.shadow.compare()
@@ -143,8 +143,8 @@ class Watcher:
             passed_over=comparison.skipped,
             disagreements=len(comparison.disagreements),
         )
-        at = datetime.now(UTC).isoformat(timespec="milliseconds")
-        records = [{"at": at, **disagreement.record()} for disagreement in comparison.disagreements]
+        timestamp = datetime.now(UTC).isoformat(timespec="milliseconds")
+        records = [{"at": timestamp, **disagreement.record()} for disagreement in comparison.disagreements]
         if self._output == "jsonl":
             for record in records:
                 click.echo(json.dumps(record))
@@ -152,9 +152,11 @@ class Watcher:
             self._records += records
         else:
             for disagreement in comparison.disagreements[:LINES_MAX]:
-                click.echo(f"{at} {disagreement.line()}")
+                click.echo(f"{timestamp} {disagreement.line()}")
             if len(comparison.disagreements) > LINES_MAX:
-                click.echo(f"{at} and {len(comparison.disagreements) - LINES_MAX} more (-o jsonl lists them all)")
+                click.echo(
+                    f"{timestamp} and {len(comparison.disagreements) - LINES_MAX} more (-o jsonl lists them all)"
+                )
 
 
 def run(

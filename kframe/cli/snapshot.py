@@ -131,8 +131,8 @@ def capture(
 
     URL is zookeeper://HOST:PORT[/chroot], with --config, or with --command-config kafka://HOST:PORT[,HOST:PORT]... for
     brokers, or kraft://HOST:PORT[,HOST:PORT]... for the controllers of a KRaft quorum.
-    The cluster is read until nothing changes between two readings, a few times at most; the manifest names what
-    changed, and what could not be read.
+    The cluster is read until nothing changes between two readings, a few times at most; the manifest names
+    nodes that changed or could not be read.
     """
     from kframe.snapshot import write_snapshot
 
@@ -176,9 +176,9 @@ def show(
     source: InputFile, source_format: str | None, mode: Mode | None, topics: bool, brokers: bool, partitions: bool,
     names: tuple[str, ...], output: str,
 ) -> None:  # fmt: skip
-    """Say how the cluster in IN stands, or list its brokers, topics or partitions."""
+    """Summarise the cluster in IN, or list its brokers, topics or partitions."""
     flags = {"topics": topics, "brokers": brokers, "partitions": partitions}
-    views = [name for name, given in flags.items() if given]
+    views = [name for name, is_set in flags.items() if is_set]
     if len(views) > 1:
         raise click.UsageError("--topics, --brokers and --partitions exclude one another")
     view = views[0] if views else "partitions" if names else "summary"
@@ -216,10 +216,10 @@ def generate(
 ) -> None:  # fmt: skip
     """Make a synthetic cluster and keep it as a snapshot directory OUT."""
     from kframe.snapshot import Health
-    from kframe.snapshot import generate as made
+    from kframe.snapshot import generate as generate_snapshot
 
     health = Health(under_replicated, off_preferred, unclean, min_insync)
-    snapshot = made(
+    snapshot = generate_snapshot(
         partitions, brokers, replication_factor, topics=topics, partitions_per_topic=partitions_per_topic, racks=racks,
         seed=seed, layout="peerbench" if layout == "peerbench" else "even", health=health,
     )  # fmt: skip
@@ -257,7 +257,7 @@ def _check_sizes_file(url: str, path: Path, force: bool) -> None:
 def _write_sizes(
     snapshot: Snapshot, url: str, path: Path, command_config: Path | None, plugins: PluginSettings
 ) -> dict[str, Any]:
-    """Write the sizes of partitions that brokers know. Returns what the report of the capture says about them."""
+    """Write the sizes of partitions that brokers know. Returns the summary for the report of the capture."""
     from kframe.planning.captured_sizes import size_rows, write_sizes
 
     with open_administration(url, command_config, plugins) as admin:
@@ -288,8 +288,8 @@ def _write(snapshot: Snapshot, target: Path, force: bool) -> None:
     else:
         with progress("writing") as tick:
             write_snapshot(snapshot, target, force=force, progress=tick)
-    held = f"{len(snapshot)} partitions, {len(snapshot.topics)} topics, {len(snapshot.brokers)} brokers"
-    click.echo(f"{target}: {held}", err=True)
+    size_text = f"{len(snapshot)} partitions, {len(snapshot.topics)} topics, {len(snapshot.brokers)} brokers"
+    click.echo(f"{target}: {size_text}", err=True)
     if snapshot.unknown:
         click.echo(f"unknown: {', '.join(snapshot.unknown)}", err=True)
 
@@ -299,14 +299,14 @@ def _table(snapshot: Snapshot, view: str, names: tuple[str, ...]) -> OutputTable
     from kframe.snapshot import listing
     from kframe.snapshot.facts import ELR_COLUMNS
 
-    chosen = set(names) or None
-    if strange := sorted(set(names) - set(snapshot.topics.names)):
-        raise SnapshotError("--topic", strange[0], "a topic of the snapshot")
+    selected = set(names) or None
+    if unknown := sorted(set(names) - set(snapshot.topics.names)):
+        raise SnapshotError("--topic", unknown[0], "a topic of the snapshot")
     columns, wide = _COLUMNS[view]
     rows = {
         "brokers": lambda: listing.broker_rows(snapshot),
-        "topics": lambda: listing.topic_rows(snapshot, chosen),
-        "partitions": lambda: listing.partition_rows(snapshot, chosen),
+        "topics": lambda: listing.topic_rows(snapshot, selected),
+        "partitions": lambda: listing.partition_rows(snapshot, selected),
     }
     if snapshot.is_kraft:
         wide -= frozenset(ELR_COLUMNS)

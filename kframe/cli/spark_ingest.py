@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kframe.snapshot.content import Mode
 
 #: Violations that a table shows by default; data has all.
-_SHOWN: Final = 50
+_ROWS_DEFAULT: Final = 50
 _PATH: Final = click.Path(file_okay=False)
 
 
@@ -35,10 +35,10 @@ def ingest(
     sources: tuple[str, ...], folder: str, name: str | None, mode: Mode | None, force: bool, fail_on: tuple[str, ...],
     spark: SparkSettings, output: str,
 ) -> None:  # fmt: skip
-    """Put the clusters in SRC into the tables of a fleet in DIR, and what cannot be taken into its quarantine.
+    """Put the clusters in SRC into the tables of a fleet in DIR, and invalid ones into its quarantine.
 
     SRC are ZooKeeper dumps, the output of kafka-topics --describe or kcat -L -J, snapshot directories, or directories
-    and patterns of these. A cluster is judged by the rules of its mode. Clusters that are there already are left alone
+    and patterns of these. A cluster is judged by the rules of its mode. Clusters that are there already are skipped
     unless their input has changed.
     """
     from kframe.spark.fleet import record_of
@@ -48,16 +48,16 @@ def ingest(
 
     result = find_sources(sources, name)
 
-    def whole() -> tuple[int, int]:
+    def saved_count() -> tuple[int, int]:
         return sum(record_of(Path(folder), source.cluster) is not None for source in result), len(result)
 
-    report_saved(folder, whole, "clusters")
+    report_saved(folder, saved_count, "clusters")
     rows = ingested(spark.session(), result, folder, force=force, mode=mode).toArrow().sort_by("cluster").to_pylist()
     emit_rows(OutputTable("kframe.spark-ingest/v1", INGESTED.schema.names, rows, frozenset({"source"})), output)
     bad = {"quarantined": sum(row["quarantined"] for row in rows), "refused": sum(_refused(row) for row in rows)}
     refused, quarantined = bad["refused"], bad["quarantined"]
     click.echo(f"{folder}: {len(rows)} clusters, {refused} refused, {quarantined} rows in quarantine", err=True)
-    if any(bad[what] for what in fail_on):
+    if any(bad[condition] for condition in fail_on):
         click.get_current_context().exit(HAS_FINDINGS)
 
 
@@ -70,16 +70,16 @@ def _refused(row: dict[str, Any]) -> bool:
 @click.option("--out", type=_PATH, metavar="DIR", help="Also write the violations as Parquet by cluster to DIR.")
 @click.option("--force", is_flag=True, help="Validate again what is in the DIR of --out already.")
 @click.option("--fail-on", type=click.Choice(("error", "warning")), help="Exit with 3 if one is found, or a worse one.")
-@click.option("--limit", type=click.IntRange(min=0), default=_SHOWN, show_default=True,
+@click.option("--limit", type=click.IntRange(min=0), default=_ROWS_DEFAULT, show_default=True,
               help="Violations that a table lists; data has them all.")  # fmt: skip
 @spark_options
 @output_option
 def validate(
     folder: str, out: str | None, force: bool, fail_on: str | None, limit: int, spark: SparkSettings, output: str
 ) -> None:  # fmt: skip
-    """Say where the clusters in DIR break the rules of states, and where they are in trouble.
+    """List invalid states in the clusters of DIR, and partitions in a bad condition.
 
-    DIR is a fleet that kframe spark ingest wrote, or whatever that takes. An error is what no cluster should come to; a
+    DIR is a fleet that kframe spark ingest wrote, or any input of it. An error is a state that Kafka never writes; a
     warning is a partition without a leader, under its min ISR and the like. With --out, clusters that are there already
     are not validated again.
     """
@@ -93,8 +93,8 @@ def validate(
     with validated(session, fleet, Writing(out, force, planned_in(out, "clusters"))) as result:
         by_severity = result.summary.groupBy("severity").count().toArrow().to_pylist()
         ordered = result.summary.orderBy("severity", "cluster", "rule", "topic", "partition", "found")
-        shown = ordered.limit(limit) if output in ("table", "wide") else ordered
-        rows = (row.asDict() for row in shown.toLocalIterator())
+        page = ordered.limit(limit) if output in ("table", "wide") else ordered
+        rows = (row.asDict() for row in page.toLocalIterator())
         emit_rows(OutputTable("kframe.spark-violations/v1", VIOLATIONS.schema.names, rows), output)
     counts = {row["severity"]: row["count"] for row in by_severity}
     errors, warnings = counts.get("error", 0), counts.get("warning", 0)

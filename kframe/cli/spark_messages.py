@@ -1,4 +1,4 @@
-"""Messages of commands on fleets besides their rows: recomputed clusters, problems, and findings."""
+"""Messages of commands on fleets, without their rows: recomputed clusters, problems, and findings."""
 
 from __future__ import annotations
 
@@ -25,5 +25,5 @@ def report_messages(changed: Iterable[str], problems: Iterable[str], result: Map
 
 def rows_with(frame: Any, column: str) -> int | None:
     """Number of rows with a value above 0 in a column; None if a value is null."""
-    ((unknown, some),) = frame.selectExpr(f"count_if({column} is null)", f"count_if({column} > 0)").collect()
-    return None if unknown else int(some)
+    ((unknown, positive),) = frame.selectExpr(f"count_if({column} is null)", f"count_if({column} > 0)").collect()
+    return None if unknown else int(positive)

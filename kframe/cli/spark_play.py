@@ -23,7 +23,7 @@ _UNIT: Final = "clusters and scenarios"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class FleetScenario:
     """The scenario of a fleet from a command's options."""
 
     brokers: tuple[int, ...]
@@ -61,22 +61,22 @@ class Asked:
 
 
 def _scenario_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options for scenarios, as ``asked``, and for the configuration of controllers to a command."""
-    fields = tuple(Asked.__dataclass_fields__)
+    """Add the options for scenarios, as ``scenario``, and for the configuration of controllers to a command."""
+    fields = tuple(FleetScenario.__dataclass_fields__)
 
     @plugin_options
     @functools.wraps(command)
-    def with_asked(
+    def with_scenarios(
         *args: Any, config: tuple[str, ...], selectors: tuple[str, ...], plugins: PluginSettings, **kwargs: Any
     ) -> Any:
         from kframe.spark.play import Engine
 
-        asked = Asked(**{name: kwargs.pop(name) for name in fields})
+        scenario = FleetScenario(**{name: kwargs.pop(name) for name in fields})
         if plugins.trace:
             plugins.registry()  # report errors here; executors have no terminal
         folder = None if plugins.plugins_dir is None else str(plugins.plugins_dir.absolute())
         engine = Engine(config_pairs(config), selectors, plugins_dir=folder, disabled=plugins.disabled)
-        return command(*args, asked=asked, engine=engine, **kwargs)
+        return command(*args, scenario=scenario, engine=engine, **kwargs)
 
     options = (
         click.argument("folder", metavar="DIR"),
@@ -93,7 +93,7 @@ def _scenario_options(command: Callable[..., Any]) -> Callable[..., Any]:
         config_option,
         selector_option,
     )  # fmt: skip
-    return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), with_asked)
+    return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), with_scenarios)
 
 
 @click.command()
@@ -104,55 +104,55 @@ def _scenario_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @spark_options
 @output_option
 def failover(
-    folder: str, asked: Asked, engine: Any, out: str | None, force: bool, fail_on: tuple[str, ...],
+    folder: str, scenario: FleetScenario, engine: Any, out: str | None, force: bool, fail_on: tuple[str, ...],
     spark: SparkSettings, output: str,
 ) -> None:  # fmt: skip
-    """Say what scenarios come to in every cluster of the fleet in DIR, in numbers of partitions.
+    """Count the partitions that scenarios affect, in every cluster of the fleet in DIR.
 
-    With --out, changed partitions, what brokers carry, conditions and impacts are written too; clusters and scenarios
+    With --out, changed partitions, loads of brokers, conditions and impacts are written too; clusters and scenarios
     that are there already are not played again.
     """
     from kframe.spark.marks import Writing
     from kframe.spark.stages import FAILOVER
 
-    _run(FAILOVER, folder, asked, engine, Writing(out, force, planned_in(out, _UNIT)), spark, output, fail_on)
+    _run(FAILOVER, folder, scenario, engine, Writing(out, force, planned_in(out, _UNIT)), spark, output, fail_on)
 
 
 @click.command()
 @_scenario_options
 @click.option("--out", type=_PATH, metavar="DIR", help="Write the requests as Parquet by cluster and scenario to DIR.")
 @click.option("--force", is_flag=True, help="Play again what is in the DIR of --out already.")
-@click.option("--encoded", is_flag=True, help="Keep the encoded bodies in what --out writes.")
+@click.option("--encoded", is_flag=True, help="Write encoded request bodies to the DIR of --out too.")
 @spark_options
 @output_option
 def requests(
-    folder: str, asked: Asked, engine: Any, out: str | None, force: bool, encoded: bool, spark: SparkSettings,
-    output: str,
+    folder: str, scenario: FleetScenario, engine: Any, out: str | None, force: bool, encoded: bool,
+    spark: SparkSettings, output: str,
 ) -> None:  # fmt: skip
-    """Say what each broker of the fleet in DIR is sent in scenarios: requests, entries and bytes by kind.
+    """Count the requests to each broker of the fleet in DIR in scenarios, with entries and bytes, by kind.
 
-    The controller of a KRaft cluster sends no requests: failover says which records it writes.
+    The controller of a KRaft cluster sends no requests: failover counts the records that it writes.
     """
     from kframe.spark.marks import Writing
     from kframe.spark.stages import REQUESTED, REQUESTED_ENCODED
 
     writing = Writing(out, force, planned_in(out, _UNIT))
-    _run(REQUESTED_ENCODED if encoded else REQUESTED, folder, asked, engine, writing, spark, output)
+    _run(REQUESTED_ENCODED if encoded else REQUESTED, folder, scenario, engine, writing, spark, output)
 
 
 def _run(
-    stage: Any, folder: str, asked: Asked, engine: Any, writing: Any, spark: SparkSettings, output: str,
-    fail_on: tuple[str, ...] = (),
+    stage: Any, folder: str, scenario: FleetScenario, engine: Any, writing: Any, spark: SparkSettings,
+    output: str, fail_on: tuple[str, ...] = (),
 ) -> None:  # fmt: skip
     from kframe.spark.opening import open_fleet
 
     session = spark.session()
     fleet = open_fleet(session, folder, fingerprints=writing.out is not None)
-    scenarios = asked.table(functools.cache(fleet.brokers))
+    scenarios = scenario.table(functools.cache(fleet.brokers))
     result = stage.play(session, fleet, scenarios, engine, writing)
     schema, names = f"kframe.spark-{stage.summary.name}/v1", stage.summary.schema.names
     emit_rows(OutputTable(schema, names, map(_plain, result.rows())), output)
-    bad = findings(fail_on, lambda what: _count(result.parts(), f"found_{str(what).replace('-', '_')}"))
+    bad = findings(fail_on, lambda condition: _count(result.parts(), f"found_{str(condition).replace('-', '_')}"))
     lines = (
         f"cluster {problem['cluster']}, scenario {problem['scenario'] or '-'}: {problem['problem']}"
         for problem in result.problems

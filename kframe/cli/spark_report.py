@@ -24,7 +24,9 @@ _WIDE: Final = frozenset({
 
 @click.command()
 @click.argument("folder", metavar="DIR")
-@click.option("--by", type=click.Choice(BY), default=BY[0], show_default=True, help="What a row is, in each scenario.")
+@click.option(
+    "--by", type=click.Choice(BY), default=BY[0], show_default=True, help="Entity of each row, in each scenario."
+)
 @click.option("--top", type=click.IntRange(min=0), default=20, show_default=True,
               help="Rows that a table and --plot show, the worst first; data has them all.")  # fmt: skip
 @click.option("--plot", type=PATH, metavar="FILE",
@@ -35,10 +37,10 @@ _WIDE: Final = frozenset({
 def report(
     folder: str, by: str, top: int, plot: Path | None, force: bool, spark: SparkSettings, output: str
 ) -> None:  # fmt: skip
-    """Sum up what kframe spark failover and requests wrote to DIR by --out, the worst first.
+    """Sum up the results that kframe spark failover and requests wrote to DIR, the worst first.
 
-    By cluster: the impact of each scenario, how the cluster stands after it, and its leader skew. By broker and by
-    rack: what they carry before and after, and what they are sent. By topic: what changed.
+    By cluster: the impact of each scenario, the state of the cluster after it, and its leader skew. By broker and by
+    rack: loads before and after, and requests. By topic: changes.
     """
     from kframe.spark.report import REPORTS, write_plot, written
     from kframe.whatif.files import PICTURES, check_file, new_figure
@@ -47,11 +49,11 @@ def report(
         check_file(plot, PICTURES, force=force)
         new_figure(1, 1)  # Report a missing matplotlib before Spark starts.
     session = spark.session()
-    played, chosen = written(session, folder), REPORTS[by]
-    ordered, table = chosen.ordered(played), output in ("table", "wide")
+    played, grouping = written(session, folder), REPORTS[by]
+    ordered, table = grouping.ordered(played), output in ("table", "wide")
     rows = (row.asDict() for row in (ordered.limit(top + 1) if table else ordered).toLocalIterator())
-    shown = islice(rows, top) if table else rows
-    emit_rows(OutputTable(f"kframe.spark-report-{by}/v1", chosen.table.schema.names, shown, _WIDE), output)
+    listed = islice(rows, top) if table else rows
+    emit_rows(OutputTable(f"kframe.spark-report-{by}/v1", grouping.table.schema.names, listed, _WIDE), output)
     if next(rows, None) is not None:
         click.echo("and more: --top shows them", err=True)
     if plot is not None:

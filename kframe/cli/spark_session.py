@@ -68,17 +68,15 @@ def report_saved(out: str | None, count: Callable[[], tuple[int, int]], unit: st
     """If the command fails from here on, report how many ``unit`` of the total are complete in ``out``."""
 
     def safe() -> str:
-        whole, all_of_them = count()
-        return (
-            f"{whole} of {all_of_them} {unit} are whole in {out} and are kept; run the same command again for the rest"
-        )
+        complete, total = count()
+        return f"{complete} of {total} {unit} are whole in {out} and are kept; run the same command again for the rest"
 
     click.get_current_context().meta[_SAFE] = safe
 
 
 def planned_in(out: str | None, unit: str) -> Callable[[Any, Any], None]:
     """``Writing.planned`` for ``report_saved``."""
-    return lambda marks, wanted: report_saved(out, lambda: (marks.count(wanted), len(wanted)), unit)
+    return lambda marks, requested: report_saved(out, lambda: (marks.count(requested), len(requested)), unit)
 
 
 def _pairs(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:

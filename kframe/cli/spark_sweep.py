@@ -11,11 +11,11 @@ from kframe.cli.output import OutputTable, emit_rows, output_option
 from kframe.cli.spark_messages import report_messages, rows_with
 from kframe.cli.spark_session import SparkSettings, planned_in, spark_options
 from kframe.cli.studies import config_option, config_pairs
-from kframe.cli.sweep import KRAFT_COLUMNS, WIDE, Swept, failure_options, shown
+from kframe.cli.sweep import KRAFT_COLUMNS, WIDE, Swept, failure_options, shorten_broker_lists
 
 _SCHEMA: Final = "kframe.spark-sweep/v1"
 #: Columns that count effects of the failure itself (``Sweep.count_of``).
-_BROUGHT: Final = {
+_EFFECT_COLUMNS: Final = {
     "offline": "newly_offline",
     "under-min-isr": "newly_under_min_isr",
     "loss": "unclean_elections",
@@ -52,11 +52,11 @@ def sweep(
 
     session = spark.session()
     fleet = open_fleet(session, folder, (PARTITIONS, BROKERS, CLUSTERS), fingerprints=out is not None)
-    how = Sweeping(config_pairs(config), swept.depth, swept.racks, swept.by)
-    with sweeping(session, fleet, how, Writing(out, force, planned_in(out, "clusters"))) as result:
+    settings = Sweeping(config_pairs(config), swept.depth, swept.racks, swept.by)
+    with sweeping(session, fleet, settings, Writing(out, force, planned_in(out, "clusters"))) as result:
         _emit(result.summary, top, output)
         problems = [row.asDict() for row in result.problems.orderBy("cluster", "problem").collect()]
-        bad = findings(fail_on, lambda what: rows_with(result.summary, _BROUGHT[what]))
+        bad = findings(fail_on, lambda condition: rows_with(result.summary, _EFFECT_COLUMNS[condition]))
     report_messages(
         result.changed, (f"cluster {problem['cluster']}: {problem['problem']}" for problem in problems), bad, "failure"
     )
@@ -66,9 +66,9 @@ def _emit(result: Any, top: int, output: str) -> None:
     ordered = result.orderBy("cluster", "rank")
     columns = ["cluster", "rank", *KRAFT_COLUMNS, "rules"]
     table = output in ("table", "wide")
-    chosen = ordered.where(f"rank_of_kind <= {top}") if table else ordered
-    rows = (_rounded(row.asDict()) for row in chosen.select(*columns).toLocalIterator())
-    emit_rows(OutputTable(_SCHEMA, columns, shown(rows) if table else rows, WIDE | {"rules"}), output)
+    selected = ordered.where(f"rank_of_kind <= {top}") if table else ordered
+    rows = (_rounded(row.asDict()) for row in selected.select(*columns).toLocalIterator())
+    emit_rows(OutputTable(_SCHEMA, columns, shorten_broker_lists(rows) if table else rows, WIDE | {"rules"}), output)
 
 
 def _rounded(row: dict[str, Any]) -> dict[str, Any]:

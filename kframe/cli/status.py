@@ -13,7 +13,7 @@ from typing import Any, Final
 import click
 import numpy as np
 
-from kframe.cli.monitor import STATUS, only_here, parse_address
+from kframe.cli.monitor import STATUS, is_loopback, parse_address
 from kframe.cli.output import cell, emit_heading, emit_reasons, emit_record
 from kframe.errors import ConfigError
 from kframe.model.config import ControllerConfig
@@ -24,10 +24,10 @@ from kframe.whatif.health import health_of
 from kframe.whatif.settings import DYNAMIC_KEYS
 
 SCHEMA: Final = "kframe.controller-status/v1"
-_PATIENCE_S: Final = 3.0
-_PAGE_BYTES_MOST: Final = 2**24
-_NOTES_NAMED: Final = 3
-_EVERYWHERE: Final = ("0.0.0.0", "::")
+_TIMEOUT_S: Final = 3.0
+_PAGE_BYTES_MAX: Final = 2**24
+_NOTES_MAX: Final = 3
+_ALL_INTERFACES: Final = ("0.0.0.0", "::")
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,11 +138,11 @@ def _partition_counts(counts: LiveCounts | None, config: ControllerConfig) -> di
 def _reassigning(counts: LiveCounts) -> int:
     """Partitions with adding or removing replicas, and partitions with a requested reassignment."""
     p, names = counts.cluster.partitions, counts.cluster.topics.names
-    every = np.arange(len(p))
-    flags = p.replica_flags[p.slots_of(every)] & (ReplicaFlag.ADDING | ReplicaFlag.REMOVING)
-    rows = np.flatnonzero(p.lists("replica", every).any(flags != 0))
-    moving = {(names[int(p.topic[row])], int(p.partition[row])) for row in rows.tolist()}
-    return len(moving | counts.targets)
+    rows_of_all = np.arange(len(p))
+    flags = p.replica_flags[p.slots_of(rows_of_all)] & (ReplicaFlag.ADDING | ReplicaFlag.REMOVING)
+    rows = np.flatnonzero(p.lists("replica", rows_of_all).any(flags != 0))
+    reassigning = {(names[int(p.topic[row])], int(p.partition[row])) for row in rows.tolist()}
+    return len(reassigning | counts.targets)
 
 
 def _controller_line(record: Mapping[str, Any]) -> str:
@@ -167,9 +167,9 @@ def _controller_line(record: Mapping[str, Any]) -> str:
 def _security_line(warnings: list[str]) -> str:
     if not warnings:
         return "nothing is open to everybody"
-    more = len(warnings) - _NOTES_NAMED
-    named = "; ".join(warnings[:_NOTES_NAMED])
-    return f"{named}; and {more} more notes (-o wide shows all)" if more > 0 else named
+    more = len(warnings) - _NOTES_MAX
+    first = "; ".join(warnings[:_NOTES_MAX])
+    return f"{first}; and {more} more notes (-o wide shows all)" if more > 0 else first
 
 
 def _reasons(reasons: Mapping[str, str]) -> list[dict[str, str]]:
@@ -179,17 +179,17 @@ def _reasons(reasons: Mapping[str, str]) -> list[dict[str, str]]:
 def _get(instance: Instance, address: str) -> Any:
     """The document of the STATUS page. Raises OSError, ConfigError and ValueError."""
     host, port = parse_address(address)
-    if only_here(host) and instance.host != platform.node():
+    if is_loopback(host) and instance.host != platform.node():
         raise OSError(f"it is served on {instance.host} alone")
-    connection = HTTPConnection(instance.host if host in _EVERYWHERE else host, port, timeout=_PATIENCE_S)
+    connection = HTTPConnection(instance.host if host in _ALL_INTERFACES else host, port, timeout=_TIMEOUT_S)
     try:
         connection.request("GET", STATUS)
-        answer = connection.getresponse()
-        body = answer.read(_PAGE_BYTES_MOST)
+        response = connection.getresponse()
+        body = response.read(_PAGE_BYTES_MAX)
     finally:
         connection.close()
-    if answer.status != 200:
-        raise OSError(f"status {answer.status}")
+    if response.status != 200:
+        raise OSError(f"status {response.status}")
     document = json.loads(body)
     if document.get("token") != instance.token:
         raise OSError("another process serves it")

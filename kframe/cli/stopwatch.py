@@ -23,10 +23,10 @@ class Stopwatch:
     @contextmanager
     def phase(self, label: str) -> Iterator[None]:
         """Time the block; a terminal shows a spinner meanwhile."""
-        begun = self.clock.now_ms()
+        start_ms = self.clock.now_ms()
         with self._console.status(label):
             yield
-        took_ms = self.clock.now_ms() - begun
+        took_ms = self.clock.now_ms() - start_ms
         self.total_ms += took_ms
         self.print_time(label, took_ms)
 

@@ -45,9 +45,9 @@ ELR: Final = ("on", "off", "both")
 WIDE: Final = frozenset({"newly_offline", "newly_under_min_isr", "newly_may_lose_data", "leaders_most", "leaders_mean"})
 _COMPARISON_SCHEMA: Final = "kframe.sweep-elr/v1"
 _FAILURE: Final = ("kind", "brokers", "rack", "directory")
-_SHOWN_OF_ELR: Final = ("offline", "may_lose_data", "under_min_isr", "unclean_elections", "unclean_needed")
+_COMPARED_FIELDS: Final = ("offline", "may_lose_data", "under_min_isr", "unclean_elections", "unclean_needed")
 #: Fields of a failure without and with eligible leader replicas.
-COMPARED: Final = (*_FAILURE, *(f"{name}_{elr}" for name in _SHOWN_OF_ELR for elr in ("elr_off", "elr_on")))
+COMPARED: Final = (*_FAILURE, *(f"{name}_{elr}" for name in _COMPARED_FIELDS for elr in ("elr_off", "elr_on")))
 #: Brokers of a rack that a table lists.
 _BROKERS_SHOWN: Final = 10
 
@@ -75,7 +75,7 @@ def failure_options(command: Callable[..., Any]) -> Callable[..., Any]:
                      help="Brokers that fail together."),
         click.option("--racks/--no-racks", default=True, help="Whether whole racks fail, too (default)."),
         click.option("--sort-by", type=click.Choice(SORT_BY), default=SORT_BY[0], show_default=True,
-                     help="What the worst is judged by first."),
+                     help="The effect by which failures are ordered first."),
     )  # fmt: skip
     return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), with_swept)
 
@@ -111,33 +111,33 @@ def sweep(
 
     if elr == "both":
         options = (("--out", out is not None), ("--plot", plot is not None), ("--fail-on", bool(fail_on)))
-        for option, given in options:
-            if given:
+        for option, is_set in options:
+            if is_set:
                 raise BadInput(f"{option}: found --elr both, expected --elr on or off")
         compare_elr(cluster.read(), cluster, swept, top, output)
         return
     if plot is not None and swept.depth == 1:
         raise BadInput("--plot: found --depth 1, expected --depth 2, whose pairs are drawn")
-    for file, endings in ((out, ()), (plot, PICTURES)):
+    for file, suffixes in ((out, ()), (plot, PICTURES)):
         if file is not None:
-            check_file(file, endings, force=force)
+            check_file(file, suffixes, force=force)
     snapshot, by = cluster.read(), swept.by
     with progress("sweeping") as tick:
-        every = play(
+        failures = play(
             snapshot, cluster.config, depth=swept.depth, racks=swept.racks, elr=None if elr is None else elr == "on",
             progress=tick,
         )  # fmt: skip
-    assumptions = every.assumptions if isinstance(every, KraftSweep) else assumptions_of(snapshot, cluster.config)
-    result = findings(fail_on, lambda what: _bringing(every, what))
+    assumptions = failures.assumptions if isinstance(failures, KraftSweep) else assumptions_of(snapshot, cluster.config)
+    result = findings(fail_on, lambda effect: _failures_with(failures, effect))
     if out is not None:
-        write_table(every, every.ranked(by), out)
+        write_table(failures, failures.ranked(by), out)
     if plot is not None:
-        write_plot(every, by, plot)
-    announce(rules_of(every), output)
+        write_plot(failures, by, plot)
+    announce(rules_of(failures), output)
     if output in ("table", "wide"):
-        _emit_tables(every, snapshot, assumptions, by, output, top)
+        _emit_tables(failures, snapshot, assumptions, by, output, top)
     else:
-        _emit_data(every, snapshot, assumptions, every.ranked(by), output)
+        _emit_data(failures, snapshot, assumptions, failures.ranked(by), output)
     end_with(result, "failure")
 
 
@@ -155,15 +155,15 @@ def compare_elr(snapshot: Snapshot, cluster: ClusterSettings, swept: Swept, top:
     off, on = sweeps["elr_off"], sweeps["elr_on"]
     announce(f"{off.rules}, beside {on.rules}", output)
     ranked = off.ranked(swept.by)
-    shows = output in ("table", "wide")
-    chosen = ranked[:top] if shows else ranked
-    rows = _side_by_side(zip(off.records(chosen), on.records(chosen), strict=True))
+    is_table = output in ("table", "wide")
+    selected = ranked[:top] if is_table else ranked
+    rows = _side_by_side(zip(off.records(selected), on.records(selected), strict=True))
     if output in ("json", "yaml"):
         emit_record(_COMPARISON_SCHEMA, {"rules": {name: result.rules for name, result in sweeps.items()},
                                          "assumptions": list(on.assumptions), "rows": list(rows)}, output)  # fmt: skip
         return
-    emit_rows(OutputTable(_COMPARISON_SCHEMA, COMPARED, shown(rows) if shows else rows), output)
-    if shows:
+    emit_rows(OutputTable(_COMPARISON_SCHEMA, COMPARED, shorten_broker_lists(rows) if is_table else rows), output)
+    if is_table:
         if len(ranked) > top:
             click.echo(f"and {len(ranked) - top:,} more")
         emit_assumptions(on.assumptions, output)
@@ -172,7 +172,7 @@ def compare_elr(snapshot: Snapshot, cluster: ClusterSettings, swept: Swept, top:
 def _side_by_side(pairs: Iterable[tuple[dict[str, Any], dict[str, Any]]]) -> Iterator[dict[str, Any]]:
     for off, on in pairs:
         row = {name: off[name] for name in _FAILURE}
-        for name in _SHOWN_OF_ELR:
+        for name in _COMPARED_FIELDS:
             row |= {f"{name}_elr_off": off[name], f"{name}_elr_on": on[name]}
         yield row
 
@@ -185,14 +185,14 @@ def rules_of(swept: Sweep) -> str:
     return swept.rules if isinstance(swept, KraftSweep) else ZOOKEEPER_RULES
 
 
-def _bringing(swept: Sweep, what: FailOn) -> int | None:
+def _failures_with(swept: Sweep, effect: FailOn) -> int | None:
     """Number of failures with this effect; None if the snapshot lacks the data for it."""
-    partitions = swept.count_of(what)
+    partitions = swept.count_of(effect)
     return None if partitions is None else int((partitions > 0).sum())
 
 
 def _summary(swept: Sweep, snapshot: Snapshot, assumptions: Sequence[str]) -> dict[str, Any]:
-    """The summary besides single failures."""
+    """The summary without single failures."""
     from dataclasses import asdict
 
     from kframe.whatif import FailOn
@@ -210,7 +210,7 @@ def _summary(swept: Sweep, snapshot: Snapshot, assumptions: Sequence[str]) -> di
         "registered_brokers": len(swept.brokers),
         "failures": {str(kind): int((swept.kind == number).sum()) for number, kind in enumerate(kinds)},
         "before": {**swept.before, "leader_skew": asdict(swept.before_skew)},
-        "findings": {str(what): _bringing(swept, what) for what in FailOn},
+        "findings": {str(effect): _failures_with(swept, effect) for effect in FailOn},
         "assumptions": list(assumptions),
     }
 
@@ -240,9 +240,9 @@ def _emit_tables(swept: Sweep, snapshot: Snapshot, assumptions: Sequence[str], b
 
     summary = _summary(swept, snapshot, assumptions)
     source = summary["snapshot"]
-    tried = ", ".join(f"every {kind}" for kind, count in summary["failures"].items() if count)
+    kinds = ", ".join(f"every {kind}" for kind, count in summary["failures"].items() if count)
     emit_heading(
-        f"fail {tried or 'no broker'}: {source['partitions']:,} partitions of {source['name'] or 'the snapshot'}"
+        f"fail {kinds or 'no broker'}: {source['partitions']:,} partitions of {source['name'] or 'the snapshot'}"
     )
     before = dict(summary["before"])
     skew = before.pop("leader_skew")
@@ -262,13 +262,13 @@ def _emit_tables(swept: Sweep, snapshot: Snapshot, assumptions: Sequence[str], b
             continue
         ranked = swept.ranked(by, kind)[:top]
         click.echo()
-        emit_rows(OutputTable("", _columns(snapshot), shown(swept.records(ranked)), WIDE), output)
+        emit_rows(OutputTable("", _columns(snapshot), shorten_broker_lists(swept.records(ranked)), WIDE), output)
         if count > top:
             click.echo(f"and {count - top:,} more")
     emit_assumptions(assumptions, output)
 
 
-def shown(records: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def shorten_broker_lists(records: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Records with long broker lists shortened."""
     for record in records:
         brokers = record["brokers"]

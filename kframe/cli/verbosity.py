@@ -11,13 +11,13 @@ import click
 Command = TypeVar("Command", bound=click.Command)
 
 #: The key of ``Context.meta`` that ``-q`` sets.
-_QUIET: Final = "kframe.cli.quiet"
+_SILENCED: Final = "kframe.cli.quiet"
 
 
 def is_quiet() -> bool:
     """Whether the user wants no progress and no notes on stderr."""
     ctx = click.get_current_context(silent=True)
-    return bool(ctx is not None and ctx.meta.get(_QUIET))
+    return bool(ctx is not None and ctx.meta.get(_SILENCED))
 
 
 def _set_verbose(_ctx: click.Context, _option: click.Parameter, value: bool) -> None:
@@ -33,14 +33,14 @@ def _set_verbose(_ctx: click.Context, _option: click.Parameter, value: bool) -> 
 
 def _set_quiet(ctx: click.Context, _option: click.Parameter, value: bool) -> None:
     if value:
-        ctx.meta[_QUIET] = True
+        ctx.meta[_SILENCED] = True
 
 
 def verbosity_options(command: Command) -> Command:
     """Add ``-v`` and ``-q`` to one command, which sees neither."""
     command.params += [
         click.Option(["-v", "--verbose"], is_flag=True, expose_value=False, callback=_set_verbose,
-                     help="Log to standard error what the engine does."),
+                     help="Log the engine's steps to standard error."),
         click.Option(["-q", "--quiet"], is_flag=True, expose_value=False, callback=_set_quiet,
                      help="Print no progress on standard error."),
     ]  # fmt: skip

@@ -133,8 +133,8 @@ def elect(study: StudySettings, election: str, partitions: tuple[str, ...], repo
         from kframe.model.events import ElectionType
         from kframe.scenario.format import topic_partition
 
-        named = [topic_partition("--partition", partition) for partition in partitions]
-        return whatif.elect(ElectionType[election.upper()], named or None)
+        requested = [topic_partition("--partition", partition) for partition in partitions]
+        return whatif.elect(ElectionType[election.upper()], requested or None)
 
     _run(study, reporting, act)
 
@@ -288,8 +288,10 @@ def feature(study: StudySettings, levels: tuple[str, ...], unsafe: bool, reporti
     def act(whatif: WhatIf) -> Outcome:
         from kframe.whatif.kraft.settings import feature_level
 
-        named = config_pairs(levels, "NAME=LEVEL")
-        return whatif.update_features({name: feature_level(name, text) for name, text in named.items()}, unsafe=unsafe)
+        requested = config_pairs(levels, "NAME=LEVEL")
+        return whatif.update_features(
+            {name: feature_level(name, text) for name, text in requested.items()}, unsafe=unsafe
+        )
 
     _run(study, reporting, act)
 

@@ -1,6 +1,6 @@
 """The loop that calls native cost terms and goals. ``kframe/plugin/placement.h`` documents them.
 
-Reference: ``tests/registry/placement_twin.py``.
+Reference: ``tests/registry/placement_reference.py``.
 """
 
 from libc.stdint cimport int32_t, int64_t

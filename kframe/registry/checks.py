@@ -122,9 +122,11 @@ def check_row_by_row(make: Maker, kinds: Sequence[ElectionKind]) -> None:
     """It chooses for a single partition as in a batch. Seed and topic indexes do not matter."""
     selector = make()
     for batch in _batches(kinds):
-        together = _choices(selector, batch)
-        apart = np.concatenate([_choices(selector, _only(batch, position)) for position in range(len(batch))])
-        wrong = np.flatnonzero(together != apart)
+        batch_choices = _choices(selector, batch)
+        single_choices = np.concatenate(
+            [_choices(selector, _single_partition(batch, position)) for position in range(len(batch))]
+        )
+        wrong = np.flatnonzero(batch_choices != single_choices)
         _require(not len(wrong), f"in {batch.kind.name} elections it chooses differently for {len(wrong)} partitions")
 
 
@@ -167,7 +169,7 @@ def _choices(selector: LeaderSelector, batch: ElectionBatch) -> Int32:
         raise AssertionError(f"in {batch.kind.name} elections it {fault.problem}") from fault
 
 
-def _only(batch: ElectionBatch, position: int) -> ElectionBatch:
+def _single_partition(batch: ElectionBatch, position: int) -> ElectionBatch:
     """A single partition of a batch. Seed and topic index differ, as in the batch of another cluster."""
     row = slice(position, position + 1)
     slots = slice(*batch.candidates.offsets[position : position + 2].tolist())

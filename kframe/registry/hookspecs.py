@@ -73,14 +73,14 @@ class KframeHooks:
     def kframe_cost_terms(self) -> Iterable[CostTermSpec]:  # type: ignore[empty-body]
         """Offer cost terms of plans, for ``kframe plan generate --cost NAME``.
 
-        A cost term says what it costs to place a replica of a partition on a broker, beside copying it. ``FORBIDDEN``
+        A cost term is the cost of a replica of a partition on a broker, in addition to copying it. ``FORBIDDEN``
         excludes a placement. Replicas that stay cost nothing. Its Tier determines what its factory returns.
         A complete plugin::
 
             from kframe.plugin import FORBIDDEN, CostTermSpec, Tier, hookimpl
 
 
-            def away(placement):
+            def outside_audit_rack(placement):
                 if not placement.topic.startswith("audit"):
                     return {}
                 return {broker: FORBIDDEN for broker, rack in placement.racks.items() if rack != "vault"}
@@ -89,7 +89,7 @@ class KframeHooks:
             @hookimpl
             def kframe_cost_terms():
                 doc = "Keeps topics that begin with audit in the rack vault."
-                return [CostTermSpec(name="audit-rack", tier=Tier.SCALAR, factory=lambda: away, doc=doc)]
+                return [CostTermSpec(name="audit-rack", tier=Tier.SCALAR, factory=lambda: outside_audit_rack, doc=doc)]
         """
 
     @hookspec

@@ -50,15 +50,15 @@ def check_isolated(
         }
         command = [sys.executable, "-m", "kframe.registry.isolated", json.dumps(settings)]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=timeout_s)
-            end = _end(done)
+            completed = subprocess.run(command, capture_output=True, text=True, check=False, timeout=timeout_s)
+            outcome = _describe_exit(completed)
         except subprocess.TimeoutExpired:
-            end = f"the process was stopped after {timeout_s:g} s"
+            outcome = f"the process was stopped after {timeout_s:g} s"
         findings = [Finding(**json.loads(line)) for line in report.read_text().splitlines()]
     checks: Sequence[Callable[..., None]] = checks_of(row_by_row) if kind is SelectorSpec else PLACEMENT_CHECKS
     for check in checks[len(findings) :]:
-        findings.append(Finding(check_name(check), check_doc(check), end))
-        end = "not run"
+        findings.append(Finding(check_name(check), check_doc(check), outcome))
+        outcome = "not run"
     return findings
 
 
@@ -88,11 +88,11 @@ def main(argument: str) -> None:
             report.flush()
 
 
-def _end(done: subprocess.CompletedProcess[str]) -> str:
-    if done.returncode < 0:
-        return f"the process crashed: {signal.Signals(-done.returncode).name}"
-    last = done.stderr.strip().splitlines()[-1:]
-    return f"the process ended with code {done.returncode}" + "".join(f": {line}" for line in last)
+def _describe_exit(completed: subprocess.CompletedProcess[str]) -> str:
+    if completed.returncode < 0:
+        return f"the process crashed: {signal.Signals(-completed.returncode).name}"
+    last = completed.stderr.strip().splitlines()[-1:]
+    return f"the process ended with code {completed.returncode}" + "".join(f": {line}" for line in last)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import pluggy
 
 from kframe.errors import PluginError
 from kframe.registry.hookspecs import PROJECT, KframeHooks
-from kframe.registry.sources import Offered, PluginSource
+from kframe.registry.sources import DiscoveredPlugin, PluginSource
 from kframe.registry.specs import (
     AdminSpec,
     BrokerModelSpec,
@@ -91,33 +91,33 @@ class Plugin:
         return "disabled" if self.disabled else "broken" if self.error is not None else "loaded"
 
 
-def load_plugin(offered: Offered, trace: Trace) -> Plugin:
+def load_plugin(discovered: DiscoveredPlugin, trace: Trace) -> Plugin:
     """Load a plugin and call its hooks. A broken plugin is logged and returned with its error."""
     try:
-        trace(f"{offered.name} ({offered.distribution}): load")
-        manager = _register(offered)
-        offers = tuple(spec for hook in OFFERS for spec in _call(manager, offered.name, hook, trace))
+        trace(f"{discovered.name} ({discovered.distribution}): load")
+        manager = _register(discovered)
+        offers = tuple(spec for hook in OFFERS for spec in _call(manager, discovered.name, hook, trace))
     except (Exception, SystemExit) as error:
-        _log.warning("plugin %s (%s) is broken and left out", offered.name, offered.distribution, exc_info=error)
+        _log.warning("plugin %s (%s) is broken and left out", discovered.name, discovered.distribution, exc_info=error)
         problem = str(error) if isinstance(error, PluginError) else f"{type(error).__name__}: {error}"
-        return Plugin(offered.name, offered.distribution, offered.source, error=problem)
+        return Plugin(discovered.name, discovered.distribution, discovered.source, error=problem)
 
     def register_commands(cli: click.Group) -> None:
-        trace(f"{offered.name}: kframe_register_commands")
+        trace(f"{discovered.name}: kframe_register_commands")
         manager.hook.kframe_register_commands(cli=cli)
 
     has_commands = bool(manager.hook.kframe_register_commands.get_hookimpls())
     return Plugin(
-        offered.name, offered.distribution, offered.source,
+        discovered.name, discovered.distribution, discovered.source,
         offers=offers, register_commands=register_commands if has_commands else None,
     )  # fmt: skip
 
 
-def _register(offered: Offered) -> pluggy.PluginManager:
+def _register(discovered: DiscoveredPlugin) -> pluggy.PluginManager:
     manager = pluggy.PluginManager(PROJECT)
     manager.add_hookspecs(KframeHooks)
-    plugin = offered.load()
-    manager.register(plugin, offered.name)
+    plugin = discovered.load()
+    manager.register(plugin, discovered.name)
     manager.check_pending()
     if not manager.get_hookcallers(plugin):
         raise PluginError("it implements no hook: hooks are plain Python functions marked with kframe.plugin.hookimpl")

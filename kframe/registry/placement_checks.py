@@ -57,28 +57,28 @@ def run_placement_checks(make: PlacementMaker) -> Iterator[Finding]:
 
 def check_answers_are_valid(make: PlacementMaker) -> None:
     """It returns int64 arrays of the documented shapes, with values from 0 to 2^53, or FORBIDDEN for costs."""
-    made = make()
+    instance = make()
     for seed in _SEEDS:
-        _answers(made, random_placement(seed))
+        _answers(instance, random_placement(seed))
 
 
 def check_same_placements_same_answer(make: PlacementMaker) -> None:
     """It answers the same when called again, after other batches, and as a new instance."""
-    made = make()
+    instance = make()
     batches = [random_placement(seed) for seed in _SEEDS]
-    first = [_answers(made, batch) for batch in batches]
+    first = [_answers(instance, batch) for batch in batches]
     for batch, answer in zip(reversed(batches), reversed(first), strict=True):
-        _require_equal(_answers(made, batch), answer, "called again")
+        _require_equal(_answers(instance, batch), answer, "called again")
         _require_equal(_answers(make(), copy.deepcopy(batch)), answer, "made anew")
 
 
 def check_leaves_the_placements_alone(make: PlacementMaker) -> None:
     """It changes nothing in the batch, not even where it could."""
-    made = make()
+    instance = make()
     for seed in _SEEDS:
         original = random_placement(seed)
         batch = copy.deepcopy(original)
-        _answers(made, batch)
+        _answers(instance, batch)
         for field in fields(PlacementBatch):
             before, after = getattr(original, field.name), getattr(batch, field.name)
             pairs = [(before, after)]
@@ -90,17 +90,17 @@ def check_leaves_the_placements_alone(make: PlacementMaker) -> None:
 
 def check_small_clusters(make: PlacementMaker) -> None:
     """It handles no partition, one partition, one broker, and brokers without racks."""
-    made = make()
+    instance = make()
     for partitions, brokers, racks in ((0, 3, 2), (1, 3, 2), (4, 1, 1), (6, 4, 0)):
-        _answers(made, random_placement(7, partitions, brokers, racks))
+        _answers(instance, random_placement(7, partitions, brokers, racks))
 
 
 def check_single_partition_as_in_a_batch(make: PlacementMaker) -> None:
     """It answers for a single partition as in a batch. Topic indexes do not matter."""
-    made, batch = make(), random_placement(3, partitions=20)
-    together = _answers(made, batch)[0]
-    apart = [_answers(made, _single(batch, row))[0][0] for row in range(len(batch))]
-    if not np.array_equal(together, np.array(apart)):
+    instance, batch = make(), random_placement(3, partitions=20)
+    batch_answers = _answers(instance, batch)[0]
+    single_answers = [_answers(instance, _single(batch, row))[0][0] for row in range(len(batch))]
+    if not np.array_equal(batch_answers, np.array(single_answers)):
         raise AssertionError("it answers differently for a partition alone")
 
 
@@ -114,16 +114,16 @@ PLACEMENT_CHECKS: Final[tuple[PlacementCheck, ...]] = (
 )
 
 
-def _answers(made: CostTerm | PlanGoal, batch: PlacementBatch) -> tuple[Int64, ...]:
+def _answers(instance: CostTerm | PlanGoal, batch: PlacementBatch) -> tuple[Int64, ...]:
     """The costs, or the weights and the limits. Raises PluginError for an invalid answer."""
-    if isinstance(made, CostTerm):
-        return (made.costs(batch),)
-    weights = made.weights(batch)
+    if isinstance(instance, CostTerm):
+        return (instance.costs(batch),)
+    weights = instance.weights(batch)
     total = int(weights.astype(np.float64).sum())
     totals = GoalTotals(
         batch.broker_ids, batch.broker_rack, batch.racks, batch.broker_receives.astype(np.float64), total
     )
-    return (weights, *(made.limits(totals) or ()))
+    return (weights, *(instance.limits(totals) or ()))
 
 
 def _single(batch: PlacementBatch, row: int) -> PlacementBatch:

@@ -39,7 +39,7 @@ class PartitionPlacement(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CostTerm:
-    """What it costs to place a replica on a broker, beside copying it. ``function`` is of the bulk tier."""
+    """What it costs to place a replica on a broker, in addition to copying it. ``function`` is of the bulk tier."""
 
     name: str
     function: _Bulk
@@ -76,7 +76,7 @@ class PlanGoal:
         if self.limit is None:
             return None
         where = f"goal {self.name!r}: limits"
-        answer = _called(where, self.limit, totals)
+        answer = _call(where, self.limit, totals)
         if not isinstance(answer, tuple) or len(answer) != 2:
             raise PluginError(f"{where}: found {type(answer).__name__}, expected a lower and an upper array")
         lower, upper = (_checked(where, limit, totals.broker_ids.shape) for limit in answer)
@@ -90,13 +90,13 @@ class PlanGoal:
 
 def make_cost_term(spec: CostTermSpec) -> CostTerm:
     """The cost term that a plugin offers. Raises PluginError if its factory fails or returns another tier."""
-    return CostTerm(spec.name, _bulk(f"cost term {spec.name!r}", spec.tier, _made(spec), by_broker=True))
+    return CostTerm(spec.name, _bulk(f"cost term {spec.name!r}", spec.tier, _call_factory(spec), by_broker=True))
 
 
 def make_goal(spec: GoalSpec) -> PlanGoal:
     """The goal that a plugin offers. Raises PluginError if its factory fails or returns another tier."""
     return PlanGoal(
-        spec.name, spec.unit, _bulk(f"goal {spec.name!r}", spec.tier, _made(spec), by_broker=False), spec.limits
+        spec.name, spec.unit, _bulk(f"goal {spec.name!r}", spec.tier, _call_factory(spec), by_broker=False), spec.limits
     )
 
 
@@ -114,7 +114,7 @@ def partition_placements(batch: PlacementBatch) -> Iterator[PartitionPlacement]:
         yield PartitionPlacement(batch.topic_names[topic], partition, replicas, weight, racks)
 
 
-def _made(spec: CostTermSpec | GoalSpec) -> Any:
+def _call_factory(spec: CostTermSpec | GoalSpec) -> Any:
     try:
         return spec.factory()
     except KframeError:
@@ -167,7 +167,7 @@ def _integer(view: PartitionPlacement, value: object) -> int:
 def _native(where: str, source: Any, *, by_broker: bool) -> _Bulk:
     address, user_data = native_address(where, source, PLACEMENT_SIGNATURE)
 
-    def answers(batch: PlacementBatch) -> Int64:
+    def call_native(batch: PlacementBatch) -> Int64:
         answer = np.zeros((len(batch), len(batch.broker_ids) if by_broker else 1), np.int64)
         _placements.call_native(
             address, user_data, batch.topic, batch.partition, batch.weight, batch.replicas.offsets,
@@ -175,15 +175,15 @@ def _native(where: str, source: Any, *, by_broker: bool) -> _Bulk:
         )  # fmt: skip
         return answer if by_broker else answer[:, 0]
 
-    answers.source = source  # type: ignore[attr-defined]  # Keeps the function alive.
-    return answers
+    call_native.source = source  # type: ignore[attr-defined]  # Keeps the function alive.
+    return call_native
 
 
 def _answer(where: str, function: _Bulk, batch: PlacementBatch, shape: tuple[int, ...]) -> Int64:
-    return _checked(where, _called(where, function, batch), shape)
+    return _checked(where, _call(where, function, batch), shape)
 
 
-def _called(where: str, function: Callable[..., Any], argument: object) -> Any:
+def _call(where: str, function: Callable[..., Any], argument: object) -> Any:
     try:
         return function(argument)
     except Exception as error:

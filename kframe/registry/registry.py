@@ -20,7 +20,7 @@ from kframe.registry import builtin, sources
 from kframe.registry.adapt import make_selector
 from kframe.registry.loading import KEY, Plugin, Trace, load_plugin
 from kframe.registry.placements import CostTerm, PlanGoal, make_cost_term, make_goal
-from kframe.registry.sources import Offered, PluginSource
+from kframe.registry.sources import DiscoveredPlugin, PluginSource
 from kframe.registry.specs import (
     AdminSpec,
     BrokerModelSpec,
@@ -61,7 +61,7 @@ _Spec = TypeVar(
 )
 
 #: The plugin that kframe itself is.
-BUILTIN: Final = Offered("builtin", "kframe-controller", PluginSource.BUILTIN, lambda: builtin)
+BUILTIN: Final = DiscoveredPlugin("builtin", "kframe-controller", PluginSource.BUILTIN, lambda: builtin)
 
 
 def build_registry(
@@ -80,26 +80,28 @@ def build_registry(
     Raises PluginError if two enabled plugins have or offer the same name or if ``disabled`` names no plugin, and
     ConfigError if the directory does not exist. Broken plugins are in ``Registry.broken``.
     """
-    offered = [BUILTIN, *sources.from_entry_points()]
-    offered += sources.from_directory(plugins_dir) if plugins_dir is not None else ()
-    offered += sources.from_objects(extra)
+    discovered = [BUILTIN, *sources.from_entry_points()]
+    discovered += sources.from_directory(plugins_dir) if plugins_dir is not None else ()
+    discovered += sources.from_objects(extra)
     refused = set(disabled)
-    for name in sorted(refused - {plugin.name for plugin in offered}):
-        names = ", ".join(sorted(plugin.name for plugin in offered))
+    for name in sorted(refused - {plugin.name for plugin in discovered}):
+        names = ", ".join(sorted(plugin.name for plugin in discovered))
         raise PluginError(f"disabled plugins: found {name}, expected one of {names}")
     if allowed is not None:
         refused |= {
             plugin.name
-            for plugin in offered
+            for plugin in discovered
             if plugin.source is PluginSource.ENTRY_POINT and plugin.name not in allowed
         }
-    _require_unique([(plugin.name, plugin.distribution) for plugin in offered if plugin.name not in refused], "plugin")
+    _require_unique(
+        [(plugin.name, plugin.distribution) for plugin in discovered if plugin.name not in refused], "plugin"
+    )
     return Registry(
         [
             Plugin(plugin.name, plugin.distribution, plugin.source, disabled=True)
             if plugin.name in refused
             else load_plugin(plugin, trace)
-            for plugin in offered
+            for plugin in discovered
         ]
     )
 
@@ -144,15 +146,15 @@ class Registry:
         ``options`` has their options by selector name. Raises as ``selector``, and PluginError if two selectors are for
         the same kind.
         """
-        chosen: dict[ElectionKind, LeaderSelector] = {}
+        selector_by_kind: dict[ElectionKind, LeaderSelector] = {}
         for name in names:
             selector = self.selector(name, (options or {}).get(name))
             for kind in self.selectors[name].kinds:
-                if kind in chosen:
-                    both = f"{chosen[kind].name!r} and {name!r}"
+                if kind in selector_by_kind:
+                    both = f"{selector_by_kind[kind].name!r} and {name!r}"
                     raise PluginError(f"selectors {both} are both for {kind.name} elections; choose one")
-                chosen[kind] = selector
-        return chosen
+                selector_by_kind[kind] = selector
+        return selector_by_kind
 
     def cost_term(self, name: str) -> CostTerm:
         """Make the cost term called ``name``. Raises PluginError if it does not exist or its factory fails."""
@@ -223,36 +225,36 @@ class Registry:
                     raise _clash("command", name, owners[name], plugin.distribution)
                 owners.setdefault(name, plugin.distribution)
 
-    def _find(self, specs: Mapping[str, _Spec], name: str, what: str) -> _Spec:
+    def _find(self, specs: Mapping[str, _Spec], name: str, noun: str) -> _Spec:
         if name in specs:
             return specs[name]
-        near = difflib.get_close_matches(name, specs, n=1)
-        parts = [f"no {what} {name!r}"]
-        parts += [f"did you mean {near[0]!r}?"] if near else []
+        similar = difflib.get_close_matches(name, specs, n=1)
+        parts = [f"no {noun} {name!r}"]
+        parts += [f"did you mean {similar[0]!r}?"] if similar else []
         parts += [f"there are: {', '.join(sorted(specs)) or 'none'}"]
         parts += [f"plugin {plugin.name} ({plugin.distribution}) is {plugin.state}" for plugin in self.plugins
                   if plugin.state != "loaded"]  # fmt: skip
         raise PluginError("; ".join(parts))
 
 
-def _by_key(plugins: Iterable[Plugin], kind: type[_Spec], what: str) -> Mapping[str, _Spec]:
+def _by_key(plugins: Iterable[Plugin], kind: type[_Spec], noun: str) -> Mapping[str, _Spec]:
     offers = [
         (str(getattr(spec, KEY[kind])), spec, plugin.distribution)
         for plugin in plugins
         for spec in plugin.offers
         if isinstance(spec, kind)
     ]
-    _require_unique([(key, distribution) for key, _, distribution in offers], what)
+    _require_unique([(key, distribution) for key, _, distribution in offers], noun)
     return {key: spec for key, spec, _ in offers}
 
 
-def _require_unique(named: Iterable[tuple[str, str]], what: str) -> None:
+def _require_unique(names_and_distributions: Iterable[tuple[str, str]], noun: str) -> None:
     owner: dict[str, str] = {}
-    for name, distribution in named:
+    for name, distribution in names_and_distributions:
         if name in owner:
-            raise _clash(what, name, owner[name], distribution)
+            raise _clash(noun, name, owner[name], distribution)
         owner[name] = distribution
 
 
-def _clash(what: str, name: str, first: str, second: str) -> PluginError:
-    return PluginError(f"{what} {name!r} is offered by {first} and by {second}; disable one of them with --no-plugin")
+def _clash(noun: str, name: str, first: str, second: str) -> PluginError:
+    return PluginError(f"{noun} {name!r} is offered by {first} and by {second}; disable one of them with --no-plugin")

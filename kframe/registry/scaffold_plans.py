@@ -15,7 +15,7 @@ from kframe.plugin import CostTermSpec, Int64, PlacementBatch, Tier, hookimpl
 
 
 def costs(batch: PlacementBatch) -> Int64:
-    """What a replica of each partition costs on each broker, beside copying it: 1 outside of the racks that it has."""
+    """The cost of a replica of each partition on each broker, without copying it: 1 outside of its present racks."""
     new_rack = np.ones((len(batch), len(batch.broker_ids)), np.bool_)
     for rack in np.unique(batch.broker_rack).tolist():
         here = batch.broker_rack == rack

@@ -67,13 +67,13 @@ class ScalarSelector:
         answers = []
         for view in partition_elections(batch):
             try:
-                chosen = self._function(view)
-                if type(chosen) is not int and chosen is not None:
-                    _require_id(chosen)
+                choice = self._function(view)
+                if type(choice) is not int and choice is not None:
+                    _require_id(choice)
             except Exception as error:
                 error.add_note(f"while electing a leader for {view.topic}-{view.partition}")
                 raise
-            answers.append(index_of.get(chosen, UNKNOWN_BROKER))
+            answers.append(index_of.get(choice, UNKNOWN_BROKER))
         leader[:] = np.fromiter(answers, np.int32, len(answers))
 
 
@@ -104,6 +104,6 @@ def _tuples(ids: Int32, lists: Ragged) -> Iterator[tuple[int, ...]]:
     return map(values.__getitem__, map(slice, offsets, offsets[1:]))
 
 
-def _require_id(chosen: object) -> None:
-    if isinstance(chosen, bool) or not isinstance(chosen, int | np.integer):
-        raise TypeError(f"returned {chosen!r}, expected a broker id or None")
+def _require_id(choice: object) -> None:
+    if isinstance(choice, bool) or not isinstance(choice, int | np.integer):
+        raise TypeError(f"returned {choice!r}, expected a broker id or None")

@@ -29,7 +29,7 @@ class PluginSource(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Offered:
+class DiscoveredPlugin:
     """A plugin before loading. ``load`` imports it and may raise any exception."""
 
     name: str
@@ -38,13 +38,13 @@ class Offered:
     load: Callable[[], object]
 
 
-def from_entry_points() -> Iterator[Offered]:
+def from_entry_points() -> Iterator[DiscoveredPlugin]:
     """Entry points in the group ``kframe`` of all installed distributions, by name."""
     for point in sorted(entry_points(group=PROJECT), key=lambda point: (point.name, _distribution(point))):
-        yield Offered(point.name, _distribution(point), PluginSource.ENTRY_POINT, point.load)
+        yield DiscoveredPlugin(point.name, _distribution(point), PluginSource.ENTRY_POINT, point.load)
 
 
-def from_directory(directory: Path) -> Iterator[Offered]:
+def from_directory(directory: Path) -> Iterator[DiscoveredPlugin]:
     """Python files and packages in ``directory``, by name. Names that start with ``_`` or ``.`` are excluded.
 
     Raises ConfigError if the directory does not exist.
@@ -54,14 +54,14 @@ def from_directory(directory: Path) -> Iterator[Offered]:
     for path in sorted(directory.iterdir()):
         file = path / "__init__.py" if path.is_dir() else path
         if path.name[0] not in "_." and file.suffix == ".py" and file.is_file():
-            yield Offered(path.stem, str(path), PluginSource.DIRECTORY, _loader(path.stem, file))
+            yield DiscoveredPlugin(path.stem, str(path), PluginSource.DIRECTORY, _loader(path.stem, file))
 
 
-def from_objects(plugins: Iterable[object]) -> Iterator[Offered]:
+def from_objects(plugins: Iterable[object]) -> Iterator[DiscoveredPlugin]:
     """Objects of the caller as plugins, named after their module or class."""
     for plugin in plugins:
         name = plugin.__name__ if isinstance(plugin, ModuleType | type) else type(plugin).__name__
-        yield Offered(name, f"extra {name}", PluginSource.EXTRA, lambda plugin=plugin: plugin)  # type: ignore[misc]
+        yield DiscoveredPlugin(name, f"extra {name}", PluginSource.EXTRA, lambda plugin=plugin: plugin)  # type: ignore[misc]
 
 
 def _distribution(entry_point: EntryPoint) -> str:

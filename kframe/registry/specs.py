@@ -21,7 +21,7 @@ SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]*")
 #: Names of documents, as in their field ``schema``.
 DOCUMENT: Final = re.compile(r"[a-z][a-z0-9]*(?:[-.][a-z0-9]+)*/v[1-9][0-9]*")
 
-_WORDS: Final = {"true": True, "false": False}
+_BOOLEANS: Final = {"true": True, "false": False}
 
 
 class Tier(StrEnum):
@@ -48,7 +48,7 @@ class Option:
         """``value`` as this option's type. Texts of a command line are parsed. Raises ConfigError."""
         if isinstance(value, str) and self.type is not str:
             try:
-                return _WORDS[value.lower()] if self.type is bool else self.type(value)
+                return _BOOLEANS[value.lower()] if self.type is bool else self.type(value)
             except (KeyError, ValueError):
                 raise ConfigError(where, repr(value), f"{self.type.__name__}") from None
         fits = type(value) is self.type or (self.type is float and type(value) is int)
@@ -333,13 +333,13 @@ def _import_factory(name: str, factory: Callable[..., Any] | str) -> Callable[..
     return imported
 
 
-def _require(name: object, pattern: re.Pattern[str], what: str) -> None:
+def _require(name: object, pattern: re.Pattern[str], noun: str) -> None:
     if not isinstance(name, str) or not pattern.fullmatch(name):
-        raise PluginError(f"{what} {name!r}: expected lower-case letters and digits in words joined by dashes")
+        raise PluginError(f"{noun} {name!r}: expected lower-case letters and digits in words joined by dashes")
 
 
-def _require_factory(what: str, name: str, tier: object, factory: object) -> None:
+def _require_factory(noun: str, name: str, tier: object, factory: object) -> None:
     if not isinstance(tier, Tier):
-        raise PluginError(f"{what} {name!r}: tier is {tier!r}, expected a Tier")
+        raise PluginError(f"{noun} {name!r}: tier is {tier!r}, expected a Tier")
     if not callable(factory):
-        raise PluginError(f"{what} {name!r}: factory is {factory!r}, expected something to call")
+        raise PluginError(f"{noun} {name!r}: factory is {factory!r}, expected something to call")

@@ -41,7 +41,7 @@ def _new_topic(topic: CreatedTopic) -> NewTopic:
 
 def _create_topics(runner: ScenarioState, topics: tuple[NewTopic, ...]) -> dict[str, str]:
     response = runner.call(lambda token: CreateTopicsRequested(topics, TIMEOUT_MS, token=token))
-    return _named(response)
+    return _error_names(response)
 
 
 def read_create_partitions(_where: str, content: CreatePartitionsStep) -> Action:
@@ -49,7 +49,7 @@ def read_create_partitions(_where: str, content: CreatePartitionsStep) -> Action
     growth = NewPartitions(content.topic, content.count, content.assignments)
 
     def act(runner: ScenarioState) -> dict[str, str]:
-        return _named(runner.call(lambda token: CreatePartitionsRequested((growth,), TIMEOUT_MS, token=token)))
+        return _error_names(runner.call(lambda token: CreatePartitionsRequested((growth,), TIMEOUT_MS, token=token)))
 
     return act
 
@@ -58,7 +58,7 @@ def read_delete_topics(_where: str, names: tuple[str, ...]) -> Action:
     """Step ``delete_topics``."""
 
     def act(runner: ScenarioState) -> dict[str, str]:
-        return _named(runner.call(lambda token: DeleteTopicsRequested(names, TIMEOUT_MS, token=token)))
+        return _error_names(runner.call(lambda token: DeleteTopicsRequested(names, TIMEOUT_MS, token=token)))
 
     return act
 
@@ -101,5 +101,5 @@ def _list_reassignments(runner: ScenarioState) -> dict[str, Any]:
     return {name: entries[name] for name in sorted(entries, key=by_partition)}
 
 
-def _named(response: TopicsResponse) -> dict[str, str]:
+def _error_names(response: TopicsResponse) -> dict[str, str]:
     return {name: response.codes[name].name for name in sorted(response.codes)}

@@ -16,7 +16,7 @@ from kframe.model.topics import UNSET
 from kframe.scenario.format import Scenario, ScenarioTopic, config_text
 from kframe.scenario.step_types import ScenarioBroker
 
-_TRUTH: Final = {"true": 1, "false": 0}
+_BOOLEANS: Final = {"true": 1, "false": 0}
 
 
 def registration(broker: ScenarioBroker) -> Registration:
@@ -26,7 +26,7 @@ def registration(broker: ScenarioBroker) -> Registration:
 
 
 def build_cluster(scenario: Scenario) -> ClusterState:
-    """The topics of a scenario as stored. Given states have controller epoch 0 and partition epoch 0.
+    """The topics of a scenario as stored. Stated partition states have controller epoch 0 and partition epoch 0.
 
     Raises ScenarioError for a malformed topic setting.
     """
@@ -62,4 +62,4 @@ def _add_topic(cluster: ClusterState, topic: ScenarioTopic) -> None:
 
 def _unclean(topic: ScenarioTopic) -> int:
     value = (topic.config or {}).get("unclean.leader.election.enable")
-    return UNSET if value is None else _TRUTH[config_text(value).strip().lower()]
+    return UNSET if value is None else _BOOLEANS[config_text(value).strip().lower()]

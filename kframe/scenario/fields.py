@@ -32,7 +32,7 @@ _KINDS: Final[Mapping[type, tuple[type, ...]]] = {
     inspect.BoolType: (bool,),
 }
 #: What is expected where a type does not say more.
-_PLAIN: Final[Mapping[type, str]] = {
+_EXPECTED_BY_TYPE: Final[Mapping[type, str]] = {
     inspect.StructType: "a mapping",
     inspect.DictType: "a mapping",
     inspect.ListType: "a list",
@@ -47,9 +47,9 @@ def expecting(text: str, **more: Any) -> Meta:
     return Meta(description=text[:1].upper() + text[1:], extra={"expected": text}, **more)
 
 
-def whole(least: int = 0) -> Meta:
-    """Annotate int: a whole number from ``least`` to the largest int32."""
-    return expecting(f"a whole number from {least} to {INT32_MAX}", ge=least, le=INT32_MAX)
+def whole(minimum: int = 0) -> Meta:
+    """Annotate int: a whole number from ``minimum`` to the largest int32."""
+    return expecting(f"a whole number from {minimum} to {INT32_MAX}", ge=minimum, le=INT32_MAX)
 
 
 Text: TypeAlias = Annotated[str, expecting("a text", min_length=1)]
@@ -108,12 +108,12 @@ def _problem(root: Any, kind: type, problem: str) -> tuple[list[str | int], str,
     message, _, where = problem.partition(" - at ")
     steps = [name or (int(index) if index != "..." else ...) for name, index in _STEP.findall(where.strip("`"))]
     path: list[str | int] = []
-    value, node = root, _plain(inspect.type_info(kind), root)
+    value, node = root, _without_metadata(inspect.type_info(kind), root)
     for step in steps:
         key = _failing_key(root, kind, path, value, problem) if step is ... else step
         value, node = value[key], _member(node, key)
         path.append(key)
-        expected, node = _expected(node), _plain(node, value)
+        expected, node = _expected(node), _without_metadata(node, value)
     if where.startswith("`key` in "):
         key = _failing_key(root, kind, path, value, problem)
         return [*path, str(key)], short_repr(key), _expected(_key(node))
@@ -149,12 +149,12 @@ def _reduced(value: Any, path: Sequence[str | int], key: Any) -> Any:
     return copy
 
 
-def _plain(node: inspect.Type, value: Any) -> inspect.Type:
+def _without_metadata(node: inspect.Type, value: Any) -> inspect.Type:
     """The node without metadata; of a union, the member that describes values of this kind."""
     while isinstance(node, inspect.Metadata):
         node = node.type
     if isinstance(node, inspect.UnionType):
-        members = [_plain(member, value) for member in node.types]
+        members = [_without_metadata(member, value) for member in node.types]
         return next((member for member in members if isinstance(value, _KINDS.get(type(member), ()))), members[0])
     return node
 
@@ -190,4 +190,4 @@ def _expected(node: inspect.Type) -> str:
             return " or ".join(dict.fromkeys(texts))
         case inspect.LiteralType():
             return "one of " + ", ".join(map(str, node.values))
-    return _PLAIN.get(type(node), "another value")
+    return _EXPECTED_BY_TYPE.get(type(node), "another value")

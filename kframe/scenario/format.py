@@ -104,7 +104,7 @@ class Scenario:
     brokers: tuple[ScenarioBroker, ...]
     topics: tuple[ScenarioTopic, ...]
     steps: tuple[Step, ...]
-    waiting: tuple[Step, ...] = ()
+    stored_requests: tuple[Step, ...] = ()
     """Requests and marks in storage when the controller starts (key ``admin``)."""
     brokers_replicate: bool = False
     """Whether brokers keep logs, replicate, and change ISRs themselves."""
@@ -143,7 +143,7 @@ def parse_scenario(text: str, source: str) -> Scenario:
         raise ScenarioError(located(source, "steps"), short_repr(value["steps"]), "a list that begins with elect: {}")
     return Scenario(
         document.name, source, document.config or {}, brokers, topics, steps,
-        _waiting(value.get("admin"), document.admin), bool(document.brokers_replicate),
+        _stored_requests(value.get("admin"), document.admin), bool(document.brokers_replicate),
     )  # fmt: skip
 
 
@@ -238,7 +238,7 @@ def _step(raw: dict[str, Any], entry: StepEntry) -> Step:
     return Step(kind, argument, getattr(entry, kind))
 
 
-def _waiting(raw: dict[str, Any] | None, requests: StoredRequests | None) -> tuple[Step, ...]:
+def _stored_requests(raw: dict[str, Any] | None, requests: StoredRequests | None) -> tuple[Step, ...]:
     return tuple(Step(kind, argument, getattr(requests, kind)) for kind, argument in (raw or {}).items())
 
 

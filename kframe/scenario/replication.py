@@ -33,4 +33,6 @@ def _produce(runner: ScenarioState, where: str, partitions: dict[TopicPartition,
         raise ScenarioError(where, "brokers that do not replicate", "brokers_replicate: true")
     checks.require_partitions(runner, where, partitions)
     produce = runner.replication.produce
-    return {f"{topic}-{number}": produce((topic, number), *how) for (topic, number), how in partitions.items()}
+    return {
+        f"{topic}-{number}": produce((topic, number), *arguments) for (topic, number), arguments in partitions.items()
+    }

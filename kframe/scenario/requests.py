@@ -40,8 +40,8 @@ def read_controlled_shutdown(_where: str, broker_id: int) -> Action:
 
 
 def _shut_down(runner: ScenarioState, broker_id: int) -> dict[str, Any]:
-    last = runner.registrations.get(broker_id)
-    broker_epoch = last.broker_epoch if last else NO_BROKER_EPOCH
+    registration = runner.registrations.get(broker_id)
+    broker_epoch = registration.broker_epoch if registration else NO_BROKER_EPOCH
     response: ControlledShutdownResponse = runner.call(partial(ControlledShutdownRequested, broker_id, broker_epoch))
     names = [runner.loop.controller.cluster.name(int(row)) for row in response.remaining]
     return {"error": response.error.name, "remaining": sorted(names, key=by_partition)}
@@ -52,20 +52,20 @@ class Proposal:
     """An ISR that a leader proposes, with the fields that differ from the stored state."""
 
     isr: tuple[int, ...]
-    given: Mapping[str, int]
+    stated: Mapping[str, int]
 
-    def true(self, runner: ScenarioState, key: TopicPartition) -> dict[str, int]:
-        """The proposal's other fields: as given, else as stored, else 0."""
+    def with_stored_fields(self, runner: ScenarioState, key: TopicPartition) -> dict[str, int]:
+        """The proposal's other fields: as stated, else as stored, else 0."""
         stored = runner.stored(key)
-        true = dict.fromkeys(_PROPOSED, 0)
+        with_stored_fields = dict.fromkeys(_PROPOSED, 0)
         if stored is not None and stored.partition_epoch != NO_STATE:
-            true = {
+            with_stored_fields = {
                 "sender": NO_LEADER if stored.leader is None else stored.leader,
                 "leader_epoch": stored.leader_epoch,
                 "partition_epoch": stored.partition_epoch,
                 "leader_recovery_state": int(stored.recovery),
             }
-        return true | dict(self.given)
+        return with_stored_fields | dict(self.stated)
 
 
 def read_alter_partition(where: str, content: Mapping[str, ScenarioIsr]) -> Action:
@@ -75,38 +75,38 @@ def read_alter_partition(where: str, content: Mapping[str, ScenarioIsr]) -> Acti
 
 
 def _proposal(proposal: ScenarioIsr) -> Proposal:
-    given = {name: getattr(proposal, name) for name in _PROPOSED}
-    return Proposal(proposal.isr, {name: value for name, value in given.items() if value is not None})
+    stated = {name: getattr(proposal, name) for name in _PROPOSED}
+    return Proposal(proposal.isr, {name: value for name, value in stated.items() if value is not None})
 
 
 def _alter_partition(runner: ScenarioState, proposals: dict[TopicPartition, Proposal]) -> dict[str, str]:
     """One request per sender, in the order in which the step first names the senders."""
     by_sender: dict[int, dict[TopicPartition, Proposal]] = {}
     for key, proposal in proposals.items():
-        by_sender.setdefault(proposal.true(runner, key)["sender"], {})[key] = proposal
-    answers: dict[TopicPartition, ErrorCode] = {}
+        by_sender.setdefault(proposal.with_stored_fields(runner, key)["sender"], {})[key] = proposal
+    codes_by_partition: dict[TopicPartition, ErrorCode] = {}
     for sender, sent in by_sender.items():
         response: AlterPartitionResponse = runner.call(_request(runner, sender, sent))
         codes = response.codes.tolist() if response.error is ErrorCode.NONE else [response.error] * len(sent)
-        answers.update(zip(sent, (ErrorCode(code) for code in codes), strict=True))
-    return {f"{topic}-{partition}": answers[topic, partition].name for topic, partition in proposals}
+        codes_by_partition.update(zip(sent, (ErrorCode(code) for code in codes), strict=True))
+    return {f"{topic}-{partition}": codes_by_partition[topic, partition].name for topic, partition in proposals}
 
 
 def _request(
     runner: ScenarioState, sender: int, proposals: Mapping[TopicPartition, Proposal]
 ) -> Callable[[int], AlterPartitionRequested]:
     """The request of ``sender``. A sender that never registered sends broker epoch 0."""
-    known = runner.registrations.get(sender)
+    registration = runner.registrations.get(sender)
     isr = Ragged.of([proposal.isr for proposal in proposals.values()])
     epochs = [
         entry.broker_epoch if (entry := runner.registrations.get(int(member))) else NO_BROKER_EPOCH
         for member in isr.values
     ]
-    true = [proposal.true(runner, key) for key, proposal in proposals.items()]
+    true = [proposal.with_stored_fields(runner, key) for key, proposal in proposals.items()]
     return partial(
         AlterPartitionRequested,
         sender,
-        known.broker_epoch if known else 0,
+        registration.broker_epoch if registration else 0,
         _ALTER_PARTITION_VERSION,
         RequestedPartitions.of((runner.topic_id(topic), partition) for topic, partition in proposals),
         np.array([proposal["leader_epoch"] for proposal in true], np.int32),
@@ -119,16 +119,16 @@ def _request(
 
 def read_elect_leaders(where: str, content: ElectLeadersStep) -> Action:
     """Step ``elect_leaders``: a client requests elections."""
-    named = None
+    partitions = None
     if content.partitions is not None:
-        named = tuple(topic_partition(f"{where}.partitions", name) for name in content.partitions)
-    return partial(_elect_leaders, election=_ELECTIONS[content.election], named=named)
+        partitions = tuple(topic_partition(f"{where}.partitions", name) for name in content.partitions)
+    return partial(_elect_leaders, election=_ELECTIONS[content.election], partitions=partitions)
 
 
 def _elect_leaders(
-    runner: ScenarioState, election: ElectionType, named: tuple[TopicPartition, ...] | None
+    runner: ScenarioState, election: ElectionType, partitions: tuple[TopicPartition, ...] | None
 ) -> dict[str, str]:
-    response: ElectionResponse = runner.call(partial(ElectionRequested, election, named))
+    response: ElectionResponse = runner.call(partial(ElectionRequested, election, partitions))
     cluster = runner.loop.controller.cluster
     codes = {
         cluster.name(int(row)): ErrorCode(int(code)) for row, code in zip(response.rows, response.codes, strict=True)

@@ -35,9 +35,9 @@ class ScenarioRunner(ScenarioState):
         configuration key.
         """
         self._steps = [steps.build(scenario.source, position, step) for position, step in enumerate(scenario.steps)]
-        waiting = [steps.build_waiting(scenario.source, step) for step in scenario.waiting]
+        stored_requests = [steps.build_stored_request(scenario.source, step) for step in scenario.stored_requests]
         super().__init__(scenario, selectors, make_storage, make_replication)
-        for action in waiting:
+        for action in stored_requests:
             action(self)
         self._follow()
 

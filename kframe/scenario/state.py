@@ -22,7 +22,7 @@ from kframe.scenario.storage import StorageFactory
 #: The id of the controller of a scenario. No broker of a scenario has it.
 CONTROLLER_ID: Final = 1000
 #: Time on the scenario's clock within which the controller must answer a client.
-PATIENCE_SECONDS: Final = 3
+RESPONSE_TIMEOUT_SECONDS: Final = 3
 #: Defaults of scenarios: leaders move only where a step moves them.
 DEFAULTS: Final[Mapping[str, object]] = {"auto.leader.rebalance.enable": False}
 
@@ -97,7 +97,7 @@ class ScenarioState:
         future = self.loop.submit(event)
         self.rest()
         if not future.done():
-            self.clock.advance(PATIENCE_SECONDS, self.rest)
+            self.clock.advance(RESPONSE_TIMEOUT_SECONDS, self.rest)
         return future.result(timeout=0)
 
     def stored(self, key: tuple[str, int]) -> PartitionView | None:

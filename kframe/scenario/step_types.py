@@ -26,7 +26,7 @@ from kframe.scenario.fields import (
 )
 
 _DEFAULT: Final = -1
-_MaybeWhole: TypeAlias = Annotated[int, whole(-1)] | None
+_OptionalWhole: TypeAlias = Annotated[int, whole(-1)] | None
 
 
 class ScenarioBroker(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -43,10 +43,10 @@ class ScenarioIsr(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An ISR that a leader proposes, and fields that differ from the stored state."""
 
     isr: RequestedIds
-    sender: _MaybeWhole = None
-    leader_epoch: _MaybeWhole = None
-    partition_epoch: _MaybeWhole = None
-    leader_recovery_state: _MaybeWhole = None
+    sender: _OptionalWhole = None
+    leader_epoch: _OptionalWhole = None
+    partition_epoch: _OptionalWhole = None
+    leader_recovery_state: _OptionalWhole = None
 
 
 class ElectLeadersStep(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

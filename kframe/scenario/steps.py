@@ -23,10 +23,10 @@ def build(source: str, position: int, step: Step) -> Action:
     return _READERS[step.kind](f"{located(source, 'steps', position)}.{step.kind}", step.content)
 
 
-def build_waiting(source: str, waiting: Step) -> Action:
+def build_stored_request(source: str, request: Step) -> Action:
     """The action that writes a request or mark to storage before the first step. Raises ScenarioError as ``build``
     does."""
-    return _WAITING[waiting.kind](located(source, "admin", waiting.kind), waiting.content)
+    return _STORED_REQUESTS[request.kind](located(source, "admin", request.kind), request.content)
 
 
 # -- the controller role
@@ -62,7 +62,7 @@ def _fail(runner: ScenarioState, ids: tuple[int, ...]) -> None:
 
 def _bounce(runner: ScenarioState, ids: tuple[int, ...]) -> None:
     runner.storage.bounce_brokers(ids)
-    _remember(runner)
+    _save_registrations(runner)
 
 
 def _read_startup(where: str, content: tuple[BrokerEntry, ...]) -> Action:
@@ -74,7 +74,7 @@ def _read_startup(where: str, content: tuple[BrokerEntry, ...]) -> Action:
             if broker.broker_id in registered:
                 raise ScenarioError(where, f"broker {broker.broker_id}", "a broker that is not registered at this step")
         runner.storage.register_brokers([_registration(runner, broker) for broker in brokers])
-        _remember(runner)
+        _save_registrations(runner)
 
     return act
 
@@ -85,7 +85,7 @@ def _registration(runner: ScenarioState, broker: ScenarioBroker) -> Registration
     return replace(known, rack=broker.rack or known.rack, broker_epoch=NO_BROKER_EPOCH)
 
 
-def _remember(runner: ScenarioState) -> None:
+def _save_registrations(runner: ScenarioState) -> None:
     runner.registrations.update(
         (registration.broker_id, registration) for registration in runner.storage.registrations()
     )
@@ -116,10 +116,10 @@ def _read_advance(_where: str, seconds: float) -> Action:
 
 
 #: Requests and marks that may be in storage before the first step, by key under ``admin``.
-_WAITING: Final[dict[str, Callable[[str, Any], Action]]] = {
+_STORED_REQUESTS: Final[dict[str, Callable[[str, Any], Action]]] = {
     "reassign": stored.read_reassign_znode,
     "preferred": stored.read_preferred_znode,
-    "delete_topics": stored.read_marks,
+    "delete_topics": stored.read_deletion_marks,
 }
 
 _READERS: Final[dict[str, Callable[[str, Any], Action]]] = {

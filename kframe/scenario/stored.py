@@ -33,12 +33,12 @@ def _preferred_znode(runner: ScenarioState, partitions: tuple[TopicPartition, ..
     runner.storage.request_preferred_election(partitions)
 
 
-def read_marks(_where: str, names: tuple[str, ...]) -> Action:
+def read_deletion_marks(_where: str, names: tuple[str, ...]) -> Action:
     """Topics that are marked for deletion."""
-    return partial(_mark, names=names)
+    return partial(_mark_for_deletion, names=names)
 
 
-def _mark(runner: ScenarioState, names: tuple[str, ...]) -> None:
+def _mark_for_deletion(runner: ScenarioState, names: tuple[str, ...]) -> None:
     runner.storage.mark_for_deletion(names)
 
 

@@ -12,7 +12,7 @@ from kframe.errors import ScenarioError
 
 _TAG: Final = "tag:yaml.org,2002:"
 #: Plain values that YAML 1.1 and 1.2 read alike, by the tag that YAML 1.1 gives them.
-_ALIKE: Final = {
+_UNAMBIGUOUS: Final = {
     f"{_TAG}bool": re.compile(r"true|True|TRUE|false|False|FALSE"),
     f"{_TAG}int": re.compile(r"[-+]?(?:0|[1-9][0-9]*)"),
     f"{_TAG}float": re.compile(
@@ -54,18 +54,18 @@ def load(text: str, source: str) -> Any:
 
 def _nodes(root: yaml.Node) -> Iterator[yaml.Node]:
     """Every node once, although aliases may lead to it again."""
-    waiting, seen = [root], {id(root)}
-    while waiting:
-        node = waiting.pop()
+    pending, seen = [root], {id(root)}
+    while pending:
+        node = pending.pop()
         yield node
         children: list[yaml.Node] = []
         if isinstance(node, yaml.MappingNode):
             children = [part for pair in node.value for part in pair]
         elif isinstance(node, yaml.SequenceNode):
             children = node.value
-        fresh = [child for child in children if id(child) not in seen]
-        seen.update(map(id, fresh))
-        waiting += fresh
+        unvisited = [child for child in children if id(child) not in seen]
+        seen.update(map(id, unvisited))
+        pending += unvisited
 
 
 def _check(node: yaml.Node, source: str) -> None:
@@ -78,6 +78,6 @@ def _check(node: yaml.Node, source: str) -> None:
                 raise ScenarioError(f"{source}:{key.start_mark.line + 1}", f"key {key.value} again", "each key once")
             keys.add(name)
     elif isinstance(node, yaml.ScalarNode) and node.style is None and node.tag in _KINDS:
-        alike = _ALIKE.get(node.tag)
-        if alike is None or not alike.fullmatch(node.value):
+        unambiguous = _UNAMBIGUOUS.get(node.tag)
+        if unambiguous is None or not unambiguous.fullmatch(node.value):
             raise ScenarioError(where, f"{node.value}, whose meaning depends on the version of YAML", _KINDS[node.tag])

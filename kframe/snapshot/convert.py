@@ -53,8 +53,8 @@ def cluster_of(snapshot: SnapshotContent) -> ClusterState:
 def snapshot_of(cluster: ClusterState) -> SnapshotContent:
     """See ``Snapshot.from_cluster``."""
     topics, partitions = cluster.topics, cluster.partitions
-    named = sorted((name, index) for index, name in enumerate(topics.names) if topics.find(name) == index)
-    order = np.array([index for _, index in named], np.int64)
+    names_and_indexes = sorted((name, index) for index, name in enumerate(topics.names) if topics.find(name) == index)
+    order = np.array([index for _, index in names_and_indexes], np.int64)
     rows = _canonical_rows(cluster, order)
     stored = partitions.partition_epoch[rows] != NO_STATE
     ids = cluster.brokers.ids
@@ -72,7 +72,7 @@ def snapshot_of(cluster: ClusterState) -> SnapshotContent:
     )
     counts, numbers = topics.partition_count[order], partitions.partition[rows]
     topic_facts = TopicFacts(
-        names=tuple(name for name, _ in named),
+        names=tuple(name for name, _ in names_and_indexes),
         partition_counts=counts,
         topic_ids=topics.ids[order],
         deleting=topics.deleting[order],

@@ -152,9 +152,9 @@ def read_lines(
     """
     with _reading(path) as (content, raw):
         number, begun, warned = 0, False, False
-        rest = b""
+        unfinished = b""
         for chunk in _blocks(content, raw, path.stat().st_size, progress):
-            for block, offset, take in _parts(rest, chunk, take_lines):
+            for block, offset, take in _parts(unfinished, chunk, take_lines):
                 start = offset
                 while start < len(block):
                     start, count = take(block, start, number + 1)
@@ -167,8 +167,8 @@ def read_lines(
                     begun, warned, is_content = _filtered(line, begun, warned)
                     if is_content:
                         yield number, _checked_length(line, path, number)
-                rest = block[start:]
-        for line in (rest,) if rest else ():
+                unfinished = block[start:]
+        for line in (unfinished,) if unfinished else ():
             begun, _, is_content = _filtered(line, begun, warned)
             if is_content:
                 yield number + 1, _checked_length(line, path, number + 1)
@@ -176,16 +176,16 @@ def read_lines(
             raise SnapshotError(str(path), "an empty file", "a snapshot")
 
 
-def _parts(rest: bytes, chunk: bytes, take_lines: TakeLines) -> Iterator[tuple[bytes, int, TakeLines]]:
+def _parts(unfinished: bytes, chunk: bytes, take_lines: TakeLines) -> Iterator[tuple[bytes, int, TakeLines]]:
     """Split ``rest + chunk``, so that of ``chunk`` only the end of the unfinished line ``rest`` is copied.
 
     Yields a text, the offset of its first line, and the function that reads its lines.
     """
-    end = chunk.find(b"\n") + 1 if rest else 0
-    if end == 0 or len(rest) + end > LINE_BYTES_MAX:
-        yield rest + chunk, 0, take_lines
+    end = chunk.find(b"\n") + 1 if unfinished else 0
+    if end == 0 or len(unfinished) + end > LINE_BYTES_MAX:
+        yield unfinished + chunk, 0, take_lines
     else:
-        yield rest + chunk[:end], 0, take_none
+        yield unfinished + chunk[:end], 0, take_none
         yield chunk, end, take_lines
 
 

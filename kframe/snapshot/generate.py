@@ -202,15 +202,15 @@ def _partitions(replicas: Int32, seed: int, health: Health) -> PartitionFacts:
     leader_epoch, zk_version = np.zeros(count, np.int32), np.zeros(count, np.int32)
     if width > 1 and (health.under_replicated or health.off_preferred):
         short = sample_positions(seed, Purpose.UNDER_REPLICATED, count, health.under_replicated)
-        victim = np.full(count, -1, np.int32)
-        victim[short] = 1 + draw(seed, Purpose.VICTIM, count, width - 1)[short]
-        in_sync = victim[:, None] != np.arange(width, dtype=np.int32)
+        lagging_position = np.full(count, -1, np.int32)
+        lagging_position[short] = 1 + draw(seed, Purpose.LAGGING, count, width - 1)[short]
+        in_sync = lagging_position[:, None] != np.arange(width, dtype=np.int32)
         offsets = np.zeros(count + 1, np.int32)
         np.cumsum(in_sync.sum(axis=1), out=offsets[1:])
         isr = Ragged(offsets, replicas[in_sync])
         moved = sample_positions(seed, Purpose.OFF_PREFERRED, count, health.off_preferred)
         moved = moved[in_sync[moved].sum(axis=1) > 1]
-        leader[moved] = replicas[moved, np.where(victim[moved] == 1, 2, 1)]
+        leader[moved] = replicas[moved, np.where(lagging_position[moved] == 1, 2, 1)]
         leader_epoch[moved] = 1
         zk_version[short] += 1
         zk_version[moved] += 1

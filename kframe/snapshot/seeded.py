@@ -25,7 +25,7 @@ class Purpose(IntEnum):
     TOPIC_ID_LOW = 4
     UNCLEAN = 5
     UNDER_REPLICATED = 6
-    VICTIM = 7
+    LAGGING = 7
     OFF_PREFERRED = 8
     PLAN_ORDER = 9
 

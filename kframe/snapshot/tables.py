@@ -41,9 +41,9 @@ def kraft_schemas() -> dict[str, Any]:
         ],
         "topics": [],
     }  # fmt: skip
-    plain = {name: pa.schema([*schema, *(pa.field(*field) for field in added[name])])
+    tables = {name: pa.schema([*schema, *(pa.field(*field) for field in added[name])])
              for name, schema in schemas().items()}  # fmt: skip
-    return {**plain, "records": pa.schema([("type", pa.int32()), ("record", text)])}
+    return {**tables, "records": pa.schema([("type", pa.int32()), ("record", text)])}
 
 
 def schemas() -> dict[str, Any]:

@@ -121,18 +121,18 @@ def requests_of(
     """A batch by broker id: LeaderAndIsr partitions, brokers and partitions of UpdateMetadata, and StopReplica
     partitions with (leader_epoch, delete)."""
     to_lead, to_stop = leader_and_isr or {}, stop_replica or {}
-    named = [name for names in to_lead.values() for name in names]
-    how = [entry for entries in to_stop.values() for entry in entries.values()]
+    partition_names = [name for names in to_lead.values() for name in names]
+    stop_entries = [entry for entries in to_stop.values() for entry in entries.values()]
     return ControlRequests(
         controller_id=controller_id,
         controller_epoch=controller_epoch,
         leader_and_isr=_broker_rows(cluster, to_lead),
-        is_new=np.isin(named, list(is_new)).astype(np.uint8),
+        is_new=np.isin(partition_names, list(is_new)).astype(np.uint8),
         metadata_brokers=cluster.brokers.index_of(metadata[0]),
         metadata_rows=rows_of(cluster, metadata[1]),
         stop_replica=_broker_rows(cluster, {broker_id: tuple(names) for broker_id, names in to_stop.items()}),
-        stop_leader_epoch=np.array([leader_epoch for leader_epoch, _ in how], np.int32),
-        stop_delete=np.array([delete for _, delete in how], np.uint8),
+        stop_leader_epoch=np.array([leader_epoch for leader_epoch, _ in stop_entries], np.int32),
+        stop_delete=np.array([delete for _, delete in stop_entries], np.uint8),
     )
 
 

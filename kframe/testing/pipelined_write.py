@@ -29,28 +29,28 @@ class PipelinedWrite:
         except KframeError as error:
             return PipelinedWrite(change, error)
 
-    def asked(self, change: StateChange) -> Bool:
+    def matching_rows(self, change: StateChange) -> Bool:
         """Mask of the rows of ``change`` that were already written with the same values."""
-        ours = dict(zip(self.change.rows.tolist(), _wanted(self.change), strict=True))
-        theirs = zip(change.rows.tolist(), _wanted(change), strict=True)
-        return np.array([ours.get(row) == wanted for row, wanted in theirs], np.bool_)
+        written = dict(zip(self.change.rows.tolist(), _new_values(self.change), strict=True))
+        requested = zip(change.rows.tolist(), _new_values(change), strict=True)
+        return np.array([written.get(row) == values for row, values in requested], np.bool_)
 
-    def answer(self, change: StateChange, asked: Bool, write: Write) -> WriteResult:
-        """The result for ``change``. Rows that were not written before are written now. Raises the exception of our
-        write."""
+    def result(self, change: StateChange, matching_rows: Bool, write: Write) -> WriteResult:
+        """The result for ``change``. Rows that were not written before are written now. Raises the exception of
+        the first write."""
         if isinstance(self.outcome, KframeError):
             raise self.outcome
         index_by_row = {row: index for index, row in enumerate(self.change.rows.tolist())}
-        ours = np.array([index_by_row[row] for row in change.rows[asked].tolist()], np.int64)
+        indexes = np.array([index_by_row[row] for row in change.rows[matching_rows].tolist()], np.int64)
         codes, epochs = np.empty(len(change), np.uint8), np.empty(len(change), np.int32)
-        codes[asked], epochs[asked] = self.outcome.codes[ours], self.outcome.partition_epoch[ours]
-        if not asked.all():
-            rest = write(change.take(~asked))
-            codes[~asked], epochs[~asked] = rest.codes, rest.partition_epoch
+        codes[matching_rows], epochs[matching_rows] = self.outcome.codes[indexes], self.outcome.partition_epoch[indexes]
+        if not matching_rows.all():
+            second = write(change.take(~matching_rows))
+            codes[~matching_rows], epochs[~matching_rows] = second.codes, second.partition_epoch
         return WriteResult(codes, epochs)
 
 
-def _wanted(change: StateChange) -> list[tuple[object, ...]]:
+def _new_values(change: StateChange) -> list[tuple[object, ...]]:
     """The new values of each row."""
     columns = (change.leader, change.leader_epoch, change.recovery, change.expected)
     isrs = [tuple(change.isr[index].tolist()) for index in range(len(change))]

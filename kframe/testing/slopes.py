@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 #: Fewer blocks decide nothing.
-_BLOCKS_LEAST: Final = 5
+_BLOCKS_MIN: Final = 5
 #: Width of the 95 % interval in standard errors.
 _ERRORS: Final = 2.0
 #: A fit whose interval is wider than so many limits decides nothing.
-_WIDEST: Final = 5.0
+_INTERVAL_LIMITS_MAX: Final = 5.0
 _HOUR_S: Final = 3_600.0
 
 
@@ -34,7 +34,7 @@ class Slope(NamedTuple):
         ``grows``: the 95 % interval of the slope is above the limit. ``undecided``: there are fewer than five blocks,
         or the interval is wider than five limits on each side.
         """
-        if self.blocks < _BLOCKS_LEAST or not _ERRORS * self.error <= _WIDEST * limit_per_hour:
+        if self.blocks < _BLOCKS_MIN or not _ERRORS * self.error <= _INTERVAL_LIMITS_MAX * limit_per_hour:
             return "undecided"
         return "grows" if self.per_hour - _ERRORS * self.error > limit_per_hour else "flat"
 

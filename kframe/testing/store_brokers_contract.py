@@ -23,7 +23,7 @@ from kframe.testing.store_fixture import (
 class RegistrationsContract(StoreSuite):
     """Registrations and their watches."""
 
-    def test_registrations_are_read_whole(self, storage: StorageFixture) -> None:
+    def test_registrations_are_read_completely(self, storage: StorageFixture) -> None:
         store = opened(storage)
         registrations = (registration(7, rack="küche/Ω"), replace(registration(5), endpoints=()))
         broker_epochs = storage.register_brokers(registrations)
@@ -35,7 +35,7 @@ class RegistrationsContract(StoreSuite):
         assert loaded.registrations[loaded.index_of([7])[0]] == read[7]
         assert int(loaded.broker_epoch[loaded.index_of([7])[0]]) == broker_epochs[0]
 
-    def test_broker_watch_fires_once_and_reading_arms_it_again(self, storage: StorageFixture) -> None:
+    def test_broker_watch_fires_once_until_read_rearms_it(self, storage: StorageFixture) -> None:
         notified: list[Event] = []
         store = opened(storage, notified)
         store.read_brokers()
@@ -49,7 +49,7 @@ class RegistrationsContract(StoreSuite):
         assert notified == [BrokersChanged(), BrokersChanged()]
 
     @pytest.mark.parametrize(
-        ("happens", "left"),
+        ("change", "remaining"),
         [
             (lambda storage: storage.unregister_brokers([1, 3]), [2]),
             (lambda storage: storage.register_brokers([registration(8), registration(9)]), [1, 2, 3, 8, 9]),
@@ -57,18 +57,18 @@ class RegistrationsContract(StoreSuite):
         ],
         ids=["failure", "startup", "bounce"],
     )
-    def test_several_brokers_at_once_are_notified_once(
-        self, storage: StorageFixture, happens: Callable[[StorageFixture], object], left: list[int]
+    def test_simultaneous_broker_changes_notify_once(
+        self, storage: StorageFixture, change: Callable[[StorageFixture], object], remaining: list[int]
     ) -> None:
         notified: list[Event] = []
         store = opened(storage, notified)
         store.load()
-        happens(storage)
+        change(storage)
         storage.settle()
         assert notified == [BrokersChanged()]
-        assert sorted(broker.broker_id for broker in store.read_brokers()) == left
+        assert sorted(broker.broker_id for broker in store.read_brokers()) == remaining
 
-    def test_bounce_gives_a_higher_broker_epoch(self, storage: StorageFixture) -> None:
+    def test_bounce_raises_broker_epoch(self, storage: StorageFixture) -> None:
         store = opened(storage)
         before = {broker.broker_id: broker for broker in store.read_brokers()}
         (broker_epoch,) = storage.bounce_brokers([2])
@@ -76,7 +76,7 @@ class RegistrationsContract(StoreSuite):
         assert after == before | {2: replace(before[2], broker_epoch=broker_epoch)}
         assert broker_epoch > before[2].broker_epoch
 
-    def test_modification_is_notified_with_the_broker(self, storage: StorageFixture) -> None:
+    def test_broker_modification_event_names_broker(self, storage: StorageFixture) -> None:
         notified: list[Event] = []
         store = opened(storage, notified)
         before = {broker.broker_id: broker for broker in store.read_brokers()}
@@ -99,7 +99,7 @@ class RegistrationsContract(StoreSuite):
         storage.settle()
         assert notified == []
 
-    def test_nothing_is_notified_after_close(self, storage: StorageFixture) -> None:
+    def test_closed_store_sends_no_events(self, storage: StorageFixture) -> None:
         notified: list[Event] = []
         store, other = opened(storage, notified), opened(storage)
         store.load()

@@ -105,9 +105,9 @@ def _lists(table: TopicTable) -> tuple[Ragged, Ragged, Ragged]:
     return table.replicas, table.adding, table.removing
 
 
-def end_role(storage: StorageFixture, store: Store, how: str) -> None:
+def end_role(storage: StorageFixture, store: Store, cause: str) -> None:
     """End the term of the controller on ``store``."""
-    match how:
+    match cause:
         case "release":
             store.release()
         case "close":

@@ -30,9 +30,10 @@ from kframe.testing.store_fixture import (
     opened,
 )
 
-#: Two notifications to write, and the event that announces them. Also the call that reads them and arms the watch
-#: again.
-LEFT: list[tuple[Callable[[StorageFixture], None], Callable[[StorageFixture], None], Event, Callable[[Store], Any]]] = [
+#: Two writes of notifications, their event, and the call that reads them and rearms the watch.
+NOTIFICATIONS: list[
+    tuple[Callable[[StorageFixture], None], Callable[[StorageFixture], None], Event, Callable[[Store], Any]]
+] = [
     (lambda storage: storage.mark_for_deletion(["orders"]), lambda storage: storage.mark_for_deletion(["empty.topic"]),
      DeletionsMarked(), lambda store: store.read_deletions()),
     (lambda storage: storage.notify_isr_changes([("orders", 1)]),
@@ -52,7 +53,7 @@ FENCED: list[Callable[[Store], None]] = [
 ]
 
 
-def as_wanted(targets: Targets | None) -> dict[tuple[str, int], tuple[int, ...]] | None:
+def targets_by_partition(targets: Targets | None) -> dict[tuple[str, int], tuple[int, ...]] | None:
     """Target replicas by partition."""
     if targets is None:
         return None
@@ -65,20 +66,20 @@ def as_wanted(targets: Targets | None) -> dict[tuple[str, int], tuple[int, ...]]
 class RequestsContract(StoreSuite):
     """Marks for deletion, reassignments, preferred elections, notifications, producer ids."""
 
-    @pytest.mark.parametrize(("leave", "leave_again", "event", "read"), LEFT, ids=IDS)
-    def test_watch_on_requests_fires_once_and_reading_sets_it_again(
+    @pytest.mark.parametrize(("first_write", "second_write", "event", "read"), NOTIFICATIONS, ids=IDS)
+    def test_request_watch_fires_once_until_read_rearms_it(
         self,
         storage: StorageFixture,
-        leave: Callable[[StorageFixture], None],
-        leave_again: Callable[[StorageFixture], None],
+        first_write: Callable[[StorageFixture], None],
+        second_write: Callable[[StorageFixture], None],
         event: Event,
         read: Callable[[Store], Any],
     ) -> None:
         notified: list[Event] = []
         store, _ = controller_of(storage, notified)
         read(store)
-        leave(storage)
-        leave_again(storage)
+        first_write(storage)
+        second_write(storage)
         storage.settle()
         assert notified == [event]
         read(store)
@@ -112,7 +113,7 @@ class RequestsContract(StoreSuite):
 
     # -- reassignments
 
-    def test_reassignments_are_read_as_they_were_left(self, storage: StorageFixture) -> None:
+    def test_reassignments_are_read_as_written(self, storage: StorageFixture) -> None:
         notified: list[Event] = []
         store, _ = controller_of(storage, notified)
         assert store.read_reassignments() is None
@@ -120,19 +121,19 @@ class RequestsContract(StoreSuite):
         storage.request_reassignments(Targets.of(list(targets.items())))
         storage.settle()
         assert notified == [ReassignmentsStored()]
-        left = store.read_reassignments()
-        assert as_wanted(left) == targets
-        assert left is not None
-        assert not left.cancel.any()
+        stored = store.read_reassignments()
+        assert targets_by_partition(stored) == targets
+        assert stored is not None
+        assert not stored.cancel.any()
 
     def test_reassignments_are_replaced_and_removed_when_empty(self, storage: StorageFixture) -> None:
         notified: list[Event] = []
         store, _ = controller_of(storage, notified)
         storage.request_reassignments(Targets.of([(("orders", 2), (3,)), (("orders", 0), (1,))]))
-        left = store.read_reassignments()
-        assert left is not None
-        store.write_reassignments(left.take(np.array([1])))
-        assert as_wanted(store.read_reassignments()) == {("orders", 0): (1,)}
+        stored = store.read_reassignments()
+        assert stored is not None
+        store.write_reassignments(stored.take(np.array([1])))
+        assert targets_by_partition(store.read_reassignments()) == {("orders", 0): (1,)}
         store.write_reassignments(Targets.of([]))
         assert store.read_reassignments() is None
         store.write_reassignments(Targets.of([]))
@@ -142,22 +143,22 @@ class RequestsContract(StoreSuite):
         storage.settle()
         assert notified == [ReassignmentsStored()]
 
-    def test_controller_may_leave_reassignments_itself(self, storage: StorageFixture) -> None:
+    def test_controller_may_write_reassignments(self, storage: StorageFixture) -> None:
         store, _ = controller_of(storage)
         store.write_reassignments(Targets.of([(("orders", 1), (2, 3))]))
-        assert as_wanted(opened(storage).read_reassignments()) == {("orders", 1): (2, 3)}
+        assert targets_by_partition(opened(storage).read_reassignments()) == {("orders", 1): (2, 3)}
 
     # -- preferred elections
 
     def test_preferred_election_is_read_and_removed(self, storage: StorageFixture) -> None:
         notified: list[Event] = []
         store, _ = controller_of(storage, notified)
-        for wanted in ((("orders", 0), ("nowhere", 3)), ()):
+        for partitions in ((("orders", 0), ("nowhere", 3)), ()):
             assert store.read_preferred_election() is None
-            storage.request_preferred_election(wanted)
+            storage.request_preferred_election(partitions)
             storage.settle()
             assert notified == [PreferredElectionStored()]
-            assert store.read_preferred_election() == wanted
+            assert store.read_preferred_election() == partitions
             store.drop_preferred_election()
             store.drop_preferred_election()
             assert store.read_preferred_election() is None
@@ -166,7 +167,7 @@ class RequestsContract(StoreSuite):
 
     # -- notifications
 
-    def test_notifications_are_read_together_and_removed_by_path(self, storage: StorageFixture) -> None:
+    def test_notifications_are_read_at_once_and_removed_by_path(self, storage: StorageFixture) -> None:
         store, _ = controller_of(storage)
         storage.notify_isr_changes([("orders", 1), ("empty.topic", 0)])
         storage.notify_isr_changes([("orders", 0)])
@@ -188,7 +189,7 @@ class RequestsContract(StoreSuite):
 
     # -- producer ids
 
-    def test_blocks_of_producer_ids_follow_each_other(self, storage: StorageFixture) -> None:
+    def test_producer_id_blocks_are_consecutive(self, storage: StorageFixture) -> None:
         first, second = opened(storage), opened(storage)
         blocks = [store.allocate_producer_ids(broker) for store, broker in ((first, 1), (second, 1), (first, 2))]
         assert blocks == [0, 1000, 2000]
@@ -197,7 +198,7 @@ class RequestsContract(StoreSuite):
 
     @pytest.mark.parametrize("end", ["release", "expire", "drop"])
     @pytest.mark.parametrize("write", FENCED, ids=range(len(FENCED)))
-    def test_former_controller_removes_nothing(
+    def test_deposed_controller_removes_no_request(
         self, storage: StorageFixture, write: Callable[[Store], None], end: str
     ) -> None:
         first, second = opened(storage), opened(storage)
@@ -211,11 +212,11 @@ class RequestsContract(StoreSuite):
         with pytest.raises(ControllerFenced):
             write(first)
         assert second.read_deletions() == {"leaving_topic"}
-        assert as_wanted(second.read_reassignments()) == {("orders", 2): (3,)}
+        assert targets_by_partition(second.read_reassignments()) == {("orders", 2): (3,)}
         assert second.read_preferred_election() == (("orders", 0),)
         assert second.read_isr_changes().items == (("orders", 1),)
 
-    def test_released_store_watches_no_requests(self, storage: StorageFixture) -> None:
+    def test_released_store_has_no_request_watches(self, storage: StorageFixture) -> None:
         notified: list[Event] = []
         store, _ = controller_of(storage, notified)
         for read in (store.read_deletions, store.read_reassignments, store.read_preferred_election):
@@ -233,7 +234,7 @@ class RequestsContract(StoreSuite):
         storage.settle()
         assert notified == []
 
-    def test_closed_store_refuses_these_calls_too(self, storage: StorageFixture) -> None:
+    def test_closed_store_refuses_request_calls(self, storage: StorageFixture) -> None:
         store = opened(storage)
         store.close()
         for call in (

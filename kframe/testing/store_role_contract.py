@@ -33,13 +33,13 @@ class RoleContract(StoreSuite):
     def test_is_a_store(self, storage: StorageFixture) -> None:
         assert isinstance(storage.connect(), Store)
 
-    def test_valid_storage_has_nothing_quarantined(self, storage: StorageFixture) -> None:
+    def test_valid_storage_has_no_quarantined_records(self, storage: StorageFixture) -> None:
         store = opened(storage)
         store.claim(FIRST_ID)
         store.load()
         assert store.quarantined() == {}
 
-    def test_a_store_is_connected_while_it_is_open(self, storage: StorageFixture) -> None:
+    def test_open_store_is_connected(self, storage: StorageFixture) -> None:
         store = storage.connect()
         assert not store.connected()
         store.open(lambda _event: None)
@@ -53,13 +53,13 @@ class RoleContract(StoreSuite):
         assert store.claim(FIRST_ID) == 1
         assert store.controller() == FIRST_ID
 
-    def test_second_claimant_is_refused_and_sees_who_holds_the_role(self, storage: StorageFixture) -> None:
+    def test_second_claim_is_refused_and_reports_controller(self, storage: StorageFixture) -> None:
         first, second = opened(storage), opened(storage)
         assert first.claim(FIRST_ID) == 1
         assert second.claim(SECOND_ID) is None
         assert second.controller() == FIRST_ID
 
-    def test_refused_claims_do_not_count(self, storage: StorageFixture) -> None:
+    def test_refused_claim_keeps_controller_epoch(self, storage: StorageFixture) -> None:
         first, second = opened(storage), opened(storage)
         assert first.claim(FIRST_ID) == 1
         assert [second.claim(SECOND_ID) for _ in range(3)] == [None, None, None]
@@ -74,7 +74,7 @@ class RoleContract(StoreSuite):
             assert second.claim(SECOND_ID) == expected + 1
             second.release()
 
-    def test_takeover_takes_the_role_from_its_holder(self, storage: StorageFixture) -> None:
+    def test_takeover_deposes_controller(self, storage: StorageFixture) -> None:
         first, _ = controller_of(storage)
         second = opened(storage)
         assert second.take_over(SECOND_ID) == 2
@@ -110,7 +110,7 @@ class RoleContract(StoreSuite):
         assert second.controller() == -1
         assert second.claim(SECOND_ID) == 2
 
-    def test_contender_hears_of_a_new_controller_once(self, storage: StorageFixture) -> None:
+    def test_contender_is_notified_once_of_new_controller(self, storage: StorageFixture) -> None:
         notified: list[Event] = []
         first, second = opened(storage), opened(storage, notified)
         assert second.controller() == -1
@@ -122,7 +122,7 @@ class RoleContract(StoreSuite):
         assert second.controller() == FIRST_ID
 
     @pytest.mark.parametrize("rearm", ["claim", "controller"])
-    def test_reading_who_is_controller_arms_the_watch_again(self, storage: StorageFixture, rearm: str) -> None:
+    def test_reading_controller_rearms_watch(self, storage: StorageFixture, rearm: str) -> None:
         notified: list[Event] = []
         first, second = opened(storage), opened(storage, notified)
         first.claim(FIRST_ID)
@@ -141,7 +141,7 @@ class RoleContract(StoreSuite):
         second.release()
         assert second.controller() == FIRST_ID
 
-    def test_release_by_a_deposed_controller_leaves_its_successor(self, storage: StorageFixture) -> None:
+    def test_release_by_deposed_controller_keeps_successor(self, storage: StorageFixture) -> None:
         first, second = opened(storage), opened(storage)
         first.claim(FIRST_ID)
         storage.drop_controller()
@@ -149,7 +149,7 @@ class RoleContract(StoreSuite):
         first.release()
         assert second.controller() == SECOND_ID
 
-    def test_only_who_has_claimed_the_role_may_act(self, storage: StorageFixture) -> None:
+    def test_only_claimant_may_act(self, storage: StorageFixture) -> None:
         first, second = storage.connect(), opened(storage)
         assert not first.may_act()
         first.open(lambda _event: None)
@@ -159,7 +159,7 @@ class RoleContract(StoreSuite):
         assert (first.may_act(), second.may_act()) == (True, False)
 
     @pytest.mark.parametrize("end", ["release", "close", "expire", "drop", "takeover"])
-    def test_who_has_lost_the_role_may_not_act(self, storage: StorageFixture, end: str) -> None:
+    def test_controller_may_not_act_after_losing_role(self, storage: StorageFixture, end: str) -> None:
         first, second = opened(storage), opened(storage)
         first.claim(FIRST_ID)
         if end == "takeover":
@@ -172,7 +172,7 @@ class RoleContract(StoreSuite):
             assert first.claim(FIRST_ID) == 2
             assert first.may_act()
 
-    def test_expired_session_is_notified_and_may_elect_again(self, storage: StorageFixture) -> None:
+    def test_expired_session_is_notified_and_may_claim(self, storage: StorageFixture) -> None:
         notified: list[Event] = []
         store = opened(storage, notified)
         store.claim(FIRST_ID)
@@ -184,7 +184,7 @@ class RoleContract(StoreSuite):
         assert notified[-1] == Elect(), "once it is connected again it may try for the role"
         assert store.claim(FIRST_ID) == 2
 
-    def test_closed_store_refuses_everything_but_another_close(self, storage: StorageFixture) -> None:
+    def test_closed_store_refuses_all_calls_except_close(self, storage: StorageFixture) -> None:
         cluster = small_cluster()
         store = opened(storage)
         store.close()
@@ -197,9 +197,7 @@ class RoleContract(StoreSuite):
     # -- fencing
 
     @pytest.mark.parametrize("end", ["release", "expire", "drop"])
-    def test_writes_of_a_former_controller_are_fenced_and_change_nothing(
-        self, storage: StorageFixture, end: str
-    ) -> None:
+    def test_writes_of_deposed_controller_are_fenced(self, storage: StorageFixture, end: str) -> None:
         first, second = opened(storage), opened(storage)
         first.claim(FIRST_ID)
         cluster = first.load()

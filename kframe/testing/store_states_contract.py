@@ -38,7 +38,7 @@ class StatesContract(StoreSuite):
     bulk_rows = 10_000
     """Rows that are written in bulk, and one by one."""
 
-    def test_load_gives_what_is_stored(self, storage: StorageFixture) -> None:
+    def test_load_returns_stored_cluster(self, storage: StorageFixture) -> None:
         cluster, expected = opened(storage).load(), small_cluster()
         assert described(cluster) == described(expected)
         assert settings(cluster) == settings(expected)
@@ -54,10 +54,10 @@ class StatesContract(StoreSuite):
         cluster.partitions.isr[:] = 0
         cluster.topics.deleting[:] = 1
         cluster.brokers.unregister(np.arange(len(cluster.brokers), dtype=np.int32))
-        again = store.load()
-        assert described(again) == described(small_cluster())
-        assert settings(again) == settings(small_cluster())
-        assert again.brokers.registered_ids() == [1, 2, 3]
+        reloaded = store.load()
+        assert described(reloaded) == described(small_cluster())
+        assert settings(reloaded) == settings(small_cluster())
+        assert reloaded.brokers.registered_ids() == [1, 2, 3]
 
     def test_state_write_times_precede_later_registrations(self, storage: StorageFixture) -> None:
         store, cluster = controller_of(storage)
@@ -73,7 +73,7 @@ class StatesContract(StoreSuite):
             assert index is not None
             assert loaded.brokers.broker_epoch[index] == after
 
-    def test_codes_say_how_each_row_fared_and_rows_do_not_hinder_each_other(self, storage: StorageFixture) -> None:
+    def test_write_codes_are_independent_per_row(self, storage: StorageFixture) -> None:
         store, cluster = controller_of(storage)
         before = described(cluster)
         states = {
@@ -96,18 +96,18 @@ class StatesContract(StoreSuite):
         }
 
     @pytest.mark.parametrize(
-        "asked",
+        "requested",
         [
             ["orders-1", "orders-2"],
             ["orders-1", "orders-2", "leaving_topic-0"],
             ["orders-2"],
             ["leaving_topic-0"],
         ],
-        ids=lambda asked: f"{len(asked)}-{asked[0]}",
+        ids=lambda requested: f"{len(requested)}-{requested[0]}",
     )
     @pytest.mark.parametrize("expected", [0, 5])
-    def test_what_was_begun_before_it_was_asked_for_fares_as_if_it_was_not(
-        self, make_storage: StorageFactory, asked: list[str], expected: int
+    def test_pipelined_write_equals_unpipelined_write(
+        self, make_storage: StorageFactory, requested: list[str], expected: int
     ) -> None:
         states = {
             "orders-0": StateSpec(2, (2, 1), 5, expected=7),
@@ -115,23 +115,25 @@ class StatesContract(StoreSuite):
             "orders-2": StateSpec(1, (1,), 10, expected=0),
             "leaving_topic-0": StateSpec(1, (1,), 1, expected=0),
         }
-        seen = []
+        outcomes = []
         for pipelined in (["orders-1", "orders-2"], []):
             store, cluster = controller_of(make_storage(small_cluster()))
             first, following, second = (
                 change_of(cluster, {name: states[name] for name in names}, 1)
-                for names in (["orders-0"], pipelined, asked)
+                for names in (["orders-0"], pipelined, requested)
             )
             results = [
                 WriteStates(first, following if pipelined else None).perform(store, cluster),
                 WriteStates(second).perform(store, cluster),
             ]
             stored = described(store.load())
-            seen.append([[codes(result) for result in results], [result.partition_epoch.tolist() for result in results],
-                         {name: stored[name] for name in ("orders-0", *asked)}])  # fmt: skip
-        assert seen[0] == seen[1]
+            outcomes.append([
+                [codes(result) for result in results], [result.partition_epoch.tolist() for result in results],
+                {name: stored[name] for name in ("orders-0", *requested)},
+            ])  # fmt: skip
+        assert outcomes[0] == outcomes[1]
 
-    def test_claim_that_is_lost_fences_what_follows_as_well(self, storage: StorageFixture) -> None:
+    def test_lost_claim_fences_pipelined_writes(self, storage: StorageFixture) -> None:
         store, cluster = controller_of(storage)
         before, second = described(store.load()), opened(storage)
         assert second.take_over(SECOND_ID) == 2
@@ -142,15 +144,19 @@ class StatesContract(StoreSuite):
                 WriteStates(first, following).perform(store, cluster)
         assert described(second.load()) == before
 
-    def test_partition_that_storage_does_not_know_is_missing(self, storage: StorageFixture) -> None:
+    def test_partition_absent_from_storage_is_missing(self, storage: StorageFixture) -> None:
         store, _ = controller_of(storage)
-        elsewhere = cluster_of({"nowhere": [PartitionSpec((1, 2))], "orders": [healthy(1)] * 5}, registered=[1, 2])
+        other_cluster = cluster_of({"nowhere": [PartitionSpec((1, 2))], "orders": [healthy(1)] * 5}, registered=[1, 2])
         states = {
             "nowhere-0": StateSpec(1, (1,), 0, NO_STATE),
             "orders-4": StateSpec(1, (1,), 3, 3),
             "orders-0": StateSpec(1, (1,), 5, 7),
         }
-        assert codes(store.write_states(elsewhere, change_of(elsewhere, states, 1))) == ["MISSING", "MISSING", "OK"]
+        assert codes(store.write_states(other_cluster, change_of(other_cluster, states, 1))) == [
+            "MISSING",
+            "MISSING",
+            "OK",
+        ]
 
     def test_versions_count_writes_from_zero(self, storage: StorageFixture) -> None:
         store, cluster = controller_of(storage)
@@ -160,13 +166,13 @@ class StatesContract(StoreSuite):
             assert (codes(result), result.partition_epoch.tolist()) == (["OK"], [expected + 1])
             assert codes(store.write_states(cluster, change_of(cluster, state, 1))) in (["STALE"], ["EXISTS"])
 
-    def test_nothing_to_write_and_nothing_to_read(self, storage: StorageFixture) -> None:
+    def test_empty_write_and_empty_read(self, storage: StorageFixture) -> None:
         store, cluster = controller_of(storage)
         assert len(store.write_states(cluster, change_of(cluster, {}, 1)).codes) == 0
         stored = store.read_states(cluster, np.empty(0, np.int32))
         assert (len(stored.exists), len(stored.isr)) == (0, 0)
 
-    def test_read_finds_what_is_stored_in_the_order_asked_for(self, storage: StorageFixture) -> None:
+    def test_read_states_keeps_requested_order(self, storage: StorageFixture) -> None:
         store, cluster = controller_of(storage)
         rows = rows_of(cluster, ["empty.topic-1", "orders-2", "orders-0", "empty.topic-0", "orders-1"])
         stored = store.read_states(cluster, rows)
@@ -180,7 +186,7 @@ class StatesContract(StoreSuite):
         assert stored.recovery[stored_rows].tolist() == [1, 0, 0]
         assert [cluster.brokers.ids_of(stored.isr[index]) for index in range(5)] == [[], [3], [3, 1, 2], [], [2]]
 
-    def test_what_is_written_is_read_and_loaded(self, storage: StorageFixture) -> None:
+    def test_written_states_are_read_and_loaded(self, storage: StorageFixture) -> None:
         store, cluster = controller_of(storage)
         states = {
             "orders-2": StateSpec(-1, (), 10, 0, recovery=0),
@@ -196,7 +202,7 @@ class StatesContract(StoreSuite):
         reload(cluster, stored)
         assert described(cluster) == described(store.load())
 
-    def test_store_and_controller_may_number_topics_and_brokers_differently(self, storage: StorageFixture) -> None:
+    def test_store_and_controller_may_use_different_indexes(self, storage: StorageFixture) -> None:
         store, _ = controller_of(storage)
         other = cluster_of(
             {"zero": [], "leaving_topic": [healthy(2, 1)], "orders": [healthy(3, 1)]}, registered=[9, 3, 1]
@@ -212,7 +218,7 @@ class StatesContract(StoreSuite):
         assert other.brokers.ids_of(stored.leader) == [3, 1]
         assert other.brokers.ids_of(stored.isr[0]) == [2, 3]
 
-    def test_write_of_a_broker_raises_the_version_and_ours_is_stale(self, storage: StorageFixture) -> None:
+    def test_broker_write_makes_controller_write_stale(self, storage: StorageFixture) -> None:
         store, cluster = controller_of(storage)
         assert storage.write_state("orders", 0, isr=[1, 2]) == 8
         state = {"orders-0": StateSpec(2, (2,), 5, 7)}
@@ -231,14 +237,14 @@ class StatesContract(StoreSuite):
             healthy(1 + n % 5, 1 + (n + 1) % 5) if n % 3 else PartitionSpec((1 + n % 5, 6)) for n in range(partitions)
         ]
         topics = {f"topic-{n:03}": specs[n : n + 100] for n in range(0, partitions, 100)}
-        for at_once in (partitions, 1):
+        for batch_size in (partitions, 1):
             store, cluster = controller_of(make_storage(cluster_of(topics, registered=[1, 2, 3, 4, 5])))
             states = {
                 name: StateSpec(partition["replicas"][0], tuple(reversed(partition["replicas"])), 1, n % 4 - 1)
                 for n, (name, partition) in enumerate(described(cluster).items())
             }
             change = change_of(cluster, states, 1)
-            parts = [change.take(np.arange(n, n + at_once)) for n in range(0, partitions, at_once)]
+            parts = [change.take(np.arange(n, n + batch_size)) for n in range(0, partitions, batch_size)]
             results = [store.write_states(cluster, part) for part in parts]
             loaded.append((described(store.load()), [code for result in results for code in codes(result)]))
         assert set(loaded[0][1]) == {"OK", "STALE", "EXISTS", "MISSING"}

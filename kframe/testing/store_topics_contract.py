@@ -44,7 +44,7 @@ class TopicsContract(StoreSuite):
         assert list(table_as_read(table)) == ["empty.topic", "orders"]
         assert len(store.read_topics(())) == 0
 
-    def test_new_topics_are_stored_whole(self, storage: StorageFixture) -> None:
+    def test_new_topics_are_stored_completely(self, storage: StorageFixture) -> None:
         store = opened(storage)
         table = small_table({"first": [(3, 1), (1, 9)], "second": [(2,)]})
         assert store.create_topics(table, ({UNCLEAN: "true", MIN_INSYNC: "2"}, {})) == (OK, OK)
@@ -76,7 +76,7 @@ class TopicsContract(StoreSuite):
         assert after.keys() - before.keys() == {"fresh-0", "other-0"}
         assert store.read_topic_settings(("orders",)) == (TopicSettings(1, 2),)
 
-    def test_topic_watch_fires_once_and_reading_arms_it_again(self, storage: StorageFixture) -> None:
+    def test_topic_watch_fires_once_until_read_rearms_it(self, storage: StorageFixture) -> None:
         notified: list[Event] = []
         store, _ = controller_of(storage, notified)
         other = opened(storage)
@@ -111,7 +111,7 @@ class TopicsContract(StoreSuite):
             else:
                 store.read_topics(("orders",))
 
-    def test_assignments_are_replaced_whole(self, storage: StorageFixture) -> None:
+    def test_assignments_are_replaced_completely(self, storage: StorageFixture) -> None:
         store, cluster = controller_of(storage)
         before, ids = described(cluster), store.read_topics(("orders",)).topic_ids
         replicas = Ragged.of([(3, 2, 1), (4, 2), (9, 3, 1), (1, 2)])
@@ -131,28 +131,28 @@ class TopicsContract(StoreSuite):
             name: topic for name, topic in before.items() if not name.startswith("orders")
         }
 
-    def test_assignment_that_somebody_else_wrote_is_stale_until_it_is_read(self, storage: StorageFixture) -> None:
+    def test_assignment_by_other_controller_is_stale_until_read(self, storage: StorageFixture) -> None:
         store, _ = controller_of(storage)
-        ours = store.read_topics(("orders", "empty.topic"))
+        own = store.read_topics(("orders", "empty.topic"))
         storage.drop_controller()
         other = opened(storage)
         other.claim(SECOND_ID)
         other.load()
-        theirs = small_table({"orders": [(3,), (4,), (1,)]})
-        assert other.write_assignments(theirs) == (OK,)
+        replacement = small_table({"orders": [(3,), (4,), (1,)]})
+        assert other.write_assignments(replacement) == (OK,)
         other.release()
         assert store.claim(FIRST_ID) == 3
-        assert store.write_assignments(ours) == (STALE, OK)
-        assert table_as_read(store.read_topics(("orders",))) == table_as_read(theirs)
+        assert store.write_assignments(own) == (STALE, OK)
+        assert table_as_read(store.read_topics(("orders",))) == table_as_read(replacement)
         assert store.write_assignments(small_table({"nowhere": [(1,)], "orders": [(1,), (2,), (3,)]})) == (MISSING, OK)
         assert table_as_read(store.read_topics(("orders",)))["orders"][0] == ((1,), (), ())
 
-    def test_our_own_writes_are_not_stale(self, storage: StorageFixture) -> None:
+    def test_own_assignment_writes_are_not_stale(self, storage: StorageFixture) -> None:
         store, _ = controller_of(storage)
         for first in (2, 1, 2):
             assert store.write_assignments(small_table({"empty.topic": [(first, 3), (2, 1)]})) == (OK,)
 
-    def test_given_ids_are_stored(self, storage: StorageFixture) -> None:
+    def test_assigned_topic_ids_are_stored(self, storage: StorageFixture) -> None:
         store, _ = controller_of(storage)
         names = ("orders", "empty.topic")
         ids = store.assign_topic_ids(names)
@@ -163,12 +163,12 @@ class TopicsContract(StoreSuite):
         assert [loaded.find_id(topic_id) for topic_id in ids] == [loaded.find(name) for name in names]
         assert store.assign_topic_ids(()) == ()
 
-    def test_settings_are_those_that_a_controller_acts_on(self, storage: StorageFixture) -> None:
+    def test_settings_are_limited_to_controller_keys(self, storage: StorageFixture) -> None:
         store, _ = controller_of(storage)
         expected = (TopicSettings(0, 1), TopicSettings(1, 2), TopicSettings(UNSET, UNSET))
         assert store.read_topic_settings(("leaving_topic", "orders", "empty.topic")) == expected
 
-    def test_every_change_of_settings_is_notified_with_the_topic(self, storage: StorageFixture) -> None:
+    def test_settings_change_event_names_topic(self, storage: StorageFixture) -> None:
         notified: list[Event] = []
         store, _ = controller_of(storage, notified)
         storage.configure_topic("empty.topic", {UNCLEAN: "true"})
@@ -202,12 +202,12 @@ class TopicsContract(StoreSuite):
             TopicSettings(UNSET, UNSET),
         )
 
-    def test_assignment_with_fewer_partitions_drops_the_others(self, storage: StorageFixture) -> None:
+    def test_assignment_with_fewer_partitions_drops_states(self, storage: StorageFixture) -> None:
         store, _ = controller_of(storage)
         assert store.write_assignments(small_table({"empty.topic": [(1, 2)]})) == (OK,)
         assert table_as_read(store.read_topics(("empty.topic",))) == {"empty.topic": [((1, 2), (), ())]}
 
-    def test_deleted_topics_are_gone_with_all_that_is_theirs(self, storage: StorageFixture) -> None:
+    def test_deleted_topic_removes_states_settings_and_mark(self, storage: StorageFixture) -> None:
         store, cluster = controller_of(storage)
         (old_id,) = store.assign_topic_ids(("orders",))
         store.delete_topics(("leaving_topic", "orders"))
@@ -217,13 +217,13 @@ class TopicsContract(StoreSuite):
         assert not store.read_states(cluster, np.arange(3, dtype=np.int32)).exists.any()
         store.delete_topics(("orders", "nowhere"))
         assert store.create_topics(small_table({"orders": [(1, 2)]}), ({},)) == (OK,)
-        again = store.read_topics(("orders",))
-        assert again.topic_ids[0] not in (None, old_id)
+        recreated = store.read_topics(("orders",))
+        assert recreated.topic_ids[0] not in (None, old_id)
         assert described(store.load())["orders-0"]["leader"] is None
         assert store.read_topic_settings(("orders",)) == (TopicSettings(UNSET, UNSET),)
 
     @pytest.mark.parametrize("end", ["release", "expire", "drop"])
-    def test_topics_are_not_written_by_a_former_controller(self, storage: StorageFixture, end: str) -> None:
+    def test_deposed_controller_writes_no_topics(self, storage: StorageFixture, end: str) -> None:
         first, second = opened(storage), opened(storage)
         first.claim(FIRST_ID)
         first.load()

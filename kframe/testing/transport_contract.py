@@ -75,7 +75,7 @@ class AnsweringFixture(RecordingFixture, Protocol):
 class SenderRole:
     """Whether the controller that sends may act."""
 
-    held: bool = True
+    owned: bool = True
 
 
 def counts_of(received: Sequence[Request]) -> Counts:
@@ -121,7 +121,7 @@ class CountingContract:
     ) -> Any:
         """A fixture whose transport is open and connected to brokers 1 to 4."""
         fixture = make_fixture(cluster)
-        fixture.transport.open(notified.append, lambda: role.held)
+        fixture.transport.open(notified.append, lambda: role.owned)
         fixture.transport.connect(cluster, _indexes(cluster, 1, 2, 3, 4))
         return fixture
 
@@ -137,7 +137,7 @@ class CountingContract:
             4: {"UpdateMetadata": (1, 3)},
         }
 
-    def test_batches_add_up(self, fixture: CountingFixture, cluster: ClusterState) -> None:
+    def test_batch_counts_are_added(self, fixture: CountingFixture, cluster: ClusterState) -> None:
         for _ in range(5):
             fixture.transport.send(cluster, requests_of(cluster, metadata=([2, 3], ["t-1"])))
         _send(fixture, cluster, requests_of(cluster, leader_and_isr={3: ["t-0"]}))
@@ -183,7 +183,7 @@ class CountingContract:
         _send(fixture, cluster, requests_of(cluster, metadata=([1, 2], [])))
         assert fixture.counts() == {2: {"UpdateMetadata": (1, 0)}}
 
-    def test_queues_are_those_of_connected_brokers(self, fixture: CountingFixture, cluster: ClusterState) -> None:
+    def test_queues_list_connected_brokers(self, fixture: CountingFixture, cluster: ClusterState) -> None:
         _send(fixture, cluster, big_batch(cluster))
         queues = fixture.transport.queues()
         if queues:
@@ -207,9 +207,7 @@ class CountingContract:
 class RecordingContract(CountingContract):
     """The content of requests, and their order for each broker."""
 
-    def test_leader_and_isr_has_the_state_of_the_columns(
-        self, fixture: RecordingFixture, cluster: ClusterState
-    ) -> None:
+    def test_leader_and_isr_matches_partition_columns(self, fixture: RecordingFixture, cluster: ClusterState) -> None:
         names = ["t-0", "t-1", "t-2", "t-3", "gone-0"]
         batch = requests_of(cluster, leader_and_isr={3: names}, is_new=["t-1"], controller_epoch=8)
         _send(fixture, cluster, batch)
@@ -277,7 +275,7 @@ class RecordingContract(CountingContract):
             for api in ("LeaderAndIsr", "UpdateMetadata", "StopReplica")
         ]
 
-    def test_columns_have_been_read_when_send_returns(self, fixture: RecordingFixture, cluster: ClusterState) -> None:
+    def test_send_reads_columns_before_it_returns(self, fixture: RecordingFixture, cluster: ClusterState) -> None:
         fixture.transport.send(cluster, requests_of(cluster, leader_and_isr={1: ["t-0"]}, metadata=([1], ["t-0"])))
         rows = rows_of(cluster, ["t-0"])
         cluster.partitions.leader[rows] = -1
@@ -338,15 +336,15 @@ class AnsweringContract(RecordingContract):
         assert (answer.broker_id, answer.error, answer.partition_errors) == (1, ErrorCode.NONE, ())
         assert (answer.rows.tolist(), answer.controller_epoch) == ([1], 1)
 
-    def test_nothing_leaves_while_the_controller_may_not_act(
+    def test_no_request_is_sent_without_controller_role(
         self, fixture: AnsweringFixture, cluster: ClusterState, notified: list[Event], role: SenderRole
     ) -> None:
-        role.held = False
+        role.owned = False
         _send(fixture, cluster, big_batch(cluster))
         assert (fixture.counts(), notified) == ({}, [])
         fixture.transport.close()
-        role.held = True
-        fixture.transport.open(notified.append, lambda: role.held)
+        role.owned = True
+        fixture.transport.open(notified.append, lambda: role.owned)
         fixture.transport.connect(cluster, _indexes(cluster, 1))
         _send(fixture, cluster, requests_of(cluster, metadata=([1], [])))
         assert fixture.counts() == {1: {"UpdateMetadata": (1, 0)}}

@@ -43,7 +43,7 @@ def relative(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-def shown(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+def visible_matches(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
     """Return matches within backticks or in a code block."""
     blocks = [range(*match.span()) for match in BLOCK.finditer(text)]
     for match in pattern.finditer(text):
@@ -67,16 +67,16 @@ def page_names() -> frozenset[str]:
 
 def document(name: str, source: Path) -> Path | None:
     """Resolve a page in ``source``: relative to the root, docs/ or its own folder, or by file name."""
-    named = [path for path in tracked_files(".md") if path.name == name] if name in page_names() else []
-    candidates = (ROOT / name, source.parent / name, ROOT / "docs" / name, *named)
+    pages = [path for path in tracked_files(".md") if path.name == name] if name in page_names() else []
+    candidates = (ROOT / name, source.parent / name, ROOT / "docs" / name, *pages)
     return next((path for path in candidates if path.is_file()), None)
 
 
 def documents(path: Path, text: str) -> Iterator[tuple[int, str]]:
     for match in DOCUMENT.finditer(text):
         generated = path.suffix == ".py" and match["path"].startswith("../")  # text of a generated page
-        elsewhere = generated or "no-such" in match["path"]
-        if not elsewhere and document(match["path"], path) is None:
+        is_exempt = generated or "no-such" in match["path"]
+        if not is_exempt and document(match["path"], path) is None:
             yield match.start(), match["path"]
 
 
@@ -141,7 +141,7 @@ def make_targets() -> frozenset[str]:
 
 
 def targets(path: Path, text: str) -> Iterator[tuple[int, str]]:
-    for match in shown(MAKE, text):
+    for match in visible_matches(MAKE, text):
         if match["target"] not in make_targets():
             yield match.start(), match[0]
 
@@ -149,10 +149,10 @@ def targets(path: Path, text: str) -> Iterator[tuple[int, str]]:
 def modules(path: Path, text: str) -> Iterator[tuple[int, str]]:
     for match in MODULE.finditer(text):
         try:
-            there = find_spec(match["name"].rstrip(".")) is not None
+            exists = find_spec(match["name"].rstrip(".")) is not None
         except ModuleNotFoundError:
-            there = False
-        if not there:
+            exists = False
+        if not exists:
             yield match.start(), match[0]
 
 

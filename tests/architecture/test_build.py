@@ -16,20 +16,20 @@ import pytest
 from kframe import _core
 from tests.architecture.source import KERNELS, ROOT, module_name
 
-DEBUG_ASKED = os.environ.get("KFRAME_DEBUG") == "1"
+DEBUG_REQUESTED = os.environ.get("KFRAME_DEBUG") == "1"
 #: The example snapshots, which are data files of the package.
 EXAMPLES = {path.relative_to(ROOT) for path in (ROOT / "kframe" / "examples").rglob("*") if path.is_file()}
 
 
-def test_the_kernels_are_those_that_were_asked_for() -> None:
-    assert _core.DEBUG is DEBUG_ASKED
+def test_kernels_match_requested_build() -> None:
+    assert _core.DEBUG is DEBUG_REQUESTED
 
 
 @pytest.mark.parametrize("name", [*(module_name(path) for path in KERNELS), "kframe._cython"])
 def test_all_kernels_come_from_one_build(name: str) -> None:
     built = importlib.import_module(name).__file__
     assert built is not None
-    assert Path(built).is_relative_to(ROOT / "build" / "debug") is DEBUG_ASKED
+    assert Path(built).is_relative_to(ROOT / "build" / "debug") is DEBUG_REQUESTED
 
 
 @pytest.mark.skipif(not _core.DEBUG, reason="release kernels trust their caller")
@@ -72,21 +72,21 @@ def package_files(*suffixes: str) -> set[Path]:
 def test_the_source_distribution_holds_what_a_build_needs(distributions: Path) -> None:
     (archive,) = distributions.glob("*.tar")
     with tarfile.open(archive) as sdist:
-        held = {Path(*Path(name).parts[1:]) for name in sdist.getnames()}
+        files = {Path(*Path(name).parts[1:]) for name in sdist.getnames()}
     expected = package_files(".py", ".pyx", ".pxd", ".pyi", ".h", ".typed")
-    assert expected - held == set()
-    assert {Path("LICENSE"), Path("Makefile"), Path("setup.py"), Path("tests/conftest.py")} <= held
-    assert held >= EXAMPLES
+    assert expected - files == set()
+    assert {Path("LICENSE"), Path("Makefile"), Path("setup.py"), Path("tests/conftest.py")} <= files
+    assert files >= EXAMPLES
     excluded = ("plugins", "simulator", "benchmarks/results", "tests/golden/traces")
-    assert {path for path in held for folder in excluded if path.is_relative_to(folder)} == set()
-    assert {path for path in held if path.suffix in {".so", ".pyc"} or path.match("kframe/**/*.c")} == set()
+    assert {path for path in files for folder in excluded if path.is_relative_to(folder)} == set()
+    assert {path for path in files if path.suffix in {".so", ".pyc"} or path.match("kframe/**/*.c")} == set()
 
 
 def test_the_wheel_has_stubs_and_declarations_but_no_kernel_source_and_no_simulator(distributions: Path) -> None:
     library = distributions / "library"
-    held = {path.relative_to(library) for path in library.rglob("*") if path.is_file()}
-    assert {path.parts[0] for path in held} == {"kframe"}
-    assert {path.parts[1] for path in held} & {"broker", "fuzz", "mutants", "search", "sim", "simulation"} == set()
-    assert package_files(".py", ".pxd", ".pyi", ".h", ".typed") - held == set()
-    assert held >= EXAMPLES
-    assert {path for path in held if path.suffix in {".c", ".pyx", ".so"}} == set()
+    files = {path.relative_to(library) for path in library.rglob("*") if path.is_file()}
+    assert {path.parts[0] for path in files} == {"kframe"}
+    assert {path.parts[1] for path in files} & {"broker", "fuzz", "mutants", "search", "sim", "simulation"} == set()
+    assert package_files(".py", ".pxd", ".pyi", ".h", ".typed") - files == set()
+    assert files >= EXAMPLES
+    assert {path for path in files if path.suffix in {".c", ".pyx", ".so"}} == set()

@@ -17,7 +17,7 @@ import pytest
 from tests.architecture.source import DECLARATIONS, KERNELS, ROOT, module_name, tracked_files
 
 #: Optional or slow modules. They are imported on first use, not by ``import kframe``.
-LATE = {"click", "kazoo", "kio", "matplotlib", "pandas", "pyarrow", "pyspark", "rich", "yaml"}
+LAZY_PACKAGES = {"click", "kazoo", "kio", "matplotlib", "pandas", "pyarrow", "pyspark", "rich", "yaml"}
 
 #: Imports that a kernel may have: the C library, Python's C API and the package's own declarations.
 REACHABLE = {"libc", "cpython", "cython", "kframe.errors", "kframe.model"} | {
@@ -38,7 +38,7 @@ def loaded_after(statement: str) -> set[str]:
 def test_importing_kframe_loads_nothing_optional() -> None:
     loaded = loaded_after("import kframe")
     assert "kframe" in loaded
-    assert {name.partition(".")[0] for name in loaded} & LATE == set()
+    assert {name.partition(".")[0] for name in loaded} & LAZY_PACKAGES == set()
 
 
 def test_importing_kframe_loads_no_plugin() -> None:
@@ -66,7 +66,7 @@ def test_a_plugin_of_one_module_imports_the_plugin_surface_only(path: Path) -> N
 def test_importing_the_plugin_surface_loads_nothing_optional(path: Path) -> None:
     loaded = loaded_after(f"import {module_name(path).removesuffix('.__init__')}")
     needed = {"click"} if path.stem == "commands" else set()
-    assert {name.partition(".")[0] for name in loaded} & LATE <= needed
+    assert {name.partition(".")[0] for name in loaded} & LAZY_PACKAGES <= needed
 
 
 def reached(text: str) -> set[str]:
@@ -91,8 +91,8 @@ def test_a_kernel_reaches_only_c_and_the_vocabulary(path: Path) -> None:
 @pytest.mark.parametrize("path", [*KERNELS, *DECLARATIONS], ids=lambda path: path.name)
 def test_a_kernel_includes_no_header_from_elsewhere(path: Path) -> None:
     headers = {match["header"].strip("\"':") for match in EXTERN.finditer(path.read_text())}
-    own = {str(header.relative_to(ROOT)) for header in (ROOT / "kframe").rglob("*.h")}
-    assert headers - own - {"*", "Python.h"} == set()
+    own_headers = {str(header.relative_to(ROOT)) for header in (ROOT / "kframe").rglob("*.h")}
+    assert headers - own_headers - {"*", "Python.h"} == set()
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,6 @@ def test_no_file_names_a_folder_of_one_machine() -> None:
         ("~brokers/topics", False),
     ],
 )
-def test_what_counts_as_a_private_folder(text: str, private: bool) -> None:
+def test_private_folder_patterns(text: str, private: bool) -> None:
     # A tilde replaces the slash, since this file is searched too.
     assert bool(PRIVATE.search(text.replace("~", "/").encode())) is private

@@ -19,7 +19,7 @@ class BadInput(NamedTuple):
 
     line: str
     code: int
-    named: str
+    message: str
 
 
 _SCENARIO: Final = """\
@@ -81,9 +81,9 @@ def make_files(folder: Path) -> dict[str, str]:
     for name, text in _TEXTS.items():
         (folder / name).write_text(text)
     (folder / "BINARY").write_bytes(bytes(range(256)) * 8)
-    whole = HEALTHY.read_bytes()
-    (folder / "GZIP_CUT").write_bytes(whole[: len(whole) // 2])
-    (folder / "DUMP_CUT").write_bytes(gzip.decompress(whole)[:-20])
+    content = HEALTHY.read_bytes()
+    (folder / "GZIP_CUT").write_bytes(content[: len(content) // 2])
+    (folder / "DUMP_CUT").write_bytes(gzip.decompress(content)[:-20])
     (folder / "FOLDER").mkdir()
     (folder / "FULL").symlink_to("/dev/full")  # A command that replaces the file replaces only this link.
     names = [*_TEXTS, "BINARY", "GZIP_CUT", "DUMP_CUT", "FOLDER", "FULL", "MISSING"]
@@ -411,13 +411,13 @@ def table() -> Iterator[BadInput]:
         for name in _BAD_PLANS:
             yield BadInput(" ".join(name if word == "P" else word for word in reader.split()), 2, name)
     for reader in _SCENARIO_READERS:
-        for name, named in _BAD_SCENARIOS.items():
-            yield BadInput(" ".join(name if word == "F" else word for word in reader.split()), 2, named)
+        for name, message in _BAD_SCENARIOS.items():
+            yield BadInput(" ".join(name if word == "F" else word for word in reader.split()), 2, message)
     for reader in _LOG_READERS:
         for name in _BAD_LOGS:
             yield BadInput(" ".join(name if word == "L" else word for word in reader.split()), 2, name)
     for reader in _JOURNAL_READERS:
-        for name, named in _BAD_JOURNALS.items():
-            yield BadInput(" ".join(name if word == "J" else word for word in reader.split()), 2, named)
+        for name, message in _BAD_JOURNALS.items():
+            yield BadInput(" ".join(name if word == "J" else word for word in reader.split()), 2, message)
     yield from _OFFLINE
     yield from _SINGLE

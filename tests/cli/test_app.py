@@ -86,7 +86,7 @@ def test_version() -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments, said",
+    "arguments, message",
     [
         (["nope"], "error: No such command 'nope'. (see kframe --help)\n"),
         (["--nope"], "error: No such option"),
@@ -95,14 +95,14 @@ def test_version() -> None:
         (["explain"], "error: Missing argument 'SNAPSHOT'"),
     ],
 )
-def test_wrong_usage_is_one_line_and_exit_code_2(arguments: list[str], said: str) -> None:
+def test_wrong_usage_is_one_line_and_exit_code_2(arguments: list[str], message: str) -> None:
     result = CliRunner().invoke(app.cli, arguments, prog_name="kframe")
     assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr.startswith(said)
+    assert result.stderr.startswith(message)
     assert result.stderr.count("\n") == 1
 
 
-def test_a_group_without_a_command_shows_its_help() -> None:
+def test_group_without_command_prints_help() -> None:
     result = CliRunner().invoke(app.cli, ["whatif"])
     assert result.exit_code == 2
     assert "Commands:" in result.stderr
@@ -152,11 +152,11 @@ def restored_logging() -> Iterator[None]:
 @pytest.mark.usefixtures("restored_logging")
 def test_verbose_prints_where_an_unexpected_error_was_raised(failing: dict[str, Exception]) -> None:
     failing["it"] = ZeroDivisionError("ours")
-    quiet, verbose = (CliRunner().invoke(app.cli, [*option, "failing"]) for option in ([], ["-v"]))
-    assert (quiet.exit_code, verbose.exit_code) == (70, 70)
-    assert ("Traceback" in quiet.stderr, "raise raised" in verbose.stderr) == (False, True)
+    default, verbose = (CliRunner().invoke(app.cli, [*option, "failing"]) for option in ([], ["-v"]))
+    assert (default.exit_code, verbose.exit_code) == (70, 70)
+    assert ("Traceback" in default.stderr, "raise raised" in verbose.stderr) == (False, True)
 
 
-def test_the_library_is_silent_unless_asked() -> None:
+def test_library_logs_nothing_by_default() -> None:
     CliRunner().invoke(app.cli, ["states"])
     assert logging.getLogger("kframe").handlers

@@ -69,9 +69,9 @@ def words(line: str, files: dict[str, str]) -> list[str]:
     }
     arguments: list[str] = []
     for word in line.split():
-        name, rest = re.fullmatch(r"([A-Z_]*)(.*)", word).groups()  # type: ignore[union-attr]
+        name, suffix = re.fullmatch(r"([A-Z_]*)(.*)", word).groups()  # type: ignore[union-attr]
         path = files.get(name)
-        arguments += map(str, live.get(word) or (word if path is None else f"{path}{rest}",))
+        arguments += map(str, live.get(word) or (word if path is None else f"{path}{suffix}",))
     return arguments
 
 
@@ -84,7 +84,7 @@ def test_bad_input_names_its_location_in_a_line(row: BadInput, files: dict[str, 
     result = run(words(row.line, files))
     assert result.exit_code == row.code, result.output
     assert "Traceback" not in result.output
-    assert row.named in result.output
+    assert row.message in result.output
     if row.code == 2 and "--help" not in result.output:
         assert len(result.stderr.strip().splitlines()) <= 3, result.stderr
 

@@ -37,7 +37,7 @@ def test_partitions_of_the_bundled_snapshot_move() -> None:
     assert "all of them: 96 moved, 263 replicas copied, 263 deleted" in result.stdout
 
 
-def test_a_snapshot_of_ones_own(tmp_path: Path) -> None:
+def test_demo_accepts_user_snapshot(tmp_path: Path) -> None:
     write_snapshot(small(), tmp_path / "small")
     result = run("--snapshot", tmp_path / "small", "--partitions", "100", "--brokers", "5")
     assert result.exit_code == 0, result.output
@@ -45,7 +45,7 @@ def test_a_snapshot_of_ones_own(tmp_path: Path) -> None:
     assert "1 partition moves from 1 to 2" in result.stdout, "t-3; the ones before it are on all brokers"
 
 
-def test_nothing_moves_where_nothing_can(tmp_path: Path) -> None:
+def test_demo_moves_no_partition_without_free_brokers(tmp_path: Path) -> None:
     write_snapshot(Snapshot.from_cluster(cluster_of({"t": [healthy(1, 2)]}, (1, 2))), tmp_path / "full")
     result = run("--snapshot", tmp_path / "full", "--partitions", "100", "--brokers", "5")
     assert result.exit_code == 0, result.output

@@ -52,7 +52,7 @@ def test_entry_points(
     assert sorted(entry_points(group)) == sorted(expected)
 
 
-def test_archive_on_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_archives_on_path_are_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(tmp_path / "folder", "a-1.dist-info", POINTS)
     (tmp_path / "archive.zip").write_bytes(b"")
     monkeypatch.setattr(sys, "path", [str(tmp_path / "archive.zip"), str(tmp_path / "folder")])

@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from kframe.api.settings import Setting, Settings
-from kframe.cli.run import RECORDING, Arrangement, own_id, risks
+from kframe.cli.run import RECORDING, NetworkSettings, own_id, risks
 from tests.architecture.source import ROOT
 
 PAGES: Final = sorted(
@@ -28,8 +28,8 @@ def ids() -> list[tuple[str, str]]:
     """Return page and id of every example."""
     return [
         (str(path.relative_to(ROOT)), text)
-        for path in PAGES for pattern in EXAMPLES for given in pattern.findall(path.read_text())
-        for text in given.split(",")
+        for path in PAGES for pattern in EXAMPLES for match in pattern.findall(path.read_text())
+        for text in match.split(",")
     ]  # fmt: skip
 
 
@@ -39,7 +39,7 @@ def test_examples_exist() -> None:
 
 
 @pytest.mark.parametrize(("page", "text"), sorted(set(ids())))
-def test_an_example_is_an_id_that_nothing_is_warned_of(page: str, text: str) -> None:
+def test_example_ids_cause_no_warnings(page: str, text: str) -> None:
     settings = Settings({"broker.id": Setting(text, page)})
     assert own_id(settings) == int(text)
-    assert [line for line in risks(settings, Arrangement(RECORDING, (), None), ()) if line.startswith("id ")] == []
+    assert [line for line in risks(settings, NetworkSettings(RECORDING, (), None), ()) if line.startswith("id ")] == []

@@ -24,7 +24,7 @@ def test_in_words(snapshot: Path) -> None:
     assert "in the end: no leader, ISR 3\n" in result.stdout
 
 
-def test_no_election_is_said(snapshot: Path) -> None:
+def test_explain_reports_absent_election(snapshot: Path) -> None:
     assert "after broker 3 failed: no election was needed" in run(snapshot, "t-0", "--fail", "3").stdout
 
 
@@ -41,7 +41,7 @@ def test_in_json(snapshot: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments, said",
+    "arguments, message",
     [
         (("t",), "TOPIC-PARTITION: found 't', expected a partition written topic-partition"),
         (("t-9",), "found t-9, expected a partition of topic t"),
@@ -50,7 +50,7 @@ def test_in_json(snapshot: Path) -> None:
         (("t-0", "--fail", "x"), "found 'x'"),
     ],
 )
-def test_bad_input(snapshot: Path, arguments: tuple[str, ...], said: str) -> None:
+def test_bad_input(snapshot: Path, arguments: tuple[str, ...], message: str) -> None:
     result = run(snapshot, *arguments)
     assert (result.exit_code, result.stdout) == (2, "")
-    assert said in result.stderr
+    assert message in result.stderr

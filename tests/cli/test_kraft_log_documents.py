@@ -64,8 +64,8 @@ def require_valid(name: str, *arguments: object, exit_code: int = 0) -> dict[str
 )
 def test_documents_of_the_log_are_valid(tmp_path: Path, name: str, arguments: tuple[object, ...]) -> None:
     eventful_log(tmp_path)
-    command, *rest = arguments
-    document = require_valid(f"kframe.{name}/v1", "log", command, tmp_path, *rest)
+    command, *others = arguments
+    document = require_valid(f"kframe.{name}/v1", "log", command, tmp_path, *others)
     assert document.get("rows") != []
 
 

@@ -69,13 +69,13 @@ def test_executions(plan: Path, tmp_path: Path) -> None:
     done = document(name, *execute, "--execute")
     assert (done["result"], done["settled"], done["bytes"], done["not_restored"]) == ("completed", 1, 2000, [])
     assert document(name, *execute, "--execute") == document(name, "plan", "status", journal) == done
-    back = document(name, "plan", "rollback", journal, "--url", *CLUSTER)
-    assert (back["rolls_back"], back["executed"], back["settled"]) == (True, False, 0)
+    rolled_back = document(name, "plan", "rollback", journal, "--url", *CLUSTER)
+    assert (rolled_back["rolls_back"], rolled_back["executed"], rolled_back["settled"]) == (True, False, 0)
 
 
 def test_captures(tmp_path: Path) -> None:
-    plain = document("kframe.snapshot-capture/v1", "snapshot", "capture", "zookeeper://a", tmp_path / "a", *EMBEDDED)
-    assert "passes" not in plain
+    captured = document("kframe.snapshot-capture/v1", "snapshot", "capture", "zookeeper://a", tmp_path / "a", *EMBEDDED)
+    assert "passes" not in captured
     url = "zookeeper://captured"
     twice = document("kframe.snapshot-capture/v1", "snapshot", "capture", url, tmp_path / "b", *EMBEDDED)
     assert twice["quarantined"] == [{"path": "/brokers/topics/x", "reason": "malformed JSON"}]

@@ -15,7 +15,7 @@ import pytest
 
 from kframe.api.builder import ControllerBuilder
 from kframe.api.controller import Controller
-from kframe.cli.monitor import CALLERS_MOST, LISTENER, Monitor, only_here, parse_address
+from kframe.cli.monitor import CLIENTS_MAX, LISTENER, Monitor, is_loopback, parse_address
 from kframe.embedded import MemoryEnsemble, RecordingTransport
 from kframe.errors import ConfigError
 from kframe.testing.clusters import cluster_of, healthy
@@ -43,10 +43,10 @@ def get(address: str, path: str, method: str = "GET") -> tuple[int, str, str]:
     """Return status, content type and body of a page."""
     connection = HTTPConnection(address, timeout=30)
     connection.request(method, path)
-    answer: HTTPResponse = connection.getresponse()
-    body = answer.read().decode()
+    response: HTTPResponse = connection.getresponse()
+    body = response.read().decode()
     connection.close()
-    return answer.status, answer.headers["Content-Type"], body
+    return response.status, response.headers["Content-Type"], body
 
 
 def test_metrics_have_kafka_s_names_and_those_of_the_process(ensemble: MemoryEnsemble) -> None:
@@ -87,7 +87,7 @@ def test_controller_and_standby_are_ready(ensemble: MemoryEnsemble) -> None:
                 assert (parsed["active"], parsed["active_controller"]) == (active, ID)
 
 
-def test_a_session_that_is_gone_and_no_controller_are_reasons(ensemble: MemoryEnsemble) -> None:
+def test_lost_session_or_missing_controller_makes_not_ready(ensemble: MemoryEnsemble) -> None:
     """The controller is still alive. A restart would not help."""
     with running(ensemble) as (controller, endpoint):
         controller.submit(lambda token: _closed(controller, token)).result(timeout=30)
@@ -133,12 +133,12 @@ def test_other_requests(ensemble: MemoryEnsemble, method: str, path: str, status
     assert body is None or response[2] == body
 
 
-def test_callers_who_say_nothing_take_no_more_than_their_room(ensemble: MemoryEnsemble) -> None:
+def test_silent_clients_cannot_exceed_connection_limit(ensemble: MemoryEnsemble) -> None:
     """A connection above the limit is closed. When another connection ends, a new one is accepted."""
     with running(ensemble) as (_, endpoint), ExitStack() as open_:
         address = (endpoint.partition(":")[0], int(endpoint.rpartition(":")[2]))
         silent = []
-        for _ in range(CALLERS_MOST):
+        for _ in range(CLIENTS_MAX):
             silent.append(open_.enter_context(socket.create_connection(address, timeout=30)))
             silent[-1].sendall(b"GET /heal")
         late = open_.enter_context(socket.create_connection(address, timeout=30))
@@ -147,7 +147,7 @@ def test_callers_who_say_nothing_take_no_more_than_their_room(ensemble: MemoryEn
         assert silent[0].makefile("rb").readline().startswith(b"HTTP/1.0 200")
 
 
-def test_bytes_that_are_no_request_are_ignored(ensemble: MemoryEnsemble) -> None:
+def test_malformed_requests_are_ignored(ensemble: MemoryEnsemble) -> None:
     with running(ensemble) as (_, endpoint):
         address = (endpoint.partition(":")[0], int(endpoint.rpartition(":")[2]))
         for junk in (b"\x00\x00\x00\x10\x00\x12\x00\x03", b"G" * 70_000 + b"\r\n\r\n", b"\r\n\r\n", b"GET\r\n\r\n"):
@@ -185,5 +185,5 @@ def test_an_address_in_use(ensemble: MemoryEnsemble) -> None:
 @pytest.mark.parametrize(
     ("host", "here"), [("127.0.0.1", True), ("::1", True), ("localhost", True), ("0.0.0.0", False), ("a.b", False)]
 )
-def test_who_can_reach_it(host: str, here: bool) -> None:
-    assert only_here(host) is here
+def test_loopback_addresses_are_recognized(host: str, expected: bool) -> None:
+    assert is_loopback(host) is expected

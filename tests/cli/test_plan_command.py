@@ -90,7 +90,7 @@ def test_show_lists_every_partition(snapshot: Path, plan: Path) -> None:
     assert "and 2 more" in run("show", plan, snapshot, "--limit", "2").stdout
 
 
-def test_diff_shows_what_goes_and_what_comes(snapshot: Path, plan: Path) -> None:
+def test_diff_lists_old_and_new_replicas(snapshot: Path, plan: Path) -> None:
     lines = run("diff", plan, snapshot).stdout.splitlines()
     assert lines == [
         "t-0 (order)", "- 1,2,3", "+ 3,2,1",
@@ -121,9 +121,9 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize("arguments, said", BAD, ids=[" ".join(row[0]) for row in BAD])
+@pytest.mark.parametrize("arguments, message", BAD, ids=[" ".join(row[0]) for row in BAD])
 def test_bad_input_is_one_line(
-    snapshot: Path, plan: Path, tmp_path: Path, arguments: tuple[str, ...], said: str
+    snapshot: Path, plan: Path, tmp_path: Path, arguments: tuple[str, ...], message: str
 ) -> None:
     bad = tmp_path / "bad.json"
     bad.write_text('{"version":1,"partitions":[')
@@ -132,4 +132,4 @@ def test_bad_input_is_one_line(
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.startswith("error: ")
     assert result.stderr.count("\n") == 1
-    assert said in result.stderr
+    assert message in result.stderr

@@ -45,7 +45,7 @@ def test_every_goal_reaches_its_bound(arguments: tuple[str, ...], moves: int, bo
     assert document["limits_reached"]
 
 
-def test_the_written_plan_is_sound_and_stamped(tmp_path: Path) -> None:
+def test_written_plan_is_valid_and_stamped(tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
     document = report("--remove-brokers", "3", "--out", path)
     checked = json.loads(kframe("plan", "check", path, "--snapshot", HEALTHY, "-o", "json").stdout)
@@ -72,7 +72,7 @@ def test_the_table_shows_brokers_as_bars() -> None:
     assert lines[-1] == "and 2 more (--limit N; data has them all)"
 
 
-def test_a_plan_that_brokers_cannot_take_stays_as_it_is() -> None:
+def test_partitions_beyond_broker_cap_are_unassignable() -> None:
     document = report("--remove-brokers", "3", "--broker-cap", "320", code=1)
     assert document["partitions"]["unassignable"] > 0
     assert sum("no allowed broker" in note for note in document["notes"]) == 1

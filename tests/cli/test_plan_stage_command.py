@@ -44,8 +44,8 @@ def test_the_files_are_the_stages_and_json_is_the_manifest(tmp_path: Path) -> No
         ]
     checked = kframe("plan", "check", out / "stage-001.json", "--snapshot", HEALTHY)
     assert checked.exit_code == 0
-    again = kframe("plan", "stage", plan, HEALTHY, "--out", out)
-    assert (again.exit_code, "empty folder" in again.output) == (2, True)
+    second = kframe("plan", "stage", plan, HEALTHY, "--out", out)
+    assert (second.exit_code, "empty folder" in second.output) == (2, True)
 
 
 def test_tables_and_csv_have_a_row_for_each_stage(tmp_path: Path) -> None:
@@ -66,9 +66,9 @@ def test_a_rate_and_a_window_give_the_time_of_each_stage(tmp_path: Path) -> None
     assert windowed.exit_code == 0, windowed.output
     stages = json.loads(windowed.stdout)["stages"]
     assert all(stage["seconds"] <= 3600 and stage["window"]["window"] == "22:00-23:00" for stage in stages)
-    late = kframe(*arguments, "--window", "22:00-22:01", "-o", "json")
-    assert late.exit_code == 1
-    assert all(stage["alone"] and stage["window"] is None for stage in json.loads(late.stdout)["stages"])
+    limited = kframe(*arguments, "--window", "22:00-22:01", "-o", "json")
+    assert limited.exit_code == 1
+    assert all(stage["alone"] and stage["window"] is None for stage in json.loads(limited.stdout)["stages"])
 
 
 def test_a_full_disk_names_the_broker_and_ends_with_an_error(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 from kframe.api.settings import Setting, Settings
 from kframe.cli.logs import CONTROLLER_LOG, STATE_CHANGE_LOG, start_logs
 from kframe.cli.output import BadInput
-from kframe.cli.run import RECORDING, WIRE, Arrangement, arrange, assemble, own_id, risks, summary
+from kframe.cli.run import RECORDING, WIRE, NetworkSettings, assemble, network_settings, own_id, risks, summary
 from kframe.embedded import MemoryEnsemble
 from kframe.errors import ConfigError
 from kframe.plugin import ServerSpec, TransportSpec, hookimpl
@@ -58,13 +58,13 @@ def test_own_id(values: dict[str, str], expected: int) -> None:
         ({"node.id": "2147483648"}, ConfigError),
     ],
 )
-def test_ids_that_there_are_not(values: dict[str, str], problem: type[Exception]) -> None:
+def test_missing_or_invalid_ids_are_refused(values: dict[str, str], problem: type[Exception]) -> None:
     with pytest.raises(problem):
         own_id(settings(values))
 
 
 @pytest.mark.parametrize(
-    ("schemes", "asked", "expected"),
+    ("schemes", "requested", "expected"),
     [
         ((), (None, ()), (RECORDING, ())),
         ((TransportSpec,), (None, ()), (WIRE, ())),
@@ -75,18 +75,18 @@ def test_ids_that_there_are_not(values: dict[str, str], problem: type[Exception]
     ],
 )
 def test_kafka_s_protocol_both_ways_is_the_default(
-    schemes: tuple[type, ...], asked: tuple[str | None, tuple[str, ...]], expected: tuple[str, tuple[str, ...]]
+    schemes: tuple[type, ...], requested: tuple[str | None, tuple[str, ...]], expected: tuple[str, tuple[str, ...]]
 ) -> None:
-    arrangement = arrange(registry(*schemes), *asked, None)
-    assert (arrangement.transport, arrangement.servers) == expected
+    network = network_settings(registry(*schemes), *requested, None)
+    assert (network.transport, network.servers) == expected
 
 
 @pytest.mark.parametrize("never", [None, "1001", "1000,1001"])
-def test_its_own_id_never_holds_replicas(never: str | None) -> None:
+def test_own_id_is_never_assigned_replicas(never: str | None) -> None:
     """The controller adds its own id to the ids in the settings."""
     ensemble = MemoryEnsemble.from_cluster(cluster_of({"t": [healthy(1)]}, (1, 2)))
-    given = {"broker.id": "1000", **({} if never is None else {"kframe.never.replicas": never})}
-    controller = assemble(settings(given), ensemble.connect(), Arrangement(RECORDING, (), None), registry())
+    values = {"broker.id": "1000", **({} if never is None else {"kframe.never.replicas": never})}
+    controller = assemble(settings(values), ensemble.connect(), NetworkSettings(RECORDING, (), None), registry())
     controller.open()
     controller.run_until_idle()
     config = controller._loop.controller.config
@@ -106,21 +106,21 @@ def test_instances_come_before_brokers_with_several_instances(
 ) -> None:
     ensemble = MemoryEnsemble.from_cluster(cluster_of({"t": [healthy(1)]}, (1, 2)))
     given = {"broker.id": "1000", **({} if never is None else {"kframe.never.replicas": never})}
-    arrangement = Arrangement(RECORDING, (), None)
-    controller = assemble(settings(given), ensemble.connect(), arrangement, registry(), insist=insist)
+    network = NetworkSettings(RECORDING, (), None)
+    controller = assemble(settings(given), ensemble.connect(), network, registry(), insist=insist)
     assert (controller._loop._contention is not None) is first
     controller.stop()
 
 
-WIRED = Arrangement(WIRE, (WIRE,), None)
+WIRED = NetworkSettings(WIRE, (WIRE,), None)
 SAFE = {"broker.id": "1000", "listeners": "INSIDE://h:9092", "listener.security.protocol.map": "INSIDE:SSL"}
 
 
 @pytest.mark.parametrize(
-    ("changed", "arrangement", "brokers", "warnings"),
+    ("changed", "network", "brokers", "warnings"),
     [
         pytest.param({}, WIRED, (1, 2), [], id="nothing"),
-        pytest.param({}, Arrangement(WIRE, (WIRE,), "9108"), (1, 2), [], id="metrics on this machine"),
+        pytest.param({}, NetworkSettings(WIRE, (WIRE,), "9108"), (1, 2), [], id="metrics on this machine"),
         pytest.param({}, WIRED, (1, 1000), ["registered broker"], id="a broker's id"),
         pytest.param({"broker.id": "1001"}, WIRED, (), ["reserved.broker.max.id=1000"],
                      id="an id that may be given to a broker"),
@@ -129,15 +129,15 @@ SAFE = {"broker.id": "1000", "listeners": "INSIDE://h:9092", "listener.security.
         pytest.param({"listeners": "PLAINTEXT://h:1"}, WIRED, (), ["no TLS"], id="plain"),
         pytest.param({"listener.security.protocol.map": "A:SSL, inside:SASL_PLAINTEXT"}, WIRED,
                      (), ["no TLS"], id="plain by another name"),
-        pytest.param({}, Arrangement(RECORDING, (), None), (), ["no request reaches a broker"], id="recording"),
-        pytest.param({}, Arrangement(WIRE, (), None), (), ["no server"], id="nobody can ask"),
-        pytest.param({}, Arrangement(WIRE, (WIRE,), "0.0.0.0:9108"), (), ["no passwords"], id="metrics for everybody"),
+        pytest.param({}, NetworkSettings(RECORDING, (), None), (), ["no request reaches a broker"], id="recording"),
+        pytest.param({}, NetworkSettings(WIRE, (), None), (), ["no server"], id="no server"),
+        pytest.param({}, NetworkSettings(WIRE, (WIRE,), "0.0.0.0:9108"), (), ["no passwords"], id="public metrics"),
     ],
 )  # fmt: skip
 def test_risks(
-    changed: dict[str, str], arrangement: Arrangement, brokers: tuple[int, ...], warnings: list[str]
+    changed: dict[str, str], network: NetworkSettings, brokers: tuple[int, ...], warnings: list[str]
 ) -> None:
-    messages = list(risks(settings({**SAFE, **changed}), arrangement, brokers))
+    messages = list(risks(settings({**SAFE, **changed}), network, brokers))
     assert len(messages) == len(warnings)
     assert all(part in line for part, line in zip(warnings, messages, strict=True))
 
@@ -148,10 +148,10 @@ def test_summary() -> None:
         {"broker.id": "1000", "zookeeper.connect": "zk:2181/kafka", "inter.broker.protocol.version": "2.8"}
     )
     ensemble = MemoryEnsemble.from_cluster(cluster_of({}, (1,)))
-    arrangement = Arrangement(RECORDING, (), "0")
-    controller = assemble(given, ensemble.connect(), arrangement, registry())
+    network = NetworkSettings(RECORDING, (), "0")
+    controller = assemble(given, ensemble.connect(), network, registry())
     with controller:
-        line = summary(given, controller, arrangement)
+        line = summary(given, controller, network)
     assert re.fullmatch(
         r"kframe \S+ stands for election as 1000 at zk:2181/kafka, transport recording:, listeners METRICS on "
         r"127\.0\.0\.1:\d+, inter-broker protocol 2\.8.*, listener PLAINTEXT",

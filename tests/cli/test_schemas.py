@@ -62,7 +62,7 @@ PRINTED: Final[Mapping[str, tuple[tuple[object, ...], ...]]] = {
 #: Snapshots in formats that lack some facts.
 FORMATS: Final = ("healthy.topics-describe.txt.gz", "healthy.kcat.json.gz")
 #: Documents of commands that need a live cluster, a log or Spark, and the test that validates real ones.
-ELSEWHERE: Final = {
+TESTED_BY: Final = {
     "kframe.controller-resignation/v1": "tests/cli/test_live_documents.py",
     "kframe.controller-status/v1": "tests/cli/test_live_documents.py",
     "kframe.kraft-compare/v1": "tests/cli/test_kraft_log_documents.py",
@@ -150,10 +150,10 @@ def test_parts_of_a_simulation_add_up_to_a_valid_document(tmp_path: Path) -> Non
 
 
 def test_every_document_is_validated() -> None:
-    """A document is in the output of COMMANDS, in a test below, or in the test that ELSEWHERE names."""
+    """A document is in the output of COMMANDS, in a test below, or in the test that TESTED_BY names."""
     below = {"kframe.plan-file/v1", "kframe.scenario/v1", "kframe.scenario-kraft/v1", "kframe.sim-total/v1"}
-    assert documents().keys() == PRINTED.keys() | ELSEWHERE.keys() | below
-    for path in set(ELSEWHERE.values()):
+    assert documents().keys() == PRINTED.keys() | TESTED_BY.keys() | below
+    for path in set(TESTED_BY.values()):
         assert "assert_valid(" in (ROOT / path).read_text(), path
 
 
@@ -185,7 +185,7 @@ def test_golden_scenarios_are_valid() -> None:
         ("{schema: kframe.scenario/v1, name: x, steps: [{elect: {}}, {answer: {broker: 1, error: X}}]}", "not one of"),
     ],
 )  # fmt: skip
-def test_the_schema_refuses_what_the_reader_refuses(text: str, expected: str) -> None:
+def test_schema_refuses_same_scenarios_as_reader(text: str, expected: str) -> None:
     result = problems(yaml.safe_load(text), "kframe.scenario/v1")
     assert any(expected in problem for problem in result), result
 

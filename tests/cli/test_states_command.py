@@ -16,7 +16,7 @@ def output(*arguments: str) -> str:
     return result.stdout
 
 
-def test_dot_is_the_engines() -> None:
+def test_dot_output_equals_engine_graph() -> None:
     assert output("--dot") == to_dot()
 
 

@@ -38,16 +38,16 @@ def counts(**changed: Any) -> LiveCounts:
     index = cluster.topics.find("going")
     assert index is not None
     cluster.topics.deleting[index] = 1
-    given = LiveCounts(cluster, 1, frozenset({("t", 4), ("t", 0)}), {"min.insync.replicas": "2"}, {"/a": "no JSON"})
-    return replace(given, **changed)
+    defaults = LiveCounts(cluster, 1, frozenset({("t", 4), ("t", 0)}), {"min.insync.replicas": "2"}, {"/a": "no JSON"})
+    return replace(defaults, **changed)
 
 
 def status(**changed: Any) -> ClusterStatus:
-    given = ClusterStatus(
+    defaults = ClusterStatus(
         1000, 5, 0, "the-id", (1, 2), 2, 6, warnings=("w1", "w2", "w3", "w4"), kind="kframe", instance=ACTIVE,
         standbys=(STANDBY,), counts=counts(),
     )  # fmt: skip
-    return replace(given, **changed)
+    return replace(defaults, **changed)
 
 
 def shown_lines(
@@ -57,7 +57,7 @@ def shown_lines(
     return capsys.readouterr().out.splitlines()
 
 
-def test_the_first_line_says_who_is_controller(capsys: pytest.CaptureFixture[str]) -> None:
+def test_first_line_names_controller(capsys: pytest.CaptureFixture[str]) -> None:
     cases: list[tuple[dict[str, Any], str]] = [
         ({}, "kframe 1000 on h1 pid 11, epoch 5, since 1970-01-01T00:00:00.000+00:00; stand-bys: 1001 on h2 pid 12"),
         ({"kind": "broker", "controller_id": 2, "instance": None, "standbys": ()},
@@ -88,7 +88,7 @@ def test_partitions_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
     }  # fmt: skip
 
 
-def test_a_setting_of_all_brokers_that_is_none_is_passed_over() -> None:
+def test_invalid_cluster_default_is_ignored() -> None:
     result = status(counts=counts(broker_defaults={"min.insync.replicas": "many"}))
     assert report(result, Page(), ControllerConfig())["under_min_isr_partitions"] == 1
 
@@ -104,7 +104,7 @@ def test_security_notes_are_one_line_unless_wide(capsys: pytest.CaptureFixture[s
 
 
 @pytest.mark.parametrize("quick", [False, True])
-def test_data_says_all_that_the_table_says(capsys: pytest.CaptureFixture[str], quick: bool) -> None:
+def test_json_status_has_all_table_fields(capsys: pytest.CaptureFixture[str], quick: bool) -> None:
     result = status(counts=None, partitions=None) if quick else status()
     document = json.loads("\n".join(shown_lines(capsys, result, Page(problem="no pages"), "json")))
     lists = {"quarantined": [] if quick else [{"path": "/a", "reason": "no JSON"}], "unreadable": []}
@@ -147,7 +147,7 @@ def test_queues_and_quarantined_records_come_from_the_page() -> None:
         ({"instance": replace(ACTIVE, metrics="nonsense")}, "the page at nonsense cannot be read"),
     ],
 )
-def test_a_page_that_is_not_there_is_named(changed: dict[str, Any], problem: str) -> None:
+def test_unreachable_status_page_is_reported(changed: dict[str, Any], problem: str) -> None:
     page = fetch_page(status(**changed))
     assert (page.queues, page.quarantined) == (None, None)
     assert page.problem is not None
@@ -155,10 +155,10 @@ def test_a_page_that_is_not_there_is_named(changed: dict[str, Any], problem: str
 
 
 class _Handler(BaseHTTPRequestHandler):
-    answer = (200, b"")
+    response = (200, b"")
 
     def do_GET(self) -> None:
-        status, body = self.answer
+        status, body = self.response
         self.send_response(status)
         self.end_headers()
         self.wfile.write(body)
@@ -179,7 +179,7 @@ def other_server() -> Iterator[HTTPServer]:
 
 
 @pytest.mark.parametrize(
-    ("answer", "problem"),
+    ("response", "problem"),
     [
         ((404, b""), "status 404"), ((200, b"not JSON"), "Expecting value"), ((200, b"[]"), "no attribute"),
         ((200, b'{"token":"another"}'), "another process serves it"), ((200, b'{"token":"TOKEN"}'), "queues"),
@@ -187,9 +187,11 @@ def other_server() -> Iterator[HTTPServer]:
         ((200, b'{"token":"TOKEN","queues":[],"quarantined":{}}'), "no attribute"),
     ],
 )  # fmt: skip
-def test_another_answer_is_no_page(other_server: HTTPServer, answer: tuple[int, bytes], problem: str) -> None:
+def test_invalid_response_is_not_a_status_page(
+    other_server: HTTPServer, response: tuple[int, bytes], problem: str
+) -> None:
     instance = Instance.of_this_process(1000)
-    _Handler.answer = answer[0], answer[1].replace(b"TOKEN", instance.token.encode())
+    _Handler.response = response[0], response[1].replace(b"TOKEN", instance.token.encode())
     page = fetch_page(status(instance=replace(instance, metrics=f"127.0.0.1:{other_server.server_port}")))
     assert page.queues is None
     assert page.problem is not None

@@ -81,7 +81,7 @@ def test_errors_name_standard_input_and_the_line(content: bytes, expected: str) 
     assert (result.exit_code, expected in result.output) == (2, True), result.output
 
 
-def test_the_first_line_says_which_rules_decide() -> None:
+def test_first_line_names_rules() -> None:
     rules = "KRaft rules, metadata.version 4.4-IV2, ELR on"
     result = piped(KRAFT.encode(), "whatif", "fail", "-", "--brokers", "1")
     assert result.stdout.splitlines()[0] == rules

@@ -45,7 +45,7 @@ def test_csv_jsonl_and_yaml_list_the_same_failures(snapshot: Path) -> None:
     assert yaml.safe_load(whatif("sweep", snapshot, "-o", "yaml").stdout)["rows"] == expected
 
 
-def test_the_table_says_nothing_that_json_does_not(snapshot: Path) -> None:
+def test_table_values_are_all_in_json(snapshot: Path) -> None:
     table, parsed = whatif("sweep", snapshot, "-o", "wide").stdout, document("sweep", snapshot)
     lines = [line.split() for line in table.splitlines()]
     for row in parsed["rows"]:
@@ -58,13 +58,13 @@ def test_the_table_says_nothing_that_json_does_not(snapshot: Path) -> None:
     assert f"leader_skew: {parsed['before']['leader_skew']['over_mean']}" in table
 
 
-def test_the_table_is_cut_and_says_so(snapshot: Path) -> None:
+def test_long_table_is_truncated_with_note(snapshot: Path) -> None:
     table = whatif("sweep", snapshot, "--top", "1").stdout
     assert table.count("and 2 more\n") == 3
     assert "fail every broker, every pair, every rack: 5 partitions" in table
 
 
-def test_what_is_not_asked_for_does_not_fail(snapshot: Path) -> None:
+def test_sweep_fails_only_requested_kinds(snapshot: Path) -> None:
     assert {row["kind"] for row in rows(snapshot, "--depth", "1")} == {"broker", "rack"}
     assert {row["kind"] for row in rows(snapshot, "--no-racks")} == {"broker", "pair"}
 
@@ -89,10 +89,10 @@ FAIL_ONS = [
 ]
 
 
-@pytest.mark.parametrize("arguments, code, said", FAIL_ONS)
-def test_fail_on(snapshot: Path, arguments: tuple[str, ...], code: int, said: str) -> None:
+@pytest.mark.parametrize("arguments, code, message", FAIL_ONS)
+def test_fail_on(snapshot: Path, arguments: tuple[str, ...], code: int, message: str) -> None:
     result = whatif("sweep", snapshot, *arguments)
-    assert (result.exit_code, result.stderr) == (code, said)
+    assert (result.exit_code, result.stderr) == (code, message)
 
 
 def test_settings_reach_the_sweep(tmp_path: Path) -> None:
@@ -106,13 +106,13 @@ def test_files_are_written_once(snapshot: Path, tmp_path: Path) -> None:
     assert whatif("sweep", snapshot, "--out", out, "--plot", plot).exit_code == 0
     assert parquet.read_table(out)["brokers"].to_pylist() == [row["brokers"] for row in rows(snapshot)]
     assert "<svg" in plot.read_text()
-    again = whatif("sweep", snapshot, "--out", out)
-    assert (again.exit_code, again.stdout) == (2, "")
+    second = whatif("sweep", snapshot, "--out", out)
+    assert (second.exit_code, second.stdout) == (2, "")
     assert whatif("sweep", snapshot, "--out", out, "--plot", plot, "--force").exit_code == 0
 
 
 @pytest.mark.parametrize(
-    "arguments, said",
+    "arguments, message",
     [
         (("--plot", "heat.gif"), "found a name that ends in '.gif', expected .svg or .png"),
         (("--plot", "heat.svg", "--depth", "1"), "found --depth 1, expected --depth 2"),
@@ -121,13 +121,13 @@ def test_files_are_written_once(snapshot: Path, tmp_path: Path) -> None:
         (("--config", "min.insync.replicas"), "expected KEY=VALUE"),
     ],
 )
-def test_what_cannot_be_done_is_refused(snapshot: Path, arguments: tuple[str, ...], said: str) -> None:
+def test_invalid_sweep_arguments_are_refused(snapshot: Path, arguments: tuple[str, ...], message: str) -> None:
     result = whatif("sweep", snapshot, *arguments)
     assert (result.exit_code, result.stdout) == (2, "")
-    assert said in result.stderr
+    assert message in result.stderr
 
 
-def test_unknown_settings_cannot_be_asked_about() -> None:
+def test_fail_on_unknown_settings_is_refused() -> None:
     describe = HEALTHY.with_name("healthy.kcat.json.gz")
     result = whatif("sweep", describe, "--fail-on", "under-min-isr")
     assert (result.exit_code, result.stdout) == (2, "")

@@ -27,7 +27,7 @@ def test_json_has_schema_and_all_parts(snapshot: Path) -> None:
     assert [broker["broker_id"] for broker in parsed["brokers"]] == [1, 2, 3, 4]
 
 
-def test_the_table_says_nothing_that_json_does_not(snapshot: Path) -> None:
+def test_table_values_are_all_in_json(snapshot: Path) -> None:
     arguments = ("fail", snapshot, "--brokers", "1,2", "--one-by-one")
     table, parsed = whatif(*arguments).stdout, document(*arguments)
     for name, value in parsed["impact"].items():
@@ -65,7 +65,7 @@ def test_csv_jsonl_and_yaml_list_the_same_partitions(snapshot: Path) -> None:
     assert yaml.safe_load(whatif(*arguments, "-o", "yaml").stdout)["partitions"] == expected
 
 
-def test_the_table_is_cut_and_says_so(snapshot: Path) -> None:
+def test_long_table_is_truncated_with_note(snapshot: Path) -> None:
     table = whatif("fail", snapshot, "--brokers", "1", "--limit", "1").stdout
     assert "and 2 more" in table
     # Partitions that went offline come first.
@@ -87,11 +87,11 @@ FAIL_ONS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("arguments, code, said", FAIL_ONS)
-def test_fail_on(snapshot: Path, arguments: tuple[str, ...], code: int, said: str) -> None:
+@pytest.mark.parametrize("arguments, code, message", FAIL_ONS)
+def test_fail_on(snapshot: Path, arguments: tuple[str, ...], code: int, message: str) -> None:
     verb, *options = arguments
     result = whatif(verb, snapshot, *options)
-    assert (result.exit_code, result.stderr) == (code, said)
+    assert (result.exit_code, result.stderr) == (code, message)
     assert result.stdout
 
 
@@ -124,23 +124,23 @@ def test_elections_by_name(snapshot: Path) -> None:
 
 
 def test_selectors_by_name(snapshot: Path) -> None:
-    plain, chosen = (
+    default, configured = (
         document("fail", snapshot, "--brokers", "1", *more) for more in ((), ("--selector", "first-in-sync"))
     )
-    assert plain["partitions"] == chosen["partitions"]
+    assert default["partitions"] == configured["partitions"]
 
 
-def test_out_holds_the_outcome(snapshot: Path, tmp_path: Path) -> None:
+def test_out_directory_has_outcome(snapshot: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     result = whatif("fail", snapshot, "--brokers", "1", "--out", out)
     assert result.exit_code == 0
     assert json.loads((out / "outcome.json").read_text())["impact"]["leaders_moved"] == 1
-    again = whatif("fail", snapshot, "--brokers", "1", "--out", out)
-    assert (again.exit_code, again.stdout) == (2, "")
+    second = whatif("fail", snapshot, "--brokers", "1", "--out", out)
+    assert (second.exit_code, second.stdout) == (2, "")
     assert whatif("fail", snapshot, "--brokers", "2", "--out", out, "--force").exit_code == 0
 
 
-def test_a_finding_is_written_all_the_same(snapshot: Path, tmp_path: Path) -> None:
+def test_outcome_is_written_despite_findings(snapshot: Path, tmp_path: Path) -> None:
     assert whatif("fail", snapshot, "--brokers", "1", "--fail-on", "offline", "--out", tmp_path / "out").exit_code == 3
     assert (tmp_path / "out" / "outcome.json").exists()
 
@@ -176,21 +176,21 @@ BAD = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("arguments, said", BAD, ids=[" ".join(row[0]) for row in BAD])
+@pytest.mark.parametrize("arguments, message", BAD, ids=[" ".join(row[0]) for row in BAD])
 def test_bad_input_is_one_line_and_writes_nothing(
-    snapshot: Path, tmp_path: Path, arguments: tuple[str, ...], said: str
+    snapshot: Path, tmp_path: Path, arguments: tuple[str, ...], message: str
 ) -> None:
     verb, *options = arguments
     result = whatif(verb, snapshot, *options, "--out", tmp_path / "out")
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.startswith("error: ")
     assert result.stderr.count("\n") == 1
-    assert said in result.stderr
+    assert message in result.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["small"]
 
 
 @pytest.mark.parametrize(
-    "content, said",
+    "content, message",
     [
         (None, "no such file"),
         (b"", "an empty file"),
@@ -199,13 +199,13 @@ def test_bad_input_is_one_line_and_writes_nothing(
     ],
     ids=["missing", "empty", "broken-utf-8", "malformed"],
 )
-def test_a_bad_snapshot_is_named(tmp_path: Path, content: bytes | None, said: str) -> None:
+def test_a_bad_snapshot_is_named(tmp_path: Path, content: bytes | None, message: str) -> None:
     path = tmp_path / "s.jsonl"
     if content is not None:
         path.write_bytes(content)
     result = whatif("fail", path, "--brokers", "1", "--out", tmp_path / "out")
     assert (result.exit_code, result.stdout) == (2, "")
-    assert said in result.stderr
+    assert message in result.stderr
     assert not (tmp_path / "out").exists()
 
 
@@ -215,7 +215,7 @@ def test_a_snapshot_of_assignments_only_is_refused() -> None:
     assert "found nothing about who leads" in result.stderr
 
 
-def test_what_cannot_be_decided_is_not_passed_over_in_silence() -> None:
+def test_undecidable_fail_on_condition_is_refused() -> None:
     result = whatif("fail", CLUSTER / "healthy.kcat.json.gz", "--brokers", "4", "--fail-on", "under-min-isr")
     assert result.exit_code == 2
     assert "--fail-on under-min-isr: found a snapshot without topic settings" in result.stderr

@@ -11,8 +11,8 @@ from pyarrow import parquet
 from tests.cli.running import CLUSTER, HEALTHY, PLAN, document, whatif
 
 
-def plan_file(path: Path, *wanted: tuple[int, list[int]]) -> Path:
-    entries = [{"topic": "t", "partition": partition, "replicas": replicas} for partition, replicas in wanted]
+def plan_file(path: Path, *assignments: tuple[int, list[int]]) -> Path:
+    entries = [{"topic": "t", "partition": partition, "replicas": replicas} for partition, replicas in assignments]
     path.write_text(json.dumps({"version": 1, "partitions": entries}))
     return path
 
@@ -116,7 +116,7 @@ def test_create_partitions_reports_the_topic_and_its_new_partitions(snapshot: Pa
     assert "REPLICAS-AFTER" in whatif("create-partitions", snapshot, "t", "--partitions", "6").stdout
 
 
-def test_what_a_table_of_failures_shows_stays() -> None:
+def test_failure_table_hides_replica_columns() -> None:
     assert "REPLICAS-BEFORE" not in whatif("fail", HEALTHY, "--brokers", "4").stdout
     assert "REPLICAS-BEFORE" in whatif("fail", HEALTHY, "--brokers", "4", "-o", "wide").stdout
 
@@ -143,9 +143,9 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize("arguments, said", BAD, ids=[" ".join(row[0]) for row in BAD])
+@pytest.mark.parametrize("arguments, message", BAD, ids=[" ".join(row[0]) for row in BAD])
 def test_bad_input_is_one_line_and_writes_nothing(
-    snapshot: Path, tmp_path: Path, arguments: tuple[str, ...], said: str
+    snapshot: Path, tmp_path: Path, arguments: tuple[str, ...], message: str
 ) -> None:
     plan = tmp_path / "plan.json"
     plans: dict[str, list[tuple[int, list[int]]]] = {"EMPTY": [], "TWICE": [(0, [1]), (0, [2])], "GOOD": [(0, [1])]}
@@ -155,10 +155,10 @@ def test_bad_input_is_one_line_and_writes_nothing(
     if "BROKEN" in arguments:
         plan.write_text("{")
     before = sorted(path.name for path in tmp_path.iterdir())
-    verb, *rest = (plan if argument in (*plans, "BROKEN") else argument for argument in arguments)
-    result = whatif(verb, snapshot, *rest, "--out", tmp_path / "out")
+    verb, *others = (plan if argument in (*plans, "BROKEN") else argument for argument in arguments)
+    result = whatif(verb, snapshot, *others, "--out", tmp_path / "out")
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.startswith("error: ")
     assert result.stderr.count("\n") == 1
-    assert said in result.stderr
+    assert message in result.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == before

@@ -44,7 +44,7 @@ def test_a_reassignment_that_is_refused(tmp_path: Path, output: str) -> None:
     assert_says_so(result, output, "nothing changes; answer: NONE; 1 UNKNOWN_TOPIC_OR_PARTITION; nosuch-0")
 
 
-def test_an_operation_with_an_effect_does_not_say_so() -> None:
+def test_effective_operation_prints_no_nothing_changes() -> None:
     assert "nothing changes" not in whatif("reassign", HEALTHY, PLAN).output
     assert "nothing changes" not in whatif("fail", HEALTHY, "--brokers", "4", "-o", "csv").output
     assert document("fail", HEALTHY, "--brokers", "4")["changed"] is True
@@ -65,7 +65,7 @@ def assert_says_so(result: Result, output: str, line: str) -> None:
 
 
 @pytest.mark.parametrize("output", OUTPUTS)
-def test_a_refusal_is_in_the_headline_or_beside_the_data(output: str) -> None:
+def test_refusal_is_in_headline_or_on_stderr(output: str) -> None:
     result = whatif("create", HEALTHY, "--topic", "new", "--rf", "9", "-o", output)
     text = "create topic new with 1 partition{} refused by Kafka's rules (1 INVALID_REPLICATION_FACTOR)"
     if output in ("table", "wide"):

@@ -242,7 +242,7 @@ def require_prefetched(effects: Iterable[Effect]) -> None:
     for index, write in enumerate(writes):
         if write.following is not None:
             pipelined = PipelinedWrite(write.following, StoreError("not written"))
-            counts = [int(pipelined.asked(later.change).sum()) for later in writes[index + 1 :]]
+            counts = [int(pipelined.matching_rows(later.change).sum()) for later in writes[index + 1 :]]
             assert [count for count in counts if count] == [len(write.following)]
 
 

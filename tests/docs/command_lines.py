@@ -90,8 +90,8 @@ def _leaf_error(command: click.Command, context: click.Context, words: list[str]
         for parameter in command.get_params(context):
             value = values.get(parameter.name or "")
             # click has a marker of its own for a missing value.
-            given = isinstance(value, str | list | tuple) and len(value) > 0
-            if complete and parameter.required and not given:
+            has_value = isinstance(value, str | list | tuple) and len(value) > 0
+            if complete and parameter.required and not has_value:
                 return f"{context.command_path} needs {parameter.human_readable_name}"
             _check_value(parameter, value, context)
     except click.UsageError as error:

@@ -89,8 +89,8 @@ def run_page(
     with Shell(folder) as shell, chdir(folder):
         for block in blocks(page):
             text = block.text
-            for shown, actual in replacements.items():
-                text = text.replace(shown, actual)
+            for printed, actual in replacements.items():
+                text = text.replace(printed, actual)
             current = Block(block.page, block.line, block.language, text)
             if current.file is not None:
                 path = folder / current.file
@@ -116,8 +116,8 @@ def run_step(shell: Shell, step: Step, location: str) -> None:
     code, output = shell.run(step.command)
     assert code == expected, f"{location}: {step.command}\nexit code {code}\n{output}"
     if step.output is not None:
-        shown = "\n".join(line.rstrip() for line in output.rstrip().splitlines())
-        assert output_pattern(step.output).fullmatch(shown), f"{location}: {step.command}\nprints\n{output}"
+        printed = "\n".join(line.rstrip() for line in output.rstrip().splitlines())
+        assert output_pattern(step.output).fullmatch(printed), f"{location}: {step.command}\nprints\n{output}"
 
 
 def output_pattern(output: str) -> re.Pattern[str]:

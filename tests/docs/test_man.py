@@ -46,5 +46,5 @@ def test_mandoc_accepts_the_page(path: Path, mandoc: Path) -> None:
     command = [str(mandoc), "-T", "lint", "-W", "warning", str(path)]
     completed = subprocess.run(command, capture_output=True, text=True, check=False)
     assert [line for line in completed.stdout.splitlines() if EXPECTED not in line] == []
-    shown = subprocess.run([str(mandoc), "-T", "utf8", str(path)], capture_output=True, text=True, check=True).stdout
-    assert "\\" not in shown
+    rendered = subprocess.run([str(mandoc), "-T", "utf8", str(path)], capture_output=True, text=True, check=True).stdout
+    assert "\\" not in rendered

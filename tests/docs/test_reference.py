@@ -138,5 +138,5 @@ def test_every_public_name_is_on_the_page(site_folder: Path) -> None:
         (prose("the ``a_b`` of c_d"), "the `a_b` of c\\_d"),
     ],
 )
-def test_markdown(made: str, expected: str) -> None:
-    assert made == expected
+def test_markdown(text: str, expected: str) -> None:
+    assert text == expected

@@ -43,7 +43,7 @@ class TestJsonLinesTransport(RecordingContract):
         fixture.transport.close()
 
 
-def test_it_is_a_plugin(tmp_path: Path) -> None:
+def test_controller_runs_with_example_plugin(tmp_path: Path) -> None:
     file = tmp_path / "requests.jsonl"
     ensemble = MemoryEnsemble.from_cluster(cluster_of({"t": [healthy(1, 2)]}, (1, 2)))
     registry = kframe.build_registry(extra=[json_lines], allowed=())

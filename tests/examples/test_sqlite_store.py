@@ -43,7 +43,7 @@ def stored(path: Path) -> ClusterState:
         return cluster
 
 
-def test_the_file_holds_all_that_storage_knows(tmp_path: Path) -> None:
+def test_database_file_has_complete_cluster(tmp_path: Path) -> None:
     cluster = small_cluster()
     sqlite_store.SqliteEnsemble(str(tmp_path / "c.db"), cluster).close()
     loaded = stored(tmp_path / "c.db")
@@ -79,16 +79,16 @@ def test_a_cluster_outlives_its_process(tmp_path: Path) -> None:
     assert set(before) >= {"new-3", "old-2", "gone-0"}
     assert before["old-0"]["adding_replicas"] == [3]
     second.register_brokers([registration(2), registration(3)])
-    again = controlled(second)
-    assert again.status().controller_epoch == 2
-    assert again.status().gauges["TopicsToDeleteCount"] == 1
+    restarted = controlled(second)
+    assert restarted.status().controller_epoch == 2
+    assert restarted.status().gauges["TopicsToDeleteCount"] == 1
     controller.stop()
-    again.stop()
+    restarted.stop()
     first.close()
     second.close()
 
 
-def test_it_is_a_plugin(tmp_path: Path) -> None:
+def test_controller_runs_with_example_plugin(tmp_path: Path) -> None:
     registry = kframe.build_registry(extra=[sqlite_store], allowed=())
     url = f"sqlite:{tmp_path / 'cluster.db'}"
     controller = kframe.ControllerBuilder(5, store=url, transport="recording:", registry=registry).build()

@@ -23,7 +23,7 @@ from kframe.scenario.kraft.runner import KraftScenarioRunner
 from kframe.snapshot import Snapshot, Source
 from kframe.whatif import FailOn, WhatIf
 from tests.kraft.strategies import clusters
-from tests.registry.native_twin import SELECT
+from tests.registry.native_reference import SELECT
 from tests.whatif.kraft_samples import new_whatif, partition, state
 
 NAME: Final = "last-replica"

@@ -89,8 +89,8 @@ def test_shipped_selectors_pass(selector: LeaderSelector) -> None:
         (lambda: 1 / 0, "is-named", "ZeroDivisionError: division by zero"),
     ],
 )
-def test_each_check_finds_what_it_is_for(make: Callable[[], LeaderSelector], check: str, says: str) -> None:
-    assert says in find(make)[check]
+def test_each_check_finds_its_violation(make: Callable[[], LeaderSelector], check: str, expected: str) -> None:
+    assert expected in find(make)[check]
 
 
 def test_every_check_is_a_test_of_the_contract() -> None:
@@ -148,7 +148,7 @@ def test_a_native_selector_passes_in_a_process_of_its_own(plugins_dir: Path) -> 
     assert failed(findings) == {}
 
 
-def test_what_it_does_wrong_comes_back(plugins_dir: Path) -> None:
+def test_findings_of_isolated_check_are_returned(plugins_dir: Path) -> None:
     assert "not a candidate" in failed(check_isolated("always-out-of-range", plugins_dir=plugins_dir))["is-safe"]
 
 
@@ -165,7 +165,7 @@ def test_a_selector_that_hangs_is_stopped(plugins_dir: Path) -> None:
     assert "the process was stopped after 3 s" in failures.values()
 
 
-def test_a_child_that_cannot_start_says_why(tmp_path: Path) -> None:
+def test_child_start_failure_is_reported(tmp_path: Path) -> None:
     failures = failed(check_isolated("no-such-selector", plugins_dir=tmp_path))
     assert failures["is-named"] == "the process ended with code 1: KeyError: 'no-such-selector'"
     assert np.all([problem == "not run" for check, problem in failures.items() if check != "is-named"])

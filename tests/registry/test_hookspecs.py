@@ -130,5 +130,5 @@ def test_kframe_observers() -> None:
 
 
 @pytest.mark.parametrize("name", kframe.plugin.__all__)
-def test_what_plugins_import_is_there(name: str) -> None:
+def test_public_names_of_plugins_exist(name: str) -> None:
     assert getattr(kframe.plugin, name) is not None

@@ -22,7 +22,7 @@ from kframe.registry.native import SIGNATURE, NativeFunction, NativeSelector, no
 from kframe.registry.random_elections import random_cluster, random_election
 from kframe.testing.selector_contract import SelectorContract
 from tests.core.equal_rows import OFFLINE_BROKERS, even_cluster, even_rows
-from tests.registry import native_twin
+from tests.registry import native_reference
 from tests.registry.conftest import Compiled
 
 KINDS = pytest.mark.parametrize("kind", ElectionKind, ids=lambda kind: kind.name)
@@ -39,7 +39,7 @@ def capsule_of(address: int, name: bytes | None, context: int = 0) -> object:
     return capsule
 
 
-def chosen(selector: NativeSelector, batch: ElectionBatch) -> Int32:
+def elect(selector: NativeSelector, batch: ElectionBatch) -> Int32:
     leader = np.full(len(batch), NO_LEADER, np.int32)
     selector.elect(batch, leader)
     return leader
@@ -56,20 +56,20 @@ class TestLastInSync(SelectorContract):
         return NativeSelector("last-in-sync", self._compiled.function("last_in_sync"))
 
 
-def test_the_struct_is_the_twin_s() -> None:
-    assert ctypes.sizeof(native_twin.Election) == _selectors.ELECTION_SIZE
+def test_election_struct_size_equals_reference() -> None:
+    assert ctypes.sizeof(native_reference.Election) == _selectors.ELECTION_SIZE
 
 
 @KINDS
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("name", ["last_in_sync", "from_everything", "always_out_of_range"])
-def test_the_loop_equals_its_twin(compiled: Compiled, name: str, kind: ElectionKind, seed: int) -> None:
+def test_compiled_loop_equals_reference(compiled: Compiled, name: str, kind: ElectionKind, seed: int) -> None:
     batch = random_election(seed, kind)
     answers = []
-    for module in (_selectors, native_twin):
-        seen, leader = ctypes.c_uint64(0), np.full(len(batch), 77, np.int32)
-        count = module.elect(compiled.address(name), ctypes.addressof(seen), batch, leader)
-        answers.append((count, leader.tolist(), seen.value))
+    for module in (_selectors, native_reference):
+        counter, leader = ctypes.c_uint64(0), np.full(len(batch), 77, np.int32)
+        count = module.elect(compiled.address(name), ctypes.addressof(counter), batch, leader)
+        answers.append((count, leader.tolist(), counter.value))
     assert answers[0] == answers[1]
     if name == "from_everything":
         leaders = answers[0][1]
@@ -114,27 +114,27 @@ def test_choosing_on_the_columns_equals_choosing_for_a_batch(
 @pytest.mark.parametrize("unregistered", OFFLINE_BROKERS)
 @pytest.mark.parametrize("width", [1, 3, 4, 9])
 @pytest.mark.parametrize("name", ["last_in_sync", "from_everything", "always_out_of_range", "vandal"])
-def test_many_rows_at_a_time_are_chosen_for_as_in_a_batch(
+def test_bulk_choice_equals_batch_choice(
     compiled: Compiled, name: str, width: int, unregistered: int, kind: ElectionKind
 ) -> None:
     cluster = even_cluster(width, width, unregistered, fault_rate=0.05)
     for rows, allowed in even_rows(width, cluster):
         batch = election_batch(cluster, kind, rows, allowed)
-        seen = [ctypes.c_uint64(0), ctypes.c_uint64(0)]
-        calls = [NativeSelector("x", compiled.function(name, ctypes.addressof(counter))) for counter in seen]
+        counters = [ctypes.c_uint64(0), ctypes.c_uint64(0)]
+        calls = [NativeSelector("x", compiled.function(name, ctypes.addressof(counter))) for counter in counters]
         expected, leader = np.full(len(rows), 77, np.int32), np.full(len(rows), 77, np.int32)
         calls[0].elect(batch, expected)
         violations = choose_natively(calls[1].native, cluster, kind, rows, allowed, leader)
         faults = find_faults(election_batch(cluster, kind, rows, allowed), expected)
         assert violations == sum(len(positions) for positions in faults.values())
-        assert seen[0].value == seen[1].value
+        assert counters[0].value == counters[1].value
         wrong = np.concatenate([rows[:0], *faults.values()])
         assert np.delete(leader, wrong).tolist() == np.delete(expected, wrong).tolist()
 
 
 @KINDS
 @pytest.mark.parametrize("seed", range(4))
-def test_on_the_columns_c_sees_what_a_batch_would_show(compiled: Compiled, kind: ElectionKind, seed: int) -> None:
+def test_native_choice_reads_same_values_as_batch(compiled: Compiled, kind: ElectionKind, seed: int) -> None:
     rows = np.random.default_rng(seed).permutation(200)[:150].astype(np.int32)
     allowed, cluster = (rows % 3 == 0).astype(np.uint8), random_cluster(seed)
     batch = election_batch(cluster, kind, rows, allowed)
@@ -148,15 +148,15 @@ def test_on_the_columns_c_sees_what_a_batch_would_show(compiled: Compiled, kind:
 
 
 @pytest.mark.parametrize("lists", [[], [[]], [[], [1], []]], ids=repr)
-def test_the_loop_equals_its_twin_on_empty_lists(compiled: Compiled, lists: list[list[int]]) -> None:
+def test_compiled_loop_equals_reference_on_empty_lists(compiled: Compiled, lists: list[list[int]]) -> None:
     batch = random_election(0, ElectionKind.OFFLINE, partitions=len(lists) or 1, brokers=2)
-    some = Ragged.of(lists)
-    flags = np.ones(len(some.values), np.uint8)
+    ragged = Ragged.of(lists)
+    flags = np.ones(len(ragged.values), np.uint8)
     rows = {name: getattr(batch, name)[: len(lists)] for name in
             ("rows", "topic", "partition", "leader", "leader_epoch", "unclean_allowed")}  # fmt: skip
-    batch = replace(batch, candidates=some, isr=some, eligible=flags, in_sync=flags, may_lead=flags, **rows)
+    batch = replace(batch, candidates=ragged, isr=ragged, eligible=flags, in_sync=flags, may_lead=flags, **rows)
     leaders = [np.zeros(len(lists), np.int32) for _ in range(2)]
-    for module, leader in zip((_selectors, native_twin), leaders, strict=True):
+    for module, leader in zip((_selectors, native_reference), leaders, strict=True):
         module.elect(compiled.address("from_everything"), 0, batch, leader)
     assert leaders[0].tolist() == leaders[1].tolist()
 
@@ -171,12 +171,12 @@ def test_the_loop_equals_its_twin_on_empty_lists(compiled: Compiled, lists: list
     ],
 )
 def test_a_capsule_is_accepted_under_any_spelling(compiled: Compiled, spelling: str) -> None:
-    seen, name = ctypes.c_uint64(0), spelling.encode()
-    capsule = capsule_of(compiled.address("from_everything"), name, ctypes.addressof(seen))
+    counter, name = ctypes.c_uint64(0), spelling.encode()
+    capsule = capsule_of(compiled.address("from_everything"), name, ctypes.addressof(counter))
     batch = random_election(1, ElectionKind.OFFLINE)
-    plain = NativeSelector("x", compiled.function("from_everything"))
-    assert chosen(NativeSelector("x", capsule), batch).tolist() == chosen(plain, batch).tolist()
-    assert seen.value, "the capsule's context is the user data"
+    reference = NativeSelector("x", compiled.function("from_everything"))
+    assert elect(NativeSelector("x", capsule), batch).tolist() == elect(reference, batch).tolist()
+    assert counter.value, "the capsule's context is the user data"
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_another_signature_is_refused(compiled: Compiled, signature: str) -> Non
 
 
 @pytest.mark.parametrize("source", [None, 4711, "last_in_sync", lambda election: 0], ids=repr)
-def test_something_else_is_refused(source: Any) -> None:
+def test_other_sources_are_refused(source: Any) -> None:
     with pytest.raises(PluginError, match="expected a PyCapsule or NativeFunction"):
         NativeSelector("odd", source)
 
@@ -217,25 +217,25 @@ def test_the_null_pointer_is_refused() -> None:
         NativeSelector("odd", NativeFunction(0, SIGNATURE))
 
 
-def test_a_ctypes_callback_will_do() -> None:
+def test_ctypes_callback_is_accepted() -> None:
     """A ctypes callback is slow and takes the GIL for every partition, but it is a C function."""
-    last = native_twin.SELECT(lambda election, user_data: election.contents.candidate_count - 1)
+    last = native_reference.SELECT(lambda election, user_data: election.contents.candidate_count - 1)
     address = ctypes.cast(last, ctypes.c_void_p).value
     assert address
     batch = random_election(5, ElectionKind.OFFLINE)
-    leader = chosen(NativeSelector("last", NativeFunction(address, SIGNATURE, owner=last)), batch)
+    leader = elect(NativeSelector("last", NativeFunction(address, SIGNATURE, owner=last)), batch)
     assert leader.tolist() == [batch.candidates[index][-1] for index in range(len(batch))]
 
 
-def test_a_cffi_function_will_do(compiled: Compiled) -> None:
+def test_cffi_function_is_accepted(compiled: Compiled) -> None:
     cffi = pytest.importorskip("cffi")
     ffi = cffi.FFI()
     ffi.cdef("typedef struct kframe_election kframe_election; int32_t last_in_sync(const kframe_election *, void *);")
     function = ffi.dlopen(str(compiled.path)).last_in_sync
     source = NativeFunction(int(ffi.cast("uintptr_t", function)), SIGNATURE, owner=function)
     batch = random_election(6, ElectionKind.OFFLINE)
-    plain = NativeSelector("x", compiled.function("last_in_sync"))
-    assert chosen(NativeSelector("x", source), batch).tolist() == chosen(plain, batch).tolist()
+    reference = NativeSelector("x", compiled.function("last_in_sync"))
+    assert elect(NativeSelector("x", source), batch).tolist() == elect(reference, batch).tolist()
 
 
 @pytest.mark.parametrize(
@@ -256,7 +256,7 @@ def test_a_batch_that_contradicts_itself_never_reaches_c(compiled: Compiled, fie
     batch = random_election(7, ElectionKind.OFFLINE)
     short = replace(batch, **{field: getattr(batch, field)[:-1]})
     with pytest.raises(ShapeError, match="contradict"):
-        chosen(NativeSelector("x", compiled.function("crash")), short)
+        elect(NativeSelector("x", compiled.function("crash")), short)
 
 
 @pytest.mark.parametrize("which", ["candidates", "isr"])
@@ -271,7 +271,7 @@ def test_lists_that_contradict_themselves_never_reach_c(compiled: Compiled, whic
     )
     mismatched: dict[str, Any] = {which: shorter}
     with pytest.raises(ShapeError, match="contradict"):
-        chosen(NativeSelector("x", compiled.function("crash")), replace(batch, **mismatched))
+        elect(NativeSelector("x", compiled.function("crash")), replace(batch, **mismatched))
 
 
 def elect_none(cluster: ClusterState, kind: ElectionKind, rows: Int32, unclean_allowed: UInt8) -> Int32:

@@ -32,7 +32,7 @@ from kframe.registry.specs import CostTermSpec, GoalSpec, Tier
 from kframe.snapshot.generate import generate
 from kframe.testing.placement_contract import CostTermContract, GoalContract, random_placement
 from tests.cli.running import kframe
-from tests.registry import placement_twin
+from tests.registry import placement_reference
 from tests.registry.conftest import Compiled
 
 #: What native functions read as user data.
@@ -120,12 +120,12 @@ def test_tiers_give_equal_plans(native: dict[str, NativeFunction]) -> None:
 
 
 @pytest.mark.parametrize("name, by_broker", [("cost_by_everything", True), ("weight_by_everything", False)])
-def test_the_native_loop_equals_its_twin(native: dict[str, NativeFunction], name: str, by_broker: bool) -> None:
-    assert ctypes.sizeof(placement_twin.Placement) == _placements.PLACEMENT_SIZE
+def test_native_loop_equals_reference(native: dict[str, NativeFunction], name: str, by_broker: bool) -> None:
+    assert ctypes.sizeof(placement_reference.Placement) == _placements.PLACEMENT_SIZE
     function = native[name]
     for batch in (random_placement(1, 30), random_placement(2, 0), random_placement(3, 4, 1, 0)):
         answers = [np.zeros((len(batch), len(batch.broker_ids) if by_broker else 1), np.int64) for _ in range(2)]
-        for call, answer in zip((_placements.call_native, placement_twin.call_native), answers, strict=True):
+        for call, answer in zip((_placements.call_native, placement_reference.call_native), answers, strict=True):
             call(
                 function.address, function.user_data, batch.topic, batch.partition, batch.weight,
                 batch.replicas.offsets, batch.replicas.values, batch.broker_ids, batch.broker_rack, by_broker, answer,
@@ -254,15 +254,15 @@ def test_each_check_fails_for_a_term_that_breaks_its_rule(factory: Any, failed: 
 
 
 def test_the_batch_of_a_plan_is_read_only_and_has_its_scope() -> None:
-    seen: list[PlacementBatch] = []
+    received: list[PlacementBatch] = []
 
     def costs(batch: PlacementBatch) -> Int64:
-        seen.append(batch)
+        received.append(batch)
         return zeros(batch)
 
     snapshot = generate(30, 4, racks=2, seed=1)
     plan(snapshot, remove_brokers=(1,), topics=(snapshot.topics.names[0],), cost_terms=(CostTerm("mine", costs),))
-    (batch,) = seen
+    (batch,) = received
     assert {batch.topic_names[topic] for topic in batch.topic.tolist()} == {snapshot.topics.names[0]}
     assert len(batch) == snapshot.topics.partition_counts[0]
     assert batch.broker_receives.tolist() == [int(broker.broker_id != 1) for broker in snapshot.brokers]
@@ -377,15 +377,15 @@ def test_errors_of_terms_end_the_command(folder: Path, options: tuple[str, ...],
 
 
 def test_totals_are_of_the_brokers_that_take_part() -> None:
-    seen: list[GoalTotals] = []
+    received: list[GoalTotals] = []
 
     def limits(totals: GoalTotals) -> tuple[Int64, Int64]:
-        seen.append(totals)
+        received.append(totals)
         return np.zeros(len(totals.broker_ids), np.int64), np.full(len(totals.broker_ids), totals.total, np.int64)
 
     snapshot = generate(30, 4, racks=2, seed=1)
     goal = PlanGoal("mine", "points", lambda batch: np.full(len(batch), 2, np.int64), limits)
     proposal = plan(snapshot, goal=goal, exclude_brokers=(3,))
     part = proposal.problem.brokers.share > 0
-    assert seen[-1].total == int(proposal.loads()["goal_after"][part].sum())
-    assert (seen[-1].capacity > 0).tolist() == part.tolist()
+    assert received[-1].total == int(proposal.loads()["goal_after"][part].sum())
+    assert (received[-1].capacity > 0).tolist() == part.tolist()

@@ -81,7 +81,7 @@ def test_list(folder: Path) -> None:
     assert "ZeroDivisionError" in lines["broken"]
 
 
-def test_list_as_json_says_all_that_the_table_says(folder: Path) -> None:
+def test_json_list_has_all_columns_of_table(folder: Path) -> None:
     document = as_json(run("list", "--plugins-dir", folder, "--no-plugin", "unsafe", "-o", "json"))
     assert document["schema"] == "kframe.plugins/v1"
     plugins = {row["plugin"]: row for row in document["rows"]}
@@ -174,7 +174,7 @@ def test_checks_of_plugins_are_run(folder: Path, arguments: tuple[str, ...], url
     assert (row["check"], row["passed"], row["problem"]) == ("scheme", False, f"it is {url}")
 
 
-def test_check_says_what_of_a_plugin_cannot_be_tried(folder: Path) -> None:
+def test_check_lists_offers_that_cannot_be_tested(folder: Path) -> None:
     rows = as_json(run("check", "safe", "--plugins-dir", folder, "-o", "json"))["rows"]
     assert {row["passed"] for row in rows if row["offer"] == "abstain"} == {True}
     assert [row["passed"] for row in rows if row["offer"] == "nowhere"] == [None]
@@ -188,7 +188,7 @@ def test_check_of_a_native_selector_that_crashes_is_survived(folder: Path, compi
 
 
 @pytest.mark.parametrize(
-    "arguments, says",
+    "arguments, message",
     [
         (["show", "safer"], "no plugin, selector, cost term, goal, store or transport 'safer'; there are: "),
         (["check", "broken"], "plugin broken ("),
@@ -198,13 +198,13 @@ def test_check_of_a_native_selector_that_crashes_is_survived(folder: Path, compi
         (["list", "-o", "xml"], "'xml' is not one of"),
     ],
 )
-def test_a_mistake_ends_with_code_2(folder: Path, arguments: list[str], says: str) -> None:
+def test_a_mistake_ends_with_code_2(folder: Path, arguments: list[str], message: str) -> None:
     (folder / "no-selectors.py").write_text(COMMANDS_ONLY)
     if "--plugins-dir" not in arguments:
         arguments = [*arguments, "--plugins-dir", str(folder)]
     result = run(*arguments)
     assert result.exit_code == 2, result.output
-    assert says in " ".join(result.stderr.split())
+    assert message in " ".join(result.stderr.split())
     assert result.stdout == ""
 
 
@@ -226,6 +226,6 @@ def test_new(tmp_path: Path) -> None:
     result = run("new", tmp_path / "mine", "--name", "mine")
     assert result.exit_code == 0
     assert all(Path(line).is_file() for line in result.stdout.splitlines())
-    again = run("new", tmp_path / "mine", "--name", "mine")
-    assert again.exit_code == 2
-    assert "expected a new or empty directory" in " ".join(again.stderr.split())
+    second = run("new", tmp_path / "mine", "--name", "mine")
+    assert second.exit_code == 2
+    assert "expected a new or empty directory" in " ".join(second.stderr.split())

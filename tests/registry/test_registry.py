@@ -108,9 +108,7 @@ def test_entry_point_is_loaded_only_when_a_registry_is_built(install: Callable[.
 
 
 @pytest.mark.parametrize("settings", [{"disabled": ["left-out"]}, {"allowed": ()}, {"allowed": ["other"]}], ids=str)
-def test_an_entry_point_that_is_not_wanted_is_not_imported(
-    install: Callable[..., None], settings: dict[str, Any]
-) -> None:
+def test_disabled_entry_point_is_not_imported(install: Callable[..., None], settings: dict[str, Any]) -> None:
     install("kframe-left-out", {"left-out": "left_out"}, left_out="raise SystemExit('imported')")
     registry = build_registry(**settings)
     assert state_of(registry, "left-out").state == "disabled"
@@ -145,7 +143,7 @@ def test_broken_entry_point_is_reported_and_others_load(
     assert [record.message for record in caplog.records] == ["plugin a-broken (kframe-two 1.2) is broken and left out"]
 
 
-def nothing() -> list[Any]:
+def no_offers() -> list[Any]:
     return []
 
 
@@ -171,7 +169,7 @@ def half() -> Any:
             plugin("Broken", kframe_stores=lambda: [TransportSpec("x", nothing_for, "")]),
             "kframe_stores offers TransportSpec",
         ),
-        (plugin("Broken", kframe_no_such_hook=nothing), "unknown hook 'kframe_no_such_hook'"),
+        (plugin("Broken", kframe_no_such_hook=no_offers), "unknown hook 'kframe_no_such_hook'"),
         (plugin("Broken", kframe_stores=lambda surprise: []), "surprise"),
         (SimpleNamespace(kframe_stores=lambda: None), "it implements no hook"),
     ],
@@ -191,11 +189,11 @@ def observer_spec(name: str) -> ObserverSpec:
 @pytest.mark.parametrize(
     "hook, spec, what",
     [
-        ("kframe_leader_selectors", selector_spec("twin"), "leader selector 'twin'"),
-        ("kframe_stores", StoreSpec("twin", nothing_for, ""), "store for the URL scheme 'twin'"),
-        ("kframe_clusters", ClusterSpec("twin", nothing_for, ""), "live cluster for the URL scheme 'twin'"),
-        ("kframe_transports", TransportSpec("twin", nothing_for, ""), "transport for the URL scheme 'twin'"),
-        ("kframe_observers", observer_spec("twin"), "observer 'twin'"),
+        ("kframe_leader_selectors", selector_spec("duplicate"), "leader selector 'duplicate'"),
+        ("kframe_stores", StoreSpec("duplicate", nothing_for, ""), "store for the URL scheme 'duplicate'"),
+        ("kframe_clusters", ClusterSpec("duplicate", nothing_for, ""), "live cluster for the URL scheme 'duplicate'"),
+        ("kframe_transports", TransportSpec("duplicate", nothing_for, ""), "transport for the URL scheme 'duplicate'"),
+        ("kframe_observers", observer_spec("duplicate"), "observer 'duplicate'"),
     ],
 )
 def test_duplicate_name_is_an_error_that_names_both_plugins(hook: str, spec: object, what: str) -> None:
@@ -250,7 +248,7 @@ def test_a_plugins_directory_that_is_not_there(tmp_path: Path) -> None:
         build(plugins_dir=tmp_path / "nowhere")
 
 
-def test_an_unknown_name_is_an_error_that_helps() -> None:
+def test_unknown_name_error_lists_known_names() -> None:
     registry = build(selectors("Broken", "?"))
     with pytest.raises(PluginError) as caught:
         registry.selector("prefered")
@@ -265,15 +263,15 @@ def test_an_unknown_name_is_an_error_that_helps() -> None:
 
 def test_selectors_by_the_kinds_that_they_are_for() -> None:
     registry = build(selectors("More", selector_spec("more", (ElectionKind.OFFLINE, ElectionKind.REASSIGN))))
-    chosen = registry.selectors_for(["more", "preferred"])
-    assert {kind: selector.name for kind, selector in chosen.items()} == {
+    selector_by_kind = registry.selectors_for(["more", "preferred"])
+    assert {kind: selector.name for kind, selector in selector_by_kind.items()} == {
         ElectionKind.OFFLINE: "more", ElectionKind.REASSIGN: "more", ElectionKind.PREFERRED: "preferred",
     }  # fmt: skip
     with pytest.raises(PluginError, match="selectors 'more' and 'first-in-sync' are both for OFFLINE elections"):
         registry.selectors_for(["more", "first-in-sync"])
 
 
-def test_what_the_registry_makes_is_what_a_selection_takes() -> None:
+def test_registry_selectors_are_accepted_by_selection() -> None:
     cluster, rows = random_cluster(3), np.arange(200, dtype=np.int32)
     selectors = build().selectors_for(["first-in-sync", "preferred"])
     selection = Selection(selectors, lambda *election: pytest.fail("not needed"))
@@ -302,7 +300,7 @@ def fail() -> None:
 
 
 @pytest.mark.parametrize(
-    "changes, says",
+    "changes, message",
     [
         ({"factory": fail}, "selector 'odd' cannot be made: OSError: no weights file"),
         ({"factory": lambda: FirstInSync("even")}, "its factory returned a selector named 'even'"),
@@ -311,9 +309,9 @@ def fail() -> None:
         ({"factory": lambda: 3, "tier": Tier.NATIVE}, "found int, expected a PyCapsule or NativeFunction"),
     ],
 )
-def test_a_factory_that_makes_something_else(changes: dict[str, Any], says: str) -> None:
+def test_factory_of_wrong_type_is_refused(changes: dict[str, Any], message: str) -> None:
     registry = build(selectors("Odd", selector_spec("odd", **changes)))
-    with pytest.raises(PluginError, match=says):
+    with pytest.raises(PluginError, match=message):
         registry.selector("odd")
 
 
@@ -335,7 +333,7 @@ def test_commands_are_added_and_a_plugin_that_fails_adds_none(caplog: pytest.Log
 
 
 @pytest.mark.parametrize(
-    "plugins, says",
+    "plugins, message",
     [
         ([commands("Thief", "whatif")], "command 'whatif' is offered by kframe-controller and by extra Thief"),
         (
@@ -344,10 +342,10 @@ def test_commands_are_added_and_a_plugin_that_fails_adds_none(caplog: pytest.Log
         ),
     ],
 )
-def test_a_command_that_is_there_cannot_be_replaced(plugins: list[type], says: str) -> None:
+def test_a_command_that_is_there_cannot_be_replaced(plugins: list[type], message: str) -> None:
     whatif = click.Command("whatif")
     cli = click.Group(commands={"whatif": whatif})
-    with pytest.raises(PluginError, match=says):
+    with pytest.raises(PluginError, match=message):
         build(*plugins).register_commands(cli)
     assert cli.commands["whatif"] is whatif
 
@@ -373,7 +371,7 @@ def test_a_trace_tells_what_is_loaded_and_offered() -> None:
     ]
 
 
-def test_importing_the_registry_loads_no_plugin_and_nothing_heavy() -> None:
+def test_registry_import_loads_no_plugins_or_heavy_modules() -> None:
     code = "import sys, kframe.registry.registry; print(*sys.modules)"
     completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(completed.stdout.split())

@@ -29,7 +29,7 @@ def shape(folder: Path, name: str) -> set[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("offers", TEMPLATES)
-def test_it_is_whole_and_passes_its_own_tests(tmp_path: Path, offers: str) -> None:
+def test_new_plugin_is_complete_and_passes_its_tests(tmp_path: Path, offers: str) -> None:
     folder = tmp_path / "deep" / "near-rack"
     files = new_plugin(folder, "near-rack", offers)
     assert {file.relative_to(folder).as_posix() for file in files} == {
@@ -46,7 +46,7 @@ def test_it_is_whole_and_passes_its_own_tests(tmp_path: Path, offers: str) -> No
     assert "6 passed" in completed.stdout
 
 
-def test_it_has_the_shape_of_rack_spread(tmp_path: Path) -> None:
+def test_new_plugin_has_layout_of_rack_spread(tmp_path: Path) -> None:
     new_plugin(tmp_path, "near-rack")
     assert shape(tmp_path, "near-rack") == shape(RACK_SPREAD, "rack-spread")
 
@@ -59,9 +59,9 @@ def test_a_bad_name_writes_nothing(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("there", ["file", "full folder"])
-def test_what_is_there_stays(tmp_path: Path, there: str) -> None:
+def test_existing_files_are_not_replaced(tmp_path: Path, existing: str) -> None:
     folder = tmp_path / "new"
-    if there == "file":
+    if existing == "file":
         folder.write_text("mine")
     else:
         folder.mkdir()
@@ -72,6 +72,6 @@ def test_what_is_there_stays(tmp_path: Path, there: str) -> None:
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_an_empty_folder_will_do(tmp_path: Path) -> None:
+def test_empty_folder_is_accepted(tmp_path: Path) -> None:
     (tmp_path / "new").mkdir()
     assert all(file.is_file() for file in new_plugin(tmp_path / "new", "near"))

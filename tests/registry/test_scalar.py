@@ -33,7 +33,7 @@ class TestScalar(SelectorContract):
         return ScalarSelector("kafka", kafka_rule)
 
 
-def chosen(function: ScalarFunction, batch: ElectionBatch) -> Int32:
+def elect(function: ScalarFunction, batch: ElectionBatch) -> Int32:
     leader = np.full(len(batch), NO_LEADER, np.int32)
     ScalarSelector("it", function).elect(batch, leader)
     return leader
@@ -44,46 +44,46 @@ def test_the_same_rule_chooses_the_same_in_both_tiers(kind: ElectionKind) -> Non
     batch = random_election(11, kind)
     bulk = np.full(len(batch), NO_LEADER, np.int32)
     FirstInSync("x").elect(batch, bulk)
-    assert chosen(kafka_rule, batch).tolist() == bulk.tolist()
+    assert elect(kafka_rule, batch).tolist() == bulk.tolist()
 
 
 def test_a_function_sees_broker_ids() -> None:
-    seen: list[PartitionElection] = []
+    elections: list[PartitionElection] = []
     batch = random_election(12, OFFLINE)
 
     def look(election: PartitionElection) -> None:
-        seen.append(election)
+        elections.append(election)
 
-    chosen(look, batch)
+    elect(look, batch)
     ids = batch.broker_ids.tolist()
-    for at, election in enumerate(seen):
-        slots = slice(batch.candidates.offsets[at], batch.candidates.offsets[at + 1])
+    for row, election in enumerate(elections):
+        slots = slice(batch.candidates.offsets[row], batch.candidates.offsets[row + 1])
         assert election.kind is OFFLINE
-        assert (election.topic, election.partition) == ("t", at)
-        assert election.replicas == tuple(ids[index] for index in batch.candidates[at])
-        assert election.isr == tuple(ids[index] for index in batch.isr[at])
+        assert (election.topic, election.partition) == ("t", row)
+        assert election.replicas == tuple(ids[index] for index in batch.candidates[row])
+        assert election.isr == tuple(ids[index] for index in batch.isr[row])
         assert election.eligible == tuple(np.array(election.replicas)[batch.eligible[slots] != 0])
-        assert election.leader == (None if batch.leader[at] == NO_LEADER else ids[batch.leader[at]])
-        assert election.leader_epoch == batch.leader_epoch[at]
-        assert election.unclean_allowed is bool(batch.unclean_allowed[at])
+        assert election.leader == (None if batch.leader[row] == NO_LEADER else ids[batch.leader[row]])
+        assert election.leader_epoch == batch.leader_epoch[row]
+        assert election.unclean_allowed is bool(batch.unclean_allowed[row])
         assert election.seed == batch.seed
         for broker_id, rack in zip(ids, batch.broker_rack, strict=True):
             assert election.racks[broker_id] == (None if rack == -1 else batch.racks[rack])
-    assert {election.leader is None for election in seen} == {True, False}
+    assert {election.leader is None for election in elections} == {True, False}
 
 
-def test_what_it_sees_cannot_be_changed() -> None:
+def test_partition_election_is_immutable() -> None:
     def change(election: PartitionElection) -> None:
         election.isr = ()  # type: ignore[misc]  # that is the test
 
     with pytest.raises(AttributeError):
-        chosen(change, random_election(1, OFFLINE))
+        elect(change, random_election(1, OFFLINE))
 
 
 @pytest.mark.parametrize("answer", ["1", 1.0, True, [1]], ids=repr)
 def test_an_answer_that_is_no_broker_id_is_an_error_that_names_the_partition(answer: Any) -> None:
     with pytest.raises(TypeError, match="expected a broker id or None") as caught:
-        chosen(lambda election: answer if election.partition == 3 else None, random_election(1, OFFLINE))
+        elect(lambda election: answer if election.partition == 3 else None, random_election(1, OFFLINE))
     assert caught.value.__notes__ == ["while electing a leader for t-3"]
 
 
@@ -100,5 +100,5 @@ def test_an_unknown_broker_is_a_fault_of_that_partition_alone() -> None:
 
 def test_a_numpy_integer_is_a_broker_id() -> None:
     batch = random_election(14, OFFLINE)
-    plain = chosen(lambda election: election.replicas[0], batch)
-    assert chosen(lambda election: np.int64(election.replicas[0]), batch).tolist() == plain.tolist()  # type: ignore[arg-type,return-value]
+    expected = elect(lambda election: election.replicas[0], batch)
+    assert elect(lambda election: np.int64(election.replicas[0]), batch).tolist() == expected.tolist()  # type: ignore[arg-type,return-value]

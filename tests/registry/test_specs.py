@@ -41,7 +41,7 @@ def test_bad_names(make: Any, name: object) -> None:
 
 
 @pytest.mark.parametrize(
-    "field, value, says",
+    "field, value, message",
     [
         ("kinds", (), "expected one ElectionKind or more"),
         ("kinds", ("OFFLINE",), "expected one ElectionKind or more"),
@@ -51,8 +51,8 @@ def test_bad_names(make: Any, name: object) -> None:
         ("factory", None, "expected something to call"),
     ],
 )
-def test_bad_selectors(field: str, value: object, says: str) -> None:
-    with pytest.raises(PluginError, match=f"selector 'good': .*{says}"):
+def test_bad_selectors(field: str, value: object, message: str) -> None:
+    with pytest.raises(PluginError, match=f"selector 'good': .*{message}"):
         SelectorSpec(**GOOD | {field: value})
 
 
@@ -71,7 +71,7 @@ OPTIONS = (
 
 
 @pytest.mark.parametrize(
-    "given, expected",
+    "values, expected",
     [
         ({}, {"weight": 3, "share": 0.5, "strict": False, "rack": "a"}),
         ({"weight": 7}, {"weight": 7, "share": 0.5, "strict": False, "rack": "a"}),
@@ -80,12 +80,12 @@ OPTIONS = (
         ({"share": 1}, {"weight": 3, "share": 1, "strict": False, "rack": "a"}),
     ],
 )  # fmt: skip
-def test_options(given: dict[str, object], expected: dict[str, object]) -> None:
-    assert SelectorSpec(**GOOD, options=OPTIONS).values(given) == expected
+def test_options(values: dict[str, object], expected: dict[str, object]) -> None:
+    assert SelectorSpec(**GOOD, options=OPTIONS).values(values) == expected
 
 
 @pytest.mark.parametrize(
-    "given, says",
+    "values, message",
     [
         ({"wait": 1}, "selector good: found option 'wait', expected one of weight, share, strict, rack"),
         ({"weight": "many"}, "selector good, option weight: found 'many', expected int"),
@@ -96,13 +96,13 @@ def test_options(given: dict[str, object], expected: dict[str, object]) -> None:
         ({"rack": 1}, "selector good, option rack: found int 1, expected str"),
     ],
 )
-def test_bad_options(given: dict[str, object], says: str) -> None:
+def test_bad_options(values: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        SelectorSpec(**GOOD, options=OPTIONS).values(given)
-    assert str(caught.value) == says
+        SelectorSpec(**GOOD, options=OPTIONS).values(values)
+    assert str(caught.value) == message
 
 
-def test_a_selector_without_options_says_so() -> None:
+def test_option_of_selector_without_options_is_refused() -> None:
     with pytest.raises(ConfigError, match="found option 'x', expected no options"):
         SelectorSpec(**GOOD).values({"x": 1})
 

@@ -91,27 +91,27 @@ MALFORMED = [
 ]  # fmt: skip
 
 
-def test_the_sample_plays() -> None:
+def test_valid_sample_is_played() -> None:
     trace = ScenarioRunner(parse_scenario(GOOD, "s.yaml")).play()
     assert [list(step["step"]) for step in trace["steps"]] == [["elect"], ["broker_failure"]]
     assert trace["steps"][1]["partitions"]["t-0"]["leader"] == 2
 
 
-@pytest.mark.parametrize("old, new, said", [row[1:] for row in DAMAGE], ids=[row[0] for row in DAMAGE])
-def test_damage_is_named(old: str, new: str, said: str) -> None:
+@pytest.mark.parametrize("old, new, message", [row[1:] for row in DAMAGE], ids=[row[0] for row in DAMAGE])
+def test_damaged_scenario_error_names_location(old: str, new: str, message: str) -> None:
     assert old in GOOD
     with pytest.raises(ScenarioError) as caught:
         ScenarioRunner(parse_scenario(GOOD.replace(old, new, 1), "s.yaml"))
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert caught.value.where.startswith("s.yaml")
 
 
-@pytest.mark.parametrize("step, said", [row[1:] for row in MALFORMED], ids=[row[0] for row in MALFORMED])
-def test_a_malformed_step_is_named(step: str, said: str) -> None:
+@pytest.mark.parametrize("step, message", [row[1:] for row in MALFORMED], ids=[row[0] for row in MALFORMED])
+def test_a_malformed_step_is_named(step: str, message: str) -> None:
     with pytest.raises(ScenarioError) as caught:
         ScenarioRunner(parse_scenario(GOOD.replace("broker_failure: [1]", step), "s.yaml"))
     assert str(caught.value).startswith("s.yaml: steps[1].")
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_an_unknown_step_is_refused_with_those_that_are_known() -> None:
@@ -124,7 +124,7 @@ def test_an_unknown_step_is_refused_with_those_that_are_known() -> None:
 
 
 @pytest.mark.parametrize(
-    "admin, said",
+    "admin, message",
     [
         ("{reassign: {t-0: null}}", "admin.reassign.t-0: found None"),
         ("{reassigned: {}}", "reassigned: found an unknown field"),
@@ -133,10 +133,10 @@ def test_an_unknown_step_is_refused_with_those_that_are_known() -> None:
         ("[1]", "admin: found [1], expected a mapping"),
     ],
 )
-def test_what_waits_in_storage_is_checked_before_anything_is_played(admin: str, said: str) -> None:
+def test_stored_requests_are_checked_before_playing(admin: str, message: str) -> None:
     with pytest.raises(ScenarioError) as caught:
         ScenarioRunner(parse_scenario(f"{GOOD}admin: {admin}\n", "s.yaml"))
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize("value", ["0", "yes please", "[true]"])
@@ -156,29 +156,29 @@ def test_brokers_that_keep_no_logs_take_no_records() -> None:
 
 
 @pytest.mark.parametrize(
-    "key, value, said",
+    "key, value, message",
     [
         ("auto.leader.rebalance.enabled", "true", "auto.leader.rebalance.enable"),
         ("min.insync.replicas", "0", "found 0"),
         ("inter.broker.protocol.version", "'four'", "found 'four'"),
     ],
 )
-def test_a_bad_configuration_key_or_value_is_named(key: str, value: str, said: str) -> None:
+def test_a_bad_configuration_key_or_value_is_named(key: str, value: str, message: str) -> None:
     text = GOOD.replace("auto.leader.rebalance.enable: false", f"{key}: {value}")
-    with pytest.raises(ConfigError, match=said):
+    with pytest.raises(ConfigError, match=message):
         ScenarioRunner(parse_scenario(text, "s.yaml"))
 
 
 @pytest.mark.parametrize(
-    "content, said",
+    "content, message",
     [(None, "No such file"), (b"name: \xff\xfe", "not UTF-8"), (b"", "found None, expected a mapping")],
     ids=["missing", "broken-utf-8", "empty"],
 )
-def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, content: bytes | None, said: str) -> None:
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, content: bytes | None, message: str) -> None:
     path = tmp_path / "s.yaml"
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(InputError, match=said) as caught:
+    with pytest.raises(InputError, match=message) as caught:
         read_scenario(path)
     assert str(path) in str(caught.value)
 
@@ -192,7 +192,7 @@ def test_a_huge_file_is_refused_without_being_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "steps, said",
+    "steps, message",
     [
         ("- broker_failure: [9]", "broker 9"),
         ("- broker_bounce: [9]", "broker 9"),
@@ -203,9 +203,9 @@ def test_a_huge_file_is_refused_without_being_read(tmp_path: Path) -> None:
         ("- answer: {broker: 9, error: SILENT}", "broker 9"),
     ],
 )
-def test_a_step_that_contradicts_the_state_is_refused(steps: str, said: str) -> None:
+def test_a_step_that_contradicts_the_state_is_refused(steps: str, message: str) -> None:
     runner = ScenarioRunner(parse_scenario(GOOD.replace("- broker_failure: [1]", steps), "s.yaml"))
-    with pytest.raises(ScenarioError, match=rf"s\.yaml: steps\[1\]\.[a-z_.]+: found {said}, expected "):
+    with pytest.raises(ScenarioError, match=rf"s\.yaml: steps\[1\]\.[a-z_.]+: found {message}, expected "):
         runner.play()
     assert changed(runner.storage.stored()) == []
 
@@ -229,7 +229,7 @@ def changed(cluster: ClusterState) -> list[str]:
         "log_dir_failure: {broker: 1, partitions: [nosuch-0]}",
     ],
 )
-def test_what_is_asked_for_may_be_unknown(steps: str) -> None:
+def test_requests_may_name_unknown_partitions(steps: str) -> None:
     """Kafka returns errors to clients, and ignores invalid records of operators (``tests/golden``, such as
     ``nosuch``)."""
     trace = ScenarioRunner(parse_scenario(GOOD.replace("broker_failure: [1]", steps), "s.yaml")).play()

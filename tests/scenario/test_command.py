@@ -48,7 +48,7 @@ def test_a_table_has_a_line_a_step(scenario: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "damage, said",
+    "damage, message",
     [
         (("schema: kframe.scenario/v1", "schema: x"), "schema: found 'x'"),
         (("broker_failure: [1]", "move: {t-0: [2, 1]}"), "steps[1]: found unknown step 'move'"),
@@ -56,29 +56,29 @@ def test_a_table_has_a_line_a_step(scenario: Path) -> None:
     ],
 )
 def test_bad_input_is_one_line_and_writes_nothing(
-    scenario: Path, tmp_path: Path, damage: tuple[str, str], said: str
+    scenario: Path, tmp_path: Path, damage: tuple[str, str], message: str
 ) -> None:
     scenario.write_text(GOOD.replace(*damage))
     result = run("run", scenario, "--trace", tmp_path / "out.json")
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.startswith("error: ")
     assert result.stderr.count("\n") == 1
-    assert said in result.stderr
+    assert message in result.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["s.yaml"]
 
 
 @pytest.mark.parametrize(
-    "options, said",
+    "options, message",
     [
         (["--selector", "nobody"], "no leader selector 'nobody'"),
         (["--trace", "no/such/folder/out.json"], "No such file or directory"),
         (["--traces", "out.json"], "No such option"),
     ],
 )
-def test_bad_options_are_refused(scenario: Path, options: list[str], said: str) -> None:
+def test_bad_options_are_refused(scenario: Path, options: list[str], message: str) -> None:
     result = run("run", scenario, *options)
     assert (result.exit_code, result.stdout) == (2, "")
-    assert said in result.stderr
+    assert message in result.stderr
 
 
 def test_a_selector_decides(scenario: Path) -> None:
@@ -97,12 +97,12 @@ def test_check_tells_of_every_file(scenario: Path, tmp_path: Path) -> None:
     assert run("check", scenario).exit_code == 0
 
 
-def test_check_refuses_what_run_refuses(tmp_path: Path) -> None:
+def test_check_refuses_same_scenarios_as_run(tmp_path: Path) -> None:
     path = tmp_path / "late.yaml"
     path.write_text(GOOD.replace("broker_failure: [1]", "broker_failure: [9]"))
-    ran, checked = run("run", path), run("check", path)
-    assert (ran.exit_code, checked.exit_code) == (2, 2)
-    assert "found broker 9, expected a broker that is registered at this step" in ran.output
+    played, checked = run("run", path), run("check", path)
+    assert (played.exit_code, checked.exit_code) == (2, 2)
+    assert "found broker 9, expected a broker that is registered at this step" in played.output
     assert "found broker 9, expected a broker that is registered at this step" in checked.output
 
 

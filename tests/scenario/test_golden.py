@@ -34,9 +34,9 @@ def differences(golden: dict[str, Any], other: dict[str, Any]) -> list[str]:
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
 def test_trace_equals_kafkas(path: Path) -> None:
     golden = json.loads((GOLDEN / "traces" / f"{path.stem}.json").read_text())
-    own = json.loads(json.dumps(ScenarioRunner(read_scenario(path)).play()))
-    assert (own["schema"], own["scenario"]) == ("kframe.trace/v1", golden["scenario"])
-    assert differences(golden, own) == []
+    actual = json.loads(json.dumps(ScenarioRunner(read_scenario(path)).play()))
+    assert (actual["schema"], actual["scenario"]) == ("kframe.trace/v1", golden["scenario"])
+    assert differences(golden, actual) == []
 
 
 def test_every_scenario_has_a_trace_and_every_trace_a_scenario() -> None:

@@ -64,7 +64,7 @@ def state(topic: str, partition: int, leader: int, isr: list[int], version: int 
 def dump(*changed: dict[str, Any], without: Iterable[str] = ()) -> list[dict[str, Any]]:
     """Return a dump of brokers 1 to 3 and topic ``t`` of two partitions. ``changed`` znodes replace others or are
     added."""
-    whole = [
+    nodes = [
         *(znode(path) for path in ("/brokers/ids", "/brokers/topics", "/config/topics", "/admin/delete_topics")),
         *(registration(broker_id) for broker_id in (1, 2, 3)),
         assignment("t", {0: [1, 2, 3], 1: [2, 3, 1]}),
@@ -75,7 +75,7 @@ def dump(*changed: dict[str, Any], without: Iterable[str] = ()) -> list[dict[str
         znode("/controller", {"version": 2, "brokerid": 3}),
         znode("/controller_epoch", "4"),
     ]
-    by_path = {node["path"]: node for node in whole} | {node["path"]: node for node in changed}
+    by_path = {node["path"]: node for node in nodes} | {node["path"]: node for node in changed}
     return [node for path, node in by_path.items() if path not in without]
 
 

@@ -41,48 +41,48 @@ class Bad(NamedTuple):
     case: str
     format: str
     content: bytes
-    says: str
+    message: str
 
 
-def zk(case: str, says: str, *changed: dict[str, Any], without: tuple[str, ...] = ()) -> Bad:
+def zk(case: str, message: str, *changed: dict[str, Any], without: tuple[str, ...] = ()) -> Bad:
     """A dump with changed znodes."""
-    return Bad(case, "zookeeper", dump_text(dump(*changed, without=without)).encode(), says)
+    return Bad(case, "zookeeper", dump_text(dump(*changed, without=without)).encode(), message)
 
 
-def zk_text(case: str, old: str, new: str, says: str) -> Bad:
+def zk_text(case: str, old: str, new: str, message: str) -> Bad:
     """A dump with changed text."""
-    whole = dump_text(dump())
-    assert old in whole
-    return Bad(case, "zookeeper", whole.replace(old, new, 1).encode(), says)
+    content = dump_text(dump())
+    assert old in content
+    return Bad(case, "zookeeper", content.replace(old, new, 1).encode(), message)
 
 
-def zk_raw(case: str, content: bytes, says: str) -> Bad:
+def zk_raw(case: str, content: bytes, message: str) -> Bad:
     """A dump of these bytes."""
-    return Bad(case, "zookeeper", content, says)
+    return Bad(case, "zookeeper", content, message)
 
 
-def text(case: str, old: str, new: str, says: str) -> Bad:
+def text(case: str, old: str, new: str, message: str) -> Bad:
     """A kafka-topics listing with changed text."""
     assert old in DESCRIBE
-    return Bad(case, "describe", DESCRIBE.replace(old, new, 1).encode(), says)
+    return Bad(case, "describe", DESCRIBE.replace(old, new, 1).encode(), message)
 
 
-def kc(case: str, change: Callable[[dict[str, Any]], object], says: str) -> Bad:
+def kc(case: str, change: Callable[[dict[str, Any]], object], message: str) -> Bad:
     """A kcat output with a change."""
     document = kcat()
     change(document)
-    return Bad(case, "kcat", json.dumps(document).encode(), says)
+    return Bad(case, "kcat", json.dumps(document).encode(), message)
 
 
-def partition(case: str, says: str, **changed: Any) -> Bad:
+def partition(case: str, message: str, **changed: Any) -> Bad:
     """A kcat output with a change in its first partition."""
-    return kc(case, lambda document: document["topics"][0]["partitions"][0].update(changed), says)
+    return kc(case, lambda document: document["topics"][0]["partitions"][0].update(changed), message)
 
 
-def move(case: str, says: str, *entries: dict[str, Any], **changed: Any) -> Bad:
+def move(case: str, message: str, *entries: dict[str, Any], **changed: Any) -> Bad:
     """A reassignment of the entries."""
     document = reassignment(**({"partitions": list(entries)} if entries else {}), **changed)
-    return Bad(case, "reassignment", json.dumps(document).encode(), says)
+    return Bad(case, "reassignment", json.dumps(document).encode(), message)
 
 
 def entry(partition: Any = 0, replicas: Any = (1, 2), topic: str = "t") -> dict[str, Any]:
@@ -406,7 +406,7 @@ REASSIGNMENT = [
     ),
 ]
 
-WHOLE = {
+VALID_CONTENT = {
     "zookeeper": dump_text(dump()),
     "describe": DESCRIBE,
     "kcat": json.dumps(kcat()),
@@ -419,7 +419,7 @@ ANY = [Bad(f"empty {name}", name, b"", f"{NAMES[name]} | an empty file | a snaps
         gzip.compress(content.encode())[:-4],
         f"{NAMES[name]} | a damaged gzip file | whole",
     )
-    for name, content in WHOLE.items()
+    for name, content in VALID_CONTENT.items()
 ]
 
 TABLE = [*ZOOKEEPER, *LISTING, *KCAT, *REASSIGNMENT, *ANY]
@@ -432,7 +432,7 @@ def test_refused(row: Bad, tmp_path: Path) -> None:
     with pytest.raises(SnapshotError) as caught:
         read_snapshot(path, row.format)
     error = caught.value
-    location, actual, expected = row.says.split(" | ")
+    location, actual, expected = row.message.split(" | ")
     assert path.name in error.where
     assert location in error.where
     assert actual in error.found
@@ -447,7 +447,7 @@ def test_refused(row: Bad, tmp_path: Path) -> None:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    name=st.sampled_from(sorted(WHOLE)),
+    name=st.sampled_from(sorted(VALID_CONTENT)),
     changes=st.lists(
         st.tuples(st.integers(0, 2**16), st.binary(max_size=3), st.integers(0, 3)), min_size=1, max_size=3
     ),
@@ -455,7 +455,7 @@ def test_refused(row: Bad, tmp_path: Path) -> None:
 def test_any_change_raises_only_snapshot_error(
     name: str, changes: list[tuple[int, bytes, int]], tmp_path: Path
 ) -> None:
-    content = WHOLE[name].encode()
+    content = VALID_CONTENT[name].encode()
     for position, inserted, removed in changes:
         offset = position % (len(content) + 1)
         content = content[:offset] + inserted + content[offset + removed :]
@@ -493,7 +493,7 @@ def test_repeated_keys_cost_no_quadratic_time(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["missing", "directory"])
-def test_a_path_that_is_no_file(kind: str, tmp_path: Path) -> None:
+def test_missing_file_or_directory_is_refused(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "missing" if kind == "missing" else tmp_path
     with pytest.raises(SnapshotError) as caught:
         read_snapshot(path, "kcat")

@@ -33,7 +33,7 @@ def test_convert(tmp_path: Path) -> None:
     assert read_snapshot(out).digest() == read_snapshot(DEAD).digest()
 
 
-def test_convert_says_what_is_unknown(tmp_path: Path) -> None:
+def test_convert_lists_unknown_columns(tmp_path: Path) -> None:
     result = run("convert", str(example("healthy", "kcat")), str(tmp_path / "kept"))
     assert result.exit_code == 0
     assert "unknown: topics.topic_id, topics.deleting, topics.configs, partitions.leader_epoch" in result.stderr
@@ -113,7 +113,7 @@ def test_usage_and_bad_input_end_with_2(arguments: list[str], tmp_path: Path, mo
 # show
 
 
-def shown(*arguments: str) -> list[dict[str, Any]]:
+def show(*arguments: str) -> list[dict[str, Any]]:
     document = json.loads(run("show", DEAD, *arguments, "--json").stdout)
     rows: list[dict[str, Any]] = document["rows"]
     return rows
@@ -148,7 +148,7 @@ def test_the_summary_as_data() -> None:
         ("--partitions", "kframe.snapshot-partitions/v1", 645),
     ],
 )
-def test_listings_say_the_same_in_every_format(view: str, schema: str, count: int) -> None:
+def test_listings_are_equal_in_every_format(view: str, schema: str, count: int) -> None:
     document = json.loads(run("show", DEAD, view, "-o", "json").stdout)
     assert document["schema"] == schema
     assert len(document["rows"]) == count
@@ -165,13 +165,13 @@ def test_listings_say_the_same_in_every_format(view: str, schema: str, count: in
 
 
 def test_topics_by_name() -> None:
-    rows = shown("--topic", "orders.dlq.v1", "--topic", "clickstream.events.v1")
+    rows = show("--topic", "orders.dlq.v1", "--topic", "clickstream.events.v1")
     assert {row["topic"] for row in rows} == {"orders.dlq.v1", "clickstream.events.v1"}
     assert len(rows) == 25
-    assert [row["topic"] for row in shown("--topics", "--topic", "orders.dlq.v1")] == ["orders.dlq.v1"]
+    assert [row["topic"] for row in show("--topics", "--topic", "orders.dlq.v1")] == ["orders.dlq.v1"]
 
 
-def test_names_from_elsewhere_cannot_steer_the_terminal(tmp_path: Path) -> None:
+def test_control_characters_in_names_are_escaped(tmp_path: Path) -> None:
     from tests.snapshot.samples import dump, dump_text, registration
 
     path = tmp_path / "c.zookeeper.jsonl"
@@ -183,7 +183,7 @@ def test_names_from_elsewhere_cannot_steer_the_terminal(tmp_path: Path) -> None:
     assert "\x1b" not in run("show", str(path)).stderr
 
 
-def test_help_waits_for_nothing_heavy() -> None:
+def test_help_imports_no_heavy_modules() -> None:
     code = "import sys; from kframe.cli.snapshot import group\ntry: group(['--help'])\nfinally: print(*sys.modules)"
     completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert "convert" in completed.stdout

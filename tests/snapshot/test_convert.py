@@ -18,17 +18,17 @@ from tests.snapshot.strategies import snapshots
 
 
 @given(snapshots(complete=True))
-def test_there_and_back(snapshot: Snapshot) -> None:
-    back = Snapshot.from_cluster(snapshot.to_cluster())
-    assert facts(back) == facts(snapshot)
-    assert back.topics.names == snapshot.topics.names
+def test_cluster_round_trip_is_equal(snapshot: Snapshot) -> None:
+    converted = Snapshot.from_cluster(snapshot.to_cluster())
+    assert facts(converted) == facts(snapshot)
+    assert converted.topics.names == snapshot.topics.names
     for name in ("topic_ids", "deleting"):
-        assert np.array_equal(getattr(back.topics, name), getattr(snapshot.topics, name))
+        assert np.array_equal(getattr(converted.topics, name), getattr(snapshot.topics, name))
     for index in range(len(snapshot.topics)):
-        assert back.topics.unclean(index) == snapshot.topics.unclean(index)
-        assert back.topics.min_insync(index) == snapshot.topics.min_insync(index)
+        assert converted.topics.unclean(index) == snapshot.topics.unclean(index)
+        assert converted.topics.min_insync(index) == snapshot.topics.min_insync(index)
     originals = {facts_.broker_id: facts_ for facts_ in snapshot.brokers}
-    for facts_ in back.brokers:
+    for facts_ in converted.brokers:
         original = originals[facts_.broker_id]
         assert facts_.registered == bool(original.registered)
         if original.broker_epoch is not None:
@@ -57,7 +57,7 @@ def test_the_real_cluster_there_and_back(state: str) -> None:
     assert facts(Snapshot.from_cluster(snapshot.to_cluster())) == facts(snapshot)
 
 
-def test_a_view_of_the_real_cluster() -> None:
+def test_partition_view_of_real_cluster() -> None:
     view = read_snapshot(example("broker-4-dead", "zookeeper")).to_cluster()["clickstream.events.v1", 17]
     assert (view.replicas, view.adding_replicas, view.removing_replicas) == ((2, 1, 3, 6, 4, 5), (2, 1, 3), (6, 4, 5))
     assert (view.leader, view.isr) == (6, (6, 5))
@@ -95,7 +95,7 @@ def test_unregistered_broker_keeps_its_last_registration(registered: bool | None
     assert Snapshot.from_cluster(cluster).brokers[1] == BrokerFacts(2, False, 9, (), "r")
 
 
-def test_what_the_controller_added_since_is_seen() -> None:
+def test_snapshot_has_rows_added_by_controller() -> None:
     cluster = generate(4, 4, partitions_per_topic=2).to_cluster()
     cluster.add_topics(["a-new-one"], np.array([1]), Ragged.of([[2, 1]]))
     cluster.topics.drop(np.array([0], np.int32))

@@ -105,30 +105,30 @@ def test_permissions_are_those_of_any_directory(tmp_path: Path) -> None:
 # Target of a write.
 
 
-def taken_by_file(path: Path) -> None:
+def occupy_with_file(path: Path) -> None:
     path.write_text("mine")
 
 
-def taken_by_folder(path: Path) -> None:
+def occupy_with_folder(path: Path) -> None:
     path.mkdir()
     (path / "thesis.txt").write_text("mine")
 
 
-def taken_by_folder_with_manifest(path: Path) -> None:
+def occupy_with_manifest(path: Path) -> None:
     write_snapshot(generate(6, 3), path)
     (path / "thesis.txt").write_text("mine")
 
 
-def taken_by_link(path: Path) -> None:
+def occupy_with_link(path: Path) -> None:
     write_snapshot(generate(6, 3), path.parent / "target")
     path.symlink_to(path.parent / "target")
 
 
 @pytest.mark.parametrize("force", [False, True])
-@pytest.mark.parametrize("take", [taken_by_file, taken_by_folder, taken_by_folder_with_manifest, taken_by_link])
-def test_nothing_else_is_ever_replaced(take: Callable[[Path], None], force: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize("take", [occupy_with_file, occupy_with_folder, occupy_with_manifest, occupy_with_link])
+def test_foreign_files_are_not_replaced(occupy: Callable[[Path], None], force: bool, tmp_path: Path) -> None:
     path = tmp_path / "place"
-    take(path)
+    occupy(path)
     before = sorted((path_, path_.is_dir() or path_.read_bytes()) for path_ in tmp_path.rglob("*"))
     with pytest.raises(SnapshotError, match="place: found"):
         write_snapshot(generate(12, 3), path, force=force)
@@ -154,7 +154,7 @@ def test_a_name_that_the_file_system_refuses(tmp_path: Path) -> None:
         write_snapshot(generate(6, 3), tmp_path / ("n" * 300))
 
 
-def test_what_stood_there_is_put_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_replacement_restores_old_snapshot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, old = tmp_path / "place", generate(6, 3)
     write_snapshot(old, path)
     rename = Path.rename
@@ -187,7 +187,7 @@ def test_no_directory_to_write_in(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("at_row", [131_072, 200_000])
 @pytest.mark.parametrize("replacing", [False, True])
-def test_a_failure_half_way_changes_nothing(at_row: int, replacing: bool, tmp_path: Path) -> None:
+def test_interrupted_write_keeps_old_snapshot(at_row: int, replacing: bool, tmp_path: Path) -> None:
     path, old = tmp_path / "place", generate(6, 3)
     if replacing:
         write_snapshot(old, path)
@@ -242,7 +242,7 @@ def set_row(row: int, **fields: Any) -> Callable[[list[dict[str, Any]]], object]
 
 
 @pytest.mark.parametrize(
-    "table, change, says",
+    "table, change, message",
     [
         ("brokers", set_row(1, broker_id=1), "brokers.parquet row 1 field broker_id | 1 after 1 | each once"),
         ("brokers", set_row(0, broker_id=-1), "row 0 field broker_id | -1 | 0 to"),
@@ -289,10 +289,10 @@ def set_row(row: int, **fields: Any) -> Callable[[list[dict[str, Any]]], object]
     ids=lambda value: value if isinstance(value, str) and "|" in value else "",
 )
 def test_a_table_that_breaks_a_rule(
-    snapshot_path: Path, table: str, change: Callable[[list[dict[str, Any]]], object], says: str
+    snapshot_path: Path, table: str, change: Callable[[list[dict[str, Any]]], object], message: str
 ) -> None:
     tampered(snapshot_path, table, change)
-    assert_refused(snapshot_path, says)
+    assert_refused(snapshot_path, message)
 
 
 def drop_column(data: Any) -> Any:
@@ -312,7 +312,7 @@ def repeat_entries(data: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    "change, says",
+    "change, message",
     [
         (drop_column, "partitions.parquet schema | topic string, partition int32 | zk_version int32"),
         (widen, "partitions.parquet schema | partition int64 | partition int32"),
@@ -320,9 +320,9 @@ def repeat_entries(data: Any) -> Any:
         (repeat_entries, "partitions.parquet | 300000 entries in a column | at most 10"),
     ],
 )
-def test_a_table_of_another_shape(snapshot_path: Path, change: Callable[[Any], Any], says: str) -> None:
+def test_a_table_of_another_shape(snapshot_path: Path, change: Callable[[Any], Any], message: str) -> None:
     replace_table(snapshot_path, "partitions", change(parquet.read_table(snapshot_path / "partitions.parquet")))
-    assert_refused(snapshot_path, says)
+    assert_refused(snapshot_path, message)
 
 
 def edit_manifest(**changed: Any) -> Callable[[Path], None]:
@@ -368,7 +368,7 @@ def dataclass_of(file: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    "damage, says",
+    "damage, message",
     [
         (remove("manifest.json"), "manifest.json | no such file | a snapshot"),
         (remove("topics.parquet"), "topics.parquet | No such file or directory | the manifest lists"),
@@ -398,13 +398,13 @@ def dataclass_of(file: Path) -> dict[str, Any]:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_a_damaged_directory(snapshot_path: Path, damage: Callable[[Path], None], says: str) -> None:
+def test_a_damaged_directory(snapshot_path: Path, damage: Callable[[Path], None], message: str) -> None:
     damage(snapshot_path)
-    assert_refused(snapshot_path, says)
+    assert_refused(snapshot_path, message)
 
 
-def assert_refused(path: Path, says: str) -> None:
-    location, actual, expected = says.split(" | ")
+def assert_refused(path: Path, message: str) -> None:
+    location, actual, expected = message.split(" | ")
     with pytest.raises(SnapshotError) as caught:
         read_snapshot(path)
     assert str(path) in caught.value.where
@@ -427,8 +427,8 @@ def test_a_broken_hash_is_noticed_before_parquet_is_parsed(
 
 def test_leader_and_isr_go_together(snapshot_path: Path) -> None:
     data = parquet.read_table(snapshot_path / "partitions.parquet")
-    nothing = pa.nulls(data.num_rows, pa.list_(pa.int32()))
-    replace_table(snapshot_path, "partitions", data.set_column(data.schema.get_field_index("isr"), "isr", nothing))
+    nulls = pa.nulls(data.num_rows, pa.list_(pa.int32()))
+    replace_table(snapshot_path, "partitions", data.set_column(data.schema.get_field_index("isr"), "isr", nulls))
     edit_manifest(unknown=["partitions.isr"])(snapshot_path)
     assert_refused(snapshot_path, "field isr | leader or isr alone | both or neither")
 

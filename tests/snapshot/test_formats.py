@@ -58,18 +58,18 @@ def test_content_that_looks_different(content: str, expected: str, tmp_path: Pat
         ("reassignment.json", "reassignment"),
     ],
 )
-def test_by_name_where_the_content_is_damaged(name: str, expected: str, tmp_path: Path) -> None:
+def test_damaged_content_is_detected_by_file_name(name: str, expected: str, tmp_path: Path) -> None:
     path = tmp_path / name
     path.write_bytes(b"\x00 damaged")
     assert detect_format(path) == expected
 
 
-def test_a_directory_is_kframes_own(tmp_path: Path) -> None:
+def test_directory_is_detected_as_kframe(tmp_path: Path) -> None:
     assert detect_format(tmp_path) == "kframe"
 
 
 @pytest.mark.parametrize("content", [b"PK\x03\x04 a zip", b"hello\n", b"[1, 2]"])
-def test_none_of_them(content: bytes, tmp_path: Path) -> None:
+def test_unknown_content_is_refused(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "whatever"
     path.write_bytes(content)
     with pytest.raises(SnapshotError, match="expected one of kframe, zookeeper"):
@@ -89,7 +89,7 @@ def test_a_name_that_the_file_system_refuses(tmp_path: Path) -> None:
         read_snapshot(tmp_path / ("n" * 300))
 
 
-def test_a_format_that_is_none(tmp_path: Path) -> None:
+def test_unknown_format_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SnapshotError, match="format: found 'xml', expected one of kframe"):
         read_snapshot(tmp_path, "xml")
 

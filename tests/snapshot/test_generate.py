@@ -39,7 +39,7 @@ def assert_valid(snapshot: Snapshot) -> None:
     ],
     ids=["default", "seed", "unwell", "peerbench"],
 )
-def test_the_same_cluster_everywhere(snapshot: Snapshot, digest: str) -> None:
+def test_generated_digest_is_platform_independent(snapshot: Snapshot, digest: str) -> None:
     assert snapshot.digest()[:16] == digest
 
 
@@ -69,14 +69,14 @@ def test_generated_clusters_are_valid(
 def kafka_assignment(first: int, shift: int, brokers: int, replication_factor: int, racks: int) -> list[int]:
     """Return Kafka's replica placement of one partition (3.9 ``AdminUtils``), one broker after another."""
 
-    def behind(offer: int) -> int:
-        step = 1 + (shift * max(racks, 1) + offer) % (brokers - 1)
+    def candidate_broker(attempt: int) -> int:
+        step = 1 + (shift * max(racks, 1) + attempt) % (brokers - 1)
         return (first + step) % brokers
 
-    replicas, offer = [first], 0
+    replicas, attempt = [first], 0
     while len(replicas) < replication_factor:
-        broker = behind(offer)
-        offer += 1
+        broker = candidate_broker(attempt)
+        attempt += 1
         used = {broker_id % racks for broker_id in replicas} if racks else set()
         rack_is_free = not racks or broker % racks not in used or len(used) == racks
         if rack_is_free and broker not in replicas:
@@ -103,7 +103,7 @@ def test_replica_assignment_equals_kafkas(
     assert placed.tolist() == expected
 
 
-def test_a_topic_goes_round_the_brokers() -> None:
+def test_replicas_are_assigned_round_robin() -> None:
     snapshot = generate(25, 10, topics=1, seed=4)
     rows = list(facts(snapshot).values())
     leaders = [row["leader"] for row in rows]
@@ -191,7 +191,7 @@ def test_topic_settings() -> None:
     assert generate(100, 3).topics.configs == {}
 
 
-def test_asking_for_more_does_not_change_what_was_there() -> None:
+def test_larger_cluster_contains_smaller_one() -> None:
     small, large = facts(generate(300, 5, seed=9, health=DEGRADED)), facts(generate(900, 5, seed=9, health=DEGRADED))
     assert {name: large[name] for name in small} == small
 
@@ -259,7 +259,7 @@ def test_peerbench_scales_like_the_benchmark() -> None:
         ({"layout": "peerbench", "partitions": 100, "brokers": 3}, "layout", "more brokers than replicas"),
     ],
 )
-def test_numbers_that_make_no_cluster(arguments: dict[str, object], where: str, expected: str) -> None:
+def test_impossible_cluster_sizes_are_refused(arguments: dict[str, object], where: str, expected: str) -> None:
     with pytest.raises(SnapshotError) as caught:
         generate(**{"partitions": 10, "brokers": 5, **arguments})  # type: ignore[arg-type]
     assert caught.value.where == where
@@ -288,16 +288,16 @@ def test_hashed(seed: int, purpose: Purpose, count: int) -> None:
 
 
 @pytest.mark.parametrize("bound", [1, 7, 2**31])
-def test_draw_stays_below_its_bound(bound: int) -> None:
-    drawn = draw(1, Purpose.START, 10_000, bound)
-    assert drawn.min() >= 0
-    assert drawn.max() < bound
-    assert drawn.mean() == pytest.approx((bound - 1) / 2, rel=0.05, abs=0.01)
+def test_draws_are_below_bound(bound: int) -> None:
+    values = draw(1, Purpose.START, 10_000, bound)
+    assert values.min() >= 0
+    assert values.max() < bound
+    assert values.mean() == pytest.approx((bound - 1) / 2, rel=0.05, abs=0.01)
 
 
-@pytest.mark.parametrize("share, least, most", [(0.0, 0, 0), (1.0, 10_000, 10_000), (0.5, 4_800, 5_200)])
-def test_chosen(share: float, least: int, most: int) -> None:
-    assert least <= len(sample_positions(3, Purpose.UNCLEAN, 10_000, share)) <= most
+@pytest.mark.parametrize("share, minimum, maximum", [(0.0, 0, 0), (1.0, 10_000, 10_000), (0.5, 4_800, 5_200)])
+def test_sample_positions_match_share(share: float, minimum: int, maximum: int) -> None:
+    assert minimum <= len(sample_positions(3, Purpose.UNCLEAN, 10_000, share)) <= maximum
 
 
 def test_no_object_a_partition() -> None:
@@ -306,8 +306,8 @@ def test_no_object_a_partition() -> None:
         tracemalloc.start()
         snapshot = generate(partitions, 10, topics=1, racks=2, health=DEGRADED)
         cluster = snapshot.to_cluster()
-        back = Snapshot.from_cluster(cluster)
+        converted = Snapshot.from_cluster(cluster)
         object_counts.append(sum(trace.count for trace in tracemalloc.take_snapshot().statistics("filename")))
         tracemalloc.stop()
-        assert len(snapshot) == len(cluster) == len(back) == partitions
+        assert len(snapshot) == len(cluster) == len(converted) == partitions
     assert object_counts[1] - object_counts[0] < 500

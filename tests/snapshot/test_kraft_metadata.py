@@ -96,8 +96,8 @@ def saved_and_read(snapshot: Snapshot, path: Path) -> Snapshot:
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.name.split(".")[0])
 def test_the_image_of_a_golden_trace_survives(path: Path, tmp_path: Path) -> None:
     snapshot = Snapshot.from_metadata(golden_metadata(path), source=SOURCE, cluster_id="c", offset=7)
-    again = Snapshot.from_metadata(snapshot.to_metadata(), source=SOURCE, cluster_id="c", offset=7)
-    assert again.digest() == snapshot.digest()
+    reread = Snapshot.from_metadata(snapshot.to_metadata(), source=SOURCE, cluster_id="c", offset=7)
+    assert reread.digest() == snapshot.digest()
     assert saved_and_read(snapshot, tmp_path / "saved").digest() == snapshot.digest()
     assert snapshot.assumptions == snapshot.unknown == ()
 

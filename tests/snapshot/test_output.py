@@ -76,13 +76,13 @@ def test_rows_as_data(rows: list[dict[str, Any]]) -> None:
 
 @pytest.mark.parametrize("output", OUTPUTS)
 def test_rows_are_printed_as_they_come(output: str) -> None:
-    asked = 0
+    calls = 0
 
     def endless() -> Iterator[dict[str, Any]]:
-        nonlocal asked
+        nonlocal calls
         while True:
-            asked += 1
-            if asked > 5_000:
+            calls += 1
+            if calls > 5_000:
                 raise InputError("row 5001", "no end", "an end")
             yield ROWS[0]
 

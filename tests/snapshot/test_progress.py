@@ -34,19 +34,21 @@ class Clock:
 
 
 @pytest.mark.parametrize(
-    "tty, waited, drawn",
+    "tty, delay_s, expected",
     [(True, DELAY_SECONDS, True), (True, DELAY_SECONDS - 0.1, False), (False, DELAY_SECONDS * 10, False)],
     ids=["terminal", "too soon", "no terminal"],
 )
-def test_when_it_is_drawn(tty: bool, waited: float, drawn: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bar_is_drawn_only_on_terminals_after_delay(
+    tty: bool, delay_s: float, expected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("TERM", "xterm")
     stream, clock = Terminal(tty), Clock()
     with progress("reading", stream, clock) as tick:
         tick(1, 10)
         assert stream.getvalue() == ""
-        clock.seconds += waited
+        clock.seconds += delay_s
         tick(5, 10)
-    assert ("reading" in stream.getvalue()) is drawn
+    assert ("reading" in stream.getvalue()) is expected
 
 
 def test_bar_is_drawn_once_and_removed_after_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,7 +49,7 @@ def raw_partitions(state: str) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_the_dump_is_read_as_it_stands(state: str) -> None:
+def test_real_dump_equals_raw_znodes(state: str) -> None:
     snapshot = read(state, "zookeeper")
     assert facts(snapshot) == raw_partitions(state)
     assert snapshot.unknown == ()
@@ -60,24 +60,25 @@ def test_the_dump_is_read_as_it_stands(state: str) -> None:
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("source_format, columns", [("describe", DESCRIBED), ("kcat", SHARED)])
 def test_formats_agree_on_partitions(state: str, source_format: str, columns: tuple[str, ...]) -> None:
-    whole, other = facts(read(state, "zookeeper")), facts(read(state, source_format))
-    assert {name: [row[column] for column in columns] for name, row in whole.items()} == {
+    dumped, other = facts(read(state, "zookeeper")), facts(read(state, source_format))
+    assert {name: [row[column] for column in columns] for name, row in dumped.items()} == {
         name: [row[column] for column in columns] for name, row in other.items()
     }
 
 
 @pytest.mark.parametrize("state", STATES)
 def test_formats_agree_on_topics(state: str) -> None:
-    whole, described, listed = (
+    dumped, described, listed = (
         read(state, source_format).topics for source_format in ("zookeeper", "describe", "kcat")
     )
-    assert whole.names == described.names == listed.names
-    assert whole.topic_ids is not None
+    assert dumped.names == described.names == listed.names
+    assert dumped.topic_ids is not None
     assert described.topic_ids is not None
-    assert np.array_equal(whole.topic_ids, described.topic_ids)
-    assert whole.configs == described.configs
+    assert np.array_equal(dumped.topic_ids, described.topic_ids)
+    assert dumped.configs == described.configs
     assert (
-        topic_id_text(whole.topic_ids[whole.names.index("clickstream.events.v1")].tobytes()) == "frDXeNPsRbeC4MoAEBPkpQ"
+        topic_id_text(dumped.topic_ids[dumped.names.index("clickstream.events.v1")].tobytes())
+        == "frDXeNPsRbeC4MoAEBPkpQ"
     )
 
 

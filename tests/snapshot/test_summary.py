@@ -27,13 +27,13 @@ def naive_conditions(snapshot: Snapshot, row: dict[str, Any]) -> dict[str, bool 
     unregistered = {broker.broker_id for broker in snapshot.brokers if broker.registered is False}
     offline = row["leader"] == -1 or row["leader"] in unregistered
     default = int((snapshot.broker_default_configs or {}).get("min.insync.replicas", "1"))
-    least = topics.min_insync(topics.names.index(row["topic"])) or default
+    min_isr = topics.min_insync(topics.names.index(row["topic"])) or default
     has_configs = topics.configs is not None
     return {
         "offline": offline,
         "under_replicated": len(row["isr"]) < len(row["replicas"]) - len(adding or []),
-        "under_min_isr": (offline or len(row["isr"]) < least) if has_configs else None,
-        "at_min_isr": len(row["isr"]) == least if has_configs else None,
+        "under_min_isr": (offline or len(row["isr"]) < min_isr) if has_configs else None,
+        "at_min_isr": len(row["isr"]) == min_isr if has_configs else None,
         "off_preferred": row["leader"] not in (-1, row["replicas"][0]),
         "reassigning": reassigning,
     }
@@ -64,7 +64,7 @@ def test_loads(snapshot: Snapshot) -> None:
         assert loads.in_sync.tolist() == [in_sync[broker_id] for broker_id in ids]
 
 
-def test_skew_leaves_out_brokers_that_are_gone() -> None:
+def test_skew_excludes_unregistered_brokers() -> None:
     snapshot = generate(90, 3, partitions_per_topic=90)
     assert summarize(snapshot).leader_skew == 1.0
     brokers = (dataclasses.replace(snapshot.brokers[0], registered=False), *snapshot.brokers[1:])
@@ -110,7 +110,7 @@ def test_rows_of_topics_whose_leaders_are_unknown() -> None:
     ]
 
 
-def test_the_record_says_where_it_came_from() -> None:
+def test_summary_record_has_source_and_provenance() -> None:
     record = summary_record(read_snapshot(example("healthy", "kcat")))
     assert record["source"] == "kcat: healthy.kcat.json.gz"
     assert record["provenance"]["partitions.leader_epoch"] == "not in kcat -L -J"

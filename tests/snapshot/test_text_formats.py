@@ -43,9 +43,9 @@ def listed(tmp_path: Path, document: dict[str, Any]) -> Snapshot:
     ids=["0.8", "none", "-1", "spaces", "order", "ids and a blank line"],
 )
 def test_spacing_and_order_of_labels(
-    rest: str, leader: int, replicas: list[int], isr: list[int], tmp_path: Path
+    fields: str, leader: int, replicas: list[int], isr: list[int], tmp_path: Path
 ) -> None:
-    row = facts(described(tmp_path, OLD.format(configs="", mark="", rest=rest)))["t-0"]
+    row = facts(described(tmp_path, OLD.format(configs="", mark="", fields=fields)))["t-0"]
     assert (row["leader"], row["replicas"], row["isr"], row["adding_replicas"]) == (leader, replicas, isr, [])
 
 
@@ -66,19 +66,19 @@ def test_spacing_and_order_of_labels(
     ],
 )
 def test_configs(text: str, expected: dict[int, dict[str, str]], tmp_path: Path) -> None:
-    rest = "Leader: 2\tReplicas: 2,1\tIsr: 2,1"
-    assert described(tmp_path, OLD.format(configs=text, mark="", rest=rest)).topics.configs == expected
+    fields = "Leader: 2\tReplicas: 2,1\tIsr: 2,1"
+    assert described(tmp_path, OLD.format(configs=text, mark="", fields=fields)).topics.configs == expected
 
 
 def test_marked_for_deletion(tmp_path: Path) -> None:
-    text = OLD.format(configs="", mark="\tMarkedForDeletion:true", rest="Leader: 2\tReplicas: 2,1\tIsr: 2,1")
+    text = OLD.format(configs="", mark="\tMarkedForDeletion:true", fields="Leader: 2\tReplicas: 2,1\tIsr: 2,1")
     snapshot = described(tmp_path, text)
     assert snapshot.topics.deleting is not None
     assert snapshot.topics.deleting.tolist() == [1]
     assert "topics.deleting" not in snapshot.provenance
 
 
-def test_what_kafka_topics_lacks(tmp_path: Path) -> None:
+def test_columns_absent_from_describe_are_unknown(tmp_path: Path) -> None:
     snapshot = described(tmp_path, DESCRIBE)
     assert snapshot.unknown == (
         "topics.deleting",
@@ -114,7 +114,7 @@ def test_kcat_lists_live_brokers(tmp_path: Path) -> None:
     assert snapshot.controller_id == 3
 
 
-def test_what_kcat_lacks(tmp_path: Path) -> None:
+def test_columns_absent_from_kcat_are_unknown(tmp_path: Path) -> None:
     snapshot = listed(tmp_path, kcat())
     assert set(snapshot.unknown) == {
         "topics.topic_id", "topics.deleting", "topics.configs", "partitions.leader_epoch",
@@ -203,8 +203,8 @@ def test_elr_that_the_cluster_does_not_report_is_unknown(tmp_path: Path) -> None
 
 
 def test_offline_column_of_confluent_is_no_part_of_the_isr(tmp_path: Path) -> None:
-    rest = "Leader: 2\tReplicas: 2,1\tIsr: 2\tOffline: 1"
-    row = facts(described(tmp_path, OLD.format(configs="", mark="", rest=rest)))["t-0"]
+    fields = "Leader: 2\tReplicas: 2,1\tIsr: 2\tOffline: 1"
+    row = facts(described(tmp_path, OLD.format(configs="", mark="", fields=fields)))["t-0"]
     assert (row["isr"], row["replicas"]) == ([2], [2, 1])
 
 
@@ -259,7 +259,7 @@ def test_encodings_and_warnings_do_not_change_the_snapshot(text: str, encoding: 
     ],
     ids=["half a UTF-16 character", "an error", "warnings only", "a cut last line"],
 )
-def test_text_that_is_not_whole_is_refused(content: bytes, expected: str, tmp_path: Path) -> None:
+def test_truncated_text_is_refused(content: bytes, expected: str, tmp_path: Path) -> None:
     path = tmp_path / "c.txt"
     path.write_bytes(content)
     with pytest.raises(SnapshotError, match=expected):

@@ -27,30 +27,32 @@ class Case(NamedTuple):
     name: str
     format: str
     content: str
-    left: list[str]
+    topics: list[str]
     noted: list[tuple[str, str | None]]
 
 
-def zk(name: str, left: list[str], noted: list[tuple[str, str | None]], *changed: dict[str, Any]) -> Case:
-    return Case(name, "zookeeper", dump_text(dump(*U, *changed)), left, noted)
+def zk(name: str, topics: list[str], noted: list[tuple[str, str | None]], *changed: dict[str, Any]) -> Case:
+    return Case(name, "zookeeper", dump_text(dump(*U, *changed)), topics, noted)
 
 
-def zk_text(name: str, old: str, new: str, left: list[str], noted: list[tuple[str, str | None]]) -> Case:
-    whole = dump_text(dump(*U))
-    assert old in whole
-    return Case(name, "zookeeper", whole.replace(old, new, 1), left, noted)
+def zk_text(name: str, old: str, new: str, topics: list[str], noted: list[tuple[str, str | None]]) -> Case:
+    text = dump_text(dump(*U))
+    assert old in text
+    return Case(name, "zookeeper", text.replace(old, new, 1), topics, noted)
 
 
-def text(name: str, old: str, new: str, left: list[str], noted: list[tuple[str, str | None]]) -> Case:
+def text(name: str, old: str, new: str, topics: list[str], noted: list[tuple[str, str | None]]) -> Case:
     assert old in DESCRIBE_U
-    return Case(name, "describe", DESCRIBE_U.replace(old, new, 1), left, noted)
+    return Case(name, "describe", DESCRIBE_U.replace(old, new, 1), topics, noted)
 
 
-def kc(name: str, left: list[str], noted: list[tuple[str, str | None]], topic: dict[str, Any], **changed: Any) -> Case:
+def kc(
+    name: str, topics: list[str], noted: list[tuple[str, str | None]], topic: dict[str, Any], **changed: Any
+) -> Case:
     document = kcat()
     second = {**document["topics"][0], "topic": "u"}
     document["topics"] = [{**document["topics"][0], **topic}, second]
-    return Case(name, "kcat", json.dumps({**document, **changed}), left, noted)
+    return Case(name, "kcat", json.dumps({**document, **changed}), topics, noted)
 
 
 STATE = "/brokers/topics/t/partitions/1/state"
@@ -90,15 +92,15 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.format}: {case.name}")
-def test_a_fault_spoils_its_topic_only(case: Case, tmp_path: Path) -> None:
+def test_fault_excludes_only_its_topic(case: Case, tmp_path: Path) -> None:
     path = tmp_path / NAMES[case.format]
     path.write_text(case.content)
     notes = FaultNotes()
     snapshot = read_snapshot(path, faults=notes)
-    assert list(snapshot.topics.names) == case.left
+    assert list(snapshot.topics.names) == case.topics
     assert [noted.topic for noted in notes.noted] == [topic for _, topic in case.noted]
-    for noted, (says, _) in zip(notes.noted, case.noted, strict=True):
-        assert says in str(noted.fault)
+    for noted, (message, _) in zip(notes.noted, case.noted, strict=True):
+        assert message in str(noted.fault)
     if case.noted:
         with pytest.raises(SnapshotError):
             read_snapshot(path)
@@ -106,11 +108,11 @@ def test_a_fault_spoils_its_topic_only(case: Case, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("case", [case_ for case_ in CASES if case_.noted and case_.noted[-1][1] == "t"],
                          ids=lambda case: f"{case.format}: {case.name}")  # fmt: skip
-def test_the_others_are_read_as_if_nothing_were_wrong(case: Case, tmp_path: Path) -> None:
-    path, whole = tmp_path / NAMES[case.format], tmp_path / f"whole-{NAMES[case.format]}"
+def test_valid_topics_are_unaffected_by_faults(case: Case, tmp_path: Path) -> None:
+    path, valid = tmp_path / NAMES[case.format], tmp_path / f"whole-{NAMES[case.format]}"
     path.write_text(case.content)
-    whole.write_text(next(case_.content for case_ in CASES if case_.format == case.format and case_.name == "whole"))
-    notes, expected = FaultNotes(), read_snapshot(whole)
+    valid.write_text(next(case_.content for case_ in CASES if case_.format == case.format and case_.name == "whole"))
+    notes, expected = FaultNotes(), read_snapshot(valid)
     actual = read_snapshot(path, faults=notes)
     index = expected.topics.names.index("u")
     assert (
@@ -132,10 +134,10 @@ CUT = [
 
 
 @pytest.mark.parametrize("format,content,says", CUT)
-def test_a_file_that_was_cut_off_is_refused_whole(format: str, content: str, says: str, tmp_path: Path) -> None:
+def test_a_file_that_was_cut_off_is_refused_whole(format: str, content: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / NAMES[format]
     path.write_text(content)
-    with pytest.raises(SnapshotError, match=says):
+    with pytest.raises(SnapshotError, match=message):
         read_snapshot(path, format, faults=FaultNotes())
 
 
@@ -156,7 +158,7 @@ def test_left_out_partitions_are_counted(tmp_path: Path) -> None:
     assert notes.partitions == {"t": 2}
 
 
-def test_a_source_of_nothing_but_faults_is_refused(tmp_path: Path) -> None:
+def test_source_with_only_faults_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "c.jsonl"
     path.write_text(dump_text(dump(*U, *(znode(f"/brokers/topics/t/partitions/{n}/state", "{") for n in range(3)))))
     with pytest.raises(SnapshotError, match="after 2 other faults"):

@@ -158,7 +158,7 @@ def test_progress_counts_bytes_of_the_file(tmp_path: Path) -> None:
         ("/controller_epoch", "cluster.controller_epoch"),
     ],
 )
-def test_what_the_tree_lacks_is_unknown(path: str, column: str, tmp_path: Path) -> None:
+def test_missing_znode_makes_column_unknown(path: str, column: str, tmp_path: Path) -> None:
     snapshot = read(tmp_path, without=(path,))
     assert getattr(snapshot, column.split(".")[1]) is None
     assert snapshot.provenance == {column: f"no {path} in the dump"}

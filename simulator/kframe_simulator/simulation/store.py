@@ -301,10 +301,10 @@ class SimStore(MemoryStore):
     def write_states(self, cluster: ClusterState, change: StateChange) -> WriteResult:
         """Create or compare-and-set each row that ``write_pipelined`` has not written."""
         pipelined, write = self._pipelined, partial(self._write_states, cluster)
-        if pipelined is None or not (asked := pipelined.asked(change)).any():
+        if pipelined is None or not (matching := pipelined.matching_rows(change)).any():
             return write(change)
         self._pipelined = None
-        return pipelined.answer(change, asked, write)
+        return pipelined.result(change, matching, write)
 
     def write_pipelined(self, cluster: ClusterState, change: StateChange, following: StateChange) -> WriteResult:
         """Perform both writes before the result of ``change`` is known. If the connection is lost, both may have been
