@@ -18,14 +18,14 @@ settings.register_profile("explore", max_examples=2_000, deadline=None, print_bl
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
 #: Fixtures that start servers, brokers or Spark, or that all of them depend on.
-STARTING = {"folder", "spark", "toolbox", "zookeeper"}
-#: Fixtures of these names start them only if the test's module imports from STARTERS.
-PERHAPS = {"cluster", "tools"}
-STARTERS = {"kframe_zookeeper.testing.java", "kframe_zookeeper.testing.kafka"}
+STARTING_FIXTURES = {"folder", "spark", "toolbox", "zookeeper"}
+#: Fixtures of these names start them only if the test's module imports from STARTING_MODULES.
+AMBIGUOUS_FIXTURES = {"cluster", "tools"}
+STARTING_MODULES = {"kframe_zookeeper.testing.java", "kframe_zookeeper.testing.kafka"}
 
 
 @pytest.fixture(scope="session", autouse=True)
-def no_process_is_left() -> Iterator[None]:
+def no_process_remains() -> Iterator[None]:
     """Check that every process that a test started was ended by its handle. This fixture is set up first, so its check
     runs last, after all servers of the tests were stopped."""
     yield
@@ -43,7 +43,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Add the mark ``real`` to tests that do not have it themselves."""
     for item in items:
         fixtures = set(getattr(item, "fixturenames", ()))
-        if STARTING & fixtures or (PERHAPS & fixtures and _starts(getattr(item, "module", None))):
+        if STARTING_FIXTURES & fixtures or (AMBIGUOUS_FIXTURES & fixtures and _starts(getattr(item, "module", None))):
             item.add_marker("real")
         if item.get_closest_marker("real"):
             # Longer than any timeout for a process in it: on a busy machine every process is slow.
@@ -51,4 +51,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _starts(module: ModuleType | None) -> bool:
-    return any(getattr(member, "__module__", "") in STARTERS for member in vars(module).values()) if module else False
+    return (
+        any(getattr(member, "__module__", "") in STARTING_MODULES for member in vars(module).values())
+        if module
+        else False
+    )

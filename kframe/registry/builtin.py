@@ -16,7 +16,7 @@ from kframe.registry.hookspecs import hookimpl
 from kframe.registry.specs import SelectorSpec, StoreSpec, Tier, TransportSpec
 
 #: Imported by name when it is chosen, because it lives above this layer.
-_EMBEDDED_FAR_END: Final = "kframe.testing.far_end:embedded_far_end"
+_EMBEDDED_SANDBOX: Final = "kframe.testing.transport_sandbox:embedded_sandbox"
 
 
 @hookimpl
@@ -41,7 +41,7 @@ def kframe_transports() -> list[TransportSpec]:
             "embedded",
             _embedded_brokers,
             "Brokers in memory, which answer at once and without error.",
-            _EMBEDDED_FAR_END,
+            _EMBEDDED_SANDBOX,
         ),
         TransportSpec("recording", _recording_transport, "Keeps every request in memory; no broker answers."),
         TransportSpec("counting", _counting_transport, "Counts requests and partitions; no broker answers."),

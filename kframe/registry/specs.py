@@ -143,7 +143,7 @@ class TransportSpec(PortSpec):
     """A Transport (``kframe.model.ports``); ``broker.id`` in ``config`` is the controller's own id.
 
     ``sandbox(url, cluster)`` makes brokers, each at its endpoint in ``cluster``, and a transport that is not open, as
-    ``kframe.testing.far_end.FarEnd``. Without it, the transport is not checked.
+    ``kframe.testing.transport_sandbox.TransportSandbox``. Without it, the transport is not checked.
     """
 
 

@@ -183,7 +183,7 @@ def test_an_address_in_use(ensemble: MemoryEnsemble) -> None:
 
 
 @pytest.mark.parametrize(
-    ("host", "here"), [("127.0.0.1", True), ("::1", True), ("localhost", True), ("0.0.0.0", False), ("a.b", False)]
+    ("host", "expected"), [("127.0.0.1", True), ("::1", True), ("localhost", True), ("0.0.0.0", False), ("a.b", False)]
 )
 def test_loopback_addresses_are_recognized(host: str, expected: bool) -> None:
     assert is_loopback(host) is expected

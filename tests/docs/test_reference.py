@@ -130,7 +130,7 @@ def test_every_public_name_is_on_the_page(site_folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "made, expected",
+    "text, expected",
     [
         (escape("a*b <c> [d]\n e_f"), "a\\*b \\<c\\> \\[d\\] e\\_f"),
         (code("a|b"), "`a\\|b`"),

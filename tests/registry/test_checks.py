@@ -75,7 +75,7 @@ def test_shipped_selectors_pass(selector: LeaderSelector) -> None:
 
 
 @pytest.mark.parametrize(
-    "make, check, says",
+    "make, check, expected",
     [
         (lambda: Acting(lambda batch, leader: None, "Not A Name"), "is-named", "its name is 'Not A Name'"),
         (lambda: Acting(lambda batch, leader: None, f"a{next(NAMES)}"), "is-named", "two of it have different names"),

@@ -58,7 +58,7 @@ def test_a_bad_name_writes_nothing(tmp_path: Path, name: str) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("there", ["file", "full folder"])
+@pytest.mark.parametrize("existing", ["file", "full folder"])
 def test_existing_files_are_not_replaced(tmp_path: Path, existing: str) -> None:
     folder = tmp_path / "new"
     if existing == "file":

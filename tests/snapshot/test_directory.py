@@ -125,7 +125,7 @@ def occupy_with_link(path: Path) -> None:
 
 
 @pytest.mark.parametrize("force", [False, True])
-@pytest.mark.parametrize("take", [occupy_with_file, occupy_with_folder, occupy_with_manifest, occupy_with_link])
+@pytest.mark.parametrize("occupy", [occupy_with_file, occupy_with_folder, occupy_with_manifest, occupy_with_link])
 def test_foreign_files_are_not_replaced(occupy: Callable[[Path], None], force: bool, tmp_path: Path) -> None:
     path = tmp_path / "place"
     occupy(path)

@@ -15,7 +15,7 @@ from kframe.snapshot import Snapshot, read_reassignment, read_snapshot
 from kframe.snapshot.listing import partition_rows
 from tests.snapshot.samples import DESCRIBE, dump, dump_text, facts, kcat, reassignment
 
-OLD = "Topic:t\tPartitionCount:1\tReplicationFactor:2\tConfigs:{configs}{mark}\n\tTopic: t\tPartition: 0\t{rest}\n"
+OLD = "Topic:t\tPartitionCount:1\tReplicationFactor:2\tConfigs:{configs}{mark}\n\tTopic: t\tPartition: 0\t{fields}\n"
 
 
 def described(tmp_path: Path, text: str) -> Snapshot:
@@ -31,7 +31,7 @@ def listed(tmp_path: Path, document: dict[str, Any]) -> Snapshot:
 
 
 @pytest.mark.parametrize(
-    "rest, leader, replicas, isr",
+    "fields, leader, replicas, isr",
     [
         ("Leader: 2\tReplicas: 2,1\tIsr: 2,1", 2, [2, 1], [2, 1]),
         ("Leader: none\tReplicas: 2,1\tIsr: ", -1, [2, 1], []),

@@ -133,7 +133,7 @@ CUT = [
 ]
 
 
-@pytest.mark.parametrize("format,content,says", CUT)
+@pytest.mark.parametrize("format,content,message", CUT)
 def test_a_file_that_was_cut_off_is_refused_whole(format: str, content: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / NAMES[format]
     path.write_text(content)

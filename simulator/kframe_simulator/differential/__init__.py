@@ -7,9 +7,17 @@ A difference names the seed and the step::
     assert play_history(seed=7, storage=MyStorage()) is None
 """
 
-from kframe.testing.far_end import EmbeddedFarEnd, FarEnd
+from kframe.testing.transport_sandbox import EmbeddedSandbox, TransportSandbox
 from kframe_simulator.differential.storages import Storage, StorageDifference
 from kframe_simulator.differential.stores import play_bare, play_history
 from kframe_simulator.differential.transports import play_batches
 
-__all__ = ["EmbeddedFarEnd", "FarEnd", "Storage", "StorageDifference", "play_bare", "play_batches", "play_history"]
+__all__ = [
+    "EmbeddedSandbox",
+    "Storage",
+    "StorageDifference",
+    "TransportSandbox",
+    "play_bare",
+    "play_batches",
+    "play_history",
+]

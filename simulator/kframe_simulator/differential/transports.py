@@ -20,7 +20,7 @@ from kframe.model.cluster import ClusterState
 from kframe.model.events import Event
 from kframe.model.requests import ControlRequests
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy, requests_of
-from kframe.testing.far_end import EmbeddedFarEnd, FarEnd
+from kframe.testing.transport_sandbox import EmbeddedSandbox, TransportSandbox
 from kframe_simulator.differential.storages import StorageDifference, quiet
 
 #: Steps of a history.
@@ -33,10 +33,10 @@ _Received: TypeAlias = tuple[dict[int, list[Request]], dict[int, list[str]]]
 
 
 @dataclass(slots=True)
-class _End:
+class _Side:
     """One of the two transports, and the results of the current step."""
 
-    far: FarEnd
+    sandbox: TransportSandbox
     cluster: ClusterState
     events: list[Event] = field(default_factory=list)
     acting: bool = True
@@ -45,14 +45,14 @@ class _End:
     last: dict[int, Request] = field(default_factory=dict)
 
     def open(self) -> None:
-        self.far.transport.open(self.events.append, lambda: self.acting)
+        self.sandbox.transport.open(self.events.append, lambda: self.acting)
 
     def take(self, broker_ids: Sequence[int]) -> _Received:
         """Requests and events since the last call, without unchanged repetitions."""
-        self.far.settle()
+        self.sandbox.settle()
         received: dict[int, list[Request]] = {item: [] for item in broker_ids}
         self.arrived = dict.fromkeys(broker_ids, 0)
-        for request in self.far.received():
+        for request in self.sandbox.received():
             broker_id = request["broker"]
             self.arrived[broker_id] += 1
             if self.last.get(broker_id) != request:
@@ -65,17 +65,19 @@ class _End:
         return received, events
 
 
-def play_batches(seed: int, make: Callable[[ClusterState], FarEnd], steps: int = STEPS) -> StorageDifference | None:
+def play_batches(
+    seed: int, make: Callable[[ClusterState], TransportSandbox], steps: int = STEPS
+) -> StorageDifference | None:
     """Play one history through a transport and the model. Returns the first difference, or None."""
     cluster = history_cluster()
-    ends = [_End(EmbeddedFarEnd.make(), history_cluster()), _End(make(cluster), cluster)]
+    sides = [_Side(EmbeddedSandbox.make(), history_cluster()), _Side(make(cluster), cluster)]
     with quiet(), ExitStack() as after:
-        after.callback(getattr(ends[1].far, "close", lambda: None))
-        after.callback(ends[1].far.transport.close)
-        history = _Batches(Random(f"batches/{seed}"), ends)
+        after.callback(getattr(sides[1].sandbox, "close", lambda: None))
+        after.callback(sides[1].sandbox.transport.close)
+        history = _Batches(Random(f"batches/{seed}"), sides)
         for number in range(1, steps + 1):
             operation, stuck = history.step()
-            expected, result = ends[0].take(BROKERS), ends[1].take(BROKERS)
+            expected, result = sides[0].take(BROKERS), sides[1].take(BROKERS)
             problem = _compare(expected, result, stuck, answers=history.answers) or history.missing_repetition()
             if problem is not None:
                 return StorageDifference(seed, number, operation, *problem)
@@ -91,18 +93,18 @@ def history_cluster() -> ClusterState:
 
 
 class _Batches:
-    """Draws batches and broker faults. Applies them to both ends."""
+    """Draws batches and broker faults. Applies them to both."""
 
-    def __init__(self, random: Random, ends: Sequence[_End]) -> None:
-        self.answers = hasattr(ends[1].far, "silence")
-        self._random, self._ends = random, ends
+    def __init__(self, random: Random, sides: Sequence[_Side]) -> None:
+        self.answers = hasattr(sides[1].sandbox, "silence")
+        self._random, self._sides = random, sides
         self._connected: set[int] = set()
         self._silent: set[int] = set()
         self._epoch = 0
         self._lost: int | None = None
         """The broker whose response was lost in this step."""
-        for end in ends:
-            end.open()
+        for side in sides:
+            side.open()
         self._connect(*BROKERS)
 
     def step(self) -> tuple[str, frozenset[int]]:
@@ -118,7 +120,7 @@ class _Batches:
 
     def missing_repetition(self) -> tuple[str, str] | None:
         """The problem if a response was lost and the request was not repeated."""
-        if self._lost is None or self._ends[1].arrived[self._lost] > 1:
+        if self._lost is None or self._sides[1].arrived[self._lost] > 1:
             return None
         return f"broker {self._lost} receives the request again whose answer was lost", "it came once"
 
@@ -133,10 +135,10 @@ class _Batches:
         }
         metadata = (self._sample_brokers(), self._sample_partitions())
         new = self._sample_partitions()
-        for end in self._ends:
-            partitions = end.cluster.partitions
+        for side in self._sides:
+            partitions = side.cluster.partitions
             partitions.leader_epoch[:] = self._epoch
-            end.far.transport.send(end.cluster, self._batch(end.cluster, lead, new, metadata, stop))
+            side.sandbox.transport.send(side.cluster, self._batch(side.cluster, lead, new, metadata, stop))
             partitions.leader_epoch[:] = 999_999
         return f"send(leader_and_isr={lead}, metadata={metadata}, stop_replica={stop})"
 
@@ -167,14 +169,14 @@ class _Batches:
 
     def _lose_role(self) -> str:
         """Lose the role: a batch then reaches no broker. The next controller starts again."""
-        for end in self._ends:
-            end.acting = False
+        for side in self._sides:
+            side.acting = False
         operation = self._send()
-        for end in self._ends:
-            end.far.settle()
-            end.far.transport.close()
-            end.acting = True
-            end.open()
+        for side in self._sides:
+            side.sandbox.settle()
+            side.sandbox.transport.close()
+            side.acting = True
+            side.open()
         self._connected.clear()
         self._connect(*BROKERS)
         return f"{operation} while the role is lost, close(), open()"
@@ -189,8 +191,8 @@ class _Batches:
         if not candidates:
             return "nothing"
         broker_id = self._random.choice(sorted(candidates))
-        for end in self._ends:
-            getattr(end.far, action)(broker_id)
+        for side in self._sides:
+            getattr(side.sandbox, action)(broker_id)
         silent.symmetric_difference_update({broker_id})
         return f"{action}({broker_id})"
 
@@ -200,21 +202,21 @@ class _Batches:
             return "nothing"
         broker_id = self._lost = self._random.choice(answering)
         self._epoch += 1
-        for end in self._ends:
-            end.far.lose_next(broker_id)
-            end.cluster.partitions.leader_epoch[:] = self._epoch
-            end.far.transport.send(end.cluster, requests_of(end.cluster, leader_and_isr={broker_id: ["t-0"]}))
+        for side in self._sides:
+            side.sandbox.lose_next(broker_id)
+            side.cluster.partitions.leader_epoch[:] = self._epoch
+            side.sandbox.transport.send(side.cluster, requests_of(side.cluster, leader_and_isr={broker_id: ["t-0"]}))
         return f"lose_next({broker_id}), send(leader_and_isr={{{broker_id}: ['t-0']}})"
 
     def _connect(self, *broker_ids: int) -> None:
         self._connected.update(broker_ids)
-        for end in self._ends:
-            end.far.transport.connect(end.cluster, _indexes(end.cluster, broker_ids))
+        for side in self._sides:
+            side.sandbox.transport.connect(side.cluster, _indexes(side.cluster, broker_ids))
 
     def _disconnect(self, *broker_ids: int) -> None:
         self._connected.difference_update(broker_ids)
-        for end in self._ends:
-            end.far.transport.disconnect(end.cluster, _indexes(end.cluster, broker_ids))
+        for side in self._sides:
+            side.sandbox.transport.disconnect(side.cluster, _indexes(side.cluster, broker_ids))
 
 
 def _compare(expected: _Received, result: _Received, stuck: frozenset[int], *, answers: bool) -> tuple[str, str] | None:

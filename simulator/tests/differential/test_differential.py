@@ -19,7 +19,13 @@ from kframe.model.ids import NO_STATE
 from kframe.model.ports import Notify
 from kframe.model.requests import ControlRequests
 from kframe.model.tables import TopicTable
-from kframe_simulator.differential import EmbeddedFarEnd, StorageDifference, play_bare, play_batches, play_history
+from kframe_simulator.differential import (
+    EmbeddedSandbox,
+    StorageDifference,
+    play_bare,
+    play_batches,
+    play_history,
+)
 from tests.examples.loading import load
 
 SEEDS = range(1, 9)
@@ -242,18 +248,18 @@ class Mute(EmbeddedBrokers):
 BROKEN_TRANSPORTS = [Hasty, Disorderly, Faithful, Reckless, Dropping, Late, Mute]
 
 
-def far_end_of(kind: Callable[[VirtualClock], EmbeddedBrokers]) -> EmbeddedFarEnd:
+def sandbox_of(kind: Callable[[VirtualClock], EmbeddedBrokers]) -> EmbeddedSandbox:
     clock = VirtualClock()
-    return EmbeddedFarEnd(kind(clock), clock)
+    return EmbeddedSandbox(kind(clock), clock)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_embedded_transport_passes(seed: int) -> None:
-    assert play_batches(seed, lambda _cluster: far_end_of(EmbeddedBrokers)) is None
+    assert play_batches(seed, lambda _cluster: sandbox_of(EmbeddedBrokers)) is None
 
 
 @pytest.mark.parametrize("kind", BROKEN_TRANSPORTS)
 def test_broken_transport_is_reported_with_seed_and_step(kind: Callable[[VirtualClock], EmbeddedBrokers]) -> None:
-    result = first_of(play_batches(seed, lambda _cluster: far_end_of(kind)) for seed in SEEDS)
+    result = first_of(play_batches(seed, lambda _cluster: sandbox_of(kind)) for seed in SEEDS)
     assert result is not None
     assert str(result).startswith(f"seed {result.seed}, step {result.step}: ")

@@ -22,7 +22,7 @@ def open_fake_brokers(url: str, cluster: ClusterState) -> FakeBrokers:
 
 
 class FakeBrokers:
-    """Implements ``kframe.testing.far_end.FarEnd``. Brokers respond until a test changes that."""
+    """Implements ``kframe.testing.transport_sandbox.TransportSandbox``. Brokers respond until a test changes that."""
 
     def __init__(self, transport: WireTransport, cluster: ClusterState) -> None:
         """Start a broker for each registration of ``cluster``, and change its endpoint to the broker's port."""

@@ -11,7 +11,7 @@ from kframe.model.cluster import ClusterState
 from kframe.model.ports import Transport
 
 
-class FarEnd(Protocol):
+class TransportSandbox(Protocol):
     """Brokers, and a transport to them that is not open.
 
     Brokers answer without error unless they are silent. Where brokers never answer, ``silence``, ``answer`` and
@@ -38,18 +38,18 @@ class FarEnd(Protocol):
         """Lose the answer to the next request of a broker, and the connection."""
 
 
-class EmbeddedFarEnd:
-    """``FarEnd`` of the embedded brokers."""
+class EmbeddedSandbox:
+    """``TransportSandbox`` of the embedded brokers."""
 
     def __init__(self, transport: EmbeddedBrokers, clock: VirtualClock) -> None:
         self.transport, self._clock = transport, clock
         self._losing: set[int] = set()
 
     @staticmethod
-    def make() -> EmbeddedFarEnd:
+    def make() -> EmbeddedSandbox:
         """New brokers with a clock of their own."""
         clock = VirtualClock()
-        return EmbeddedFarEnd(EmbeddedBrokers(clock), clock)
+        return EmbeddedSandbox(EmbeddedBrokers(clock), clock)
 
     def settle(self) -> None:
         """Advance the clock until lost requests are sent again."""
@@ -60,23 +60,23 @@ class EmbeddedFarEnd:
         self._losing.clear()
 
     def received(self) -> Sequence[Request]:
-        """See ``FarEnd``."""
+        """See ``TransportSandbox``."""
         return self.transport.take()
 
     def silence(self, broker_id: int) -> None:
-        """See ``FarEnd``."""
+        """See ``TransportSandbox``."""
         self.transport.answer(broker_id, SILENT)
 
     def answer(self, broker_id: int) -> None:
-        """See ``FarEnd``."""
+        """See ``TransportSandbox``."""
         self.transport.answer(broker_id, NONE)
 
     def lose_next(self, broker_id: int) -> None:
-        """See ``FarEnd``; the next request times out once."""
+        """See ``TransportSandbox``; the next request times out once."""
         self._losing.add(broker_id)
         self.silence(broker_id)
 
 
-def embedded_far_end(url: str, cluster: ClusterState) -> EmbeddedFarEnd:
-    """``FarEnd`` of the transport ``embedded``."""
-    return EmbeddedFarEnd.make()
+def embedded_sandbox(url: str, cluster: ClusterState) -> EmbeddedSandbox:
+    """``TransportSandbox`` of the transport ``embedded``."""
+    return EmbeddedSandbox.make()
