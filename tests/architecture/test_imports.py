@@ -89,7 +89,7 @@ def test_a_kernel_reaches_only_c_and_the_vocabulary(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", [*KERNELS, *DECLARATIONS], ids=lambda path: path.name)
-def test_a_kernel_includes_no_header_from_elsewhere(path: Path) -> None:
+def test_kernels_include_only_own_headers(path: Path) -> None:
     headers = {match["header"].strip("\"':") for match in EXTERN.finditer(path.read_text())}
     own_headers = {str(header.relative_to(ROOT)) for header in (ROOT / "kframe").rglob("*.h")}
     assert headers - own_headers - {"*", "Python.h"} == set()

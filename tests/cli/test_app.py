@@ -63,7 +63,7 @@ def test_the_list_of_commands_imports_few_modules() -> None:
 
 
 @pytest.mark.parametrize("mode, other", [("zookeeper", "kraft"), ("kraft", "zookeeper")])
-def test_a_what_if_imports_the_modules_of_its_mode(mode: Mode, other: Mode, tmp_path: Path) -> None:
+def test_whatif_imports_only_modules_of_its_mode(mode: Mode, other: Mode, tmp_path: Path) -> None:
     write_snapshot(in_mode(generate(100, 5), mode), tmp_path / "cluster")
     loaded = modules_after("whatif", "fail", str(tmp_path / "cluster"), "--brokers", "1")
     assert loaded & (NOT_FOR_A_WHAT_IF | ONLY[other]) == set()

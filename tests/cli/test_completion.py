@@ -37,7 +37,7 @@ def test_completions(words: tuple[str, ...], expected: list[str], monkeypatch: p
     assert completions(monkeypatch, *words) == expected
 
 
-def test_selectors_are_offered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_selectors_are_completed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "rack-spread" in completions(monkeypatch, "whatif", "fail", str(HEALTHY), "--selector", "rack")
 
 

@@ -49,7 +49,7 @@ def get(address: str, path: str, method: str = "GET") -> tuple[int, str, str]:
     return response.status, response.headers["Content-Type"], body
 
 
-def test_metrics_have_kafka_s_names_and_those_of_the_process(ensemble: MemoryEnsemble) -> None:
+def test_metrics_have_kafka_and_process_names(ensemble: MemoryEnsemble) -> None:
     with running(ensemble) as (_, endpoint):
         status, kind, text = get(endpoint, "/metrics?name=x")
     assert (status, kind) == (200, "text/plain; version=0.0.4; charset=utf-8")
@@ -103,7 +103,7 @@ def _closed(controller: Controller, token: int):  # type: ignore[no-untyped-def]
     return InspectionRequested(token)
 
 
-def test_a_controller_that_has_stopped_is_not_alive(ensemble: MemoryEnsemble) -> None:
+def test_stopped_controller_is_not_alive(ensemble: MemoryEnsemble) -> None:
     monitor = Monitor("127.0.0.1:0")
     controller = ControllerBuilder(ID, ensemble.connect(), RecordingTransport()).build()
     monitor.start(controller)

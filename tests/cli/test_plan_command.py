@@ -69,7 +69,7 @@ def test_every_output_has_the_same_findings(snapshot: Path, plan: Path) -> None:
     assert "and 5 more" in cut
 
 
-def test_check_names_the_rules_first(snapshot: Path, plan: Path) -> None:
+def test_check_prints_rules_first(snapshot: Path, plan: Path) -> None:
     kraft = CLUSTER.parent / "kafka-4-kraft-three-brokers" / "topics-describe.txt"
     for cluster, rules in ((snapshot, "ZooKeeper rules"), (kraft, "KRaft rules, metadata.version 4.4-IV2, ELR on")):
         arguments = ("check", plan, "--snapshot", cluster)

@@ -59,7 +59,7 @@ def test_tables_and_csv_have_a_row_for_each_stage(tmp_path: Path) -> None:
     assert all(max(int(row["most_in"]), int(row["most_out"])) <= 20 for row in rows)
 
 
-def test_a_rate_and_a_window_give_the_time_of_each_stage(tmp_path: Path) -> None:
+def test_rate_and_window_set_stage_times(tmp_path: Path) -> None:
     plan, weights = generated(tmp_path), sizes(tmp_path)
     arguments = ("plan", "stage", plan, HEALTHY, "--weights", weights, "--rate", "10000000")
     windowed = kframe(*arguments, "--window", "22:00-23:00", "-o", "json")

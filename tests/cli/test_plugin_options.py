@@ -21,6 +21,6 @@ def test_unknown_plugins_are_refused(options: tuple[str, ...], expected: str) ->
     assert (result.exit_code, expected in result.output) == (2, True), result.output
 
 
-def test_known_plugins_can_be_left_out(tmp_path: Path) -> None:
+def test_known_plugins_can_be_disabled(tmp_path: Path) -> None:
     result = whatif("fail", HEALTHY, "--brokers", "4", "--no-plugin", "rack-spread", "--plugins-dir", tmp_path)
     assert result.exit_code == 0, result.output

@@ -22,7 +22,7 @@ SIZES = (200_000, 600_000)
         ("kraft", 250),  # 212; another copy takes 67
     ],
 )
-def test_a_further_partition_takes_few_bytes(mode: Mode, bytes_max: int, tmp_path: Path) -> None:
+def test_memory_per_partition_is_small(mode: Mode, bytes_max: int, tmp_path: Path) -> None:
     peaks = []
     for partitions in SIZES:
         source = tmp_path / str(partitions)

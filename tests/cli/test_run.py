@@ -74,7 +74,7 @@ def test_missing_or_invalid_ids_are_refused(values: dict[str, str], problem: typ
         ((TransportSpec, ServerSpec), ("counting:", ("kafka:",)), ("counting:", ("kafka:",))),
     ],
 )
-def test_kafka_s_protocol_both_ways_is_the_default(
+def test_kafka_protocol_is_default_transport_and_server(
     schemes: tuple[type, ...], requested: tuple[str | None, tuple[str, ...]], expected: tuple[str, tuple[str, ...]]
 ) -> None:
     network = network_settings(registry(*schemes), *requested, None)
@@ -178,7 +178,7 @@ def logs() -> Iterator[None]:
     [("DEBUG", ["DEBUG", "INFO", "WARN", "ERROR", "FATAL"]), ("INFO", ["INFO", "WARN", "ERROR", "FATAL"]),
      ("WARN", ["WARN", "ERROR", "FATAL"]), ("ERROR", ["ERROR", "FATAL"])],
 )  # fmt: skip
-def test_levels_are_spelled_as_kafka_s(logs: None, tmp_path: Path, level: str, logged: list[str]) -> None:
+def test_log_levels_are_spelled_as_in_kafka(logs: None, tmp_path: Path, level: str, logged: list[str]) -> None:
     start_logs(7, tmp_path, level)
     for number in (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR, logging.CRITICAL):
         logging.getLogger("kframe.controller").log(number, "said\nin lines")
@@ -196,7 +196,7 @@ def test_levels_are_spelled_as_kafka_s(logs: None, tmp_path: Path, level: str, l
      ("[Topic Deletion Manager 7] x", "[Topic Deletion Manager 7] x")],
 )  # fmt: skip
 @pytest.mark.parametrize("logger", ["kframe.controller", "kframe.kafka_wire", "kframe.zookeeper"])
-def test_a_line_names_the_controller_once(logs: None, tmp_path: Path, logger: str, message: str, written: str) -> None:
+def test_log_line_names_controller_once(logs: None, tmp_path: Path, logger: str, message: str, written: str) -> None:
     start_logs(7, tmp_path)
     logging.getLogger(logger).info(message)
     assert (tmp_path / CONTROLLER_LOG).read_text().endswith(f"] INFO {written} ({logger})\n")

@@ -31,5 +31,5 @@ def test_json_has_every_move() -> None:
     assert transitions == expected
 
 
-def test_the_table_has_a_line_a_state() -> None:
+def test_states_table_has_line_per_state() -> None:
     assert len(output().splitlines()) == 1 + len(PARTITION_TRANSITIONS) + len(REPLICA_TRANSITIONS)

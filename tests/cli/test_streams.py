@@ -35,7 +35,7 @@ def same_but_for_the_name(text: str) -> str:
 
 
 @pytest.mark.parametrize("reader", _READERS)
-def test_standard_input_answers_like_the_file(reader: str) -> None:
+def test_standard_input_output_equals_file_output(reader: str) -> None:
     arguments = _READERS[reader]
     from_file = kframe(*(HEALTHY if argument == "-" else argument for argument in arguments))
     from_pipe = piped(HEALTHY.read_bytes(), *arguments)

@@ -101,7 +101,7 @@ def test_settings_reach_the_sweep(tmp_path: Path) -> None:
     assert (result.exit_code, result.stderr) == (3, "--fail-on loss: 3 failures\n")
 
 
-def test_files_are_written_once(snapshot: Path, tmp_path: Path) -> None:
+def test_existing_output_files_are_refused(snapshot: Path, tmp_path: Path) -> None:
     out, plot = tmp_path / "all.parquet", tmp_path / "pairs.svg"
     assert whatif("sweep", snapshot, "--out", out, "--plot", plot).exit_code == 0
     assert parquet.read_table(out)["brokers"].to_pylist() == [row["brokers"] for row in rows(snapshot)]

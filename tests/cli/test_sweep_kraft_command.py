@@ -52,7 +52,7 @@ def kraft(tmp_path: Path) -> Path:
     return path
 
 
-def test_the_first_line_names_the_rules(kraft: Path) -> None:
+def test_first_line_names_kraft_rules(kraft: Path) -> None:
     table = whatif("sweep", kraft).stdout
     assert table.splitlines()[0] == "KRaft rules, metadata.version 4.0-IV3, ELR off"
     result = whatif("sweep", kraft, "--elr", "on", "-o", "csv")

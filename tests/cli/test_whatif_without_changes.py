@@ -29,14 +29,14 @@ IDS = [f"{verb} {' '.join(arguments)}" for verb, arguments, _ in CASES]
 
 @pytest.mark.parametrize("output", OUTPUTS)
 @pytest.mark.parametrize("verb, arguments, reason", CASES, ids=IDS)
-def test_nothing_changes(verb: str, arguments: tuple[str, ...], reason: str, output: str) -> None:
+def test_operation_without_effect_is_reported(verb: str, arguments: tuple[str, ...], reason: str, output: str) -> None:
     result = whatif(verb, HEALTHY, *arguments, "-o", output)
     assert result.exit_code == (1 if any(error in reason for error in REFUSED) else 0), result.output
     assert_says_so(result, output, f"nothing changes{reason}")
 
 
 @pytest.mark.parametrize("output", OUTPUTS)
-def test_a_reassignment_that_is_refused(tmp_path: Path, output: str) -> None:
+def test_refused_reassignment_is_reported(tmp_path: Path, output: str) -> None:
     plan = {"version": 1, "partitions": [{"topic": "nosuch", "partition": 0, "replicas": [1, 2, 3]}]}
     (tmp_path / "plan.json").write_text(json.dumps(plan))
     result = whatif("reassign", HEALTHY, tmp_path / "plan.json", "-o", output)

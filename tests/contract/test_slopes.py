@@ -28,11 +28,11 @@ def test_outcome_of_a_fit(values: np.ndarray, limit: float, outcome: str) -> Non
     assert slope_of(SECONDS, values, 600, 60).outcome(limit) == outcome
 
 
-def test_a_short_run_decides_nothing() -> None:
+def test_short_run_is_undecided() -> None:
     assert slope_of(SECONDS[:24], NOISE[:24], 10, 60).outcome(1.0) == "undecided"
 
 
-def test_the_fit_of_a_line_is_the_line() -> None:
+def test_slope_of_exact_line_is_recovered() -> None:
     slope = slope_of(SECONDS, 100 + 7 * SECONDS / 3600, 600, 60)
     assert slope.per_hour == pytest.approx(7)
     assert slope.error == pytest.approx(0, abs=1e-9)

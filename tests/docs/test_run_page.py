@@ -122,5 +122,5 @@ def test_usage_error(line: str, error: str | None) -> None:
 
 
 @pytest.mark.parametrize("line", ["whatif fail", "whatif", "whatif fail --brokers", "whatif ARGUMENTS"])
-def test_a_mention_may_lack_arguments(line: str) -> None:
+def test_mentioned_command_may_omit_arguments(line: str) -> None:
     assert usage_error(words(line), complete=False) is None

@@ -86,7 +86,7 @@ def test_the_bill_lists_the_product_and_its_dependencies(security: None, tmp_pat
     assert components["kazoo"]["purl"].startswith("pkg:pypi/kazoo@")
 
 
-def test_dependencies_are_those_of_others() -> None:
+def test_dependencies_exclude_own_distributions() -> None:
     names = {line.partition("==")[0] for line in dependencies(Path(sys.prefix))}
     assert {"numpy", "msgspec", "kazoo", "kio"} <= names
     assert not any(name.startswith("kframe") for name in names)
@@ -98,9 +98,7 @@ def test_the_search_accepts_all_locks(security: None) -> None:
 
 
 @pytest.mark.real
-def test_a_package_that_the_index_does_not_know_is_an_error(
-    security: None, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_unknown_package_is_an_error(security: None, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Otherwise a search in an index without such data would find nothing and succeed."""
     packages = tmp_path / "lib" / "python3.11" / "site-packages"
     (packages / "no_such_package-1.0.dist-info").mkdir(parents=True)

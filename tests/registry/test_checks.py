@@ -142,7 +142,7 @@ def plugins_dir(tmp_path: Path, compiled: Compiled) -> Path:
     return tmp_path
 
 
-def test_a_native_selector_passes_in_a_process_of_its_own(plugins_dir: Path) -> None:
+def test_native_selector_passes_in_isolated_process(plugins_dir: Path) -> None:
     findings = check_isolated("last-in-sync", plugins_dir=plugins_dir)
     assert [finding.check for finding in findings] == [check_name(check) for check in CHECKS]
     assert failed(findings) == {}
@@ -152,7 +152,7 @@ def test_findings_of_isolated_check_are_returned(plugins_dir: Path) -> None:
     assert "not a candidate" in failed(check_isolated("always-out-of-range", plugins_dir=plugins_dir))["is-safe"]
 
 
-def test_a_crash_is_reported_for_the_check_that_it_ended(plugins_dir: Path) -> None:
+def test_crash_is_reported_for_interrupted_check(plugins_dir: Path) -> None:
     failures = failed(check_isolated("crash", plugins_dir=plugins_dir))
     assert "is-named" not in failures
     assert failures.pop("keeps-to-its-array") == "the process crashed: SIGABRT"

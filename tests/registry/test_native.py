@@ -252,7 +252,7 @@ def test_cffi_function_is_accepted(compiled: Compiled) -> None:
         "broker_live",
     ],
 )
-def test_a_batch_that_contradicts_itself_never_reaches_c(compiled: Compiled, field: str) -> None:
+def test_inconsistent_batch_is_not_passed_to_c(compiled: Compiled, field: str) -> None:
     batch = random_election(7, ElectionKind.OFFLINE)
     short = replace(batch, **{field: getattr(batch, field)[:-1]})
     with pytest.raises(ShapeError, match="contradict"):
@@ -261,7 +261,7 @@ def test_a_batch_that_contradicts_itself_never_reaches_c(compiled: Compiled, fie
 
 @pytest.mark.parametrize("which", ["candidates", "isr"])
 @pytest.mark.parametrize("wrong", ["a list too few", "values missing"])
-def test_lists_that_contradict_themselves_never_reach_c(compiled: Compiled, which: str, wrong: str) -> None:
+def test_inconsistent_lists_are_not_passed_to_c(compiled: Compiled, which: str, wrong: str) -> None:
     batch = random_election(7, ElectionKind.OFFLINE)
     lists: Ragged = getattr(batch, which)
     shorter = (
@@ -278,7 +278,7 @@ def elect_none(cluster: ClusterState, kind: ElectionKind, rows: Int32, unclean_a
     return np.full(len(rows), NO_LEADER, np.int32)
 
 
-def test_an_answer_out_of_range_is_a_fault_and_the_built_in_rule_decides(compiled: Compiled) -> None:
+def test_out_of_range_choice_falls_back_to_builtin_rule(compiled: Compiled) -> None:
     cluster, rows = random_cluster(8), np.arange(200, dtype=np.int32)
     selector = NativeSelector("wild", compiled.function("always_out_of_range"))
     selection = Selection({ElectionKind.OFFLINE: selector}, elect_none)

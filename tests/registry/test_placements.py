@@ -376,7 +376,7 @@ def test_errors_of_terms_end_the_command(folder: Path, options: tuple[str, ...],
     assert message in result.stderr
 
 
-def test_totals_are_of_the_brokers_that_take_part() -> None:
+def test_goal_totals_cover_participating_brokers() -> None:
     received: list[GoalTotals] = []
 
     def limits(totals: GoalTotals) -> tuple[Int64, Int64]:

@@ -180,7 +180,7 @@ def test_check_lists_offers_that_cannot_be_tested(folder: Path) -> None:
     assert [row["passed"] for row in rows if row["offer"] == "nowhere"] == [None]
 
 
-def test_check_of_a_native_selector_that_crashes_is_survived(folder: Path, compiled: Compiled) -> None:
+def test_crashing_native_selector_does_not_crash_check(folder: Path, compiled: Compiled) -> None:
     (folder / "natives.py").write_text(PLUGIN.format(library=str(compiled.path)))
     result = run("check", "crash", "--plugins-dir", folder)
     assert result.exit_code == 1
@@ -198,7 +198,7 @@ def test_check_of_a_native_selector_that_crashes_is_survived(folder: Path, compi
         (["list", "-o", "xml"], "'xml' is not one of"),
     ],
 )
-def test_a_mistake_ends_with_code_2(folder: Path, arguments: list[str], message: str) -> None:
+def test_usage_error_has_exit_code_2(folder: Path, arguments: list[str], message: str) -> None:
     (folder / "no-selectors.py").write_text(COMMANDS_ONLY)
     if "--plugins-dir" not in arguments:
         arguments = [*arguments, "--plugins-dir", str(folder)]

@@ -196,7 +196,7 @@ def observer_spec(name: str) -> ObserverSpec:
         ("kframe_observers", observer_spec("duplicate"), "observer 'duplicate'"),
     ],
 )
-def test_duplicate_name_is_an_error_that_names_both_plugins(hook: str, spec: object, what: str) -> None:
+def test_duplicate_name_error_names_both_plugins(hook: str, spec: object, what: str) -> None:
     first, second = (plugin(name, **{hook: lambda: [spec]}) for name in ("One", "Other"))
     with pytest.raises(PluginError) as caught:
         build(first, second)
@@ -206,7 +206,7 @@ def test_duplicate_name_is_an_error_that_names_both_plugins(hook: str, spec: obj
     assert state_of(build(first, second, disabled=["Other"]), "Other").state == "disabled"
 
 
-def test_a_name_of_kframe_s_own_cannot_be_taken() -> None:
+def test_builtin_name_cannot_be_replaced() -> None:
     with pytest.raises(PluginError, match="'preferred' is offered by kframe-controller and by extra Thief"):
         build(selectors("Thief", selector_spec("preferred")))
 
@@ -243,7 +243,7 @@ def test_a_plugins_directory(tmp_path: Path) -> None:
     assert MODULE_PREFIX + "bad" not in sys.modules
 
 
-def test_a_plugins_directory_that_is_not_there(tmp_path: Path) -> None:
+def test_missing_plugins_directory_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"plugins directory: found .*nowhere, expected an existing directory"):
         build(plugins_dir=tmp_path / "nowhere")
 
@@ -261,7 +261,7 @@ def test_unknown_name_error_lists_known_names() -> None:
         registry.open_store("zk://localhost")
 
 
-def test_selectors_by_the_kinds_that_they_are_for() -> None:
+def test_selectors_are_keyed_by_election_kind() -> None:
     registry = build(selectors("More", selector_spec("more", (ElectionKind.OFFLINE, ElectionKind.REASSIGN))))
     selector_by_kind = registry.selectors_for(["more", "preferred"])
     assert {kind: selector.name for kind, selector in selector_by_kind.items()} == {
@@ -324,7 +324,7 @@ def commands(name: str, *added: str, then: Callable[[], None] = lambda: None) ->
     return plugin(name, kframe_register_commands=register)
 
 
-def test_commands_are_added_and_a_plugin_that_fails_adds_none(caplog: pytest.LogCaptureFixture) -> None:
+def test_failing_plugin_adds_no_commands(caplog: pytest.LogCaptureFixture) -> None:
     cli = click.Group(commands={"whatif": click.Command("whatif")})
     registry = build(commands("Bad", "half", then=fail), commands("Good", "greet", "wave"))
     registry.register_commands(cli)
@@ -342,7 +342,7 @@ def test_commands_are_added_and_a_plugin_that_fails_adds_none(caplog: pytest.Log
         ),
     ],
 )
-def test_a_command_that_is_there_cannot_be_replaced(plugins: list[type], message: str) -> None:
+def test_existing_command_cannot_be_replaced(plugins: list[type], message: str) -> None:
     whatif = click.Command("whatif")
     cli = click.Group(commands={"whatif": whatif})
     with pytest.raises(PluginError, match=message):
@@ -357,7 +357,7 @@ def test_observers() -> None:
         registry.observer("wach")
 
 
-def test_a_trace_tells_what_is_loaded_and_offered() -> None:
+def test_trace_lists_loaded_plugins_and_offers() -> None:
     lines: list[str] = []
     registry = build(
         selectors("Small", selector_spec("small")), commands("Cmd"), disabled=["builtin"], trace=lines.append
@@ -379,7 +379,7 @@ def test_registry_import_loads_no_plugins_or_heavy_modules() -> None:
     assert "pluggy" in loaded
 
 
-def test_a_registry_keeps_nothing_between_builds() -> None:
+def test_registry_builds_are_independent() -> None:
     first = build(selectors("Once", selector_spec("once")))
     assert "once" in first.selectors
     assert "once" not in build().selectors

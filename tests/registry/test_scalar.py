@@ -40,7 +40,7 @@ def elect(function: ScalarFunction, batch: ElectionBatch) -> Int32:
 
 
 @pytest.mark.parametrize("kind", TestScalar.kinds, ids=lambda kind: kind.name)
-def test_the_same_rule_chooses_the_same_in_both_tiers(kind: ElectionKind) -> None:
+def test_scalar_and_bulk_rules_choose_same_leader(kind: ElectionKind) -> None:
     batch = random_election(11, kind)
     bulk = np.full(len(batch), NO_LEADER, np.int32)
     FirstInSync("x").elect(batch, bulk)
@@ -81,13 +81,13 @@ def test_partition_election_is_immutable() -> None:
 
 
 @pytest.mark.parametrize("answer", ["1", 1.0, True, [1]], ids=repr)
-def test_an_answer_that_is_no_broker_id_is_an_error_that_names_the_partition(answer: Any) -> None:
+def test_invalid_broker_id_error_names_partition(answer: Any) -> None:
     with pytest.raises(TypeError, match="expected a broker id or None") as caught:
         elect(lambda election: answer if election.partition == 3 else None, random_election(1, OFFLINE))
     assert caught.value.__notes__ == ["while electing a leader for t-3"]
 
 
-def test_an_unknown_broker_is_a_fault_of_that_partition_alone() -> None:
+def test_unknown_broker_affects_only_its_partition() -> None:
     cluster, rows = random_cluster(13), np.arange(200, dtype=np.int32)
     selector = ScalarSelector("half", lambda election: 123_456 if election.partition % 2 else None)
     selection = Selection(

@@ -107,7 +107,7 @@ def test_option_of_selector_without_options_is_refused() -> None:
         SelectorSpec(**GOOD).values({"x": 1})
 
 
-def test_a_factory_by_name_is_imported_when_it_is_chosen() -> None:
+def test_named_factory_is_imported_when_selected() -> None:
     assert PortSpec("mem", "pathlib:PurePosixPath", "").make("mem:x").name == "mem:x"
 
 

@@ -150,7 +150,7 @@ def test_brokers_replicate_needs_a_plugin_with_broker_models() -> None:
         ScenarioRunner(parse_scenario(f"{GOOD}brokers_replicate: true\n", "s.yaml"))
 
 
-def test_brokers_that_keep_no_logs_take_no_records() -> None:
+def test_records_require_replicating_brokers() -> None:
     with pytest.raises(ScenarioError, match="brokers_replicate: true"):
         ScenarioRunner(parse_scenario(f"{GOOD}  - produce: {{t-0: {{records: 1}}}}\n", "s.yaml")).play()
 
@@ -203,7 +203,7 @@ def test_a_huge_file_is_refused_without_being_read(tmp_path: Path) -> None:
         ("- answer: {broker: 9, error: SILENT}", "broker 9"),
     ],
 )
-def test_a_step_that_contradicts_the_state_is_refused(steps: str, message: str) -> None:
+def test_step_contradicting_state_is_refused(steps: str, message: str) -> None:
     runner = ScenarioRunner(parse_scenario(GOOD.replace("- broker_failure: [1]", steps), "s.yaml"))
     with pytest.raises(ScenarioError, match=rf"s\.yaml: steps\[1\]\.[a-z_.]+: found {message}, expected "):
         runner.play()

@@ -26,7 +26,7 @@ def run(*arguments: object) -> Result:
     return CliRunner().invoke(cli, ["scenario", *map(str, arguments)])
 
 
-def test_json_is_the_trace(scenario: Path) -> None:
+def test_json_output_is_trace(scenario: Path) -> None:
     result = run("run", scenario, "-o", "json")
     assert result.exit_code == 0
     trace = json.loads(result.stdout)
@@ -34,14 +34,14 @@ def test_json_is_the_trace(scenario: Path) -> None:
     assert trace["steps"][1]["partitions"]["t-0"]["isr"] == [2]
 
 
-def test_the_trace_file_holds_the_same_trace(scenario: Path, tmp_path: Path) -> None:
+def test_trace_file_equals_json_output(scenario: Path, tmp_path: Path) -> None:
     target = tmp_path / "out.json"
     result = run("run", scenario, "--trace", target)
     assert result.exit_code == 0
     assert json.loads(target.read_text()) == json.loads(run("run", scenario, "-o", "json").stdout)
 
 
-def test_a_table_has_a_line_a_step(scenario: Path) -> None:
+def test_table_has_line_per_step(scenario: Path) -> None:
     lines = run("run", scenario).stdout.splitlines()
     assert lines[0].startswith("sample: kframe ")
     assert [line.split()[:2] for line in lines[2:]] == [["1", "elect"], ["2", "broker_failure"]]

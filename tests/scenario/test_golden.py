@@ -39,7 +39,7 @@ def test_trace_equals_kafkas(path: Path) -> None:
     assert differences(golden, actual) == []
 
 
-def test_every_scenario_has_a_trace_and_every_trace_a_scenario() -> None:
+def test_scenarios_and_traces_match() -> None:
     assert SCENARIOS
     assert {path.stem for path in SCENARIOS} == {path.stem for path in (GOLDEN / "traces").glob("*.json")}
 

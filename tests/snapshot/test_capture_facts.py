@@ -22,5 +22,5 @@ def test_facts_come_back(tmp_path: Path, facts: CaptureFacts | None) -> None:
     assert ('"capture"' in (tmp_path / "out" / "manifest.json").read_text()) == (facts is not None)
 
 
-def test_facts_are_no_part_of_the_digest() -> None:
+def test_capture_facts_are_excluded_from_digest() -> None:
     assert replace(small(), capture=FACTS).digest() == small().digest()

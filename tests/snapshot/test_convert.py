@@ -40,7 +40,7 @@ def test_cluster_round_trip_is_equal(snapshot: Snapshot) -> None:
 
 
 @given(snapshots())
-def test_every_snapshot_makes_a_cluster(snapshot: Snapshot) -> None:
+def test_every_snapshot_converts_to_cluster(snapshot: Snapshot) -> None:
     cluster = snapshot.to_cluster()
     assert len(cluster) == len(snapshot)
     rows = facts(snapshot)
@@ -107,14 +107,14 @@ def test_snapshot_has_rows_added_by_controller() -> None:
     assert rows["topic-00001-1"]["removing_replicas"] == [1]
 
 
-def test_a_stateless_row_keeps_nothing_of_an_older_state() -> None:
+def test_row_without_state_has_no_leader_or_isr() -> None:
     cluster = generate(2, 3, partitions_per_topic=2).to_cluster()
     cluster.partitions.partition_epoch[1] = NO_STATE
     row = facts(Snapshot.from_cluster(cluster))["topic-00000-1"]
     assert (row["leader"], row["leader_epoch"], row["controller_epoch"], row["isr"]) == (-1, -1, -1, [])
 
 
-def test_the_cluster_does_not_share_the_snapshots_memory() -> None:
+def test_cluster_does_not_share_snapshot_memory() -> None:
     snapshot = generate(20, 5, health=Health(under_replicated=0.5))
     before = snapshot.digest()
     partitions = snapshot.to_cluster().partitions
@@ -123,7 +123,7 @@ def test_the_cluster_does_not_share_the_snapshots_memory() -> None:
     assert snapshot.digest() == before
 
 
-def test_identity_is_given_by_the_caller() -> None:
+def test_caller_sets_cluster_identity() -> None:
     snapshot = Snapshot.from_cluster(generate(2, 3).to_cluster(), cluster_id="c", controller_id=1, controller_epoch=9)
     assert (snapshot.cluster_id, snapshot.controller_id, snapshot.controller_epoch) == ("c", 1, 9)
 

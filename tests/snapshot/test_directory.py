@@ -47,7 +47,7 @@ def test_round_trip(snapshot: Snapshot) -> None:
 
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("source_format", ["zookeeper", "describe", "kcat"])
-def test_conversion_loses_nothing(state: str, source_format: str, tmp_path: Path) -> None:
+def test_converted_snapshot_is_equal(state: str, source_format: str, tmp_path: Path) -> None:
     snapshot = read_snapshot(example(state, source_format))
     write_snapshot(snapshot, tmp_path / "kept")
     assert_equal(read_snapshot(tmp_path / "kept"), snapshot)
@@ -80,7 +80,7 @@ def test_equal_snapshots_make_equal_directories(tmp_path: Path) -> None:
         assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()
 
 
-def test_columns_are_read_without_an_object_a_partition(tmp_path: Path) -> None:
+def test_columns_are_read_without_object_per_partition(tmp_path: Path) -> None:
     import tracemalloc
 
     object_counts = []
@@ -96,7 +96,7 @@ def test_columns_are_read_without_an_object_a_partition(tmp_path: Path) -> None:
     assert object_counts[1] - object_counts[0] < 5_000
 
 
-def test_permissions_are_those_of_any_directory(tmp_path: Path) -> None:
+def test_directory_has_default_permissions(tmp_path: Path) -> None:
     write_snapshot(generate(6, 3), tmp_path / "kept")
     (tmp_path / "plain").mkdir()
     assert (tmp_path / "kept").stat().st_mode == (tmp_path / "plain").stat().st_mode
@@ -149,7 +149,7 @@ def test_force_replaces_a_snapshot(old: Snapshot | None, tmp_path: Path) -> None
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_name_that_the_file_system_refuses(tmp_path: Path) -> None:
+def test_too_long_file_name_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SnapshotError, match=r"found File name too long, expected a writable path"):
         write_snapshot(generate(6, 3), tmp_path / ("n" * 300))
 
@@ -288,7 +288,7 @@ def set_row(row: int, **fields: Any) -> Callable[[list[dict[str, Any]]], object]
     ],
     ids=lambda value: value if isinstance(value, str) and "|" in value else "",
 )
-def test_a_table_that_breaks_a_rule(
+def test_table_with_invalid_values_is_refused(
     snapshot_path: Path, table: str, change: Callable[[list[dict[str, Any]]], object], message: str
 ) -> None:
     tampered(snapshot_path, table, change)
@@ -320,7 +320,7 @@ def repeat_entries(data: Any) -> Any:
         (repeat_entries, "partitions.parquet | 300000 entries in a column | at most 10"),
     ],
 )
-def test_a_table_of_another_shape(snapshot_path: Path, change: Callable[[Any], Any], message: str) -> None:
+def test_table_with_wrong_schema_is_refused(snapshot_path: Path, change: Callable[[Any], Any], message: str) -> None:
     replace_table(snapshot_path, "partitions", change(parquet.read_table(snapshot_path / "partitions.parquet")))
     assert_refused(snapshot_path, message)
 
@@ -398,7 +398,7 @@ def dataclass_of(file: Path) -> dict[str, Any]:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_a_damaged_directory(snapshot_path: Path, damage: Callable[[Path], None], message: str) -> None:
+def test_damaged_directory_is_refused(snapshot_path: Path, damage: Callable[[Path], None], message: str) -> None:
     damage(snapshot_path)
     assert_refused(snapshot_path, message)
 
@@ -416,9 +416,7 @@ def assert_refused(path: Path, message: str) -> None:
     assert (result.exit_code, result.stdout, out.exists()) == (2, "", False)
 
 
-def test_a_broken_hash_is_noticed_before_parquet_is_parsed(
-    snapshot_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_wrong_hash_is_refused_before_parquet_is_parsed(snapshot_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     flip_byte(snapshot_path)
     monkeypatch.setattr(parquet, "ParquetFile", None)
     with pytest.raises(SnapshotError, match="found sha256"):
@@ -433,13 +431,13 @@ def test_leader_and_isr_go_together(snapshot_path: Path) -> None:
     assert_refused(snapshot_path, "field isr | leader or isr alone | both or neither")
 
 
-def test_a_moved_directory_is_the_same(snapshot_path: Path, tmp_path: Path) -> None:
+def test_moved_directory_is_unchanged(snapshot_path: Path, tmp_path: Path) -> None:
     before = read_snapshot(snapshot_path)
     shutil.move(snapshot_path, tmp_path / "elsewhere")
     assert_equal(read_snapshot(tmp_path / "elsewhere"), before)
 
 
-def test_the_digest_sees_every_column() -> None:
+def test_digest_covers_every_column() -> None:
     base = generate(20, 5)
     digests = {base.digest()}
     changed = base.partitions.leader_epoch
@@ -457,7 +455,7 @@ def test_the_digest_sees_every_column() -> None:
     assert len(digests) == 9
 
 
-def test_elr_survives_the_directory(tmp_path: Path) -> None:
+def test_elr_is_saved_and_read(tmp_path: Path) -> None:
     listing = DESCRIBE.replace("Elr: N/A\tLastKnownElr: N/A", "Elr: 3\tLastKnownElr: ")
     (tmp_path / "c.txt").write_text(listing.replace("Isr: 1,2,3", "Isr: 1,2"))
     snapshot = read_snapshot(tmp_path / "c.txt")

@@ -42,7 +42,7 @@ def test_by_content(name: str, packed: bool, tmp_path: Path) -> None:
         ('{"partitions": [], "version": 1}', "reassignment"),
     ],
 )
-def test_content_that_looks_different(content: str, expected: str, tmp_path: Path) -> None:
+def test_format_is_detected_from_content(content: str, expected: str, tmp_path: Path) -> None:
     path = tmp_path / "whatever"
     path.write_text(content)
     assert detect_format(path) == expected
@@ -84,7 +84,7 @@ def test_an_empty_file(content: bytes, tmp_path: Path) -> None:
         read_snapshot(path)
 
 
-def test_a_name_that_the_file_system_refuses(tmp_path: Path) -> None:
+def test_too_long_file_name_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SnapshotError, match="found File name too long"):
         read_snapshot(tmp_path / ("n" * 300))
 

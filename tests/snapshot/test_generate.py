@@ -143,7 +143,7 @@ def test_topic_sizes(arguments: dict[str, int], sizes: list[int]) -> None:
     assert generate(brokers=3, **arguments).topics.partition_counts.tolist() == sizes  # type: ignore[arg-type]
 
 
-def test_topic_ids_are_random_uuids_that_kafka_could_have_made() -> None:
+def test_topic_ids_are_valid_random_uuids() -> None:
     ids = generate(20_000, 3, partitions_per_topic=1).topics.topic_ids
     assert ids is not None
     assert len(np.unique(ids, axis=0)) == 20_000
@@ -208,7 +208,7 @@ def peerbench_partition(topic: int, partition: int, brokers: int) -> tuple[str, 
     return f"topic-{bits >> 32:08x}-{partition}", [leader, *followers]
 
 
-def test_peerbench_is_the_benchmarks_cluster() -> None:
+def test_peerbench_layout_equals_benchmark_cluster() -> None:
     snapshot = generate(12_300, 7, layout="peerbench", seed=99)
     expected = dict(peerbench_partition(topic, partition, 7) for topic in range(123) for partition in range(100))
     assert {name: row["replicas"] for name, row in facts(snapshot).items()} == expected
@@ -300,7 +300,7 @@ def test_sample_positions_match_share(share: float, minimum: int, maximum: int) 
     assert minimum <= len(sample_positions(3, Purpose.UNCLEAN, 10_000, share)) <= maximum
 
 
-def test_no_object_a_partition() -> None:
+def test_no_object_per_partition() -> None:
     object_counts = []
     for partitions in (1_000, 200_000):
         tracemalloc.start()

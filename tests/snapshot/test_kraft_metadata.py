@@ -94,7 +94,7 @@ def saved_and_read(snapshot: Snapshot, path: Path) -> Snapshot:
 
 
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.name.split(".")[0])
-def test_the_image_of_a_golden_trace_survives(path: Path, tmp_path: Path) -> None:
+def test_golden_kraft_image_round_trip_is_equal(path: Path, tmp_path: Path) -> None:
     snapshot = Snapshot.from_metadata(golden_metadata(path), source=SOURCE, cluster_id="c", offset=7)
     reread = Snapshot.from_metadata(snapshot.to_metadata(), source=SOURCE, cluster_id="c", offset=7)
     assert reread.digest() == snapshot.digest()
@@ -102,7 +102,7 @@ def test_the_image_of_a_golden_trace_survives(path: Path, tmp_path: Path) -> Non
     assert snapshot.assumptions == snapshot.unknown == ()
 
 
-def test_every_fact_survives_the_directory(tmp_path: Path) -> None:
+def test_kraft_metadata_is_saved_and_read(tmp_path: Path) -> None:
     metadata = small_cluster()
     snapshot = Snapshot.from_metadata(metadata, source=SOURCE, offset=40)
     saved = saved_and_read(snapshot, tmp_path / "saved").to_metadata()

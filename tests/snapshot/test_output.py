@@ -75,7 +75,7 @@ def test_rows_as_data(rows: list[dict[str, Any]]) -> None:
 
 
 @pytest.mark.parametrize("output", OUTPUTS)
-def test_rows_are_printed_as_they_come(output: str) -> None:
+def test_rows_are_printed_incrementally(output: str) -> None:
     calls = 0
 
     def endless() -> Iterator[dict[str, Any]]:
@@ -100,7 +100,7 @@ def test_rows_are_printed_as_they_come(output: str) -> None:
     assert len(result.stdout) > 5_000 * 10
 
 
-def test_widths_are_those_of_the_first_rows() -> None:
+def test_column_widths_fit_first_rows() -> None:
     rows = [{"name": "x"}] * 1_000 + [{"name": "longer"}, {"name": "y"}]
     lines = printed(lambda: emit_rows(OutputTable("t/v1", ("name",), rows), "table")).splitlines()
     assert lines[0] == "NAME"

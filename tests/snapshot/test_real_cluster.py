@@ -124,7 +124,7 @@ def test_health_of_the_cluster(state: str, expected: dict[str, int]) -> None:
     assert {name: getattr(summary, name) for name in expected} == expected
 
 
-def test_the_broker_epoch_is_the_registrations_czxid() -> None:
+def test_broker_epoch_is_registration_czxid() -> None:
     znodes = raw_znodes("healthy")
     expected = {broker_id: znodes[f"/brokers/ids/{broker_id}"]["czxid"] for broker_id in range(1, 7)}
     assert {broker.broker_id: broker.broker_epoch for broker in read("healthy", "zookeeper").brokers} == expected

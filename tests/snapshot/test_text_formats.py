@@ -91,7 +91,7 @@ def test_columns_absent_from_describe_are_unknown(tmp_path: Path) -> None:
     assert [broker.registered for broker in snapshot.brokers] == [True, True, True]
 
 
-def test_only_the_isr_of_a_led_partition_shows_live_brokers(tmp_path: Path) -> None:
+def test_only_isr_of_led_partition_implies_live_brokers(tmp_path: Path) -> None:
     text = DESCRIBE.replace("Leader: 2\tReplicas: 2,3,1\tIsr: 2,3", "Leader: none\tReplicas: 7,8,9\tIsr: 7")
     snapshot = described(tmp_path, text)
     assert {broker.broker_id: broker.registered for broker in snapshot.brokers} == {
@@ -136,7 +136,7 @@ def test_kcat_without_a_controller(controller: int | None, tmp_path: Path) -> No
     assert "cluster.controller_id" in snapshot.provenance
 
 
-def test_a_topic_that_kcat_got_an_error_for_is_left_out(tmp_path: Path) -> None:
+def test_topic_with_kcat_error_is_excluded(tmp_path: Path) -> None:
     document = kcat()
     document["topics"].insert(0, {"topic": "secret", "error": "Broker: Topic authorization failed", "partitions": []})
     snapshot = listed(tmp_path, document)
@@ -197,12 +197,12 @@ def test_elr_columns_are_retained_and_identify_kraft(tmp_path: Path) -> None:
     assert (snapshot.is_kraft, snapshot.elr_partitions) == (True, 2)
 
 
-def test_elr_that_the_cluster_does_not_report_is_unknown(tmp_path: Path) -> None:
+def test_unreported_elr_is_unknown(tmp_path: Path) -> None:
     snapshot = described(tmp_path, DESCRIBE)  # Elr: N/A
     assert (snapshot.partitions.elr, snapshot.is_kraft, snapshot.elr_partitions) == (None, False, 0)
 
 
-def test_offline_column_of_confluent_is_no_part_of_the_isr(tmp_path: Path) -> None:
+def test_confluent_offline_column_is_excluded_from_isr(tmp_path: Path) -> None:
     fields = "Leader: 2\tReplicas: 2,1\tIsr: 2\tOffline: 1"
     row = facts(described(tmp_path, OLD.format(configs="", mark="", fields=fields)))["t-0"]
     assert (row["isr"], row["replicas"]) == ([2], [2, 1])
@@ -266,5 +266,5 @@ def test_truncated_text_is_refused(content: bytes, expected: str, tmp_path: Path
         read_snapshot(path)
 
 
-def test_a_last_line_without_line_feed_is_an_assumption(tmp_path: Path) -> None:
+def test_missing_final_line_feed_is_an_assumption(tmp_path: Path) -> None:
     assert any("no line feed" in assumption for assumption in described(tmp_path, KAFKA_4.rstrip("\n")).assumptions)

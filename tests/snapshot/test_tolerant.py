@@ -134,7 +134,7 @@ CUT = [
 
 
 @pytest.mark.parametrize("format,content,message", CUT)
-def test_a_file_that_was_cut_off_is_refused_whole(format: str, content: str, message: str, tmp_path: Path) -> None:
+def test_truncated_file_is_refused(format: str, content: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / NAMES[format]
     path.write_text(content)
     with pytest.raises(SnapshotError, match=message):
@@ -150,7 +150,7 @@ def test_unreadable_broker_is_not_reported_unregistered(tmp_path: Path) -> None:
     assert [noted.topic for noted in notes.noted] == [None]
 
 
-def test_left_out_partitions_are_counted(tmp_path: Path) -> None:
+def test_excluded_partitions_are_counted(tmp_path: Path) -> None:
     path = tmp_path / "c.jsonl"
     path.write_text(dump_text(dump(*U, znode(STATE, "{"))))
     notes = FaultNotes()

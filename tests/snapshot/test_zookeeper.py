@@ -61,7 +61,7 @@ def test_broker_ids_of_any_size(broker_id: int, tmp_path: Path) -> None:
     assert (view.replicas, view.leader, view.isr) == ((broker_id,), broker_id, (broker_id,))
 
 
-def test_a_broker_that_only_partitions_name_is_not_registered(tmp_path: Path) -> None:
+def test_broker_named_only_by_partitions_is_unregistered(tmp_path: Path) -> None:
     snapshot = read(tmp_path, without=("/brokers/ids/3",))
     assert broker(snapshot, 3) == BrokerFacts(3, registered=False)
     assert 3 in snapshot.to_cluster().brokers
@@ -77,7 +77,7 @@ def test_an_assigned_partition_without_state_is_new(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("order", range(5))
-def test_the_order_of_the_lines_does_not_matter(order: int, tmp_path: Path) -> None:
+def test_line_order_does_not_change_snapshot(order: int, tmp_path: Path) -> None:
     topics = [assignment("b", {0: [1], 1: [2]}), state("b", 1, 2, [2]), assignment("a", {0: [3]})]
     sorted_digest = read(tmp_path, *topics).digest()
     lines = dump(*topics)
