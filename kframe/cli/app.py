@@ -82,7 +82,7 @@ class App(ReportingGroup):
         if known is not None:
             return known
         entry = COMMANDS.get(cmd_name)
-        return self._of_plugins(ctx, cmd_name) if entry is None else _load(entry)
+        return self._plugin_command(ctx, cmd_name) if entry is None else _load(entry)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without importing them."""
@@ -111,7 +111,7 @@ class App(ReportingGroup):
             code = report(problem)
         sys.exit(code if isinstance(code, int) else 0)
 
-    def _of_plugins(self, ctx: click.Context, name: str) -> click.Command | None:
+    def _plugin_command(self, ctx: click.Context, name: str) -> click.Command | None:
         from kframe.registry.registry import build_registry
 
         everything = click.Group(commands={own: _load(entry) for own, entry in COMMANDS.items()})

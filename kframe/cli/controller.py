@@ -61,7 +61,7 @@ def run(
     from kframe.cli import run as running
     from kframe.cli.logs import start_logs
     from kframe.runtime.memory import preallocate
-    from kframe.snapshot.instances import Enlisting, Instance
+    from kframe.snapshot.instances import Instance, InstanceRegistration
 
     options = {
         CONNECT: (zookeeper, "--zookeeper"),
@@ -75,8 +75,8 @@ def run(
     selector_by_kind = chosen_selectors(plugins, selectors)
     preallocate()
     store, instance = cluster.store(), Instance.of_this_process(own_id)
-    if isinstance(store, Enlisting):
-        store.enlist(instance, duplicate=allow_duplicate_id)
+    if isinstance(store, InstanceRegistration):
+        store.register_instance(instance, duplicate=allow_duplicate_id)
     controller = running.assemble(settings, store, network, registry, instance, insist, selector_by_kind)
     start_logs(own_id, log_dir, log_level)
     with settings.located():

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kframe.cli.completion import complete_brokers, complete_partitions
-from kframe.cli.findings import announce
+from kframe.cli.findings import emit_notice
 from kframe.cli.output import OutputTable, emit_assumptions, emit_heading, emit_record, emit_rows, output_option
 from kframe.cli.studies import StudySettings, broker_ids, study_options
 
@@ -32,7 +32,7 @@ def command(study: StudySettings, name: str, fail: tuple[int, ...], output: str)
     topic, partition = topic_partition("TOPIC-PARTITION", name)
     whatif = study.open()
     explanation = explain(whatif, topic, partition, fail)
-    announce(explanation.rules, output)
+    emit_notice(explanation.rules, output)
     if output not in ("table", "wide"):
         emit_record("kframe.explanation/v1", _plain(asdict(explanation)), output)
         return

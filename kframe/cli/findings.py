@@ -37,13 +37,13 @@ def findings(fail_on: Iterable[str], count: Callable[[FailOn], int | None]) -> d
     return {condition: number for condition, number in counts.items() if number}
 
 
-def announce(text: str, output: str) -> None:
+def emit_notice(text: str, output: str) -> None:
     """A line before tables, on stderr with CSV. JSON and YAML have it in the document."""
     if output not in ("json", "yaml"):
         click.echo(text, err=output not in ("table", "wide"))
 
 
-def end_with(result: Mapping[str, int], unit: str) -> None:
+def exit_on_findings(result: Mapping[str, int], unit: str) -> None:
     """Print the ``findings``, counted in ``unit`` (singular), and exit with HAS_FINDINGS if there are any."""
     for condition, count in result.items():
         click.echo(f"--fail-on {condition}: {count:,} {unit}{'s' if count > 1 else ''}", err=True)

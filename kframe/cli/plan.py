@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kframe.cli.admin import EXECUTE, admin_options
-from kframe.cli.findings import announce
+from kframe.cli.findings import emit_notice
 from kframe.cli.inputs import INPUT, SOURCE, is_url
 from kframe.cli.live import COMMAND_CONFIG, CONFIG_OPTION
 from kframe.cli.output import BadInput, OutputTable, ReportingGroup, emit_heading, emit_record, emit_rows, output_option
@@ -290,7 +290,7 @@ def _emit_report(report: PlanReport, output: str, limit: int) -> None:
     from kframe.whatif.plan_report import SCHEMA
 
     if report.checked is not None:
-        announce(report.checked.rules, output)
+        emit_notice(report.checked.rules, output)
     if output in ("csv", "jsonl"):
         emit_rows(OutputTable(SCHEMA, _FINDINGS, report.rows()), output)
         return

@@ -61,7 +61,7 @@ def _broker_racks(_ctx: click.Context, _option: click.Parameter, value: str | No
 
 
 def goal_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of a ``PlanRequest`` to a command, as ``goals``: its keywords apart from the weights."""
+    """Add the options of a ``PlanRequest`` to a command, as ``goals``: its keywords except the weights."""
 
     @functools.wraps(command)
     def with_goals(
@@ -293,6 +293,6 @@ def _emit_tables(document: dict[str, Any], output: str, limit: int) -> None:
 
 
 def _bar(before: int, after: int, maximum: int) -> str:
-    """A bar of the load: what stays, what leaves (``-``) or what comes (``+``)."""
+    """A bar of the load: unchanged, removed (``-``) or added (``+``)."""
     stays, end = (round(BAR_WIDTH * load / max(maximum, 1)) for load in sorted((before, after)))
     return "█" * stays + ("+" if after > before else "-") * (end - stays) or "-"

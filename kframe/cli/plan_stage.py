@@ -26,7 +26,7 @@ _UNSTAGED: Final = ("topic", "partition", "reason", "detail")
 
 
 def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of a ``StageRequest`` to a command, as ``limits``: its keywords apart from the weights."""
+    """Add the options of a ``StageRequest`` to a command, as ``limits``: its keywords except the weights."""
 
     @functools.wraps(command)
     def with_limits(*args: Any, disk_capacity: dict[str, int], windows: tuple[str, ...], **kwargs: Any) -> Any:

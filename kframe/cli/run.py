@@ -22,7 +22,7 @@ from kframe.model.elections import LeaderSelector
 from kframe.model.ids import ElectionKind
 from kframe.model.ports import Store
 from kframe.registry.registry import Registry
-from kframe.snapshot.instances import Enlisting, Instance
+from kframe.snapshot.instances import Instance, InstanceRegistration
 
 _log = logging.getLogger("kframe.controller")
 
@@ -74,8 +74,8 @@ def refuse_id_of_broker(settings: Settings, addresses: Mapping[int, str], duplic
 def describe(store: Store, instance: Instance, controller: Controller) -> None:
     """Publish the addresses of this instance's pages to other instances, if the store supports it."""
     addresses = [server.addresses[METRICS] for server in controller.servers if METRICS in server.addresses]
-    if isinstance(store, Enlisting) and addresses:
-        store.enlist(replace(instance, metrics=addresses[0]))
+    if isinstance(store, InstanceRegistration) and addresses:
+        store.register_instance(replace(instance, metrics=addresses[0]))
 
 
 def instances(settings: Settings) -> frozenset[int]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from kframe.cli.findings import HAS_FINDINGS, end_with
+from kframe.cli.findings import HAS_FINDINGS, exit_on_findings
 
 
 def report_messages(changed: Iterable[str], problems: Iterable[str], result: Mapping[str, int], unit: str) -> None:
@@ -18,7 +18,7 @@ def report_messages(changed: Iterable[str], problems: Iterable[str], result: Map
     lines = list(problems)
     for problem in lines:
         click.echo(problem, err=True)
-    end_with(result, unit)
+    exit_on_findings(result, unit)
     if lines:
         click.get_current_context().exit(HAS_FINDINGS)
 

@@ -58,7 +58,7 @@ class SparkSettings:
             return session(self.master, remote=self.remote, conf=self.conf)
 
 
-class SparkFailed(click.ClickException):
+class SparkFailure(click.ClickException):
     """Spark, one of its processes, or the connection to it has failed: one line on stderr, exit code 1."""
 
     exit_code = 1
@@ -114,12 +114,12 @@ def spark_options(command: Command) -> Command:
             if (result := _IN_EXECUTOR.search(str(problem))) is not None:
                 _drop_log(ctx)
                 raise BadInput(result[1]) from problem
-            if not _is_of_spark(problem):
+            if not _is_spark_error(problem):
                 _drop_log(ctx)
                 raise
             log = f" (Spark's log: {ctx.meta[_LOG]})" if _LOG in ctx.meta else ""
             where = "" if master is None and remote is None else f" at {master or remote}"
-            raise SparkFailed(f"{_reason(problem)}{where}: {_safe(ctx)}{log}") from problem
+            raise SparkFailure(f"{_reason(problem)}{where}: {_safe(ctx)}{log}") from problem
         _drop_log(ctx)
         return result
 
@@ -162,7 +162,7 @@ def _is_interrupt(problem: BaseException | None) -> bool:
     return problem is not None
 
 
-def _is_of_spark(problem: BaseException) -> bool:
+def _is_spark_error(problem: BaseException) -> bool:
     return type(problem).__module__.partition(".")[0] in _OF_SPARK or isinstance(problem, ConnectionError)
 
 

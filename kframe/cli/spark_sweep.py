@@ -11,7 +11,7 @@ from kframe.cli.output import OutputTable, emit_rows, output_option
 from kframe.cli.spark_messages import report_messages, rows_with
 from kframe.cli.spark_session import SparkSettings, planned_in, spark_options
 from kframe.cli.studies import config_option, config_pairs
-from kframe.cli.sweep import KRAFT_COLUMNS, WIDE, Swept, failure_options, shorten_broker_lists
+from kframe.cli.sweep import KRAFT_COLUMNS, WIDE, SweepOptions, failure_options, shorten_broker_lists
 
 _SCHEMA: Final = "kframe.spark-sweep/v1"
 #: Columns that count effects of the failure itself (``Sweep.count_of``).
@@ -36,13 +36,13 @@ _EFFECT_COLUMNS: Final = {
 @spark_options
 @output_option
 def sweep(
-    folder: str, swept: Swept, top: int, config: tuple[str, ...], out: str | None, force: bool,
+    folder: str, sweep_options: SweepOptions, top: int, config: tuple[str, ...], out: str | None, force: bool,
     fail_on: tuple[str, ...], spark: SparkSettings, output: str,
 ) -> None:  # fmt: skip
     """Every broker dies, every two brokers together, and every rack, in each cluster of the fleet in DIR.
 
-    Of KRaft clusters, every log directory fails too. Each time it is the cluster as it stands that is hit. The built-in
-    rule elects the leaders. With --out, clusters that are there already are not swept again.
+    Of KRaft clusters, every log directory fails too. Each failure starts from the present state of the cluster. The
+    built-in rule elects the leaders. With --out, clusters that are there already are not swept again.
     """
     from kframe.spark.clusterwise import swept as sweeping
     from kframe.spark.marks import Writing
@@ -52,7 +52,7 @@ def sweep(
 
     session = spark.session()
     fleet = open_fleet(session, folder, (PARTITIONS, BROKERS, CLUSTERS), fingerprints=out is not None)
-    settings = Sweeping(config_pairs(config), swept.depth, swept.racks, swept.by)
+    settings = Sweeping(config_pairs(config), sweep_options.depth, sweep_options.racks, sweep_options.by)
     with sweeping(session, fleet, settings, Writing(out, force, planned_in(out, "clusters"))) as result:
         _emit(result.summary, top, output)
         problems = [row.asDict() for row in result.problems.orderBy("cluster", "problem").collect()]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kframe.cli.findings import announce, end_with, fail_on_option, findings
+from kframe.cli.findings import emit_notice, exit_on_findings, fail_on_option, findings
 from kframe.cli.output import (
     BadInput,
     OutputTable,
@@ -53,7 +53,7 @@ _BROKERS_SHOWN: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Swept:
+class SweepOptions:
     """The failures of the sweep and their ranking, from a command's options."""
 
     depth: int
@@ -62,13 +62,13 @@ class Swept:
 
 
 def failure_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options for failures and their ranking to a command, as ``swept``."""
+    """Add the options for failures and their ranking to a command, as ``sweep_options``."""
 
     @functools.wraps(command)
-    def with_swept(*args: Any, depth: int, racks: bool, sort_by: str, **kwargs: Any) -> Any:
+    def with_sweep_options(*args: Any, depth: int, racks: bool, sort_by: str, **kwargs: Any) -> Any:
         from kframe.whatif import SortBy
 
-        return command(*args, swept=Swept(depth, racks, SortBy(sort_by)), **kwargs)
+        return command(*args, sweep_options=SweepOptions(depth, racks, SortBy(sort_by)), **kwargs)
 
     options = (
         click.option("--depth", type=click.IntRange(1, 2), default=2, show_default=True,
@@ -77,7 +77,7 @@ def failure_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--sort-by", type=click.Choice(SORT_BY), default=SORT_BY[0], show_default=True,
                      help="The effect by which failures are ordered first."),
     )  # fmt: skip
-    return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), with_swept)
+    return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), with_sweep_options)
 
 
 @click.command("sweep")
@@ -96,8 +96,8 @@ def failure_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @fail_on_option
 @output_option
 def sweep(
-    cluster: ClusterSettings, swept: Swept, elr: str | None, top: int, out: Path | None, plot: Path | None,
-    force: bool, fail_on: tuple[str, ...], output: str,
+    cluster: ClusterSettings, sweep_options: SweepOptions, elr: str | None, top: int, out: Path | None,
+    plot: Path | None, force: bool, fail_on: tuple[str, ...], output: str,
 ) -> None:  # fmt: skip
     """Fail every broker, every two brokers together, every rack, and every log directory of a KRaft cluster.
 
@@ -114,18 +114,18 @@ def sweep(
         for option, is_set in options:
             if is_set:
                 raise BadInput(f"{option}: found --elr both, expected --elr on or off")
-        compare_elr(cluster.read(), cluster, swept, top, output)
+        compare_elr(cluster.read(), cluster, sweep_options, top, output)
         return
-    if plot is not None and swept.depth == 1:
+    if plot is not None and sweep_options.depth == 1:
         raise BadInput("--plot: found --depth 1, expected --depth 2, whose pairs are drawn")
     for file, suffixes in ((out, ()), (plot, PICTURES)):
         if file is not None:
             check_file(file, suffixes, force=force)
-    snapshot, by = cluster.read(), swept.by
+    snapshot, by = cluster.read(), sweep_options.by
     with progress("sweeping") as tick:
         failures = play(
-            snapshot, cluster.config, depth=swept.depth, racks=swept.racks, elr=None if elr is None else elr == "on",
-            progress=tick,
+            snapshot, cluster.config, depth=sweep_options.depth, racks=sweep_options.racks,
+            elr=None if elr is None else elr == "on", progress=tick,
         )  # fmt: skip
     assumptions = failures.assumptions if isinstance(failures, KraftSweep) else assumptions_of(snapshot, cluster.config)
     result = findings(fail_on, lambda effect: _failures_with(failures, effect))
@@ -133,15 +133,17 @@ def sweep(
         write_table(failures, failures.ranked(by), out)
     if plot is not None:
         write_plot(failures, by, plot)
-    announce(rules_of(failures), output)
+    emit_notice(rules_of(failures), output)
     if output in ("table", "wide"):
         _emit_tables(failures, snapshot, assumptions, by, output, top)
     else:
         _emit_data(failures, snapshot, assumptions, failures.ranked(by), output)
-    end_with(result, "failure")
+    exit_on_findings(result, "failure")
 
 
-def compare_elr(snapshot: Snapshot, cluster: ClusterSettings, swept: Swept, top: int, output: str) -> None:
+def compare_elr(
+    snapshot: Snapshot, cluster: ClusterSettings, sweep_options: SweepOptions, top: int, output: str
+) -> None:
     """Print the failures of a KRaft cluster without and with eligible leader replicas, side by side."""
     from kframe.whatif import sweep as play
     from kframe.whatif.kraft.sweep import KraftSweep
@@ -149,15 +151,17 @@ def compare_elr(snapshot: Snapshot, cluster: ClusterSettings, swept: Swept, top:
     sweeps = {}
     for name, elr in (("elr_off", False), ("elr_on", True)):
         with progress("sweeping") as tick:
-            result = play(snapshot, cluster.config, depth=swept.depth, racks=swept.racks, elr=elr, progress=tick)
+            result = play(
+                snapshot, cluster.config, depth=sweep_options.depth, racks=sweep_options.racks, elr=elr, progress=tick
+            )
         assert isinstance(result, KraftSweep)
         sweeps[name] = result
     off, on = sweeps["elr_off"], sweeps["elr_on"]
-    announce(f"{off.rules}, beside {on.rules}", output)
-    ranked = off.ranked(swept.by)
+    emit_notice(f"{off.rules}, beside {on.rules}", output)
+    ranked = off.ranked(sweep_options.by)
     is_table = output in ("table", "wide")
     selected = ranked[:top] if is_table else ranked
-    rows = _side_by_side(zip(off.records(selected), on.records(selected), strict=True))
+    rows = _comparison_rows(zip(off.records(selected), on.records(selected), strict=True))
     if output in ("json", "yaml"):
         emit_record(_COMPARISON_SCHEMA, {"rules": {name: result.rules for name, result in sweeps.items()},
                                          "assumptions": list(on.assumptions), "rows": list(rows)}, output)  # fmt: skip
@@ -169,7 +173,7 @@ def compare_elr(snapshot: Snapshot, cluster: ClusterSettings, swept: Swept, top:
         emit_assumptions(on.assumptions, output)
 
 
-def _side_by_side(pairs: Iterable[tuple[dict[str, Any], dict[str, Any]]]) -> Iterator[dict[str, Any]]:
+def _comparison_rows(pairs: Iterable[tuple[dict[str, Any], dict[str, Any]]]) -> Iterator[dict[str, Any]]:
     for off, on in pairs:
         row = {name: off[name] for name in _FAILURE}
         for name in _COMPARED_FIELDS:

@@ -12,7 +12,7 @@ import click
 
 from kframe.cli.completion import complete_brokers, complete_partitions, complete_topics
 from kframe.cli.exits import FAILED
-from kframe.cli.findings import announce, end_with, fail_on_option, findings
+from kframe.cli.findings import emit_notice, exit_on_findings, fail_on_option, findings
 from kframe.cli.inputs import INPUT
 from kframe.cli.output import ReportingGroup, output_option
 from kframe.cli.progress import progress
@@ -314,8 +314,8 @@ def _run(settings: StudySettings, reporting: Reporting, act: Callable[[WhatIf], 
     result = findings(reporting.fail_on, outcome.count_of)
     if reporting.out is not None:
         write_outcome(outcome, whatif.snapshot, whatif.cluster, reporting.out, force=reporting.force)
-    announce(rules, reporting.output)
+    emit_notice(rules, reporting.output)
     refused = emit_outcome(outcome, whatif, reporting.output, reporting.limit)
-    end_with(result, "partition")
+    exit_on_findings(result, "partition")
     if refused:
         click.get_current_context().exit(FAILED)

@@ -92,7 +92,7 @@ class ShadowDocument(Struct):
 
 
 class ShadowedBatch(Struct):
-    """A committed batch beside its prediction; several batches if a decision was cut."""
+    """A committed batch and its prediction; several batches if a decision was cut."""
 
     at: str
     offset: int
@@ -106,7 +106,7 @@ class ShadowedBatch(Struct):
 
 
 class LogShadowDocument(Struct):
-    """The committed log of a KRaft cluster beside its prediction: ``kframe controller shadow``."""
+    """The committed log of a KRaft cluster, compared with its prediction: ``kframe controller shadow``."""
 
     controller_id: int | None
     controller_epoch: int | None

@@ -1,4 +1,4 @@
-"""The documents of ``kframe snapshot`` beside those of its rows (``kframe/snapshot/row_types.py``)."""
+"""The documents of ``kframe snapshot`` except those of its rows (``kframe/snapshot/row_types.py``)."""
 
 from __future__ import annotations
 

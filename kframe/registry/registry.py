@@ -222,7 +222,7 @@ class Registry:
             for name, command in list(cli.commands.items()):
                 if before.get(name, command) is not command:
                     cli.commands = before
-                    raise _clash("command", name, owners[name], plugin.distribution)
+                    raise _name_conflict("command", name, owners[name], plugin.distribution)
                 owners.setdefault(name, plugin.distribution)
 
     def _find(self, specs: Mapping[str, _Spec], name: str, noun: str) -> _Spec:
@@ -252,9 +252,9 @@ def _require_unique(names_and_distributions: Iterable[tuple[str, str]], noun: st
     owner: dict[str, str] = {}
     for name, distribution in names_and_distributions:
         if name in owner:
-            raise _clash(noun, name, owner[name], distribution)
+            raise _name_conflict(noun, name, owner[name], distribution)
         owner[name] = distribution
 
 
-def _clash(noun: str, name: str, first: str, second: str) -> PluginError:
+def _name_conflict(noun: str, name: str, first: str, second: str) -> PluginError:
     return PluginError(f"{noun} {name!r} is offered by {first} and by {second}; disable one of them with --no-plugin")

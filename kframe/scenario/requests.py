@@ -102,16 +102,16 @@ def _request(
         entry.broker_epoch if (entry := runner.registrations.get(int(member))) else NO_BROKER_EPOCH
         for member in isr.values
     ]
-    true = [proposal.with_stored_fields(runner, key) for key, proposal in proposals.items()]
+    complete = [proposal.with_stored_fields(runner, key) for key, proposal in proposals.items()]
     return partial(
         AlterPartitionRequested,
         sender,
         registration.broker_epoch if registration else 0,
         _ALTER_PARTITION_VERSION,
         RequestedPartitions.of((runner.topic_id(topic), partition) for topic, partition in proposals),
-        np.array([proposal["leader_epoch"] for proposal in true], np.int32),
-        np.array([proposal["partition_epoch"] for proposal in true], np.int32),
-        np.array([proposal["leader_recovery_state"] for proposal in true], np.uint8),
+        np.array([proposal["leader_epoch"] for proposal in complete], np.int32),
+        np.array([proposal["partition_epoch"] for proposal in complete], np.int32),
+        np.array([proposal["leader_recovery_state"] for proposal in complete], np.uint8),
         isr,
         isr_epochs=np.array(epochs, np.int64),
     )

@@ -62,7 +62,7 @@ class ScenarioRunner(ScenarioState):
         self.brokers.take()
         response = action(self)
         self._follow()
-        self.rest()
+        self.run_until_idle()
         after = self.storage.stored()
         return {
             "step": {step.kind: step.argument},

@@ -85,7 +85,7 @@ class ScenarioState:
         controller = ControllerCore(CONTROLLER_ID, config, Selection(selectors or {}))
         self.loop = ControllerLoop(controller, self.storage.connect(), self.brokers, self.clock)
 
-    def rest(self) -> None:
+    def run_until_idle(self) -> None:
         """Let the controller handle all queued events, and replicating brokers send what is due now."""
         self.storage.settle()
         while self.loop.run_until_idle() or (self.replication is not None and self.replication.deliver()):
@@ -95,9 +95,9 @@ class ScenarioState:
         """Send a request to the controller, as a client or broker does, and wait for its answer. ``event`` takes the
         token."""
         future = self.loop.submit(event)
-        self.rest()
+        self.run_until_idle()
         if not future.done():
-            self.clock.advance(RESPONSE_TIMEOUT_SECONDS, self.rest)
+            self.clock.advance(RESPONSE_TIMEOUT_SECONDS, self.run_until_idle)
         return future.result(timeout=0)
 
     def stored(self, key: tuple[str, int]) -> PartitionView | None:

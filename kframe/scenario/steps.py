@@ -110,7 +110,7 @@ def _read_answer(where: str, content: AnswerStep) -> Action:
 
 def _read_advance(_where: str, seconds: float) -> Action:
     def act(runner: ScenarioState) -> None:
-        runner.clock.advance(seconds, runner.rest)
+        runner.clock.advance(seconds, runner.run_until_idle)
 
     return act
 

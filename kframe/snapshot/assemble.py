@@ -175,7 +175,7 @@ class Assembly:
                 return self.finish(faults)
         else:
             order, counts = ragged_positions(*runs), runs[1]
-        self._note_left_out(faults)
+        self._count_excluded(faults)
         topics = self._topic_facts(names, ordinals, counts)
         return Assembled(topics, order, int32(self._topic_lines)[ordinals], self)
 
@@ -215,12 +215,12 @@ class Assembly:
         lists = {name: self.lists.pop(name).take(order) for name in tuple(self.lists)}
         return replicas, numbers, lists, int32(self._line)[order]
 
-    def _note_left_out(self, faults: Faults) -> None:
+    def _count_excluded(self, faults: Faults) -> None:
         known = [name for name in faults.topics if name in self._ordinals]
         if known:
             counts = np.bincount(int32(self._topic), minlength=len(self._ordinals))
             for name in sorted(known):
-                faults.left_out(name, int(counts[self._ordinals[name]]))
+                faults.count_excluded(name, int(counts[self._ordinals[name]]))
 
     def _topic_facts(self, names: list[str], ordinals: NDArray[np.int64], counts: Int32) -> TopicFacts:
         new = {int(ordinal): index for index, ordinal in enumerate(ordinals)}

@@ -95,7 +95,7 @@ class SnapshotContent:
         topics = self.topics
         retained = np.array([name not in faults.topics for name in topics.names], bool)
         for index in np.flatnonzero(~retained).tolist():
-            faults.left_out(topics.names[index], int(topics.partition_counts[index]))
+            faults.count_excluded(topics.names[index], int(topics.partition_counts[index]))
         return replace(
             self,
             topics=topics.take(np.flatnonzero(retained)),

@@ -29,8 +29,8 @@ def cluster_of(snapshot: SnapshotContent) -> ClusterState:
     rows = cluster.add_topics(
         topics.names,
         topics.partition_counts,
-        _mapped(partitions.replicas, to_index),
-        None if partitions.isr is None else _mapped(partitions.isr, to_index),
+        _map_values(partitions.replicas, to_index),
+        None if partitions.isr is None else _map_values(partitions.isr, to_index),
         _leadership(partitions, to_index),
         ids,
         topics.partitions,
@@ -40,7 +40,7 @@ def cluster_of(snapshot: SnapshotContent) -> ClusterState:
         (partitions.removing_replicas, ReplicaFlag.REMOVING),
     ):
         if column is not None:
-            _flag(cluster, rows, _mapped(column, to_index), flag)
+            _flag(cluster, rows, _map_values(column, to_index), flag)
     for index in topics.configs or {}:
         unclean, min_insync = topics.unclean(index), topics.min_insync(index)
         cluster.topics.unclean[index] = UNSET if unclean is None else int(unclean)
@@ -60,9 +60,9 @@ def snapshot_of(cluster: ClusterState) -> SnapshotContent:
     ids = cluster.brokers.ids
     isr = partitions.lists("isr", rows)
     facts = PartitionFacts(
-        replicas=_mapped(partitions.lists("replica", rows), ids.take),
+        replicas=_map_values(partitions.lists("replica", rows), ids.take),
         leader=_leader_ids(np.where(stored, partitions.leader[rows], NO_LEADER), ids),
-        isr=_mapped(_emptied(isr, ~stored), ids.take),
+        isr=_map_values(_with_empty_rows(isr, ~stored), ids.take),
         leader_epoch=np.where(stored, partitions.leader_epoch[rows], np.int32(-1)),
         controller_epoch=np.where(stored, partitions.controller_epoch[rows], np.int32(-1)),
         zk_version=partitions.partition_epoch[rows],
@@ -140,7 +140,7 @@ def broker_indexer(ids: Int32) -> Any:
     return lambda values: np.searchsorted(ids, values).astype(np.int32)
 
 
-def _mapped(lists: Ragged, function: Any) -> Ragged:
+def _map_values(lists: Ragged, function: Any) -> Ragged:
     return Ragged(lists.offsets, function(lists.values) if len(lists.values) else lists.values)
 
 
@@ -151,7 +151,7 @@ def _leader_ids(leader: Int32, ids: Int32) -> Int32:
     return leader_ids
 
 
-def _emptied(lists: Ragged, rows: Bool) -> Ragged:
+def _with_empty_rows(lists: Ragged, rows: Bool) -> Ragged:
     """The lists, with those of ``rows`` made empty."""
     if not rows.any():
         return lists

@@ -140,7 +140,7 @@ class _Listing:
         if name is None or name not in self._faults.topics or self._assembly.find(name) is not None:
             self._faults(fault, name, partitions)
         elif partitions is not None:
-            self._faults.left_out(name, partitions)
+            self._faults.count_excluded(name, partitions)
 
     def finish(self) -> Snapshot:
         """The snapshot, checked."""

@@ -83,7 +83,7 @@ def read_directory(path: Path, progress: Progress = ignore_progress, faults: Fau
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PartOfSnapshot:
+class SnapshotRowGroups:
     """All topics of a snapshot directory. Its partitions are those at ``positions`` (ascending)."""
 
     topics: TopicFacts
@@ -91,7 +91,7 @@ class PartOfSnapshot:
     positions: NDArray[np.int64]
 
 
-def read_row_groups(path: Path, groups: Sequence[int]) -> PartOfSnapshot:
+def read_row_groups(path: Path, groups: Sequence[int]) -> SnapshotRowGroups:
     """Read and check the partitions of these row groups (ascending) of a snapshot directory.
 
     All its files must match the hashes in the manifest. Raises SnapshotError.
@@ -107,7 +107,7 @@ def read_row_groups(path: Path, groups: Sequence[int]) -> PartOfSnapshot:
         row = int(file.positions[index])
         where = f"{file.path} row {row} ({topics.name_of_row(row)}) field {fault.column}"
         raise SnapshotError(where, fault.found(index), fault.expected(index))
-    return PartOfSnapshot(topics, partitions, file.positions)
+    return SnapshotRowGroups(topics, partitions, file.positions)
 
 
 def _with_directories(partitions: PartitionFacts, file: TableFile, kraft: KraftManifest) -> PartitionFacts:

@@ -1,4 +1,4 @@
-"""How a reader handles a fault of its source: refuse the source, or note the fault and leave out its topic.
+"""How a reader handles a fault of its source: refuse the source, or note the fault and exclude its topic.
 
 A snapshot holds a topic completely or not at all. A topic with a missing or unreadable partition would make every
 count of the cluster wrong.
@@ -21,7 +21,7 @@ class Faults:
 
     @property
     def topics(self) -> Collection[str]:
-        """Names of the topics that are to be left out."""
+        """Names of the topics to exclude."""
         return ()
 
     def __call__(self, fault: SnapshotError, topic: str | None = None, partitions: int | None = None) -> None:
@@ -31,8 +31,8 @@ class Faults:
         """
         raise fault
 
-    def left_out(self, topic: str, partitions: int) -> None:
-        """Note how many partitions of a topic at fault were read and are left out."""
+    def count_excluded(self, topic: str, partitions: int) -> None:
+        """Note how many partitions of a topic at fault were read and are excluded."""
 
 
 #: The shared strict policy; it has no state.
@@ -41,7 +41,7 @@ REFUSE: Final = Faults()
 
 @dataclass(frozen=True, slots=True)
 class FaultNote:
-    """A fault and the topic that is left out for it, if any."""
+    """A fault and the topic that is excluded for it, if any."""
 
     fault: SnapshotError
     topic: str | None
@@ -49,7 +49,7 @@ class FaultNote:
 
 
 class FaultNotes(Faults):
-    """The tolerant policy: faults are noted, their topics left out.
+    """The tolerant policy: faults are noted, their topics excluded.
 
     Raises SnapshotError at the first fault beyond ``limit``.
     """
@@ -57,13 +57,13 @@ class FaultNotes(Faults):
     def __init__(self, limit: int = FAULTS_MAX) -> None:
         self.noted: Final[list[FaultNote]] = []
         self.partitions: Final[dict[str, int]] = {}
-        """How many partitions of each topic at fault were left out."""
+        """How many partitions of each topic at fault were excluded."""
         self._topics: set[str] = set()
         self._limit = limit
 
     @property
     def topics(self) -> Collection[str]:
-        """Names of the topics that are to be left out."""
+        """Names of the topics to exclude."""
         return self._topics
 
     def __call__(self, fault: SnapshotError, topic: str | None = None, partitions: int | None = None) -> None:
@@ -74,8 +74,8 @@ class FaultNotes(Faults):
         if topic is not None:
             self._topics.add(topic)
             if partitions is not None:
-                self.left_out(topic, partitions)
+                self.count_excluded(topic, partitions)
 
-    def left_out(self, topic: str, partitions: int) -> None:
-        """Note how many partitions of a topic at fault are left out."""
+    def count_excluded(self, topic: str, partitions: int) -> None:
+        """Note how many partitions of a topic at fault are excluded."""
         self.partitions[topic] = self.partitions.get(topic, 0) + partitions

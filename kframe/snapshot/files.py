@@ -22,7 +22,7 @@ from kframe.errors import SnapshotError
 
 #: A line longer than this is refused. ZooKeeper's own limit on a znode is 1 MiB, 4 MiB in Kafka's clients.
 LINE_BYTES_MAX: Final = 16 << 20
-#: A file that must be held whole and is larger than this after decompression is refused.
+#: A file that must be read whole and is larger than this after decompression is refused.
 DOCUMENT_BYTES_MAX: Final = 1 << 30
 _PEEK_BYTES: Final = 1 << 16
 #: Lines are read in blocks of this size.

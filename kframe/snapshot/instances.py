@@ -40,24 +40,24 @@ class Instance:
         """The process that calls this, under an id. With another token each time."""
         now_ms = time.time_ns() // 1_000_000
         host, pid, token = platform.node(), os.getpid(), uuid.uuid4().hex
-        return Instance(controller_id, host, pid, now_ms, token, _machine(), _birth(pid) or "")
+        return Instance(controller_id, host, pid, now_ms, token, _machine(), _process_start(pid) or "")
 
     def is_alive(self) -> bool | None:
         """Whether the process is alive. None if unknown, because the process ran on another machine."""
         if not self.machine or not self.birth or self.machine != _machine():
             return None
-        return _birth(self.pid) == self.birth
+        return _process_start(self.pid) == self.birth
 
     def __str__(self) -> str:
         return f"{self.host} pid {self.pid}, started {utc_text(self.started_ms)}"
 
 
 @runtime_checkable
-class Enlisting(Protocol):
-    """A store that shows the id of this instance to other instances. It refuses an id that another instance has."""
+class InstanceRegistration(Protocol):
+    """A store that lists this instance for other instances. It refuses an id that another instance has."""
 
-    def enlist(self, instance: Instance, *, duplicate: bool = False) -> None:
-        """Show this instance as long as the store is open. When called again, as it is described now.
+    def register_instance(self, instance: Instance, *, duplicate: bool = False) -> None:
+        """List this instance as long as the store is open. Another call replaces its description.
 
         Called before ``open``, which then raises ConfigError while another live instance has the id, unless
         ``duplicate``. Callable from any thread.
@@ -79,7 +79,7 @@ def _machine() -> str:
     return ""
 
 
-def _birth(pid: int) -> str | None:
+def _process_start(pid: int) -> str | None:
     """Start time of a process, field 22 of Linux ``proc(5)`` stat. None if there is none of that number."""
     with suppress(OSError):
         # The second field is the name in parentheses, which may hold blanks and parentheses.

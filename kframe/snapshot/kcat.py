@@ -117,7 +117,7 @@ def _snapshot(
     partitions = PartitionFacts(
         replicas=assembled.replicas, leader=assembled.numbers["leader"], isr=assembled.lists["isr"]
     )
-    provenance = {**dict.fromkeys(_ABSENT_COLUMNS, _ABSENT), **_left_out(failed)}
+    provenance = {**dict.fromkeys(_ABSENT_COLUMNS, _ABSENT), **_exclusion_provenance(failed)}
     provenance["brokers.endpoints"] = "kcat prints host and port; the listener is taken to be PLAINTEXT"
     if metadata.controllerid < 0:
         provenance["cluster.controller_id"] = "the broker knew no controller"
@@ -182,7 +182,7 @@ def _assembled(metadata: _Metadata, path: InputFile, faults: Faults) -> Assemble
     return assembly.finish(faults)
 
 
-def _left_out(failed: Sequence[str]) -> dict[str, str]:
+def _exclusion_provenance(failed: Sequence[str]) -> dict[str, str]:
     if not failed:
         return {}
     names = ", ".join(failed[:5])

@@ -1,4 +1,4 @@
-"""What ``Snapshot.to_metadata`` assumes of a KRaft cluster where its source says nothing."""
+"""What ``Snapshot.to_metadata`` assumes of a KRaft cluster for data that its source lacks."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ _SECOND: Final = 0x94D049BB133111EB
 
 
 class Purpose(IntEnum):
-    """What a number is drawn for: numbers of different purposes are independent. Values are part of every digest."""
+    """The purpose of a random number. Numbers of different purposes are independent. Values are part of digests."""
 
     START = 1
     SHIFT = 2

@@ -186,7 +186,7 @@ class _Dump:
         partitions, state_lines = self._states.finish(assembled, self._faults)
         for topic in sorted(self._faults.topics):
             if not self._assembly.partitions_of(topic):  # its assignment cannot be read: its states name the partitions
-                self._faults.left_out(topic, self._states.state_count(topic))
+                self._faults.count_excluded(topic, self._states.state_count(topic))
         for broker_id in sorted({*named_brokers(partitions).tolist(), *self._unreadable_brokers}):
             unreadable = self._unreadable_line or broker_id in self._unreadable_brokers
             self._brokers.setdefault(broker_id, BrokerFacts(broker_id, registered=None if unreadable else False))

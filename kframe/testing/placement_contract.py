@@ -1,4 +1,4 @@
-"""What every cost term and goal of plans must hold to, as tests that a plugin inherits.
+"""The contract of cost terms and goals of plans, as tests that a plugin inherits.
 
 In the tests of a plugin::
 

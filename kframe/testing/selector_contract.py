@@ -1,4 +1,4 @@
-"""What every leader selector must hold to, as tests that a plugin inherits.
+"""The contract of leader selectors, as tests that a plugin inherits.
 
 In the tests of a plugin::
 

@@ -7,11 +7,11 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-#: Fewer blocks decide nothing.
+#: With fewer blocks the outcome is undecided.
 _BLOCKS_MIN: Final = 5
 #: Width of the 95 % interval in standard errors.
 _ERRORS: Final = 2.0
-#: A fit whose interval is wider than so many limits decides nothing.
+#: The outcome is undecided if the interval is wider than this many limits.
 _INTERVAL_LIMITS_MAX: Final = 5.0
 _HOUR_S: Final = 3_600.0
 

@@ -34,7 +34,7 @@ def test_all_kernels_come_from_one_build(name: str) -> None:
 
 @pytest.mark.skipif(not _core.DEBUG, reason="release kernels trust their caller")
 @pytest.mark.parametrize("position", [1, 2**31 - 1, -1])
-def test_the_debug_build_refuses_an_index_outside_its_view(position: int) -> None:
+def test_debug_build_refuses_out_of_range_index(position: int) -> None:
     positions, states = np.array([position], np.int32), np.zeros(1, np.uint8)
     with pytest.raises(IndexError, match="Out of bounds"):
         _core.check_transitions(positions, states, 1, np.zeros(1, np.uint8))
@@ -69,7 +69,7 @@ def package_files(*suffixes: str) -> set[Path]:
 
 
 @pytest.mark.slow
-def test_the_source_distribution_holds_what_a_build_needs(distributions: Path) -> None:
+def test_source_distribution_has_all_build_inputs(distributions: Path) -> None:
     (archive,) = distributions.glob("*.tar")
     with tarfile.open(archive) as sdist:
         files = {Path(*Path(name).parts[1:]) for name in sdist.getnames()}
@@ -82,7 +82,7 @@ def test_the_source_distribution_holds_what_a_build_needs(distributions: Path) -
     assert {path for path in files if path.suffix in {".so", ".pyc"} or path.match("kframe/**/*.c")} == set()
 
 
-def test_the_wheel_has_stubs_and_declarations_but_no_kernel_source_and_no_simulator(distributions: Path) -> None:
+def test_wheel_has_stubs_but_no_kernel_source(distributions: Path) -> None:
     library = distributions / "library"
     files = {path.relative_to(library) for path in library.rglob("*") if path.is_file()}
     assert {path.parts[0] for path in files} == {"kframe"}

@@ -56,14 +56,14 @@ SURFACE = [
 
 
 @pytest.mark.parametrize("path", SURFACE, ids=lambda path: path.name)
-def test_a_plugin_of_one_module_imports_the_plugin_surface_only(path: Path) -> None:
+def test_plugin_of_one_module_imports_plugin_surface_only(path: Path) -> None:
     # import-linter checks plugins that are packages.
     modules = {name for name in reached(path.read_text()) if name.partition(".")[0] == "kframe"}
     assert {name for name in modules if not f"{name}.".startswith("kframe.plugin.")} == set()
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "kframe" / "plugin").glob("*.py")), ids=lambda path: path.stem)
-def test_importing_the_plugin_surface_loads_nothing_optional(path: Path) -> None:
+def test_importing_plugin_surface_loads_nothing_optional(path: Path) -> None:
     loaded = loaded_after(f"import {module_name(path).removesuffix('.__init__')}")
     needed = {"click"} if path.stem == "commands" else set()
     assert {name.partition(".")[0] for name in loaded} & LAZY_PACKAGES <= needed
@@ -79,7 +79,7 @@ def reached(text: str) -> set[str]:
 
 
 @pytest.mark.parametrize("path", [*KERNELS, *DECLARATIONS], ids=lambda path: path.name)
-def test_a_kernel_reaches_only_c_and_the_vocabulary(path: Path) -> None:
+def test_kernels_import_only_c_and_vocabulary(path: Path) -> None:
     violations = {
         name
         for name in reached(path.read_text())

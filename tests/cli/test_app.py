@@ -58,7 +58,7 @@ def loaded_after(*arguments: str) -> set[str]:
     return {name.partition(".")[0] for name in modules_after(*arguments)}
 
 
-def test_the_list_of_commands_imports_few_modules() -> None:
+def test_list_of_commands_imports_few_modules() -> None:
     assert {name for name in modules_after("--help") if name.partition(".")[0] == "kframe"} == HELP
 
 

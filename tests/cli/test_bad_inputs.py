@@ -89,7 +89,7 @@ def test_bad_input_names_its_location_in_a_line(row: BadInput, files: dict[str, 
         assert len(result.stderr.strip().splitlines()) <= 3, result.stderr
 
 
-def test_the_table_has_every_command() -> None:
+def test_table_has_every_command() -> None:
     everything = click.Group()
     build_registry().register_commands(everything)
     paths = {" ".join(path) for path, _ in leaves(cli) + leaves(everything)}

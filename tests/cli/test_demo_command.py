@@ -17,7 +17,7 @@ def run(*arguments: object) -> Result:
     return CliRunner().invoke(cli, ["demo", *map(str, arguments)])
 
 
-def test_the_bundled_snapshot_and_a_generated_cluster() -> None:
+def test_demo_uses_bundled_snapshot_and_generated_cluster() -> None:
     result = run("--partitions", "2000", "--brokers", "10")
     assert result.exit_code == 0, result.output
     assert "healthy.zookeeper.jsonl.gz" in result.stdout
@@ -27,7 +27,7 @@ def test_the_bundled_snapshot_and_a_generated_cluster() -> None:
     assert "Why? " in result.stdout
 
 
-def test_partitions_of_the_bundled_snapshot_move() -> None:
+def test_partitions_of_bundled_snapshot_move() -> None:
     result = run("--partitions", "100", "--brokers", "5")
     assert "96 partitions move from 1,2,3 to 4,5,6" in result.stdout
     cells = [[cell.strip() for cell in line.split("│")[1:-1]] for line in result.stdout.splitlines()]

@@ -62,7 +62,7 @@ def require_valid(name: str, *arguments: object, exit_code: int = 0) -> dict[str
     ],
     ids=str,
 )
-def test_documents_of_the_log_are_valid(tmp_path: Path, name: str, arguments: tuple[object, ...]) -> None:
+def test_documents_of_log_are_valid(tmp_path: Path, name: str, arguments: tuple[object, ...]) -> None:
     eventful_log(tmp_path)
     command, *others = arguments
     document = require_valid(f"kframe.{name}/v1", "log", command, tmp_path, *others)
@@ -95,7 +95,7 @@ def test_logs_that_diverge_have_a_valid_document(tmp_path: Path) -> None:
     require_valid("kframe.kraft-compare/v1", "kraft", "compare", tmp_path / "a", tmp_path / "b", exit_code=3)
 
 
-def test_types_of_rows_have_the_columns_of_tables() -> None:
+def test_row_types_match_table_columns() -> None:
     assert LogRow.__struct_fields__ == LOG_COLUMNS
     assert DifferenceRow.__struct_fields__ == (*DIFFERENCE_COLUMNS, "topic", "brokers")
 

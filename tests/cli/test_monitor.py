@@ -177,7 +177,7 @@ def test_missing_addresses(listen: str) -> None:
         parse_address(listen)
 
 
-def test_an_address_in_use(ensemble: MemoryEnsemble) -> None:
+def test_address_in_use_is_refused(ensemble: MemoryEnsemble) -> None:
     with running(ensemble) as (controller, endpoint), pytest.raises(ConfigError, match="in use"):
         Monitor(endpoint).start(controller)
 

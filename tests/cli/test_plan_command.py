@@ -53,7 +53,7 @@ def test_json_has_everything(snapshot: Path, plan: Path) -> None:
     assert (parsed["snapshot"]["partitions"], parsed["plan"]["partitions"]) == (5, 4)
 
 
-def test_every_output_has_the_same_findings(snapshot: Path, plan: Path) -> None:
+def test_every_output_has_same_findings(snapshot: Path, plan: Path) -> None:
     arguments = ("check", plan, "--snapshot", snapshot)
     expected = json.loads(run(*arguments, "-o", "json").stdout)["findings"]
     lines = [json.loads(line) for line in run(*arguments, "-o", "jsonl").stdout.splitlines()]

@@ -57,13 +57,13 @@ def test_written_plan_is_valid_and_stamped(tmp_path: Path) -> None:
     assert after[3] == 0
 
 
-def test_out_on_stdout_prints_the_plan_and_the_summary_on_stderr() -> None:
+def test_out_on_stdout_prints_plan_and_summary_on_stderr() -> None:
     result = kframe("plan", "generate", HEALTHY, "--rebalance", "--out", "-")
     assert len(json.loads(result.stdout)["partitions"]) == 6
     assert result.stderr.strip() == "4 moves; no plan can do with fewer than 4"
 
 
-def test_the_table_shows_brokers_as_bars() -> None:
+def test_table_shows_brokers_as_bars() -> None:
     result = kframe("plan", "generate", HEALTHY, "--remove-brokers", "3", "--limit", "4")
     lines = result.stdout.splitlines()
     assert lines[0] == "307 moves; no plan can do with fewer than 307"
@@ -79,7 +79,7 @@ def test_partitions_beyond_broker_cap_are_unassignable() -> None:
     assert all(row["replicas_after"] <= 320 for row in document["brokers"])
 
 
-def test_weights_make_the_bound_a_number_of_bytes(tmp_path: Path) -> None:
+def test_weights_make_bound_a_byte_count(tmp_path: Path) -> None:
     snapshot = read_snapshot(HEALTHY)
     names = [snapshot.topics.name_of_row(row).rsplit("-", 1) for row in range(len(snapshot))]
     rows = [
@@ -112,12 +112,12 @@ def test_weights_in_parquet_equal_those_in_json(tmp_path: Path) -> None:
     assert documents[0] == documents[1]
 
 
-def test_the_api_returns_the_proposal() -> None:
+def test_api_returns_proposal() -> None:
     proposal = plan(read_snapshot(HEALTHY), remove_brokers=(3,))
     assert (proposal.moves, proposal.bound, len(proposal.plan)) == (307, 307, 307)
 
 
-def test_an_existing_file_is_replaced_only_with_force(tmp_path: Path) -> None:
+def test_existing_file_is_replaced_only_with_force(tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
     path.write_text("mine")
     refused = kframe("plan", "generate", HEALTHY, "--rebalance", "--out", path)
@@ -128,14 +128,14 @@ def test_an_existing_file_is_replaced_only_with_force(tmp_path: Path) -> None:
     assert [file.name for file in tmp_path.iterdir()] == ["plan.json"]
 
 
-def test_the_snapshot_comes_from_standard_input() -> None:
+def test_snapshot_comes_from_standard_input() -> None:
     content = gzip.decompress(HEALTHY.read_bytes())
     result = CliRunner().invoke(cli, ["plan", "generate", "-", "--rebalance", "-o", "json"], input=content)
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["moves"]["replicas"] == 4
 
 
-def test_the_snapshot_is_captured_from_a_live_cluster() -> None:
+def test_snapshot_is_captured_from_live_cluster() -> None:
     result = kframe("plan", "generate", "zookeeper://a", "--rebalance", "-o", "json", *EMBEDDED)
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["snapshot"]["partitions"] == len(small())

@@ -29,7 +29,7 @@ def sizes(folder: Path) -> Path:
     return path
 
 
-def test_the_files_are_the_stages_and_json_is_the_manifest(tmp_path: Path) -> None:
+def test_files_are_stages_and_json_is_manifest(tmp_path: Path) -> None:
     plan, out = generated(tmp_path), tmp_path / "stages"
     result = kframe("plan", "stage", plan, HEALTHY, "--max-moves-per-broker", "20", "--out", out, "-o", "json")
     assert result.exit_code == 0, result.output
@@ -71,7 +71,7 @@ def test_rate_and_window_set_stage_times(tmp_path: Path) -> None:
     assert all(stage["alone"] and stage["window"] is None for stage in json.loads(limited.stdout)["stages"])
 
 
-def test_a_full_disk_names_the_broker_and_ends_with_an_error(tmp_path: Path) -> None:
+def test_full_disk_error_names_broker(tmp_path: Path) -> None:
     result = kframe(
         "plan", "stage", generated(tmp_path), HEALTHY, "--weights", sizes(tmp_path), "--disk-capacity", "1=1000"
     )

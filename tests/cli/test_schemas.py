@@ -96,7 +96,7 @@ TESTED_BY: Final = {
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
-def test_shipped_schemas_are_generated_from_the_types(name: str) -> None:
+def test_shipped_schemas_are_generated_from_types(name: str) -> None:
     assert (FOLDER / file_name(name)).read_text() == schema_text(DOCUMENTS[name]), "python -m kframe.documents.registry"
     assert validator(name).schema["title"] == name
 
@@ -106,7 +106,7 @@ def test_no_other_schema_is_shipped() -> None:
 
 
 @pytest.mark.parametrize("name", PRINTED)
-def test_the_output_of_commands_is_valid(name: str) -> None:
+def test_output_of_commands_is_valid(name: str) -> None:
     for arguments in PRINTED[name]:
         result = kframe(*arguments, "-o", "json")
         assert result.exit_code == 0, result.output
@@ -120,7 +120,7 @@ def test_the_output_of_commands_is_valid(name: str) -> None:
                   ("snapshot", "show", "--topics"), ("snapshot", "show", "--brokers"),
                   ("snapshot", "show", "--partitions")], ids=" ".join,
 )  # fmt: skip
-def test_the_output_for_snapshots_that_lack_facts_is_valid(arguments: tuple[str, ...], name: str) -> None:
+def test_output_for_incomplete_snapshots_is_valid(arguments: tuple[str, ...], name: str) -> None:
     result = kframe(*arguments[:2], CLUSTER / name, *arguments[2:], "-o", "json")
     assert result.exit_code == 0, result.output
     document = json.loads(result.stdout)
@@ -199,17 +199,17 @@ def test_plans_are_valid(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["whatif", "whatif/v1", "kframe.whatif/v1", "sim", "plugins.check"])
-def test_a_schema_is_printed_by_its_name(name: str) -> None:
+def test_schema_is_printed_by_name(name: str) -> None:
     printed = json.loads(kframe("schema", name).stdout)
     assert printed["title"].removeprefix("kframe.").startswith(name.removeprefix("kframe."))
 
 
-def test_an_unknown_schema_is_refused_with_those_that_exist() -> None:
+def test_unknown_schema_error_lists_schemas() -> None:
     result = kframe("schema", "whatifs")
     assert (result.exit_code, "NAME: found 'whatifs', expected one of bench, " in result.output) == (2, True)
 
 
-def test_fleet_rows_have_the_columns_of_the_tables() -> None:
+def test_fleet_row_types_match_table_columns() -> None:
     pytest.importorskip("pyarrow")
     from kframe.spark.ingest import INGESTED
     from kframe.spark.report import REPORTS

@@ -125,7 +125,7 @@ def test_json_status_has_all_table_fields(capsys: pytest.CaptureFixture[str], qu
 # -- the controller's metrics page
 
 
-def test_queues_and_quarantined_records_come_from_the_page() -> None:
+def test_queues_and_quarantined_records_come_from_page() -> None:
     instance = Instance.of_this_process(1000)
     monitor = Monitor("0", instance.token)
     ensemble = MemoryEnsemble.from_cluster(cluster_of({"t": [healthy(1, 2)]}, (1, 2)))

@@ -23,7 +23,7 @@ for _ in range(5000):
 """
 
 
-def test_no_signal_is_lost_before_the_wait_begins() -> None:
+def test_no_signal_is_lost_before_wait_begins() -> None:
     assert subprocess.run([sys.executable, "-c", ROUNDS], timeout=120, check=False).returncode == 0
 
 
@@ -33,7 +33,7 @@ def test_wait_without_a_signal_ends_at_its_timeout() -> None:
         assert not stop
 
 
-def test_signal_before_the_wait_counts() -> None:
+def test_signal_before_wait_counts() -> None:
     with StopSignal() as stop:
         os.kill(os.getpid(), signal.SIGTERM)
         assert stop.wait()
@@ -47,7 +47,7 @@ def test_handlers_are_restored() -> None:
     assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)] == before
 
 
-def test_second_signal_ends_the_process() -> None:
+def test_second_signal_ends_process() -> None:
     program = (
         "import os, signal\n"
         "from kframe.cli.stop_signal import StopSignal\n"

@@ -51,7 +51,7 @@ def test_formats_are_detected_on_standard_input(name: str) -> None:
         assert (result.exit_code, "645 partitions of standard input" in result.stdout) == (0, True), result.output
 
 
-def test_a_plan_is_read_from_standard_input() -> None:
+def test_plan_is_read_from_standard_input() -> None:
     result = piped(PLAN.read_bytes(), "plan", "check", "-", "--snapshot", HEALTHY)
     assert result.exit_code == 0, result.output
 
@@ -61,7 +61,7 @@ def test_standard_input_cannot_be_read_twice() -> None:
     assert (result.exit_code, "found - twice" in result.output) == (2, True)
 
 
-def test_a_named_pipe_is_read_once(tmp_path: Path) -> None:
+def test_named_pipe_is_read_once(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     writer = threading.Thread(target=lambda: pipe.write_bytes(HEALTHY.read_bytes()))
@@ -76,7 +76,7 @@ def test_a_named_pipe_is_read_once(tmp_path: Path) -> None:
     [(b"", "standard input: found an empty file"), (b"nonsense\n", "standard input: found a file that starts with"),
      (DESCRIBE.encode()[:-50], "standard input:3: found a last line without an end")],
 )  # fmt: skip
-def test_errors_name_standard_input_and_the_line(content: bytes, expected: str) -> None:
+def test_errors_name_standard_input_and_line(content: bytes, expected: str) -> None:
     result = piped(content, "snapshot", "show", "-")
     assert (result.exit_code, expected in result.output) == (2, True), result.output
 
@@ -90,6 +90,6 @@ def test_first_line_names_rules() -> None:
 
 
 @pytest.mark.parametrize("condition, code", [("offline", 3), ("loss", 0), ("possible-loss", 3), ("under-min-isr", 3)])
-def test_a_sweep_of_kraft_fails_on_conditions(condition: str, code: int) -> None:
+def test_sweep_of_kraft_fails_on_conditions(condition: str, code: int) -> None:
     result = piped(KRAFT.encode(), "whatif", "sweep", "-", "--fail-on", condition)
     assert result.exit_code == code, result.output

@@ -34,7 +34,7 @@ def test_json_has_schema_summary_and_every_failure(snapshot: Path) -> None:
     assert len(parsed["rows"]) == 9
 
 
-def test_csv_jsonl_and_yaml_list_the_same_failures(snapshot: Path) -> None:
+def test_csv_jsonl_and_yaml_list_same_failures(snapshot: Path) -> None:
     expected = rows(snapshot)
     lines = [json.loads(line) for line in whatif("sweep", snapshot, "-o", "jsonl").stdout.splitlines()]
     assert [{name: value for name, value in line.items() if name != "schema"} for line in lines] == expected
@@ -95,7 +95,7 @@ def test_fail_on(snapshot: Path, arguments: tuple[str, ...], code: int, message:
     assert (result.exit_code, result.stderr) == (code, message)
 
 
-def test_settings_reach_the_sweep(tmp_path: Path) -> None:
+def test_settings_reach_sweep(tmp_path: Path) -> None:
     write_snapshot(small(unclean=-1), tmp_path / "small")
     result = whatif("sweep", tmp_path / "small", "--config", "unclean.leader.election.enable=true", "--fail-on", "loss")
     assert (result.exit_code, result.stderr) == (3, "--fail-on loss: 3 failures\n")

@@ -102,7 +102,7 @@ def test_elr_on_and_off_side_by_side(kraft: Path) -> None:
     assert "and 8 more" in table
 
 
-def test_parquet_has_the_columns_of_kraft(kraft: Path, tmp_path: Path) -> None:
+def test_parquet_has_columns_of_kraft(kraft: Path, tmp_path: Path) -> None:
     parsed = document("sweep", kraft, "--out", tmp_path / "all.parquet")
     table = parquet.read_table(tmp_path / "all.parquet")
     for name in ("directory", "may_lose_data", "brokers"):
@@ -110,7 +110,7 @@ def test_parquet_has_the_columns_of_kraft(kraft: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("arguments", [("--out", "a.parquet"), ("--plot", "a.svg"), ("--fail-on", "loss")])
-def test_a_comparison_refuses_options_of_a_single_sweep(kraft: Path, arguments: tuple[str, str]) -> None:
+def test_comparison_refuses_options_of_a_single_sweep(kraft: Path, arguments: tuple[str, str]) -> None:
     result = whatif("sweep", kraft, "--elr", "both", *arguments)
     assert (result.exit_code, result.stdout) == (2, "")
     assert f"{arguments[0]}: found --elr both, expected --elr on or off" in result.stderr

@@ -52,7 +52,7 @@ def test_table_values_are_all_in_json(snapshot: Path) -> None:
         assert f"note: {note}" in table
 
 
-def test_csv_jsonl_and_yaml_list_the_same_partitions(snapshot: Path) -> None:
+def test_csv_jsonl_and_yaml_list_same_partitions(snapshot: Path) -> None:
     arguments = ("fail", snapshot, "--brokers", "1")
     expected = document(*arguments)["partitions"]
     lines = [json.loads(line) for line in whatif(*arguments, "-o", "jsonl").stdout.splitlines()]
@@ -101,11 +101,11 @@ def test_loss_is_reported_when_unclean_elections_are_allowed(tmp_path: Path) -> 
     assert (result.exit_code, result.stderr) == (3, "--fail-on loss: 1 partition\n")
 
 
-def test_the_choices_of_fail_on_are_the_librarys() -> None:
+def test_fail_on_choices_equal_library() -> None:
     assert tuple(FailOn) == FAIL_ON
 
 
-def test_config_reaches_the_engine(tmp_path: Path) -> None:
+def test_config_reaches_engine(tmp_path: Path) -> None:
     path = tmp_path / "plain"
     write_snapshot(generate(30, 3, 2, health=Health(under_replicated=1.0)), path)
     strict = document("fail", path, "--brokers", "0")
@@ -199,7 +199,7 @@ def test_bad_input_is_one_line_and_writes_nothing(
     ],
     ids=["missing", "empty", "broken-utf-8", "malformed"],
 )
-def test_a_bad_snapshot_is_named(tmp_path: Path, content: bytes | None, message: str) -> None:
+def test_bad_snapshot_is_named(tmp_path: Path, content: bytes | None, message: str) -> None:
     path = tmp_path / "s.jsonl"
     if content is not None:
         path.write_bytes(content)
@@ -209,7 +209,7 @@ def test_a_bad_snapshot_is_named(tmp_path: Path, content: bytes | None, message:
     assert not (tmp_path / "out").exists()
 
 
-def test_a_snapshot_of_assignments_only_is_refused() -> None:
+def test_snapshot_of_assignments_only_is_refused() -> None:
     result = whatif("fail", CLUSTER / "reassignment.json", "--brokers", "1")
     assert result.exit_code == 2
     assert "found nothing about who leads" in result.stderr
@@ -222,7 +222,7 @@ def test_undecidable_fail_on_condition_is_refused() -> None:
     assert document("fail", CLUSTER / "healthy.kcat.json.gz", "--brokers", "4")["before"]["under_min_isr"] is None
 
 
-def test_the_real_cluster_in_a_table() -> None:
+def test_real_cluster_is_printed_as_table() -> None:
     table = whatif("fail", HEALTHY, "--brokers", "4").stdout
     assert table.startswith("ZooKeeper rules\nfail broker 4: 645 partitions of healthy.zookeeper.jsonl.gz\n")
     assert "leaders moved           105\n" in table

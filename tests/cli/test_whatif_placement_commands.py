@@ -55,7 +55,7 @@ def test_reassign_tells_phases_costs_and_problems(snapshot: Path, tmp_path: Path
     assert any(line[-2:] == ["live:", "4"] for line in lines)
 
 
-def test_reassign_writes_the_outcome(snapshot: Path, tmp_path: Path) -> None:
+def test_reassign_writes_outcome(snapshot: Path, tmp_path: Path) -> None:
     plan = plan_file(tmp_path / "plan.json", (0, [3, 2]))
     result = whatif("reassign", snapshot, plan, "--out", tmp_path / "out")
     assert result.exit_code == 0
@@ -66,14 +66,14 @@ def test_reassign_writes_the_outcome(snapshot: Path, tmp_path: Path) -> None:
     assert [event["removing"] for event in timeline if event["what"] == "topics"] == [1, 0]
 
 
-def test_a_topic_can_lose_its_quorum_by_plan(snapshot: Path, tmp_path: Path) -> None:
+def test_plan_may_lose_quorum_of_topic(snapshot: Path, tmp_path: Path) -> None:
     plan = plan_file(tmp_path / "plan.json", (0, [2, 1]))
     assert whatif("reassign", snapshot, plan, "--fail-on", "offline").exit_code == 0
     result = whatif("create", snapshot, "--topic", "new", "--assignments", "[[4]]", "--fail-on", "offline")
     assert (result.exit_code, result.stderr) == (3, "--fail-on offline: 1 partition\n")
 
 
-def test_the_real_plan_in_a_table() -> None:
+def test_real_plan_is_printed_as_table() -> None:
     table = whatif("reassign", HEALTHY, PLAN).stdout
     assert table.startswith(
         "ZooKeeper rules\nreassign 24 partitions of 1 topic: 645 partitions of healthy.zookeeper.jsonl.gz\n"
@@ -84,7 +84,7 @@ def test_the_real_plan_in_a_table() -> None:
     assert generated["reassignment"] == document("reassign", HEALTHY, PLAN)["reassignment"]
 
 
-def test_create_and_delete_report_the_result_of_each_topic(snapshot: Path) -> None:
+def test_create_and_delete_report_result_of_each_topic(snapshot: Path) -> None:
     created = document("create", snapshot, "--topic", "new", "--partitions", "4", "--rf", "2", "--seed", "5")
     assert created["topics"] == [
         {"topic": "new", "fate": "completed", "error": "NONE", "partitions": 4, "replicas": 8, "waiting_for": []}
@@ -103,7 +103,7 @@ def test_create_and_delete_report_the_result_of_each_topic(snapshot: Path) -> No
     assert "answer: NONE; 1 NONE; 1 UNKNOWN_TOPIC_OR_PARTITION; nope" in table
 
 
-def test_create_partitions_reports_the_topic_and_its_new_partitions(snapshot: Path) -> None:
+def test_create_partitions_reports_topic_and_its_new_partitions(snapshot: Path) -> None:
     parsed = document("create-partitions", HEALTHY, "__consumer_offsets", "--partitions", "52")
     assert parsed["operation"]["verb"] == "create-partitions"
     (topic,) = parsed["topics"]

@@ -26,7 +26,7 @@ def mandoc() -> Path:
         pytest.skip(str(missing))
 
 
-def test_pages_are_those_of_the_commands() -> None:
+def test_man_pages_match_commands() -> None:
     stored = {path for folder in (FOLDER, *PLUGIN_FOLDERS.values()) for path in folder.glob("*.1")}
     assert stored == set(PAGES)
     assert [path.name for path in PAGES if path.read_text() != PAGES[path]] == [], "run make man"
@@ -42,7 +42,7 @@ def test_each_command_has_a_page_with_all_its_options() -> None:
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
-def test_mandoc_accepts_the_page(path: Path, mandoc: Path) -> None:
+def test_mandoc_accepts_page(path: Path, mandoc: Path) -> None:
     command = [str(mandoc), "-T", "lint", "-W", "warning", str(path)]
     completed = subprocess.run(command, capture_output=True, text=True, check=False)
     assert [line for line in completed.stdout.splitlines() if EXPECTED not in line] == []

@@ -119,7 +119,7 @@ def test_example_of_a_hook_is_a_complete_plugin(hook: Any) -> None:
 
 
 @pytest.mark.slow
-def test_every_public_name_is_on_the_page(site_folder: Path) -> None:
+def test_every_public_name_is_on_page(site_folder: Path) -> None:
     pages = read_site(site_folder)
     anchors = pages[site_folder / "reference" / "python.html"].anchors
     assert [name for name in kframe._PUBLIC if not {f"kframe.{name}", f"module-kframe.{name}"} & anchors] == []

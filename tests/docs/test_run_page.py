@@ -64,7 +64,7 @@ def test_excluded_commands_do_not_run_and_addresses_are_replaced(
     run_page(page, tmp_path, lambda start: start == "false", {"broker:9092": "localhost:4711"})
 
 
-def test_folder_has_the_clone_its_environment_and_the_files(tmp_path: Path) -> None:
+def test_folder_has_clone_environment_and_files(tmp_path: Path) -> None:
     prepare_folder(tmp_path, {"plan.json": ROOT / "README.md"})
     assert (tmp_path / "examples").samefile(ROOT / "examples")
     assert (tmp_path / ".venv" / "bin" / "python").exists()

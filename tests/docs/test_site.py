@@ -94,11 +94,11 @@ def test_invalid_link_is_reported(
         ("```text\n[a](../../README.md)\n```\n", "```text\n[a](../../README.md)\n```\n"),
     ],
 )
-def test_links_of_the_site(text: str, expected: str) -> None:
+def test_links_of_site(text: str, expected: str) -> None:
     assert site_links(text, DOCS / "howto", DOCS) == expected
 
 
-def test_navigation_lists_the_pages_of_a_folder_that_its_readme_links() -> None:
+def test_navigation_lists_pages_linked_by_readme() -> None:
     text = "# Rules\n\n[a](wire.md), [b](elections.md), [c](../glossary.md)\n"
     assert add_navigation(text, "reference/controller/README", DOCS).endswith(
         "\n```{toctree}\n:hidden:\n\nwire\nelections\n```\n"

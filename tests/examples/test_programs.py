@@ -42,7 +42,7 @@ def test_every_program_is_run() -> None:
     assert {path.name for path in (ROOT / "examples" / "embedding").glob("*.py")} == set(EXPECTED)
 
 
-def test_the_guide_names_every_public_name() -> None:
+def test_guide_names_every_public_name() -> None:
     import kframe
 
     text = GUIDE.read_text()

@@ -59,7 +59,7 @@ def controlled(ensemble: Any) -> kframe.Controller:
     return controller
 
 
-def test_a_cluster_outlives_its_process(tmp_path: Path) -> None:
+def test_cluster_outlives_its_process(tmp_path: Path) -> None:
     path = tmp_path / "cluster.db"
     first = sqlite_store.SqliteEnsemble(
         str(path), cluster_of({"old": [healthy(1, 2)], "gone": [healthy(1)]}, (1, 2, 3))

@@ -28,7 +28,7 @@ def unoptimized(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.real
 @pytest.mark.usefixtures("unoptimized")
-def test_the_wheel_of_this_interpreter_runs_without_a_compiler(tmp_path: Path) -> None:
+def test_wheel_runs_without_compiler(tmp_path: Path) -> None:
     out = tmp_path / "dist"
     try:
         distributions.make(out, [Path(sys.executable)], [distributions.CONTROLLER])
@@ -40,7 +40,7 @@ def test_the_wheel_of_this_interpreter_runs_without_a_compiler(tmp_path: Path) -
 
 
 @pytest.mark.real
-def test_the_source_distribution_of_a_plugin_has_the_build_definition(tmp_path: Path) -> None:
+def test_plugin_source_distribution_has_build_definition(tmp_path: Path) -> None:
     """In the tree it is a symbolic link, which would lead nowhere in another folder."""
     try:
         archive = distributions.source_distribution(Path("plugins/zookeeper"), tmp_path)

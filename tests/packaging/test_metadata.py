@@ -34,7 +34,7 @@ def requirements(folder: str) -> list[re.Match[str]]:
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_distributions_have_the_version_of_kframe(folder: str) -> None:
+def test_distributions_have_version_of_kframe(folder: str) -> None:
     table = project(folder)
     if folder == ".":
         assert table["dynamic"] == ["version"]
@@ -64,7 +64,7 @@ def test_urls_and_classifiers_are_complete(folder: str) -> None:
     assert not any(text.startswith("License ::") for text in table["classifiers"]), "PEP 639: the expression says it"
 
 
-def test_the_citation_has_the_version() -> None:
+def test_citation_has_version() -> None:
     assert yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"] == kframe.__version__
 
 

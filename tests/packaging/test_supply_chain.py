@@ -59,7 +59,7 @@ def test_vulnerabilities_are_searched_for_on_a_schedule() -> None:
     assert any("make audit" in command for command in commands)
 
 
-def test_a_release_has_a_bill_of_materials() -> None:
+def test_release_has_a_bill_of_materials() -> None:
     jobs = yaml.safe_load((WORKFLOWS / "release.yml").read_text())["jobs"]
     assert any("make sbom" in step.get("run", "") for step in jobs["sbom"]["steps"])
     assert "sbom" in jobs["publish"]["needs"]
@@ -75,7 +75,7 @@ def security() -> None:
 
 
 @pytest.mark.real
-def test_the_bill_lists_the_product_and_its_dependencies(security: None, tmp_path: Path) -> None:
+def test_bill_lists_product_and_its_dependencies(security: None, tmp_path: Path) -> None:
     write_bill(Path(sys.prefix), tmp_path / "bill.json")
     bill = json.loads((tmp_path / "bill.json").read_text())
     assert bill["bomFormat"] == "CycloneDX"
@@ -93,7 +93,7 @@ def test_dependencies_exclude_own_distributions() -> None:
 
 
 @pytest.mark.real
-def test_the_search_accepts_all_locks(security: None) -> None:
+def test_search_accepts_all_locks(security: None) -> None:
     audit(Path(sys.prefix), ["--dry-run"])
 
 

@@ -93,7 +93,7 @@ def test_each_check_finds_its_violation(make: Callable[[], LeaderSelector], chec
     assert expected in find(make)[check]
 
 
-def test_every_check_is_a_test_of_the_contract() -> None:
+def test_every_check_is_a_test_of_contract() -> None:
     tests = {name for name in vars(SelectorContract) if name.startswith("test_")}
     assert tests == {f"test_{check_name(check).replace('-', '_')}" for check in CHECKS}
 
@@ -160,7 +160,7 @@ def test_crash_is_reported_for_interrupted_check(plugins_dir: Path) -> None:
     assert len(failures) == len(CHECKS) - 2
 
 
-def test_a_selector_that_hangs_is_stopped(plugins_dir: Path) -> None:
+def test_selector_that_hangs_is_stopped(plugins_dir: Path) -> None:
     failures = failed(check_isolated("hang", plugins_dir=plugins_dir, timeout_s=3))
     assert "the process was stopped after 3 s" in failures.values()
 

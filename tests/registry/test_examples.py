@@ -66,7 +66,7 @@ def test_example_selectors_pass_checks(registry: Registry, name: str) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_three_tiers_agree(registry: Registry, seed: int) -> None:
+def test_three_tiers_agree(registry: Registry, seed: int) -> None:
     scalar, bulk, native = (leaders(registry.selector(name), seed, registry) for name in NAMES)
     assert scalar == bulk == native
     assert any(leader != NO_LEADER for leader in bulk[0])

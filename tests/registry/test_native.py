@@ -88,9 +88,7 @@ class ByBatch:
 @KINDS
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("name", ["last_in_sync", "from_everything", "always_out_of_range", "vandal"])
-def test_choosing_on_the_columns_equals_choosing_for_a_batch(
-    compiled: Compiled, name: str, kind: ElectionKind, seed: int
-) -> None:
+def test_column_choice_equals_batch_choice(compiled: Compiled, name: str, kind: ElectionKind, seed: int) -> None:
     """The selector ``vandal`` writes into its input, and the columns stay unchanged."""
     rows = np.random.default_rng(seed).permutation(200)[:150].astype(np.int32)
     allowed = (rows % 3 == 0).astype(np.uint8)
@@ -170,7 +168,7 @@ def test_compiled_loop_equals_reference_on_empty_lists(compiled: Compiled, lists
         "int32_t(const kframe_election*,void*)",
     ],
 )
-def test_a_capsule_is_accepted_under_any_spelling(compiled: Compiled, spelling: str) -> None:
+def test_capsule_is_accepted_under_any_spelling(compiled: Compiled, spelling: str) -> None:
     counter, name = ctypes.c_uint64(0), spelling.encode()
     capsule = capsule_of(compiled.address("from_everything"), name, ctypes.addressof(counter))
     batch = random_election(1, ElectionKind.OFFLINE)
@@ -207,12 +205,12 @@ def test_other_sources_are_refused(source: Any) -> None:
         NativeSelector("odd", source)
 
 
-def test_a_capsule_without_a_name_is_refused(compiled: Compiled) -> None:
+def test_capsule_without_name_is_refused(compiled: Compiled) -> None:
     with pytest.raises(PluginError, match="the capsule has no name"):
         NativeSelector("odd", capsule_of(compiled.address("last_in_sync"), None))
 
 
-def test_the_null_pointer_is_refused() -> None:
+def test_null_pointer_is_refused() -> None:
     with pytest.raises(PluginError, match="its address is 0"):
         NativeSelector("odd", NativeFunction(0, SIGNATURE))
 

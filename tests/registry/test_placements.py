@@ -156,7 +156,7 @@ def zeros(batch: PlacementBatch) -> Int64:
     ],
     ids=["none", "list", "floats", "nan", "shape", "negative", "large", "raises", "writes"],
 )
-def test_invalid_costs_name_the_term(value: Any, message: str) -> None:
+def test_invalid_costs_name_term(value: Any, message: str) -> None:
     batch = random_placement(0)
     batch.weight.flags.writeable = False
     with pytest.raises(PluginError, match=f"cost term 'mine':? ?{message}"):
@@ -173,7 +173,7 @@ def test_invalid_costs_name_the_term(value: Any, message: str) -> None:
     ],
     ids=["float", "unknown broker", "negative", "no mapping"],
 )  # fmt: skip
-def test_invalid_scalar_costs_name_the_partition(function: Any, message: str) -> None:
+def test_invalid_scalar_costs_name_partition(function: Any, message: str) -> None:
     batch = replace(random_placement(0), broker_ids=np.arange(12, dtype=np.int32))
     term = make_cost_term(CostTermSpec("mine", Tier.SCALAR, lambda: function, ""))
     with pytest.raises(PluginError, match=f"cost term 'mine'.*{message}"):
@@ -181,7 +181,7 @@ def test_invalid_scalar_costs_name_the_partition(function: Any, message: str) ->
 
 
 @pytest.mark.parametrize("value", [None, True, 1.5])
-def test_invalid_scalar_weights_name_the_goal(value: Any) -> None:
+def test_invalid_scalar_weights_name_goal(value: Any) -> None:
     goal = make_goal(GoalSpec("mine", Tier.SCALAR, lambda: lambda placement: value, ""))
     with pytest.raises(PluginError, match=f"goal 'mine' raised TypeError: audit-0: found {value}, expected an integer"):
         goal.weights(random_placement(0))
@@ -198,7 +198,7 @@ def test_invalid_scalar_weights_name_the_goal(value: Any) -> None:
         (Tier.NATIVE, lambda: NativeFunction(0, PLACEMENT_SIGNATURE), "its address is 0"),
     ],
 )
-def test_a_factory_of_another_tier_is_an_error(tier: Tier, factory: Any, message: str) -> None:
+def test_factory_of_another_tier_is_an_error(tier: Tier, factory: Any, message: str) -> None:
     with pytest.raises(PluginError, match=message):
         make_cost_term(CostTermSpec("mine", tier, factory, ""))
 
@@ -253,7 +253,7 @@ def test_each_check_fails_for_a_term_that_breaks_its_rule(factory: Any, failed: 
     assert failed in {finding.check for finding in findings if finding.problem is not None}
 
 
-def test_the_batch_of_a_plan_is_read_only_and_has_its_scope() -> None:
+def test_placement_batch_is_read_only_and_has_scope() -> None:
     received: list[PlacementBatch] = []
 
     def costs(batch: PlacementBatch) -> Int64:
@@ -341,14 +341,14 @@ def folder(compiled: Compiled, tmp_path: Path) -> Path:
     ("evens", 0, "cost term, scalar"), ("ordinals", 0, "goal, scalar"),
     ("crashing", 1, "the process crashed: SIGABRT"), ("wrong", 1, "found an array float64"),
 ])  # fmt: skip
-def test_the_command_checks_terms_and_goals(folder: Path, name: str, code: int, text: str) -> None:
+def test_command_checks_terms_and_goals(folder: Path, name: str, code: int, text: str) -> None:
     result = kframe("plugins", "check", name, "--plugins-dir", folder, "-o", "json")
     assert result.exit_code == code, result.output
     assert text in result.stdout
     assert [row["offer"] for row in json.loads(result.stdout)["rows"]] == [name] * 5
 
 
-def test_the_commands_name_terms_and_goals(folder: Path) -> None:
+def test_commands_name_terms_and_goals(folder: Path) -> None:
     snapshot = "examples/clusters/kafka-3.9.1-six-brokers/healthy.zookeeper.jsonl.gz"
     options = ("--plugins-dir", folder, "--cost", "evens")
     result = kframe("plan", "generate", snapshot, "--remove-brokers", "4", "--goal", "ordinals", *options)
@@ -369,7 +369,7 @@ def test_the_commands_name_terms_and_goals(folder: Path) -> None:
         (("--rebalance", "--cost", "wrong"), "cost term 'wrong': found an array float64"),
     ],
 )
-def test_errors_of_terms_end_the_command(folder: Path, options: tuple[str, ...], message: str) -> None:
+def test_errors_of_terms_end_command(folder: Path, options: tuple[str, ...], message: str) -> None:
     snapshot = "examples/clusters/kafka-3.9.1-six-brokers/healthy.zookeeper.jsonl.gz"
     result = kframe("plan", "generate", snapshot, "--plugins-dir", folder, *options)
     assert result.exit_code == 2, result.output

@@ -175,7 +175,7 @@ def half() -> Any:
     ],
     ids=range(10),
 )
-def test_a_broken_plugin_offers_nothing(broken: object, error: str) -> None:
+def test_broken_plugin_offers_nothing(broken: object, error: str) -> None:
     registry = build(broken, selectors("Whole", selector_spec("whole")))
     (rejected,) = registry.broken
     assert error in (rejected.error or "")
@@ -211,14 +211,14 @@ def test_builtin_name_cannot_be_replaced() -> None:
         build(selectors("Thief", selector_spec("preferred")))
 
 
-def test_two_distributions_with_the_same_entry_point_name(install: Callable[..., None]) -> None:
+def test_two_distributions_with_same_entry_point_name(install: Callable[..., None]) -> None:
     install("kframe-one", {"same": "one_module"}, one_module=PLUGIN_TEXT.format("one"))
     install("kframe-other", {"same": "other_module"}, other_module=PLUGIN_TEXT.format("other"))
     with pytest.raises(PluginError, match=r"plugin 'same' is offered by kframe-one 1.2 and by kframe-other 1.2"):
         build_registry(allowed=["same"])
 
 
-def test_a_plugins_directory(tmp_path: Path) -> None:
+def test_plugins_are_loaded_from_directory(tmp_path: Path) -> None:
     (tmp_path / "one.py").write_text(PLUGIN_TEXT.format("one"))
     (tmp_path / "two").mkdir()
     (tmp_path / "two" / "__init__.py").write_text("from .rule import *\n")
@@ -282,7 +282,7 @@ def test_registry_selectors_are_accepted_by_selection() -> None:
     assert leader.tolist() == expected.tolist()
 
 
-def test_options_reach_the_factory() -> None:
+def test_options_reach_factory() -> None:
     calls: list[dict[str, Any]] = []
 
     def factory(**options: Any) -> FirstInSync:

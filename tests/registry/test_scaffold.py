@@ -52,7 +52,7 @@ def test_new_plugin_has_layout_of_rack_spread(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "Near", "near_rack", "near rack", "../near", "near.rack", "-near"])
-def test_a_bad_name_writes_nothing(tmp_path: Path, name: str) -> None:
+def test_bad_name_writes_nothing(tmp_path: Path, name: str) -> None:
     with pytest.raises(ConfigError, match="plugin name: found"):
         new_plugin(tmp_path / "new", name)
     assert list(tmp_path.iterdir()) == []

@@ -47,7 +47,7 @@ def test_scalar_and_bulk_rules_choose_same_leader(kind: ElectionKind) -> None:
     assert elect(kafka_rule, batch).tolist() == bulk.tolist()
 
 
-def test_a_function_sees_broker_ids() -> None:
+def test_function_sees_broker_ids() -> None:
     elections: list[PartitionElection] = []
     batch = random_election(12, OFFLINE)
 
@@ -98,7 +98,7 @@ def test_unknown_broker_affects_only_its_partition() -> None:
     assert UNKNOWN_BROKER not in leader
 
 
-def test_a_numpy_integer_is_a_broker_id() -> None:
+def test_numpy_integer_is_broker_id() -> None:
     batch = random_election(14, OFFLINE)
     expected = elect(lambda election: election.replicas[0], batch)
     assert elect(lambda election: np.int64(election.replicas[0]), batch).tolist() == expected.tolist()  # type: ignore[arg-type,return-value]

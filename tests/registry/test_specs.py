@@ -112,12 +112,12 @@ def test_named_factory_is_imported_when_selected() -> None:
 
 
 @pytest.mark.parametrize("factory", ["no_such_module:f", "pathlib:NoSuchThing", "pathlib"])
-def test_a_factory_that_cannot_be_imported(factory: str) -> None:
+def test_unimportable_factory_is_refused(factory: str) -> None:
     with pytest.raises(PluginError, match=f"mem: {factory} cannot be imported"):
         PortSpec("mem", factory, "").make("mem:")
 
 
-def test_each_import_path_of_the_plugins_resolves() -> None:
+def test_each_import_path_of_plugins_resolves() -> None:
     registry = build_registry()
     specs: list[PortSpec] = [*registry.stores.values(), *registry.transports.values(), *registry.clusters.values(),
                              *registry.servers.values()]  # fmt: skip

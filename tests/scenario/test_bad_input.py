@@ -107,14 +107,14 @@ def test_damaged_scenario_error_names_location(old: str, new: str, message: str)
 
 
 @pytest.mark.parametrize("step, message", [row[1:] for row in MALFORMED], ids=[row[0] for row in MALFORMED])
-def test_a_malformed_step_is_named(step: str, message: str) -> None:
+def test_malformed_step_is_named(step: str, message: str) -> None:
     with pytest.raises(ScenarioError) as caught:
         ScenarioRunner(parse_scenario(GOOD.replace("broker_failure: [1]", step), "s.yaml"))
     assert str(caught.value).startswith("s.yaml: steps[1].")
     assert message in str(caught.value)
 
 
-def test_an_unknown_step_is_refused_with_those_that_are_known() -> None:
+def test_unknown_step_error_lists_steps() -> None:
     text = GOOD.replace("broker_failure: [1]", "broker_failed: [1]")
     with pytest.raises(
         ScenarioError, match=r"'broker_failed', expected one of .*broker_failure, .*reassign, "
@@ -163,7 +163,7 @@ def test_records_require_replicating_brokers() -> None:
         ("inter.broker.protocol.version", "'four'", "found 'four'"),
     ],
 )
-def test_a_bad_configuration_key_or_value_is_named(key: str, value: str, message: str) -> None:
+def test_bad_configuration_key_or_value_is_named(key: str, value: str, message: str) -> None:
     text = GOOD.replace("auto.leader.rebalance.enable: false", f"{key}: {value}")
     with pytest.raises(ConfigError, match=message):
         ScenarioRunner(parse_scenario(text, "s.yaml"))
@@ -174,7 +174,7 @@ def test_a_bad_configuration_key_or_value_is_named(key: str, value: str, message
     [(None, "No such file"), (b"name: \xff\xfe", "not UTF-8"), (b"", "found None, expected a mapping")],
     ids=["missing", "broken-utf-8", "empty"],
 )
-def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, content: bytes | None, message: str) -> None:
+def test_unreadable_file_error_names_file(tmp_path: Path, content: bytes | None, message: str) -> None:
     path = tmp_path / "s.yaml"
     if content is not None:
         path.write_bytes(content)
@@ -183,7 +183,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, content: bytes | No
     assert str(path) in str(caught.value)
 
 
-def test_a_huge_file_is_refused_without_being_read(tmp_path: Path) -> None:
+def test_huge_file_is_refused_without_being_read(tmp_path: Path) -> None:
     path = tmp_path / "s.yaml"
     with path.open("wb") as file:
         file.truncate(FILE_BYTES_MAX + 1)

@@ -81,7 +81,7 @@ def test_bad_options_are_refused(scenario: Path, options: list[str], message: st
     assert message in result.stderr
 
 
-def test_a_selector_decides(scenario: Path) -> None:
+def test_scenario_uses_selector(scenario: Path) -> None:
     result = run("run", scenario, "--selector", "first-in-sync", "-o", "json")
     assert result.exit_code == 0
     assert json.loads(result.stdout)["steps"][1]["partitions"]["t-0"]["leader"] == 2

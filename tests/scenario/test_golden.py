@@ -45,7 +45,7 @@ def test_scenarios_and_traces_match() -> None:
 
 
 @pytest.mark.parametrize("more, code", [(0, 0), (1, 1)], ids=["the same leader", "another leader"])
-def test_the_command_compares_traces(more: int, code: int, tmp_path: Path) -> None:
+def test_command_compares_traces(more: int, code: int, tmp_path: Path) -> None:
     golden = GOLDEN / "traces" / "broker-failure-leader-and-follower.json"
     trace = json.loads(golden.read_text())
     stored = next(

@@ -468,7 +468,7 @@ def test_any_change_raises_only_snapshot_error(
 @pytest.mark.parametrize(
     "name, content", [("c.zookeeper.jsonl", dump_text(dump())), ("c.txt", DESCRIBE)], ids=["zookeeper", "describe"]
 )
-def test_a_line_beyond_the_limit(name: str, content: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_line_above_limit_is_refused(name: str, content: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "LINE_BYTES_MAX", 100)
     path = tmp_path / name
     path.write_text(content)
@@ -476,7 +476,7 @@ def test_a_line_beyond_the_limit(name: str, content: str, tmp_path: Path, monkey
         read_snapshot(path)
 
 
-def test_a_document_beyond_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_document_above_limit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "DOCUMENT_BYTES_MAX", 1_000)
     path = tmp_path / "bomb.json.gz"
     path.write_bytes(gzip.compress(json.dumps(kcat(padding="x" * 1_000_000)).encode()))

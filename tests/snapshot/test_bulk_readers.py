@@ -189,14 +189,14 @@ def test_plans(content: bytes, block: int, tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("indent", [None, 1])
-def test_kernel_reads_the_entries_of_tools(document: dict[str, Any], count: int, indent: int | None) -> None:
+def test_kernel_reads_entries_of_tools(document: dict[str, Any], count: int, indent: int | None) -> None:
     assignments = read_assignments([json.dumps(document, indent=indent).encode()])
     assert assignments is not None
     assert len(assignments) == count
 
 
 @pytest.mark.parametrize("indent", [None, 1])
-def test_kernel_reads_the_topics_of_kcat(indent: int | None) -> None:
+def test_kernel_reads_topics_of_kcat(indent: int | None) -> None:
     document = kcat()
     document["topics"].insert(0, {"topic": "u", "error": "Broker: Topic authorization failed", "partitions": []})
     document["topics"][1]["partitions"][0]["error"] = "Broker: Leader not available"
@@ -207,7 +207,7 @@ def test_kernel_reads_the_topics_of_kcat(indent: int | None) -> None:
     assert len(assembly.finish().replicas) == 2
 
 
-def test_kernel_reads_the_lines_of_all_releases() -> None:
+def test_kernel_reads_lines_of_all_releases() -> None:
     lines = DescribeLines()
     header = b"Topic: t\tPartitionCount: 9\tReplicationFactor: 2\tConfigs: \n"
     rows = [

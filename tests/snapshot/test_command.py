@@ -51,7 +51,7 @@ def test_convert_does_not_overwrite_unasked(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("option", ["--from", "--format"])
-def test_the_format_can_be_forced(option: str, tmp_path: Path) -> None:
+def test_format_can_be_forced(option: str, tmp_path: Path) -> None:
     result = run("convert", DEAD, str(tmp_path / "kept"), option, "kcat")
     assert result.exit_code == 2
     assert "found no such field, expected field brokers" in result.stderr
@@ -76,7 +76,7 @@ def test_generate(tmp_path: Path) -> None:
     assert read_snapshot(out).topics.unclean(0) is True
 
 
-def test_generate_the_benchmarks_cluster(tmp_path: Path) -> None:
+def test_benchmark_layout_is_generated(tmp_path: Path) -> None:
     out = tmp_path / "made"
     assert run("generate", str(out), "--partitions", "1000", "--brokers", "10", "--layout", "peerbench").exit_code == 0
     assert read_snapshot(out).digest() == generate(1_000, 10, layout="peerbench").digest()
@@ -119,7 +119,7 @@ def show(*arguments: str) -> list[dict[str, Any]]:
     return rows
 
 
-def test_the_summary_as_text() -> None:
+def test_summary_as_text() -> None:
     text = run("show", DEAD).stdout
     lines = dict(line.split("  ", 1) for line in text.splitlines() if not line.startswith(" "))
     assert {name: lines[name].strip() for name in ("brokers", "gone brokers", "offline", "reassigning", "racks")} == {
@@ -129,7 +129,7 @@ def test_the_summary_as_text() -> None:
     assert "provenance" in run("show", DEAD, "-o", "wide").stdout
 
 
-def test_the_summary_as_data() -> None:
+def test_summary_as_data() -> None:
     by_format = {
         "json": json.loads(run("show", DEAD, "-o", "json").stdout),
         "jsonl": json.loads(run("show", DEAD, "-o", "jsonl").stdout),

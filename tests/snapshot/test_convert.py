@@ -52,7 +52,7 @@ def test_every_snapshot_converts_to_cluster(snapshot: Snapshot) -> None:
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_the_real_cluster_there_and_back(state: str) -> None:
+def test_real_cluster_round_trip_is_equal(state: str) -> None:
     snapshot = read_snapshot(example(state, "zookeeper"))
     assert facts(Snapshot.from_cluster(snapshot.to_cluster())) == facts(snapshot)
 

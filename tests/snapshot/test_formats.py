@@ -77,7 +77,7 @@ def test_unknown_content_is_refused(content: bytes, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b" \n\n", gzip.compress(b"")], ids=["nothing", "blank", "gzip of nothing"])
-def test_an_empty_file(content: bytes, tmp_path: Path) -> None:
+def test_empty_file(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "c.zookeeper.jsonl"
     path.write_bytes(content)
     with pytest.raises(SnapshotError, match="found an empty file, expected a snapshot"):
@@ -94,7 +94,7 @@ def test_unknown_format_is_refused(tmp_path: Path) -> None:
         read_snapshot(tmp_path, "xml")
 
 
-def test_the_command_line_offers_every_format() -> None:
+def test_command_line_offers_every_format() -> None:
     from kframe.cli.snapshot import FORMAT_NAMES
 
     assert tuple(FORMATS) == FORMAT_NAMES

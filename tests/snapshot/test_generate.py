@@ -170,7 +170,7 @@ def test_under_replicated(share: float) -> None:
 
 
 @pytest.mark.parametrize("replication_factor, reached", [(1, 0.0), (2, 0.5), (3, 1.0)])
-def test_off_preferred_moves_leaders_within_the_isr(replication_factor: int, reached: float) -> None:
+def test_off_preferred_moves_leaders_within_isr(replication_factor: int, reached: float) -> None:
     snapshot = generate(10_000, 10, replication_factor, health=Health(under_replicated=0.5, off_preferred=1.0))
     assert_valid(snapshot)
     partitions, mask = snapshot.partitions, conditions_of(snapshot).off_preferred
@@ -226,7 +226,7 @@ def test_peerbench_topic_ids() -> None:
     assert row.tobytes() == bits.to_bytes(8, "big") + (1).to_bytes(8, "big")
 
 
-def test_peerbench_scales_like_the_benchmark() -> None:
+def test_peerbench_scales_like_benchmark() -> None:
     summary = summarize(generate(100_000, 100, layout="peerbench"))
     assert (summary.topics, summary.leader_skew, summary.replica_skew) == (1_000, 1.0, 1.0)
 

@@ -141,7 +141,7 @@ def with_a_last_known_elr(metadata: ClusterMetadata) -> None:
     "change",
     [without_a_feature, with_a_fenced_broker, with_a_lost_directory, without_an_acl, with_a_last_known_elr],
 )
-def test_the_digest_covers_the_facts_of_kraft(change: object) -> None:
+def test_digest_covers_facts_of_kraft(change: object) -> None:
     assert callable(change)
     changed = small_cluster()
     change(changed)
@@ -149,7 +149,7 @@ def test_the_digest_covers_the_facts_of_kraft(change: object) -> None:
     assert digests[0] != digests[1]
 
 
-def test_a_partition_takes_at_most_80_bytes_at_three_replicas() -> None:
+def test_partition_with_three_replicas_takes_at_most_80_bytes() -> None:
     count = 1_000
     replicas = Ragged(np.arange(0, 3 * count + 1, 3, dtype=np.int32), np.tile(np.arange(3, dtype=np.int32), count))
     metadata = ClusterMetadata()
@@ -185,7 +185,7 @@ def described(tmp_path: Path, elr: str) -> Snapshot:
     return read_snapshot(path)
 
 
-def test_a_listing_with_elrs_becomes_metadata_with_stated_assumptions(tmp_path: Path) -> None:
+def test_listing_with_elrs_converts_to_kraft_metadata(tmp_path: Path) -> None:
     snapshot = described(tmp_path, "")
     metadata = snapshot.to_metadata()
     assert (snapshot.mode, metadata.elr_enabled) == ("kraft", True)
@@ -198,7 +198,7 @@ def test_a_listing_with_elrs_becomes_metadata_with_stated_assumptions(tmp_path: 
     ]  # fmt: skip
 
 
-def test_the_mode_of_a_listing_can_be_stated(tmp_path: Path) -> None:
+def test_mode_of_a_listing_can_be_stated(tmp_path: Path) -> None:
     snapshot = described(tmp_path, "N/A")
     stated = snapshot.with_mode("kraft")
     assert (snapshot.mode, stated.mode) == ("zookeeper", "kraft")

@@ -169,7 +169,7 @@ def test_option(arguments: list[str], expected: str) -> None:
     assert CliRunner().invoke(command, arguments).stdout == f"{expected}\n"
 
 
-def test_an_unknown_output_is_a_usage_error() -> None:
+def test_unknown_output_is_usage_error() -> None:
     @click.command()
     @output_option
     def command(output: str) -> None:

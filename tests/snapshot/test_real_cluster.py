@@ -118,7 +118,7 @@ def test_formats_agree_on_endpoints(state: str) -> None:
         ("broker-4-dead", {"offline": 5, "under_min_isr": 5, "reassigning": 21, "registered_brokers": 5, "racks": 3}),
     ],
 )
-def test_health_of_the_cluster(state: str, expected: dict[str, int]) -> None:
+def test_summary_counts_of_real_cluster(state: str, expected: dict[str, int]) -> None:
     summary = summarize(read(state, "zookeeper"))
     assert (summary.brokers, summary.topics, summary.partitions, summary.replicas) == (6, 51, 645, summary.replicas)
     assert {name: getattr(summary, name) for name in expected} == expected
@@ -130,7 +130,7 @@ def test_broker_epoch_is_registration_czxid() -> None:
     assert {broker.broker_id: broker.broker_epoch for broker in read("healthy", "zookeeper").brokers} == expected
 
 
-def test_the_reassignment_was_generated_from_the_healthy_cluster() -> None:
+def test_reassignment_was_generated_from_healthy_cluster() -> None:
     generated = read_reassignment(EXAMPLES / "reassign-generate.txt")
     executed = read_reassignment(EXAMPLES / "reassignment.json")
     healthy = facts(read("healthy", "zookeeper"))

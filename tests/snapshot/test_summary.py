@@ -77,7 +77,7 @@ def test_skew_excludes_unregistered_brokers() -> None:
     assert summary.leader_skew == pytest.approx(60 / 45, abs=0.001)
 
 
-def test_an_empty_cluster() -> None:
+def test_empty_cluster() -> None:
     snapshot = generate(3, 3)
     topics = dataclasses.replace(snapshot.topics, names=(), partition_counts=np.empty(0, np.int32))
     empty = dataclasses.replace(

@@ -146,7 +146,7 @@ def test_topic_with_kcat_error_is_excluded(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("indent", [None, 2])
-def test_a_reassignment_is_assignments_only(indent: int | None, tmp_path: Path) -> None:
+def test_reassignment_file_has_assignments_only(indent: int | None, tmp_path: Path) -> None:
     path = tmp_path / "reassignment.json"
     path.write_text(json.dumps(reassignment(), indent=indent))
     snapshot = read_snapshot(path)
@@ -174,7 +174,7 @@ def test_generate_prints_two_assignments(tmp_path: Path) -> None:
     assert len(read_snapshot(path)) == 2
 
 
-def test_a_reassignment_may_cover_part_of_a_topic(tmp_path: Path) -> None:
+def test_reassignment_may_cover_part_of_a_topic(tmp_path: Path) -> None:
     path = tmp_path / "reassignment.json"
     path.write_text(json.dumps(reassignment(partitions=[{"topic": "t", "partition": 5, "replicas": [1]}])))
     reassignment_ = read_reassignment(path)
@@ -242,7 +242,7 @@ _TEXTS = {
 
 @pytest.mark.parametrize("encoding", _ENCODINGS)
 @pytest.mark.parametrize("text", _TEXTS)
-def test_encodings_and_warnings_do_not_change_the_snapshot(text: str, encoding: str, tmp_path: Path) -> None:
+def test_encodings_and_warnings_do_not_change_snapshot(text: str, encoding: str, tmp_path: Path) -> None:
     plain, encoded = tmp_path / "plain", tmp_path / "encoded"
     plain.write_text(_TEXTS[text])
     encoded.write_bytes(_ENCODINGS[encoding](_TEXTS[text]))

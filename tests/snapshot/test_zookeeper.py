@@ -68,7 +68,7 @@ def test_broker_named_only_by_partitions_is_unregistered(tmp_path: Path) -> None
     assert snapshot.to_cluster().brokers.registered_ids() == [1, 2]
 
 
-def test_an_assigned_partition_without_state_is_new(tmp_path: Path) -> None:
+def test_assigned_partition_without_state_is_new(tmp_path: Path) -> None:
     snapshot = read(tmp_path, without=("/brokers/topics/t/partitions/1/state",))
     row = facts(snapshot)["t-1"]
     assert (row["zk_version"], row["leader"], row["leader_epoch"], row["isr"]) == (NO_STATE, NO_LEADER, -1, [])
@@ -138,7 +138,7 @@ def test_topics_of_old_releases(tmp_path: Path) -> None:
     assert not snapshot.topics.topic_ids.any()
 
 
-def test_progress_counts_bytes_of_the_file(tmp_path: Path) -> None:
+def test_progress_counts_bytes_of_file(tmp_path: Path) -> None:
     path = tmp_path / "c.zookeeper.jsonl"
     path.write_text(dump_text([*dump(), *(znode(f"/other/{number}") for number in range(40_000))]))
     calls: list[tuple[int, int]] = []

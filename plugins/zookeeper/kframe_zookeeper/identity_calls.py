@@ -37,8 +37,8 @@ class IdentityCalls:
         self._presence = Presence(registration, time.time_ns() // 1_000_000)
         self._put(self._update_registration)
 
-    def enlist(self: IdentityStore, instance: Instance, *, duplicate: bool = False) -> None:
-        """See ``kframe.snapshot.instances.Enlisting``."""
+    def register_instance(self: IdentityStore, instance: Instance, *, duplicate: bool = False) -> None:
+        """See ``kframe.snapshot.instances.InstanceRegistration``."""
         record = self._instance
         if record is None:
             self._instance = InstanceRecord(instance, duplicate=duplicate)

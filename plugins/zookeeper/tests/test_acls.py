@@ -108,7 +108,7 @@ def whole(sasl_zookeeper: ServerHandle) -> ConnectSettings:
     )
     store = ZooKeeperStore(settings)
     controller, loop = build(FIRST_ID, store)
-    store.enlist(Instance.of_this_process(1000))
+    store.register_instance(Instance.of_this_process(1000))
     controller.open()
     loop.start()
     with started(settings) as client:

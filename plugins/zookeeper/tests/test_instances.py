@@ -53,12 +53,12 @@ def ended(controller_id: int = FIRST_ID) -> Instance:
     return replace(Instance.of_this_process(controller_id), pid=child.pid)
 
 
-def enlisted(
+def registered_store(
     fixture: ZooKeeperFixture, instance: Instance, *, duplicate: bool = False, **settings: Any
 ) -> ZooKeeperStore:
     """An open store that has registered its instance."""
     store = fixture.connect(**settings)
-    store.enlist(instance, duplicate=duplicate)
+    store.register_instance(instance, duplicate=duplicate)
     store.open(list[Event]().append)
     return store
 
@@ -85,7 +85,7 @@ def test_reused_pid_is_another_process() -> None:
 
 def test_stopped_process_is_alive_and_zombie_is_not() -> None:
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    code = f"from kframe.snapshot.instances import _birth; print(_birth({child.pid}))"
+    code = f"from kframe.snapshot.instances import _process_start; print(_process_start({child.pid}))"
     birth = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
     instance = replace(Instance.of_this_process(1), pid=child.pid, birth=birth)
     child.send_signal(signal.SIGSTOP)
@@ -125,11 +125,11 @@ def test_malformed_records_are_refused(data: bytes | None) -> None:
 
 def test_record_is_ephemeral(make_fixture: FixtureFactory) -> None:
     fixture, instance = make_fixture(small_cluster()), Instance.of_this_process(FIRST_ID)
-    store = enlisted(fixture, instance)
+    store = registered_store(fixture, instance)
     assert holder(fixture) == instance
     assert store._connection is not None
     assert fixture.operator.get(RECORD_PATH)[1].owner_session_id == store._connection.session.session_id
-    store.enlist(replace(instance, metrics="h:1"))
+    store.register_instance(replace(instance, metrics="h:1"))
     assert until(lambda: holder(fixture).metrics == "h:1")
     fixture.expire(store)
     assert until(lambda: holder(fixture).metrics == "h:1")
@@ -140,7 +140,7 @@ def test_record_is_ephemeral(make_fixture: FixtureFactory) -> None:
 
 def test_instances_are_listed_by_id(make_fixture: FixtureFactory) -> None:
     fixture = make_fixture(small_cluster())
-    stores = [enlisted(fixture, Instance.of_this_process(number)) for number in (1001, 1000)]
+    stores = [registered_store(fixture, Instance.of_this_process(number)) for number in (1001, 1000)]
     fixture.operator.create(paths.instance_path(999), b"not JSON")
     connection = stores[0]._connection
     assert connection is not None
@@ -152,10 +152,10 @@ def test_instances_are_listed_by_id(make_fixture: FixtureFactory) -> None:
 
 def test_id_of_a_live_process_is_refused_at_once(make_fixture: FixtureFactory) -> None:
     fixture, first = make_fixture(small_cluster()), Instance.of_this_process(FIRST_ID)
-    enlisted(fixture, first)
+    registered_store(fixture, first)
     second = replace(first, token="2" * 32)
     with pytest.raises(ConfigError) as caught:
-        enlisted(fixture, second)
+        registered_store(fixture, second)
     assert caught.value.where == "config key broker.id"
     assert caught.value.found == f"{FIRST_ID}, which is the id of the live instance on {first}"
     assert f"{first.host} pid {os.getpid()}, started 20" in str(caught.value)
@@ -164,8 +164,8 @@ def test_id_of_a_live_process_is_refused_at_once(make_fixture: FixtureFactory) -
 
 def test_allowed_duplicate_starts(make_fixture: FixtureFactory, caplog: pytest.LogCaptureFixture) -> None:
     fixture, first = make_fixture(small_cluster()), Instance.of_this_process(FIRST_ID)
-    enlisted(fixture, first)
-    second = enlisted(fixture, replace(first, token="2" * 32), duplicate=True)
+    registered_store(fixture, first)
+    second = registered_store(fixture, replace(first, token="2" * 32), duplicate=True)
     assert second.connected()
     assert holder(fixture) == first
     assert f"id {FIRST_ID} is also the id of the live instance on {first}; duplicate ids are allowed" in caplog.text
@@ -174,16 +174,16 @@ def test_allowed_duplicate_starts(make_fixture: FixtureFactory, caplog: pytest.L
 def test_record_of_an_ended_process_is_replaced_at_once(make_fixture: FixtureFactory) -> None:
     """Its session still lives, and with it the role."""
     fixture, first, second = make_fixture(small_cluster()), ended(), Instance.of_this_process(FIRST_ID)
-    before = enlisted(fixture, first)
+    before = registered_store(fixture, first)
     before.claim(FIRST_ID)
-    store = enlisted(fixture, second)
+    store = registered_store(fixture, second)
     assert holder(fixture) == second
     assert store.take_over(FIRST_ID) == 2
 
 
 def test_instance_waits_for_the_session_of_a_remote_predecessor(make_fixture: FixtureFactory) -> None:
     fixture, second = make_fixture(small_cluster()), Instance.of_this_process(FIRST_ID)
-    before = enlisted(fixture, on_other_machine())
+    before = registered_store(fixture, on_other_machine())
     waits = threading.Event()
 
     def close() -> None:
@@ -193,7 +193,7 @@ def test_instance_waits_for_the_session_of_a_remote_predecessor(make_fixture: Fi
     end = threading.Thread(target=close)
     end.start()
     store = fixture.connect()
-    store.enlist(second)
+    store.register_instance(second)
     appear = store._instance
     assert appear is not None
     original = appear._other
@@ -212,9 +212,9 @@ def test_remote_instance_that_outlives_its_session_timeout_is_live(
     make_fixture: FixtureFactory, caplog: pytest.LogCaptureFixture
 ) -> None:
     fixture, first = make_fixture(small_cluster()), on_other_machine()
-    enlisted(fixture, first, session_timeout_ms=BRIEF_MS)
+    registered_store(fixture, first, session_timeout_ms=BRIEF_MS)
     with pytest.raises(ConfigError, match="elsewhere pid"):
-        enlisted(fixture, Instance.of_this_process(FIRST_ID))
+        registered_store(fixture, Instance.of_this_process(FIRST_ID))
     assert "waiting up to 1.5 s for its session to expire" in caplog.text
     assert holder(fixture) == first
 
@@ -224,7 +224,7 @@ def test_controller_with_our_id_and_no_record_is_a_live_instance(make_fixture: F
     fixture = make_fixture(small_cluster())
     fixture.operator.create(paths.CONTROLLER, encode_controller(FIRST_ID, 0), ephemeral=True)
     with pytest.raises(ConfigError, match="the present controller"):
-        enlisted(fixture, Instance.of_this_process(FIRST_ID), session_timeout_ms=BRIEF_MS)
+        registered_store(fixture, Instance.of_this_process(FIRST_ID), session_timeout_ms=BRIEF_MS)
 
 
 @pytest.mark.parametrize("data", [b"not JSON", None])
@@ -232,7 +232,7 @@ def test_malformed_record_counts_as_a_live_instance(make_fixture: FixtureFactory
     fixture = make_fixture(small_cluster())
     fixture.operator.create(RECORD_PATH, data, ephemeral=True, makepath=True)
     with pytest.raises(ConfigError, match="cannot be read"):
-        enlisted(fixture, Instance.of_this_process(FIRST_ID), session_timeout_ms=BRIEF_MS)
+        registered_store(fixture, Instance.of_this_process(FIRST_ID), session_timeout_ms=BRIEF_MS)
 
 
 def test_instance_starts_without_write_access_to_records(
@@ -241,7 +241,7 @@ def test_instance_starts_without_write_access_to_records(
     fixture = make_fixture(small_cluster())
     fixture.operator.create("/kframe")
     fixture.operator.create(paths.INSTANCES, acl=[make_acl("world", "anyone", read=True)])
-    store = enlisted(fixture, Instance.of_this_process(FIRST_ID))
+    store = registered_store(fixture, Instance.of_this_process(FIRST_ID))
     assert store.claim(FIRST_ID) == 1
     assert f"{RECORD_PATH} cannot be written, so other instances do not see this one" in caplog.text
 
@@ -254,7 +254,7 @@ def test_broker_with_the_id_of_this_instance_is_left_out(
     make_fixture: FixtureFactory, caplog: pytest.LogCaptureFixture, duplicate: bool
 ) -> None:
     fixture = make_fixture(small_cluster())
-    store = enlisted(fixture, Instance.of_this_process(70), duplicate=duplicate)
+    store = registered_store(fixture, Instance.of_this_process(70), duplicate=duplicate)
     assert store.claim(70) == 1
     path, broker = paths.broker_path(70), registration(70)
     fixture.operator.create(path, encode_broker(broker, 0), ephemeral=True)

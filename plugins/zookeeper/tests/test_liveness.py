@@ -130,14 +130,14 @@ def record(fixture: ZooKeeperFixture) -> tuple[RegisteredInstance, int]:
 def test_contending_adds_the_listener_to_the_record_of_the_instance(make_fixture: FixtureFactory) -> None:
     fixture, instance = make_fixture(small_cluster()), Instance.of_this_process(FIRST_ID)
     store = fixture.connect()
-    store.enlist(instance)
+    store.register_instance(instance)
     store.open(lambda event: None)
     assert record(fixture)[0].listener is None
     store.contend(FIRST_ID)
     connection = store._connection
     assert connection is not None
     assert record(fixture)[0][::2] == (instance, connection.listener)
-    store.enlist(replace(instance, metrics="h:1"))
+    store.register_instance(replace(instance, metrics="h:1"))
     wait_until(lambda: record(fixture)[0].instance.metrics == "h:1")
     assert record(fixture)[0].listener == connection.listener
     fixture.expire(store)

@@ -260,7 +260,7 @@ def _summary(requests: Sequence[Request]) -> str:
 
 
 def _comparable(event: Event) -> str:
-    """An event in comparable form. Rows are the controller's, so that they are equal at both ends."""
+    """An event in comparable form. Rows are the controller's, so that they are equal on both sides."""
     rows = getattr(event, "rows", None)
     return f"{event!r}"[:200] if rows is None else f"{type(event).__name__}{np.sort(rows).tolist()}"
 

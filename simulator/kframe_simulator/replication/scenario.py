@@ -161,9 +161,9 @@ class Replication:
             return ErrorCode.REQUEST_TIMED_OUT
         request = Produce(key, number, acks, TIMEOUT_MS, number)
         response = leader.handle(request, runner.clock.now_ms())
-        runner.rest()
+        runner.run_until_idle()
         if response is None and acks != 0 and number not in self._acked:
-            runner.clock.advance(TIMEOUT_MS / 1_000, runner.rest)
+            runner.clock.advance(TIMEOUT_MS / 1_000, runner.run_until_idle)
         answer = response or self._acked.pop(number, None)
         if acks == 0:
             return ErrorCode.NONE

@@ -53,7 +53,7 @@ def propose(
         partial(alter_partition_event, message),
         lambda response: alter_partition_reply(scenario_runner.loop.controller.cluster, message, response),
     )
-    scenario_runner.rest()
+    scenario_runner.run_until_idle()
     return future.result(timeout=0)
 
 
@@ -100,5 +100,5 @@ def test_controlled_shutdown_roundtrip(epoch: int, expected: ControlledShutdownR
         partial(controlled_shutdown_event, message),
         lambda response: controlled_shutdown_reply(scenario.loop.controller.cluster, response),
     )
-    scenario.rest()
+    scenario.run_until_idle()
     assert future.result(timeout=0) == expected

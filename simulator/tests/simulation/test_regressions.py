@@ -85,7 +85,7 @@ def test_failed_broker_is_removed_from_isr_written_by_leader(protocol: str) -> N
     runner, _ = play("{partition: 0, replicas: [1, 2, 3], leader: 1, isr: [1]}", [], protocol)
     runner.storage.write_state("t", 0, isr=[1, 2, 3])
     runner.storage.unregister_brokers([3])
-    runner.rest()
+    runner.run_until_idle()
     assert stored(runner).isr == (1, 2)
 
 
