@@ -31,10 +31,10 @@ from kframe.snapshot.committed_log import LoggedCluster
 _log = logging.getLogger("kframe.shadow")
 
 SCHEMA: Final = "kframe.log-shadow/v1"
-_COUNTED: Final = {
+_COUNTER_NAMES: Final = {
     BatchOutcome.EQUAL: "equal", BatchOutcome.DIFFERS: "disagreements", BatchOutcome.UNPREDICTABLE: "unpredictable",
 }  # fmt: skip
-_KINDS: Final = ("batches", *_COUNTED.values())
+_KINDS: Final = ("batches", *_COUNTER_NAMES.values())
 
 
 class LogWatcher:
@@ -91,7 +91,7 @@ class LogWatcher:
         }  # fmt: skip
 
     def _report(self, comparison: BatchComparison) -> None:
-        self.counts.update(("batches", _COUNTED[comparison.outcome]))
+        self.counts.update(("batches", _COUNTER_NAMES[comparison.outcome]))
         if not (comparison.events or comparison.differences or comparison.reasons):
             return  # records of an idle log
         record = _record(comparison)

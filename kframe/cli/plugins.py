@@ -125,8 +125,8 @@ def check(name: str, url: str | None, plugins: PluginSettings, output: str) -> N
     specs = [spec for spec in plugin.offers if _kind(spec) and name in (plugin.name, _name(spec))]
     rows = [row for spec in specs for row in _checked(registry, spec, url, plugins)]
     if all(row["passed"] is None for row in rows):
-        why = rows[0]["problem"] if rows else "offers no selector, cost term, goal, store or transport to check"
-        raise BadInput(f"plugin {plugin.name} ({plugin.distribution}) {why}")
+        problem = rows[0]["problem"] if rows else "offers no selector, cost term, goal, store or transport to check"
+        raise BadInput(f"plugin {plugin.name} ({plugin.distribution}) {problem}")
     columns = ("offer", "kind", "check", "passed", "problem", "rule")
     emit_rows(OutputTable("kframe.plugins.check/v1", columns, rows, wide=frozenset({"kind", "rule"})), output)
     if any(row["passed"] is False for row in rows):
@@ -296,8 +296,8 @@ def _offers(plugin: Plugin) -> list[str]:
 
 def _offer_text(offer: Mapping[str, Any]) -> str:
     """An offer on one line."""
-    about = f" ({offer['tier']}; {', '.join(offer['kinds'])})" if "tier" in offer else ""
+    details = f" ({offer['tier']}; {', '.join(offer['kinds'])})" if "tier" in offer else ""
     options = "".join(
         f" [{word['name']}={word['default']} ({word['type']}): {word['doc']}]" for word in offer.get("options", ())
     )
-    return f"{offer['name']}{about}: {offer['doc']}{options}"
+    return f"{offer['name']}{details}: {offer['doc']}{options}"

@@ -28,14 +28,14 @@ _IN_EXECUTOR: Final = re.compile(
 
 #: The last line of a Python traceback, anywhere in Spark's message.
 _TRACEBACK_END: Final = re.compile(r"^\s*(?:[A-Za-z_][\w.]*\.)?([A-Z]\w*(?:Error|Exception): \S.*)$", re.MULTILINE)
-_WORKER_GONE: Final = re.compile(r"Python worker (?:exited|failed)|EOFException|Connection reset", re.IGNORECASE)
+_WORKER_EXITED: Final = re.compile(r"Python worker (?:exited|failed)|EOFException|Connection reset", re.IGNORECASE)
 #: Modules whose exceptions mean that Spark, or the connection to it, has failed.
 _OF_SPARK: Final = ("py4j", "pyspark", "grpc")
 _REASON_LETTERS: Final = 200
 #: Exit code after SIGINT, as in shells.
 INTERRUPTED: Final = 130
 #: Keys of a context's ``meta``.
-_SAFE: Final = "kframe.spark.safe"
+_SAVED_MESSAGE: Final = "kframe.spark.safe"
 _LOG: Final = "kframe.spark.log"
 _STDERR: Final = 2
 
@@ -67,11 +67,11 @@ class SparkFailure(click.ClickException):
 def report_saved(out: str | None, count: Callable[[], tuple[int, int]], unit: str) -> None:
     """If the command fails from here on, report how many ``unit`` of the total are complete in ``out``."""
 
-    def safe() -> str:
+    def saved_message() -> str:
         complete, total = count()
         return f"{complete} of {total} {unit} are whole in {out} and are kept; run the same command again for the rest"
 
-    click.get_current_context().meta[_SAFE] = safe
+    click.get_current_context().meta[_SAVED_MESSAGE] = saved_message
 
 
 def planned_in(out: str | None, unit: str) -> Callable[[Any, Any], None]:
@@ -109,7 +109,7 @@ def spark_options(command: Command) -> Command:
         except (Exception, KeyboardInterrupt) as problem:
             if _is_interrupt(problem):
                 _drop_log(ctx)
-                click.echo(f"error: interrupted by SIGINT: {_safe(ctx)}", err=True)
+                click.echo(f"error: interrupted by SIGINT: {_saved_message(ctx)}", err=True)
                 ctx.exit(INTERRUPTED)
             if (result := _IN_EXECUTOR.search(str(problem))) is not None:
                 _drop_log(ctx)
@@ -119,7 +119,7 @@ def spark_options(command: Command) -> Command:
                 raise
             log = f" (Spark's log: {ctx.meta[_LOG]})" if _LOG in ctx.meta else ""
             where = "" if master is None and remote is None else f" at {master or remote}"
-            raise SparkFailure(f"{_reason(problem)}{where}: {_safe(ctx)}{log}") from problem
+            raise SparkFailure(f"{_reason(problem)}{where}: {_saved_message(ctx)}{log}") from problem
         _drop_log(ctx)
         return result
 
@@ -171,13 +171,13 @@ def _reason(problem: BaseException) -> str:
     text = str(problem)
     if errors := _TRACEBACK_END.findall(text):
         reason = errors[-1]
-    elif _WORKER_GONE.search(text):
+    elif _WORKER_EXITED.search(text):
         return "a Python worker of Spark ended unexpectedly (killed, or out of memory)"
     else:
         reason = next((line.strip() for line in text.splitlines() if line.strip()), type(problem).__name__)
     return f"Spark failed: {reason[:_REASON_LETTERS]}"
 
 
-def _safe(ctx: click.Context) -> str:
-    safe: Callable[[], str] | None = ctx.meta.get(_SAFE)
-    return "nothing is written; run the same command again" if safe is None else safe()
+def _saved_message(ctx: click.Context) -> str:
+    saved_message: Callable[[], str] | None = ctx.meta.get(_SAVED_MESSAGE)
+    return "nothing is written; run the same command again" if saved_message is None else saved_message()

@@ -25,7 +25,7 @@ from kframe.snapshot.faults import Faults
 _KRAFT_ONLY: Final = frozenset({"partitions.directories", *(f"partitions.{name}" for name in ELR_COLUMNS)})
 _ZOOKEEPER_ONLY: Final = frozenset({"topics.deleting", "partitions.controller_epoch"})
 #: Values that are counted at a time.
-_PIECE: Final = 1 << 16
+_CHUNK_VALUES: Final = 1 << 16
 #: The mode of a cluster.
 Mode: TypeAlias = Literal["zookeeper", "kraft"]
 
@@ -128,8 +128,8 @@ def distinct_ids(values: Int32) -> Int32:
     """Distinct values, ascending. Counting instead of sorting where the ids are small, as they mostly are."""
     if values.size and int(values.min()) >= 0 and (max_id := int(values.max())) < 1 << 20:
         seen = np.zeros(max_id + 1, np.bool_)
-        for first in range(0, len(values), max(_PIECE, max_id)):  # bincount copies its input to 8 bytes a value
-            counts = np.bincount(values[first : first + max(_PIECE, max_id)])
+        for first in range(0, len(values), max(_CHUNK_VALUES, max_id)):  # bincount copies its input to 8 bytes a value
+            counts = np.bincount(values[first : first + max(_CHUNK_VALUES, max_id)])
             seen[: len(counts)] |= counts > 0
         return np.flatnonzero(seen).astype(np.int32)
     return distinct_values(values)

@@ -29,7 +29,7 @@ _PEEK_BYTES: Final = 1 << 16
 _BLOCK_BYTES: Final = 1 << 20
 
 #: File types that open like a regular file but are none.
-_SPECIAL: Final = (
+_SPECIAL_FILES: Final = (
     (stat.S_ISFIFO, "a named pipe"), (stat.S_ISSOCK, "a socket"),
     (stat.S_ISCHR, "a device"), (stat.S_ISBLK, "a device"),
 )  # fmt: skip
@@ -40,12 +40,12 @@ _WARNING_LINE: Final = (
     rb"|Picked up |NOTE: Picked up |SLF4J|log4j:WARN|WARN(?:ING)?\b|Warning:)[^\n]*(?:\n|\Z)"
 )
 #: A further line of a log entry: a setting or a stack frame, but no line of ``kafka-topics`` or of JSON.
-_FURTHER_LINE: Final = rb"[ \t]+(?![ \t]|Topic:|[{\[\"])[^\n]*(?:\n|\Z)"
+_CONTINUATION_LINE: Final = rb"[ \t]+(?![ \t]|Topic:|[{\[\"])[^\n]*(?:\n|\Z)"
 _WARNING: Final = re.compile(_WARNING_LINE)
 #: The first bytes of such lines. A check of the first byte is faster.
-_WARNING_BEGINS: Final = b"[OJPNSlW"
-_FURTHER: Final = re.compile(_FURTHER_LINE)
-_WARNINGS: Final = re.compile(rb"(?:\s*" + _WARNING_LINE + rb"(?:" + _FURTHER_LINE + rb")*)*")
+_WARNING_FIRST_BYTES: Final = b"[OJPNSlW"
+_CONTINUATION: Final = re.compile(_CONTINUATION_LINE)
+_WARNINGS: Final = re.compile(rb"(?:\s*" + _WARNING_LINE + rb"(?:" + _CONTINUATION_LINE + rb")*)*")
 
 #: Called with (done, total), in bytes of the file or in rows.
 Progress: TypeAlias = Callable[[int, int], None]
@@ -138,7 +138,7 @@ def _as_utf8(content: IO[bytes]) -> IO[bytes]:
 def check_regular(path: InputFile) -> None:
     """Raise SnapshotError for a pipe, socket or device: opening one may wait for ever. Raises OSError for no file."""
     mode = path.stat().st_mode
-    kind = next((name for test, name in _SPECIAL if test(mode)), None)
+    kind = next((name for test, name in _SPECIAL_FILES if test(mode)), None)
     if kind is not None:
         raise SnapshotError(str(path), kind, "a file or a directory")
 
@@ -203,7 +203,7 @@ def _end_of_line(block: bytes, start: int) -> int:
 
 def _filtered(line: bytes, begun: bool, warned: bool) -> tuple[bool, bool, bool]:
     """Whether the content has begun, whether the line is of a log entry, and whether it is content."""
-    is_log = (line[0] in _WARNING_BEGINS and _WARNING.match(line)) or (warned and _FURTHER.match(line))
+    is_log = (line[0] in _WARNING_FIRST_BYTES and _WARNING.match(line)) or (warned and _CONTINUATION.match(line))
     if is_log or (not begun and line.isspace()):
         return begun, warned or not line.isspace(), False
     return True, False, True

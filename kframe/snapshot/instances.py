@@ -14,7 +14,7 @@ from typing import Final, Protocol, runtime_checkable
 
 _PROC: Final = Path("/proc")
 #: Process states in which nothing runs any more (Linux ``proc(5)``): zombie and dead.
-_ENDED: Final = ("Z", "X")
+_ENDED_STATES: Final = ("Z", "X")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +74,8 @@ def utc_text(milliseconds: int) -> str:
 
 def _machine() -> str:
     with suppress(OSError):
-        boot = (_PROC / "sys" / "kernel" / "random" / "boot_id").read_text().strip()
-        return f"{boot}/{(_PROC / 'self' / 'ns' / 'pid').readlink()}"
+        boot_id = (_PROC / "sys" / "kernel" / "random" / "boot_id").read_text().strip()
+        return f"{boot_id}/{(_PROC / 'self' / 'ns' / 'pid').readlink()}"
     return ""
 
 
@@ -84,5 +84,5 @@ def _process_start(pid: int) -> str | None:
     with suppress(OSError):
         # The second field is the name in parentheses, which may hold blanks and parentheses.
         fields = (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
-        return None if fields[0] in _ENDED else fields[19]
+        return None if fields[0] in _ENDED_STATES else fields[19]
     return None

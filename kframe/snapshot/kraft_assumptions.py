@@ -73,18 +73,18 @@ def kraft_assumptions(snapshot: SnapshotContent) -> Iterator[str]:
         yield "cluster.configs unknown: brokers have no dynamic configurations of their own"
     fenced = [broker.broker_id for broker in snapshot.brokers if broker.registered is None]
     if fenced:
-        why = snapshot.provenance.get("brokers.registered")
-        yield f"brokers.registered unknown of {brokers_text(fenced)}{f' ({why})' if why else ''}: taken as fenced"
+        reason = snapshot.provenance.get("brokers.registered")
+        yield f"brokers.registered unknown of {brokers_text(fenced)}{f' ({reason})' if reason else ''}: taken as fenced"
     if any(broker.registered and broker.registration is None for broker in snapshot.brokers):
         yield "brokers.registration unknown: active, with one log directory, supporting every feature level"
     for column in snapshot.unknown:
         if column in _COLUMNS:
-            why = snapshot.provenance.get(column)
-            yield f"{column} unknown{f' ({why})' if why else ''}: {_COLUMNS[column]}"
+            reason = snapshot.provenance.get(column)
+            yield f"{column} unknown{f' ({reason})' if reason else ''}: {_COLUMNS[column]}"
     for column, note in snapshot.provenance.items():
         is_fact = column.startswith("partitions.") or column == "cluster.broker_default_configs"
-        if is_fact and column not in snapshot.unknown and column not in _NO_FACT_OF_KRAFT:
+        if is_fact and column not in snapshot.unknown and column not in _ABSENT_IN_KRAFT:
             yield f"{column}: {note}"
 
 
-_NO_FACT_OF_KRAFT: Final = ("partitions.controller_epoch",)
+_ABSENT_IN_KRAFT: Final = ("partitions.controller_epoch",)

@@ -73,7 +73,7 @@ class _TopicName(msgspec.Struct):
 
 _DOCUMENT: Final = msgspec.json.Decoder(_Document)
 _OUTLINE: Final = msgspec.json.Decoder(_PlanOutline)
-_ENTRY: Final = msgspec.json.Decoder(Assignment)
+_ENTRY_DECODER: Final = msgspec.json.Decoder(Assignment)
 _NAME: Final = msgspec.json.Decoder(_TopicName)
 
 
@@ -143,7 +143,7 @@ def _readable_entries(path: InputFile, faults: Faults) -> dict[int, Assignment]:
     for number, raw_entry in enumerate(decode(_OUTLINE, raw, where).partitions):
         entry_path = f"{where} partitions[{number}]"
         try:
-            entry = decode(_ENTRY, bytes(raw_entry), entry_path)
+            entry = decode(_ENTRY_DECODER, bytes(raw_entry), entry_path)
             check_topic_name(entry.topic, entry_path)
             entries[number] = entry
         except SnapshotError as fault:

@@ -27,7 +27,7 @@ from kframe.snapshot.kraft_metadata import metadata_of, snapshot_of_metadata
 from kframe.snapshot.tables import partitions_table
 
 #: What ``to_cluster`` assumes where the snapshot has no value.
-_TAKEN_AS: Final[Mapping[str, str]] = {
+_ASSUMED_VALUES: Final[Mapping[str, str]] = {
     "brokers.rack": "taken as no rack",
     "topics.topic_id": "topics have no ids",
     "topics.deleting": "no topic is being deleted",
@@ -127,14 +127,14 @@ class Snapshot(SnapshotContent, Tabular):
     def _assumptions(self) -> Iterator[str]:
         unknown = set(self.unknown) | self._unknown_broker_columns()
         explained = set()
-        for column, taken_as, broker_ids in self._unknown_broker_entries():
+        for column, assumed_value, broker_ids in self._unknown_broker_entries():
             if broker_ids:
                 explained.add(column)
-                yield f"{column} unknown of {brokers_text(broker_ids)}{self._why(column)}: {taken_as}"
+                yield f"{column} unknown of {brokers_text(broker_ids)}{self._unknown_reason(column)}: {assumed_value}"
         irrelevant = _LEADERSHIP if self.partitions.leader is None else frozenset()
-        for column, taken_as in _TAKEN_AS.items():
+        for column, assumed_value in _ASSUMED_VALUES.items():
             if column in unknown - irrelevant:
-                yield f"{column} unknown{self._why(column)}: {taken_as}"
+                yield f"{column} unknown{self._unknown_reason(column)}: {assumed_value}"
         for column, note in self.provenance.items():
             if column not in explained | unknown | _NULLABLE:
                 yield f"{column}: {note}"
@@ -156,7 +156,7 @@ class Snapshot(SnapshotContent, Tabular):
         yield "brokers.broker_epoch", "taken as 0", [facts.broker_id for facts in live if facts.broker_epoch is None]
         yield "brokers.endpoints", "taken as none", [facts.broker_id for facts in live if facts.endpoints is None]
 
-    def _why(self, column: str) -> str:
+    def _unknown_reason(self, column: str) -> str:
         note = self.provenance.get(column)
         return f" ({note})" if note else ""
 
