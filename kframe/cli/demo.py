@@ -159,7 +159,7 @@ def _explain_partition(console: Console, outcome: Outcome, whatif: ZookeeperWhat
         decision = explain(whatif, topic, partition).before
         console.print(f"\n  Why? {topic}-{partition}: {decision.text}", highlight=False, soft_wrap=True)
         for candidate in decision.candidates:
-            line = f"    broker {candidate.broker_id}: {candidate.verdict}; {candidate.reason}"
+            line = f"    broker {candidate.broker_id}: {candidate.outcome}; {candidate.reason}"
             console.print(line, highlight=False, soft_wrap=True)
 
 

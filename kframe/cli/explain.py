@@ -56,7 +56,7 @@ def _emit_decision(decision: Decision, output: str) -> None:
     if decision.elr is not None and decision.last_known_elr is not None:
         click.echo(f"ELR: {_ids(decision.elr)}; last-known ELR: {_ids(decision.last_known_elr)}")
     rows = [_plain(asdict(candidate)) for candidate in decision.candidates]
-    emit_rows(OutputTable("", ("position", "broker_id", "verdict", "reason"), rows), output)
+    emit_rows(OutputTable("", ("position", "broker_id", "outcome", "reason"), rows), output)
 
 
 def _ids(broker_ids: tuple[int, ...]) -> str:

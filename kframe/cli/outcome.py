@@ -35,13 +35,13 @@ _BROKER_COLUMNS: Final = (
     "update_metadata_requests", "update_metadata_partitions", "update_metadata_bytes", "stop_replica_requests",
     "stop_replica_partitions", "stop_replica_bytes",
 )  # fmt: skip
-_TOPIC_COLUMNS: Final = ("topic", "fate", "error", "partitions", "replicas", "waiting_for")
+_TOPIC_COLUMNS: Final = ("topic", "status", "error", "partitions", "replicas", "waiting_for")
 _REASSIGNMENT_BROKERS: Final = (
     "broker_id", "copied", "deleted", "replicas_before", "replicas_peak", "replicas_after", "leaders_before",
     "leaders_gained", "leaders_after",
 )  # fmt: skip
 _REASSIGNMENT_TOPICS: Final = ("topic", "partitions", "copied", "deleted", "completed", "waiting", "refused")
-_REASSIGNMENT_PROBLEMS: Final = ("topic", "partition", "target", "fate", "error", "reason")
+_REASSIGNMENT_PROBLEMS: Final = ("topic", "partition", "target", "status", "error", "reason")
 _BROKER_WIDE: Final = frozenset(_BROKER_COLUMNS[12:])
 #: What a broker is sent; a KRaft controller sends nothing.
 _REQUEST_COLUMNS: Final = frozenset(_BROKER_COLUMNS[10:])

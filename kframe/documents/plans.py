@@ -164,7 +164,7 @@ class PlanCheckDocument(Struct):
     rules: str | None
     plan: PlanRecord
     snapshot: PlanSnapshot | None
-    sound: bool
+    valid: bool
     counts: SeverityCounts
     moves: PlanMoves | None
     findings: list[PlanFinding]

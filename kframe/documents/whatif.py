@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from msgspec import UNSET, Struct, UnsetType, field
+from msgspec import UNSET, Struct, UnsetType
 
 from kframe.snapshot.row_types import Mode
 from kframe.whatif.explanation import Explanation
@@ -161,7 +161,7 @@ class ReassignmentProblem(Struct):
     topic: str
     partition: int
     target: list[int]
-    status: TopicStatus = field(name="fate")
+    status: TopicStatus
     error: str
     reason: str
 
@@ -213,7 +213,7 @@ class TopicOutcomeRecord(Struct):
     """The outcome of the creation or deletion of a topic."""
 
     topic: str
-    status: TopicStatus = field(name="fate")
+    status: TopicStatus
     error: str
     partitions: int
     replicas: int

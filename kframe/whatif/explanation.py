@@ -11,7 +11,7 @@ class CandidateReplica:
 
     broker_id: int
     position: int
-    verdict: str
+    outcome: str
     """A CandidateStatus, or a KraftCandidateStatus."""
     reason: str
 

@@ -139,7 +139,7 @@ class PlanReport:
                 "topics": len(snapshot.topics),
                 "partitions": len(snapshot),
             },
-            "sound": self.valid,
+            "valid": self.valid,
             "counts": self.counts(),
             "moves": None if self.checked is None else reassignment_document(self.checked),
             "findings": list(self.rows()),

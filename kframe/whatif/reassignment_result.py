@@ -96,7 +96,7 @@ class ReassignmentResult:
                 "topic": self.targets.names[self.targets.topic[position]],
                 "partition": int(self.targets.partition[position]),
                 "target": self.targets.replicas[position].tolist(),
-                "fate": str(self.status(position)),
+                "status": str(self.status(position)),
                 "error": ErrorCode(int(self.codes[position])).name,
                 "reason": self._reason(position),
             }

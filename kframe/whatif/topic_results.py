@@ -36,7 +36,7 @@ class TopicResult:
         """The topic as data."""
         return {
             "topic": self.topic,
-            "fate": str(self.status),
+            "status": str(self.status),
             "error": self.error.name,
             "partitions": self.partitions,
             "replicas": self.replicas,

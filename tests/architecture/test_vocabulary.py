@@ -55,7 +55,6 @@ LIMITS: Final[dict[str, int]] = {
     "asks": 1,
     "letters": 3,
     "carry": 2,
-    "verdict": 2,
 }
 
 PROSE: Final = re.compile(r'("""|\'\'\').*?\1|#[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.DOTALL)

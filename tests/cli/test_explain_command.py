@@ -33,7 +33,7 @@ def test_in_json(snapshot: Path) -> None:
     assert parsed["schema"] == "kframe.explanation/v1"
     assert (parsed["before"]["leader"], parsed["leader"], parsed["isr"]) == (1, 2, [2, 3])
     (election,) = parsed["elections"]
-    assert [candidate["verdict"] for candidate in election["candidates"]] == [
+    assert [candidate["outcome"] for candidate in election["candidates"]] == [
         "dead",
         "chosen",
         "later in the assignment",

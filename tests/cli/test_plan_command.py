@@ -42,7 +42,7 @@ def test_exit_codes(snapshot: Path, plan: Path, tmp_path: Path) -> None:
 def test_json_has_everything(snapshot: Path, plan: Path) -> None:
     result = run("check", plan, "--snapshot", snapshot, "-o", "json")
     parsed: dict[str, Any] = json.loads(result.stdout)
-    assert (result.exit_code, parsed["schema"], parsed["sound"]) == (1, "kframe.plan-check/v1", False)
+    assert (result.exit_code, parsed["schema"], parsed["valid"]) == (1, "kframe.plan-check/v1", False)
     assert [(row["severity"], row["check"], row["partition"]) for row in parsed["findings"]] == [
         ("error", "unknown-partition", 9), ("error", "dead-broker", 2), ("warning", "fewer-replicas", 1),
         ("warning", "uneven-replication", None), ("info", "partial-topic", None), ("info", "order-only", 0),

@@ -87,13 +87,13 @@ def test_real_plan_is_printed_as_table() -> None:
 def test_create_and_delete_report_result_of_each_topic(snapshot: Path) -> None:
     created = document("create", snapshot, "--topic", "new", "--partitions", "4", "--rf", "2", "--seed", "5")
     assert created["topics"] == [
-        {"topic": "new", "fate": "completed", "error": "NONE", "partitions": 4, "replicas": 8, "waiting_for": []}
+        {"topic": "new", "status": "completed", "error": "NONE", "partitions": 4, "replicas": 8, "waiting_for": []}
     ]
     assert created["partitions"] == document(
         "create", snapshot, "--topic", "new", "--partitions", "4", "--rf", "2", "--seed", "5"
     )["partitions"]  # fmt: skip
     deleted = document("delete", snapshot, "t", "nope", code=1)
-    assert [(topic["topic"], topic["fate"], topic["waiting_for"]) for topic in deleted["topics"]] == [
+    assert [(topic["topic"], topic["status"], topic["waiting_for"]) for topic in deleted["topics"]] == [
         ("t", "waiting", [4]), ("nope", "refused", []),
     ]  # fmt: skip
     table = whatif("delete", snapshot, "t", "nope").stdout
@@ -107,11 +107,11 @@ def test_create_partitions_reports_topic_and_its_new_partitions(snapshot: Path) 
     parsed = document("create-partitions", HEALTHY, "__consumer_offsets", "--partitions", "52")
     assert parsed["operation"]["verb"] == "create-partitions"
     (topic,) = parsed["topics"]
-    assert (topic["topic"], topic["fate"], topic["partitions"]) == ("__consumer_offsets", "completed", 2)
+    assert (topic["topic"], topic["status"], topic["partitions"]) == ("__consumer_offsets", "completed", 2)
     assert [partition["partition"] for partition in parsed["partitions"]] == [50, 51]
     # A partition of topic t has no leader, so Kafka waits in vain.
     waiting = document("create-partitions", snapshot, "t", "--partitions", "6", code=1)
-    assert (waiting["topics"][0]["fate"], waiting["topics"][0]["error"]) == ("waiting", "REQUEST_TIMED_OUT")
+    assert (waiting["topics"][0]["status"], waiting["topics"][0]["error"]) == ("waiting", "REQUEST_TIMED_OUT")
     assert len(waiting["partitions"]) == 1
     assert "REPLICAS-AFTER" in whatif("create-partitions", snapshot, "t", "--partitions", "6").stdout
 

@@ -19,7 +19,7 @@ from tests.whatif.samples import small
 
 
 def statuses(decision: Decision) -> dict[int, str]:
-    return {candidate.broker_id: candidate.verdict for candidate in decision.candidates}
+    return {candidate.broker_id: candidate.outcome for candidate in decision.candidates}
 
 
 #: (partition of topic t, rule, leader, reason by broker).

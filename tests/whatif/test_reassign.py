@@ -29,7 +29,7 @@ def reassign_to(whatif: WhatIf, *targets: tuple[str, int, tuple[int, ...]]) -> O
 def problems(outcome: Outcome) -> dict[tuple[str, int], tuple[str, str, str]]:
     assert outcome.reassignment is not None
     return {
-        (problem["topic"], problem["partition"]): (problem["fate"], problem["error"], problem["reason"])
+        (problem["topic"], problem["partition"]): (problem["status"], problem["error"], problem["reason"])
         for problem in outcome.reassignment.problems()
     }
 

@@ -67,7 +67,7 @@ def test_completed_reassignments_equal_plan(case: Case) -> None:
     live = set(whatif.registered)
     copied, deleted = Counter[int](), Counter[int]()
     for key, targets in case.targets.items():
-        if key in incomplete and incomplete[key]["fate"] == "refused":
+        if key in incomplete and incomplete[key]["status"] == "refused":
             assert after.get(key) == before.get(key) or incomplete[key]["error"] == "UNKNOWN_SERVER_ERROR"
             continue
         view = after[key]
