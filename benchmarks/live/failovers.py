@@ -33,19 +33,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     scene: Any = import_module("kframe_kafka_wire.testing.failovers")  # a plugin's, unknown to the type checker here
     failovers: list[Any] = []
     with tempfile.TemporaryDirectory() as folder, scene.failover_cluster(Path(folder)) as cluster:
-        brokers_before = cluster.won_by_brokers()
+        brokers_before = cluster.epochs_of_elected_brokers()
         for run, count in ((cluster.kill, options.kills), (cluster.freeze, options.freezes)):
             for _ in range(count):
                 failovers.append(run())
                 print(f"{len(failovers)}: {failovers[-1]}", flush=True)
-        won_by_brokers = cluster.won_by_brokers()[len(brokers_before) :]
+        won_by_brokers = cluster.epochs_of_elected_brokers()[len(brokers_before) :]
     record = {
         "schema": "kframe.failovers/v1",
         "machine": describe_machine(),
         "command": f"python -m benchmarks.live.failovers --kills {options.kills} --freezes {options.freezes}",
         "brokers": 3,
         "instances": len(scene.INSTANCES),
-        "standbys_at_least": scene.STANDBYS_LEAST,
+        "standbys_at_least": scene.STANDBYS_MIN,
         "session_timeout_ms": scene.SESSION_MS,
         "controller_epochs_won_by_brokers": won_by_brokers,
         "summary": [_summary(cause, failovers) for cause in ("killed", "frozen")],

@@ -37,7 +37,7 @@ class Cluster:
     def freeze(self) -> Failover:
         return self._fail("frozen")
 
-    def won_by_brokers(self) -> list[int]:
+    def epochs_of_elected_brokers(self) -> list[int]:
         return list(self._won)
 
     def _fail(self, cause: str) -> Failover:
@@ -55,9 +55,7 @@ def test_failover_with_multiple_controller_epochs_fails_command(
     def failover_cluster(_folder: Path) -> Iterator[Cluster]:
         yield Cluster(epochs)
 
-    scene = SimpleNamespace(
-        failover_cluster=failover_cluster, INSTANCES=(1000, 1001), STANDBYS_LEAST=1, SESSION_MS=3000
-    )
+    scene = SimpleNamespace(failover_cluster=failover_cluster, INSTANCES=(1000, 1001), STANDBYS_MIN=1, SESSION_MS=3000)
     monkeypatch.setattr(failovers, "import_module", lambda _name: scene)
     out = tmp_path / "record.json"
     assert failovers.main(["--kills", "3", "--freezes", "1", "--out", str(out)]) == code

@@ -57,7 +57,7 @@ class Broker:
             },
         }  # fmt: skip
 
-        fake.answer_by = {METADATA: self.metadata, CONFIGS: self.configs, PARTITIONS: self.page}
+        fake.response_functions = {METADATA: self.metadata, CONFIGS: self.configs, PARTITIONS: self.page}
 
     def capture(self) -> Snapshot:
         return open_cluster(f"kafka://127.0.0.1:{self.fake.port}", {}).capture()

@@ -21,7 +21,7 @@ from kazoo.client import KazooClient
 from kframe_kafka_wire.records import Records
 from kframe_kafka_wire.sasl_server import scram_lookup
 from kframe_kafka_wire.server import WireServer
-from kframe_kafka_wire.testing.canaries import CANARIES, LISTENERS, Stores, leaks, scram_user
+from kframe_kafka_wire.testing.canaries import CANARIES, LISTENERS, Stores, leaked_secrets, scram_user
 from kframe_kafka_wire.testing.client import Client
 from kframe_kafka_wire.testing.fake_broker import FakeBroker
 from kframe_kafka_wire.testing.instances import InstanceProcess
@@ -79,15 +79,15 @@ def test_repr_contains_no_secret(stores: Stores) -> None:
     assert {"Settings", "Setting", "ConnectSettings", "SaslLogin", "WireServer", "WireTransport", "Tls", "Credentials",
             "KeyStore", "TrustStore", "ScramCredential", "ServerContext", "ListenerContext", "Tokens",
             } <= shown.keys()  # fmt: skip
-    assert sorted({name for name, _ in leaks(shown, stores.secrets)}) == []
+    assert sorted({name for name, _ in leaked_secrets(shown, stores.secrets)}) == []
     assert len(objects) == 5
 
 
 def test_search_detects_encoded_secrets() -> None:
     secret = "it's a \\ secret"
     forms = (secret, repr(secret), base64.b64encode(secret.encode()).decode(), secret.encode().hex())
-    assert all(leaks({"log": f"before {form} after"}, [secret]) == [("log", secret)] for form in forms)
-    assert leaks({"log": "another secret"}, [secret]) == []
+    assert all(leaked_secrets({"log": f"before {form} after"}, [secret]) == [("log", secret)] for form in forms)
+    assert leaked_secrets({"log": "another secret"}, [secret]) == []
 
 
 def context(stores: Stores) -> ssl.SSLContext:
@@ -219,7 +219,7 @@ def provoke_administration(run: CanaryRun) -> list[str]:
             resource = {"resource_type": 4, "resource_name": name, "configs": [change]}
             client.ask(44, 1, resources=[resource], validate_only=False)
             described = client.ask(32, 4, resources=[{**resource, "configuration_keys": None}])
-            assert leaks({"DescribeConfigs": repr(described)}, run.stores.secrets) == []
+            assert leaked_secrets({"DescribeConfigs": repr(described)}, run.stores.secrets) == []
     assert token["error_code"] == 0
     return [base64.b64encode(token["hmac"]).decode(), token["hmac"].hex()]
 
@@ -242,12 +242,12 @@ def test_process_output_contains_no_secret(run: CanaryRun) -> None:
     shown = run.shown()
     assert "dropped (login_failed)" in run.kframe.log
     assert "dropped (frame_refused)" in run.kframe.log
-    assert leaks(shown, secrets) == []
+    assert leaked_secrets(shown, secrets) == []
     zookeeper.stop()
     zookeeper.close()
     run.server.kill()
     assert run.kframe.stop(number=signal.SIGABRT) == -signal.SIGABRT
-    assert leaks({"after the crash": run.kframe.log}, secrets) == []
+    assert leaked_secrets({"after the crash": run.kframe.log}, secrets) == []
 
 
 #: Settings that fail at the start, next to secrets.
@@ -272,4 +272,4 @@ def test_output_of_failed_start_contains_no_secret(name: str, stores: Stores, tm
     path.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
     done = kframe("controller", "run", "-v", "--log-level", "DEBUG", "--config", path)
     assert done.returncode != 0
-    assert leaks({"stdout": done.stdout, "stderr": done.stderr}, stores.secrets) == []
+    assert leaked_secrets({"stdout": done.stdout, "stderr": done.stderr}, stores.secrets) == []

@@ -16,7 +16,7 @@ from kframe_zookeeper.testing.process import until
 from kframe.errors import StoreError
 
 LOGGER = "kframe.kafka_wire"
-OURS, OTHER = "4L6g3nShT-eMCtK--X86sw", "MkU3OEVBNTcwNTJENDM2Qk"
+CONTROLLER_ID, OTHER = "4L6g3nShT-eMCtK--X86sw", "MkU3OEVBNTcwNTJENDM2Qk"
 MakeCluster = Callable[..., FakeCluster]
 
 
@@ -142,7 +142,7 @@ def test_broker_of_another_cluster_receives_nothing_until_it_registers_again(
     make_cluster: MakeCluster, expected: bool, info_log: pytest.LogCaptureFixture
 ) -> None:
     """The cluster id of an expected broker is checked before ``connect``."""
-    cluster = cluster_with_id(make_cluster, Records(record(OURS)), {"cluster_id": OTHER})
+    cluster = cluster_with_id(make_cluster, Records(record(CONTROLLER_ID)), {"cluster_id": OTHER})
     if expected:
         cluster.transport.expect([cluster.registration()])
         assert until(lambda: OTHER in info_log.text)
@@ -156,12 +156,12 @@ def test_broker_of_another_cluster_receives_nothing_until_it_registers_again(
     errors = [message for level, message in channel_lines(info_log) if level == "ERROR"]
     line = (
         f"no requests are sent to broker 1 at 127.0.0.1:{cluster.broker.port} until it registers again: "
-        f"found cluster {OTHER}, expected cluster {OURS} (/cluster/id)"
+        f"found cluster {OTHER}, expected cluster {CONTROLLER_ID} (/cluster/id)"
     )
     assert errors == [line]
     assert "requests to broker 1 dropped: not connected" in info_log.text
 
-    cluster.broker.answers[METADATA] = {"cluster_id": OURS}
+    cluster.broker.answers[METADATA] = {"cluster_id": CONTROLLER_ID}
     cluster.connect(cluster.registration(broker_epoch=8))
     cluster.send("t-0")
     cluster.await_idle()
@@ -172,7 +172,7 @@ def test_address_taken_over_by_another_cluster_receives_nothing(
     make_cluster: MakeCluster, info_log: pytest.LogCaptureFixture
 ) -> None:
     """Every connection of a registration is checked. The first is no exception."""
-    cluster = cluster_with_id(make_cluster, Records(record(OURS)), {"cluster_id": OURS})
+    cluster = cluster_with_id(make_cluster, Records(record(CONTROLLER_ID)), {"cluster_id": CONTROLLER_ID})
     cluster.connect()
     cluster.send("t-0")
     cluster.await_idle()
@@ -188,8 +188,8 @@ def test_address_taken_over_by_another_cluster_receives_nothing(
 @pytest.mark.parametrize(
     ("store", "answer"),
     [
-        (Records(record(OURS)), {"cluster_id": OURS}),
-        (Records(record(OURS)), {"cluster_id": None}),
+        (Records(record(CONTROLLER_ID)), {"cluster_id": CONTROLLER_ID}),
+        (Records(record(CONTROLLER_ID)), {"cluster_id": None}),
         (Records(None), None),
         (Records(b"{}"), None),
         (Records(StoreError("no connection")), None),

@@ -15,7 +15,7 @@ from typing import Final
 
 import pytest
 from kframe_kafka_wire.testing.clients import AnyClient, JavaClient, Librdkafka
-from kframe_kafka_wire.testing.clusters import agree, create, knows
+from kframe_kafka_wire.testing.clusters import await_metadata, create, metadata_of
 from kframe_kafka_wire.testing.kafka_python import KafkaPython
 from kframe_kafka_wire.testing.malformed_frames import NEVER_WHOLE, WAYS, answers, malformed_frames
 from kframe_kafka_wire.testing.real_cluster import (
@@ -78,21 +78,21 @@ class TestOnBrokers:
             "t-0": (1, [1, 2, 3], [1, 2, 3]), "t-1": (2, [2, 3, 1], [2, 3, 1]), "t-2": (3, [3, 1, 2], [3, 1, 2]),
             "t-3": (1, [1, 3, 2], [1, 3, 2]), "gone-0": (3, [3], [3]), "gone-1": (2, [2, 1], [2, 1]),
         }  # fmt: skip
-        assert agree(cluster.kafka, known)
+        assert await_metadata(cluster.kafka, known)
 
         cluster.kafka.lose(1, cluster.client)
         known |= {
             "t-0": (2, [2, 3], [1, 2, 3]), "t-1": (2, [2, 3], [2, 3, 1]), "t-2": (3, [3, 2], [3, 1, 2]),
             "t-3": (3, [3, 2], [1, 3, 2]), "gone-1": (2, [2], [2, 1]),
         }  # fmt: skip
-        assert agree(cluster.kafka, known, (2, 3))
+        assert await_metadata(cluster.kafka, known, (2, 3))
 
         cluster.kafka.start()
         cluster.client.create("/admin/delete_topics/gone")
         assert until(lambda: not cluster.assignment("gone"))
         brokers = cluster.kafka.brokers.values()
         partitions = ["t-0", "t-1", "t-2", "t-3"]
-        assert until(lambda: all(sorted(knows(broker)[2]) == partitions for broker in brokers))
+        assert until(lambda: all(sorted(metadata_of(broker)[2]) == partitions for broker in brokers))
         assert until(lambda: not any(list((broker.folder / "data").glob("gone-?")) for broker in brokers))
         new = set(cluster.kafka.complaints()) - before
         assert [complaint for complaint in new if complaint.log == "state-change"] == []
@@ -132,10 +132,8 @@ class TestOnBrokers:
     def test_malformed_frames_change_nothing(self, cluster: RealCluster) -> None:
         before, largest = observed(cluster), cluster.kframe.memory_kib
         for way in WAYS:
-            answered = {
-                api_key for api_key, frame in malformed_frames(way, 7) if answers(cluster.kframe.address, frame)
-            }
-            assert not answered or way not in NEVER_WHOLE
+            respond = {api_key for api_key, frame in malformed_frames(way, 7) if answers(cluster.kframe.address, frame)}
+            assert not respond or way not in NEVER_WHOLE
         assert observed(cluster) == before
         assert cluster.kframe.memory_kib - largest <= GROWTH_KIB
 
@@ -156,7 +154,7 @@ class TestOnBrokers:
                 broker.await_started()
                 assert until(lambda: all(whole for *_, whole in partitions(cluster.kframe.address)))
         assert sampler.offline == []
-        assert set(sampler.answered) == set(cluster.nodes)
+        assert set(sampler.respond) == set(cluster.nodes)
         assert {error for _, error in sent} == {None}
         assert len(sent) > 3_000
         consumed = Counter(value for values in java.all_values("steady").values() for value in values)
@@ -208,15 +206,15 @@ def check_topics_created_by_brokers(cluster: RealCluster, java: JavaClient) -> N
     java.produce("made-by-a-broker", numbered("a", 4))
     java.transact("builder", "made-by-a-broker", numbered("b", 4), numbered("never", 4))
     assert sorted(java.consume("makers", "made-by-a-broker", 8)) == [*numbered("a", 4), *numbered("b", 4)]
-    own = {"made-by-a-broker": 4, "__consumer_offsets": INTERNAL, "__transaction_state": INTERNAL}
-    names = {f"{topic}-{number}" for topic, count in own.items() for number in range(count)}
+    partition_counts = {"made-by-a-broker": 4, "__consumer_offsets": INTERNAL, "__transaction_state": INTERNAL}
+    names = {f"{topic}-{number}" for topic, count in partition_counts.items() for number in range(count)}
 
     def whole(address: str) -> bool:
         return names <= {name for name, leader, in_sync in partitions(address) if leader >= 0 and in_sync}
 
     for address in (cluster.kframe.address, *cluster.addresses):
         assert until(partial(whole, address)), partitions(address)
-    for topic, count in own.items():
+    for topic, count in partition_counts.items():
         stored = cluster.assignment(topic)
         assert len(stored) == count
         assert all(set(replicas) == {1, 2, 3} for replicas in stored.values()), stored

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 from kframe_kafka_wire import client
-from kframe_kafka_wire.testing.secured import LET_IN, certificates, login, secured, tls
+from kframe_kafka_wire.testing.secured import AUTHENTICATED_CLIENTS, certificates, login, secured, tls
 from kframe_kafka_wire.testing.served import Served
 
 from kframe.cli.app import cli
@@ -67,9 +67,9 @@ def assigned(served: Served) -> tuple[list[int], int]:
     return served.controller.inspect(look).result(30)
 
 
-@pytest.mark.parametrize("name", LET_IN)
+@pytest.mark.parametrize("name", AUTHENTICATED_CLIENTS)
 def test_authorized_commands_reassign_and_elect(name: str, served: Served, folder: Path, tmp_path: Path) -> None:
-    listener, more, key = LET_IN[name]
+    listener, more, key = AUTHENTICATED_CLIENTS[name]
     operator = Operator(served, tmp_path, listener, secrets(folder, listener, more, key))
     assert operator.rows("reassign", "list") == []
     operator.does("reassign", "start", "t-0=2,1")
@@ -131,7 +131,7 @@ def test_unauthorized_commands_fail_at_once_with_the_reason(
 
 def test_a_refusing_bootstrap_broker_is_skipped(served: Served, folder: Path, tmp_path: Path) -> None:
     """The brokers of one list may differ. The client uses the first broker that accepts its login."""
-    listener, more, key = LET_IN["PLAIN over TLS"]
+    listener, more, key = AUTHENTICATED_CLIENTS["PLAIN over TLS"]
     operator = Operator(served, tmp_path, listener, secrets(folder, listener, more, key))
     refusing = served.server.addresses["SSL"]
     assert (

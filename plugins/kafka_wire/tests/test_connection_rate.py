@@ -72,10 +72,10 @@ def test_only_connections_without_login_are_limited() -> None:
     burst = BURST_S * 1
     with Served({}, [broker(1, "LOGIN")], {**LOGIN, RATE_KEY: "1"}) as served:
         assert all(log_in(served, version, b"secret") for version in (0, 1) for _ in range(burst))
-        answered = [log_in(served, 1, b"wrong") for _ in range(20 * burst)]
-        assert all(answered[:burst])
-        assert not all(answered)
-        assert served.server.metrics()['kframe_connections_dropped_total{reason="too_many"}'] == answered.count(False)
+        respond = [log_in(served, 1, b"wrong") for _ in range(20 * burst)]
+        assert all(respond[:burst])
+        assert not all(respond)
+        assert served.server.metrics()['kframe_connections_dropped_total{reason="too_many"}'] == respond.count(False)
 
 
 def test_default_rate_is_100_per_second() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kframe_kafka_wire.testing.clusters import ManagedCluster, knows
+from kframe_kafka_wire.testing.clusters import ManagedCluster, metadata_of
 from kframe_zookeeper.testing.process import PATIENCE_S, until
 from kframe_zookeeper.testing.servers import ServerHandle
 
@@ -17,7 +17,7 @@ TIMEOUT_MS = int(PATIENCE_S * 1000)
 
 def counts(live: ManagedCluster, topic: str) -> list[int]:
     """The number of partitions of a topic with a leader, by broker."""
-    shown = [knows(broker)[2] for broker in live.cluster.brokers.values()]
+    shown = [metadata_of(broker)[2] for broker in live.cluster.brokers.values()]
     return [sum(name.rpartition("-")[0] == topic and leader >= 0 for name, (leader, *_) in known.items())
             for known in shown]  # fmt: skip
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from kframe_kafka_wire.channel import Channel
 from kframe_kafka_wire.testing import fake_broker
-from kframe_kafka_wire.testing.fake_broker import US
+from kframe_kafka_wire.testing.fake_broker import CONTROLLER_ID
 from kframe_kafka_wire.transport import WireTransport
 
 from kframe.model.cluster import ClusterState
@@ -96,8 +96,8 @@ class BusyHour:
         """Send a batch to both brokers. The live broker takes all of it."""
         none = np.empty(0, np.int32)
         self.transport.send(self.cluster, ControlRequests(
-            US, 1, both(led), np.zeros(2 * len(led), np.uint8), np.array([DEAD, OTHER], np.int32), metadata_rows,
-            BrokerRows.none(), none, np.empty(0, np.uint8),
+            CONTROLLER_ID, 1, both(led), np.zeros(2 * len(led), np.uint8), np.array([DEAD, OTHER], np.int32),
+            metadata_rows, BrokerRows.none(), none, np.empty(0, np.uint8),
         ))  # fmt: skip
         self.transport.channels[2].drain()
 

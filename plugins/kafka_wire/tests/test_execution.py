@@ -59,7 +59,7 @@ def test_replication_factors_fall_and_rise(cluster: ExecutedCluster) -> None:
 
 
 def test_a_generated_plan_is_staged_and_executed(cluster: ExecutedCluster) -> None:
-    folder, replicas = cluster.staged("leave", "--remove-brokers", 3)
+    folder, replicas = cluster.generate_stages("leave", "--remove-brokers", 3)
     assert not any(3 in each for each in replicas)
     cluster.execute("leave", replicas, *FAST, plan=folder)
     stages = cluster.run("status", "leave")[1]["stages"]

@@ -17,9 +17,9 @@ from kframe_kafka_wire.testing.fake_broker import (
     APIS,
     Action,
     FakeBroker,
-    answered,
     closed,
-    hold_next_answer,
+    delay_next_response,
+    respond,
     send_frame,
     settings,
 )
@@ -43,7 +43,7 @@ def send_half(connection: socket.socket, reply: bytes) -> None:
 
 
 def answer_another_request(connection: socket.socket, reply: bytes) -> None:
-    answered(connection, struct.pack(">i", struct.unpack(">i", reply[:4])[0] + 1) + reply[4:])
+    respond(connection, struct.pack(">i", struct.unpack(">i", reply[:4])[0] + 1) + reply[4:])
 
 
 def reset(connection: socket.socket, _: bytes) -> None:
@@ -60,8 +60,8 @@ FAULTS: dict[str, tuple[Action, str]] = {
     ),
     "half an answer": (send_half, "closed the connection after"),
     "reset": (reset, ""),
-    "cut short": (lambda connection, reply: answered(connection, reply[:-1]), "breaks off"),
-    "bytes behind the end": (lambda connection, reply: answered(connection, reply + b"\0"), "breaks off"),
+    "cut short": (lambda connection, reply: respond(connection, reply[:-1]), "breaks off"),
+    "bytes behind the end": (lambda connection, reply: respond(connection, reply + b"\0"), "breaks off"),
     "an answer to another request": (answer_another_request, "an answer to request"),
     "no bytes at all": (send_frame(0, b""), "a reply of 0 bytes"),
     "too few bytes": (send_frame(3, b"abc"), "an answer of 3 bytes"),
@@ -80,7 +80,7 @@ def test_request_is_resent_until_response_before_later_requests(
     caplog.set_level("INFO")
     cluster = make_cluster()
     action, message = FAULTS[fault]
-    cluster.broker.script.extend([action, action, action, answered, action, answered, action, answered])
+    cluster.broker.script.extend([action, action, action, respond, action, respond, action, respond])
     cluster.send("t-0", "t-1")
     cluster.stop(t=True)
     cluster.send("u-0")
@@ -103,7 +103,7 @@ def test_a_request_after_an_idle_close_is_sent_once_over_a_new_connection(make_c
     cluster = make_cluster()
 
     def answer_and_close(connection: socket.socket, reply: bytes) -> None:
-        answered(connection, reply)
+        respond(connection, reply)
         closed(connection, reply)
 
     cluster.broker.script.append(answer_and_close)
@@ -158,7 +158,7 @@ def test_a_request_timeout_resends_the_request(make_cluster: MakeCluster) -> Non
 def test_requests_of_an_ended_registration_are_dropped(make_cluster: MakeCluster, end: str) -> None:
     """In flight or queued, they are never sent again or to another registration (I15). Late responses are ignored."""
     cluster = make_cluster()
-    release = hold_next_answer(cluster.broker)
+    release = delay_next_response(cluster.broker)
     cluster.send("t-0")
     cluster.send("u-0")
     assert cluster.broker.await_requests(1)
@@ -208,7 +208,7 @@ def test_requests_wait_while_the_role_is_uncertain(make_cluster: MakeCluster, re
 
 def test_a_silent_broker_does_not_delay_others(make_cluster: MakeCluster) -> None:
     cluster = make_cluster(brokers=(1, 2))
-    release = hold_next_answer(cluster.broker)
+    release = delay_next_response(cluster.broker)
     for _ in range(20):
         cluster.send_metadata((1, 2))
     assert cluster.brokers[2].await_requests(20)
@@ -245,7 +245,7 @@ def test_partition_errors_are_reported_by_topic_name(make_cluster: MakeCluster, 
 def test_a_top_level_error_has_no_partitions(make_cluster: MakeCluster) -> None:
     """StopReplica then causes no event. The deletion waits until the broker registers again."""
     cluster = make_cluster()
-    cluster.broker.top = {4: 77, 5: 77, 6: 11}
+    cluster.broker.top_level_errors = {4: 77, 5: 77, 6: 11}
     cluster.send("t-0")
     cluster.stop(t=True)
     cluster.await_idle()

@@ -61,7 +61,7 @@ class OwnCluster:
 
 
 @pytest.fixture
-def own(zookeeper: ServerHandle, tmp_path: Path) -> Iterator[OwnCluster]:
+def cluster(zookeeper: ServerHandle, tmp_path: Path) -> Iterator[OwnCluster]:
     with ExitStack() as cleanup:
         yield OwnCluster(zookeeper, tmp_path, cleanup)
 
@@ -76,31 +76,31 @@ def format_storage(broker: KafkaProcess) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_registered_kraft_broker_is_logged(own: OwnCluster, tmp_path: Path) -> None:
-    broker = KafkaProcess(tmp_path / "broker", own.address, _ID, _KRAFT)
+def test_registered_kraft_broker_is_logged(cluster: OwnCluster, tmp_path: Path) -> None:
+    broker = KafkaProcess(tmp_path / "broker", cluster.address, _ID, _KRAFT)
     try:
         format_storage(broker)
         broker.start()
-        own.register(broker)
-        own.await_log(f"WARN [Controller id=1000] broker {_ID} at {broker.address} is in KRaft mode")
+        cluster.register(broker)
+        cluster.await_log(f"WARN [Controller id=1000] broker {_ID} at {broker.address} is in KRaft mode")
     finally:
         broker.kill()
 
 
 @pytest.mark.parametrize("version", [VERSION, "2.8.2"])
 def test_broker_of_another_cluster_receives_no_requests(
-    zookeeper: ServerHandle, own: OwnCluster, tmp_path: Path, version: str
+    zookeeper: ServerHandle, cluster: OwnCluster, tmp_path: Path, version: str
 ) -> None:
     """It would apply UpdateMetadata, and list this controller among its nodes."""
     broker = KafkaProcess(tmp_path / "broker", f"{zookeeper.address}/other-{time.time_ns()}", _ID, {}, version)
     try:
         broker.start()
         broker.await_started()
-        own.client.create("/cluster/id", json.dumps({"version": "1", "id": _CLUSTER_ID}).encode(), makepath=True)
-        own.register(broker)
+        cluster.client.create("/cluster/id", json.dumps({"version": "1", "id": _CLUSTER_ID}).encode(), makepath=True)
+        cluster.register(broker)
         assert until(lambda: bool(metadata(broker.address)["brokers"]))  # its own controller's metadata
         before = metadata(broker.address)
-        own.await_log(
+        cluster.await_log(
             f"ERROR [Controller id=1000] no requests are sent to broker {_ID} at {broker.address} until it registers "
             f"again: found cluster {before['cluster_id']}, expected cluster {_CLUSTER_ID} (/cluster/id)"
         )

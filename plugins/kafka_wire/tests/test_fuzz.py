@@ -35,9 +35,9 @@ def test_fuzzed_frames_are_decoded_or_refused() -> None:
 def test_frames_of_every_version_are_mutated() -> None:
     offered = {(key, version) for key, api in APIS.items() for version in range(api.newest + 1)}
     requests = {(int.from_bytes(base.raw[:2]), int.from_bytes(base.raw[2:4])) for base in TARGETS["request"].bases}
-    answered = {tuple(map(int, base.kind.split())) for base in TARGETS["reply"].bases}
+    respond = {tuple(map(int, base.kind.split())) for base in TARGETS["reply"].bases}
     assert offered <= requests
-    assert requests == answered == set(every_version())
+    assert requests == respond == set(every_version())
     # Kafka's own bytes of every version of the control requests.
     golden = {
         (int.from_bytes(case.raw[:2]), int.from_bytes(case.raw[2:4])) for case in SAVED if case.target == "request"

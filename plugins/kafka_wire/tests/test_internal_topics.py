@@ -53,8 +53,8 @@ def test_internal_topic_is_not_created_if_no_broker_responds(broker: FakeBroker)
 
 @pytest.mark.parametrize("broker", [(OFFSETS,)], indirect=True)
 def test_own_settings_override_those_of_brokers(broker: FakeBroker) -> None:
-    own = {"offsets.topic.num.partitions": "3", "offsets.topic.replication.factor": "1"}
-    with Served({}, [broker.registration()], own) as served, served.client() as client:
+    settings = {"offsets.topic.num.partitions": "3", "offsets.topic.replication.factor": "1"}
+    with Served({}, [broker.registration()], settings) as served, served.client() as client:
         client.ask(10, 3, key="g", key_type=0)
         (topic,) = client.ask(3, 12, topics=[{"name": "__consumer_offsets"}])["topics"]
         assert len(topic["partitions"]) == 3

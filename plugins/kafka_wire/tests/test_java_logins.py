@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from kframe_kafka_wire.testing.secured import LET_IN, certificates, login, secured, tls
+from kframe_kafka_wire.testing.secured import AUTHENTICATED_CLIENTS, certificates, login, secured, tls
 from kframe_kafka_wire.testing.served import Served
 from kframe_kafka_wire.testing.tools import ToolBox, Tools
 from kframe_zookeeper.testing.java import missing
@@ -50,9 +50,9 @@ def tools(served: Served, folder: Path, toolbox: ToolBox, tmp_path: Path) -> Cal
     return make
 
 
-@pytest.mark.parametrize("name", LET_IN)
+@pytest.mark.parametrize("name", AUTHENTICATED_CLIENTS)
 def test_authenticated_clients_are_served(name: str, tools: Callable[[Login], Tools]) -> None:
-    output = tools(LET_IN[name]).run("kafka-topics", "--describe", "--topic", "t")
+    output = tools(AUTHENTICATED_CLIENTS[name]).run("kafka-topics", "--describe", "--topic", "t")
     assert "Leader: 1" in output
 
 
@@ -69,6 +69,6 @@ LEFT_OUT: Mapping[str, tuple[Login, str]] = {
 @pytest.mark.parametrize("name", LEFT_OUT)
 def test_unauthenticated_clients_are_refused(name: str, tools: Callable[[Login], Tools]) -> None:
     how, error = LEFT_OUT[name]
-    code, text = tools(how).tried("kafka-topics", "--describe", "--topic", "t")
+    code, text = tools(how).run_with_code("kafka-topics", "--describe", "--topic", "t")
     assert code != 0
     assert error in text

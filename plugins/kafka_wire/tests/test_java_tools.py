@@ -54,7 +54,7 @@ def test_topics_are_created_described_grown_and_deleted(tools: Tools) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments, said",
+    "arguments, message",
     [
         (("--create", "--topic", "old", "--partitions", "1", "--replication-factor", "1"), "already exists"),
         (("--create", "--topic", "x", "--partitions", "1", "--replication-factor", "9"), "replication factor"),
@@ -63,10 +63,10 @@ def test_topics_are_created_described_grown_and_deleted(tools: Tools) -> None:
         (("--alter", "--topic", "old", "--partitions", "1"), "number of partitions"),
     ],
 )  # fmt: skip
-def test_refusals_are_explained(arguments: tuple[str, ...], said: str, tools: Tools) -> None:
-    code, text = tools.tried("kafka-topics", *arguments)
+def test_refusals_are_explained(arguments: tuple[str, ...], message: str, tools: Tools) -> None:
+    code, text = tools.run_with_code("kafka-topics", *arguments)
     assert code != 0
-    assert said in text
+    assert message in text
 
 
 def test_settings_of_topics_and_of_all_brokers(tools: Tools) -> None:

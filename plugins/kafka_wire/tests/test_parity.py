@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from kframe_kafka_wire.testing.parity import SETUPS, Rounds, Setup, compared, normalized
 from kframe_kafka_wire.testing.parity_calls import ANY_NODE, READING, WRITING, ToolCall
-from kframe_kafka_wire.testing.parity_report import DESIGNED, compare, page
+from kframe_kafka_wire.testing.parity_report import INTENDED_DIFFERENCES, compare, page
 from kframe_zookeeper.testing.java import missing
 from kframe_zookeeper.testing.servers import ServerHandle
 
@@ -62,7 +62,7 @@ def test_intended_differences_are_listed_separately() -> None:
     done = compare("x", {key: Counter({more.rpartition("\n")[0]: 1})}, {key: Counter({more: 1})})
     assert (done.differences, sum(done.by_design.values())) == ((), 1)
     assert "None." in page({"x": done}, "", "", "")
-    assert len({rule.reason for rule in DESIGNED}) == len(DESIGNED)
+    assert len({rule.reason for rule in INTENDED_DIFFERENCES}) == len(INTENDED_DIFFERENCES)
 
 
 def test_calls_repeat_until_tool_run_count_is_reached() -> None:

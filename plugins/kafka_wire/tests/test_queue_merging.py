@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kframe_kafka_wire.channel import REQUEST_WEIGHT, Channel, QueuedRequest
 from kframe_kafka_wire.request_content import UPDATE_METADATA
 from kframe_kafka_wire.testing import fake_broker
-from kframe_kafka_wire.testing.fake_broker import APIS, US, decode
+from kframe_kafka_wire.testing.fake_broker import APIS, CONTROLLER_ID, decode
 from kframe_kafka_wire.transport import WireTransport
 
 from kframe.model.cluster import ClusterState
@@ -196,7 +196,7 @@ class Controller:
         epochs = np.where(self.cluster.topics.deleting[p.topic[stop]] != 0, -2, p.leader_epoch[stop]).astype(np.int32)
         self.batch += 1
         batch = ControlRequests(
-            US, 1, rows_for(lead), np.full(len(lead), is_new, np.uint8), np.zeros(1, np.int32),
+            CONTROLLER_ID, 1, rows_for(lead), np.full(len(lead), is_new, np.uint8), np.zeros(1, np.int32),
             none if metadata is None else metadata, rows_for(stop), epochs, np.full(len(stop), delete, np.uint8),
             batch=self.batch,
         )  # fmt: skip
@@ -300,8 +300,8 @@ def test_queue_of_stuck_broker_is_bounded() -> None:
         cluster.partitions.leader_epoch[rows] += 1
         part = rows if number % 100 == 0 else rows[number % 900 : number % 900 + 30]
         transport.send(cluster, ControlRequests(
-            US, 1, rows_for(part), np.zeros(len(part), np.uint8), np.zeros(1, np.int32), part, BrokerRows.none(), none,
-            np.empty(0, np.uint8),
+            CONTROLLER_ID, 1, rows_for(part), np.zeros(len(part), np.uint8), np.zeros(1, np.int32), part,
+            BrokerRows.none(), none, np.empty(0, np.uint8),
         ))  # fmt: skip
         most = max(most, transport.channel.weight)
     once = 2 * len(cluster)  # all metadata, and it has a replica of every partition

@@ -58,7 +58,7 @@ def tool_outputs(box: ToolBox, folder: Path, address: str, controller: str) -> l
     tools = Tools(box, folder, address, {"client.id": f"{controller}-tool"})
     results = []
     for number, partitions in enumerate(("12", "1")):
-        code, output = tools.tried(
+        code, output = tools.run_with_code(
             "kafka-topics", "--create", "--topic", f"{controller}-tool-{number}", "--partitions", partitions
         )
         lines = [line for line in output.replace(controller, "CONTROLLER").splitlines() if "\tat " not in line]

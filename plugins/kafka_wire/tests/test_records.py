@@ -26,7 +26,7 @@ from kframe_kafka_wire.records import (
 )
 from kframe_kafka_wire.sasl_server import make_credential, scram_lookup
 from kframe_kafka_wire.server import WireServer
-from kframe_kafka_wire.testing.served import OURS, PLAIN, user_record
+from kframe_kafka_wire.testing.served import CONTROLLER_ID, PLAIN, user_record
 from kframe_zookeeper.store import open_store
 from kframe_zookeeper.testing.servers import ServerHandle, ServerOptions, missing
 
@@ -134,7 +134,7 @@ def test_malformed_record_is_empty(data: bytes | None) -> None:
 def test_plugin_offers_the_server_scheme() -> None:
     registry = build_registry(extra=[plugin], allowed=())
     assert isinstance(registry.servers["kafka"], ServerSpec)
-    server = registry.open_server("kafka:", {**PLAIN, "broker.id": str(OURS)})
+    server = registry.open_server("kafka:", {**PLAIN, "broker.id": str(CONTROLLER_ID)})
     assert isinstance(server, WireServer)
     assert server.addresses == {}
     server.stop()  # The server was never started.

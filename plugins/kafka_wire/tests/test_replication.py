@@ -21,7 +21,7 @@ from kframe_kafka_wire.codec import decode_response, encode_request
 from kframe_kafka_wire.testing.client import Client
 from kframe_kafka_wire.testing.instances import InstanceProcess
 from kframe_kafka_wire.testing.real_cluster import NEWEST, SETUPS, Setup, spelled
-from kframe_kafka_wire.testing.replication import Scene
+from kframe_kafka_wire.testing.replication import ReplicationFixture
 from kframe_zookeeper.testing.handover import ALL, ClusterFixture, running_fixture
 from kframe_zookeeper.testing.process import PATIENCE_S, until
 from kframe_zookeeper.testing.servers import ServerHandle
@@ -42,7 +42,7 @@ INVALID_TOPIC, NOT_CONTROLLER = 17, 41
 
 OTHERS: Final = [setup for setup in SETUPS if setup != NEWEST]
 
-Story = Callable[[Scene], None]
+Story = Callable[[ReplicationFixture], None]
 
 
 @pytest.fixture(scope="module")
@@ -70,13 +70,15 @@ def fixture_of(
 
 
 @pytest.fixture
-def scene(fixture_of: Callable[[Setup], ClusterFixture], tmp_path: Path, setup: Setup, name: str) -> Iterator[Scene]:
+def scene(
+    fixture_of: Callable[[Setup], ClusterFixture], tmp_path: Path, setup: Setup, name: str
+) -> Iterator[ReplicationFixture]:
     """All brokers running, and one of them controller. The producer writes to the test's own topic."""
     fixture = fixture_of(setup)
     fixture.cluster.start()
     assert until(lambda: fixture.controller()[0] in ALL)
     settings = {"inter.broker.protocol.version": setup[1]}
-    replication_scene = Scene(fixture, name, tmp_path, settings, records_per_second=RECORDS_PER_SECOND)
+    replication_scene = ReplicationFixture(fixture, name, tmp_path, settings, records_per_second=RECORDS_PER_SECOND)
     try:
         yield replication_scene
     finally:
@@ -88,14 +90,14 @@ def leader(hard: bool, times: int) -> Story:
 
     The first killed broker stays registered until its session expires."""
 
-    def story(scene: Scene) -> None:
+    def story(scene: ReplicationFixture) -> None:
         scene.instance(1000, "--insist").await_ready(active=True)
         scene.load.await_more(BEFORE)
         for number in range(times):
             broker = scene.leader()
-            scene.end(broker, hard, waits=EVERYTHING or number == 0)
+            scene.stop_broker(broker, hard, waits=EVERYTHING or number == 0)
             if times > 1:
-                scene.begin(broker)
+                scene.start_broker(broker)
 
     return story
 
@@ -103,8 +105,8 @@ def leader(hard: bool, times: int) -> Story:
 def controller(hard: bool, times: int) -> Story:
     """The active kframe ends and a standby takes over, ``times`` times."""
 
-    def story(scene: Scene) -> None:
-        active, standby = scene.pair()
+    def story(scene: ReplicationFixture) -> None:
+        active, standby = scene.start_pair()
         scene.load.await_more(BEFORE)
         for _ in range(times):
             if hard:
@@ -119,22 +121,22 @@ def controller(hard: bool, times: int) -> Story:
     return story
 
 
-def killed_with_leader(scene: Scene) -> None:
+def killed_with_leader(scene: ReplicationFixture) -> None:
     """kframe and a leader end at once: the standby handles the broker failure during its failover."""
-    active, standby = scene.pair()
+    active, standby = scene.start_pair()
     scene.load.await_more(BEFORE)
     active.kill()
     broker = scene.leader()
-    scene.end(broker, hard=True)
+    scene.stop_broker(broker, hard=True)
     standby.await_ready(active=True)
     assert scene.leader().id != broker.id
 
 
-def paused(scene: Scene) -> None:
+def paused(scene: ReplicationFixture) -> None:
     """kframe is frozen until a standby has taken over and a leader has restarted. Then it changes nothing.
 
     It does not even execute a request that it received as controller."""
-    sleeper, standby = scene.pair()
+    sleeper, standby = scene.start_pair()
     scene.load.await_more(BEFORE)
     with Client(sleeper.address) as client:
         assert client.ask(*CREATE, topics=[{**UNWANTED, "name": "."}])["topics"][0]["error_code"] == INVALID_TOPIC
@@ -153,13 +155,13 @@ def refused(client: Client) -> bool:
     return bool(answer["topics"][0]["error_code"] == NOT_CONTROLLER)
 
 
-def wake(scene: Scene, sleeper: InstanceProcess, standby: InstanceProcess) -> None:
+def wake(scene: ReplicationFixture, sleeper: InstanceProcess, standby: InstanceProcess) -> None:
     """The standby takes over and a leader restarts. Then the frozen instance resumes."""
     standby.await_ready(active=True)
     broker = scene.leader()
-    scene.end(broker, hard=True)
-    scene.begin(broker)
-    scene.await_full()
+    scene.stop_broker(broker, hard=True)
+    scene.start_broker(broker)
+    scene.await_all_in_sync()
     before, (_, epoch) = scene.fixture.tree(), scene.fixture.controller()
     resigned = sleeper.log.count("Resigned")
     sleeper.resume()
@@ -175,9 +177,9 @@ def wake(scene: Scene, sleeper: InstanceProcess, standby: InstanceProcess) -> No
     assert (scene.controller(), scene.fixture.controller()[1]) == (standby.number, epoch)
 
 
-def paused_at_work(scene: Scene) -> None:
+def paused_at_work(scene: ReplicationFixture) -> None:
     """kframe freezes at the notification of a leader's failure, and resumes after another instance has handled it."""
-    active, standby = scene.pair()
+    active, standby = scene.start_pair()
     scene.load.await_more(BEFORE)
     for _ in range(BOUNCES):
         broker = scene.leader()
@@ -188,29 +190,29 @@ def paused_at_work(scene: Scene) -> None:
             done.set()
 
         scene.fixture.client.exists(f"/brokers/ids/{broker.id}", watch=freeze)
-        scene.end(broker, hard=True)
+        scene.stop_broker(broker, hard=True)
         assert frozen.wait(PATIENCE_S)
         standby.await_ready(active=True)
-        scene.begin(broker)
+        scene.start_broker(broker)
         active.resume()
         active.await_ready(active=False)
         assert scene.controller() == standby.number
         active, standby = standby, active
 
 
-def handed_over(scene: Scene) -> None:
+def handed_over(scene: ReplicationFixture) -> None:
     """Kafka's controller hands over to kframe, a leader restarts, and kframe resigns before the leader is in sync."""
     scene.load.await_more(BEFORE)
     kframe = scene.instance(1000, "--takeover")
     kframe.await_ready(active=True)
     broker = scene.leader()
-    scene.end(broker, hard=True)
-    scene.begin(broker)
+    scene.stop_broker(broker, hard=True)
+    scene.start_broker(broker)
     assert kframe.stop(PATIENCE_S) == 0, kframe.log
     assert until(lambda: scene.controller() in ALL)
 
 
-def role_lost_twice(scene: Scene) -> None:
+def role_lost_twice(scene: ReplicationFixture) -> None:
     """kframe takes the role and is killed, then takes it again from a broker that was killed with the role."""
     scene.load.await_more(BEFORE)
     first = scene.instance(1000, "--takeover")
@@ -221,19 +223,19 @@ def role_lost_twice(scene: Scene) -> None:
     broker.kill()
     second = scene.instance(1001, "--insist")
     second.await_ready(active=True)
-    scene.end(broker, hard=True)
+    scene.stop_broker(broker, hard=True)
     assert scene.leader().id != broker.id
 
 
-def rolling_restart(scene: Scene) -> None:
+def rolling_restart(scene: ReplicationFixture) -> None:
     """All brokers restart in order, each when all are in sync: no partition goes offline."""
     scene.instance(1000, "--insist").await_ready(active=True)
     scene.load.await_more(BEFORE)
     for broker in scene.fixture.cluster.brokers.values():
-        scene.end(broker, hard=False)
-        scene.begin(broker)
-        scene.await_full()
-    assert not scene.went_offline
+        scene.stop_broker(broker, hard=False)
+        scene.start_broker(broker)
+        scene.await_all_in_sync()
+    assert not scene.was_offline
 
 
 MATRIX: Final = {
@@ -254,14 +256,16 @@ ASKED: Final = [(setup, name) for setup in SETUPS for name in STORIES] if EVERYT
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("setup, name", [pytest.param(*case, id=f"{case[1]}-on-{spelled(case[0])}") for case in ASKED])
-def test_no_acknowledged_record_is_lost(name: str, scene: Scene, record_property: Callable[[str, int], None]) -> None:
+def test_no_acknowledged_record_is_lost(
+    name: str, scene: ReplicationFixture, record_property: Callable[[str, int], None]
+) -> None:
     STORIES[name](scene)
     scene.load.await_more(max(AFTER, RECORDS - scene.load.count().acknowledged))
     count = scene.load.finish()
     for broker in scene.fixture.cluster.brokers.values():
         if broker.pid is None:
-            scene.begin(broker)
-    scene.await_full()
+            scene.start_broker(broker)
+    scene.await_all_in_sync()
 
     report = scene.load.report()
     for key in ("acknowledged", "lost", "misplaced", "duplicated", "out_of_order", "unexpected"):
@@ -270,5 +274,5 @@ def test_no_acknowledged_record_is_lost(name: str, scene: Scene, record_property
     assert report.good, report
     assert report.acknowledged == count.acknowledged >= RECORDS
     assert count.failed == 0
-    assert scene.fallen() == []
+    assert scene.decreased_epochs() == []
     assert scene.fixture.znodes_unlike_kafkas() == {}

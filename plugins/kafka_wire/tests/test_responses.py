@@ -34,10 +34,12 @@ def reply_to(api: tuple[int, int], errors: dict[tuple[str, int], int]) -> bytes:
     return encode_reply(Received(*api, 5, None, {"topic_states": ids}), 0, errors)
 
 
-def scanned(module: Any, api: tuple[int, int], reply: bytes, most: int) -> tuple[int, Any, Any]:
+def scanned(module: Any, api: tuple[int, int], reply: bytes, max_partitions: int) -> tuple[int, Any, Any]:
     flexible = api[1] >= (4 if api[0] == 4 else 2)
-    errors, counts = np.zeros((min(most, len(reply) // 6), 4), np.int32), np.zeros(2, np.int32)
-    end = module.scan_response(reply, 7 if flexible else 6, flexible, api[0] == 4 and api[1] >= 5, most, errors, counts)
+    errors, counts = np.zeros((min(max_partitions, len(reply) // 6), 4), np.int32), np.zeros(2, np.int32)
+    end = module.scan_response(
+        reply, 7 if flexible else 6, flexible, api[0] == 4 and api[1] >= 5, max_partitions, errors, counts
+    )
     return end, *((errors[: counts[1]].tolist(), counts.tolist()) if end >= 0 else (None, None))
 
 
@@ -45,10 +47,10 @@ def scanned(module: Any, api: tuple[int, int], reply: bytes, most: int) -> tuple
 def test_kernel_returns_errors_of_a_response(
     api: tuple[int, int], errors: dict[tuple[str, int], int], off: int
 ) -> None:
-    reply, most = reply_to(api, errors), max(len(errors) + off, 0)
-    end, entries, counts = scanned(kernels, api, reply, most)
-    assert (end, entries, counts) == scanned(_naive_responses, api, reply, most)
-    if most < len(errors):
+    reply, max_partitions = reply_to(api, errors), max(len(errors) + off, 0)
+    end, entries, counts = scanned(kernels, api, reply, max_partitions)
+    assert (end, entries, counts) == scanned(_naive_responses, api, reply, max_partitions)
+    if max_partitions < len(errors):
         assert end == -1
         return
     in_error = {partition: error for partition, error in errors.items() if error}
@@ -74,9 +76,9 @@ def test_only_the_last_part_of_a_batch_acknowledges_it(part: slice, error: int, 
     """An error refuses the batch whichever part it answers."""
     request = asked((6, 5), 4)
     request = request._replace(content=replace(request.content, batch=7), part=part)
-    answer = read_response(request, struct.pack(">ih", 5, error))
-    assert isinstance(answer, UpdateMetadataResponseReceived)
-    assert (answer.batch, answer.controller_epoch) == (batch, 1)
+    response = read_response(request, struct.pack(">ih", 5, error))
+    assert isinstance(response, UpdateMetadataResponseReceived)
+    assert (response.batch, response.controller_epoch) == (batch, 1)
 
 
 def test_deletions_missing_in_response_are_not_complete() -> None:

@@ -15,7 +15,7 @@ from kframe_kafka_wire.records import RecordWriter, change_settings, sanitized
 from kframe_kafka_wire.responses import WireError
 from kframe_kafka_wire.sasl_server import credential_text, make_credential
 from kframe_kafka_wire.security import Credentials, security_of
-from kframe_kafka_wire.testing.clusters import ManagedCluster, agree, create
+from kframe_kafka_wire.testing.clusters import ManagedCluster, await_metadata, create
 from kframe_kafka_wire.testing.fake_broker import FakeBroker, settings
 from kframe_kafka_wire.transport import WireTransport
 from kframe_zookeeper.testing.certificates import Authority, Identity
@@ -58,7 +58,7 @@ def send_metadata(transport: WireTransport, broker: FakeBroker, protocol: str = 
     transport.send(cluster, requests_of(cluster, metadata=([1], ["t-0"])))
 
 
-@pytest.mark.parametrize("hosts, algorithm, trusted, said", [
+@pytest.mark.parametrize("hosts, algorithm, trusted, message", [
     ((HOST,), "https", True, None),
     (("elsewhere",), "", True, None),
     (("elsewhere",), "https", True, "IP address mismatch"),
@@ -67,15 +67,15 @@ def send_metadata(transport: WireTransport, broker: FakeBroker, protocol: str = 
 ], ids=["trusted", "unchecked name", "another name", "untrusted", "untrusted, unchecked name"])  # fmt: skip
 def test_broker_certificates_are_verified(
     fakes: Callable[..., FakeBroker], transports: Callable[..., WireTransport], authority: Authority, tmp_path: Path,
-    caplog: pytest.LogCaptureFixture, hosts: tuple[str, ...], algorithm: str, trusted: bool, said: str | None,
+    caplog: pytest.LogCaptureFixture, hosts: tuple[str, ...], algorithm: str, trusted: bool, message: str | None,
 ) -> None:  # fmt: skip
     caplog.set_level("INFO")
     signer = authority if trusted else Authority(tmp_path, "untrusted")
     broker = fakes(server(signer.issue("broker", *hosts)))
     transport = transports(secured(authority, ssl_endpoint_identification_algorithm=algorithm))
     send_metadata(transport, broker)
-    assert until(lambda: bool(broker.requests) if said is None else said in caplog.text)
-    assert (said is None) == bool(broker.requests)
+    assert until(lambda: bool(broker.requests) if message is None else message in caplog.text)
+    assert (message is None) == bool(broker.requests)
 
 
 def test_plaintext_to_tls_port_is_reported(
@@ -130,13 +130,15 @@ def test_control_plane_listener_of_kafka(
         ours = theirs = {}
     written = {key: value.replace("\\", "\\\\") for key, value in {**shared, **theirs}.items()}
     address = f"{zookeeper.address}/{protocol}-{mechanism}"
-    with ManagedCluster(tmp_path, address, broker_ids=(1,), settings=written, own={**shared, **ours}) as live:
+    with ManagedCluster(
+        tmp_path, address, broker_ids=(1,), settings=written, kframe_settings={**shared, **ours}
+    ) as live:
         if mechanism.startswith("SCRAM"):
             credential = credential_text(make_credential(mechanism, PASSWORD, b"some-salt"))
             assert isinstance(live.controller.store, RecordWriter)
             change_settings(live.controller.store, f"users/{sanitized(USER)}", lambda _: {mechanism: credential})
         create(live.client, "t", [[1]])
-        assert agree(live.cluster, {"t-0": (1, [1], [1])}, (1,))
+        assert await_metadata(live.cluster, {"t-0": (1, [1], [1])}, (1,))
         security = security_of(live.config, "CONTROLLER")
         assert security.credentials() == (Credentials(mechanism, USER, PASSWORD) if mechanism else None)
         if mechanism:

@@ -51,12 +51,12 @@ def test_malformed_frames_of_every_api(way: str, seed: int, served: Served) -> N
     (address,) = served.server.addresses.values()
     tracemalloc.start()
     try:
-        answered = {api_key: answers(address, frame) for api_key, frame in malformed_frames(way, seed)}
+        respond = {api_key: answers(address, frame) for api_key, frame in malformed_frames(way, seed)}
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert answered.keys() == APIS.keys()
-    assert way not in NEVER_WHOLE or not any(answered.values())
+    assert respond.keys() == APIS.keys()
+    assert way not in NEVER_WHOLE or not any(respond.values())
     assert peak < 64 * 2**20
 
 

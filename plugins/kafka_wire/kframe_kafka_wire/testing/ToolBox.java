@@ -15,7 +15,7 @@ import org.apache.kafka.common.utils.Exit;
 
 /**
  * Kafka's command-line tools, one after another in one JVM. Each line of input is {"class": name, "arguments": [...],
- * "input": text}, answered by one line {"code": exit code, "said": what went to both outputs}.
+ * "input": text}, answered by one line {"code": exit code, "output": what went to both outputs}.
  */
 public final class ToolBox {
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -65,7 +65,7 @@ public final class ToolBox {
         for (String line = asked.readLine(); line != null; line = asked.readLine()) {
             int code = run(JSON.readTree(line));
             both.flush();
-            answers.println(JSON.writeValueAsString(Map.of("code", code, "said", said.take())));
+            answers.println(JSON.writeValueAsString(Map.of("code", code, "output", said.take())));
         }
         System.exit(0);
     }

@@ -109,13 +109,13 @@ def scram_user() -> str:
     return json.dumps({"version": 1, "config": {"SCRAM-SHA-256": f"{credential},iterations=4096"}})
 
 
-def leaks(shown: Mapping[str, str], secrets: Iterable[str]) -> list[tuple[str, str]]:
+def leaked_secrets(outputs: Mapping[str, str], secrets: Iterable[str]) -> list[tuple[str, str]]:
     """Each (name, secret) where a text shows a secret, also in base64, as hexadecimal digits or escaped."""
     result = []
     for secret in secrets:
         data = secret.encode()
         forms = {secret, base64.b64encode(data).decode().rstrip("=")[:-1], data.hex(), repr(secret)[1:-1]}
-        result += [(name, secret) for name, text in shown.items() if any(form in text for form in forms)]
+        result += [(name, secret) for name, text in outputs.items() if any(form in text for form in forms)]
     return result
 
 

@@ -21,8 +21,8 @@ from kframe_kafka_wire.responses import error_of
 
 CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS = 19, 20, 37
 #: Most topics at a time, and most partitions of a topic.
-TOPICS_MOST: Final = 12
-_PARTITIONS_MOST: Final = 8
+TOPICS_MAX: Final = 12
+_PARTITIONS_MAX: Final = 8
 _TIMEOUT_MS: Final = 15_000
 #: Share of requests before which the client connects again.
 _RECONNECT: Final = 0.05
@@ -47,7 +47,7 @@ class AdminChurn:
         self._operations: dict[str, tuple[Callable[[str], ErrorCode], int]] = {
             "create topic": (self._create, 6),
             "delete topic": (self._delete, 5),
-            "create partitions": (self._grow, 3),
+            "create partitions": (self._create_partitions, 3),
             "reassign": (self._reassign, 6),
             "reassign and cancel": (self._reassign_and_cancel, 3),
             "elect preferred leaders": (self._elect, 3),
@@ -73,7 +73,7 @@ class AdminChurn:
 
     def execute(self, name: str) -> None:
         """Execute an operation, on a random topic, and count its outcome. Without topics, one is created."""
-        if not self.topics or (name == "create topic" and len(self.topics) < TOPICS_MOST):
+        if not self.topics or (name == "create topic" and len(self.topics) < TOPICS_MAX):
             name, topic = "create topic", ""
         else:
             topic = self._random.choice(list(self.topics))
@@ -93,7 +93,7 @@ class AdminChurn:
 
     def _create(self, _: str) -> ErrorCode:
         self._created += 1
-        topic, partitions = f"churn-{self._created}", self._random.randint(1, _PARTITIONS_MOST // 2)
+        topic, partitions = f"churn-{self._created}", self._random.randint(1, _PARTITIONS_MAX // 2)
         described = {"name": topic, "num_partitions": partitions, "replication_factor": self._random.randint(1, 3)}
         code = self._ask(CREATE_TOPICS, "topics", topics=[described], validate_only=False)
         if code in (ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT):
@@ -106,10 +106,10 @@ class AdminChurn:
             del self.topics[topic]
         return code
 
-    def _grow(self, topic: str) -> ErrorCode:
-        count = min(self.topics[topic] + self._random.randint(1, 2), _PARTITIONS_MOST)
-        grown = {"name": topic, "count": count, "assignments": None}
-        code = self._ask(CREATE_PARTITIONS, "results", topics=[grown], validate_only=False)
+    def _create_partitions(self, topic: str) -> ErrorCode:
+        count = min(self.topics[topic] + self._random.randint(1, 2), _PARTITIONS_MAX)
+        requested = {"name": topic, "count": count, "assignments": None}
+        code = self._ask(CREATE_PARTITIONS, "results", topics=[requested], validate_only=False)
         if code is ErrorCode.NONE:
             self.topics[topic] = count
         return code

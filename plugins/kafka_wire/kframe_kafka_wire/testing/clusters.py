@@ -19,10 +19,10 @@ from kframe_zookeeper.testing.sessions import SESSION_S
 import kframe
 from kframe_kafka_wire import plugin
 from kframe_kafka_wire.testing.client import Client
-from kframe_kafka_wire.testing.fake_broker import US
+from kframe_kafka_wire.testing.fake_broker import CONTROLLER_ID
 
 #: Leader, ISR and replicas of a partition in a broker's metadata.
-Known = tuple[int, list[int], list[int]]
+PartitionMetadata = tuple[int, list[int], list[int]]
 
 
 class ManagedCluster:
@@ -30,20 +30,21 @@ class ManagedCluster:
 
     def __init__(
         self, folder: Path, zookeeper: str, *, broker_ids: Sequence[int] = (1, 2, 3), version: str = VERSION,
-        settings: Mapping[str, str] = {}, own: Mapping[str, str] = {},
+        settings: Mapping[str, str] = {}, kframe_settings: Mapping[str, str] = {},
     ) -> None:  # fmt: skip
-        """``settings`` are those of the brokers. ``own`` are kframe's, where they differ."""
+        """``settings`` are those of the brokers. ``kframe_settings`` are kframe's, where they differ."""
         ports = free_ports(2)
         self.cluster = Cluster(folder, zookeeper, broker_ids, settings, version)
         listeners = {"listeners": settings.get("listeners", f"PLAINTEXT://{HOST}:{{port}}")}
-        given = {**settings, **listeners, **own}
+        all_settings = {**settings, **listeners, **kframe_settings}
         self.config = {
             key: value.replace("{port}", str(ports[0])).replace("{other_port}", str(ports[1]))
-            for key, value in given.items()
+            for key, value in all_settings.items()
         }
         url = f"zookeeper://{zookeeper}?session.timeout.ms=30000&kframe.create.chroot=true"
         self.controller = kframe.ControllerBuilder(
-            US, url, "kafka:", {key: value for key, value in self.config.items() if key.startswith("inter.broker.pro")},
+            CONTROLLER_ID, url, "kafka:",
+            {key: value for key, value in self.config.items() if key.startswith("inter.broker.pro")},
             settings=self.config, registry=kframe.build_registry(extra=[plugin, zookeeper_plugin], allowed=()),
         ).build()  # fmt: skip
         self.client = KazooClient(zookeeper, timeout=SESSION_S)
@@ -66,7 +67,7 @@ class ManagedCluster:
         self.client.close()
 
 
-def knows(broker: KafkaProcess) -> tuple[int, list[int], dict[str, Known]]:
+def metadata_of(broker: KafkaProcess) -> tuple[int, list[int], dict[str, PartitionMetadata]]:
     """The controller, brokers and partitions in a broker's metadata."""
     with Client(broker.address) as client:
         response = client.ask(3, 9, topics=None)
@@ -82,7 +83,7 @@ def knows(broker: KafkaProcess) -> tuple[int, list[int], dict[str, Known]]:
     return response["controller_id"], sorted(node["node_id"] for node in response["brokers"]), known
 
 
-def serves(broker: KafkaProcess, topic: str, partition: int) -> int:
+def leader_error(broker: KafkaProcess, topic: str, partition: int) -> int:
     """The error code of a broker's response to ListOffsets: 0 if it is the leader."""
     requested = {"partition_index": partition, "current_leader_epoch": -1, "timestamp": -1}
     with Client(broker.address) as client:
@@ -90,25 +91,27 @@ def serves(broker: KafkaProcess, topic: str, partition: int) -> int:
     return int(response["topics"][0]["partitions"][0]["error_code"])
 
 
-def agree(cluster: Cluster, known: Mapping[str, Known], brokers: Sequence[int] = (1, 2, 3)) -> bool:
+def await_metadata(
+    cluster: Cluster, known: Mapping[str, PartitionMetadata], brokers: Sequence[int] = (1, 2, 3)
+) -> bool:
     """Wait until these brokers know exactly each other, kframe and this metadata, and serve as leaders. Return
     success."""
     alive = [cluster.brokers[broker_id] for broker_id in brokers]
     topics = {name.rpartition("-")[0] for name in known}
 
-    def looks() -> bool:
+    def is_current() -> bool:
         try:
             for node in alive:
-                controller_id, brokers_known, states = knows(node)
+                controller_id, brokers_known, states = metadata_of(node)
                 ours = {name: state for name, state in states.items() if name.rpartition("-")[0] in topics}
-                if (controller_id, brokers_known, ours) != (US, sorted([*brokers, US]), known):
+                if (controller_id, brokers_known, ours) != (CONTROLLER_ID, sorted([*brokers, CONTROLLER_ID]), known):
                     return False
             led = ((name.rpartition("-"), cluster.brokers[leader]) for name, (leader, _, _) in known.items())
-            return all(serves(broker, topic, int(number)) == 0 for (topic, _, number), broker in led)
+            return all(leader_error(broker, topic, int(number)) == 0 for (topic, _, number), broker in led)
         except OSError:  # A busy broker may answer too late.
             return False
 
-    return until(looks)
+    return until(is_current)
 
 
 def create(client: KazooClient, topic: str, replicas: Sequence[Sequence[int]]) -> None:

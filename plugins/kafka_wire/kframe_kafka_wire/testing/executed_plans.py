@@ -38,7 +38,7 @@ _RESOURCES: Final = {
     **{ConfigResource(None, broker_id): _THROTTLES["broker"] for broker_id in BROKERS},
 }
 #: What operators had set before any plan.
-OPERATORS: Final[Mapping[ConfigResource, Mapping[str, str]]] = {
+OPERATOR_THROTTLES: Final[Mapping[ConfigResource, Mapping[str, str]]] = {
     ConfigResource(TOPIC): {"leader.replication.throttled.replicas": "0:9"},
     ConfigResource(None, 2): {"follower.replication.throttled.rate": "12345678"},
 }
@@ -63,7 +63,7 @@ class ExecutedCluster:
         self.admin: AdminClient = open_admin(f"kafka://{self.address}", {})
         assert until(lambda: len(self.admin.describe().brokers) == len(brokers))
         assert until(lambda: len(self.assignment()) == len(REPLICAS))
-        assert set(self.admin.change_configs(OPERATORS).values()) == {0}
+        assert set(self.admin.change_configs(OPERATOR_THROTTLES).values()) == {0}
         self.load = ProducerLoad(folder / "load", self.address, TOPIC, len(REPLICAS), RECORDS_PER_SECOND)
         self.load.await_more(RECORDS_PER_SECOND)
 
@@ -89,7 +89,7 @@ class ExecutedCluster:
             self.assignment() == [list(each) for each in replicas]
             and not description.reassignments
             and all(sorted(each.isr) == sorted(each.replicas) for each in description.partitions)
-            and self.throttles() == OPERATORS
+            and self.throttles() == OPERATOR_THROTTLES
         )
 
     def await_settled(self, replicas: Sequence[Sequence[int]]) -> None:
@@ -103,7 +103,7 @@ class ExecutedCluster:
         path.write_text(json.dumps({"version": 1, "partitions": parts}))
         return path
 
-    def staged(self, name: str, *goals: object) -> tuple[Path, list[list[int]]]:
+    def generate_stages(self, name: str, *goals: object) -> tuple[Path, list[list[int]]]:
         """The folder of a generated plan in stages of two replicas for each broker, and the assignment after it.
 
         The snapshot and the sizes of partitions are captured first.

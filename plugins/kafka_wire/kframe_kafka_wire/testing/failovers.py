@@ -24,7 +24,7 @@ from kframe_kafka_wire.testing.instances import InstanceProcess
 
 #: Ids of the instances: an active instance, two standbys, and a restarting instance.
 INSTANCES: Final = (1000, 1001, 1002, 1003)
-STANDBYS_LEAST: Final = 2
+STANDBYS_MIN: Final = 2
 #: Session timeout of the instances, about the duration of a failover.
 SESSION_MS: Final = 3_000
 #: Session timeout of brokers and of the observing client, long enough for a busy machine.
@@ -32,7 +32,7 @@ _OBSERVER_SESSION_S: Final = 60.0
 _TOPIC: Final = "failovers"
 _REPLICAS: Final = [[1, 2, 3], [2, 3, 1], [3, 1, 2], [1, 3, 2], [2, 1, 3], [3, 2, 1]]
 #: A broker logs this when it is elected (Kafka 3.9 ``KafkaController.elect``).
-_WON_BY_BROKER: Final = re.compile(r"successfully elected as the controller\. Epoch incremented to (\d+)")
+_BROKER_ELECTED: Final = re.compile(r"successfully elected as the controller\. Epoch incremented to (\d+)")
 _numbers = itertools.count()
 
 
@@ -86,7 +86,7 @@ class FailoverCluster:
 
     def kill(self) -> Failover:
         """Kill the active instance (SIGKILL), and restart it when another one is active."""
-        self._await_standbys(STANDBYS_LEAST)
+        self._await_standbys(STANDBYS_MIN)
         previous = self.controller()[0]
         failover = self._fail("killed", self._instances[previous].kill)
         self._start(previous)
@@ -94,7 +94,7 @@ class FailoverCluster:
 
     def freeze(self) -> Failover:
         """Freeze the active instance (SIGSTOP) until another one is active. It becomes a standby."""
-        self._await_standbys(STANDBYS_LEAST)
+        self._await_standbys(STANDBYS_MIN)
         previous = self.controller()[0]
         failover = self._fail("frozen", self._instances[previous].pause)
         self._instances[previous].resume()
@@ -108,8 +108,8 @@ class FailoverCluster:
         """
         down_s = SESSION_MS / 1000
         self._zookeeper.kill()
-        begun_s = time.monotonic()
-        until(lambda: time.monotonic() - begun_s > down_s)
+        start_s = time.monotonic()
+        until(lambda: time.monotonic() - start_s > down_s)
         self._zookeeper.start()
         assert until(lambda: self._client.connected)
 
@@ -128,10 +128,10 @@ class FailoverCluster:
         paths_of = (paths.state_path(_TOPIC, number) for number in range(len(_REPLICAS)))
         return [self._client.get(path)[0] for path in paths_of]
 
-    def won_by_brokers(self) -> list[int]:
+    def epochs_of_elected_brokers(self) -> list[int]:
         """Controller epochs of elected brokers."""
         logs = (broker.log("controller") for broker in self.cluster.brokers.values())
-        return sorted(int(epoch) for log in logs for epoch in _WON_BY_BROKER.findall(log))
+        return sorted(int(epoch) for log in logs for epoch in _BROKER_ELECTED.findall(log))
 
     def log(self) -> str:
         """The logs of the running instances."""
@@ -166,13 +166,13 @@ class FailoverCluster:
         def ready() -> bool:
             active = self.controller()[0]
             for number in sorted(self._starting):
-                if self._stands_by(number):
+                if self._is_ready(number):
                     self._starting.discard(number)
             return active in INSTANCES and len(set(INSTANCES) - self._starting - {active}) >= count
 
         assert until(ready), self.log()
 
-    def _stands_by(self, number: int) -> bool:
+    def _is_ready(self, number: int) -> bool:
         """Whether a started instance is ready. It may be the active one at first."""
         status, text = self._instances[number].page("/readyz")
         return status == 200 and json.loads(text)["active_controller"] == self.controller()[0]

@@ -23,7 +23,7 @@ API_VERSIONS: Final = 18
 DESCRIBE_CONFIGS: Final = 32
 APIS: Final = {4: "LeaderAndIsr", 5: "StopReplica", 6: "UpdateMetadata"}
 #: The id of the controller in tests.
-US: Final = 1000
+CONTROLLER_ID: Final = 1000
 
 #: An action for one request. It receives the connection and the encoded response.
 Action = Callable[[socket.socket, bytes], None]
@@ -52,7 +52,7 @@ class Received:
         return content | {"partitions": dict(sorted(partitions.items()))}
 
 
-def answered(connection: socket.socket, reply: bytes) -> None:
+def respond(connection: socket.socket, reply: bytes) -> None:
     """Send the normal response."""
     connection.sendall(struct.pack(">i", len(reply)) + reply)
 
@@ -67,13 +67,13 @@ def send_frame(length: int, content: bytes) -> Action:
     return lambda connection, _reply: connection.sendall(struct.pack(">i", length) + content)
 
 
-def hold_next_answer(broker: FakeBroker) -> threading.Event:
+def delay_next_response(broker: FakeBroker) -> threading.Event:
     """Delay the next response of a broker until the event is set."""
     release = threading.Event()
 
     def hold(connection: socket.socket, reply: bytes) -> None:
         release.wait(30)
-        answered(connection, reply)
+        respond(connection, reply)
 
     broker.script.append(hold)
     return release
@@ -81,14 +81,14 @@ def hold_next_answer(broker: FakeBroker) -> threading.Event:
 
 def settings(**more: str) -> dict[str, str]:
     """Settings of a controller by Kafka's keys, with underscores for dots."""
-    own = {"broker.id": str(US), "listeners": "PLAINTEXT://127.0.0.1:9999", "broker.rack": "r1"}
+    own = {"broker.id": str(CONTROLLER_ID), "listeners": "PLAINTEXT://127.0.0.1:9999", "broker.rack": "r1"}
     return own | {key.replace("_", "."): value for key, value in more.items()}
 
 
 class FakeBroker:
     """Listens on its own port until ``close``.
 
-    ``script`` has an action for each of the next requests; ``usual`` is the action after that. ``errors`` has error
+    ``script`` has an action for each of the next requests; ``default_action`` follows. ``errors`` has error
     codes of partitions by API key and name.
     """
 
@@ -101,16 +101,16 @@ class FakeBroker:
         self.unanswered: list[Received] = []
         """The requests after which it closed the connection."""
         self.script: deque[Action] = deque()
-        self.usual: Action = answered
+        self.default_action: Action = respond
         self.errors: dict[tuple[int, str], int] = {}
-        self.top: dict[int, int] = {}
+        self.top_level_errors: dict[int, int] = {}
         """Top-level errors by API key. Such a response has no partitions."""
         self.connections = 0
         self.kraft = False
         """Whether it acts as a KRaft-mode broker, which closes the connection on control requests."""
         self.answers: dict[int, Mapping[str, Any]] = {}
         """Its responses to further APIs by API key. Without one it closes the connection."""
-        self.answer_by: dict[int, Callable[[Received], Mapping[str, Any]]] = {}
+        self.response_functions: dict[int, Callable[[Received], Mapping[str, Any]]] = {}
         """Functions that make responses to further APIs without an entry in ``answers``."""
         self.others: list[Received] = []
         """The received requests of further APIs."""
@@ -167,7 +167,7 @@ class FakeBroker:
             return
         self.raw.append(frame)
         reply = self._reply(received)
-        action = self.script.popleft() if self.script else self.usual
+        action = self.script.popleft() if self.script else self.default_action
         self.requests.append(received)
         if self.kraft:
             connection.shutdown(socket.SHUT_RDWR)
@@ -181,21 +181,21 @@ class FakeBroker:
         served = (API_VERSIONS,) if self.kraft else (API_VERSIONS, *APIS)
         versions = {"api_keys": [{"api_key": key, "min_version": 0, "max_version": 0} for key in served]}
         answer = {API_VERSIONS: versions, **self.answers}.get(received.api_key)
-        if answer is None and received.api_key in self.answer_by:
-            answer = self.answer_by[received.api_key](received)
+        if answer is None and received.api_key in self.response_functions:
+            answer = self.response_functions[received.api_key](received)
         if answer is None:
             connection.shutdown(socket.SHUT_RDWR)
         else:
             connection.sendall(encode_response(received.api_key, received.api_version, received.correlation_id, answer))
 
     def _reply(self, received: Received) -> bytes:
-        top = self.top.get(received.api_key, 0)
-        entries = [] if top else [(topic, content[0]) for topic, content in _partitions(received)]
+        top_level_error = self.top_level_errors.get(received.api_key, 0)
+        entries = [] if top_level_error else [(topic, content[0]) for topic, content in _partitions(received)]
         errors = {
             (topic, partition): self.errors.get((received.api_key, f"{topic}-{partition}"), 0)
             for topic, partition in entries
         }
-        return encode_reply(received, top, errors)
+        return encode_reply(received, top_level_error, errors)
 
 
 def read_frame(connection: socket.socket) -> bytes | None:
@@ -223,7 +223,7 @@ def decode(frame: bytes) -> Received:
     return Received(*received)
 
 
-def encode_reply(received: Received, top: int, errors: dict[tuple[str, int], int]) -> bytes:
+def encode_reply(received: Received, top_level_error: int, errors: dict[tuple[str, int], int]) -> bytes:
     """Encode the response to a control request without its size, with these errors of partitions."""
     partitions = [
         {"topic_name": topic, "partition_index": partition, "error_code": error}
@@ -237,7 +237,7 @@ def encode_reply(received: Received, top: int, errors: dict[tuple[str, int], int
         }
         for topic in dict.fromkeys(name for name, _ in errors)
     ]
-    fields = {"error_code": top, "partition_errors": partitions, "topics": topics}
+    fields = {"error_code": top_level_error, "partition_errors": partitions, "topics": topics}
     return encode_response(received.api_key, received.api_version, received.correlation_id, fields)[4:]
 
 

@@ -12,7 +12,7 @@ from kframe_zookeeper.testing.process import until
 from kframe.embedded.describe import Request
 from kframe.plugin.cluster import ClusterState
 from kframe_kafka_wire.channel import Channel
-from kframe_kafka_wire.testing.fake_broker import US, FakeBroker, answered, settings
+from kframe_kafka_wire.testing.fake_broker import CONTROLLER_ID, FakeBroker, respond, settings
 from kframe_kafka_wire.transport import WireTransport
 
 
@@ -56,8 +56,8 @@ class FakeBrokers:
             traces += [{"broker": broker_id, **request.trace} for request in came]
         for trace in traces:
             if "live_brokers" in trace:
-                assert US in trace["live_brokers"]
-                trace["live_brokers"].remove(US)
+                assert CONTROLLER_ID in trace["live_brokers"]
+                trace["live_brokers"].remove(CONTROLLER_ID)
         return traces
 
     def silence(self, broker_id: int) -> None:
@@ -67,13 +67,13 @@ class FakeBrokers:
         def hold(connection: socket.socket, reply: bytes) -> None:
             self._held[broker_id] = self.transport.channels.get(broker_id)
             released.wait()
-            answered(connection, reply)
+            respond(connection, reply)
 
-        self.brokers[broker_id].usual = hold
+        self.brokers[broker_id].default_action = hold
 
     def answer(self, broker_id: int) -> None:
         """A broker responds again, also to the requests that it has received."""
-        self.brokers[broker_id].usual = answered
+        self.brokers[broker_id].default_action = respond
         self._held.pop(broker_id, None)
         self._released.pop(broker_id).set()
 

@@ -27,7 +27,7 @@ from kframe_zookeeper.testing.servers import Ensemble, ServerHandle, ServerOptio
 from kframe_zookeeper.testing.sessions import SESSION_S
 
 from kframe_kafka_wire.testing.instances import InstanceProcess
-from kframe_kafka_wire.testing.replication import SESSION_MS, Scene
+from kframe_kafka_wire.testing.replication import SESSION_MS, ReplicationFixture
 
 #: Names of machines.
 SERVERS: Final = ("zookeeper-1", "zookeeper-2", "zookeeper-3")
@@ -103,7 +103,7 @@ class FaultCluster:
         machines = {number: self.machines[name] for number, name in INSTANCES.items()}
         folder = self.folder / str(fault)
         with fault.prepare(folder):
-            scene = Scene(
+            scene = ReplicationFixture(
                 self.fixture, str(fault), folder, machines=machines, records_per_second=_RECORDS_PER_SECOND
             )  # fmt: skip
             with closing(scene):
@@ -113,7 +113,7 @@ class FaultCluster:
 class FaultRun:
     """A fault in a cluster: an active instance, a standby, and a producer to a topic."""
 
-    def __init__(self, cluster: FaultCluster, scene: Scene, folder: Path, fault: Fault) -> None:
+    def __init__(self, cluster: FaultCluster, scene: ReplicationFixture, folder: Path, fault: Fault) -> None:
         self.cluster = cluster
         self.scene = scene
         self.folder = folder
@@ -146,9 +146,9 @@ class FaultRun:
         """Kill the leader of partition 0, and start it again when it does not lead any more."""
         broker = self.scene.leader()
         with self.cluster.machines[CLIENT].entered():
-            self.scene.end(broker, hard=True, waits=False)
+            self.scene.stop_broker(broker, hard=True, waits=False)
         assert until(lambda: self.scene.leader_id() != broker.id), self.active.log
-        self.scene.begin(broker)
+        self.scene.start_broker(broker)
 
     @property
     def controller_epoch(self) -> int:
@@ -165,7 +165,7 @@ class FaultRun:
         recovered_s = self._await_recovered()
         load.await_more(_RECORDS)
         count, records = load.finish(), load.report()
-        violations = [*self.violations, *map(str, self.scene.fallen()), *map(str, self._shared_epochs())]
+        violations = [*self.violations, *map(str, self.scene.decreased_epochs()), *map(str, self._shared_epochs())]
         if not records.good or count.failed or records.acknowledged != count.acknowledged:
             violations.append(f"{count}, {records}")
         violations += [f"instance {instance.number} has ended" for instance in self.instances if instance.pid is None]
@@ -193,9 +193,9 @@ class FaultRun:
 
     def _await_recovered(self) -> float:
         """Seconds until the cluster has recovered. Raises AssertionError after PATIENCE_S."""
-        begun_s = time.monotonic()
+        start_s = time.monotonic()
         recovered = until(lambda: not self._restart() and self.unrecovered() == [])
-        seconds = time.monotonic() - begun_s
+        seconds = time.monotonic() - start_s
         logs = "\n".join(instance.log[-3000:] for instance in self.instances)
         assert recovered, f"not after {PATIENCE_S} s: {self.unrecovered()}\n{logs}"
         return round(seconds, 1)

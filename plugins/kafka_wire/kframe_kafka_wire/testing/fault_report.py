@@ -67,13 +67,13 @@ class Section:
     """Higher values of ``recovered_s`` are bold."""
 
 
-def sections(hands: Clocks | None) -> dict[str, Section]:
+def sections(fake_clocks: Clocks | None) -> dict[str, Section]:
     """All sections by name. Without clocks, the last one has no faults."""
     return {
         "network": Section("Network", network_faults.TEXT, network_faults.FAULTS),
         "processes": Section("Processes", process_faults.TEXT, process_faults.FAULTS, float("inf")),
         "resources": Section("Disk and descriptors", resource_faults.TEXT, resource_faults.FAULTS),
-        "clocks": Section("Clocks", clock_faults.TEXT, [] if hands is None else clock_faults.faults(hands)),
+        "clocks": Section("Clocks", clock_faults.TEXT, [] if fake_clocks is None else clock_faults.faults(fake_clocks)),
     }
 
 
@@ -106,15 +106,15 @@ def main() -> int:
 
 def _observed(name: str, folder: Path, options: argparse.Namespace) -> Any:
     """The reports of a section. A cluster that does not recover is replaced by another."""
-    hands = Clocks(folder / "clocks")
-    waiting = [fault for fault in sections(hands)[name].faults if re.search(options.only, fault.name)]
-    while waiting:
+    fake_clocks = Clocks(folder / "clocks")
+    pending = [fault for fault in sections(fake_clocks)[name].faults if re.search(options.only, fault.name)]
+    while pending:
         with ExitStack() as stack:
             cluster_folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            environment = hands.environment if name == "clocks" else lambda _: {}
+            environment = fake_clocks.environment if name == "clocks" else lambda _: {}
             cluster = stack.enter_context(fault_cluster(cluster_folder, options.seed, environment))
-            while waiting:
-                fault = waiting.pop(0)
+            while pending:
+                fault = pending.pop(0)
                 try:
                     yield cluster.observe(fault)
                 except (AssertionError, KazooException) as error:
@@ -166,8 +166,8 @@ def machine() -> str:
 
 
 def _command(name: str, options: argparse.Namespace) -> str:
-    chosen = f" --only {options.only!r}" if options.only else ""
-    return f"python -m kframe_kafka_wire.testing.fault_report {name} --seed {options.seed}{chosen}"
+    filter_option = f" --only {options.only!r}" if options.only else ""
+    return f"python -m kframe_kafka_wire.testing.fault_report {name} --seed {options.seed}{filter_option}"
 
 
 def _parsed() -> argparse.Namespace:

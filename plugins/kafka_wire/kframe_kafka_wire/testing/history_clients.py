@@ -19,12 +19,12 @@ from kframe_kafka_wire.testing.client import Client
 from kframe_kafka_wire.testing.history_check import HistoryOperation
 
 #: An answer is awaited for so long.
-ANSWER_S: Final = 4.0
+RESPONSE_TIMEOUT_S: Final = 4.0
 _TIMEOUT_MS: Final = 3_000
 #: The pause of a client whose request was refused, and the pause between two requests.
-_REFUSED_S: Final = 0.1
+_RETRY_BACKOFF_S: Final = 0.1
 _PAUSE_S: Final = 0.02
-_PARTITIONS_MOST: Final = 6
+_PARTITIONS_MAX: Final = 6
 #: After these codes a change may have happened or not.
 _UNCERTAIN: Final = frozenset({"NOT_CONTROLLER", "REQUEST_TIMED_OUT", "UNKNOWN_SERVER_ERROR"})
 _READS: Final = ("describe", "list")
@@ -132,7 +132,7 @@ class HistoryClient:
         try:
             client = self._connected()
         except OSError:
-            self._leave()
+            self._change_instance()
             return
         operation.call = time.monotonic_ns()
         try:
@@ -141,7 +141,7 @@ class HistoryClient:
             operation.code = ""
         if operation.code in _UNCERTAIN or not operation.code:
             operation.code = ""
-            self._leave()
+            self._change_instance()
         else:
             operation.end = time.monotonic_ns()
         self._history.append(operation)
@@ -170,7 +170,7 @@ class HistoryClient:
         operation.code = _name(client.ask(*_DELETE, topics=[topic], timeout=_TIMEOUT_MS)["responses"][0])
 
     def _grow(self, operation: HistoryOperation, client: Client) -> None:
-        operation.partitions = self._random.randint(1, _PARTITIONS_MOST)
+        operation.partitions = self._random.randint(1, _PARTITIONS_MAX)
         topic = {"name": operation.topic, "count": operation.partitions, "assignments": None}
         body = client.ask(*_GROW, topics=[topic], timeout=_TIMEOUT_MS, validate_only=False)
         operation.code = _name(body["results"][0])
@@ -220,17 +220,17 @@ class HistoryClient:
         if self._instance is self._history.blocked and not self._reads:
             raise ConnectionError("the network is blocked")
         if self._client is None:
-            self._client = Client(self._instance.address, patience_s=ANSWER_S)
+            self._client = Client(self._instance.address, patience_s=RESPONSE_TIMEOUT_S)
             if not self._reads:  # A standby closes the connection, as for all clients that look for the controller.
                 self._client.ask(*_METADATA, topics=[], allow_auto_topic_creation=False)
         return self._client
 
-    def _leave(self) -> None:
+    def _change_instance(self) -> None:
         """Disconnect. A client that changes topics turns to the other instance."""
         self._disconnect()
         if not self._reads:
             self._instance = next(self._instances)
-        self._history.over.wait(_REFUSED_S)
+        self._history.over.wait(_RETRY_BACKOFF_S)
 
     def _disconnect(self) -> None:
         if self._client is not None:

@@ -47,7 +47,7 @@ _WRITERS, _READERS = 4, 4
 _TOPICS: Final = 3
 _TOPIC_S: Final = 8.0
 #: Time without a fault before and after each.
-_CALM_S: Final = 4.0
+_FAULT_INTERVAL_S: Final = 4.0
 #: Changes that have begun are complete after this time, so that the instance waits for no write.
 _SETTLED_S: Final = 2.0
 #: Brokers do not fail, also on a busy machine: the model has no elections without a request.
@@ -65,20 +65,20 @@ class HistoryCluster:
         self._history: SharedHistory | None = None
         self._proxies = proxies
         self._random = random.Random(seed)
-        self._by_name = {
+        self._faults_by_name = {
             "killed (SIGKILL)": self._kill,
             "frozen (SIGSTOP), within the session": lambda number: self._freeze(number, 0.5),
             FROZEN: lambda number: self._freeze(number, 2.0),
             "cut off from ZooKeeper": self._cut_off,
             CUT_OFF_WITH_READERS: self._isolate,
             "connection to ZooKeeper reset": lambda number: self._proxies[number].cut(),
-            "answers of ZooKeeper lost": self._lose_answers,
+            "answers of ZooKeeper lost": self._lose_responses,
         }
 
     @property
     def fault_names(self) -> list[str]:
         """All faults."""
-        return list(self._by_name)
+        return list(self._faults_by_name)
 
     def record(self, seconds: float, faults: Sequence[str] = ()) -> list[HistoryOperation]:
         """The operations of clients in so much time, or longer: until each of ``faults`` (default: all) has occurred,
@@ -89,14 +89,14 @@ class HistoryCluster:
             HistoryClient(number, instances, history, self.seed, reads=number >= _WRITERS)
             for number in range(_WRITERS + _READERS)
         ]
-        begun_s, waiting = time.monotonic(), list(faults or self.fault_names)
+        start_s, pending = time.monotonic(), list(faults or self.fault_names)
         for client in clients:
             client.thread.start()
         try:
-            while time.monotonic() - begun_s < seconds or waiting:
-                pause(_CALM_S)
-                self._inject(waiting.pop(0) if waiting else self._random.choice(self.fault_names))
-            pause(_CALM_S)
+            while time.monotonic() - start_s < seconds or pending:
+                pause(_FAULT_INTERVAL_S)
+                self._inject(pending.pop(0) if pending else self._random.choice(self.fault_names))
+            pause(_FAULT_INTERVAL_S)
             assert until(lambda: not history.missing_kinds()), history.missing_kinds()
         finally:
             history.over.set()
@@ -107,7 +107,7 @@ class HistoryCluster:
                 raise client.failure
         return history.operations
 
-    def await_pair(self) -> int:
+    def await_standby(self) -> int:
         """Return the id of the active instance when the other one stands by."""
 
         def active() -> list[int]:
@@ -119,9 +119,9 @@ class HistoryCluster:
 
     def _inject(self, name: str) -> None:
         """Inject a fault into the active instance. Return when one instance is active, and the other stands by."""
-        self._by_name[name](self.await_pair())
+        self._faults_by_name[name](self.await_standby())
         self.faults[name] += 1
-        self.await_pair()
+        self.await_standby()
 
     def _kill(self, number: int) -> None:
         instance = self.instances[number]
@@ -153,7 +153,7 @@ class HistoryCluster:
         finally:
             self._history.blocked = None
 
-    def _lose_answers(self, number: int) -> None:
+    def _lose_responses(self, number: int) -> None:
         """Writes are executed, and the instance does not know."""
         self._proxies[number].drop(Direction.TO_CLIENT)
         pause(1.0)
@@ -201,10 +201,10 @@ def main() -> int:
         "machine": fault_report.machine(), "commit": fault_report.commit(), "command": command,
     }  # fmt: skip
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # Processes end then, too.
-    begun_s = time.monotonic()
+    start_s = time.monotonic()
     with tempfile.TemporaryDirectory() as folder, history_cluster(Path(folder), options.seed) as cluster:
         operations = cluster.record(60 * options.minutes)
-    seconds = round(time.monotonic() - begun_s)
+    seconds = round(time.monotonic() - start_s)
     if options.pages is not None:
         options.pages.mkdir(parents=True, exist_ok=True)
     result = history_check.check(operations, options.pages)

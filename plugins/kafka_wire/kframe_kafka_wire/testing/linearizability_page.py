@@ -66,11 +66,11 @@ def page(record: Mapping[str, Any]) -> str:
 
 
 def _requests(record: Mapping[str, Any]) -> list[str]:
-    answers: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
+    responses: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
     for kind, code, count in record["requests"]:
-        answers[kind].append((count, code or "unknown outcome"))
+        responses[kind].append((count, code or "unknown outcome"))
     return [
         f"| {kind} | {sum(count for count, _ in rows):,} |"
         f" {', '.join(f'{code} {count:,}' for count, code in sorted(rows, reverse=True))} |"
-        for kind, rows in sorted(answers.items())
+        for kind, rows in sorted(responses.items())
     ]

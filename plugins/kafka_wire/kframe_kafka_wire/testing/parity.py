@@ -189,9 +189,9 @@ def prepare(tools: Tools, setup: Setup) -> None:
         more = ("--config", "retention.ms=360000000") if topic == TOPIC else ()
         tools.run("kafka-topics", "--create", "--topic", topic, "--partitions", str(PARTITIONS),
                   "--replication-factor", "1", *more)  # fmt: skip
-    given = "".join(f"{number}:value-{number}\n" for number in range(RECORDS))
+    stdin = "".join(f"{number}:value-{number}\n" for number in range(RECORDS))
     keyed = ("--property", "parse.key=true", "--property", "key.separator=:")
-    tools.run("kafka-console-producer", "--topic", TOPIC, *keyed, given=given)
+    tools.run("kafka-console-producer", "--topic", TOPIC, *keyed, stdin=stdin)
     tools.run("kafka-console-consumer", "--topic", TOPIC, "--group", GROUP, "--from-beginning", "--max-messages",
               str(RECORDS), "--timeout-ms", "60000")  # fmt: skip
     for kind, name, config in (
@@ -209,7 +209,7 @@ def prepare(tools: Tools, setup: Setup) -> None:
     tools.run("kafka-producer-perf-test", "--topic", OTHER_TOPIC, "--num-records", "5", "--record-size", "10",
               "--throughput", "-1", "--transactional-id", "parity", "--transaction-duration-ms", "60000")  # fmt: skip
     for each in READING:
-        tools.tried(each.tool, *each.arguments)  # Some calls create a group, or the loggers of a broker.
+        tools.run_with_code(each.tool, *each.arguments)  # Some calls create a group, or the loggers of a broker.
     tools.run("kafka-delegation-tokens", "--create", "--max-life-time-period", "-1", "--owner-principal", "User:alice")
     if setup.authorizer:
         _allow(tools)
@@ -230,7 +230,7 @@ def _allow(tools: Tools) -> None:
 
 
 #: Patterns of output that differs in every run, and their replacements.
-_CHANGING: Final = (
+_VARYING: Final = (
     (re.compile(rf"{re.escape(HOST)}:\d+"), "HOST:PORT"),
     (re.compile(r"\d+\.?\d* records/sec.*"), "RATES"),
     (re.compile(r"Request Request\(.*?\) is not authorized|Request \w+ of \S+ is not authorized", re.DOTALL),
@@ -255,11 +255,11 @@ _CHANGING: Final = (
 )  # fmt: skip
 
 
-def normalized(said: str) -> str:
+def normalized(text: str) -> str:
     """An output without parts that differ in every run. Lines are sorted, because tools print hash tables."""
-    for pattern, replacement in _CHANGING:
-        said = pattern.sub(replacement, said)
-    return "\n".join(sorted({_ordered(line.strip()) for line in said.splitlines() if line.strip()}))
+    for pattern, replacement in _VARYING:
+        text = pattern.sub(replacement, text)
+    return "\n".join(sorted({_ordered(line.strip()) for line in text.splitlines() if line.strip()}))
 
 
 def _ordered(line: str) -> str:
@@ -287,9 +287,9 @@ def compared(
     try:
         cluster.start()
         clients = list(cluster.clients())
-        everything = next(each for each in clients if each.principal == SUPER)
-        address = cluster.address(everything.protocol)
-        prepare(Tools(box, folder / "clients" / "prepare", address, everything.settings), setup)
+        super_client = next(each for each in clients if each.principal == SUPER)
+        address = cluster.address(super_client.protocol)
+        prepare(Tools(box, folder / "clients" / "prepare", address, super_client.settings), setup)
         under_kafka: Outputs = {}
         for _ in collect(cluster, box, calls, clients, Rounds(expected), under_kafka):
             pass
@@ -388,7 +388,7 @@ def _run(tools: Tools, client: str, call: ToolCall, outputs: Outputs) -> None:
     unique = str(next(_UNIQUE))
     for position, step in enumerate(call.steps()):
         arguments = [each.replace("{broker}", "1").replace("{unique}", unique) for each in step.arguments]
-        code, output = tools.tried(step.tool, *arguments, given=step.input)
+        code, output = tools.run_with_code(step.tool, *arguments, stdin=step.input)
         name = step.name if step is call else f"{step.name} [{position} after: {call.name}]"
         outputs.setdefault((client, name), Counter())[f"exit {code}\n{normalized(output)}"] += 1
 

@@ -37,9 +37,9 @@ class ToolCall:
         yield from self.after
 
 
-def call(tool: str, *arguments: str, given: str = "", after: tuple[ToolCall, ...] = ()) -> ToolCall:
+def call(tool: str, *arguments: str, stdin: str = "", after: tuple[ToolCall, ...] = ()) -> ToolCall:
     """A call with its arguments."""
-    return ToolCall(tool, arguments, given, after)
+    return ToolCall(tool, arguments, stdin, after)
 
 
 def _describe(*entity: str) -> ToolCall:
@@ -144,7 +144,7 @@ WRITING: Final = (
     call("kafka-delegation-tokens", "--create", "--max-life-time-period", "-1"),
     call("kafka-delegation-tokens", "--renew", "--renew-time-period", "-1", "--hmac", "bWlzc2luZw=="),
     call("kafka-delegation-tokens", "--expire", "--expiry-time-period", "-1", "--hmac", "bWlzc2luZw=="),
-    call("kafka-console-producer", "--topic", OTHER_TOPIC, given="a\nb\n"),
+    call("kafka-console-producer", "--topic", OTHER_TOPIC, stdin="a\nb\n"),
     call("kafka-producer-perf-test", "--topic", OTHER_TOPIC, "--num-records", "5", "--record-size", "10",
          "--throughput", "-1"),
     call("kafka-features", "upgrade", "--feature", "metadata.version=20"),

@@ -13,7 +13,7 @@ Outputs = dict[tuple[str, str], Counter[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Designed:
+class IntendedDifference:
     """An intended difference: lines of these tools that match a pattern are ignored under both controllers."""
 
     tools: re.Pattern[str]
@@ -21,25 +21,25 @@ class Designed:
     reason: str
 
 
-def _designed(tools: str, lines: str, reason: str) -> Designed:
-    return Designed(re.compile(tools), re.compile(lines), reason)
+def _intended(tools: str, lines: str, reason: str) -> IntendedDifference:
+    return IntendedDifference(re.compile(tools), re.compile(lines), reason)
 
 
-DESIGNED: Final = (
-    _designed(
+INTENDED_DIFFERENCES: Final = (
+    _intended(
         "kafka-broker-api-versions", r"HOST:PORT \(id: 1000 .*",
         "kframe is a node of the cluster, because clients look for the controller among its nodes; so it is listed.",
     ),
-    _designed(
+    _intended(
         "kafka-broker-api-versions", r"(Envelope\(58\)|ConsumerGroup\w+\(6[89]\)): .*",
         "kframe does not offer Envelope, which serves KRaft, and the new consumer group protocol, which needs a"
         " coordinator. The other APIs and versions are those of the brokers.",
     ),
-    _designed(
+    _intended(
         "kafka-configs --describe --entity-type brokers$", r"Dynamic configs for broker 1000 are:",
         "The tool asks each node for its own settings, and kframe is one; it has no dynamic settings of its own.",
     ),
-    _designed(
+    _intended(
         "kafka-log-dirs --describe$",
         r'Received log directory information from brokers .*|"broker":1000.*|"partitions":\[\],.*"logDir":"none".*',
         "The tool asks each node for its log directories. kframe has none, and names one that is empty: Kafka's client"
@@ -85,7 +85,7 @@ def compare(setup: str, kafka: Outputs, kframe: Outputs) -> ParityComparison:
         expected = kafka[client, step]
         if outputs.keys() <= expected.keys():
             continue
-        rules = [rule for rule in DESIGNED if rule.tools.search(step)]
+        rules = [rule for rule in INTENDED_DIFFERENCES if rule.tools.search(step)]
         allowed = {_without(rules, output) for output in expected}
         unexpected = [output for output in outputs if _without(rules, output) not in allowed]
         if not unexpected:
@@ -108,7 +108,7 @@ def _lines(outputs: Mapping[str, int]) -> Iterator[str]:
     return (line for output in outputs for line in output.splitlines())
 
 
-def _without(rules: Sequence[Designed], output: str) -> str:
+def _without(rules: Sequence[IntendedDifference], output: str) -> str:
     return "\n".join(
         line for line in output.splitlines() if not any(rule.lines.fullmatch(line) for rule in rules)
     )  # fmt: skip

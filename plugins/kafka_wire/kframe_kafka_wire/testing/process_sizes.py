@@ -20,11 +20,11 @@ class ProcessSizes(NamedTuple):
     descriptors: int
 
 
-def sizes_of(pid: int, begun_s: float) -> ProcessSizes:
+def sizes_of(pid: int, start_s: float) -> ProcessSizes:
     """A sample of a process, from Linux's ``/proc``. Raises OSError if the process has ended."""
     status = Path(f"/proc/{pid}/status").read_text()
     (memory_kib,), (threads,) = (
         re.findall(rf"^{name}:\s+(\d+)", status, re.MULTILINE) for name in ("VmRSS", "Threads")
     )  # fmt: skip
     descriptors = len(os.listdir(f"/proc/{pid}/fd"))
-    return ProcessSizes(round(time.monotonic() - begun_s, 1), int(memory_kib), int(threads), descriptors)
+    return ProcessSizes(round(time.monotonic() - start_s, 1), int(memory_kib), int(threads), descriptors)

@@ -20,7 +20,7 @@ from kframe_zookeeper.testing.sessions import SESSION_S
 from kframe_kafka_wire.testing.client import Client
 from kframe_kafka_wire.testing.instances import InstanceProcess
 
-US: Final = 1000
+CONTROLLER_ID: Final = 1000
 INTERNAL: Final = 6
 #: Defaults of automatically created topics, of brokers and of kframe.
 SIZES: Final = {"auto.create.topics.enable": "true", "num.partitions": "4", "default.replication.factor": "3"}
@@ -62,7 +62,7 @@ class RealCluster:
         self.settings = {**SETTINGS, **spoken}
         self.kafka = Cluster(folder, zookeeper, settings=self.settings, version=version)
         self.kframe = InstanceProcess(
-            zookeeper, folder / "kframe", US, "--create-chroot",
+            zookeeper, folder / "kframe", CONTROLLER_ID, "--create-chroot",
             settings={**SIZES, **spoken, **OWN.get(version, {})},
         )  # fmt: skip
         self.client = KazooClient(zookeeper, timeout=SESSION_S)
@@ -117,7 +117,7 @@ class Sampler:
     """Samples all nodes' metadata while the block runs."""
 
     def __init__(self, cluster: RealCluster) -> None:
-        self.answered: Counter[str] = Counter()
+        self.respond: Counter[str] = Counter()
         self.offline: list[tuple[str, list[str]]] = []
         self._cluster = cluster
         self._over = threading.Event()
@@ -135,14 +135,14 @@ class Sampler:
         # The pause leaves CPU to the brokers on the same cores.
         took_s = 0.0
         while not self._over.wait(max(_PAUSE_S, _REST * took_s)):
-            begun_s = time.monotonic()
+            start_s = time.monotonic()
             for address in self._cluster.nodes:
                 with suppress(OSError):  # A broker may be down.
                     states = partitions(address)
-                    self.answered[address] += 1
+                    self.respond[address] += 1
                     if offline := [name for name, leader, _ in states if leader < 0]:
                         self.offline.append((address, offline))
-            took_s = time.monotonic() - begun_s
+            took_s = time.monotonic() - start_s
 
 
 def metadata(address: str) -> Mapping[str, Any]:

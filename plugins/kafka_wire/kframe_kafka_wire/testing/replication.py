@@ -25,14 +25,14 @@ SESSION_MS: Final = 8_000
 #: The assignment of a topic in which each broker is the preferred leader of two partitions.
 REPLICAS: Final = [[1, 2, 3], [2, 3, 1], [3, 1, 2], [1, 3, 2], [2, 1, 3], [3, 2, 1]]
 #: Log lines of a broker for each executed control request, and for LeaderAndIsr for each partition.
-_CARRIED_OUT: Final = re.compile(
+_EXECUTED: Final = re.compile(
     r"(?:UpdateMetadata request sent by|Completed LeaderAndIsr request correlationId \d+ from) controller \d+"
     r" epoch (\d+)"
 )
 _numbers = itertools.count()
 
 
-class Scene:
+class ReplicationFixture:
     """One topic of a cluster with a steady producer, and the kframe instances of one test."""
 
     def __init__(
@@ -49,7 +49,7 @@ class Scene:
         self.topic = f"records-{name}"
         self._folder = folder
         self._instances: list[InstanceProcess] = []
-        self._seen: dict[str, list[dict[str, int]]] = defaultdict(list)
+        self._observed: dict[str, list[dict[str, int]]] = defaultdict(list)
         fixture.create(self.topic, REPLICAS)
         fixture.client.DataWatch(paths.CONTROLLER_EPOCH, self._epoch)
         for partition in range(len(REPLICAS)):
@@ -83,7 +83,7 @@ class Scene:
         )
         return self._instances[-1]
 
-    def pair(self) -> tuple[InstanceProcess, InstanceProcess]:
+    def start_pair(self) -> tuple[InstanceProcess, InstanceProcess]:
         """An active kframe and a standby."""
         active = self.instance(1000, "--insist")
         active.await_ready(active=True)
@@ -113,7 +113,7 @@ class Scene:
         """The stored leader of partition 0. -1 for none."""
         return int(self.fixture.get(f"/brokers/topics/{self.topic}/partitions/0/state")["leader"])
 
-    def end(self, broker: KafkaProcess, hard: bool, *, waits: bool = True) -> None:
+    def stop_broker(self, broker: KafkaProcess, hard: bool, *, waits: bool = True) -> None:
         """Stop or kill a broker, and return when its registration has ended.
 
         ``waits``: wait for the session timeout of a killed broker; otherwise the session is ended at once.
@@ -130,15 +130,15 @@ class Scene:
         client = self.fixture.client
         assert until(lambda: client.retry(client.exists, registered) is None)
 
-    def begin(self, broker: KafkaProcess) -> None:
+    def start_broker(self, broker: KafkaProcess) -> None:
         """Restart a broker."""
         broker.start()
         broker.await_started()
 
-    def await_full(self) -> None:
+    def await_all_in_sync(self) -> None:
         """Return when all partitions have a leader and all replicas in sync, and clients see it."""
 
-        def lacking() -> list[tuple[str, int]]:
+        def incomplete() -> list[tuple[str, int]]:
             return [
                 (topic, partition)
                 for topic, states in self.fixture.states().items()
@@ -146,34 +146,34 @@ class Scene:
                 if state["leader"] not in ALL or sorted(state["isr"]) != ALL
             ]
 
-        assert until(lambda: not lacking()), lacking()
+        assert until(lambda: not incomplete()), incomplete()
         self.fixture.await_agreement(self.topic)
 
     # -- what has happened
 
     @property
-    def went_offline(self) -> bool:
+    def was_offline(self) -> bool:
         """Whether a partition of the topic was without a leader at any time."""
-        return any(state.get("leader") == -1 for states in self._seen.values() for state in states)
+        return any(state.get("leader") == -1 for states in self._observed.values() for state in states)
 
-    def fallen(self) -> list[Any]:
+    def decreased_epochs(self) -> list[Any]:
         """Decreased epochs in stored states, and in the requests that brokers have executed."""
         events: list[Any] = [
             (path, before, after)
-            for path, states in self._seen.items()
+            for path, states in self._observed.items()
             for before, after in itertools.pairwise(states)
             if any(after[name] < before[name] for name in ("controller_epoch", "leader_epoch"))
         ]
         for broker in self.fixture.cluster.brokers.values():
-            epochs = [int(epoch) for epoch in _CARRIED_OUT.findall(broker.log("state-change"))]
+            epochs = [int(epoch) for epoch in _EXECUTED.findall(broker.log("state-change"))]
             assert epochs, "the log has no request"
             events += [(broker.id, *pair) for pair in itertools.pairwise(epochs) if pair[1] < pair[0]]
         return events
 
     def _epoch(self, data: bytes | None, _stat: Any) -> None:
         if data is not None:
-            self._seen[paths.CONTROLLER_EPOCH].append({"controller_epoch": int(data), "leader_epoch": 0})
+            self._observed[paths.CONTROLLER_EPOCH].append({"controller_epoch": int(data), "leader_epoch": 0})
 
     def _state(self, path: str, data: bytes | None, *_: object) -> None:
         if data is not None:
-            self._seen[path].append(json.loads(data))
+            self._observed[path].append(json.loads(data))

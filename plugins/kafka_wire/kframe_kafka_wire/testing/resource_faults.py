@@ -78,14 +78,14 @@ def _no_descriptors(name: str, *, active: bool) -> Fault:
         instance = run.active if active else run.standby
         pid = instance.pid
         assert pid is not None
-        begun_s, cpu_s, lines = time.monotonic(), _cpu_s(pid), instance.log.count("\n")
+        start_s, cpu_s, lines = time.monotonic(), _cpu_s(pid), instance.log.count("\n")
         with exhausted_descriptors(pid) as limit, ExitStack() as connections:
             with run.cluster.machines[CLIENT].entered():
                 for _ in range(_CONNECTIONS):
                     connections.enter_context(_connection(instance))
             run.bounce_leader()
             until(lambda: False, FAULT_S)
-            share = (_cpu_s(pid) - cpu_s) / (time.monotonic() - begun_s)
+            share = (_cpu_s(pid) - cpu_s) / (time.monotonic() - start_s)
             lines = instance.log.count("\n") - lines
             run.effect = f"limit of {limit} descriptors, CPU {share:.0%}, {lines} log lines"
             yield

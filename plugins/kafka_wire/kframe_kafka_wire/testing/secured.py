@@ -18,7 +18,7 @@ PLAIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule r
 SCRAM_MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule required"
 PROTOCOLS: Final = ("SSL", "SASL_PLAINTEXT", "SASL_SSL")
 #: Super users. Other users may do nothing.
-FRIENDS: Final = "User:CN=client;User:alice;User:carol;User:dave"
+SUPER_USERS: Final = "User:CN=client;User:alice;User:carol;User:dave"
 
 
 def certificates(folder: Path) -> Path:
@@ -49,7 +49,7 @@ def secured(folder: Path, topics: Mapping[str, Sequence[PartitionSpec]], brokers
         "listener.name.sasl_plaintext.plain.sasl.jaas.config": f'{PLAIN_MODULE} user_alice="secret" user_eve="x";',
         "listener.name.sasl_ssl.plain.sasl.jaas.config": f'{PLAIN_MODULE} user_alice="secret";',
         "authorizer.class.name": ACL_AUTHORIZER,
-        "super.users": FRIENDS,
+        "super.users": SUPER_USERS,
     }
     users = {
         "/config/users/carol": user_record("SCRAM-SHA-256", "pencil"),
@@ -81,7 +81,7 @@ def tls(folder: Path, key: str = "", authority: str = "authority") -> dict[str, 
 
 
 #: (listener, SASL settings, certificate) of clients whose login succeeds.
-LET_IN: Final[Mapping[str, tuple[str, dict[str, str], str]]] = {
+AUTHENTICATED_CLIENTS: Final[Mapping[str, tuple[str, dict[str, str], str]]] = {
     "a certificate": ("SSL", {}, "client"),
     "PLAIN": ("SASL_PLAINTEXT", login("PLAIN", "alice", "secret"), ""),
     "SCRAM-SHA-256": ("SASL_PLAINTEXT", login("SCRAM-SHA-256", "carol", "pencil"), ""),

@@ -15,8 +15,8 @@ from kframe_kafka_wire.sasl_server import credential_text, make_credential
 from kframe_kafka_wire.server import WireServer
 from kframe_kafka_wire.testing.client import Client
 
-OURS = 1000
-PLAIN = {"listeners": "PLAINTEXT://127.0.0.1:0", "broker.id": str(OURS)}
+CONTROLLER_ID = 1000
+PLAIN = {"listeners": "PLAINTEXT://127.0.0.1:0", "broker.id": str(CONTROLLER_ID)}
 
 
 def broker(broker_id: int, *listeners: str, rack: str | None = None, ports: int = 9000) -> Registration:
@@ -50,7 +50,7 @@ class Served:
             holder.claim(1)
         self.server = WireServer({**PLAIN, **config}, records)
         self.controller: Controller = ControllerBuilder(
-            OURS,
+            CONTROLLER_ID,
             store=self.ensemble.connect(),
             transport=EmbeddedBrokers(VirtualClock()),
             config={"auto.leader.rebalance.enable": False, **controller_config},

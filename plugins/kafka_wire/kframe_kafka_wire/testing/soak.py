@@ -99,9 +99,9 @@ class Soak:
 
     def run(self, seconds: float) -> SoakReport:
         """Change the cluster for so long, and let it recover. Each operation and fault occurs at least once."""
-        begun_s = time.monotonic()
+        start_s = time.monotonic()
         threads = [
-            threading.Thread(target=self._repeat, args=(lambda: self._sample(begun_s), SAMPLE_S)),
+            threading.Thread(target=self._repeat, args=(lambda: self._sample(start_s), SAMPLE_S)),
             threading.Thread(target=self._change),
         ]
         for thread in threads:
@@ -109,7 +109,7 @@ class Soak:
         try:
             self._load.await_more(_RECORDS)
             waiting = self.brokers.names
-            while time.monotonic() - begun_s < seconds or waiting:
+            while time.monotonic() - start_s < seconds or waiting:
                 self._attempt(lambda: self.brokers.inject(waiting.pop(0)) if waiting else self.brokers.step())
                 self._attempt(self._await_in_sync)
                 pause(_FAULT_S)
@@ -117,7 +117,7 @@ class Soak:
             self._over.set()
             for thread in threads:
                 thread.join()
-        return self._report(time.monotonic() - begun_s)
+        return self._report(time.monotonic() - start_s)
 
     def _report(self, seconds: float) -> SoakReport:
         self._attempt(self.admin.delete_all)
@@ -138,12 +138,12 @@ class Soak:
             len(lines), warnings, self.samples, self._failures,
         )  # fmt: skip
 
-    def _sample(self, begun_s: float) -> None:
+    def _sample(self, start_s: float) -> None:
         """Take a sample, and read the metrics as a monitoring system does."""
         pid = self._instance.pid
         if pid is None:
             raise RuntimeError("the instance has ended")
-        self.samples.append(sizes_of(pid, begun_s))
+        self.samples.append(sizes_of(pid, start_s))
         self._instance.page("/metrics")
 
     def _change(self) -> None:

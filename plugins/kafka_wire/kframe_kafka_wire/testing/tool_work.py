@@ -46,7 +46,7 @@ def _describes(tools: Tools, pattern: str) -> None:
     outputs: list[str] = []
 
     def is_described() -> bool:
-        outputs.append(tools.tried("kafka-topics", "--describe", "--topic", TOPIC)[1])
+        outputs.append(tools.run_with_code("kafka-topics", "--describe", "--topic", TOPIC)[1])
         return re.search(pattern, outputs[-1]) is not None
 
     assert until(is_described), outputs[-1]
@@ -55,7 +55,7 @@ def _describes(tools: Tools, pattern: str) -> None:
 def _produce_and_consume(tools: Tools) -> None:
     """Produce idempotently, then in a transaction, and consume each by a group."""
     once = ("--producer-property", "enable.idempotence=true", "--producer-property", "acks=all")
-    tools.run("kafka-console-producer", "--topic", TOPIC, *once, given="".join(f"{value}\n" for value in VALUES))
+    tools.run("kafka-console-producer", "--topic", TOPIC, *once, stdin="".join(f"{value}\n" for value in VALUES))
     assert sorted(_consumed(tools, len(VALUES))) == VALUES
     many = ("--num-records", str(_PER_TRANSACTION), "--record-size", "10", "--throughput", "-1")
     whole = ("--transactional-id", "tooled", "--transaction-duration-ms", "60000")

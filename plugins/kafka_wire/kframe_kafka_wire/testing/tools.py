@@ -63,11 +63,11 @@ class ToolBox(Process):
             folder, piped=True,
         )  # fmt: skip
 
-    def run(self, tool: str, arguments: list[str], given: str) -> tuple[int, str]:
-        """Exit code and output of a tool. ``given`` is its standard input."""
-        request = {"class": TOOLS[tool], "arguments": arguments, "input": given}
+    def run(self, tool: str, arguments: list[str], stdin: str) -> tuple[int, str]:
+        """Exit code and output of a tool. ``stdin`` is its standard input."""
+        request = {"class": TOOLS[tool], "arguments": arguments, "input": stdin}
         reply = json.loads(self._answer(json.dumps(request)))
-        return reply["code"], reply["said"]
+        return reply["code"], reply["output"]
 
 
 class Tools:
@@ -83,15 +83,15 @@ class Tools:
         lines = {**settings, "bootstrap.servers": address}
         self._settings.write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
 
-    def run(self, tool: str, *arguments: str, given: str = "") -> str:
+    def run(self, tool: str, *arguments: str, stdin: str = "") -> str:
         """The output of a successful tool. Raises AssertionError if the tool fails."""
-        code, output = self.tried(tool, *arguments, given=given)
+        code, output = self.run_with_code(tool, *arguments, stdin=stdin)
         assert code == 0, output
         return output
 
-    def tried(self, tool: str, *arguments: str, given: str = "") -> tuple[int, str]:
+    def run_with_code(self, tool: str, *arguments: str, stdin: str = "") -> tuple[int, str]:
         """Exit code and output."""
         config = [_CONFIG_OPTIONS.get(tool, "--command-config"), str(self._settings)]
         address = [] if tool in _BY_SETTINGS else ["--bootstrap-server", self._address]
         first = [arguments[0]] if tool == "kafka-cluster" else []  # kafka-cluster expects options after the subcommand.
-        return self._box.run(tool, [*first, *address, *config, *arguments[len(first) :]], given)
+        return self._box.run(tool, [*first, *address, *config, *arguments[len(first) :]], stdin)

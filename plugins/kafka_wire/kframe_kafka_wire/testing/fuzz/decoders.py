@@ -20,32 +20,34 @@ from kframe_kafka_wire.sasl_server import PlainExchange, ScramExchange, make_cre
 from kframe_kafka_wire.security import Credentials, ListenerSecurity
 
 #: Each n-th decoded message is encoded, and must be equal after decoding again.
-_TWICE: Final = 16
+_ROUND_TRIP_INTERVAL: Final = 16
 #: Partitions of the control requests.
 _PARTITIONS: Final = 4
 _CREDENTIAL: Final = make_credential("SCRAM-SHA-256", "p", b"salt")
 
 
 def decode_request(raw: bytes, _kind: str) -> None:
-    """Decode a request as ``inbound`` does. A mutated header may name another API than the kind."""
+    """Decode a request as ``ClientConnection`` does. A mutated header may name another API than the kind."""
     header = codec.decode_header(raw)
     body = codec.decode_request(header, raw)
-    if sum(raw) % _TWICE == 0:
+    if sum(raw) % _ROUND_TRIP_INTERVAL == 0:
         encoded = codec.encode_request(header.api_key, header.api_version, 1, header.client_id, body)[4:]
-        _same(body, codec.decode_request(codec.decode_header(encoded), encoded))
+        _assert_equal(body, codec.decode_request(codec.decode_header(encoded), encoded))
 
 
 def decode_reply(raw: bytes, kind: str) -> None:
     """Decode a response as the requester does. The kind is an API and a version."""
     api_key, version = map(int, kind.split())
     _, body = codec.decode_response(api_key, version, raw)
-    if sum(raw) % _TWICE == 0:
-        _same(body, codec.decode_response(api_key, version, codec.encode_response(api_key, version, 7, body)[4:])[1])
+    if sum(raw) % _ROUND_TRIP_INTERVAL == 0:
+        _assert_equal(
+            body, codec.decode_response(api_key, version, codec.encode_response(api_key, version, 7, body)[4:])[1]
+        )
 
 
-def _same(body: dict[str, Any], again: dict[str, Any]) -> None:
+def _assert_equal(body: dict[str, Any], decoded: dict[str, Any]) -> None:
     # Compared as text, because NaN is not equal to itself.
-    assert repr(body) == repr(again), (body, again)
+    assert repr(body) == repr(decoded), (body, decoded)
 
 
 def decode_control_reply(raw: bytes, kind: str) -> None:
@@ -55,7 +57,7 @@ def decode_control_reply(raw: bytes, kind: str) -> None:
     head = 7 if flexible else 6
     if api_key != UPDATE_METADATA and len(raw) >= head:
         layout = flexible, api_key == LEADER_AND_ISR and version >= 5
-        assert _scanned(kernels, raw, head, *layout) == _scanned(_naive_responses, raw, head, *layout)
+        assert _scan(kernels, raw, head, *layout) == _scan(_naive_responses, raw, head, *layout)
     numbers = np.arange(_PARTITIONS, dtype=np.int32)
     names = BatchTopics(np.zeros(1, np.int32), np.ones((1, 16), np.uint8), ["a"])
     content = RequestContent(
@@ -64,18 +66,18 @@ def decode_control_reply(raw: bytes, kind: str) -> None:
     read_response(PendingRequest(1, 1, api_key, version, 7, content, slice(0, _PARTITIONS)), raw)
 
 
-def _scanned(module: Any, raw: bytes, head: int, flexible: bool, grouped: bool) -> tuple[Any, ...]:
+def _scan(module: Any, raw: bytes, head: int, flexible: bool, by_topic_id: bool) -> tuple[Any, ...]:
     errors, counts = np.zeros((min(_PARTITIONS, len(raw) // 6), 4), np.int32), np.zeros(2, np.int32)
-    end = module.scan_response(raw, head, flexible, grouped, _PARTITIONS, errors, counts)
+    end = module.scan_response(raw, head, flexible, by_topic_id, _PARTITIONS, errors, counts)
     return (end, errors[: counts[1]].tolist(), counts.tolist()) if end >= 0 else (end,)
 
 
 def decode_admin_reply(raw: bytes, kind: str) -> None:
     """Read a response as the admin client does. The kind is an API key."""
-    _QUESTIONS[int(kind)](_AnsweredClient(raw))
+    _ADMIN_CALLS[int(kind)](_ScriptedClient(raw))
 
 
-class _AnsweredClient(AdminClient):
+class _ScriptedClient(AdminClient):
     """A client that receives these bytes as its first response. Later responses are empty."""
 
     def __init__(self, raw: bytes) -> None:
@@ -96,7 +98,7 @@ _VERSIONS: Final = {METADATA: 9, ELECT: 2, ALTER: 0, LIST: 0}
 _TARGETS: Final = Targets(
     ("t",), np.zeros(1, np.int32), np.zeros(1, np.int32), Ragged.of([[1, 2]]), np.zeros(1, np.bool_)
 )
-_QUESTIONS: Final[Mapping[int, Any]] = {
+_ADMIN_CALLS: Final[Mapping[int, Any]] = {
     METADATA: AdminClient.capture,
     ALTER: lambda client: client.reassign(_TARGETS),
     LIST: AdminClient.reassignments,
