@@ -101,13 +101,16 @@ class StoredStates:
 
     def read(self, expected: int) -> None:
         """In bulk, into columns."""
-        wanted, stored = self.states(expected - 1), read_states(self.session, self.names, self.topic, self.partition)
+        expected_states, stored = (
+            self.states(expected - 1),
+            read_states(self.session, self.names, self.topic, self.partition),
+        )
         assert stored.parsed.all()
-        assert wanted.equal(stored).all()
+        assert expected_states.equal(stored).all()
 
     def read_singly(self, expected: int) -> None:
         """By ``get_async``, each state decoded."""
-        wanted, client, waiting = self.states(expected - 1), self.session.client, deque[Any]()
+        expected_states, client, waiting = self.states(expected - 1), self.session.client, deque[Any]()
         answers = []
         for i in range(len(self.topic)):
             waiting.append(client.get_async(self._path(i)))
@@ -116,7 +119,7 @@ class StoredStates:
         answers += [result.get() for result in waiting]
         for i, (data, stat) in enumerate(answers):
             state, _ = decode_state(data, "")
-            assert (state.leader, stat.version) == (wanted.leader[i], expected)
+            assert (state.leader, stat.version) == (expected_states.leader[i], expected)
 
     def _path(self, row: int) -> str:
         return f"{self.names.partition_path(int(self.topic[row]), int(self.partition[row]))}/state"

@@ -42,6 +42,12 @@ REPLACED: Final[dict[str, str]] = {
     "fault, quiescence, repair": "mend mended lull upheaval upheavals",
     "outcome, eligible, violation": "fate fates lawful unlawful",
     "producer_history, event_log, trace": "trail ledger",
+    "expected, requested, target, the noun": "wanted said asked given",
+    "postponed, owned, reserved": "held",
+    "deleted, offline, unregistered, TopicsCreated": "gone came went",
+    "visible, reported, output": "shown",
+    "accepted, assigned, sampled": "taken drawn",
+    "valid, intact": "sound",
     "mutate, mutated": "bend bent",
     "replica_index, replicas_by_broker": "hosting",
 }
@@ -51,10 +57,18 @@ LIMITS: Final[dict[str, int]] = {
     "found": 40,  # FileNotFoundError counts
     "told": 3,
     "tell": 1,
+    "asked": 55,
+    "given": 258,
+    "held": 30,
+    "gone": 8,
+    "came": 7,  # came_online
+    "went": 9,  # went_offline
+    "shown": 63,
+    "taken": 27,
+    "drawn": 31,
+    "sound": 8,
     "place": 1,
-    "asks": 1,
     "letters": 3,
-    "carry": 2,
 }
 
 PROSE: Final = re.compile(r'("""|\'\'\').*?\1|#[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.DOTALL)

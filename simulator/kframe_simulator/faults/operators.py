@@ -166,12 +166,12 @@ def _elect(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     if process is None or key is None:
         return False
     kind = ElectionType.UNCLEAN if arguments["unclean"] else ElectionType.PREFERRED
-    wanted = None if arguments["all"] else (key,)
-    named = None if wanted is None else [choices.name(key)]
+    keys = None if arguments["all"] else (key,)
+    named = None if keys is None else [choices.name(key)]
     choices.record_step(simulation, "elect_leaders", {"type": kind.name.lower(), "partitions": named})
     simulation.ask(
-        process, "an election", partial(ElectionRequested, kind, wanted),
-        whole=lambda response: wanted is None or response.error or _elected_or_refused(simulation, key, response),
+        process, "an election", partial(ElectionRequested, kind, keys),
+        whole=lambda response: keys is None or response.error or _elected_or_refused(simulation, key, response),
     )  # fmt: skip
     return True
 
