@@ -164,7 +164,7 @@ def deciding(g: KernelCluster) -> dict[str, Call]:
         "plan_removals": Call(
             {"brokers": _i32(k, g.b // 2), "recovery": _u8(k)} | {name: _i32(k) for name in planned_of} | lists,
             led_rows,
-            # Of the rows that lose nobody only the ISR is looked at.
+            # Of rows that lose no replica only the ISR is read.
             unread=() if led_rows == k else ("old_leader", "old_epoch", "old_recovery", "partition_epoch"),
             filled=dict.fromkeys((*planned_of, "recovery"), led_rows)
             | {"isr_offsets": led_rows + 1, "isr_values": min(isr_entries, m)},

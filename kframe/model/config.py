@@ -102,7 +102,7 @@ class Key:
 KEYS: Final[Mapping[str, Key]] = {
     key.name: key
     for key in (
-        Key("auto.leader.rebalance.enable", boolean, "true", "Move leadership back to preferred replicas by itself."),
+        Key("auto.leader.rebalance.enable", boolean, "true", "Elect preferred replicas automatically."),
         Key("leader.imbalance.check.interval.seconds", whole(1), "300", "How often leadership imbalance is checked."),
         Key("leader.imbalance.per.broker.percentage", whole(0), "10", "Imbalance of a broker that is tolerated."),
         Key("unclean.leader.election.enable", boolean, "false", "Let a replica outside the ISR lead as a last resort."),

@@ -120,8 +120,8 @@ class ElectionExplainer:
         if first == leader:
             suffix = "as the preferred replica" if leader == view.replicas[0] else "as the first eligible replica"
             return self._decision(None, LeaderRule.OFFLINE_CLEAN, leader, f"broker {leader} leads {suffix}")
-        other = "nobody" if first is None else f"broker {first}"
-        text = f"broker {leader} was elected earlier; an election held now would choose {other}"
+        other = "no replica" if first is None else f"broker {first}"
+        text = f"broker {leader} was elected earlier; an election now would elect {other}"
         return self._decision(None, LeaderRule.STAYS, leader, text)
 
     def election(
@@ -134,7 +134,7 @@ class ElectionExplainer:
         if kind is ElectionKind.OFFLINE and unclean_allowed and chosen is not None:
             rule = LeaderRule.OFFLINE_UNCLEAN
         if chosen is None:
-            text = f"nobody can lead: {self._why_no_leader(view, unclean_allowed)}"
+            text = f"no replica can lead: {self._why_no_leader(view, unclean_allowed)}"
         else:
             text = f"broker {chosen} is elected"
             text += " from outside the ISR: acknowledged records may be lost" if chosen not in view.isr else ""

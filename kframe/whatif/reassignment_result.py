@@ -149,5 +149,5 @@ class ReassignmentResult:
         if error is not ErrorCode.NONE:
             return "the partition never had a leader"
         if not self.led[position]:
-            return "no live leader: nobody brings the new replicas into the ISR"
+            return "no live leader adds the new replicas to the ISR"
         return f"its leader's ISR was refused: {isr_error.name}" if isr_error else f"not in sync, being down: {absent}"

@@ -20,7 +20,9 @@ def test_in_words(snapshot: Path) -> None:
     assert result.exit_code == 0
     assert result.stdout.startswith("ZooKeeper rules\nt-2: replicas 3,1\n")
     assert "rule: offline election, clean part" in result.stdout
-    assert "nobody can lead: no live replica is in the ISR; unclean.leader.election.enable is false" in result.stdout
+    assert (
+        "no replica can lead: no live replica is in the ISR; unclean.leader.election.enable is false" in result.stdout
+    )
     assert "in the end: no leader, ISR 3\n" in result.stdout
 
 

@@ -60,7 +60,7 @@ def make_driver() -> Driver:
 
 
 def test_every_request_event_has_operation_and_refusal() -> None:
-    """controller 1: whoever has a token is answered, active or not."""
+    """controller 1: requests with a token get a response, active or not."""
     assert set(REFUSALS) == set(REQUESTS) == WAITING
 
 

@@ -93,7 +93,7 @@ def test_failover_follows_kafkas_order() -> None:
 
 def test_startup_brings_replicas_online_or_shrinks_isr() -> None:
     """state-machines 3.5: initial states.
-    state-machines 3.5: online replicas are told everything.
+    state-machines 3.5: online replicas receive all states.
     state-machines 3.5: offline replicas leave their ISRs, as since 2.3.
     state-machines 5: offline replicas at startup go Offline, as since 2.3.
     """
@@ -132,7 +132,7 @@ def test_columns_change_after_storage_accepts() -> None:
 
 
 def test_rejected_write_does_not_change_columns() -> None:
-    """state-machines 4: nothing is told that storage has not accepted."""
+    """state-machines 4: nothing is sent that storage has not accepted."""
     driver = make_driver(healthy(1, 2))
     driver.fail(WriteStates, StoreError("connection lost"))
     lose(driver, 1)

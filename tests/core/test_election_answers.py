@@ -38,7 +38,7 @@ P, U = ElectionType.PREFERRED, ElectionType.UNCLEAN
         ("elected uncleanly", PartitionSpec((1, 9), 9, (9,)), U, ErrorCode.NONE),
         ("preferred out of sync", PartitionSpec((1, 2), 2, (2,)), P, ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE),
         ("preferred dead", PartitionSpec((9, 2), 2, (2, 9)), P, ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE),
-        ("nobody alive", PartitionSpec((8, 9), 9, (9,)), U, ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE),
+        ("no live replica", PartitionSpec((8, 9), 9, (9,)), U, ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE),
         ("preferred leads", healthy(1, 2), P, ErrorCode.ELECTION_NOT_NEEDED),
         ("dead preferred leads", healthy(9, 2), P, ErrorCode.ELECTION_NOT_NEEDED),
         ("live leader", PartitionSpec((1, 2), 2, (1, 2)), U, ErrorCode.ELECTION_NOT_NEEDED),

@@ -149,7 +149,7 @@ def test_request_elects_by_strategy(
 
 @pytest.mark.parametrize("event", [fail_over, a_broker_starts, a_broker_fails])
 def test_only_operator_request_allows_unclean_election(event: Callable[[Driver], None]) -> None:
-    """elections 6: nobody but the operator carries allowUnclean."""
+    """elections 6: only the operator sets allowUnclean."""
     recording = RecordingSelection()
     driver = Driver(cluster_of({"t": [PartitionSpec((1, 2, 9), 9, (9,)), healthy(1)]}, (1, 2)), selection=recording)
     if event is not fail_over:

@@ -252,7 +252,7 @@ def test_gauges_equal_recount_in_golden_scenario(path: Path) -> None:
 PREFERRED_CASES: list[tuple[str, PartitionSpec, int]] = [
     ("the preferred replica leads", PartitionSpec((1, 2), 1, (1, 2)), 0),
     ("another replica leads", PartitionSpec((1, 2), 2, (1, 2)), 1),
-    ("nobody leads", PartitionSpec((1, 2), -1, (1, 2)), 1),
+    ("no leader", PartitionSpec((1, 2), -1, (1, 2)), 1),
     ("it never had a leader", PartitionSpec((1, 2)), 0),
     ("the preferred replica is being added, not in sync", PartitionSpec((3, 1), 1, (1,), adding_replicas=(3,)), 0),
     ("the preferred replica is being added, in sync", PartitionSpec((3, 1), 1, (1, 3), adding_replicas=(3,)), 1),

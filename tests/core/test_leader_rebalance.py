@@ -70,7 +70,9 @@ def test_ineligible_preferred_replica_is_not_elected(spec: PartitionSpec, live: 
     """controller 11.4: candidates need the preferred replica online. It must be in the ISR."""
     driver = rebalanced(spec, live=live)
     assert (driver.writes(), driver.batches) == ([], [])
-    assert not any(isinstance(effect, ReadStates) for effect in driver.effects), "an election that finds nobody looks"
+    assert not any(isinstance(effect, ReadStates) for effect in driver.effects), (
+        "an election without a result reads states"
+    )
 
 
 def test_shutting_down_broker_is_not_elected() -> None:

@@ -208,15 +208,15 @@ def test_what_if_of_broker_failure() -> None:
         (
             0,
             "it has no leadership state yet; a controller makes one by this rule as soon as a replica lives",
-            ["nobody can lead: no replica is assigned"],
+            ["no replica can lead: no replica is assigned"],
         ),
         (
             1,
-            "broker 1 was elected earlier; an election held now would choose nobody",
-            ["nobody can lead: no replica is assigned"],
+            "broker 1 was elected earlier; an election now would elect no replica",
+            ["no replica can lead: no replica is assigned"],
         ),
-        (2, "it has no leader: no replica is assigned", ["nobody can lead: no replica is assigned"]),
-        (7, "it has no leader: no replica is assigned", ["nobody can lead: no replica is assigned"]),
+        (2, "it has no leader: no replica is assigned", ["no replica can lead: no replica is assigned"]),
+        (7, "it has no leader: no replica is assigned", ["no replica can lead: no replica is assigned"]),
     ],
 )
 def test_explanation_of_partition_without_replicas(number: int, before: str, after: list[str]) -> None:

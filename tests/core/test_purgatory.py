@@ -142,7 +142,7 @@ def test_delete_topics_is_answered_after_brokers_acknowledge() -> None:
 
 @pytest.mark.parametrize("cause", ["session", "abandoned"])
 def test_resignation_answers_delayed_requests_with_not_controller(cause: str) -> None:
-    """controller 1: whoever waits when we resign receives NOT_CONTROLLER."""
+    """controller 1: pending requests at resignation get NOT_CONTROLLER."""
     driver = make_driver()
     driver.handle(creation(PATIENT_MS, 1))
     driver.handle(CreateTopicsRequested((NewTopic("too", assignments=ON_5),), PATIENT_MS, token=2))

@@ -148,7 +148,7 @@ def test_leader_receives_target_after_isr_shrinks_to_it(leader: int, strict: boo
 
 
 def test_completed_reassignment_to_dead_target_has_no_leader(caplog: pytest.LogCaptureFixture) -> None:
-    """controller 7.1: B3 finds nobody, which is only logged. B4 then removes the old leader."""
+    """controller 7.1: B3 finds no leader, which is only logged. B4 then removes the old leader."""
     driver = quiet({"t": [REASSIGNING]}, (1, 2, 3))
     driver.cluster.partitions.reassigning[0] = 1
     catch_up(driver, (1, 4, 5, 6))

@@ -56,11 +56,11 @@ RULES: Final = {
         "replica not in the ISR, no write", "replica not in the ISR, cached", "worked example",
     ),
     "state-machines 3.5": (
-        "startup", "initial states", "online replicas are told everything", "offline replicas leave their ISRs",
+        "startup", "initial states", "online replicas receive all states", "offline replicas leave their ISRs",
     ),
     "state-machines 4": (
         "LeaderAndIsr, UpdateMetadata, StopReplica", "storage before brokers", "memory is updated only after",
-        "nothing is told that storage has not accepted",
+        "nothing is sent that storage has not accepted",
     ),
     "state-machines 5": (
         "Offline to ReplicaDeletionIneligible", "the last ISR member", "offline replicas at startup", "recovery state",
@@ -76,17 +76,17 @@ RULES: Final = {
     ),
     "elections 3.1": ("controlled shutdown by the head",),
     "elections 4": (
-        "no leader found", "nobody found", "already valid", "topic being deleted", "unknown partition",
+        "no leader found", "no eligible replica", "already valid", "topic being deleted", "unknown partition",
         "not controller", "event preempted", "partition without leadership", "foreign controller epoch",
         "election of all partitions", "leaders that remain",
     ),
     "elections 5": ("truth table", "row 27"),
     "elections 6": (
-        "callers", "nobody but the operator", "topic not being deleted", "reassignment calls Reassign",
+        "callers", "only the operator", "topic not being deleted", "reassignment calls Reassign",
         "unclean election enabled", "preferred elections left in storage", "new topics call the initial rule",
     ),
     "controller 1": (
-        "preempt answers", "whoever has a token", "whoever waits when we resign", "NOT_CONTROLLER at the top",
+        "preempt answers", "requests with a token", "pending requests at resignation", "NOT_CONTROLLER at the top",
         "single consumer", "enqueue", "clearAndPut", "process/preempt exclusive", "queue time", "rate timer", "errors",
         "close",
     ),
@@ -120,7 +120,7 @@ RULES: Final = {
     "controller 6.4": ("other endpoints", "known and present"),
     "controller 7.1": (
         "phase 0", "U1 and U2", "U1 comes before", "U3", "complete if the target", "A1, retry", "B1 to B8",
-        "B3, a leader", "B3 finds nobody", "B7, removed", "B7, a record",
+        "B3, a leader", "B3 finds no leader", "B7, removed", "B7, a record",
     ),
     "controller 7.2": ("Offline, DeletionStarted, DeletionSuccessful, NonExistent",),
     "controller 7.3": ("order-only change runs phase B",),
@@ -164,7 +164,7 @@ RULES: Final = {
     ),
     "controller 10.4": ("completion",),
     "controller 10.5": (
-        "broker start with a replica", "nobody else resumes", "isTopicQueuedUpForDeletion gates",
+        "broker start with a replica", "no other event resumes it", "isTopicQueuedUpForDeletion gates",
         "trigger-online and LeaderAndIsr", "nothing but the shrinking",
     ),
     "controller 11.1": ("the record of a zk election", "mapping of elections.md"),

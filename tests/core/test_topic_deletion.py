@@ -183,7 +183,7 @@ def test_broker_startup_resumes_deletion() -> None:
 
 
 def test_startup_of_other_broker_does_not_resume_deletion() -> None:
-    """controller 10.5: nobody else resumes, there is no timer."""
+    """controller 10.5: no other event resumes it, there is no timer."""
     driver = make_driver((1,))
     mark(driver, "t")
     confirm(driver, 1, "t-0", "t-1")

@@ -186,7 +186,7 @@ def test_0_8_2_rule_elects_in_isr_order() -> None:
     ids=lambda value: f"row {value.number}" if isinstance(value, Row) else value.name,
 )  # fmt: skip
 def test_election_response_has_code_of_truth_table(row: Row, code: ErrorCode) -> None:
-    """elections 4: nobody found."""
+    """elections 4: no eligible replica."""
     driver = driver_of(row)
     hold(driver, row.strategy)
     response = driver.replies[1]

@@ -133,7 +133,7 @@ NOT_COMPLETED: list[tuple[PartitionSpec, tuple[int, ...], tuple[str, str, str]]]
     (healthy(1, 2), (8, 9), ("refused", "INVALID_REPLICA_ASSIGNMENT", "not live: 8, 9")),
     (PartitionSpec((1, 7), leader=1, isr=(1,)), (2, 7), ("waiting", "NONE", "not in sync, being down: 7")),
     (PartitionSpec((7, 1), leader=None, isr=(7,)), (1, 2),
-     ("waiting", "NONE", "no live leader: nobody brings the new replicas into the ISR")),
+     ("waiting", "NONE", "no live leader adds the new replicas to the ISR")),
     (PartitionSpec((1, 2)), (3, 4), ("refused", "UNKNOWN_SERVER_ERROR", "the partition never had a leader")),
 ]  # fmt: skip
 

@@ -144,5 +144,5 @@ def test_reassignment_with_dead_broker_waits_only_for_leaders() -> None:
     outcome = reassign(whatif, load_plan(CLUSTER / "reassignment.json"))
     assert outcome.reassignment is not None
     assert {problem["reason"] for problem in outcome.reassignment.problems()} <= {
-        "no live leader: nobody brings the new replicas into the ISR"
+        "no live leader adds the new replicas to the ISR"
     }

@@ -76,7 +76,7 @@ ILLEGAL = {
     "a lost creation that comes and goes": [
         created(1, 0, ""), described(3, 4), row("describe", 5, 6, UNKNOWN_TOPIC),
     ],
-    "partitions that nobody added": [created(1, 2), described(3, 4, partitions=3)],
+    "partitions that no request added": [created(1, 2), described(3, 4, partitions=3)],
     "a reassignment that comes back": [
         created(1, 2), row("reassign", 3, 4, replicas=[3]), described(5, 6, replicas=[3], leader=3),
         row("list", 7, 8, **MOVED),

@@ -55,7 +55,7 @@ class ConcurrentWriter:
         (range(1, PASSES_MAX + 1), paths.topic_path("orders"), (PASSES_MAX, False, (paths.topic_path("orders"),))),
         (range(1, PASSES_MAX + 1), paths.BROKER_SEQUENCE, (2, True, ())),
     ],
-    ids=["nothing", "at first", "twice", "always", "always a topic", "always what nobody reads"],
+    ids=["nothing", "at first", "twice", "always", "always a topic", "always an unread znode"],
 )
 def test_capture_reports_changes_between_readings(
     cluster: ZooKeeperCluster,

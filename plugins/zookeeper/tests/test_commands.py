@@ -95,7 +95,7 @@ def test_capture_quarantines_malformed_znodes(address: str, client: KazooClient,
         ("zookeeper://{address}:x", 2, "ZooKeeper URL"),
         ("zookeeper://127.0.0.1:1?connection.timeout.ms=300", 1, "error: no session with ZooKeeper at"),
     ],
-    ids=["no cluster", "no plugin", "no URL", "nobody there"],
+    ids=["no cluster", "no plugin", "no URL", "no server"],
 )  # fmt: skip
 def test_capture_refused(zookeeper: ServerHandle, tmp_path: Path, url: str, code: int, message: str) -> None:
     done = kframe("snapshot", "capture", url.format(address=zookeeper.address), tmp_path / "out")

@@ -194,14 +194,14 @@ REFUSED: list[tuple[str, Callable[[bytes | None], Any], bytes | None, str]] = [
     ("features without level", znodes.decode_features, b'{"version":2,"status":1,"features":{"f":{}}}',
      "max_version_level"),
     ("config as numbers", config, b'{"version":1,"config":{"a":1}}', "/config/topics/t field config"),
-    ("config change of nobody", change, b'{"version":2}', "found no field entity_path"),
+    ("config change without entity", change, b'{"version":2}', "found no field entity_path"),
     ("config change of a stranger", change, b'{"version":2,"entity_path":"moons/io"}', "found 'moons/io'"),
     ("partition of no topic", partitions, b'{"version":1,"partitions":[{"topic":"a/b","partition":0}]}',
      "/admin/preferred_replica_election field partitions[0].topic: found topic name 'a/b'"),
     ("target of topic ..", znodes.decode_targets,
      b'{"version":1,"partitions":[{"topic":"..","partition":0,"replicas":[1]}]}',
      "/admin/reassign_partitions field partitions[0].topic"),
-    ("lost directory of nobody", log_dir_event, b'{"version":1,"event":1}', "expected field broker"),
+    ("lost directory without broker", log_dir_event, b'{"version":1,"event":1}', "expected field broker"),
 ]  # fmt: skip
 
 
