@@ -30,9 +30,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--freezes", type=int, default=20, help="how often it is frozen (SIGSTOP) beyond its session")
     parser.add_argument("--out", type=Path, help="write the record to this file")
     options = parser.parse_args(arguments)
-    scene: Any = import_module("kframe_kafka_wire.testing.failovers")  # a plugin's, unknown to the type checker here
+    # The type checker does not know the plugin.
+    cluster_tests: Any = import_module("kframe_kafka_wire.testing.failovers")
     failovers: list[Any] = []
-    with tempfile.TemporaryDirectory() as folder, scene.failover_cluster(Path(folder)) as cluster:
+    with tempfile.TemporaryDirectory() as folder, cluster_tests.failover_cluster(Path(folder)) as cluster:
         brokers_before = cluster.epochs_of_elected_brokers()
         for run, count in ((cluster.kill, options.kills), (cluster.freeze, options.freezes)):
             for _ in range(count):
@@ -44,9 +45,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "machine": describe_machine(),
         "command": f"python -m benchmarks.live.failovers --kills {options.kills} --freezes {options.freezes}",
         "brokers": 3,
-        "instances": len(scene.INSTANCES),
-        "standbys_at_least": scene.STANDBYS_MIN,
-        "session_timeout_ms": scene.SESSION_MS,
+        "instances": len(cluster_tests.INSTANCES),
+        "standbys_at_least": cluster_tests.STANDBYS_MIN,
+        "session_timeout_ms": cluster_tests.SESSION_MS,
         "controller_epochs_won_by_brokers": won_by_brokers,
         "summary": [_summary(cause, failovers) for cause in ("killed", "frozen")],
     }

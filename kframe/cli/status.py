@@ -166,7 +166,7 @@ def _controller_line(record: Mapping[str, Any]) -> str:
 
 def _security_line(warnings: list[str]) -> str:
     if not warnings:
-        return "nothing is open to everybody"
+        return "no znode is open to all clients"
     more = len(warnings) - _NOTES_MAX
     first = "; ".join(warnings[:_NOTES_MAX])
     return f"{first}; and {more} more notes (-o wide shows all)" if more > 0 else first

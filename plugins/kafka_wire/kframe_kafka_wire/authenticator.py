@@ -77,7 +77,7 @@ class SaslAuthenticator:
         return self._login is not None
 
     def check(self, header: Header) -> bool:
-        """Whether the gate handles this request. Raises Refused for a request that is not allowed before login."""
+        """Whether this object handles the request. Raises Refused for a request that is not allowed before login."""
         in_progress = self._exchange is not None
         is_login = header.api_key in (SASL_HANDSHAKE, SASL_AUTHENTICATE)
         if self._login is None or in_progress:

@@ -210,12 +210,12 @@ class WireServer:
                 self._drops.record(DropReason.TOO_MANY, host, "there are as many as there may be")
                 writer.close()
                 return
-            inbound = ClientConnection(listening, reader, writer, lambda: self._rate.give_back(host))
-            if not inbound.has_certificate and not self._rate.take(host):
+            connection = ClientConnection(listening, reader, writer, lambda: self._rate.give_back(host))
+            if not connection.has_certificate and not self._rate.take(host):
                 self._drops.record(DropReason.TOO_MANY, host, f"too many a second without a login ({RATE_KEY})")
                 writer.close()
                 return
-            await inbound.serve()
+            await connection.serve()
         finally:
             self._connections_by_host[host] -= 1
             if not self._connections_by_host[host]:

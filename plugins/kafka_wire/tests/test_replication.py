@@ -70,7 +70,7 @@ def fixture_of(
 
 
 @pytest.fixture
-def scene(
+def replication(
     fixture_of: Callable[[Setup], ClusterFixture], tmp_path: Path, setup: Setup, name: str
 ) -> Iterator[ReplicationFixture]:
     """All brokers running, and one of them controller. The producer writes to the test's own topic."""
@@ -78,11 +78,11 @@ def scene(
     fixture.cluster.start()
     assert until(lambda: fixture.controller()[0] in ALL)
     settings = {"inter.broker.protocol.version": setup[1]}
-    replication_scene = ReplicationFixture(fixture, name, tmp_path, settings, records_per_second=RECORDS_PER_SECOND)
+    replication_fixture = ReplicationFixture(fixture, name, tmp_path, settings, records_per_second=RECORDS_PER_SECOND)
     try:
-        yield replication_scene
+        yield replication_fixture
     finally:
-        replication_scene.close()
+        replication_fixture.close()
 
 
 def leader(hard: bool, times: int) -> Story:
@@ -90,14 +90,14 @@ def leader(hard: bool, times: int) -> Story:
 
     The first killed broker stays registered until its session expires."""
 
-    def story(scene: ReplicationFixture) -> None:
-        scene.instance(1000, "--insist").await_ready(active=True)
-        scene.load.await_more(BEFORE)
+    def story(replication: ReplicationFixture) -> None:
+        replication.instance(1000, "--insist").await_ready(active=True)
+        replication.load.await_more(BEFORE)
         for number in range(times):
-            broker = scene.leader()
-            scene.stop_broker(broker, hard, waits=EVERYTHING or number == 0)
+            broker = replication.leader()
+            replication.stop_broker(broker, hard, waits=EVERYTHING or number == 0)
             if times > 1:
-                scene.start_broker(broker)
+                replication.start_broker(broker)
 
     return story
 
@@ -105,9 +105,9 @@ def leader(hard: bool, times: int) -> Story:
 def controller(hard: bool, times: int) -> Story:
     """The active kframe ends and a standby takes over, ``times`` times."""
 
-    def story(scene: ReplicationFixture) -> None:
-        active, standby = scene.start_pair()
-        scene.load.await_more(BEFORE)
+    def story(replication: ReplicationFixture) -> None:
+        active, standby = replication.start_pair()
+        replication.load.await_more(BEFORE)
         for _ in range(times):
             if hard:
                 active.kill()
@@ -115,34 +115,34 @@ def controller(hard: bool, times: int) -> Story:
                 assert active.stop(PATIENCE_S) == 0, active.log
             standby.await_ready(active=True)
             if times > 1:
-                active, standby = standby, scene.instance(active.number, "--insist")
+                active, standby = standby, replication.instance(active.number, "--insist")
                 standby.await_ready(active=False)
 
     return story
 
 
-def killed_with_leader(scene: ReplicationFixture) -> None:
+def killed_with_leader(replication: ReplicationFixture) -> None:
     """kframe and a leader end at once: the standby handles the broker failure during its failover."""
-    active, standby = scene.start_pair()
-    scene.load.await_more(BEFORE)
+    active, standby = replication.start_pair()
+    replication.load.await_more(BEFORE)
     active.kill()
-    broker = scene.leader()
-    scene.stop_broker(broker, hard=True)
+    broker = replication.leader()
+    replication.stop_broker(broker, hard=True)
     standby.await_ready(active=True)
-    assert scene.leader().id != broker.id
+    assert replication.leader().id != broker.id
 
 
-def paused(scene: ReplicationFixture) -> None:
+def paused(replication: ReplicationFixture) -> None:
     """kframe is frozen until a standby has taken over and a leader has restarted. Then it changes nothing.
 
     It does not even execute a request that it received as controller."""
-    sleeper, standby = scene.start_pair()
-    scene.load.await_more(BEFORE)
+    sleeper, standby = replication.start_pair()
+    replication.load.await_more(BEFORE)
     with Client(sleeper.address) as client:
         assert client.ask(*CREATE, topics=[{**UNWANTED, "name": "."}])["topics"][0]["error_code"] == INVALID_TOPIC
         sleeper.pause()
         client.send(encode_request(*CREATE, 2, "a-test", {"topics": [UNWANTED]}))
-        wake(scene, sleeper, standby)
+        wake(replication, sleeper, standby)
         assert refused(client)
 
 
@@ -155,87 +155,87 @@ def refused(client: Client) -> bool:
     return bool(answer["topics"][0]["error_code"] == NOT_CONTROLLER)
 
 
-def wake(scene: ReplicationFixture, sleeper: InstanceProcess, standby: InstanceProcess) -> None:
+def wake(replication: ReplicationFixture, sleeper: InstanceProcess, standby: InstanceProcess) -> None:
     """The standby takes over and a leader restarts. Then the frozen instance resumes."""
     standby.await_ready(active=True)
-    broker = scene.leader()
-    scene.stop_broker(broker, hard=True)
-    scene.start_broker(broker)
-    scene.await_all_in_sync()
-    before, (_, epoch) = scene.fixture.tree(), scene.fixture.controller()
+    broker = replication.leader()
+    replication.stop_broker(broker, hard=True)
+    replication.start_broker(broker)
+    replication.await_all_in_sync()
+    before, (_, epoch) = replication.fixture.tree(), replication.fixture.controller()
     resigned = sleeper.log.count("Resigned")
     sleeper.resume()
     assert until(lambda: sleeper.log.count("Resigned") > resigned), sleeper.log
     sleeper.await_ready(active=False)
-    scene.load.await_more(AFTER)
-    after = scene.fixture.tree()
+    replication.load.await_more(AFTER)
+    after = replication.fixture.tree()
     assert after.keys() == before.keys()
     changed = [path for path in after if after[path] != before[path]]
     # An ISR may shrink and grow on a busy machine, under the current controller.
     assert all(path.endswith("/state") for path in changed), changed
     assert all(json.loads(after[path][0] or b"")["controller_epoch"] == epoch for path in changed), changed
-    assert (scene.controller(), scene.fixture.controller()[1]) == (standby.number, epoch)
+    assert (replication.controller(), replication.fixture.controller()[1]) == (standby.number, epoch)
 
 
-def paused_at_work(scene: ReplicationFixture) -> None:
+def paused_at_work(replication: ReplicationFixture) -> None:
     """kframe freezes at the notification of a leader's failure, and resumes after another instance has handled it."""
-    active, standby = scene.start_pair()
-    scene.load.await_more(BEFORE)
+    active, standby = replication.start_pair()
+    replication.load.await_more(BEFORE)
     for _ in range(BOUNCES):
-        broker = scene.leader()
+        broker = replication.leader()
         frozen = threading.Event()
 
         def freeze(_event: WatchedEvent, instance: InstanceProcess = active, done: threading.Event = frozen) -> None:
             instance.pause()
             done.set()
 
-        scene.fixture.client.exists(f"/brokers/ids/{broker.id}", watch=freeze)
-        scene.stop_broker(broker, hard=True)
+        replication.fixture.client.exists(f"/brokers/ids/{broker.id}", watch=freeze)
+        replication.stop_broker(broker, hard=True)
         assert frozen.wait(PATIENCE_S)
         standby.await_ready(active=True)
-        scene.start_broker(broker)
+        replication.start_broker(broker)
         active.resume()
         active.await_ready(active=False)
-        assert scene.controller() == standby.number
+        assert replication.controller() == standby.number
         active, standby = standby, active
 
 
-def handed_over(scene: ReplicationFixture) -> None:
+def handed_over(replication: ReplicationFixture) -> None:
     """Kafka's controller hands over to kframe, a leader restarts, and kframe resigns before the leader is in sync."""
-    scene.load.await_more(BEFORE)
-    kframe = scene.instance(1000, "--takeover")
+    replication.load.await_more(BEFORE)
+    kframe = replication.instance(1000, "--takeover")
     kframe.await_ready(active=True)
-    broker = scene.leader()
-    scene.stop_broker(broker, hard=True)
-    scene.start_broker(broker)
+    broker = replication.leader()
+    replication.stop_broker(broker, hard=True)
+    replication.start_broker(broker)
     assert kframe.stop(PATIENCE_S) == 0, kframe.log
-    assert until(lambda: scene.controller() in ALL)
+    assert until(lambda: replication.controller() in ALL)
 
 
-def role_lost_twice(scene: ReplicationFixture) -> None:
+def role_lost_twice(replication: ReplicationFixture) -> None:
     """kframe takes the role and is killed, then takes it again from a broker that was killed with the role."""
-    scene.load.await_more(BEFORE)
-    first = scene.instance(1000, "--takeover")
+    replication.load.await_more(BEFORE)
+    first = replication.instance(1000, "--takeover")
     first.await_ready(active=True)
     first.kill()
-    assert until(lambda: scene.controller() in ALL)
-    broker = scene.fixture.cluster.brokers[scene.controller()]
+    assert until(lambda: replication.controller() in ALL)
+    broker = replication.fixture.cluster.brokers[replication.controller()]
     broker.kill()
-    second = scene.instance(1001, "--insist")
+    second = replication.instance(1001, "--insist")
     second.await_ready(active=True)
-    scene.stop_broker(broker, hard=True)
-    assert scene.leader().id != broker.id
+    replication.stop_broker(broker, hard=True)
+    assert replication.leader().id != broker.id
 
 
-def rolling_restart(scene: ReplicationFixture) -> None:
+def rolling_restart(replication: ReplicationFixture) -> None:
     """All brokers restart in order, each when all are in sync: no partition goes offline."""
-    scene.instance(1000, "--insist").await_ready(active=True)
-    scene.load.await_more(BEFORE)
-    for broker in scene.fixture.cluster.brokers.values():
-        scene.stop_broker(broker, hard=False)
-        scene.start_broker(broker)
-        scene.await_all_in_sync()
-    assert not scene.was_offline
+    replication.instance(1000, "--insist").await_ready(active=True)
+    replication.load.await_more(BEFORE)
+    for broker in replication.fixture.cluster.brokers.values():
+        replication.stop_broker(broker, hard=False)
+        replication.start_broker(broker)
+        replication.await_all_in_sync()
+    assert not replication.was_offline
 
 
 MATRIX: Final = {
@@ -257,22 +257,22 @@ ASKED: Final = [(setup, name) for setup in SETUPS for name in STORIES] if EVERYT
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("setup, name", [pytest.param(*case, id=f"{case[1]}-on-{spelled(case[0])}") for case in ASKED])
 def test_no_acknowledged_record_is_lost(
-    name: str, scene: ReplicationFixture, record_property: Callable[[str, int], None]
+    name: str, replication: ReplicationFixture, record_property: Callable[[str, int], None]
 ) -> None:
-    STORIES[name](scene)
-    scene.load.await_more(max(AFTER, RECORDS - scene.load.count().acknowledged))
-    count = scene.load.finish()
-    for broker in scene.fixture.cluster.brokers.values():
+    STORIES[name](replication)
+    replication.load.await_more(max(AFTER, RECORDS - replication.load.count().acknowledged))
+    count = replication.load.finish()
+    for broker in replication.fixture.cluster.brokers.values():
         if broker.pid is None:
-            scene.start_broker(broker)
-    scene.await_all_in_sync()
+            replication.start_broker(broker)
+    replication.await_all_in_sync()
 
-    report = scene.load.report()
+    report = replication.load.report()
     for key in ("acknowledged", "lost", "misplaced", "duplicated", "out_of_order", "unexpected"):
         record_property(key, getattr(report, key))
     record_property("failed", count.failed)
     assert report.good, report
     assert report.acknowledged == count.acknowledged >= RECORDS
     assert count.failed == 0
-    assert scene.decreased_epochs() == []
-    assert scene.fixture.znodes_unlike_kafkas() == {}
+    assert replication.decreased_epochs() == []
+    assert replication.fixture.znodes_unlike_kafkas() == {}

@@ -103,19 +103,19 @@ class FaultCluster:
         machines = {number: self.machines[name] for number, name in INSTANCES.items()}
         folder = self.folder / str(fault)
         with fault.prepare(folder):
-            scene = ReplicationFixture(
+            replication = ReplicationFixture(
                 self.fixture, str(fault), folder, machines=machines, records_per_second=_RECORDS_PER_SECOND
             )  # fmt: skip
-            with closing(scene):
-                return FaultRun(self, scene, folder, fault).report()
+            with closing(replication):
+                return FaultRun(self, replication, folder, fault).report()
 
 
 class FaultRun:
     """A fault in a cluster: an active instance, a standby, and a producer to a topic."""
 
-    def __init__(self, cluster: FaultCluster, scene: ReplicationFixture, folder: Path, fault: Fault) -> None:
+    def __init__(self, cluster: FaultCluster, replication: ReplicationFixture, folder: Path, fault: Fault) -> None:
         self.cluster = cluster
-        self.scene = scene
+        self.replication = replication
         self.folder = folder
         self.effect = ""
         self.violations: list[str] = []
@@ -144,11 +144,11 @@ class FaultRun:
 
     def bounce_leader(self) -> None:
         """Kill the leader of partition 0, and start it again when it does not lead any more."""
-        broker = self.scene.leader()
+        broker = self.replication.leader()
         with self.cluster.machines[CLIENT].entered():
-            self.scene.stop_broker(broker, hard=True, waits=False)
-        assert until(lambda: self.scene.leader_id() != broker.id), self.active.log
-        self.scene.start_broker(broker)
+            self.replication.stop_broker(broker, hard=True, waits=False)
+        assert until(lambda: self.replication.leader_id() != broker.id), self.active.log
+        self.replication.start_broker(broker)
 
     @property
     def controller_epoch(self) -> int:
@@ -157,7 +157,7 @@ class FaultRun:
 
     def report(self) -> FaultReport:
         """Inject the fault. Return what was seen."""
-        load = self.scene.load
+        load = self.replication.load
         load.await_more(_RECORDS)
         epoch, before = self.controller_epoch, load.count().acknowledged
         with self._fault.inject(self):
@@ -165,7 +165,11 @@ class FaultRun:
         recovered_s = self._await_recovered()
         load.await_more(_RECORDS)
         count, records = load.finish(), load.report()
-        violations = [*self.violations, *map(str, self.scene.decreased_epochs()), *map(str, self._shared_epochs())]
+        violations = [
+            *self.violations,
+            *map(str, self.replication.decreased_epochs()),
+            *map(str, self._shared_epochs()),
+        ]
         if not records.good or count.failed or records.acknowledged != count.acknowledged:
             violations.append(f"{count}, {records}")
         violations += [f"instance {instance.number} has ended" for instance in self.instances if instance.pid is None]
@@ -176,7 +180,7 @@ class FaultRun:
 
     def unrecovered(self) -> list[str]:
         """What is not as in a healthy cluster."""
-        fixture, topic = self.cluster.fixture, self.scene.topic
+        fixture, topic = self.cluster.fixture, self.replication.topic
         try:
             active = {instance.number: is_active(instance) for instance in self.instances}
             holder = fixture.controller()[0]
@@ -206,7 +210,7 @@ class FaultRun:
         arguments = list(self._fault.instance_arguments)
         for name, value in values.items():
             arguments = [argument.replace(name, value) for argument in arguments]
-        instance = self.scene.instance(number, "--insist", *arguments)
+        instance = self.replication.instance(number, "--insist", *arguments)
         instance.await_ready(active=number == min(INSTANCES))
         return instance
 
