@@ -114,10 +114,10 @@ def _compare(reference: ReplicaLog, replica: ReplicaLog) -> ReplicaComparison:
             return ReplicaComparison(replica, EQUAL)
         state = NO_OVERLAP if replica.end < max(starts) else BEHIND
         return ReplicaComparison(replica, state)
-    ours, theirs = difference
-    offset, detail = _first_record(ours, theirs)
-    is_older = theirs.header.leader_epoch < ours.header.leader_epoch
-    is_committed = theirs.header.base_offset < min(replica.snapshot_end, reference.end)
+    expected, actual = difference
+    offset, detail = _first_record(expected, actual)
+    is_older = actual.header.leader_epoch < expected.header.leader_epoch
+    is_committed = actual.header.base_offset < min(replica.snapshot_end, reference.end)
     state = STALE_TAIL if is_older and not is_committed else DIVERGED
     return ReplicaComparison(replica, state, offset, detail)
 
@@ -126,12 +126,12 @@ def _first_difference(
     reference: Iterable[RecordBatch], replica: Iterable[RecordBatch]
 ) -> tuple[RecordBatch, RecordBatch] | None:
     """The first pair of batches that differ at offsets which both logs have."""
-    ours = iter(reference)
-    other = next(ours, None)
+    remaining = iter(reference)
+    other = next(remaining, None)
     for batch in replica:
         offset = batch.header.base_offset
         while other is not None and other.header.next_offset <= offset:
-            other = next(ours, None)
+            other = next(remaining, None)
         if other is None:
             return None  # the reference ends here
         if other.header.base_offset > offset:
@@ -141,20 +141,20 @@ def _first_difference(
     return None
 
 
-def _first_record(ours: RecordBatch, theirs: RecordBatch) -> tuple[int, str]:
+def _first_record(expected: RecordBatch, actual: RecordBatch) -> tuple[int, str]:
     """The offset of the first record that differs, and a description of the difference."""
-    count = min(len(ours.value_start), len(theirs.value_start))
-    epochs = f"epoch {theirs.header.leader_epoch} here, {ours.header.leader_epoch} in the reference"
-    if ours.header.base_offset != theirs.header.base_offset:
-        return theirs.header.base_offset, f"another batch, {epochs}"
+    count = min(len(expected.value_start), len(actual.value_start))
+    epochs = f"epoch {actual.header.leader_epoch} here, {expected.header.leader_epoch} in the reference"
+    if expected.header.base_offset != actual.header.base_offset:
+        return actual.header.base_offset, f"another batch, {epochs}"
     for number in range(count):
-        if (ours.key(number), ours.value(number)) != (theirs.key(number), theirs.value(number)):
-            return ours.offset(number), f"another record, {epochs}"
-    if len(ours.value_start) != len(theirs.value_start):
-        return ours.offset(
+        if (expected.key(number), expected.value(number)) != (actual.key(number), actual.value(number)):
+            return expected.offset(number), f"another record, {epochs}"
+    if len(expected.value_start) != len(actual.value_start):
+        return expected.offset(
             count
-        ), f"{len(theirs.value_start)} records here, {len(ours.value_start)} in the reference, {epochs}"
-    return ours.header.base_offset, f"equal records in another batch header, {epochs}"
+        ), f"{len(actual.value_start)} records here, {len(expected.value_start)} in the reference, {epochs}"
+    return expected.header.base_offset, f"equal records in another batch header, {epochs}"
 
 
 def _can_lead(row: ReplicaComparison, rows: Sequence[ReplicaComparison], voters: Sequence[int]) -> bool | None:
