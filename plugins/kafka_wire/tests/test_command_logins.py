@@ -118,7 +118,7 @@ def test_unauthorized_commands_fail_at_once_with_the_reason(
     name: str, served: Served, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A command must not search for a controller without end."""
-    monkeypatch.setattr(client, "SEARCH_S", math.inf)
+    monkeypatch.setattr(client, "CONTROLLER_TIMEOUT_S", math.inf)
     listener, more, key, authority, errors = LEFT_OUT[name]
     settings = {**(tls(folder, key, authority) if listener.endswith("SSL") else {}), **more}
     done = Operator(served, tmp_path, listener, settings).tries("reassign", "start", "t-0=2,1", "--execute")
