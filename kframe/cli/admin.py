@@ -162,10 +162,8 @@ def _exit_code(admin: Administration, plan: Plan, execution: PlanExecution, wait
     if not wait:
         click.echo(f"{execution.total - len(execution.refused):,} partitions begun", err=True)
         return FAILED if execution.refused else 0
-    missing, end_s = (
-        list(unassigned_partitions(plan, resolve_plan(plan, admin.capture()))),
-        time.monotonic() + METADATA_DELAY_MAX_S,
-    )
+    missing = list(unassigned_partitions(plan, resolve_plan(plan, admin.capture())))
+    end_s = time.monotonic() + METADATA_DELAY_MAX_S
     while not set(missing) <= execution.refused.keys() and time.monotonic() < end_s:
         time.sleep(POLL_INTERVAL_S)
         missing = list(unassigned_partitions(plan, resolve_plan(plan, admin.capture())))

@@ -83,10 +83,8 @@ def merge(
     removed_metadata = removed_metadata.where(removed_metadata.topic < known_topics)
     removed_stops = stop_replica.where(p.topic[stop_replica.rows] < 0)
     removed = _distinct_by_name(cluster, removed_metadata), _distinct_by_name(cluster, removed_stops)
-    leader_and_isr, stop_replica = (
-        leader_and_isr.where(p.topic[leader_and_isr.rows] >= 0),
-        stop_replica.where(p.topic[stop_replica.rows] >= 0),
-    )
+    leader_and_isr = leader_and_isr.where(p.topic[leader_and_isr.rows] >= 0)
+    stop_replica = stop_replica.where(p.topic[stop_replica.rows] >= 0)
     led_last = _is_later(leader_and_isr, stop_replica)
     restarted = _is_later(stop_replica, leader_and_isr, reverse=True)
     first_stops = stop_replica.where(restarted & (stop_replica.flags != 0))

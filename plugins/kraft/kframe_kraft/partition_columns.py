@@ -105,10 +105,8 @@ def decode_rows(batch: RecordBytes, frames: Frames, rows: NDArray[Any]) -> Parti
     partition_id, leader, leader_epoch, partition_epoch = np.empty((4, count), np.int32)
     recovery = np.empty(count, np.int8)
     topic_id = np.empty((count, 16), np.uint8)
-    list_start, list_count = (
-        np.zeros((_DIRECTORIES + 1, count), np.int64),
-        np.empty((_DIRECTORIES + 1, count), np.int32),
-    )
+    list_start = np.zeros((_DIRECTORIES + 1, count), np.int64)
+    list_count = np.empty((_DIRECTORIES + 1, count), np.int32)
     bodies = batch.payload, frames.body_start[rows], frames.body_end[rows], frames.version[rows]
     if is_change:
         malformed = parse_changes(*bodies, partition_id, topic_id, leader, recovery, list_start, list_count)

@@ -86,10 +86,8 @@ def _reassign_badly(simulation: SimulationState, arguments: Mapping[str, Any]) -
 
 def _reassign_to_isr(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     """Reassign a partition to its ISR, whether its members are live or not. Prefers a partition without a leader."""
-    process, key = (
-        _running_controller(simulation),
-        choices.partition_without_leader_first(simulation, arguments["pick"]),
-    )
+    process = _running_controller(simulation)
+    key = choices.partition_without_leader_first(simulation, arguments["pick"])
     row = None if key is None else simulation.ensemble.rows[key]
     if process is None or row is None or not row.isr or set(row.isr) == set(row.replicas):
         return False
@@ -159,10 +157,8 @@ def _delete_topic(simulation: SimulationState, arguments: Mapping[str, Any]) -> 
 
 
 def _elect(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
-    process, key = (
-        _running_controller(simulation),
-        choices.partition_without_leader_first(simulation, arguments["pick"]),
-    )
+    process = _running_controller(simulation)
+    key = choices.partition_without_leader_first(simulation, arguments["pick"])
     if process is None or key is None:
         return False
     kind = ElectionType.UNCLEAN if arguments["unclean"] else ElectionType.PREFERRED

@@ -83,11 +83,8 @@ def leaders_are_live(watch: Watch, written: StateWritten) -> str | None:
 
 def _rows(watch: Watch, process: ControllerProcess) -> Iterator[Row]:
     """Stored states that a controller manages: of readable topics that are not being deleted."""
-    ensemble, marked, unreadable_at_start = (
-        watch.simulation.ensemble,
-        watch.observed.marked(),
-        watch.observed.unreadable_since(process),
-    )
+    ensemble, marked = watch.simulation.ensemble, watch.observed.marked()
+    unreadable_at_start = watch.observed.unreadable_since(process)
     for key, row in ensemble.rows.items():
         known = row.partition_epoch != NO_STATE and key not in unreadable_at_start
         if known and key[0] not in marked and ensemble.readable([key[0]]):
