@@ -15,8 +15,8 @@ import numpy as np
 
 from kframe.api import results
 from kframe.api.results import AlteredPartitions, Codes, PartitionCodes, Reassignments, RemainingPartitions
-from kframe.core.admin.features import FeaturesResponse
-from kframe.core.brokers.producer_ids import ProducerIdsResponse
+from kframe.core.operations.features import FeaturesResponse
+from kframe.core.operations.producer_ids import ProducerIdsResponse
 from kframe.model import events
 from kframe.model.admin import ConfigChange, FeatureUpdate, NewPartitions, NewTopic
 from kframe.model.cluster import ClusterState

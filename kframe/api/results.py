@@ -12,10 +12,10 @@ from typing import TypeVar
 
 import numpy as np
 
-from kframe.core.admin.elect_leaders import ElectionResponse
-from kframe.core.admin.topic_requests import ReassignmentResponse, ReassignmentsListed, TopicShape
-from kframe.core.brokers.alter_partition import AlterPartitionResponse
-from kframe.core.brokers.controlled_shutdown import ControlledShutdownResponse
+from kframe.core.operations.alter_partition import AlterPartitionResponse
+from kframe.core.operations.controlled_shutdown import ControlledShutdownResponse
+from kframe.core.operations.elect_leaders import ElectionResponse
+from kframe.core.operations.topic_requests import ReassignmentResponse, ReassignmentsListed, TopicShape
 from kframe.errors import ErrorCode
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Bool, Int16, Int32, Ragged, UInt8

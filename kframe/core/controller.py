@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-from kframe.core import failover
-from kframe.core.admin import purgatory
 from kframe.core.context import Context, Operation, ask
 from kframe.core.event_log import EventLog
-from kframe.core.operations import decline, operate
+from kframe.core.operations import failover, purgatory
+from kframe.core.operations.dispatch import decline, operate
 from kframe.core.selectors.leader_selection import Selection
 from kframe.core.state.metrics import INACTIVE
 from kframe.errors import CONSEQUENCE, BrokenInvariant, ControllerFenced, KframeError

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kframe.api.controller import Controller, IsrProposal, Server
-from kframe.core.admin.mutation_quotas import (
+from kframe.core.operations.mutation_quotas import (
     MUTATION_RATE,
     UNLIMITED,
     MutationQuota,

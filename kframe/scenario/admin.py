@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from kframe.core.admin.topic_requests import ReassignmentResponse, ReassignmentsListed, TopicsResponse
+from kframe.core.operations.topic_requests import ReassignmentResponse, ReassignmentsListed, TopicsResponse
 from kframe.errors import ErrorCode
 from kframe.model.admin import NewPartitions, NewTopic
 from kframe.model.events import (

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from kframe.core.admin.elect_leaders import ElectionResponse
-from kframe.core.brokers.alter_partition import AlterPartitionResponse
-from kframe.core.brokers.controlled_shutdown import ControlledShutdownResponse
+from kframe.core.operations.alter_partition import AlterPartitionResponse
+from kframe.core.operations.controlled_shutdown import ControlledShutdownResponse
+from kframe.core.operations.elect_leaders import ElectionResponse
 from kframe.errors import ErrorCode
 from kframe.model.columns import Ragged
 from kframe.model.events import (

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from kframe.core.admin.topic_requests import TopicsResponse
+from kframe.core.operations.topic_requests import TopicsResponse
 from kframe.errors import ErrorCode, InputError
 from kframe.model.admin import NewPartitions, NewTopic
 from kframe.model.columns import Int32

@@ -14,8 +14,8 @@ from typing import Final
 
 import numpy as np
 
-from kframe.core.admin.topic_requests import ReassignmentResponse
-from kframe.core.brokers.alter_partition import AlterPartitionResponse
+from kframe.core.operations.alter_partition import AlterPartitionResponse
+from kframe.core.operations.topic_requests import ReassignmentResponse
 from kframe.core.state import stored_states
 from kframe.errors import ErrorCode, InputError
 from kframe.model.changes import StateChange

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kframe.core.admin.topic_requests import ReassignmentResponse
+from kframe.core.operations.topic_requests import ReassignmentResponse
 from kframe.embedded import Api
 from kframe.errors import ErrorCode
 from kframe.model.effects import Effect

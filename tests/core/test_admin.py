@@ -7,10 +7,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from kframe.core.admin import purgatory
-from kframe.core.admin.config_changes import ConfigsResponse
-from kframe.core.admin.topic_requests import TopicsResponse, leaderless_topics
-from kframe.core.operations import OPERATIONS, REFUSALS
+from kframe.core.operations import purgatory
+from kframe.core.operations.config_changes import ConfigsResponse
+from kframe.core.operations.dispatch import OPERATIONS, REFUSALS
+from kframe.core.operations.topic_requests import TopicsResponse, leaderless_topics
 from kframe.embedded import Api
 from kframe.errors import ErrorCode
 from kframe.model import events, store_requests

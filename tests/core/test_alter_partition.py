@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 import pytest
 
-from kframe.core.brokers.alter_partition import AlterPartitionResponse
+from kframe.core.operations.alter_partition import AlterPartitionResponse
 from kframe.embedded import Api
 from kframe.errors import ErrorCode
 from kframe.model.columns import Ragged

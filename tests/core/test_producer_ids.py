@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kframe.core.brokers.producer_ids import ProducerIdsResponse
+from kframe.core.operations.producer_ids import ProducerIdsResponse
 from kframe.errors import ErrorCode, StoreError
 from kframe.model.events import ProducerIdsRequested, SessionExpired
 from kframe.model.store_requests import AllocateProducerIds

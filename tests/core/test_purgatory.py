@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kframe.core.admin.topic_requests import TopicsResponse
+from kframe.core.operations.topic_requests import TopicsResponse
 from kframe.errors import ErrorCode
 from kframe.model.admin import NewPartitions, NewTopic
 from kframe.model.effects import SetTimer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kframe.core.brokers.controlled_shutdown import ControlledShutdownResponse
+from kframe.core.operations.controlled_shutdown import ControlledShutdownResponse
 from kframe.embedded import Api
 from kframe.model.brokers import Endpoint
 from kframe.model.events import BrokerModified, BrokersChanged, ControlledShutdownRequested

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kframe.core.admin.topic_requests import TopicsResponse
+from kframe.core.operations.topic_requests import TopicsResponse
 from kframe.embedded import Api, MemoryStore
 from kframe.errors import ControllerFenced, ErrorCode
 from kframe.model.admin import NewTopic

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kframe.core.admin.leader_rebalance import TIMER as REBALANCE_TIMER
+from kframe.core.operations.leader_rebalance import TIMER as REBALANCE_TIMER
 from kframe.errors import ErrorCode
 from kframe.model.events import SessionExpired
 from kframe.runtime.loop import RETRY_MS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kframe.core.brokers import alter_partition, controlled_shutdown
+from kframe.core.operations import alter_partition, controlled_shutdown
 from kframe.embedded.describe import topic_partition
 from kframe.errors import ErrorCode
 from kframe.model.cluster import ClusterState

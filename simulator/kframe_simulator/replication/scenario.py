@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Final
 
-from kframe.core.brokers import alter_partition
+from kframe.core.operations import alter_partition
 from kframe.errors import ErrorCode, ScenarioError
 from kframe.model.events import TopicPartition
 from kframe.model.ids import NO_STATE

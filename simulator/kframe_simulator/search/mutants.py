@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from types import CodeType, FunctionType
 from typing import Any, Final
 
-from kframe.core import context, controller, failover, operations
-from kframe.core.brokers import alter_partition, controlled_shutdown, membership
+from kframe.core import context, controller
+from kframe.core.operations import alter_partition, controlled_shutdown, dispatch, failover, membership
 from kframe.core.reassignment import partition_reassignment
 from kframe.core.selectors import builtin
 from kframe.core.state_machines import leader_election, replica_state_machine
@@ -139,7 +139,7 @@ MUTANTS: dict[str, SearchMutant] = {
         leader_election.queue_election, (("queue_leader_and_isr(", "(lambda *a, **b: None)("),), "I12", 2
     ),
     "a request is not answered": SearchMutant(
-        operations.operate, (("elif token != NO_TOKEN:", "elif False:"),), "I26", 2
+        dispatch.operate, (("elif token != NO_TOKEN:", "elif False:"),), "I26", 2
     ),
     "who has lost the role goes on": SearchMutant(
         controller.ControllerCore._follow, (("if self.active and not holder.ours:", "if False:"),), "I3", 2

@@ -17,11 +17,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from kframe.core.admin.topic_requests import ReassignmentResponse
-from kframe.core.brokers.alter_partition import AlterPartitionResponse
-from kframe.core.brokers.controlled_shutdown import ControlledShutdownResponse
 from kframe.core.context import Context
 from kframe.core.controller import ControllerCore
+from kframe.core.operations.alter_partition import AlterPartitionResponse
+from kframe.core.operations.controlled_shutdown import ControlledShutdownResponse
+from kframe.core.operations.topic_requests import ReassignmentResponse
 from kframe.core.selectors.leader_selection import Selection
 from kframe.embedded.describe import Api, describe_requests
 from kframe.errors import ControllerFenced, ErrorCode, StoreError

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from kframe.core.brokers.alter_partition import AlterPartitionResponse
+from kframe.core.operations.alter_partition import AlterPartitionResponse
 from kframe.model.events import AlterPartitionRequested, TopicPartition
 from kframe_simulator.broker.messages import (
     ControlResponse,

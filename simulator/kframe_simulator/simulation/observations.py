@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any, NamedTuple
 
-from kframe.core.brokers.alter_partition import AlterPartitionResponse
+from kframe.core.operations.alter_partition import AlterPartitionResponse
 from kframe.model.cluster import ClusterState
 from kframe.model.events import AlterPartitionRequested, Event, TopicPartition
 from kframe_simulator.broker.log import Log

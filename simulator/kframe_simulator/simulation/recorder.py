@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from random import Random
 from typing import Any, NamedTuple
 
-from kframe.core.brokers.alter_partition import AlterPartitionResponse
+from kframe.core.operations.alter_partition import AlterPartitionResponse
 from kframe.model.changes import StoredStates
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kframe.core.brokers.alter_partition import AlterPartitionResponse
+from kframe.core.operations.alter_partition import AlterPartitionResponse
 from kframe.errors import ErrorCode
 from kframe.model.columns import Ragged
 from kframe.model.events import (

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from kframe import kernels
-from kframe.core.admin import elect_leaders, leader_rebalance
-from kframe.core.brokers import reregistered_brokers, unassigned_isr_members
-from kframe.core.brokers.membership import broker_epochs
 from kframe.core.context import Context, Operation
+from kframe.core.operations import elect_leaders, leader_rebalance, reregistered_brokers, unassigned_isr_members
+from kframe.core.operations.membership import broker_epochs
 from kframe.core.reassignment import protocols
 from kframe.core.state_machines import last_replica_hold, partition_state_machine, replica_state_machine
 from kframe.core.topics import topic_deletion, topic_metadata, unknown_brokers

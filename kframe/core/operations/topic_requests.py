@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kframe.core.admin import topic_changes
 from kframe.core.context import Context, Operation, ask
+from kframe.core.operations import topic_changes
 from kframe.core.reassignment.protocols import protocol_of
 from kframe.core.topics import stored_reassignments, topic_deletion, topic_metadata, unknown_brokers
 from kframe.core.topics.replica_assignment import current, invalid_targets, is_reassigning, table_of

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from kframe.core.admin import purgatory
-from kframe.core.brokers import membership, unassigned_isr_members
 from kframe.core.context import Context, Operation, ask
 from kframe.core.event_log import names_of
+from kframe.core.operations import membership, purgatory, unassigned_isr_members
 from kframe.core.reassignment import offline_log_dirs, protocols
 from kframe.core.state_machines import replica_state_machine
 from kframe.core.state_machines.replica_state_machine import PartitionReplicas

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from kframe import kernels
-from kframe.core.brokers import alter_partition
 from kframe.core.context import Context, Operation
+from kframe.core.operations import alter_partition
 from kframe.core.reassignment import partition_reassignment
 from kframe.core.state_machines import replica_state_machine
 from kframe.model.columns import Bool, Int32, Ragged

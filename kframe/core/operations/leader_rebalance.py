@@ -9,9 +9,9 @@ from typing import Final
 
 import numpy as np
 
-from kframe.core.admin.elect_leaders import AUTOMATIC, report_preferred
 from kframe.core.context import Context, Operation
 from kframe.core.event_log import names_of
+from kframe.core.operations.elect_leaders import AUTOMATIC, report_preferred
 from kframe.core.selectors.builtin import elect_builtin
 from kframe.core.state_machines import leader_election, partition_state_machine
 from kframe.core.state_machines.scala_hash_order import scala_hash_order

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from kframe.core.brokers import unassigned_isr_members
 from kframe.core.context import Context, Operation
+from kframe.core.operations import unassigned_isr_members
 from kframe.model.config import CHECK_AT_FAILOVER
 
 

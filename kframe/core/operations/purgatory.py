@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kframe.core.admin.topic_requests import TopicsResponse, leaderless_topics
 from kframe.core.context import Context, Operation
+from kframe.core.operations.topic_requests import TopicsResponse, leaderless_topics
 from kframe.errors import ErrorCode
 from kframe.model.effects import CancelTimer, Reply, SetTimer
 from kframe.model.events import (

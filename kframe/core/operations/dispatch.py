@@ -7,24 +7,22 @@ from typing import Any, Final
 
 import numpy as np
 
-from kframe.core.admin import (
+from kframe.core.context import Context, Operation
+from kframe.core.operations import (
+    alter_partition,
+    broker_notifications,
     config_changes,
+    controlled_shutdown,
     elect_leaders,
     features,
     leader_rebalance,
+    membership,
+    producer_ids,
     purgatory,
     topic_changes,
     topic_requests,
-)
-from kframe.core.brokers import (
-    alter_partition,
-    broker_notifications,
-    controlled_shutdown,
-    membership,
-    producer_ids,
     unassigned_isr_members,
 )
-from kframe.core.context import Context, Operation
 from kframe.core.reassignment import protocols
 from kframe.core.topics import topic_deletion
 from kframe.errors import BrokenInvariant, ErrorCode

@@ -1,1 +1,0 @@
-"""Requests and storage changes of administrators: topics, reassignments, elections, settings, features."""

@@ -1,1 +1,0 @@
-"""Events that come from brokers: registration, failure, controlled shutdown, AlterPartition, answers to requests."""

@@ -1,0 +1,1 @@
+"""Operations: what the controller does at each event of brokers, administrators, storage and timers."""
