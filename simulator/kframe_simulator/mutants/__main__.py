@@ -56,8 +56,10 @@ def main(words: Sequence[str] | None = None) -> int:
         print(evidence.table(results))
     if arguments.evidence and keep is not None and not arguments.tests:
         arguments.evidence.write_text(evidence.simulated(results, arguments.seeds, keep))
+        arguments.evidence.with_suffix(".json").write_text(evidence.simulated_record(results, keep))
     elif arguments.evidence:
         arguments.evidence.write_text(evidence.page(results, arguments.seeds, keep, not arguments.unchecked))
+        arguments.evidence.with_suffix(".json").write_text(evidence.record(results, arguments.seeds))
         page.PATH.write_text(page.render())  # The page lists the tests that failed.
     tested = [outcome for outcome in results if outcome.tests.outcome is not MutantOutcome.NOT_RUN] if keep else results
     if not arguments.tests:
@@ -143,8 +145,8 @@ def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--evidence",
         type=Path,
-        help="write the page with the results to this file, and docs/evidence/defects.md; with --no-tests and --keep "
-        "only the page of the simulator",
+        help="write the page of the results to this file, the results to a JSON file beside it, and "
+        "docs/evidence/defects.md; with --no-tests and --keep only the results of the simulator",
     )
     parser.add_argument("--unchecked", action="store_true", help="do not run the tests without any mutant first")
     parser.add_argument("--page", action="store_true", help="write docs/evidence/defects.md and exit")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import platform
-from collections.abc import Sequence
-from typing import TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
 
 from kframe_simulator.mutants import observed_kills
 from kframe_simulator.mutants.run import Evaluation, MutantOutcome, MutantResult
@@ -13,7 +14,6 @@ from kframe_simulator.mutants.table import KRAFT_RULES
 
 #: A mutant's test result and its saved simulator result.
 Ran: TypeAlias = tuple[MutantResult, SavedResult]
-_HEADINGS = ("mutant", "removed protection", "belongs to", "tests", "simulator")
 
 
 def table(results: Sequence[MutantResult]) -> str:
@@ -41,19 +41,8 @@ def sums(results: Sequence[MutantResult]) -> str:
 def page(
     results: Sequence[MutantResult], seeds: str | None, keep: ResultFile | None = None, checked: bool = True
 ) -> str:
-    """The saved page. ``checked`` says whether the tests ran without any mutant first."""
+    """The saved page beside ``record``. ``checked`` says whether the tests ran without any mutant first."""
     passed = "All tests pass without a mutant." if checked else "The tests were not run without a mutant."
-    headings = _HEADINGS if seeds else _HEADINGS[:-1]
-    rows = [
-        [
-            f"`{result.mutant.id}`",
-            result.mutant.removes,
-            " ".join(result.mutant.rules),
-            _cell(result.tests),
-            _cell(result.simulator),
-        ]
-        for result in results
-    ]
     return "\n".join([
         "# Mutants and the tests that kill them",
         "",
@@ -64,6 +53,9 @@ def page(
         f"{passed} Mutants of kernels run on the reference kernels; `tests/kernels` compares these with the",
         "compiled ones. [mutants-simulated.md](mutants-simulated.md) has the results of the simulator.",
         "",
+        "[mutants.json](mutants.json) has the outcome of each mutant, and the tests of its defects that failed under",
+        "it. Tests with real servers run only under mutants that name them.",
+        "",
         f"{sums(results)}.",
         "",
         _time(results),
@@ -73,28 +65,46 @@ def page(
         "",
         *(f"- {number}: {rules}" for number, rules in KRAFT_RULES.items()),
         "",
-        f"| {' | '.join(headings)} |",
-        f"|{'---|' * len(headings)}",
-        *(f"| {' | '.join(row[: len(headings)])} |" for row in rows),
-        "",
-        "## Failed tests by defect",
-        "",
-        "Tests with real servers run only under mutants that name them.",
-        "",
-        "| defect | failed test | mutant |",
-        "|---|---|---|",
-        *observed_kills.rows(results),
-        "",
     ])  # fmt: skip
 
 
-def simulated(results: Sequence[MutantResult], seeds: str | None, keep: ResultFile) -> str:
-    """The page of simulator results: mutants that it killed, equivalent mutants, and survivors."""
-    run = [
+def record(results: Sequence[MutantResult], seeds: str | None) -> str:
+    """JSON with a line for each mutant: its outcomes, and by defect the tests that failed (``observed_kills``)."""
+    entries: dict[str, dict[str, Any]] = {}
+    for result in results:
+        entries[result.mutant.id] = {"tests": _short(result.tests), "failed": {}}
+        if seeds:
+            entries[result.mutant.id]["simulator"] = _short(result.simulator)
+    for number, failed in observed_kills.failures(results).items():
+        for node, mutant in failed:
+            entries[mutant]["failed"].setdefault(number, []).append(observed_kills.name(node))
+    return _lines(entries)
+
+
+def simulated_record(results: Sequence[MutantResult], keep: ResultFile) -> str:
+    """JSON with a line for each mutant that the simulator killed: the seed and the invariant."""
+    return _lines({
+        result.mutant.id: saved.evaluation.by
+        for result, saved in _simulated(results, keep)
+        if saved.evaluation.outcome is MutantOutcome.KILLED
+    })  # fmt: skip
+
+
+def _lines(entries: Mapping[str, Any]) -> str:
+    return "{\n" + ",\n".join(f"{json.dumps(name)}: {json.dumps(entry)}" for name, entry in entries.items()) + "\n}\n"
+
+
+def _simulated(results: Sequence[MutantResult], keep: ResultFile) -> list[Ran]:
+    return [
         (result, saved)
         for result in results
         if (saved := keep.simulator(result.mutant)) is not None and result.mutant.simulated
     ]
+
+
+def simulated(results: Sequence[MutantResult], seeds: str | None, keep: ResultFile) -> str:
+    """The page of simulator results beside ``simulated_record``: counts, equivalent mutants, and survivors."""
+    run = _simulated(results, keep)
     killed = [(item, saved) for item, saved in run if saved.evaluation.outcome is MutantOutcome.KILLED]
     others = [(item, saved) for item, saved in run if saved.evaluation.outcome is not MutantOutcome.KILLED]
     equivalent = [(item, saved) for item, saved in others if item.mutant.equivalent]
@@ -108,13 +118,11 @@ def simulated(results: Sequence[MutantResult], seeds: str | None, keep: ResultFi
         "that holds without the mutant. An exception in the simulation is not a kill. Other commits draw other",
         "simulations from the same seeds. Mutants of kernels run on the reference kernels.",
         "",
+        "[mutants-simulated.json](mutants-simulated.json) has the seed and the invariant that killed each mutant.",
+        "Mutants of code that the simulator replaces (`REPLACED` in `kframe_simulator/mutants/table.py`, or",
+        "`elsewhere` in the catalogue) are not counted as run.",
+        "",
         *_shares(results, run, killed, equivalent),
-        "",
-        "## Killed",
-        "",
-        "| mutant | removed protection | belongs to | seed and invariant |",
-        "|---|---|---|---|",
-        *(_simulated_row(item, saved) for item, saved in killed),
         "",
         "## Equivalent in every simulated history",
         "",
@@ -128,7 +136,10 @@ def simulated(results: Sequence[MutantResult], seeds: str | None, keep: ResultFi
         "",
         "| mutant | removed protection | belongs to | seeds | why these seeds miss it |",
         "|---|---|---|---|---|",
-        *(_simulated_row(item, saved, item.mutant.survives) for item, saved in survived),
+        *(
+            _row(item, " ".join(item.mutant.rules), saved.evaluation.by, item.mutant.survives)
+            for item, saved in survived
+        ),
         "",
         "## Not run",
         "",
@@ -137,15 +148,6 @@ def simulated(results: Sequence[MutantResult], seeds: str | None, keep: ResultFi
         "| mutant | removed protection |",
         "|---|---|",
         *(_row(result) for result in results if result.mutant.simulated and keep.simulator(result.mutant) is None),
-        "",
-        "## Not simulated",
-        "",
-        "The simulator replaces this code (`REPLACED` in `kframe_simulator/mutants/table.py`, or `elsewhere` in the",
-        "catalogue). These mutants are not counted.",
-        "",
-        "| mutant | removed protection | replacement in the simulator |",
-        "|---|---|---|",
-        *(_row(result, result.mutant.replaced) for result in results if not result.mutant.simulated),
         "",
     ])  # fmt: skip
 
@@ -179,10 +181,6 @@ def _row(result: MutantResult, *cells: str) -> str:
     return f"| {' | '.join([f'`{result.mutant.id}`{naive}', result.mutant.removes, *cells])} |"
 
 
-def _simulated_row(result: MutantResult, saved: SavedResult, *more: str) -> str:
-    return _row(result, " ".join(result.mutant.rules), saved.evaluation.by, *more)
-
-
 def _made(results: Sequence[MutantResult], seeds: str | None, keep: ResultFile | None) -> str:
     """The command and the commits of the run."""
     ran = f"Made by `make mutants ARGS='--seeds {seeds}'`" if seeds else "Made by `make mutants`"
@@ -213,9 +211,3 @@ def _commits(result: set[str]) -> str:
 
 def _short(evaluation: Evaluation) -> str:
     return f"{evaluation.outcome}: {evaluation.by}" if evaluation.by else evaluation.outcome
-
-
-def _cell(evaluation: Evaluation) -> str:
-    if evaluation.outcome is MutantOutcome.KILLED:
-        return f"`{evaluation.by}`"
-    return f"{evaluation.outcome}: {evaluation.by}"

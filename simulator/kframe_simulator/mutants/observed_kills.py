@@ -1,21 +1,20 @@
 """The tests of past defects that were observed to fail, and the mutant of each failure.
 
 A test must fail under a mutant of one of its defects. A test that needs real servers runs only with mutants that name
-it. ``docs/evidence/mutants.md`` has the results of the last complete run; this module parses them.
+it. ``docs/evidence/mutants.json`` has the results of the last complete run.
 """
 
 from __future__ import annotations
 
-import re
+import json
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kframe_simulator.mutants.run import MutantOutcome, MutantResult
 from kframe_simulator.mutants.table import ROOT, Defect, defects, is_real, mutants
 
-EVIDENCE: Final = ROOT / "docs" / "evidence" / "mutants.md"
-#: A defect, one of its tests that failed, and the mutant, as ``rows`` writes them.
-_ROW: Final = re.compile(r"^\| ([RX]\d+) \| `([^`]+)` \| `([^`]+)` \|$", re.MULTILINE)
+#: ``evidence.record`` of the last complete run.
+RECORD: Final = ROOT / "docs" / "evidence" / "mutants.json"
 
 
 def failures(results: Sequence[MutantResult]) -> dict[str, list[tuple[str, str]]]:
@@ -27,15 +26,6 @@ def failures(results: Sequence[MutantResult]) -> dict[str, list[tuple[str, str]]
         for defect in defects()
         if (own_results := [result for result in results if defect.number in result.mutant.rules])
     }  # fmt: skip
-
-
-def rows(results: Sequence[MutantResult]) -> list[str]:
-    """The table rows of the failures."""
-    return [
-        f"| {number} | `{name(node)}` | `{mutant}` |"
-        for number, failed in failures(results).items()
-        for node, mutant in failed
-    ]
 
 
 def unobserved(results: Sequence[MutantResult]) -> list[str]:
@@ -56,9 +46,10 @@ def recorded() -> dict[str, frozenset[str]]:
     """By defect: the names of its tests that failed in the recorded run, under mutants that still belong to it."""
     belongs = {candidate.id: candidate.rules for candidate in mutants()}
     result: dict[str, set[str]] = {}
-    for number, test, mutant in _ROW.findall(EVIDENCE.read_text()):
-        if number in belongs.get(mutant, ()):
-            result.setdefault(number, set()).add(test)
+    for mutant, entry in json.loads(RECORD.read_text()).items():
+        for number, tests in entry["failed"].items():
+            if number in belongs.get(mutant, ()):
+                result.setdefault(number, set()).update(tests)
     return {number: frozenset(names) for number, names in result.items()}
 
 

@@ -16,14 +16,14 @@ R01 to R64 are defects that Kafka's ZooKeeper-mode controller once had and that 
 X11 are defects that Kafka 3.9 still has; [safety.md](../explanation/safety.md) describes how kframe handles them.
 
 Each defect has regression tests and mutants. A mutant removes one protection by hand, and a test of the defect must
-fail under it (`make mutants`). [mutants.md](mutants.md) records which test failed under which mutant.
+fail under it (`make mutants`). [mutants.json](mutants.json) records which test failed under which mutant.
 
 The column *needs* gives the kind of test: U unit test, D deterministic simulation, K killed processes, B real brokers.
 Tests marked ● start servers or brokers; they run only under mutants that name them. Tests marked ○ have not been seen
 to fail under a mutant of their row.
 
 `python -m kframe_simulator.mutants --page` generates this page from `defects.toml` and `catalogue` in
-`simulator/kframe_simulator/mutants`, and from [mutants.md](mutants.md). A test compares it with them.
+`simulator/kframe_simulator/mutants`, and from [mutants.json](mutants.json). A test compares it with them.
 """
 
 
