@@ -26,30 +26,36 @@ class Column(NamedTuple):
     meaning: str
 
 
-def sections() -> dict[str, str]:
-    """Return the text about each table, by the table's name."""
+def sections() -> tuple[str, dict[str, str]]:
+    """Return the text before all tables, which has the common columns, and the text about each table by its name."""
     text = (ROOT / "docs" / "reference" / "fleet-tables.md").read_text(encoding="utf-8")
-    parts = re.split(r"^### `(\w+)`$", re.sub(r"^## .*$", "", text, flags=re.MULTILINE), flags=re.MULTILINE)[1:]
-    return dict(zip(parts[::2], parts[1::2], strict=True))
+    common, *parts = re.split(r"^### `(\w+)`$", re.sub(r"^## .*$", "", text, flags=re.MULTILINE), flags=re.MULTILINE)
+    return common, dict(zip(parts[::2], parts[1::2], strict=True))
 
 
 def columns(section: str) -> list[Column]:
-    """Return the rows of a section's table."""
-    rows = [re.fullmatch(r"\| `(\w+)` \| `([^`]+)` \| ([^|]+) \| (.+) \|", line) for line in section.splitlines()]
-    return [Column(*row.groups()) for row in rows if row is not None]
+    """Return the columns of a section's table. A row may describe two columns."""
+    rows = [re.fullmatch(r"\| (`[^|]+`) \| `([^`]+)` \| ([^|]+) \| (.+) \|", line) for line in section.splitlines()]
+    return [Column(name, *row.groups()[1:]) for row in rows if row is not None for name in re.findall(r"\w+", row[1])]
 
 
 def test_documented_tables_equal_schema() -> None:
-    assert list(sections()) == [table.name for table in TABLES]
+    assert list(sections()[1]) == [table.name for table in TABLES]
 
 
 @pytest.mark.parametrize("table", TABLES, ids=[table.name for table in TABLES])
 def test_documented_columns_equal_schema(table: FleetTable) -> None:
-    section = sections()[table.name]
-    documented = columns(section)
-    assert [(column.name, column.kind) for column in documented] == [
+    common, by_table = sections()
+    section = by_table[table.name]
+    own = columns(section)
+    others = [by_table[name] for line in re.findall(r"Other columns are .*?\.", section, re.DOTALL)
+              for name in re.findall(r"`(\w+)`", line)]  # fmt: skip
+    inherited = {column.name: column for text in (common, *others) for column in columns(text)}
+    documented = inherited | {column.name: column for column in own}
+    assert [(name, documented[name].kind) for name in table.schema.names] == [
         (field.name, spark_type(field.type)) for field in table.schema
     ]
-    assert [column.name for column in documented if not column.unit.strip() or not column.meaning.strip()] == []
+    assert [column.name for column in own] == [name for name in table.schema.names if name in {row.name for row in own}]
+    assert [column.name for column in own if not column.unit.strip() or not column.meaning.strip()] == []
     key = re.search(r"Key: (.*)\.$", section, re.MULTILINE)
     assert (() if key is None else tuple(re.findall(r"`(\w+)`", key[1]))) == table.key
