@@ -27,7 +27,8 @@ from kframe.plugin.snapshot import (
     named_brokers,
 )
 from kframe_zookeeper import paths
-from kframe_zookeeper.multiread import NO_NODE, PathNames, ReadNode, StateRows, read_children, read_nodes, read_states
+from kframe_zookeeper.multiread import PathNames, ReadNode, StateRows, read_children, read_nodes, read_states
+from kframe_zookeeper.requests import NO_NODE
 from kframe_zookeeper.session import Session
 from kframe_zookeeper.znodes import (
     StoredTopic,

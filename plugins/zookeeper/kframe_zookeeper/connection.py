@@ -6,9 +6,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Final
 
-from kazoo.exceptions import NodeExistsError, NoNodeError
 from kazoo.protocol.serialization import Sync
 from kazoo.protocol.states import EventType
 
@@ -18,7 +16,7 @@ from kframe_zookeeper.liveness import LivenessListener, LivenessWatch
 from kframe_zookeeper.multiread import NODES_FIRST, ReadNode, Results, read_children, read_nodes, read_results
 from kframe_zookeeper.multiwrite import WriteOutcomes, Writes, require, write_all
 from kframe_zookeeper.paths import CONTROLLER, TOPICS, instance_path
-from kframe_zookeeper.requests import create, delete
+from kframe_zookeeper.requests import NO_NODE, NODE_EXISTS, create, delete
 from kframe_zookeeper.role import WonElection
 from kframe_zookeeper.session import Session
 from kframe_zookeeper.statewrite import StateWriter
@@ -29,9 +27,6 @@ _log = logging.getLogger("kframe.zookeeper")
 
 #: Returns the encoded ACL of a new node by its path below the chroot.
 AclOf = Callable[[str], bytes]
-
-NO_NODE: Final = NoNodeError.code
-NODE_EXISTS: Final = NodeExistsError.code
 
 
 class Connection:

@@ -18,10 +18,9 @@ from typing import Final, NamedTuple
 from kframe.plugin import StoreError, ZnodeError
 from kframe.plugin.live import Instance
 from kframe_zookeeper import paths
-from kframe_zookeeper.connection import NO_NODE, NODE_EXISTS, Connection
+from kframe_zookeeper.connection import Connection
 from kframe_zookeeper.multiread import ReadNode, read_children, read_nodes
-from kframe_zookeeper.request_calls import BAD_VERSION
-from kframe_zookeeper.requests import EPHEMERAL, delete, set_data
+from kframe_zookeeper.requests import BAD_VERSION, EPHEMERAL, NO_NODE, NODE_EXISTS, delete, set_data
 from kframe_zookeeper.session import RequestLost, Session, SessionOver
 from kframe_zookeeper.znodes import RegisteredInstance, decode_controller, decode_instance, encode_instance
 

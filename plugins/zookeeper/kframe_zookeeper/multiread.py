@@ -21,7 +21,7 @@ from kframe.plugin.columns import Bool, Int32, Int64, Ragged, UInt8, offsets_of
 from kframe_zookeeper._jute_read import parse_states, split_reads
 from kframe_zookeeper._jute_write import write_reads
 from kframe_zookeeper.fence import Fence
-from kframe_zookeeper.requests import MultiRead, MultiResponse, get_children, get_data
+from kframe_zookeeper.requests import NO_NODE, MultiRead, MultiResponse, get_children, get_data
 from kframe_zookeeper.session import Session
 
 REQUEST_BYTES_MAX: Final = 512 * 1024
@@ -33,7 +33,6 @@ NODES_FIRST: Final = 16
 RESPONSE_BYTES: Final = 512 * 1024
 NODE_BYTES_MIN: Final = 128
 
-NO_NODE: Final = NoNodeError.code
 #: Maximum bytes of a getData operation, without the topic's name.
 _OPERATION_BYTES: Final = 9 + 4 + len("/partitions//state") + 10 + 1
 

@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-from kazoo.exceptions import BadVersionError, KazooException, RolledBackError, RuntimeInconsistency
+from kazoo.exceptions import KazooException, RolledBackError, RuntimeInconsistency
 from numpy.typing import NDArray
 
 from kframe.plugin import ControllerFenced, StoreError
 from kframe.plugin.columns import Int32, Int64, UInt8, ragged_positions
 from kframe_zookeeper._jute_read import split_results
 from kframe_zookeeper.multiread import REQUEST_BYTES_MAX, error_name, split_batches
-from kframe_zookeeper.requests import MultiResponse, MultiWrite
+from kframe_zookeeper.requests import BAD_VERSION, MultiResponse, MultiWrite
 from kframe_zookeeper.session import IN_FLIGHT, RequestLost, Session
 
 #: Writes that share a check. More are not faster, and a refused write blocks more of them.
@@ -181,7 +181,7 @@ def _results(reply: MultiResponse, count: int, *, fenced: bool) -> tuple[Int32, 
         0  # Rolled back because of another operation.
     )
     if fenced and code[0]:
-        if code[0] == BadVersionError.code:
+        if code[0] == BAD_VERSION:
             raise ControllerFenced("another controller has claimed the role")
         raise StoreError(f"the controller epoch cannot be checked: {error_name(int(code[0]))}")
     return code, version, mzxid

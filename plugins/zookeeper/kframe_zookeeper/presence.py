@@ -15,8 +15,8 @@ import msgspec
 from kframe.plugin import StoreError
 from kframe.plugin.cluster import Registration
 from kframe_zookeeper import paths
-from kframe_zookeeper.connection import NO_NODE, NODE_EXISTS, Connection
-from kframe_zookeeper.requests import EPHEMERAL, delete
+from kframe_zookeeper.connection import Connection
+from kframe_zookeeper.requests import EPHEMERAL, NO_NODE, NODE_EXISTS, delete
 from kframe_zookeeper.role import WonElection
 from kframe_zookeeper.znodes import CONTROLLER_FIELD, encode_broker
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
-from kazoo.exceptions import BadVersionError
+from kazoo.exceptions import NotEmptyError
 
 from kframe.plugin import StoreError, ZnodeError
 from kframe.plugin.cluster import Notifications, Targets, TopicPartition
 from kframe_zookeeper import paths
-from kframe_zookeeper.connection import NO_NODE, NODE_EXISTS, Connection
+from kframe_zookeeper.connection import Connection
 from kframe_zookeeper.memory import Memory
 from kframe_zookeeper.multiwrite import Writes, require, write_all
-from kframe_zookeeper.requests import delete, set_data
-from kframe_zookeeper.topic_calls import TopicStore
+from kframe_zookeeper.requests import BAD_VERSION, NO_NODE, NODE_EXISTS, SEQUENTIAL, delete, set_data
+from kframe_zookeeper.store_state import StoreState
 from kframe_zookeeper.znodes import (
     ProducerIdBlock,
     decode_log_dir_event,
@@ -30,34 +30,33 @@ BLOCK_LENGTH: Final = 1000
 #: Attempts to allocate a block before concurrent allocations count as an error.
 TRIES_MAX: Final = 64
 _LAST_ID: Final = 2**63 - 1
-BAD_VERSION: Final = BadVersionError.code
 
 Record = TypeVar("Record")
 
 
-class RequestCalls:
-    """Part of ZooKeeperStore. See ``ports.Store`` for what each call promises."""
+class RequestCalls(StoreState):
+    """Part of ZooKeeperStore."""
 
-    def queue_deletions(self: TopicStore, names: tuple[str, ...]) -> None:
+    def queue_deletions(self, names: tuple[str, ...]) -> None:
         """Mark topics for deletion. Existing marks stay."""
         connection = self._connected()
         marks = [paths.delete_topic_path(name) for name in names]
         connection.write_unfenced([[connection.create(path, None)] for path in marks], NODE_EXISTS)
 
-    def read_deletions(self: TopicStore) -> frozenset[str]:
+    def read_deletions(self) -> frozenset[str]:
         """Marked topics; arms the watch on them."""
         return frozenset(self._connected().watched_children(paths.DELETE_TOPICS))
 
-    def drop_deletions(self: TopicStore, names: tuple[str, ...]) -> None:
+    def drop_deletions(self, names: tuple[str, ...]) -> None:
         """Delete the marks that exist."""
         connection = self._connected()
         connection.write([[delete(connection.root + paths.delete_topic_path(name))] for name in names], NO_NODE)
 
-    def read_reassignments(self: TopicStore) -> Targets | None:
+    def read_reassignments(self) -> Targets | None:
         """The pending reassignments. Arms a watch on the znode. A malformed znode counts as none."""
         return _read_request(self._connected(), self._memory, paths.REASSIGN_PARTITIONS, decode_targets)
 
-    def write_reassignments(self: TopicStore, targets: Targets) -> None:
+    def write_reassignments(self, targets: Targets) -> None:
         """Replace the znode, or delete it if there are no targets."""
         connection, path = self._connected(), paths.REASSIGN_PARTITIONS
         if len(targets) == 0:
@@ -68,31 +67,31 @@ class RequestCalls:
             connection.create_missing([paths.ADMIN])
             connection.write([[connection.create(path, data)]])
 
-    def read_preferred_election(self: TopicStore) -> tuple[TopicPartition, ...] | None:
+    def read_preferred_election(self) -> tuple[TopicPartition, ...] | None:
         """The requested partitions; arms a watch on the znode. A malformed znode counts as none."""
         return _read_request(self._connected(), self._memory, paths.PREFERRED_ELECTION, decode_partitions)
 
-    def drop_preferred_election(self: TopicStore) -> None:
+    def drop_preferred_election(self) -> None:
         """Delete the znode if it exists."""
         connection = self._connected()
         connection.write([[delete(connection.root + paths.PREFERRED_ELECTION)]], NO_NODE)
 
-    def read_isr_changes(self: TopicStore) -> Notifications[TopicPartition]:
+    def read_isr_changes(self) -> Notifications[TopicPartition]:
         """Partitions named by all notifications. Arms the watch on them."""
         read, items = _notifications(self._connected(), self._memory, paths.ISR_CHANGES, decode_partitions)
         return Notifications(read, tuple(partition for partitions in items for partition in partitions))
 
-    def read_log_dir_events(self: TopicStore) -> Notifications[int]:
+    def read_log_dir_events(self) -> Notifications[int]:
         """Brokers named by all notifications. Arms the watch on them."""
         read, items = _notifications(self._connected(), self._memory, paths.LOG_DIR_EVENTS, decode_log_dir_event)
         return Notifications(read, tuple(items))
 
-    def drop_notifications(self: TopicStore, paths: tuple[str, ...]) -> None:
+    def drop_notifications(self, paths: tuple[str, ...]) -> None:
         """Delete the notifications that exist."""
         connection = self._connected()
         connection.write([[delete(connection.root + path)] for path in paths], NO_NODE)
 
-    def allocate_producer_ids(self: TopicStore, broker_id: int) -> int:
+    def allocate_producer_ids(self, broker_id: int) -> int:
         """The first id of the next block, by compare-and-set without a fence. Raises StoreError if none is left.
 
         A block whose answer was lost is never used.
@@ -117,6 +116,53 @@ class RequestCalls:
             if outcomes.code[0] == 0:
                 return first
         raise StoreError(f"{TRIES_MAX} blocks of producer ids were allocated by others first")
+
+    # -- raw records. Brokers write them, too, so writes are compare-and-set by version, not fenced.
+
+    def read_record(self, path: str) -> bytes | None:
+        """The data of a node. None if it does not exist."""
+        node = self._connected().node(path)
+        return None if node is None else node.data
+
+    def read_record_names(self, path: str) -> tuple[str, ...]:
+        """Names of a node's children. Empty if it does not exist."""
+        return self._connected().children([path])[0]
+
+    def read_versioned_record(self, path: str) -> tuple[bytes, int] | None:
+        """The data and version of a node. None if it does not exist."""
+        node = self._connected().node(path)
+        return None if node is None else (node.data or b"", node.version)
+
+    def write_record(self, path: str, data: bytes, version: int | None) -> bool:
+        """Replace the data of a node at ``version``. None creates the node and its parents.
+
+        Return false if the node has another version, does not exist, or exists already.
+        """
+        connection = self._connected()
+        if version is None:
+            create = [[connection.create(path, data)]]
+            code = connection.write_unfenced(create, NO_NODE, NODE_EXISTS).code[0]
+            if code == NO_NODE:
+                connection.create_missing([path.rpartition("/")[0]])
+                code = connection.write_unfenced(create, NO_NODE, NODE_EXISTS).code[0]
+        else:
+            write = [[set_data(connection.root + path, data, version)]]
+            code = connection.write_unfenced(write, NO_NODE, BAD_VERSION).code[0]
+        return not code
+
+    def delete_record(self, path: str, version: int) -> bool:
+        """Delete a node at ``version``; false if it does not exist, has another version or has children."""
+        connection = self._connected()
+        write = [[delete(connection.root + path, version)]]
+        return not connection.write_unfenced(write, NO_NODE, BAD_VERSION, NotEmptyError.code).code[0]
+
+    def append_record(self, prefix: str, data: bytes) -> None:
+        """Create a sequential node with ``prefix``, and its parents."""
+        connection = self._connected()
+        create = [[connection.create(prefix, data, SEQUENTIAL)]]
+        if connection.write_unfenced(create, NO_NODE).code[0]:
+            connection.create_missing([prefix.rpartition("/")[0]])
+            connection.write_unfenced(create)
 
 
 def _read_request(

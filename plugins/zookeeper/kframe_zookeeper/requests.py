@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 import numpy as np
+from kazoo.exceptions import BadVersionError, NodeExistsError, NoNodeError
 
 from kframe.plugin.columns import UInt8
 from kframe_zookeeper.fence import Fence
@@ -23,6 +24,10 @@ _INT: Final = struct.Struct(">i")
 END: Final = _HEADER.pack(-1, True, -1)
 _CREATE, _DELETE, _GET_DATA, _SET_DATA, _GET_CHILDREN, _CHECK = 1, 2, 4, 5, 8, 13
 _GET_DATA_HEADER: Final = _HEADER.pack(_GET_DATA, False, -1)
+#: ZooKeeper's error codes.
+NO_NODE: Final = NoNodeError.code
+NODE_EXISTS: Final = NodeExistsError.code
+BAD_VERSION: Final = BadVersionError.code
 #: Flags of create operations.
 PERSISTENT: Final = 0
 EPHEMERAL: Final = 1

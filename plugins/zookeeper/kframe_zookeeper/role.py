@@ -9,14 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from kazoo.exceptions import BadVersionError, NodeExistsError, NoNodeError
 from kazoo.protocol.serialization import Sync
 
 from kframe.plugin import StoreError, ZnodeError
 from kframe_zookeeper.multiread import ReadNode, error_name, read_nodes
 from kframe_zookeeper.multiwrite import LOST, UNTRIED, Writes, require, write_all, write_once
 from kframe_zookeeper.paths import CONTROLLER, CONTROLLER_EPOCH, broker_path
-from kframe_zookeeper.requests import EPHEMERAL, check, create, delete, set_data
+from kframe_zookeeper.requests import BAD_VERSION, EPHEMERAL, NO_NODE, NODE_EXISTS, check, create, delete, set_data
 from kframe_zookeeper.session import RequestLost, Session
 from kframe_zookeeper.znodes import (
     decode_controller,
@@ -30,7 +29,7 @@ from kframe_zookeeper.znodes import (
 EPOCH_MAX: Final = 2**31 - 2
 #: Attempts to claim the role after lost answers and concurrent changes.
 TRIES_MAX: Final = 5
-_REFUSED: Final = (NodeExistsError.code, BadVersionError.code, NoNodeError.code)
+_REFUSED: Final = (NODE_EXISTS, BAD_VERSION, NO_NODE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +118,7 @@ class Candidate:
         while epoch is None:
             first = create(self.root + CONTROLLER_EPOCH, encode_controller_epoch(0), self.acl)
             outcomes, _ = write_all(self.session, b"", Writes.of([[first]]))
-            require(outcomes, NodeExistsError.code)
+            require(outcomes, NODE_EXISTS)
             epoch, holder = read_nodes(self.session, paths)
         return epoch, holder
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-from kazoo.exceptions import BadVersionError, NodeExistsError, NoNodeError
 from numpy.typing import NDArray
 
 from kframe.plugin.cluster import NO_STATE
@@ -20,7 +19,7 @@ from kframe.plugin.store import WriteCode, WriteResult
 from kframe_zookeeper._jute_write import write_states
 from kframe_zookeeper.multiread import PathNames, StateRows, read_nodes, read_states
 from kframe_zookeeper.multiwrite import LOST, UNTRIED, Sending, WriteOutcomes, Writes, require, write_all
-from kframe_zookeeper.requests import create
+from kframe_zookeeper.requests import BAD_VERSION, NO_NODE, NODE_EXISTS, create
 from kframe_zookeeper.session import RequestLost, Session
 
 #: Maximum rounds of reading rows back and sending them again; each round means a concurrent write.
@@ -33,9 +32,9 @@ _NUMBER_BYTES: Final = 11
 _PATH_BYTES: Final = len("/partitions//state") + _NUMBER_BYTES
 _CODES: Final = {
     0: WriteCode.OK,
-    BadVersionError.code: WriteCode.STALE,
-    NoNodeError.code: WriteCode.MISSING,
-    NodeExistsError.code: WriteCode.EXISTS,
+    BAD_VERSION: WriteCode.STALE,
+    NO_NODE: WriteCode.MISSING,
+    NODE_EXISTS: WriteCode.EXISTS,
 }
 
 
@@ -201,7 +200,7 @@ class StateWriter:
         undecided = (code == LOST) | (code == UNTRIED)
         for index in np.flatnonzero(~done & ~undecided).tolist():
             row = rows[index]
-            if parent[row] and outcomes.operation[index] == 0 and code[index] == NodeExistsError.code:
+            if parent[row] and outcomes.operation[index] == 0 and code[index] == NODE_EXISTS:
                 parent[row] = 0
             elif not unverified[row]:
                 codes[row] = _CODES.get(int(code[index]), WriteCode.FAILED)
@@ -239,10 +238,8 @@ class StateWriter:
         missing = [topic for topic, node in zip(unknown, nodes, strict=True) if node is None]
         writes = Writes.of([[create(f"{name[topic]}/partitions", None, self._acl)] for topic in missing])
         outcomes, _ = write_all(self._session, self._guard, writes)
-        require(outcomes, NodeExistsError.code, NoNodeError.code)
-        deleted_topics = [
-            topic for topic, code in zip(missing, outcomes.code.tolist(), strict=True) if code == NoNodeError.code
-        ]
+        require(outcomes, NODE_EXISTS, NO_NODE)
+        deleted_topics = [topic for topic, code in zip(missing, outcomes.code.tolist(), strict=True) if code == NO_NODE]
         self._with_partitions.update(name[topic] for topic in unknown if topic not in deleted_topics)
         return deleted_topics
 

@@ -9,7 +9,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Final
@@ -36,16 +36,13 @@ from kframe_zookeeper import paths
 from kframe_zookeeper.acls import acl_of
 from kframe_zookeeper.chroot import require_cluster
 from kframe_zookeeper.connect import ensure_chroot, make_client
-from kframe_zookeeper.connection import NO_NODE, Connection
-from kframe_zookeeper.identity_calls import IdentityCalls
-from kframe_zookeeper.instances import IdInUse, InstanceRecord
+from kframe_zookeeper.connection import Connection
+from kframe_zookeeper.instances import IdInUse
 from kframe_zookeeper.loading import load_cluster, reread_registrations
 from kframe_zookeeper.memory import Memory
-from kframe_zookeeper.presence import Presence
-from kframe_zookeeper.record_calls import RecordCalls
 from kframe_zookeeper.request_calls import RequestCalls
-from kframe_zookeeper.requests import delete, encode_acl
-from kframe_zookeeper.role_calls import RoleCalls, remember
+from kframe_zookeeper.requests import NO_NODE, delete, encode_acl
+from kframe_zookeeper.role_calls import RoleCalls
 from kframe_zookeeper.session import RequestLost, Session, SessionOver
 from kframe_zookeeper.settings import ConnectSettings, settings_of_url
 from kframe_zookeeper.states import new_states, stored_states
@@ -63,7 +60,7 @@ HEARTBEATS: Final = 6
 RETRY_S: Final = 1.0
 
 
-class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls, RecordCalls, IdentityCalls):
+class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls):
     """Implements ``kframe.model.ports.Store``.
 
     After a session expiry it continues in a new session, without the role.
@@ -71,16 +68,11 @@ class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls, RecordCalls, IdentityC
 
     def __init__(self, settings: ConnectSettings, creates: bool = True) -> None:
         """``creates``: create the persistent znodes of brokers when connecting."""
+        super().__init__()
         self._settings = settings
         self._creates = creates
         self._notify: Notify = _ignore
-        self._memory = Memory()
-        self._connection: Connection | None = None
-        self._worker: Worker | None = None
         self._changing = threading.Lock()
-        self._presence: Presence | None = None
-        self._instance: InstanceRecord | None = None
-        self._highest_epoch = 0
         self._on_brokers_loaded: BrokersLoaded = _ignore_registrations
         self._cluster_checked = True
         """Whether the chroot is known to hold a cluster."""
@@ -189,18 +181,6 @@ class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls, RecordCalls, IdentityC
         """The encoded ACL of a new znode."""
         return encode_acl(acl_of(path, self._settings.secure_acl))
 
-    def _connected(self) -> Connection:
-        connection = self._connection
-        if connection is None:
-            raise StoreError("the store is not open")
-        return connection
-
-    def _put(self, task: Callable[[], None]) -> None:
-        """Queue a task for the worker. A closed store drops it."""
-        worker = self._worker
-        if worker is not None:
-            worker.put(task)
-
     def _begin_session(self, *, first: bool = False) -> None:
         """Connect in a new session, and watch ``/controller``. Raises StoreError, at first ConfigError, too."""
         own = self._instance
@@ -268,7 +248,7 @@ class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls, RecordCalls, IdentityC
             )
         else:
             with suppress(ZnodeError):
-                remember(self, 0 if epoch is None else decode_controller_epoch(epoch.data))
+                self._remember(0 if epoch is None else decode_controller_epoch(epoch.data))
             ours = holder is not None and holder.owner == connection.session.session_id
             if ours and claim is not None and claim is connection.claim and not claim.is_current(epoch):
                 _log.error("a client that is not controller has written %s; resigning", paths.CONTROLLER_EPOCH)
@@ -278,7 +258,6 @@ class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls, RecordCalls, IdentityC
                 self._expire(connection)
 
     def _expire(self, connection: Connection) -> None:
-        """Emit SessionExpired, and begin a new session. Runs in the worker."""
         if self._connection is not connection:
             return
         self._memory.emits_controller_events = False

@@ -5,20 +5,20 @@ from __future__ import annotations
 import uuid
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
-from kazoo.exceptions import BadVersionError
 
 from kframe.plugin import StoreError, ZnodeError
 from kframe.plugin.cluster import UNSET, TopicSettings, TopicTable
 from kframe.plugin.store import WriteCode
 from kframe_zookeeper import paths
-from kframe_zookeeper.connection import NO_NODE, NODE_EXISTS, Connection
+from kframe_zookeeper.connection import Connection
 from kframe_zookeeper.memory import CachedTopic, Memory
 from kframe_zookeeper.multiread import ReadNode, Results
 from kframe_zookeeper.multiwrite import Writes, require, write_all
-from kframe_zookeeper.requests import SEQUENTIAL, delete, set_data
+from kframe_zookeeper.requests import BAD_VERSION, NO_NODE, NODE_EXISTS, SEQUENTIAL, delete, set_data
+from kframe_zookeeper.store_state import StoreState
 from kframe_zookeeper.topicread import read_table
 from kframe_zookeeper.watches import Watched
 from kframe_zookeeper.znodes import (
@@ -33,7 +33,6 @@ from kframe_zookeeper.znodes import (
 UNCLEAN: Final = "unclean.leader.election.enable"
 MIN_INSYNC: Final = "min.insync.replicas"
 ANY_VERSION: Final = -1
-BAD_VERSION: Final = BadVersionError.code
 #: Attempts to store topic ids before concurrent writes count as an error.
 TRIES_MAX: Final = 16
 #: Topic settings in the first request: few topics have any, and those are short.
@@ -43,22 +42,14 @@ _INT32_MAX: Final = 2**31 - 1
 _NO_SETTINGS: Final = TopicSettings(UNSET, UNSET)
 
 
-class TopicStore(Protocol):
-    """The members of the store that these calls use."""
+class TopicCalls(StoreState):
+    """Part of ZooKeeperStore."""
 
-    _memory: Memory
-
-    def _connected(self) -> Connection: ...
-
-
-class TopicCalls:
-    """Part of ZooKeeperStore. See ``ports.Store`` for what each call promises."""
-
-    def read_topic_names(self: TopicStore) -> frozenset[str]:
+    def read_topic_names(self) -> frozenset[str]:
         """Names of all topics. Arms the child watch."""
         return frozenset(self._connected().watched_children(paths.TOPICS))
 
-    def read_topics(self: TopicStore, names: tuple[str, ...]) -> TopicTable:
+    def read_topics(self, names: tuple[str, ...]) -> TopicTable:
         """Ids and assignments. Arms a watch on each."""
         connection = self._connected()
         zxid = connection.watches.last_zxid()
@@ -66,7 +57,7 @@ class TopicCalls:
         connection.watches.arm(existing_paths, Watched.DATA, zxid)
         return table
 
-    def assign_topic_ids(self: TopicStore, names: tuple[str, ...]) -> tuple[bytes, ...]:
+    def assign_topic_ids(self, names: tuple[str, ...]) -> tuple[bytes, ...]:
         """Store a new random id for each topic by compare-and-set. Deleted topics are skipped."""
         connection, memory = self._connected(), self._memory
         ids, remaining = {name: _new_id() for name in names}, tuple(names)
@@ -84,7 +75,7 @@ class TopicCalls:
         raise StoreError(f"{len(remaining)} topics got no id in {TRIES_MAX} attempts because of concurrent writes")
 
     def create_topics(
-        self: TopicStore, table: TopicTable, configs: tuple[Mapping[str, str], ...], *, with_ids: bool = True
+        self, table: TopicTable, configs: tuple[Mapping[str, str], ...], *, with_ids: bool = True
     ) -> tuple[WriteCode, ...]:
         """Store new topics, each with its settings in a single multi. Existing topics get WriteCode.EXISTS."""
         connection = self._connected()
@@ -101,29 +92,37 @@ class TopicCalls:
         codes = connection.write_unfenced(writes, NODE_EXISTS).code
         return tuple(WriteCode.EXISTS if code else WriteCode.OK for code in codes)
 
-    def write_assignments(self: TopicStore, table: TopicTable) -> tuple[WriteCode, ...]:
+    def write_assignments(self, table: TopicTable) -> tuple[WriteCode, ...]:
         """Compare-and-set by the version that this session has read or written last."""
         with self._memory.writing_topics:
             return _write(self._connected(), self._memory, table)
 
-    def read_topic_settings(self: TopicStore, names: tuple[str, ...]) -> tuple[TopicSettings, ...]:
+    def read_topic_settings(self, names: tuple[str, ...]) -> tuple[TopicSettings, ...]:
         """Settings of each topic, unset if missing or malformed. Arms the watch on config changes."""
         connection, memory = self._connected(), self._memory
         memory.note_changes(connection.watched_children(paths.CONFIG_CHANGES))
         settings = dict(settings_in(memory, names, begin_settings(connection, names), frozenset(names)))
         return tuple(settings.get(name, _NO_SETTINGS) for name in names)
 
-    def read_configs(self: TopicStore, topic: str | None) -> Mapping[str, str]:
+    def read_configs(self, topic: str | None) -> Mapping[str, str]:
         """All settings of a topic, or of all brokers."""
-        path = _config_path(topic)
+        path = paths.config_path(*_entity(topic))
         return _config(self._memory, path, self._connected().node(path))
 
-    def write_configs(self: TopicStore, topic: str | None, config: Mapping[str, str]) -> None:
+    def write_configs(self, topic: str | None, config: Mapping[str, str]) -> None:
         """Replace them, and create a config change notification. Not fenced, as in Kafka."""
-        kind, name = ("brokers", paths.DEFAULT_ENTITY) if topic is None else ("topics", topic)
-        _write_settings(self._connected(), kind, name, config)
+        connection, (kind, name) = self._connected(), _entity(topic)
+        path, data = paths.config_path(kind, name), encode_config(config)
+        outcomes = connection.write_unfenced([[set_data(connection.root + path, data)]], NO_NODE)
+        if outcomes.code[0]:
+            connection.create_missing([path.rpartition("/")[0]])
+            if connection.write_unfenced([[connection.create(path, data)]], NODE_EXISTS).code[0]:
+                # Created by a lost request of ours, or by another client.
+                connection.write_unfenced([[set_data(connection.root + path, data)]])
+        change = encode_config_change(ConfigNotification(kind, name))
+        connection.write_unfenced([[connection.create(paths.CONFIG_CHANGE, change, SEQUENTIAL)]])
 
-    def delete_topics(self: TopicStore, names: tuple[str, ...]) -> None:
+    def delete_topics(self, names: tuple[str, ...]) -> None:
         """Delete topics, then their settings, then their marks, so that an interrupted call can be repeated."""
         connection = self._connected()
         topic_paths = [paths.topic_path(name) for name in names]
@@ -201,10 +200,9 @@ def _settings(config: Mapping[str, str]) -> TopicSettings:
     return TopicSettings(_TRUTH.get(config.get(UNCLEAN, "").lower(), UNSET), int(minimum) if known else UNSET)
 
 
-def _config_path(topic: str | None) -> str:
-    if topic is None:
-        return paths.config_path("brokers", paths.DEFAULT_ENTITY)
-    return paths.config_path("topics", topic)
+def _entity(topic: str | None) -> tuple[str, str]:
+    """Kind and name of a topic, or of the defaults of brokers."""
+    return ("brokers", paths.DEFAULT_ENTITY) if topic is None else ("topics", topic)
 
 
 def _new_id() -> bytes:
@@ -214,15 +212,3 @@ def _new_id() -> bytes:
         # The first of the 22 characters is the first six bits; 62 is the dash.
         if topic_id[0] >> 2 != 62:
             return topic_id
-
-
-def _write_settings(connection: Connection, kind: str, name: str, config: Mapping[str, str]) -> None:
-    path, data = paths.config_path(kind, name), encode_config(config)
-    outcomes = connection.write_unfenced([[set_data(connection.root + path, data)]], NO_NODE)
-    if outcomes.code[0]:
-        connection.create_missing([path.rpartition("/")[0]])
-        if connection.write_unfenced([[connection.create(path, data)]], NODE_EXISTS).code[0]:
-            # Created by a lost request of ours, or by another client.
-            connection.write_unfenced([[set_data(connection.root + path, data)]])
-    change = encode_config_change(ConfigNotification(kind, name))
-    connection.write_unfenced([[connection.create(paths.CONFIG_CHANGE, change, SEQUENTIAL)]])
