@@ -118,7 +118,7 @@ class StoredStates:
                 answers.append(waiting.popleft().get())
         answers += [result.get() for result in waiting]
         for i, (data, stat) in enumerate(answers):
-            state, _ = decode_state(data, "")
+            state = decode_state(data, "")
             assert (state.leader, stat.version) == (expected_states.leader[i], expected)
 
     def _path(self, row: int) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 
 from kframe.plugin import SnapshotError, ZnodeError
 from kframe.plugin.cluster import NO_LEADER, NO_STATE, ZERO_TOPIC_ID, RecoveryState, TopicTable
-from kframe.plugin.columns import Bool, Int32, Int64, Ragged, offsets_of, ragged_positions
+from kframe.plugin.columns import Bool, Int32, Int64, offsets_of, positions_within, ragged_positions
 from kframe.plugin.live import Progress
 from kframe.plugin.snapshot import (
     BrokerFacts,
@@ -30,6 +30,7 @@ from kframe_zookeeper import paths
 from kframe_zookeeper.multiread import PathNames, ReadNode, StateRows, read_children, read_nodes, read_states
 from kframe_zookeeper.requests import NO_NODE
 from kframe_zookeeper.session import Session
+from kframe_zookeeper.states import decode_unparsed
 from kframe_zookeeper.znodes import (
     StoredTopic,
     decode_broker,
@@ -37,7 +38,6 @@ from kframe_zookeeper.znodes import (
     decode_config,
     decode_controller,
     decode_controller_epoch,
-    decode_state,
     decode_topic,
     is_controller_only,
     table_of,
@@ -150,32 +150,16 @@ class ClusterReader:
         return dict(zip(node_paths, read_nodes(self._session, [self._root + path for path in node_paths]), strict=True))
 
     def _states(self, table: TopicTable) -> StateRows:
-        encoded = [name.encode() for name in table.names]
-        ends = np.cumsum([0, *(len(name) for name in encoded)]).astype(np.int32)
-        names = PathNames.of(f"{self._root}{paths.TOPICS}/", (ends, b"".join(encoded)))
+        names = PathNames.of_names(f"{self._root}{paths.TOPICS}/", table.names)
         counts = table.partition_counts
-        topic = np.repeat(np.arange(len(table), dtype=np.int32), counts)
-        partition = ragged_positions(np.zeros_like(counts), counts).astype(np.int32)
+        topic, partition = np.repeat(np.arange(len(table), dtype=np.int32), counts), positions_within(counts)
         parts = []
         for first in range(0, max(len(topic), 1), STATES_AT_A_TIME):
             part = slice(first, first + STATES_AT_A_TIME)
             self._progress(first, len(topic))
             parts.append(read_states(self._session, names, topic[part], partition[part]))
         self._progress(len(topic), len(topic))
-        return _joined(parts)
-
-
-def _joined(parts: Sequence[StateRows]) -> StateRows:
-    unparsed: dict[int, bytes | None] = {}
-    first = 0
-    for part in parts:
-        unparsed |= {first + row: data for row, data in part.unparsed.items()}
-        first += len(part.code)
-    columns = {
-        name: np.concatenate([getattr(part, name) for part in parts])
-        for name in ("code", "parsed", "leader", "leader_epoch", "controller_epoch", "version", "recovery")
-    }
-    return StateRows(**columns, isr=Ragged.chain([part.isr for part in parts]), unparsed=unparsed)
+        return StateRows.chain(parts)
 
 
 def _decoded(names: Sequence[str], nodes: Mapping[str, ReadNode | None]) -> tuple[TopicTable, dict[str, str]]:
@@ -220,22 +204,12 @@ class SnapshotConverter:
 
     def _read_unparsed_states(self) -> None:
         """Read the states that the kernel could not parse with the strict decoder."""
-        states, lists = self._tree.states, {}
+        states = self._tree.states
         for row in np.flatnonzero((states.code != 0) & (states.code != NO_NODE)).tolist():
             self._broken[self._tree.state_path(row)] = f"ZooKeeper's error {int(states.code[row])}"
-        for row, data in states.unparsed.items():
-            path = self._tree.state_path(row)
-            try:
-                state, _ = decode_state(data, path)
-            except ZnodeError as error:
-                self._broken[path] = str(error)
-                continue
-            states.parsed[row], lists[row] = 1, state.isr
-            states.leader[row], states.leader_epoch[row] = state.leader, state.leader_epoch
-            states.controller_epoch[row], states.recovery[row] = state.controller_epoch, state.leader_recovery_state
-        if lists:
-            isr = [lists.get(row, states.isr[row].tolist()) for row in range(len(states.isr))]
-            self._tree = replace(self._tree, states=replace(states, isr=Ragged.of(isr)))
+        isr, errors = decode_unparsed(states, [self._tree.state_path(row) for row in states.unparsed])
+        self._broken |= {path: str(error) for path, error in errors.items() if error is not None}
+        self._tree = replace(self._tree, states=replace(states, isr=isr))
 
     def _make(self) -> Snapshot:
         tree, table = self._tree, self._tree.table
@@ -302,7 +276,7 @@ class SnapshotConverter:
         return brokers
 
     def _config(self, path: str) -> dict[str, str]:
-        return self._value(path, lambda data: decode_config(data, path)[0]) or {}
+        return self._value(path, lambda data: decode_config(data, path)) or {}
 
     def _value(self, path: str, decode: Callable[[bytes | None], Value]) -> Value | None:
         """The decoded content of a node. None if it is missing or left out."""

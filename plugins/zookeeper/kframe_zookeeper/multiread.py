@@ -13,7 +13,7 @@ from itertools import chain, islice
 from typing import Any, Final
 
 import numpy as np
-from kazoo.exceptions import EXCEPTIONS, NoNodeError
+from kazoo.exceptions import NoNodeError
 from kazoo.protocol.serialization import GetChildren, GetData
 
 from kframe.plugin import StoreError
@@ -21,7 +21,7 @@ from kframe.plugin.columns import Bool, Int32, Int64, Ragged, UInt8, offsets_of
 from kframe_zookeeper._jute_read import parse_states, split_reads
 from kframe_zookeeper._jute_write import write_reads
 from kframe_zookeeper.fence import Fence
-from kframe_zookeeper.requests import NO_NODE, MultiRead, MultiResponse, get_children, get_data
+from kframe_zookeeper.requests import NO_NODE, MultiRead, MultiResponse, error_name, get_children, get_data
 from kframe_zookeeper.session import Session
 
 REQUEST_BYTES_MAX: Final = 512 * 1024
@@ -188,6 +188,17 @@ class StateRows:
             unparsed={},
         )  # fmt: skip
 
+    @staticmethod
+    def chain(parts: Sequence[StateRows]) -> StateRows:
+        """The rows of the first part, then those of the next, and so on."""
+        parts = [StateRows.allocate(0), *parts]
+        starts = np.cumsum([0, *(len(part.code) for part in parts)]).tolist()
+        unparsed = {
+            start + row: data for start, part in zip(starts, parts, strict=False) for row, data in part.unparsed.items()
+        }
+        columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in _STATE_COLUMNS}
+        return StateRows(**columns, isr=Ragged.chain([part.isr for part in parts]), unparsed=unparsed)
+
     @property
     def is_parsed(self) -> Bool:
         """Mask of the parsed states."""
@@ -235,16 +246,7 @@ def split_batches(sizes: Int32, bytes_max: int, count_max: int) -> list[tuple[in
 def read_states(session: Session, names: PathNames, topic: Int32, partition: Int32) -> StateRows:
     """Read the states of partitions. Raises StoreError."""
     read = _read_by_multi if session.has_multi_read else _read_by_singles
-    parts = [state_rows(results) for results in read(session, names, topic, partition)]
-    starts = np.cumsum([0, *(len(part.code) for part in parts)]).tolist()
-    unparsed = {
-        start + row: data for start, part in zip(starts, parts, strict=False) for row, data in part.unparsed.items()
-    }
-    none = StateRows.allocate(0)
-    columns: dict[str, Any] = {
-        name: np.concatenate([getattr(part, name) for part in (none, *parts)]) for name in _STATE_COLUMNS
-    }
-    return StateRows(**columns, isr=Ragged.chain([none.isr, *(part.isr for part in parts)]), unparsed=unparsed)
+    return StateRows.chain([state_rows(results) for results in read(session, names, topic, partition)])
 
 
 def state_reads(
@@ -392,8 +394,3 @@ def names_in(data: bytes | None) -> tuple[str, ...]:
     except UnicodeDecodeError:
         raise StoreError("ZooKeeper's answer names a child in no UTF-8") from None
     return tuple(sorted(names))
-
-
-def error_name(code: int) -> str:
-    """The name of a ZooKeeper error for messages, also for unknown codes."""
-    return EXCEPTIONS[code].__name__ if code in EXCEPTIONS else f"error {code}"

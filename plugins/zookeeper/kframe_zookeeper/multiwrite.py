@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from kframe.plugin import ControllerFenced, StoreError
 from kframe.plugin.columns import Int32, Int64, UInt8, ragged_positions
 from kframe_zookeeper._jute_read import split_results
-from kframe_zookeeper.multiread import REQUEST_BYTES_MAX, error_name, split_batches
-from kframe_zookeeper.requests import BAD_VERSION, MultiResponse, MultiWrite
+from kframe_zookeeper.multiread import REQUEST_BYTES_MAX, split_batches
+from kframe_zookeeper.requests import BAD_VERSION, MultiResponse, MultiWrite, error_name
 from kframe_zookeeper.session import IN_FLIGHT, RequestLost, Session
 
 #: Writes that share a check. More are not faster, and a refused write blocks more of them.

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 import numpy as np
-from kazoo.exceptions import BadVersionError, NodeExistsError, NoNodeError
+from kazoo.exceptions import EXCEPTIONS, BadVersionError, NodeExistsError, NoNodeError
 
 from kframe.plugin.columns import UInt8
 from kframe_zookeeper.fence import Fence
@@ -145,3 +145,8 @@ def encode_acl(entries: Iterable[tuple[int, str, str]]) -> bytes:
         _INT.pack(perms) + buffer(scheme.encode()) + buffer(identity.encode()) for perms, scheme, identity in entries
     ]
     return _INT.pack(len(encoded)) + b"".join(encoded)
+
+
+def error_name(code: int) -> str:
+    """The name of a ZooKeeper error for messages, also for unknown codes."""
+    return EXCEPTIONS[code].__name__ if code in EXCEPTIONS else f"error {code}"

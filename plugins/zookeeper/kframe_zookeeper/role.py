@@ -12,10 +12,20 @@ from typing import Final
 from kazoo.protocol.serialization import Sync
 
 from kframe.plugin import StoreError, ZnodeError
-from kframe_zookeeper.multiread import ReadNode, error_name, read_nodes
+from kframe_zookeeper.multiread import ReadNode, read_nodes
 from kframe_zookeeper.multiwrite import LOST, UNTRIED, Writes, require, write_all, write_once
 from kframe_zookeeper.paths import CONTROLLER, CONTROLLER_EPOCH, broker_path
-from kframe_zookeeper.requests import BAD_VERSION, EPHEMERAL, NO_NODE, NODE_EXISTS, check, create, delete, set_data
+from kframe_zookeeper.requests import (
+    BAD_VERSION,
+    EPHEMERAL,
+    NO_NODE,
+    NODE_EXISTS,
+    check,
+    create,
+    delete,
+    error_name,
+    set_data,
+)
 from kframe_zookeeper.session import RequestLost, Session
 from kframe_zookeeper.znodes import (
     decode_controller,

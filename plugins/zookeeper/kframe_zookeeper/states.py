@@ -5,6 +5,8 @@ The kernel parses what Kafka writes, the strict decoder anything else. Malformed
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from kframe.plugin import ZnodeError
@@ -50,11 +52,14 @@ def stored_states(connection: Connection, memory: Memory, cluster: ClusterState,
 def stored_of(memory: Memory, cluster: ClusterState, rows: Int32, read: StateRows) -> StoredStates:
     """The states of ``rows``, with brokers by index."""
     partitions, brokers = cluster.partitions, cluster.brokers
-    unparsed = [
-        state_path(cluster.topics.names[partitions.topic[rows[index]]], int(partitions.partition[rows[index]]))
-        for index in read.unparsed
-    ]
-    isr = _with_unparsed(read, memory, unparsed)
+    topic, partition = partitions.topic[rows].tolist(), partitions.partition[rows].tolist()
+    unparsed = [state_path(cluster.topics.names[topic[index]], partition[index]) for index in read.unparsed]
+    isr, errors = decode_unparsed(read, unparsed)
+    for path, error in errors.items():
+        if error is None:
+            memory.repair(path)
+        else:
+            memory.quarantine(path, error)
     leader = np.full(len(rows), NO_LEADER, np.int32)
     led = read.is_parsed & (read.leader >= 0)
     leader[led] = brokers.index_of(read.leader[led])
@@ -70,21 +75,26 @@ def stored_of(memory: Memory, cluster: ClusterState, rows: Int32, read: StateRow
     )
 
 
-def _with_unparsed(read: StateRows, memory: Memory, paths: list[str]) -> Ragged:
-    """Read the rest by the strict decoder. Return all ISRs. Malformed states are quarantined."""
+def decode_unparsed(read: StateRows, paths: Iterable[str]) -> tuple[Ragged, dict[str, ZnodeError | None]]:
+    """Read the unparsed states by the strict decoder. ``paths`` are their paths, in order.
+
+    Their values are written to the columns of ``read``, except the ISRs. Return the ISRs of all rows, and the error of
+    each path, None if the state is valid.
+    """
     lists: dict[int, list[int]] = {}
+    errors: dict[str, ZnodeError | None] = {}
     for (row, data), path in zip(read.unparsed.items(), paths, strict=True):
         try:
-            state, _ = decode_state(data, path)
+            state = decode_state(data, path)
         except ZnodeError as error:
-            memory.quarantine(path, error)
+            errors[path] = error
             continue
-        memory.repair(path)
+        errors[path] = None
         read.parsed[row], lists[row] = 1, state.isr
         read.leader[row], read.leader_epoch[row] = state.leader, state.leader_epoch
         read.controller_epoch[row], read.recovery[row] = state.controller_epoch, state.leader_recovery_state
     if not lists:
-        return read.isr
+        return read.isr, errors
     counts = read.isr.counts
     for row, isr in lists.items():
         counts[row] = len(isr)
@@ -93,4 +103,4 @@ def _with_unparsed(read: StateRows, memory: Memory, paths: list[str]) -> Ragged:
     unparsed = np.repeat(np.isin(np.arange(len(counts)), list(lists)), counts)
     values[~unparsed] = read.isr.values
     values[unparsed] = [member for row in sorted(lists) for member in lists[row]]
-    return Ragged(offsets, values)
+    return Ragged(offsets, values), errors

@@ -186,7 +186,7 @@ def _config(memory: Memory, path: str, node: ReadNode | None) -> dict[str, str]:
     if node is None:
         return {}
     try:
-        config, _ = decode_config(node.data, path)
+        config = decode_config(node.data, path)
     except ZnodeError as error:
         memory.quarantine(path, error)
         return {}

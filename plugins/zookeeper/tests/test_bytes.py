@@ -49,9 +49,9 @@ def dumped(phase: str) -> Iterator[tuple[str, str]]:
 def reencoded(path: str, raw: bytes) -> bytes:
     """Decode and encode ``raw``."""
     if topic_partition_of(path):
-        state, extra = znodes.decode_state(raw, path)
+        state = znodes.decode_state(raw, path)
         return znodes.encode_state(
-            state.leader, state.leader_epoch, state.isr, state.controller_epoch, state.leader_recovery_state, extra
+            state.leader, state.leader_epoch, state.isr, state.controller_epoch, state.leader_recovery_state
         )
     parent, _, name = path.rpartition("/")
     if parent == "/brokers/topics":
@@ -70,7 +70,7 @@ def reencoded(path: str, raw: bytes) -> bytes:
     if parent == CONFIG_CHANGES:
         return znodes.encode_config_change(znodes.decode_config_change(raw, path))
     if parent.startswith("/config"):
-        return znodes.encode_config(*znodes.decode_config(raw, path))
+        return znodes.encode_config(znodes.decode_config(raw, path))
     if parent == LOG_DIR_EVENTS:
         return znodes.encode_log_dir_event(znodes.decode_log_dir_event(raw, path))
     if parent == ISR_CHANGES or path == PREFERRED_ELECTION:

@@ -79,7 +79,7 @@ def leaders(fixture: ZooKeeperFixture) -> dict[tuple[int, int], int]:
     for topic in fixture.operator.get_children(paths.TOPICS):
         for number in range(2):
             path = paths.state_path(topic, number)
-            state, _ = decode_state(fixture.operator.get(path)[0], path)
+            state = decode_state(fixture.operator.get(path)[0], path)
             key = state.leader, state.controller_epoch
             leaders_by_epoch[key] = leaders_by_epoch.get(key, 0) + 1
     return leaders_by_epoch

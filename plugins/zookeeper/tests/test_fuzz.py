@@ -10,7 +10,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from kframe_zookeeper import _jute_read, _naive_jute
-from kframe_zookeeper.multiread import error_name, names_in
+from kframe_zookeeper.multiread import names_in
+from kframe_zookeeper.requests import error_name
 from kframe_zookeeper.testing.fuzz.targets import CORPUS, targets
 from kframe_zookeeper.testing.fuzz.znodes import DECODERS
 from kframe_zookeeper.znodes import decode_broker

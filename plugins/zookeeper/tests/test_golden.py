@@ -54,7 +54,7 @@ class Storage(ZooKeeperFixture):
                 yield PartitionSpec(tuple(replicas), adding_replicas=adding, removing_replicas=removing)
                 continue
             data, stat = result.get()
-            state, _ = decode_state(data, states[number])
+            state = decode_state(data, states[number])
             yield PartitionSpec(
                 tuple(replicas), None if state.leader < 0 else state.leader, tuple(state.isr),
                 leader_epoch=state.leader_epoch, controller_epoch=state.controller_epoch,

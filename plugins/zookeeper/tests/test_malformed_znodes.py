@@ -69,7 +69,7 @@ def test_controller_works_beside_malformed_znodes(make_fixture: FixtureFactory) 
         wait_until(lambda: loop.status().active)
         fixture.unregister_brokers([1])
         readable = [paths.state_path(f"t{number}", 0) for number in range(TOPICS) if number % KINDS > 1]
-        wait_until(lambda: {decode_state(fixture.operator.get(path)[0], path)[0].leader for path in readable} == {2})
+        wait_until(lambda: {decode_state(fixture.operator.get(path)[0], path).leader for path in readable} == {2})
         wait_until(lambda: fixture.operator.exists(notification) is None)
         status = loop.status()
         assert (status.active, status.controller_epoch) == (True, 1)

@@ -59,7 +59,7 @@ def leaders(tree: Tree) -> dict[tuple[int, int, int], int]:
     leaders_by_epoch: dict[tuple[int, int, int], int] = {}
     for path, node in tree.items():
         if paths.topic_partition_of(path) is not None:
-            state, _ = decode_state(node.data, path)
+            state = decode_state(node.data, path)
             key = state.leader, state.leader_epoch, node.stat.version
             leaders_by_epoch[key] = leaders_by_epoch.get(key, 0) + 1
     return leaders_by_epoch

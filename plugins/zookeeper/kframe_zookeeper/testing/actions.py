@@ -145,7 +145,7 @@ def gets_producer_ids(fixture: ZooKeeperFixture, run_task: RunTask) -> None:
 def state_of(tree: Tree, partition: str) -> Any:
     """The state of a partition."""
     path = state(partition)
-    return decode_state(tree[path].data, path)[0]
+    return decode_state(tree[path].data, path)
 
 
 def replicas(tree: Tree, partition: str) -> list[int]:
@@ -190,7 +190,7 @@ def configured(tree: Tree) -> bool:
     """Whether the setting is stored, with a notification."""
     path = paths.config_path("topics", "orders")
     notifications = [node.data for path, node in tree.items() if path.startswith(paths.CONFIG_CHANGE)]
-    return decode_config(tree[path].data, path)[0].get("retention.ms") == "5" and any(
+    return decode_config(tree[path].data, path).get("retention.ms") == "5" and any(
         b"orders" in record for record in notifications
     )
 

@@ -101,7 +101,7 @@ def _illegal_state(tree: Tree, topic: str, number: int, replicas: list[int], liv
     if path not in tree:
         yield "has no state"
         return
-    state, _ = decode_state(tree[path].data, path)
+    state = decode_state(tree[path].data, path)
     isr = set(state.isr)
     if not isr or len(isr) < len(state.isr) or not isr <= set(replicas):
         yield f"has the ISR {state.isr} of the replicas {replicas}"
@@ -127,7 +127,7 @@ def _lost(before: Tree, after: Tree) -> Iterator[str]:
 
 def _epochs(tree: Tree, path: str) -> tuple[int, int, int]:
     """Leader epoch, controller epoch, version."""
-    state, _ = decode_state(tree[path].data, path)
+    state = decode_state(tree[path].data, path)
     return state.leader_epoch, state.controller_epoch, tree[path].stat.version
 
 
@@ -137,6 +137,6 @@ def _unfenced(tree: Tree) -> Iterator[str]:
     now = decode_controller_epoch(record.data)
     for path, node in tree.items():
         if paths.topic_partition_of(path) is not None:
-            epoch, since = decode_state(node.data, path)[0].controller_epoch, node.stat.mzxid > record.stat.mzxid
+            epoch, since = decode_state(node.data, path).controller_epoch, node.stat.mzxid > record.stat.mzxid
             if epoch > now or since != (epoch == now):
                 yield f"{path} bears epoch {epoch}, written {'after' if since else 'before'} the election of {now}"

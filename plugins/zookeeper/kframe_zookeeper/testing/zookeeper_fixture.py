@@ -198,7 +198,7 @@ class ZooKeeperFixture:
     def write_state(self, topic: str, partition: int, *, isr: Sequence[int]) -> int:
         """Write another ISR, as a broker does. Return the new version of the state."""
         path = paths.state_path(topic, partition)
-        state, _ = decode_state(self.operator.get(path)[0], path)
+        state = decode_state(self.operator.get(path)[0], path)
         data = encode_state(
             state.leader, state.leader_epoch, list(isr), state.controller_epoch, state.leader_recovery_state
         )
@@ -210,7 +210,7 @@ class ZooKeeperFixture:
         """Change settings of a topic as ``kafka-configs`` does, with the notification."""
         path = paths.config_path("topics", name)
         exists = self.operator.exists(path) is not None
-        known = decode_config(self.operator.get(path)[0], path)[0] if exists else {}
+        known = decode_config(self.operator.get(path)[0], path) if exists else {}
         data = encode_config({**known, **config})
         if exists:
             self.operator.set(path, data)

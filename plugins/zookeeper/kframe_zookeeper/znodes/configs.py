@@ -14,7 +14,7 @@ from kframe.plugin.settings import short_repr
 from kframe.plugin.znodes import CONFIG_DECODER, ConfigZnode, SchemaVersion
 from kframe_zookeeper.paths import CONFIG_KINDS
 from kframe_zookeeper.znodes.ordering import properties_order
-from kframe_zookeeper.znodes.strict import NO_EXTRA, Extra, decode_znode, encode_znode
+from kframe_zookeeper.znodes.strict import decode_znode, encode_znode
 
 CONFIG_VERSION: Final = 1
 #: Written by Kafka 0.10.1 and later.
@@ -40,18 +40,18 @@ class ConfigNotification:
     name: str
 
 
-def decode_config(raw: bytes | None, path: str) -> tuple[dict[str, str], Extra]:
-    """Settings by name, and the other fields. Without data there are no settings. Raises ZnodeError."""
+def decode_config(raw: bytes | None, path: str) -> dict[str, str]:
+    """Settings by name. Without data there are no settings. Raises ZnodeError."""
     if not raw:
-        return {}, NO_EXTRA
-    record, extra = decode_znode(CONFIG_DECODER, raw, path)
-    return record.config, extra
+        return {}
+    record, _ = decode_znode(CONFIG_DECODER, raw, path)
+    return record.config
 
 
-def encode_config(config: Mapping[str, str], extra: Extra = NO_EXTRA) -> bytes:
+def encode_config(config: Mapping[str, str]) -> bytes:
     """Settings as Kafka writes them."""
     ordered = {name: config[name] for name in properties_order(config)}
-    return encode_znode(ConfigZnode(version=CONFIG_VERSION, config=ordered), extra)
+    return encode_znode(ConfigZnode(version=CONFIG_VERSION, config=ordered))
 
 
 def decode_config_change(raw: bytes | None, path: str) -> ConfigNotification:

@@ -8,26 +8,24 @@ from typing import Final
 from kframe.plugin import ZnodeError
 from kframe.plugin.columns import REPLICAS_MAX
 from kframe.plugin.znodes import STATE_DECODER, StateZnode
-from kframe_zookeeper.znodes.strict import NO_EXTRA, Extra, decode_znode, encode_znode
+from kframe_zookeeper.znodes.strict import decode_znode, encode_znode
 
 #: Written by every release of Kafka.
 STATE_VERSION: Final = 1
 
 
-def decode_state(raw: bytes | None, path: str) -> tuple[StateZnode, Extra]:
-    """A partition's state, and the fields outside the schema. Raises ZnodeError.
+def decode_state(raw: bytes | None, path: str) -> StateZnode:
+    """A partition's state. Raises ZnodeError.
 
     Brokers are ids, distinct within the ISR. The caller checks whether they are replicas.
     """
-    state, extra = decode_znode(STATE_DECODER, raw, path)
+    state, _ = decode_znode(STATE_DECODER, raw, path)
     if len(set(state.isr)) != len(state.isr) or len(state.isr) > REPLICAS_MAX:
         raise ZnodeError(f"{path} field isr", f"{len(state.isr)} brokers, some of them twice", "each broker once")
-    return state, extra
+    return state
 
 
-def encode_state(
-    leader: int, leader_epoch: int, isr: list[int], controller_epoch: int, recovery: int = 0, extra: Extra = NO_EXTRA
-) -> bytes:
+def encode_state(leader: int, leader_epoch: int, isr: list[int], controller_epoch: int, recovery: int = 0) -> bytes:
     """A partition's state as Kafka writes it; ``recovery`` is a RecoveryState, written only while RECOVERING."""
     record = StateZnode(
         controller_epoch=controller_epoch,
@@ -37,4 +35,4 @@ def encode_state(
         leader_epoch=leader_epoch,
         isr=isr,
     )
-    return encode_znode(record, extra)
+    return encode_znode(record)

@@ -87,7 +87,7 @@ class StateZnodes(Znodes):
 
     def _both(self, raw: bytes, read: tuple[Any, ...] | None) -> Outcome:
         try:
-            state, extra = znodes.decode_state(raw, "/x/state")
+            state = znodes.decode_state(raw, "/x/state")
         except ZnodeError as error:
             assert read is None, read
             return str(error)
@@ -99,7 +99,6 @@ class StateZnodes(Znodes):
             assert encoded != raw or len(state.isr) > _ISR_MAX, "the kernel does not read what Kafka writes"
         else:
             assert read == fields
-            assert not extra
         return None
 
 
