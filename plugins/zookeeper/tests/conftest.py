@@ -13,7 +13,7 @@ from kframe_zookeeper.testing.certificates import Authority
 from kframe_zookeeper.testing.commands import PASSWORD, ControllerRun, Start
 from kframe_zookeeper.testing.dumps import load_dump
 from kframe_zookeeper.testing.proxy import Proxy
-from kframe_zookeeper.testing.servers import HOST, Ensemble, ServerHandle, ServerOptions, missing
+from kframe_zookeeper.testing.servers import HOST, Ensemble, ServerHandle, ServerOptions, missing, running
 from kframe_zookeeper.testing.sessions import session
 from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory, ZooKeeperFixture, fixture_factory
 
@@ -35,61 +35,48 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
     return Authority(tmp_path_factory.mktemp("certificates"))
 
 
-def running(server: ServerHandle) -> Iterator[ServerHandle]:
-    """Start the server, and kill it after use."""
-    try:
-        server.start()
-        yield server
-    finally:
-        server.kill()
-
-
 @pytest.fixture(scope="session")
 def zookeeper(folder: Path) -> Iterator[ServerHandle]:
     """A server without authentication. Each test uses its own chroot and leaves the server running."""
-    yield from running(ServerHandle(folder / "open", ServerOptions()))
+    with running(ServerHandle(folder / "open", ServerOptions())) as server:
+        yield server
 
 
 @pytest.fixture
 def own_zookeeper(folder: Path, tmp_path: Path) -> Iterator[ServerHandle]:
     """A server for one test. The test may stop, kill or freeze it."""
-    yield from running(ServerHandle(tmp_path / "own", ServerOptions()))
+    with running(ServerHandle(tmp_path / "own", ServerOptions())) as server:
+        yield server
 
 
 @pytest.fixture(scope="session")
 def tls_zookeeper(folder: Path, authority: Authority) -> Iterator[ServerHandle]:
     """A server with a second port for TLS. Its certificate is valid for 127.0.0.1 and localhost."""
     identity = authority.issue("server", HOST, "localhost")
-    yield from running(ServerHandle(folder / "tls", ServerOptions(identity=identity)))
+    with running(ServerHandle(folder / "tls", ServerOptions(identity=identity))) as server:
+        yield server
 
 
 @pytest.fixture(scope="session")
 def sasl_zookeeper(folder: Path) -> Iterator[ServerHandle]:
     """A server that accepts USERS only."""
-    yield from running(ServerHandle(folder / "sasl", ServerOptions(users=USERS)))
+    with running(ServerHandle(folder / "sasl", ServerOptions(users=USERS))) as server:
+        yield server
 
 
 @pytest.fixture(scope="session")
 def ensemble(folder: Path) -> Iterator[Ensemble]:
     """Three servers. A test may stop some of them, and calls start() afterwards."""
-    yield from running_three(Ensemble(folder / "ensemble", ServerOptions()))
+    with running(Ensemble(folder / "ensemble", ServerOptions())) as server:
+        yield server
 
 
 @pytest.fixture(scope="session")
 def secured_ensemble(folder: Path, authority: Authority) -> Iterator[Ensemble]:
     """Three servers that accept USERS only, with ports for TLS."""
     identity = authority.issue("ensemble", HOST)
-    yield from running_three(Ensemble(folder / "secured", ServerOptions(identity=identity, users=USERS)))
-
-
-def running_three(servers: Ensemble) -> Iterator[Ensemble]:
-    """Start the servers, and stop them after use."""
-    try:
-        servers.start()
-        yield servers
-    finally:
-        for server in servers.servers:
-            server.kill()
+    with running(Ensemble(folder / "secured", ServerOptions(identity=identity, users=USERS))) as server:
+        yield server
 
 
 @pytest.fixture

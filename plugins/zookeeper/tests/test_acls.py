@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
 import pytest
-from kazoo.client import KazooClient
 from kazoo.security import ACL, Id
 from kframe_zookeeper import acls, paths
 from kframe_zookeeper.acls import (
@@ -25,11 +22,12 @@ from kframe_zookeeper.acls import (
     audit,
     find_exposed,
 )
-from kframe_zookeeper.connect import ensure_chroot, make_client
+from kframe_zookeeper.connect import ensure_chroot
 from kframe_zookeeper.settings import ConnectSettings, SaslLogin, settings_of_url
 from kframe_zookeeper.store import ZooKeeperStore
 from kframe_zookeeper.testing.process import wait_until
 from kframe_zookeeper.testing.servers import ServerHandle
+from kframe_zookeeper.testing.sessions import started
 from kframe_zookeeper.testing.trees import read_tree
 from kframe_zookeeper.testing.victims import build, settle
 from kframe_zookeeper.znodes import encode_broker
@@ -85,18 +83,6 @@ SECRET = [ACL(31, Id("sasl", "kafka"))]
 ANYBODYS = [ACL(31, Id("world", "anyone"))]
 
 
-@contextmanager
-def started(settings: ConnectSettings) -> Iterator[KazooClient]:
-    """A connected client in its chroot."""
-    client = make_client(settings)
-    try:
-        client.start()
-        yield client
-    finally:
-        client.stop()
-        client.close()
-
-
 @pytest.fixture(scope="module")
 def whole(sasl_zookeeper: ServerHandle) -> ConnectSettings:
     """A secured cluster. A controller has created every kind of node that it creates."""
@@ -126,9 +112,8 @@ def whole(sasl_zookeeper: ServerHandle) -> ConnectSettings:
         controller.submit(partial(ProducerIdsRequested, 1, epoch)).result(20)
         client.delete("/brokers/ids/2")
         settle(controller)
-        controller.delete_topics(["marked"], timeout_ms=0).result(
-            20
-        )  # Broker 2 is offline, so the deletion mark stays.
+        # Broker 2 is offline, so the deletion mark stays.
+        controller.delete_topics(["marked"], timeout_ms=0).result(20)
         settle(controller)
         controller.stop()
     return settings

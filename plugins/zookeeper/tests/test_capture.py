@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterator
 
 import pytest
 from kazoo.client import KazooClient
 from kframe_zookeeper import paths
 from kframe_zookeeper.capture import PASSES_MAX
 from kframe_zookeeper.live import ZooKeeperCluster, open_cluster
-from kframe_zookeeper.settings import settings_of_url
-from kframe_zookeeper.testing.servers import ServerHandle
-from kframe_zookeeper.testing.zookeeper_fixture import ZooKeeperFixture
+from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory, ZooKeeperFixture
 
 from kframe.errors import ConfigError, ControllerFenced
 from kframe.testing.store_fixture import FIRST_ID, opened, small_cluster
@@ -22,15 +19,13 @@ STATE = paths.state_path("orders", 0)
 
 
 @pytest.fixture
-def fixture(zookeeper: ServerHandle) -> Iterator[ZooKeeperFixture]:
-    fixture = ZooKeeperFixture(settings_of_url(f"zookeeper://{zookeeper.address}"), small_cluster())
-    yield fixture
-    fixture.close()
+def fixture(make_fixture: FixtureFactory) -> ZooKeeperFixture:
+    return make_fixture(small_cluster())
 
 
 @pytest.fixture
-def cluster(zookeeper: ServerHandle, fixture: ZooKeeperFixture) -> ZooKeeperCluster:
-    return open_cluster(f"zookeeper://{zookeeper.address}{fixture.operator.chroot}", {})
+def cluster(fixture: ZooKeeperFixture) -> ZooKeeperCluster:
+    return ZooKeeperCluster(fixture.settings())
 
 
 class ConcurrentWriter:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 
@@ -130,25 +131,13 @@ def test_new_session_does_not_check_the_chroot_again(zookeeper: ServerHandle, ro
 
 
 def test_create_chroot_is_needed_at_the_first_start_only(
-    zookeeper: ServerHandle, root: KazooClient, parent: str, tmp_path: Path, runs: Callable[..., ControllerRun]
+    zookeeper: ServerHandle, root: KazooClient, parent: str, tmp_path: Path
 ) -> None:
     connect_string = f"{zookeeper.address}{parent}/fresh"
     for number, arguments in enumerate((["--create-chroot"], [])):
-        run = runs(1000, connect_string, tmp_path / f"run-{number}", *arguments)
-        run.contend()
-        assert run.settle(), run.log
-        assert run.stop() == 0
+        run = ControllerRun(1000, connect_string, tmp_path / f"run-{number}", *arguments, timeout_ms=6_000)
+        with closing(run):
+            run.contend()
+            assert run.settle(), run.log
+            assert run.stop() == 0
     assert root.get(f"{parent}/fresh{paths.CONTROLLER_EPOCH}")[0] == b"2"
-
-
-@pytest.fixture
-def runs() -> Iterator[Callable[..., ControllerRun]]:
-    started: list[ControllerRun] = []
-
-    def make(controller_id: int, connect_string: str, folder: Path, *arguments: str) -> ControllerRun:
-        started.append(ControllerRun(controller_id, connect_string, folder, *arguments, timeout_ms=6_000))
-        return started[-1]
-
-    yield make
-    for run in started:
-        run.close()

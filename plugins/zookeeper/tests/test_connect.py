@@ -19,7 +19,7 @@ from kframe_zookeeper.settings import REPLY_BYTES_MAX
 from kframe_zookeeper.testing.process import PATIENCE_S
 from kframe_zookeeper.testing.proxy import HOST, Direction, Proxy
 from kframe_zookeeper.testing.servers import ServerHandle
-from kframe_zookeeper.testing.sessions import settings_for, started
+from kframe_zookeeper.testing.sessions import States, settings_for, started
 
 
 def test_chroot_is_created(zookeeper: ServerHandle) -> None:
@@ -27,10 +27,10 @@ def test_chroot_is_created(zookeeper: ServerHandle) -> None:
     nested = replace(settings, chroot=f"{settings.chroot}/b")
     ensure_chroot(nested)
     ensure_chroot(nested)
-    with started(nested) as (inside, _):
+    with started(nested) as inside:
         inside.create("/x", b"1")
     ensure_chroot(replace(settings, chroot=""))
-    with started(replace(settings, chroot="")) as (outside, _):
+    with started(replace(settings, chroot="")) as outside:
         assert outside.get(f"{nested.chroot}/x")[0] == b"1"
 
 
@@ -38,7 +38,8 @@ def test_requests_without_a_connection_fail_at_once(zookeeper: ServerHandle) -> 
     with Proxy(zookeeper.address) as proxy:
         settings = settings_for(proxy.address)
         ensure_chroot(settings)
-        with started(settings) as (client, states):
+        with started(settings) as client:
+            states = States(client)
             client.create("/x", b"before")
             proxy.refuse()
             proxy.cut()
@@ -55,7 +56,7 @@ def test_requests_without_a_connection_fail_at_once(zookeeper: ServerHandle) -> 
 
 def test_closed_client_refuses_requests(zookeeper: ServerHandle) -> None:
     settings = replace(settings_for(zookeeper.address), chroot="")
-    with started(settings) as (client, _):
+    with started(settings) as client:
         pass
     with pytest.raises(ConnectionClosedError):
         client.exists("/")
@@ -64,7 +65,8 @@ def test_closed_client_refuses_requests(zookeeper: ServerHandle) -> None:
 def test_oversized_reply_closes_the_connection_only(zookeeper: ServerHandle) -> None:
     settings = replace(settings_for(zookeeper.address), reply_bytes_max=20_000)
     ensure_chroot(settings)
-    with started(settings) as (client, states):
+    with started(settings) as client:
+        states = States(client)
         client.create("/small", b"s" * 15_000)
         client.create("/large", b"l" * 25_000)
         session = client.client_id
@@ -160,9 +162,9 @@ def test_unreachable_host_takes_a_share_of_the_timeout() -> None:
 def test_silent_server_takes_a_share_of_the_timeout(zookeeper: ServerHandle) -> None:
     with (
         Proxy(zookeeper.address) as way,
-        started(replace(settings_for(way.address, 9000), chroot="")) as (client, states),
+        started(replace(settings_for(way.address, 9000), chroot="")) as client,
     ):
-        session = client.client_id
+        states, session = States(client), client.client_id
         way.drop(*Direction)
         way.cut()
         states.wait_for(KazooState.SUSPENDED)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from kframe_zookeeper.fence import TRUSTED_PART, Fence
 from kframe_zookeeper.requests import END, MultiRead, MultiWrite, get_data, set_data
-from kframe_zookeeper.settings import settings_of_url
-from kframe_zookeeper.testing.servers import ServerHandle
-from kframe_zookeeper.testing.zookeeper_fixture import ZooKeeperFixture
+from kframe_zookeeper.testing.stores import opened
+from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory
 
 from kframe.model.events import Event
 from kframe.testing.clusters import StateSpec, change_of
@@ -85,18 +82,10 @@ def test_fence_counts_from_the_sending_of_the_request(clock: Clock, fence: Fence
     assert fence.remaining_s() == pytest.approx(10 * TRUSTED_PART - 4.0)
 
 
-@pytest.fixture
-def fixture(zookeeper: ServerHandle) -> Iterator[ZooKeeperFixture]:
-    zookeeper_fixture = ZooKeeperFixture(settings_of_url(f"zookeeper://{zookeeper.address}"), small_cluster())
-    yield zookeeper_fixture
-    zookeeper_fixture.close()
-
-
-def test_write_behind_a_closed_fence_waits_for_an_answer(fixture: ZooKeeperFixture) -> None:
+def test_write_behind_a_closed_fence_waits_for_an_answer(make_fixture: FixtureFactory) -> None:
     """The request is sent without operations. After its answer proves that the session lives, it is sent again."""
-    events: list[Event] = []
-    store = fixture.connect()
-    store.open(events.append)
+    fixture, events = make_fixture(small_cluster()), list[Event]()
+    store = opened(fixture, events=events)
     assert store.claim(FIRST_ID) == 1
     cluster = store.load()
     fixture.settle()

@@ -3,11 +3,15 @@
 W1 to W22 are the writes of ``invariants.md``. The process is killed by SIGKILL while the proxy holds its request:
 before it is forwarded, before the answer is forwarded, or afterwards. In a fourth variant the process is frozen,
 another controller takes over, and only then the request is forwarded.
+
+``kframe controller run`` is killed at some of the writes. It has no brokers that answer, and receives requests through
+ZooKeeper only. The controller that follows has both.
 """
 
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -40,6 +44,7 @@ from kframe_zookeeper.testing.actions import (
     topic_deleted,
     writes_topic,
 )
+from kframe_zookeeper.testing.commands import ControllerRun
 from kframe_zookeeper.testing.killing import (
     BROKERS,
     CLUSTER,
@@ -57,6 +62,7 @@ from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory
 from kframe.model.admin import ConfigChange, ConfigOperation, NewPartitions, NewTopic
 from kframe.model.events import AlterConfigsRequested, ElectionType
 from kframe.testing.clusters import PartitionSpec, cluster_of
+from kframe.testing.store_fixture import FIRST_ID
 
 RETENTION: Final = ConfigChange("orders", ((ConfigOperation.SET, "retention.ms", "5"),))
 MOVE: Final = reassigns({("moving", 0): (3, 4)})
@@ -82,6 +88,8 @@ HALTED: Final = {"halted": [PartitionSpec((2, 6), leader=2, isr=(2,))]}
 #: All in-sync replicas are offline, and another replica is online.
 LOST: Final = {"lost": [PartitionSpec((6, 2), isr=(6,))]}
 ALLOW_UNCLEAN: Final = configures("lost", {"unclean.leader.election.enable": "true"})
+#: No broker has to confirm the deletion of this topic.
+EMPTY: Final[dict[str, list[PartitionSpec]]] = {"empty": []}
 #: The only replica is offline.
 OFFLINE: Final = {"away": [PartitionSpec((6,), isr=(6,))]}
 
@@ -165,19 +173,53 @@ ENDS: Final = (
     Case(22, "block", WRITTEN, paths.PRODUCER_IDS, gets_producer_ids, by_client=True, fenced=False, reached=allocated),
 )  # fmt: skip
 
+COMMAND_ELECTIONS: Final = (
+    Case(2, "election", CREATED, paths.CONTROLLER),
+    Case(2, "takeover", DELETED, paths.CONTROLLER, before=another_controller_elected, takeover=True),
+)
+COMMAND_WRITES: Final = (
+    Case(8, "topic", CREATED, state("new-0"), NEW, reached=has_partitions("new", 2)),
+    Case(9, "failure", WRITTEN, state("orders-0"), fails(1), reached=has_leader("orders-0", 2)),
+    Case(13, "reassignment begun", WRITTEN, MOVING, MOVE, reached=MOVED),
+    Case(18, "topic", DELETED, paths.topic_path("empty"), deletes("empty"), topics=EMPTY,
+         reached=topic_deleted("empty")),
+)  # fmt: skip
+
+
+def name_of(value: Case | Interruption) -> str:
+    text = value.name.lower() if isinstance(value, Interruption) else f"W{value.point}-{value.name}"
+    return text.replace(" ", "-")
+
 
 KILLS: Final = [
-    pytest.param(case, interruption, id=f"W{case.point}-{case.name}-{interruption.name.lower()}".replace(" ", "-"))
+    (case, interruption)
     for case in (*ELECTIONS, *STATES, *ASSIGNMENTS, *ENDS)
     for interruption in Interruption
     if case.fenced or interruption is not Interruption.OVERTAKEN
 ]
+COMMAND_KILLS: Final = [
+    (case, interruption)
+    for case in (*COMMAND_ELECTIONS, *COMMAND_WRITES)
+    for interruption in (Interruption.UNSENT, Interruption.UNANSWERED, Interruption.OVERTAKEN)
+    if case in COMMAND_WRITES or interruption is not Interruption.OVERTAKEN
+]
 
 
-@pytest.mark.parametrize("case, interruption", KILLS)
+@pytest.mark.parametrize("case, interruption", KILLS, ids=name_of)
 def test_next_controller_loads_a_consistent_cluster(
     case: Case, interruption: Interruption, make_fixture: FixtureFactory, proxy: Proxy
 ) -> None:
     fixture = make_fixture(cluster_of({**CLUSTER, **case.topics}, BROKERS), session_timeout_ms=20_000)
     case.before(fixture, no_action)
     check_takeover(StoppedController(case, interruption, fixture, proxy), case, interruption, fixture)
+
+
+@pytest.mark.parametrize("case, interruption", COMMAND_KILLS, ids=name_of)
+def test_controller_after_a_killed_command_loads_a_consistent_cluster(
+    case: Case, interruption: Interruption, make_fixture: FixtureFactory, proxy: Proxy, tmp_path: Path
+) -> None:
+    fixture = make_fixture(cluster_of({**CLUSTER, **case.topics}, BROKERS), session_timeout_ms=20_000)
+    case.before(fixture, no_action)
+    connect_string = fixture.settings(proxy.address).connect_string
+    victim = ControllerRun(FIRST_ID, connect_string, tmp_path / "victim", *(["--takeover"] if case.takeover else []))
+    check_takeover(StoppedController(case, interruption, fixture, proxy, victim), case, interruption, fixture)

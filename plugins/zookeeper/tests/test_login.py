@@ -15,7 +15,7 @@ from kframe_zookeeper.connect import make_client
 from kframe_zookeeper.settings import ConnectSettings, SaslLogin, settings_of_url
 from kframe_zookeeper.store import ZooKeeperStore
 from kframe_zookeeper.testing.process import wait_until
-from kframe_zookeeper.testing.servers import ServerHandle, ServerOptions
+from kframe_zookeeper.testing.servers import ServerHandle, ServerOptions, running
 
 from kframe.errors import StoreError
 from kframe.model.events import Elect, Event, SessionExpired
@@ -31,12 +31,8 @@ def settings_for(server: ServerHandle, password: str) -> ConnectSettings:
 @pytest.fixture
 def own_sasl(folder: Path, tmp_path: Path) -> Iterator[ServerHandle]:
     """A server for one test, which may change passwords."""
-    server = ServerHandle(tmp_path / "sasl", ServerOptions(users={"kafka": "its secret"}))
-    try:
-        server.start()
+    with running(ServerHandle(tmp_path / "sasl", ServerOptions(users={"kafka": "its secret"}))) as server:
         yield server
-    finally:
-        server.kill()
 
 
 def change_password(server: ServerHandle, password: str) -> None:

@@ -5,33 +5,22 @@ from __future__ import annotations
 import threading
 
 import pytest
-from kazoo.client import KazooClient
 from kframe_zookeeper import paths
-from kframe_zookeeper.connect import make_client
 from kframe_zookeeper.settings import ConnectSettings, settings_of_url
-from kframe_zookeeper.store import ZooKeeperStore
 from kframe_zookeeper.testing.process import PATIENCE_S, wait_until
 from kframe_zookeeper.testing.proxy import MULTI, Break, BreakPoint, Link, Proxy
 from kframe_zookeeper.testing.servers import Ensemble, ServerHandle
+from kframe_zookeeper.testing.sessions import started
+from kframe_zookeeper.testing.stores import BREAK_POINTS, controller, opened
 from kframe_zookeeper.testing.trees import Tree, changes, read_tree
 from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory, ZooKeeperFixture
 from kframe_zookeeper.znodes import decode_config, encode_state
 
 from kframe.core.state.stored_states import apply
-from kframe.model.cluster import ClusterState
 from kframe.model.ids import NO_STATE
 from kframe.model.store_requests import WriteStates
 from kframe.testing.clusters import StateSpec, change_of, described
-from kframe.testing.store_fixture import FIRST_ID, codes, small_cluster
-
-
-def controller_of(fixture: ZooKeeperFixture, proxy: Proxy) -> tuple[ZooKeeperStore, ClusterState]:
-    """A store that has the role, connected through a proxy. Also the cluster that it has loaded."""
-    store = fixture.connect(proxy.address)
-    store.open(lambda _event: None)
-    assert store.claim(FIRST_ID) == 1
-    store.prepare()
-    return store, store.load()
+from kframe.testing.store_fixture import codes, small_cluster
 
 
 @pytest.fixture
@@ -41,7 +30,7 @@ def fixture(make_fixture: FixtureFactory) -> ZooKeeperFixture:
 
 @pytest.mark.parametrize("applied", [0, 1, 2, 3])
 def test_write_that_lands_after_verification_is_recognised(
-    fixture: ZooKeeperFixture, zookeeper: ServerHandle, applied: int
+    fixture: ZooKeeperFixture, proxy: Proxy, applied: int
 ) -> None:
     """A lagging server shows the old states. The write is sent again, refused, and verified again.
 
@@ -57,65 +46,59 @@ def test_write_that_lands_after_verification_is_recognised(
             path = paths.state_path("empty.topic", 1)
             fixture.operator.create(path, encode_state(1, 0, [1], 1), makepath=True)
 
-    with Proxy(zookeeper.address) as proxy:
-        store, cluster = controller_of(fixture, proxy)
-        states = {
-            "orders-0": StateSpec(2, (2, 1), 5, 7),
-            "orders-1": StateSpec(3, (2, 3), 1, 0),
-            "empty.topic-1": StateSpec(1, (1,), 0, NO_STATE),
-        }
-        change = change_of(cluster, states, 1)
-        # The first of these creates the parent of the partitions.
-        lost = Break(BreakPoint.BEFORE_REQUEST, 2, MULTI)
-        resent = Break(BreakPoint.BEFORE_REQUEST, 3, MULTI, apply_lost_writes)
-        proxy.script(lost, resent)
-        result = store.write_states(cluster, change)
-        assert (lost.happened.is_set(), resent.happened.is_set()) == (True, True)
-        assert (codes(result), result.partition_epoch.tolist()) == (["OK"] * 3, (change.expected + 1).tolist())
-        apply(cluster, change, result.partition_epoch)
-        assert described(store.load()) == described(cluster)
+    store, cluster = controller(fixture, proxy)
+    states = {
+        "orders-0": StateSpec(2, (2, 1), 5, 7),
+        "orders-1": StateSpec(3, (2, 3), 1, 0),
+        "empty.topic-1": StateSpec(1, (1,), 0, NO_STATE),
+    }
+    change = change_of(cluster, states, 1)
+    # The first of these creates the parent of the partitions.
+    lost = Break(BreakPoint.BEFORE_REQUEST, 2, MULTI)
+    resent = Break(BreakPoint.BEFORE_REQUEST, 3, MULTI, apply_lost_writes)
+    proxy.script(lost, resent)
+    result = store.write_states(cluster, change)
+    assert (lost.happened.is_set(), resent.happened.is_set()) == (True, True)
+    assert (codes(result), result.partition_epoch.tolist()) == (["OK"] * 3, (change.expected + 1).tolist())
+    apply(cluster, change, result.partition_epoch)
+    assert described(store.load()) == described(cluster)
 
 
 @pytest.mark.parametrize("nth", [1, 2])
-@pytest.mark.parametrize("break_point", list(BreakPoint), ids=lambda break_point: break_point.name.lower())
+@BREAK_POINTS
 def test_two_pipelined_writes_are_both_verified(
-    fixture: ZooKeeperFixture, zookeeper: ServerHandle, break_point: BreakPoint, nth: int
+    fixture: ZooKeeperFixture, proxy: Proxy, break_point: BreakPoint, nth: int
 ) -> None:
     """The connection breaks at the first write or at the second. Each row is stored once and reported as stored."""
-    with Proxy(zookeeper.address) as proxy:
-        store, cluster = controller_of(fixture, proxy)
-        first = change_of(cluster, {"orders-0": StateSpec(2, (2, 1), 5, 7)}, 1)
-        following = change_of(
-            cluster, {"orders-1": StateSpec(3, (2, 3), 1, 0), "orders-2": StateSpec(1, (1,), 10, 0)}, 1
-        )
-        lost = Break(break_point, nth, MULTI)
-        proxy.script(lost)
-        results = [
-            WriteStates(first, following).perform(store, cluster),
-            WriteStates(following).perform(store, cluster),
-        ]
-        wait_until(lost.happened.is_set)
-        for change, result in zip((first, following), results, strict=True):
-            assert codes(result) == ["OK"] * len(change)
-            assert result.partition_epoch.tolist() == (change.expected + 1).tolist()
-            apply(cluster, change, result.partition_epoch)
-        assert described(store.load()) == described(cluster)
+    store, cluster = controller(fixture, proxy)
+    first = change_of(cluster, {"orders-0": StateSpec(2, (2, 1), 5, 7)}, 1)
+    following = change_of(cluster, {"orders-1": StateSpec(3, (2, 3), 1, 0), "orders-2": StateSpec(1, (1,), 10, 0)}, 1)
+    lost = Break(break_point, nth, MULTI)
+    proxy.script(lost)
+    results = [
+        WriteStates(first, following).perform(store, cluster),
+        WriteStates(following).perform(store, cluster),
+    ]
+    wait_until(lost.happened.is_set)
+    for change, result in zip((first, following), results, strict=True):
+        assert codes(result) == ["OK"] * len(change)
+        assert result.partition_epoch.tolist() == (change.expected + 1).tolist()
+        apply(cluster, change, result.partition_epoch)
+    assert described(store.load()) == described(cluster)
 
 
 @pytest.mark.parametrize("nth", [1, 2, 3])
-@pytest.mark.parametrize("break_point", list(BreakPoint), ids=lambda break_point: break_point.name.lower())
+@BREAK_POINTS
 def test_lost_answers_store_configs_once(
-    fixture: ZooKeeperFixture, zookeeper: ServerHandle, break_point: BreakPoint, nth: int
+    fixture: ZooKeeperFixture, proxy: Proxy, break_point: BreakPoint, nth: int
 ) -> None:
     """The topics have no settings yet. The write creates the node and a notification."""
-    with Proxy(zookeeper.address) as proxy:
-        store = fixture.connect(proxy.address)
-        store.open(lambda _event: None)
-        broken = Break(break_point, nth, MULTI)
-        proxy.script(broken)
-        store.write_configs(None, {"x": "1"})
-        assert broken.happened.wait(PATIENCE_S)
-        assert store.read_configs(None) == {"x": "1"}
+    store = opened(fixture, proxy)
+    broken = Break(break_point, nth, MULTI)
+    proxy.script(broken)
+    store.write_configs(None, {"x": "1"})
+    assert broken.happened.wait(PATIENCE_S)
+    assert store.read_configs(None) == {"x": "1"}
 
 
 def check_late_write_is_dropped(fixture: ZooKeeperFixture, first: ServerHandle, following: ServerHandle) -> None:
@@ -134,8 +117,7 @@ def check_late_write_is_dropped(fixture: ZooKeeperFixture, first: ServerHandle, 
         deliver.wait(PATIENCE_S)
 
     with Proxy(first.address) as proxy:
-        store = fixture.connect(proxy.address)
-        store.open(lambda _event: None)
+        store = opened(fixture, proxy)
         store.write_configs("orders", {"x": "0"})
         connection = store._connection
         proxy.script(Break(BreakPoint.BEFORE_REQUEST, 1, MULTI, switch_server))
@@ -152,14 +134,9 @@ def check_late_write_is_dropped(fixture: ZooKeeperFixture, first: ServerHandle, 
 
 def caught_up(settings: ConnectSettings) -> Tree:
     """The tree after all earlier requests of a server."""
-    client: KazooClient = make_client(settings)
-    client.start(PATIENCE_S)
-    try:
+    with started(settings) as client:
         client.sync("/")
         return read_tree(client)
-    finally:
-        client.stop()
-        client.close()
 
 
 def test_server_drops_requests_of_a_replaced_connection(fixture: ZooKeeperFixture, zookeeper: ServerHandle) -> None:

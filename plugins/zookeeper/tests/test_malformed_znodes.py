@@ -11,13 +11,9 @@ from kframe_zookeeper.testing.process import wait_until
 from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory, ZooKeeperFixture
 from kframe_zookeeper.znodes import decode_state
 
-from kframe.core.controller import ControllerCore
-from kframe.core.selectors.leader_selection import Selection
 from kframe.embedded import RecordingTransport
-from kframe.model.config import ControllerConfig
-from kframe.runtime.clock import SystemClock
-from kframe.runtime.loop import ControllerLoop
 from kframe.testing.clusters import cluster_of, healthy
+from kframe.testing.controllers import controller_loop
 from kframe.testing.store_fixture import FIRST_ID
 from kframe_simulator.fuzz import Cases
 
@@ -57,12 +53,7 @@ def test_controller_works_beside_malformed_znodes(make_fixture: FixtureFactory) 
     mutated = poisoned(fixture)
     versions = {path: fixture.operator.exists(path).version for path in mutated}
     notification = fixture.operator.create(paths.ISR_CHANGE, next(refused("partitions")), sequence=True)
-    loop = ControllerLoop(
-        ControllerCore(FIRST_ID, ControllerConfig(), Selection({})),
-        fixture.connect(),
-        RecordingTransport(),
-        SystemClock(),
-    )
+    loop = controller_loop(FIRST_ID, fixture.connect(), RecordingTransport())
     loop.open()
     loop.start()
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import pytest
 from kazoo.exceptions import NoNodeError
@@ -14,6 +14,7 @@ from kframe_zookeeper.store import ZooKeeperStore
 from kframe_zookeeper.testing.process import PATIENCE_S, wait_until
 from kframe_zookeeper.testing.proxy import Proxy
 from kframe_zookeeper.testing.servers import Ensemble, ServerHandle
+from kframe_zookeeper.testing.stores import opened
 from kframe_zookeeper.testing.victims import build, requests_received, settle
 from kframe_zookeeper.testing.zookeeper_fixture import ZooKeeperFixture
 
@@ -81,48 +82,44 @@ def test_role_survives_a_killed_server(own_zookeeper: ServerHandle, long: bool) 
 
     ``test_failovers.py`` in the Kafka plugin compares both.
     """
-    fixture = fixture_of(own_zookeeper.address)
-    try:
-        with running_controller(fixture, FIRST_ID) as controller, running_controller(fixture, SECOND_ID) as standby:
-            before, connection = role(fixture), store_of(controller)._connection
-            own_zookeeper.kill()
-            if long:
-                wait_until(lambda: uncertain(store_of(controller)))
-            own_zookeeper.start()
-            # The watches are armed again, so the next change is notified.
-            wait_until(lambda: fixture.operator.connected)
-            fixture.unregister_brokers([1])
-            wait_until(lambda: leads(fixture, 2))
-            assert role(fixture) == before
-            assert store_of(controller)._connection is connection
-            assert (controller.status().active, standby.status().active) == (True, False)
-            assert settle(controller)
-    finally:
-        fixture.close()
+    with (
+        closing(fixture_of(own_zookeeper.address)) as fixture,
+        running_controller(fixture, FIRST_ID) as controller,
+        running_controller(fixture, SECOND_ID) as standby,
+    ):
+        before, connection = role(fixture), store_of(controller)._connection
+        own_zookeeper.kill()
+        if long:
+            wait_until(lambda: uncertain(store_of(controller)))
+        own_zookeeper.start()
+        # The watches are armed again, so the next change is notified.
+        wait_until(lambda: fixture.operator.connected)
+        fixture.unregister_brokers([1])
+        wait_until(lambda: leads(fixture, 2))
+        assert role(fixture) == before
+        assert store_of(controller)._connection is connection
+        assert (controller.status().active, standby.status().active) == (True, False)
+        assert settle(controller)
 
 
 def test_requests_during_an_outage_are_done_after_it(own_zookeeper: ServerHandle) -> None:
     """The write waits. Brokers receive nothing until the session is certain to live."""
-    fixture = fixture_of(own_zookeeper.address)
-    try:
-        with running_controller(fixture, FIRST_ID) as controller:
-            fixture.unregister_brokers([1])
-            wait_until(lambda: leads(fixture, 2))
-            fixture.register_brokers([registration(1)])
-            settle(controller)
-            before, requests = role(fixture), requests_received(controller)
-            own_zookeeper.kill()
-            elected = controller.elect_leaders(ElectionType.PREFERRED)
-            wait_until(lambda: uncertain(store_of(controller)))
-            assert (elected.done(), requests_received(controller)) == (False, requests)
-            own_zookeeper.start()
-            assert set(elected.result(PATIENCE_S).by_partition().values()) == {ErrorCode.NONE}
-            assert requests_received(controller) > requests
-            wait_until(lambda: fixture.operator.connected)
-            assert leads(fixture, 1)
-            assert role(fixture) == before
-    finally:
-        fixture.close()
+    with closing(fixture_of(own_zookeeper.address)) as fixture, running_controller(fixture, FIRST_ID) as controller:
+        fixture.unregister_brokers([1])
+        wait_until(lambda: leads(fixture, 2))
+        fixture.register_brokers([registration(1)])
+        settle(controller)
+        before, requests = role(fixture), requests_received(controller)
+        own_zookeeper.kill()
+        elected = controller.elect_leaders(ElectionType.PREFERRED)
+        wait_until(lambda: uncertain(store_of(controller)))
+        assert (elected.done(), requests_received(controller)) == (False, requests)
+        own_zookeeper.start()
+        assert set(elected.result(PATIENCE_S).by_partition().values()) == {ErrorCode.NONE}
+        assert requests_received(controller) > requests
+        wait_until(lambda: fixture.operator.connected)
+        assert leads(fixture, 1)
+        assert role(fixture) == before
 
 
 def test_controller_can_be_stopped_during_an_outage(own_zookeeper: ServerHandle) -> None:
@@ -161,51 +158,46 @@ def test_role_survives_a_killed_ensemble_member(ensemble: Ensemble) -> None:
         fixture.close()
 
 
-def test_controller_cut_off_beyond_its_session_resigns_once(zookeeper: ServerHandle) -> None:
+def test_controller_cut_off_beyond_its_session_resigns_once(zookeeper: ServerHandle, proxy: Proxy) -> None:
     """The server expires the session and another controller is elected once. The first changes nothing after its
     return."""
-    fixture = fixture_of(zookeeper.address)
-    with Proxy(zookeeper.address) as proxy:
-        try:
-            with (
-                running_controller(fixture, FIRST_ID, proxy.address) as first,
-                running_controller(fixture, SECOND_ID) as second,
-            ):
-                assert first.status().active
-                requests = requests_received(first)
-                proxy.refuse()
-                proxy.cut()
-                wait_until(lambda: second.status().active)
-                assert role(fixture)[1] == b"2"
-                fixture.unregister_brokers([1])
-                wait_until(lambda: leads(fixture, 2))
-                assert first.status().active  # The controller still considers itself active, and waits for the server.
-                proxy.refuse(False)
-                wait_until(lambda: not first.status().active)
-                wait_until(lambda: first.status().active_controller == SECOND_ID)
-                assert (requests_received(first), role(fixture)[1]) == (requests, b"2")
-                assert second.status().active
-        finally:
-            fixture.close()
+    with (
+        closing(fixture_of(zookeeper.address)) as fixture,
+        running_controller(fixture, FIRST_ID, proxy.address) as first,
+        running_controller(fixture, SECOND_ID) as second,
+    ):
+        assert first.status().active
+        requests = requests_received(first)
+        proxy.refuse()
+        proxy.cut()
+        wait_until(lambda: second.status().active)
+        assert role(fixture)[1] == b"2"
+        fixture.unregister_brokers([1])
+        wait_until(lambda: leads(fixture, 2))
+        assert first.status().active  # The controller still considers itself active, and waits for the server.
+        proxy.refuse(False)
+        wait_until(lambda: not first.status().active)
+        wait_until(lambda: first.status().active_controller == SECOND_ID)
+        assert (requests_received(first), role(fixture)[1]) == (requests, b"2")
+        assert second.status().active
 
 
-def test_role_lost_without_a_connection_is_checked_before_acting(zookeeper: ServerHandle) -> None:
+def test_role_lost_without_a_connection_is_checked_before_acting(zookeeper: ServerHandle, proxy: Proxy) -> None:
     """The session lives, so only ``/controller`` shows the loss. Nothing is done before it was read."""
-    fixture, worker_may_continue = fixture_of(zookeeper.address, timeout_ms=20_000), threading.Event()
+    worker_may_continue = threading.Event()
 
     def block_worker() -> None:
         worker_may_continue.wait(PATIENCE_S)
 
-    with Proxy(zookeeper.address) as proxy:
+    with closing(fixture_of(zookeeper.address, timeout_ms=20_000)) as fixture:
+        store = opened(fixture, proxy)
+        assert store.claim(FIRST_ID) == 1
+        assert store.may_act()
+        connection, worker = store._connection, store._worker
+        assert connection is not None
+        assert worker is not None
+        worker.put(block_worker)
         try:
-            store = fixture.connect(proxy.address)
-            store.open(lambda _event: None)
-            assert store.claim(FIRST_ID) == 1
-            assert store.may_act()
-            connection, worker = store._connection, store._worker
-            assert connection is not None
-            assert worker is not None
-            worker.put(block_worker)
             proxy.refuse()
             proxy.cut()
             wait_until(lambda: not connection.session.client.connected)
@@ -214,9 +206,7 @@ def test_role_lost_without_a_connection_is_checked_before_acting(zookeeper: Serv
             wait_until(lambda: connection.session.client.connected)
             assert connection.session.fence.is_open()
             assert not store.may_act()
-            worker_may_continue.set()
-            wait_until(lambda: connection.claim is None)
-            assert not store.owns_role()
         finally:
             worker_may_continue.set()
-            fixture.close()
+        wait_until(lambda: connection.claim is None)
+        assert not store.owns_role()

@@ -18,7 +18,7 @@ from kframe_zookeeper.settings import ConnectSettings, SaslLogin, TlsSettings
 from kframe_zookeeper.testing.certificates import Authority
 from kframe_zookeeper.testing.process import PATIENCE_S
 from kframe_zookeeper.testing.proxy import HOST, Break, BreakPoint, Proxy
-from kframe_zookeeper.testing.servers import Ensemble, ServerHandle, ServerOptions
+from kframe_zookeeper.testing.servers import Ensemble, ServerHandle, ServerOptions, running
 from kframe_zookeeper.testing.sessions import States, settings_for, started
 
 from kframe.errors import ConfigError
@@ -58,13 +58,13 @@ class TestTls:
         )
 
     def test_secured_connection_is_established(self, settings: ConnectSettings) -> None:
-        with started(settings) as (client, _):
+        with started(settings) as client:
             client.create("/large", b"x" * 500_000)
             assert client.get("/large")[0] == b"x" * 500_000
             client.delete("/large")
 
     def test_many_requests_at_a_time(self, settings: ConnectSettings) -> None:
-        with started(settings) as (client, _):
+        with started(settings) as client:
             results = [client.exists_async("/zookeeper") for _ in range(500)]
             assert all(result.get(timeout=PATIENCE_S) for result in results)
 
@@ -79,9 +79,8 @@ class TestTls:
     def test_certificate_for_another_host_is_refused(
         self, folder: Path, settings: ConnectSettings, authority: Authority
     ) -> None:
-        server = ServerHandle(folder / "elsewhere", ServerOptions(identity=authority.issue("elsewhere.example")))
-        try:
-            server.start()
+        identity = authority.issue("elsewhere.example")
+        with running(ServerHandle(folder / "elsewhere", ServerOptions(identity=identity))) as server:
             elsewhere = replace(settings, hosts=((HOST, server.secure_port),))
             refused_at_once(elsewhere, "certificate is not valid for '127.0.0.1'")
             with started(replace(settings, hosts=elsewhere.hosts + settings.hosts)):
@@ -89,8 +88,6 @@ class TestTls:
             down = make_client(replace(settings, hosts=(*elsewhere.hosts, (HOST, 1))))
             with pytest.raises(KazooTimeoutError, match=r"^Connection time-out"):
                 down.start(0.6)  # A server that is down may return, so the client retries.
-        finally:
-            server.kill()
 
     def test_client_without_a_certificate_is_refused(self, settings: ConnectSettings) -> None:
         assert settings.tls is not None
@@ -155,12 +152,8 @@ class TestSasl:
     @pytest.fixture
     def own_sasl(self, folder: Path, tmp_path: Path) -> Iterator[ServerHandle]:
         lenient = ServerOptions(users=USERS, settings={"enforce.auth.enabled": "false"})
-        server = ServerHandle(tmp_path / "sasl", lenient)
-        try:
-            server.start()
+        with running(ServerHandle(tmp_path / "sasl", lenient)) as server:
             yield server
-        finally:
-            server.kill()
 
     @pytest.fixture
     def settings(self, sasl_zookeeper: ServerHandle) -> ConnectSettings:
@@ -168,13 +161,13 @@ class TestSasl:
 
     def test_created_znodes_belong_to_the_login(self, settings: ConnectSettings) -> None:
         ensure_chroot(settings)
-        with started(settings) as (client, _):
+        with started(settings) as client:
             acl = [
                 ACL(permit.permissions, Id(permit.scheme, permit.identity)) for permit in acl_of("/config/users", True)
             ]
             client.create("/x", b"", acl)
             assert client.get_acls("/x")[0] == [ACL(31, Id("sasl", "kafka"))]
-        with started(replace(settings, sasl=SaslLogin("other", "another"))) as (other, _):
+        with started(replace(settings, sasl=SaslLogin("other", "another"))) as other:
             with pytest.raises(NoAuthError):
                 other.get("/x")
             with pytest.raises(NoAuthError):
@@ -217,7 +210,7 @@ def test_secured_ensemble_accepts_tls_and_login(secured_ensemble: Ensemble, auth
         sasl=SaslLogin("kafka", "its secret"),
     )
     ensure_chroot(settings)
-    with started(settings) as (client, _):
+    with started(settings) as client:
         client.create("/x", b"")
         secured_ensemble.leader().kill()
         secured_ensemble.leader()

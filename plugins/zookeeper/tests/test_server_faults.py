@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import pytest
 from kazoo.exceptions import KazooException
@@ -15,7 +15,7 @@ from kframe_zookeeper.testing.proxy import MULTI, Break, BreakPoint, Link, Proxy
 from kframe_zookeeper.testing.servers import Ensemble, ServerHandle
 from kframe_zookeeper.testing.trees import Tree, changes, faults, read_tree
 from kframe_zookeeper.testing.victims import Victim, build, settle
-from kframe_zookeeper.testing.zookeeper_fixture import ZooKeeperFixture
+from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory, ZooKeeperFixture
 from kframe_zookeeper.znodes import decode_state
 
 from kframe.api.controller import Controller
@@ -119,11 +119,8 @@ def test_server_restart(
 
     with Proxy(own_zookeeper.address) as proxy, Proxy(own_zookeeper.address) as operator_proxy:
         settings = settings_of_url(f"zookeeper://{operator_proxy.address}?session.timeout.ms=20000")
-        fixture = ZooKeeperFixture(settings, bulk())
-        try:
+        with closing(ZooKeeperFixture(settings, bulk())) as fixture:
             writes_each_once(fixture, proxy, Break(break_point, 2, MULTI, restart))
-        finally:
-            fixture.close()
 
 
 @BREAK_POINTS
@@ -149,10 +146,9 @@ def test_killed_ensemble_leader(ensemble: Ensemble, break_point: BreakPoint, on_
 # -- controllers
 
 
-def test_controllers_frozen_in_alternation(zookeeper: ServerHandle) -> None:
-    settings = settings_of_url(f"zookeeper://{zookeeper.address}?session.timeout.ms=20000")
+def test_controllers_frozen_in_alternation(make_fixture: FixtureFactory) -> None:
     topics = {f"topic-{number}": [healthy(1, 2, 3), healthy(2, 3, 1)] for number in range(10)}
-    fixture = ZooKeeperFixture(settings, cluster_of(topics, registered=[1, 2, 3]))
+    fixture = make_fixture(cluster_of(topics, registered=[1, 2, 3]), session_timeout_ms=20_000)
     rivals = [Victim(number, fixture.settings(session_timeout_ms=5000)) for number in (FIRST_ID, SECOND_ID)]
     try:
         for rival in rivals:
@@ -162,9 +158,8 @@ def test_controllers_frozen_in_alternation(zookeeper: ServerHandle) -> None:
             active, other = rivals[number % 2], rivals[1 - number % 2]
             before = read_tree(fixture.operator)
             active.freeze()
-            fixture.unregister_brokers(
-                [1]
-            )  # The frozen controller sees this watch event when it wakes, and would move leaders.
+            # The frozen controller receives this watch event when it wakes, and would move leaders.
+            fixture.unregister_brokers([1])
             wait_until(other.settle)
             wait_until(lambda before=before: not faults(before, read_tree(fixture.operator)))  # type: ignore[misc]
             assert other.settle()
@@ -179,4 +174,3 @@ def test_controllers_frozen_in_alternation(zookeeper: ServerHandle) -> None:
     finally:
         for rival in rivals:
             rival.close()
-        fixture.close()

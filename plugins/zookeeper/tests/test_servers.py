@@ -2,27 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
-
 import pytest
-from kazoo.client import KazooClient
 from kazoo.exceptions import ConnectionLoss, KazooException
 from kazoo.handlers.threading import KazooTimeoutError
 from kframe_zookeeper.testing.servers import Ensemble, ServerHandle, free_ports
-
-
-@contextmanager
-def client(address: str, **options: Any) -> Iterator[KazooClient]:
-    """A connected client."""
-    client = KazooClient(address, timeout=30.0, **options)
-    try:
-        client.start(10)
-        yield client
-    finally:
-        client.stop()
-        client.close()
+from kframe_zookeeper.testing.sessions import session
 
 
 def test_ports_are_different() -> None:
@@ -32,21 +16,21 @@ def test_ports_are_different() -> None:
 def test_data_survives_stop_and_kill(own_zookeeper: ServerHandle) -> None:
     server = own_zookeeper
     assert server.mode() == "standalone"
-    with client(server.address) as kazoo:
+    with session(server.address) as kazoo:
         kazoo.create("/a", b"1")
     server.restart()
-    with client(server.address) as kazoo:
+    with session(server.address) as kazoo:
         kazoo.create("/b", b"2")
         server.kill()
         assert server.mode() is None
         assert server.pid is None
         server.start()
-    with client(server.address) as kazoo:
+    with session(server.address) as kazoo:
         assert sorted(kazoo.get_children("/")) == ["a", "b", "zookeeper"]
 
 
 def test_frozen_server_answers_later(own_zookeeper: ServerHandle) -> None:
-    with client(own_zookeeper.address) as kazoo:
+    with session(own_zookeeper.address) as kazoo:
         own_zookeeper.pause()
         result = kazoo.exists_async("/")
         with pytest.raises(KazooTimeoutError):
@@ -64,7 +48,7 @@ def test_frozen_server_can_be_stopped(own_zookeeper: ServerHandle) -> None:
 def test_ensemble_survives_its_leader(ensemble: Ensemble) -> None:
     leader = ensemble.leader()
     assert len(ensemble.followers()) == 2
-    with client(ensemble.address, connection_retry={"max_tries": -1, "max_delay": 0.2}) as kazoo:
+    with session(ensemble.address, connection_retry={"max_tries": -1, "max_delay": 0.2}) as kazoo:
         kazoo.create("/before", b"")
         leader.kill()
         assert ensemble.leader() is not leader
@@ -74,7 +58,7 @@ def test_ensemble_survives_its_leader(ensemble: Ensemble) -> None:
 
 
 def test_client_without_login_is_refused(sasl_zookeeper: ServerHandle) -> None:
-    with client(sasl_zookeeper.address) as kazoo, pytest.raises((KazooException, ConnectionLoss)):
+    with session(sasl_zookeeper.address) as kazoo, pytest.raises((KazooException, ConnectionLoss)):
         kazoo.get_children("/")
 
 

@@ -3,38 +3,28 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 
 import pytest
-from kframe_zookeeper.settings import settings_of_url
 from kframe_zookeeper.store import ZooKeeperStore
 from kframe_zookeeper.testing.process import PATIENCE_S, wait_until
 from kframe_zookeeper.testing.proxy import MULTI, Break, BreakPoint, Link, Proxy
-from kframe_zookeeper.testing.servers import ServerHandle
 from kframe_zookeeper.testing.trees import changes, read_tree
 from kframe_zookeeper.testing.victims import Victim, build, requests_received, settle
-from kframe_zookeeper.testing.zookeeper_fixture import ZooKeeperFixture
+from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory, ZooKeeperFixture
 
-from kframe.core.controller import ControllerCore as Core
-from kframe.core.selectors.leader_selection import Selection
 from kframe.embedded import RecordingTransport
 from kframe.model.changes import StateChange, WriteResult
 from kframe.model.cluster import ClusterState
-from kframe.model.config import ControllerConfig
 from kframe.model.events import BrokersChanged, Elect, Event
-from kframe.runtime.clock import SystemClock
-from kframe.runtime.loop import ControllerLoop
 from kframe.testing.clusters import cluster_of, healthy
+from kframe.testing.controllers import controller_loop
 from kframe.testing.store_fixture import FIRST_ID, SECOND_ID
 
 
 @pytest.fixture
-def fixture(zookeeper: ServerHandle) -> Iterator[ZooKeeperFixture]:
-    settings = settings_of_url(f"zookeeper://{zookeeper.address}?session.timeout.ms=20000")
+def fixture(make_fixture: FixtureFactory) -> ZooKeeperFixture:
     topics = {f"topic-{number}": [healthy(1, 2, 3), healthy(2, 3, 1)] for number in range(10)}
-    zookeeper_fixture = ZooKeeperFixture(settings, cluster_of(topics, registered=[1, 2, 3]))
-    yield zookeeper_fixture
-    zookeeper_fixture.close()
+    return make_fixture(cluster_of(topics, registered=[1, 2, 3]), session_timeout_ms=20_000)
 
 
 class PausingStore(ZooKeeperStore):
@@ -78,7 +68,7 @@ def test_stored_states_are_sent_only_while_the_session_is_certain(
     store.fixture = fixture
     fixture.stores.append(store)
     transport = RecordingTransport()
-    loop = ControllerLoop(Core(FIRST_ID, ControllerConfig(), Selection({})), store, transport, SystemClock())
+    loop = controller_loop(FIRST_ID, store, transport)
     loop.open()
     loop.run_until_idle()
     assert loop.controller.active
@@ -99,7 +89,7 @@ def test_lost_role_takes_effect_before_queued_events(fixture: ZooKeeperFixture) 
     """Without a new election, the controller epoch alone would not fence the writes."""
     events: list[Event] = []
     store, transport = fixture.connect(), RecordingTransport()
-    loop = ControllerLoop(Core(FIRST_ID, ControllerConfig(), Selection({})), store, transport, SystemClock())
+    loop = controller_loop(FIRST_ID, store, transport)
     loop.open()
     loop.run_until_idle()
     transport.take()
@@ -117,9 +107,7 @@ def test_lost_role_takes_effect_before_queued_events(fixture: ZooKeeperFixture) 
     loop.stop()
 
 
-def test_controller_frozen_during_a_write_sends_nothing_when_it_wakes(
-    fixture: ZooKeeperFixture, zookeeper: ServerHandle
-) -> None:
+def test_controller_frozen_during_a_write_sends_nothing_when_it_wakes(fixture: ZooKeeperFixture, proxy: Proxy) -> None:
     """On waking, it reads the answer to its write before any event about its deposition."""
     frozen, wakes = threading.Event(), threading.Event()
 
@@ -128,31 +116,30 @@ def test_controller_frozen_during_a_write_sends_nothing_when_it_wakes(
         frozen.set()
         wakes.wait(PATIENCE_S)
 
-    with Proxy(zookeeper.address) as proxy:
-        victim = Victim(FIRST_ID, fixture.settings(proxy.address, session_timeout_ms=5000))
-        following, loop = build(SECOND_ID, fixture.connect())
-        try:
-            victim.contend()
-            wait_until(victim.settle)
-            before = victim.ask(requests_received)
-            assert before > 0
-            answered = Break(BreakPoint.BEFORE_ANSWER, 1, MULTI, freeze)
-            proxy.script(answered)
-            fixture.unregister_brokers([1])
-            assert frozen.wait(PATIENCE_S)
-            following.open()
-            loop.start()
-            wait_until(lambda: following.status().active)
-            assert settle(following)
-            settled = read_tree(fixture.operator)
-            wakes.set()
-            assert answered.happened.wait(PATIENCE_S)
-            victim.wake()
-            wait_until(lambda: not victim.settle())
-            assert victim.ask(requests_received) == before
-            assert changes(settled, read_tree(fixture.operator)) == []
-            assert following.status().active
-        finally:
-            wakes.set()
-            following.stop()
-            victim.close()
+    victim = Victim(FIRST_ID, fixture.settings(proxy.address, session_timeout_ms=5000))
+    following, loop = build(SECOND_ID, fixture.connect())
+    try:
+        victim.contend()
+        wait_until(victim.settle)
+        before = victim.ask(requests_received)
+        assert before > 0
+        answered = Break(BreakPoint.BEFORE_ANSWER, 1, MULTI, freeze)
+        proxy.script(answered)
+        fixture.unregister_brokers([1])
+        assert frozen.wait(PATIENCE_S)
+        following.open()
+        loop.start()
+        wait_until(lambda: following.status().active)
+        assert settle(following)
+        settled = read_tree(fixture.operator)
+        wakes.set()
+        assert answered.happened.wait(PATIENCE_S)
+        victim.wake()
+        wait_until(lambda: not victim.settle())
+        assert victim.ask(requests_received) == before
+        assert changes(settled, read_tree(fixture.operator)) == []
+        assert following.status().active
+    finally:
+        wakes.set()
+        following.stop()
+        victim.close()

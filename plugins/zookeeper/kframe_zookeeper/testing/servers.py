@@ -9,18 +9,19 @@ from __future__ import annotations
 import random
 import socket
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from kframe_zookeeper.testing.certificates import Identity
 from kframe_zookeeper.testing.java import JVM, fetched, missing, sharing
 from kframe_zookeeper.testing.machine import HOST, LOCAL, Machine
 from kframe_zookeeper.testing.process import Process, until
 
-__all__ = ["HOST", "VERSION", "Ensemble", "ServerHandle", "ServerOptions", "free_ports", "jars", "missing"]
+__all__ = ["HOST", "VERSION", "Ensemble", "ServerHandle", "ServerOptions", "free_ports", "jars", "missing", "running"]
 
 VERSION: Final = "3.8.4"
 #: Below the ephemeral ports, which outgoing connections could take between two starts.
@@ -250,10 +251,10 @@ class Ensemble:
         for server in self.servers:
             server.await_serving()
 
-    def stop(self) -> None:
-        """Stop all servers."""
+    def kill(self) -> None:
+        """Kill all servers."""
         for server in self.servers:
-            server.stop()
+            server.kill()
 
     def leader(self) -> ServerHandle:
         """The leader of the ensemble. Waits for an election, and raises RuntimeError without one."""
@@ -271,6 +272,19 @@ class Ensemble:
     def followers(self) -> list[ServerHandle]:
         """The present followers."""
         return [server for server in self.servers if server.mode() == "follower"]
+
+
+Servers = TypeVar("Servers", ServerHandle, Ensemble)
+
+
+@contextmanager
+def running(servers: Servers) -> Iterator[Servers]:
+    """Start a server or an ensemble, and kill it after use."""
+    try:
+        servers.start()
+        yield servers
+    finally:
+        servers.kill()
 
 
 def _tls_settings(identity: Identity, address: str, port: int) -> dict[str, str]:

@@ -10,7 +10,6 @@ from typing import Any, Final
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
-from kazoo.protocol.states import KazooState
 
 from kframe_zookeeper.connect import make_client
 from kframe_zookeeper.settings import ConnectSettings, settings_of_url
@@ -51,14 +50,12 @@ class States:
 
 
 @contextmanager
-def started(settings: ConnectSettings) -> Iterator[tuple[KazooClient, States]]:
+def started(settings: ConnectSettings) -> Iterator[KazooClient]:
     """A connected client in its chroot."""
     client = make_client(settings)
-    states = States(client)
     try:
         client.start(PATIENCE_S)
-        states.wait_for(KazooState.CONNECTED)
-        yield client, states
+        yield client
     finally:
         client.stop()
         client.close()
