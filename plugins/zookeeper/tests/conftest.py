@@ -11,10 +11,9 @@ from kazoo.client import KazooClient
 from kframe_zookeeper.settings import settings_of_url
 from kframe_zookeeper.testing.certificates import Authority
 from kframe_zookeeper.testing.commands import PASSWORD, ControllerRun, Start
-from kframe_zookeeper.testing.dumps import load_dump
 from kframe_zookeeper.testing.proxy import Proxy
 from kframe_zookeeper.testing.servers import HOST, Ensemble, ServerHandle, ServerOptions, missing, running
-from kframe_zookeeper.testing.sessions import session
+from kframe_zookeeper.testing.sessions import load_dump, session
 from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory, ZooKeeperFixture, fixture_factory
 
 EXAMPLE_DUMP = Path(__file__).parents[3] / "examples/clusters/kafka-3.9.1-six-brokers/healthy.zookeeper.jsonl.gz"
@@ -115,10 +114,10 @@ def start(address: str, tmp_path: Path) -> Iterator[Start]:
         folder = tmp_path / f"run-{len(runs)}"
         run = ControllerRun(controller_id, address, folder, *arguments, timeout_ms=timeout_ms)
         runs.append(run)
-        run.contend()
+        run.start()
         return run
 
     yield start
     for run in runs:
-        run.close()
+        run.kill()
         assert PASSWORD not in run.log

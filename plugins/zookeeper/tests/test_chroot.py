@@ -6,7 +6,6 @@ import itertools
 import re
 import time
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Final
 
@@ -136,8 +135,10 @@ def test_create_chroot_is_needed_at_the_first_start_only(
     connect_string = f"{zookeeper.address}{parent}/fresh"
     for number, arguments in enumerate((["--create-chroot"], [])):
         run = ControllerRun(1000, connect_string, tmp_path / f"run-{number}", *arguments, timeout_ms=6_000)
-        with closing(run):
-            run.contend()
+        run.start()
+        try:
             assert run.settle(), run.log
             assert run.stop() == 0
+        finally:
+            run.kill()
     assert root.get(f"{parent}/fresh{paths.CONTROLLER_EPOCH}")[0] == b"2"

@@ -12,7 +12,8 @@ import pytest
 from kframe_zookeeper import _jute_read, _naive_jute
 from kframe_zookeeper.multiread import names_in
 from kframe_zookeeper.requests import error_name
-from kframe_zookeeper.testing.fuzz.targets import CORPUS, targets
+from kframe_zookeeper.testing.fuzz import CORPUS, targets
+from kframe_zookeeper.testing.fuzz.replies import OUTCOMES
 from kframe_zookeeper.testing.fuzz.znodes import DECODERS
 from kframe_zookeeper.znodes import decode_broker
 
@@ -20,13 +21,12 @@ from kframe.errors import StoreError, ZnodeError
 from kframe_simulator.fuzz import CASES, PEAK_BYTES_MAX, Base, Batch, DecoderTarget, read_corpus, report, run, signature
 
 SEED = 20
-REPLIES = ["multi read", "multi write"]
 SAVED = read_corpus(CORPUS)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("name, only", [("znodes", list(DECODERS)), ("replies", REPLIES)])
+@pytest.mark.parametrize("name, only", [("znodes", list(DECODERS)), ("replies", list(OUTCOMES))])
 def test_million_mutated_inputs(name: str, only: list[str]) -> None:
     cases = CASES if name == "znodes" else CASES // 10
     tallies = run(targets, SEED, cases, only=only)

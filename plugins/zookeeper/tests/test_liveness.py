@@ -159,7 +159,7 @@ def contend(controller: Controller) -> None:
 def standby_of(fixture: ZooKeeperFixture, active: Victim) -> tuple[ZooKeeperStore, list[Event]]:
     """A standby that watches the process of the active controller."""
     events: list[Event] = []
-    active.contend()
+    active.start()
     assert active.settle()
     active.ask(contend)
     standby = opened(fixture, events=events)
@@ -184,7 +184,7 @@ def test_standby_replaces_a_killed_controller(make_fixture: FixtureFactory) -> N
         assert standby.claim(SECOND_ID) == 2
         assert standby.may_act()
     finally:
-        active.close()
+        active.kill()
 
 
 def test_frozen_controller_keeps_the_role_until_its_session_ends(make_fixture: FixtureFactory) -> None:
@@ -193,14 +193,14 @@ def test_frozen_controller_keeps_the_role_until_its_session_ends(make_fixture: F
     active = Victim(FIRST_ID, fixture.settings(session_timeout_ms=4_000))
     try:
         standby, events = standby_of(fixture, active)
-        active.freeze()
+        active.pause()
         wait_until(lambda: Elect() in events)
         assert standby.claim(SECOND_ID) == 2
         assert not standby._connection.contender.prepared  # type: ignore[union-attr]
-        active.wake()
+        active.resume()
         wait_until(lambda: not active.settle())
     finally:
-        active.close()
+        active.kill()
 
 
 def test_claim_is_refused_after_another_controller_was_elected(make_fixture: FixtureFactory) -> None:
@@ -221,4 +221,4 @@ def test_claim_is_refused_after_another_controller_was_elected(make_fixture: Fix
         assert other.owns_role()
         assert fixture.operator.get(paths.CONTROLLER_EPOCH)[0] == b"2"
     finally:
-        active.close()
+        active.kill()

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator
 
 from kframe_zookeeper import paths
-from kframe_zookeeper.testing.fuzz.targets import targets
+from kframe_zookeeper.testing.fuzz import targets
 from kframe_zookeeper.testing.process import wait_until
 from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory, ZooKeeperFixture
 from kframe_zookeeper.znodes import decode_state

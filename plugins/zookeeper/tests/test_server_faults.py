@@ -152,19 +152,19 @@ def test_controllers_frozen_in_alternation(make_fixture: FixtureFactory) -> None
     rivals = [Victim(number, fixture.settings(session_timeout_ms=5000)) for number in (FIRST_ID, SECOND_ID)]
     try:
         for rival in rivals:
-            rival.contend()
+            rival.start()
             wait_until(lambda rival=rival: rival.settle() is (rival is rivals[0]))  # type: ignore[misc]
         for number in range(4):
             active, other = rivals[number % 2], rivals[1 - number % 2]
             before = read_tree(fixture.operator)
-            active.freeze()
+            active.pause()
             # The frozen controller receives this watch event when it wakes, and would move leaders.
             fixture.unregister_brokers([1])
             wait_until(other.settle)
             wait_until(lambda before=before: not faults(before, read_tree(fixture.operator)))  # type: ignore[misc]
             assert other.settle()
             settled = read_tree(fixture.operator)
-            active.wake()
+            active.resume()
             wait_until(lambda active=active: not active.settle())  # type: ignore[misc]
             assert other.settle()
             assert changes(settled, read_tree(fixture.operator)) == []
@@ -173,4 +173,4 @@ def test_controllers_frozen_in_alternation(make_fixture: FixtureFactory) -> None
             wait_until(lambda settled=settled: not faults(settled, read_tree(fixture.operator)))  # type: ignore[misc]
     finally:
         for rival in rivals:
-            rival.close()
+            rival.kill()

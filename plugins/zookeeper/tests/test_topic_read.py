@@ -12,10 +12,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from kframe_zookeeper import _naive_jute, _topic_read
+from kframe_zookeeper.testing.fuzz.znodes import parsed_topics
 from kframe_zookeeper.topicread import TopicColumns
 from kframe_zookeeper.znodes import decode_topic, encode_topics, table_of
 
 from kframe.errors import ZnodeError
+from kframe_simulator.fuzz import Batch
 
 ID = "AAAAAAAAAAEAAAAAAAAAAQ"
 VALID = json.dumps(
@@ -24,19 +26,11 @@ VALID = json.dumps(
 ).encode()  # fmt: skip
 
 
-def columns(texts: Sequence[bytes], module: Any) -> list[Any]:
+def columns(texts: Sequence[bytes], module: Any) -> list[tuple[Any, ...] | None]:
     """The result of ``parse_topics`` for each text. None where it is left to the decoder."""
-    lengths = np.array([len(text) for text in texts], np.int32)
-    data_offset = np.cumsum(lengths, dtype=np.int64) - lengths
-    read = TopicColumns.read(np.frombuffer(b"".join(texts), np.uint8), data_offset, lengths, module.parse_topics)
-    rows, values = np.cumsum(read.partitions) - read.partitions, read.replicas.offsets
-    outcomes = []
-    for i, count in enumerate(read.partitions.tolist()):
-        some = range(int(rows[i]), int(rows[i]) + count)
-        lists = [read.replicas.values[values[row] : values[row + 1]].tolist() for row in some]
-        duplicates = tuple(row - int(rows[i]) for row in some if read.duplicates[row])
-        outcomes.append((read.topic_ids[i].tobytes(), lists, duplicates) if read.parsed[i] else None)
-    return outcomes
+    data = np.frombuffer(b"".join(texts), np.uint8)
+    offsets = np.cumsum([0, *(len(text) for text in texts)], dtype=np.int64)
+    return parsed_topics(module, Batch([""] * len(texts), data, offsets))
 
 
 def decoded(text: bytes) -> Any:

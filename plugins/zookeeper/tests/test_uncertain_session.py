@@ -112,14 +112,14 @@ def test_controller_frozen_during_a_write_sends_nothing_when_it_wakes(fixture: Z
     frozen, wakes = threading.Event(), threading.Event()
 
     def freeze(_: Link) -> None:
-        victim.freeze()
+        victim.pause()
         frozen.set()
         wakes.wait(PATIENCE_S)
 
     victim = Victim(FIRST_ID, fixture.settings(proxy.address, session_timeout_ms=5000))
     following, loop = build(SECOND_ID, fixture.connect())
     try:
-        victim.contend()
+        victim.start()
         wait_until(victim.settle)
         before = victim.ask(requests_received)
         assert before > 0
@@ -134,7 +134,7 @@ def test_controller_frozen_during_a_write_sends_nothing_when_it_wakes(fixture: Z
         settled = read_tree(fixture.operator)
         wakes.set()
         assert answered.happened.wait(PATIENCE_S)
-        victim.wake()
+        victim.resume()
         wait_until(lambda: not victim.settle())
         assert victim.ask(requests_received) == before
         assert changes(settled, read_tree(fixture.operator)) == []
@@ -142,4 +142,4 @@ def test_controller_frozen_during_a_write_sends_nothing_when_it_wakes(fixture: Z
     finally:
         wakes.set()
         following.stop()
-        victim.close()
+        victim.kill()

@@ -115,10 +115,6 @@ class ControllerRun(RunningCommand):
         )
         self._woken = False
 
-    def contend(self) -> None:
-        """Start the process."""
-        self.start()
-
     def settle(self) -> bool:
         """Wait until the process is the active controller or, after a freeze, has resigned. Return whether it has the
         role."""
@@ -130,18 +126,10 @@ class ControllerRun(RunningCommand):
         """Not available. The command takes requests through ZooKeeper only."""
         raise AssertionError("the command takes no requests")
 
-    def freeze(self) -> None:
-        """Send SIGSTOP."""
-        self.pause()
-
-    def wake(self) -> None:
-        """Send SIGCONT."""
+    def resume(self) -> None:
+        """Continue after ``pause``."""
         self._woken = True
-        self.resume()
-
-    def close(self) -> None:
-        """End the process if it runs."""
-        self.kill()
+        super().resume()
 
 
 #: Starts a ControllerRun with an id and further arguments.

@@ -90,7 +90,7 @@ class ClusterFixture:
         _, before = self.controller()
         folder = self.folder / f"kframe-{next(_numbers)}"
         contender = ControllerRun(OURS, self.cluster.zookeeper, folder, "--takeover", timeout_ms=8000)
-        contender.contend()
+        contender.start()
         self.contenders.append(contender)
         assert self.await_kframe(contender) == before + 1
         return contender

@@ -7,15 +7,16 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Final, Protocol
+from typing import Final, TypeAlias
 
 from kframe.testing.clusters import PartitionSpec, healthy
 from kframe.testing.store_fixture import FIRST_ID, SECOND_ID
 from kframe_zookeeper.testing.actions import Action, no_action
+from kframe_zookeeper.testing.commands import ControllerRun
 from kframe_zookeeper.testing.process import PATIENCE_S, wait_until
 from kframe_zookeeper.testing.proxy import MULTI, Break, BreakPoint, Link, Proxy
 from kframe_zookeeper.testing.trees import Tree, changes, faults, read_tree
-from kframe_zookeeper.testing.victims import Task, Victim, build, settle
+from kframe_zookeeper.testing.victims import Victim, build, settle
 from kframe_zookeeper.testing.zookeeper_fixture import ZooKeeperFixture
 
 _OPERATION: Final = struct.Struct(">i?i")
@@ -77,29 +78,8 @@ class Case:
         return _OPERATION.pack(self.operation, False, -1) + struct.pack(">i", len(path)) + path
 
 
-class KillableController(Protocol):
-    """A controller in a process of its own: ``victims.Victim`` or ``commands.ControllerRun``."""
-
-    def contend(self) -> None:
-        """Let it contend for the role."""
-
-    def settle(self) -> bool:
-        """Wait until its queued events are handled. Return whether it is the active controller then."""
-
-    def do(self, task: Task, /) -> None:
-        """Run a task in the process."""
-
-    def kill(self) -> None:
-        """Send SIGKILL."""
-
-    def freeze(self) -> None:
-        """Send SIGSTOP."""
-
-    def wake(self) -> None:
-        """Send SIGCONT."""
-
-    def close(self) -> None:
-        """End the process if it runs."""
+#: A controller in a process of its own.
+ControllerProcess: TypeAlias = Victim | ControllerRun
 
 
 class StoppedController:
@@ -111,7 +91,7 @@ class StoppedController:
         interruption: Interruption,
         fixture: ZooKeeperFixture,
         proxy: Proxy,
-        victim: KillableController | None = None,
+        victim: ControllerProcess | None = None,
     ) -> None:
         """``victim`` must connect through ``proxy``. The default is a Victim."""
         self._interruption = interruption
@@ -120,14 +100,14 @@ class StoppedController:
         frame = case.frame(fixture.settings().chroot)
         self._answered = Break(BreakPoint.BEFORE_ANSWER, case.nth, MULTI, no_action, frame)
         script = (Break(BREAK_POINTS[interruption], case.nth, MULTI, self._interrupt, frame), self._answered)
-        self.victim = victim or Victim(
+        self.victim: ControllerProcess = victim or Victim(
             FIRST_ID, fixture.settings(proxy.address), slow=case.slow, takeover=case.takeover
         )  # fmt: skip
         if case.cause is no_action:
             proxy.script(*script)
-            self.victim.contend()
+            self.victim.start()
         else:
-            self.victim.contend()
+            self.victim.start()
             assert self.victim.settle()
             proxy.script(*script)
             case.cause(fixture, self.victim.do)
@@ -141,18 +121,18 @@ class StoppedController:
         """Deliver the delayed request of the frozen controller. Wake the controller."""
         self._delivery.set()
         assert self._answered.happened.wait(PATIENCE_S)
-        self.victim.wake()
+        self.victim.resume()
         assert not self.victim.settle()
 
     def close(self) -> None:
         """End the first controller."""
         self._delivery.set()
-        self.victim.close()
+        self.victim.kill()
 
     def _interrupt(self, link: Link) -> None:
         self._interrupted_links.append(link)
         if self._interruption is Interruption.OVERTAKEN:
-            self.victim.freeze()
+            self.victim.pause()
             self._interrupted.set()
             self._delivery.wait(PATIENCE_S)
             return

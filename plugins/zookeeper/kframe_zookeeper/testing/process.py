@@ -42,11 +42,27 @@ class Process:
 
         Returns the exit code as in ``subprocess``: negative after a signal, None if no process was running.
         """
-        return self._end(number, seconds)
+        if self._process is None:
+            return None
+        self._process.send_signal(number)
+        self._process.send_signal(signal.SIGCONT)  # A frozen process receives SIGKILL only.
+        try:
+            self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        code = self._process.returncode
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                with suppress(BrokenPipeError):  # The process may have ended before it read the line.
+                    pipe.close()
+        self._process = None
+        _started.discard(self)
+        return code
 
     def kill(self) -> None:
         """End the process with SIGKILL, as a power failure would."""
-        self._end(signal.SIGKILL)
+        self.stop(number=signal.SIGKILL)
 
     def pause(self) -> None:
         """Freeze the process (SIGSTOP). Connections stay open, but it does not answer."""
@@ -86,25 +102,6 @@ class Process:
     def _signal(self, number: signal.Signals) -> None:
         assert self._process is not None, "not started"
         self._process.send_signal(number)
-
-    def _end(self, number: signal.Signals, seconds: float = _END_S) -> int | None:
-        if self._process is None:
-            return None
-        self._process.send_signal(number)
-        self._process.send_signal(signal.SIGCONT)  # A frozen process receives SIGKILL only.
-        try:
-            self._process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        code = self._process.returncode
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                with suppress(BrokenPipeError):  # The process may have ended before it read the line.
-                    pipe.close()
-        self._process = None
-        _started.discard(self)
-        return code
 
 
 def running_processes() -> list[Process]:

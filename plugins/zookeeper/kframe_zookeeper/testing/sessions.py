@@ -1,14 +1,18 @@
-"""Sessions of test clients: open, observed by their connection states, and ended before their timeout."""
+"""Sessions of test clients: open, observed by their connection states, used for bulk writes, and ended early."""
 
 from __future__ import annotations
 
+import gzip
 import itertools
+import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from operator import methodcaller
+from pathlib import Path
 from typing import Any, Final
 
-from kazoo.client import KazooClient
+from kazoo.client import KazooClient, TransactionRequest
 from kazoo.exceptions import NoNodeError
 
 from kframe_zookeeper.connect import make_client
@@ -17,6 +21,8 @@ from kframe_zookeeper.testing.process import PATIENCE_S
 
 #: Session timeout of observing clients, long enough for a busy machine.
 SESSION_S: Final = 60.0
+#: Operations in one transaction.
+_TOGETHER: Final = 500
 _NUMBERS: Final = itertools.count()
 _SECRET: Final = 0xB3415C00
 _MULTIPLIER, _MASK = 0x5DEECE66D, 2**48 - 1
@@ -73,6 +79,17 @@ def session(address: str, **options: Any) -> Iterator[KazooClient]:
         client.close()
 
 
+def commit(client: KazooClient, operations: Sequence[Callable[[TransactionRequest], object]]) -> None:
+    """Add operations to transactions of some hundred each, and commit these. Raises the first error."""
+    for first in range(0, len(operations), _TOGETHER):
+        transaction = client.transaction()
+        for operation in operations[first : first + _TOGETHER]:
+            operation(transaction)
+        for result in transaction.commit():
+            if isinstance(result, Exception):
+                raise result
+
+
 def password_of(session_id: int) -> bytes:
     """The password of a session at a ZooKeeper 3.8 server (``ZooKeeperServer.generatePasswd``).
 
@@ -99,3 +116,24 @@ def end_session_of(client: KazooClient, address: str, path: str) -> None:
         return
     with session(address, client_id=(owner, password_of(owner))):
         pass
+
+
+def load_dump(hosts: str, path: Path) -> None:
+    """Create the nodes of a gzipped dump below the chroot of ``hosts``, each at its version, except ``/controller``.
+
+    Ephemeral nodes become persistent. In the dump, parents precede their children.
+    """
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        nodes = sorted((json.loads(line) for line in lines), key=lambda node: str(node["path"]))
+    operations: list[methodcaller] = []
+    for node in nodes:
+        name, data = node["path"], (node["data"] or "").encode()
+        if name in ("/", "/controller") or name.startswith("/zookeeper"):
+            continue
+        operations.append(methodcaller("create", name, data))
+        operations += [methodcaller("set_data", name, data)] * node["version"]
+    address, _, chroot = hosts.partition("/")
+    with session(address) as client:
+        client.ensure_path(f"/{chroot}")
+    with session(hosts) as client:
+        commit(client, operations)

@@ -11,11 +11,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
+from operator import methodcaller
 from pathlib import PurePosixPath
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
-from kazoo.client import KazooClient, TransactionRequest
+from kazoo.client import KazooClient
 from kazoo.protocol.states import Callback
 
 from kframe.plugin.cluster import (
@@ -34,6 +35,7 @@ from kframe_zookeeper.connection import Connection
 from kframe_zookeeper.settings import ConnectSettings, settings_of_url
 from kframe_zookeeper.store import ZooKeeperStore
 from kframe_zookeeper.testing.process import PATIENCE_S
+from kframe_zookeeper.testing.sessions import commit
 from kframe_zookeeper.topic_calls import MIN_INSYNC, UNCLEAN
 from kframe_zookeeper.znodes import (
     ConfigNotification,
@@ -50,8 +52,6 @@ from kframe_zookeeper.znodes import (
     encode_topics,
 )
 
-#: Operations in one transaction.
-_TOGETHER: Final = 500
 _numbers = itertools.count()
 
 
@@ -173,14 +173,14 @@ class ZooKeeperFixture:
         self._synchronize()
 
     def _replace_brokers(self, unregistered: Sequence[int], new: Sequence[Registration]) -> tuple[int, ...]:
-        transaction = self.operator.transaction()
-        for broker_id in unregistered:
-            transaction.delete(paths.broker_path(broker_id))
-        for registration in new:
-            transaction.create(
-                paths.broker_path(registration.broker_id), encode_broker(registration, 0), ephemeral=True
+        deletions = [methodcaller("delete", paths.broker_path(broker_id)) for broker_id in unregistered]
+        creations = [
+            methodcaller(
+                "create", paths.broker_path(registration.broker_id), encode_broker(registration, 0), ephemeral=True
             )
-        _commit(transaction)
+            for registration in new
+        ]
+        commit(self.operator, [*deletions, *creations])
         self._synchronize()
         return tuple(self.operator.exists(paths.broker_path(registration.broker_id)).czxid for registration in new)
 
@@ -223,10 +223,7 @@ class ZooKeeperFixture:
 
     def mark_for_deletion(self, names: Iterable[str]) -> None:
         """Mark topics for deletion in one transaction."""
-        transaction = self.operator.transaction()
-        for name in names:
-            transaction.create(paths.delete_topic_path(name))
-        _commit(transaction)
+        commit(self.operator, [methodcaller("create", paths.delete_topic_path(name)) for name in names])
         self._synchronize()
 
     # -- what is left for the controller
@@ -281,46 +278,35 @@ class _TemporaryFixture(ZooKeeperFixture):
         super().close()
 
 
-def _commit(transaction: TransactionRequest) -> None:
-    """Commit a transaction. Raises the first error."""
-    for result in transaction.commit() if transaction.operations else ():
-        if isinstance(result, Exception):
-            raise result
-
-
 def _seed(client: KazooClient, cluster: ClusterState) -> None:
     """Create the chroot and its persistent nodes. Store topics, states at their versions, settings and marks."""
     topics, table = cluster.topics, table_of(cluster, np.arange(len(cluster.topics)))
     persistent = {
         str(path) for node in paths.PERSISTENT for path in (PurePosixPath(node), *PurePosixPath(node).parents)
     }
-    operations: list[tuple[str, Any]] = [("create", (path, b"")) for path in sorted(persistent)]
+    operations: list[methodcaller] = [methodcaller("create", path, b"") for path in sorted(persistent)]
     for index, (name, data) in enumerate(zip(table.names, encode_topics(table), strict=True)):
         config = {}
         if topics.unclean[index] != UNSET:
             config[UNCLEAN] = "true" if topics.unclean[index] else "false"
         if topics.min_insync[index] != UNSET:
             config[MIN_INSYNC] = str(int(topics.min_insync[index]))
-        operations.append(("create", (paths.topic_path(name), data)))
-        operations.append(("create", (paths.config_path("topics", name), encode_config(config))))
+        operations.append(methodcaller("create", paths.topic_path(name), data))
+        operations.append(methodcaller("create", paths.config_path("topics", name), encode_config(config)))
         if topics.deleting[index]:
-            operations.append(("create", (paths.delete_topic_path(name), b"")))
+            operations.append(methodcaller("create", paths.delete_topic_path(name), b""))
         if any(cluster.partitions.partition_epoch[row] != NO_STATE for row in topics.rows_of(index)):
-            operations.append(("create", (paths.partitions_path(name), b"")))
+            operations.append(methodcaller("create", paths.partitions_path(name), b""))
     for row in np.flatnonzero(cluster.partitions.partition_epoch != NO_STATE).tolist():
         operations += _state_operations(cluster, row)
-    for first in range(0, len(operations), _TOGETHER):
-        transaction = client.transaction()
-        for kind, arguments in operations[first : first + _TOGETHER]:
-            getattr(transaction, kind)(*arguments)
-        _commit(transaction)
+    commit(client, operations)
 
 
-def _state_operations(cluster: ClusterState, row: int) -> list[tuple[str, Any]]:
+def _state_operations(cluster: ClusterState, row: int) -> list[methodcaller]:
     """Operations that store one state, and write it until it has its version."""
     view = cluster.view(row)
     path = paths.state_path(view.topic, view.partition)
     data = encode_state(-1 if view.leader is None else view.leader, view.leader_epoch, list(view.isr),
                         view.controller_epoch, int(view.recovery))  # fmt: skip
-    created = [("create", (path.removesuffix("/state"), b"")), ("create", (path, data))]
-    return created + [("set_data", (path, data))] * view.partition_epoch
+    created = [methodcaller("create", path.removesuffix("/state"), b""), methodcaller("create", path, data)]
+    return created + [methodcaller("set_data", path, data)] * view.partition_epoch

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -23,34 +23,20 @@ PIECES: Final = [
 ]  # fmt: skip
 
 
-class MultiReads:
-    """Answers to reads of data and children. The kind is the number of reads."""
+class Replies:
+    """Answers to multi requests of one kind. The kind of a case is the number of its operations."""
 
-    name = "multi read"
     pieces: Sequence[bytes] = PIECES
     share = 1
 
-    def __init__(self, bases: Sequence[Base]) -> None:
+    def __init__(self, name: str, bases: Sequence[Base]) -> None:
+        self.name = name
         self.bases = bases
+        self._outcome = OUTCOMES[name]
 
     def evaluate(self, batch: Batch) -> list[Outcome]:
-        """The reason why the whole answer or one of its results is refused, or None."""
-        return [_reads(batch[i], int(batch.kinds[i])) for i in range(len(batch))]
-
-
-class MultiWrites:
-    """Answers to writes. The kind is the number of operations."""
-
-    name = "multi write"
-    pieces: Sequence[bytes] = PIECES
-    share = 1
-
-    def __init__(self, bases: Sequence[Base]) -> None:
-        self.bases = bases
-
-    def evaluate(self, batch: Batch) -> list[Outcome]:
-        """The reason why the kernel refuses the answer, or None."""
-        return [_writes(batch[i], int(batch.kinds[i])) for i in range(len(batch))]
+        """The reason why an answer or one of its results is refused, or None."""
+        return [self._outcome(batch[i], int(batch.kinds[i])) for i in range(len(batch))]
 
 
 def _reads(raw: bytes, count: int) -> Outcome:
@@ -92,3 +78,7 @@ def _writes(raw: bytes, count: int) -> Outcome:
         results.append((result_count, code[:known].tolist(), version[:known].tolist(), mzxid[:known].tolist()))
     assert results[0] == results[1]
     return None if results[0][0] == count else f"an answer to {count} writes with {results[0][0]} results"
+
+
+#: The outcome of an answer to so many operations, by kind of request.
+OUTCOMES: Final[Mapping[str, Callable[[bytes, int], Outcome]]] = {"multi read": _reads, "multi write": _writes}

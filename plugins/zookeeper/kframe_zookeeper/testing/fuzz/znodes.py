@@ -107,10 +107,10 @@ class TopicZnodes(Znodes):
 
     def evaluate(self, batch: Batch) -> list[Outcome]:
         """The decoder's outcomes, compared with those of the kernel."""
-        read, reference = (_parsed_topics(module, batch) for module in (_topic_read, _naive_jute))
+        read, reference = (parsed_topics(module, batch) for module in (_topic_read, _naive_jute))
         assert read == reference
         for i in range(0, len(batch), _ALONE):
-            assert _parsed_topics(_topic_read, batch.part(i, i + 1)) == [read[i]]
+            assert parsed_topics(_topic_read, batch.part(i, i + 1)) == [read[i]]
         return [self._both(batch[i], read[i]) for i in range(len(batch))]
 
     def _both(self, raw: bytes, read: tuple[Any, ...] | None) -> Outcome:
@@ -130,7 +130,7 @@ class TopicZnodes(Znodes):
         return None
 
 
-def _parsed_topics(module: Any, batch: Batch) -> list[tuple[Any, ...] | None]:
+def parsed_topics(module: Any, batch: Batch) -> list[tuple[Any, ...] | None]:
     """The result of ``parse_topics`` for each case. None where it is left to the decoder."""
     read = TopicColumns.read(
         batch.data, batch.offsets[:-1], np.diff(batch.offsets).astype(np.int32), module.parse_topics
