@@ -13,6 +13,7 @@ from kframe.core.kraft.decision import ControllerResult, RequestRefused
 from kframe.core.kraft.random_source import JavaRandom
 from kframe.model.kraft.ids import ELR_VERSION, METADATA_VERSION, ResourceType
 from kframe.model.kraft.metadata import ClusterMetadata
+from kframe.model.kraft.record_json import to_json, uuid_of_text, uuid_text
 from kframe.model.kraft.records import (
     BrokerEndpoint,
     BrokerFeature,
@@ -25,7 +26,7 @@ from kframe.model.kraft.records import (
 )
 from kframe.scenario.kraft.sessions import JavaHeartbeats
 from tests.kraft import oracle_events
-from tests.kraft.oracle_json import image, parse_uuid, readable_uuid, record_json, sort_runs, uuid_text
+from tests.kraft.oracle_json import image, readable_uuid, sort_runs
 
 CLUSTER_ID: Final = "oracle"
 FEATURES: Final = (
@@ -98,7 +99,7 @@ class Oracle:
         return self.topic_names.get(topic_id, uuid_text(topic_id))
 
     def topic_id(self, name: str) -> UUID:
-        return self.topic_ids.get(name) or parse_uuid(name)
+        return self.topic_ids.get(name) or uuid_of_text(name)
 
     def _load(self, case: Mapping[str, Any], config: Mapping[str, Any]) -> None:
         self.replay(FeatureLevelRecord(name=METADATA_VERSION, feature_level=config.get(METADATA_VERSION, 33)))
@@ -108,10 +109,10 @@ class Oracle:
         for broker in case.get("brokers", ()):
             self._load_broker(broker)
         for topic in case.get("topics", ()):
-            self.replay(TopicRecord(name=topic["name"], topic_id=parse_uuid(topic["id"])))
+            self.replay(TopicRecord(name=topic["name"], topic_id=uuid_of_text(topic["id"])))
             self._load_configs(ResourceType.TOPIC, topic["name"], topic.get("configs", {}))
             for partition in topic["partitions"]:
-                self._load_partition(parse_uuid(topic["id"]), partition)
+                self._load_partition(uuid_of_text(topic["id"]), partition)
 
     def _load_configs(self, kind: ResourceType, name: str, values: Mapping[str, str]) -> None:
         for key, value in values.items():
@@ -124,15 +125,15 @@ class Oracle:
         cordoned = broker.get("cordoned")
         record = RegisterBrokerRecord(
             broker_id=broker_id,
-            incarnation_id=parse_uuid(incarnation) if incarnation else readable_uuid(f"broker{broker_id}"),
+            incarnation_id=uuid_of_text(incarnation) if incarnation else readable_uuid(f"broker{broker_id}"),
             broker_epoch=epoch,
             end_points=end_points(broker_id),
             features=FEATURES,
             rack=broker.get("rack"),
             fenced=broker.get("fenced", False),
             in_controlled_shutdown=broker.get("inControlledShutdown", False),
-            log_dirs=tuple(map(parse_uuid, broker.get("directories", ()))),
-            cordoned_log_dirs=None if cordoned is None else tuple(map(parse_uuid, cordoned)),
+            log_dirs=tuple(map(uuid_of_text, broker.get("directories", ()))),
+            cordoned_log_dirs=None if cordoned is None else tuple(map(uuid_of_text, cordoned)),
         )
         self.replay(record, broker.get("registeredOffset", epoch))
 
@@ -161,7 +162,7 @@ class Oracle:
             leader_recovery_state=int(partition.get("recoveryState") == "RECOVERING"),
             leader_epoch=partition.get("leaderEpoch", 0),
             partition_epoch=partition.get("partitionEpoch", 0),
-            directories=tuple(map(parse_uuid, partition.get("directories", ()))),
+            directories=tuple(map(uuid_of_text, partition.get("directories", ()))),
             eligible_leader_replicas=tuple(partition.get("elr", ())) or None,
             last_known_elr=tuple(partition.get("lastKnownElr", ())) or None,
         )
@@ -220,7 +221,7 @@ def _result(oracle: Oracle, decision: ControllerResult, response: Any) -> dict[s
     names |= {
         item.record.topic_id: item.record.name for item in decision.records if isinstance(item.record, TopicRecord)
     }
-    result: dict[str, Any] = {"records": [record_json(item) for item in sort_runs(decision.records, names)]}
+    result: dict[str, Any] = {"records": [to_json(*item) for item in sort_runs(decision.records, names)]}
     if decision.atomic:
         result["atomic"] = True
     if response is not None:

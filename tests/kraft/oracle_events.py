@@ -22,9 +22,10 @@ from kframe.core.kraft.decision import ControllerResult, PartitionResult, Reques
 from kframe.errors import ErrorCode
 from kframe.model.kraft.brokers import BrokerRegistration
 from kframe.model.kraft.ids import KraftElection, ResourceType
+from kframe.model.kraft.record_json import uuid_of_text, uuid_text
 from kframe.scenario.kraft.sessions import JavaHeartbeats
 from tests.kraft import oracle_cases
-from tests.kraft.oracle_json import parse_uuid, readable_uuid, uuid_text
+from tests.kraft.oracle_json import readable_uuid
 
 if TYPE_CHECKING:
     from tests.kraft.oracle_cases import Oracle
@@ -59,7 +60,7 @@ def _epoch(oracle: Oracle, broker: int) -> int:
 
 
 def _uuids(values: Any) -> tuple[UUID, ...]:
-    return tuple(map(parse_uuid, values or ()))
+    return tuple(map(uuid_of_text, values or ()))
 
 
 def broker_fenced(oracle: Oracle, event: Event) -> Decided:
@@ -131,7 +132,7 @@ def broker_registered(oracle: Oracle, event: Event) -> Decided:
     request = registration.BrokerRegistrationRequest(
         broker_id=broker,
         cluster_id=oracle_cases.CLUSTER_ID,
-        incarnation_id=parse_uuid(incarnation) if incarnation else readable_uuid(f"new{oracle.next_offset}"),
+        incarnation_id=uuid_of_text(incarnation) if incarnation else readable_uuid(f"new{oracle.next_offset}"),
         end_points=oracle_cases.end_points(broker),
         features=oracle_cases.FEATURES,
         rack=event.get("rack", stored.rack if stored is not None else None),
@@ -162,7 +163,7 @@ def directories_cordoned(oracle: Oracle, event: Event) -> Decided:
 def assign_directories(oracle: Oracle, event: Event) -> Decided:
     assignments = [
         directories.DirectoryAssignment(
-            parse_uuid(item["directory"]), oracle.topic_id(item["topic"]), item["partition"]
+            uuid_of_text(item["directory"]), oracle.topic_id(item["topic"]), item["partition"]
         )
         for item in event["assignments"]
     ]
@@ -266,7 +267,7 @@ def list_reassignments(oracle: Oracle, event: Event) -> Decided:
 
 
 def create_topics(oracle: Oracle, event: Event) -> Decided:
-    requested = {item["name"]: parse_uuid(item["id"]) for item in event["topics"] if "id" in item}
+    requested = {item["name"]: uuid_of_text(item["id"]) for item in event["topics"] if "id" in item}
     created = oracle.topics_created
 
     def new_id(name: str) -> UUID:

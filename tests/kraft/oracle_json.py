@@ -2,85 +2,22 @@
 
 from __future__ import annotations
 
-import base64
-import re
-from functools import cache
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import Any
 from uuid import UUID
-
-from msgspec import Struct
-from msgspec.structs import fields
 
 from kframe.core.kraft.context import KraftContext
 from kframe.core.kraft.decision import RecordAndVersion
 from kframe.model.ids import RecoveryState
 from kframe.model.kraft import records
 from kframe.model.kraft.ids import ELR_VERSION, METADATA_VERSION, ResourceType
+from kframe.model.kraft.record_json import uuid_of_text, uuid_text
 from kframe.model.kraft.views import partition_record
-
-#: Tagged fields: absent from JSON where they have their default.
-TAGGED: Final[dict[type, frozenset[str]]] = {
-    records.RegisterBrokerRecord: frozenset({"log_dirs", "cordoned_log_dirs"}),
-    records.PartitionRecord: frozenset(
-        {"leader_recovery_state", "directories", "eligible_leader_replicas", "last_known_elr"}
-    ),
-    records.PartitionChangeRecord: frozenset(
-        {"isr", "leader", "replicas", "removing_replicas", "adding_replicas", "leader_recovery_state", "directories",
-         "eligible_leader_replicas", "last_known_elr"}
-    ),
-    records.BrokerRegistrationChangeRecord: frozenset(
-        {"fenced", "in_controlled_shutdown", "log_dirs", "cordoned_log_dirs"}
-    ),
-}  # fmt: skip
-#: Fields that the first versions of a record lack, with the version that has them.
-SINCE: Final = {"is_migrating_zk_broker": 2}
-
-
-def uuid_text(value: UUID) -> str:
-    """A UUID as Kafka prints it."""
-    return base64.urlsafe_b64encode(value.bytes).decode().rstrip("=")
-
-
-def parse_uuid(text: str) -> UUID:
-    return UUID(bytes=base64.urlsafe_b64decode(text + "=="))
 
 
 def readable_uuid(text: str) -> UUID:
     """The UUID whose text is this one, filled up with the letter A."""
-    return parse_uuid(text.ljust(22, "A"))
-
-
-cached_fields = cache(fields)
-
-
-@cache
-def camel_case(name: str) -> str:
-    return re.sub(r"_(\w)", lambda match: match[1].upper(), name)
-
-
-def value_json(value: Any) -> Any:
-    if isinstance(value, UUID):
-        return uuid_text(value)
-    if isinstance(value, tuple):
-        return [value_json(item) for item in value]
-    if isinstance(value, Struct):
-        return {camel_case(field.name): value_json(getattr(value, field.name)) for field in cached_fields(type(value))}
-    return int(value) if isinstance(value, int) and not isinstance(value, bool) else value
-
-
-def record_json(versioned: RecordAndVersion) -> dict[str, Any]:
-    """A record as ``kafka-dump-log`` prints it."""
-    record, version = versioned
-    data = {}
-    for field in cached_fields(type(record)):
-        value = getattr(record, field.name)
-        if version < SINCE.get(field.name, 0) or (
-            field.name in TAGGED.get(type(record), ()) and value == field.default
-        ):
-            continue
-        data[camel_case(field.name)] = value_json(value)
-    kind = re.sub(r"(?<!^)(?=[A-Z])", "_", type(record).__name__).upper()
-    return {"type": kind, "version": version, "data": data}
+    return uuid_of_text(text.ljust(22, "A"))
 
 
 def sort_runs(decided: list[RecordAndVersion], names: dict[UUID, str]) -> list[RecordAndVersion]:
@@ -123,6 +60,10 @@ def image(context: KraftContext, next_offset: int, now_ns: int) -> dict[str, Any
     return {"config": config, "brokers": brokers, "topics": [_topic(context, name) for name in _topic_names(context)]}
 
 
+def _texts(ids: Iterable[UUID]) -> list[str]:
+    return [uuid_text(value) for value in ids]
+
+
 def _topic_names(context: KraftContext) -> list[str]:
     return sorted(context.metadata.topics.index_by_name)
 
@@ -139,9 +80,9 @@ def _broker(context: KraftContext, broker_id: int, now_ns: int) -> dict[str, Any
         if value:
             node[name] = True
     if registration.directories:
-        node["directories"] = value_json(registration.directories)
+        node["directories"] = _texts(registration.directories)
     if registration.cordoned is not None:
-        node["cordoned"] = value_json(registration.cordoned)
+        node["cordoned"] = _texts(registration.cordoned)
     if registration.offset != epoch:
         node["registeredOffset"] = registration.offset
     session = context.heartbeats.has_valid_session(broker_id, epoch, now_ns)
@@ -184,7 +125,7 @@ def _partition(context: KraftContext, row: int) -> dict[str, Any]:
     }
     node |= {key: list(values) for key, values in lists.items() if values}
     if any(directory.int for directory in record.directories):
-        node["directories"] = value_json(record.directories)
+        node["directories"] = _texts(record.directories)
     if record.leader_recovery_state == RecoveryState.RECOVERING:
         node["recoveryState"] = "RECOVERING"
     return node

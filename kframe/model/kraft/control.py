@@ -5,33 +5,34 @@ They describe the quorum and snapshots, and are in batches of their own. ``versi
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import Annotated, ClassVar, Final
 from uuid import UUID
 
 from msgspec import Struct
 
 from kframe.model.kraft.directory_ids import ZERO_UUID
+from kframe.model.kraft.record_fields import Int16, Int32, Int64, Since, UInt16
 
 
 class ControlRecord(Struct, frozen=True, kw_only=True):
     """Base of the control records. ``control_type`` is the type in the record's key (Kafka ``ControlRecordType``)."""
 
     control_type: ClassVar[int] = -1
-    version: int = 0
+    version: Int16 = 0
 
 
 class LeaderChangeVoter(Struct, frozen=True, kw_only=True):
     """A voter of an epoch."""
 
-    voter_id: int
-    voter_directory_id: UUID = ZERO_UUID
+    voter_id: Int32
+    voter_directory_id: Annotated[UUID, Since(1)] = ZERO_UUID
 
 
 class LeaderChangeMessage(ControlRecord, frozen=True, kw_only=True):
     """The first record of each epoch."""
 
     control_type: ClassVar[int] = 2
-    leader_id: int
+    leader_id: Int32
     voters: tuple[LeaderChangeVoter, ...] = ()
     granting_voters: tuple[LeaderChangeVoter, ...] = ()
 
@@ -40,7 +41,7 @@ class SnapshotHeaderRecord(ControlRecord, frozen=True, kw_only=True):
     """The first record of a snapshot. The timestamp is that of the last record of the log that it contains."""
 
     control_type: ClassVar[int] = 3
-    last_contained_log_timestamp: int
+    last_contained_log_timestamp: Int64
 
 
 class SnapshotFooterRecord(ControlRecord, frozen=True, kw_only=True):
@@ -53,7 +54,7 @@ class KRaftVersionRecord(ControlRecord, frozen=True, kw_only=True):
     """The level of kraft.version. From 1 on, the log contains the voters."""
 
     control_type: ClassVar[int] = 5
-    k_raft_version: int
+    k_raft_version: Int16
 
 
 class VoterEndpoint(Struct, frozen=True, kw_only=True):
@@ -61,20 +62,20 @@ class VoterEndpoint(Struct, frozen=True, kw_only=True):
 
     name: str
     host: str
-    port: int
+    port: UInt16
 
 
 class KRaftVersionFeature(Struct, frozen=True, kw_only=True):
     """The range of kraft.version that a voter supports."""
 
-    min_supported_version: int = 0
-    max_supported_version: int = 0
+    min_supported_version: Int16 = 0
+    max_supported_version: Int16 = 0
 
 
 class Voter(Struct, frozen=True, kw_only=True):
     """A voter of a dynamic quorum, identified by node id and directory id."""
 
-    voter_id: int
+    voter_id: Int32
     voter_directory_id: UUID
     endpoints: tuple[VoterEndpoint, ...] = ()
     k_raft_version_feature: KRaftVersionFeature = KRaftVersionFeature()

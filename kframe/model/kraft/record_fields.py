@@ -1,11 +1,13 @@
-"""Descriptions of the fields of records, from Kafka's schema files."""
+"""The fields of records as the classes of the records annotate them, with the types of Kafka's schema files."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from functools import cached_property
-from typing import Any
+from functools import cache, cached_property
+from types import NoneType, UnionType
+from typing import Annotated, Any, Final, TypeAlias, Union, get_args, get_origin, get_type_hints
+from uuid import UUID
 
 import msgspec
 
@@ -30,9 +32,33 @@ class Kind(Enum):
         return self.value[1]
 
 
+_KINDS: Final = {
+    bool: Kind.BOOL, float: Kind.FLOAT64, UUID: Kind.UUID, str: Kind.STRING, bytes: Kind.BYTES,
+}  # fmt: skip
+Int8: TypeAlias = Annotated[int, Kind.INT8]
+Int16: TypeAlias = Annotated[int, Kind.INT16]
+UInt16: TypeAlias = Annotated[int, Kind.UINT16]
+Int32: TypeAlias = Annotated[int, Kind.INT32]
+Int64: TypeAlias = Annotated[int, Kind.INT64]
+
+
+@dataclass(frozen=True, slots=True)
+class Since:
+    """Annotates a field with the first version that has it."""
+
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tag:
+    """Annotates a tagged field with its number. It is left out if it has its default."""
+
+    number: int
+
+
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field: ``since`` is the first version that has it. A tagged field is left out if it has its default.
+    """A field: ``since`` is the first version that has it.
 
     ``kind`` is the type of the value, or of the elements if ``array``.
     """
@@ -67,3 +93,31 @@ class Table:
             for field in msgspec.structs.fields(self.record)
             if field.default is not msgspec.NODEFAULT
         }
+
+
+@cache
+def table_of(record: type[msgspec.Struct]) -> Table:
+    """The table of a record class. Its newest version is the last one that has added a field."""
+    hints = get_type_hints(record, include_extras=True)
+    fields = tuple(_field(name, hints[name]) for name in record.__struct_fields__)
+    nested = (field.kind.latest for field in fields if isinstance(field.kind, Table))
+    return Table(record, fields, max([*(field.since for field in fields), *nested], default=0))
+
+
+def _field(name: str, hint: Any) -> Field:
+    metadata = getattr(hint, "__metadata__", ())
+    since = next((item.version for item in metadata if isinstance(item, Since)), 0)
+    tag = next((item.number for item in metadata if isinstance(item, Tag)), None)
+    value = hint.__origin__ if metadata and not isinstance(metadata[0], Kind) else hint
+    nullable = get_origin(value) in (Union, UnionType)
+    if nullable:
+        (value,) = (member for member in get_args(value) if member is not NoneType)
+    array = get_origin(value) is tuple
+    return Field(name, _kind_of(get_args(value)[0] if array else value), array, since, nullable, tag)
+
+
+def _kind_of(value: Any) -> Kind | Table:
+    kind = next((item for item in getattr(value, "__metadata__", ()) if isinstance(item, Kind)), None)
+    if kind is not None:
+        return kind
+    return table_of(value) if issubclass(value, msgspec.Struct) else _KINDS[value]

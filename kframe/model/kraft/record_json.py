@@ -15,9 +15,8 @@ from uuid import UUID
 
 from kframe.errors import RecordError
 from kframe.model.kraft import control, records
-from kframe.model.kraft.control_tables import CONTROL_TABLES
 from kframe.model.kraft.record_fields import Field, Kind, Table
-from kframe.model.kraft.record_tables import TABLES
+from kframe.model.kraft.record_tables import CONTROL_TABLES, TABLES
 
 _WORD: Final = re.compile(r"(?<!^)(?=[A-Z])")
 #: Kafka's name of each type (``MetadataRecordType``).

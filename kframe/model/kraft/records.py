@@ -2,18 +2,21 @@
 
 Classes and fields have Kafka's names, fields in snake case and in the order of Kafka's schema. A field has the default
 of the schema; a field without a default there is required, unless a later version of the record introduced it. None is
-the absent value of nullable fields. ``api_key`` is the type in the record's frame.
+the absent value of nullable fields. ``api_key`` is the type in the record's frame. The annotations have the rest of the
+schema: the type, the first version and the tag of a field.
 """
 
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import ClassVar, Final, TypeAlias
+from typing import Annotated, ClassVar, Final, TypeAlias
 from uuid import UUID
 
 from msgspec import Struct
 
-Ids: TypeAlias = tuple[int, ...]
+from kframe.model.kraft.record_fields import Int8, Int16, Int32, Int64, Since, Tag, UInt16
+
+Ids: TypeAlias = tuple[Int32, ...]
 DirectoryIds: TypeAlias = tuple[UUID, ...]
 
 NO_LEADER_CHANGE: Final = -2
@@ -51,19 +54,19 @@ class PartitionRecord(MetadataRecord, frozen=True, kw_only=True):
     """The whole state of a partition. ``directories`` has the order of ``replicas``."""
 
     api_key: ClassVar[int] = 3
-    partition_id: int = -1
+    partition_id: Int32 = -1
     topic_id: UUID
     replicas: Ids
     isr: Ids
     removing_replicas: Ids
     adding_replicas: Ids
-    leader: int = -1
-    leader_recovery_state: int = 0
-    leader_epoch: int = -1
-    partition_epoch: int = -1
-    directories: DirectoryIds = ()
-    eligible_leader_replicas: Ids | None = None
-    last_known_elr: Ids | None = None
+    leader: Int32 = -1
+    leader_recovery_state: Annotated[Int8, Tag(0)] = 0
+    leader_epoch: Int32 = -1
+    partition_epoch: Int32 = -1
+    directories: Annotated[DirectoryIds, Since(1)] = ()
+    eligible_leader_replicas: Annotated[Ids | None, Since(2), Tag(1)] = None
+    last_known_elr: Annotated[Ids | None, Since(2), Tag(2)] = None
 
 
 class PartitionChangeRecord(MetadataRecord, frozen=True, kw_only=True):
@@ -74,17 +77,17 @@ class PartitionChangeRecord(MetadataRecord, frozen=True, kw_only=True):
     """
 
     api_key: ClassVar[int] = 5
-    partition_id: int = -1
+    partition_id: Int32 = -1
     topic_id: UUID
-    isr: Ids | None = None
-    leader: int = NO_LEADER_CHANGE
-    replicas: Ids | None = None
-    removing_replicas: Ids | None = None
-    adding_replicas: Ids | None = None
-    leader_recovery_state: int = NO_RECOVERY_CHANGE
-    directories: DirectoryIds | None = None
-    eligible_leader_replicas: Ids | None = None
-    last_known_elr: Ids | None = None
+    isr: Annotated[Ids | None, Tag(0)] = None
+    leader: Annotated[Int32, Tag(1)] = NO_LEADER_CHANGE
+    replicas: Annotated[Ids | None, Tag(2)] = None
+    removing_replicas: Annotated[Ids | None, Tag(3)] = None
+    adding_replicas: Annotated[Ids | None, Tag(4)] = None
+    leader_recovery_state: Annotated[Int8, Tag(5)] = NO_RECOVERY_CHANGE
+    directories: Annotated[DirectoryIds | None, Since(1), Tag(8)] = None
+    eligible_leader_replicas: Annotated[Ids | None, Since(2), Tag(6)] = None
+    last_known_elr: Annotated[Ids | None, Since(2), Tag(7)] = None
 
 
 class RemoveTopicRecord(MetadataRecord, frozen=True, kw_only=True):
@@ -109,16 +112,16 @@ class BrokerEndpoint(Struct, frozen=True, kw_only=True):
 
     name: str
     host: str
-    port: int
-    security_protocol: int
+    port: UInt16
+    security_protocol: Int16
 
 
 class BrokerFeature(Struct, frozen=True, kw_only=True):
     """The range of levels of a feature that a broker supports."""
 
     name: str
-    min_supported_version: int
-    max_supported_version: int
+    min_supported_version: Int16
+    max_supported_version: Int16
 
 
 class ControllerEndpoint(BrokerEndpoint, frozen=True, kw_only=True):
@@ -133,41 +136,41 @@ class RegisterBrokerRecord(MetadataRecord, frozen=True, kw_only=True):
     """A broker registered. Replaces its former registration. ``cordoned_log_dirs`` None: the broker has sent none."""
 
     api_key: ClassVar[int] = 0
-    broker_id: int
-    is_migrating_zk_broker: bool = False
+    broker_id: Int32
+    is_migrating_zk_broker: Annotated[bool, Since(2)] = False
     incarnation_id: UUID
-    broker_epoch: int
+    broker_epoch: Int64
     end_points: tuple[BrokerEndpoint, ...]
     features: tuple[BrokerFeature, ...]
     rack: str | None
     fenced: bool = True
-    in_controlled_shutdown: bool = False
-    log_dirs: DirectoryIds = ()
-    cordoned_log_dirs: DirectoryIds | None = None
+    in_controlled_shutdown: Annotated[bool, Since(1)] = False
+    log_dirs: Annotated[DirectoryIds, Since(3), Tag(0)] = ()
+    cordoned_log_dirs: Annotated[DirectoryIds | None, Since(4), Tag(1)] = None
 
 
 class UnregisterBrokerRecord(MetadataRecord, frozen=True, kw_only=True):
     """A registration was removed."""
 
     api_key: ClassVar[int] = 1
-    broker_id: int
-    broker_epoch: int
+    broker_id: Int32
+    broker_epoch: Int64
 
 
 class FenceBrokerRecord(MetadataRecord, frozen=True, kw_only=True):
     """A broker was fenced. Written below metadata.version 3.3-IV2 only."""
 
     api_key: ClassVar[int] = 7
-    id: int
-    epoch: int
+    id: Int32
+    epoch: Int64
 
 
 class UnfenceBrokerRecord(MetadataRecord, frozen=True, kw_only=True):
     """A broker was unfenced. Written below metadata.version 3.3-IV2 only."""
 
     api_key: ClassVar[int] = 8
-    id: int
-    epoch: int
+    id: Int32
+    epoch: Int64
 
 
 class BrokerRegistrationChangeRecord(MetadataRecord, frozen=True, kw_only=True):
@@ -178,19 +181,19 @@ class BrokerRegistrationChangeRecord(MetadataRecord, frozen=True, kw_only=True):
     """
 
     api_key: ClassVar[int] = 17
-    broker_id: int
-    broker_epoch: int
-    fenced: int = FencingChange.NONE.value
-    in_controlled_shutdown: int = 0
-    log_dirs: DirectoryIds = ()
-    cordoned_log_dirs: DirectoryIds | None = None
+    broker_id: Int32
+    broker_epoch: Int64
+    fenced: Annotated[Int8, Tag(0)] = FencingChange.NONE.value
+    in_controlled_shutdown: Annotated[Int8, Since(1), Tag(1)] = 0
+    log_dirs: Annotated[DirectoryIds, Since(2), Tag(2)] = ()
+    cordoned_log_dirs: Annotated[DirectoryIds | None, Since(3), Tag(3)] = None
 
 
 class RegisterControllerRecord(MetadataRecord, frozen=True, kw_only=True):
     """A controller registered."""
 
     api_key: ClassVar[int] = 27
-    controller_id: int
+    controller_id: Int32
     incarnation_id: UUID
     zk_migration_ready: bool
     end_points: tuple[ControllerEndpoint, ...]
@@ -201,7 +204,7 @@ class UnregisterControllerRecord(MetadataRecord, frozen=True, kw_only=True):
     """The registration of a controller was removed."""
 
     api_key: ClassVar[int] = 29
-    controller_id: int
+    controller_id: Int32
 
 
 # --- the cluster
@@ -211,7 +214,7 @@ class ConfigRecord(MetadataRecord, frozen=True, kw_only=True):
     """A dynamic configuration; ``value`` None removes the key. ``resource_type`` is Kafka's ``ConfigResource.Type``."""
 
     api_key: ClassVar[int] = 4
-    resource_type: int
+    resource_type: Int8
     resource_name: str
     name: str
     value: str | None
@@ -222,7 +225,7 @@ class FeatureLevelRecord(MetadataRecord, frozen=True, kw_only=True):
 
     api_key: ClassVar[int] = 12
     name: str
-    feature_level: int
+    feature_level: Int16
 
 
 class EntityData(Struct, frozen=True, kw_only=True):
@@ -246,9 +249,9 @@ class ProducerIdsRecord(MetadataRecord, frozen=True, kw_only=True):
     """A block of producer ids was allocated. The next block begins at ``next_producer_id``."""
 
     api_key: ClassVar[int] = 15
-    broker_id: int
-    broker_epoch: int = -1
-    next_producer_id: int
+    broker_id: Int32
+    broker_epoch: Int64 = -1
+    next_producer_id: Int64
 
 
 class NoOpRecord(MetadataRecord, frozen=True, kw_only=True):
@@ -261,14 +264,14 @@ class ZkMigrationStateRecord(MetadataRecord, frozen=True, kw_only=True):
     """Progress of a migration from ZooKeeper. Ignored since Kafka 4.0."""
 
     api_key: ClassVar[int] = 21
-    zk_migration_state: int
+    zk_migration_state: Int8
 
 
 class BeginTransactionRecord(MetadataRecord, frozen=True, kw_only=True):
     """Readers buffer the following records until the transaction ends."""
 
     api_key: ClassVar[int] = 23
-    name: str | None = None
+    name: Annotated[str | None, Tag(0)] = None
 
 
 class EndTransactionRecord(MetadataRecord, frozen=True, kw_only=True):
@@ -281,7 +284,7 @@ class AbortTransactionRecord(MetadataRecord, frozen=True, kw_only=True):
     """Readers drop the records of the transaction."""
 
     api_key: ClassVar[int] = 25
-    reason: str | None = None
+    reason: Annotated[str | None, Tag(0)] = None
 
 
 # --- security
@@ -292,13 +295,13 @@ class AccessControlEntryRecord(MetadataRecord, frozen=True, kw_only=True):
 
     api_key: ClassVar[int] = 18
     id: UUID
-    resource_type: int
+    resource_type: Int8
     resource_name: str
-    pattern_type: int
+    pattern_type: Int8
     principal: str
     host: str
-    operation: int
-    permission_type: int
+    operation: Int8
+    permission_type: Int8
 
 
 class RemoveAccessControlEntryRecord(MetadataRecord, frozen=True, kw_only=True):
@@ -313,11 +316,11 @@ class UserScramCredentialRecord(MetadataRecord, frozen=True, kw_only=True):
 
     api_key: ClassVar[int] = 11
     name: str
-    mechanism: int
+    mechanism: Int8
     salt: bytes
     stored_key: bytes
     server_key: bytes
-    iterations: int
+    iterations: Int32
 
 
 class RemoveUserScramCredentialRecord(MetadataRecord, frozen=True, kw_only=True):
@@ -325,7 +328,7 @@ class RemoveUserScramCredentialRecord(MetadataRecord, frozen=True, kw_only=True)
 
     api_key: ClassVar[int] = 22
     name: str
-    mechanism: int
+    mechanism: Int8
 
 
 class DelegationTokenRecord(MetadataRecord, frozen=True, kw_only=True):
@@ -335,9 +338,9 @@ class DelegationTokenRecord(MetadataRecord, frozen=True, kw_only=True):
     owner: str
     requester: str
     renewers: tuple[str, ...]
-    issue_timestamp: int
-    max_timestamp: int
-    expiration_timestamp: int
+    issue_timestamp: Int64
+    max_timestamp: Int64
+    expiration_timestamp: Int64
     token_id: str
 
 
