@@ -23,7 +23,7 @@ from kframe.whatif.plan import Plan
 from kframe.whatif.stamp import Stamp
 
 if TYPE_CHECKING:
-    from kframe.whatif.kraft.plan_targets import KraftTargets
+    from kframe.whatif.kraft.plan_check import KraftTargets
 
 
 #: Partitions whose text is in memory at a time.
@@ -193,7 +193,7 @@ def resolve_plan(plan: Plan, snapshot: Snapshot) -> CheckedPlan:
     removing = origin.keep(~members(origin, targets.replicas))
     kraft = None
     if snapshot.is_kraft:
-        from kframe.whatif.kraft.plan_targets import KraftTargets
+        from kframe.whatif.kraft.plan_check import KraftTargets
 
         kraft = KraftTargets.of(snapshot)
         refused = targets.replicas.any(~is_among(targets.replicas, kraft.assignable))

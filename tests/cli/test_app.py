@@ -38,7 +38,7 @@ NOT_FOR_A_WHAT_IF = {
 }  # fmt: skip
 ONLY = {
     "zookeeper": {"kframe.core.controller", "kframe.runtime.loop", "kframe.embedded.ensemble"},
-    "kraft": {"kframe.core.kraft.context", "kframe.whatif.kraft.player"},
+    "kraft": {"kframe.core.kraft.context", "kframe.whatif.kraft.whatif"},
 }
 
 

@@ -116,7 +116,7 @@ class LiveCluster(NamedTuple):
         """
         return [
             (batch.header.base_offset, versioned)
-            for batch in read_history(self.controller.metadata_log).batches()
+            for batch in read_history(self.controller.metadata_log).log.batches
             if batch.header.base_offset >= offset
             for versioned in batch.records()
             if not names_no_cordoned_directories(versioned.record)

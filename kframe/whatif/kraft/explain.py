@@ -21,7 +21,7 @@ from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.kraft.records import PartitionRecord
 from kframe.model.kraft.views import partition_record
 from kframe.whatif.explanation import CandidateReplica, Decision, Explanation
-from kframe.whatif.kraft.player import KraftPlayer
+from kframe.whatif.kraft.whatif import KraftWhatIf
 
 
 class KraftRule(StrEnum):
@@ -65,7 +65,7 @@ class _Choice:
     kind: KraftElection
 
 
-def explain_elections(whatif: KraftPlayer, topic: str, partition: int, fail: Iterable[int]) -> Explanation:
+def explain_elections(whatif: KraftWhatIf, topic: str, partition: int, fail: Iterable[int]) -> Explanation:
     """Explain one partition; see ``WhatIf.explain``."""
     metadata = whatif.context.metadata
     row = metadata.row(topic, partition)

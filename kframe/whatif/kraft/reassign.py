@@ -19,7 +19,7 @@ from kframe.model.columns import Int16, Int32, Ragged
 from kframe.model.ids import NO_LEADER
 from kframe.model.lists import members
 from kframe.model.tables import Targets
-from kframe.whatif.kraft.player import KraftPlayer, partition_response
+from kframe.whatif.kraft.whatif import KraftWhatIf, partition_response
 from kframe.whatif.outcome import ControllerResponse, Operation, Outcome, Verb
 from kframe.whatif.plan import Plan
 from kframe.whatif.reassign import check_distinct
@@ -27,7 +27,7 @@ from kframe.whatif.reassignment_lists import BeforeReassignment, ReassignmentRes
 from kframe.whatif.reassignment_result import ReassignmentResult
 
 
-def play_reassignment(whatif: KraftPlayer, plan: Plan) -> Outcome:
+def play_reassignment(whatif: KraftWhatIf, plan: Plan) -> Outcome:
     """Play a plan to its end. Raises InputError for an empty plan and for a repeated partition."""
     check_distinct(plan)
     reassignment = _KraftReassignment(whatif, plan.targets)
@@ -42,7 +42,7 @@ def play_reassignment(whatif: KraftPlayer, plan: Plan) -> Outcome:
 class _KraftReassignment:
     """A reassignment that is being played."""
 
-    def __init__(self, whatif: KraftPlayer, targets: Targets) -> None:
+    def __init__(self, whatif: KraftWhatIf, targets: Targets) -> None:
         self._whatif = whatif
         self._targets = targets
         metadata = whatif.context.metadata

@@ -156,11 +156,8 @@ class _Counter:
             context, first, up, rank, rack_of.astype(np.int32), tuple(named), owner, member,
             offsets_of(np.bincount(owner, minlength=len(rows))), before, single,
             _count_cases(single_failure, 1, before.flags, before.flags)[0],
-            _count_leaders(single_failure, 1, rank, before.leader, size)[0],
-            _count_cases(member, size, single.flags, of_rows.flags)
-            - _count_cases(member, size, of_rows.flags, of_rows.flags),
-            _count_leaders(member, size, rank, single.leader, size)
-            - _count_leaders(member, size, rank, of_rows.leader, size),
+            _count_leaders(single_failure, 1, rank, before.leader)[0],
+            *_count_changes(member, size, rank, single, of_rows),
         )  # fmt: skip
 
     def brokers(self) -> _CountedFailures:
@@ -187,7 +184,7 @@ class _Counter:
             for sign, results in ((1, together), (-1, self.single.take(earlier)), (-1, self.single.take(other)),
                                   (1, start)):  # fmt: skip
                 counts += sign * _count_cases(high, size, results.flags, start.flags)
-                leads += sign * _count_leaders(high, size, self.rank, results.leader, size)
+                leads += sign * _count_leaders(high, size, self.rank, results.leader)
             others = np.arange(low + 1, size, dtype=np.int32)
             failing = np.zeros((len(others), size), np.bool_)
             failing[:, low] = failing[np.arange(len(others)), others] = True
@@ -219,19 +216,14 @@ class _Counter:
     def directories(self, brokers: _CountedFailures) -> _CountedFailures:
         """Each online log directory of a broker that is up. A broker without another one stops."""
         metadata = self.context.metadata
-        if self.context.level < MetadataLevel.DIRECTORIES:
-            return self._counted_failures(Failure.DIRECTORY, *self._no_counts(0))
         listed = [
             (rank, index, len(registration.directories) == 1)
             for rank, id_ in enumerate(metadata.brokers.ids[self.up].tolist())
             for registration in (metadata.brokers.registrations[id_],)
             for index in metadata.directories.indexes_of(registration.directories)
+            if self.context.level >= MetadataLevel.DIRECTORIES
         ]
-        ranks, indexes, stops = (
-            (np.array(column, np.int32) for column in zip(*listed, strict=True))
-            if listed
-            else (np.empty(0, np.int32) for _ in range(3))
-        )
+        ranks, indexes, stops = np.array(listed, np.int32).reshape(-1, 3).T
         number = np.full(len(metadata.directories), -1, np.int32)
         number[indexes] = np.arange(len(indexes), dtype=np.int32)
         owner, directory = self._directory_slots()
@@ -254,23 +246,10 @@ class _Counter:
         own, others = p.lists("directory", rows), p.lists("directory", self.first[p.topic[bounded]])
         return np.concatenate([own.owners, bounded[others.owners]]), np.concatenate([own.values, others.values])
 
-    def _no_counts(self, failures: int) -> tuple[Bool, Int64, Int64]:
-        size = len(self.up)
-        return (
-            np.zeros((failures, size), np.bool_),
-            np.zeros((failures, len(_COUNTED)), np.int64),
-            np.zeros((failures, size), np.int64),
-        )
-
     def _changes(self, failure: NDArray[Any], failures: int, cases: FailureCases) -> tuple[Int64, Int64]:
         """The changes of counts (failures, 10) and of leaders (failures, u) by failures."""
-        results, start, size = play_cases(self.context, cases, self.first), self.before.take(cases.rows), len(self.up)
-        return (
-            _count_cases(failure, failures, results.flags, start.flags)
-            - _count_cases(failure, failures, start.flags, start.flags),
-            _count_leaders(failure, failures, self.rank, results.leader, size)
-            - _count_leaders(failure, failures, self.rank, start.leader, size),
-        )
+        results = play_cases(self.context, cases, self.first)
+        return _count_changes(failure, failures, self.rank, results, self.before.take(cases.rows))
 
     def _counted_failures(
         self, kind: Failure, failing: Bool, counts: Int64, leads: Int64, *, first: Int32 | None = None,
@@ -311,6 +290,18 @@ def _members(context: KraftContext, rows: Int32, rank: Int32, first: Int32) -> t
     return (key >> 32).astype(np.int32), (key & 0xFFFFFFFF).astype(np.int32)
 
 
+def _count_changes(
+    failure: NDArray[Any], failures: int, rank: Int32, results: CaseResults, before: CaseResults
+) -> tuple[Int64, Int64]:
+    """The changes of ``_count_cases`` (failures, 10) and ``_count_leaders`` (failures, u) by failures."""
+    return (
+        _count_cases(failure, failures, results.flags, before.flags)
+        - _count_cases(failure, failures, before.flags, before.flags),
+        _count_leaders(failure, failures, rank, results.leader)
+        - _count_leaders(failure, failures, rank, before.leader),
+    )
+
+
 def _count_cases(failure: NDArray[Any], failures: int, flags: NDArray[Any], before: NDArray[Any]) -> Int64:
     """(failures, 10) cases of each failure in the columns _COUNTED.
 
@@ -328,8 +319,9 @@ def _count_cases(failure: NDArray[Any], failures: int, flags: NDArray[Any], befo
     return np.stack(columns, axis=1).astype(np.int64)
 
 
-def _count_leaders(failure: NDArray[Any], failures: int, rank: Int32, leader: Int32, size: int) -> Int64:
-    """(failures, size) cases of each failure that each broker leads, by rank."""
+def _count_leaders(failure: NDArray[Any], failures: int, rank: Int32, leader: Int32) -> Int64:
+    """(failures, u) cases of each failure that each broker leads, by rank."""
+    size = int(rank.max(initial=-1)) + 1
     ranks = np.where(leader == NO_LEADER, -1, rank[leader])
     led = ranks >= 0
     key = failure[led].astype(np.int64) * size + ranks[led]

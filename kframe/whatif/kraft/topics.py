@@ -16,14 +16,14 @@ from kframe.errors import ErrorCode
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.whatif.create import check_brokers
 from kframe.whatif.delete import requested_topics
-from kframe.whatif.kraft.player import KraftPlayer
+from kframe.whatif.kraft.whatif import KraftWhatIf
 from kframe.whatif.modes import Assignments
 from kframe.whatif.outcome import ControllerResponse, Operation, Outcome, Verb
 from kframe.whatif.topic_results import TopicResult, TopicStatus
 
 
 def play_creation(
-    whatif: KraftPlayer, name: str, partitions: int, replication_factor: int,
+    whatif: KraftWhatIf, name: str, partitions: int, replication_factor: int,
     assignments: Assignments, seed: int,
 ) -> Outcome:  # fmt: skip
     """Create a topic; ``seed`` seeds Java's random numbers, from which Kafka's placer draws."""
@@ -38,7 +38,7 @@ def play_creation(
     )  # fmt: skip
 
 
-def play_expansion(whatif: KraftPlayer, name: str, count: int, assignments: Assignments, seed: int) -> Outcome:
+def play_expansion(whatif: KraftWhatIf, name: str, count: int, assignments: Assignments, seed: int) -> Outcome:
     """Add partitions to a topic; ``seed`` as for a new topic."""
     check_brokers(whatif.context.metadata.brokers.ids, assignments)
     topic = CreatePartitionsTopic(name, count, None if assignments is None else tuple(map(tuple, assignments)))
@@ -49,7 +49,7 @@ def play_expansion(whatif: KraftPlayer, name: str, count: int, assignments: Assi
 
 
 def _play(
-    whatif: KraftPlayer, operation: Operation, step: str, seed: int, request: Callable[[], ControllerResult]
+    whatif: KraftWhatIf, operation: Operation, step: str, seed: int, request: Callable[[], ControllerResult]
 ) -> Outcome:
     """Play a request for a topic, which gets new partitions."""
     (name,) = operation.topics
@@ -73,7 +73,7 @@ def _play(
     return replace(outcome, topics=tuple(results))
 
 
-def play_deletion(whatif: KraftPlayer, names: Iterable[str]) -> Outcome:
+def play_deletion(whatif: KraftWhatIf, names: Iterable[str]) -> Outcome:
     """Delete topics. Raises InputError for an empty list, or a repeated topic.
 
     The controller removes the metadata at once; brokers delete the logs later.
@@ -98,7 +98,7 @@ def play_deletion(whatif: KraftPlayer, names: Iterable[str]) -> Outcome:
     return replace(outcome, topics=tuple(results))
 
 
-def _new_id(whatif: KraftPlayer) -> Callable[[str], UUID]:
+def _new_id(whatif: KraftWhatIf) -> Callable[[str], UUID]:
     """The id of a topic by its name: equal what-ifs draw equal ids."""
     return lambda name: uuid5(NAMESPACE_OID, f"{whatif.snapshot.source.name}/{name}/{len(whatif.cluster.topics)}")
 

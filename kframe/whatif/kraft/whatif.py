@@ -2,20 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from uuid import UUID
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Final
+from uuid import NAMESPACE_OID, UUID, uuid5
 
-from kframe.errors import InputError
+import numpy as np
+
+from kframe.core.kraft import broker_events, directories, elections, features
+from kframe.core.kraft.broker_events import BrokerHeartbeat
+from kframe.core.kraft.context import KraftContext
+from kframe.core.kraft.decision import ControllerResult, DecisionPart, PartitionResult, RequestRefused
+from kframe.core.kraft.features import UpgradeType
+from kframe.core.kraft.heartbeats import Heartbeats
+from kframe.core.kraft.random_source import JavaRandom
+from kframe.core.kraft.registration import BrokerRegistrationRequest, register_broker
+from kframe.core.kraft.selectors import SelectorSelection
+from kframe.core.selectors.leader_selection import FaultKind
+from kframe.errors import ErrorCode, InputError
 from kframe.lazy import load_at_call
-from kframe.model.kraft.ids import MetadataLevel
+from kframe.model.events import ElectionType, TopicPartition
+from kframe.model.kraft.brokers import BrokerRegistration
+from kframe.model.kraft.ids import KraftElection, MetadataLevel
 from kframe.model.kraft.levels import level_name
-from kframe.whatif.kraft.player import KraftPlayer
+from kframe.model.kraft.metadata import ClusterMetadata
+from kframe.model.ports import Clock
+from kframe.whatif.changes import PartitionChanges
+from kframe.whatif.health import ClusterHealth
+from kframe.whatif.kraft.changes import kraft_changes
+from kframe.whatif.kraft.commit import Committer
+from kframe.whatif.kraft.health import kraft_health
+from kframe.whatif.kraft.settings import kraft_config, kraft_settings, snapshot_with_features
 from kframe.whatif.modes import ModeOperations
-from kframe.whatif.outcome import Operation, Outcome, Verb
-from kframe.whatif.whatif import Step, groups, step_name
+from kframe.whatif.observe import BatchWatch
+from kframe.whatif.outcome import ControllerResponse, Operation, Outcome, Verb
+from kframe.whatif.timeline import TimelineEvent
+from kframe.whatif.whatif import Step, WhatIf, groups, step_name
+
+#: Nothing expires: no time passes.
+_SESSION_NS: Final = 1
+#: ``previousBrokerEpoch`` of a broker after an unclean shutdown (Kafka ``BrokerRegistrationRequest``).
+_NO_PREVIOUS_EPOCH: Final = -1
+_KINDS: Final = {ElectionType.PREFERRED: KraftElection.PREFERRED, ElectionType.UNCLEAN: KraftElection.UNCLEAN}
 
 
-class KraftWhatIf(KraftPlayer):
+class KraftWhatIf(WhatIf):
     """A KRaft cluster; see ``WhatIf``. The brokers that it calls registered are those that are not fenced."""
 
     _operations = ModeOperations(
@@ -26,11 +58,61 @@ class KraftWhatIf(KraftPlayer):
         load_at_call("kframe.whatif.kraft.explain", "explain_elections"),
     )
 
+    def _start_controller(
+        self, config: Mapping[str, object] | None, clock: Clock | None, batches: BatchWatch | None
+    ) -> None:
+        """See ``WhatIf``; the clock and the batches have no use."""
+        snapshot, config = snapshot_with_features(self.snapshot, config)
+        self.snapshot = snapshot
+        self.config, self.assumptions = kraft_config(snapshot, config)
+        metadata = snapshot.to_metadata()
+        self.snapshot = snapshot = snapshot.without_partitions()
+        settings = kraft_settings(snapshot, metadata, self.config, config)
+        heartbeats = Heartbeats.activated(_SESSION_NS, metadata.brokers.registrations, 0)
+        self._selection = SelectorSelection(self._selectors)
+        self.context = KraftContext(metadata, heartbeats, settings, JavaRandom(0), selection=self._selection)
+        """The state of the active controller; read-only."""
+        offsets = [registration.offset for registration in metadata.brokers.registrations.values()]
+        known = None if snapshot.kraft is None else snapshot.kraft.offset
+        self._committer = Committer(self.context, max([known or 0, *offsets]) + 1)
+        self._clean_shutdown_epochs: dict[int, int] = {}
+        """Broker epochs of brokers after a controlled shutdown, which they send when they register again."""
+        self._failed: set[int] = set()
+
+    @property
+    def cluster(self) -> ClusterMetadata:
+        """The current metadata; read-only."""
+        return self.context.metadata
+
+    @property
+    def rules(self) -> str:
+        """``KRaft rules, metadata.version 4.3-IV0, ELR on``."""
+        metadata = self.context.metadata
+        elr = "on" if metadata.elr_enabled else "off"
+        return f"KRaft rules, metadata.version {level_name(metadata.metadata_version)}, ELR {elr}"
+
+    @property
+    def registered(self) -> tuple[int, ...]:
+        """See ``WhatIf``."""
+        registrations = self.context.metadata.brokers.registrations
+        return tuple(sorted(broker_id for broker_id, stored in registrations.items() if not stored.fenced))
+
+    @property
+    def selector_faults(self) -> Mapping[tuple[str, FaultKind], int]:
+        """See ``WhatIf``."""
+        return self._selection.faults
+
+    def _health(self) -> ClusterHealth:
+        return kraft_health(self.context, self._knows_min_insync)
+
+    # -- operations
+
     def fence(self, brokers: Iterable[int] = (), racks: Iterable[str] = (), *, together: bool = True) -> Outcome:
         """See ``WhatIf``."""
         ids = self._select_brokers(brokers, racks, registered=True)
         steps: list[Step] = [
-            (step_name(group, "is fenced", "are fenced"), self.fence_action(group)) for group in groups(ids, together)
+            (step_name(group, "is fenced", "are fenced"), partial(self._fence, group))
+            for group in groups(ids, together)
         ]
         return self.play(Operation(Verb.FENCE, ids, together), steps)
 
@@ -38,10 +120,9 @@ class KraftWhatIf(KraftPlayer):
         """See ``WhatIf``."""
         ids = self._select_brokers(brokers, racks, registered=False)
         for broker_id in ids:
-            if broker_id not in self.context.metadata.brokers.registrations:
-                raise InputError("brokers", f"broker {broker_id}", "a broker with a registration")
+            self._registration(broker_id)
         steps: list[Step] = [
-            (step_name(group, "is unfenced", "are unfenced"), self.unfence_action(group))
+            (step_name(group, "is unfenced", "are unfenced"), partial(self._unfence, group))
             for group in groups(ids, together)
         ]
         return self.play(Operation(Verb.UNFENCE, ids, together), steps)
@@ -58,7 +139,9 @@ class KraftWhatIf(KraftPlayer):
             expected = f"a log directory of broker {broker_id}: {', '.join(map(str, listed)) or 'it lists none'}"
             raise InputError("directories", unlisted[0] if unlisted else "none", expected)
         operation = Operation(Verb.DIRECTORY, (broker_id,), directories=tuple(map(str, failed)))
-        steps: list[Step] = [(f"log directories of broker {broker_id} fail", self.directory_failure(broker_id, failed))]
+        steps: list[Step] = [
+            (f"log directories of broker {broker_id} fail", partial(self._fail_directories, broker_id, failed))
+        ]
         if not set(listed) - set(failed):
             steps = [(f"broker {broker_id} stops without a log directory", self._stop((broker_id,)))]
         return self.play(operation, steps)
@@ -68,4 +151,169 @@ class KraftWhatIf(KraftPlayer):
         if not levels:
             raise InputError("features", "no feature", "at least one")
         operation = Operation(Verb.FEATURE, features=dict(levels))
-        return self.play(operation, [("feature levels change", self.feature_update(dict(levels), unsafe))])
+        return self.play(operation, [("feature levels change", partial(self._update_features, dict(levels), unsafe))])
+
+    # -- actions of a step
+
+    def commit(self, decided: Sequence[DecisionPart], *, in_sync: bool = False) -> None:
+        """Apply a decision; see ``Committer.commit``."""
+        self._committer.commit(decided, in_sync=in_sync)
+
+    def decide(self, request: Callable[[], ControllerResult], *, in_sync: bool = False) -> ControllerResult:
+        """The decision on a request, committed. Raises RequestRefused."""
+        result = request()
+        self.commit(result.parts, in_sync=in_sync)
+        return result
+
+    def _stop(self, ids: tuple[int, ...]) -> Callable[[], None]:
+        """The sessions of brokers expire one after another, in the order in which they are named."""
+
+        def act() -> None:
+            registrations = self.context.metadata.brokers.registrations
+            for broker_id in ids:
+                if broker_id not in self._clean_shutdown_epochs:
+                    self._failed.add(broker_id)
+                if not registrations[broker_id].fenced:
+                    self.commit(broker_events.fence_broker(self.context, registrations[broker_id]))
+                    self.context.heartbeats.fence(broker_id)
+
+        return act
+
+    def _fence(self, ids: tuple[int, ...]) -> None:
+        """The controller fences brokers; their processes keep running."""
+        for broker_id in ids:
+            self.commit(broker_events.fence_broker(self.context, self._registration(broker_id)))
+
+    def _unfence(self, ids: tuple[int, ...]) -> None:
+        """The controller unfences those of the brokers that are fenced."""
+        for broker_id in ids:
+            registration = self._registration(broker_id)
+            if registration.fenced:
+                self.commit(broker_events.unfence_broker(self.context, registration))
+
+    def _registration(self, broker_id: int) -> BrokerRegistration:
+        registration = self.context.metadata.brokers.registrations.get(broker_id)
+        if registration is None:
+            raise InputError("brokers", f"broker {broker_id}", "a broker with a registration")
+        return registration
+
+    def _restart(self, ids: tuple[int, ...], clean: bool | None) -> Step:
+        """New processes of brokers register, and are unfenced. After an unclean stop a broker leaves the ELRs."""
+
+        def act() -> ControllerResponse:
+            for broker_id in ids:
+                was_clean = broker_id not in self._failed if clean is None else clean
+                request = self._registration_request(broker_id, was_clean)
+                try:
+                    self.decide(lambda request=request: register_broker(self.context, request, self._committer.offset))  # type: ignore[misc]
+                except RequestRefused as refusal:
+                    return self.refused(refusal)
+                self._failed.discard(broker_id)
+                self._clean_shutdown_epochs.pop(broker_id, None)
+                self._unfence((broker_id,))
+            return _response()
+
+        return step_name(ids, "restarts", "restart"), act
+
+    def _registration_request(self, broker_id: int, clean: bool) -> BrokerRegistrationRequest:
+        """The registration of a new process of a broker with the directories of the former one.
+
+        The session of the former process has expired.
+        """
+        registration = self._registration(broker_id)
+        self.context.heartbeats.contact_ns.pop((broker_id, registration.broker_epoch), None)
+        process = f"{self.snapshot.source.name}/{broker_id}/{self._committer.offset}"
+        return BrokerRegistrationRequest(
+            broker_id=broker_id,
+            cluster_id=self.context.settings.cluster_id,
+            incarnation_id=uuid5(NAMESPACE_OID, process),
+            end_points=registration.end_points,
+            features=registration.features,
+            rack=registration.rack,
+            directories=registration.directories,
+            previous_broker_epoch=registration.broker_epoch if clean else _NO_PREVIOUS_EPOCH,
+        )
+
+    def _request_shutdown(self, broker_id: int) -> Callable[[], ControllerResponse]:
+        def act() -> ControllerResponse:
+            context, offset = self.context, self._committer.offset
+            registration = context.metadata.brokers.registrations[broker_id]
+            for other in context.heartbeats.brokers.values():
+                other.metadata_offset = max(other.metadata_offset, offset)  # every broker has applied the log
+            heartbeat = BrokerHeartbeat(broker_id, registration.broker_epoch, offset, want_shut_down=True)
+            self.decide(lambda: broker_events.handle_heartbeat(context, heartbeat))
+            broker = context.metadata.brokers.index_of(broker_id)
+            remaining = context.metadata.partitions.rows_led_by(broker)
+            if not len(remaining):
+                self._clean_shutdown_epochs[broker_id] = registration.broker_epoch
+            return ControllerResponse(ErrorCode.NONE, remaining)
+
+        return act
+
+    def _request_election(
+        self, election: ElectionType, partitions: tuple[TopicPartition, ...] | None
+    ) -> Callable[[], ControllerResponse]:
+        def act() -> ControllerResponse:
+            try:
+                result = self.decide(lambda: elections.elect_leaders(self.context, _KINDS[election], partitions))
+            except RequestRefused as refusal:
+                return self.refused(refusal)
+            return partition_response(self.context.metadata, result.response)
+
+        return act
+
+    def _fail_directories(self, broker_id: int, failed: Sequence[UUID]) -> None:
+        """A broker reports log directories as failed."""
+        registration = self._registration(broker_id)
+        self.commit(directories.handle_directories_offline(self.context, registration, failed))
+
+    def _update_features(self, levels: Mapping[str, int], unsafe: bool) -> ControllerResponse:
+        """An administrator updates feature levels; ``unsafe`` permits downgrades that lose metadata."""
+        downgrade = UpgradeType.UNSAFE_DOWNGRADE if unsafe else UpgradeType.SAFE_DOWNGRADE
+        current = self.context.metadata.features
+        updates = {
+            name: (level, UpgradeType.UPGRADE if level >= current.get(name, 0) else downgrade)
+            for name, level in levels.items()
+        }
+        try:
+            self.decide(lambda: features.update_features(self.context, updates))
+        except RequestRefused as refusal:
+            return self.refused(refusal)
+        return _response()
+
+    @staticmethod
+    def refused(refusal: RequestRefused) -> ControllerResponse:
+        """The response to a request that the controller refuses as a whole."""
+        return ControllerResponse(refusal.error, np.empty(0, np.int32), np.empty(0, np.int16), (refusal.message,))
+
+    # -- playing and noting
+
+    def _with_messages(self, outcome: Outcome) -> Outcome:
+        return replace(outcome, records=self._committer.observations.record_counts())
+
+    def _begin(self) -> None:
+        self._committer.begin()
+
+    def _take_events(self) -> tuple[TimelineEvent, ...]:
+        return self._committer.observations.take_events()
+
+    def _changes(self, health: tuple[ClusterHealth, ClusterHealth]) -> PartitionChanges:
+        return kraft_changes(
+            self._committer.saved_rows, self.context.metadata, health, self._committer.observations.unclean,
+            self._known_epochs,
+        )  # fmt: skip
+
+    def _notes(self, operation: Operation) -> Iterator[str]:
+        if operation.verb in (Verb.RESTART, Verb.UNFENCE):
+            yield "replicas rejoin the ISR when they have caught up; that is left out"
+
+
+def _response() -> ControllerResponse:
+    return ControllerResponse(ErrorCode.NONE, np.empty(0, np.int32), np.empty(0, np.int16))
+
+
+def partition_response(metadata: ClusterMetadata, results: Sequence[PartitionResult]) -> ControllerResponse:
+    """The response to a request for partitions, some of which may not exist."""
+    codes = np.array([result.error for result in results], np.int16)
+    wrong = tuple(f"{result.topic}-{result.partition}" for result in results if result.error is not ErrorCode.NONE)
+    return ControllerResponse(ErrorCode.NONE, np.empty(0, np.int32), codes, wrong)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from pathlib import Path
 from typing import Any, Final
@@ -11,10 +10,10 @@ from kframe.plugin.kraft import LogError
 from kframe.plugin.snapshot import Snapshot, Source
 from kframe_kraft.checkpoint_writing import write_checkpoint
 from kframe_kraft.disk import SnapshotId
+from kframe_kraft.disk.names import SNAPSHOT_NAME
 from kframe_kraft.sources import NodeSource, image_of, read_source
 
 FORMAT: Final = "kraft"
-_NAME: Final = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 
 
 def read_snapshot(path: Any, _progress: object, _faults: object) -> Snapshot:
@@ -47,7 +46,7 @@ def write_snapshot(snapshot: Snapshot, path: Path, force: bool) -> None:
     metadata = snapshot.to_metadata()
     offset = snapshot.kraft.offset if snapshot.kraft else None
     snapshot_id = SnapshotId(1 if offset is None else offset + 1, snapshot.controller_epoch or 1)
-    if match := _NAME.fullmatch(path.name):
+    if match := SNAPSHOT_NAME.fullmatch(path.name):
         snapshot_id = SnapshotId(int(match[1]), int(match[2]))
     now = time.time_ns() // 1_000_000
     write_checkpoint(metadata, path, snapshot_id, timestamp=now, now=now)

@@ -7,7 +7,7 @@ mask of the rows that have them, because an absent list and an empty one differ 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from kframe_kraft._partition_records import (
     write_changes,
     write_partitions,
 )
-from kframe_kraft.batches.reading import Frames
+from kframe_kraft.batches.reading import Frames, RecordBytes
 from kframe_kraft.errors import RecordError
 from kframe_kraft.records import decode_record
 
@@ -41,20 +41,6 @@ ID_LISTS: Final = (
 _DIRECTORIES: Final = len(ID_LISTS)
 #: More than the bytes of a record's frame, fixed fields, tags and list lengths.
 _FIXED_BYTES_MAX: Final = 160
-
-
-class RecordBytes(Protocol):
-    """A batch or block. It has its bytes, and the value and name of each record."""
-
-    @property
-    def payload(self) -> UInt8:
-        """The bytes that positions are in."""
-
-    def value(self, index: int, /) -> bytes:
-        """The value of a record."""
-
-    def name(self, index: int, /) -> str:
-        """The name of a record in error messages."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -10,7 +10,6 @@ from uuid import UUID
 
 import pytest
 from kframe_kraft.batches import BatchPosition, encode_control_batch, encode_data_batch, read_batches
-from kframe_kraft.detection import LOG_DIRECTORY
 from kframe_kraft.disk import (
     CheckpointWriter,
     CommittedEnd,
@@ -20,18 +19,17 @@ from kframe_kraft.disk import (
     SnapshotId,
     TransactionFilter,
     committed_end,
-    read_bootstrap,
     read_checkpoint,
     read_history,
-    read_log,
     read_properties,
     read_quorum_state,
-    write_bootstrap,
     write_properties,
     write_quorum_state,
 )
 from kframe_kraft.disk.names import segments_in, snapshots_in
+from kframe_kraft.disk.segments import read_segments
 from kframe_kraft.errors import BatchError, LogError
+from kframe_kraft.sources import image_of
 
 from kframe.plugin.kraft import RecordAndVersion, control, records
 
@@ -46,8 +44,7 @@ def topic(number: int) -> RecordAndVersion:
 
 
 def names(history: LogHistory, end: int | None = None) -> list[str]:
-    rows = [(part.batch, row) for part in history.rows(end) for row in part.rows.tolist()]
-    return [getattr(batch.records()[row].record, "name", "") for batch, row in rows]
+    return image_of(history, end).metadata.topics.names
 
 
 class Segment:
@@ -119,32 +116,6 @@ def test_torn_snapshot_is_refused(tmp_path: Path) -> None:
             read_checkpoint(torn)
 
 
-def test_both_bootstrap_layouts_are_read(tmp_path: Path) -> None:
-    assert read_bootstrap(tmp_path) is None
-    level = RecordAndVersion(records.FeatureLevelRecord(name="metadata.version", feature_level=25), 0)
-    voters = control.VotersRecord(voters=(control.Voter(voter_id=1, voter_directory_id=UUID(int=500)),))
-    write_bootstrap(tmp_path, [level], now=NOW, voters=voters)
-    both = read_bootstrap(tmp_path)
-    (tmp_path / "bootstrap.checkpoint").unlink()
-    current = read_bootstrap(tmp_path)
-    assert both is not None
-    assert current is not None
-    assert both.records() == current.records() == [level]
-    assert both.voters == current.voters == voters
-    # Until Kafka 4.3, snapshot 0-0 has the voters, and bootstrap.checkpoint the records.
-    path = tmp_path / LOG_DIRECTORY / SnapshotId(0, 0).file_name
-    path.unlink()
-    with CheckpointWriter(path, SnapshotId(0, 0), timestamp=0, now=NOW, kraft_version=1, voters=voters) as writer:
-        writer.finish()
-    former_path = tmp_path / "bootstrap.checkpoint"
-    with CheckpointWriter(former_path, SnapshotId(0, 0), timestamp=0, now=NOW) as writer:
-        writer.add_records([level])
-        writer.finish()
-    former = read_bootstrap(tmp_path)
-    assert former is not None
-    assert (former.records(), former.voters) == ([level], voters)
-
-
 @pytest.mark.parametrize("directory_id", [None, UUID(int=12345)])
 def test_meta_properties_round_trip(tmp_path: Path, directory_id: UUID | None) -> None:
     properties = MetaProperties("cluster", 3, directory_id)
@@ -203,10 +174,10 @@ def test_malformed_quorum_state_is_refused(tmp_path: Path, text: str) -> None:
 def test_segments_are_read_in_order(tmp_path: Path) -> None:
     first = Segment(tmp_path).lead([1]).add(topic(1), topic(2)).add(topic(3))
     Segment(tmp_path, first.offset, epoch=2).lead([1]).add(topic(4))
-    log = read_log(tmp_path)
+    log = read_segments(segments_in(tmp_path))
     assert (log.start, log.end, log.last_epoch, log.torn_bytes) == (0, 6, 2, 0)
     assert [batch.header.base_offset for batch in log.batches] == [0, 1, 3, 4, 5]
-    assert [batch.header.base_offset for batch in read_log(tmp_path, 5).batches] == [5]
+    assert [batch.header.base_offset for batch in read_segments(segments_in(tmp_path), 5).batches] == [5]
 
 
 def test_torn_tail_ends_the_log_at_the_last_complete_batch(tmp_path: Path) -> None:
@@ -215,14 +186,14 @@ def test_torn_tail_ends_the_log_at_the_last_complete_batch(tmp_path: Path) -> No
     segment.add(topic(2))
     for size in range(len(complete) + 1, len(segment.data)):
         segment.path.write_bytes(segment.data[:size])
-        log = read_log(tmp_path)
+        log = read_segments(segments_in(tmp_path))
         assert (log.end, log.torn_bytes) == (2, size - len(complete))
     changed = bytearray(segment.data)
     changed[-1] ^= 1
     segment.path.write_bytes(changed)
-    assert read_log(tmp_path).end == 2
+    assert read_segments(segments_in(tmp_path)).end == 2
     segment.path.write_bytes(complete + bytes(100))
-    assert (read_log(tmp_path).end, read_log(tmp_path).torn_bytes) == (2, 100)
+    assert (read_segments(segments_in(tmp_path)).end, read_segments(segments_in(tmp_path)).torn_bytes) == (2, 100)
 
 
 def test_damage_before_the_tail_is_refused(tmp_path: Path) -> None:
@@ -232,25 +203,25 @@ def test_damage_before_the_tail_is_refused(tmp_path: Path) -> None:
     damaged[position] ^= 1
     segment.path.write_bytes(damaged)
     with pytest.raises(BatchError, match="CRC"):
-        read_log(tmp_path)
+        read_segments(segments_in(tmp_path))
     segment.path.write_bytes(segment.data[:-1])
     Segment(tmp_path, segment.offset).add(topic(3))
     with pytest.raises(BatchError):
-        read_log(tmp_path)
+        read_segments(segments_in(tmp_path))
 
 
 def test_gap_between_segments_is_refused(tmp_path: Path) -> None:
     Segment(tmp_path).add(topic(1))
     Segment(tmp_path, 5).add(topic(2))
     with pytest.raises(LogError, match="base offset 5"):
-        read_log(tmp_path)
+        read_segments(segments_in(tmp_path))
 
 
 def test_falling_epoch_is_refused(tmp_path: Path) -> None:
     first = Segment(tmp_path, epoch=3).add(topic(1))
     Segment(tmp_path, first.offset, epoch=2).add(topic(2))
     with pytest.raises(LogError, match="epoch 2"):
-        read_log(tmp_path)
+        read_segments(segments_in(tmp_path))
 
 
 def test_history_has_snapshot_and_following_batches(tmp_path: Path) -> None:

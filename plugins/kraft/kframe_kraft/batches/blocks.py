@@ -9,10 +9,7 @@ from typing import Final
 import numpy as np
 
 from kframe.plugin.columns import Int64, UInt8
-from kframe.plugin.kraft import RecordAndVersion, RecordError
-from kframe_kraft._record_batches import read_frames
-from kframe_kraft.batches.reading import Frames, RecordBatch
-from kframe_kraft.records import decode_record
+from kframe_kraft.batches.reading import Frames, RecordBatch, frames_of
 
 #: Records of a block, unless a single batch has more. A record needs 44 bytes besides its bytes in the file.
 BLOCK_RECORDS: Final = 1 << 20
@@ -33,28 +30,17 @@ class RecordBlock:
     def __len__(self) -> int:
         return len(self.value_start)
 
+    @cached_property
+    def _frames(self) -> Frames:
+        return frames_of(self, self.value_start, self.value_length)
+
     def frames(self) -> Frames:
         """The frames of all records. Raises RecordError for the first malformed one."""
         return self._frames
 
-    @cached_property
-    def _frames(self) -> Frames:
-        count = len(self)
-        api_key, version = np.empty((2, count), np.int32)
-        frames = Frames(api_key, version, np.empty(count, np.int64), self.value_start + self.value_length)
-        malformed = read_frames(self.payload, self.value_start, self.value_length, api_key, version, frames.body_start)
-        if malformed >= 0:
-            self.decode(malformed)
-            raise RecordError(self.name(malformed), "a malformed frame", "a frame of version 1")
-        return frames
-
     def value(self, row: int) -> bytes:
         """The value of a record."""
         return self.payload[self.value_start[row] : self.value_start[row] + self.value_length[row]].tobytes()
-
-    def decode(self, row: int) -> RecordAndVersion:
-        """The record. Raises RecordError if it is malformed."""
-        return decode_record(self.value(row), self.name(row))
 
     def offset(self, row: int) -> int:
         """The offset of a record in its file."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 from crc32c import crc32c
@@ -14,7 +14,7 @@ from kframe.plugin.kraft import RecordAndVersion, control
 from kframe_kraft._record_batches import read_frames, split_records
 from kframe_kraft.batches.compression import decompress
 from kframe_kraft.batches.header import CHECKED_START, COMPRESSION_MASK, HEADER_BYTES, BatchHeader, read_header
-from kframe_kraft.errors import BatchError
+from kframe_kraft.errors import BatchError, RecordError
 from kframe_kraft.records import decode_control, decode_record
 
 #: Smallest record: one byte each for length, attributes, deltas, key and value length, header count.
@@ -77,18 +77,34 @@ class RecordBatch:
 
     def frames(self) -> Frames:
         """The frames of a data batch. Raises RecordError for the first malformed one."""
-        count = len(self.value_start)
-        frames = Frames(
-            np.empty(count, np.int32), np.empty(count, np.int32), np.empty(count, np.int64),
-            self.value_start + self.value_length,
-        )  # fmt: skip
-        malformed = read_frames(
-            self.payload, self.value_start, self.value_length, frames.api_key, frames.version, frames.body_start
-        )
-        if malformed >= 0:
-            decode_record(self.value(malformed), self.name(malformed))
-            raise BatchError(self.name(malformed), "a malformed frame", "a frame of version 1")
-        return frames
+        return frames_of(self, self.value_start, self.value_length)
+
+
+class RecordBytes(Protocol):
+    """A batch or block. It has its bytes, and the value and name of each record."""
+
+    @property
+    def payload(self) -> UInt8:
+        """The bytes that positions are in."""
+
+    def value(self, index: int, /) -> bytes:
+        """The value of a record."""
+
+    def name(self, index: int, /) -> str:
+        """The name of a record in error messages."""
+
+
+def frames_of(batch: RecordBytes, value_start: Int64, value_length: Int32) -> Frames:
+    """The frames of the values at these positions. Raises RecordError for the first malformed one."""
+    count = len(value_start)
+    frames = Frames(
+        np.empty(count, np.int32), np.empty(count, np.int32), np.empty(count, np.int64), value_start + value_length
+    )
+    malformed = read_frames(batch.payload, value_start, value_length, frames.api_key, frames.version, frames.body_start)
+    if malformed >= 0:
+        decode_record(batch.value(malformed), batch.name(malformed))
+        raise RecordError(batch.name(malformed), "a malformed frame", "a frame of version 1")
+    return frames
 
 
 def read_batch(

@@ -236,7 +236,8 @@ def diff(
     source: str | Path, first: str, second: str, scope: str | None, command_config: Path | None, output: str
 ) -> None:  # fmt: skip
     """List what differs between the cluster at A and at B, which are offsets or times."""
-    from kframe_kraft.time_travel import Timeline, differences, end_of
+    from kframe_kraft.sources import Timeline
+    from kframe_kraft.time_travel import differences, end_of
     from kframe_kraft.time_travel.differences import COLUMNS, summarize
 
     history = _read(source, command_config).history

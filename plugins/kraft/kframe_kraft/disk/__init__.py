@@ -1,18 +1,17 @@
-"""The files of a KRaft node: segments, snapshots, bootstrap records, ``meta.properties`` and ``quorum-state``.
+"""The files of a KRaft node: segments, snapshots, ``meta.properties`` and ``quorum-state``.
 
 Reading takes no lock and changes nothing, so the directory of a running node can be read.
 """
 
 from __future__ import annotations
 
-from kframe_kraft.disk.bootstrap import read_bootstrap, write_bootstrap
 from kframe_kraft.disk.checkpoints import Checkpoint, CheckpointWriter, read_checkpoint
 from kframe_kraft.disk.committed import CommittedEnd, committed_end
 from kframe_kraft.disk.history import LogHistory, read_history
 from kframe_kraft.disk.names import SnapshotId
 from kframe_kraft.disk.properties import MetaProperties, read_properties, write_properties
 from kframe_kraft.disk.quorum_state import QuorumState, read_quorum_state, write_quorum_state
-from kframe_kraft.disk.segments import MetadataLog, read_log
+from kframe_kraft.disk.segments import MetadataLog
 from kframe_kraft.disk.transactions import Rows, TransactionFilter
 
 __all__ = [
@@ -27,13 +26,10 @@ __all__ = [
     "SnapshotId",
     "TransactionFilter",
     "committed_end",
-    "read_bootstrap",
     "read_checkpoint",
     "read_history",
-    "read_log",
     "read_properties",
     "read_quorum_state",
-    "write_bootstrap",
     "write_properties",
     "write_quorum_state",
 ]

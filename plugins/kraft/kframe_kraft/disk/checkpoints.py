@@ -9,19 +9,17 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
 import numpy as np
 
 from kframe.plugin.columns import Int64, UInt8
 from kframe.plugin.kraft import RecordAndVersion, control
-from kframe_kraft.batches import BatchPosition, RecordBatch, encode_control_batch, encode_values
+from kframe_kraft.batches import BatchPosition, RecordBatch, encode_control_batch, encode_values, join_values
 from kframe_kraft.disk.atomic import sync_directory
 from kframe_kraft.disk.batch_files import BatchFile
 from kframe_kraft.disk.names import SnapshotId
 from kframe_kraft.errors import LogError
-from kframe_kraft.records import encode_record
 
 #: Bytes of values in a batch of a written snapshot; with the records' headers, a batch stays below the limit.
 _VALUES_MAX: Final = 4 * 1024 * 1024
@@ -117,18 +115,13 @@ class CheckpointWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._file.close()
         self._temporary.unlink(missing_ok=True)
 
     def add_records(self, versioned: Sequence[RecordAndVersion]) -> None:
         """Append records. Raises RecordError if a version cannot carry its content."""
-        values = [encode_record(*record) for record in versioned]
-        value_start = np.zeros(len(values) + 1, np.int64)
-        np.cumsum([len(value) for value in values], out=value_start[1:])
-        self.add_values(np.frombuffer(b"".join(values), np.uint8), value_start)
+        self.add_values(*join_values(versioned))
 
     def add_values(self, values: UInt8, value_start: Int64) -> None:
         """Append encoded records ``values[value_start[i]:value_start[i + 1]]``, in as many batches as needed."""

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import numpy as np
-
-from kframe_kraft.batches import RecordBatch, RecordBlock, blocks_of
 from kframe_kraft.disk.checkpoints import Checkpoint, read_checkpoint
 from kframe_kraft.disk.committed import CommittedEnd, committed_end, voters_of
 from kframe_kraft.disk.names import BOOTSTRAP_ID, SnapshotId, segments_in, snapshots_in
 from kframe_kraft.disk.quorum_state import QuorumState, read_quorum_state
 from kframe_kraft.disk.segments import MetadataLog, read_segments
-from kframe_kraft.disk.transactions import Rows, TransactionFilter
 from kframe_kraft.errors import LogError
 
 #: A running node may delete old files while they are read. Then the directory is read again.
@@ -32,45 +28,6 @@ class LogHistory:
     quorum_state: QuorumState | None
     voters: tuple[int, ...]
     committed: CommittedEnd
-
-    def rows(self, end: int | None = None) -> Iterator[Rows[RecordBatch]]:
-        """Yield the records to replay: those of the snapshot, then those of the log below ``end``.
-
-        Records of open and aborted transactions are left out. Raises LogError if ``end`` is within a batch or
-        below the snapshot's end.
-        """
-        for batch in self.snapshot.batches if self.snapshot else ():
-            yield Rows(batch, batch.frames(), np.arange(len(batch.value_start)))
-        transactions = TransactionFilter[RecordBatch]()
-        for batch in self.batches(end):
-            if not batch.header.is_control:
-                yield from transactions.apply(batch)
-
-    def blocks(self, batches: Iterable[RecordBatch]) -> Iterator[tuple[Rows[RecordBlock], bool]]:
-        """Yield the records of ``rows`` in blocks, and whether each block is from the snapshot.
-
-        ``batches`` are those of the log, as ``batches`` yields them.
-        """
-        for block in blocks_of(self.snapshot.batches if self.snapshot else ()):
-            yield Rows(block, block.frames(), np.arange(len(block))), True
-        transactions = TransactionFilter[RecordBlock]()
-        for block in blocks_of(batches):
-            for rows in transactions.apply(block):
-                yield rows, False
-
-    def batches(self, end: int | None = None) -> Iterator[RecordBatch]:
-        """Yield the batches of the log below ``end``.
-
-        Raises LogError if ``end`` is within a batch or below the snapshot's end.
-        """
-        if end is not None and end < self.snapshot_id.offset:
-            raise LogError(self.snapshot_id.file_name, f"offset {end}", "an offset at or above the snapshot's")
-        for batch in self.log.batches:
-            if end is not None and batch.header.next_offset > end:
-                if batch.header.base_offset < end:
-                    raise LogError(batch.where, f"offset {end} within the batch", "the end of a batch")
-                break
-            yield batch
 
 
 def read_history(directory: Path, *, from_oldest: bool = False) -> LogHistory:

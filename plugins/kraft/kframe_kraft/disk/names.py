@@ -6,8 +6,11 @@ import re
 from pathlib import Path
 from typing import Final, NamedTuple
 
+#: The records that a node is formatted with, until Kafka 4.3. Since 4.4 (KIP-1170) they are in the snapshot 0-0.
+BOOTSTRAP_NAME: Final = "bootstrap.checkpoint"
+#: The name of a snapshot: offset and epoch.
+SNAPSHOT_NAME: Final = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 _SEGMENT: Final = re.compile(r"(\d{20})\.log")
-_SNAPSHOT: Final = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 
 
 class SnapshotId(NamedTuple):
@@ -34,5 +37,5 @@ def segments_in(directory: Path) -> dict[int, Path]:
 
 def snapshots_in(directory: Path) -> dict[SnapshotId, Path]:
     """Return the complete snapshots of a log, ascending. Temporary and deleted ones are left out."""
-    matches = ((_SNAPSHOT.fullmatch(path.name), path) for path in directory.iterdir())
+    matches = ((SNAPSHOT_NAME.fullmatch(path.name), path) for path in directory.iterdir())
     return dict(sorted((SnapshotId(int(match[1]), int(match[2])), path) for match, path in matches if match))

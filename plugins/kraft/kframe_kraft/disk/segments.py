@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final, Protocol
 
 from kframe_kraft.batches import BatchHeader, RecordBatch
 from kframe_kraft.batches.header import HEADER_BYTES, PREFIX
 from kframe_kraft.disk.batch_files import BatchFile, BatchSource
 from kframe_kraft.disk.committed import voters_in
-from kframe_kraft.disk.names import segments_in
 from kframe_kraft.errors import BatchError, LogError
 
 #: Segments that stay open while a log is in use, the oldest first, because a node deletes them first.
@@ -82,11 +80,6 @@ class MetadataLog:
     def last_epoch(self) -> int:
         """The epoch of the last batch. -1 in an empty log."""
         return -1 if self.last is None else self.last.leader_epoch
-
-
-def read_log(directory: Path, first: int = 0) -> MetadataLog:
-    """Return the batches of the log in a directory; see read_segments."""
-    return read_segments(segments_in(directory), first)
 
 
 def read_segments(segments: Mapping[int, BatchSource], first: int = 0) -> MetadataLog:

@@ -8,7 +8,7 @@ from kframe_kraft.batches import RecordBatch
 from kframe_kraft.disk import Rows, TransactionFilter
 from kframe_kraft.live.observer import QuorumObserver
 from kframe_kraft.records import decode_record
-from kframe_kraft.time_travel import Timeline
+from kframe_kraft.sources import Timeline
 
 
 class QuorumLog:

@@ -11,8 +11,7 @@ from kframe_kraft.batches import BatchPosition, encode_control_batch, read_batch
 from kframe_kraft.detection import LOG_DIRECTORY
 from kframe_kraft.disk import QuorumState, SnapshotId, write_properties, write_quorum_state
 from kframe_kraft.disk.atomic import replace_file, sync_directory
-from kframe_kraft.disk.bootstrap import FILE_NAME as BOOTSTRAP_NAME
-from kframe_kraft.disk.names import segments_in, snapshots_in
+from kframe_kraft.disk.names import BOOTSTRAP_NAME, segments_in, snapshots_in
 from kframe_kraft.errors import BatchError, LogError
 from kframe_kraft.recovery.plan import RecoveryPlan
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from kframe.plugin.kraft import ClusterMetadata, control
-from kframe_kraft.batches import RecordBatch
-from kframe_kraft.disk import CommittedEnd, LogHistory
+from kframe_kraft.batches import RecordBatch, RecordBlock, blocks_of
+from kframe_kraft.disk import CommittedEnd, LogHistory, Rows, TransactionFilter
+from kframe_kraft.errors import LogError
 from kframe_kraft.replay import Replay
 
 
@@ -31,42 +34,60 @@ class MetadataImage:
 
 
 def image_of(history: LogHistory, end: int | None = None) -> MetadataImage:
-    """Return the metadata at the end of the log, or from all records below ``end``.
-
-    Raises LogError if ``end`` is within a batch or below the snapshot's end, and for the first record that is
-    malformed or contradicts the metadata.
-    """
-    metadata = ClusterMetadata()
-    replay, log = Replay(metadata), _ReplayedLog(history)
-    # A broker that is registered in a snapshot counts as registered at the snapshot's last offset.
-    registered = history.snapshot_id.offset - 1
-    for rows, in_snapshot in history.blocks(log.replayed(history.batches(end))):
-        replay.apply(rows, registered if in_snapshot else None)
+    """Return the metadata at the end of the log, or from all records below ``end``. Raises as ``Timeline.advance``."""
+    timeline = Timeline(history)
+    metadata = timeline.advance(end)
     metadata.partitions.trim()
-    state, leader_id = history.quorum_state, log.leader_id
-    if leader_id is None and state is not None and state.leader_epoch == log.epoch and state.leader_id >= 0:
+    state, leader_id = history.quorum_state, timeline.leader_id
+    if leader_id is None and state is not None and state.leader_epoch == timeline.epoch and state.leader_id >= 0:
         leader_id = state.leader_id
     return MetadataImage(
-        metadata, log.offset, log.epoch, log.timestamp, history.committed, history.voters, leader_id, log.kraft_version,
-        log.voters_record,
+        metadata, timeline.offset, timeline.epoch, timeline.timestamp, history.committed, history.voters, leader_id,
+        timeline.kraft_version, timeline.voters_record,
     )  # fmt: skip
 
 
-class _ReplayedLog:
-    """The fields of an image from the headers and control records of replayed batches."""
+class Timeline:
+    """Replays a history forward, batch by batch. Its fields are those of ``MetadataImage`` so far."""
 
     def __init__(self, history: LogHistory) -> None:
         snapshot = history.snapshot
+        self.metadata = ClusterMetadata()
         self.offset, self.epoch = history.snapshot_id
         self.timestamp = snapshot.timestamp if snapshot else None
         self.kraft_version = snapshot.kraft_version if snapshot else 0
         self.voters_record = snapshot.voters if snapshot else None
         self.leader_id: int | None = None
+        self._replay = Replay(self.metadata)
+        self._transactions = TransactionFilter[RecordBlock]()
+        self._batches = iter(history.log.batches)
+        self._next: RecordBatch | None = None
+        """The next batch to replay, if it was read."""
+        # A broker that is registered in a snapshot counts as registered at the snapshot's last offset.
+        for block in blocks_of(snapshot.batches if snapshot else ()):
+            self._replay.apply(Rows(block, block.frames(), np.arange(len(block))), self.offset - 1)
 
-    def replayed(self, batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
-        """Yield all batches, and update the fields."""
-        for batch in batches:
-            header = batch.header
+    def advance(self, end: int | None = None) -> ClusterMetadata:
+        """Replay the batches below ``end``, or all. Records of an open transaction are buffered.
+
+        Raises LogError if ``end`` is within a batch or below ``offset``, and for the first record that is malformed or
+        contradicts the metadata.
+        """
+        if end is not None and end < self.offset:
+            raise LogError("log", f"offset {end}", f"offset {self.offset} or later")
+        for block in blocks_of(self._batches_below(end)):
+            for rows in self._transactions.apply(block):
+                self._replay.apply(rows)
+        return self.metadata
+
+    def _batches_below(self, end: int | None) -> Iterator[RecordBatch]:
+        while (batch := self._next or next(self._batches, None)) is not None:
+            header, self._next = batch.header, None
+            if end is not None and header.next_offset > end:
+                if header.base_offset < end:
+                    raise LogError(batch.where, f"offset {end} within the batch", "the end of a batch")
+                self._next = batch
+                break
             self.offset, self.epoch, self.timestamp = header.next_offset, header.leader_epoch, header.max_timestamp
             if header.is_control:
                 self._note_control(batch)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -13,14 +12,13 @@ from kframe_kraft.disk import LogHistory, MetaProperties, SnapshotId, read_histo
 from kframe_kraft.disk.batch_files import PART_BYTES, BatchFile, BatchSource
 from kframe_kraft.disk.checkpoints import checkpoint_of
 from kframe_kraft.disk.committed import committed_end, voters_of
-from kframe_kraft.disk.names import BOOTSTRAP_ID
+from kframe_kraft.disk.names import BOOTSTRAP_ID, SNAPSHOT_NAME
 from kframe_kraft.disk.properties import FILE_NAME
 from kframe_kraft.disk.segments import MetadataLog, read_segments
 from kframe_kraft.disk.temporary import TemporaryContent
 from kframe_kraft.sources.dumps import read_dump
 from kframe_kraft.sources.image import MetadataImage, image_of
 
-_SNAPSHOT_NAME: Final = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 _START_BYTES: Final = 1 << 16
 
 
@@ -89,7 +87,7 @@ def _is_snapshot(file: BatchFile) -> bool:
 
 def _snapshot_history(file: BatchFile) -> LogHistory:
     snapshot = checkpoint_of(file)
-    match = _SNAPSHOT_NAME.search(file.name)
+    match = SNAPSHOT_NAME.search(file.name)
     if match:
         snapshot_id = SnapshotId(int(match[1]), int(match[2]))
     else:  # a renamed file: its own batches count from 0

@@ -6,7 +6,6 @@ import json
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from kframe_zookeeper.testing.java import JVM, compiled, fetched
@@ -33,9 +32,7 @@ class KafkaRecords:
         )
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._process.communicate(timeout=60)
 
     def convert(self, versioned: RecordAndVersion, encoded: bytes) -> tuple[bytes, Any]:

@@ -6,7 +6,6 @@ import json
 import subprocess
 from functools import cache
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
 from kframe_zookeeper.testing.java import JVM, compiled, fetched
@@ -89,9 +88,7 @@ class KafkaTools(Process):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def run(self, script: str, *arguments: object) -> str:

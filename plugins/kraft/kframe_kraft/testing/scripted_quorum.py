@@ -10,7 +10,6 @@ import threading
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Any, Final, Self
 
 from kframe_kafka_wire.codec import decode_header, decode_request, encode_response
@@ -63,9 +62,7 @@ class ScriptedController:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def stop(self) -> None:

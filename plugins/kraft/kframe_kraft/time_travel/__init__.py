@@ -7,14 +7,12 @@ from kframe_kraft.time_travel.differences import Difference, differences
 from kframe_kraft.time_travel.entries import EntryFilter, entries
 from kframe_kraft.time_travel.following import LogFollower, followed_entries
 from kframe_kraft.time_travel.positions import end_of, start_of, time_text
-from kframe_kraft.time_travel.timeline import Timeline
 
 __all__ = [
     "Difference",
     "EntryFilter",
     "LeaderCause",
     "LogFollower",
-    "Timeline",
     "differences",
     "end_of",
     "entries",

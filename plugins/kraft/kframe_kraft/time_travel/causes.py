@@ -25,9 +25,9 @@ from kframe_kraft.disk import LogHistory
 from kframe_kraft.disk.transactions import ABORT, BEGIN
 from kframe_kraft.errors import LogError
 from kframe_kraft.records import decode_record
+from kframe_kraft.sources import Timeline
 from kframe_kraft.time_travel.positions import time_text
 from kframe_kraft.time_travel.summaries import describe
-from kframe_kraft.time_travel.timeline import Timeline
 
 _CHANGE: Final = records.PartitionChangeRecord.api_key
 _PARTITION: Final = records.PartitionRecord.api_key
@@ -63,8 +63,7 @@ def leader_cause(history: LogHistory, partition: str, end: int) -> LeaderCause:
     if match is None:
         raise LogError("partition", repr(partition), "topic-partition, such as orders-0")
     topic, number = match[1], int(match[2])
-    timeline = Timeline(history)
-    metadata = timeline.advance(end)
+    metadata = Timeline(history).advance(end)
     row = metadata.row(topic, number)
     if row is None:
         raise LogError("partition", partition, f"a partition that exists at offset {end - 1}")
