@@ -7,18 +7,15 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
-from kframe_kafka_wire.connection import Target
-from kframe_kafka_wire.node import CLIENT_ID, NodeConnection
 from kframe_kraft.batches import read_batches
-from kframe_kraft.disk import CheckpointWriter, SnapshotId
+from kframe_kraft.disk import SnapshotId
 from kframe_kraft.disk.batch_files import BatchFile
 from kframe_kraft.errors import BatchError, LogError
 from kframe_kraft.live import QuorumObserver
-from kframe_kraft.live.calls import Address, QuorumNode
 from kframe_kraft.live.committed_log import QuorumLog
 from kframe_kraft.live.followed_log import FollowedLog
-from kframe_kraft.testing.scripted_quorum import ScriptedController, ScriptedState
-from kframe_kraft.testing.written_log import WrittenLog, change, register, small_cluster
+from kframe_kraft.testing.scripted_quorum import ScriptedController, ScriptedState, connect
+from kframe_kraft.testing.written_log import WrittenLog, change, register, small_cluster, write_snapshot
 
 from kframe.plugin.kraft import RecordAndVersion, records
 from kframe.plugin.live import CommittedBatch
@@ -32,11 +29,8 @@ def contents(log: WrittenLog) -> list[bytes]:
     return [batch.content.tobytes() for batch in read_batches(log.data)]
 
 
-def write_snapshot(folder: Path, snapshot_id: SnapshotId, brokers: int) -> Path:
-    path = folder / snapshot_id.file_name
-    with CheckpointWriter(path, snapshot_id, timestamp=900, now=1000) as writer:
-        writer.add_records([RecordAndVersion(register(broker), 3) for broker in range(1, brokers + 1)])
-        return writer.finish()
+def registrations(brokers: int) -> list[RecordAndVersion]:
+    return [RecordAndVersion(register(broker), 3) for broker in range(1, brokers + 1)]
 
 
 @pytest.fixture
@@ -100,7 +94,7 @@ class TestDrop:
 
     def test_history_after_drop_of_snapshot_is_refused(self, tmp_path: Path) -> None:
         log = FollowedLog()
-        log.replace(SnapshotId(20, 1), BatchFile(write_snapshot(tmp_path, SnapshotId(20, 1), 3)))
+        log.replace(SnapshotId(20, 1), BatchFile(write_snapshot(tmp_path, SnapshotId(20, 1), *registrations(3))))
         assert log.history(1, 1).snapshot is not None
         log.drop(20)
         with pytest.raises(LogError, match="log"):
@@ -108,7 +102,7 @@ class TestDrop:
 
     def test_replace_starts_history_at_snapshot(self, log: FollowedLog, tmp_path: Path) -> None:
         log.drop(6)
-        log.replace(SnapshotId(20, 1), BatchFile(write_snapshot(tmp_path, SnapshotId(20, 1), 3)))
+        log.replace(SnapshotId(20, 1), BatchFile(write_snapshot(tmp_path, SnapshotId(20, 1), *registrations(3))))
         assert (log.end, log.committed, log.history(1, 1).snapshot_id) == (20, 20, (20, 1))
 
 
@@ -119,9 +113,6 @@ class TestQuorumLog:
 
     @pytest.fixture
     def log(self, state: ScriptedState) -> Iterator[QuorumLog]:
-        def connect(address: Address) -> QuorumNode:
-            return NodeConnection(Target(*address, None, None, CLIENT_ID))
-
         with ScriptedController(1, state) as controller:
             log = QuorumLog(QuorumObserver([controller.address], connect, pause=lambda _seconds: None))
             yield log
@@ -205,7 +196,7 @@ class TestQuorumLog:
         later = WrittenLog(tmp_path / "later")
         later.offset = 40
         later.append(records.TopicRecord(name="later", topic_id=UUID(int=77)))
-        path = write_snapshot(tmp_path, SnapshotId(40, 1), 5)
+        path = write_snapshot(tmp_path, SnapshotId(40, 1), *registrations(5))
         state.snapshot_id, state.snapshot = SnapshotId(40, 1), path.read_bytes()
         state.batches, state.high_watermark = [later.data], 41
         assert log.poll() == []

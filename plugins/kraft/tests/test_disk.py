@@ -30,6 +30,7 @@ from kframe_kraft.disk.names import segments_in, snapshots_in
 from kframe_kraft.disk.segments import read_segments
 from kframe_kraft.errors import BatchError, LogError
 from kframe_kraft.sources import image_of
+from kframe_kraft.testing.written_log import write_snapshot
 
 from kframe.plugin.kraft import RecordAndVersion, control, records
 
@@ -70,12 +71,6 @@ class Segment:
         return self
 
 
-def write_snapshot(directory: Path, snapshot_id: SnapshotId, versioned: Sequence[RecordAndVersion]) -> Path:
-    with CheckpointWriter(directory / snapshot_id.file_name, snapshot_id, timestamp=NOW - 5, now=NOW) as writer:
-        writer.add_records(versioned)
-        return writer.finish()
-
-
 def test_snapshot_round_trip(tmp_path: Path) -> None:
     voters = control.VotersRecord(voters=(control.Voter(voter_id=1, voter_directory_id=UUID(int=500)),))
     snapshot_id = SnapshotId(9, 2)
@@ -92,7 +87,7 @@ def test_snapshot_round_trip(tmp_path: Path) -> None:
 
 def test_large_snapshot_has_several_batches(tmp_path: Path) -> None:
     token = RecordAndVersion(records.RemoveDelegationTokenRecord(token_id="n" * 30_000), 0)
-    path = write_snapshot(tmp_path, SnapshotId(900, 1), [token] * 400)
+    path = write_snapshot(tmp_path, SnapshotId(900, 1), *[token] * 400)
     snapshot = read_checkpoint(path)
     assert len(list(snapshot.batches)) == 3
     assert snapshot.records() == [token] * 400
@@ -107,7 +102,7 @@ def test_unfinished_snapshot_leaves_no_file(tmp_path: Path) -> None:
 
 
 def test_torn_snapshot_is_refused(tmp_path: Path) -> None:
-    data = write_snapshot(tmp_path, SnapshotId(9, 2), [topic(1)]).read_bytes()
+    data = write_snapshot(tmp_path, SnapshotId(9, 2), topic(1)).read_bytes()
     torn = tmp_path / "torn"
     ends = {sum(batch.header.size for batch in list(read_batches(data))[:count]) for count in range(3)}
     for size in range(len(data)):
@@ -225,8 +220,8 @@ def test_falling_epoch_is_refused(tmp_path: Path) -> None:
 
 
 def test_history_has_snapshot_and_following_batches(tmp_path: Path) -> None:
-    write_snapshot(tmp_path, SnapshotId(2, 1), [topic(7)])
-    write_snapshot(tmp_path, SnapshotId(3, 1), [topic(8), topic(9)])
+    write_snapshot(tmp_path, SnapshotId(2, 1), topic(7))
+    write_snapshot(tmp_path, SnapshotId(3, 1), topic(8), topic(9))
     (tmp_path / "00000000000000000009-0000000001.checkpoint.part").write_bytes(b"")
     Segment(tmp_path).lead([1]).add(topic(1), topic(2)).add(topic(3)).add(topic(4))
     write_quorum_state(tmp_path, QuorumState(1, leader_id=1, voters=(1,)))
@@ -247,7 +242,7 @@ def test_offset_within_a_batch_is_refused(tmp_path: Path) -> None:
 
 def test_snapshot_replaces_log_that_ends_before_it(tmp_path: Path) -> None:
     Segment(tmp_path).add(topic(1))
-    write_snapshot(tmp_path, SnapshotId(9, 2), [topic(8)])
+    write_snapshot(tmp_path, SnapshotId(9, 2), topic(8))
     history = read_history(tmp_path)
     assert (history.log.end, names(history)) == (9, ["topic-8"])
 
@@ -259,7 +254,7 @@ def test_log_that_begins_after_the_snapshot_is_refused(tmp_path: Path) -> None:
 
 
 def test_committed_end_of_several_voters_is_the_snapshot(tmp_path: Path) -> None:
-    write_snapshot(tmp_path, SnapshotId(2, 1), [])
+    write_snapshot(tmp_path, SnapshotId(2, 1))
     Segment(tmp_path).lead([1, 2, 3]).add(topic(1)).lead([1, 2, 3]).add(topic(2))
     assert read_history(tmp_path).committed == CommittedEnd(2, exact=False)
     assert committed_end(2, 2, (1, 2, 3)) == CommittedEnd(2, exact=True)
@@ -293,7 +288,7 @@ def test_directory_of_a_running_node_is_read(tmp_path: Path) -> None:
                 for begin in range(0, len(data), 40):
                     segment.write(data[begin : begin + 40])
             if number % 3 == 2:
-                write_snapshot(tmp_path, SnapshotId(len(written), 1), written)
+                write_snapshot(tmp_path, SnapshotId(len(written), 1), *written)
                 for path in [*segments_in(tmp_path).values()][:-1] + [*snapshots_in(tmp_path).values()][:-1]:
                     path.unlink()
         stop.set()

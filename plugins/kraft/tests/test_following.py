@@ -14,13 +14,12 @@ from uuid import UUID
 
 import pytest
 from kframe_kraft.batches import BatchPosition, encode_data_batch
-from kframe_kraft.disk import CheckpointWriter, SnapshotId, read_history
+from kframe_kraft.disk import SnapshotId, read_history
 from kframe_kraft.disk.following import DirectoryFollower
 from kframe_kraft.errors import LogError
 from kframe_kraft.live import QuorumFollower, QuorumObserver, spooled_history
-from kframe_kraft.live.calls import Address, QuorumNode
-from kframe_kraft.testing.scripted_quorum import ScriptedController, ScriptedState
-from kframe_kraft.testing.written_log import START_MS, WrittenLog, change, small_cluster
+from kframe_kraft.testing.scripted_quorum import ScriptedController, ScriptedState, connect
+from kframe_kraft.testing.written_log import START_MS, WrittenLog, batch, change, small_cluster, write_snapshot
 from kframe_kraft.time_travel import EntryFilter, followed_entries
 from kframe_kraft.time_travel.following import LogFollower
 
@@ -55,11 +54,6 @@ def follow(log: WrittenLog, *steps: Step, first: int = 9, boundaries: bool = Fal
     chosen = EntryFilter(start=first, boundaries=boundaries)
     rows = followed_entries(history, follower, chosen, Steps(*steps), reports.append)
     return [(row["offset"], row["key"]) for row in rows if row is not None], reports
-
-
-def batch(offset: int, name: str, epoch: int = 1) -> bytes:
-    record = records.ConfigRecord(resource_type=4, resource_name="", name=name, value="1")
-    return encode_data_batch([RecordAndVersion(record, 0)], BatchPosition(offset, epoch, START_MS))
 
 
 class LiveSegments:
@@ -170,10 +164,8 @@ def test_deleted_offsets_are_reported_and_the_snapshot_names_their_topics(live: 
     topic = UUID(int=88)
 
     def replace() -> None:
-        path = live.log / SnapshotId(20, 1).file_name
-        with CheckpointWriter(path, SnapshotId(20, 1), timestamp=START_MS, now=START_MS) as writer:
-            writer.add_records([RecordAndVersion(records.TopicRecord(name="new", topic_id=topic), 0)])
-            writer.finish()
+        new_topic = RecordAndVersion(records.TopicRecord(name="new", topic_id=topic), 0)
+        write_snapshot(live.log, SnapshotId(20, 1), new_topic, timestamp=START_MS)
         live.segment.unlink()
         live.roll(20)
 
@@ -214,12 +206,6 @@ class TestQuorums:
 
     @pytest.fixture
     def observer(self, state: ScriptedState) -> Iterator[QuorumObserver]:
-        from kframe_kafka_wire.connection import Target
-        from kframe_kafka_wire.node import CLIENT_ID, NodeConnection
-
-        def connect(address: Address) -> QuorumNode:
-            return NodeConnection(Target(*address, None, None, CLIENT_ID))
-
         with ScriptedController(1, state) as first, ScriptedController(2, state) as second:
             self.controllers = (first, second)
             observer = QuorumObserver([first.address, second.address], connect, pause=lambda _seconds: None)
@@ -245,7 +231,7 @@ class TestQuorums:
         def elect() -> None:
             self.controllers[0].stop()
             state.leader_id, state.leader_epoch = 2, 2
-            state.batches[3:] = [batch(3, "new", 2)]
+            state.batches[3:] = [batch(3, "new", epoch=2)]
             state.diverging, state.high_watermark = (1, 3), 4
 
         listed, _ = self.follow(observer, elect, lambda: None, lambda: None)
@@ -267,10 +253,8 @@ class TestQuorums:
         topic = UUID(int=88)
 
         def replace() -> None:
-            path = tmp_path / SnapshotId(9, 1).file_name
-            with CheckpointWriter(path, SnapshotId(9, 1), timestamp=900, now=1000) as writer:
-                writer.add_records([RecordAndVersion(records.TopicRecord(name="new", topic_id=topic), 0)])
-                writer.finish()
+            new_topic = RecordAndVersion(records.TopicRecord(name="new", topic_id=topic), 0)
+            path = write_snapshot(tmp_path, SnapshotId(9, 1), new_topic)
             state.snapshot_id, state.snapshot = SnapshotId(9, 1), path.read_bytes()
             state.batches, state.high_watermark = [batch(9, "later")], 10
 

@@ -19,7 +19,7 @@ from kframe_kraft.testing.compare_records import compare_record
 from kframe_kraft.testing.kafka_records import KafkaRecords
 from kframe_kraft.testing.random_records import random_record
 from kframe_kraft.testing.record_strategies import control_records
-from kframe_zookeeper.testing.java import fetched, missing
+from kframe_zookeeper.testing.java import fetched
 
 from kframe.plugin.kraft import CONTROL_TABLES, TABLES, Kind, Table, control
 
@@ -31,8 +31,6 @@ POM = Path(__file__).parents[1] / "kframe_kraft/testing/pom.xml"
 
 @pytest.fixture(scope="module")
 def kafka() -> Iterator[KafkaRecords]:
-    if lacking := missing():
-        pytest.skip(lacking)
     with KafkaRecords() as process:
         yield process
 

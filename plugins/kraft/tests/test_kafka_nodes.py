@@ -6,15 +6,13 @@ from pathlib import Path
 
 import pytest
 from kframe_kraft.disk import read_history, read_properties
-from kframe_kraft.testing.kafka_nodes import CLUSTER_ID, KraftCluster, KraftOptions, missing
+from kframe_kraft.testing.kafka_nodes import CLUSTER_ID, KraftCluster, KraftOptions
 from kframe_kraft.testing.kafka_tools import KafkaTools, ToolError
 
 pytestmark = pytest.mark.real
 
 
 def test_dynamic_quorum_of_separate_nodes_survives_a_kill_of_the_broker(tmp_path: Path) -> None:
-    if lacking := missing():
-        pytest.skip(lacking)
     options = KraftOptions(combined=False, log_dirs=2, dynamic_quorum=True, elr=False)
     with KraftCluster(tmp_path, options) as cluster, KafkaTools(tmp_path / "tools") as tools:
         cluster.admin(tools, "kafka-topics", "--create", "--topic", "orders", "--partitions", "3")

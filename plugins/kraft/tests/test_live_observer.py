@@ -4,33 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 from kframe_kafka_wire.codec import encode_response
-from kframe_kafka_wire.connection import Target
-from kframe_kafka_wire.node import CLIENT_ID, NodeConnection
 from kframe_kafka_wire.responses import PermanentFailure
-from kframe_kraft.batches import BatchPosition, encode_data_batch, read_batches
-from kframe_kraft.disk import CheckpointWriter, SnapshotId
+from kframe_kraft.batches import read_batches
+from kframe_kraft.disk import SnapshotId
 from kframe_kraft.errors import BatchError, LogError
 from kframe_kraft.live import QuorumObserver, observer
 from kframe_kraft.live.calls import FETCH, FETCH_SNAPSHOT, Address, QuorumNode
 from kframe_kraft.live.followed_log import FollowedLog
 from kframe_kraft.sources import image_of
-from kframe_kraft.testing.scripted_quorum import ScriptedController, ScriptedState
-from kframe_kraft.testing.written_log import register, small_cluster
+from kframe_kraft.testing.scripted_quorum import ScriptedController, ScriptedState, connect
+from kframe_kraft.testing.written_log import batch, register, small_cluster, write_snapshot
 
 from kframe.plugin import StoreError
-from kframe.plugin.kraft import RecordAndVersion, records
+from kframe.plugin.kraft import RecordAndVersion
 
 Start = Callable[..., ScriptedController]
-
-
-def batch(offset: int, epoch: int = 1, *, name: str = "x") -> bytes:
-    record = records.ConfigRecord(resource_type=4, resource_name="", name=name, value="1")
-    return encode_data_batch([RecordAndVersion(record, 0)], BatchPosition(offset, epoch, 1000))
 
 
 @pytest.fixture
@@ -53,10 +47,8 @@ def follow() -> Iterator[Callable[..., QuorumObserver]]:
     with ExitStack() as stack:
 
         def opened(*controllers: ScriptedController, reply_bytes_max: int = 2**22) -> QuorumObserver:
-            def connect(address: Address) -> QuorumNode:
-                return NodeConnection(Target(*address, None, None, CLIENT_ID), reply_bytes_max=reply_bytes_max)
-
-            follower = QuorumObserver([each.address for each in controllers], connect, pause=lambda _seconds: None)
+            node = partial(connect, reply_bytes_max=reply_bytes_max)
+            follower = QuorumObserver([each.address for each in controllers], node, pause=lambda _seconds: None)
             stack.callback(follower.close)
             return follower
 
@@ -109,7 +101,7 @@ def test_new_leader_is_followed_after_leader_stops(
     follower.catch_up()
     leader.stop()
     state.leader_id, state.leader_epoch = 2, 5
-    state.batches[3:] = [batch(3, 5), batch(4, 5)]
+    state.batches[3:] = [batch(3, epoch=5), batch(4, epoch=5)]
     state.diverging, state.high_watermark = (1, 3), 5
     follower.catch_up()
     assert (follower.leader.leader_id, follower.leader.leader_epoch) == (2, 5)
@@ -142,10 +134,9 @@ class TestSnapshots:
     @pytest.fixture
     def content(self, tmp_path: Path, state: ScriptedState) -> bytes:
         snapshot_id = SnapshotId(10, 1)
-        path = tmp_path / snapshot_id.file_name
-        with CheckpointWriter(path, snapshot_id, timestamp=900, now=1000) as writer:
-            writer.add_records([RecordAndVersion(register(broker), 3) for broker in range(1, 400)])
-            writer.finish()
+        path = write_snapshot(
+            tmp_path, snapshot_id, *(RecordAndVersion(register(broker), 3) for broker in range(1, 400))
+        )
         state.snapshot_id, state.snapshot = snapshot_id, path.read_bytes()
         state.batches, state.high_watermark = [batch(10)], 11
         return state.snapshot
@@ -229,8 +220,8 @@ class TestFollowedLog:
     @pytest.mark.parametrize(
         "content",
         [
-            batch(1), batch(0, 2), batch(0)[:-1], batch(0)[:20], b"\x00" * 200, b"\xff" * 200,
-            batch(0) + batch(2), batch(0, 1) + batch(1, 0),
+            batch(1), batch(0, epoch=2), batch(0)[:-1], batch(0)[:20], b"\x00" * 200, b"\xff" * 200,
+            batch(0) + batch(2), batch(0, epoch=1) + batch(1, epoch=0),
         ],
         ids=["gap", "later-epoch", "truncated", "short", "zeros", "ones", "gap-after", "epoch-falls"],
     )  # fmt: skip

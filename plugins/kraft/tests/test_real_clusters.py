@@ -16,7 +16,7 @@ from kframe_kraft.checkpoint_writing import write_checkpoint
 from kframe_kraft.detection import LOG_DIRECTORY
 from kframe_kraft.disk import SnapshotId, read_history
 from kframe_kraft.sources import MetadataImage, read_image
-from kframe_kraft.testing.kafka_nodes import CLUSTER_ID, KraftCluster, missing
+from kframe_kraft.testing.kafka_nodes import CLUSTER_ID, KraftCluster
 from kframe_kraft.testing.kafka_tools import KafkaTools, print_snapshot
 from kframe_kraft.testing.metadata_facts import metadata_facts
 from kframe_kraft.testing.rich_cluster import fill, newest_snapshot, rich_options
@@ -48,11 +48,9 @@ class RichCluster(NamedTuple):
 
 @pytest.fixture(scope="module", params=RELEASES)
 def rich(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RichCluster]:
-    if lacking := missing():
-        pytest.skip(lacking)
     folder = tmp_path_factory.mktemp(f"kraft-{request.param}")
     with KafkaTools(folder / "tools") as tools, KraftCluster(folder, rich_options(request.param)) as cluster:
-        fill(cluster, tools, folder)
+        fill(cluster, tools)
         live = read_image(cluster.nodes[1].log_dirs[0])
         cluster.kill()
         yield RichCluster(cluster, tools, live, folder)

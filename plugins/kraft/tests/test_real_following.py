@@ -15,7 +15,7 @@ import pytest
 from kframe_kraft.disk.names import segments_in, snapshots_in
 from kframe_kraft.live import open_observer
 from kframe_kraft.sources import image_of, read_image
-from kframe_kraft.testing.kafka_nodes import KraftCluster, KraftNode, KraftOptions, missing
+from kframe_kraft.testing.kafka_nodes import KraftCluster, KraftNode, KraftOptions
 from kframe_kraft.testing.kafka_tools import KafkaTools
 from kframe_kraft.testing.metadata_facts import metadata_facts
 from kframe_zookeeper.testing.commands import RunningCommand, kframe_json
@@ -63,8 +63,6 @@ class FollowedCluster(NamedTuple):
 
 @pytest.fixture(scope="module")
 def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FollowedCluster]:
-    if lacking := missing():
-        pytest.skip(lacking)
     folder = tmp_path_factory.mktemp("following")
     options = KraftOptions(combined=False, settings=_SETTINGS)
     with KafkaTools(folder / "tools") as tools, KraftCluster(folder / "nodes", options) as cluster:

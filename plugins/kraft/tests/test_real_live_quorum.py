@@ -8,7 +8,7 @@ import pytest
 from kframe_kafka_wire.testing.secured import certificates, tls
 from kframe_kraft.live import QuorumObserver, open_observer
 from kframe_kraft.sources import image_of, read_image
-from kframe_kraft.testing.kafka_nodes import CLUSTER_ID, KraftCluster, KraftNode, KraftOptions, missing
+from kframe_kraft.testing.kafka_nodes import CLUSTER_ID, KraftCluster, KraftNode, KraftOptions
 from kframe_kraft.testing.kafka_tools import KafkaTools
 from kframe_kraft.testing.metadata_facts import metadata_facts
 from kframe_zookeeper.testing.certificates import Authority
@@ -18,12 +18,6 @@ from kframe_zookeeper.testing.process import wait_until
 pytestmark = pytest.mark.real
 
 _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
-
-
-@pytest.fixture(autouse=True)
-def _required() -> None:
-    if lacking := missing():
-        pytest.skip(lacking)
 
 
 def topics_of(follower: QuorumObserver) -> set[str]:

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from kframe_kraft.sources import MetadataImage, read_image
-from kframe_kraft.testing.kafka_nodes import KraftCluster, KraftOptions, missing
+from kframe_kraft.testing.kafka_nodes import KraftCluster, KraftOptions
 from kframe_kraft.testing.kafka_tools import KafkaTools
 from kframe_zookeeper.testing.commands import RunningCommand
 from kframe_zookeeper.testing.process import wait_until
@@ -52,7 +52,6 @@ ELR_EVENTS: Final = {"broker restarted after a clean stop", "broker restarted af
 class ShadowedCluster(NamedTuple):
     cluster: KraftCluster
     tools: KafkaTools
-    folder: Path
 
     @property
     def url(self) -> str:
@@ -76,10 +75,7 @@ class ShadowedCluster(NamedTuple):
         self.admin("kafka-configs", "--alter", "--entity-type", kind, "--entity-name", name, *arguments)
 
     def reassign(self, topic: str, replicas: list[int], *action: str) -> None:
-        plan = self.folder / "plan.json"
-        reassignments = [{"topic": topic, "partition": 0, "replicas": replicas}]
-        plan.write_text(json.dumps({"version": 1, "partitions": reassignments}))
-        self.admin("kafka-reassign-partitions", *action, "--reassignment-json-file", plan)
+        self.cluster.reassign(self.tools, topic, replicas, *action)
 
     def partition(self, topic: str) -> records.PartitionRecord:
         """The state of partition 0."""
@@ -115,12 +111,10 @@ class LogShadowing(RunningCommand):
 
 @pytest.fixture(scope="module")
 def shadowed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ShadowedCluster]:
-    if lacking := missing():
-        pytest.skip(lacking)
     folder = tmp_path_factory.mktemp("shadowed")
     options = KraftOptions(brokers=4, combined=False, log_dirs=2, release="4.3", elr=False, settings=SETTINGS)
     with KafkaTools(folder / "tools") as tools, KraftCluster(folder, options) as cluster:
-        yield ShadowedCluster(cluster, tools, folder)
+        yield ShadowedCluster(cluster, tools)
 
 
 @pytest.mark.parametrize("elr", [False, True], ids=["no elr", "elr"])

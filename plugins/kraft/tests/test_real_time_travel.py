@@ -5,7 +5,6 @@ The two tests share a cluster of two brokers and two controllers; the second one
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 from kframe_kraft.disk import read_history
 from kframe_kraft.sources import read_image
-from kframe_kraft.testing.kafka_nodes import KraftCluster, KraftOptions, missing
+from kframe_kraft.testing.kafka_nodes import KraftCluster, KraftOptions
 from kframe_kraft.testing.kafka_tools import KafkaTools
 from kframe_zookeeper.testing.commands import kframe_json
 from kframe_zookeeper.testing.process import wait_until
@@ -61,8 +60,6 @@ class LiveCluster(NamedTuple):
 
 @pytest.fixture(scope="module")
 def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveCluster]:
-    if lacking := missing():
-        pytest.skip(lacking)
     folder = tmp_path_factory.mktemp("time-travel")
     settings = {"broker.session.timeout.ms": "6000", "broker.heartbeat.interval.ms": "500"}
     options = KraftOptions(
@@ -98,10 +95,7 @@ def test_why_names_event_of_leader_change(live: LiveCluster) -> None:
     cluster.admin(tools, "kafka-leader-election", "--election-type", "preferred", "--all-topic-partitions")
     wait_until(lambda: live.leader("orders") == 1)
     assert live.why("orders")["event"] == "preferred election"
-    plan = live.folder / "plan.json"
-    reassignments = [{"topic": "moved", "partition": 0, "replicas": [2]}]
-    plan.write_text(json.dumps({"version": 1, "partitions": reassignments}))
-    cluster.admin(tools, "kafka-reassign-partitions", "--execute", "--reassignment-json-file", plan)
+    cluster.reassign(tools, "moved", [2], "--execute")
     wait_until(lambda: live.leader("moved") == 2)
     assert live.why("moved")["event"] == "AlterPartition of the leader"
     cluster.nodes[1].stop()

@@ -11,7 +11,7 @@ from uuid import UUID
 import pytest
 from click.testing import CliRunner
 from kframe_kraft.commands.log import group
-from kframe_kraft.disk import CheckpointWriter, SnapshotId, read_history
+from kframe_kraft.disk import SnapshotId, read_history
 from kframe_kraft.testing.written_log import (
     START_MS,
     WrittenLog,
@@ -20,6 +20,7 @@ from kframe_kraft.testing.written_log import (
     register,
     registration,
     small_cluster,
+    write_snapshot,
 )
 from kframe_kraft.time_travel import LeaderCause, end_of, leader_cause
 
@@ -125,10 +126,8 @@ def test_at_summarizes_and_writes_cluster(tmp_path: Path) -> None:
 
 def test_history_begins_before_the_newest_snapshot(tmp_path: Path) -> None:
     log = small_cluster(tmp_path)
-    path = log.log / SnapshotId(9, 1).file_name
-    with CheckpointWriter(path, SnapshotId(9, 1), timestamp=START_MS + 3000, now=START_MS) as writer:
-        writer.add_records([RecordAndVersion(records.TopicRecord(name="orders", topic_id=partition(0, 1).topic_id), 0)])
-        writer.finish()
+    topic = RecordAndVersion(records.TopicRecord(name="orders", topic_id=partition(0, 1).topic_id), 0)
+    write_snapshot(log.log, SnapshotId(9, 1), topic, timestamp=START_MS + 3000)
     assert run("at", tmp_path, "--offset", 5)["topics"] == 0
     assert cause_of(log).event == "partition created"
 

@@ -6,6 +6,7 @@ Maven. ``kframe_zookeeper.testing.java.missing()`` names a missing requirement.
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -224,6 +225,13 @@ class KraftCluster:
     def admin(self, tools: KafkaTools, script: str, *arguments: object) -> str:
         """Return the output of a Kafka tool that is run against the brokers. Raises ToolError if it fails."""
         return tools.run(script, "--bootstrap-server", self.address, *arguments)
+
+    def reassign(self, tools: KafkaTools, topic: str, replicas: Sequence[int], *action: str) -> None:
+        """Run ``kafka-reassign-partitions`` for partition 0 of a topic. ``action`` is ``--execute`` or ``--cancel``."""
+        plan = self.folder / "plan.json"
+        reassignments = [{"topic": topic, "partition": 0, "replicas": list(replicas)}]
+        plan.write_text(json.dumps({"version": 1, "partitions": reassignments}))
+        self.admin(tools, "kafka-reassign-partitions", *action, "--reassignment-json-file", plan)
 
     def _format(self) -> None:
         options, controllers = self.options, self.controllers.values()

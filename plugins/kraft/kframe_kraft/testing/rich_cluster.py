@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Final
 
@@ -31,16 +30,13 @@ def rich_options(version: str) -> KraftOptions:
     )  # fmt: skip
 
 
-def fill(cluster: KraftCluster, tools: KafkaTools, folder: Path) -> None:
+def fill(cluster: KraftCluster, tools: KafkaTools) -> None:
     """Create metadata of all kinds, kill broker 3 and wait until it is fenced. A reassignment to it stays open."""
     _create_topics(cluster, tools)
     _create_settings(cluster, tools)
-    plan = folder / "plan.json"
-    reassignments = [{"topic": "moved", "partition": 0, "replicas": [1, 3]}]
-    plan.write_text(json.dumps({"version": 1, "partitions": reassignments}))
     cluster.nodes[3].kill()
     # The tool refuses brokers that are fenced, so it runs before the session of the broker ends.
-    cluster.admin(tools, "kafka-reassign-partitions", "--execute", "--reassignment-json-file", plan)
+    cluster.reassign(tools, "moved", [1, 3], "--execute")
     log = cluster.nodes[1].metadata_log
 
     def has_snapshot_with_fenced_broker() -> bool:

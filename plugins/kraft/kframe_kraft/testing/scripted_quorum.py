@@ -13,16 +13,23 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
 from kframe_kafka_wire.codec import decode_header, decode_request, encode_response
+from kframe_kafka_wire.connection import Target
+from kframe_kafka_wire.node import CLIENT_ID, NodeConnection
 
 from kframe.plugin import ErrorCode
 from kframe_kraft.batches import read_batches
 from kframe_kraft.disk import SnapshotId
 from kframe_kraft.disk.names import BOOTSTRAP_ID
-from kframe_kraft.live.calls import DESCRIBE_QUORUM, FETCH, FETCH_SNAPSHOT, TOPIC, TOPIC_ID
+from kframe_kraft.live.calls import DESCRIBE_QUORUM, FETCH, FETCH_SNAPSHOT, TOPIC, TOPIC_ID, Address, QuorumNode
 
 HOST: Final = "127.0.0.1"
 _API_VERSIONS: Final = 18
 _CONTROLLER_APIS: Final[tuple[tuple[int, int], ...]] = ((FETCH, 17), (FETCH_SNAPSHOT, 1), (DESCRIBE_QUORUM, 2))
+
+
+def connect(address: Address, *, reply_bytes_max: int = 2**22) -> QuorumNode:
+    """A connection without security."""
+    return NodeConnection(Target(*address, None, None, CLIENT_ID), reply_bytes_max=reply_bytes_max)
 
 
 @dataclass(slots=True)

@@ -9,7 +9,14 @@ from uuid import UUID
 from kframe.plugin.kraft import RecordAndVersion, control, records
 from kframe_kraft.batches import BatchPosition, encode_control_batch, encode_data_batch
 from kframe_kraft.detection import LOG_DIRECTORY
-from kframe_kraft.disk import MetaProperties, QuorumState, write_properties, write_quorum_state
+from kframe_kraft.disk import (
+    CheckpointWriter,
+    MetaProperties,
+    QuorumState,
+    SnapshotId,
+    write_properties,
+    write_quorum_state,
+)
 from kframe_kraft.records import record_version
 
 #: The time of offset 0; each batch is a second later.
@@ -61,6 +68,20 @@ class WrittenLog:
         self.batches += 1
         (self.log / f"{0:020}.log").write_bytes(self.data)
         return first
+
+
+def batch(offset: int, name: str = "x", epoch: int = 1) -> bytes:
+    """A batch that sets the configuration ``name`` of all brokers."""
+    record = records.ConfigRecord(resource_type=4, resource_name="", name=name, value="1")
+    return encode_data_batch([RecordAndVersion(record, 0)], BatchPosition(offset, epoch, START_MS))
+
+
+def write_snapshot(directory: Path, snapshot_id: SnapshotId, *content: RecordAndVersion, timestamp: int = 0) -> Path:
+    """Write a snapshot with a static quorum."""
+    path = directory / snapshot_id.file_name
+    with CheckpointWriter(path, snapshot_id, timestamp=timestamp, now=START_MS) as writer:
+        writer.add_records(content)
+        return writer.finish()
 
 
 def register(
