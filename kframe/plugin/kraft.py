@@ -9,11 +9,12 @@ from kframe.core.kraft.partition_changes import RECORD_LISTS, PartitionChangeBat
 from kframe.errors import InputError, LogError, RecordError, ShapeError
 from kframe.model.kraft import control, directories, directory_ids, records
 from kframe.model.kraft.columns import PartitionLists
+from kframe.model.kraft.image_records import feature_records, setting_records
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.kraft.record_fields import Field, Kind, Table
 from kframe.model.kraft.record_json import control_to_json, from_json, to_json, uuid_of_text, uuid_text
 from kframe.model.kraft.record_tables import CONTROL_TABLES, CONTROL_TABLES_BY_TYPE, TABLES, TABLES_BY_TYPE
-from kframe.model.kraft.record_versions import LEVEL_MAX, LEVEL_MIN, needed_version, record_version
+from kframe.model.kraft.record_versions import LEVEL_MAX, LEVEL_MIN, needed_version, newest_version, record_version
 from kframe.model.kraft.replay import replay
 from kframe.model.kraft.topics import NO_ROW, PARTITIONS_MAX
 from kframe.model.kraft.views import partition_record
@@ -48,14 +49,17 @@ __all__ = [
     "directories",
     "directory_ids",
     "explain_change",
+    "feature_records",
     "from_json",
     "leader_rule",
     "needed_version",
+    "newest_version",
     "partition_record",
     "reasons_not_elected",
     "record_version",
     "records",
     "replay",
+    "setting_records",
     "to_json",
     "uuid_of_text",
     "uuid_text",

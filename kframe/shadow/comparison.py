@@ -18,8 +18,6 @@ from kframe.shadow.replica import ShadowController
 
 #: The largest number of registered brokers that are assumed to have requested controlled shutdown.
 LEAVING_MAX = 3
-#: The fields of a state that are shown.
-_FIELDS = ("leader", "leader_epoch", "isr")
 
 State = dict[str, Any]
 

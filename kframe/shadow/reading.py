@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final, NoReturn, cast
 
 from kframe.errors import StoreError
@@ -25,16 +24,15 @@ class ReadOnlyStore:
         self._store = store
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name) if name in READS else _refusal(name)
+        if name in READS:
+            return getattr(self._store, name)
+
+        def refuse(*_args: object, **_named: object) -> NoReturn:
+            raise StoreError(f"{name}: a shadow writes nothing")
+
+        return refuse
 
 
 def read_only(store: Store) -> Store:
     """A read-only view of ``store``."""
     return cast(Store, ReadOnlyStore(store))
-
-
-def _refusal(name: str) -> Callable[..., NoReturn]:
-    def refuse(*_args: object, **_named: object) -> NoReturn:
-        raise StoreError(f"{name}: a shadow writes nothing")
-
-    return refuse

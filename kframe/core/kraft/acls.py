@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Final
 from uuid import UUID
 
@@ -22,7 +22,7 @@ NO_AUTHORIZER: Final = "No Authorizer is configured."
 
 @dataclass(frozen=True, slots=True)
 class AclEntry:
-    """An ACL by Kafka's codes."""
+    """An ACL by Kafka's codes: an AccessControlEntryRecord without an id."""
 
     resource_type: int
     resource_name: str
@@ -54,7 +54,7 @@ def create_acls(context: KraftContext, acls: Sequence[AclEntry], new_id: Callabl
         results.append(AclResult())
         if acl not in stored:
             stored.add(acl)
-            records.append(RecordAndVersion(_record(new_id(), acl), 0))
+            records.append(RecordAndVersion(AccessControlEntryRecord(id=new_id(), **asdict(acl)), 0))
     check_record_count(records)
     return ControllerResult(records, atomic=True, response=results)
 
@@ -85,23 +85,7 @@ def _selects(acl_filter: AclFilter, acl: AclEntry) -> bool:
 
 def _stored(context: KraftContext) -> Iterator[tuple[UUID, AclEntry]]:
     for acl_id, record in context.metadata.acls.items():
-        yield acl_id, AclEntry(
-            record.resource_type, record.resource_name, record.pattern_type, record.principal, record.host,
-            record.operation, record.permission_type,
-        )  # fmt: skip
-
-
-def _record(acl_id: UUID, acl: AclEntry) -> AccessControlEntryRecord:
-    return AccessControlEntryRecord(
-        id=acl_id,
-        resource_type=acl.resource_type,
-        resource_name=acl.resource_name,
-        pattern_type=acl.pattern_type,
-        principal=acl.principal,
-        host=acl.host,
-        operation=acl.operation,
-        permission_type=acl.permission_type,
-    )
+        yield acl_id, AclEntry(**{field.name: getattr(record, field.name) for field in fields(AclEntry)})
 
 
 def _problem(acl: AclEntry) -> str | None:

@@ -68,20 +68,16 @@ def alter_configs(
     return ControllerResult(records, atomic=True, response=results)
 
 
-def alter_resource(
-    context: KraftContext, resource: Resource, values: Mapping[str, str | None], *, is_new: bool = False
-) -> list[RecordAndVersion]:
-    """The records that set values of a resource, or delete them where the value is None. Raises RequestRefused."""
+def configure_new_topic(context: KraftContext, topic: str, values: Mapping[str, str | None]) -> list[RecordAndVersion]:
+    """The records that set the configurations of a new topic, and those of ``clear_elr_records``.
+
+    Raises RequestRefused.
+    """
+    resource = ResourceType.TOPIC, topic
     stored = context.metadata.configs.get(resource, {})
-    records = [
-        _record(resource, key, value)
-        for key, value in values.items()
-        if resource[0] == ResourceType.BROKER or stored.get(key) != value
-    ]
+    records = [_record(resource, key, value) for key, value in values.items() if stored.get(key) != value]
     _check_records(context, resource, records, forwarded=True)
-    if not is_new:
-        _check_existence(context, resource)
-    return records
+    return records + clear_elr_records(context, records)
 
 
 def clear_elr_records(context: KraftContext, records: Sequence[RecordAndVersion]) -> list[RecordAndVersion]:

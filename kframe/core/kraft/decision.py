@@ -94,9 +94,3 @@ def check_record_count(parts: Sequence[DecisionPart]) -> None:
 def partition_version(level: int) -> int:
     """Version of Partition and PartitionChange records at a ``metadata.version``."""
     return 2 if level >= MetadataLevel.ELR else int(level >= MetadataLevel.DIRECTORIES)
-
-
-def register_broker_version(level: int) -> int:
-    """Version of RegisterBroker records at a ``metadata.version``."""
-    levels = (MetadataLevel.BROKER_MIGRATION, MetadataLevel.DIRECTORIES, MetadataLevel.CORDONED_DIRECTORIES)
-    return 1 + sum(level >= threshold for threshold in levels)

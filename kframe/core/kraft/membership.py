@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,44 +9,36 @@ from kframe import kernels
 from kframe.core.kraft.context import KraftContext
 from kframe.core.kraft.decision import DecisionPart
 from kframe.core.kraft.partition_changes import NO_BROKER, TargetReplicas, planned_changes
-from kframe.model.columns import Int32
+from kframe.model.columns import Int16, Int32
 from kframe.model.ids import NO_LEADER
 from kframe.model.kraft.ids import KraftElection
 from kframe.model.kraft.metadata import ClusterMetadata
 
 
-def _list_rows(metadata: ClusterMetadata, fill: Callable[[Int32], int]) -> Int32:
-    rows = np.empty(len(metadata.partitions), np.int32)
-    return rows[: fill(rows)]
-
-
 def rows_with_isr_member(metadata: ClusterMetadata, broker_id: int) -> Int32:
     """The rows with a broker in the ISR, ascending."""
-    p, broker = metadata.partitions, metadata.brokers.find(broker_id)
-    if broker is None:
-        return np.empty(0, np.int32)
-    return _list_rows(
-        metadata, lambda rows: kernels.list_rows_with_broker(p.slot_start, p.isr_count, p.isr, broker, rows)
-    )
+    p = metadata.partitions
+    return _rows_with_member(metadata, broker_id, p.isr_count, p.isr)
 
 
 def rows_with_elr_member(metadata: ClusterMetadata, broker_id: int) -> Int32:
     """The rows with a broker in the ELR, ascending."""
-    p, broker = metadata.partitions, metadata.brokers.find(broker_id)
+    p = metadata.partitions
+    return _rows_with_member(metadata, broker_id, p.elr_count, p.member)
+
+
+def _rows_with_member(metadata: ClusterMetadata, broker_id: int, counts: Int16, slots: Int16) -> Int32:
+    broker = metadata.brokers.find(broker_id)
     if broker is None:
         return np.empty(0, np.int32)
-    return _list_rows(
-        metadata, lambda rows: kernels.list_rows_with_broker(p.slot_start, p.elr_count, p.member, broker, rows)
-    )
+    rows = np.empty(len(counts), np.int32)
+    return rows[: kernels.list_rows_with_broker(metadata.partitions.slot_start, counts, slots, broker, rows)]
 
 
 def rows_in_directory(metadata: ClusterMetadata, directory: int) -> Int32:
     """The rows with a replica in a directory index, ascending."""
-    p = metadata.partitions
-    return _list_rows(
-        metadata,
-        lambda rows: kernels.list_rows_in_directory(p.slot_start, p.replica_count, p.directory, directory, rows),
-    )
+    p, rows = metadata.partitions, np.empty(len(metadata.partitions), np.int32)
+    return rows[: kernels.list_rows_in_directory(p.slot_start, p.replica_count, p.directory, directory, rows)]
 
 
 def has_leaderships(metadata: ClusterMetadata, broker_id: int) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, MutableSequence
+from collections.abc import MutableSequence
 from typing import Any, Final, Protocol
 
 _MULTIPLIER: Final = 0x5DEECE66D
@@ -15,17 +15,6 @@ class RandomSource(Protocol):
 
     def next_int(self, bound: int) -> int:
         """A number from 0 to ``bound - 1``."""
-
-
-class CallableRandom:
-    """Draws from a function such as ``random.Random().randrange``."""
-
-    def __init__(self, draw: Callable[[int], int]) -> None:
-        self._draw = draw
-
-    def next_int(self, bound: int) -> int:
-        """A number from 0 to ``bound - 1``."""
-        return self._draw(bound)
 
 
 class JavaRandom:

@@ -13,12 +13,12 @@ from kframe.core.kraft.decision import (
     DecisionPart,
     RecordAndVersion,
     RequestRefused,
-    register_broker_version,
 )
 from kframe.errors import ErrorCode
 from kframe.model.kraft.directories import NO_BROKER
 from kframe.model.kraft.directory_ids import is_reserved
 from kframe.model.kraft.ids import KRAFT_VERSION, METADATA_VERSION, MetadataLevel
+from kframe.model.kraft.record_versions import record_version
 from kframe.model.kraft.records import BrokerEndpoint, BrokerFeature, DirectoryIds, RegisterBrokerRecord
 
 
@@ -70,7 +70,7 @@ def register_broker(
         in_controlled_shutdown=same_process and stored is not None and stored.in_controlled_shutdown,
         log_dirs=request.directories if context.level >= MetadataLevel.DIRECTORIES else (),
     )
-    records.append(RecordAndVersion(record, register_broker_version(context.level)))
+    records.append(RecordAndVersion(record, record_version(record, context.level)))
     if not same_process:
         context.heartbeats.brokers.pop(broker_id, None)
     context.heartbeats.register(broker_id, record.fenced)

@@ -8,7 +8,7 @@ from typing import Final
 from uuid import UUID
 
 from kframe.core.kraft.assignments import active_replicas, check_assignment, new_partition
-from kframe.core.kraft.configs import alter_resource, clear_elr_records
+from kframe.core.kraft.configs import configure_new_topic
 from kframe.core.kraft.context import KraftContext
 from kframe.core.kraft.decision import (
     RECORDS_MAX,
@@ -19,7 +19,6 @@ from kframe.core.kraft.decision import (
 )
 from kframe.core.kraft.placement import distribute_replicas
 from kframe.errors import ErrorCode
-from kframe.model.kraft.ids import ResourceType
 from kframe.model.kraft.records import RemoveTopicRecord, TopicRecord
 from kframe.model.topics import topic_name_problem
 
@@ -117,9 +116,7 @@ def _new_topic(
         raise RequestRefused(ErrorCode.INVALID_TOPIC_EXCEPTION, message)
     if None in topic.configs.values():
         raise RequestRefused(ErrorCode.INVALID_CONFIG, "Null value not supported for topic configs.")
-    resource = ResourceType.TOPIC, topic.name
-    configs = alter_resource(context, resource, topic.configs, is_new=True) if topic.configs else []
-    configs += clear_elr_records(context, configs)
+    configs = configure_new_topic(context, topic.name, topic.configs) if topic.configs else []
     return _assignments(context, topic), configs
 
 

@@ -14,7 +14,7 @@ from kframe.model.columns import BROKERS_MAX, Int32, UInt8
 from kframe.model.ids import NO_LEADER
 from kframe.model.kraft.directories import MIGRATING, UNASSIGNED, Directories
 from kframe.model.kraft.directory_ids import LOST, RESERVED_MAX
-from kframe.model.kraft.records import BrokerEndpoint, BrokerFeature, DirectoryIds
+from kframe.model.kraft.records import BrokerEndpoint, BrokerFeature, DirectoryIds, RegisterBrokerRecord
 
 
 class BrokerRegistration(Struct, frozen=True, kw_only=True):
@@ -36,6 +36,22 @@ class BrokerRegistration(Struct, frozen=True, kw_only=True):
     directories: DirectoryIds = ()
     cordoned: DirectoryIds | None = None
     offset: int = -1
+
+    def record(self) -> RegisterBrokerRecord:
+        """The registration as a record of a snapshot."""
+        return RegisterBrokerRecord(
+            broker_id=self.broker_id,
+            is_migrating_zk_broker=self.is_migrating_zk_broker,
+            incarnation_id=self.incarnation_id,
+            broker_epoch=self.broker_epoch,
+            end_points=self.end_points,
+            features=self.features,
+            rack=self.rack,
+            fenced=self.fenced,
+            in_controlled_shutdown=self.in_controlled_shutdown,
+            log_dirs=self.directories,
+            cordoned_log_dirs=self.cordoned,
+        )
 
     @property
     def is_active(self) -> bool:

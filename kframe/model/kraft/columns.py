@@ -111,8 +111,7 @@ class KraftPartitions(SlotColumns):
         capacity = np.maximum(lists.replicas.counts, lists.isr.counts)
         if members:
             capacity = np.maximum(capacity, sum(ragged.counts for ragged in members))
-        if count and int(capacity.max()) > REPLICAS_MAX:
-            raise ShapeError(f"a row of {int(capacity.max())} slots; the most is {REPLICAS_MAX}")
+        _check_width(int(capacity.max(initial=0)))
         first_row, first_slot = self.grow(count, int(capacity.sum()))
         rows = np.arange(first_row, first_row + count, dtype=np.int32)
         for name, column in values.items():
@@ -136,8 +135,7 @@ class KraftPartitions(SlotColumns):
         """Add a row with these lists, as ``replace_lists`` takes them. Return its number."""
         members = sum(len(lists.get(name, ())) for name in MEMBER_LISTS)
         capacity = max(len(lists["replica"]), len(lists.get("isr", ())), members)
-        if capacity > REPLICAS_MAX:
-            raise ShapeError(f"a row of {capacity} slots; the most is {REPLICAS_MAX}")
+        _check_width(capacity)
         row, start = self.grow(1, capacity)
         self.slot_start[row], self.slot_capacity[row] = start, capacity
         self.replace_lists(row, lists)
@@ -205,8 +203,7 @@ class KraftPartitions(SlotColumns):
                 merged.setdefault(name, self.lists(name, rows))
         members = sum((merged[name].counts for name in MEMBER_LISTS if name in merged), np.zeros(len(rows), np.int32))
         capacity = np.max([members, *(ragged.counts for ragged in merged.values())], axis=0)
-        if len(rows) and int(capacity.max()) > REPLICAS_MAX:
-            raise ShapeError(f"a row of {int(capacity.max())} slots; the most is {REPLICAS_MAX}")
+        _check_width(int(capacity.max(initial=0)))
         self.ensure_capacity(rows, capacity)
         for name, ragged in merged.items():
             if name != "directory":
@@ -219,8 +216,7 @@ class KraftPartitions(SlotColumns):
         """Write values into the slots of a row, which gets more of them if they are too few."""
         capacity = max(map(len, columns.values()), default=0)
         if capacity > self.slot_capacity[row]:
-            if capacity > REPLICAS_MAX:
-                raise ShapeError(f"a row of {capacity} slots; the most is {REPLICAS_MAX}")
+            _check_width(capacity)
             self.ensure_capacity(np.array([row]), np.array([capacity]))
         start = int(self.slot_start[row])
         for name, values in columns.items():
@@ -255,6 +251,11 @@ class KraftPartitions(SlotColumns):
             for earlier in MEMBER_LISTS[: MEMBER_LISTS.index(name)]:
                 starts += self._counts(earlier)[rows]
         return starts
+
+
+def _check_width(slots: int) -> None:
+    if slots > REPLICAS_MAX:
+        raise ShapeError(f"a row of {slots} slots; the most is {REPLICAS_MAX}")
 
 
 def _merge(mask: Bool, new: Ragged, old: Ragged) -> Ragged:

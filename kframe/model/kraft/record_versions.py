@@ -32,23 +32,24 @@ _LEVELS: Final[dict[type[records.MetadataRecord], tuple[int, ...]]] = {
 }
 
 
+def newest_version(record: type[records.MetadataRecord], level: int) -> int:
+    """Return the newest version of a type of records at a level of metadata.version. -1 if the level has none."""
+    return sum(first <= level for first in _LEVELS.get(record, (1,))) - 1
+
+
 def record_version(record: records.MetadataRecord, level: int) -> int:
     """Return the version in which Kafka's controller writes this record at this level of metadata.version.
 
     That is the newest version of the level, except for registration changes: they use the lowest version that carries
     their content. Raises RecordError if no version of the level carries it.
     """
-    name = type(record).__name__
-    since = _LEVELS.get(type(record), (1,))
-    allowed = [version for version, first in enumerate(since) if first <= level]
-    if not allowed:
-        raise RecordError(name, f"metadata.version {level}", f"at least {since[0]}")
+    name, newest = type(record).__name__, newest_version(type(record), level)
+    if newest < 0:
+        raise RecordError(name, f"metadata.version {level}", f"at least {_LEVELS[type(record)][0]}")
     needed = needed_version(record)
-    if needed > allowed[-1]:
-        raise RecordError(
-            f"{name} at metadata.version {level}", f"content of version {needed}", f"at most {allowed[-1]}"
-        )
-    return needed if isinstance(record, records.BrokerRegistrationChangeRecord) else allowed[-1]
+    if needed > newest:
+        raise RecordError(f"{name} at metadata.version {level}", f"content of version {needed}", f"at most {newest}")
+    return needed if isinstance(record, records.BrokerRegistrationChangeRecord) else newest
 
 
 def needed_version(record: records.MetadataRecord) -> int:

@@ -351,6 +351,11 @@ class RemoveDelegationTokenRecord(MetadataRecord, frozen=True, kw_only=True):
     token_id: str
 
 
+def record_name(record: type[MetadataRecord]) -> str:
+    """The name of a type without ``Record``: ``PartitionChange``."""
+    return record.__name__.removesuffix("Record")
+
+
 #: The class of each type. Types 6, 13 and 16 do not exist.
 RECORD_TYPES: Final[dict[int, type[MetadataRecord]]] = {
     record.api_key: record for record in sorted(MetadataRecord.__subclasses__(), key=lambda record: record.api_key)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import numpy as np
-
 from kframe.core.kraft.decision import RecordAndVersion
 from kframe.model.kraft.ids import ResourceType
 from kframe.model.kraft.metadata import ClusterMetadata
@@ -28,14 +26,14 @@ def image_of(metadata: ClusterMetadata, names: SymbolicNames) -> dict[str, Any]:
         "partitions": {
             f"{name}-{int(metadata.partitions.partition[row])}": _partition(metadata, row, names)
             for name, index in topics
-            for row in _rows(metadata, index)
+            for row in metadata.topics.rows_of(index).tolist()
         },
-        "configs": {
-            f"{RESOURCES[ResourceType(kind)]}:{name}": dict(sorted(values.items()))
-            for (kind, name), values in sorted(
-                metadata.configs.items(), key=lambda item: (_kind(item[0][0]), item[0][1])
+        "configs": dict(
+            sorted(
+                (f"{RESOURCES[ResourceType(kind)]}:{name}", dict(sorted(values.items())))
+                for (kind, name), values in metadata.configs.items()
             )
-        },
+        ),
     }
     others: dict[str, dict[str, Any]] = {
         "quotas": {
@@ -51,15 +49,6 @@ def image_of(metadata: ClusterMetadata, names: SymbolicNames) -> dict[str, Any]:
     if metadata.next_producer_id:
         image["next_producer_id"] = metadata.next_producer_id
     return image
-
-
-def _kind(kind: int) -> str:
-    return RESOURCES[ResourceType(kind)]
-
-
-def _rows(metadata: ClusterMetadata, topic: int) -> list[int]:
-    rows = np.asarray(metadata.topics.rows_of(topic))
-    return [int(row) for row in rows[np.argsort(metadata.partitions.partition[rows], kind="stable")]]
 
 
 def _acl(metadata: ClusterMetadata, names: SymbolicNames) -> list[tuple[str, dict[str, Any]]]:

@@ -14,9 +14,9 @@ from typing import Final
 from kframe.core.kraft.context import KraftContext
 from kframe.core.kraft.decision import RecordAndVersion, RequestRefused, records_of
 from kframe.model.kraft.ids import METADATA_VERSION
-from kframe.model.kraft.records import NoOpRecord, PartitionChangeRecord
+from kframe.model.kraft.records import NoOpRecord, PartitionChangeRecord, record_name
 from kframe.shadow.kraft.changes import UNEXPLAINED, explain_changes
-from kframe.shadow.kraft.differences import RECORD, WRITTEN, RecordDifference, differences, identity, key_of, type_of
+from kframe.shadow.kraft.differences import RECORD, WRITTEN, RecordDifference, differences, identity, key_of
 from kframe.shadow.kraft.events import PossibleEvent, broker_events, precedes_changes
 from kframe.shadow.kraft.requests import UNPREDICTED, infer_request
 from kframe.snapshot.committed_log import CommittedBatch, CommittedRecord
@@ -144,7 +144,7 @@ class _Parser:
         if isinstance(record, NoOpRecord):
             self._advance(start + 1)
         elif type(record) in UNPREDICTED:
-            self._note(type_of(record))
+            self._note(record_name(type(record)))
             self._comparison.reasons.append(UNPREDICTED[type(record)])
             self._advance(start + 1)
         elif events := broker_events(self._context, record, offset):
@@ -157,7 +157,7 @@ class _Parser:
             self._conclude([event], start + count)
         else:
             difference = RecordDifference(
-                UNEXPLAINED, type_of(record), key_of(self._context.metadata, record), offset,
+                UNEXPLAINED, record_name(type(record)), key_of(self._context.metadata, record), offset,
                 RECORD, None, WRITTEN,
             )  # fmt: skip
             self._comparison.differences.append(difference)

@@ -12,7 +12,7 @@ import msgspec
 from kframe.core.kraft.decision import RecordAndVersion
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.kraft.record_json import uuid_text
-from kframe.model.kraft.records import ConfigRecord, MetadataRecord, PartitionChangeRecord, PartitionRecord
+from kframe.model.kraft.records import ConfigRecord, MetadataRecord, PartitionChangeRecord, PartitionRecord, record_name
 from kframe.snapshot.committed_log import CommittedRecord
 
 #: Fields whose order is that of a hash table in Kafka.
@@ -69,7 +69,7 @@ def differences(
     missing = {identity(record): (record, version) for record, version in predicted}
     result: list[RecordDifference] = []
     for offset, record, version in committed:
-        labels = event, type_of(record), key_of(metadata, record), offset
+        labels = event, record_name(type(record)), key_of(metadata, record), offset
         expected = missing.pop(identity(record), None)
         if expected is None:
             result.append(RecordDifference(*labels, RECORD, None, WRITTEN))
@@ -82,7 +82,7 @@ def differences(
                 if before != after and not (field in _SETS and _as_set(before) == _as_set(after))
             ]
     result += [
-        RecordDifference(event, type_of(record), key_of(metadata, record), None, RECORD, WRITTEN, None)
+        RecordDifference(event, record_name(type(record)), key_of(metadata, record), None, RECORD, WRITTEN, None)
         for record, _ in missing.values()
     ]
     return result
@@ -105,11 +105,6 @@ def key_of(metadata: ClusterMetadata, record: MetadataRecord) -> str:
 def _topic_name(metadata: ClusterMetadata, topic_id: UUID) -> str:
     index = metadata.topics.index_by_id.get(topic_id)
     return uuid_text(topic_id) if index is None else metadata.topics.names[index]
-
-
-def type_of(record: MetadataRecord) -> str:
-    """The type of a record without ``Record``: ``PartitionChange``."""
-    return type(record).__name__.removesuffix("Record")
 
 
 def _values(record: MetadataRecord) -> tuple[Any, ...]:

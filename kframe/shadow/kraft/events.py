@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TypeAlias
-from uuid import UUID
 
 from kframe.core.kraft.broker_events import (
     begin_controlled_shutdown,
@@ -79,16 +78,10 @@ def _changes(record: BrokerRegistrationChangeRecord, registration: BrokerRegistr
     is_empty = not (record.fenced or record.in_controlled_shutdown or record.cordoned_log_dirs is not None)
     if record.log_dirs or is_empty:  # A broker without directories is written as one whose directories do not change.
         offline = [directory for directory in registration.directories if directory not in record.log_dirs]
-        yield DIRECTORY_FAILED, partial(_lose_directories, registration, offline)
+        yield DIRECTORY_FAILED, partial(handle_directories_offline, registration=registration, offline=offline)
     if record.cordoned_log_dirs is not None:
         cordoned = record.cordoned_log_dirs
         yield CORDONED, lambda _context: cordon_directories(registration, cordoned)
-
-
-def _lose_directories(
-    registration: BrokerRegistration, offline: Sequence[UUID], context: KraftContext
-) -> Sequence[DecisionPart]:
-    return handle_directories_offline(context, registration, offline)
 
 
 def _registrations(context: KraftContext, record: RegisterBrokerRecord, offset: int) -> list[PossibleEvent]:

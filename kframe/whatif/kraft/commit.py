@@ -17,10 +17,10 @@ from kframe.model.columns import Int32, Int64
 from kframe.model.kraft.record_sizes import FRAME_BYTES, record_size, varint_sizes
 from kframe.model.kraft.records import (
     ClearElrRecord,
-    MetadataRecord,
     PartitionChangeRecord,
     RemoveTopicRecord,
     TopicRecord,
+    record_name,
 )
 from kframe.model.lists import distinct_values
 from kframe.whatif.kraft.changes import RowStates, elr_changed, states_stored, unclean_rows
@@ -101,14 +101,14 @@ class Committer:
 
     def _apply(self, item: DecisionPart, counts: Counter[str], nbytes: Counter[str]) -> None:
         if isinstance(item, PlannedChanges):
-            name, count = _name(PartitionChangeRecord), item.count
+            name, count = record_name(PartitionChangeRecord), item.count
             if count:
                 counts[name] += count
                 nbytes[name] += changes_size(item.batch, item.version)
         else:
             for record, version in records_of([item]):
-                counts[_name(type(record))] += 1
-                nbytes[_name(type(record))] += record_size(record, version)
+                counts[record_name(type(record))] += 1
+                nbytes[record_name(type(record))] += record_size(record, version)
         self.offset += apply_part(self._context, item, self.offset)
 
     def _changed_rows(self, decided: Sequence[DecisionPart]) -> Int32:
@@ -170,7 +170,3 @@ def _topics_written(decided: Sequence[DecisionPart]) -> list[TimelineEvent]:
         if count:
             written.append(TopicsWritten(action, count))
     return [*written]
-
-
-def _name(record_type: type[MetadataRecord]) -> str:
-    return record_type.__name__.removesuffix("Record")

@@ -60,25 +60,24 @@ def parse_changes(
 
 def copy_ids(payload: UInt8, starts: Int64, offsets: Int32, out: Int32) -> int:
     """Return the ids copied, or -1 if a list is outside ``payload`` or ``out``."""
-    for i in range(len(starts)):
-        count = int(offsets[i + 1] - offsets[i])
-        if count and not _fits(payload, int(starts[i]), count, 4, int(offsets[i]), len(out)):
-            return -1
-        if count:
-            out[offsets[i] : offsets[i + 1]] = np.frombuffer(
-                payload[starts[i] : starts[i] + 4 * count].tobytes(), ">i4"
-            )
-    return int(offsets[-1])
+    return _copy(payload, starts, offsets, out, 4)
 
 
 def copy_directories(payload: UInt8, starts: Int64, offsets: Int32, out: UInt8) -> int:
     """Return the ids copied, or -1 if a list is outside ``payload`` or ``out``."""
-    for i in range(len(starts)):
-        count = int(offsets[i + 1] - offsets[i])
-        if count and not _fits(payload, int(starts[i]), count, 16, int(offsets[i]), len(out)):
+    return _copy(payload, starts, offsets, out, 16)
+
+
+def _copy(payload: UInt8, starts: Int64, offsets: Int32, out: NDArray[Any], size: int) -> int:
+    """Copy lists of ids of ``size`` bytes."""
+    for start, first, end in zip(starts.tolist(), offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
+        if first == end:
+            continue
+        count = end - first
+        if count < 0 or not 0 <= first <= len(out) - count or not 0 <= start <= len(payload) - size * count:
             return -1
-        if count:
-            out[offsets[i] : offsets[i + 1]] = payload[starts[i] : starts[i] + 16 * count].reshape(-1, 16)
+        values = payload[start : start + size * count].tobytes()
+        out[first:end] = np.frombuffer(values, ">i4") if size == 4 else np.frombuffer(values, np.uint8).reshape(-1, 16)
     return int(offsets[-1])
 
 
@@ -168,11 +167,6 @@ def _parse(
 
 def _set_key(record: Any, i: int, partition: Int32, topic_id: UInt8) -> None:
     partition[i], topic_id[i] = record.partition_id, np.frombuffer(record.topic_id.bytes, np.uint8)
-
-
-def _fits(payload: UInt8, start: int, count: int, size: int, first: int, capacity: int) -> bool:
-    """Whether a list of ``count`` ids is within the payload, and fits into the output from ``first`` on."""
-    return count > 0 and 0 <= first <= capacity - count and 0 <= start <= len(payload) - size * count
 
 
 def _lists(i: int, ids: Int32, directories: UInt8, list_start: Int64, list_count: Int32) -> dict[str, Any] | None:

@@ -8,7 +8,15 @@ from pathlib import Path
 import numpy as np
 
 from kframe.plugin.columns import Int32, Int64, Ragged
-from kframe.plugin.kraft import ClusterMetadata, RecordAndVersion, control, directory_ids, records
+from kframe.plugin.kraft import (
+    ClusterMetadata,
+    RecordAndVersion,
+    control,
+    feature_records,
+    newest_version,
+    records,
+    setting_records,
+)
 from kframe_kraft.disk import CheckpointWriter, SnapshotId
 from kframe_kraft.partition_columns import (
     DirectoryLists,
@@ -19,7 +27,6 @@ from kframe_kraft.partition_columns import (
 )
 from kframe_kraft.records import encode_record, record_version
 
-_METADATA_VERSION = "metadata.version"
 _LISTS = {
     "replicas": "replica",
     "isr": "isr",
@@ -29,10 +36,6 @@ _LISTS = {
     "last_known_elr": "last_known_elr",
 }
 _ELR = ("eligible_leader_replicas", "last_known_elr")
-#: Any record without ELR: its version depends on the level alone.
-_SAMPLE = records.PartitionRecord(
-    topic_id=directory_ids.ZERO_UUID, replicas=(), isr=(), removing_replicas=(), adding_replicas=()
-)
 
 
 def write_checkpoint(
@@ -49,7 +52,7 @@ def write_checkpoint(
     ) as writer:
         # As few batches as possible: kafka-metadata-shell may print the image before it has read the second one.
         before = _values(_versioned(metadata, _before_topics(metadata)))
-        after = _values(_versioned(metadata, _after_topics(metadata)))
+        after = _values(_versioned(metadata, setting_records(metadata)))
         topics, topic_lengths = _topic_values(metadata)
         lengths = np.concatenate([_lengths(before), topic_lengths, _lengths(after)])
         value_start: Int64 = np.zeros(len(lengths) + 1, np.int64)
@@ -64,41 +67,11 @@ def _versioned(metadata: ClusterMetadata, content: Iterator[records.MetadataReco
 
 
 def _before_topics(metadata: ClusterMetadata) -> Iterator[records.MetadataRecord]:
-    yield records.FeatureLevelRecord(name=_METADATA_VERSION, feature_level=metadata.metadata_version)
-    for name, level in sorted(metadata.features.items()):
-        if name != _METADATA_VERSION:
-            yield records.FeatureLevelRecord(name=name, feature_level=level)
+    yield from feature_records(metadata)
     for _, broker in sorted(metadata.brokers.registrations.items()):
-        yield records.RegisterBrokerRecord(
-            broker_id=broker.broker_id,
-            is_migrating_zk_broker=broker.is_migrating_zk_broker,
-            incarnation_id=broker.incarnation_id,
-            broker_epoch=broker.broker_epoch,
-            end_points=broker.end_points,
-            features=broker.features,
-            rack=broker.rack,
-            fenced=broker.fenced,
-            in_controlled_shutdown=broker.in_controlled_shutdown,
-            log_dirs=broker.directories,
-            cordoned_log_dirs=broker.cordoned,
-        )
+        yield broker.record()
     for _, controller in sorted(metadata.controllers.items()):
         yield controller
-
-
-def _after_topics(metadata: ClusterMetadata) -> Iterator[records.MetadataRecord]:
-    for (kind, name), configs in metadata.configs.items():
-        for key, value in configs.items():
-            yield records.ConfigRecord(resource_type=kind, resource_name=name, name=key, value=value)
-    for entity, quotas in metadata.quotas.items():
-        data = tuple(records.EntityData(entity_type=kind, entity_name=name) for kind, name in entity)
-        for key, number in quotas.items():
-            yield records.ClientQuotaRecord(entity=data, key=key, value=number, remove=False)
-    if metadata.next_producer_id:
-        yield records.ProducerIdsRecord(broker_id=-1, broker_epoch=-1, next_producer_id=metadata.next_producer_id)
-    yield from metadata.acls.values()
-    yield from metadata.scram.values()
-    yield from metadata.tokens.values()
 
 
 def _topic_values(metadata: ClusterMetadata) -> tuple[list[bytes], Int64]:
@@ -115,8 +88,7 @@ def _topic_values(metadata: ClusterMetadata) -> tuple[list[bytes], Int64]:
     )
     rows_by_topic = [topics.rows_of(index) for index in indexes]
     rows = np.concatenate(rows_by_topic)
-    level = metadata.metadata_version
-    version = record_version(_SAMPLE, level)
+    version = newest_version(records.PartitionRecord, metadata.metadata_version)
     values, value_start = encode_rows(_columns(metadata, rows, version), version)
     # A topic's record is before its partitions: interleave lengths, then bytes.
     before = np.repeat(np.arange(len(indexes)), [len(part) for part in rows_by_topic])

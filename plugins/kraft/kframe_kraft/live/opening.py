@@ -12,10 +12,13 @@ from kframe_kafka_wire.node import CLIENT_ID, NodeConnection, bootstrap_addresse
 
 from kframe.plugin.live import Progress, ignore_progress
 from kframe_kraft.batches import BATCH_BYTES_MAX
-from kframe_kraft.disk import LogHistory, MetaProperties
+from kframe_kraft.disk import CommittedEnd, LogHistory, MetaProperties, QuorumState
+from kframe_kraft.disk.committed import voters_of
+from kframe_kraft.disk.segments import read_segments
+from kframe_kraft.disk.temporary import TemporaryContent
 from kframe_kraft.live.calls import FETCH_BYTES, Address, QuorumNode
+from kframe_kraft.live.followed_log import RECORDS
 from kframe_kraft.live.observer import QuorumObserver
-from kframe_kraft.live.spooled_log import SpooledLog
 from kframe_kraft.sources import NodeSource
 
 SCHEME: Final = "kraft"
@@ -55,6 +58,43 @@ def read_quorum(url: str, config: Mapping[str, str], progress: Progress = ignore
 
 def spooled_history(observer: QuorumObserver, progress: Progress = ignore_progress) -> LogHistory:
     """The committed log so far, in a temporary file. The observer releases it. Raises as ``read_quorum``."""
-    spooled = SpooledLog(observer)
+    spooled = _SpooledLog(observer)
     observer.catch_up(progress, spooled.spool)
     return spooled.history()
+
+
+class _SpooledLog:
+    """Moves the committed batches of an observer to a temporary file, so that they need no memory."""
+
+    def __init__(self, observer: QuorumObserver) -> None:
+        self._observer = observer
+        self._end = 0
+        self._content = TemporaryContent(RECORDS)
+        self._start_at_snapshot()
+
+    def spool(self) -> None:
+        """Move the committed batches to the file. Restart if a snapshot has replaced the log."""
+        if self._observer.generation != self._generation:
+            self._start_at_snapshot()
+        log = self._observer.log
+        for batch in log.committed_batches(self._end):
+            self._content.append(batch.content.data)
+            self._end = batch.header.next_offset
+        log.drop(self._end)
+
+    def history(self) -> LogHistory:
+        """The current log."""
+        log = read_segments({self._snapshot_id.offset: self._content})
+        leader = self._observer.leader
+        return LogHistory(
+            self._snapshot_id, self._snapshot, log, QuorumState(leader.leader_epoch, leader.leader_id),
+            voters_of(log.voters, self._snapshot.voters if self._snapshot else None, None),
+            CommittedEnd(log.end, exact=True),
+        )  # fmt: skip
+
+    def _start_at_snapshot(self) -> None:
+        log = self._observer.log
+        self._generation = self._observer.generation
+        self._snapshot_id, self._snapshot = log.snapshot_id, log.snapshot
+        self._end = log.snapshot_id.offset
+        self._content = TemporaryContent(RECORDS)

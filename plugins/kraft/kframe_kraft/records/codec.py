@@ -8,8 +8,7 @@ from typing import Any, TypeAlias
 
 from kframe.plugin.kraft import Field, Table
 from kframe_kraft.errors import RecordError
-from kframe_kraft.records.fields import READ, WRITE
-from kframe_kraft.records.primitives import Reader, Write, write_unsigned_varint
+from kframe_kraft.records.primitives import READ, WRITE, Reader, Write, write_unsigned_varint
 
 Read: TypeAlias = Callable[[Reader], Any]
 

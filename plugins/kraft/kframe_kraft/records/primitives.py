@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 from uuid import UUID
 
+from kframe.plugin.kraft import Kind
 from kframe_kraft.errors import RecordError
 
 #: Longest string in bytes (Kafka's generated classes).
@@ -151,3 +152,24 @@ def number_writer(layout: str) -> Write:
         out += packing.pack(value)
 
     return write
+
+
+_LAYOUTS: Final = {
+    Kind.INT8: ">b", Kind.INT16: ">h", Kind.UINT16: ">H", Kind.INT32: ">i", Kind.INT64: ">q", Kind.FLOAT64: ">d",
+}  # fmt: skip
+#: The reader of each type.
+READ: Final[dict[Kind, Callable[[Reader], Any]]] = {
+    Kind.BOOL: read_bool,
+    Kind.UUID: read_uuid,
+    Kind.STRING: read_string,
+    Kind.BYTES: read_byte_string,
+    **{kind: number_reader(layout) for kind, layout in _LAYOUTS.items()},
+}
+#: The writer of each type.
+WRITE: Final[dict[Kind, Write]] = {
+    Kind.BOOL: write_bool,
+    Kind.UUID: write_uuid,
+    Kind.STRING: write_string,
+    Kind.BYTES: write_byte_string,
+    **{kind: number_writer(layout) for kind, layout in _LAYOUTS.items()},
+}

@@ -15,7 +15,7 @@ from kframe_kraft.disk import Checkpoint, CommittedEnd, LogHistory
 from kframe_kraft.disk.transactions import ABORT, BEGIN, END
 from kframe_kraft.records import decode_record
 from kframe_kraft.time_travel.positions import time_text
-from kframe_kraft.time_travel.summaries import broker_ids, describe, record_name, topic_of
+from kframe_kraft.time_travel.summaries import broker_ids, describe, topic_of
 
 _TOPIC: Final = records.TopicRecord.api_key
 _CONTROLS: Final = frozenset(record.__name__ for record in control.CONTROL_TYPES.values())
@@ -32,12 +32,12 @@ COLUMNS: Final = (
 def type_names() -> list[str]:
     """The names of all types of records and control records, as ``EntryFilter.types`` has them."""
     controls = [record.__name__ for record in control.CONTROL_TYPES.values()]
-    return sorted([*map(record_name, records.RECORD_TYPES.values()), *controls])
+    return sorted([*map(records.record_name, records.RECORD_TYPES.values()), *controls])
 
 
 @dataclass(frozen=True, slots=True)
 class EntryFilter:
-    """Which rows to list. ``types`` are names as ``record_name`` gives them; empty collections select all."""
+    """Which rows to list. ``types`` are names as ``records.record_name`` gives them; empty collections select all."""
 
     types: Collection[str] = ()
     topics: Collection[str] = ()
@@ -115,7 +115,7 @@ class EntryLister:
     def _row(self, batch: RecordBatch, number: int, api_key: int, committed: CommittedEnd) -> dict[str, Any] | None:
         """The row of a data record. None if it is not selected."""
         selection, offset = self._selection, batch.offset(number)
-        kind = record_name(records.RECORD_TYPES[api_key])
+        kind = records.record_name(records.RECORD_TYPES[api_key])
         if selection.types and kind not in selection.types:
             return None
         if BEGIN <= api_key <= ABORT and not selection.boundaries and not selection.types:
@@ -166,7 +166,7 @@ def _control_rows(committed: CommittedEnd, batch: RecordBatch, selection: EntryF
             continue
         key, summary = _describe_control(record)
         yield _row(committed, batch, batch.offset(number), kind, key, summary) | {
-            "version": record.version, "transaction": None, "fields": control_to_json(record)
+            "version": record.version, "fields": control_to_json(record)
         }  # fmt: skip
 
 
@@ -187,9 +187,7 @@ def _boundary_row(committed: CommittedEnd, batch: RecordBatch) -> dict[str, Any]
     header = batch.header
     kind = "control records" if header.is_control else "records"
     summary = f"{header.record_count} {kind}, {header.size} bytes"
-    return _row(committed, batch, header.base_offset, "Batch", str(header.next_offset - 1), summary) | {
-        "version": None, "transaction": None, "fields": {}
-    }  # fmt: skip
+    return _row(committed, batch, header.base_offset, "Batch", str(header.next_offset - 1), summary)
 
 
 def _row(

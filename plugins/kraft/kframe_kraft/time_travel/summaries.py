@@ -18,11 +18,6 @@ _LABELS: Final = {
 }  # fmt: skip
 
 
-def record_name(record: type[records.MetadataRecord]) -> str:
-    """The name of a type without ``Record``: ``PartitionChange``."""
-    return record.__name__.removesuffix("Record")
-
-
 def topic_of(record: records.MetadataRecord, names: Mapping[UUID, str]) -> str | None:
     """The topic of a record, or None."""
     match record:
