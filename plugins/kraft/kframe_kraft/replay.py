@@ -27,7 +27,6 @@ from kframe.plugin.kraft import (
     records,
     replay,
 )
-from kframe_kraft.batches import RecordBatch, RecordBlock
 from kframe_kraft.disk.transactions import Rows
 from kframe_kraft.id_index import IdIndex
 from kframe_kraft.partition_columns import IdLists, PartitionColumns, decode_rows
@@ -66,7 +65,7 @@ class Replay:
         self._directories = IdIndex()
         self._known_directories = 0
 
-    def apply(self, rows: Rows[RecordBlock] | Rows[RecordBatch], offset: int | None = None) -> None:
+    def apply(self, rows: Rows, offset: int | None = None) -> None:
         """Apply committed records. ``offset`` replaces their own, for records of a snapshot.
 
         Raises LogError for the first record that is malformed or contradicts the metadata.
@@ -80,7 +79,7 @@ class Replay:
                 self._topics = None
             first = removal + 1
 
-    def _apply_section(self, rows: Rows[Any], section: NDArray[Any], types: Int32, offset: int | None) -> None:
+    def _apply_section(self, rows: Rows, section: NDArray[Any], types: Int32, offset: int | None) -> None:
         if len(section) < _BULK_MIN:
             self._apply_each(rows, section, offset)
             return
@@ -98,7 +97,7 @@ class Replay:
         for chunk in _chunks(section[is_change]):
             self._change_partitions(rows, chunk, offset)
 
-    def _apply_each(self, rows: Rows[Any], numbers: NDArray[Any], offset: int | None) -> None:
+    def _apply_each(self, rows: Rows, numbers: NDArray[Any], offset: int | None) -> None:
         batch = rows.batch
         for number in numbers.tolist():
             record = decode_record(batch.value(number), batch.name(number)).record
@@ -106,7 +105,7 @@ class Replay:
             if isinstance(record, records.TopicRecord) and self._topics is not None:
                 self._topics.add([(record.topic_id, self.metadata.topics.index_by_id[record.topic_id])])
 
-    def _replay(self, rows: Rows[Any], number: int, record: records.MetadataRecord, offset: int | None) -> None:
+    def _replay(self, rows: Rows, number: int, record: records.MetadataRecord, offset: int | None) -> None:
         try:
             replay(self.metadata, record, rows.batch.offset(number) if offset is None else offset)
         except InputError as error:
@@ -114,8 +113,8 @@ class Replay:
         except ShapeError as error:
             raise LogError(rows.batch.name(number), str(error), "lists that fit the partition") from error
 
-    def _create_topics(self, rows: Rows[Any], numbers: NDArray[Any], offset: int | None) -> None:
-        topics, payload = self.metadata.topics, memoryview(rows.batch.payload)
+    def _create_topics(self, rows: Rows, numbers: NDArray[Any], offset: int | None) -> None:
+        topics, payload = self.metadata.topics, rows.batch.payload.data
         configured = {name for kind, name in self.metadata.configs if kind == TOPIC_RESOURCE}
         first = len(topics)
         spans = zip(
@@ -138,7 +137,7 @@ class Replay:
         if self._topics is not None:
             self._topics.add(zip(topics.ids[first:], range(first, len(topics)), strict=True))
 
-    def _create_partitions(self, rows: Rows[Any], numbers: NDArray[Any]) -> bool:
+    def _create_partitions(self, rows: Rows, numbers: NDArray[Any]) -> bool:
         """Add new partitions. Return false, without a change, if one of them exists."""
         metadata, columns = self.metadata, decode_rows(rows.batch, rows.frames, numbers)
         wrong = (columns.partition_id < 0) | (columns.partition_id >= PARTITIONS_MAX)
@@ -174,7 +173,7 @@ class Replay:
         if count > _CHUNK:
             partitions.reserve(count, int(count * replicas))
 
-    def _change_partitions(self, rows: Rows[Any], numbers: NDArray[Any], offset: int | None) -> None:
+    def _change_partitions(self, rows: Rows, numbers: NDArray[Any], offset: int | None) -> None:
         columns = decode_rows(rows.batch, rows.frames, numbers)
         topic = self._topic_indexes(rows, numbers, columns)
         changed = self.metadata.topics.rows_at(topic, columns.partition_id)
@@ -190,7 +189,7 @@ class Replay:
             self._change_step(rows, numbers, columns, changed, np.flatnonzero(repetition == step))
 
     def _change_step(
-        self, rows: Rows[Any], numbers: NDArray[Any], columns: PartitionColumns, changed: Int32, members: NDArray[Any]
+        self, rows: Rows, numbers: NDArray[Any], columns: PartitionColumns, changed: Int32, members: NDArray[Any]
     ) -> None:
         """Apply the changes ``members``: at most one for each partition, none of them replaces replicas."""
         partitions, targets = self.metadata.partitions, changed[members]
@@ -218,7 +217,7 @@ class Replay:
         partitions.recovery[targets[recovering]] = recovery[recovering]
         partitions.partition_epoch[targets] += 1
 
-    def _topic_indexes(self, rows: Rows[Any], numbers: NDArray[Any], columns: PartitionColumns) -> Int32:
+    def _topic_indexes(self, rows: Rows, numbers: NDArray[Any], columns: PartitionColumns) -> Int32:
         if self._topics is None:
             self._topics = IdIndex(self.metadata.topics.index_by_id.items())
         topic, missing = self._topics.find(columns.topic_id)
@@ -254,7 +253,7 @@ class Replay:
         return indexes
 
     def _directory_lists(
-        self, rows: Rows[Any], numbers: NDArray[Any], columns: PartitionColumns, expected: Int32 | None = None
+        self, rows: Rows, numbers: NDArray[Any], columns: PartitionColumns, expected: Int32 | None = None
     ) -> Ragged:
         """Directory indexes of each record. An empty list means MIGRATING for all ``expected`` replicas."""
         lists = columns.directories

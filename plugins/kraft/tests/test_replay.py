@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from kframe_kraft import _id_index, _naive_ids
 from kframe_kraft.batches import BatchPosition, encode_data_batch, read_batch
-from kframe_kraft.disk import LogHistory, SnapshotId, committed_end
+from kframe_kraft.disk import LogHistory, SnapshotId
 from kframe_kraft.disk.segments import ListedBatches, MetadataLog
 from kframe_kraft.sources import image_of
 from kframe_kraft.testing.metadata_facts import metadata_facts
@@ -129,8 +129,7 @@ def history(versioned: Sequence[RecordAndVersion], random: Random) -> LogHistory
     while position < len(data):
         read.append(read_batch(data, position, "log"))
         position += read[-1].header.size
-    log = MetadataLog(0, len(versioned), ListedBatches(read))
-    return LogHistory(SnapshotId(0, 0), None, log, None, (1,), committed_end(log.end, 0, (1,)))
+    return LogHistory(SnapshotId(0, 0), None, MetadataLog(0, len(versioned), ListedBatches(read)))
 
 
 @pytest.mark.parametrize("seed", range(12))

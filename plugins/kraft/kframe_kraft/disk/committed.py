@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 from kframe.plugin.kraft import control
 from kframe_kraft.batches import RecordBatch
-from kframe_kraft.disk.quorum_state import QuorumState
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +33,3 @@ def voters_in(batch: RecordBatch) -> tuple[int, ...] | None:
         if isinstance(record, control.VotersRecord | control.LeaderChangeMessage):
             return tuple(voter.voter_id for voter in record.voters)
     return None
-
-
-def voters_of(
-    logged: tuple[int, ...] | None, snapshot: control.VotersRecord | None, state: QuorumState | None
-) -> tuple[int, ...]:
-    """Return the node ids of the voters in the log, else in the snapshot, else in the state, else none."""
-    if logged is not None:
-        return logged
-    if snapshot is not None:
-        return tuple(voter.voter_id for voter in snapshot.voters)
-    return () if state is None else state.voters

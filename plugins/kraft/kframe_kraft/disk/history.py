@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from kframe_kraft.disk.checkpoints import Checkpoint, read_checkpoint
-from kframe_kraft.disk.committed import CommittedEnd, committed_end, voters_of
+from kframe_kraft.disk.committed import CommittedEnd, committed_end
 from kframe_kraft.disk.names import BOOTSTRAP_ID, SnapshotId, segments_in, snapshots_in
 from kframe_kraft.disk.quorum_state import QuorumState, read_quorum_state
 from kframe_kraft.disk.segments import MetadataLog, read_segments
@@ -20,14 +20,28 @@ _ATTEMPTS: Final = 5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LogHistory:
-    """The content of a log's directory. ``snapshot`` is None if the log begins at offset 0."""
+    """The content of a log's directory. ``snapshot`` is None if the log begins at offset 0. Records below
+    ``committed_below`` are committed, as those in the snapshot."""
 
     snapshot_id: SnapshotId
     snapshot: Checkpoint | None
     log: MetadataLog
-    quorum_state: QuorumState | None
-    voters: tuple[int, ...]
-    committed: CommittedEnd
+    quorum_state: QuorumState | None = None
+    committed_below: int = 0
+
+    @property
+    def voters(self) -> tuple[int, ...]:
+        """The node ids of the voters in the log, else in the snapshot, else in the state, else none."""
+        if self.log.voters is not None:
+            return self.log.voters
+        if self.snapshot is not None and self.snapshot.voters is not None:
+            return tuple(voter.voter_id for voter in self.snapshot.voters.voters)
+        return () if self.quorum_state is None else self.quorum_state.voters
+
+    @property
+    def committed(self) -> CommittedEnd:
+        """The committed end, as far as the directory shows."""
+        return committed_end(self.log.end, max(self.committed_below, self.snapshot_id.offset), self.voters)
 
 
 def read_history(directory: Path, *, from_oldest: bool = False) -> LogHistory:
@@ -69,9 +83,7 @@ def _read_history(directory: Path, from_oldest: bool) -> LogHistory:
     first = next(iter(log.batches), None)
     if first is not None and first.header.base_offset < snapshot_id.offset:
         raise LogError(first.where, f"a batch across offset {snapshot_id.offset}", "a batch that begins there")
-    state = read_quorum_state(directory)
-    voters = voters_of(log.voters, snapshot.voters if snapshot else None, state)
-    return LogHistory(snapshot_id, snapshot, log, state, voters, committed_end(log.end, newest_id.offset, voters))
+    return LogHistory(snapshot_id, snapshot, log, read_quorum_state(directory), newest_id.offset)
 
 
 def _oldest_id(segments: Mapping[int, Path], snapshots: Mapping[SnapshotId, Path]) -> SnapshotId:

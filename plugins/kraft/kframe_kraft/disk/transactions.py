@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,34 +17,31 @@ END: Final = 24
 ABORT: Final = 25
 
 
-Batch = TypeVar("Batch", RecordBatch, RecordBlock)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
-class Rows(Generic[Batch]):
+class Rows:
     """Records of a batch or block to replay, by number, ascending."""
 
-    batch: Batch
+    batch: RecordBatch | RecordBlock
     frames: Frames
     rows: NDArray[Any]
 
 
-class TransactionFilter(Generic[Batch]):
+class TransactionFilter:
     """Yields records in the order of the log, those of a transaction at its EndTransaction."""
 
     def __init__(self) -> None:
-        self._pending: list[Rows[Batch]] = []
+        self._pending: list[Rows] = []
         self.begin_offset: int | None = None
         """The offset of the BeginTransaction without an end. None outside of transactions."""
 
-    def apply(self, batch: Batch) -> list[Rows[Batch]]:
+    def apply(self, batch: RecordBatch | RecordBlock) -> list[Rows]:
         """Return the records that may be replayed after this data batch or block, without the transaction markers.
 
         Raises LogError if a transaction begins in another, or ends without a beginning.
         """
         frames = batch.frames()
         markers: NDArray[Any] = np.flatnonzero((frames.api_key >= BEGIN) & (frames.api_key <= ABORT))
-        replayable: list[Rows[Batch]] = []
+        replayable: list[Rows] = []
         first = 0
         for marker in [*markers.tolist(), len(frames.api_key)]:
             if marker > first:
@@ -55,7 +52,7 @@ class TransactionFilter(Generic[Batch]):
                 replayable += self._mark(batch, marker, int(frames.api_key[marker]))
         return replayable
 
-    def _mark(self, batch: Batch, marker: int, kind: int) -> list[Rows[Batch]]:
+    def _mark(self, batch: RecordBatch | RecordBlock, marker: int, kind: int) -> list[Rows]:
         if (kind == BEGIN) != (self.begin_offset is None):
             reason = "a transaction within a transaction" if kind == BEGIN else "the end of a transaction"
             raise LogError(batch.name(marker), reason, "BeginTransaction before EndTransaction or AbortTransaction")

@@ -16,7 +16,7 @@ class QuorumLog:
 
     def __init__(self, observer: QuorumObserver) -> None:
         self._observer = observer
-        self._transactions = TransactionFilter[RecordBatch]()
+        self._transactions = TransactionFilter()
         self._leader_id = -1
         self.generation = 0
         self.end = 0
@@ -68,7 +68,7 @@ class QuorumLog:
             self._advance(batch)
         return batch.header.is_control
 
-    def _advance(self, batch: RecordBatch) -> list[Rows[RecordBatch]]:
+    def _advance(self, batch: RecordBatch) -> list[Rows]:
         """Advance to the end of a batch. Returns the records that may be replayed."""
         self.end = batch.header.next_offset
         if not batch.header.is_control:

@@ -8,10 +8,10 @@ import numpy as np
 
 from kframe_kraft.batches import BATCH_BYTES_MAX, RecordBatch, read_batch
 from kframe_kraft.batches.header import HEADER_BYTES, PREFIX
-from kframe_kraft.disk import Checkpoint, CommittedEnd, LogHistory, MetadataLog, QuorumState, SnapshotId
+from kframe_kraft.disk import Checkpoint, LogHistory, MetadataLog, QuorumState, SnapshotId
 from kframe_kraft.disk.batch_files import BatchFile
 from kframe_kraft.disk.checkpoints import checkpoint_of
-from kframe_kraft.disk.committed import voters_in, voters_of
+from kframe_kraft.disk.committed import voters_in
 from kframe_kraft.disk.names import BOOTSTRAP_ID
 from kframe_kraft.disk.segments import ListedBatches
 from kframe_kraft.errors import BatchError, LogError
@@ -130,9 +130,5 @@ class FollowedLog:
         last = batches[-1].header if batches else None
         end = self.snapshot_id.offset if last is None else last.next_offset
         named = [voters for batch in batches if batch.header.is_control and (voters := voters_in(batch)) is not None]
-        logged = named[-1] if named else None
-        voters = voters_of(logged, self.snapshot.voters if self.snapshot else None, None)
-        return LogHistory(
-            self.snapshot_id, self.snapshot, MetadataLog(self.snapshot_id.offset, end, batches, last, logged),
-            QuorumState(leader_epoch, leader_id), voters, CommittedEnd(end, exact=True),
-        )  # fmt: skip
+        log = MetadataLog(self.snapshot_id.offset, end, batches, last, named[-1] if named else None)
+        return LogHistory(self.snapshot_id, self.snapshot, log, QuorumState(leader_epoch, leader_id), end)

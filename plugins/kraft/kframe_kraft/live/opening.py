@@ -12,8 +12,7 @@ from kframe_kafka_wire.node import CLIENT_ID, NodeConnection, bootstrap_addresse
 
 from kframe.plugin.live import Progress, ignore_progress
 from kframe_kraft.batches import BATCH_BYTES_MAX
-from kframe_kraft.disk import CommittedEnd, LogHistory, MetaProperties, QuorumState
-from kframe_kraft.disk.committed import voters_of
+from kframe_kraft.disk import LogHistory, MetaProperties, QuorumState
 from kframe_kraft.disk.segments import read_segments
 from kframe_kraft.disk.temporary import TemporaryContent
 from kframe_kraft.live.calls import FETCH_BYTES, Address, QuorumNode
@@ -85,12 +84,8 @@ class _SpooledLog:
     def history(self) -> LogHistory:
         """The current log."""
         log = read_segments({self._snapshot_id.offset: self._content})
-        leader = self._observer.leader
-        return LogHistory(
-            self._snapshot_id, self._snapshot, log, QuorumState(leader.leader_epoch, leader.leader_id),
-            voters_of(log.voters, self._snapshot.voters if self._snapshot else None, None),
-            CommittedEnd(log.end, exact=True),
-        )  # fmt: skip
+        state = QuorumState(self._observer.leader.leader_epoch, self._observer.leader.leader_id)
+        return LogHistory(self._snapshot_id, self._snapshot, log, state, log.end)
 
     def _start_at_snapshot(self) -> None:
         log = self._observer.log

@@ -14,11 +14,8 @@ from pathlib import Path
 from typing import Final
 
 from kframe_kraft.batches import RecordBatch
-from kframe_kraft.detection import log_directory
-from kframe_kraft.disk import LogHistory, read_history, read_properties
-from kframe_kraft.disk.names import snapshots_in
-from kframe_kraft.disk.properties import FILE_NAME
-from kframe_kraft.errors import LogError
+from kframe_kraft.disk import LogHistory
+from kframe_kraft.sources.paths import read_node
 
 #: How a log relates to the reference.
 EQUAL: Final = "equal"
@@ -31,17 +28,16 @@ NO_OVERLAP: Final = "no overlap"
 
 @dataclass(frozen=True, slots=True)
 class ReplicaLog:
-    """A replica's directory. ``snapshot_end`` is that of the newest snapshot: everything below is committed."""
+    """A replica's directory."""
 
     name: str
     node_id: int | None
     history: LogHistory
-    snapshot_end: int
 
     @property
     def end(self) -> int:
         """The end of the log."""
-        return max(self.history.log.end, self.snapshot_end)
+        return max(self.history.log.end, self.history.committed_below)
 
     @property
     def last_epoch(self) -> int:
@@ -86,14 +82,8 @@ class QuorumComparison:
 
 def read_replica(path: Path) -> ReplicaLog:
     """Return the log in a node's directory. Raises LogError if there is none."""
-    directory = log_directory(path)
-    if directory is None:
-        raise LogError(str(path), "no segment or snapshot", "a directory of a KRaft node")
-    history = read_history(directory, from_oldest=True)
-    properties = directory.parent / FILE_NAME
-    node_id = read_properties(directory.parent).node_id if properties.exists() else None
-    snapshot_end = max((snapshot_id.offset for snapshot_id in snapshots_in(directory)), default=0)
-    return ReplicaLog(str(path), node_id, history, snapshot_end)
+    source = read_node(path, from_oldest=True)
+    return ReplicaLog(str(path), source.properties.node_id if source.properties else None, source.history)
 
 
 def compare_replicas(replicas: Sequence[ReplicaLog]) -> QuorumComparison:
@@ -117,7 +107,7 @@ def _compare(reference: ReplicaLog, replica: ReplicaLog) -> ReplicaComparison:
     expected, actual = difference
     offset, detail = _first_record(expected, actual)
     is_older = actual.header.leader_epoch < expected.header.leader_epoch
-    is_committed = actual.header.base_offset < min(replica.snapshot_end, reference.end)
+    is_committed = actual.header.base_offset < min(replica.history.committed_below, reference.end)
     state = STALE_TAIL if is_older and not is_committed else DIVERGED
     return ReplicaComparison(replica, state, offset, detail)
 
@@ -170,7 +160,7 @@ def _can_lead(row: ReplicaComparison, rows: Sequence[ReplicaComparison], voters:
 
 
 def _committed(reference: ReplicaLog, rows: Sequence[ReplicaComparison], voters: Sequence[int]) -> int:
-    newest = max(row.replica.snapshot_end for row in rows if row.state != DIVERGED)
+    newest = max(row.replica.history.committed_below for row in rows if row.state != DIVERGED)
     common = [
         row.replica.end if row.first_difference is None else row.first_difference
         for row in rows

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kframe.plugin.kraft import control
-from kframe_kraft.batches import RecordBatch
 from kframe_kraft.detection import log_directory
 from kframe_kraft.disk import LogHistory, MetaProperties, TransactionFilter, read_history, read_properties
 from kframe_kraft.errors import LogError
@@ -107,7 +106,7 @@ def _risks(history: LogHistory, node_id: int, end: int, last_epoch: int) -> list
 
 
 def _open_transaction(history: LogHistory) -> int | None:
-    transactions = TransactionFilter[RecordBatch]()
+    transactions = TransactionFilter()
     for batch in history.log.batches:
         if not batch.header.is_control:
             transactions.apply(batch)

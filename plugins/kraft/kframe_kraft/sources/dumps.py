@@ -23,7 +23,7 @@ from kframe_kraft.batches import (
 )
 from kframe_kraft.disk import Checkpoint, LogHistory, MetadataLog, SnapshotId
 from kframe_kraft.disk.batch_files import BatchSource
-from kframe_kraft.disk.committed import committed_end, voters_in
+from kframe_kraft.disk.committed import voters_in
 from kframe_kraft.disk.names import BOOTSTRAP_ID
 
 _BATCH: Final = re.compile(
@@ -53,12 +53,10 @@ def read_dump(source: BatchSource) -> LogHistory:
     if reader.snapshot_id is not None:
         end = reader.snapshot_id.offset
         snapshot = Checkpoint(reader.timestamp, 0, None, batches)
-        log = MetadataLog(end, end)
-        return LogHistory(reader.snapshot_id, snapshot, log, None, (), committed_end(end, end, ()))
+        return LogHistory(reader.snapshot_id, snapshot, MetadataLog(end, end))
     if reader.first_offset:
         raise LogError(source.name, f"a log from offset {reader.first_offset}", "a log from offset 0, or a snapshot")
-    log = MetadataLog(0, reader.end, batches, last, voters)
-    return LogHistory(BOOTSTRAP_ID, None, log, None, voters or (), committed_end(log.end, 0, voters or ()))
+    return LogHistory(BOOTSTRAP_ID, None, MetadataLog(0, reader.end, batches, last, voters))
 
 
 class _DumpBatches:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kframe.plugin.kraft import ClusterMetadata, control
-from kframe_kraft.batches import RecordBatch, RecordBlock, blocks_of
+from kframe_kraft.batches import RecordBatch, blocks_of
 from kframe_kraft.disk import CommittedEnd, LogHistory, Rows, TransactionFilter
 from kframe_kraft.errors import LogError
 from kframe_kraft.replay import Replay
@@ -59,7 +59,7 @@ class Timeline:
         self.voters_record = snapshot.voters if snapshot else None
         self.leader_id: int | None = None
         self._replay = Replay(self.metadata)
-        self._transactions = TransactionFilter[RecordBlock]()
+        self._transactions = TransactionFilter()
         self._batches = iter(history.log.batches)
         self._next: RecordBatch | None = None
         """The next batch to replay, if it was read."""

@@ -11,7 +11,6 @@ from kframe_kraft.detection import is_dump, log_directory
 from kframe_kraft.disk import LogHistory, MetaProperties, SnapshotId, read_history, read_properties
 from kframe_kraft.disk.batch_files import PART_BYTES, BatchFile, BatchSource
 from kframe_kraft.disk.checkpoints import checkpoint_of
-from kframe_kraft.disk.committed import committed_end, voters_of
 from kframe_kraft.disk.names import BOOTSTRAP_ID, SNAPSHOT_NAME
 from kframe_kraft.disk.properties import FILE_NAME
 from kframe_kraft.disk.segments import MetadataLog, read_segments
@@ -37,14 +36,7 @@ def read_source(path: Path | BatchSource, *, from_oldest: bool = False) -> NodeS
     A node may be writing the directory. Raises LogError if there is no such log or it is damaged.
     """
     if isinstance(path, Path) and path.is_dir():
-        directory = log_directory(path)
-        if directory is None:
-            raise LogError(str(path), "no segment or snapshot", "a directory of a KRaft node")
-        root = directory.parent
-        return NodeSource(
-            read_history(directory, from_oldest=from_oldest),
-            read_properties(root) if (root / FILE_NAME).exists() else None,
-        )
+        return read_node(path, from_oldest=from_oldest)
     try:
         path = _copied_pipe(path)
         file = BatchFile(path)
@@ -58,9 +50,16 @@ def read_source(path: Path | BatchSource, *, from_oldest: bool = False) -> NodeS
     base = int.from_bytes(start[:8], "big")
     if base:
         raise LogError(path.name, f"a segment from offset {base}", "a segment from offset 0, or its directory")
-    log = read_segments({0: path})
-    voters = voters_of(log.voters, None, None)
-    return NodeSource(LogHistory(BOOTSTRAP_ID, None, log, None, voters, committed_end(log.end, 0, voters)))
+    return NodeSource(LogHistory(BOOTSTRAP_ID, None, read_segments({0: path})))
+
+
+def read_node(path: Path, *, from_oldest: bool = False) -> NodeSource:
+    """Return the log in a node's directory or its log directory. Raises as ``read_source``."""
+    directory = log_directory(path)
+    if directory is None:
+        raise LogError(str(path), "no segment or snapshot", "a directory of a KRaft node")
+    properties = read_properties(directory.parent) if (directory.parent / FILE_NAME).exists() else None
+    return NodeSource(read_history(directory, from_oldest=from_oldest), properties)
 
 
 def read_image(path: Path | BatchSource, end: int | None = None) -> MetadataImage:
@@ -92,6 +91,4 @@ def _snapshot_history(file: BatchFile) -> LogHistory:
         snapshot_id = SnapshotId(int(match[1]), int(match[2]))
     else:  # a renamed file: its own batches count from 0
         snapshot_id = SnapshotId(0, snapshot.epoch)
-    voters = tuple(voter.voter_id for voter in snapshot.voters.voters) if snapshot.voters else ()
-    log = MetadataLog(snapshot_id.offset, snapshot_id.offset)
-    return LogHistory(snapshot_id, snapshot, log, None, voters, committed_end(log.end, log.end, voters))
+    return LogHistory(snapshot_id, snapshot, MetadataLog(snapshot_id.offset, snapshot_id.offset))
