@@ -26,6 +26,7 @@ from typing import Any, Final
 import kazoo.version
 import numpy as np
 from kazoo.client import KazooClient
+from kframe_zookeeper.acls import OPEN
 from kframe_zookeeper.multiread import PathNames, read_states
 from kframe_zookeeper.multiwrite import Writes, require, write_all
 from kframe_zookeeper.requests import check, create, encode_acl
@@ -45,7 +46,7 @@ WINDOW: Final = 2000
 PARTITIONS_A_TOPIC: Final = 100
 BROKERS: Final = 30
 CONTROLLER_EPOCH: Final = 7
-ACL: Final = encode_acl([(31, "world", "anyone")])
+ACL: Final = encode_acl(OPEN)
 
 
 class StoredStates:

@@ -123,7 +123,7 @@ class Raw:
             watches = Watches(session, lambda what, path: None)
             session.call(Sync(paths.CONTROLLER_EPOCH))
             watches.exists(paths.CONTROLLER)
-            watches.lists(LISTS)
+            watches.await_lists(LISTS, watches.begin_lists(LISTS))
             self.read(session)
             watches.arm(self.topic_paths, Watched.DATA, watches.last_zxid())
             self.write(session)

@@ -6,10 +6,11 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoAuthError, NoNodeError
+from kazoo.security import ACL, CREATOR_ALL_ACL, OPEN_ACL_UNSAFE, READ_ACL_UNSAFE, Permissions
 
 from kframe_zookeeper.paths import (
     CONSUMERS,
@@ -28,34 +29,20 @@ from kframe_zookeeper.paths import (
 
 _log = logging.getLogger("kframe.zookeeper")
 
-READ: Final = 1
-WRITE: Final = 2
-CREATE: Final = 4
-DELETE: Final = 8
-ADMIN: Final = 16
-ALL: Final = 31
-_CHANGE: Final = ALL & ~READ
+_CHANGE: Final = Permissions.ALL & ~Permissions.READ
 #: Topics that the audit covers; each costs three small requests.
 TOPICS_MAX: Final = 1_000
 #: Operators create these nodes, and controllers write them.
 _REQUEST_NODES: Final = (REASSIGN_PARTITIONS, PREFERRED_ELECTION)
 
 
-class Permit(NamedTuple):
-    """An entry of an ACL: a mask of the five permissions and an identity (kazoo: ``ACL(perms, Id(scheme, id))``)."""
-
-    permissions: int
-    scheme: str
-    identity: str
-
-
-OPEN: Final = (Permit(ALL, "world", "anyone"),)
+OPEN: Final = (*OPEN_ACL_UNSAFE,)
 #: ZooKeeper replaces "auth" by the identity of the connection.
-CREATOR_ONLY: Final = (Permit(ALL, "auth", ""),)
-CREATOR_AND_READERS: Final = (*CREATOR_ONLY, Permit(READ, "world", "anyone"))
+CREATOR_ONLY: Final = (*CREATOR_ALL_ACL,)
+CREATOR_AND_READERS: Final = (*CREATOR_ALL_ACL, *READ_ACL_UNSAFE)
 
 
-def acl_of(path: str, secure: bool) -> tuple[Permit, ...]:
+def acl_of(path: str, secure: bool) -> tuple[ACL, ...]:
     """The ACL with which Kafka creates ``path`` (below the chroot); ``secure`` is ``zookeeper.set.acl``.
 
     Nodes below ``/kframe`` get the default: the creator may do everything, the world may read.
@@ -73,14 +60,16 @@ class Exposed:
     changeable: bool
 
 
-def find_exposed(acls: Mapping[str, Iterable[Permit]]) -> tuple[Exposed, ...]:
+def find_exposed(acls: Mapping[str, Iterable[ACL]]) -> tuple[Exposed, ...]:
     """Which of these nodes are open to the world."""
     exposed = []
-    for path, permits in sorted(acls.items()):
+    for path, acl in sorted(acls.items()):
         permissions = 0
-        for permit in permits:
-            permissions |= permit.permissions if permit.scheme == "world" else 0
-        if permissions & _CHANGE or (permissions & READ and any(_is_below(path, root) for root in SENSITIVE)):
+        for entry in acl:
+            permissions |= entry.perms if entry.id.scheme == "world" else 0
+        if permissions & _CHANGE or (
+            permissions & Permissions.READ and any(_is_below(path, root) for root in SENSITIVE)
+        ):
             exposed.append(Exposed(path, bool(permissions & _CHANGE)))
     return tuple(exposed)
 
@@ -113,13 +102,12 @@ def audit(client: KazooClient) -> tuple[Exposed, ...]:
     return exposed
 
 
-def _read_acls(client: KazooClient, nodes: Iterable[str]) -> dict[str, list[Permit]]:
+def _read_acls(client: KazooClient, nodes: Iterable[str]) -> dict[str, list[ACL]]:
     results = [(path, client.get_acls_async(path)) for path in nodes]
     acls = {}
     for path, result in results:
         with suppress(NoNodeError, NoAuthError):
-            entries, _ = result.get()
-            acls[path] = [Permit(entry.perms, entry.id.scheme, entry.id.id) for entry in entries]
+            acls[path], _ = result.get()
     return acls
 
 

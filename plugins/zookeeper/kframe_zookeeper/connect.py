@@ -37,7 +37,6 @@ from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.protocol.connection import DELETED_EVENT, ConnectionHandler
 from kazoo.protocol.serialization import Watch
 from kazoo.protocol.states import KeeperState
-from kazoo.security import ACL, Id
 
 from kframe.plugin import ConfigError
 from kframe.plugin.settings import tls_refusal
@@ -76,10 +75,7 @@ def ensure_chroot(settings: ConnectSettings) -> None:
     client = make_client(replace(settings, chroot=""))
     try:
         client.start(settings.connection_timeout_ms / 1000)
-        acl = [
-            ACL(permit.permissions, Id(permit.scheme, permit.identity)) for permit in acl_of("/", settings.secure_acl)
-        ]
-        client.ensure_path(settings.chroot, acl)
+        client.ensure_path(settings.chroot, list(acl_of("/", settings.secure_acl)))
     finally:
         client.stop()
         client.close()

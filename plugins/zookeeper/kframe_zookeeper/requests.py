@@ -8,12 +8,13 @@ pins the version of kazoo.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
 import numpy as np
 from kazoo.exceptions import EXCEPTIONS, BadVersionError, NodeExistsError, NoNodeError
+from kazoo.security import ACL
 
 from kframe.plugin.columns import UInt8
 from kframe_zookeeper.fence import Fence
@@ -139,10 +140,10 @@ def delete(path: str, version: int = -1) -> bytes:
     return b"".join((_HEADER.pack(_DELETE, False, -1), buffer(path.encode()), _INT.pack(version)))
 
 
-def encode_acl(entries: Iterable[tuple[int, str, str]]) -> bytes:
-    """An ACL as in create operations, from (permissions, scheme, id) entries."""
+def encode_acl(acl: Sequence[ACL]) -> bytes:
+    """An ACL as in create operations."""
     encoded = [
-        _INT.pack(perms) + buffer(scheme.encode()) + buffer(identity.encode()) for perms, scheme, identity in entries
+        _INT.pack(entry.perms) + buffer(entry.id.scheme.encode()) + buffer(entry.id.id.encode()) for entry in acl
     ]
     return _INT.pack(len(encoded)) + b"".join(encoded)
 

@@ -82,17 +82,13 @@ class Watches:
         """The last zxid seen: later reads return no older state."""
         return int(self._session.client.last_zxid)
 
-    def lists(self, paths: Sequence[str]) -> list[list[str] | None]:
-        """Names of the children of each node, None if it does not exist. Arms a child watch on existing nodes."""
-        return self.await_lists(paths, self.begin_lists(paths))
-
     def begin_lists(self, paths: Sequence[str]) -> Listing:
-        """Send the requests of ``lists``; ``await_lists`` returns the names."""
+        """Request the names of the children of each node, and arm a child watch on each existing node."""
         requests = [GetChildren(self._root + path, self._fired) for path in paths]
         return self._session.ask(requests, len(requests), absent=NoNodeError)
 
     def await_lists(self, paths: Sequence[str], responses: Listing) -> list[list[str] | None]:
-        """Wait for the names that ``begin_lists`` requested."""
+        """Wait for the names that ``begin_lists`` requested. None where there is no node."""
         lists = [None if names is None else sorted(names) for _, names in responses]
         existing = [path for path, names in zip(paths, lists, strict=True) if names is not None]
         self._note([(self._root + path, Watched.CHILDREN) for path in existing])

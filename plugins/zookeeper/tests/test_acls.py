@@ -7,21 +7,9 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
-from kazoo.security import ACL, Id
+from kazoo.security import ACL, ANYONE_ID_UNSAFE, OPEN_ACL_UNSAFE, READ_ACL_UNSAFE, Id, Permissions
 from kframe_zookeeper import acls, paths
-from kframe_zookeeper.acls import (
-    ADMIN,
-    CREATOR_AND_READERS,
-    CREATOR_ONLY,
-    OPEN,
-    READ,
-    WRITE,
-    Exposed,
-    Permit,
-    acl_of,
-    audit,
-    find_exposed,
-)
+from kframe_zookeeper.acls import CREATOR_AND_READERS, CREATOR_ONLY, OPEN, Exposed, acl_of, audit, find_exposed
 from kframe_zookeeper.connect import ensure_chroot
 from kframe_zookeeper.settings import ConnectSettings, SaslLogin, settings_of_url
 from kframe_zookeeper.store import ZooKeeperStore
@@ -37,6 +25,9 @@ from kframe.model.events import AlterConfigsRequested, ProducerIdsRequested
 from kframe.snapshot.instances import Instance
 from kframe.testing.clusters import registration
 from kframe.testing.store_fixture import FIRST_ID
+
+KAFKA = Id("sasl", "kafka")
+ANYONE_WRITES = ACL(Permissions.WRITE, ANYONE_ID_UNSAFE)
 
 
 @pytest.mark.parametrize(
@@ -57,30 +48,28 @@ from kframe.testing.store_fixture import FIRST_ID
         ("/consumers/g", OPEN),
     ],
 )
-def test_acl_of_a_path(path: str, acl: tuple[Permit, ...]) -> None:
+def test_acl_of_a_path(path: str, acl: tuple[ACL, ...]) -> None:
     assert acl_of(path, secure=True) == acl
     assert acl_of(path, secure=False) == OPEN
 
 
 def test_publicly_writable_and_secret_readable_nodes_are_exposed() -> None:
-    anyone_reads = Permit(READ, "world", "anyone")
     assert find_exposed(
         {
             "/brokers": OPEN,
-            "/admin": [Permit(WRITE, "world", "anyone"), Permit(ADMIN, "sasl", "kafka")],
+            "/admin": [ANYONE_WRITES, ACL(Permissions.ADMIN, KAFKA)],
             "/controller": CREATOR_AND_READERS,
-            "/config/users": [*CREATOR_ONLY, anyone_reads],
-            "/config/topics": [anyone_reads],
-            "/feature": [Permit(WRITE, "sasl", "kafka")],
+            "/config/users": [*CREATOR_ONLY, *READ_ACL_UNSAFE],
+            "/config/topics": READ_ACL_UNSAFE,
+            "/feature": [ACL(Permissions.WRITE, KAFKA)],
             "/migration": [],
         }
     ) == (Exposed("/admin", True), Exposed("/brokers", True), Exposed("/config/users", False))
 
 
 #: Created by Kafka 3.9 ``ZkData.defaultAcls`` if the brokers log in as kafka.
-KAFKAS = [ACL(31, Id("sasl", "kafka")), ACL(1, Id("world", "anyone"))]
-SECRET = [ACL(31, Id("sasl", "kafka"))]
-ANYBODYS = [ACL(31, Id("world", "anyone"))]
+SECRET = [ACL(Permissions.ALL, KAFKA)]
+KAFKAS = [*SECRET, *READ_ACL_UNSAFE]
 
 
 @pytest.fixture(scope="module")
@@ -127,7 +116,7 @@ def test_controller_creates_znodes_with_kafkas_acls(whole: ConnectSettings) -> N
         path: acl for path, acl in acls_by_path.items() if path not in {*secret, "/consumers"} and acl != KAFKAS
     } == {}
     assert {path: acl for path, acl in acls_by_path.items() if path in secret and acl != SECRET} == {}
-    assert acls_by_path["/consumers"] == ANYBODYS
+    assert acls_by_path["/consumers"] == OPEN_ACL_UNSAFE
     assert {
         "/", "/controller_epoch", "/feature", "/latest_producer_id_block", "/brokers/topics/kept/partitions/1/state",
         "/config/topics/kept", "/config/brokers/<default>", "/config/changes/config_change_0000000000",
@@ -166,10 +155,10 @@ class TestAudit:
     def test_audit_reports_an_open_znode(self, whole: ConnectSettings, path: str) -> None:
         with started(whole) as client:
             if not client.exists(path):
-                client.create(path, b"", [ACL(31, Id("sasl", "kafka"))])
+                client.create(path, b"", SECRET)
             before, _ = client.get_acls(path)
             try:
-                client.set_acls(path, [*before, ACL(WRITE, Id("world", "anyone"))])
+                client.set_acls(path, [*before, ANYONE_WRITES])
                 assert audit(client) == (Exposed(path, True),)
             finally:
                 client.set_acls(path, before)
@@ -180,7 +169,7 @@ class TestAudit:
         monkeypatch.setattr(acls, "TOPICS_MAX", 1)
         with started(whole) as client:
             for topic in ("kept", "marked"):
-                client.set_acls(f"/brokers/topics/{topic}", [*KAFKAS, ACL(WRITE, Id("world", "anyone"))])
+                client.set_acls(f"/brokers/topics/{topic}", [*KAFKAS, ANYONE_WRITES])
             try:
                 assert audit(client) == (Exposed("/brokers/topics/kept", True),)
             finally:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import re
 import signal
-import time
 from pathlib import Path
 
 import pytest
 from kazoo.client import KazooClient
 from kframe_zookeeper import paths
 from kframe_zookeeper.testing.commands import READY, Start, kframe, kframe_json
-from kframe_zookeeper.testing.process import PATIENCE_S
+from kframe_zookeeper.testing.process import until
 from kframe_zookeeper.testing.servers import ServerHandle
 
 from kframe.snapshot import read_snapshot
@@ -23,15 +22,20 @@ EXAMPLE_DUMP = (
 )
 
 
+def epoch_of(client: KazooClient) -> int:
+    return int(client.get(paths.CONTROLLER_EPOCH)[0])
+
+
 def holds(client: KazooClient, number: int, controller_epoch: int) -> bool:
     """Wait until this controller has the role at this epoch."""
-    end = time.monotonic() + PATIENCE_S
-    while time.monotonic() < end:
-        if client.exists(paths.CONTROLLER) and int(client.get(paths.CONTROLLER_EPOCH)[0]) >= controller_epoch:
-            controller_id = json.loads(client.get(paths.CONTROLLER)[0])["brokerid"]
-            return (controller_id, int(client.get(paths.CONTROLLER_EPOCH)[0])) == (number, controller_epoch)
-        time.sleep(0.02)
-    return False
+
+    def is_elected() -> bool:
+        return bool(client.exists(paths.CONTROLLER)) and epoch_of(client) >= controller_epoch
+
+    if not until(is_elected):
+        return False
+    controller_id = json.loads(client.get(paths.CONTROLLER)[0])["brokerid"]
+    return (controller_id, epoch_of(client)) == (number, controller_epoch)
 
 
 # -- snapshot capture
@@ -125,9 +129,7 @@ def test_standby_takes_over_when_the_active_controller_is_killed(start: Start, c
     assert holds(client, 1001, 2)
     start(1002)
     first.kill()
-    end = time.monotonic() + PATIENCE_S
-    while int(client.get(paths.CONTROLLER_EPOCH)[0]) == 2 and time.monotonic() < end:
-        time.sleep(0.05)
+    assert until(lambda: epoch_of(client) > 2)
     assert holds(client, 1002, 3)
 
 

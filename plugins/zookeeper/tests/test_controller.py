@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 from kframe_zookeeper import paths, plugin
 from kframe_zookeeper.store import ZooKeeperStore
@@ -30,16 +32,11 @@ def loop_on(store: ZooKeeperStore, controller_id: int) -> ControllerLoop:
     return loop
 
 
-def leaders(fixture: ZooKeeperFixture) -> dict[tuple[int, int], int]:
+def leaders(fixture: ZooKeeperFixture) -> Counter[tuple[int, int]]:
     """The number of partitions by (leader, controller epoch) in ZooKeeper."""
-    leaders_by_epoch: dict[tuple[int, int], int] = {}
-    for topic in fixture.operator.get_children(paths.TOPICS):
-        for number in range(2):
-            path = paths.state_path(topic, number)
-            state = decode_state(fixture.operator.get(path)[0], path)
-            key = state.leader, state.controller_epoch
-            leaders_by_epoch[key] = leaders_by_epoch.get(key, 0) + 1
-    return leaders_by_epoch
+    state_paths = [paths.state_path(f"topic-{number}", partition) for number in range(10) for partition in range(2)]
+    states = (decode_state(fixture.operator.get(path)[0], path) for path in state_paths)
+    return Counter((state.leader, state.controller_epoch) for state in states)
 
 
 def test_plugin_offers_the_url_scheme() -> None:

@@ -12,7 +12,7 @@ from kazoo.exceptions import AuthFailedError, NoAuthError
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import KazooState
 from kazoo.security import ACL, Id
-from kframe_zookeeper.acls import acl_of
+from kframe_zookeeper.acls import CREATOR_ONLY
 from kframe_zookeeper.connect import ensure_chroot, make_client
 from kframe_zookeeper.settings import ConnectSettings, SaslLogin, TlsSettings
 from kframe_zookeeper.testing.certificates import Authority
@@ -162,10 +162,7 @@ class TestSasl:
     def test_created_znodes_belong_to_the_login(self, settings: ConnectSettings) -> None:
         ensure_chroot(settings)
         with started(settings) as client:
-            acl = [
-                ACL(permit.permissions, Id(permit.scheme, permit.identity)) for permit in acl_of("/config/users", True)
-            ]
-            client.create("/x", b"", acl)
+            client.create("/x", b"", list(CREATOR_ONLY))
             assert client.get_acls("/x")[0] == [ACL(31, Id("sasl", "kafka"))]
         with started(replace(settings, sasl=SaslLogin("other", "another"))) as other:
             with pytest.raises(NoAuthError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 
@@ -54,15 +55,14 @@ def active_controller(fixture: ZooKeeperFixture, proxy: Proxy) -> Iterator[Contr
         controller.stop()
 
 
-def leaders(tree: Tree) -> dict[tuple[int, int, int], int]:
+def leaders(tree: Tree) -> Counter[tuple[int, int, int]]:
     """The number of states by (leader, leader epoch, version)."""
-    leaders_by_epoch: dict[tuple[int, int, int], int] = {}
-    for path, node in tree.items():
-        if paths.topic_partition_of(path) is not None:
-            state = decode_state(node.data, path)
-            key = state.leader, state.leader_epoch, node.stat.version
-            leaders_by_epoch[key] = leaders_by_epoch.get(key, 0) + 1
-    return leaders_by_epoch
+    states = (
+        (decode_state(node.data, path), node.stat.version)
+        for path, node in tree.items()
+        if paths.topic_partition_of(path) is not None
+    )
+    return Counter((state.leader, state.leader_epoch, version) for state, version in states)
 
 
 def read_tree_with_retries(fixture: ZooKeeperFixture) -> Tree:

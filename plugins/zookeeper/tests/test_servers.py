@@ -18,7 +18,8 @@ def test_data_survives_stop_and_kill(own_zookeeper: ServerHandle) -> None:
     assert server.mode() == "standalone"
     with session(server.address) as kazoo:
         kazoo.create("/a", b"1")
-    server.restart()
+    server.stop()
+    server.start()
     with session(server.address) as kazoo:
         kazoo.create("/b", b"2")
         server.kill()

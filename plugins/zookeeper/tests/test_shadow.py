@@ -13,13 +13,13 @@ from typing import Any, Final
 
 import pytest
 from kazoo.client import KazooClient
-from kazoo.exceptions import NoNodeError
 from kframe_zookeeper import paths
 from kframe_zookeeper.testing.commands import RunningCommand
 from kframe_zookeeper.testing.kafka import Cluster, Tool
 from kframe_zookeeper.testing.process import until
 from kframe_zookeeper.testing.servers import ServerHandle
 from kframe_zookeeper.testing.sessions import session
+from kframe_zookeeper.testing.trees import read_tree
 
 STATE: Final = "/brokers/topics/t/partitions/0/state"
 
@@ -79,16 +79,7 @@ def shadow(cluster: Cluster, tmp_path: Path) -> Iterator[Shadowing]:
 
 def written(client: KazooClient) -> dict[str, tuple[int, int, int]]:
     """The transactions that created and changed each node, and its list of children."""
-    written, waiting = {}, [""]
-    while waiting:
-        parent = waiting.pop()
-        try:
-            _, stat = client.get(parent or "/")
-            waiting += [f"{parent}/{name}" for name in client.get_children(parent or "/")]
-        except NoNodeError:
-            continue
-        written[parent] = (stat.czxid, stat.mzxid, stat.pzxid)
-    return written
+    return {path: (stat.czxid, stat.mzxid, stat.pzxid) for path, (_, stat) in read_tree(client).items()}
 
 
 def in_sync(client: KazooClient, topic: str, count: int) -> bool:

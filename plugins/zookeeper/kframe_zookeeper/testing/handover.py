@@ -19,6 +19,7 @@ from kframe_zookeeper.testing.commands import READY, ControllerRun
 from kframe_zookeeper.testing.kafka import VERSION, Cluster, KafkaError, Tool
 from kframe_zookeeper.testing.process import until
 from kframe_zookeeper.testing.sessions import session
+from kframe_zookeeper.testing.trees import read_tree
 
 OURS: Final = 1001
 ALL: Final = [1, 2, 3]
@@ -47,6 +48,8 @@ EXPECTED_WARNINGS: Final = re.compile(
     )
 )
 
+#: Roots of the nodes that a controller may write.
+_WRITTEN: Final = ("/controller/", "/controller_epoch/", "/brokers/topics/", "/admin/", "/config/topics/")
 State = dict[str, Any]
 _numbers = itertools.count()
 
@@ -127,15 +130,8 @@ class ClusterFixture:
 
     def tree(self) -> dict[str, tuple[bytes | None, int]]:
         """All nodes that a controller may write: data and mzxid."""
-        tree: dict[str, tuple[bytes | None, int]] = {}
-        for root in ("/controller", "/controller_epoch", "/brokers/topics", "/admin", "/config/topics"):
-            waiting = [root]
-            while waiting:
-                parent = waiting.pop()
-                data, stat = self.client.get(parent)
-                tree[parent] = (data, stat.mzxid)
-                waiting += [f"{parent}/{child}" for child in self.client.get_children(parent)]
-        return tree
+        tree = read_tree(self.client).items()
+        return {path: (data, stat.mzxid) for path, (data, stat) in tree if f"{path}/".startswith(_WRITTEN)}
 
     def states(self) -> dict[str, dict[int, State]]:
         """The states of all topics, by name and partition. They are read again if a topic vanishes meanwhile."""

@@ -23,19 +23,6 @@ from kframe_zookeeper.testing.process import Process, until
 from kframe_zookeeper.testing.servers import ServerHandle, ServerOptions, free_ports
 from kframe_zookeeper.testing.sessions import end_session_of
 
-__all__ = [
-    "LOGS",
-    "VERSION",
-    "Cluster",
-    "Complaint",
-    "KafkaError",
-    "KafkaProcess",
-    "Tool",
-    "client_command",
-    "jars",
-    "mapped",
-]
-
 VERSION: Final = "3.9.1"
 #: The logs of a broker and their loggers, as in Kafka's config/log4j.properties.
 LOGS: Final = {"server": "", "controller": "kafka.controller", "state-change": "state.change.logger"}

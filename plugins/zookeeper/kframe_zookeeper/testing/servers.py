@@ -156,11 +156,6 @@ class ServerHandle(Process):
     def _answers(self) -> bool:
         return self.log.count(_STARTED) >= self._starts and self.mode() is not None
 
-    def restart(self) -> None:
-        """Stop, and start again on the same data."""
-        self.stop()
-        self.start()
-
     def mode(self) -> str | None:
         """``standalone``, ``leader`` or ``follower``. None while the server does not serve clients."""
         for line in self.ask("srvr").splitlines():
@@ -171,7 +166,8 @@ class ServerHandle(Process):
     def ask(self, word: str) -> str:
         """The answer to a four-letter command. Empty without an answer."""
         try:
-            with self.machine.entered(), socket.create_connection(self._client_port, _ANSWER_S) as connection:
+            address = self.machine.address, self.port
+            with self.machine.entered(), socket.create_connection(address, _ANSWER_S) as connection:
                 connection.sendall(word.encode())
                 answer = bytearray()
                 while chunk := connection.recv(65_536):
@@ -179,10 +175,6 @@ class ServerHandle(Process):
                 return answer.decode(errors="replace")
         except OSError:
             return ""
-
-    @property
-    def _client_port(self) -> tuple[str, int]:
-        return self.machine.address, self.port
 
     def _properties(self) -> list[str]:
         properties = [_VOTES_ANEW, *(f"-Dorg.slf4j.simpleLogger.{key}" for key in _LOGGED)]
