@@ -33,7 +33,7 @@ from kframe_zookeeper.requests import check, create, encode_acl
 from kframe_zookeeper.session import Session
 from kframe_zookeeper.statewrite import NewStates, StateWriter
 from kframe_zookeeper.testing.servers import VERSION, ServerHandle, ServerOptions
-from kframe_zookeeper.znodes import decode_state, encode_state
+from kframe_zookeeper.znodes.topics import decode_state, encode_state
 
 from benchmarks.records import record_of
 from benchmarks.timing import timed

@@ -32,7 +32,7 @@ from kframe_zookeeper.multiwrite import Writes, require, write_once
 from kframe_zookeeper.requests import MultiRead, check, get_data, set_data
 from kframe_zookeeper.session import Session
 from kframe_zookeeper.watches import Watched, Watches
-from kframe_zookeeper.znodes import decode_topic
+from kframe_zookeeper.znodes.topics import decode_topic
 
 #: Reads that share a request.
 STATES, TOPICS = 3000, 100

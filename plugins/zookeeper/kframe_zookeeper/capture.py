@@ -31,17 +31,10 @@ from kframe_zookeeper.multiread import PathNames, ReadNode, StateRows, read_chil
 from kframe_zookeeper.requests import NO_NODE
 from kframe_zookeeper.session import Session
 from kframe_zookeeper.states import decode_unparsed
-from kframe_zookeeper.znodes import (
-    StoredTopic,
-    decode_broker,
-    decode_cluster_id,
-    decode_config,
-    decode_controller,
-    decode_controller_epoch,
-    decode_topic,
-    is_controller_only,
-    table_of,
-)
+from kframe_zookeeper.znodes.brokers import decode_broker, is_controller_only
+from kframe_zookeeper.znodes.cluster import decode_cluster_id, decode_controller, decode_controller_epoch
+from kframe_zookeeper.znodes.configs import decode_config
+from kframe_zookeeper.znodes.topics import StoredTopic, decode_topic, table_of
 
 #: How often the tree is read until two readings agree.
 PASSES_MAX: Final = 4

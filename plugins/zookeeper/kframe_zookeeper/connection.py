@@ -21,7 +21,8 @@ from kframe_zookeeper.role import WonElection
 from kframe_zookeeper.session import Session
 from kframe_zookeeper.statewrite import StateWriter
 from kframe_zookeeper.watches import Listing, Watches
-from kframe_zookeeper.znodes import ListenerAddress, decode_controller, decode_instance
+from kframe_zookeeper.znodes.cluster import decode_controller
+from kframe_zookeeper.znodes.instances import ListenerAddress, decode_instance
 
 _log = logging.getLogger("kframe.zookeeper")
 

@@ -22,7 +22,8 @@ from kframe_zookeeper.connection import Connection
 from kframe_zookeeper.multiread import ReadNode, read_children, read_nodes
 from kframe_zookeeper.requests import BAD_VERSION, EPHEMERAL, NO_NODE, NODE_EXISTS, delete, set_data
 from kframe_zookeeper.session import RequestLost, Session, SessionOver
-from kframe_zookeeper.znodes import RegisteredInstance, decode_controller, decode_instance, encode_instance
+from kframe_zookeeper.znodes.cluster import decode_controller
+from kframe_zookeeper.znodes.instances import RegisteredInstance, decode_instance, encode_instance
 
 _log = logging.getLogger("kframe.zookeeper")
 

@@ -25,7 +25,8 @@ from kframe_zookeeper.session import Session
 from kframe_zookeeper.settings import KEYS, PREFIX, ConnectSettings, settings_of_config, settings_of_url
 from kframe_zookeeper.status import counts_of, role_of
 from kframe_zookeeper.store import ZooKeeperStore
-from kframe_zookeeper.znodes import decode_broker, decode_controller, decode_controller_epoch, is_controller_only
+from kframe_zookeeper.znodes.brokers import decode_broker, is_controller_only
+from kframe_zookeeper.znodes.cluster import decode_controller, decode_controller_epoch
 
 #: Nodes open to the world that ``status`` lists.
 WARNINGS_MAX: Final = 50

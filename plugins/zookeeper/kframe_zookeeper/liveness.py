@@ -17,7 +17,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from kframe_zookeeper.znodes import ListenerAddress
+from kframe_zookeeper.znodes.instances import ListenerAddress
 
 _log = logging.getLogger("kframe.zookeeper")
 

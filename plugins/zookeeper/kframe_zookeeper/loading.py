@@ -28,7 +28,7 @@ from kframe_zookeeper.states import stored_of, stored_states
 from kframe_zookeeper.topic_calls import begin_settings, settings_in
 from kframe_zookeeper.topicread import TopicPart, read_parts, warn_of_duplicates
 from kframe_zookeeper.watches import Arming, Watched
-from kframe_zookeeper.znodes import decode_broker, is_controller_only
+from kframe_zookeeper.znodes.brokers import decode_broker, is_controller_only
 
 #: Lists of children that a controller watches; watched before their nodes are read.
 _LISTS: Final = (paths.BROKER_IDS, paths.TOPICS, paths.CONFIG_CHANGES, paths.ISR_CHANGES, paths.LOG_DIR_EVENTS)

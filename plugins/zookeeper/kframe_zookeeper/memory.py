@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from kframe.plugin import ZnodeError
 from kframe.plugin.cluster import Registration
 from kframe.plugin.live import Instance
-from kframe_zookeeper.znodes import Extra
+from kframe_zookeeper.znodes.strict import Extra
 
 _log = logging.getLogger("kframe.zookeeper")
 

@@ -15,15 +15,8 @@ from kframe_zookeeper.memory import Memory
 from kframe_zookeeper.multiwrite import Writes, require, write_all
 from kframe_zookeeper.requests import BAD_VERSION, NO_NODE, NODE_EXISTS, SEQUENTIAL, delete, set_data
 from kframe_zookeeper.store_state import StoreState
-from kframe_zookeeper.znodes import (
-    ProducerIdBlock,
-    decode_log_dir_event,
-    decode_partitions,
-    decode_producer_ids,
-    decode_targets,
-    encode_producer_ids,
-    encode_targets,
-)
+from kframe_zookeeper.znodes.cluster import ProducerIdBlock, decode_producer_ids, encode_producer_ids
+from kframe_zookeeper.znodes.lists import decode_log_dir_event, decode_partitions, decode_targets, encode_targets
 
 #: Producer ids in a block (Kafka 3.9 ``ProducerIdsBlock.PRODUCER_ID_BLOCK_SIZE``).
 BLOCK_LENGTH: Final = 1000

@@ -27,12 +27,12 @@ from kframe_zookeeper.requests import (
     set_data,
 )
 from kframe_zookeeper.session import RequestLost, Session
-from kframe_zookeeper.znodes import (
+from kframe_zookeeper.znodes.brokers import is_controller_only
+from kframe_zookeeper.znodes.cluster import (
     decode_controller,
     decode_controller_epoch,
     encode_controller,
     encode_controller_epoch,
-    is_controller_only,
 )
 
 #: Controller epochs are int32 on the wire; the last values are reserved for a manual repair.

@@ -20,7 +20,7 @@ from kframe_zookeeper.requests import NO_NODE, delete
 from kframe_zookeeper.role import EPOCH_MAX, Candidate
 from kframe_zookeeper.session import RequestLost
 from kframe_zookeeper.store_state import StoreState
-from kframe_zookeeper.znodes import decode_controller
+from kframe_zookeeper.znodes.cluster import decode_controller
 
 _log = logging.getLogger("kframe.zookeeper")
 

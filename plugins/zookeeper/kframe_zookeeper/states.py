@@ -18,7 +18,7 @@ from kframe_zookeeper.memory import Memory
 from kframe_zookeeper.multiread import PathNames, StateRows, read_states
 from kframe_zookeeper.paths import TOPICS, state_path
 from kframe_zookeeper.statewrite import NewStates
-from kframe_zookeeper.znodes import decode_state
+from kframe_zookeeper.znodes.topics import decode_state
 
 
 def path_names(connection: Connection, cluster: ClusterState) -> PathNames:

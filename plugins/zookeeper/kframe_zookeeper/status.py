@@ -16,7 +16,7 @@ from kframe.plugin.znodes import ControllerZnode
 from kframe_zookeeper.foreign import kraft_epoch
 from kframe_zookeeper.multiread import ReadNode
 from kframe_zookeeper.store import ZooKeeperStore
-from kframe_zookeeper.znodes import decode_controller
+from kframe_zookeeper.znodes.cluster import decode_controller
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ from kframe_zookeeper.topic_calls import TopicCalls
 from kframe_zookeeper.watch_events import WatchEvents
 from kframe_zookeeper.watches import Watched
 from kframe_zookeeper.worker import Worker
-from kframe_zookeeper.znodes import decode_controller_epoch, encode_features
+from kframe_zookeeper.znodes.cluster import decode_controller_epoch, encode_features
 
 _log = logging.getLogger("kframe.zookeeper")
 

@@ -21,14 +21,9 @@ from kframe_zookeeper.requests import BAD_VERSION, NO_NODE, NODE_EXISTS, SEQUENT
 from kframe_zookeeper.store_state import StoreState
 from kframe_zookeeper.topicread import read_table
 from kframe_zookeeper.watches import Watched
-from kframe_zookeeper.znodes import (
-    NO_EXTRA,
-    ConfigNotification,
-    decode_config,
-    encode_config,
-    encode_config_change,
-    encode_topics,
-)
+from kframe_zookeeper.znodes.configs import ConfigNotification, decode_config, encode_config, encode_config_change
+from kframe_zookeeper.znodes.strict import NO_EXTRA
+from kframe_zookeeper.znodes.topics import encode_topics
 
 UNCLEAN: Final = "unclean.leader.election.enable"
 MIN_INSYNC: Final = "min.insync.replicas"

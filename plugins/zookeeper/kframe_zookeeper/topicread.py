@@ -21,7 +21,8 @@ from kframe_zookeeper._topic_read import parse_topics
 from kframe_zookeeper.connection import Connection
 from kframe_zookeeper.memory import CachedTopic, Memory
 from kframe_zookeeper.multiread import Results
-from kframe_zookeeper.znodes import NO_EXTRA, StoredTopic, decode_topic, table_of
+from kframe_zookeeper.znodes.strict import NO_EXTRA
+from kframe_zookeeper.znodes.topics import StoredTopic, decode_topic, table_of
 
 _log = logging.getLogger("kframe.zookeeper")
 

@@ -30,7 +30,7 @@ from kframe_zookeeper import paths
 from kframe_zookeeper.connection import Connection
 from kframe_zookeeper.memory import Memory
 from kframe_zookeeper.watches import Watched
-from kframe_zookeeper.znodes import ConfigNotification, decode_config_change
+from kframe_zookeeper.znodes.configs import ConfigNotification, decode_config_change
 
 _log = logging.getLogger("kframe.zookeeper")
 

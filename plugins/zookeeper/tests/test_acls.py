@@ -18,7 +18,7 @@ from kframe_zookeeper.testing.servers import ServerHandle
 from kframe_zookeeper.testing.sessions import started
 from kframe_zookeeper.testing.trees import read_tree
 from kframe_zookeeper.testing.victims import build, settle
-from kframe_zookeeper.znodes import encode_broker
+from kframe_zookeeper.znodes.brokers import encode_broker
 
 from kframe.model.admin import ConfigChange, ConfigOperation, NewTopic
 from kframe.model.events import AlterConfigsRequested, ProducerIdsRequested

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from kframe_zookeeper import znodes
 from kframe_zookeeper.paths import (
     BROKER_IDS,
     CLUSTER_ID,
@@ -27,6 +26,29 @@ from kframe_zookeeper.paths import (
     REASSIGN_PARTITIONS,
     topic_partition_of,
 )
+from kframe_zookeeper.znodes.brokers import decode_broker, encode_broker
+from kframe_zookeeper.znodes.cluster import (
+    decode_cluster_id,
+    decode_controller,
+    decode_controller_epoch,
+    decode_features,
+    decode_producer_ids,
+    encode_cluster_id,
+    encode_controller,
+    encode_controller_epoch,
+    encode_features,
+    encode_producer_ids,
+)
+from kframe_zookeeper.znodes.configs import decode_config, decode_config_change, encode_config, encode_config_change
+from kframe_zookeeper.znodes.lists import (
+    decode_log_dir_event,
+    decode_partitions,
+    decode_targets,
+    encode_log_dir_event,
+    encode_partitions,
+    encode_targets,
+)
+from kframe_zookeeper.znodes.topics import decode_state, decode_topic, encode_state, encode_topics, table_of
 
 ROOT = Path(__file__).parents[3]
 VECTORS = [
@@ -49,54 +71,54 @@ def dumped(phase: str) -> Iterator[tuple[str, str]]:
 def reencoded(path: str, raw: bytes) -> bytes:
     """Decode and encode ``raw``."""
     if topic_partition_of(path):
-        state = znodes.decode_state(raw, path)
-        return znodes.encode_state(
+        state = decode_state(raw, path)
+        return encode_state(
             state.leader, state.leader_epoch, state.isr, state.controller_epoch, state.leader_recovery_state
         )
     parent, _, name = path.rpartition("/")
     if parent == "/brokers/topics":
-        topic = znodes.decode_topic(name, raw)
-        (encoded,) = znodes.encode_topics(znodes.table_of([topic]), [topic.extra])
+        topic = decode_topic(name, raw)
+        (encoded,) = encode_topics(table_of([topic]), [topic.extra])
         return encoded
     if parent == BROKER_IDS:
         record = json.loads(raw)
-        return znodes.encode_broker(
-            znodes.decode_broker(name, raw, czxid=9),
+        return encode_broker(
+            decode_broker(name, raw, czxid=9),
             int(record["timestamp"]),
             version=record["version"],
             jmx_port=record["jmx_port"],
             features=record.get("features"),
         )
     if parent == CONFIG_CHANGES:
-        return znodes.encode_config_change(znodes.decode_config_change(raw, path))
+        return encode_config_change(decode_config_change(raw, path))
     if parent.startswith("/config"):
-        return znodes.encode_config(znodes.decode_config(raw, path))
+        return encode_config(decode_config(raw, path))
     if parent == LOG_DIR_EVENTS:
-        return znodes.encode_log_dir_event(znodes.decode_log_dir_event(raw, path))
+        return encode_log_dir_event(decode_log_dir_event(raw, path))
     if parent == ISR_CHANGES or path == PREFERRED_ELECTION:
-        return znodes.encode_partitions(znodes.decode_partitions(raw, path))
+        return encode_partitions(decode_partitions(raw, path))
     return SINGLE[path](raw)
 
 
 def _controller(raw: bytes) -> bytes:
-    controller = znodes.decode_controller(raw)
-    return znodes.encode_controller(controller.brokerid, int(controller.timestamp or "0"))
+    controller = decode_controller(raw)
+    return encode_controller(controller.brokerid, int(controller.timestamp or "0"))
 
 
 def _producer_ids(raw: bytes) -> bytes:
-    block = znodes.decode_producer_ids(raw)
+    block = decode_producer_ids(raw)
     assert block is not None
-    return znodes.encode_producer_ids(block)
+    return encode_producer_ids(block)
 
 
 #: Znodes that exist once in a cluster.
 SINGLE: dict[str, Callable[[bytes], bytes]] = {
     CONTROLLER: _controller,
-    CONTROLLER_EPOCH: lambda raw: znodes.encode_controller_epoch(znodes.decode_controller_epoch(raw)),
-    CLUSTER_ID: lambda raw: znodes.encode_cluster_id(znodes.decode_cluster_id(raw)),
+    CONTROLLER_EPOCH: lambda raw: encode_controller_epoch(decode_controller_epoch(raw)),
+    CLUSTER_ID: lambda raw: encode_cluster_id(decode_cluster_id(raw)),
     PRODUCER_IDS: _producer_ids,
-    FEATURE: lambda raw: znodes.encode_features(znodes.decode_features(raw)),
-    REASSIGN_PARTITIONS: lambda raw: znodes.encode_targets(znodes.decode_targets(raw)),
+    FEATURE: lambda raw: encode_features(decode_features(raw)),
+    REASSIGN_PARTITIONS: lambda raw: encode_targets(decode_targets(raw)),
 }
 
 

@@ -14,7 +14,7 @@ from kframe_zookeeper.testing.proxy import MULTI, Break, BreakPoint, Link, Proxy
 from kframe_zookeeper.testing.stores import opened
 from kframe_zookeeper.testing.victims import build
 from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory
-from kframe_zookeeper.znodes import decode_controller, encode_controller
+from kframe_zookeeper.znodes.cluster import decode_controller, encode_controller
 
 from kframe.errors import ControllerFenced, StoreError
 from kframe.model.events import Elect, Event, SessionExpired

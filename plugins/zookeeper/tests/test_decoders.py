@@ -9,11 +9,25 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from kframe_zookeeper import znodes
+from kframe_zookeeper.znodes.brokers import decode_broker
+from kframe_zookeeper.znodes.cluster import (
+    ProducerIdBlock,
+    decode_cluster_id,
+    decode_controller,
+    decode_controller_epoch,
+    decode_features,
+    decode_producer_ids,
+)
+from kframe_zookeeper.znodes.configs import ConfigNotification, decode_config, decode_config_change
+from kframe_zookeeper.znodes.lists import decode_log_dir_event, decode_partitions, decode_targets
 from kframe_zookeeper.znodes.ordering import properties_order, scala_order
+from kframe_zookeeper.znodes.strict import ZNODE_BYTES_MAX
+from kframe_zookeeper.znodes.topics import StoredTopic, decode_state, decode_topic, encode_topics, table_of
 
 from kframe.model.brokers import Endpoint, Registration
 from kframe.model.tables import Targets
+from kframe.plugin import ZnodeError
+from kframe.plugin.znodes import ControllerZnode
 
 STATE = b'{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":0,"isr":[1,2]}'
 STATE_PATH = "/brokers/topics/t/partitions/0/state"
@@ -21,31 +35,31 @@ ID = "mA8vAkY2Ssm6tZkQZf3h0A"
 
 
 def state(raw: bytes | None) -> Any:
-    return znodes.decode_state(raw, STATE_PATH)
+    return decode_state(raw, STATE_PATH)
 
 
-def topic(raw: bytes | None) -> znodes.StoredTopic:
-    return znodes.decode_topic("t", raw)
+def topic(raw: bytes | None) -> StoredTopic:
+    return decode_topic("t", raw)
 
 
 def broker(raw: bytes | None) -> Registration:
-    return znodes.decode_broker("7", raw, 9)
+    return decode_broker("7", raw, 9)
 
 
 def config(raw: bytes | None) -> Any:
-    return znodes.decode_config(raw, "/config/topics/t")
+    return decode_config(raw, "/config/topics/t")
 
 
-def change(raw: bytes | None) -> znodes.ConfigNotification:
-    return znodes.decode_config_change(raw, "/config/changes/config_change_0000000001")
+def change(raw: bytes | None) -> ConfigNotification:
+    return decode_config_change(raw, "/config/changes/config_change_0000000001")
 
 
 def partitions(raw: bytes | None) -> Any:
-    return znodes.decode_partitions(raw)
+    return decode_partitions(raw)
 
 
 def log_dir_event(raw: bytes | None) -> int:
-    return znodes.decode_log_dir_event(raw, "/log_dir_event_notification/log_dir_event_0000000001")
+    return decode_log_dir_event(raw, "/log_dir_event_notification/log_dir_event_0000000001")
 
 
 PLAIN = Endpoint("PLAINTEXT", "h", 9092)
@@ -53,8 +67,8 @@ PARTS = b'"partitions":{"0":[1,2],"1":[2,3]}'
 NO_EXTRA: dict[str, Any] = {}
 
 
-def stored(topic_id: bytes | None = None, adding: Any = None, removing: Any = None) -> znodes.StoredTopic:
-    return znodes.StoredTopic("t", topic_id, [[1, 2], [2, 3]], adding or {}, removing or {}, NO_EXTRA)
+def stored(topic_id: bytes | None = None, adding: Any = None, removing: Any = None) -> StoredTopic:
+    return StoredTopic("t", topic_id, [[1, 2], [2, 3]], adding or {}, removing or {}, NO_EXTRA)
 
 
 ID_BYTES = bytes.fromhex("980f2f0246364ac9bab5991065fde1d0")
@@ -64,8 +78,8 @@ READ: list[tuple[str, Callable[[bytes | None], Any], bytes | None, Any]] = [
     ("topic v3", topic, b'{"version":3,' + PARTS + b',"topic_id":"' + ID.encode() + b'"}', stored(ID_BYTES)),
     ("topic being moved", topic, b"{" + PARTS + b',"adding_replicas":{"0":[1]},"removing_replicas":{"0":[2],"1":[3]}}',
      stored(None, {0: [1]}, {0: [2], 1: [3]})),
-    ("topic without data", topic, None, znodes.StoredTopic("t", None, [], {}, {}, NO_EXTRA)),
-    ("topic without keys", topic, b"{}", znodes.StoredTopic("t", None, [], {}, {}, NO_EXTRA)),
+    ("topic without data", topic, None, StoredTopic("t", None, [], {}, {}, NO_EXTRA)),
+    ("topic without keys", topic, b"{}", StoredTopic("t", None, [], {}, {}, NO_EXTRA)),
     ("broker v1", broker, b'{"version":1,"host":"h","port":9092,"jmx_port":-1,"timestamp":"1"}',
      Registration(7, 9, (PLAIN,))),
     ("broker v2", broker, b'{"version":2,"host":"x","port":1,"endpoints":["PLAINTEXT://h:9092"]}',
@@ -78,22 +92,22 @@ READ: list[tuple[str, Callable[[bytes | None], Any], bytes | None, Any]] = [
     ("broker v5", broker, b'{"features":{"f":{"min_version":1,"max_version":2}},"endpoints":["SSL://:9"],"version":5}',
      Registration(7, 9, (Endpoint("SSL", "", 9, "SSL"),))),
     ("broker without a rack", broker, b'{"version":4,"rack":null,"endpoints":[]}', Registration(7, 9)),
-    ("controller 0.7", znodes.decode_controller, b"3", znodes.ControllerZnode(brokerid=3)),
-    ("controller v1", znodes.decode_controller, b'{"version":1,"brokerid":1,"timestamp":"17"}',
-     znodes.ControllerZnode(version=1, brokerid=1, timestamp="17")),
-    ("epoch", znodes.decode_controller_epoch, b"0", 0),
+    ("controller 0.7", decode_controller, b"3", ControllerZnode(brokerid=3)),
+    ("controller v1", decode_controller, b'{"version":1,"brokerid":1,"timestamp":"17"}',
+     ControllerZnode(version=1, brokerid=1, timestamp="17")),
+    ("epoch", decode_controller_epoch, b"0", 0),
     ("config without data", config, None, {}),
     ("config", config, b'{"version":1,"config":{"a":"1"}}', {"a": "1"}),
     ("config change v1", change, b'{"version":1,"entity_type":"topics","entity_name":"t"}',
-     znodes.ConfigNotification("topics", "t")),
+     ConfigNotification("topics", "t")),
     ("config change v2", change, b'{"version":2,"entity_path":"users/u/clients/c"}',
-     znodes.ConfigNotification("users", "u/clients/c")),
-    ("no producer ids yet", znodes.decode_producer_ids, None, None),
-    ("producer ids", znodes.decode_producer_ids, b'{"version":1,"broker":1,"block_start":"0","block_end":"999"}',
-     znodes.ProducerIdBlock(1, 0, 999)),
-    ("features v1", znodes.decode_features,
+     ConfigNotification("users", "u/clients/c")),
+    ("no producer ids yet", decode_producer_ids, None, None),
+    ("producer ids", decode_producer_ids, b'{"version":1,"broker":1,"block_start":"0","block_end":"999"}',
+     ProducerIdBlock(1, 0, 999)),
+    ("features v1", decode_features,
      b'{"version":1,"status":1,"features":{"f":{"min_version_level":1,"max_version_level":3}}}', {"f": 3}),
-    ("features, disabled", znodes.decode_features, b'{"version":2,"status":0,"features":{}}', {}),
+    ("features, disabled", decode_features, b'{"version":2,"status":0,"features":{}}', {}),
     ("preferred election", partitions, b'{"version":1,"partitions":[{"topic":"t","partition":3}]}', (("t", 3),)),
     ("lost log directory", log_dir_event, b'{"version":1,"broker":4,"event":1}', 4),
 ]  # fmt: skip
@@ -108,7 +122,7 @@ def test_znodes_of_every_kafka_release_are_read(
 
 def test_fields_of_tools_in_a_reassignment_are_ignored() -> None:
     raw = b'{"version":1,"partitions":[{"topic":"t","partition":1,"replicas":[4,5],"log_dirs":["any","any"]}]}'
-    targets = znodes.decode_targets(raw)
+    targets = decode_targets(raw)
     expected = Targets.of([(("t", 1), [4, 5])])
     assert targets.names == expected.names
     for column in ("topic", "partition", "cancel"):
@@ -125,7 +139,7 @@ def test_fields_of_tools_in_a_reassignment_are_ignored() -> None:
 )
 def test_unknown_fields_of_a_topic_are_written_back_unchanged(raw: bytes) -> None:
     decoded = topic(raw)
-    (encoded,) = znodes.encode_topics(znodes.table_of([decoded]), [decoded.extra])
+    (encoded,) = encode_topics(table_of([decoded]), [decoded.extra])
     assert encoded == (
         b'{"partitions":{"0":[1]},"adding_replicas":{},"removing_replicas":{},"version":3,'
         b'"zone":{"a":[1.50,"\\u00e9"]}}'
@@ -144,7 +158,7 @@ REFUSED: list[tuple[str, Callable[[bytes | None], Any], bytes | None, str]] = [
     ("cut short", state, STATE[:-1], "malformed JSON"),
     ("more behind it", state, STATE + b"x", "malformed JSON"),
     ("a list", state, b"[]", "expected `object`".replace("`", "")),
-    ("too long", state, b" " * (znodes.ZNODE_BYTES_MAX + 1), "found 4194305 bytes, expected at most 4194304"),
+    ("too long", state, b" " * (ZNODE_BYTES_MAX + 1), "found 4194305 bytes, expected at most 4194304"),
     ("a field missing", state, changed(b'"leader":1,', b""), "no such field, expected field leader"),
     ("a text for a number", state, changed(b'"leader":1', b'"leader":"1"'), "field leader: found '1', expected int"),
     ("true for a number", state, changed(b'"leader":1', b'"leader":true'), "field leader: found True, expected int"),
@@ -175,27 +189,27 @@ REFUSED: list[tuple[str, Callable[[bytes | None], Any], bytes | None, str]] = [
     ("broker port", broker, b'{"version":2,"endpoints":["A://h:70000"]}', "expected LISTENER://host:port"),
     ("broker protocol", broker, b'{"version":2,"endpoints":["A://h:1"]}',
      "found 'A' for 'A', expected one of PLAINTEXT"),
-    ("controller without id", znodes.decode_controller, b"{}", "/controller: found no such field"),
-    ("controller beyond int32", znodes.decode_controller, b"2147483648", "expected a number from 0 to 2147483647"),
-    ("epoch of nothing", znodes.decode_controller_epoch, None, "/controller_epoch: found ''"),
-    ("epoch with a sign", znodes.decode_controller_epoch, b"-1", "found '-1'"),
-    ("epoch at length", znodes.decode_controller_epoch, b"1" * 5000, "expected a number"),
-    ("epoch in no ASCII", znodes.decode_controller_epoch, "٣".encode(), "expected a number"),
-    ("cluster id missing", znodes.decode_cluster_id, b'{"version":"1"}', "/cluster/id: found no such field"),
-    ("producer ids as numbers", znodes.decode_producer_ids, b'{"version":1,"broker":1,"block_start":0,"block_end":9}',
+    ("controller without id", decode_controller, b"{}", "/controller: found no such field"),
+    ("controller beyond int32", decode_controller, b"2147483648", "expected a number from 0 to 2147483647"),
+    ("epoch of nothing", decode_controller_epoch, None, "/controller_epoch: found ''"),
+    ("epoch with a sign", decode_controller_epoch, b"-1", "found '-1'"),
+    ("epoch at length", decode_controller_epoch, b"1" * 5000, "expected a number"),
+    ("epoch in no ASCII", decode_controller_epoch, "٣".encode(), "expected a number"),
+    ("cluster id missing", decode_cluster_id, b'{"version":"1"}', "/cluster/id: found no such field"),
+    ("producer ids as numbers", decode_producer_ids, b'{"version":1,"broker":1,"block_start":0,"block_end":9}',
      "field block_start: found 0, expected str"),
-    ("producer ids backwards", znodes.decode_producer_ids,
+    ("producer ids backwards", decode_producer_ids,
      b'{"version":1,"broker":1,"block_start":"9","block_end":"8"}', "field block_end: found 8, expected 9 to"),
-    ("producer ids beyond int64", znodes.decode_producer_ids,
+    ("producer ids beyond int64", decode_producer_ids,
      b'{"version":1,"broker":1,"block_start":"0","block_end":"9223372036854775808"}', "field block_end"),
-    ("features without level", znodes.decode_features, b'{"version":2,"status":1,"features":{"f":{}}}',
+    ("features without level", decode_features, b'{"version":2,"status":1,"features":{"f":{}}}',
      "max_version_level"),
     ("config as numbers", config, b'{"version":1,"config":{"a":1}}', "/config/topics/t field config"),
     ("config change without entity", change, b'{"version":2}', "found no field entity_path"),
     ("config change of a stranger", change, b'{"version":2,"entity_path":"moons/io"}', "found 'moons/io'"),
     ("partition of no topic", partitions, b'{"version":1,"partitions":[{"topic":"a/b","partition":0}]}',
      "/admin/preferred_replica_election field partitions[0].topic: found topic name 'a/b'"),
-    ("target of topic ..", znodes.decode_targets,
+    ("target of topic ..", decode_targets,
      b'{"version":1,"partitions":[{"topic":"..","partition":0,"replicas":[1]}]}',
      "/admin/reassign_partitions field partitions[0].topic"),
     ("lost directory without broker", log_dir_event, b'{"version":1,"event":1}', "expected field broker"),
@@ -204,30 +218,30 @@ REFUSED: list[tuple[str, Callable[[bytes | None], Any], bytes | None, str]] = [
 
 @pytest.mark.parametrize("decode, raw, says", [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])
 def test_refused(decode: Callable[[bytes | None], Any], raw: bytes | None, says: str) -> None:
-    with pytest.raises(znodes.ZnodeError) as caught:
+    with pytest.raises(ZnodeError) as caught:
         decode(raw)
     assert says in str(caught.value).replace("`", "")
 
 
 @pytest.mark.parametrize("name", ["", ".", "a/b", "a\nb", "ä", "x" * 250])
 def test_invalid_topic_name_is_refused(name: str) -> None:
-    with pytest.raises(znodes.ZnodeError, match="topic name"):
-        znodes.decode_topic(name, b"{}")
+    with pytest.raises(ZnodeError, match="topic name"):
+        decode_topic(name, b"{}")
 
 
 @pytest.mark.parametrize("name", ["-1", "01", "x", "", "2147483648"])
 def test_broker_znode_with_a_non_numeric_name_is_refused(name: str) -> None:
-    with pytest.raises(znodes.ZnodeError, match=f"/brokers/ids/{name}: found '{name}'"):
-        znodes.decode_broker(name, b'{"version":1}', 9)
+    with pytest.raises(ZnodeError, match=f"/brokers/ids/{name}: found '{name}'"):
+        decode_broker(name, b'{"version":1}', 9)
 
 
 def test_columns_of_several_topics() -> None:
     first, second = topic(b"{" + PARTS + b',"adding_replicas":{"1":[3]}}'), topic(b'{"partitions":{"0":[9]}}')
-    table = znodes.table_of([first, second])
+    table = table_of([first, second])
     assert table.partition_counts.tolist() == [2, 1]
     assert [table.replicas[row].tolist() for row in range(3)] == [[1, 2], [2, 3], [9]]
     assert [table.adding[row].tolist() for row in range(3)] == [[], [3], []]
-    raws = list(znodes.encode_topics(table))
+    raws = list(encode_topics(table))
     assert [topic(raw) for raw in raws] == [first, second]
 
 

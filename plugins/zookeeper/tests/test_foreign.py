@@ -9,7 +9,7 @@ import pytest
 from kframe_zookeeper import paths
 from kframe_zookeeper.testing.stores import opened
 from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory, ZooKeeperFixture
-from kframe_zookeeper.znodes import encode_broker
+from kframe_zookeeper.znodes.brokers import encode_broker
 
 from kframe.model.brokers import Endpoint
 from kframe.testing.clusters import registration

@@ -15,7 +15,7 @@ from kframe_zookeeper.requests import error_name
 from kframe_zookeeper.testing.fuzz import CORPUS, targets
 from kframe_zookeeper.testing.fuzz.replies import OUTCOMES
 from kframe_zookeeper.testing.fuzz.znodes import DECODERS
-from kframe_zookeeper.znodes import decode_broker
+from kframe_zookeeper.znodes.brokers import decode_broker
 
 from kframe.errors import StoreError, ZnodeError
 from kframe_simulator.fuzz import CASES, PEAK_BYTES_MAX, Base, Batch, DecoderTarget, read_corpus, report, run, signature

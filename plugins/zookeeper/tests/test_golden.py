@@ -12,7 +12,8 @@ from kframe_zookeeper import paths
 from kframe_zookeeper.settings import settings_of_url
 from kframe_zookeeper.testing.servers import ServerHandle
 from kframe_zookeeper.testing.zookeeper_fixture import ZooKeeperFixture, fixture_factory
-from kframe_zookeeper.znodes import StoredTopic, decode_broker, decode_state, decode_topic
+from kframe_zookeeper.znodes.brokers import decode_broker
+from kframe_zookeeper.znodes.topics import StoredTopic, decode_state, decode_topic
 
 from kframe.model.brokers import Registration
 from kframe.model.cluster import ClusterState

@@ -21,14 +21,9 @@ from kframe_zookeeper.store import ZooKeeperStore
 from kframe_zookeeper.testing.commands import Start, kframe
 from kframe_zookeeper.testing.process import until
 from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory, ZooKeeperFixture
-from kframe_zookeeper.znodes import (
-    ListenerAddress,
-    RegisteredInstance,
-    decode_instance,
-    encode_broker,
-    encode_controller,
-    encode_instance,
-)
+from kframe_zookeeper.znodes.brokers import encode_broker
+from kframe_zookeeper.znodes.cluster import encode_controller
+from kframe_zookeeper.znodes.instances import ListenerAddress, RegisteredInstance, decode_instance, encode_instance
 
 from kframe.errors import ConfigError, ZnodeError
 from kframe.model.events import Event

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from kframe_zookeeper import _jute_read, _jute_write, _naive_jute
-from kframe_zookeeper.znodes.states import encode_state
+from kframe_zookeeper.znodes.topics import encode_state
 
 from kframe.model.columns import Ragged
 

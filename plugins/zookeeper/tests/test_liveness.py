@@ -16,7 +16,8 @@ from kframe_zookeeper.testing.process import wait_until
 from kframe_zookeeper.testing.stores import opened
 from kframe_zookeeper.testing.victims import Victim
 from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory, ZooKeeperFixture
-from kframe_zookeeper.znodes import ListenerAddress, RegisteredInstance, decode_controller, decode_instance
+from kframe_zookeeper.znodes.cluster import decode_controller
+from kframe_zookeeper.znodes.instances import ListenerAddress, RegisteredInstance, decode_instance
 
 from kframe.api.controller import Controller
 from kframe.model.events import Elect, Event

@@ -13,7 +13,7 @@ from kframe_zookeeper.testing.process import wait_until
 from kframe_zookeeper.testing.proxy import GET_CHILDREN, MULTI_READ, Break, BreakPoint, Link, Proxy
 from kframe_zookeeper.testing.stores import BREAK_POINTS, big_cluster, controller, opened
 from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory
-from kframe_zookeeper.znodes import ConfigNotification, encode_config_change
+from kframe_zookeeper.znodes.configs import ConfigNotification, encode_config_change
 
 from kframe.model.columns import Int32
 from kframe.model.events import (

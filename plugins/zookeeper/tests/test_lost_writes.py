@@ -14,7 +14,8 @@ from kframe_zookeeper.testing.sessions import started
 from kframe_zookeeper.testing.stores import BREAK_POINTS, controller, opened
 from kframe_zookeeper.testing.trees import Tree, changes, read_tree
 from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory, ZooKeeperFixture
-from kframe_zookeeper.znodes import decode_config, encode_state
+from kframe_zookeeper.znodes.configs import decode_config
+from kframe_zookeeper.znodes.topics import encode_state
 
 from kframe.core.state.stored_states import apply
 from kframe.model.ids import NO_STATE

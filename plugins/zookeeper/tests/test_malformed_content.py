@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 from kframe_zookeeper.testing.fuzz.znodes import DECODERS
-from kframe_zookeeper.znodes import ZNODE_BYTES_MAX
+from kframe_zookeeper.znodes.strict import ZNODE_BYTES_MAX
 
 from kframe.errors import ZnodeError
 

@@ -9,7 +9,7 @@ from kframe_zookeeper import paths
 from kframe_zookeeper.testing.fuzz import targets
 from kframe_zookeeper.testing.process import wait_until
 from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory, ZooKeeperFixture
-from kframe_zookeeper.znodes import decode_state
+from kframe_zookeeper.znodes.topics import decode_state
 
 from kframe.embedded import RecordingTransport
 from kframe.testing.clusters import cluster_of, healthy

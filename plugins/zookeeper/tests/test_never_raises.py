@@ -11,9 +11,10 @@ import msgspec
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from kframe_zookeeper import znodes
 from kframe_zookeeper.testing.fuzz.znodes import DECODERS, PIECES
-from kframe_zookeeper.znodes import NO_EXTRA, strict
+from kframe_zookeeper.znodes import strict
+from kframe_zookeeper.znodes.strict import NO_EXTRA
+from kframe_zookeeper.znodes.topics import decode_state, decode_topic, encode_state, encode_topics, table_of
 
 from kframe.errors import ZnodeError
 from kframe.snapshot.znodes import TOPIC_DECODER
@@ -46,13 +47,13 @@ def test_decoders_raise_znode_errors_only(decode: Callable[[bytes], Any], raw: b
 @given(raw=mutated())
 def test_decoded_state_round_trip(raw: bytes) -> None:
     try:
-        state = znodes.decode_state(raw, "/x/state")
+        state = decode_state(raw, "/x/state")
     except ZnodeError:
         return
-    encoded = znodes.encode_state(
+    encoded = encode_state(
         state.leader, state.leader_epoch, state.isr, state.controller_epoch, state.leader_recovery_state
     )
-    decoded_again = znodes.decode_state(encoded, "/x/state")
+    decoded_again = decode_state(encoded, "/x/state")
     fields = ("leader", "leader_epoch", "isr", "controller_epoch", "leader_recovery_state")
     assert [getattr(decoded_again, name) for name in fields] == [getattr(state, name) for name in fields]
 
@@ -60,11 +61,11 @@ def test_decoded_state_round_trip(raw: bytes) -> None:
 @given(raw=mutated())
 def test_decoded_topic_round_trip(raw: bytes) -> None:
     try:
-        topic = znodes.decode_topic("t", raw)
+        topic = decode_topic("t", raw)
     except ZnodeError:
         return
-    (encoded,) = znodes.encode_topics(znodes.table_of([topic]), [topic.extra])
-    decoded_again = znodes.decode_topic("t", encoded)
+    (encoded,) = encode_topics(table_of([topic]), [topic.extra])
+    decoded_again = decode_topic("t", encoded)
     assert (decoded_again.topic_id, decoded_again.replicas, decoded_again.adding) == (
         topic.topic_id,
         topic.replicas,

@@ -17,7 +17,7 @@ from kframe_zookeeper.testing.servers import Ensemble, ServerHandle
 from kframe_zookeeper.testing.trees import Tree, changes, faults, read_tree
 from kframe_zookeeper.testing.victims import Victim, build, settle
 from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory, ZooKeeperFixture
-from kframe_zookeeper.znodes import decode_state
+from kframe_zookeeper.znodes.topics import decode_state
 
 from kframe.api.controller import Controller
 from kframe.model.cluster import ClusterState

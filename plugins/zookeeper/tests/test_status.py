@@ -11,7 +11,7 @@ from kazoo.client import KazooClient
 from kframe_zookeeper import paths
 from kframe_zookeeper.testing.commands import Start, kframe
 from kframe_zookeeper.testing.process import until
-from kframe_zookeeper.znodes import encode_controller
+from kframe_zookeeper.znodes.cluster import encode_controller
 
 
 def status(address: str, *arguments: str) -> dict[str, Any]:

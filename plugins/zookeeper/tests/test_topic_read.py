@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from kframe_zookeeper import _naive_jute, _topic_read
 from kframe_zookeeper.testing.fuzz.znodes import parsed_topics
 from kframe_zookeeper.topicread import TopicColumns
-from kframe_zookeeper.znodes import decode_topic, encode_topics, table_of
+from kframe_zookeeper.znodes.topics import decode_topic, encode_topics, table_of
 
 from kframe.errors import ZnodeError
 from kframe_simulator.fuzz import Batch

@@ -15,7 +15,9 @@ from kframe_zookeeper import paths
 from kframe_zookeeper.testing.trees import Tree, children
 from kframe_zookeeper.testing.victims import Task
 from kframe_zookeeper.testing.zookeeper_fixture import ZooKeeperFixture
-from kframe_zookeeper.znodes import decode_config, decode_producer_ids, decode_state, decode_topic, encode_topics
+from kframe_zookeeper.znodes.cluster import decode_producer_ids
+from kframe_zookeeper.znodes.configs import decode_config
+from kframe_zookeeper.znodes.topics import decode_state, decode_topic, encode_topics
 
 #: The id of a third controller.
 THIRD_ID: Final = 103

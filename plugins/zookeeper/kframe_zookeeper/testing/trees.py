@@ -10,7 +10,8 @@ from kazoo.exceptions import NoNodeError
 from kazoo.protocol.states import ZnodeStat
 
 from kframe_zookeeper import paths
-from kframe_zookeeper.znodes import decode_controller_epoch, decode_state, decode_topic
+from kframe_zookeeper.znodes.cluster import decode_controller_epoch
+from kframe_zookeeper.znodes.topics import decode_state, decode_topic
 
 #: Parents that are empty after all requests have completed.
 _TRANSIENT: Final = (paths.DELETE_TOPICS, paths.ISR_CHANGES, paths.LOG_DIR_EVENTS)

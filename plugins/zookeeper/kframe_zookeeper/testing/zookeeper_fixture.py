@@ -37,20 +37,10 @@ from kframe_zookeeper.store import ZooKeeperStore
 from kframe_zookeeper.testing.process import PATIENCE_S
 from kframe_zookeeper.testing.sessions import commit
 from kframe_zookeeper.topic_calls import MIN_INSYNC, UNCLEAN
-from kframe_zookeeper.znodes import (
-    ConfigNotification,
-    decode_broker,
-    decode_config,
-    decode_state,
-    encode_broker,
-    encode_config,
-    encode_config_change,
-    encode_log_dir_event,
-    encode_partitions,
-    encode_state,
-    encode_targets,
-    encode_topics,
-)
+from kframe_zookeeper.znodes.brokers import decode_broker, encode_broker
+from kframe_zookeeper.znodes.configs import ConfigNotification, decode_config, encode_config, encode_config_change
+from kframe_zookeeper.znodes.lists import encode_log_dir_event, encode_partitions, encode_targets
+from kframe_zookeeper.znodes.topics import decode_state, encode_state, encode_topics
 
 _numbers = itertools.count()
 

@@ -1,4 +1,7 @@
-"""``/brokers/topics/T``: topic id and assignments (``docs/reference/controller/zookeeper.md`` section 3.4)."""
+"""``/brokers/topics/T``, topic id and assignments, and ``/brokers/topics/T/partitions/N/state``, leader and ISR.
+
+The reference is ``docs/reference/controller/zookeeper.md``, sections 3.4 and 3.5.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +17,15 @@ from kframe.plugin import ZnodeError
 from kframe.plugin.cluster import TopicTable, reassignment_flags
 from kframe.plugin.columns import REPLICAS_MAX, Int32, Ragged, offsets_of
 from kframe.plugin.snapshot import check_topic_name
-from kframe.plugin.znodes import TOPIC_DECODER, TopicZnode, topic_id_bytes, topic_id_text
+from kframe.plugin.znodes import STATE_DECODER, TOPIC_DECODER, StateZnode, TopicZnode, topic_id_bytes, topic_id_text
 from kframe_zookeeper.paths import topic_path
 from kframe_zookeeper.znodes.ordering import partition_order, scala_order
 from kframe_zookeeper.znodes.strict import NO_EXTRA, Extra, decode_znode, encode_znode
 
 #: Written by Kafka 2.8 and later.
 TOPIC_VERSION: Final = 3
+#: Written by every release of Kafka.
+STATE_VERSION: Final = 1
 _NO_ID: Final = bytes(16)
 
 
@@ -91,6 +96,30 @@ def encode_topics(table: TopicTable, extras: Sequence[Extra] = ()) -> Iterator[b
         )
         yield encode_znode(record, extras[number] if extras else NO_EXTRA)
         first += count
+
+
+def decode_state(raw: bytes | None, path: str) -> StateZnode:
+    """A partition's state. Raises ZnodeError.
+
+    Brokers are ids, distinct within the ISR. The caller checks whether they are replicas.
+    """
+    state, _ = decode_znode(STATE_DECODER, raw, path)
+    if len(set(state.isr)) != len(state.isr) or len(state.isr) > REPLICAS_MAX:
+        raise ZnodeError(f"{path} field isr", f"{len(state.isr)} brokers, some of them twice", "each broker once")
+    return state
+
+
+def encode_state(leader: int, leader_epoch: int, isr: list[int], controller_epoch: int, recovery: int = 0) -> bytes:
+    """A partition's state as Kafka writes it; ``recovery`` is a RecoveryState, written only while RECOVERING."""
+    record = StateZnode(
+        controller_epoch=controller_epoch,
+        leader=leader,
+        version=STATE_VERSION,
+        leader_recovery_state=recovery,
+        leader_epoch=leader_epoch,
+        isr=isr,
+    )
+    return encode_znode(record)
 
 
 def _packed(lists: Sequence[list[int]]) -> Ragged:

@@ -10,24 +10,35 @@ import numpy as np
 from kframe.plugin import ZnodeError
 from kframe.plugin.columns import offsets_of
 from kframe_simulator.fuzz import Base, Batch, Outcome
-from kframe_zookeeper import _jute_read, _naive_jute, _topic_read, znodes
+from kframe_zookeeper import _jute_read, _naive_jute, _topic_read
 from kframe_zookeeper.topicread import TopicColumns
+from kframe_zookeeper.znodes.brokers import decode_broker
+from kframe_zookeeper.znodes.cluster import (
+    decode_cluster_id,
+    decode_controller,
+    decode_controller_epoch,
+    decode_features,
+    decode_producer_ids,
+)
+from kframe_zookeeper.znodes.configs import decode_config, decode_config_change
+from kframe_zookeeper.znodes.lists import decode_log_dir_event, decode_partitions, decode_targets
+from kframe_zookeeper.znodes.topics import decode_state, decode_topic, encode_state, encode_topics, table_of
 
 #: The decoder of each kind of znode.
 DECODERS: Final[Mapping[str, Callable[[bytes], Any]]] = {
-    "broker": lambda raw: znodes.decode_broker("1", raw, 5),
-    "cluster id": znodes.decode_cluster_id,
-    "config": lambda raw: znodes.decode_config(raw, "/config/topics/t"),
-    "config change": lambda raw: znodes.decode_config_change(raw, "/config/changes/x"),
-    "controller": znodes.decode_controller,
-    "controller epoch": znodes.decode_controller_epoch,
-    "features": znodes.decode_features,
-    "log dir event": lambda raw: znodes.decode_log_dir_event(raw, "/x"),
-    "partitions": znodes.decode_partitions,
-    "producer ids": znodes.decode_producer_ids,
-    "state": lambda raw: znodes.decode_state(raw, "/x/state"),
-    "targets": znodes.decode_targets,
-    "topic": lambda raw: znodes.decode_topic("t", raw),
+    "broker": lambda raw: decode_broker("1", raw, 5),
+    "cluster id": decode_cluster_id,
+    "config": lambda raw: decode_config(raw, "/config/topics/t"),
+    "config change": lambda raw: decode_config_change(raw, "/config/changes/x"),
+    "controller": decode_controller,
+    "controller epoch": decode_controller_epoch,
+    "features": decode_features,
+    "log dir event": lambda raw: decode_log_dir_event(raw, "/x"),
+    "partitions": decode_partitions,
+    "producer ids": decode_producer_ids,
+    "state": lambda raw: decode_state(raw, "/x/state"),
+    "targets": decode_targets,
+    "topic": lambda raw: decode_topic("t", raw),
 }
 #: Byte sequences that are likely to break JSON parsers.
 PIECES: Final = [
@@ -87,13 +98,13 @@ class StateZnodes(Znodes):
 
     def _both(self, raw: bytes, read: tuple[Any, ...] | None) -> Outcome:
         try:
-            state = znodes.decode_state(raw, "/x/state")
+            state = decode_state(raw, "/x/state")
         except ZnodeError as error:
             assert read is None, read
             return str(error)
         fields = (state.leader, state.leader_epoch, state.controller_epoch, state.leader_recovery_state, state.isr)
         if read is None:
-            encoded = znodes.encode_state(
+            encoded = encode_state(
                 state.leader, state.leader_epoch, state.isr, state.controller_epoch, state.leader_recovery_state
             )
             assert encoded != raw or len(state.isr) > _ISR_MAX, "the kernel does not read what Kafka writes"
@@ -115,13 +126,13 @@ class TopicZnodes(Znodes):
 
     def _both(self, raw: bytes, read: tuple[Any, ...] | None) -> Outcome:
         try:
-            topic = znodes.decode_topic("t", raw)
+            topic = decode_topic("t", raw)
         except ZnodeError as error:
             assert read is None, read
             return str(error)
         plain = not (topic.adding or topic.removing or topic.extra)
         if read is None:
-            (encoded,) = znodes.encode_topics(znodes.table_of([topic]))
+            (encoded,) = encode_topics(table_of([topic]))
             longest = max(map(len, topic.replicas), default=0)
             assert not plain or encoded != raw or longest > _REPLICAS_MAX, "the kernel does not read what Kafka writes"
         else:
