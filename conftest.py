@@ -18,7 +18,7 @@ settings.register_profile("explore", max_examples=2_000, deadline=None, print_bl
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
 #: Fixtures that start servers, brokers or Spark, or that all of them depend on.
-STARTING_FIXTURES = {"folder", "spark", "toolbox", "zookeeper"}
+STARTING_FIXTURES = {"folder", "needs_java", "spark", "toolbox", "zookeeper"}
 #: Fixtures of these names start them only if the test's module imports from STARTING_MODULES.
 AMBIGUOUS_FIXTURES = {"cluster", "tools"}
 STARTING_MODULES = {"kframe_zookeeper.testing.java", "kframe_zookeeper.testing.kafka"}

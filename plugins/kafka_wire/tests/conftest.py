@@ -13,7 +13,7 @@ from kframe_kafka_wire.testing.fake_cluster import FakeCluster
 from kframe_kafka_wire.testing.tools import ToolBox
 from kframe_kafka_wire.transport import WireTransport
 from kframe_zookeeper.testing.handover import ClusterFixture, running_fixture
-from kframe_zookeeper.testing.servers import ServerHandle, ServerOptions, missing
+from kframe_zookeeper.testing.servers import ServerHandle, ServerOptions, missing, running
 
 # As in kframe's own tests: the same examples in every run, and no deadline.
 hypothesis_settings.register_profile("steady", derandomize=True, deadline=None)
@@ -84,23 +84,22 @@ def kafka(zookeeper: ServerHandle, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 @pytest.fixture(scope="session")
-def toolbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToolBox]:
-    """Kafka's command-line tools."""
+def needs_java() -> None:
+    """Skip tests of Java programs on machines without a JDK."""
     if lacking := missing():
         pytest.skip(lacking)
+
+
+@pytest.fixture(scope="session")
+def toolbox(needs_java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToolBox]:
+    """Kafka's command-line tools."""
     box = ToolBox(tmp_path_factory.mktemp("tools") / "box")
     yield box
     box.kill()
 
 
 @pytest.fixture(scope="session")
-def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerHandle]:
+def zookeeper(needs_java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerHandle]:
     """A server for real brokers. Each cluster uses its own chroot."""
-    if lacking := missing():
-        pytest.skip(lacking)
-    server = ServerHandle(tmp_path_factory.mktemp("zookeeper") / "open", ServerOptions())
-    try:
-        server.start()
+    with running(ServerHandle(tmp_path_factory.mktemp("zookeeper") / "open", ServerOptions())) as server:
         yield server
-    finally:
-        server.kill()

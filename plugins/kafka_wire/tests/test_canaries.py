@@ -31,7 +31,6 @@ from kframe_zookeeper.connect import make_client
 from kframe_zookeeper.settings import settings_of_config
 from kframe_zookeeper.testing.certificates import Authority
 from kframe_zookeeper.testing.commands import kframe
-from kframe_zookeeper.testing.java import missing
 from kframe_zookeeper.testing.process import until
 from kframe_zookeeper.testing.servers import HOST, ServerHandle, ServerOptions, free_ports
 
@@ -99,9 +98,7 @@ def logged_in(server: WireServer, stores: Stores) -> Client:
 
 
 def log_in(client: Client) -> Client:
-    assert client.ask(17, 1, mechanism="PLAIN")["error_code"] == 0
-    token = f"\0alice\0{CANARIES['plain-user']}".encode()
-    assert client.ask(36, 2, auth_bytes=token)["error_code"] == 0
+    assert client.log_in("alice", CANARIES["plain-user"]) == 0
     return client
 
 
@@ -168,9 +165,7 @@ class CanaryRun:
 
 
 @pytest.fixture
-def run(stores: Stores, tmp_path: Path) -> Iterator[CanaryRun]:
-    if lacking := missing():
-        pytest.skip(lacking)
+def run(needs_java: None, stores: Stores, tmp_path: Path) -> Iterator[CanaryRun]:
     run = CanaryRun(stores, tmp_path / "run")
     yield run
     run.close()

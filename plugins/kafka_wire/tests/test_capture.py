@@ -17,19 +17,17 @@ from typing import Any, Final
 
 import pytest
 from kframe_kafka_wire.testing import tools
-from kframe_kafka_wire.testing.secured import PLAIN_MODULE, login
+from kframe_kafka_wire.testing.secured import PLAIN_MODULE, login, tls_settings
 from kframe_kraft.testing.kafka_nodes import KraftCluster, KraftOptions
 from kframe_kraft.testing.kafka_tools import tool_jars
 from kframe_zookeeper.testing.certificates import Authority
 from kframe_zookeeper.testing.commands import kframe, kframe_json
-from kframe_zookeeper.testing.java import JVM, missing
+from kframe_zookeeper.testing.java import JVM
 from kframe_zookeeper.testing.kafka import Cluster, Tool, jars
 from kframe_zookeeper.testing.process import Process, until
 from kframe_zookeeper.testing.servers import HOST, ServerHandle
 
 from kframe import Snapshot, read_snapshot
-
-pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 
 #: Replicas of the partitions of each topic.
 TOPICS: Final = {"orders": [[1, 2], [2, 1], [2, 1]], "lone": [[2]], "moving": [[1]]}
@@ -84,12 +82,10 @@ def zookeeper_mode(
     folder: Path, zookeeper: ServerHandle, version: str, main: str, libraries: Callable[[], Path], *, secured: bool
 ) -> Iterator[Running]:
     authority = Authority(folder / "tls")
-    trust = {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(authority.path)}
     settings = dict(STATIC)
     if secured:
-        identity = authority.issue("node", HOST)
         settings |= {
-            **trust, "ssl.keystore.type": "PEM", "ssl.keystore.location": str(identity.key_and_certificate),
+            **tls_settings(authority.path, authority.issue("node", HOST).key_and_certificate),
             "listeners": f"PLAINTEXT://{HOST}:{{port}},SASL_SSL://{HOST}:{{other_port}}",
             "sasl.enabled.mechanisms": "PLAIN",
             "listener.name.sasl_ssl.plain.sasl.jaas.config": f'{PLAIN_MODULE} user_operator="secret";',
@@ -99,7 +95,11 @@ def zookeeper_mode(
         cluster.brokers[1].start()
         cluster.brokers[1].await_started()  # So that broker 1 is the controller.
         cluster.start()
-        client = {"security.protocol": "SASL_SSL", **trust, **login("PLAIN", "operator", "secret")}
+        client = {
+            "security.protocol": "SASL_SSL",
+            **tls_settings(authority.path),
+            **login("PLAIN", "operator", "secret"),
+        }
         yield Running(
             cluster.address, cluster.brokers[1].address, cluster.brokers, (libraries(), main), cluster.zookeeper,
             (f"{HOST}:{cluster.brokers[1].other_port}", client) if secured else None, folder,

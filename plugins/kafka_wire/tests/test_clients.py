@@ -34,11 +34,8 @@ from kframe_kafka_wire.testing.reassignments import (
 )
 from kframe_kafka_wire.testing.tool_work import check_tools
 from kframe_kafka_wire.testing.tools import ToolBox, Tools
-from kframe_zookeeper.testing.java import missing
 from kframe_zookeeper.testing.process import until
 from kframe_zookeeper.testing.servers import ServerHandle
-
-pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 
 #: Client libraries, and the module that each needs.
 MAKES: Final[Mapping[str, tuple[Callable[[Path, str], AnyClient], str]]] = {

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from kframe_kafka_wire.connection_rate import BURST_S, RATE_DEFAULT, RATE_KEY, ConnectionRate
+from kframe_kafka_wire.connection_rate import BURST_S, RATE_KEY, ConnectionRate
+from kframe_kafka_wire.testing.secured import login_listener
 from kframe_kafka_wire.testing.served import Served, broker
 
 #: At two a second. (second, address, attempts, logins after them, accepted)
@@ -43,24 +44,15 @@ def test_addresses_with_full_buckets_are_removed() -> None:
     assert len(rate) <= 1_000
 
 
-LOGIN = {
-    "listeners": "LOGIN://127.0.0.1:0", "listener.security.protocol.map": "LOGIN:SASL_PLAINTEXT",
-    "inter.broker.listener.name": "LOGIN", "sasl.enabled.mechanisms": "PLAIN",
-    "listener.name.login.plain.sasl.jaas.config":
-        'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="secret";',
-    "connection.failed.authentication.delay.ms": "0",
-}  # fmt: skip
-
-
-def log_in(served: Served, version: int, password: bytes) -> bool:
+def log_in(served: Served, version: int, password: str) -> bool:
     """Whether the server answers a login, whatever it answers."""
-    token = b"\0alice\0" + password
+    token = f"\0alice\0{password}".encode()
     with served.client("LOGIN") as client:
         try:
-            client.ask(17, version, mechanism="PLAIN")
             if version:
-                client.ask(36, 2, auth_bytes=token)
+                client.log_in("alice", password)
             else:
+                client.ask(17, 0, mechanism="PLAIN")
                 client.send(len(token).to_bytes(4, "big") + token)
                 client.receive()
         except ConnectionError:
@@ -70,13 +62,9 @@ def log_in(served: Served, version: int, password: bytes) -> bool:
 
 def test_only_connections_without_login_are_limited() -> None:
     burst = BURST_S * 1
-    with Served({}, [broker(1, "LOGIN")], {**LOGIN, RATE_KEY: "1"}) as served:
-        assert all(log_in(served, version, b"secret") for version in (0, 1) for _ in range(burst))
-        respond = [log_in(served, 1, b"wrong") for _ in range(20 * burst)]
+    with Served({}, [broker(1, "LOGIN")], {**login_listener(alice="secret"), RATE_KEY: "1"}) as served:
+        assert all(log_in(served, version, "secret") for version in (0, 1) for _ in range(burst))
+        respond = [log_in(served, 1, "wrong") for _ in range(20 * burst)]
         assert all(respond[:burst])
         assert not all(respond)
         assert served.server.metrics()['kframe_connections_dropped_total{reason="too_many"}'] == respond.count(False)
-
-
-def test_default_rate_is_100_per_second() -> None:
-    assert (RATE_DEFAULT, BURST_S) == (100, 10)

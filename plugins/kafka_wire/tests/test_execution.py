@@ -20,9 +20,6 @@ from kframe_kafka_wire.testing.executed_plans import (
     executed_cluster,
 )
 from kframe_zookeeper.testing.process import PATIENCE_S, until
-from kframe_zookeeper.testing.servers import missing
-
-pytestmark = pytest.mark.real
 
 #: Broker 4 has its share; broker 3 has nothing; two replicas each; broker 3 replaced by broker 4.
 SPREAD: Final = [[1, 2, 4], [2, 3, 4], [3, 4, 1], [4, 3, 2], [2, 1, 3], [3, 4, 1]]
@@ -37,9 +34,9 @@ _numbers = itertools.count()
 
 
 @pytest.fixture(scope="module", params=[ZOOKEEPER, KRAFT])
-def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ExecutedCluster]:
-    if lacking := missing():
-        pytest.skip(lacking)
+def cluster(
+    request: pytest.FixtureRequest, needs_java: None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ExecutedCluster]:
     with executed_cluster(request.param, tmp_path_factory.mktemp("executed")) as cluster:
         yield cluster
 

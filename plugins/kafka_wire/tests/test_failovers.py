@@ -3,7 +3,6 @@ Kafka."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 import pytest
@@ -12,16 +11,13 @@ from kframe_kafka_wire.testing.failovers import (
     FailoverCluster,
     failover_cluster,
 )
-from kframe_zookeeper.testing.java import missing
 from kframe_zookeeper.testing.process import until
 
 KILLS = 5
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FailoverCluster]:
-    if lacking := missing():
-        pytest.skip(lacking)
+def cluster(needs_java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FailoverCluster]:
     with failover_cluster(tmp_path_factory.mktemp("failovers")) as made:
         yield made
 
@@ -53,11 +49,7 @@ def test_controller_keeps_role_and_epoch_after_zookeeper_restart(cluster: Failov
     broker = next(broker for broker in cluster.cluster.brokers.values() if broker.id != before[0])
     cluster.lose(broker.id)
 
-    def leads_nothing() -> bool:
-        states = [json.loads(state) for state in cluster.states()]
-        return all(state["leader"] not in (broker.id, -1) for state in states)
-
-    assert until(leads_nothing), cluster.log()
+    assert until(lambda: not {broker.id, -1} & set(cluster.leaders())), cluster.log()
     assert cluster.controller() == before
     broker.start()
     broker.await_started()

@@ -12,13 +12,10 @@ from kframe_kafka_wire.records import Records
 from kframe_kafka_wire.sasl_server import make_credential, scram_lookup
 from kframe_kafka_wire.testing.served import Served
 from kframe_kafka_wire.testing.tools import ToolBox, Tools
-from kframe_zookeeper.testing.java import missing
 from kframe_zookeeper.testing.servers import free_ports
 
 from kframe.model.brokers import Endpoint, Registration
 from kframe.testing.clusters import PartitionSpec, healthy
-
-pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 
 #: The leader of partition 1 is not its preferred replica.
 TOPICS = {"old": [healthy(1, 2), PartitionSpec((2, 3), leader=3, isr=(3, 2))]}

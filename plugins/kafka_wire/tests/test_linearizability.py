@@ -8,15 +8,13 @@ from pathlib import Path
 import pytest
 from kframe_kafka_wire.testing import history_check, linearizability_page
 from kframe_kafka_wire.testing.linearizability import CUT_OFF_WITH_READERS, FROZEN, history_cluster, mutated
-from kframe_zookeeper.testing import java
 
 EVIDENCE = Path(__file__).parents[3] / "docs" / "evidence"
 
 
-@pytest.mark.real
-def test_responses_are_linearizable_under_faults(tmp_path: Path) -> None:
+def test_responses_are_linearizable_under_faults(needs_java: None, tmp_path: Path) -> None:
     """An instance whose session ends while it is frozen, or while it reaches clients but not ZooKeeper."""
-    if reason := java.missing() or history_check.missing():
+    if reason := history_check.missing():
         pytest.skip(reason)
     with history_cluster(tmp_path, seed=1) as cluster:
         operations = cluster.record(0, [FROZEN, CUT_OFF_WITH_READERS])

@@ -21,21 +21,16 @@ from kframe_kafka_wire.sasl_server import (
     scram_lookup,
 )
 from kframe_kafka_wire.testing.client import Client
+from kframe_kafka_wire.testing.secured import login_listener
 from kframe_kafka_wire.testing.served import FakeRecords, Served, broker, user_record
 from kframe_zookeeper.testing.process import until
 
 from kframe.testing.clusters import healthy
 
-JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="secret" user_bob="other";'
 CONFIG = {
-    "listeners": "LOGIN://127.0.0.1:0",
-    "listener.security.protocol.map": "LOGIN:SASL_PLAINTEXT",
-    "inter.broker.listener.name": "LOGIN",
-    "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
-    "listener.name.login.plain.sasl.jaas.config": JAAS,
-    "connection.failed.authentication.delay.ms": "0",
-    "connections.max.reauth.ms": "3600000",
-}
+    **login_listener(alice="secret", bob="other"),
+    "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256", "connections.max.reauth.ms": "3600000",
+}  # fmt: skip
 RECORDS = FakeRecords({"/config/users/carol": user_record("SCRAM-SHA-256", "pencil")})
 
 
@@ -166,17 +161,11 @@ def test_before_the_login_frames_are_small(client: Client) -> None:
     assert client.ended()
 
 
-def log_in(client: Client, user: str, password: str) -> int:
-    client.ask(17, 1, mechanism="PLAIN")
-    code: int = client.ask(36, 2, auth_bytes=plain(user, password))["error_code"]
-    return code
-
-
 def test_reauthentication_as_another_user_is_refused(client: Client) -> None:
-    assert log_in(client, "alice", "secret") == 0
-    assert log_in(client, "alice", "secret") == 0
+    assert client.log_in("alice", "secret") == 0
+    assert client.log_in("alice", "secret") == 0
     assert client.ask(60, 0)["controller_id"] == 1000
-    assert log_in(client, "bob", "other") == 58
+    assert client.log_in("bob", "other") == 58
     assert client.ended()
 
 

@@ -8,12 +8,11 @@ import pytest
 from kframe_kafka_wire.testing.fault_cluster import Fault, FaultCluster, fault_cluster
 from kframe_kafka_wire.testing.network_faults import CONTROLLER_ZOOKEEPER, impaired
 from kframe_zookeeper.testing import network
-from kframe_zookeeper.testing.java import missing
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultCluster]:
-    if reason := missing() or network.missing():
+def cluster(needs_java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultCluster]:
+    if reason := network.missing():
         pytest.skip(reason)
     with fault_cluster(tmp_path_factory.mktemp("faults")) as made:
         yield made

@@ -13,14 +13,12 @@ import pytest
 from kframe_kafka_wire.testing.parity import SETUPS, Rounds, Setup, compared, normalized
 from kframe_kafka_wire.testing.parity_calls import ANY_NODE, READING, WRITING, ToolCall
 from kframe_kafka_wire.testing.parity_report import INTENDED_DIFFERENCES, compare, page
-from kframe_zookeeper.testing.java import missing
 from kframe_zookeeper.testing.servers import ServerHandle
 
 #: With all clients together, each tool gets responses of the broker and of kframe.
 REPEAT = 1
 
 
-@pytest.mark.skipif(missing() is not None, reason=str(missing()))
 @pytest.mark.parametrize(
     "setup, calls",
     [(SETUPS[0], (*READING, *WRITING)), (SETUPS[1], ANY_NODE), (SETUPS[2], ANY_NODE)],

@@ -5,11 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
 from kframe_kafka_wire.testing.client import Client
 from kframe_kafka_wire.testing.instances import InstanceProcess
 from kframe_kafka_wire.testing.tools import ToolBox, Tools
-from kframe_zookeeper.testing.java import missing
 from kframe_zookeeper.testing.kafka import Cluster
 from kframe_zookeeper.testing.process import until
 from kframe_zookeeper.testing.servers import HOST, ServerHandle
@@ -66,7 +64,6 @@ def tool_outputs(box: ToolBox, folder: Path, address: str, controller: str) -> l
     return results
 
 
-@pytest.mark.skipif(missing() is not None, reason=str(missing()))
 def test_quotas_refuse_and_throttle_as_under_kafkas_controller(
     zookeeper: ServerHandle, toolbox: ToolBox, tmp_path: Path
 ) -> None:

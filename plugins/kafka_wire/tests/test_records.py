@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from contextlib import closing
 
 import pytest
-from kazoo.client import KazooClient
 from kframe_kafka_wire import plugin
 from kframe_kafka_wire.acls import (
     Acl,
@@ -28,7 +27,8 @@ from kframe_kafka_wire.sasl_server import make_credential, scram_lookup
 from kframe_kafka_wire.server import WireServer
 from kframe_kafka_wire.testing.served import CONTROLLER_ID, PLAIN, user_record
 from kframe_zookeeper.store import open_store
-from kframe_zookeeper.testing.servers import ServerHandle, ServerOptions, missing
+from kframe_zookeeper.testing.servers import ServerHandle
+from kframe_zookeeper.testing.sessions import session
 
 from kframe.embedded import MemoryEnsemble
 from kframe.plugin import ServerSpec
@@ -81,15 +81,11 @@ def _written_and_deleted(store: object) -> None:
     ]  # fmt: skip
 
 
-def test_records_in_zookeeper(tmp_path: Path) -> None:
-    if lacking := missing():
-        pytest.skip(lacking)
-    server = ServerHandle(tmp_path / "zookeeper", ServerOptions())
-    store = open_store(f"zookeeper://{server.address}/x")
-    client = KazooClient(server.address)
-    try:
-        server.start()
-        client.start()
+def test_records_in_zookeeper(zookeeper: ServerHandle) -> None:
+    store = open_store(f"zookeeper://{zookeeper.address}/records")
+    with session(zookeeper.address) as root:
+        root.create("/records")
+    with closing(store), session(f"{zookeeper.address}/records") as client:
         acl = b'{"version":1,"acls":[{"principal":"User:a","permissionType":"Allow","operation":"Read","host":"*"}]}'
         for path, data in {
             "/cluster/id": b'{"version":"1","id":"the-id"}',
@@ -97,7 +93,7 @@ def test_records_in_zookeeper(tmp_path: Path) -> None:
             "/kafka-acl/Topic/t": acl,
             "/kafka-acl-extended/prefixed/Topic/u-": acl,
         }.items():
-            client.create(f"/x{path}", data, makepath=True)
+            client.create(path, data, makepath=True)
         store.open(lambda _event: None)
         assert isinstance(store, Records)
         assert cluster_id(store) == "the-id"
@@ -106,24 +102,19 @@ def test_records_in_zookeeper(tmp_path: Path) -> None:
         assert scram_lookup(store)("SCRAM-SHA-256", "unknown") is None
         change_settings(store, "users/new%20one", lambda _: {"SCRAM-SHA-256": "x"})
         assert settings_of_user(store, "new one") == {"SCRAM-SHA-256": "x"}
-        (name,) = client.get_children("/x/config/changes")
-        assert client.get(f"/x/config/changes/{name}")[0] == b'{"version":2,"entity_path":"users/new%20one"}'
+        (name,) = client.get_children("/config/changes")
+        assert client.get(f"/config/changes/{name}")[0] == b'{"version":2,"entity_path":"users/new%20one"}'
         _written_and_deleted(store)
         added = Acl("User:b", allow=True, operation=AclOperation.WRITE, host="*")
         update_acls(
             store, ResourcePattern(AclResourceType.TOPIC, PatternType.LITERAL, "new"), lambda acls: acls | {added}
         )
-        assert client.get("/x/kafka-acl/Topic/new")[0] == encode_acls({added})
-        (change,) = client.get_children("/x/kafka-acl-changes")
-        assert (change, client.get(f"/x/kafka-acl-changes/{change}")[0]) == ("acl_changes_0000000000", b"TOPIC:new")
+        assert client.get("/kafka-acl/Topic/new")[0] == encode_acls({added})
+        (change,) = client.get_children("/kafka-acl-changes")
+        assert (change, client.get(f"/kafka-acl-changes/{change}")[0]) == ("acl_changes_0000000000", b"TOPIC:new")
         table = read_acls(store)
         assert [entry.operation for entry in table.entries_of(AclResourceType.TOPIC, "t")] == [AclOperation.READ]
         assert [entry.principal for entry in table.entries_of(AclResourceType.TOPIC, "u-1")] == ["User:a"]
-    finally:
-        store.close()
-        client.stop()
-        client.close()
-        server.kill()
 
 
 @pytest.mark.parametrize("data", [None, b"", b"[]", b"no json", b"\xff", b"[" * 100_000])

@@ -14,11 +14,9 @@ import pytest
 from kframe_kafka_wire import codec
 from kframe_kafka_wire.apis.table import APIS, BEFORE_LOGIN, refusal
 from kframe_kafka_wire.testing.messages import draw, request_class, response_class
-from kframe_zookeeper.testing.java import missing
 from kframe_zookeeper.testing.kafka import client_command
 from kframe_zookeeper.testing.process import Process
 
-pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 #: An error code that every API version may return.
 CODE: Final = 31
 #: Fields that are not compared, by API key. Kafka's getErrorResponse differs from its brokers in 39 and 40, where
@@ -47,7 +45,7 @@ class Kafka(Process):
 
 
 @pytest.fixture(scope="module")
-def kafka(zookeeper: object, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
+def kafka(needs_java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
     kafka = Kafka(tmp_path_factory.mktemp("refusals") / "kafka")
     yield kafka
     kafka.kill()

@@ -17,6 +17,7 @@ from kframe_kafka_wire.sasl_server import credential_text, make_credential
 from kframe_kafka_wire.security import Credentials, security_of
 from kframe_kafka_wire.testing.clusters import ManagedCluster, await_metadata, create
 from kframe_kafka_wire.testing.fake_broker import FakeBroker, settings
+from kframe_kafka_wire.testing.secured import tls_settings
 from kframe_kafka_wire.transport import WireTransport
 from kframe_zookeeper.testing.certificates import Authority, Identity
 from kframe_zookeeper.testing.process import until
@@ -43,7 +44,7 @@ def secured(authority: Authority, **more: str) -> dict[str, str]:
     return settings(
         listeners=f"PLAINTEXT://{HOST}:9,CONTROLLER://{HOST}:10", control_plane_listener_name="CONTROLLER",
         listener_security_protocol_map="PLAINTEXT:PLAINTEXT,CONTROLLER:SSL",
-        **{"ssl.truststore.type": "PEM", "ssl.truststore.location": str(authority.path)}, **more,
+        **tls_settings(authority.path), **more,
     )  # fmt: skip
 
 
@@ -121,8 +122,7 @@ def test_control_plane_listener_of_kafka(
         "listeners": f"PLAINTEXT://{HOST}:{{port}},CONTROLLER://{HOST}:{{other_port}}",
         "listener.security.protocol.map": f"PLAINTEXT:PLAINTEXT,CONTROLLER:{protocol}",
         "control.plane.listener.name": "CONTROLLER", "inter.broker.listener.name": "PLAINTEXT",
-        "ssl.keystore.type": "PEM", "ssl.keystore.location": str(identity.key_and_certificate),
-        "ssl.truststore.type": "PEM", "ssl.truststore.location": str(authority.path), "ssl.client.auth": "required",
+        **tls_settings(authority.path, identity.key_and_certificate), "ssl.client.auth": "required",
     }  # fmt: skip
     if mechanism:
         shared |= {"sasl.mechanism.inter.broker.protocol": mechanism, "sasl.enabled.mechanisms": mechanism}

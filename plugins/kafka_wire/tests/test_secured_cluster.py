@@ -11,18 +11,16 @@ from typing import Any, Final
 
 import pytest
 from kazoo.client import KazooClient
+from kframe_kafka_wire.authorizer import ACL_AUTHORIZER
 from kframe_kafka_wire.testing.instances import InstanceProcess
-from kframe_kafka_wire.testing.secured import PLAIN_MODULE, login
+from kframe_kafka_wire.testing.secured import PLAIN_MODULE, login, tls_settings
 from kframe_zookeeper.testing.certificates import Authority
 from kframe_zookeeper.testing.commands import kframe
-from kframe_zookeeper.testing.java import missing
 from kframe_zookeeper.testing.kafka import Cluster, KafkaError, Tool
 from kframe_zookeeper.testing.process import PATIENCE_S, until
 from kframe_zookeeper.testing.servers import HOST, ServerHandle
 from kframe_zookeeper.testing.sessions import SESSION_S
 
-pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
-AUTHORIZER: Final = "kafka.security.authorizer.AclAuthorizer"
 INTERNAL: Final = 4
 
 
@@ -55,7 +53,7 @@ def sasl_ssl(authority: Authority) -> Security:
             "listener.name.sasl_ssl.plain.sasl.jaas.config": f"{PLAIN_MODULE} {users};",
             "super.users": "User:kafka",
         },
-        {name: {**trusting(authority), **login("PLAIN", name, password)} for name, password in passwords.items()},
+        {user: tls_settings(authority.path) | login("PLAIN", user, password) for user, password in passwords.items()},
         {"unknown": "refuses the login by PLAIN"},
     )  # fmt: skip
 
@@ -72,31 +70,23 @@ def ssl_with_control_plane(authority: Authority) -> Security:
         },
         {
             **{name: keys(authority, name) for name in ("kafka", "eve")},
-            "unknown": trusting(authority), "untrusted": {**keys(untrusted, "untrusted"), **trusting(authority)},
+            "unknown": tls_settings(authority.path),
+            "untrusted": {**keys(untrusted, "untrusted"), **tls_settings(authority.path)},
         },
         {"unknown": "refuses the client certificate", "untrusted": "refuses the client certificate"},
     )  # fmt: skip
 
 
-def trusting(authority: Authority) -> dict[str, str]:
-    """The truststore of a client without a certificate."""
-    return {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(authority.path)}
-
-
 def keys(authority: Authority, name: str) -> dict[str, str]:
-    """A client's certificate and truststore."""
-    identity = authority.issue(name, HOST)
-    return {
-        **trusting(authority),
-        "ssl.keystore.type": "PEM", "ssl.keystore.location": str(identity.key_and_certificate),
-    }  # fmt: skip
+    """The certificate and truststore of a node or client."""
+    return tls_settings(authority.path, authority.issue(name, HOST).key_and_certificate)
 
 
 class SecuredCluster:
     """Two brokers, kframe, and a client with all permissions."""
 
     def __init__(self, folder: Path, zookeeper: str, security: Security) -> None:
-        shared = {**security.settings, "authorizer.class.name": AUTHORIZER}
+        shared = {**security.settings, "authorizer.class.name": ACL_AUTHORIZER}
         internal = {
             "offsets.topic.num.partitions": str(INTERNAL), "offsets.topic.replication.factor": "2",
             "transaction.state.log.num.partitions": str(INTERNAL), "transaction.state.log.replication.factor": "2",

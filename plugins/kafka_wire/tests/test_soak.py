@@ -9,18 +9,14 @@ import pytest
 from kframe_kafka_wire.testing import soak_page
 from kframe_kafka_wire.testing.runbook import RUNBOOK, Runbook
 from kframe_kafka_wire.testing.soak import running_soak
-from kframe_zookeeper.testing.java import missing
 
 EVIDENCE = Path(__file__).parents[3] / "docs" / "evidence"
 AT = "[2026-01-01 00:00:00,000]"
 
 
-@pytest.mark.real
 @pytest.mark.skipif(not RUNBOOK.exists(), reason="no clone of kframe")
-def test_a_minute_of_changes_leaves_no_unexplained_warning(tmp_path: Path) -> None:
+def test_a_minute_of_changes_leaves_no_unexplained_warning(needs_java: None, tmp_path: Path) -> None:
     """Each operation and each fault of a broker occurs. No record is lost, and all topics are deleted."""
-    if reason := missing():
-        pytest.skip(reason)
     with running_soak(tmp_path, seed=1) as soak:
         report = soak.run(45)
     assert report.violations == []

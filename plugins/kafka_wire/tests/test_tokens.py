@@ -11,7 +11,7 @@ from kframe_kafka_wire.authorizer import ACL_AUTHORIZER
 from kframe_kafka_wire.principals import Principal
 from kframe_kafka_wire.sasl_server import SaslError, ScramExchange, make_credential
 from kframe_kafka_wire.testing.client import Client
-from kframe_kafka_wire.testing.secured import PLAIN_MODULE
+from kframe_kafka_wire.testing.secured import login_listener
 from kframe_kafka_wire.testing.served import FakeRecords, Served
 from kframe_kafka_wire.tokens import Tokens, token_lookup, tokens_of
 from kframe_zookeeper.testing.process import until
@@ -19,14 +19,11 @@ from kframe_zookeeper.testing.process import until
 from kframe.testing.clusters import healthy
 
 DAY_MS = 86_400_000
-ALICE, BOB, CAROL = Principal("alice"), Principal("bob"), Principal("carol")
+ALICE = Principal("alice")
 ENABLED = {"delegation.token.secret.key": "shared"}
 CONFIG = {
-    "listeners": "SASL_PLAINTEXT://127.0.0.1:0", "broker.id": "1000", "sasl.enabled.mechanisms": "PLAIN",
-    "inter.broker.listener.name": "SASL_PLAINTEXT", "authorizer.class.name": ACL_AUTHORIZER,
-    "super.users": "User:root",
-    "listener.name.sasl_plaintext.plain.sasl.jaas.config":
-        f'{PLAIN_MODULE} user_alice="p" user_bob="p" user_carol="p" user_root="p";',
+    **login_listener(alice="p", bob="p", carol="p", root="p"),
+    "authorizer.class.name": ACL_AUTHORIZER, "super.users": "User:root",
 }  # fmt: skip
 
 
@@ -37,9 +34,8 @@ def records() -> FakeRecords:
 
 def entered(served: Served, user: str) -> Client:
     """A connection that has logged in."""
-    client = served.client("SASL_PLAINTEXT")
-    assert client.ask(17, 1, mechanism="PLAIN")["error_code"] == 0
-    assert client.ask(36, 2, auth_bytes=f"\0{user}\0p".encode())["error_code"] == 0
+    client = served.client("LOGIN")
+    assert client.log_in(user, "p") == 0
     return client
 
 

@@ -45,6 +45,17 @@ class Client:
         assert correlation_id == self._last
         return body
 
+    def log_in(self, user: str, password: str) -> int:
+        """Log in by PLAIN. Return the error code of the response to the password."""
+        assert self.ask(17, 1, mechanism="PLAIN")["error_code"] == 0
+        return int(self.ask(36, 2, auth_bytes=f"\0{user}\0{password}".encode())["error_code"])
+
+    def describe_topic(self, topic: str, version: int = 4) -> dict[str, dict[str, Any]]:
+        """The settings of a topic with their synonyms, by name."""
+        resource = {"resource_type": 2, "resource_name": topic, "configuration_keys": None}
+        (result,) = self.ask(32, version, resources=[resource], include_synonyms=True)["results"]
+        return {config["name"]: config for config in result["configs"]}
+
     def send(self, data: bytes) -> None:
         """Send raw bytes."""
         self.socket.sendall(data)

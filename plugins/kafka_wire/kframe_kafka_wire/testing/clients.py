@@ -82,11 +82,9 @@ class JavaClient:
         self._tool = Tool(folder, address)
 
     def create(self, topic: str, partitions: int, factor: int) -> None:
-        """As AnyClient."""
         self._tool.ask("create", topic=topic, partitions=partitions, factor=factor)
 
     def describe(self) -> Mapping[str, Partitions]:
-        """As AnyClient."""
         return {
             name: {
                 int(number): (state["leader"], state["replicas"], state["isr"]) for number, state in partitions.items()
@@ -95,15 +93,12 @@ class JavaClient:
         }
 
     def produce(self, topic: str, values: Sequence[str]) -> None:
-        """As AnyClient."""
         assert self._tool.ask("produce", topic=topic, values=values) == len(values)
 
     def transact(self, transactional_id: str, topic: str, values: Sequence[str], aborted: Sequence[str]) -> None:
-        """As AnyClient."""
         self._tool.ask("transact", id=transactional_id, topic=topic, values=values, aborted=aborted)
 
     def consume(self, group: str, topic: str, count: int) -> list[str]:
-        """As AnyClient."""
         return list(self._tool.ask("group", group=group, topic=topic, count=count))
 
     def all_values(self, topic: str) -> Mapping[str, Sequence[str]]:
@@ -112,35 +107,27 @@ class JavaClient:
         return values
 
     def grow(self, topic: str, partitions: int) -> None:
-        """As AnyClient."""
         self._tool.ask("grow", topic=topic, partitions=partitions)
 
     def reassign(self, topic: str, partition: int, replicas: Sequence[int]) -> None:
-        """As AnyClient."""
         self._tool.ask("reassign", topic=topic, partition=partition, replicas=replicas)
 
     def reassignments(self) -> bool:
-        """As AnyClient."""
         return bool(self._tool.ask("reassignments"))
 
     def elect(self, topic: str, partition: int) -> None:
-        """As AnyClient."""
         self._tool.ask("elect", topic=topic, partition=partition)
 
     def configure(self, topic: str, key: str, value: str) -> None:
-        """As AnyClient."""
         self._tool.ask("configure", topic=topic, key=key, value=value)
 
     def configs(self, topic: str) -> Mapping[str, str]:
-        """As AnyClient."""
         return dict(self._tool.ask("configs", topic=topic))
 
     def delete(self, topic: str) -> None:
-        """As AnyClient."""
         self._tool.ask("delete", topic=topic)
 
     def close(self) -> None:
-        """As AnyClient."""
         self._tool.close()
 
 
@@ -156,12 +143,10 @@ class Librdkafka:
         self._admin: Any = self._names.AdminClient(self._own)
 
     def create(self, topic: str, partitions: int, factor: int) -> None:
-        """As AnyClient."""
         new = self._names.NewTopic(topic, num_partitions=partitions, replication_factor=factor)
         self._admin.create_topics([new])[topic].result(PATIENCE_S)
 
     def describe(self) -> Mapping[str, Partitions]:
-        """As AnyClient."""
         return {
             name: {
                 number: (partition.leader, partition.replicas, partition.isrs)
@@ -171,11 +156,9 @@ class Librdkafka:
         }
 
     def produce(self, topic: str, values: Sequence[str]) -> None:
-        """As AnyClient."""
         _send(self._lib.Producer({**self._own, "enable.idempotence": True}), topic, values)
 
     def transact(self, transactional_id: str, topic: str, values: Sequence[str], aborted: Sequence[str]) -> None:
-        """As AnyClient."""
         producer = self._lib.Producer({**self._own, "transactional.id": transactional_id})
         producer.init_transactions(PATIENCE_S)
         producer.begin_transaction()
@@ -186,7 +169,6 @@ class Librdkafka:
         producer.commit_transaction(PATIENCE_S)
 
     def consume(self, group: str, topic: str, count: int) -> list[str]:
-        """As AnyClient."""
         consumer = self._lib.Consumer({**self._own, **GROUP, "group.id": group})
         consumer.subscribe([topic])
 
@@ -208,7 +190,6 @@ class Librdkafka:
             consumer.close()
 
     def grow(self, topic: str, partitions: int) -> None:
-        """As AnyClient."""
         self._admin.create_partitions([self._names.NewPartitions(topic, partitions)])[topic].result(PATIENCE_S)
 
     def reassign(self, topic: str, partition: int, replicas: Sequence[int]) -> None:
@@ -220,7 +201,6 @@ class Librdkafka:
         raise NotImplementedError
 
     def elect(self, topic: str, partition: int) -> None:
-        """As AnyClient."""
         topic_partition = self._lib.TopicPartition(topic, partition)
         futures = self._admin.elect_leaders(self._lib.ElectionType.PREFERRED, [topic_partition])
         ((_, error),) = futures.result(PATIENCE_S).items()
@@ -228,19 +208,16 @@ class Librdkafka:
             raise self._lib.KafkaException(error)
 
     def configure(self, topic: str, key: str, value: str) -> None:
-        """As AnyClient."""
         change = self._names.ConfigEntry(key, value, incremental_operation=self._names.AlterConfigOpType.SET)
         resource = self._names.ConfigResource(self._names.ResourceType.TOPIC, topic, incremental_configs=[change])
         self._admin.incremental_alter_configs([resource])[resource].result(PATIENCE_S)
 
     def configs(self, topic: str) -> Mapping[str, str]:
-        """As AnyClient."""
         resource = self._names.ConfigResource(self._names.ResourceType.TOPIC, topic)
         response = self._admin.describe_configs([resource])[resource].result(PATIENCE_S)
         return {name: entry.value for name, entry in response.items()}
 
     def delete(self, topic: str) -> None:
-        """As AnyClient."""
         self._admin.delete_topics([topic])[topic].result(PATIENCE_S)
 
     def close(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -12,7 +12,7 @@ from kframe_kraft.testing.kafka_nodes import KraftCluster, KraftNode, KraftOptio
 from kframe_zookeeper.testing.commands import RunningCommand, kframe, kframe_json
 from kframe_zookeeper.testing.kafka import Cluster, KafkaProcess, Tool
 from kframe_zookeeper.testing.process import until
-from kframe_zookeeper.testing.servers import ServerHandle, ServerOptions
+from kframe_zookeeper.testing.servers import ServerHandle, ServerOptions, running
 
 from kframe.plugin.admin import ConfigResource
 from kframe_kafka_wire.client import AdminClient, open_admin
@@ -55,11 +55,8 @@ class ExecutedCluster:
         self.brokers = brokers
         self.folder = folder
         self.address = ",".join(broker.address for broker in brokers.values())
-        tool = Tool(folder / "tool", self.address)
-        try:
+        with closing(Tool(folder / "tool", self.address)) as tool:
             tool.ask("create", topic=TOPIC, replicas=REPLICAS)
-        finally:
-            tool.close()
         self.admin: AdminClient = open_admin(f"kafka://{self.address}", {})
         assert until(lambda: len(self.admin.describe().brokers) == len(brokers))
         assert until(lambda: len(self.assignment()) == len(REPLICAS))
@@ -166,27 +163,15 @@ class ExecutedCluster:
 @contextmanager
 def executed_cluster(kind: str, folder: Path) -> Iterator[ExecutedCluster]:
     """A running cluster of a kind, ZOOKEEPER or KRAFT."""
-    if kind == KRAFT:
-        options = KraftOptions("4.4.0", brokers=len(BROKERS), settings=_KRAFT_SETTINGS)
-        with KraftCluster(folder / "nodes", options) as nodes:
-            yield from _loaded(kind, nodes.brokers, folder)
-        return
-    server = ServerHandle(folder / "zookeeper", ServerOptions())
-    brokers: Cluster | None = None
-    try:
-        server.start()
-        brokers = Cluster(folder / "kafka", server.address, BROKERS, _SETTINGS)
-        brokers.start()
-        yield from _loaded(kind, brokers.brokers, folder)
-    finally:
-        if brokers is not None:
-            brokers.kill()
-        server.kill()
-
-
-def _loaded(kind: str, brokers: Mapping[int, BrokerProcess], folder: Path) -> Iterator[ExecutedCluster]:
-    cluster = ExecutedCluster(kind, brokers, folder)
-    try:
-        yield cluster
-    finally:
-        cluster.close()
+    with ExitStack() as stack:
+        brokers: Mapping[int, BrokerProcess]
+        if kind == KRAFT:
+            options = KraftOptions("4.4.0", brokers=len(BROKERS), settings=_KRAFT_SETTINGS)
+            brokers = stack.enter_context(KraftCluster(folder / "nodes", options)).brokers
+        else:
+            server = stack.enter_context(running(ServerHandle(folder / "zookeeper", ServerOptions())))
+            cluster = Cluster(folder / "kafka", server.address, BROKERS, _SETTINGS)
+            stack.callback(cluster.kill)
+            cluster.start()
+            brokers = cluster.brokers
+        yield stack.enter_context(closing(ExecutedCluster(kind, brokers, folder)))

@@ -7,20 +7,21 @@ import json
 import re
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from kazoo.client import KazooClient
-from kazoo.exceptions import NoNodeError
 from kframe_zookeeper import paths
 from kframe_zookeeper.testing.commands import READY
+from kframe_zookeeper.testing.handover import ClusterFixture
 from kframe_zookeeper.testing.kafka import Cluster, Tool
 from kframe_zookeeper.testing.process import until
-from kframe_zookeeper.testing.servers import ServerHandle, ServerOptions
+from kframe_zookeeper.testing.servers import ServerHandle, ServerOptions, running
+from kframe_zookeeper.testing.sessions import session
 
 from kframe_kafka_wire.testing.instances import InstanceProcess
+from kframe_kafka_wire.testing.replication import REPLICAS
 
 #: Ids of the instances: an active instance, two standbys, and a restarting instance.
 INSTANCES: Final = (1000, 1001, 1002, 1003)
@@ -30,7 +31,6 @@ SESSION_MS: Final = 3_000
 #: Session timeout of brokers and of the observing client, long enough for a busy machine.
 _OBSERVER_SESSION_S: Final = 60.0
 _TOPIC: Final = "failovers"
-_REPLICAS: Final = [[1, 2, 3], [2, 3, 1], [3, 1, 2], [1, 3, 2], [2, 1, 3], [3, 2, 1]]
 #: A broker logs this when it is elected (Kafka 3.9 ``KafkaController.elect``).
 _BROKER_ELECTED: Final = re.compile(r"successfully elected as the controller\. Epoch incremented to (\d+)")
 _numbers = itertools.count()
@@ -55,15 +55,16 @@ class Failover:
 class FailoverCluster:
     """Three brokers with one topic, and four instances of kframe."""
 
-    def __init__(self, folder: Path, zookeeper: ServerHandle, cluster: Cluster, client: KazooClient) -> None:
-        self.cluster = cluster
+    def __init__(self, zookeeper: ServerHandle, fixture: ClusterFixture) -> None:
+        self.cluster = fixture.cluster
+        self.controller = fixture.controller
+        """The id in ``/controller`` (-1 for none) and the controller epoch."""
         self._zookeeper = zookeeper
-        self._folder = folder
-        self._client = client
+        self._fixture = fixture
         self._instances: dict[int, InstanceProcess] = {}
         self._starting: set[int] = set()
         self._elections: list[tuple[float, int]] = []
-        client.DataWatch(paths.CONTROLLER_EPOCH, self._on_epoch)
+        fixture.client.DataWatch(paths.CONTROLLER_EPOCH, self._on_epoch)
 
     def start(self) -> None:
         """Start all instances. Return when one is active and the others are standbys."""
@@ -75,14 +76,6 @@ class FailoverCluster:
         """Kill all instances."""
         for instance in self._instances.values():
             instance.kill()
-
-    def controller(self) -> tuple[int, int]:
-        """The id in ``/controller`` (-1 for none) and the controller epoch."""
-        try:
-            controller_id = int(json.loads(self._client.get(paths.CONTROLLER)[0])["brokerid"])
-        except NoNodeError:
-            controller_id = -1
-        return controller_id, int(self._client.get(paths.CONTROLLER_EPOCH)[0])
 
     def kill(self) -> Failover:
         """Kill the active instance (SIGKILL), and restart it when another one is active."""
@@ -111,7 +104,7 @@ class FailoverCluster:
         start_s = time.monotonic()
         until(lambda: time.monotonic() - start_s > down_s)
         self._zookeeper.start()
-        assert until(lambda: self._client.connected)
+        assert until(lambda: self._fixture.client.connected)
 
     def stop_instances(self) -> None:
         """Stop all instances with SIGTERM. Return when a broker is controller."""
@@ -121,12 +114,11 @@ class FailoverCluster:
 
     def lose(self, broker_id: int) -> None:
         """Kill a broker and end its session."""
-        self.cluster.lose(broker_id, self._client)
+        self.cluster.lose(broker_id, self._fixture.client)
 
-    def states(self) -> list[bytes]:
-        """Stored partition states of the topic."""
-        paths_of = (paths.state_path(_TOPIC, number) for number in range(len(_REPLICAS)))
-        return [self._client.get(path)[0] for path in paths_of]
+    def leaders(self) -> list[int]:
+        """Stored leaders of the topic's partitions. -1 for none."""
+        return [state["leader"] for state in self._fixture.states_of(_TOPIC).values()]
 
     def epochs_of_elected_brokers(self) -> list[int]:
         """Controller epochs of elected brokers."""
@@ -154,7 +146,7 @@ class FailoverCluster:
         )  # fmt: skip
 
     def _start(self, number: int) -> None:
-        folder = self._folder / f"{number}-{next(_numbers)}"
+        folder = self._fixture.folder / f"{number}-{next(_numbers)}"
         settings = {"kframe.never.replicas": ",".join(map(str, INSTANCES))}
         address = self.cluster.zookeeper
         self._instances[number] = InstanceProcess(address, folder, number, settings=settings, session_ms=SESSION_MS)
@@ -185,24 +177,16 @@ class FailoverCluster:
 @contextmanager
 def failover_cluster(folder: Path) -> Iterator[FailoverCluster]:
     """A ZooKeeper server, three brokers and four instances of kframe, which end with the block."""
-    zookeeper, cluster, failover = ServerHandle(folder / "zookeeper", ServerOptions()), None, None
-    client = KazooClient(zookeeper.address, timeout=_OBSERVER_SESSION_S)
-    try:
-        zookeeper.start()
+    with ExitStack() as stack:
+        zookeeper = stack.enter_context(running(ServerHandle(folder / "zookeeper", ServerOptions())))
         cluster = Cluster(folder / "kafka", zookeeper.address)
+        stack.callback(cluster.kill)
         cluster.start()
         tool = Tool(folder / "tool", cluster.address)
-        tool.ask("create", topic=_TOPIC, replicas=_REPLICAS)
+        tool.ask("create", topic=_TOPIC, replicas=REPLICAS)
         tool.close()
-        client.start()
-        failover = FailoverCluster(folder, zookeeper, cluster, client)
+        client = stack.enter_context(session(zookeeper.address, timeout=_OBSERVER_SESSION_S))
+        fixture = ClusterFixture(cluster, tool, client, folder)
+        failover = stack.enter_context(closing(FailoverCluster(zookeeper, fixture)))
         failover.start()
         yield failover
-    finally:
-        if failover is not None:
-            failover.close()
-        client.stop()
-        client.close()
-        if cluster is not None:
-            cluster.kill()
-        zookeeper.kill()

@@ -27,11 +27,9 @@ class KafkaPython:
         self._admin: Any = self._lib.KafkaAdminClient(**self._own)
 
     def create(self, topic: str, partitions: int, factor: int) -> None:
-        """As AnyClient."""
         self._admin.create_topics([self._names.NewTopic(topic, partitions, factor)])
 
     def describe(self) -> Mapping[str, Partitions]:
-        """As AnyClient."""
         return {
             topic["name"]: {
                 partition["partition_index"]: (
@@ -45,7 +43,6 @@ class KafkaPython:
         }
 
     def produce(self, topic: str, values: Sequence[str]) -> None:
-        """As AnyClient."""
         producer = self._lib.KafkaProducer(**self._own)
         try:
             for sent in [producer.send(topic, value.encode()) for value in values]:
@@ -54,7 +51,6 @@ class KafkaPython:
             producer.close()
 
     def transact(self, transactional_id: str, topic: str, values: Sequence[str], aborted: Sequence[str]) -> None:
-        """As AnyClient."""
         producer = self._lib.KafkaProducer(**self._own, transactional_id=transactional_id)
         try:
             producer.init_transactions()
@@ -70,7 +66,6 @@ class KafkaPython:
             producer.close()
 
     def consume(self, group: str, topic: str, count: int) -> list[str]:
-        """As AnyClient."""
         settings = {key.replace(".", "_"): value for key, value in GROUP.items()}
         consumer = self._lib.KafkaConsumer(**self._own, **settings, group_id=group)
 
@@ -100,37 +95,29 @@ class KafkaPython:
             consumer.close()
 
     def grow(self, topic: str, partitions: int) -> None:
-        """As AnyClient."""
         self._admin.create_partitions({topic: partitions})
 
     def reassign(self, topic: str, partition: int, replicas: Sequence[int]) -> None:
-        """As AnyClient."""
         topic_partition = self._lib.TopicPartition(topic, partition)
         assert self._admin.alter_partition_reassignments({topic_partition: list(replicas)}) == {topic_partition: None}
 
     def reassignments(self) -> bool:
-        """As AnyClient."""
         return bool(self._admin.list_partition_reassignments())
 
     def elect(self, topic: str, partition: int) -> None:
-        """As AnyClient."""
         self._admin.elect_leaders(0, {topic: [partition]})
 
     def configure(self, topic: str, key: str, value: str) -> None:
-        """As AnyClient."""
         kind = self._names.ConfigResourceType.TOPIC
         self._admin.alter_configs([self._names.ConfigResource(kind, topic, configs={key: value})])
 
     def configs(self, topic: str) -> Mapping[str, str]:
-        """As AnyClient."""
         kind = self._names.ConfigResourceType.TOPIC
         response = self._admin.describe_configs([self._names.ConfigResource(kind, topic)])
         return {"response": str(response)}
 
     def delete(self, topic: str) -> None:
-        """As AnyClient."""
         self._admin.delete_topics([topic])
 
     def close(self) -> None:
-        """As AnyClient."""
         self._admin.close()

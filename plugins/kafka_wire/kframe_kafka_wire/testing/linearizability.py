@@ -29,7 +29,7 @@ from kframe_zookeeper.testing.handover import ALL
 from kframe_zookeeper.testing.kafka import Cluster
 from kframe_zookeeper.testing.process import until
 from kframe_zookeeper.testing.proxy import Direction, Proxy
-from kframe_zookeeper.testing.servers import ServerHandle, ServerOptions
+from kframe_zookeeper.testing.servers import ServerHandle, ServerOptions, running
 
 from kframe_kafka_wire.testing import fault_report, history_check, linearizability_page
 from kframe_kafka_wire.testing.churn import pause
@@ -165,9 +165,7 @@ class HistoryCluster:
 def history_cluster(folder: Path, seed: int) -> Iterator[HistoryCluster]:
     """A server, two instances and three brokers, which end with the block."""
     with ExitStack() as stack:
-        zookeeper = ServerHandle(folder / "zookeeper", ServerOptions())
-        stack.callback(zookeeper.kill)
-        zookeeper.start()
+        zookeeper = stack.enter_context(running(ServerHandle(folder / "zookeeper", ServerOptions())))
         proxies, instances = {}, {}
         for number in _INSTANCES:
             proxy = proxies[number] = stack.enter_context(Proxy(zookeeper.address))

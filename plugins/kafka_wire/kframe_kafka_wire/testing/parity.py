@@ -26,7 +26,7 @@ from typing import Final
 
 from kframe_zookeeper.testing.certificates import Authority
 from kframe_zookeeper.testing.kafka import Cluster
-from kframe_zookeeper.testing.servers import HOST, ServerHandle, ServerOptions
+from kframe_zookeeper.testing.servers import HOST, ServerHandle, ServerOptions, running
 
 from kframe_kafka_wire.authorizer import ACL_AUTHORIZER
 from kframe_kafka_wire.testing.instances import InstanceProcess
@@ -41,7 +41,7 @@ from kframe_kafka_wire.testing.parity_calls import (
     ToolCall,
 )
 from kframe_kafka_wire.testing.parity_report import Outputs, ParityComparison, compare, page
-from kframe_kafka_wire.testing.secured import PLAIN_MODULE, SCRAM_MODULE, login
+from kframe_kafka_wire.testing.secured import PLAIN_MODULE, SCRAM_MODULE, login, tls_settings
 from kframe_kafka_wire.testing.tools import ToolBox, Tools
 
 KFRAME: Final = 1000
@@ -176,11 +176,8 @@ class ParityCluster:
         return broker.address if protocol == self.setup.protocols[0] else f"{HOST}:{broker.other_port}"
 
     def _tls(self, name: str | None) -> dict[str, str]:
-        trust = {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(self._authority.path)}
-        if name is None:
-            return trust
-        identity = self._authority.issue(name, HOST)
-        return {**trust, "ssl.keystore.type": "PEM", "ssl.keystore.location": str(identity.key_and_certificate)}
+        key = None if name is None else self._authority.issue(name, HOST).key_and_certificate
+        return tls_settings(self._authority.path, key)
 
 
 def prepare(tools: Tools, setup: Setup) -> None:
@@ -322,16 +319,11 @@ def main() -> int:
                 arguments.evidence.write_text(page(comparisons, command, machine, commit.strip()))
             print(f"{name}: {comparison.runs} runs, {len(comparison.differences)} differences", flush=True)
 
-        with tempfile.TemporaryDirectory() as scratch:
-            server = ServerHandle(Path(scratch) / "zookeeper", ServerOptions())
-            try:
-                server.start()
-                compared(
-                    Path(scratch) / "cluster", f"{server.address}/parity", setup, arguments.brokers, rounds,
-                    calls, expected=arguments.expected, after_round=write,
-                )  # fmt: skip
-            finally:
-                server.kill()
+        with tempfile.TemporaryDirectory() as scratch, running(ServerHandle(Path(scratch) / "zookeeper", ServerOptions())) as server:
+            compared(
+                Path(scratch) / "cluster", f"{server.address}/parity", setup, arguments.brokers, rounds, calls,
+                expected=arguments.expected, after_round=write,
+            )  # fmt: skip
     return 1 if any(each.differences for each in comparisons.values()) else 0
 
 

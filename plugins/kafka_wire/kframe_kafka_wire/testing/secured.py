@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from kframe_zookeeper.testing.certificates import Authority
 from kframe_zookeeper.testing.servers import free_ports
@@ -40,10 +40,7 @@ def secured(folder: Path, topics: Mapping[str, Sequence[PartitionSpec]], brokers
     config = {
         "listeners": ",".join(f"{listener}://127.0.0.1:{port}" for listener, port in ports.items()),
         "inter.broker.listener.name": "SASL_SSL",
-        "ssl.keystore.type": "PEM",
-        "ssl.keystore.location": str(folder / "server.pem"),
-        "ssl.truststore.type": "PEM",
-        "ssl.truststore.location": str(folder / "authority.pem"),
+        **tls(folder, "server"),
         "listener.name.ssl.ssl.client.auth": "required",
         "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
         "listener.name.sasl_plaintext.plain.sasl.jaas.config": f'{PLAIN_MODULE} user_alice="secret" user_eve="x";',
@@ -73,18 +70,61 @@ def login(mechanism: str, user: str, password: str) -> dict[str, str]:
     }
 
 
-def tls(folder: Path, key: str = "", authority: str = "authority") -> dict[str, str]:
-    """A client's truststore, and its certificate if ``key`` is given."""
-    trust = {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(folder / f"{authority}.pem")}
-    own = {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(folder / f"{key}.pem")}
+def tls_settings(authority: Path, key: Path | None = None) -> dict[str, str]:
+    """The truststore of a node or client as PEM file, and its certificate if ``key`` is given."""
+    trust = {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(authority)}
+    own = {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(key)}
     return trust | (own if key else {})
 
 
-#: (listener, SASL settings, certificate) of clients whose login succeeds.
-AUTHENTICATED_CLIENTS: Final[Mapping[str, tuple[str, dict[str, str], str]]] = {
-    "a certificate": ("SSL", {}, "client"),
-    "PLAIN": ("SASL_PLAINTEXT", login("PLAIN", "alice", "secret"), ""),
-    "SCRAM-SHA-256": ("SASL_PLAINTEXT", login("SCRAM-SHA-256", "carol", "pencil"), ""),
-    "SCRAM-SHA-512 over TLS": ("SASL_SSL", login("SCRAM-SHA-512", "dave", "pencil"), ""),
-    "PLAIN over TLS": ("SASL_SSL", login("PLAIN", "alice", "secret"), ""),
+def tls(folder: Path, key: str = "", authority: str = "authority") -> dict[str, str]:
+    """The same of a client whose files ``certificates`` has written to a folder."""
+    return tls_settings(folder / f"{authority}.pem", folder / f"{key}.pem" if key else None)
+
+
+def login_listener(**passwords: str) -> dict[str, str]:
+    """The settings of a controller with one listener, LOGIN, and the passwords of users by PLAIN."""
+    users = " ".join(f'user_{user}="{password}"' for user, password in passwords.items())
+    return {
+        "listeners": "LOGIN://127.0.0.1:0",
+        "listener.security.protocol.map": "LOGIN:SASL_PLAINTEXT",
+        "inter.broker.listener.name": "LOGIN",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.login.plain.sasl.jaas.config": f"{PLAIN_MODULE} {users};",
+        "connection.failed.authentication.delay.ms": "0",
+    }
+
+
+class ClientLogin(NamedTuple):
+    """A client of the controller ``secured``."""
+
+    listener: str
+    sasl: Mapping[str, str]
+    key: str = ""
+    """The name of its certificate. Empty for none."""
+    authority: str = "authority"
+    """The name of the authority that it trusts."""
+
+    def settings(self, folder: Path) -> dict[str, str]:
+        """Its settings by the keys of Kafka's clients. ``folder`` has the certificates."""
+        secure = tls(folder, self.key, self.authority) if self.listener.endswith("SSL") else {}
+        return {"security.protocol": self.listener, **secure, **self.sasl}
+
+
+#: Clients that may do everything.
+AUTHORIZED_CLIENTS: Final = {
+    "a certificate": ClientLogin("SSL", {}, "client"),
+    "PLAIN": ClientLogin("SASL_PLAINTEXT", login("PLAIN", "alice", "secret")),
+    "SCRAM-SHA-256": ClientLogin("SASL_PLAINTEXT", login("SCRAM-SHA-256", "carol", "pencil")),
+    "SCRAM-SHA-512 over TLS": ClientLogin("SASL_SSL", login("SCRAM-SHA-512", "dave", "pencil")),
+    "PLAIN over TLS": ClientLogin("SASL_SSL", login("PLAIN", "alice", "secret")),
+}
+#: Clients that do not trust the controller, whose login fails, or that may do nothing.
+REFUSED_CLIENTS: Final = {
+    "another authority": ClientLogin("SASL_SSL", login("PLAIN", "alice", "secret"), authority="other"),
+    "no certificate": ClientLogin("SSL", {}),
+    "an untrusted certificate": ClientLogin("SSL", {}, "untrusted"),
+    "a wrong password": ClientLogin("SASL_PLAINTEXT", login("PLAIN", "alice", "x")),
+    "a wrong proof": ClientLogin("SASL_SSL", login("SCRAM-SHA-512", "dave", "x")),
+    "no rights": ClientLogin("SASL_PLAINTEXT", login("PLAIN", "eve", "x")),
 }

@@ -22,22 +22,22 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from kazoo.client import KazooClient
 from kframe_zookeeper.testing import java
 from kframe_zookeeper.testing.handover import ALL, ClusterFixture
 from kframe_zookeeper.testing.kafka import Cluster, Tool
 from kframe_zookeeper.testing.process import until
-from kframe_zookeeper.testing.servers import ServerHandle, ServerOptions
+from kframe_zookeeper.testing.servers import ServerHandle, ServerOptions, running
+from kframe_zookeeper.testing.sessions import session
 
 from kframe_kafka_wire.testing import fault_report, soak_page
 from kframe_kafka_wire.testing.churn import AdminChurn, BrokerChurn, pause
 from kframe_kafka_wire.testing.instances import InstanceProcess
 from kframe_kafka_wire.testing.load import ProducerLoad
 from kframe_kafka_wire.testing.process_sizes import ProcessSizes, sizes_of
+from kframe_kafka_wire.testing.replication import REPLICAS
 from kframe_kafka_wire.testing.runbook import RUNBOOK, Runbook, Warnings, unexplained
 
 TOPIC: Final = "records"
-_REPLICAS: Final = [[1, 2, 3], [2, 3, 1], [3, 1, 2], [1, 3, 2], [2, 1, 3], [3, 2, 1]]
 _CONTROLLER_ID: Final = 1000
 RECORDS_PER_SECOND: Final = 200
 _RECORDS: Final = 1_000
@@ -87,8 +87,8 @@ class Soak:
         address = f"kafka://{instance.address},{fixture.cluster.address}"
         self.admin = AdminChurn(address, seed)
         self.brokers = BrokerChurn(fixture.cluster, fixture.client, BROKER_SESSION_S, seed)
-        fixture.create(TOPIC, _REPLICAS)
-        self._load = ProducerLoad(folder / "load", fixture.cluster.address, TOPIC, len(_REPLICAS), RECORDS_PER_SECOND)
+        fixture.create(TOPIC, REPLICAS)
+        self._load = ProducerLoad(folder / "load", fixture.cluster.address, TOPIC, len(REPLICAS), RECORDS_PER_SECOND)
         self._epoch = fixture.controller()[1]
 
     def close(self) -> None:
@@ -178,9 +178,7 @@ class Soak:
 def running_soak(folder: Path, seed: int) -> Iterator[Soak]:
     """A server, an instance and three brokers, which end with the block."""
     with ExitStack() as stack:
-        zookeeper = ServerHandle(folder / "zookeeper", ServerOptions())
-        stack.callback(zookeeper.kill)
-        zookeeper.start()
+        zookeeper = stack.enter_context(running(ServerHandle(folder / "zookeeper", ServerOptions())))
         chroot = f"{zookeeper.address}/kafka"
         instance = InstanceProcess(chroot, folder / "kframe", _CONTROLLER_ID, "--create-chroot")
         stack.callback(instance.kill)
@@ -188,12 +186,8 @@ def running_soak(folder: Path, seed: int) -> Iterator[Soak]:
         cluster = Cluster(folder / "kafka", chroot, ALL, _SETTINGS)
         stack.callback(cluster.kill)
         cluster.start()
-        client = KazooClient(chroot, timeout=_OBSERVER_SESSION_S)
-        stack.callback(client.close)
-        stack.callback(client.stop)
-        client.start()
-        tool = Tool(folder / "tool", cluster.address)
-        stack.callback(tool.close)
+        client = stack.enter_context(session(chroot, timeout=_OBSERVER_SESSION_S))
+        tool = stack.enter_context(closing(Tool(folder / "tool", cluster.address)))
         yield stack.enter_context(closing(Soak(folder, ClusterFixture(cluster, tool, client, folder), instance, seed)))
 
 
