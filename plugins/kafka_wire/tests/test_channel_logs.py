@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import socket
 import threading
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 from kframe_kafka_wire.testing.fake_broker import METADATA, closed, send_frame
 from kframe_kafka_wire.testing.fake_cluster import FakeCluster
+from kframe_kafka_wire.testing.served import FakeRecords
 from kframe_zookeeper.testing.process import until
 
 from kframe.errors import StoreError
@@ -20,20 +22,15 @@ CONTROLLER_ID, OTHER = "4L6g3nShT-eMCtK--X86sw", "MkU3OEVBNTcwNTJENDM2Qk"
 MakeCluster = Callable[..., FakeCluster]
 
 
-class Records:
-    """A store with ``/cluster/id`` as its only record."""
-
-    def __init__(self, record: bytes | StoreError | None) -> None:
-        self.record = record
+class UnreadableRecords(FakeRecords):
+    """Records of a store without a connection."""
 
     def read_record(self, path: str) -> bytes | None:
-        assert path == "/cluster/id"
-        if isinstance(self.record, StoreError):
-            raise self.record
-        return self.record
+        raise StoreError("no connection")
 
-    def read_record_names(self, path: str) -> tuple[str, ...]:
-        raise AssertionError(path)
+
+def records(cluster_id: str) -> FakeRecords:
+    return FakeRecords({"/cluster/id": json.dumps({"version": "1", "id": cluster_id})})
 
 
 def channel_lines(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
@@ -133,16 +130,12 @@ def cluster_with_id(make_cluster: MakeCluster, store: object, answer: dict[str, 
     return cluster
 
 
-def record(cluster_id: str) -> bytes:
-    return b'{"version":"1","id":"%s"}' % cluster_id.encode()
-
-
 @pytest.mark.parametrize("expected", [False, True], ids=["registered", "expected"])
 def test_broker_of_another_cluster_receives_nothing_until_it_registers_again(
     make_cluster: MakeCluster, expected: bool, info_log: pytest.LogCaptureFixture
 ) -> None:
     """The cluster id of an expected broker is checked before ``connect``."""
-    cluster = cluster_with_id(make_cluster, Records(record(CONTROLLER_ID)), {"cluster_id": OTHER})
+    cluster = cluster_with_id(make_cluster, records(CONTROLLER_ID), {"cluster_id": OTHER})
     if expected:
         cluster.transport.expect([cluster.registration()])
         assert until(lambda: OTHER in info_log.text)
@@ -172,7 +165,7 @@ def test_address_taken_over_by_another_cluster_receives_nothing(
     make_cluster: MakeCluster, info_log: pytest.LogCaptureFixture
 ) -> None:
     """Every connection of a registration is checked. The first is no exception."""
-    cluster = cluster_with_id(make_cluster, Records(record(CONTROLLER_ID)), {"cluster_id": CONTROLLER_ID})
+    cluster = cluster_with_id(make_cluster, records(CONTROLLER_ID), {"cluster_id": CONTROLLER_ID})
     cluster.connect()
     cluster.send("t-0")
     cluster.await_idle()
@@ -188,11 +181,11 @@ def test_address_taken_over_by_another_cluster_receives_nothing(
 @pytest.mark.parametrize(
     ("store", "answer"),
     [
-        (Records(record(CONTROLLER_ID)), {"cluster_id": CONTROLLER_ID}),
-        (Records(record(CONTROLLER_ID)), {"cluster_id": None}),
-        (Records(None), None),
-        (Records(b"{}"), None),
-        (Records(StoreError("no connection")), None),
+        (records(CONTROLLER_ID), {"cluster_id": CONTROLLER_ID}),
+        (records(CONTROLLER_ID), {"cluster_id": None}),
+        (FakeRecords({}), None),
+        (FakeRecords({"/cluster/id": "{}"}), None),
+        (UnreadableRecords({}), None),
         (object(), None),
     ],
     ids=["same id", "broker names none", "no record", "no id in it", "storage fails", "store shows no records"],

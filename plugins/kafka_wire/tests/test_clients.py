@@ -15,7 +15,7 @@ from typing import Final
 
 import pytest
 from kframe_kafka_wire.testing.clients import AnyClient, JavaClient, Librdkafka
-from kframe_kafka_wire.testing.clusters import await_metadata, create, metadata_of
+from kframe_kafka_wire.testing.clusters import await_metadata, create, metadata, metadata_of
 from kframe_kafka_wire.testing.kafka_python import KafkaPython
 from kframe_kafka_wire.testing.malformed_frames import NEVER_WHOLE, WAYS, answers, malformed_frames
 from kframe_kafka_wire.testing.real_cluster import (
@@ -23,7 +23,6 @@ from kframe_kafka_wire.testing.real_cluster import (
     SETUPS,
     RealCluster,
     Sampler,
-    metadata,
     partitions,
     spelled,
 )

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 from kazoo.client import KazooClient
+from kframe_kafka_wire.testing.clusters import metadata
 from kframe_kafka_wire.testing.instances import InstanceProcess
-from kframe_kafka_wire.testing.real_cluster import metadata
 from kframe_zookeeper import paths
 from kframe_zookeeper.testing.java import JVM
 from kframe_zookeeper.testing.kafka import VERSION, KafkaProcess, jars, mapped

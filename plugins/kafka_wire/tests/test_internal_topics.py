@@ -30,10 +30,9 @@ def test_a_missing_internal_topic_is_created_with_broker_settings(broker: FakeBr
         coordinator = client.ask(10, 3, key="g", key_type=0)
         assert (coordinator["error_code"], "is being created" in coordinator["error_message"]) == (15, True)
         (topic,) = client.ask(3, 12, topics=[{"name": "__consumer_offsets"}])["topics"]
-        assert len(topic["partitions"]) == 7
+        assert (topic["is_internal"], len(topic["partitions"])) == (True, 7)
         assert client.ask(10, 3, key="g", key_type=0)["node_id"] == 1
-        resource = {"resource_type": 2, "resource_name": "__consumer_offsets", "configuration_keys": None}
-        entries = client.ask(32, 1, resources=[resource])["results"][0]["configs"]
+        entries = client.describe_topic("__consumer_offsets", version=1).values()
         values = {entry["name"]: entry["value"] for entry in entries if entry["config_source"] == 1}
         assert values == {"cleanup.policy": "compact", "compression.type": "producer", "segment.bytes": "4242"}
     assert requested_keys(broker)[0] == list(OFFSETS)
@@ -43,9 +42,10 @@ def test_a_missing_internal_topic_is_created_with_broker_settings(broker: FakeBr
 def test_internal_topic_is_not_created_if_no_broker_responds(broker: FakeBroker) -> None:
     """After a refusal the broker is not queried again at once. The number of client retries does not matter."""
     with Served({}, [broker.registration()]) as served, served.client() as client:
-        for _ in range(3):
-            coordinator = client.ask(10, 3, key="g", key_type=0)
+        for kind in (0, 1, 0):
+            coordinator = client.ask(10, 3, key="g", key_type=kind)
             assert (coordinator["error_code"], "a broker will create it" in coordinator["error_message"]) == (15, True)
+        assert client.ask(3, 12, topics=[{"name": "__consumer_offsets"}])["topics"][0]["error_code"] == 3
         assert client.ask(3, 12, topics=None)["topics"] == []
     refused = broker.answers[DESCRIBE_CONFIGS]["results"][0]["error_code"]
     assert len(broker.others) == 1 if refused else broker.others
@@ -53,9 +53,11 @@ def test_internal_topic_is_not_created_if_no_broker_responds(broker: FakeBroker)
 
 @pytest.mark.parametrize("broker", [(OFFSETS,)], indirect=True)
 def test_own_settings_override_those_of_brokers(broker: FakeBroker) -> None:
-    settings = {"offsets.topic.num.partitions": "3", "offsets.topic.replication.factor": "1"}
-    with Served({}, [broker.registration()], settings) as served, served.client() as client:
-        client.ask(10, 3, key="g", key_type=0)
+    settings = {"offsets.topic.num.partitions": "3", "offsets.topic.replication.factor": "2"}
+    with Served({}, [broker.registration(), 2, 3], settings) as served, served.client() as client:
+        assert client.ask(10, 0, key="g")["error_code"] == 15
         (topic,) = client.ask(3, 12, topics=[{"name": "__consumer_offsets"}])["topics"]
         assert len(topic["partitions"]) == 3
+        assert all(set(partition["replica_nodes"]) <= {1, 2, 3} for partition in topic["partitions"])
+        assert client.ask(10, 0, key="g")["node_id"] in (1, 2, 3)
     assert broker.others == []

@@ -8,7 +8,6 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final
@@ -21,11 +20,10 @@ from kframe_zookeeper.testing.process import until
 from kframe.core.controller import ControllerCore
 from kframe.core.selectors.leader_selection import Selection
 from kframe.embedded import MemoryEnsemble
-from kframe.model.brokers import Registration
 from kframe.model.config import ControllerConfig
 from kframe.runtime.clock import SystemClock
 from kframe.runtime.loop import ControllerLoop
-from kframe.testing.clusters import PartitionSpec, cluster_of, registration
+from kframe.testing.clusters import PartitionSpec, cluster_of
 
 ROOT: Final = Path(__file__).parents[3]
 PAGE: Final = ROOT / "docs" / "explanation" / "life-of-a-broker-failure.md"
@@ -83,17 +81,12 @@ def _public(frame: FrameType | None) -> Iterator[tuple[str, str]]:
         frame = frame.f_back
 
 
-def _registration(broker_id: int, port: int) -> Registration:
-    broker = registration(broker_id, broker_epoch=broker_id)
-    return replace(broker, endpoints=(replace(broker.endpoints[0], port=port),))
-
-
 def functions_of_a_failure() -> set[tuple[str, str]]:
     """Fail one of three brokers under a running controller, and record until the others have received all requests."""
     stacks = CallStacks()
     fakes = {broker_id: FakeBroker() for broker_id in (FAILING, *SURVIVING)}
     partitions = [PartitionSpec((1, 2, 3)), PartitionSpec((2, 3, 1)), PartitionSpec((3, 1, 2))]
-    registrations = [_registration(broker_id, fake.port) for broker_id, fake in fakes.items()]
+    registrations = [fake.registration(broker_id, broker_id) for broker_id, fake in fakes.items()]
     ensemble = MemoryEnsemble.from_cluster(cluster_of({"t": partitions}, registrations))
     transport = WireTransport(fake_broker.settings())
     config = ControllerConfig({"auto.leader.rebalance.enable": False})

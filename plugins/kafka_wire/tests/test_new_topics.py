@@ -37,9 +37,7 @@ def created(client: Client, version: int, name: str, **more: Any) -> Any:
 
 def described(client: Client, name: str) -> dict[str, tuple[str, int]]:
     """Value and source of each setting in DescribeConfigs."""
-    resource = {"resource_type": 2, "resource_name": name, "configuration_keys": None}
-    (result,) = client.ask(32, 4, resources=[resource])["results"]
-    return {config["name"]: (config["value"], config["config_source"]) for config in result["configs"]}
+    return {key: (config["value"], config["config_source"]) for key, config in client.describe_topic(name).items()}
 
 
 @pytest.mark.parametrize("version", [5, 6, 7])
@@ -50,10 +48,7 @@ def test_create_topics_returns_configs_as_describe_configs_does(version: int, br
         described_configs = {config["name"]: (config["value"], config["config_source"]) for config in result["configs"]}
         assert described_configs == described(client, "new")
         assert described_configs["cleanup.policy"] == ("compact", 1)
-        assert described_configs["retention.ms"] == (
-            "7200000",
-            5,
-        )  # As in Kafka: the key in hours is not the first one.
+        assert described_configs["retention.ms"] == ("7200000", 5)  # As in Kafka: the key in hours is not the first.
         assert not any(config["read_only"] or config["is_sensitive"] for config in result["configs"])
 
 
@@ -83,10 +78,8 @@ def test_a_standby_describes_broker_settings(broker: FakeBroker) -> None:
 
 def test_synonyms_name_the_setting_of_the_broker(broker: FakeBroker) -> None:
     with Served({"t": [healthy(1)]}, [broker.registration()], CONFIG) as served, served.client() as client:
-        resource = {"resource_type": 2, "resource_name": "t", "configuration_keys": ["segment.index.bytes"]}
-        (answer,) = client.ask(32, 4, resources=[resource], include_synonyms=True)["results"]
-        ((entry),) = answer["configs"]
-        assert [(synonym["name"], synonym["value"], synonym["source"]) for synonym in entry["synonyms"]] == [
+        synonyms = client.describe_topic("t")["segment.index.bytes"]["synonyms"]
+        assert [(synonym["name"], synonym["value"], synonym["source"]) for synonym in synonyms] == [
             ("log.index.size.max.bytes", "1000000", 4), ("log.index.size.max.bytes", "10485760", 5),
         ]  # fmt: skip
 
@@ -112,9 +105,6 @@ def test_create_topics_hides_configs_without_permission() -> None:
     records = FakeRecords({"/kafka-acl/Topic/new": json.dumps({"version": 1, "acls": [rule]})})
     with Served(config=config, records=records) as served, served.client() as client:
         result = created(client, 7, "new")
-        assert (result["num_partitions"], result["replication_factor"], result["topic_config_error_code"]) == (
-            -1,
-            -1,
-            29,
-        )
+        shape = result["num_partitions"], result["replication_factor"], result["topic_config_error_code"]
+        assert shape == (-1, -1, 29)
         assert (result["configs"] or (), result["topic_id"]) == ((), bytes(16))

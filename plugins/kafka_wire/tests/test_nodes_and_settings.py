@@ -138,28 +138,6 @@ def test_coordinators_are_leaders_of_internal_topic_partitions() -> None:
         assert client.ask(10, 6, key_type=2, coordinator_keys=["g:t:0"])["coordinators"][0]["error_code"] == 42
 
 
-def test_internal_topics_of_unknown_size_are_not_created() -> None:
-    with Served({}, (1, 2, 3)) as served, served.client() as client:
-        for kind in (0, 1):
-            (coordinator,) = client.ask(10, 6, key_type=kind, coordinator_keys=["g"])["coordinators"]
-            assert (coordinator["error_code"], "a broker will create it" in coordinator["error_message"]) == (15, True)
-        assert client.ask(3, 12, topics=[{"name": "__consumer_offsets"}])["topics"][0]["error_code"] == 3
-        assert client.ask(3, 12, topics=None)["topics"] == []
-
-
-def test_a_missing_internal_topic_is_created_on_brokers() -> None:
-    config = {"offsets.topic.num.partitions": "5", "offsets.topic.replication.factor": "2"}
-    with Served({}, (1, 2, 3), config) as served, served.client() as client:
-        assert client.ask(10, 0, key="g")["error_code"] == 15
-        (seen,) = client.ask(3, 12, topics=[{"name": "__consumer_offsets"}])["topics"]
-        assert (seen["is_internal"], len(seen["partitions"])) == (True, 5)
-        assert all(set(partition["replica_nodes"]) <= {1, 2, 3} for partition in seen["partitions"])
-        assert client.ask(10, 0, key="g")["node_id"] in (1, 2, 3)
-        resource = {"resource_type": 2, "resource_name": "__consumer_offsets", "configuration_keys": ["cleanup.policy"]}
-        (result,) = client.ask(32, 4, resources=[resource])["results"]
-        assert result["configs"][0]["value"] == "compact"
-
-
 #: Texts and their ``String.hashCode`` in Java.
 HASHES = [
     ("", 0),
@@ -230,9 +208,9 @@ def test_incremental_alter_configs(
 
 def test_append_extends_the_default(client: Client) -> None:
     alter(client, 2, "t", ("cleanup.policy", 2, "compact"))
-    assert described(client, "t")["cleanup.policy"]["value"] == "delete,compact"
+    assert client.describe_topic("t")["cleanup.policy"]["value"] == "delete,compact"
     alter(client, 2, "t", ("cleanup.policy", 3, "delete"))
-    assert described(client, "t")["cleanup.policy"]["value"] == "compact"
+    assert client.describe_topic("t")["cleanup.policy"]["value"] == "compact"
 
 
 def test_duplicate_settings_are_refused(client: Client) -> None:
@@ -248,30 +226,24 @@ def test_alter_configs_replaces_all(version: int, client: Client) -> None:
     for validate_only in (True, False):
         result = client.ask(33, version, resources=[resource], validate_only=validate_only)
         assert result["responses"][0]["error_code"] == 0
-        entries = described(client, "t")
+        entries = client.describe_topic("t")
         assert (entries["flush.ms"]["value"], entries["retention.ms"]["value"]) == (
             ("2", "1") if validate_only else ("3", "604800000")
         )
-
-
-def described(client: Client, topic: str, version: int = 4) -> dict[str, Any]:
-    resource = {"resource_type": 2, "resource_name": topic, "configuration_keys": None}
-    (result,) = client.ask(32, version, resources=[resource], include_synonyms=True)["results"]
-    return {config["name"]: config for config in result["configs"]}
 
 
 def test_describe_configs_names_config_sources(served: Served) -> None:
     with served.client() as client:
         alter(client, 4, "", ("log.retention.ms", 0, "5"))
         alter(client, 2, "t", ("retention.ms", 0, "7"))
-        entries = described(client, "t")
+        entries = client.describe_topic("t")
         assert (entries["retention.ms"]["value"], entries["retention.ms"]["config_source"]) == ("7", 1)
         synonyms = entries["retention.ms"]["synonyms"]
         assert [(synonym["name"], synonym["value"], synonym["source"]) for synonym in synonyms] == [
             ("retention.ms", "7", 1), ("log.retention.ms", "5", 3), ("log.retention.hours", "168", 5),
         ]  # fmt: skip
         assert (entries["segment.bytes"]["config_type"], entries["segment.bytes"]["config_source"]) == (3, 5)
-        old = described(client, "t", version=0)
+        old = client.describe_topic("t", version=0)
         assert (old["retention.ms"]["is_default"], old["segment.bytes"]["is_default"]) == (False, True)
         resources = [
             {"resource_type": 4, "resource_name": name, "configuration_keys": None} for name in ("", "1000", "1")

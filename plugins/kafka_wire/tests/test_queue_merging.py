@@ -267,7 +267,7 @@ def test_merging_keeps_is_new_and_the_newest_state() -> None:
     for _ in range(30):
         controller.change_leader(0, 0)
     requests = controller.merging.taken()
-    assert sum(REQUEST_WEIGHT for _ in requests) < 31 * REQUEST_WEIGHT
+    assert len(requests) < 31
     states = [request.trace["partitions"]["a-0"] for request in requests if "a-0" in request.trace["partitions"]]
     assert next(state["is_new"] for state in states if "is_new" in state) is True
     assert states[-1]["leader_epoch"] == 30

@@ -140,11 +140,6 @@ def test_more_connections_than_allowed_are_refused() -> None:
             client.socket.close()
 
 
-def test_idle_connections_are_ended() -> None:
-    with Served(config={"connections.max.idle.ms": "50"}) as served, served.client() as client:
-        assert client.ended()
-
-
 def test_an_incomplete_frame_times_out() -> None:
     with Served(config={"connections.max.idle.ms": "50"}) as served, served.client() as client:
         with suppress(ConnectionError):  # The connection may have ended already.

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from kazoo.client import KazooClient
 from kframe_zookeeper import plugin as zookeeper_plugin
@@ -67,19 +68,22 @@ class ManagedCluster:
         self.client.close()
 
 
+def metadata(address: str) -> Mapping[str, Any]:
+    """A node's response to Metadata for all topics."""
+    with Client(address) as client:
+        return client.ask(3, 9, topics=None, allow_auto_topic_creation=False)
+
+
 def metadata_of(broker: KafkaProcess) -> tuple[int, list[int], dict[str, PartitionMetadata]]:
     """The controller, brokers and partitions in a broker's metadata."""
-    with Client(broker.address) as client:
-        response = client.ask(3, 9, topics=None)
+    response = metadata(broker.address)
     known = {
         f"{topic['name']}-{partition['partition_index']}": (
-            partition["leader_id"],
-            partition["isr_nodes"],
-            partition["replica_nodes"],
+            partition["leader_id"], partition["isr_nodes"], partition["replica_nodes"],
         )
         for topic in response["topics"]
         for partition in topic["partitions"]
-    }
+    }  # fmt: skip
     return response["controller_id"], sorted(node["node_id"] for node in response["brokers"]), known
 
 

@@ -12,7 +12,7 @@ from kframe_zookeeper.testing.process import until
 from kframe.embedded.describe import Request
 from kframe.plugin.cluster import ClusterState
 from kframe_kafka_wire.channel import Channel
-from kframe_kafka_wire.testing.fake_broker import CONTROLLER_ID, FakeBroker, respond, settings
+from kframe_kafka_wire.testing.fake_broker import CONTROLLER_ID, FakeBroker, closed, respond, settings
 from kframe_kafka_wire.transport import WireTransport
 
 
@@ -79,11 +79,7 @@ class FakeBrokers:
 
     def lose_next(self, broker_id: int) -> None:
         """Break the connection after the next request."""
-        self.brokers[broker_id].script.append(_break)
+        self.brokers[broker_id].script.append(closed)
 
     def _settled(self, broker_id: int, channel: Channel) -> bool:
         return channel.idle or channel.waits_for_role or self._held.get(broker_id) is channel
-
-
-def _break(connection: socket.socket, _reply: bytes) -> None:
-    connection.shutdown(socket.SHUT_RDWR)

@@ -17,7 +17,7 @@ from kframe_zookeeper.testing.kafka import Cluster
 from kframe_zookeeper.testing.process import until
 from kframe_zookeeper.testing.sessions import SESSION_S
 
-from kframe_kafka_wire.testing.client import Client
+from kframe_kafka_wire.testing.clusters import metadata
 from kframe_kafka_wire.testing.instances import InstanceProcess
 
 CONTROLLER_ID: Final = 1000
@@ -143,12 +143,6 @@ class Sampler:
                     if offline := [name for name, leader, _ in states if leader < 0]:
                         self.offline.append((address, offline))
             took_s = time.monotonic() - start_s
-
-
-def metadata(address: str) -> Mapping[str, Any]:
-    """A node's response to Metadata for all topics."""
-    with Client(address) as client:
-        return client.ask(3, 9, topics=None, allow_auto_topic_creation=False)
 
 
 def partitions(address: str) -> list[tuple[str, int, bool]]:

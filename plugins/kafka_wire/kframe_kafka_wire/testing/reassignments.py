@@ -16,9 +16,9 @@ from kframe_zookeeper.testing.sessions import end_session_of
 from kframe.plugin import ErrorCode
 from kframe.plugin.cluster import Targets
 from kframe_kafka_wire.client import open_admin
-from kframe_kafka_wire.testing.clusters import create
+from kframe_kafka_wire.testing.clusters import create, metadata
 from kframe_kafka_wire.testing.kafka_python import KafkaPython
-from kframe_kafka_wire.testing.real_cluster import RealCluster, await_metadata, metadata
+from kframe_kafka_wire.testing.real_cluster import RealCluster, await_metadata
 
 #: Log lines of a leader for each new leader epoch, 2.8 and 3.9: ISR, adding and removing replicas.
 _LEADS: Final = (
