@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from kframe.plugin import StoreError
 from kframe.plugin.server import AclFilter, PatternType
 from kframe_kafka_wire.principals import Principal, parse_principal
-from kframe_kafka_wire.records import Records, RecordWriter, decode_record
+from kframe_kafka_wire.records import Records, RecordWriter, attempts, decode_record
 
 #: The name of the cluster resource.
 CLUSTER: Final = "kafka-cluster"
@@ -22,8 +22,6 @@ CLUSTER: Final = "kafka-cluster"
 WILDCARD: Final = "*"
 WILDCARD_PRINCIPAL: Final = "User:*"
 _ACL_VERSION: Final = 1
-#: Attempts to write a record that other clients write concurrently (``AclAuthorizer.maxUpdateRetries``).
-_ATTEMPTS_MAX: Final = 10
 
 
 class AclOperation(IntEnum):
@@ -249,8 +247,7 @@ def update_acls(writer: RecordWriter, pattern: ResourcePattern, change: Callable
     ``AclAuthorizer.updateResourceAcls``).
     """
     attempted = False
-    for _ in range(_ATTEMPTS_MAX):
-        stored = writer.read_versioned_record(pattern.path)
+    for stored in attempts(writer, pattern.path):
         try:
             before = set() if stored is None else set(decode_acls(stored[0]))
         except ValueError as error:
@@ -265,8 +262,6 @@ def update_acls(writer: RecordWriter, pattern: ResourcePattern, change: Callable
             succeeded = stored is None or writer.delete_record(pattern.path, stored[1])
         if succeeded:
             break
-    else:
-        raise StoreError(f"{pattern.path}: written by others {_ATTEMPTS_MAX} times while it was to be changed")
     if attempted:
         # Notify even if the last attempt changed nothing: an earlier attempt with a lost answer may have succeeded.
         writer.append_record(*_change_of(pattern))

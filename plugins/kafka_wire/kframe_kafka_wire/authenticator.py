@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from kframe.plugin import ErrorCode
 from kframe_kafka_wire.apis.table import BEFORE_LOGIN, SASL_AUTHENTICATE, SASL_HANDSHAKE
-from kframe_kafka_wire.calls import ClientSession
+from kframe_kafka_wire.calls import ClientSession, Fields
 from kframe_kafka_wire.codec import Header
 from kframe_kafka_wire.frames import Refused
 from kframe_kafka_wire.principals import Principal
@@ -25,7 +25,6 @@ from kframe_kafka_wire.sasl_server import (
 )
 from kframe_kafka_wire.security import ListenerSecurity
 
-Fields = Mapping[str, Any]
 #: Characters of a mechanism's name that are logged.
 _MECHANISM_CHARS_MAX: Final = 40
 

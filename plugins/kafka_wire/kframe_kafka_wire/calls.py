@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from kframe.plugin import ErrorCode, KframeError
 from kframe.plugin.cluster import ClusterState, Endpoint, Registration
@@ -24,6 +24,8 @@ from kframe_kafka_wire.tokens import Tokens
 _log = logging.getLogger("kframe.kafka_wire")
 
 Result = TypeVar("Result")
+#: The fields of a request or response, or of a struct in it, by name (``shapes``).
+Fields: TypeAlias = Mapping[str, Any]
 
 
 class RequestError(Exception):
@@ -159,7 +161,7 @@ class Call:
     """A request."""
 
     header: Header
-    body: Mapping[str, Any] = field(repr=False)
+    body: Fields = field(repr=False)
     session: ClientSession
     context: ServerContext
 

@@ -89,17 +89,7 @@ class AdminClient:
 
     def capture(self) -> Snapshot:
         """See ``Administration.capture``."""
-        response = self.ask(METADATA, topics=None, allow_auto_topic_creation=False)
-        brokers = {
-            broker["node_id"]: (broker["host"], broker["port"], broker["rack"]) for broker in response["brokers"]
-        }
-        return snapshot_of(
-            ClusterDescription(
-                self._bootstrap.names,
-                response["cluster_id"], response["controller_id"], brokers, tuple(_described(response["topics"])),
-                self.reassignments(),
-            )
-        )  # fmt: skip
+        return snapshot_of(self.describe())
 
     def reassign(self, targets: Targets) -> tuple[ErrorCode, ...]:
         """See ``Administration.reassign``."""

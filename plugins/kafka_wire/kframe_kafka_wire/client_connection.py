@@ -24,11 +24,12 @@ from kframe_kafka_wire.apis.table import (
 )
 from kframe_kafka_wire.authenticator import Logins, SaslAuthenticator
 from kframe_kafka_wire.calls import Call, ClientSession, RequestError, ServerContext
-from kframe_kafka_wire.codec import API_NAMES, CodecError, Header, decode_header, decode_request, encode_response
+from kframe_kafka_wire.codec import API_NAMES, Header, decode_header, decode_request, encode_response
 from kframe_kafka_wire.drops import DroppedConnections, DropReason
 from kframe_kafka_wire.frames import Budget, Refused, read_frame
 from kframe_kafka_wire.principals import NameMapper, Principal, distinguished_name
 from kframe_kafka_wire.sasl_server import SaslError
+from kframe_kafka_wire.shapes import CodecError
 
 #: Larger frames and responses are processed outside the event loop, so that other connections are served meanwhile.
 _LARGE_FRAME: Final = 1 << 17

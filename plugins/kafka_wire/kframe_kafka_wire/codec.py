@@ -18,19 +18,6 @@ from kio.schema.index import api_key_map, schema_name_map
 from kframe_kafka_wire.newer_messages import NEWER
 from kframe_kafka_wire.shapes import CodecError, Cursor, Shape, struct_shape
 
-__all__ = [
-    "API_NAMES",
-    "CodecError",
-    "Header",
-    "decode_header",
-    "decode_request",
-    "decode_response",
-    "encode_request",
-    "encode_response",
-    "known",
-    "newest",
-]
-
 #: Names of the APIs by key, in snake case.
 API_NAMES: Final[Mapping[int, str]] = api_key_map
 _FIRST = struct.Struct(">hhi")
@@ -126,13 +113,29 @@ def _framed(header: Shape, body: Shape, head: Mapping[str, Any], fields: Mapping
     return bytes(out)
 
 
+def request_class(api_key: int, version: int) -> Any:
+    """The class that describes a request. Raises CodecError for an unknown version."""
+    _check_known(api_key, version)
+    newer = NEWER.get((api_key, version))
+    return newer[0] if newer else load_request_schema(api_key, version)
+
+
+def response_class(api_key: int, version: int) -> Any:
+    """The class that describes a response. Raises CodecError for an unknown version."""
+    _check_known(api_key, version)
+    newer = NEWER.get((api_key, version))
+    return newer[1] if newer else load_response_schema(api_key, version)
+
+
+def _check_known(api_key: int, version: int) -> None:
+    if not known(api_key, version):
+        raise CodecError(f"no version {version} of API {api_key}")
+
+
 @cache
 def _request(api_key: int, version: int) -> tuple[Shape, Shape]:
     """Shapes of the header and the body of a request. Raises CodecError for an unknown version."""
-    if not known(api_key, version):
-        raise CodecError(f"no version {version} of API {api_key}")
-    newer = NEWER.get((api_key, version))
-    body = newer[0] if newer else load_request_schema(api_key, version)
+    body = request_class(api_key, version)
     # All headers have the client id in the old string format, so that every server can read it.
     return struct_shape(body.__header_schema__, legacy_strings=True), struct_shape(body)
 
@@ -140,8 +143,5 @@ def _request(api_key: int, version: int) -> tuple[Shape, Shape]:
 @cache
 def _response(api_key: int, version: int) -> tuple[Shape, Shape]:
     """Shapes of the header and the body of a response. Raises CodecError for an unknown version."""
-    if not known(api_key, version):
-        raise CodecError(f"no version {version} of API {api_key}")
-    newer = NEWER.get((api_key, version))
-    body = newer[1] if newer else load_response_schema(api_key, version)
+    body = response_class(api_key, version)
     return struct_shape(body.__header_schema__), struct_shape(body)

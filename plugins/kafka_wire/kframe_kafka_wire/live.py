@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from typing import NoReturn
 
 from kframe.plugin import ConfigError
@@ -43,7 +43,7 @@ class KafkaCluster:
 
     def capture(self, progress: Progress = ignore_progress) -> Snapshot:
         """Read everything that brokers report, write nothing; see ``capture.capture``."""
-        with self._client() as client:
+        with closing(AdminClient(self._addresses, self._security)) as client:
             return capture(client, self._url, self._security.protocol, progress)
 
     def status(self, progress: Progress = ignore_progress, *, quick: bool = False) -> ClusterStatus:
@@ -61,14 +61,6 @@ class KafkaCluster:
     def depose(self, controller_id: int | None = None) -> NoReturn:
         """Raises ConfigError: clients cannot remove a controller."""
         raise self._needs_zookeeper()
-
-    @contextmanager
-    def _client(self) -> Iterator[AdminClient]:
-        client = AdminClient(self._addresses, self._security)
-        try:
-            yield client
-        finally:
-            client.close()
 
     def _needs_zookeeper(self) -> ConfigError:
         return ConfigError("cluster URL", self._url, "zookeeper://HOST:PORT[/chroot]")

@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from kframe.plugin import ConfigError, StoreError
-from kframe_kafka_wire.codec import API_NAMES, CodecError, decode_response, encode_request, newest
+from kframe_kafka_wire.codec import API_NAMES, decode_response, encode_request, newest
 from kframe_kafka_wire.connection import BrokerConnection, Target
 from kframe_kafka_wire.responses import PermanentFailure, WireError
 from kframe_kafka_wire.security import ListenerSecurity
+from kframe_kafka_wire.shapes import CodecError
 
 CLIENT_ID: Final = "kframe"
 METADATA: Final = 3

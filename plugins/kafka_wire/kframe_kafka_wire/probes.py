@@ -6,10 +6,11 @@ import logging
 from typing import Final
 
 from kframe.plugin import KframeError
-from kframe_kafka_wire.codec import CodecError, decode_response, encode_request
+from kframe_kafka_wire.codec import decode_response, encode_request
 from kframe_kafka_wire.connection import BrokerConnection, Target
 from kframe_kafka_wire.records import Records, cluster_id
 from kframe_kafka_wire.request_content import LEADER_AND_ISR
+from kframe_kafka_wire.shapes import CodecError
 
 _log = logging.getLogger("kframe.kafka_wire")
 

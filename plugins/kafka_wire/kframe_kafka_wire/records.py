@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Final, Protocol, runtime_checkable
 from urllib.parse import quote, unquote
@@ -20,7 +20,8 @@ from kframe.plugin.znodes import BROKER_DECODER, endpoints_of, rack_of
 DEFAULT_ENTITY: Final = "<default>"
 #: The number of slashes in the path of a user, client or address.
 _ENTITY_DEPTH: Final = 3
-_ATTEMPTS_MAX: Final = 10
+#: Attempts to write a record that other clients write concurrently (``AclAuthorizer.maxUpdateRetries``).
+ATTEMPTS_MAX: Final = 10
 _CONFIG_CHANGE: Final = "/config/changes/config_change_"
 
 
@@ -123,6 +124,16 @@ def _parse_settings(data: bytes | None) -> dict[str, str]:
     return {str(key): str(value) for key, value in config.items()} if isinstance(config, dict) else {}
 
 
+def attempts(writer: RecordWriter, path: str) -> Iterator[tuple[bytes, int] | None]:
+    """The present record for each attempt to replace it at its version, until the caller succeeds and stops.
+
+    Raises StoreError after ATTEMPTS_MAX attempts.
+    """
+    for _ in range(ATTEMPTS_MAX):
+        yield writer.read_versioned_record(path)
+    raise StoreError(f"{path}: written by others {ATTEMPTS_MAX} times while it was to be changed")
+
+
 def change_settings(
     writer: RecordWriter, entity: str, change: Callable[[dict[str, str]], Mapping[str, str] | None]
 ) -> None:
@@ -133,8 +144,7 @@ def change_settings(
     ``AdminZkClient.changeEntityConfig``). Raises StoreError.
     """
     path = f"/config/{entity}"
-    for _ in range(_ATTEMPTS_MAX):
-        stored = writer.read_versioned_record(path)
+    for stored in attempts(writer, path):
         before = _parse_settings(None if stored is None else stored[0])
         after = change(dict(before))
         if after is None:
@@ -147,8 +157,6 @@ def change_settings(
         data = json.dumps({"version": 1, "config": dict(after)}, separators=(",", ":")).encode()
         if writer.write_record(path, data, None if stored is None else stored[1]):
             break
-    else:
-        raise StoreError(f"{path}: written by others {_ATTEMPTS_MAX} times while it was to be changed")
     notice = json.dumps({"version": 2, "entity_path": entity}, separators=(",", ":"))
     writer.append_record(_CONFIG_CHANGE, notice.encode())
 

@@ -20,7 +20,7 @@ from kframe.plugin.transport import (
     UpdateMetadataResponseReceived,
 )
 from kframe.plugin.wire import header_version
-from kframe_kafka_wire import kernels
+from kframe_kafka_wire._responses import scan_response
 from kframe_kafka_wire.request_content import LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA, RequestContent
 
 #: From this version on, responses to LeaderAndIsr group partitions by topic id.
@@ -124,7 +124,7 @@ def _partition_errors(
     max_partitions = len(request.content.rows[request.part])
     error_entries = np.empty((min(max_partitions, len(reply) // 6), 4), np.int32)
     counts = np.zeros(2, np.int32)
-    end = kernels.scan_response(reply, offset, flexible, by_topic_id, max_partitions, error_entries, counts)
+    end = scan_response(reply, offset, flexible, by_topic_id, max_partitions, error_entries, counts)
     if end < 0:
         raise WireError(
             f"an answer that breaks off, goes on too long or tells of more than {max_partitions} partitions"

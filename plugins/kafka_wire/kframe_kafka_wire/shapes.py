@@ -279,16 +279,12 @@ def _default(field: Field[Any], shape: Shape) -> Any:
     return int(field.default) if shape.code and shape.code != "d" else field.default
 
 
+@cache
 def struct_shape(entity: Any, legacy_strings: bool = False) -> Shape:
-    """The shape of one of kio's classes. ``legacy_texts``: strings have the old format despite tagged fields.
+    """The shape of one of kio's classes. ``legacy_strings``: strings have the old format despite tagged fields.
 
     Only request headers have that combination.
     """
-    return _struct_shape(entity, legacy_strings)
-
-
-@cache
-def _struct_shape(entity: Any, legacy_strings: bool) -> Shape:
     flexible: bool = entity.__flexible__
     untagged: list[tuple[str, Shape, Any]] = []
     tagged: dict[int, tuple[str, Shape, Any]] = {}

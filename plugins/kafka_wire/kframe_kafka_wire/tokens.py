@@ -11,21 +11,21 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from kframe.plugin import StoreError
 from kframe_kafka_wire.principals import Principal, parse_principal
-from kframe_kafka_wire.records import Records, RecordWriter, decode_record, desanitized, sanitized
-from kframe_kafka_wire.sasl_server import (
-    ITERATIONS_MIN,
-    ScramCredential,
-    TokenLookup,
-    make_credential,
-    no_tokens,
+from kframe_kafka_wire.records import (
+    ATTEMPTS_MAX,
+    Records,
+    RecordWriter,
+    attempts,
+    decode_record,
+    desanitized,
+    sanitized,
 )
+from kframe_kafka_wire.sasl_server import ITERATIONS_MIN, ScramCredential, TokenLookup, make_credential, no_tokens
 
 _FOLDER: Final = "/delegation_token/tokens"
 _CHANGE: Final = "/delegation_token/token_changes/token_change_"
 _VERSION: Final = 3
-_ATTEMPTS_MAX: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +87,9 @@ class Tokens:
         return next((token for token in tokens if hmac.compare_digest(self.hmac_of(token.token_id), secret)), None)
 
     def create(
-        self,
-        writer: RecordWriter,
-        owner: Principal,
-        requester: Principal,
-        renewers: tuple[Principal, ...],
+        self, writer: RecordWriter, owner: Principal, requester: Principal, renewers: tuple[Principal, ...],
         max_lifetime_ms: int,
-    ) -> Token:
+    ) -> Token:  # fmt: skip
         """Store a new token. ``max_lifetime_ms`` limits its lifetime; 0 or less selects the longest."""
         now_ms = self.now_ms()
         latest_ms = now_ms + (
@@ -118,7 +114,7 @@ class Tokens:
     def delete(self, writer: RecordWriter, token: Token) -> None:
         """Delete a token."""
         path = f"{_FOLDER}/{token.token_id}"
-        for _ in range(_ATTEMPTS_MAX):
+        for _ in range(ATTEMPTS_MAX):
             stored = writer.read_versioned_record(path)
             if stored is None or writer.delete_record(path, stored[1]):
                 break
@@ -163,12 +159,10 @@ def tokens_of(config: Mapping[str, str]) -> Tokens | None:
 def _write(writer: RecordWriter, token: Token) -> None:
     """Store a token and notify all brokers. Raises StoreError."""
     path, data = f"{_FOLDER}/{token.token_id}", _encode(token)
-    for _ in range(_ATTEMPTS_MAX):
-        stored = writer.read_versioned_record(path)
+    for stored in attempts(writer, path):
         if writer.write_record(path, data, None if stored is None else stored[1]):
             writer.append_record(_CHANGE, token.token_id.encode())
             return
-    raise StoreError(f"{path}: written by others {_ATTEMPTS_MAX} times while it was to be changed")
 
 
 def _encode(token: Token) -> bytes:

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 from kframe_kafka_wire import codec
-from kframe_kafka_wire.codec import CodecError
-from kframe_kafka_wire.testing.messages import draw, every_version, request_class, response_class
+from kframe_kafka_wire.shapes import CodecError
+from kframe_kafka_wire.testing.messages import draw, every_version
 from kio.serial import entity_reader, entity_writer
 
 EVERY = list(every_version())
@@ -23,9 +23,9 @@ DIRECTIONS = ("request", "response")
 def encoded(api_key: int, version: int, direction: str, chance: random.Random) -> tuple[dict[str, Any], bytes]:
     """A random message, and its bytes with size."""
     if direction == "request":
-        fields = draw(request_class(api_key, version), chance)
+        fields = draw(codec.request_class(api_key, version), chance)
         return fields, codec.encode_request(api_key, version, 7, "someone", fields)
-    fields = draw(response_class(api_key, version), chance)
+    fields = draw(codec.response_class(api_key, version), chance)
     return fields, codec.encode_response(api_key, version, 7, fields)
 
 
@@ -40,7 +40,9 @@ def decoded(api_key: int, version: int, direction: str, frame: bytes) -> dict[st
 def test_every_version_round_trips_and_equals_kio(direction: str) -> None:
     chance = random.Random(1)
     for api_key, version in EVERY:
-        entity = request_class(api_key, version) if direction == "request" else response_class(api_key, version)
+        entity = (
+            codec.request_class(api_key, version) if direction == "request" else codec.response_class(api_key, version)
+        )
         for _ in range(2):
             fields, message = encoded(api_key, version, direction, chance)
             assert struct.unpack_from(">i", message)[0] == len(message) - 4

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from kframe_kafka_wire import codec
 from kframe_kafka_wire.apis.table import APIS, PRODUCE
-from kframe_kafka_wire.testing.messages import draw, request_class
+from kframe_kafka_wire.testing.messages import draw
 from kframe_kafka_wire.testing.served import Served
 
 from kframe.testing.clusters import healthy
@@ -27,7 +27,7 @@ def test_every_version_is_answered(api_key: int, served: Served) -> None:
     with served.client() as client:
         for version in range(APIS[api_key].newest + 1):
             for _ in range(3):
-                fields = draw(request_class(api_key, version), chance)
+                fields = draw(codec.request_class(api_key, version), chance)
                 if "timeout" in fields:
                     fields["timeout"] = 1
                 if api_key == PRODUCE:

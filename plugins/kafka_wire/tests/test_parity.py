@@ -17,6 +17,7 @@ from kframe_zookeeper.testing.servers import ServerHandle
 
 #: With all clients together, each tool gets responses of the broker and of kframe.
 REPEAT = 1
+FACTS = {"machine": "", "commit": "", "command": ""}
 
 
 @pytest.mark.parametrize(
@@ -29,7 +30,7 @@ def test_tool_outputs_are_equal_under_both_controllers(
 ) -> None:
     connect_string = f"{zookeeper.address}/parity-{setup.name}"
     done = compared(tmp_path, connect_string, setup, 1, Rounds(REPEAT), calls, expected=2)
-    assert done.differences == (), page({setup.name: done}, "", "", "")
+    assert done.differences == (), page({setup.name: done}, FACTS)
     assert done.runs == done.outputs * REPEAT
 
 
@@ -51,7 +52,7 @@ def test_output_absent_under_kafka_is_a_difference() -> None:
     done = compare("x", {key: Counter({"a": 2})}, {key: Counter({"a": 3, "b": 1})})
     (difference,) = done.differences
     assert (difference.output, difference.count, done.runs) == ("b", 1, 4)
-    assert "kafka-acls --list" in page({"x": done}, "", "", "")
+    assert "kafka-acls --list" in page({"x": done}, FACTS)
 
 
 def test_intended_differences_are_listed_separately() -> None:
@@ -59,7 +60,7 @@ def test_intended_differences_are_listed_separately() -> None:
     more = "exit 0\nDynamic configs for broker 1 are:\nDynamic configs for broker 1000 are:"
     done = compare("x", {key: Counter({more.rpartition("\n")[0]: 1})}, {key: Counter({more: 1})})
     assert (done.differences, sum(done.by_design.values())) == ((), 1)
-    assert "None." in page({"x": done}, "", "", "")
+    assert "None." in page({"x": done}, FACTS)
     assert len({rule.reason for rule in INTENDED_DIFFERENCES}) == len(INTENDED_DIFFERENCES)
 
 

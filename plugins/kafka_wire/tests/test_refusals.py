@@ -13,7 +13,7 @@ import kframe_kafka_wire.testing.tools as tools_module
 import pytest
 from kframe_kafka_wire import codec
 from kframe_kafka_wire.apis.table import APIS, BEFORE_LOGIN, refusal
-from kframe_kafka_wire.testing.messages import draw, request_class, response_class
+from kframe_kafka_wire.testing.messages import draw
 from kframe_zookeeper.testing.kafka import client_command
 from kframe_zookeeper.testing.process import Process
 
@@ -54,7 +54,7 @@ def kafka(needs_java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 def legal(api_key: int, version: int, seed: int) -> dict[str, Any]:
     """A request of this version that Kafka's classes accept."""
     chance = random.Random(seed)
-    fields = draw(request_class(api_key, version), chance)
+    fields = draw(codec.request_class(api_key, version), chance)
     for each in (*fields.get("creations", ()), *fields.get("filters", ()), fields):
         for name, value in {
             "resource_type": 2, "resource_type_filter": 2, "resource_pattern_type": 3, "pattern_type_filter": 3,
@@ -100,7 +100,7 @@ def test_error_response_equals_that_of_kafka(api_key: int, kafka: Kafka) -> None
             response = refusal(api_key, version, body, CODE, "refused")
             assert response is not None
             ours = codec.encode_response(api_key, version, 0, response)[4:]
-            start = HEADER + response_class(api_key, version).__header_schema__.__flexible__
+            start = HEADER + codec.response_class(api_key, version).__header_schema__.__flexible__
             reference = kafka.compare(api_key, version, frame[header.body :], ours[start:])
             assert "error" not in reference, (version, reference, fields)
             theirs = codec.decode_response(api_key, version, ours[:start] + base64.b64decode(reference["refusal"]))[1]

@@ -5,16 +5,14 @@ from __future__ import annotations
 import struct
 import uuid
 from dataclasses import replace
-from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kframe_kafka_wire import _naive_responses, kernels
-from kframe_kafka_wire.request_content import BatchTopics, RequestContent
-from kframe_kafka_wire.responses import PendingRequest, read_response
+from kframe_kafka_wire import _naive_responses, _responses
+from kframe_kafka_wire.responses import read_response
 from kframe_kafka_wire.testing.fake_broker import Received, encode_reply
+from kframe_kafka_wire.testing.fuzz.decoders import pending_request, scan
 
 from kframe.errors import ErrorCode
 from kframe.model.events import StopReplicaResponseReceived, UpdateMetadataResponseReceived
@@ -31,16 +29,7 @@ ERRORS = st.dictionaries(
 
 def reply_to(api: tuple[int, int], errors: dict[tuple[str, int], int]) -> bytes:
     ids = [{"topic_name": topic, "topic_id": uuid.UUID(int=len(topic)).bytes} for topic, _ in errors]
-    return encode_reply(Received(*api, 5, None, {"topic_states": ids}), 0, errors)
-
-
-def scanned(module: Any, api: tuple[int, int], reply: bytes, max_partitions: int) -> tuple[int, Any, Any]:
-    flexible = api[1] >= (4 if api[0] == 4 else 2)
-    errors, counts = np.zeros((min(max_partitions, len(reply) // 6), 4), np.int32), np.zeros(2, np.int32)
-    end = module.scan_response(
-        reply, 7 if flexible else 6, flexible, api[0] == 4 and api[1] >= 5, max_partitions, errors, counts
-    )
-    return end, *((errors[: counts[1]].tolist(), counts.tolist()) if end >= 0 else (None, None))
+    return encode_reply(Received(*api, 7, None, {"topic_states": ids}), 0, errors)
 
 
 @given(st.sampled_from(VERSIONS), ERRORS, st.integers(-2, 2))
@@ -48,8 +37,8 @@ def test_kernel_returns_errors_of_a_response(
     api: tuple[int, int], errors: dict[tuple[str, int], int], off: int
 ) -> None:
     reply, max_partitions = reply_to(api, errors), max(len(errors) + off, 0)
-    end, entries, counts = scanned(kernels, api, reply, max_partitions)
-    assert (end, entries, counts) == scanned(_naive_responses, api, reply, max_partitions)
+    end, entries, counts = scan(_responses, *api, reply, max_partitions)
+    assert (end, entries, counts) == scan(_naive_responses, *api, reply, max_partitions)
     if max_partitions < len(errors):
         assert end == -1
         return
@@ -60,36 +49,27 @@ def test_kernel_returns_errors_of_a_response(
     )
 
 
-def asked(api: tuple[int, int], partitions: int) -> PendingRequest:
-    numbers = np.arange(partitions, dtype=np.int32)
-    names = BatchTopics(np.zeros(1, np.int32), np.ones((1, 16), np.uint8), ["a"])
-    content = RequestContent(
-        api[0], numbers, np.zeros_like(numbers), numbers, np.ones(partitions, np.uint8), numbers, names
-    )
-    return PendingRequest(1, 1, *api, 5, content, slice(0, partitions))
-
-
 @pytest.mark.parametrize(
     ("part", "error", "batch"), [(slice(0, 2), 0, 0), (slice(2, 4), 0, 7), (slice(0, 2), -1, 7), (slice(0, 4), 11, 7)]
 )
 def test_only_the_last_part_of_a_batch_acknowledges_it(part: slice, error: int, batch: int) -> None:
     """An error refuses the batch whichever part it answers."""
-    request = asked((6, 5), 4)
+    request = pending_request(6, 5, 4)
     request = request._replace(content=replace(request.content, batch=7), part=part)
-    response = read_response(request, struct.pack(">ih", 5, error))
+    response = read_response(request, struct.pack(">ih", 7, error))
     assert isinstance(response, UpdateMetadataResponseReceived)
     assert (response.batch, response.controller_epoch) == (batch, 1)
 
 
 def test_deletions_missing_in_response_are_not_complete() -> None:
-    half = read_response(asked((5, 4), 2), reply_to((5, 4), {("a", 0): 0}))
+    half = read_response(pending_request(5, 4, 2), reply_to((5, 4), {("a", 0): 0}))
     assert isinstance(half, StopReplicaResponseReceived)
     assert (half.error, half.rows.tolist()) == (ErrorCode.UNKNOWN_SERVER_ERROR, [0, 1])
-    assert read_response(asked((5, 4), 2), reply_to((5, 4), {})) is None
+    assert read_response(pending_request(5, 4, 2), reply_to((5, 4), {})) is None
 
 
 @pytest.mark.parametrize("api", VERSIONS)
 def test_valid_response_fits_the_size_limit(api: tuple[int, int]) -> None:
     name = "n" * 249
     errors = {(name, partition): -1 for partition in range(50)}
-    assert len(reply_to(api, errors)) <= asked(api, 50).reply_bytes_max
+    assert len(reply_to(api, errors)) <= pending_request(*api, 50).reply_bytes_max

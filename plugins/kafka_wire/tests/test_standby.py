@@ -14,7 +14,7 @@ import pytest
 from kframe_kafka_wire import codec
 from kframe_kafka_wire.apis.table import APIS
 from kframe_kafka_wire.server import WireServer
-from kframe_kafka_wire.testing.messages import draw, request_class
+from kframe_kafka_wire.testing.messages import draw
 from kframe_kafka_wire.testing.served import PLAIN, FakeRecords, Served
 from kframe_zookeeper.testing.process import until
 
@@ -218,7 +218,7 @@ def test_every_random_request_is_answered_by_a_standby(served: Served) -> None:
     with served.client() as client:
         for api_key in APIS.keys() - ended:
             newest = APIS[api_key].newest
-            fields = draw(request_class(api_key, newest), chance)
+            fields = draw(codec.request_class(api_key, newest), chance)
             if api_key == 0:
                 fields["acks"] = 1
             assert isinstance(client.ask(api_key, newest, **fields), dict)

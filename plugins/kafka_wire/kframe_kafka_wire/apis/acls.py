@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from kframe.plugin import ErrorCode, KframeError
 from kframe.plugin.server import AclFilter, PatternType
@@ -21,11 +21,10 @@ from kframe_kafka_wire.acls import (
     update_acls,
 )
 from kframe_kafka_wire.authorizer import AclAuthorizer, SuperUserAuthorizer
-from kframe_kafka_wire.calls import Call, RequestError
+from kframe_kafka_wire.calls import Call, Fields, RequestError
 from kframe_kafka_wire.principals import parse_principal
 from kframe_kafka_wire.records import RecordWriter
 
-Fields = Mapping[str, Any]
 _NO_AUTHORIZER: Final = "No Authorizer is configured."
 _FAILED: Final = "Failed to create ACL"
 

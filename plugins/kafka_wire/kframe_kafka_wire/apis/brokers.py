@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from kframe.plugin import ErrorCode
 from kframe.plugin.cluster import NO_BROKER_EPOCH
 from kframe.plugin.server import FeatureUpdate
 from kframe_kafka_wire.acls import AclOperation, AclResourceType
-from kframe_kafka_wire.calls import Call, RequestError
+from kframe_kafka_wire.calls import Call, Fields, RequestError
 
-Fields = Mapping[str, Any]
 #: Types of feature updates (``UpgradeType``): safe downgrade and unsafe downgrade.
 _DOWNGRADES: Final = (2, 3)
 

@@ -13,10 +13,9 @@ from kframe.plugin.cluster import ClusterState, topic_name_problem
 from kframe.plugin.server import ConfigChange, ConfigOperation
 from kframe_kafka_wire.acls import AclOperation, AclResourceType
 from kframe_kafka_wire.apis.topic_settings import BROKER_KEYS, TOPIC_SETTINGS, Type, broker_synonyms, broker_value
-from kframe_kafka_wire.calls import Call, reason
+from kframe_kafka_wire.calls import Call, Fields, reason
 from kframe_kafka_wire.records import NoRecords, Records, settings_at
 
-Fields = Mapping[str, Any]
 #: An error code, the settings of a topic, and the defaults of all brokers.
 _StoredConfigs = tuple[int, Mapping[str, str], Mapping[str, str]]
 TOPIC, BROKER, BROKER_LOGGER = 2, 4, 8

@@ -7,16 +7,15 @@ any.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from kframe.plugin import ErrorCode
 from kframe.plugin.cluster import NO_STATE, ClusterState, Endpoint
 from kframe.plugin.server import NewTopic
 from kframe_kafka_wire.acls import AclOperation, AclResourceType
 from kframe_kafka_wire.apis.mutations import create_automatically
-from kframe_kafka_wire.calls import Call
+from kframe_kafka_wire.calls import Call, Fields
 
-Fields = Mapping[str, Any]
 OFFSETS: Final = "__consumer_offsets"
 TRANSACTIONS: Final = "__transaction_state"
 INTERNAL: Final = frozenset({OFFSETS, TRANSACTIONS})

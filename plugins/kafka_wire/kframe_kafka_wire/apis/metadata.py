@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -16,11 +16,10 @@ from kframe.plugin.server import NewTopic
 from kframe_kafka_wire.acls import CLUSTER, AclOperation, AclResourceType
 from kframe_kafka_wire.apis.internal import INTERNAL, internal_topic
 from kframe_kafka_wire.apis.mutations import create_automatically
-from kframe_kafka_wire.calls import OPERATIONS_NOT_REQUESTED, Call
+from kframe_kafka_wire.calls import OPERATIONS_NOT_REQUESTED, Call, Fields
 from kframe_kafka_wire.frames import Refused
 from kframe_kafka_wire.shapes import ZERO_ID
 
-Fields = Mapping[str, Any]
 #: Versions from which on topics have ids, and LISTENER_NOT_FOUND is known.
 _IDS_SINCE: Final = 12
 _LISTENER_SINCE: Final = 6

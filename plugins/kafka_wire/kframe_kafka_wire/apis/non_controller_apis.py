@@ -5,14 +5,12 @@ The response makes a client look for the right node. Where a client queries ever
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from kframe.plugin import ErrorCode
 from kframe_kafka_wire.apis.refusals import NO_OFFSET, added, fetched, partitions
-from kframe_kafka_wire.calls import Call, RequestError
+from kframe_kafka_wire.calls import Call, Fields, RequestError
 
-Fields = Mapping[str, Any]
 _NOT_COORDINATOR: Final = {"error_code": ErrorCode.NOT_COORDINATOR}
 
 

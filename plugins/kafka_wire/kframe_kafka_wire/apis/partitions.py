@@ -9,9 +9,8 @@ from kframe.plugin import ErrorCode
 from kframe.plugin.cluster import NO_BROKER_EPOCH, ElectionType, RecoveryState, TopicPartition
 from kframe.plugin.server import IsrProposal
 from kframe_kafka_wire.acls import AclOperation
-from kframe_kafka_wire.calls import Call, reason
+from kframe_kafka_wire.calls import Call, Fields, reason
 
-Fields = Mapping[str, Any]
 _DENIED: Final = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
 

@@ -7,11 +7,11 @@ import socket
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from kframe.plugin import ErrorCode, KframeError
 from kframe_kafka_wire.acls import AclOperation
-from kframe_kafka_wire.calls import Call, RequestError
+from kframe_kafka_wire.calls import Call, Fields, RequestError
 from kframe_kafka_wire.records import (
     DEFAULT_ENTITY,
     Records,
@@ -22,7 +22,6 @@ from kframe_kafka_wire.records import (
     settings_at,
 )
 
-Fields = Mapping[str, Any]
 USER, CLIENT_ID, IP = "user", "client-id", "ip"
 #: Match types of a filter component: an exact name, the default entity, or any entity of the type.
 _EXACT, _DEFAULT, _ANY = 0, 1, 2

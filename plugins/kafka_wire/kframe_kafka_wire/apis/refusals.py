@@ -6,10 +6,11 @@ for a bug of the broker. A response may have more fields than its version: the e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-Fields = Mapping[str, Any]
+from kframe_kafka_wire.calls import Fields
+
 #: Returns the body of the response for a version, a request body, and the fields of the error.
 ErrorFormat = Callable[[int, Fields, Fields], Fields]
 #: The first versions with another format of errors. Fetch has no partitions, LeaderAndIsr names topics by id,

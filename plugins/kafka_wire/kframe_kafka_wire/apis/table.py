@@ -8,16 +8,15 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from kframe.plugin import ErrorCode
 from kframe_kafka_wire.acls import AclOperation
 from kframe_kafka_wire.apis import acls, brokers, configs, internal, metadata, partitions, quotas, tokens, topics, users
 from kframe_kafka_wire.apis import non_controller_apis as others
 from kframe_kafka_wire.apis import refusals as errors
-from kframe_kafka_wire.calls import Call
+from kframe_kafka_wire.calls import Call, Fields
 
-Fields = Mapping[str, Any]
 PRODUCE: Final = 0
 METADATA: Final = 3
 SASL_HANDSHAKE: Final = 17

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from kframe.plugin import ErrorCode, KframeError
 from kframe_kafka_wire.acls import AclOperation, AclResourceType
-from kframe_kafka_wire.calls import Call, RequestError, ServerContext
+from kframe_kafka_wire.calls import Call, Fields, RequestError, ServerContext
 from kframe_kafka_wire.principals import ANONYMOUS, Principal
 from kframe_kafka_wire.records import RecordWriter
 from kframe_kafka_wire.tokens import Token, Tokens
 
-Fields = Mapping[str, Any]
 _log = logging.getLogger("kframe.kafka_wire")
 _USER: Final = "User"
 #: Kafka's default of ``delegation.token.expiry.check.interval.ms``.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Final
 
 from kframe.plugin import ErrorCode
 from kframe.plugin.cluster import ClusterState
@@ -12,10 +12,8 @@ from kframe.plugin.server import UNLIMITED, NewPartitions, NewTopic
 from kframe_kafka_wire.acls import AclOperation, AclResourceType
 from kframe_kafka_wire.apis.configs import configs_of
 from kframe_kafka_wire.apis.mutations import TopicSummaries, delete, execute, now_ms, partition_count, quota_of
-from kframe_kafka_wire.calls import Call, reason
+from kframe_kafka_wire.calls import Call, Fields, reason
 from kframe_kafka_wire.shapes import ZERO_ID
-
-Fields = Mapping[str, Any]
 
 #: Replicas that one request may create, far more than the record of a topic in ZooKeeper can hold.
 REPLICAS_MAX: Final = 1_000_000

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from kframe.plugin import ErrorCode, KframeError
 from kframe_kafka_wire.acls import AclOperation
-from kframe_kafka_wire.calls import Call, RequestError, reason
+from kframe_kafka_wire.calls import Call, Fields, RequestError, reason
 from kframe_kafka_wire.records import Records, change_settings, desanitized, sanitized, settings_of_user
 from kframe_kafka_wire.sasl_server import (
     ITERATIONS_MAX,
@@ -18,7 +17,6 @@ from kframe_kafka_wire.sasl_server import (
     parse_credential,
 )
 
-Fields = Mapping[str, Any]
 MECHANISMS: Final = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 
 

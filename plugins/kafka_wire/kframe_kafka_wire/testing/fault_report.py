@@ -9,11 +9,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import re
 import signal
-import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -27,6 +24,7 @@ from kframe_zookeeper.testing import clocks, java, network
 from kframe_zookeeper.testing.clocks import Clocks
 
 from kframe_kafka_wire.testing import clock_faults, network_faults, process_faults, resource_faults
+from kframe_kafka_wire.testing.evidence import command_parser, facts_lines, run_facts
 from kframe_kafka_wire.testing.fault_cluster import FAULT_S, Fault, FaultReport, fault_cluster
 from kframe_kafka_wire.testing.replication import SESSION_MS
 
@@ -87,12 +85,7 @@ def main() -> int:
     violated = False
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # Processes and mounts are removed then, too.
     for name in options.section or list(sections(None)):
-        run: dict[str, Any] = {
-            "commit": commit(),
-            "machine": machine(),
-            "command": _command(name, options),
-            "faults": [],
-        }
+        run: dict[str, Any] = {**run_facts(_command(name, options)), "faults": []}
         with tempfile.TemporaryDirectory() as folder:
             for report in _observed(name, Path(folder), options):
                 run["faults"].append(asdict(report))
@@ -143,26 +136,7 @@ def _table(run: Mapping[str, Any], limit_s: float) -> list[str]:
             f"| {fault['name']} | {fault['effect']} | {fault['controller_epochs']} | {fault['acknowledged']:,} |"
             f" {fault['acknowledged_during']:,} | {recovered} | {len(fault['violations'])} |"
         )
-    return [
-        *rows, "", f"- Machine: {run['machine']}.", f"- Commit: {run['commit']}. It may have another id since.",
-        f"- Command: `{run['command']}`.", *(f"- {note}" for note in run.get("notes", ())),
-    ]  # fmt: skip
-
-
-def commit() -> str:
-    """The commit of the working folder."""
-    return subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True
-    ).stdout.strip()  # fmt: skip
-
-
-def machine() -> str:
-    """Kernel, cores, interpreter and load of this machine."""
-    load = os.getloadavg()[0]
-    return (
-        f"{platform.system()} {platform.release()} {platform.machine()}, {os.cpu_count()} cores, Python"
-        f" {platform.python_version()}, load average {load:.0f} at the start"
-    )
+    return [*rows, "", *facts_lines(run)]
 
 
 def _command(name: str, options: argparse.Namespace) -> str:
@@ -171,11 +145,9 @@ def _command(name: str, options: argparse.Namespace) -> str:
 
 
 def _parsed() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_parser(__doc__, "lost packets")
     parser.add_argument("section", nargs="*", help=f"of {', '.join(sections(None))} (default: all)")
     parser.add_argument("--only", default="", metavar="PATTERN", help="only faults whose names match")
-    parser.add_argument("--seed", type=int, default=0, help="of lost packets (default: 0)")
-    parser.add_argument("--record", type=Path, required=True, help="the record to write or extend, a .json file")
     options = parser.parse_args()
     if unknown := set(options.section) - set(sections(None)):
         parser.error(f"section: found {', '.join(sorted(unknown))}, expected one of {', '.join(sections(None))}")

@@ -6,15 +6,16 @@ import itertools
 import random
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, Protocol
+from collections.abc import Sequence
+from typing import Final, Protocol
 
 from kframe_zookeeper.testing.handover import ALL
 
 from kframe.plugin import ErrorCode
 from kframe.plugin.cluster import ElectionType
-from kframe_kafka_wire.codec import CodecError
+from kframe_kafka_wire.calls import Fields
 from kframe_kafka_wire.responses import error_of
+from kframe_kafka_wire.shapes import CodecError
 from kframe_kafka_wire.testing.client import Client
 from kframe_kafka_wire.testing.history_check import HistoryOperation
 
@@ -28,30 +29,16 @@ _PARTITIONS_MAX: Final = 6
 #: After these codes a change may have happened or not.
 _UNCERTAIN: Final = frozenset({"NOT_CONTROLLER", "REQUEST_TIMED_OUT", "UNKNOWN_SERVER_ERROR"})
 _READS: Final = ("describe", "list")
+#: Operations of clients that change topics, with their weights.
 _CHANGES: Final = {
-    "create": 4,
-    "delete": 2,
-    "grow": 3,
-    "reassign": 4,
-    "cancel": 2,
-    "elect": 2,
-    "describe": 3,
-    "list": 2,
-}
+    "create": 4, "delete": 2, "grow": 3, "reassign": 4, "cancel": 2, "elect": 2, "describe": 3, "list": 2,
+}  # fmt: skip
 #: Kinds that occur in a checked history. The others seldom succeed: most cancellations find no reassignment, and most
 #: elections change no leader.
 _NEEDED: Final = frozenset({"create", "delete", "grow", "reassign", "describe", "list"})
 #: API keys and versions.
-_METADATA, _CREATE, _DELETE, _GROW, _ELECT, _ALTER, _LIST = (
-    (3, 12),
-    (19, 7),
-    (20, 6),
-    (37, 3),
-    (43, 2),
-    (45, 0),
-    (46, 0),
-)
-Fields = Mapping[str, Any]
+_METADATA, _CREATE, _DELETE, _GROW = (3, 12), (19, 7), (20, 6), (37, 3)
+_ELECT, _ALTER, _LIST = (43, 2), (45, 0), (46, 0)
 
 
 class AddressedInstance(Protocol):

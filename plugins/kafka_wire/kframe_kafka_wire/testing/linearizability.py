@@ -22,7 +22,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from kframe_zookeeper.testing import java
 from kframe_zookeeper.testing.handover import ALL
@@ -31,8 +31,9 @@ from kframe_zookeeper.testing.process import until
 from kframe_zookeeper.testing.proxy import Direction, Proxy
 from kframe_zookeeper.testing.servers import ServerHandle, ServerOptions, running
 
-from kframe_kafka_wire.testing import fault_report, history_check, linearizability_page
+from kframe_kafka_wire.testing import history_check, linearizability_page
 from kframe_kafka_wire.testing.churn import pause
+from kframe_kafka_wire.testing.evidence import command_parser, run_facts
 from kframe_kafka_wire.testing.fault_cluster import is_active
 from kframe_kafka_wire.testing.history_check import HistoryOperation
 from kframe_kafka_wire.testing.history_clients import HistoryClient, SharedHistory
@@ -195,9 +196,7 @@ def main() -> int:
         print(reason, file=sys.stderr)
         return 2
     command = f"python -m kframe_kafka_wire.testing.linearizability --minutes {options.minutes:g} --seed {options.seed}"
-    record: dict[str, Any] = {
-        "machine": fault_report.machine(), "commit": fault_report.commit(), "command": command,
-    }  # fmt: skip
+    record = run_facts(command)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # Processes end then, too.
     start_s = time.monotonic()
     with tempfile.TemporaryDirectory() as folder, history_cluster(Path(folder), options.seed) as cluster:
@@ -218,10 +217,8 @@ def main() -> int:
 
 
 def _parsed() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_parser(__doc__, "requests and faults")
     parser.add_argument("--minutes", type=float, default=10.0, help="duration of the history (default: 10)")
-    parser.add_argument("--seed", type=int, default=0, help="of requests and faults (default: 0)")
-    parser.add_argument("--record", type=Path, required=True, help="the record to write, a .json file")
     parser.add_argument("--pages", type=Path, help="a folder for pages that show histories with a violation")
     return parser.parse_args()
 

@@ -6,6 +6,8 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any, Final
 
+from kframe_kafka_wire.testing.evidence import facts_lines
+
 _TEXT: Final = """\
 # Linearizability of a live controller
 
@@ -55,9 +57,7 @@ def page(record: Mapping[str, Any]) -> str:
         f"- Operations: {result['operations']:,} on {result['topics']:,} topics, at most {result['longest']:,} on one.",
         f"- Duration: {record['seconds'] / 60:.0f} minutes.",
         f"- Control: after a change of one answer in one history, the checker reports {record['control']} violation.",
-        f"- Machine: {record['machine']}.",
-        f"- Commit: {record['commit']}. It may have another id since.",
-        f"- Command: `{record['command']}`.", "",
+        *facts_lines(record), "",
         "| fault of the active instance | times |", "|---|---|",
         *(f"| {name} | {count} |" for name, count in sorted(record["faults"].items())), "",
         "| request | count | answers |", "|---|---|---|", *_requests(record), "", _FINDINGS,

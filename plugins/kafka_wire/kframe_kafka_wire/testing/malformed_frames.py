@@ -12,7 +12,7 @@ from typing import Final
 from kframe_kafka_wire import codec
 from kframe_kafka_wire.apis.table import APIS
 from kframe_kafka_wire.testing.client import Client
-from kframe_kafka_wire.testing.messages import draw, request_class
+from kframe_kafka_wire.testing.messages import draw
 
 _HEADER: Final = struct.Struct(">hh")
 
@@ -60,7 +60,7 @@ def malformed_frames(way: str, seed: int) -> Iterator[tuple[int, bytes]]:
     chance = random.Random(f"{way} {seed}")
     for api_key, api in APIS.items():
         version = chance.randrange(api.newest + 1)
-        fields = draw(request_class(api_key, version), chance)
+        fields = draw(codec.request_class(api_key, version), chance)
         if "timeout" in fields:
             fields["timeout"] = 1
         yield api_key, WAYS[way](codec.encode_request(api_key, version, 1, "x", fields)[4:], chance)

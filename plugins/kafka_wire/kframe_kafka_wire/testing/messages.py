@@ -8,7 +8,6 @@ from dataclasses import fields, is_dataclass
 from types import NoneType, UnionType
 from typing import Any, get_args, get_origin
 
-from kio.index import load_request_schema, load_response_schema
 from kio.schema.index import api_key_map, schema_name_map
 
 from kframe_kafka_wire.newer_messages import NEWER
@@ -22,18 +21,6 @@ def every_version() -> Iterator[tuple[int, int]]:
         for version in sorted(schema_name_map[name]):
             yield api_key, version
     yield from NEWER
-
-
-def request_class(api_key: int, version: int) -> Any:
-    """The class of a request."""
-    newer = NEWER.get((api_key, version))
-    return newer[0] if newer else load_request_schema(api_key, version)
-
-
-def response_class(api_key: int, version: int) -> Any:
-    """The class of a response."""
-    newer = NEWER.get((api_key, version))
-    return newer[1] if newer else load_response_schema(api_key, version)
 
 
 def draw(entity: Any, chance: random.Random) -> dict[str, Any]:

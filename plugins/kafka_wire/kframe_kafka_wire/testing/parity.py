@@ -10,10 +10,7 @@ topic. Passwords are checked by PLAIN, and without TLS also by SCRAM.
 from __future__ import annotations
 
 import argparse
-import os
-import platform
 import re
-import subprocess
 import sys
 import tempfile
 import time
@@ -29,6 +26,7 @@ from kframe_zookeeper.testing.kafka import Cluster
 from kframe_zookeeper.testing.servers import HOST, ServerHandle, ServerOptions, running
 
 from kframe_kafka_wire.authorizer import ACL_AUTHORIZER
+from kframe_kafka_wire.testing.evidence import run_facts
 from kframe_kafka_wire.testing.instances import InstanceProcess
 from kframe_kafka_wire.testing.parity_calls import (
     GROUP,
@@ -303,9 +301,7 @@ def compared(
 def main() -> int:
     """Compare every setup, and write the page after each round. Return 1 if anything differs."""
     arguments = _parsed()
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True).stdout
-    command = f"python -m kframe_kafka_wire.testing.parity {' '.join(sys.argv[1:])}"
-    machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    facts = run_facts(f"python -m kframe_kafka_wire.testing.parity {' '.join(sys.argv[1:])}")
     rounds = Rounds(arguments.repeat, arguments.tool_runs, 60 * arguments.minutes)
     calls = [call for call in (*READING, *WRITING) if re.search(arguments.call, call.name)]
     comparisons: dict[str, ParityComparison] = {}
@@ -316,7 +312,7 @@ def main() -> int:
         def write(comparison: ParityComparison, name: str = setup.name) -> None:
             comparisons[name] = comparison
             if arguments.evidence is not None:
-                arguments.evidence.write_text(page(comparisons, command, machine, commit.strip()))
+                arguments.evidence.write_text(page(comparisons, facts))
             print(f"{name}: {comparison.runs} runs, {len(comparison.differences)} differences", flush=True)
 
         with tempfile.TemporaryDirectory() as scratch, running(ServerHandle(Path(scratch) / "zookeeper", ServerOptions())) as server:

@@ -6,7 +6,9 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
+
+from kframe_kafka_wire.testing.evidence import facts_lines
 
 #: Outputs by names of client and step, with the count of each.
 Outputs = dict[tuple[str, str], Counter[str]]
@@ -114,7 +116,7 @@ def _without(rules: Sequence[IntendedDifference], output: str) -> str:
     )  # fmt: skip
 
 
-def page(comparisons: Mapping[str, ParityComparison], command: str, machine: str, commit: str) -> str:
+def page(comparisons: Mapping[str, ParityComparison], facts: Mapping[str, Any]) -> str:
     """The evidence page in Markdown."""
     rows = [
         f"| {name} | {each.outputs} | {each.runs} | {each.repetitions} | {each.tool_runs} |"
@@ -133,9 +135,7 @@ def page(comparisons: Mapping[str, ParityComparison], command: str, machine: str
         "if it did not come under Kafka's controller. Ports, times, ids of tokens, sizes and rates are left out, and",
         "lines are put in order, because tools print what hash tables hold.",
         "",
-        f"- command: `{command}`",
-        f"- machine: {machine}",
-        f"- commit: {commit}",
+        *facts_lines(facts),
         "",
         "Outputs are counted for each call and client. Each call ran under kframe as each client at least as often as",
         "`per call` says, and each tool as all clients together at least as often as `per tool` says. An output that",
@@ -160,9 +160,8 @@ def _described(difference: ParityDifference) -> str:
     expected = difference.expected[0] if difference.expected else ""
     before = set(expected.splitlines())
     after = set(difference.output.splitlines())
-    changed = [f"    - {line}" for line in sorted(before - after)] + [
-        f"    + {line}" for line in sorted(after - before)
-    ]
+    changed = [f"    - {line}" for line in sorted(before - after)]
+    changed += [f"    + {line}" for line in sorted(after - before)]
     return "\n".join(
         [f"- {difference.setup}, {difference.client}, {difference.count} times: `{difference.step}`", "", *changed, ""]
     )

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import re
 import signal
 import sys
 import tempfile
@@ -20,7 +22,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final, NamedTuple
 
 from kframe_zookeeper.testing import java
 from kframe_zookeeper.testing.handover import ALL, ClusterFixture
@@ -29,11 +31,11 @@ from kframe_zookeeper.testing.process import until
 from kframe_zookeeper.testing.servers import ServerHandle, ServerOptions, running
 from kframe_zookeeper.testing.sessions import session
 
-from kframe_kafka_wire.testing import fault_report, soak_page
+from kframe_kafka_wire.testing import soak_page
 from kframe_kafka_wire.testing.churn import AdminChurn, BrokerChurn, pause
+from kframe_kafka_wire.testing.evidence import command_parser, run_facts
 from kframe_kafka_wire.testing.instances import InstanceProcess
 from kframe_kafka_wire.testing.load import ProducerLoad
-from kframe_kafka_wire.testing.process_sizes import ProcessSizes, sizes_of
 from kframe_kafka_wire.testing.replication import REPLICAS
 from kframe_kafka_wire.testing.runbook import RUNBOOK, Runbook, Warnings, unexplained
 
@@ -53,6 +55,27 @@ _SETTINGS: Final = {
     "min.insync.replicas": "2", "zookeeper.session.timeout.ms": str(int(1000 * BROKER_SESSION_S)),
     "replica.lag.time.max.ms": str(int(1000 * LAG_S)), "log.segment.delete.delay.ms": "1000",
 }  # fmt: skip
+
+
+class ProcessSizes(NamedTuple):
+    """A sample of a process."""
+
+    seconds: float
+    """Since the start of the samples."""
+    memory_kib: int
+    """Resident memory."""
+    threads: int
+    descriptors: int
+
+
+def sizes_of(pid: int, start_s: float) -> ProcessSizes:
+    """A sample of a process, from Linux's ``/proc``. Raises OSError if the process has ended."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    (memory_kib,), (threads,) = (
+        re.findall(rf"^{name}:\s+(\d+)", status, re.MULTILINE) for name in ("VmRSS", "Threads")
+    )  # fmt: skip
+    descriptors = len(os.listdir(f"/proc/{pid}/fd"))
+    return ProcessSizes(round(time.monotonic() - start_s, 1), int(memory_kib), int(threads), descriptors)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,10 +220,8 @@ def main() -> int:
     if reason := java.missing():
         print(reason, file=sys.stderr)
         return 2
-    record: dict[str, Any] = {
-        "machine": fault_report.machine(), "commit": fault_report.commit(),
-        "command": f"python -m kframe_kafka_wire.testing.soak --minutes {options.minutes:g} --seed {options.seed}",
-    }  # fmt: skip
+    command = f"python -m kframe_kafka_wire.testing.soak --minutes {options.minutes:g} --seed {options.seed}"
+    record = run_facts(command)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # Processes end then, too.
     with ExitStack() as stack:
         folder = options.folder or stack.enter_context(tempfile.TemporaryDirectory())
@@ -215,11 +236,9 @@ def main() -> int:
 
 
 def _parsed() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_parser(__doc__, "the changes")
     parser.add_argument("--minutes", type=float, default=60.0, help="duration of the changes (default: 60)")
-    parser.add_argument("--seed", type=int, default=0, help="of the changes (default: 0)")
     parser.add_argument("--folder", type=Path, help="a folder that keeps all logs (default: a temporary one)")
-    parser.add_argument("--record", type=Path, required=True, help="the record to write, a .json file")
     return parser.parse_args()
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from kframe.testing.slopes import Slope, slope_of
+from kframe_kafka_wire.testing.evidence import facts_lines
 
 #: The share of the run before the first block of the fits.
 WARM_UP: Final = 1 / 6
@@ -86,9 +87,7 @@ def _introduction(record: Mapping[str, Any]) -> list[str]:
         f"- Acknowledged records: {record['acknowledged']:,}. A consumer compared each with its offset and order.",
         f"- Created and deleted topics: {record['topics']:,}, each with a new name. All were deleted at the end.",
         f"- Controller elections during the run: {record['elections']}.",
-        f"- Machine: {record['machine']}.",
-        f"- Commit: {record['commit']}. It may have another id since.",
-        f"- Command: `{record['command']}`.", *(f"- {note}" for note in record.get("notes", ())), "",
+        *facts_lines(record), "",
     ]  # fmt: skip
 
 

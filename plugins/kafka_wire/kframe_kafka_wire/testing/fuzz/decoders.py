@@ -10,7 +10,7 @@ import numpy as np
 from kframe.plugin.cluster import ElectionType, Targets
 from kframe.plugin.columns import Ragged
 from kframe.plugin.wire import header_version
-from kframe_kafka_wire import _naive_responses, codec, kernels
+from kframe_kafka_wire import _naive_responses, _responses, codec
 from kframe_kafka_wire.client import ALTER, ELECT, LIST, AdminClient, top_level_error
 from kframe_kafka_wire.node import METADATA
 from kframe_kafka_wire.request_content import LEADER_AND_ISR, UPDATE_METADATA, BatchTopics, RequestContent
@@ -53,42 +53,51 @@ def _assert_equal(body: dict[str, Any], decoded: dict[str, Any]) -> None:
 def decode_control_reply(raw: bytes, kind: str) -> None:
     """Read a response to a control request as the transport does. Kernel and reference implementation must agree."""
     api_key, version = map(int, kind.split())
-    flexible = header_version(api_key, version) == 2
-    head = 7 if flexible else 6
-    if api_key != UPDATE_METADATA and len(raw) >= head:
-        layout = flexible, api_key == LEADER_AND_ISR and version >= 5
-        assert _scan(kernels, raw, head, *layout) == _scan(_naive_responses, raw, head, *layout)
-    numbers = np.arange(_PARTITIONS, dtype=np.int32)
+    if api_key != UPDATE_METADATA and len(raw) >= 6 + _is_flexible(api_key, version):
+        scans = [scan(module, api_key, version, raw, _PARTITIONS) for module in (_responses, _naive_responses)]
+        assert scans[0] == scans[1]
+    read_response(pending_request(api_key, version, _PARTITIONS), raw)
+
+
+def scan(module: Any, api_key: int, version: int, raw: bytes, max_partitions: int) -> tuple[int, Any, Any]:
+    """The end, errors and counts that ``scan_response`` of a module finds in a response; -1 and None if malformed."""
+    flexible, by_topic_id = _is_flexible(api_key, version), api_key == LEADER_AND_ISR and version >= 5
+    errors, counts = np.zeros((min(max_partitions, len(raw) // 6), 4), np.int32), np.zeros(2, np.int32)
+    end = module.scan_response(raw, 6 + flexible, flexible, by_topic_id, max_partitions, errors, counts)
+    return end, *((errors[: counts[1]].tolist(), counts.tolist()) if end >= 0 else (None, None))
+
+
+def _is_flexible(api_key: int, version: int) -> bool:
+    return header_version(api_key, version) == 2
+
+
+def pending_request(api_key: int, version: int, partitions: int) -> PendingRequest:
+    """A control request with correlation id 7 for partitions of topic ``a``, all of them deleted."""
+    numbers = np.arange(partitions, dtype=np.int32)
     names = BatchTopics(np.zeros(1, np.int32), np.ones((1, 16), np.uint8), ["a"])
     content = RequestContent(
-        api_key, numbers, np.zeros_like(numbers), numbers, np.ones(_PARTITIONS, np.uint8), numbers, names
+        api_key, numbers, np.zeros_like(numbers), numbers, np.ones(partitions, np.uint8), numbers, names
     )
-    read_response(PendingRequest(1, 1, api_key, version, 7, content, slice(0, _PARTITIONS)), raw)
-
-
-def _scan(module: Any, raw: bytes, head: int, flexible: bool, by_topic_id: bool) -> tuple[Any, ...]:
-    errors, counts = np.zeros((min(_PARTITIONS, len(raw) // 6), 4), np.int32), np.zeros(2, np.int32)
-    end = module.scan_response(raw, head, flexible, by_topic_id, _PARTITIONS, errors, counts)
-    return (end, errors[: counts[1]].tolist(), counts.tolist()) if end >= 0 else (end,)
+    return PendingRequest(1, 1, api_key, version, 7, content, slice(0, partitions))
 
 
 def decode_admin_reply(raw: bytes, kind: str) -> None:
     """Read a response as the admin client does. The kind is an API key."""
-    _ADMIN_CALLS[int(kind)](_ScriptedClient(raw))
+    _ADMIN_CALLS[int(kind)](_ScriptedClient(int(kind), raw))
 
 
 class _ScriptedClient(AdminClient):
-    """A client that receives these bytes as its first response. Later responses are empty."""
+    """A client that receives these bytes as its response to an API. Other responses are empty."""
 
-    def __init__(self, raw: bytes) -> None:
+    def __init__(self, api_key: int, raw: bytes) -> None:
         super().__init__([("broker", 9092)], ListenerSecurity("CLIENT", "PLAINTEXT", None, sasl=False, config={}))
-        self._raw: bytes | None = raw
+        self._api_key = api_key
+        self._raw = raw
 
     def ask(self, api_key: int, **fields: Any) -> dict[str, Any]:
-        if self._raw is None:
+        if api_key != self._api_key:
             return {"topics": []}
-        raw, self._raw = self._raw, None
-        _, response = codec.decode_response(api_key, _VERSIONS[api_key], raw)
+        _, response = codec.decode_response(api_key, _VERSIONS[api_key], self._raw)
         top_level_error(response)
         return response
 

@@ -13,8 +13,9 @@ from kframe.plugin import KframeError
 from kframe_kafka_wire import codec
 from kframe_kafka_wire.responses import WireError
 from kframe_kafka_wire.sasl_server import SaslError
+from kframe_kafka_wire.shapes import CodecError
 from kframe_kafka_wire.testing.fuzz import decoders
-from kframe_kafka_wire.testing.messages import draw, every_version, request_class, response_class
+from kframe_kafka_wire.testing.messages import draw, every_version
 from kframe_simulator.fuzz import Base, Batch, DecoderTarget, Outcome, bases_of, read_corpus
 
 CORPUS: Final = Path(__file__).with_name("corpus.tsv")
@@ -30,8 +31,8 @@ PIECES: Final = [
 
 #: By the name of the target: the decoder, the error by which it refuses a message, and its share of all cases.
 DECODERS: Final[dict[str, tuple[Callable[[bytes, str], None], type[Exception], int]]] = {
-    "request": (decoders.decode_request, codec.CodecError, 8),
-    "reply": (decoders.decode_reply, codec.CodecError, 8),
+    "request": (decoders.decode_request, CodecError, 8),
+    "reply": (decoders.decode_reply, CodecError, 8),
     "control reply": (decoders.decode_control_reply, WireError, 2),
     "admin reply": (decoders.decode_admin_reply, KframeError, 1),
     "login reply": (decoders.decode_login_reply, WireError, 1),
@@ -67,9 +68,9 @@ def targets() -> Sequence[DecoderTarget]:
     chance = random.Random(18)
     drawn: dict[str, list[Base]] = {"request": [], "reply": []}
     for api_key, version in every_version():
-        fields = draw(request_class(api_key, version), chance)
+        fields = draw(codec.request_class(api_key, version), chance)
         request = codec.encode_request(api_key, version, 7, "client", fields)
-        reply = codec.encode_response(api_key, version, 7, draw(response_class(api_key, version), chance))
+        reply = codec.encode_response(api_key, version, 7, draw(codec.response_class(api_key, version), chance))
         drawn["request"].append(Base(str(api_key), request[4:]))
         drawn["reply"].append(Base(f"{api_key} {version}", reply[4:]))
     return [
