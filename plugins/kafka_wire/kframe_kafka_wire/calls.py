@@ -109,11 +109,9 @@ class ServerContext:
 
     async def static_settings(self, keys: Sequence[str]) -> dict[str, str]:
         """The values of these keys in the server.properties of a live broker (``BrokerSettings.read_static``)."""
-        return (
-            {}
-            if self.settings_reader is None
-            else await self.settings_reader.read_static(await self._live_brokers(), keys)
-        )
+        if self.settings_reader is None:
+            return {}
+        return await self.settings_reader.read_static(await self._live_brokers(), keys)
 
     async def _live_brokers(self) -> list[Registration]:
         """The live brokers: from the active controller's columns, on a standby from the store's records."""

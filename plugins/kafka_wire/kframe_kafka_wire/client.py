@@ -139,12 +139,10 @@ class AdminClient:
         """See ``Administration.describe``. Reassignments are read first, so that none looks complete too early."""
         reassignments = self.reassignments()
         response = self.ask(METADATA, topics=None, allow_auto_topic_creation=False)
-        self._brokers.addresses = {
-            broker["node_id"]: (broker["host"], broker["port"]) for broker in response["brokers"]
-        }
         brokers = {
             broker["node_id"]: (broker["host"], broker["port"], broker["rack"]) for broker in response["brokers"]
         }
+        self._brokers.addresses = {broker_id: (host, port) for broker_id, (host, port, _) in brokers.items()}
         return ClusterDescription(
             self._bootstrap.names, response["cluster_id"], response["controller_id"], brokers,
             tuple(_described(response["topics"])), reassignments,

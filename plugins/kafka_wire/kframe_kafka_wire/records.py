@@ -13,7 +13,6 @@ import msgspec
 
 from kframe.plugin import KframeError, StoreError
 from kframe.plugin.cluster import Registration
-from kframe.plugin.server import Controller
 from kframe.plugin.znodes import BROKER_DECODER, endpoints_of, rack_of
 
 #: The name of the default entity, which applies to users, clients or addresses without settings of their own.
@@ -69,25 +68,12 @@ class NoRecords:
         return ()
 
 
-def records_of(controller: Controller) -> Records:
-    """The records of a controller's store, if it has readable records."""
-    store: object = controller.store
-    return store if isinstance(store, Records) else NoRecords()
-
-
 @runtime_checkable
 class AnnouncingStore(Protocol):
     """A store that can register a controller beside the brokers."""
 
     def announce(self, registration: Registration, /) -> None:
         """The registration to use while the controller has the role. Callable from any thread."""
-
-
-def announce(controller: Controller, registration: Registration) -> None:
-    """Register a controller beside the brokers, if its store supports it."""
-    store: object = controller.store
-    if isinstance(store, AnnouncingStore):
-        store.announce(registration)
 
 
 def decode_record(data: bytes | None) -> Mapping[str, Any]:

@@ -23,6 +23,9 @@ HASHES: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 ITERATIONS_MIN: Final = 4096
 ITERATIONS_MAX: Final = 16384
 _WRONG: Final = "Authentication failed during authentication due to invalid credentials with SASL mechanism {}"
+_WRONG_AUTHORIZATION: Final = (
+    "Authentication failed: Client requested an authorization id that is different from username"
+)
 _NAME: Final = re.compile(r"(?:[^=,\0]|=2C|=3D)+")
 _FIRST: Final = re.compile(r"n,(?:a=([^,]*))?,(n=([^,]*),r=([\x21-\x2b\x2d-\x7e]+)(?:,(.*))?)", re.DOTALL)
 _FINAL: Final = re.compile(
@@ -86,9 +89,7 @@ class PlainExchange:
         if expected is None or not matches:
             raise SaslError("Authentication failed: Invalid username or password")
         if authorization not in ("", user):
-            raise SaslError(
-                "Authentication failed: Client requested an authorization id that is different from username"
-            )
+            raise SaslError(_WRONG_AUTHORIZATION)
         self.principal = Principal(user)
         return b""
 
@@ -130,9 +131,7 @@ class ScramExchange:
         else:
             owner, credential = Principal(user), self._lookup(self._mechanism, user)
         if match[1] and match[1] != match[3]:
-            raise SaslError(
-                "Authentication failed: Client requested an authorization id that is different from username"
-            )
+            raise SaslError(_WRONG_AUTHORIZATION)
         if credential is None or credential.iterations < ITERATIONS_MIN:
             raise SaslError(_WRONG.format(self._mechanism))
         self._credential, self._claimed_principal = credential, owner

@@ -28,7 +28,7 @@ from kframe_kafka_wire.drops import DroppedConnections, DropReason
 from kframe_kafka_wire.frames import Budget
 from kframe_kafka_wire.identity import node_of, should_register
 from kframe_kafka_wire.principals import name_mapper
-from kframe_kafka_wire.records import Records, announce, records_of
+from kframe_kafka_wire.records import AnnouncingStore, NoRecords, Records
 from kframe_kafka_wire.sasl_server import scram_lookup
 from kframe_kafka_wire.security import ListenerSecurity, security_of
 from kframe_kafka_wire.tokens import token_lookup, tokens_of
@@ -115,12 +115,16 @@ class WireServer:
         tasks: set[asyncio.Task[None]] = set()
         try:
             context = self._context(controller)
-            budget = Budget(self._budget())
+            configured = self._numbers["queued.max.request.bytes"]
+            budget = Budget(
+                configured if configured > 0 else _FRAMES_AT_ONCE * self._numbers["socket.request.max.bytes"]
+            )
             for endpoint in self._node.bound:
                 servers.append(await self._listen(endpoint, context, budget, tasks))
             context.node = self._advertised()
-            if should_register(self._config):
-                announce(controller, context.node)
+            store: object = controller.store
+            if should_register(self._config) and isinstance(store, AnnouncingStore):
+                store.announce(context.node)
             if isinstance(self._authorizer, AclAuthorizer):
                 await asyncio.to_thread(self._authorizer.start)
             if context.tokens is not None:
@@ -142,7 +146,10 @@ class WireServer:
                 await asyncio.to_thread(self._authorizer.stop)
 
     def _context(self, controller: Controller) -> ServerContext:
-        records = self._records if self._records is not None else records_of(controller)
+        store: object = controller.store
+        records = self._records
+        if records is None:
+            records = store if isinstance(store, Records) else NoRecords()
         authorizer = authorizer_of(self._config, records)
         self._authorizer = authorizer if isinstance(authorizer, AclAuthorizer) else None
         broker_settings = BrokerSettings(self._config, str(self._node.registration.broker_id))
@@ -151,10 +158,6 @@ class WireServer:
             controller, self._node.registration, self._config, authorizer, records, tokens=self._tokens,
             settings_reader=broker_settings, mutations=MutationQuotas(window_s),
         )  # fmt: skip
-
-    def _budget(self) -> int:
-        configured = self._numbers["queued.max.request.bytes"]
-        return configured if configured > 0 else _FRAMES_AT_ONCE * self._numbers["socket.request.max.bytes"]
 
     async def _listen(
         self, endpoint: Endpoint, context: ServerContext, budget: Budget, tasks: set[asyncio.Task[None]]
@@ -173,9 +176,8 @@ class WireServer:
             finally:
                 tasks.discard(task)
 
-        host = endpoint.host or (
-            None if endpoint.port else "0.0.0.0"
-        )  # A free port must be the same for all addresses.
+        # A free port must be the same for all addresses.
+        host = endpoint.host or (None if endpoint.port else "0.0.0.0")
         ssl_context = None if security.tls is None else security.tls.reloading_server()
         try:
             server = await asyncio.start_server(

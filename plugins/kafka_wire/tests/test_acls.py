@@ -21,7 +21,7 @@ from kframe_kafka_wire.authorizer import ACL_AUTHORIZER, AclAuthorizer, authoriz
 from kframe_kafka_wire.principals import Principal
 from kframe_kafka_wire.records import settings_of_user
 from kframe_kafka_wire.testing.client import Client
-from kframe_kafka_wire.testing.served import FakeRecords, Served
+from kframe_kafka_wire.testing.served import FakeRecords, Served, acl_record
 from kframe_kafka_wire.tokens import Tokens
 
 from kframe.plugin.server import AclFilter, PatternType
@@ -34,19 +34,17 @@ ANYTHING = {
 }  # fmt: skip
 
 
-def entry(principal: str, operation: str = "Read", permission: str = "Allow", host: str = "*") -> dict[str, str]:
-    return {"principal": principal, "permissionType": permission, "operation": operation, "host": host}
-
-
-def record(*entries: dict[str, str]) -> str:
-    return json.dumps({"version": 1, "acls": entries})
+def entry(
+    principal: str, operation: str = "Read", permission: str = "Allow", host: str = "*"
+) -> tuple[str, str, str, str]:
+    return principal, permission, operation, host
 
 
 STORED = {
-    "/kafka-acl/Topic/t": record(entry("User:a"), entry("User:b", "All", "Deny", "10.0.0.1")),
-    "/kafka-acl/Topic/*": record(entry("User:a", "Describe")),
-    "/kafka-acl-extended/prefixed/Topic/team-": record(entry("User:c", "Write")),
-    "/kafka-acl/User/User:a": record(entry("User:c", "CreateTokens")),
+    "/kafka-acl/Topic/t": acl_record(entry("User:a"), entry("User:b", "All", "Deny", "10.0.0.1")),
+    "/kafka-acl/Topic/*": acl_record(entry("User:a", "Describe")),
+    "/kafka-acl-extended/prefixed/Topic/team-": acl_record(entry("User:c", "Write")),
+    "/kafka-acl/User/User:a": acl_record(entry("User:c", "CreateTokens")),
 }
 
 
@@ -113,7 +111,7 @@ def test_entries_are_added_and_brokers_are_notified(client: Client, records: Fak
     assert [result["error_code"] for result in client.ask(30, 3, creations=creations)["results"]] == [0, 0, 0, 0]
     acls = decoded(records.records["/kafka-acl/Topic/t"].encode())
     assert {acl.principal for acl in acls} == {"User:a", "User:b", "User:x", "User:y"}
-    assert json.loads(records.records["/kafka-acl/Cluster/kafka-cluster"]) == json.loads(record(entry("User:x")))
+    assert json.loads(records.records["/kafka-acl/Cluster/kafka-cluster"]) == json.loads(acl_record(entry("User:x")))
     assert records.appended == [
         ("/kafka-acl-changes/acl_changes_", "TOPIC:t"),
         ("/kafka-acl-extended-changes/acl_changes_",
@@ -156,7 +154,7 @@ def test_a_concurrent_write_is_retained(client: Client, records: FakeRecords) ->
         data = read(path)
         if data is not None and not raced:
             raced.append(path)
-            assert records.write_record(path, record(entry("User:other")).encode(), data[1])
+            assert records.write_record(path, acl_record(entry("User:other")).encode(), data[1])
         return data
 
     records.read_versioned_record = race  # type: ignore[method-assign]
@@ -172,7 +170,7 @@ def test_without_an_authorizer_acls_are_disabled(records: FakeRecords) -> None:
         assert [result["error_code"] for result in client.ask(31, 3, filters=[ANYTHING])["filter_results"]] == [54]
 
 
-@pytest.mark.parametrize("data", [b"[]", b'{"acls": [{}]}', record(entry("invalid")).encode(), b"\xff"])
+@pytest.mark.parametrize("data", [b"[]", b'{"acls": [{}]}', acl_record(entry("invalid")).encode(), b"\xff"])
 def test_malformed_acl_record_is_an_error(data: bytes) -> None:
     with pytest.raises(ValueError, match=r"ACLs|principal"):
         decoded(data)
@@ -215,17 +213,17 @@ class RawRecords(FakeRecords):
 #: (entries by pattern, whether User:a may write to any topic)
 SOME_TOPIC: list[tuple[dict[str, str], bool]] = [
     ({}, False),
-    ({"/kafka-acl/Topic/t": record(entry("User:a", "Write"))}, True),
-    ({"/kafka-acl/Topic/t": record(entry("User:a", "Read"))}, False),
-    ({"/kafka-acl/Group/t": record(entry("User:a", "Write"))}, False),
-    ({"/kafka-acl/Topic/t": record(entry("User:*", "All"))}, True),
-    ({"/kafka-acl/Topic/t": record(entry("User:a", "Write"), entry("User:*", "Write", "Deny"))}, False),
-    ({"/kafka-acl-extended/prefixed/Topic/te": record(entry("User:a", "Write", "Deny")),
-      "/kafka-acl/Topic/team": record(entry("User:a", "Write"))}, False),
-    ({"/kafka-acl-extended/prefixed/Topic/te": record(entry("User:a", "Write", "Deny")),
-      "/kafka-acl-extended/prefixed/Topic/t": record(entry("User:a", "Write"))}, True),
-    ({"/kafka-acl/Topic/*": record(entry("User:a", "Write", "Deny")),
-      "/kafka-acl/Topic/t": record(entry("User:a", "Write"))}, False),
+    ({"/kafka-acl/Topic/t": acl_record(entry("User:a", "Write"))}, True),
+    ({"/kafka-acl/Topic/t": acl_record(entry("User:a", "Read"))}, False),
+    ({"/kafka-acl/Group/t": acl_record(entry("User:a", "Write"))}, False),
+    ({"/kafka-acl/Topic/t": acl_record(entry("User:*", "All"))}, True),
+    ({"/kafka-acl/Topic/t": acl_record(entry("User:a", "Write"), entry("User:*", "Write", "Deny"))}, False),
+    ({"/kafka-acl-extended/prefixed/Topic/te": acl_record(entry("User:a", "Write", "Deny")),
+      "/kafka-acl/Topic/team": acl_record(entry("User:a", "Write"))}, False),
+    ({"/kafka-acl-extended/prefixed/Topic/te": acl_record(entry("User:a", "Write", "Deny")),
+      "/kafka-acl-extended/prefixed/Topic/t": acl_record(entry("User:a", "Write"))}, True),
+    ({"/kafka-acl/Topic/*": acl_record(entry("User:a", "Write", "Deny")),
+      "/kafka-acl/Topic/t": acl_record(entry("User:a", "Write"))}, False),
 ]  # fmt: skip
 
 

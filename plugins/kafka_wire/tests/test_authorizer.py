@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 
 import pytest
 from kframe_kafka_wire.acls import CLUSTER, AclOperation, AclResourceType
 from kframe_kafka_wire.authorizer import ACL_AUTHORIZER, AclAuthorizer, authorizer_of
 from kframe_kafka_wire.principals import Principal, distinguished_name, name_mapper
-from kframe_kafka_wire.testing.served import FakeRecords, Served
+from kframe_kafka_wire.testing.served import FakeRecords, Served, acl_record
 
 from kframe.plugin import StoreError
 from kframe.testing.clusters import healthy
@@ -17,20 +16,14 @@ from kframe.testing.clusters import healthy
 CONFIG = {"authorizer.class.name": ACL_AUTHORIZER, "super.users": "User:root;User:CN=admin,O=x"}
 
 
-def acl(*entries: tuple[str, str, str, str]) -> str:
-    """A record of (principal, Allow or Deny, operation, host)."""
-    names = ("principal", "permissionType", "operation", "host")
-    return json.dumps({"version": 1, "acls": [dict(zip(names, entry, strict=True)) for entry in entries]})
-
-
 ACLS = {
-    "/kafka-acl/Topic/t": acl(("User:alice", "Allow", "Read", "*"), ("User:bob", "Allow", "All", "10.0.0.1")),
-    "/kafka-acl/Topic/denied": acl(("User:*", "Allow", "All", "*"), ("User:alice", "Deny", "Write", "*")),
-    "/kafka-acl/Topic/*": acl(("User:everywhere", "Allow", "Describe", "*")),
-    "/kafka-acl/Topic/configs": acl(("User:alice", "Allow", "AlterConfigs", "*")),
+    "/kafka-acl/Topic/t": acl_record(("User:alice", "Allow", "Read", "*"), ("User:bob", "Allow", "All", "10.0.0.1")),
+    "/kafka-acl/Topic/denied": acl_record(("User:*", "Allow", "All", "*"), ("User:alice", "Deny", "Write", "*")),
+    "/kafka-acl/Topic/*": acl_record(("User:everywhere", "Allow", "Describe", "*")),
+    "/kafka-acl/Topic/configs": acl_record(("User:alice", "Allow", "AlterConfigs", "*")),
     "/kafka-acl/Topic/broken": '{"acls": [{"principal": "User:alice"}]}',
-    "/kafka-acl/Cluster/kafka-cluster": acl(("User:broker", "Allow", "ClusterAction", "*")),
-    "/kafka-acl-extended/prefixed/Topic/team-": acl(("User:alice", "Allow", "Create", "*")),
+    "/kafka-acl/Cluster/kafka-cluster": acl_record(("User:broker", "Allow", "ClusterAction", "*")),
+    "/kafka-acl-extended/prefixed/Topic/team-": acl_record(("User:alice", "Allow", "Create", "*")),
 }
 TOPIC, READ, WRITE, DESCRIBE = AclResourceType.TOPIC, AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE
 
@@ -73,14 +66,9 @@ def authorizer() -> AclAuthorizer:
 
 @pytest.mark.parametrize("user, host, operation, kind, name, allowed", TABLE)
 def test_acl_rules(
-    user: str,
-    host: str,
-    operation: AclOperation,
-    kind: AclResourceType,
-    name: str,
-    allowed: bool,
+    user: str, host: str, operation: AclOperation, kind: AclResourceType, name: str, allowed: bool,
     authorizer: AclAuthorizer,
-) -> None:
+) -> None:  # fmt: skip
     assert authorizer.allows(Principal(user), host, operation, kind, name) is allowed
 
 
@@ -134,23 +122,13 @@ DENIED: list[tuple[int, int, Mapping[str, object], tuple[str | int, ...], int]] 
     (4, 7, {}, ("error_code",), 31),
     (5, 4, {}, ("error_code",), 31),
     (6, 8, {}, ("error_code",), 31),
-    (
-        27,
-        1,
-        {"markers": [{"topics": [{"name": "t", "partition_indexes": [0]}]}]},
-        ("markers", 0, "topics", 0, "partitions", 0, "error_code"),
-        31,
-    ),
+    (27, 1, {"markers": [{"topics": [{"name": "t", "partition_indexes": [0]}]}]},
+     ("markers", 0, "topics", 0, "partitions", 0, "error_code"), 31),
     (29, 3, {"resource_type_filter": 2}, ("error_code",), 31),
     (30, 3, {"creations": [{"resource_type": 2, "resource_name": "t"}]}, ("results", 0, "error_code"), 31),
     (31, 3, {"filters": [{"resource_type_filter": 2}]}, ("filter_results", 0, "error_code"), 31),
-    (
-        34,
-        2,
-        {"dirs": [{"path": "p", "topics": [{"name": "t", "partitions": [0]}]}]},
-        ("results", 0, "partitions", 0, "error_code"),
-        31,
-    ),
+    (34, 2, {"dirs": [{"path": "p", "topics": [{"name": "t", "partitions": [0]}]}]},
+     ("results", 0, "partitions", 0, "error_code"), 31),
     (35, 4, {"topics": None}, ("error_code",), 31),
     (38, 3, {"owner_principal_name": "bob"}, ("error_code",), 64),
     (41, 3, {"owners": None}, ("error_code",), 64),
@@ -172,7 +150,7 @@ DENIED: list[tuple[int, int, Mapping[str, object], tuple[str | int, ...], int]] 
     (3, 12, {"topics": None}, ("topics",), []),  # type: ignore[list-item]
     (10, 4, {"coordinator_keys": ["g"]}, ("coordinators", 0, "error_code"), 30),
     (10, 4, {"coordinator_keys": ["x"], "key_type": 1}, ("coordinators", 0, "error_code"), 53),
-]
+]  # fmt: skip
 
 
 def test_unauthorized_requests_have_authorization_errors() -> None:

@@ -9,6 +9,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sized
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -54,14 +55,15 @@ def cluster(
 ) -> Iterator[RealCluster]:
     chroot = f"{zookeeper.address}/clients-{spelled(request.param)}"
     with RealCluster(tmp_path_factory.mktemp("cluster"), chroot, *request.param) as cluster:
+        # librdkafka does not retry a broker that listens but does not know the others yet.
+        cluster.await_nodes()
         yield cluster
 
 
 @pytest.fixture(scope="class")
 def java(cluster: RealCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaClient]:
-    client = JavaClient(tmp_path_factory.mktemp("java") / "tool", cluster.address)
-    yield client
-    client.close()
+    with closing(JavaClient(tmp_path_factory.mktemp("java") / "tool", cluster.address)) as client:
+        yield client
 
 
 @pytest.mark.parametrize("cluster", SETUPS, indirect=True, ids=spelled, scope="class")
@@ -102,11 +104,8 @@ class TestOnBrokers:
             return
         kind, needs = MAKES[make]
         pytest.importorskip(needs)
-        client = kind(tmp_path / "client", cluster.address)
-        try:
+        with closing(kind(tmp_path / "client", cluster.address)) as client:
             check_client_operations(cluster, client, java, make)
-        finally:
-            client.close()
 
     def test_command_line_tools(self, cluster: RealCluster, toolbox: ToolBox, tmp_path: Path) -> None:
         check_tools(Tools(toolbox, tmp_path, cluster.address), cluster)

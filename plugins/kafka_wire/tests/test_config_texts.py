@@ -120,32 +120,18 @@ def test_tiered_storage_is_refused_unless_the_cluster_has_it(system: str) -> Non
         assert (code, message is None) == (expected[0], system == "true")
 
 
+NOT_VALID = "Invalid value {} for configuration local.{}: Value must not be {}"
 #: Settings together with remote.storage.enable=true, and the expected message.
 WITH_TIERED: tuple[tuple[Mapping[str, str], str | None], ...] = (
     ({"cleanup.policy": "compact"}, "Remote log storage is unsupported for the compacted topics"),
-    (
-        {"retention.ms": "10", "local.retention.ms": "11"},
-        (
-            "Invalid value 11 for configuration local.retention.ms: "
-            "Value must not be more than retention.ms property value: 10"
-        ),
-    ),
-    (
-        {"local.retention.ms": "-1"},
-        (
-            "Invalid value -1 for configuration local.retention.ms: "
-            "Value must not be -1 as retention.ms value is set as 604800000."
-        ),
-    ),
-    (
-        {"retention.bytes": "10", "local.retention.bytes": "11"},
-        (
-            "Invalid value 11 for configuration local.retention.bytes: "
-            "Value must not be more than retention.bytes property value: 10"
-        ),
-    ),
+    ({"retention.ms": "10", "local.retention.ms": "11"},
+     NOT_VALID.format(11, "retention.ms", "more than retention.ms property value: 10")),
+    ({"local.retention.ms": "-1"},
+     NOT_VALID.format(-1, "retention.ms", "-1 as retention.ms value is set as 604800000.")),
+    ({"retention.bytes": "10", "local.retention.bytes": "11"},
+     NOT_VALID.format(11, "retention.bytes", "more than retention.bytes property value: 10")),
     ({"local.retention.bytes": "5"}, None),
-)
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(("config", "message"), WITH_TIERED)

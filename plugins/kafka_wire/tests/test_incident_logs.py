@@ -13,19 +13,19 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
-from kazoo.client import KazooClient
-from kazoo.exceptions import NoNodeError
 from kframe_kafka_wire.testing.clusters import create
 from kframe_kafka_wire.testing.instances import InstanceProcess
+from kframe_zookeeper.testing.handover import ClusterFixture
 from kframe_zookeeper.testing.kafka import Cluster, Tool
 from kframe_zookeeper.testing.process import until
 from kframe_zookeeper.testing.servers import ServerHandle
-from kframe_zookeeper.testing.sessions import SESSION_S, session
+from kframe_zookeeper.testing.sessions import session
 
 LOGS: Final = ("controller", "state-change")
 QUIET_S: Final = 1.0
@@ -74,9 +74,7 @@ _SETS: Final = re.compile(r"(?:Hash|ListBuffer|mutable\.)?(Set|Map)\d?\(([^()]*)
 class Incident:
     """A cluster and its controller. ``read`` returns the present content of a log."""
 
-    cluster: Cluster
-    client: KazooClient
-    tool: Tool
+    fixture: ClusterFixture
     read: Callable[[str], str]
     offsets: dict[str, int] = field(default_factory=dict)
 
@@ -86,17 +84,9 @@ class Incident:
         fresh, self.offsets[log] = text[self.offsets.get(log, 0) :], len(text)
         return Counter(f"{level} {normalised(message)}" for level, message, _ in _LINE.findall(fresh))
 
-    def state(self) -> dict[str, Any]:
-        """The stored state of t-0."""
-        try:
-            content: dict[str, Any] = json.loads(self.client.get("/brokers/topics/t/partitions/0/state")[0])
-        except NoNodeError:
-            return {"leader": None, "isr": None}
-        return content
-
     def led(self, leader: int, isr: list[int]) -> bool:
         """Wait until t-0 has this leader and ISR. Return success."""
-        return until(lambda: (self.state()["leader"], self.state()["isr"]) == (leader, isr))
+        return until(lambda: self.fixture.leader_and_isr("t") == (leader, isr))
 
     def has_written(self, log: str, words: str, times: int = 1) -> bool:
         """Wait until a log has ``words`` since the last ``lines``. Return success."""
@@ -151,27 +141,27 @@ def take_over(incident: Incident) -> None:
 
 def arrive(incident: Incident) -> None:
     for broker_id in (2, 3):
-        broker = incident.cluster.brokers[broker_id]
+        broker = incident.fixture.cluster.brokers[broker_id]
         broker.start()
         broker.await_started()
         assert incident.has_written("controller", "Updated broker epochs cache", broker_id - 1)
 
 
 def create_topic(incident: Incident) -> None:
-    create(incident.client, "t", [[3, 2]])
+    create(incident.fixture.client, "t", [[3, 2]])
     assert incident.led(3, [3, 2])
     assert incident.has_written("state-change", "for 1 partitions")
 
 
 def fail(incident: Incident) -> None:
-    incident.cluster.lose(3, incident.client)
+    incident.fixture.cluster.lose(3, incident.fixture.client)
     assert incident.led(2, [2])
     assert incident.has_written("controller", "Updated broker epochs cache")
     assert incident.has_written("state-change", "for 1 partitions", 2)
 
 
 def come_back(incident: Incident) -> None:
-    broker = incident.cluster.brokers[3]
+    broker = incident.fixture.cluster.brokers[3]
     broker.start()
     broker.await_started()
     assert incident.has_written("controller", "Updated broker epochs cache")
@@ -180,12 +170,12 @@ def come_back(incident: Incident) -> None:
 
 
 def elect(incident: Incident) -> None:
-    incident.tool.ask("elect", topic="t", partition=0)
+    incident.fixture.tool.ask("elect", topic="t", partition=0)
     assert incident.led(3, [2, 3])
 
 
 def delete(incident: Incident) -> None:
-    incident.client.create("/admin/delete_topics/t")
+    incident.fixture.client.create("/admin/delete_topics/t")
     assert incident.has_written("controller", "Deletion of topic t successfully completed")
 
 
@@ -218,28 +208,23 @@ def kframe(zookeeper: ServerHandle, tmp_path: Path) -> Iterator[Incident]:
 def _running(server: ServerHandle, folder: Path, chroot: str, controller_id: int | None) -> Iterator[Incident]:
     with session(server.address) as root:
         root.create(chroot)
-    cluster, instance, tool = Cluster(folder, f"{server.address}{chroot}"), None, None
-    client = KazooClient(cluster.zookeeper, timeout=SESSION_S)
-    client.start()
-    try:
+    with ExitStack() as stack:
+        cluster = Cluster(folder, f"{server.address}{chroot}")
+        stack.callback(cluster.kill)
+        client = stack.enter_context(session(cluster.zookeeper))
         cluster.brokers[1].start()
         cluster.brokers[1].await_started()
+        read = cluster.brokers[1].log
         if controller_id is not None:
             settings = {"auto.leader.rebalance.enable": "false"}
             instance = InstanceProcess(
                 cluster.zookeeper, folder / "instance", controller_id, "--takeover", settings=settings
             )
+            stack.callback(instance.kill)
             instance.await_ready(active=True)
-        read = cluster.brokers[1].log if instance is None else _reader(instance)
-        tool = Tool(folder / "tool", cluster.brokers[1].address)
-        yield Incident(cluster, client, tool, read)
-    finally:
-        for process in (tool, instance):
-            if process is not None:
-                process.kill()
-        cluster.kill()
-        client.stop()
-        client.close()
+            read = _reader(instance)
+        tool = stack.enter_context(closing(Tool(folder / "tool", cluster.brokers[1].address)))
+        yield Incident(ClusterFixture(cluster, tool, client, folder), read)
 
 
 def _reader(instance: InstanceProcess) -> Callable[[str], str]:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from kframe_kafka_wire.records import Records
 from kframe_kafka_wire.sasl_server import make_credential, scram_lookup
-from kframe_kafka_wire.testing.served import Served
+from kframe_kafka_wire.testing.served import Served, one_address
 from kframe_kafka_wire.testing.tools import ToolBox, Tools
-from kframe_zookeeper.testing.servers import free_ports
 
-from kframe.model.brokers import Endpoint, Registration
 from kframe.testing.clusters import PartitionSpec, healthy
 
 #: The leader of partition 1 is not its preferred replica.
@@ -23,31 +20,13 @@ TOPICS = {"old": [healthy(1, 2), PartitionSpec((2, 3), leader=3, isr=(3, 2))]}
 
 @pytest.fixture(scope="module")
 def served() -> Iterator[Served]:
-    (port,) = free_ports(1)
-    endpoint = (Endpoint("PLAINTEXT", "127.0.0.1", port),)
-    brokers = [Registration(broker_id, 100 * broker_id, endpoint) for broker_id in (1, 2, 3)]
-    with Served(TOPICS, brokers, {"listeners": f"PLAINTEXT://127.0.0.1:{port}"}) as served:
+    with one_address(TOPICS) as served:
         yield served
 
 
 @pytest.fixture
 def tools(served: Served, toolbox: ToolBox, tmp_path: Path) -> Tools:
     return Tools(toolbox, tmp_path, served.server.addresses["PLAINTEXT"])
-
-
-def test_topics_are_created_described_grown_and_deleted(tools: Tools) -> None:
-    output = tools.run("kafka-topics", "--create", "--topic", "new", "--partitions", "3", "--replication-factor", "2",
-                     "--config", "retention.ms=1000")  # fmt: skip
-    assert "Created topic new" in output
-    output = tools.run("kafka-topics", "--describe", "--topic", "new")
-    assert "PartitionCount: 3" in output
-    assert "ReplicationFactor: 2" in output
-    assert "retention.ms=1000" in output
-    assert len(re.findall(r"Topic: new\s+Partition: \d\s+Leader: [123]\s+Replicas: [123],[123]", output)) == 3
-    tools.run("kafka-topics", "--alter", "--topic", "new", "--partitions", "5")
-    assert "PartitionCount: 5" in tools.run("kafka-topics", "--describe", "--topic", "new")
-    tools.run("kafka-topics", "--delete", "--topic", "new")
-    assert "new" not in tools.run("kafka-topics", "--list")
 
 
 @pytest.mark.parametrize(
@@ -113,10 +92,3 @@ def test_partitions_are_reassigned_listed_and_cancelled(tools: Tools) -> None:
     cancel = ("--cancel", "--preserve-throttles", "--reassignment-json-file", str(plan))
     assert "Successfully cancelled partition reassignment for: old-0" in tools.run("kafka-reassign-partitions", *cancel)
     assert "No partition reassignments found" in tools.run("kafka-reassign-partitions", "--list")
-
-
-def test_the_cluster_and_its_versions_are_described(tools: Tools) -> None:
-    tools.run("kafka-cluster", "cluster-id")
-    output = tools.run("kafka-broker-api-versions")
-    assert "127.0.0.1" in output
-    assert "AlterPartition(56): 0 to 3" in output

@@ -6,10 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from kframe_kafka_wire.testing.served import Served
-from kframe_zookeeper.testing.servers import free_ports
+from kframe_kafka_wire.testing.served import one_address
 
-from kframe.model.brokers import Endpoint, Registration
 from kframe.testing.clusters import PartitionSpec, healthy
 
 kafka = pytest.importorskip("kafka")
@@ -21,12 +19,8 @@ TOPICS = {"old": [healthy(1, 2), PartitionSpec((2, 3), leader=3, isr=(3, 2))]}
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
-    (port,) = free_ports(1)
-    endpoint = (Endpoint("PLAINTEXT", "127.0.0.1", port),)
-    brokers = [Registration(broker_id, 100 * broker_id, endpoint) for broker_id in (1, 2, 3)]
-    config = {"listeners": f"PLAINTEXT://127.0.0.1:{port}"}
-    with Served(TOPICS, brokers, config):
-        client = kafka.KafkaAdminClient(bootstrap_servers=[f"127.0.0.1:{port}"])
+    with one_address(TOPICS) as served:
+        client = kafka.KafkaAdminClient(bootstrap_servers=[served.server.addresses["PLAINTEXT"]])
         yield client
         client.close()
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
-from kframe_kafka_wire.testing import history_check, linearizability_page
+from kframe_kafka_wire.testing import history_check
 from kframe_kafka_wire.testing.linearizability import CUT_OFF_WITH_READERS, FROZEN, history_cluster, mutated
-
-EVIDENCE = Path(__file__).parents[3] / "docs" / "evidence"
 
 
 def test_responses_are_linearizable_under_faults(needs_java: None, tmp_path: Path) -> None:
@@ -24,9 +21,3 @@ def test_responses_are_linearizable_under_faults(needs_java: None, tmp_path: Pat
         "create", "delete", "grow", "reassign", "describe", "list",
     }  # fmt: skip
     assert len(history_check.check(mutated(operations)).violations) == 1
-
-
-@pytest.mark.skipif(not (EVIDENCE / "linearizability.json").exists(), reason="no clone of kframe")
-def test_page_matches_the_record() -> None:
-    record = json.loads((EVIDENCE / "linearizability.json").read_text())
-    assert (EVIDENCE / "linearizability.md").read_text() == linearizability_page.page(record)

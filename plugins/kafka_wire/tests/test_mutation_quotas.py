@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from kframe_kafka_wire.testing.served import FakeRecords, Served
+from kframe_kafka_wire.testing.client import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS, change_topics
+from kframe_kafka_wire.testing.served import FakeRecords, Served, config_record
 
 from kframe.testing.clusters import healthy
 
 #: A bucket of ten tokens that gains none during a test: a missing token takes a day.
 RATE, DAY_MS = 1 / 86_400, 86_400_000
 WINDOW = {"controller.quota.window.num": "2", "controller.quota.window.size.seconds": str(10 * 86_400 // 2)}
-CREATE, DELETE, METADATA, FIND_COORDINATOR, GROW = 19, 20, 3, 10, 37
+METADATA, FIND_COORDINATOR = 3, 10
 DONE, THROTTLED = 0, 89
 
 
 def quota(rate: object) -> str:
-    return json.dumps({"version": 1, "config": {"controller_mutation_rate": str(rate)}})
+    return config_record(controller_mutation_rate=str(rate))
 
 
 @pytest.fixture
@@ -35,31 +35,23 @@ def served(records: FakeRecords) -> Iterator[Served]:
         yield served
 
 
-def asked(served: Served, api_key: int, version: int, client_id: str = "a-test", **fields: Any) -> dict[str, Any]:
+def asked(served: Served, api_key: int, version: int, **fields: Any) -> dict[str, Any]:
     """The response on a new connection, which no earlier response has throttled."""
-    with served.client(client_id=client_id) as client:
+    with served.client() as client:
         return client.ask(api_key, version, **fields)
 
 
-def create(
-    served: Served, counts: dict[str, int], version: int = 7, client_id: str = "a-test", **more: Any
+def changed(
+    served: Served, api_key: int, version: int, counts: dict[str, int], client_id: str = "a-test", **more: Any
 ) -> tuple[list[int], int]:
-    """Codes, and the throttle time in days."""
-    topics = [{"name": name, "num_partitions": count, "replication_factor": 1} for name, count in counts.items()]
-    body = asked(served, CREATE, version, client_id, topics=topics, timeout=30_000, **more)
-    return [topic["error_code"] for topic in body["topics"]], round(body["throttle_time"] / DAY_MS)
+    """Codes, and the throttle time in days, of a request on a new connection."""
+    with served.client(client_id=client_id) as client:
+        codes, throttle_ms = change_topics(client, api_key, version, counts, **more)
+    return codes, round(throttle_ms / DAY_MS)
 
 
-def grow(served: Served, count: int, version: int, **more: Any) -> tuple[list[int], int]:
-    topics = [{"name": "grown", "count": count, "assignments": None}]
-    body = asked(served, GROW, version, topics=topics, timeout=30_000, **more)
-    return [result["error_code"] for result in body["results"]], round(body["throttle_time"] / DAY_MS)
-
-
-def delete(served: Served, names: list[str], version: int) -> tuple[list[int], int]:
-    fields = {"topics": [{"name": name} for name in names]} if version >= 6 else {"topic_names": names}
-    body = asked(served, DELETE, version, timeout=30_000, **fields)
-    return [result["error_code"] for result in body["responses"]], round(body["throttle_time"] / DAY_MS)
+def create(served: Served, counts: dict[str, int], **more: Any) -> tuple[list[int], int]:
+    return changed(served, CREATE_TOPICS, 7, counts, **more)
 
 
 def test_a_strict_quota_accepts_a_burst_then_refuses(served: Served) -> None:
@@ -68,29 +60,28 @@ def test_a_strict_quota_accepts_a_burst_then_refuses(served: Served) -> None:
     assert served.controller.inspect(lambda cluster: cluster and cluster.topics.find("c")).result(30) is None
 
 
-#: (API, last permissive version, first strict version)
-VERSIONS = [(CREATE, 5, 6), (GROW, 2, 3), (DELETE, 4, 5)]
+#: (API, last permissive version, first strict version, changes by each)
+VERSIONS = [
+    (CREATE_TOPICS, 5, 6, ({"new": 12}, {"newer": 12})),
+    (CREATE_PARTITIONS, 2, 3, ({"grown": 13}, {"grown": 25})),
+    (DELETE_TOPICS, 4, 5, ({"large": 12}, {"small": 1})),
+]
 
 
-@pytest.mark.parametrize("api_key, permissive, strict", VERSIONS)
-def test_versions_decide_whether_a_quota_refuses(api_key: int, permissive: int, strict: int, served: Served) -> None:
-    def execute(version: int) -> tuple[list[int], int]:
-        if api_key == CREATE:
-            return create(served, {f"new-{version}": 12}, version)
-        if api_key == GROW:
-            return grow(served, 13 if version == permissive else 25, version)
-        return delete(served, ["large"] if version == permissive else ["small"], version)
-
-    assert execute(permissive) == ([DONE], 2)
-    assert execute(strict) == ([THROTTLED], 2)
+@pytest.mark.parametrize("api_key, permissive, strict, changes", VERSIONS)
+def test_versions_decide_whether_a_quota_refuses(
+    api_key: int, permissive: int, strict: int, changes: tuple[dict[str, int], dict[str, int]], served: Served
+) -> None:
+    assert changed(served, api_key, permissive, changes[0]) == ([DONE], 2)
+    assert changed(served, api_key, strict, changes[1]) == ([THROTTLED], 2)
 
 
 def test_requests_that_change_nothing_are_not_charged(served: Served, records: FakeRecords) -> None:
     assert create(served, {"large": 100, "a b": 100}) == ([36, 17], 0)
     assert create(served, {"valid": 100}, validate_only=True) == ([DONE], 0)
-    assert grow(served, 1, 3) == ([37], 0)
-    assert grow(served, 100, 3, validate_only=True) == ([DONE], 0)
-    assert delete(served, ["missing"], 6) == ([3], 0)
+    assert changed(served, CREATE_PARTITIONS, 3, {"grown": 1}) == ([37], 0)
+    assert changed(served, CREATE_PARTITIONS, 3, {"grown": 100}, validate_only=True) == ([DONE], 0)
+    assert changed(served, DELETE_TOPICS, 6, {"missing": 0}) == ([3], 0)
     assert create(served, {"a": 10, "b": 1}) == ([DONE, DONE], 0)
 
 
@@ -126,9 +117,7 @@ def test_the_next_request_of_a_throttled_connection_waits(records: FakeRecords) 
     """It waits longer than the connection may be idle here, so it gets no response."""
     with Served(records=records, config={**WINDOW, "connections.max.idle.ms": "2000"}) as served:
         with served.client() as client:
-            topics = [{"name": "a", "num_partitions": 12, "replication_factor": 1}]
-            body = client.ask(CREATE, 1, topics=topics, timeout=30_000, validate_only=False)
-            assert body["topics"][0]["error_code"] == DONE
+            assert change_topics(client, CREATE_TOPICS, 2, {"a": 12})[0] == [DONE]
             with pytest.raises(ConnectionError):
                 client.ask(18, 0)
         assert served.server.metrics()['kframe_connections_dropped_total{reason="idle"}'] == 1

@@ -10,7 +10,7 @@ import pytest
 from kframe_kafka_wire.authorizer import ACL_AUTHORIZER
 from kframe_kafka_wire.testing.client import Client
 from kframe_kafka_wire.testing.fake_broker import DESCRIBE_CONFIGS, FakeBroker, settings_answer
-from kframe_kafka_wire.testing.served import FakeRecords, Served
+from kframe_kafka_wire.testing.served import FakeRecords, Served, acl_record
 
 from kframe.testing.clusters import healthy
 
@@ -100,9 +100,8 @@ def test_validate_only_returns_the_configs() -> None:
 
 
 def test_create_topics_hides_configs_without_permission() -> None:
-    rule = {"principal": "User:ANONYMOUS", "permissionType": "Allow", "operation": "Create", "host": "*"}
     config = {**CONFIG, "authorizer.class.name": ACL_AUTHORIZER}
-    records = FakeRecords({"/kafka-acl/Topic/new": json.dumps({"version": 1, "acls": [rule]})})
+    records = FakeRecords({"/kafka-acl/Topic/new": acl_record(("User:ANONYMOUS", "Allow", "Create", "*"))})
     with Served(config=config, records=records) as served, served.client() as client:
         result = created(client, 7, "new")
         shape = result["num_partitions"], result["replication_factor"], result["topic_config_error_code"]

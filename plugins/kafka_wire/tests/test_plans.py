@@ -7,6 +7,7 @@ import json
 import signal
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,7 +15,7 @@ import pytest
 from kframe_kafka_wire.client import open_admin
 from kframe_zookeeper.testing.commands import kframe
 from kframe_zookeeper.testing.handover import ClusterFixture
-from kframe_zookeeper.testing.kafka import Cluster, Tool
+from kframe_zookeeper.testing.kafka import Cluster
 from kframe_zookeeper.testing.process import PATIENCE_S, until
 from kframe_zookeeper.testing.sessions import session
 
@@ -37,15 +38,10 @@ def cluster(kafka: ClusterFixture) -> Cluster:
 
 
 @pytest.fixture
-def tool(kafka: ClusterFixture) -> Tool:
-    return kafka.tool
-
-
-@pytest.fixture
-def topic(tool: Tool) -> str:
+def topic(kafka: ClusterFixture) -> str:
     """A topic with three partitions. Each has two replicas."""
     name = f"topic-{next(_numbers)}"
-    tool.ask("create", topic=name, replicas=[[1, 2], [2, 3], [3, 1]])
+    kafka.tool.ask("create", topic=name, replicas=[[1, 2], [2, 3], [3, 1]])
     return name
 
 
@@ -61,11 +57,6 @@ class Done:
         return json.loads(self.out)
 
 
-def replicas(tool: Tool, topic: str) -> list[list[int]]:
-    states = tool.ask("describe")[topic]
-    return [states[number]["replicas"] for number in sorted(states, key=int)]
-
-
 def plan_file(folder: Path, topic: str, *lists: list[int]) -> Path:
     path = folder / "plan.json"
     parts = [
@@ -75,7 +66,7 @@ def plan_file(folder: Path, topic: str, *lists: list[int]) -> Path:
     return path
 
 
-def test_plan_is_described_executed_and_reverted(cluster: Cluster, tool: Tool, topic: str, tmp_path: Path) -> None:
+def test_plan_is_described_executed_and_reverted(cluster: Cluster, topic: str, tmp_path: Path) -> None:
     plan = plan_file(tmp_path, topic, [3, 1], [1, 2], [2, 3])
     shown = Done(cluster, tmp_path, "plan", "apply", plan, "-o", "json")
     assert (shown.code, shown.data["schema"]) == (0, "kframe.whatif/v1"), shown.err
@@ -98,23 +89,9 @@ def test_plan_is_described_executed_and_reverted(cluster: Cluster, tool: Tool, t
 
 def client_capture(cluster: Cluster) -> dict[tuple[str, int], tuple[int, ...]]:
     """Assignments by kframe's admin client."""
-    admin = open_admin(f"kafka://{cluster.address}", {})
-    try:
-        snapshot = admin.capture()
-    finally:
-        admin.close()
-    state = snapshot.to_cluster()
+    with closing(open_admin(f"kafka://{cluster.address}", {})) as admin:
+        state = admin.capture().to_cluster()
     return {(partition.topic, partition.partition): partition.replicas for partition in state}
-
-
-def client_controller(cluster: Cluster) -> int:
-    admin = open_admin(f"kafka://{cluster.address}", {})
-    try:
-        controller_id = admin.capture().controller_id
-    finally:
-        admin.close()
-    assert controller_id is not None
-    return controller_id
 
 
 def test_stale_and_invalid_plans_are_refused(cluster: Cluster, topic: str, tmp_path: Path) -> None:
@@ -134,12 +111,12 @@ def test_stale_and_invalid_plans_are_refused(cluster: Cluster, topic: str, tmp_p
     assert client_capture(cluster)[topic, 0] == (3, 1)
 
 
-def test_a_reassignment_is_started_listed_and_cancelled(cluster: Cluster, tool: Tool, tmp_path: Path) -> None:
+def test_a_reassignment_is_started_listed_and_cancelled(kafka: ClusterFixture, tmp_path: Path) -> None:
     """A broker is frozen, so the reassignment cannot complete. Ctrl-C does not cancel it."""
-    first = client_controller(cluster)
+    cluster, first = kafka.cluster, kafka.controller()[0]
     second, frozen = sorted({1, 2, 3} - {first})
     topic = f"topic-{next(_numbers)}"
-    tool.ask("create", topic=topic, replicas=[[first, second]])
+    kafka.tool.ask("create", topic=topic, replicas=[[first, second]])
     plan = plan_file(tmp_path, topic, [first, frozen])
     cluster.brokers[frozen].pause()
     try:

@@ -8,24 +8,19 @@ from typing import Any
 
 import pytest
 from kframe_kafka_wire.testing.client import Client
-from kframe_kafka_wire.testing.served import FakeRecords, Served
+from kframe_kafka_wire.testing.served import FakeRecords, Served, config_record
 
 from kframe.testing.clusters import healthy
 
-
-def settings(**values: str) -> str:
-    return json.dumps({"version": 1, "config": values})
-
-
 STORED = {
-    "/config/users/alice": settings(**{"producer_byte_rate": "10", "SCRAM-SHA-256": "secret"}),
-    "/config/users/alice/clients/app": settings(consumer_byte_rate="20"),
-    "/config/users/a%2Fb": settings(request_percentage="12.5"),
-    "/config/users/<default>": settings(producer_byte_rate="30"),
-    "/config/users/only-a-password": settings(**{"SCRAM-SHA-256": "secret"}),
-    "/config/clients/app": settings(controller_mutation_rate="1.5"),
-    "/config/clients/<default>": settings(consumer_byte_rate="40"),
-    "/config/ips/127.0.0.9": settings(connection_creation_rate="50"),
+    "/config/users/alice": config_record(**{"producer_byte_rate": "10", "SCRAM-SHA-256": "secret"}),
+    "/config/users/alice/clients/app": config_record(consumer_byte_rate="20"),
+    "/config/users/a%2Fb": config_record(request_percentage="12.5"),
+    "/config/users/<default>": config_record(producer_byte_rate="30"),
+    "/config/users/only-a-password": config_record(**{"SCRAM-SHA-256": "secret"}),
+    "/config/clients/app": config_record(controller_mutation_rate="1.5"),
+    "/config/clients/<default>": config_record(consumer_byte_rate="40"),
+    "/config/ips/127.0.0.9": config_record(connection_creation_rate="50"),
 }
 
 
@@ -147,7 +142,7 @@ def test_a_record_without_settings_is_deleted(client: Client, records: FakeRecor
     assert "/config/clients/app" not in records.records
     # alice has a client, so her record stays without settings. It is deleted together with the client.
     del records.records["/config/users/alice"]
-    records.records["/config/users/alice"] = settings(producer_byte_rate="10")
+    records.records["/config/users/alice"] = config_record(producer_byte_rate="10")
     assert altered(client, ({"user": "alice"}, {"producer_byte_rate": None})) == [0]
     assert json.loads(records.records["/config/users/alice"])["config"] == {}
     records.records["/config/users/alice/clients"] = ""

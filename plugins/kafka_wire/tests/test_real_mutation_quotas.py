@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
-from kframe_kafka_wire.testing.client import Client
+from kframe_kafka_wire.testing.client import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS, Client, change_topics
 from kframe_kafka_wire.testing.instances import InstanceProcess
 from kframe_kafka_wire.testing.tools import ToolBox, Tools
 from kframe_zookeeper.testing.kafka import Cluster
@@ -17,32 +17,26 @@ QUOTA = f"controller_mutation_rate={1 / 86_400}"
 WINDOW = {"controller.quota.window.num": "2", "controller.quota.window.size.seconds": str(5 * 86_400)}
 #: The bound on differences of throttle times.
 HOUR_MS = 3_600_000
-CREATE, DELETE, GROW = 19, 20, 37
 #: (API, version, partitions), in this order by one client.
 REQUESTS = [
-    (CREATE, 7, 12), (CREATE, 7, 1), (CREATE, 6, 1), (CREATE, 5, 1), (GROW, 3, 14), (GROW, 2, 14), (DELETE, 6, 14),
-    (DELETE, 5, 14), (DELETE, 4, 14),
+    (CREATE_TOPICS, 7, 12), (CREATE_TOPICS, 7, 1), (CREATE_TOPICS, 6, 1), (CREATE_TOPICS, 5, 1),
+    (CREATE_PARTITIONS, 3, 14), (CREATE_PARTITIONS, 2, 14), (DELETE_TOPICS, 6, 14), (DELETE_TOPICS, 5, 14),
+    (DELETE_TOPICS, 4, 14),
 ]  # fmt: skip
 
 
 def answer(address: str, client_id: str, topic: str, api_key: int, version: int, count: int) -> tuple[int, int]:
     """The error code of a topic and the throttle time in hours."""
-    fields: dict[str, Any] = {"topics": [{"name": topic, "count": count, "assignments": None}]}
-    if api_key == CREATE:
-        fields = {"topics": [{"name": topic, "num_partitions": count, "replication_factor": 1}]}
-    elif api_key == DELETE:
-        fields = {"topics": [{"name": topic}]} if version >= 6 else {"topic_names": [topic]}
     with Client(address, client_id=client_id) as client:
-        body = client.ask(api_key, version, timeout=30_000, **fields)
-    (result,) = body[{CREATE: "topics", DELETE: "responses", GROW: "results"}[api_key]]
-    return result["error_code"], round(body["throttle_time"] / HOUR_MS)
+        (code,), throttle_ms = change_topics(client, api_key, version, {topic: count})
+    return code, round(throttle_ms / HOUR_MS)
 
 
 def answers(address: str, controller: str) -> list[tuple[int, int]]:
     """The answers to REQUESTS. Each refused creation names a new topic."""
     first = f"{controller}-0"
     return [
-        answer(address, f"{controller}-client", f"{controller}-{number}" if api_key == CREATE else first,
+        answer(address, f"{controller}-client", f"{controller}-{number}" if api_key == CREATE_TOPICS else first,
                api_key, version, count)
         for number, (api_key, version, count) in enumerate(REQUESTS)
     ]  # fmt: skip
@@ -69,8 +63,8 @@ def test_quotas_refuse_and_throttle_as_under_kafkas_controller(
 ) -> None:
     connect_string = f"{zookeeper.address}/mutation-quotas"
     cluster = Cluster(tmp_path, connect_string, [1], {"listeners": f"PLAINTEXT://{HOST}:{{port}}", **WINDOW})
-    kframe: InstanceProcess | None = None
-    try:
+    with ExitStack() as stack:
+        stack.callback(cluster.kill)
         cluster.start()
         broker = cluster.brokers[1].address
         admin = Tools(toolbox, tmp_path / "admin", broker)
@@ -80,19 +74,16 @@ def test_quotas_refuse_and_throttle_as_under_kafkas_controller(
         def is_limited() -> bool:
             """Whether the broker has read the quota. Each probe is a new client with a bucket of its own."""
             number = next(probes)
-            return answer(broker, f"probe-{number}", f"probe-{number}", CREATE, 5, 11) == (0, 24)
+            return answer(broker, f"probe-{number}", f"probe-{number}", CREATE_TOPICS, 5, 11) == (0, 24)
 
         assert until(is_limited)
         under_kafka = answers(broker, "kafka")
         kafka_outputs = tool_outputs(toolbox, tmp_path / "kafka", broker, "kafka")
         kframe = InstanceProcess(connect_string, tmp_path / "kframe", 1000, "--insist", settings=WINDOW)
+        stack.callback(kframe.kill)
         kframe.await_ready(active=True)
         assert answers(kframe.address, "kframe") == under_kafka
         assert tool_outputs(toolbox, tmp_path / "kframe-tool", broker, "kframe") == kafka_outputs
-    finally:
-        cluster.kill()
-        if kframe is not None:
-            kframe.kill()
     assert under_kafka == [
         (0, 0), (89, 48), (89, 48), (0, 72), (89, 72), (0, 120), (89, 120), (89, 120), (0, 456),
     ]  # fmt: skip

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any, Final
 
@@ -32,11 +33,12 @@ def topic(client: KazooClient, name: str) -> Any:
 
 def test_replicas_assigned_to_instances_are_repaired(kafka: ClusterFixture, tmp_path: Path) -> None:
     cluster, tool, client = kafka.cluster, kafka.tool, kafka.client
-    first = InstanceProcess(cluster.zookeeper, tmp_path / "first", 1000, "--takeover", session_ms=8_000)
-    second = None
-    try:
+    with ExitStack() as stack:
+        first = InstanceProcess(cluster.zookeeper, tmp_path / "first", 1000, "--takeover", session_ms=8_000)
+        stack.callback(first.kill)
         first.await_ready(active=True)
         second = InstanceProcess(cluster.zookeeper, tmp_path / "second", 1001, "--insist")
+        stack.callback(second.kill)
         second.await_ready(active=False)
         assert_it_is_seen(cluster, first, second)
         assert_ids_are_unchanged(cluster)
@@ -55,13 +57,10 @@ def test_replicas_assigned_to_instances_are_repaired(kafka: ClusterFixture, tmp_
             state = json.loads(client.get(f"/brokers/topics/auto/partitions/{number}/state")[0])
             assert set(state["isr"]) <= set(stored["partitions"][str(number)])
 
-        text = first.page("/metrics")[1]
-        channels = "kafka_controller_kafkacontroller_activecontrollercount 1|"
-        channels += r'kafka_controller_controllerchannelmanager_queuesize\{broker_id="[123]"\} \d+|'
-        channels += (
-            r'kafka_controller_controllerchannelmanager_requestrateandqueuetimems_count\{broker_id="[123]"\} \d+'
-        )
-        assert len(re.findall(channels, text)) == 7
+        channels = "queuesize|requestrateandqueuetimems_count"
+        metrics = rf'kafka_controller_controllerchannelmanager_(?:{channels})\{{broker_id="[123]"\}} \d+'
+        metrics += "|kafka_controller_kafkacontroller_activecontrollercount 1"
+        assert len(re.findall(metrics, first.page("/metrics")[1])) == 7
 
         execute = ("--execute", "--bootstrap-server", cluster.address)
         moved = kframe("reassign", "start", "auto-0=1,2,3", *execute, folder=tmp_path)
@@ -80,10 +79,6 @@ def test_replicas_assigned_to_instances_are_repaired(kafka: ClusterFixture, tmp_
         assert "received a signal to stop" in second.log
         assert "stopped" in second.log
         assert until(lambda: known_controller(cluster) in (1, 2, 3))
-    finally:
-        for instance in (first, second):
-            if instance is not None:
-                instance.kill()
 
 
 def assert_it_is_seen(cluster: Cluster, active: InstanceProcess, standby: InstanceProcess) -> None:
@@ -111,8 +106,5 @@ def assert_ids_are_unchanged(cluster: Cluster) -> None:
 
 def known_controller(cluster: Cluster) -> int | None:
     """The controller in the brokers' metadata."""
-    admin = open_admin(f"kafka://{cluster.brokers[1].address}", {})
-    try:
+    with closing(open_admin(f"kafka://{cluster.brokers[1].address}", {})) as admin:
         return admin.capture().controller_id
-    finally:
-        admin.close()

@@ -107,7 +107,7 @@ def test_tls_to_plaintext_port_is_reported(
 
 
 @pytest.mark.parametrize("protocol, mechanism", [
-    ("SSL", ""), ("SASL_PLAINTEXT", "PLAIN"), ("SASL_SSL", "SCRAM-SHA-256"), ("SASL_PLAINTEXT", "SCRAM-SHA-512"),
+    ("SASL_PLAINTEXT", "PLAIN"), ("SASL_SSL", "SCRAM-SHA-256"), ("SASL_PLAINTEXT", "SCRAM-SHA-512"),
 ])  # fmt: skip
 def test_control_plane_listener_of_kafka(
     zookeeper: ServerHandle, tmp_path: Path, authority: Authority, protocol: str, mechanism: str
@@ -123,11 +123,8 @@ def test_control_plane_listener_of_kafka(
         "listener.security.protocol.map": f"PLAINTEXT:PLAINTEXT,CONTROLLER:{protocol}",
         "control.plane.listener.name": "CONTROLLER", "inter.broker.listener.name": "PLAINTEXT",
         **tls_settings(authority.path, identity.key_and_certificate), "ssl.client.auth": "required",
+        "sasl.mechanism.inter.broker.protocol": mechanism, "sasl.enabled.mechanisms": mechanism,
     }  # fmt: skip
-    if mechanism:
-        shared |= {"sasl.mechanism.inter.broker.protocol": mechanism, "sasl.enabled.mechanisms": mechanism}
-    else:
-        ours = theirs = {}
     written = {key: value.replace("\\", "\\\\") for key, value in {**shared, **theirs}.items()}
     address = f"{zookeeper.address}/{protocol}-{mechanism}"
     with ManagedCluster(
@@ -140,10 +137,9 @@ def test_control_plane_listener_of_kafka(
         create(live.client, "t", [[1]])
         assert await_metadata(live.cluster, {"t-0": (1, [1], [1])}, (1,))
         security = security_of(live.config, "CONTROLLER")
-        assert security.credentials() == (Credentials(mechanism, USER, PASSWORD) if mechanism else None)
-        if mechanism:
-            wrong = Credentials(mechanism, USER, "another")
-            connection = BrokerConnection(Target(HOST, live.cluster.brokers[1].other_port, security.tls, wrong, "test"))
-            with pytest.raises(WireError, match=f"refuses the login by {mechanism}"):
-                connection.open(10_000)
-            connection.close()
+        assert security.credentials() == Credentials(mechanism, USER, PASSWORD)
+        wrong = Credentials(mechanism, USER, "another")
+        connection = BrokerConnection(Target(HOST, live.cluster.brokers[1].other_port, security.tls, wrong, "test"))
+        with pytest.raises(WireError, match=f"refuses the login by {mechanism}"):
+            connection.open(10_000)
+        connection.close()

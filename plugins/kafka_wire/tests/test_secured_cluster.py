@@ -3,23 +3,22 @@ listener."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
-from kazoo.client import KazooClient
 from kframe_kafka_wire.authorizer import ACL_AUTHORIZER
 from kframe_kafka_wire.testing.instances import InstanceProcess
+from kframe_kafka_wire.testing.real_cluster import KframeCluster
 from kframe_kafka_wire.testing.secured import PLAIN_MODULE, login, tls_settings
 from kframe_zookeeper.testing.certificates import Authority
 from kframe_zookeeper.testing.commands import kframe
 from kframe_zookeeper.testing.kafka import Cluster, KafkaError, Tool
 from kframe_zookeeper.testing.process import PATIENCE_S, until
 from kframe_zookeeper.testing.servers import HOST, ServerHandle
-from kframe_zookeeper.testing.sessions import SESSION_S
 
 INTERNAL: Final = 4
 
@@ -82,7 +81,7 @@ def keys(authority: Authority, name: str) -> dict[str, str]:
     return tls_settings(authority.path, authority.issue(name, HOST).key_and_certificate)
 
 
-class SecuredCluster:
+class SecuredCluster(KframeCluster):
     """Two brokers, kframe, and a client with all permissions."""
 
     def __init__(self, folder: Path, zookeeper: str, security: Security) -> None:
@@ -94,39 +93,19 @@ class SecuredCluster:
         }  # fmt: skip
         theirs = security.listeners.format(address=f"{HOST}:{{port}}", other=f"{HOST}:{{other_port}}")
         ours = security.listeners.format(address="{address}", other="{other_address}")
-        self.folder = folder
         self.security = security
-        self.kafka = Cluster(folder, zookeeper, (1, 2), {**shared, **internal, "listeners": theirs})
-        self.kframe = InstanceProcess(
-            zookeeper, folder / "kframe", 1000, "--create-chroot", settings={**shared, "listeners": ours}
-        )
-        self.client = KazooClient(zookeeper, timeout=SESSION_S)
-
-    def start(self) -> None:
-        """Start kframe, then the brokers."""
-        self.kframe.await_ready(active=True)
-        self.kafka.start()
-        self.client.start()
-
-    def end(self) -> None:
-        """Kill all processes."""
-        self.kafka.kill()
-        self.kframe.kill()
-        self.client.stop()
-        self.client.close()
+        kafka = Cluster(folder, zookeeper, (1, 2), {**shared, **internal, "listeners": theirs})
+        settings = {**shared, "listeners": ours}
+        kframe = InstanceProcess(zookeeper, folder / "kframe", 1000, "--create-chroot", settings=settings)
+        super().__init__(folder, kafka, kframe)
 
     def settings(self, user: str = "kafka") -> dict[str, str]:
         """The settings of a client."""
         return {"security.protocol": self.security.protocol, **self.security.logins[user]}
 
-    def state(self, partition: str) -> dict[str, Any]:
-        """The stored state of a partition."""
-        topic, _, number = partition.rpartition("-")
-        return dict(json.loads(self.client.get(f"/brokers/topics/{topic}/partitions/{number}/state")[0]))
-
-    def isr(self, partition: str) -> list[int]:
-        """The stored ISR, sorted by id."""
-        return sorted(self.state(partition)["isr"])
+    def isr(self, partition: int) -> list[int]:
+        """The stored ISR of a partition of topic ``t``, sorted by id."""
+        return sorted(self.state("t", partition)["isr"])
 
     def command(self, user: str, *arguments: object, address: str = "") -> tuple[int, str]:
         """Exit code and output of a kframe command, which connects to kframe by default."""
@@ -140,20 +119,15 @@ class SecuredCluster:
 @pytest.fixture(params=[sasl_ssl, ssl_with_control_plane], ids=lambda security: security.__name__)
 def cluster(request: pytest.FixtureRequest, zookeeper: ServerHandle, tmp_path: Path) -> Iterator[SecuredCluster]:
     security = request.param(Authority(tmp_path / "tls"))
-    cluster = SecuredCluster(tmp_path, f"{zookeeper.address}/secured-{security.name}", security)
-    try:
-        cluster.start()
+    with SecuredCluster(tmp_path, f"{zookeeper.address}/secured-{security.name}", security) as cluster:
         yield cluster
-    finally:
-        cluster.end()
 
 
 @pytest.fixture
 def tool(cluster: SecuredCluster, tmp_path: Path) -> Iterator[Tool]:
     """Kafka's clients, with kframe as the only bootstrap server."""
-    tool = Tool(tmp_path / "tool", cluster.kframe.address, cluster.settings())
-    yield tool
-    tool.close()
+    with closing(Tool(tmp_path / "tool", cluster.kframe.address, cluster.settings())) as tool:
+        yield tool
 
 
 def test_secured_cluster_serves_brokers_and_clients(cluster: SecuredCluster, tool: Tool, tmp_path: Path) -> None:
@@ -164,37 +138,34 @@ def test_secured_cluster_serves_brokers_and_clients(cluster: SecuredCluster, too
     tool.ask("transact", id="x", topic="t", values=["c"], aborted=["never"])
     assert tool.ask("group", group="g", topic="t", count=1) == ["c"]
     for topic in ("__consumer_offsets", "__transaction_state"):
-        stored = json.loads(cluster.client.get(f"/brokers/topics/{topic}")[0])["partitions"]
+        stored = cluster.assignment(topic)
         assert len(stored) == INTERNAL
         assert all(set(replicas) == {1, 2} for replicas in stored.values()), stored
 
-    untrusted = Tool(tmp_path / "untrusted", cluster.kframe.address, cluster.settings("eve"))
-    try:
-        with pytest.raises(KafkaError, match="Authorization"):
-            untrusted.ask("create", topic="hers", partitions=1, factor=1)
-    finally:
-        untrusted.close()
+    eve = Tool(tmp_path / "untrusted", cluster.kframe.address, cluster.settings("eve"))
+    with closing(eve), pytest.raises(KafkaError, match="Authorization"):
+        eve.ask("create", topic="hers", partitions=1, factor=1)
     assert cluster.client.exists("/brokers/topics/hers") is None
 
     first, second = cluster.kafka.brokers[1], cluster.kafka.brokers[2]
     cluster.kafka.lose(2, cluster.client)
-    assert until(lambda: cluster.isr("t-0") == [1] and cluster.state("t-1")["leader"] == 1)
+    assert until(lambda: cluster.isr(0) == [1] and cluster.state("t", 1)["leader"] == 1)
     assert tool.ask("produce", topic="t", partition=1, values=["d"]) == 1
     second.start()
     second.await_started()
-    assert until(lambda: cluster.isr("t-0") == [1, 2] and cluster.isr("t-1") == [1, 2])
+    assert until(lambda: cluster.isr(0) == [1, 2] and cluster.isr(1) == [1, 2])
     first.stop(PATIENCE_S)
     assert first.log("server").count("Controlled shutdown request returned successfully") == 1
-    assert cluster.state("t-0")["leader"] == 2
+    assert cluster.state("t", 0)["leader"] == 2
     first.start()
     first.await_started()
-    assert until(lambda: cluster.isr("t-0") == [1, 2])
+    assert until(lambda: cluster.isr(0) == [1, 2])
 
     assert cluster.command("kafka", "elect", "preferred", "--partition", "t-0", "--execute")[0] == 0
-    assert cluster.state("t-0")["leader"] == 1
+    assert cluster.state("t", 0)["leader"] == 1
     code, output = cluster.command("kafka", "reassign", "start", "t-0=2,1", "--execute")
     assert code == 0, output
-    assert json.loads(cluster.client.get("/brokers/topics/t")[0])["partitions"]["0"] == [2, 1]
+    assert cluster.assignment("t")[0] == [2, 1]
     code, output = cluster.command("eve", "reassign", "start", "t-0=1,2", "--execute")
     assert (code, "CLUSTER_AUTHORIZATION_FAILED" in output) == (1, True), output
     for user, words in cluster.security.refused.items():

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-from kframe_kafka_wire.testing import soak_page
 from kframe_kafka_wire.testing.runbook import RUNBOOK, Runbook
 from kframe_kafka_wire.testing.soak import running_soak
 
@@ -43,12 +42,6 @@ def test_runbook_entry_of_log_line(line: str, entry: str) -> None:
     )
     ((_, explained, count, example),) = runbook.explained([f"{AT} INFO [Controller id=1] ready (kframe.x)", line])
     assert (explained, count, example) == (entry, 1, line)
-
-
-@pytest.mark.skipif(not (EVIDENCE / "soak.json").exists(), reason="no clone of kframe")
-def test_page_matches_the_record() -> None:
-    record = json.loads((EVIDENCE / "soak.json").read_text())
-    assert (EVIDENCE / "soak.md").read_text() == soak_page.page(record)
 
 
 @pytest.mark.skipif(not (EVIDENCE / "soak.json").exists(), reason="no clone of kframe")

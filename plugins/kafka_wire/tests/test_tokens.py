@@ -12,7 +12,7 @@ from kframe_kafka_wire.principals import Principal
 from kframe_kafka_wire.sasl_server import SaslError, ScramExchange, make_credential
 from kframe_kafka_wire.testing.client import Client
 from kframe_kafka_wire.testing.secured import login_listener
-from kframe_kafka_wire.testing.served import FakeRecords, Served
+from kframe_kafka_wire.testing.served import FakeRecords, Served, acl_record
 from kframe_kafka_wire.tokens import Tokens, token_lookup, tokens_of
 from kframe_zookeeper.testing.process import until
 
@@ -85,12 +85,10 @@ def test_tokens_of_other_principals_need_permission(served: Served, records: Fak
         group = [{"principal_type": "Group", "principal_name": "g"}]
         assert root.ask(38, 3, renewers=group)["error_code"] == 67
         assert bob.ask(41, 3, owners=None)["tokens"] == []
-        acl = {"principal": "User:bob", "permissionType": "Allow", "operation": "DescribeTokens", "host": "*"}
-        records.records["/kafka-acl/User/User:alice"] = json.dumps({"version": 1, "acls": [acl]})
+        records.records["/kafka-acl/User/User:alice"] = acl_record(("User:bob", "Allow", "DescribeTokens", "*"))
         any_filter = {"resource_type_filter": 1, "pattern_type_filter": 1, "operation": 1, "permission_type": 1}
-        root.ask(
-            31, 3, filters=[{**any_filter, "resource_name_filter": "x"}]
-        )  # This makes the authorizer read the ACLs again.
+        # The authorizer reads the ACLs again.
+        root.ask(31, 3, filters=[{**any_filter, "resource_name_filter": "x"}])
         assert len(bob.ask(41, 3, owners=None)["tokens"]) == 1
 
 

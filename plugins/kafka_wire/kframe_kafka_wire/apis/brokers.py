@@ -26,9 +26,8 @@ async def allocate_producer_ids(call: Call) -> Fields:
     """A block of ids for a broker's producers."""
     broker_id, broker_epoch = call.body["broker_id"], call.body["broker_epoch"]
     if broker_id == call.context.node.broker_id:
-        return {
-            "error_code": ErrorCode.BROKER_ID_NOT_REGISTERED
-        }  # The controller never requests producer ids from itself.
+        # The controller never requests producer ids from itself.
+        return {"error_code": ErrorCode.BROKER_ID_NOT_REGISTERED}
     result = await call.context.wait(call.context.controller.allocate_producer_ids(broker_id, broker_epoch))
     return {"error_code": result.error, "producer_id_start": result.first, "producer_id_len": result.length}
 

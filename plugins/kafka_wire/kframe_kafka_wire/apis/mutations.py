@@ -11,30 +11,20 @@ import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from typing import Any, Final, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from kframe.plugin import ErrorCode
 from kframe.plugin.cluster import NO_STATE, ClusterState
-from kframe.plugin.server import MUTATION_RATE, MutationQuota, NewTopic, QuotaEntity, entities_of
+from kframe.plugin.server import MUTATION_RATE, MutationQuota, NewPartitions, NewTopic, QuotaEntity, entities_of
 from kframe_kafka_wire.calls import Call, ServerContext
 from kframe_kafka_wire.records import Records, sanitized, settings_at
 
 _log = logging.getLogger("kframe.kafka_wire")
 
 _CREATED: Final = frozenset({ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT})
-
-
-class TopicRequest(Protocol):
-    """What is requested for a topic."""
-
-    @property
-    def name(self) -> str:
-        """The topic."""
-
-
 #: Id, partition count and replication factor of topics.
 TopicSummaries: TypeAlias = Mapping[str, tuple[bytes, int, int]]
-Requested = TypeVar("Requested", bound=TopicRequest)
+Requested = TypeVar("Requested", NewTopic, NewPartitions)
 
 
 def now_ms() -> float:

@@ -139,13 +139,13 @@ def _created(call: Call, name: str, code: int, message: str | None, described: F
 async def delete_topics(call: Call) -> Fields:
     """Delete topics by name, from version 6 on also by id. The name is not shown to unauthorized clients."""
     requested = _requested_topics(call)
+    refusal = ErrorCode.NONE
     if any(name is not None and topic_id != ZERO_ID for name, topic_id in requested):
-        return {
-            "responses": [_deleted(call, name, topic_id, ErrorCode.INVALID_REQUEST) for name, topic_id in requested]
-        }
-    active = call.context.controller.status().active
-    if not active:
-        return {"responses": [_deleted(call, name, topic_id, ErrorCode.NOT_CONTROLLER) for name, topic_id in requested]}
+        refusal = ErrorCode.INVALID_REQUEST
+    elif not call.context.controller.status().active:
+        refusal = ErrorCode.NOT_CONTROLLER
+    if refusal is not ErrorCode.NONE:
+        return {"responses": [_deleted(call, name, topic_id, refusal) for name, topic_id in requested]}
     ids = [topic_id for name, topic_id in requested if name is None]
     names_of = await call.context.inspect_cluster(lambda cluster: names_by_id(cluster, ids)) if ids else {}
     listed = Counter(name if name is not None else names_of.get(topic_id) for name, topic_id in requested)
@@ -157,12 +157,10 @@ async def delete_topics(call: Call) -> Fields:
         elif listed[name] > 1:
             responses.append(_deleted(call, requested_name, topic_id, ErrorCode.INVALID_REQUEST))
         elif not call.is_authorized(AclOperation.DELETE, AclResourceType.TOPIC, name):
-            visible_name = (
-                requested_name
-                if requested_name is not None
-                or not call.is_authorized(AclOperation.DESCRIBE, AclResourceType.TOPIC, name)
-                else name
+            may_describe = requested_name is None and call.is_authorized(
+                AclOperation.DESCRIBE, AclResourceType.TOPIC, name
             )
+            visible_name = name if may_describe else requested_name
             responses.append(_deleted(call, visible_name, topic_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
         else:
             deletions[name] = topic_id

@@ -18,8 +18,8 @@ from kframe.plugin.admin import ConfigResource
 from kframe.plugin.cluster import ElectionType
 from kframe_kafka_wire.client import ALTER, AdminRequestRefused, open_admin
 from kframe_kafka_wire.responses import error_of
+from kframe_kafka_wire.testing.client import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS
 
-CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS = 19, 20, 37
 #: Most topics at a time, and most partitions of a topic.
 TOPICS_MAX: Final = 12
 _PARTITIONS_MAX: Final = 8

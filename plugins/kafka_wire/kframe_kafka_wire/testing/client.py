@@ -5,11 +5,13 @@ from __future__ import annotations
 import socket
 import ssl
 import struct
+from collections.abc import Mapping
 from typing import Any, Final
 
 from kframe_kafka_wire import codec
 
 _PATIENCE_S: Final = 30.0
+CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS = 19, 20, 37
 
 
 class Client:
@@ -80,3 +82,17 @@ class Client:
                 raise ConnectionError("the connection was ended")
             data += piece
         return bytes(data)
+
+
+def change_topics(
+    client: Client, api_key: int, version: int, counts: Mapping[str, int], **more: Any
+) -> tuple[list[int], int]:
+    """Create, delete or grow topics with these partition counts. Return error codes and the throttle time in ms."""
+    results = {CREATE_TOPICS: "topics", DELETE_TOPICS: "responses", CREATE_PARTITIONS: "results"}[api_key]
+    assignments = None if api_key == CREATE_PARTITIONS else ()
+    topics = [
+        {"name": name, "num_partitions": count, "replication_factor": 1, "count": count, "assignments": assignments}
+        for name, count in counts.items()
+    ]
+    body = client.ask(api_key, version, topics=topics, topic_names=list(counts), timeout=30_000, **more)
+    return [result["error_code"] for result in body[results]], body["throttle_time"]

@@ -27,7 +27,7 @@ from kframe_zookeeper.testing.servers import Ensemble, ServerHandle, ServerOptio
 from kframe_zookeeper.testing.sessions import SESSION_S
 
 from kframe_kafka_wire.testing.instances import InstanceProcess
-from kframe_kafka_wire.testing.replication import SESSION_MS, ReplicationFixture
+from kframe_kafka_wire.testing.replication import EXECUTED, SESSION_MS, ReplicationFixture
 
 #: Names of machines.
 SERVERS: Final = ("zookeeper-1", "zookeeper-2", "zookeeper-3")
@@ -46,11 +46,6 @@ _SETTINGS: Final = {
     # Servers may start after brokers.
     "zookeeper.connection.timeout.ms": "120000",
 }  # fmt: skip
-#: The sender of each control request that a broker has executed, and its epoch.
-_EXECUTED: Final = re.compile(
-    r"(?:UpdateMetadata request sent by|Completed LeaderAndIsr request correlationId \d+ from) controller (\d+)"
-    r" epoch (\d+)"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +220,7 @@ class FaultRun:
         """Controller epochs under which brokers have executed requests of two controllers."""
         senders: defaultdict[str, set[str]] = defaultdict(set)
         for broker in self.cluster.fixture.cluster.brokers.values():
-            for sender, epoch in _EXECUTED.findall(broker.log("state-change")):
+            for sender, epoch in EXECUTED.findall(broker.log("state-change")):
                 senders[epoch].add(sender)
         return [(epoch, ids) for epoch, ids in senders.items() if len(ids) > 1]
 

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
@@ -50,30 +50,20 @@ def spelled(setup: Setup) -> str:
     return "-speaking-".join(setup)
 
 
-class RealCluster:
-    """Brokers, kframe, and their state in ZooKeeper."""
+class KframeCluster:
+    """Brokers and kframe, which run in the context, and a client of ZooKeeper. kframe becomes active first."""
 
-    def __init__(self, folder: Path, zookeeper: str, version: str, protocol: str) -> None:
-        """``version`` is the release, ``protocol`` the inter-broker protocol. Entering the context starts all
-        processes."""
+    def __init__(self, folder: Path, kafka: Cluster, kframe: InstanceProcess) -> None:
         self.folder = folder
-        self.setup: Setup = (version, protocol)
-        spoken = {"inter.broker.protocol.version": protocol}
-        self.settings = {**SETTINGS, **spoken}
-        self.kafka = Cluster(folder, zookeeper, settings=self.settings, version=version)
-        self.kframe = InstanceProcess(
-            zookeeper, folder / "kframe", CONTROLLER_ID, "--create-chroot",
-            settings={**SIZES, **spoken, **OWN.get(version, {})},
-        )  # fmt: skip
-        self.client = KazooClient(zookeeper, timeout=SESSION_S)
+        self.kafka = kafka
+        self.kframe = kframe
+        self.client = KazooClient(kafka.zookeeper, timeout=SESSION_S)
 
-    def __enter__(self) -> RealCluster:
+    def __enter__(self) -> Self:
         try:
             self.kframe.await_ready(active=True)
             self.kafka.start()
             self.client.start()
-            # librdkafka does not retry a broker that listens but does not know the others yet.
-            await_metadata(self, lambda response: len(response["brokers"]) == len(self.nodes))
         except BaseException:
             self.__exit__()
             raise
@@ -84,6 +74,34 @@ class RealCluster:
         self.kframe.kill()
         self.client.stop()
         self.client.close()
+
+    def assignment(self, topic: str) -> dict[int, list[int]]:
+        """Stored replicas by partition. Empty for a missing topic."""
+        with suppress(NoNodeError):
+            stored = json.loads(self.client.get(f"/brokers/topics/{topic}")[0])
+            return {int(number): replicas for number, replicas in stored["partitions"].items()}
+        return {}
+
+    def state(self, topic: str, partition: int) -> dict[str, Any]:
+        """The stored state of a partition."""
+        stored = self.client.get(f"/brokers/topics/{topic}/partitions/{partition}/state")[0]
+        return dict(json.loads(stored))
+
+
+class RealCluster(KframeCluster):
+    """Brokers of any release without security."""
+
+    def __init__(self, folder: Path, zookeeper: str, version: str, protocol: str) -> None:
+        """``version`` is the release, ``protocol`` the inter-broker protocol."""
+        self.setup: Setup = (version, protocol)
+        spoken = {"inter.broker.protocol.version": protocol}
+        self.settings = {**SETTINGS, **spoken}
+        kafka = Cluster(folder, zookeeper, settings=self.settings, version=version)
+        kframe = InstanceProcess(
+            zookeeper, folder / "kframe", CONTROLLER_ID, "--create-chroot",
+            settings={**SIZES, **spoken, **OWN.get(version, {})},
+        )  # fmt: skip
+        super().__init__(folder, kafka, kframe)
 
     @property
     def addresses(self) -> list[str]:
@@ -100,17 +118,13 @@ class RealCluster:
         """Bootstrap servers: kframe and all brokers."""
         return ",".join(self.nodes)
 
-    def assignment(self, topic: str) -> dict[int, list[int]]:
-        """Stored replicas by partition. Empty for a missing topic."""
-        with suppress(NoNodeError):
-            stored = json.loads(self.client.get(f"/brokers/topics/{topic}")[0])
-            return {int(number): replicas for number, replicas in stored["partitions"].items()}
-        return {}
+    def await_metadata(self, enough: Callable[[Mapping[str, Any]], bool]) -> None:
+        """Wait until each node's response to Metadata satisfies a condition."""
+        assert until(lambda: all(enough(metadata(node)) for node in self.nodes))
 
-    def state(self, topic: str, partition: int) -> dict[str, Any]:
-        """The stored state of a partition."""
-        stored = self.client.get(f"/brokers/topics/{topic}/partitions/{partition}/state")[0]
-        return dict(json.loads(stored))
+    def await_nodes(self) -> None:
+        """Wait until each node knows all nodes."""
+        self.await_metadata(lambda response: len(response["brokers"]) == len(self.nodes))
 
 
 class Sampler:
@@ -157,8 +171,3 @@ def partitions(address: str) -> list[tuple[str, int, bool]]:
         for topic in response["topics"]
         for partition in topic["partitions"]
     ]
-
-
-def await_metadata(cluster: RealCluster, enough: Callable[[Mapping[str, Any]], bool]) -> None:
-    """Wait until each node's response to Metadata satisfies a condition."""
-    assert until(lambda: all(enough(metadata(node)) for node in cluster.nodes))

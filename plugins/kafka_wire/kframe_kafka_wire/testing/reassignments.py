@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from contextlib import closing
 from operator import itemgetter
 from pathlib import Path
 from typing import Final
@@ -18,7 +19,7 @@ from kframe.plugin.cluster import Targets
 from kframe_kafka_wire.client import open_admin
 from kframe_kafka_wire.testing.clusters import create, metadata
 from kframe_kafka_wire.testing.kafka_python import KafkaPython
-from kframe_kafka_wire.testing.real_cluster import RealCluster, await_metadata
+from kframe_kafka_wire.testing.real_cluster import RealCluster
 
 #: Log lines of a leader for each new leader epoch, 2.8 and 3.9: ISR, adding and removing replicas.
 _LEADS: Final = (
@@ -104,17 +105,14 @@ def check_reassignment_to_broker_with_failed_directory(cluster: RealCluster) -> 
     finally:
         broker.kill()
         end_session_of(cluster.client, cluster.kafka.zookeeper, "/brokers/ids/4")
-    await_metadata(cluster, lambda response: len(response["brokers"]) == len(cluster.nodes))
+    cluster.await_nodes()
 
 
 def _reassign(cluster: RealCluster, topic: str, targets: Sequence[Sequence[int] | None]) -> None:
     """Reassign the partitions from 0 on to these replicas. None cancels a reassignment."""
-    admin = open_admin(f"kafka://{cluster.kframe.address}", {})
-    try:
-        requested = Targets.of([((topic, number), target) for number, target in enumerate(targets)])
+    requested = Targets.of([((topic, number), target) for number, target in enumerate(targets)])
+    with closing(open_admin(f"kafka://{cluster.kframe.address}", {})) as admin:
         assert set(admin.reassign(requested)) == {ErrorCode.NONE}
-    finally:
-        admin.close()
 
 
 def _assigned(cluster: RealCluster, topic: str) -> list[tuple[list[int], list[int], list[int]]]:
@@ -168,11 +166,8 @@ def _throttle(cluster: RealCluster, topic: str, leader: int) -> None:
 
 def _produce(cluster: RealCluster, topic: str, values: Sequence[str]) -> None:
     """With a producer that is closed. An open producer would create the topic again after its deletion."""
-    client = KafkaPython(cluster.folder, cluster.address)
-    try:
+    with closing(KafkaPython(cluster.folder, cluster.address)) as client:
         client.produce(topic, values)
-    finally:
-        client.close()
 
 
 def _folders(broker: KafkaProcess, data: str, topic: str) -> list[Path]:

@@ -24,9 +24,9 @@ from kframe_kafka_wire.testing.load import ProducerLoad
 SESSION_MS: Final = 8_000
 #: The assignment of a topic in which each broker is the preferred leader of two partitions.
 REPLICAS: Final = [[1, 2, 3], [2, 3, 1], [3, 1, 2], [1, 3, 2], [2, 1, 3], [3, 2, 1]]
-#: Log lines of a broker for each executed control request, and for LeaderAndIsr for each partition.
-_EXECUTED: Final = re.compile(
-    r"(?:UpdateMetadata request sent by|Completed LeaderAndIsr request correlationId \d+ from) controller \d+"
+#: Log lines of a broker for each executed control request, and for LeaderAndIsr for each partition: sender and epoch.
+EXECUTED: Final = re.compile(
+    r"(?:UpdateMetadata request sent by|Completed LeaderAndIsr request correlationId \d+ from) controller (\d+)"
     r" epoch (\d+)"
 )
 _numbers = itertools.count()
@@ -165,7 +165,7 @@ class ReplicationFixture:
             if any(after[name] < before[name] for name in ("controller_epoch", "leader_epoch"))
         ]
         for broker in self.fixture.cluster.brokers.values():
-            epochs = [int(epoch) for epoch in _EXECUTED.findall(broker.log("state-change"))]
+            epochs = [int(epoch) for _, epoch in EXECUTED.findall(broker.log("state-change"))]
             assert epochs, "the log has no request"
             events += [(broker.id, *pair) for pair in itertools.pairwise(epochs) if pair[1] < pair[0]]
         return events

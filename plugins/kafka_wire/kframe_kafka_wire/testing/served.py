@@ -6,6 +6,8 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from kframe_zookeeper.testing.servers import free_ports
+
 from kframe import Controller, ControllerBuilder
 from kframe.embedded import EmbeddedBrokers, MemoryEnsemble, VirtualClock
 from kframe.plugin.cluster import Endpoint, Registration
@@ -116,10 +118,29 @@ class FakeRecords:
         self.appended.append((prefix, data.decode()))
 
 
+def config_record(**config: str) -> str:
+    """The record of settings of a topic, user, client or address."""
+    return json.dumps({"version": 1, "config": config})
+
+
+def acl_record(*entries: tuple[str, str, str, str]) -> str:
+    """The record of ACLs: principal, Allow or Deny, operation and host of each."""
+    names = ("principal", "permissionType", "operation", "host")
+    return json.dumps({"version": 1, "acls": [dict(zip(names, entry, strict=True)) for entry in entries]})
+
+
 def user_record(mechanism: str, password: str, iterations: int = 4096) -> str:
     """The record of a user as kafka-configs writes it."""
     credential = credential_text(make_credential(mechanism, password, b"some-salt", iterations))
-    return json.dumps({"version": 1, "config": {mechanism: credential}})
+    return config_record(**{mechanism: credential})
+
+
+def one_address(topics: Mapping[str, Sequence[PartitionSpec]]) -> Served:
+    """Brokers 1 to 3 whose addresses are that of the controller, so that it answers all requests of a client."""
+    (port,) = free_ports(1)
+    endpoint = (Endpoint("PLAINTEXT", "127.0.0.1", port),)
+    brokers = [Registration(broker_id, 100 * broker_id, endpoint) for broker_id in (1, 2, 3)]
+    return Served(topics, brokers, {"listeners": f"PLAINTEXT://127.0.0.1:{port}"})
 
 
 def sample_cluster() -> Served:

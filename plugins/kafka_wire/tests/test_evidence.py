@@ -1,4 +1,4 @@
-"""The record of faults, and the page that is written from it."""
+"""The pages of campaigns, which are written from their records."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from kframe_kafka_wire.testing import linearizability_page, soak_page
 from kframe_kafka_wire.testing.fault_report import RECOVERY_S, page
 
 EVIDENCE = Path(__file__).parents[3] / "docs" / "evidence"
@@ -28,7 +29,12 @@ def test_a_page_has_a_row_for_each_fault() -> None:
     assert "## Clocks" not in page(RECORD)
 
 
+#: The writer of the page of each record.
+PAGES = {"faults": page, "linearizability": linearizability_page.page, "soak": soak_page.page}
+
+
 @pytest.mark.skipif(not EVIDENCE.exists(), reason="no clone of kframe")
-def test_page_matches_the_record() -> None:
-    record = json.loads((EVIDENCE / "faults.json").read_text())
-    assert (EVIDENCE / "faults.md").read_text() == page(record)
+@pytest.mark.parametrize("name", PAGES)
+def test_page_matches_the_record(name: str) -> None:
+    record = json.loads((EVIDENCE / f"{name}.json").read_text())
+    assert (EVIDENCE / f"{name}.md").read_text() == PAGES[name](record)
