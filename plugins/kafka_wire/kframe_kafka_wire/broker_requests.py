@@ -79,12 +79,17 @@ def configs_of(response: Mapping[str, Any]) -> dict[ConfigResource, dict[str, st
         code, kind = error_of(result["error_code"]), result["resource_type"]
         if code is not ErrorCode.NONE:
             raise StoreError(f"configurations of {result['resource_name']}: found {code.name}, expected their values")
-        configs[_resource(result)] = {
-            entry["name"]: entry["value"]
-            for entry in result["configs"]
-            if entry["config_source"] == _OWN[kind] and entry["value"] is not None
-        }
+        configs[_resource(result)] = values_from(result, _OWN[kind])
     return configs
+
+
+def values_from(result: Mapping[str, Any], source: int) -> dict[str, str]:
+    """The settings of a resource that come from a ``ConfigSource``. The values of passwords are not sent."""
+    return {
+        entry["name"]: entry["value"]
+        for entry in result["configs"]
+        if entry["config_source"] == source and entry["value"] is not None
+    }
 
 
 def alter_request(changes: Mapping[ConfigResource, Mapping[str, str | None]]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Capture a cluster through its brokers, with versions from Kafka 2.4 to 4.4.
+"""Live clusters at ``kafka://`` URLs, and their capture through their brokers, from Kafka 2.4 to 4.4.
 
 KRaft brokers since 3.7 describe partitions by DescribeTopicPartitions, which has the eligible leader replicas, others
 by Metadata. DescribeCluster 2 lists fenced brokers. A client without the right to read settings or reassignments gets
@@ -8,20 +8,22 @@ a snapshot without them, which says why. Like Kafka's tools, a capture has objec
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
-from kframe.plugin import ErrorCode, StoreError
+from kframe.plugin import ConfigError, ErrorCode, StoreError
 from kframe.plugin.admin import ClusterDescription, DescribedPartition, PartitionReassignment, snapshot_of
 from kframe.plugin.cluster import TopicPartition
-from kframe.plugin.live import Progress, ignore_progress
+from kframe.plugin.live import ClusterStatus, Progress, ignore_progress, listener_addresses
 from kframe.plugin.snapshot import CaptureFacts, Snapshot
-from kframe_kafka_wire.client import AdminClient, AdminRequestRefused
-from kframe_kafka_wire.node import METADATA
+from kframe_kafka_wire.broker_requests import DESCRIBE_CONFIGS, values_from
+from kframe_kafka_wire.client import AdminClient, AdminRequestRefused, client_security
+from kframe_kafka_wire.node import METADATA, bootstrap_addresses
 from kframe_kafka_wire.responses import error_of
+from kframe_kafka_wire.security import ListenerSecurity
 
-DESCRIBE_CONFIGS: Final = 32
 DESCRIBE_CLUSTER: Final = 60
 DESCRIBE_TOPIC_PARTITIONS: Final = 75
 #: The version of DescribeCluster that lists fenced brokers.
@@ -48,6 +50,57 @@ class PartitionReading:
 
     partitions: Sequence[DescribedPartition]
     topic_ids: Mapping[str, bytes]
+
+
+def open_cluster(url: str, config: Mapping[str, str]) -> KafkaCluster:
+    """The cluster at ``kafka://HOST:PORT[,HOST:PORT]...``. Raises ConfigError.
+
+    ``config`` has the keys of Kafka's clients.
+    """
+    return KafkaCluster(url, bootstrap_addresses(url), client_security(config))
+
+
+class KafkaCluster:
+    """Implements ``kframe.snapshot.live.LiveCluster``, except what needs ZooKeeper."""
+
+    def __init__(self, url: str, addresses: Sequence[tuple[str, int]], security: ListenerSecurity) -> None:
+        """Does not connect. Raises ConfigError."""
+        self._url = url
+        self._addresses = addresses
+        self._security = security
+        security.credentials()
+
+    def store(self) -> NoReturn:
+        """Raises ConfigError: brokers offer no store."""
+        raise self._needs_zookeeper()
+
+    def reader(self) -> NoReturn:
+        """Raises ConfigError: brokers offer no store."""
+        raise self._needs_zookeeper()
+
+    def capture(self, progress: Progress = ignore_progress) -> Snapshot:
+        """Read everything that brokers report, write nothing."""
+        with closing(AdminClient(self._addresses, self._security)) as client:
+            return capture(client, self._url, self._security.protocol, progress)
+
+    def status(self, progress: Progress = ignore_progress, *, quick: bool = False) -> ClusterStatus:
+        """Read everything that brokers report; see ``LiveCluster.status``. ``quick`` makes no difference."""
+        return ClusterStatus.of(self.capture(progress), None, None)
+
+    def audit(self) -> tuple[str, ...]:
+        """Nothing: brokers do not report who may change the metadata."""
+        return ()
+
+    def broker_addresses(self) -> dict[int, str]:
+        """See ``LiveCluster.broker_addresses``: the listener that answers."""
+        return listener_addresses(self.capture())
+
+    def depose(self, controller_id: int | None = None) -> NoReturn:
+        """Raises ConfigError: clients cannot remove a controller."""
+        raise self._needs_zookeeper()
+
+    def _needs_zookeeper(self) -> ConfigError:
+        return ConfigError("cluster URL", self._url, "zookeeper://HOST:PORT[/chroot]")
 
 
 def capture(client: AdminClient, where: str, protocol: str, progress: Progress = ignore_progress) -> Snapshot:
@@ -186,12 +239,12 @@ def _read_topic_configs(
                 return None
             if code not in (ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
                 raise StoreError(f"settings of topic {name}: found {code.name}, expected its settings")
-            configs[name] = _values(result, _OF_TOPIC)
+            configs[name] = values_from(result, _OF_TOPIC)
     return configs
 
 
 def _read_broker_configs(client: AdminClient, absent: dict[str, str]) -> dict[str, str] | None:
-    """The cluster-wide settings of brokers, and those of _DECISIVE that the connected broker has in its file."""
+    """The cluster-wide settings of brokers, and those of _ELECTION_KEYS that the connected broker has in its file."""
     node_id = client.connected().node_id
     resources = [_resource(_BROKER, "", None), _resource(_BROKER, str(node_id), _ELECTION_KEYS)]
     results = {
@@ -204,7 +257,7 @@ def _read_broker_configs(client: AdminClient, absent: dict[str, str]) -> dict[st
             resource = f"broker {name}" if name else "all brokers"
             absent["cluster.broker_default_configs"] = f"DescribeConfigs of {resource} is refused ({code.name})"
             return None
-        values.append(_values(results[name], source))
+        values.append(values_from(results[name], source))
     defaults, static = values
     static = {name: value for name, value in static.items() if name not in defaults}
     if static:
@@ -215,15 +268,6 @@ def _read_broker_configs(client: AdminClient, absent: dict[str, str]) -> dict[st
 
 def _resource(kind: int, name: str, keys: Sequence[str] | None) -> dict[str, Any]:
     return {"resource_type": kind, "resource_name": name, "configuration_keys": keys}
-
-
-def _values(result: Mapping[str, Any], source: int) -> dict[str, str]:
-    """The settings of a resource that come from this source. The values of passwords are not sent."""
-    return {
-        entry["name"]: entry["value"]
-        for entry in result["configs"]
-        if entry["config_source"] == source and entry["value"] is not None
-    }
 
 
 def _changed(before: Sequence[DescribedPartition], after: Sequence[DescribedPartition]) -> Iterator[str]:

@@ -343,7 +343,6 @@ class Channel:
             self._cut_since = time.monotonic()
 
     def _log_healed(self) -> None:
-        """Log that requests are answered again."""
         if self._cut_since is not None and not self._closed:
             _log.info(
                 "%s connected to %s again for sending state change requests, after %.3f s; %d requests wait",

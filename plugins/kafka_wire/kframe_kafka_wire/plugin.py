@@ -31,7 +31,7 @@ def kframe_admins() -> list[AdminSpec]:
 def kframe_clusters() -> list[ClusterSpec]:
     """Live clusters, for ``kframe snapshot capture``."""
     return [
-        ClusterSpec("kafka", "kframe_kafka_wire.live:open_cluster", "Clusters of Kafka 2.4 to 4, by their brokers.")
+        ClusterSpec("kafka", "kframe_kafka_wire.capture:open_cluster", "Clusters of Kafka 2.4 to 4, by their brokers.")
     ]
 
 

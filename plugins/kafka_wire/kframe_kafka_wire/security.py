@@ -13,10 +13,9 @@ from typing import Final
 
 from kframe.plugin import ConfigError
 from kframe.plugin.settings import LoginModule, parse_login_modules, read_login_modules
-from kframe_kafka_wire.alerts import AlertingContext
 from kframe_kafka_wire.identity import security_protocol
-from kframe_kafka_wire.reloading import ReloadingContext
 from kframe_kafka_wire.stores import KeyStore, TrustStore, key_store, load_key, load_trust, trust_store
+from kframe_kafka_wire.tls_contexts import AlertingContext, ReloadingContext
 
 #: Supported SASL mechanisms, and the login module of each.
 MECHANISMS: Final = {

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 from hypothesis import settings as hypothesis_settings
+from kframe_kafka_wire.testing.client import Client
 from kframe_kafka_wire.testing.fake_broker import FakeBroker, settings
 from kframe_kafka_wire.testing.fake_cluster import FakeCluster
+from kframe_kafka_wire.testing.served import Served, sample_cluster
 from kframe_kafka_wire.testing.tools import ToolBox
 from kframe_kafka_wire.transport import WireTransport
 from kframe_zookeeper.testing.handover import ClusterFixture, running_fixture
@@ -67,6 +69,20 @@ def make_cluster(
         return cluster
 
     return make
+
+
+@pytest.fixture
+def served() -> Iterator[Served]:
+    """The server of a small cluster in memory."""
+    with sample_cluster() as served:
+        yield served
+
+
+@pytest.fixture
+def client(served: Served) -> Iterator[Client]:
+    """A client of ``served``."""
+    with served.client() as client:
+        yield client
 
 
 @pytest.fixture(scope="session")

@@ -7,9 +7,8 @@ from contextlib import closing
 from typing import Any, Final
 
 import pytest
-from kframe_kafka_wire.capture import PASSES_MAX
+from kframe_kafka_wire.capture import PASSES_MAX, open_cluster
 from kframe_kafka_wire.client import open_admin
-from kframe_kafka_wire.live import open_cluster
 from kframe_kafka_wire.testing.fake_broker import FakeBroker, Received
 from kframe_zookeeper.testing.servers import free_ports
 

@@ -57,7 +57,6 @@ class Running:
     tool: Tool = field(init=False)
 
     def describe(self) -> list[str]:
-        """The command ``kafka-topics --describe``."""
         libraries, main = self.topics_command
         return ["java", *JVM, "-cp", f"{libraries}/*", main, "--describe", "--bootstrap-server", self.survivor]
 
@@ -262,7 +261,6 @@ def compare_with_disks(cluster: Running, captured: Snapshot, sizes: Path) -> Non
 
 
 def log_bytes(folder: Path) -> int:
-    """The bytes of the segments of a replica."""
     return sum(path.stat().st_size for path in folder.glob("*.log"))
 
 

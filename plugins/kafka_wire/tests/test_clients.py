@@ -18,7 +18,7 @@ import pytest
 from kframe_kafka_wire.testing.clients import AnyClient, JavaClient, Librdkafka
 from kframe_kafka_wire.testing.clusters import await_metadata, create, metadata, metadata_of
 from kframe_kafka_wire.testing.kafka_python import KafkaPython
-from kframe_kafka_wire.testing.malformed_frames import NEVER_WHOLE, WAYS, answers, malformed_frames
+from kframe_kafka_wire.testing.messages import NEVER_WHOLE, WAYS, answers, malformed_frames
 from kframe_kafka_wire.testing.real_cluster import (
     INTERNAL,
     SETUPS,
@@ -231,7 +231,6 @@ def numbered(prefix: str, count: int) -> list[str]:
 
 
 def await_more(sent: Sized, count: int) -> None:
-    """Wait for ``count`` further items."""
     enough = len(sent) + count
     assert until(lambda: len(sent) >= enough)
 

@@ -1,11 +1,16 @@
-"""The checker accepts histories of answers that one controller could have given in some order, and no others."""
+"""The checker accepts histories of answers that one controller could have given in some order, and no others.
+
+Live controllers under faults give such answers.
+"""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from kframe_kafka_wire.testing.history_check import HistoryOperation, check, missing
+from kframe_kafka_wire.testing.linearizability import CUT_OFF_WITH_READERS, FROZEN, history_cluster, mutated
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 UNKNOWN_TOPIC = "UNKNOWN_TOPIC_OR_PARTITION"
@@ -102,3 +107,15 @@ def test_a_possible_history_is_accepted(rows: list[Any]) -> None:
 @pytest.mark.parametrize("rows", ILLEGAL.values(), ids=ILLEGAL)
 def test_an_impossible_history_is_refused(rows: list[Any]) -> None:
     assert check(history(*rows)).violations == ["t"]
+
+
+def test_responses_are_linearizable_under_faults(needs_java: None, tmp_path: Path) -> None:
+    """An instance whose session ends while it is frozen, or while it reaches clients but not ZooKeeper."""
+    with history_cluster(tmp_path, seed=1) as cluster:
+        operations = cluster.record(0, [FROZEN, CUT_OFF_WITH_READERS])
+    report = check(operations, tmp_path)
+    assert (report.violations, report.undecided) == ([], [])
+    assert {operation.kind for operation in operations if operation.code == "NONE"} >= {
+        "create", "delete", "grow", "reassign", "describe", "list",
+    }  # fmt: skip
+    assert len(check(mutated(operations)).violations) == 1

@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from kframe_kafka_wire.apis.internal import java_hash, partition_of
 from kframe_kafka_wire.testing.client import Client
-from kframe_kafka_wire.testing.served import Served, sample_cluster
+from kframe_kafka_wire.testing.served import Served
 
 from kframe.testing.clusters import PartitionSpec, healthy
-
-
-@pytest.fixture
-def served() -> Iterator[Served]:
-    with sample_cluster() as served:
-        yield served
-
-
-@pytest.fixture
-def client(served: Served) -> Iterator[Client]:
-    with served.client() as client:
-        yield client
-
 
 # -- Metadata, DescribeCluster, FindCoordinator
 
@@ -232,23 +218,20 @@ def test_alter_configs_replaces_all(version: int, client: Client) -> None:
         )
 
 
-def test_describe_configs_names_config_sources(served: Served) -> None:
-    with served.client() as client:
-        alter(client, 4, "", ("log.retention.ms", 0, "5"))
-        alter(client, 2, "t", ("retention.ms", 0, "7"))
-        entries = client.describe_topic("t")
-        assert (entries["retention.ms"]["value"], entries["retention.ms"]["config_source"]) == ("7", 1)
-        synonyms = entries["retention.ms"]["synonyms"]
-        assert [(synonym["name"], synonym["value"], synonym["source"]) for synonym in synonyms] == [
-            ("retention.ms", "7", 1), ("log.retention.ms", "5", 3), ("log.retention.hours", "168", 5),
-        ]  # fmt: skip
-        assert (entries["segment.bytes"]["config_type"], entries["segment.bytes"]["config_source"]) == (3, 5)
-        old = client.describe_topic("t", version=0)
-        assert (old["retention.ms"]["is_default"], old["segment.bytes"]["is_default"]) == (False, True)
-        resources = [
-            {"resource_type": 4, "resource_name": name, "configuration_keys": None} for name in ("", "1000", "1")
-        ]
-        everyone, ours, other = client.ask(32, 4, resources=resources)["results"]
-        assert [(config["name"], config["value"]) for config in everyone["configs"]] == [("log.retention.ms", "5")]
-        assert "broker.id" in [config["name"] for config in ours["configs"]]
-        assert other["error_code"] == 42
+def test_describe_configs_names_config_sources(client: Client) -> None:
+    alter(client, 4, "", ("log.retention.ms", 0, "5"))
+    alter(client, 2, "t", ("retention.ms", 0, "7"))
+    entries = client.describe_topic("t")
+    assert (entries["retention.ms"]["value"], entries["retention.ms"]["config_source"]) == ("7", 1)
+    synonyms = entries["retention.ms"]["synonyms"]
+    assert [(synonym["name"], synonym["value"], synonym["source"]) for synonym in synonyms] == [
+        ("retention.ms", "7", 1), ("log.retention.ms", "5", 3), ("log.retention.hours", "168", 5),
+    ]  # fmt: skip
+    assert (entries["segment.bytes"]["config_type"], entries["segment.bytes"]["config_source"]) == (3, 5)
+    old = client.describe_topic("t", version=0)
+    assert (old["retention.ms"]["is_default"], old["segment.bytes"]["is_default"]) == (False, True)
+    resources = [{"resource_type": 4, "resource_name": name, "configuration_keys": None} for name in ("", "1000", "1")]
+    everyone, ours, other = client.ask(32, 4, resources=resources)["results"]
+    assert [(config["name"], config["value"]) for config in everyone["configs"]] == [("log.retention.ms", "5")]
+    assert "broker.id" in [config["name"] for config in ours["configs"]]
+    assert other["error_code"] == 42

@@ -43,7 +43,6 @@ class Driver:
         transport.disconnect(self.cluster.state, (broker_id - 1,))
 
     def send(self, broker_id: int) -> None:
-        """Send a batch to all brokers except ``broker_id``."""
         self.batch += 1
         receivers = [receiver for receiver in BROKERS if receiver != broker_id]
         for broker_epoch in self.registered(receivers):

@@ -88,7 +88,6 @@ def test_plan_is_described_executed_and_reverted(cluster: Cluster, topic: str, t
 
 
 def client_capture(cluster: Cluster) -> dict[tuple[str, int], tuple[int, ...]]:
-    """Assignments by kframe's admin client."""
     with closing(open_admin(f"kafka://{cluster.address}", {})) as admin:
         state = admin.capture().to_cluster()
     return {(partition.topic, partition.partition): partition.replicas for partition in state}

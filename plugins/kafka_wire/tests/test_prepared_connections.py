@@ -20,7 +20,6 @@ def cluster(make_cluster: Callable[..., FakeCluster]) -> FakeCluster:
 
 
 def await_connections(cluster: FakeCluster, broker_id: int, count: int = 1) -> bool:
-    """Wait until a broker has accepted ``count`` connections. Return success."""
     return until(lambda: cluster.brokers[broker_id].connections == count)
 
 

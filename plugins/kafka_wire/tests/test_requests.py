@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from kframe_kafka_wire.testing.client import Client
-from kframe_kafka_wire.testing.served import Served, sample_cluster
+from kframe_kafka_wire.testing.served import Served
 
 from kframe.testing.clusters import healthy
 
 NONE, ZERO = 0, bytes(16)
-
-
-@pytest.fixture
-def served() -> Iterator[Served]:
-    with sample_cluster() as served:
-        yield served
-
-
-@pytest.fixture
-def client(served: Served) -> Iterator[Client]:
-    with served.client() as client:
-        yield client
 
 
 def new_topic(name: str = "n", partitions: int = 1, factor: int = 1, **more: Any) -> dict[str, Any]:

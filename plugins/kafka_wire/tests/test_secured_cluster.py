@@ -100,7 +100,6 @@ class SecuredCluster(KframeCluster):
         super().__init__(folder, kafka, kframe)
 
     def settings(self, user: str = "kafka") -> dict[str, str]:
-        """The settings of a client."""
         return {"security.protocol": self.security.protocol, **self.security.logins[user]}
 
     def isr(self, partition: int) -> list[int]:

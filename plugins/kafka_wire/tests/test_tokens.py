@@ -33,7 +33,6 @@ def records() -> FakeRecords:
 
 
 def entered(served: Served, user: str) -> Client:
-    """A connection that has logged in."""
     client = served.client("LOGIN")
     assert client.log_in(user, "p") == 0
     return client

@@ -252,7 +252,6 @@ class Librdkafka:
 
 
 def _text(message: Any) -> str:
-    """The value of a message."""
     return str(message.value().decode())
 
 

@@ -99,7 +99,6 @@ class HistoryClient:
         self._reads = reads
 
     def _run(self) -> None:
-        """Send requests until the history is over."""
         try:
             while not self._history.over.wait(_PAUSE_S):
                 self._step()
@@ -109,7 +108,6 @@ class HistoryClient:
             self._disconnect()
 
     def _step(self) -> None:
-        """Send a request, and record it."""
         topic = self._history.topic(self._random.randrange(1 << 16))
         if self._reads:
             kind = self._random.choice(_READS)

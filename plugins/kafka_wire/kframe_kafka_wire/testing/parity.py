@@ -372,7 +372,6 @@ def _tools(cluster: ParityCluster, box: ToolBox, client: ClientPrincipal) -> Too
 
 
 def _run(tools: Tools, client: str, call: ToolCall, outputs: Outputs) -> None:
-    """Run the steps of a call, and count their outputs."""
     unique = str(next(_UNIQUE))
     for position, step in enumerate(call.steps()):
         arguments = [each.replace("{broker}", "1").replace("{unique}", unique) for each in step.arguments]

@@ -175,7 +175,6 @@ class Soak:
         self._repeat(self.admin.step, _REQUEST_S)
 
     def _repeat(self, step: Callable[[], object], pause_s: float) -> None:
-        """Repeat a step until the end of the run."""
         while not self._over.wait(pause_s):
             self._attempt(step)
 
@@ -188,7 +187,6 @@ class Soak:
             traceback.print_exc()
 
     def _await_in_sync(self) -> None:
-        """Return when all replicas of the producer's topic are in sync."""
 
         def lacking() -> list[int]:
             states = self._fixture.states_of(TOPIC)

@@ -1,6 +1,8 @@
-"""TLS for servers whose key and certificates may be replaced while they run.
+"""TLS for asyncio's servers: contexts that send alerts, and that follow changes of the files.
 
-Kafka reloads a store after an AlterConfigs request. kframe reloads a changed file with the next connection.
+asyncio closes the connection without sending the alert of a failed handshake. A client without a certificate would then
+see no reason, and retry. Kafka reloads a store after an AlterConfigs request, kframe a changed file with the next
+connection.
 """
 
 from __future__ import annotations
@@ -14,6 +16,47 @@ from typing import Self
 from kframe.plugin import ConfigError
 
 _log = logging.getLogger("kframe.kafka_wire")
+
+
+class _AlertingObject(ssl.SSLObject):
+    """A TLS connection whose failed handshake raises only after the alert was sent."""
+
+    outgoing: ssl.MemoryBIO
+    _failure: ssl.SSLError | None = None
+
+    def do_handshake(self) -> None:
+        """As ``SSLObject``, except for the first call after a failure.
+
+        That call reports that more input is needed, so that asyncio sends the pending alert. The next call raises the
+        error, when the client has answered or closed the connection.
+        """
+        if self._failure is not None:
+            raise self._failure
+        try:
+            super().do_handshake()
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            raise
+        except ssl.SSLError as problem:
+            if not self.outgoing.pending:
+                raise
+            self._failure = problem
+            raise ssl.SSLWantReadError(ssl.SSL_ERROR_WANT_READ, "the alert is to be sent first") from problem
+
+
+class AlertingContext(ssl.SSLContext):
+    """An SSL context for asyncio's servers. A client has the handshake timeout to receive the alert."""
+
+    sslobject_class = _AlertingObject
+
+    def wrap_bio(
+        self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, server_side: bool = False,
+        server_hostname: str | bytes | None = None, session: ssl.SSLSession | None = None,
+    ) -> ssl.SSLObject:  # fmt: skip
+        """As ``SSLContext``."""
+        tls = super().wrap_bio(incoming, outgoing, server_side, server_hostname, session)
+        assert isinstance(tls, _AlertingObject)
+        tls.outgoing = outgoing
+        return tls
 
 
 class ReloadingContext(ssl.SSLContext):
