@@ -110,9 +110,7 @@ class SaslAuthenticator:
             token = await self.process_token(body["auth_bytes"])
         except SaslError as error:
             return {"error_code": ErrorCode.SASL_AUTHENTICATION_FAILED, "error_message": str(error)}
-        # The lifetime counts from the completion of the login.
-        lifetime_ms = self._logins.lifetime_ms if self._exchange is None else 0
-        return {"auth_bytes": token, "session_lifetime": lifetime_ms}
+        return {"auth_bytes": token, "session_lifetime": self._lifetime_ms()}
 
     async def process_token(self, token: bytes) -> bytes:
         """Process a token, and return the server's token. Raises SaslError after the delay; then the connection must
@@ -128,6 +126,10 @@ class SaslAuthenticator:
             await asyncio.sleep(self._logins.delay_s)
             raise
         return response
+
+    def _lifetime_ms(self) -> int:
+        """The lifetime of this login after its completion."""
+        return self._logins.lifetime_ms if self._exchange is None else 0
 
     def _complete(self, principal: Principal) -> None:
         if self._login is not None and self._login[1] != principal:

@@ -197,10 +197,6 @@ class Call:
         session = self.session
         return self.context.authorizer.allows_any(session.principal, session.host, operation, kind)
 
-    def authorized_topics(self, operation: AclOperation, names: Sequence[str]) -> set[str]:
-        """The topics on which the client may do the operation."""
-        return {name for name in names if self.is_authorized(operation, AclResourceType.TOPIC, name)}
-
     def operations(self, kind: AclResourceType, name: str) -> int:
         """The authorized operations on a resource as a bit mask."""
         return sum(1 << operation for operation in SUPPORTED[kind] if self.is_authorized(operation, kind, name))

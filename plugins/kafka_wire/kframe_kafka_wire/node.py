@@ -119,11 +119,6 @@ class Bootstrap:
         """The addresses as in a URL."""
         return ",".join(str(self._target(*address)) for address in self.addresses)
 
-    @property
-    def protocol(self) -> str:
-        """The security protocol."""
-        return self._security.protocol
-
     def to_controller(self) -> NodeConnection:
         """A connection to the controller that the first responding bootstrap server names.
 

@@ -257,7 +257,8 @@ def _shape(field: Field[Any], kind: Any, flexible: bool, nullable: bool = False)
     if get_origin(kind) is tuple:
         return _array(_shape(field, get_args(kind)[0], flexible), flexible, nullable)
     if is_dataclass(kind):
-        return _nullable_struct(struct_shape(kind)) if nullable else struct_shape(kind)
+        struct_of_kind = struct_shape(kind)  # type: ignore[arg-type]  # A class is hashable.
+        return _nullable_struct(struct_of_kind) if nullable else struct_of_kind
     name = field.metadata["kafka_type"]
     if name == "string":
         return _string(flexible, nullable)

@@ -179,15 +179,11 @@ class WireTransport:
 
     def _channel(self, registration: Registration, ports: tuple[Notify, MayAct], known_topics: int) -> Channel:
         """A channel that is not started. Raises ConfigError for a broker without the control listener."""
+        endpoint, own_id = endpoint_on(registration, self._listener), self.node.registration.broker_id
+        target = Target(endpoint.host, endpoint.port, self._tls, self._credentials, str(own_id))
         return Channel(
-            registration.broker_id, self._target(registration), self._timeouts, *ports,
-            self.node.registration.broker_id, known_topics, self._cluster_id.read,
-        )  # fmt: skip
-
-    def _target(self, registration: Registration) -> Target:
-        endpoint = endpoint_on(registration, self._listener)
-        client_id = str(self.node.registration.broker_id)
-        return Target(endpoint.host, endpoint.port, self._tls, self._credentials, client_id)
+            registration.broker_id, target, self._timeouts, *ports, own_id, known_topics, self._cluster_id.read
+        )
 
     def _should_merge(self, cluster: ClusterState, broker: int, channel: Channel) -> bool:
         """Whether merging would at least halve a queue.

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 import pytest
-from kframe_kafka_wire.testing import linearizability_page, soak_page
+from kframe_kafka_wire.testing import linearizability, soak_page
 from kframe_kafka_wire.testing.fault_report import RECOVERY_S, page
 from kframe_kafka_wire.testing.load import compare_records
 from kframe_kafka_wire.testing.runbook import RUNBOOK, Runbook
@@ -35,7 +35,7 @@ def test_a_page_has_a_row_for_each_fault() -> None:
 
 
 #: The writer of the page of each record.
-PAGES = {"faults": page, "linearizability": linearizability_page.page, "soak": soak_page.page}
+PAGES = {"faults": page, "linearizability": linearizability.page, "soak": soak_page.page}
 
 
 @pytest.mark.skipif(not EVIDENCE.exists(), reason="no clone of kframe")

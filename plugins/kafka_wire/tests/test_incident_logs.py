@@ -214,7 +214,7 @@ def _running(server: ServerHandle, folder: Path, chroot: str, controller_id: int
         client = stack.enter_context(session(cluster.zookeeper))
         cluster.brokers[1].start()
         cluster.brokers[1].await_started()
-        read = cluster.brokers[1].log
+        read: Callable[[str], str] = cluster.brokers[1].log
         if controller_id is not None:
             settings = {"auto.leader.rebalance.enable": "false"}
             instance = InstanceProcess(

@@ -136,10 +136,12 @@ async def metadata(call: Call) -> Fields:
     view = await read_view(call, select_topics)
     entries = []
     if all_topics:
-        visible = call.authorized_topics(AclOperation.DESCRIBE, list(view.topics))
-        entries = await asyncio.to_thread(
-            lambda: [_described(call, view, view.topics[name]) for name in sorted(visible)]
-        )
+        visible = [
+            view.topics[name]
+            for name in sorted(view.topics)
+            if call.is_authorized(AclOperation.DESCRIBE, AclResourceType.TOPIC, name)
+        ]
+        entries = await asyncio.to_thread(lambda: [_described(call, view, topic) for topic in visible])
     else:
         by_id = {topic.topic_id: topic for topic in view.topics.values()}
         entries = [await _by_name(call, view, name) for name in dict.fromkeys(names)]

@@ -121,7 +121,7 @@ class HistoryClient:
             return
         operation.call = time.monotonic_ns()
         try:
-            self._fill(operation, client)
+            getattr(self, f"_{operation.kind}")(operation, client)
         except (OSError, CodecError):
             operation.code = ""
         if operation.code in _UNCERTAIN or not operation.code:
@@ -130,10 +130,6 @@ class HistoryClient:
         else:
             operation.end = time.monotonic_ns()
         self._history.append(operation)
-
-    def _fill(self, operation: HistoryOperation, client: Client) -> None:
-        """Send the request of an operation. Add what is requested and returned."""
-        getattr(self, f"_{operation.kind}")(operation, client)
 
     def _create(self, operation: HistoryOperation, client: Client) -> None:
         operation.partitions = self._random.randint(1, 2)
