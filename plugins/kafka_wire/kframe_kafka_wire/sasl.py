@@ -20,6 +20,7 @@ from typing import Final, TypeAlias
 from kframe.plugin.wire import request_header, unsigned_varint
 from kframe_kafka_wire.responses import WireError
 from kframe_kafka_wire.security import Credentials
+from kframe_kafka_wire.shapes import CodecError, Cursor, read_varint
 
 _HANDSHAKE: Final = 17
 _AUTHENTICATE: Final = 36
@@ -63,9 +64,9 @@ def _authenticate(message: bytes, mechanism: str, client_id: str, send_request: 
         if reply[:5] != struct.pack(">ib", -1, 0):
             raise WireError("no answer to a SASL login")
         (error,) = struct.unpack_from(">h", reply, 5)
-        text, end = _compact_bytes(reply, 7)
-        answer, _ = _compact_bytes(reply, end)
-    except (struct.error, IndexError):
+        cursor = Cursor(reply, 7)
+        text, answer = _compact_bytes(cursor), _compact_bytes(cursor)
+    except (struct.error, CodecError):
         raise WireError("an answer to a SASL login that breaks off") from None
     if error:
         raise LoginRefused(f"the broker refuses the login by {mechanism}: {text[:200].decode(errors='replace')!r}")
@@ -105,15 +106,8 @@ def _scram(credentials: Credentials) -> _Mechanism:
         raise WireError("the broker does not know the password that it has checked")
 
 
-def _compact_bytes(reply: bytes, offset: int) -> tuple[bytes, int]:
-    """Compact bytes or a compact string, empty if null, and the next offset. Raises IndexError."""
-    length = shift = 0
-    while True:
-        length |= (reply[offset] & 0x7F) << shift
-        offset, shift = offset + 1, shift + 7
-        if reply[offset - 1] < 0x80 or shift > 28:
-            break
-    end = offset + max(length - 1, 0)
-    if end > len(reply):
-        raise IndexError(end)
-    return reply[offset:end], end
+def _compact_bytes(cursor: Cursor) -> bytes:
+    """Compact bytes or a compact string; empty if null. Raises CodecError."""
+    length = max(read_varint(cursor) - 1, 0)
+    start = cursor.skip(length)
+    return cursor.data[start : start + length]

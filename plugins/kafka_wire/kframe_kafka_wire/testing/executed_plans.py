@@ -29,13 +29,11 @@ _SETTINGS: Final = {"min.insync.replicas": "2", "zookeeper.session.timeout.ms": 
 _KRAFT_SETTINGS: Final = {
     "min.insync.replicas": "2", "broker.session.timeout.ms": "6000", "broker.heartbeat.interval.ms": "1000"
 }  # fmt: skip
+_RATES: Final = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
+#: The settings that are throttles.
 _THROTTLES: Final = {
-    "topic": ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas"),
-    "broker": ("leader.replication.throttled.rate", "follower.replication.throttled.rate"),
-}
-_RESOURCES: Final = {
-    ConfigResource(TOPIC): _THROTTLES["topic"],
-    **{ConfigResource(None, broker_id): _THROTTLES["broker"] for broker_id in BROKERS},
+    ConfigResource(TOPIC): ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas"),
+    **{ConfigResource(None, broker_id): _RATES for broker_id in BROKERS},
 }
 #: What operators had set before any plan.
 OPERATOR_THROTTLES: Final[Mapping[ConfigResource, Mapping[str, str]]] = {
@@ -76,7 +74,7 @@ class ExecutedCluster:
 
     def throttles(self) -> dict[ConfigResource, dict[str, str]]:
         """All throttles that are set."""
-        configs = self.admin.read_configs(_RESOURCES)
+        configs = self.admin.read_configs(_THROTTLES)
         return {resource: values for resource, values in configs.items() if values}
 
     def is_settled(self, replicas: Sequence[Sequence[int]]) -> bool:
