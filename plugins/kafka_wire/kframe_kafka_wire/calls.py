@@ -78,9 +78,9 @@ class ServerContext:
         """Await the controller's result."""
         return await asyncio.wrap_future(future)
 
-    async def inspect_cluster(self, read: Callable[[ClusterState | None], Result]) -> Result:
-        """Evaluate ``read`` on the present columns. See ``Controller.inspect``."""
-        return await self.wait(self.controller.inspect(read))
+    async def inspect_cluster(self, read: Callable[[ClusterState], Result]) -> Result | None:
+        """Evaluate ``read`` on the present columns. None on a standby, which has none. See ``Controller.inspect``."""
+        return await self.wait(self.controller.inspect(lambda cluster: None if cluster is None else read(cluster)))
 
     async def read(self, read: Callable[[Records], Result]) -> Result:
         """Read records of the store outside the event loop. Raises StoreError."""
@@ -116,9 +116,7 @@ class ServerContext:
     async def _live_brokers(self) -> list[Registration]:
         """The live brokers: from the active controller's columns, on a standby from the store's records."""
 
-        def live(cluster: ClusterState | None) -> list[Registration] | None:
-            if cluster is None:
-                return None
+        def live(cluster: ClusterState) -> list[Registration]:
             known = zip(cluster.brokers.registrations, cluster.brokers.live, strict=True)
             return [registration for registration, is_registered in known if registration is not None and is_registered]
 

@@ -152,19 +152,18 @@ async def _described(call: Call, kind: int, name: str) -> tuple[int, list[Fields
         return ErrorCode.NONE, [_entry(call, key, value, _STATIC, read_only=True) for key, value in visible.items()]
     store = call.context.controller.store
 
-    def read_stored(cluster: ClusterState | None) -> _StoredConfigs:
-        if cluster is None:
-            return ErrorCode.NOT_CONTROLLER, {}, {}
+    def read_stored(cluster: ClusterState) -> _StoredConfigs:
         if kind == TOPIC and cluster.topics.find(name) is None:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, {}, {}
         return ErrorCode.NONE, store.read_configs(name) if kind == TOPIC else {}, store.read_configs(None)
 
     try:
-        code, of_topic, broker_defaults = await call.context.inspect_cluster(read_stored)
-        if code == ErrorCode.NOT_CONTROLLER:
-            code, of_topic, broker_defaults = await asyncio.to_thread(_read_stored, call.context.records, kind, name)
+        stored = await call.context.inspect_cluster(read_stored)
+        if stored is None:
+            stored = await asyncio.to_thread(_read_stored, call.context.records, kind, name)
     except KframeError:
         return ErrorCode.UNKNOWN_SERVER_ERROR, []
+    code, of_topic, broker_defaults = stored
     if code:
         return code, []
     if kind == BROKER:
@@ -191,7 +190,9 @@ async def configs_of(call: Call, topic_configs: Mapping[str, Mapping[str, str]])
     """
     store = call.context.controller.store
     try:
-        broker_defaults = await call.context.inspect_cluster(lambda _cluster: store.read_configs(None))
+        broker_defaults = await call.context.wait(
+            call.context.controller.inspect(lambda _cluster: store.read_configs(None))
+        )
     except KframeError:
         return ErrorCode.UNKNOWN_SERVER_ERROR, {}
     static = await call.context.static_settings(BROKER_KEYS)

@@ -98,11 +98,11 @@ async def _coordinator(call: Call, kind: int, key: str) -> Fields:
     if not call.is_authorized(AclOperation.DESCRIBE, resource, key):
         return _no_coordinator(key, denied, f"{call.session.principal} may not see it")
 
-    def find_leader(cluster: ClusterState | None) -> tuple[bool, int, Endpoint | None] | None:
+    def find_leader(cluster: ClusterState) -> tuple[bool, int, Endpoint | None]:
         """Whether the topic exists, the leader of the key's partition, and its endpoint."""
-        index = None if cluster is None else cluster.topics.find(topic)
-        if cluster is None or index is None or not cluster.topics.partition_count[index]:
-            return None if cluster is None else (False, -1, None)
+        index = cluster.topics.find(topic)
+        if index is None or not cluster.topics.partition_count[index]:
+            return False, -1, None
         p = cluster.partitions
         row = cluster.topics.row_of(index, partition_of(key, int(cluster.topics.partition_count[index])))
         leader = -1 if row is None or p.partition_epoch[row] == NO_STATE else int(p.leader[row])

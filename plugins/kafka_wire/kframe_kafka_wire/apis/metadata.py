@@ -65,16 +65,14 @@ async def read_view(call: Call, select_topics: Callable[[ClusterState], Iterable
     topics in it, and keep using this node until its metadata expire.
     """
     ids = call.context.topic_ids
-    view = await call.context.inspect_cluster(
-        lambda cluster: None if cluster is None else view_of(cluster, select_topics, ids)
-    )
+    view = await call.context.inspect_cluster(lambda cluster: _view_of(cluster, select_topics, ids))
     if view is None:
         raise Refused("it asks for brokers and topics, which only the controller knows, and this is not the controller")
     return view
 
 
-def view_of(
-    cluster: ClusterState, select_topics: Callable[[ClusterState], Iterable[int]], topic_ids: bool = True
+def _view_of(
+    cluster: ClusterState, select_topics: Callable[[ClusterState], Iterable[int]], topic_ids: bool
 ) -> ClusterView:
     """Brokers, and the topics (indexes) that ``select_topics`` returns, copied from the columns in a few array passes.
 

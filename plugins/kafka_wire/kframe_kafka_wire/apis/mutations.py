@@ -66,7 +66,7 @@ def _rate(entity: QuotaEntity, text: str) -> float:
 
 async def execute(
     call: Call, quota: MutationQuota, requests: Sequence[Requested], submit: Callable[..., Future[Any]],
-    partitions: Callable[[ClusterState | None], Mapping[str, int]],
+    partitions: Callable[[ClusterState], Mapping[str, int]],
 ) -> tuple[dict[str, ErrorCode], Mapping[str, str], TopicSummaries]:  # fmt: skip
     """Create topics or partitions within a quota. Returns codes, messages, and the shapes of created topics, by name.
 
@@ -80,7 +80,7 @@ async def execute(
     validated = await call.context.wait(submit(requests, timeout_ms=call.timeout_ms, validate_only=True))
     codes, messages = dict(validated), dict(validated.messages)
     valid = [request for request in requests if codes[request.name] is ErrorCode.NONE]
-    counts = await call.context.inspect_cluster(partitions)
+    counts = await call.context.inspect_cluster(partitions) or {}
     accepted = [request for request in valid if quota.record(counts.get(request.name, 0), now_ms())]
     codes |= {request.name: ErrorCode.THROTTLING_QUOTA_EXCEEDED for request in valid}
     if not accepted:
@@ -93,7 +93,7 @@ async def delete(call: Call, quota: MutationQuota, names: Sequence[str]) -> dict
     """Delete topics within a quota. Returns codes by topic. Unknown topics are not charged."""
     counts: Mapping[str, int] = {}
     if quota.is_limited and call.context.enabled("delete.topic.enable", default=True):
-        counts = await call.context.inspect_cluster(lambda cluster: _partitions_of(cluster, names))
+        counts = await call.context.inspect_cluster(lambda cluster: _partitions_of(cluster, names)) or {}
     accepted = [name for name in names if name not in counts or quota.record(counts[name], now_ms())]
     codes = dict.fromkeys(names, ErrorCode.THROTTLING_QUOTA_EXCEEDED)
     if accepted:
@@ -102,12 +102,12 @@ async def delete(call: Call, quota: MutationQuota, names: Sequence[str]) -> dict
     return codes
 
 
-def _partitions_of(cluster: ClusterState | None, names: Iterable[str]) -> dict[str, int]:
+def _partitions_of(cluster: ClusterState, names: Iterable[str]) -> dict[str, int]:
     """The number of partitions of the topics that brokers know."""
     counts = {}
     for name in names:
-        index = None if cluster is None else cluster.topics.find(name)
-        if cluster is None or index is None or cluster.topics.deleting[index]:
+        index = cluster.topics.find(name)
+        if index is None or cluster.topics.deleting[index]:
             continue
         rows = cluster.topics.rows_of(index)
         if (cluster.partitions.partition_epoch[rows] != NO_STATE).any():

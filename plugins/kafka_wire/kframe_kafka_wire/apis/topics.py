@@ -111,18 +111,6 @@ def _new_topic(topic: Fields) -> NewTopic:
     return NewTopic(topic["name"], topic["num_partitions"], topic["replication_factor"], assignments or None, config)
 
 
-def topic_summaries(cluster: ClusterState | None, names: Iterable[str]) -> dict[str, tuple[bytes, int, int]]:
-    """Topic id, partition count and replication factor of these topics. Missing topics are left out."""
-    summaries = {}
-    for name in names:
-        index = None if cluster is None else cluster.topics.find(name)
-        if cluster is not None and index is not None:
-            rows = cluster.topics.rows_of(index)
-            factor = int(cluster.partitions.replica_count[rows[0]]) if len(rows) else 0
-            summaries[name] = (cluster.topics.ids[index].tobytes(), len(rows), factor)
-    return summaries
-
-
 def _created(call: Call, name: str, code: int, message: str | None, described: Fields | None) -> Fields:
     if code:
         if code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
@@ -147,7 +135,7 @@ async def delete_topics(call: Call) -> Fields:
     if refusal is not ErrorCode.NONE:
         return {"responses": [_deleted(call, name, topic_id, refusal) for name, topic_id in requested]}
     ids = [topic_id for name, topic_id in requested if name is None]
-    names_of = await call.context.inspect_cluster(lambda cluster: names_by_id(cluster, ids)) if ids else {}
+    names_of = (await call.context.inspect_cluster(lambda cluster: _names_by_id(cluster, ids)) or {}) if ids else {}
     listed = Counter(name if name is not None else names_of.get(topic_id) for name, topic_id in requested)
     responses, deletions = [], {}
     for requested_name, topic_id in requested:
@@ -179,10 +167,8 @@ def _requested_topics(call: Call) -> list[tuple[str | None, bytes]]:
     return [(topic["name"], topic["topic_id"]) for topic in call.body["topics"]]
 
 
-def names_by_id(cluster: ClusterState | None, ids: Iterable[bytes]) -> dict[bytes, str]:
+def _names_by_id(cluster: ClusterState, ids: Iterable[bytes]) -> dict[bytes, str]:
     """Names of the topics with these ids."""
-    if cluster is None:
-        return {}
     indexes = ((topic_id, cluster.topics.find_id(topic_id)) for topic_id in ids)
     return {topic_id: cluster.topics.names[index] for topic_id, index in indexes if index is not None}
 
@@ -238,9 +224,8 @@ async def create_partitions(call: Call) -> Fields:
     }
 
 
-def _added(cluster: ClusterState | None, new_partitions: Iterable[NewPartitions]) -> dict[str, int]:
+def _added(cluster: ClusterState, new_partitions: Iterable[NewPartitions]) -> dict[str, int]:
     """The number of partitions that these requests add, by topic."""
-    summaries = topic_summaries(cluster, [growth.name for growth in new_partitions])
-    return {
-        growth.name: growth.count - summaries[growth.name][1] for growth in new_partitions if growth.name in summaries
-    }
+    topics = cluster.topics
+    indexes = ((growth, topics.find(growth.name)) for growth in new_partitions)
+    return {growth.name: growth.count - len(topics.rows_of(index)) for growth, index in indexes if index is not None}

@@ -82,16 +82,15 @@ class FaultReport:
     violations: list[str]
 
 
+@dataclass(frozen=True, slots=True)
 class FaultCluster:
     """The running cluster of ``fault_cluster``."""
 
-    def __init__(self, folder: Path, network: VirtualNetwork, ensemble: Ensemble, fixture: ClusterFixture,
-                 machines: Mapping[str, Machine]) -> None:  # fmt: skip
-        self.folder = folder
-        self.network = network
-        self.ensemble = ensemble
-        self.fixture = fixture
-        self.machines = machines
+    folder: Path
+    network: VirtualNetwork
+    ensemble: Ensemble
+    fixture: ClusterFixture
+    machines: Mapping[str, Machine]
 
     def observe(self, fault: Fault) -> FaultReport:
         """Inject a fault under a producer. When it has ended, wait until all have recovered, and compare records."""
