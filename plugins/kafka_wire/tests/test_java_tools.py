@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from kframe_kafka_wire.records import Records
 from kframe_kafka_wire.sasl_server import make_credential, scram_lookup
-from kframe_kafka_wire.testing.served import Served, one_address
+from kframe_kafka_wire.testing.served import Served, shared_address
 from kframe_kafka_wire.testing.tools import ToolBox, Tools
 
 from kframe.testing.clusters import PartitionSpec, healthy
@@ -20,7 +20,7 @@ TOPICS = {"old": [healthy(1, 2), PartitionSpec((2, 3), leader=3, isr=(3, 2))]}
 
 @pytest.fixture(scope="module")
 def served() -> Iterator[Served]:
-    with one_address(TOPICS) as served:
+    with shared_address(TOPICS) as served:
         yield served
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from kframe_kafka_wire.testing.served import one_address
+from kframe_kafka_wire.testing.served import shared_address
 
 from kframe.testing.clusters import PartitionSpec, healthy
 
@@ -19,7 +19,7 @@ TOPICS = {"old": [healthy(1, 2), PartitionSpec((2, 3), leader=3, isr=(3, 2))]}
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
-    with one_address(TOPICS) as served:
+    with shared_address(TOPICS) as served:
         client = kafka.KafkaAdminClient(bootstrap_servers=[served.server.addresses["PLAINTEXT"]])
         yield client
         client.close()

@@ -135,7 +135,7 @@ def user_record(mechanism: str, password: str, iterations: int = 4096) -> str:
     return config_record(**{mechanism: credential})
 
 
-def one_address(topics: Mapping[str, Sequence[PartitionSpec]]) -> Served:
+def shared_address(topics: Mapping[str, Sequence[PartitionSpec]]) -> Served:
     """Brokers 1 to 3 whose addresses are that of the controller, so that it answers all requests of a client."""
     (port,) = free_ports(1)
     endpoint = (Endpoint("PLAINTEXT", "127.0.0.1", port),)
