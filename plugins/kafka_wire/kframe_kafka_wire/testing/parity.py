@@ -315,7 +315,10 @@ def main() -> int:
                 arguments.evidence.write_text(page(comparisons, facts))
             print(f"{name}: {comparison.runs} runs, {len(comparison.differences)} differences", flush=True)
 
-        with tempfile.TemporaryDirectory() as scratch, running(ServerHandle(Path(scratch) / "zookeeper", ServerOptions())) as server:
+        with (
+            tempfile.TemporaryDirectory() as scratch,
+            running(ServerHandle(Path(scratch) / "zookeeper", ServerOptions())) as server,
+        ):
             compared(
                 Path(scratch) / "cluster", f"{server.address}/parity", setup, arguments.brokers, rounds, calls,
                 expected=arguments.expected, after_round=write,
