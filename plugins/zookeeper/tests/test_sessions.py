@@ -6,12 +6,14 @@ import threading
 
 import pytest
 from kframe_zookeeper import paths
+from kframe_zookeeper.store import ZooKeeperStore
 from kframe_zookeeper.testing.process import PATIENCE_S, wait_until
 from kframe_zookeeper.testing.proxy import MULTI, Break, BreakPoint, Direction, Link, Proxy
 from kframe_zookeeper.testing.stores import BREAK_POINTS, big_cluster, controller, every_row
 from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory
 
-from kframe.errors import ControllerFenced, StoreError
+from kframe.errors import ControllerFenced, KframeError, StoreError
+from kframe.model.cluster import ClusterState
 from kframe.model.events import Elect, Event, SessionExpired
 from kframe.testing.clusters import StateSpec, change_of, described
 from kframe.testing.store_fixture import SECOND_ID, codes, small_cluster
@@ -46,6 +48,14 @@ def test_session_expiry_during_a_write_stops_the_write(
     assert described(store.load()) == stored, "nothing of the old session arrives in the new one"
 
 
+def write_state(store: ZooKeeperStore, cluster: ClusterState, failures: list[KframeError]) -> None:
+    """Write the state of orders-0. Runs in a thread of its own, so it collects the error."""
+    try:
+        store.write_states(cluster, change_of(cluster, {"orders-0": StateSpec(2, (2,), 5, 7)}, 1))
+    except (ControllerFenced, StoreError) as error:
+        failures.append(error)
+
+
 def test_silent_session_waits_for_the_server(make_fixture: FixtureFactory, proxy: Proxy) -> None:
     """The session may have ended by the local clock, so the controller does not act. Only the server ends the
     session."""
@@ -54,16 +64,9 @@ def test_silent_session_waits_for_the_server(make_fixture: FixtureFactory, proxy
     before = store._connection
     assert before is not None
     events.clear()
-    failures: list[BaseException] = []
-
-    def write() -> None:
-        try:
-            store.write_states(cluster, change_of(cluster, {"orders-0": StateSpec(2, (2,), 5, 7)}, 1))
-        except (ControllerFenced, StoreError) as error:
-            failures.append(error)
-
+    failures: list[KframeError] = []
     proxy.drop(*Direction)
-    thread = threading.Thread(target=write)
+    thread = threading.Thread(target=write_state, args=(store, cluster, failures))
     thread.start()
     wait_until(lambda: fixture.operator.exists(paths.CONTROLLER) is None)
     assert not before.session.fence.is_open()
@@ -83,19 +86,10 @@ def test_requests_are_never_sent_in_another_session(make_fixture: FixtureFactory
     before = store._connection
     assert before is not None
     credentials = before.session.client.client_id
-    failures: list[BaseException] = []
-
-    def write() -> None:
-        try:
-            store.write_states(cluster, change_of(cluster, {"orders-0": StateSpec(2, (2,), 5, 7)}, 1))
-        except StoreError as error:
-            failures.append(error)
-        except ControllerFenced as error:
-            failures.append(error)
-
+    failures: list[KframeError] = []
     proxy.refuse()
     proxy.cut()
-    threads = [threading.Thread(target=write) for _ in range(3)]
+    threads = [threading.Thread(target=write_state, args=(store, cluster, failures)) for _ in range(3)]
     for thread in threads:
         thread.start()
     fixture.end_session(credentials)
