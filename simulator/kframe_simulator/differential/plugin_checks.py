@@ -13,7 +13,7 @@ from kframe_simulator.differential.storages import StorageDifference
 from kframe_simulator.differential.stores import play_bare, play_history
 from kframe_simulator.differential.transports import play_batches
 from kframe_simulator.invariants import INVARIANTS
-from kframe_simulator.simulation.observations import Trigger
+from kframe_simulator.simulation.observations import Rested
 from kframe_simulator.simulation.run import plan_of
 from kframe_simulator.simulation.simulation import Simulation
 
@@ -38,7 +38,7 @@ def check_offer(offer: SelectorSpec | StoreSpec | TransportSpec, url: str) -> Fi
 def try_selector(spec: SelectorSpec, make: Callable[[], LeaderSelector]) -> Finding:
     """Run whole simulated clusters with the selector. Invariants at rest are not checked: a selector may elect no
     leader."""
-    always = tuple(invariant for invariant in INVARIANTS if invariant.trigger is not Trigger.RESTED)
+    always = tuple(invariant for invariant in INVARIANTS if invariant.trigger is not Rested)
     rule = "Clusters that it elects leaders for keep every invariant, whatever befalls them."
     for seed in SELECTOR_SEEDS:
         result = Simulation(*plan_of(seed, spec.name), dict.fromkeys(spec.kinds, make()), always).run()

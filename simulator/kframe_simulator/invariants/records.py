@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from kframe.errors import ErrorCode
-from kframe.model.events import TopicPartition
 from kframe_simulator.broker.log import Log
 from kframe_simulator.broker.messages import UNDEFINED, RecordKind
 from kframe_simulator.invariants.states import elected, unclean_allowed
 from kframe_simulator.replication.control_requests import Row
-from kframe_simulator.simulation.observations import Led, Logged, Read, StateWritten
+from kframe_simulator.simulation.observations import Acknowledged, Led, Logged, Read, StateWritten
 from kframe_simulator.simulation.record_history import follows
 from kframe_simulator.simulation.values import Value
 from kframe_simulator.simulation.watch import Watch
@@ -42,9 +41,9 @@ def isr_members_have_acknowledged_records(watch: Watch, written: StateWritten) -
     return _all_members(watch, written.after)
 
 
-def acknowledged_record_is_on_isr(watch: Watch, key: TopicPartition) -> str | None:
+def acknowledged_record_is_on_isr(watch: Watch, acknowledged: Acknowledged) -> str | None:
     """I10: a record that is acknowledged with acks=all is on every member of the stored ISR."""
-    row = watch.simulation.ensemble.rows.get(key)
+    row = watch.simulation.ensemble.rows.get(acknowledged.key)
     return None if row is None else _all_members(watch, row)
 
 

@@ -7,24 +7,24 @@ from kframe.model.events import BrokersChanged, ControlledShutdownRequested, Isr
 from kframe.model.ids import EPOCH_DURING_DELETE, LEADER_DURING_DELETE, NO_BROKER_EPOCH, NO_STATE
 from kframe_simulator.broker.messages import LeaderAndIsr, StopReplica, UpdateMetadata
 from kframe_simulator.replication.control_requests import read_row
-from kframe_simulator.simulation.observations import Connected, Ended, Leaving, Post
+from kframe_simulator.simulation.observations import Connected, Ended, Leaving, RequestQueued, RequestSent
 from kframe_simulator.simulation.watch import Watch
 
 
-def single_request_in_flight(watch: Watch, post: Post) -> str | None:
+def single_request_in_flight(watch: Watch, sent: RequestSent) -> str | None:
     """I13: a broker has at most one request in flight. Requests are in the order of creation. Only the same request is
     repeated."""
-    process, request = post.process, post.request
+    process, request = sent.process, sent.request
     line = watch.simulation.lines.get((process.controller_id, process.incarnation, request.broker_id))
     if not line or line[0] is not request:
         return f"broker {request.broker_id}: a request of {type(request.message).__name__} left out of order"
     return None
 
 
-def first_request_is_update_metadata(watch: Watch, post: Post) -> str | None:
+def first_request_is_update_metadata(watch: Watch, queued: RequestQueued) -> str | None:
     """I14: in each controller epoch a registration first receives UpdateMetadata with all brokers. Its first
     LeaderAndIsr has all its partitions."""
-    process, request = post.process, post.request
+    process, request = queued.process, queued.request
     message = request.message
     key = (
         process.controller_id,
@@ -68,12 +68,12 @@ def _assigned_partitions(process: object, broker_id: int) -> set[tuple[str, int]
     return result
 
 
-def for_current_registration(watch: Watch, post: Post) -> str | None:
+def for_current_registration(watch: Watch, sent: RequestSent) -> str | None:
     """I15: a request has the broker epoch of its registration from creation to completion."""
-    channel = post.process.transport.channels.get(post.request.broker_id)
-    if channel is None or channel.broker_epoch != post.request.message.broker_epoch:
+    channel = sent.process.transport.channels.get(sent.request.broker_id)
+    if channel is None or channel.broker_epoch != sent.request.message.broker_epoch:
         now = None if channel is None else channel.broker_epoch
-        return f"broker {post.request.broker_id}: a request for {post.request.message.broker_epoch} went to {now}"
+        return f"broker {sent.request.broker_id}: a request for {sent.request.message.broker_epoch} went to {now}"
     return None
 
 
@@ -84,20 +84,20 @@ def failure_precedes_startup(watch: Watch, connected: Connected) -> str | None:
     return None
 
 
-def requests_go_to_registered_brokers(watch: Watch, post: Post) -> str | None:
+def requests_go_to_registered_brokers(watch: Watch, queued: RequestQueued) -> str | None:
     """I17: requests go to registered brokers, and list no dead leader as live."""
-    cluster, request = post.process.loop.controller.cluster, post.request
+    cluster, request = queued.process.loop.controller.cluster, queued.request
     index = cluster.brokers.find(request.broker_id)
     if index is None or not cluster.brokers.registered[index]:
         return f"a request for broker {request.broker_id}, which is known to be gone"
-    if request.broker_id not in post.process.transport.channels:
+    if request.broker_id not in queued.process.transport.channels:
         return f"a request for broker {request.broker_id}, to which no channel is open"
     return None
 
 
-def deletions_keep_target_and_isr(watch: Watch, post: Post) -> str | None:
+def deletions_keep_target_and_isr(watch: Watch, queued: RequestQueued) -> str | None:
     """I18, I22: only replicas of topics under deletion, or outside the target, are deleted, and no ISR member."""
-    message, cluster = post.request.message, post.process.loop.controller.cluster
+    message, cluster = queued.request.message, queued.process.loop.controller.cluster
     if not isinstance(message, StopReplica):
         return None
     for key, stop in message.partitions.items():
@@ -106,19 +106,19 @@ def deletions_keep_target_and_isr(watch: Watch, post: Post) -> str | None:
             continue
         state = read_row(cluster, row)
         target = [replica for replica in state.replicas if replica not in state.removing]
-        broker_id = post.request.broker_id
+        broker_id = queued.request.broker_id
         if broker_id in target or broker_id in state.isr:
             return f"{key}: broker {broker_id} of target {target}, isr {state.isr} is sent a deletion of its replica"
     return None
 
 
-def stop_replica_has_leader_epoch(watch: Watch, post: Post) -> str | None:
+def stop_replica_has_leader_epoch(watch: Watch, queued: RequestQueued) -> str | None:
     """I18: StopReplica has the current leader epoch, so that a broker refuses a late request. It has -1 if there never
     was a leader, and -2, which is never refused, if the topic is being deleted."""
-    message, stored = post.request.message, watch.observed.stored
+    message, stored = queued.request.message, watch.observed.stored
     if not isinstance(message, StopReplica):
         return None
-    deleting = watch.observed.deleting(post.process)
+    deleting = watch.observed.deleting(queued.process)
     for key, stop in message.partitions.items():
         known = {leader_epoch for _, leader_epoch, _, _ in stored.get(key, ())}
         if known and stop.leader_epoch not in ({EPOCH_DURING_DELETE} if key[0] in deleting else known):
@@ -126,27 +126,27 @@ def stop_replica_has_leader_epoch(watch: Watch, post: Post) -> str | None:
         row = watch.simulation.ensemble.rows.get(key)
         if row is None or not known or not stop.delete or key[0] in deleting:
             continue
-        if watch.observed.in_term(post.process) and stop.leader_epoch != row.leader_epoch:
+        if watch.observed.in_term(queued.process) and stop.leader_epoch != row.leader_epoch:
             return f"{key}: StopReplica bears leader epoch {stop.leader_epoch}, stored is {row.leader_epoch}"
     return None
 
 
-def deletions_repeat_only_after_events(watch: Watch, post: Post) -> str | None:
+def deletions_repeat_only_after_events(watch: Watch, queued: RequestQueued) -> str | None:
     """I19: StopReplica with deletion is repeated only after an event that lets the deletion continue."""
-    message = post.request.message
+    message = queued.request.message
     if not isinstance(message, StopReplica):
         return None
-    deleting = watch.observed.deleting(post.process)
+    deleting = watch.observed.deleting(queued.process)
     for key, stop in message.partitions.items():
-        repeated = stop.delete and watch.observed.repeats_deletion(post.process, key, post.request.broker_id)
+        repeated = stop.delete and watch.observed.repeats_deletion(queued.process, key, queued.request.broker_id)
         if repeated and key[0] in deleting:
-            return f"{key}: broker {post.request.broker_id} is sent the same deletion again, and nothing has changed"
+            return f"{key}: broker {queued.request.broker_id} is sent the same deletion again, and nothing has changed"
     return None
 
 
-def only_stored_states_are_sent(watch: Watch, post: Post) -> str | None:
+def only_stored_states_are_sent(watch: Watch, queued: RequestQueued) -> str | None:
     """I12: LeaderAndIsr and UpdateMetadata have states that were stored, and none of a later controller."""
-    message, known = post.request.message, watch.observed.stored
+    message, known = queued.request.message, watch.observed.stored
     if isinstance(message, LeaderAndIsr):
         for key, state in message.partitions.items():
             if state.controller_epoch > message.controller_epoch:
@@ -161,10 +161,10 @@ def only_stored_states_are_sent(watch: Watch, post: Post) -> str | None:
     return None
 
 
-def only_assigned_replicas_are_sent(watch: Watch, post: Post) -> str | None:
+def only_assigned_replicas_are_sent(watch: Watch, queued: RequestQueued) -> str | None:
     """I21: LeaderAndIsr has replicas from a stored assignment: a reassignment begins only after it is stored."""
-    message = post.request.message
-    if not isinstance(message, LeaderAndIsr) or not watch.observed.in_term(post.process):
+    message = queued.request.message
+    if not isinstance(message, LeaderAndIsr) or not watch.observed.in_term(queued.process):
         return None
     for key, state in message.partitions.items():
         row = watch.simulation.ensemble.rows.get(key)
@@ -174,49 +174,51 @@ def only_assigned_replicas_are_sent(watch: Watch, post: Post) -> str | None:
     return None
 
 
-def last_in_sync_logs_stay(watch: Watch, post: Post) -> str | None:
+def last_in_sync_logs_stay(watch: Watch, queued: RequestQueued) -> str | None:
     """I22: a reassignment deletes no replica before a live target replica leads."""
-    message, observed = post.request.message, watch.observed
-    if not isinstance(message, StopReplica) or not observed.in_term(post.process):
+    message, observed = queued.request.message, watch.observed
+    if not isinstance(message, StopReplica) or not observed.in_term(queued.process):
         return None
     for key, stop in message.partitions.items():
         row = watch.simulation.ensemble.rows.get(key)
-        if row is None or not stop.delete or key[0] in observed.deleting(post.process) | observed.marked():
+        if row is None or not stop.delete or key[0] in observed.deleting(queued.process) | observed.marked():
             continue
         target = set(row.replicas) - set(row.removing)
-        if post.request.broker_id in row.removing and row.leader not in target & observed.live(post.process):
+        if queued.request.broker_id in row.removing and row.leader not in target & observed.live(queued.process):
             return (
-                f"{key}: broker {post.request.broker_id} is sent a deletion, {row.leader} leads, not {sorted(target)}"
+                f"{key}: broker {queued.request.broker_id} is sent a deletion, {row.leader} leads, not {sorted(target)}"
             )
     return None
 
 
-def only_controllers_send(watch: Watch, post: Post) -> str | None:
+def only_controllers_send(watch: Watch, queued: RequestQueued) -> str | None:
     """I3: no request is sent while its sender is not certain of the role."""
-    if not post.process.store.role_is_certain():
-        return f"{post.process.controller_id} tells broker {post.request.broker_id} while its role is not certain"
+    if not queued.process.store.role_is_certain():
+        return f"{queued.process.controller_id} tells broker {queued.request.broker_id} while its role is not certain"
     return None
 
 
-def isr_changes_are_sent_alone(watch: Watch, post: Post) -> str | None:
+def isr_changes_are_sent_alone(watch: Watch, queued: RequestQueued) -> str | None:
     """I30: after an ISR change notification, UpdateMetadata has only the partitions in the notification."""
-    message = post.request.message
-    if not isinstance(post.process.event, IsrChangesNotified) or not isinstance(message, UpdateMetadata):
+    message = queued.request.message
+    if not isinstance(queued.process.event, IsrChangesNotified) or not isinstance(message, UpdateMetadata):
         return None
-    others = message.partitions.keys() - watch.simulation.noticed_now(post.process)
-    return f"broker {post.request.broker_id} is sent {sorted(others)}, which no leader has proposed" if others else None
+    others = message.partitions.keys() - watch.simulation.noticed_now(queued.process)
+    return (
+        f"broker {queued.request.broker_id} is sent {sorted(others)}, which no leader has proposed" if others else None
+    )
 
 
-def original_replicas_wait_for_target(watch: Watch, post: Post) -> str | None:
+def original_replicas_wait_for_target(watch: Watch, queued: RequestQueued) -> str | None:
     """I22: a reassignment stops no original replica before all target replicas were in sync."""
-    message, cluster = post.request.message, post.process.loop.controller.cluster
+    message, cluster = queued.request.message, queued.process.loop.controller.cluster
     if not isinstance(message, StopReplica):
         return None
     for key, stop in message.partitions.items():
         row = cluster.row(*key)
         saved = row is not None and not cluster.topics.deleting[cluster.partitions.topic[row]]
-        if saved and stop.delete and not watch.reassignments.may_stop(key, post.request.broker_id):
-            return f"{key}: original replica {post.request.broker_id} is stopped before the target was in sync"
+        if saved and stop.delete and not watch.reassignments.may_stop(key, queued.request.broker_id):
+            return f"{key}: original replica {queued.request.broker_id} is stopped before the target was in sync"
     return None
 
 

@@ -8,7 +8,7 @@ from kframe.core.operations.leader_rebalance import TIMER as REBALANCE_TIMER
 from kframe.errors import ErrorCode
 from kframe.model.events import SessionExpired
 from kframe.runtime.loop import RETRY_MS
-from kframe_simulator.simulation.observations import Answered, Begun, Claimed, Ended, Post, Written
+from kframe_simulator.simulation.observations import Answered, Begun, Claimed, Ended, RequestSent, Written
 from kframe_simulator.simulation.store import FENCED
 from kframe_simulator.simulation.watch import Watch
 
@@ -22,10 +22,10 @@ def epoch_has_single_owner(watch: Watch, claimed: Claimed) -> str | None:
     return None if known == owner else f"epoch {claimed.controller_epoch} of {known} was claimed by {owner}"
 
 
-def request_has_own_epoch(watch: Watch, post: Post) -> str | None:
+def request_has_own_epoch(watch: Watch, sent: RequestSent) -> str | None:
     """I1: requests have the controller epoch of their sender's own election."""
-    owner = (post.process.controller_id, post.process.incarnation)
-    epoch = post.request.message.controller_epoch
+    owner = (sent.process.controller_id, sent.process.incarnation)
+    epoch = sent.request.message.controller_epoch
     known = watch.epoch_owner.get(epoch)
     return None if known == owner else f"{owner} sends in epoch {epoch}, which is {known}'s"
 
@@ -47,11 +47,11 @@ def writes_are_fenced(watch: Watch, written: Written) -> str | None:
     return None if now == own else f"{written.call} of epoch {own} was done in epoch {now}"
 
 
-def sends_end_with_the_role(watch: Watch, post: Post) -> str | None:
+def sends_end_with_the_role(watch: Watch, sent: RequestSent) -> str | None:
     """I3: after a process has seen that it lost the role, it sends no request."""
-    store, epoch = post.process.store, post.request.message.controller_epoch
+    store, epoch = sent.process.store, sent.request.message.controller_epoch
     if store.claimed_epoch != epoch or store.lost_role:
-        return f"{post.process.controller_id} sends in epoch {epoch} after it has lost the role"
+        return f"{sent.process.controller_id} sends in epoch {epoch} after it has lost the role"
     return None
 
 

@@ -7,7 +7,7 @@ from kframe.model.events import ReassignmentRequested
 from kframe.model.ids import NO_STATE
 from kframe_simulator.broker.messages import LeaderAndIsr
 from kframe_simulator.replication.control_requests import Row
-from kframe_simulator.simulation.observations import Post, TopicWritten
+from kframe_simulator.simulation.observations import RequestQueued, TopicWritten
 from kframe_simulator.simulation.watch import Watch
 
 _NO_ID = bytes(16)
@@ -55,13 +55,13 @@ def topic_id_is_constant(watch: Watch, written: TopicWritten) -> str | None:
     return None
 
 
-def requests_name_the_topic(watch: Watch, post: Post) -> str | None:
+def requests_name_the_topic(watch: Watch, queued: RequestQueued) -> str | None:
     """I20: LeaderAndIsr has the current or an earlier id of each topic."""
-    message = post.request.message
+    message = queued.request.message
     if isinstance(message, LeaderAndIsr):
         for name, topic_id in message.topic_ids.items():
             if watch.ids_used.get(topic_id) != name:
-                return f"{name} is sent to broker {post.request.broker_id} under an id that it never had"
+                return f"{name} is sent to broker {queued.request.broker_id} under an id that it never had"
     return None
 
 

@@ -25,7 +25,7 @@ from kframe_simulator.broker.messages import (
 from kframe_simulator.broker.outgoing import Message
 from kframe_simulator.simulation.broker_messages import BrokerHost
 from kframe_simulator.simulation.network import OUTSIDE
-from kframe_simulator.simulation.observations import Read, Trigger
+from kframe_simulator.simulation.observations import Acknowledged, Read
 from kframe_simulator.simulation.options import ProducerOptions
 from kframe_simulator.simulation.values import Value
 
@@ -239,7 +239,7 @@ class Clients:
     def _acknowledged(self, request: Produce, response: ProduceResponse, topic_number: int) -> None:
         watch = self.simulation.watch
         if watch.record_history.acknowledge(request, response, topic_number):
-            watch.check(Trigger.ACKNOWLEDGED, request.partition)
+            watch.check(Acknowledged(request.partition))
 
     # -- Consumers.
 
@@ -273,6 +273,6 @@ class Clients:
         if partition.error not in (ErrorCode.NONE, ErrorCode.OFFSET_OUT_OF_RANGE):
             return
         self.simulation.counts["records read"] += len(partition.records)
-        self.simulation.watch.check(Trigger.READ, Read(key, offset, committed, partition))
+        self.simulation.watch.check(Read(key, offset, committed, partition))
         end = partition.log_end_offset if partition.error is not ErrorCode.NONE else offset + len(partition.records)
         self._positions[key, topic_number, committed] = end

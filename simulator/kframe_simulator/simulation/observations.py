@@ -1,9 +1,8 @@
-"""Observations in a run, and the triggers of invariants."""
+"""The observations of a run. Each type triggers the invariants that name it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import Enum
 from typing import Any, NamedTuple
 
 from kframe.core.operations.alter_partition import AlterPartitionResponse
@@ -15,31 +14,6 @@ from kframe_simulator.broker.outgoing import ControlledShutdown, ControlledShutd
 from kframe_simulator.replication.control_requests import ControlRequest, Row
 from kframe_simulator.simulation.cluster import BrokerView
 from kframe_simulator.simulation.controllers import ControllerProcess
-
-
-class Trigger(Enum):
-    """When an invariant is checked."""
-
-    CLAIMED = "the role was claimed"
-    WRITTEN = "a controller has written"
-    STATE = "a partition's state was written"
-    TOPIC = "a topic was written, created or deleted"
-    QUEUED = "a request was queued for a broker"
-    SENT = "a request leaves"
-    ANSWERED = "a broker has answered"
-    CONNECTED = "a channel to a broker was opened"
-    REPLIED = "a client's request was answered"
-    REFUSED = "a controller's write of a state was refused for its version"
-    BEGUN = "a controller takes an event"
-    EVENT = "a controller has completed an event"
-    PROPOSED = "a leader's AlterPartition was answered"
-    LEAVING = "a ControlledShutdown request was answered"
-    LED = "a broker has become leader"
-    LOGGED = "a log or its high watermark has changed"
-    ACKNOWLEDGED = "a record was acknowledged by all in-sync replicas"
-    READ = "a consumer has read"
-    QUIESCENT = "all faults have ended, and stopped processes stay down"
-    RESTED = "the simulation has come to rest"
 
 
 class Claimed(NamedTuple):
@@ -76,12 +50,18 @@ class TopicWritten(NamedTuple):
     process: ControllerProcess | None
 
 
-class Post(NamedTuple):
-    """A request and its sender."""
+class RequestQueued(NamedTuple):
+    """A controller has queued a request for a broker."""
 
     process: ControllerProcess
     request: ControlRequest
-    repeated: bool = False
+
+
+class RequestSent(NamedTuple):
+    """A request leaves its controller, for the first time or again."""
+
+    process: ControllerProcess
+    request: ControlRequest
 
 
 class Answered(NamedTuple):
@@ -190,6 +170,12 @@ class Logged(NamedTuple):
     log: Log
 
 
+class Acknowledged(NamedTuple):
+    """A record was acknowledged by all in-sync replicas."""
+
+    key: TopicPartition
+
+
 class Read(NamedTuple):
     """A consumer got a Fetch response. ``committed``: it reads up to the last stable offset."""
 
@@ -197,3 +183,11 @@ class Read(NamedTuple):
     offset: int
     committed: bool
     response: Fetched
+
+
+class Quiescent(NamedTuple):
+    """All faults have ended, and stopped processes stay down."""
+
+
+class Rested(NamedTuple):
+    """The simulation has come to rest."""

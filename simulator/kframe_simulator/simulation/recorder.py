@@ -42,12 +42,12 @@ from kframe_simulator.simulation.observations import (
     Ended,
     Leaving,
     Logged,
-    Post,
     Proposed,
     Replied,
+    RequestQueued,
+    RequestSent,
     StateWritten,
     TopicWritten,
-    Trigger,
     WriteRefused,
     Written,
 )
@@ -136,7 +136,7 @@ class Recorder:
         written = StateWritten(key, before, after, process, cluster)
         self.watch.record_history.state_written(written)
         self.watch.reassignments.state_written(written)
-        self.watch.check(Trigger.STATE, written)
+        self.watch.check(written)
         self.watch.observed.state_written(written)
 
     def topic_written(self, name: str, before: Mapping[int, Row], after: Mapping[int, Row], writer: int | None) -> None:
@@ -150,7 +150,7 @@ class Recorder:
         if process is not None and not before:
             lists = [list(after[number].replicas) for number in sorted(after)]
             self.record_step("create_topics", [{"name": name, "assignments": lists}])
-        self.watch.check(Trigger.TOPIC, written)
+        self.watch.check(written)
         self.watch.reassignments.topic_written(written)
         self.watch.observed.resumed()
         if not after:
@@ -169,10 +169,10 @@ class Recorder:
                 if self.counts["claims"]:
                     self.record_step("elect", {})
                 self.counts["claims"] += 1
-                self.watch.check(Trigger.CLAIMED, Claimed(process, what))
+                self.watch.check(Claimed(process, what))
             return
         self._note(call.encode(), b"%d" % process.controller_id)
-        self.watch.check(Trigger.WRITTEN, Written(process, call))
+        self.watch.check(Written(process, call))
 
     def called(self, caller: int, call: str) -> None:
         """A controller calls the store."""
@@ -192,7 +192,7 @@ class Recorder:
         """A controller's write of a state was refused for its version."""
         process = self.process_of(writer)
         assert process is not None
-        self.watch.check(Trigger.REFUSED, WriteRefused(process, key))
+        self.watch.check(WriteRefused(process, key))
 
     def elections_read(self, reader: int, partitions: Iterable[TopicPartition]) -> None:
         """A controller has read the partitions of an operator's preferred election."""
@@ -227,7 +227,7 @@ class Recorder:
         process = self.controllers[controller_id - FIRST_ID]
         self.lines[controller_id, process.incarnation, broker_id] = deque()
         self.watch.observed.resumed()
-        self.watch.check(Trigger.CONNECTED, Connected(process, broker_id, open_epoch))
+        self.watch.check(Connected(process, broker_id, open_epoch))
 
     def request_queued(self, controller_id: int, control_request: ControlRequest) -> None:
         """A request was added to its broker's queue."""
@@ -241,13 +241,13 @@ class Recorder:
             self._notes[controller_id].sent_live_brokers[control_request.broker_id] = (
                 control_request.message.live_brokers
             )
-        self.watch.check(Trigger.QUEUED, Post(process, control_request))
+        self.watch.check(RequestQueued(process, control_request))
         self.watch.observed.queued(process, control_request)
 
-    def request_sent(self, controller_id: int, control_request: ControlRequest, repeated: bool) -> None:
+    def request_sent(self, controller_id: int, control_request: ControlRequest) -> None:
         """The channel sends a request."""
         self.counts["requests"] += 1
-        self.watch.check(Trigger.SENT, Post(self.controllers[controller_id - FIRST_ID], control_request, repeated))
+        self.watch.check(RequestSent(self.controllers[controller_id - FIRST_ID], control_request))
 
     def request_done(self, controller_id: int, control_request: ControlRequest) -> None:
         """A request was answered or dropped."""
@@ -275,7 +275,7 @@ class Recorder:
         )  # fmt: skip
         self._errors.warnings.clear()
         self.watch.observed.event_begins(process, event)
-        self.watch.check(Trigger.BEGUN, Begun(process, event))
+        self.watch.check(Begun(process, event))
 
     def event_ended(self, process: ControllerProcess, event: Event) -> None:
         """The loop has completed an event."""
@@ -298,7 +298,7 @@ class Recorder:
             frozenset(dict(self.watch.observed.registered(process).items() - notes.registered.items())),
             notes.knowledge, {key: epoch for key, (epoch, _) in notes.first_states.items()},
         )  # fmt: skip
-        self.watch.check(Trigger.EVENT, ended)
+        self.watch.check(ended)
 
     def unexplained_failure(self, process: ControllerProcess) -> str | None:
         """The error of the last event. None if a fault of its process explains it."""
@@ -320,7 +320,7 @@ class Recorder:
         self, process: ControllerProcess, request: ControlledShutdown, response: ControlledShutdownResponseData
     ) -> None:
         """A controller has answered a ControlledShutdown request."""
-        self.watch.check(Trigger.LEAVING, Leaving(process, request, response))
+        self.watch.check(Leaving(process, request, response))
         self.watch.observed.shutdown_answered(process, request, response)
 
     def proposal_answered(
@@ -328,7 +328,7 @@ class Recorder:
     ) -> None:
         """A controller has answered a leader's AlterPartition."""
         written = frozenset(self._notes[process.controller_id].written)
-        self.watch.check(Trigger.PROPOSED, Proposed(process, event, response, written))
+        self.watch.check(Proposed(process, event, response, written))
 
     def broker_up(self, process: BrokerView) -> None:
         """A broker has started: forget the state of its earlier process."""
@@ -348,7 +348,7 @@ class Recorder:
             position = len(log.records), log.high_watermark, log.epochs[-1] if log.epochs else None
             if known_logs.get((process.broker_id, key)) != position:
                 known_logs[process.broker_id, key] = position
-                self.watch.check(Trigger.LOGGED, Logged(process, key, log))
+                self.watch.check(Logged(process, key, log))
 
     def log_dir_lost(self, process: BrokerView, keys: Iterable[TopicPartition]) -> None:
         """A log directory of a broker has failed, with these logs."""
@@ -374,7 +374,7 @@ class Recorder:
             responses += 1
             self.watch.unanswered -= responses == 1
             complete = response is None or whole(response)
-            self.watch.check(Trigger.REPLIED, Replied(what, responses, complete))
+            self.watch.check(Replied(what, responses, complete))
 
         process.ask(event, read, answered)
 

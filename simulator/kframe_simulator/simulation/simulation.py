@@ -17,7 +17,7 @@ from kframe_simulator.faults.plan import Action
 from kframe_simulator.invariants import INVARIANTS
 from kframe_simulator.invariants.rest import BALANCED_MS
 from kframe_simulator.replication.control_requests import Row
-from kframe_simulator.simulation.observations import Trigger
+from kframe_simulator.simulation.observations import Quiescent, Rested
 from kframe_simulator.simulation.options import Options
 from kframe_simulator.simulation.state import SimulationState
 from kframe_simulator.simulation.watch import Invariant, Violation
@@ -115,7 +115,7 @@ class Simulation(SimulationState):
         actions.end_faults(self)
         self._rest()
         if not self.watch.broken:
-            self.watch.check(Trigger.RESTED, None)
+            self.watch.check(Rested())
 
     def _run_until(self, done: Callable[[], bool]) -> None:
         scheduler, processes, watch = self.scheduler, self.controllers, self.watch
@@ -148,7 +148,7 @@ class Simulation(SimulationState):
         self._run_until(lambda: self.scheduler.now_ms > checked_at)
         # Balancing may have begun meanwhile, and its requests may still be in flight.
         if not self.watch.broken and changes == self.ensemble.changes:
-            self.watch.check(Trigger.QUIESCENT, None)
+            self.watch.check(Quiescent())
 
     def _rest(self) -> None:
         began, since, changes = self.scheduler.now_ms, self.scheduler.now_ms, -1

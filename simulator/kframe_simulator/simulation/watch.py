@@ -21,7 +21,7 @@ from kframe_simulator.broker.messages import (
 )
 from kframe_simulator.simulation.cluster import BrokerView, SimulatedCluster
 from kframe_simulator.simulation.controllers import ControllerProcess
-from kframe_simulator.simulation.observations import Answered, Led, Trigger
+from kframe_simulator.simulation.observations import Answered, Led
 from kframe_simulator.simulation.observed import Observed
 from kframe_simulator.simulation.reassignments import LastReassignments
 from kframe_simulator.simulation.record_history import RecordHistory
@@ -35,7 +35,8 @@ class Invariant(NamedTuple):
 
     number: str
     text: str
-    trigger: Trigger
+    trigger: type[Any]
+    """The type of the observations that it checks."""
     check: Callable[[Watch, Any], str | None]
     """Returns the problem, or None."""
 
@@ -101,20 +102,20 @@ class Watch:
         self.record_history = RecordHistory(simulation, self.mismatched_topics)
         self.reassignments = LastReassignments()
         self.observed = Observed(simulation)
-        self._by_trigger: dict[Trigger, tuple[Invariant, ...]] = {
-            trigger: tuple(invariant for invariant in invariants if invariant.trigger is trigger) for trigger in Trigger
-        }
+        self._by_trigger: defaultdict[type[Any], list[Invariant]] = defaultdict(list)
+        for invariant in invariants:
+            self._by_trigger[invariant.trigger].append(invariant)
 
     @property
     def broken(self) -> bool:
         """Whether there are enough violations to end the run."""
         return len(self.violations) >= VIOLATIONS_MAX
 
-    def check(self, trigger: Trigger, what: Any) -> None:
-        """Check the invariants of a trigger."""
-        for invariant in self._by_trigger[trigger]:
+    def check(self, observation: Any) -> None:
+        """Check the invariants of this type of observation."""
+        for invariant in self._by_trigger[type(observation)]:
             self.looks[invariant.number] += 1
-            problem = invariant.check(self, what)
+            problem = invariant.check(self, observation)
             if problem is not None:
                 self.report(invariant.number, problem)
 
@@ -126,7 +127,7 @@ class Watch:
     def answered(self, answered: Answered) -> None:
         """Record what a broker has accepted, and check the invariants."""
         broker, request, response = answered
-        self.check(Trigger.ANSWERED, answered)
+        self.check(answered)
         if response.error is not ErrorCode.NONE:
             return
         memory, message = self.memory[broker.broker_id], request.message
@@ -159,7 +160,7 @@ class Watch:
                 memory.states[key] = state
                 if state.leader == broker.broker_id:
                     self.record_history.leadership_taken(key, broker.broker_id)
-                    self.check(Trigger.LED, Led(broker, key, state.leader_epoch))
+                    self.check(Led(broker, key, state.leader_epoch))
 
     def _remember_stops(
         self, broker_id: int, memory: BrokerMemory, message: StopReplica, response: ControlResponse

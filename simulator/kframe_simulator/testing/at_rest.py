@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from kframe.model.events import BrokersChanged
 from kframe_simulator import Simulation
 from kframe_simulator.broker.log import Log
-from kframe_simulator.broker.messages import (
-    Record,
-    Stop,
-    StopReplica,
-    UpdateMetadata,
-)
+from kframe_simulator.broker.messages import Record, Stop, StopReplica, UpdateMetadata
 from kframe_simulator.replication.control_requests import ControlRequest, Row
-from kframe_simulator.simulation.observations import Ended, Post, StateWritten, TopicWritten
+from kframe_simulator.simulation.observations import Ended, RequestQueued, RequestSent, StateWritten, TopicWritten
 from kframe_simulator.simulation.record_history import Promise
 from kframe_simulator.simulation.values import Value
+from kframe_simulator.simulation.watch import Watch
 
 KEY = ("t", 0)
+#: An invariant, and the function that breaks it in a simulation at rest. The function returns the observation.
+ViolationCase: TypeAlias = tuple[Callable[[Watch, Any], str | None], Callable[[Simulation], Any]]
 
 
 def state(simulation: Simulation, **changes: Any) -> StateWritten:
@@ -32,9 +31,16 @@ def state(simulation: Simulation, **changes: Any) -> StateWritten:
     return StateWritten(KEY, before, after, process, process.loop.controller.cluster)
 
 
-def post(simulation: Simulation, message: Any, broker_id: int = 1) -> Post:
-    epoch = simulation.brokers[broker_id].registration.broker_epoch
-    return Post(simulation.controllers[0], ControlRequest(broker_id, epoch, message, np.empty(0, np.int32)))
+def request(simulation: Simulation, message: Any) -> ControlRequest:
+    return ControlRequest(1, simulation.brokers[1].registration.broker_epoch, message, np.empty(0, np.int32))
+
+
+def queued(simulation: Simulation, message: Any) -> RequestQueued:
+    return RequestQueued(simulation.controllers[0], request(simulation, message))
+
+
+def sent(simulation: Simulation, message: Any) -> RequestSent:
+    return RequestSent(simulation.controllers[0], request(simulation, message))
 
 
 def metadata(simulation: Simulation, controller_epoch: int = 1, **changes: Any) -> UpdateMetadata:
@@ -62,9 +68,10 @@ def ended(simulation: Simulation, event: Any = None, **changes: Any) -> Ended:
     return Ended(simulation.controllers[0], event or BrokersChanged(), **(defaults | changes))
 
 
-def edit(simulation: Simulation, **changes: Any) -> None:
-    """Change a stored state directly."""
+def edit(simulation: Simulation, **changes: Any) -> Simulation:
+    """Change a stored state directly. Returns the simulation."""
     simulation.ensemble.rows[KEY] = simulation.ensemble.rows[KEY]._replace(**changes)
+    return simulation
 
 
 def log(simulation: Simulation, broker_id: int) -> Log:

@@ -11,14 +11,11 @@ from kframe.errors import ErrorCode
 from kframe.model.events import BrokersChanged, Event, TopicModified
 from kframe.model.ids import NO_STATE
 from kframe_simulator import Simulation
-from kframe_simulator.broker.messages import (
-    ControlResponse,
-    LeaderAndIsr,
-)
+from kframe_simulator.broker.messages import ControlResponse, LeaderAndIsr
 from kframe_simulator.broker.outgoing import ControlledShutdown, ControlledShutdownResponseData
 from kframe_simulator.invariants import events, records, requests, rest, topics
 from kframe_simulator.simulation.observations import Answered, Led
-from kframe_simulator.testing.at_rest import KEY, edit, ended, metadata, post, promise, state, topic, write
+from kframe_simulator.testing.at_rest import KEY, edit, ended, metadata, promise, queued, request, state, topic, write
 
 
 def test_leader_with_delayed_earlier_epoch_is_exempt(simulation: Simulation) -> None:
@@ -53,9 +50,9 @@ def test_refusal_by_the_leader_epoch_of_an_earlier_topic_is_exempt(
     """Seed 2684: without topic ids, only the leader epoch shows that a log is of an earlier topic."""
     if ended_before:
         simulation.watch.record_history.topic_deleted("t", (0, 1))
-    sent = post(simulation, LeaderAndIsr(1000, 1, simulation.brokers[broker_id].registration.broker_epoch, {}, {}, ()))
+    sent = request(simulation, LeaderAndIsr(1000, 1, simulation.brokers[broker_id].registration.broker_epoch, {}))
     refusal = ControlResponse(ErrorCode.NONE, {KEY: ErrorCode.STALE_CONTROLLER_EPOCH})
-    simulation.watch.answered(Answered(simulation.brokers[broker_id], sent.request, refusal))
+    simulation.watch.answered(Answered(simulation.brokers[broker_id], sent, refusal))
     assert ("t" in simulation.watch.mismatched_topics) is exempt
 
 
@@ -114,9 +111,9 @@ def test_missing_new_topics_during_controlled_shutdown_are_exempt(
     p.isr_count[:] = len(isr)
     epoch = simulation.brokers[1].registration.broker_epoch
     simulation.watch.started.clear()
-    requests.first_request_is_update_metadata(simulation.watch, post(simulation, metadata(simulation)))
-    sent = post(simulation, LeaderAndIsr(1000, 1, epoch, {}, {}, ()))
-    assert (requests.first_request_is_update_metadata(simulation.watch, sent) is None) is exempt
+    requests.first_request_is_update_metadata(simulation.watch, queued(simulation, metadata(simulation)))
+    first = queued(simulation, LeaderAndIsr(1000, 1, epoch, {}))
+    assert (requests.first_request_is_update_metadata(simulation.watch, first) is None) is exempt
 
 
 @pytest.mark.parametrize(("believed", "had_it", "exempt"), [(1, True, True), (0, True, False), (1, False, False)])

@@ -15,168 +15,135 @@ from kframe.model.ids import PartitionState
 from kframe_simulator import INVARIANTS, Simulation
 from kframe_simulator.broker.messages import ControlResponse
 from kframe_simulator.invariants import events, rest, roles, states
-from kframe_simulator.simulation.observations import Answered, Claimed, Replied, Trigger, Written
+from kframe_simulator.simulation.observations import Answered, Claimed, Quiescent, Replied, Rested, Written
 from kframe_simulator.simulation.watch import Watch
-from kframe_simulator.testing.at_rest import KEY, edit, ended, metadata, post, state
+from kframe_simulator.testing.at_rest import KEY, ViolationCase, edit, ended, metadata, request, sent, state
 from kframe_simulator.testing.broken import VIOLATIONS_OF_OBSERVATIONS
 from kframe_simulator.testing.broken_records import VIOLATIONS_OF_RECORDS
 from kframe_simulator.testing.broken_requests import VIOLATIONS_OF_REQUESTS
 
 
-def rested(**changes: Any) -> Callable[[Simulation], tuple[Trigger, Any]]:
-    def broken(simulation: Simulation) -> tuple[Trigger, Any]:
+def rested(**changes: Any) -> Callable[[Simulation], Any]:
+    def broken(simulation: Simulation) -> Any:
         edit(simulation, **changes)
-        return Trigger.RESTED, None
+        return Rested()
 
     return broken
 
 
-def _second_owner(simulation: Simulation) -> tuple[Trigger, Any]:
-    return Trigger.CLAIMED, Claimed(simulation.controllers[1], 1)
-
-
-def _sends_epoch_of_another_controller(simulation: Simulation) -> tuple[Trigger, Any]:
-    return Trigger.SENT, post(simulation, metadata(simulation, 7))
-
-
-def _accepts_older_controller_epoch(simulation: Simulation) -> tuple[Trigger, Any]:
+def _accepts_older_controller_epoch(simulation: Simulation) -> Any:
     simulation.watch.memory[1].controller_epoch = 9
-    return Trigger.ANSWERED, Answered(
-        simulation.brokers[1], post(simulation, metadata(simulation)).request, ControlResponse()
-    )
+    return Answered(simulation.brokers[1], request(simulation, metadata(simulation)), ControlResponse())
 
 
-def _unfenced(simulation: Simulation) -> tuple[Trigger, Any]:
+def _unfenced(simulation: Simulation) -> Any:
     simulation.controllers[0].store.claimed_epoch = 5
-    return Trigger.WRITTEN, Written(simulation.controllers[0], "write_states")
+    return Written(simulation.controllers[0], "write_states")
 
 
-def _sends_after_loss(simulation: Simulation) -> tuple[Trigger, Any]:
+def _sends_after_loss(simulation: Simulation) -> Any:
     simulation.controllers[0].store.lost_role = True
-    return Trigger.SENT, post(simulation, metadata(simulation))
+    return sent(simulation, metadata(simulation))
 
 
-def _writes_after_loss(simulation: Simulation) -> tuple[Trigger, Any]:
+def _writes_after_loss(simulation: Simulation) -> Any:
     simulation.controllers[0].store.lost_role = True
-    return Trigger.WRITTEN, Written(simulation.controllers[0], "write_states")
+    return Written(simulation.controllers[0], "write_states")
 
 
-def _elects_unregistered_leader(simulation: Simulation) -> tuple[Trigger, Any]:
+def _elects_unregistered_leader(simulation: Simulation) -> Any:
     brokers = simulation.controllers[0].loop.controller.cluster.brokers
     brokers.unregister(np.array([brokers.find(2)], np.int32))
-    return Trigger.STATE, state(simulation, leader=2)
+    return state(simulation, leader=2)
 
 
-def _keeps_unassigned_member(simulation: Simulation) -> tuple[Trigger, Any]:
+def _keeps_unassigned_member(simulation: Simulation) -> Any:
     before = {0: simulation.ensemble.rows[KEY]._replace(replicas=(1, 2, 4))}
     edit(simulation, isr=(1, 2, 4))
-    return Trigger.EVENT, ended(simulation, written=(KEY,), topics={"t": before})
+    return ended(simulation, written=(KEY,), topics={"t": before})
 
 
-def _chooses_out_of_sync(simulation: Simulation) -> tuple[Trigger, Any]:
-    edit(simulation, isr=(1, 2))
-    return Trigger.STATE, state(simulation, leader=3, isr=(3,))
-
-
-def _unclean_leader_with_isr_members(simulation: Simulation) -> tuple[Trigger, Any]:
-    edit(simulation, isr=(1,))
-    return Trigger.STATE, state(simulation, leader=3, isr=(3, 2))
-
-
-def _proposal_raises_epoch(simulation: Simulation) -> tuple[Trigger, Any]:
-    return Trigger.STATE, state(simulation, leader_epoch=simulation.ensemble.rows[KEY].leader_epoch + 2)
-
-
-def _forgets_version(simulation: Simulation) -> tuple[Trigger, Any]:
+def _forgets_version(simulation: Simulation) -> Any:
     edit(simulation, partition_epoch=9)
     simulation.watch.last_writer[KEY] = simulation.controllers[0]
-    return Trigger.EVENT, ended(simulation, written=(KEY,))
+    return ended(simulation, written=(KEY,))
 
 
-def _old_metadata(simulation: Simulation) -> tuple[Trigger, Any]:
+def _old_metadata(simulation: Simulation) -> Any:
     del simulation.watch.memory[4].metadata[KEY]
-    return Trigger.RESTED, None
+    return Rested()
 
 
-def _old_address(simulation: Simulation) -> tuple[Trigger, Any]:
+def _old_address(simulation: Simulation) -> Any:
     simulation.brokers[2].registration = replace(simulation.brokers[2].registration, endpoints=())
     simulation.ensemble.modify_broker(simulation.brokers[2].registration)
-    return Trigger.QUIESCENT, None
+    return Quiescent()
 
 
-def _brokers_other_id(simulation: Simulation) -> tuple[Trigger, Any]:
+def _brokers_other_id(simulation: Simulation) -> Any:
     simulation.watch.memory[2].topic_ids["t"] = b"x" * 16
-    return Trigger.RESTED, None
+    return Rested()
 
 
-def _wrong_gauge(simulation: Simulation) -> tuple[Trigger, Any]:
+def _wrong_gauge(simulation: Simulation) -> Any:
     simulation.controllers[0].loop.controller.context.gauges.rows.totals[0] += 1
-    return Trigger.EVENT, ended(simulation)
+    return ended(simulation)
 
 
-def _online_without_leader(simulation: Simulation) -> tuple[Trigger, Any]:
+def _online_without_leader(simulation: Simulation) -> Any:
     partitions = simulation.controllers[0].loop.controller.cluster.partitions
     partitions.state[0], partitions.leader[0] = PartitionState.ONLINE, -1
-    return Trigger.EVENT, ended(simulation)
+    return ended(simulation)
 
 
-def _answered_twice(simulation: Simulation) -> tuple[Trigger, Any]:
-    return Trigger.REPLIED, Replied("an election", 2, True)
-
-
-def _answered_in_part(simulation: Simulation) -> tuple[Trigger, Any]:
-    return Trigger.REPLIED, Replied("an election", 1, False)
-
-
-def _repeat_writes(simulation: Simulation) -> tuple[Trigger, Any]:
-    return Trigger.EVENT, ended(simulation, written=(KEY,), repeated=True)
-
-
-def _fails_by_itself(simulation: Simulation) -> tuple[Trigger, Any]:
+def _fails_by_itself(simulation: Simulation) -> Any:
     simulation.controllers[0].loop.controller.failures += 1
-    return Trigger.EVENT, ended(simulation)
+    return ended(simulation)
 
 
-def _endless(simulation: Simulation) -> tuple[Trigger, Any]:
+def _endless(simulation: Simulation) -> Any:
     simulation.controllers[0].effects = 1_000
-    return Trigger.EVENT, ended(simulation)
+    return ended(simulation)
 
 
-def _no_active_controller(simulation: Simulation) -> tuple[Trigger, Any]:
+def _no_active_controller(simulation: Simulation) -> Any:
     simulation.controllers[0].crash()
-    return Trigger.RESTED, None
+    return Rested()
 
 
-def _znode_is_pending(simulation: Simulation) -> tuple[Trigger, Any]:
+def _znode_is_pending(simulation: Simulation) -> Any:
     simulation.ensemble.records.create(1, REASSIGN_PARTITIONS)
-    return Trigger.RESTED, None
+    return Rested()
 
 
-def _waits(simulation: Simulation) -> tuple[Trigger, Any]:
-    simulation.controllers[0].transport.channels[1].waiting.append(post(simulation, metadata(simulation)).request)
-    return Trigger.RESTED, None
+def _waits(simulation: Simulation) -> Any:
+    simulation.controllers[0].transport.channels[1].waiting.append(request(simulation, metadata(simulation)))
+    return Rested()
 
 
 #: The invariant that must fail, and the function that breaks it.
-BROKEN: list[tuple[Callable[[Watch, Any], str | None], Callable[[Simulation], tuple[Trigger, Any]]]] = [
-    (roles.epoch_has_single_owner, _second_owner),
-    (roles.request_has_own_epoch, _sends_epoch_of_another_controller),
+BROKEN: list[ViolationCase] = [
+    (roles.epoch_has_single_owner, lambda simulation: Claimed(simulation.controllers[1], 1)),
+    (roles.request_has_own_epoch, lambda simulation: sent(simulation, metadata(simulation, 7))),
     (roles.accepted_controller_epochs_increase, _accepts_older_controller_epoch),
     (roles.writes_are_fenced, _unfenced),
     (roles.sends_end_with_the_role, _sends_after_loss),
     (roles.writes_end_with_the_role, _writes_after_loss),
-    (states.leader_is_valid, lambda simulation: (Trigger.STATE, state(simulation, isr=(2, 3)))),
+    (states.leader_is_valid, lambda simulation: state(simulation, isr=(2, 3))),
     (states.leader_is_valid, _elects_unregistered_leader),
-    (states.leader_is_valid, lambda simulation: (Trigger.STATE, state(simulation, leader=4, isr=(4, 2)))),
-    (states.isr_is_valid, lambda simulation: (Trigger.STATE, state(simulation, leader=-1, isr=()))),
-    (states.isr_is_valid, lambda simulation: (Trigger.STATE, state(simulation, isr=(1, 2, 2)))),
+    (states.leader_is_valid, lambda simulation: state(simulation, leader=4, isr=(4, 2))),
+    (states.isr_is_valid, lambda simulation: state(simulation, leader=-1, isr=())),
+    (states.isr_is_valid, lambda simulation: state(simulation, isr=(1, 2, 2))),
     (states.isr_is_assigned, _keeps_unassigned_member),
-    (states.election_is_clean, _chooses_out_of_sync),
-    (states.election_is_clean, lambda simulation: (Trigger.STATE, state(simulation, leader=3, isr=(1, 2, 3)))),
-    (states.unclean_leader_is_alone, _unclean_leader_with_isr_members),
-    (states.leader_epoch_goes_up, _proposal_raises_epoch),
-    (states.leader_epoch_goes_up, lambda simulation: (Trigger.STATE, state(simulation, leader_epoch=-1))),
-    (states.partition_epochs_are_consecutive, lambda simulation: (Trigger.STATE, state(simulation, partition_epoch=7))),
+    (states.election_is_clean, lambda simulation: state(edit(simulation, isr=(1, 2)), leader=3, isr=(3,))),
+    (states.election_is_clean, lambda simulation: state(simulation, leader=3, isr=(1, 2, 3))),
+    (states.unclean_leader_is_alone, lambda simulation: state(edit(simulation, isr=(1,)), leader=3, isr=(3, 2))),
+    (
+        states.leader_epoch_goes_up,
+        lambda simulation: state(simulation, leader_epoch=simulation.ensemble.rows[KEY].leader_epoch + 2),
+    ),
+    (states.leader_epoch_goes_up, lambda simulation: state(simulation, leader_epoch=-1)),
+    (states.partition_epochs_are_consecutive, lambda simulation: state(simulation, partition_epoch=7)),
     (states.own_writes_are_known, _forgets_version),
     (rest.brokers_know_their_roles, rested(leader_epoch=7)),
     (rest.brokers_know_the_cluster, _old_metadata),
@@ -185,9 +152,9 @@ BROKEN: list[tuple[Callable[[Watch, Any], str | None], Callable[[Simulation], tu
     (events.gauges_equal_recount, _wrong_gauge),
     (rest.context_equals_storage, rested(isr=(1,))),
     (events.states_fit_columns, _online_without_leader),
-    (events.requests_get_single_response, _answered_twice),
-    (events.requests_get_single_response, _answered_in_part),
-    (events.repeated_events_write_nothing, _repeat_writes),
+    (events.requests_get_single_response, lambda simulation: Replied("an election", 2, True)),
+    (events.requests_get_single_response, lambda simulation: Replied("an election", 1, False)),
+    (events.repeated_events_write_nothing, lambda simulation: ended(simulation, written=(KEY,), repeated=True)),
     (events.failures_are_explained, _fails_by_itself),
     (events.steps_are_bounded, _endless),
     (rest.partitions_have_leaders, rested(leader=-1)),
@@ -204,13 +171,11 @@ BROKEN: list[tuple[Callable[[Watch, Any], str | None], Callable[[Simulation], tu
 
 @pytest.mark.parametrize(("invariant", "break_it"), BROKEN)
 def test_invariant_reports_violation(
-    simulation: Simulation,
-    invariant: Callable[[Watch, Any], str | None],
-    break_it: Callable[[Simulation], tuple[Trigger, Any]],
+    simulation: Simulation, invariant: Callable[[Watch, Any], str | None], break_it: Callable[[Simulation], Any]
 ) -> None:
-    trigger, what = break_it(simulation)
-    assert trigger in [rule.trigger for rule in INVARIANTS if rule.check is invariant]
-    assert invariant(simulation.watch, what)
+    observation = break_it(simulation)
+    assert type(observation) in [rule.trigger for rule in INVARIANTS if rule.check is invariant]
+    assert invariant(simulation.watch, observation)
 
 
 def test_every_invariant_has_a_violation_case() -> None:
@@ -219,7 +184,7 @@ def test_every_invariant_has_a_violation_case() -> None:
 
 def test_valid_changes_violate_no_invariant(simulation: Simulation) -> None:
     for change in ({}, {"leader": 2, "isr": (2, 3)}, {"leader": -1, "isr": (1,)}):
-        simulation.watch.check(Trigger.STATE, state(simulation, **change))
-    simulation.watch.check(Trigger.EVENT, ended(simulation, AlterPartitionRequested.__name__))
+        simulation.watch.check(state(simulation, **change))
+    simulation.watch.check(ended(simulation, AlterPartitionRequested.__name__))
     broken = {violation.number for violation in simulation.watch.violations}
     assert broken == {"I6"}, "leader 2 was chosen while 1, the first of the replicas, lives"

@@ -7,13 +7,11 @@ from dataclasses import replace
 import pytest
 
 from kframe.errors import ErrorCode
-from kframe_simulator import INVARIANTS, Options, Simulation, Totals, play_seed
+from kframe_simulator import Options, Simulation, Totals, play_seed
 from kframe_simulator.broker import serving
 from kframe_simulator.broker.log import Log
 from kframe_simulator.broker.messages import Fetch
 from kframe_simulator.faults.plan import Action
-from kframe_simulator.invariants import records
-from kframe_simulator.simulation.observations import Trigger
 from kframe_simulator.simulation.options import ProducerOptions, TopicOptions
 from kframe_simulator.simulation.values import Value
 from kframe_simulator.testing.quiet_options import QUIET
@@ -163,10 +161,3 @@ def test_clients_of_sampled_simulations_complete() -> None:
     counts = totals.counts
     assert min(counts["acknowledged, acks=-1"], counts["acknowledged, acks=1"], counts["records read"]) > 5
     assert totals.failed == []
-
-
-def test_record_invariants_are_registered() -> None:
-    triggers = {invariant.trigger for invariant in INVARIANTS if invariant.check.__module__ == records.__name__}
-    assert triggers == {
-        Trigger.LED, Trigger.STATE, Trigger.ACKNOWLEDGED, Trigger.RESTED, Trigger.LOGGED, Trigger.READ,
-    }  # fmt: skip
