@@ -6,10 +6,10 @@ had an effect.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from kframe.model.events import ElectionRequested, ElectionType
 from kframe_simulator.faults import choices, operators, races, sequences
@@ -20,10 +20,6 @@ from kframe_simulator.simulation.controllers import ControllerProcess
 from kframe_simulator.simulation.network import ENSEMBLE
 from kframe_simulator.simulation.recorder import PlayedStep
 from kframe_simulator.simulation.state import SimulationState
-
-Item = TypeVar("Item")
-#: How long clients wait for topics.
-TIMEOUT_MS: Final = 3_000
 
 
 def play(simulation: SimulationState, action: Action) -> None:
@@ -290,42 +286,20 @@ def _fail_selector(simulation: SimulationState, arguments: Mapping[str, Any]) ->
     return True
 
 
-#: By kind of action: its function, which returns whether it had an effect.
-ACTIONS: Final[Mapping[str, Callable[[SimulationState, Mapping[str, Any]], bool]]] = {
-    "crash_broker": _crash_broker,
-    "start_broker": _start_broker,
-    "bounce_broker": _bounce_broker,
+#: By kind of action: its function.
+ACTIONS: Final[Mapping[str, choices.Perform]] = {
+    **choices.by_kind(
+        _crash_broker, _start_broker, _bounce_broker, _crash_controller, _start_controller, _pause_within,
+        _expire_controller, _expire_broker, _jump, _lose_connection, _lag, _watch, _write_topic, _forget_id,
+        _rewrite_state, _malform, _cut, _cut_ensemble, _cut_reply, _repeat_reply, _garble, _half_apply, _slow,
+        _fail_log_dir, _repeat_alter, _repeat_shutdown, readdress, _fail_selector,
+    ),
     "pause_broker": lambda simulation, a: _pause(simulation, choices.broker(simulation, a), a["for_ms"]),
-    "crash_controller": _crash_controller,
-    "start_controller": _start_controller,
     "pause_controller": lambda simulation, a: _pause(simulation, choices.controller(simulation, a), a["for_ms"]),
-    "pause_within": _pause_within,
-    "expire_controller": _expire_controller,
-    "expire_broker": _expire_broker,
-    "jump": _jump,
-    "lose_connection": _lose_connection,
-    "lag": _lag,
-    "watch": _watch,
-    "write_topic": _write_topic,
-    "forget_id": _forget_id,
-    "rewrite_state": _rewrite_state,
-    "malform": _malform,
-    "cut": _cut,
-    "cut_ensemble": _cut_ensemble,
-    "cut_reply": _cut_reply,
-    "repeat_reply": _repeat_reply,
-    "garble": _garble,
-    "half_apply": _half_apply,
-    "slow": _slow,
-    "fail_log_dir": _fail_log_dir,
-    "repeat_alter": _repeat_alter,
-    "repeat_shutdown": _repeat_shutdown,
-    "readdress": readdress,
-    "fail_selector": _fail_selector,
     **races.FAULTS,
     **operators.OPERATIONS,
     **sequences.SEQUENCES,
-}
+}  # fmt: skip
 
 
 def quiescence(simulation: SimulationState) -> None:

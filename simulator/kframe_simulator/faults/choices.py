@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias, TypeVar
 
 from kframe.embedded.layout import DELETE_TOPICS
 from kframe.model.events import TopicPartition
@@ -13,6 +13,13 @@ from kframe_simulator.simulation.controllers import ControllerProcess
 from kframe_simulator.simulation.state import SimulationState
 
 Item = TypeVar("Item")
+#: Performs an action with its arguments. Returns whether it had an effect.
+Perform: TypeAlias = Callable[[SimulationState, Mapping[str, Any]], bool]
+
+
+def by_kind(*functions: Perform) -> dict[str, Perform]:
+    """Functions by the kind of action that they are named after: ``_cut`` performs ``cut``."""
+    return {function.__name__.removeprefix("_"): function for function in functions}
 
 
 def record_step(simulation: SimulationState, kind: str, argument: Any) -> None:

@@ -291,24 +291,9 @@ def _repeat_produce(simulation: SimulationState, arguments: Mapping[str, Any]) -
     return True
 
 
-#: By kind of operation: its function, which returns whether it had an effect.
-OPERATIONS: Final[Mapping[str, Callable[..., bool]]] = {
-    "reassign": _reassign,
-    "reassign_badly": _reassign_badly,
-    "reassign_to_isr": _reassign_to_isr,
-    "bad_record": _bad_record,
-    "cancel": _cancel,
-    "create_topic": _create_topic,
-    "create_partitions": _create_partitions,
-    "delete_topic": _delete_topic,
-    "elect": _elect,
-    "config": _config,
-    "reassign_record": _reassign_record,
-    "election_record": _election_record,
-    "mark_deleted": _mark_deleted,
-    "shut_down": _shut_down,
-    "drop_controller": _drop_controller,
-    "produce": _produce,
-    "consume": _consume,
-    "repeat_produce": _repeat_produce,
-}
+#: By kind of operation: its function.
+OPERATIONS: Final = choices.by_kind(
+    _reassign, _reassign_badly, _reassign_to_isr, _bad_record, _cancel, _create_topic, _create_partitions,
+    _delete_topic, _elect, _config, _reassign_record, _election_record, _mark_deleted, _shut_down, _drop_controller,
+    _produce, _consume, _repeat_produce,
+)  # fmt: skip

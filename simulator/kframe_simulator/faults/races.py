@@ -3,7 +3,7 @@ at any time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -248,18 +248,8 @@ def _send_proposal(
     simulation.ask(process, "a proposal", *proposal(simulation, process, message))
 
 
-#: By kind of fault: its function, which returns whether it had an effect.
-FAULTS: Final[Mapping[str, Callable[[SimulationState, Mapping[str, Any]], bool]]] = {
-    "race_write": _race_write,
-    "swap_disks": _swap_disks,
-    "write_topic_on_the_dead": _write_topic_on_the_dead,
-    "hold_proposal": _hold_proposal,
-    "lose_answer": _lose_answer,
-    "misdirect": _misdirect,
-    "delay_reply": _delay_reply,
-    "deliver_late": _deliver_late,
-    "fail_stop": _fail_stop,
-    "crash_in": _crash_in,
-    "fail_failovers": _fail_failovers,
-    "forge_proposal": _forge_proposal,
-}
+#: By kind of fault: its function.
+FAULTS: Final = choices.by_kind(
+    _race_write, _swap_disks, _write_topic_on_the_dead, _hold_proposal, _lose_answer, _misdirect, _delay_reply,
+    _deliver_late, _fail_stop, _crash_in, _fail_failovers, _forge_proposal,
+)  # fmt: skip

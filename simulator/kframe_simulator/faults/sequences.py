@@ -369,14 +369,8 @@ def _is_reached(row: Row) -> bool:
     return bool(row.adding or row.removing) and set(row.replicas) - set(row.removing) <= set(row.isr)
 
 
-#: By kind of sequence: its function, which returns whether it began.
-SEQUENCES: Final[Mapping[str, Callable[[SimulationState, Mapping[str, Any]], bool]]] = {
-    "give_up_move": _give_up_move,
-    "give_up_leaderless_move": _give_up_leaderless_move,
-    "override_at_join": _override_at_join,
-    "crash_in_shutdown": _crash_in_shutdown,
-    "move_unborn": _move_unborn,
-    "bounce_in_deletion": _bounce_in_deletion,
-    "recall_answers": _recall_answers,
-    "spoil_end": _spoil_end,
-}
+#: By kind of sequence: its function.
+SEQUENCES: Final = choices.by_kind(
+    _give_up_move, _give_up_leaderless_move, _override_at_join, _crash_in_shutdown, _move_unborn, _bounce_in_deletion,
+    _recall_answers, _spoil_end,
+)  # fmt: skip

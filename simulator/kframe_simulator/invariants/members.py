@@ -6,7 +6,7 @@ ControlledShutdown requests it has received.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from kframe.model.events import (
     AlterPartitionRequested,
@@ -91,6 +91,15 @@ def _rows(watch: Watch, process: ControllerProcess) -> Iterator[Row]:
             yield row
 
 
+def with_all_log_dirs(watch: Watch, brokers: Iterable[int]) -> set[int]:
+    """Those of some brokers without a failed log directory."""
+    return {broker for broker in brokers if not watch.simulation.brokers[broker].dead_dirs}
+
+
+def _running(watch: Watch, brokers: Iterable[int]) -> set[int]:
+    return {broker for broker in brokers if watch.simulation.brokers[broker].running}
+
+
 def failed_brokers_leave_isrs(watch: Watch, ended: Ended) -> str | None:
     """I5: after a controller has handled the end of a registration, or a failover, no ISR with other members contains
     an unregistered broker, nor one whose controlled shutdown was granted."""
@@ -128,11 +137,7 @@ def reassigned_partitions_have_leaders(watch: Watch, ended: Ended) -> str | None
     process, event = ended.process, ended.event
     if not isinstance(event, ReassignmentRequested) or ended.failed or not watch.observed.in_term(process):
         return None
-    live = {
-        live_broker
-        for live_broker in watch.observed.live(process)
-        if not watch.simulation.brokers[live_broker].dead_dirs
-    }
+    live = with_all_log_dirs(watch, watch.observed.live(process))
     targets, rows = event.targets, watch.simulation.ensemble.rows
     for position in range(len(targets)):
         name, number = targets.names[targets.topic[position]], int(targets.partition[position])
@@ -150,11 +155,7 @@ def deletions_begin_at_once(watch: Watch, ended: Ended) -> str | None:
     process, ensemble = ended.process, watch.simulation.ensemble
     if not ended.calls.get("load") or ended.failed or not watch.observed.in_term(process):
         return None
-    live = {
-        live_broker
-        for live_broker in watch.observed.live(process)
-        if not watch.simulation.brokers[live_broker].dead_dirs
-    }
+    live = with_all_log_dirs(watch, watch.observed.live(process))
     waiting = watch.observed.marks_before(process) & watch.observed.marked() & ensemble.topic_ids.keys()
     for name in sorted(waiting - watch.observed.deleting(process)):
         partitions = ensemble.topic_partitions(name).values()
@@ -173,11 +174,7 @@ def settings_elect_at_once(watch: Watch, ended: Ended) -> str | None:
     if changed_again or event.topic not in simulation.ensemble.topic_ids or not allows_unclean(watch, event.topic):
         return None
     live = watch.observed.live(process)
-    usable = {
-        live_broker
-        for live_broker in live
-        if simulation.brokers[live_broker].running and not simulation.brokers[live_broker].dead_dirs
-    }
+    usable = _running(watch, with_all_log_dirs(watch, live))
     for row in _rows(watch, process):
         if row.key[0] == event.topic and row.leader not in live and usable.intersection(row.replicas):
             return f"{row.key}: leader {row.leader}, unclean elections are allowed, {sorted(usable)} live"
@@ -196,11 +193,7 @@ def stored_elections_are_performed(watch: Watch, ended: Ended) -> str | None:
     if not ended.calls.get("drop_preferred_election") or ended.failed or not watch.observed.in_term(process):
         return None
     live = watch.observed.live(process)
-    usable = {
-        live_broker
-        for live_broker in live
-        if watch.simulation.brokers[live_broker].running and not watch.simulation.brokers[live_broker].dead_dirs
-    }
+    usable = _running(watch, with_all_log_dirs(watch, live))
     for row in _rows(watch, process):
         led = row.key in ended.elections and row.leader in live and row.leader != row.replicas[0]
         if led and row.replicas[0] in usable.intersection(row.isr):
@@ -217,11 +210,7 @@ def reassignments_end_after_broker_startup(watch: Watch, ended: Ended) -> str | 
     if not isinstance(ended.event, BrokersChanged) or ended.failed or not watch.observed.in_term(process):
         return None
     live = watch.observed.live(process)
-    usable = {
-        live_broker
-        for live_broker in live
-        if watch.simulation.brokers[live_broker].running and not watch.simulation.brokers[live_broker].dead_dirs
-    }
+    usable = _running(watch, with_all_log_dirs(watch, live))
     for row in _rows(watch, process):
         target = set(row.replicas) - set(row.removing)
         moving = (row.adding or row.removing) and row.leader in target and target & ended.arrived
@@ -237,11 +226,7 @@ def in_sync_partitions_have_leaders(watch: Watch, ended: Ended) -> str | None:
     if not isinstance(event, _CHANGES_BROKERS) or ended.failed or not watch.observed.in_term(process):
         return None
     live = watch.observed.live(process)
-    usable = {
-        live_broker
-        for live_broker in live
-        if watch.simulation.brokers[live_broker].running and not watch.simulation.brokers[live_broker].dead_dirs
-    }
+    usable = _running(watch, with_all_log_dirs(watch, live))
     present = live if isinstance(event, ControlledShutdownRequested) else set(watch.observed.registered(process))
     for row in _rows(watch, process):
         eligible = usable.intersection(row.isr).intersection(row.replicas)

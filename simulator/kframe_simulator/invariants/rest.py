@@ -1,12 +1,15 @@
-"""Invariants after recovery: brokers match storage, and no work is pending (I12, I24, L1 to L6)."""
+"""Invariants after recovery: brokers match storage, and no work is pending (I12, I24, L1 to L6).
+
+Brokers no longer receive the leaders of topics that are marked for deletion. L3 reports topics that are never deleted.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
-from kframe.embedded.layout import DELETE_TOPICS, NOTIFICATIONS, PREFERRED_ELECTION, REASSIGN_PARTITIONS
+from kframe.embedded.layout import NOTIFICATIONS, PREFERRED_ELECTION, REASSIGN_PARTITIONS
 from kframe.model.ids import NO_STATE
+from kframe_simulator.invariants.members import allows_unclean, with_all_log_dirs
 from kframe_simulator.replication.control_requests import Row, read_row
 from kframe_simulator.simulation.controllers import ControllerProcess
 from kframe_simulator.simulation.watch import Watch
@@ -16,15 +19,6 @@ BALANCED_MS: Final = 21_500.0
 #: ``leader.imbalance.per.broker.percentage`` as a fraction: the share of a broker's preferred partitions with other
 #: leaders.
 IMBALANCE_MAX: Final = 0.1
-
-
-def _first(problems: Iterator[str]) -> str | None:
-    return next(problems, None)
-
-
-def _topics_under_deletion(watch: Watch) -> set[str]:
-    """Topics under deletion: brokers no longer receive their leaders. L3 reports topics that are never deleted."""
-    return set(watch.simulation.ensemble.record_names(DELETE_TOPICS))
 
 
 def _registered(watch: Watch) -> tuple[int, ...]:
@@ -37,43 +31,36 @@ def _active(watch: Watch) -> ControllerProcess | None:
 
 def brokers_know_their_roles(watch: Watch, _: object) -> str | None:
     """I12: every live replica's last accepted LeaderAndIsr has the stored leader and leader epoch."""
-    return _first(_wrong_roles(watch))
-
-
-def _wrong_roles(watch: Watch) -> Iterator[str]:
-    registered, excluded = _registered(watch), watch.mismatched_topics | _topics_under_deletion(watch)
+    registered, excluded = _registered(watch), watch.mismatched_topics | watch.observed.marked()
     for key, row in watch.simulation.ensemble.rows.items():
         if row.partition_epoch == NO_STATE or key[0] in excluded:
             continue
         for replica in set(row.replicas).intersection(registered):
             state = watch.memory[replica].states.get(key)
             if state is None:
-                yield f"{key}: broker {replica} was not notified"
-            elif (state.leader, state.leader_epoch) != (row.leader, row.leader_epoch):
-                yield (
+                return f"{key}: broker {replica} was not notified"
+            if (state.leader, state.leader_epoch) != (row.leader, row.leader_epoch):
+                return (
                     f"{key}: broker {replica} knows leader {state.leader} of epoch {state.leader_epoch}, "
                     f"storage has {row.leader} of {row.leader_epoch}"
                 )
-            elif state.replicas != row.replicas or state.adding_replicas != row.adding:
-                yield f"{key}: broker {replica} knows replicas {state.replicas}, storage has {row.replicas}"
+            if state.replicas != row.replicas or state.adding_replicas != row.adding:
+                return f"{key}: broker {replica} knows replicas {state.replicas}, storage has {row.replicas}"
+    return None
 
 
 def brokers_know_the_cluster(watch: Watch, _: object) -> str | None:
     """I12: every live broker has all stored partitions. As in Kafka, a broker that registers again
     while a topic is deleted receives nothing about that topic."""
-    return _first(_wrong_metadata(watch))
-
-
-def _wrong_metadata(watch: Watch) -> Iterator[str]:
     ensemble = watch.simulation.ensemble
-    alive, deleting = _registered(watch), _topics_under_deletion(watch)
+    alive, deleting = _registered(watch), watch.observed.marked()
     addresses = {registration.broker_id: registration.endpoints for registration in ensemble.registrations()}
     for broker_id in alive:
         memory = watch.memory[broker_id]
         if memory.live_brokers != alive:
-            yield f"broker {broker_id} knows the brokers {memory.live_brokers}, there are {alive}"
+            return f"broker {broker_id} knows the brokers {memory.live_brokers}, there are {alive}"
         if memory.addresses != addresses:
-            yield f"broker {broker_id} knows others at {memory.addresses}, they listen at {addresses}"
+            return f"broker {broker_id} knows others at {memory.addresses}, they listen at {addresses}"
         for key, row in ensemble.rows.items():
             metadata = memory.metadata.get(key)
             if row.partition_epoch == NO_STATE or key in watch.rewritten or key[0] in deleting:
@@ -85,7 +72,8 @@ def _wrong_metadata(watch: Watch) -> Iterator[str]:
             )
             stored = row.leader, row.leader_epoch, row.isr, row.partition_epoch, row.replicas
             if known != stored:
-                yield f"{key}: broker {broker_id}'s metadata has {known}, storage {stored}"
+                return f"{key}: broker {broker_id}'s metadata has {known}, storage {stored}"
+    return None
 
 
 def brokers_know_topic_ids(watch: Watch, _: object) -> str | None:
@@ -111,10 +99,8 @@ def context_equals_storage(watch: Watch, _: object) -> str | None:
     the notification. Only an election would read it, and there is none.
     """
     process = _active(watch)
-    return None if process is None else _first(_differences(watch, process))
-
-
-def _differences(watch: Watch, process: ControllerProcess) -> Iterator[str]:
+    if process is None:
+        return None
     cluster, ensemble = process.loop.controller.cluster, watch.simulation.ensemble
     p = cluster.partitions
     known: dict[tuple[str, int], Row] = {}
@@ -122,20 +108,21 @@ def _differences(watch: Watch, process: ControllerProcess) -> Iterator[str]:
         state = read_row(cluster, row)
         known[state.key] = state
     for key in known.keys() ^ ensemble.rows.keys():
-        yield f"{key} is known to {'the controller' if key in known else 'storage'} alone"
-    alive, deleting = set(_registered(watch)), _topics_under_deletion(watch)
+        return f"{key} is known to {'the controller' if key in known else 'storage'} alone"
+    alive, deleting = set(_registered(watch)), watch.observed.marked()
     excluded = {key for key, row in ensemble.rows.items() if key[0] in deleting and row.leader not in alive}
     for key in (known.keys() & ensemble.rows.keys()) - excluded:
         # The controller epoch is excluded: Kafka sets it in memory even if nothing has to be written.
         if key not in watch.rewritten and _compared(known[key]) != _compared(ensemble.rows[key]):
-            yield f"{key}: the controller has {_compared(known[key])}, storage {_compared(ensemble.rows[key])}"
+            return f"{key}: the controller has {_compared(known[key])}, storage {_compared(ensemble.rows[key])}"
     registered = tuple(cluster.brokers.registered_ids())
     stored = tuple(registration.broker_id for registration in ensemble.registrations())
     if registered != stored:
-        yield f"the controller knows the brokers {registered}, storage {stored}"
+        return f"the controller knows the brokers {registered}, storage {stored}"
     for index, name in enumerate(cluster.topics.names):
         if cluster.topics.find(name) == index and cluster.topics.ids[index].tobytes() != ensemble.topic_id(name):
-            yield f"{name}: the controller knows another id than storage"
+            return f"{name}: the controller knows another id than storage"
+    return None
 
 
 def _compared(row: Row) -> tuple[object, ...]:
@@ -145,7 +132,7 @@ def _compared(row: Row) -> tuple[object, ...]:
 def partitions_have_leaders(watch: Watch, _: object) -> str | None:
     """L1: a partition with a live ISR member has a live leader."""
     simulation = watch.simulation
-    alive, deleting = set(_registered(watch)), _topics_under_deletion(watch)
+    alive, deleting = set(_registered(watch)), watch.observed.marked()
     for key, row in simulation.ensemble.rows.items():
         if key[0] in deleting:
             continue
@@ -160,13 +147,13 @@ def partitions_have_leaders(watch: Watch, _: object) -> str | None:
 def unclean_partitions_have_leaders(watch: Watch, _: object) -> str | None:
     """L1: with unclean election enabled, a partition with a live replica has a leader."""
     simulation = watch.simulation
-    alive, deleted = set(_registered(watch)), _topics_under_deletion(watch)
-    usable = {broker_id for broker_id in alive if not simulation.brokers[broker_id].dead_dirs}
+    alive, deleted = set(_registered(watch)), watch.observed.marked()
+    usable = with_all_log_dirs(watch, alive)
     for key, row in simulation.ensemble.rows.items():
         able = usable.intersection(row.replicas)
         if row.partition_epoch == NO_STATE or row.leader in alive or not able or key[0] in deleted:
             continue
-        if simulation.ensemble.topics.settings(key[0]).unclean == 1:
+        if allows_unclean(watch, key[0]):
             return f"{key}: leader {row.leader} of isr {row.isr}, unclean elections are allowed, {able} live"
     return None
 
@@ -177,8 +164,8 @@ def leaders_are_balanced(watch: Watch, _: object) -> str | None:
     simulation = watch.simulation
     if not simulation.options.rebalance or simulation.scheduler.now_ms - simulation.changed_ms < BALANCED_MS:
         return None
-    alive, deleted = set(_registered(watch)), _topics_under_deletion(watch)
-    usable = {broker_id for broker_id in alive if not simulation.brokers[broker_id].dead_dirs}
+    alive, deleted = set(_registered(watch)), watch.observed.marked()
+    usable = with_all_log_dirs(watch, alive)
     rows = [row for row in simulation.ensemble.rows.values() if row.key[0] not in deleted and row.replicas]
     for broker in usable:
         preferred = [row for row in rows if row.replicas[0] == broker]
@@ -199,7 +186,7 @@ def late_topics_have_a_new_epoch(watch: Watch, _: object) -> str | None:
         if (
             row is not None
             and row.leader_epoch == leader_epoch
-            and key[0] not in _topics_under_deletion(watch) | watch.mismatched_topics
+            and key[0] not in watch.observed.marked() | watch.mismatched_topics
         ):
             return f"{key}: still of leader epoch {leader_epoch}, under which nothing is proposed"
     return None
@@ -210,11 +197,7 @@ def leaders_know_their_replicas(watch: Watch, _: object) -> str | None:
     for key, row in watch.simulation.ensemble.rows.items():
         broker = watch.simulation.brokers.get(row.leader)
         partition = None if broker is None else broker.model.partitions.get(key)
-        if (
-            partition is None
-            or not partition.is_leader
-            or key[0] in watch.mismatched_topics | _topics_under_deletion(watch)
-        ):
+        if partition is None or not partition.is_leader or key[0] in watch.mismatched_topics | watch.observed.marked():
             continue
         if partition.leader_epoch == row.leader_epoch and partition.replica_ids != row.replicas:
             return f"{key}: leader {row.leader} goes by replicas {partition.replica_ids}, storage has {row.replicas}"
@@ -255,7 +238,7 @@ def no_operator_work_is_pending(watch: Watch, _: object) -> str | None:
     for path in (REASSIGN_PARTITIONS, PREFERRED_ELECTION):
         if ensemble.has_record(path) and not watch.mismatched_topics and not moving.keys() & watch.rewritten:
             return f"{path} is still there"
-    if deleting := set(ensemble.record_names(DELETE_TOPICS)) - watch.mismatched_topics:
+    if deleting := watch.observed.marked() - watch.mismatched_topics:
         return f"marked for deletion, and still there: {sorted(deleting)}"
     for key, row in moving.items():
         if key[0] not in watch.mismatched_topics and key not in watch.rewritten:

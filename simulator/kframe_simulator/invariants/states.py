@@ -11,8 +11,6 @@ from kframe_simulator.simulation.watch import Watch
 
 #: After this time a controller applies a changed topic setting.
 SETTINGS_READ_MS = 30_000.0
-#: States have a leader recovery state from this inter-broker protocol on.
-_RECOVERY_SINCE = InterBrokerProtocol.parse("3.2-IV0")
 
 
 def proposed(written: StateWritten) -> bool:
@@ -130,7 +128,7 @@ def unclean_leader_is_alone(watch: Watch, written: StateWritten) -> str | None:
     before, after = written.before, written.after
     if not elected(written) or before is None or before.partition_epoch < 0 or after.leader in before.isr:
         return None
-    recovers = InterBrokerProtocol.parse(watch.simulation.options.protocol) >= _RECOVERY_SINCE
+    recovers = InterBrokerProtocol.parse(watch.simulation.options.protocol).recovery_state
     if after.isr != (after.leader,) or after.recovery != int(recovers):
         return f"{written.key}: unclean leader {after.leader}, isr {after.isr}, recovery {after.recovery}"
     return None

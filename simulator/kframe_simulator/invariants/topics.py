@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from kframe.embedded.layout import DELETE_TOPICS
 from kframe.model.events import ReassignmentRequested
 from kframe.model.ids import NO_STATE
-from kframe_simulator.broker.messages import LeaderAndIsr
+from kframe_simulator.broker.messages import NO_ID, LeaderAndIsr
 from kframe_simulator.replication.control_requests import Row
 from kframe_simulator.simulation.observations import RequestQueued, TopicWritten
 from kframe_simulator.simulation.watch import Watch
-
-_NO_ID = bytes(16)
 
 
 def deletion_was_confirmed(watch: Watch, written: TopicWritten) -> str | None:
@@ -37,19 +34,19 @@ def deletion_was_confirmed(watch: Watch, written: TopicWritten) -> str | None:
 def topic_id_is_constant(watch: Watch, written: TopicWritten) -> str | None:
     """I20: a topic keeps its id as long as it exists, and no other topic ever has it."""
     name, topic_id = written.name, written.topic_id
-    known = watch.known_id.get(name, _NO_ID)
+    known = watch.known_id.get(name, NO_ID)
     if not written.after:
         watch.known_id.pop(name, None)
         watch.mismatched_topics.discard(name)
         return None
     watch.known_id[name] = topic_id
-    if topic_id == _NO_ID:
+    if topic_id == NO_ID:
         return None  # A client without topic ids has written it. Only a controller that knows the id can restore it.
-    if known not in (_NO_ID, topic_id):
+    if known not in (NO_ID, topic_id):
         return f"{name} had another id before"
-    if known == _NO_ID and watch.ids_used.get(topic_id, name) != name:
+    if known == NO_ID and watch.ids_used.get(topic_id, name) != name:
         return f"{name} has an id that {watch.ids_used[topic_id]} had"
-    if known == _NO_ID and written.before and watch.ids_used.get(topic_id) != name:
+    if known == NO_ID and written.before and watch.ids_used.get(topic_id) != name:
         watch.mismatched_topics.add(name)
     watch.ids_used[topic_id] = name
     return None
@@ -115,7 +112,7 @@ def partitions_stay(watch: Watch, written: TopicWritten) -> str | None:
     """I23: partitions are numbered from 0 without a gap, and are only added."""
     if not written.after or written.process is None:
         return None
-    if written.name in watch.simulation.ensemble.record_names(DELETE_TOPICS):
+    if written.name in watch.observed.marked():
         return None  # A topic under deletion does not grow: partitions of other clients are removed.
     if sorted(written.after) != list(range(len(written.after))) or len(written.after) < len(written.before):
         return f"{written.name}: partitions {sorted(written.before)} became {sorted(written.after)}"
