@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
-from typing import Final
 
 from kframe.errors import ErrorCode, InputError
 from kframe.model.events import TopicPartition
-from kframe_simulator.broker.cache import MetadataCache
 from kframe_simulator.broker.config import BrokerConfig
 from kframe_simulator.broker.disks import Disks
 from kframe_simulator.broker.messages import (
@@ -24,7 +22,7 @@ from kframe_simulator.broker.messages import (
     StopReplica,
     UpdateMetadata,
 )
-from kframe_simulator.broker.node import Node
+from kframe_simulator.broker.node import NEVER, MetadataCache, Node
 from kframe_simulator.broker.outgoing import (
     CloseSession,
     ControlledShutdown,
@@ -36,8 +34,6 @@ from kframe_simulator.broker.outgoing import (
 from kframe_simulator.broker.partition import Partition
 from kframe_simulator.broker.replicas import Replicas
 from kframe_simulator.broker.serving import Serving
-
-NEVER: Final = float("inf")
 
 
 class BrokerState(Enum):
@@ -64,10 +60,9 @@ class Broker:
     simulated clock, which never goes back.
     """
 
-    def __init__(self, broker_id: int, rack: str | None = None, config: BrokerConfig | None = None) -> None:
+    def __init__(self, broker_id: int, config: BrokerConfig | None = None) -> None:
         """A stopped broker with empty disks."""
         self.broker_id = broker_id
-        self.rack = rack
         self.config = config or BrokerConfig()
         self.state = BrokerState.DOWN
         self.wakes_at = NEVER
@@ -95,19 +90,9 @@ class Broker:
         return self._node.broker_epoch
 
     @property
-    def controller_epoch(self) -> int:
-        """The highest controller epoch that this process has received."""
-        return self.replicas.controller_epoch
-
-    @property
     def partitions(self) -> Mapping[TopicPartition, Partition]:
         """Hosted partitions whose log can be read."""
         return self.replicas.partitions
-
-    @property
-    def offline(self) -> frozenset[TopicPartition]:
-        """Hosted partitions in failed log directories."""
-        return frozenset(self.replicas.offline)
 
     @property
     def metadata(self) -> MetadataCache:

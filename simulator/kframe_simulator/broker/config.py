@@ -10,7 +10,6 @@ import msgspec
 from kframe.model.config import whole
 from kframe.model.protocol import LATEST, InterBrokerProtocol
 
-ALTER_PARTITION_SINCE = InterBrokerProtocol.parse("2.7-IV2")
 TRUNCATION_ON_FETCH_SINCE = InterBrokerProtocol.parse("2.7-IV1")
 
 
@@ -48,11 +47,6 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True):
             name: read(f"{source} key {key}", values[key]) for key, (name, read) in _KEYS.items() if key in values
         }
         return BrokerConfig(**given)
-
-    @property
-    def alters_partitions(self) -> bool:
-        """Whether leaders propose ISRs to the controller. They use AlterPartition."""
-        return self.protocol >= ALTER_PARTITION_SINCE
 
     @property
     def truncates_on_fetch(self) -> bool:

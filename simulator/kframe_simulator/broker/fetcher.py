@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Final
 
 from kframe.errors import ErrorCode
 from kframe.model.events import TopicPartition
@@ -19,10 +18,8 @@ from kframe_simulator.broker.messages import (
     OffsetsForLeaderEpoch,
     OffsetsForLeaderEpochResponse,
 )
-from kframe_simulator.broker.node import Node
+from kframe_simulator.broker.node import NEVER, Node
 from kframe_simulator.broker.outgoing import Peer, Reply
-
-NEVER: Final = float("inf")
 
 
 class _FollowedPartition:

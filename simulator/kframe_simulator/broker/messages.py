@@ -70,7 +70,6 @@ class LeaderAndIsr(msgspec.Struct, frozen=True):
     partitions: Mapping[TopicPartition, LeaderState]
     topic_ids: Mapping[str, bytes] = {}
     """Ids of the named topics that have one."""
-    live_leaders: tuple[int, ...] = ()
 
 
 class PartitionMetadata(msgspec.Struct, frozen=True):
@@ -81,7 +80,6 @@ class PartitionMetadata(msgspec.Struct, frozen=True):
     isr: tuple[int, ...]
     partition_epoch: int
     replicas: tuple[int, ...]
-    offline_replicas: tuple[int, ...] = ()
 
 
 class UpdateMetadata(msgspec.Struct, frozen=True):

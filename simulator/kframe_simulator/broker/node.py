@@ -3,22 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
-from kframe_simulator.broker.cache import MetadataCache
+from kframe.model.events import TopicPartition
+from kframe.model.ids import LEADER_DURING_DELETE
 from kframe_simulator.broker.config import BrokerConfig
 from kframe_simulator.broker.disks import Disks
+from kframe_simulator.broker.messages import UNDEFINED, PartitionMetadata, UpdateMetadata
 from kframe_simulator.broker.outgoing import Message, Outgoing, Peer, Reply
 
+#: When something is due that is not planned.
+NEVER: Final = float("inf")
 #: Called with the reply to a message (None if there is none) and the time.
 OnReply: TypeAlias = Callable[[Reply | None, float], None]
+
+
+class MetadataCache:
+    """Live brokers, the controller, and partition leaders (Kafka 3.9 ``ZkMetadataCache``)."""
+
+    __slots__ = ("controller_id", "live_brokers", "partitions", "topic_ids")
+
+    def __init__(self) -> None:
+        self.controller_id = UNDEFINED
+        self.live_brokers: frozenset[int] = frozenset()
+        self.partitions: dict[TopicPartition, PartitionMetadata] = {}
+        self.topic_ids: dict[str, bytes] = {}
+
+    def update(self, request: UpdateMetadata) -> None:
+        """Apply a request: replace the live brokers, add or remove partitions."""
+        self.controller_id = request.controller_id
+        self.live_brokers = frozenset(request.live_brokers)
+        self.topic_ids.update(request.topic_ids)
+        for key, metadata in request.partitions.items():
+            if metadata.leader == LEADER_DURING_DELETE:
+                self.partitions.pop(key, None)
+            else:
+                self.partitions[key] = metadata
+        if any(metadata.leader == LEADER_DURING_DELETE for metadata in request.partitions.values()):
+            left = {topic for topic, _ in self.partitions}
+            self.topic_ids = {topic: item for topic, item in self.topic_ids.items() if topic in left}
 
 
 class Node:
     """State of one broker process: settings, disks, metadata, and messages to send."""
 
     __slots__ = (
-        "_number", "broker_epoch", "broker_id", "cache", "config", "disks", "min_insync", "outbox", "waiting",
+        "broker_epoch", "broker_id", "cache", "config", "disks", "min_insync", "next_number", "outbox", "waiting",
     )  # fmt: skip
 
     def __init__(self, broker_id: int, config: BrokerConfig, disks: Disks, first_number: int) -> None:
@@ -33,17 +63,13 @@ class Node:
         self.outbox: list[Outgoing] = []
         self.waiting: dict[int, OnReply] = {}
         """By message number: the callback for the reply."""
-        self._number = first_number
-
-    @property
-    def next_number(self) -> int:
+        self.next_number = first_number
         """The number of the next message that expects a reply."""
-        return self._number
 
     def ask(self, peer: Peer, peer_id: int, message: Message, on_reply: OnReply) -> int:
         """Send a message that expects a reply. Returns its number."""
-        number = self._number
-        self._number = number + 1
+        number = self.next_number
+        self.next_number = number + 1
         self.waiting[number] = on_reply
         self.outbox.append(Outgoing(peer, peer_id, number, message))
         return number

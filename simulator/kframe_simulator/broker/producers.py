@@ -35,9 +35,6 @@ class Producers:
         self._completed: list[tuple[int, int]] = []
         """First offset and marker offset of ended transactions, until the marker is below the high watermark."""
 
-    def __len__(self) -> int:
-        return len(self._known)
-
     def duplicate(self, record: Record) -> int:
         """The offset of the same record if it is among the last five; else -1."""
         known = self._known.get(record.producer_id)

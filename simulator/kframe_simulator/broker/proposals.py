@@ -9,7 +9,7 @@ from kframe.errors import ErrorCode
 from kframe.model.events import TopicPartition
 from kframe.model.ids import RecoveryState
 from kframe_simulator.broker.messages import NO_ID, UNDEFINED
-from kframe_simulator.broker.node import Node
+from kframe_simulator.broker.node import NEVER, Node
 from kframe_simulator.broker.outgoing import (
     AlteredPartition,
     AlterPartition,
@@ -31,7 +31,6 @@ NOTIFY_EVERY_MS: Final = 2_500.0
 #: the second.
 NOTIFY_QUIET_MS: Final = 5_000.0
 NOTIFY_AT_LEAST_MS: Final = 60_000.0
-NEVER: Final = float("inf")
 
 
 class Proposals(Protocol):

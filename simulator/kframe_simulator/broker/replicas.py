@@ -34,7 +34,9 @@ class Replicas:
         self.offline: set[TopicPartition] = set()
         """Partitions whose log directory failed."""
         self.fetcher = Fetcher(node)
-        self.proposals: Proposals = AlterPartitions(node) if node.config.alters_partitions else StoredIsrs(node, now)
+        self.proposals: Proposals = (
+            AlterPartitions(node) if node.config.protocol.alter_partition else StoredIsrs(node, now)
+        )
         self.shutting_down = False
 
     def find(self, key: TopicPartition) -> Partition | ErrorCode:

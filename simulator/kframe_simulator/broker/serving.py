@@ -28,13 +28,12 @@ from kframe_simulator.broker.messages import (
     Record,
     RecordKind,
 )
-from kframe_simulator.broker.node import Node
+from kframe_simulator.broker.node import NEVER, Node
 from kframe_simulator.broker.outgoing import Peer
 from kframe_simulator.broker.partition import Partition
 from kframe_simulator.broker.replicas import Replicas
 
 _ACKS: Final = (-1, 0, 1)
-NEVER: Final = float("inf")
 
 
 class _DelayedResponse:

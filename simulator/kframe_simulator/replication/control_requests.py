@@ -72,8 +72,6 @@ class Row(NamedTuple):
     replicas: tuple[int, ...]
     adding: tuple[int, ...]
     removing: tuple[int, ...]
-    lost: tuple[int, ...]
-    """Replicas in failed log directories."""
 
 
 def read_row(cluster: ClusterState, row: int) -> Row:
@@ -95,7 +93,7 @@ def read_row(cluster: ClusterState, row: int) -> Row:
         replicas,
         *(
             tuple(item for item, flag in zip(replicas, flags, strict=True) if flag & flag_of_list) if any(flags) else ()
-            for flag_of_list in (ReplicaFlag.ADDING, ReplicaFlag.REMOVING, ReplicaFlag.OFFLINE_DIR)
+            for flag_of_list in (ReplicaFlag.ADDING, ReplicaFlag.REMOVING)
         ),
     )
 
@@ -134,12 +132,10 @@ def _leader_and_isr(
         rows_of_part = batch.rows[part]
         new = requests.is_new[part].tolist()
         partitions = {rows[row].key: states[row, bool(n)] for row, n in zip(rows_of_part.tolist(), new, strict=True)}
-        leaders = {state.leader for state in partitions.values()}
-        live = tuple(sorted(leader for leader in leaders if leader >= 0 and brokers.registered[brokers.find(leader)]))
         epoch = int(brokers.broker_epoch[broker])
         ids = _ids(cluster, rows_of_part)
         yield ControlRequest(
-            int(brokers.ids[broker]), epoch, LeaderAndIsr(*sender, epoch, partitions, ids, live), rows_of_part
+            int(brokers.ids[broker]), epoch, LeaderAndIsr(*sender, epoch, partitions, ids), rows_of_part
         )
 
 
@@ -149,15 +145,13 @@ def _update_metadata(
     if not len(requests.metadata_brokers):
         return
     brokers, p = cluster.brokers, cluster.partitions
-    live = set(brokers.ids[brokers.live != 0].tolist())
     partitions = {}
     for row in requests.metadata_rows.tolist():
         state = rows[row]
         deleting = bool(cluster.topics.deleting[p.topic[row]])
-        offline = tuple(replica for replica in state.replicas if replica not in live or replica in state.lost)
         partitions[state.key] = PartitionMetadata(
             LEADER_DURING_DELETE if deleting else state.leader, 0 if deleting else state.leader_epoch, state.isr,
-            0 if deleting else state.partition_epoch, state.replicas, offline,
+            0 if deleting else state.partition_epoch, state.replicas,
         )  # fmt: skip
     registered, ids = tuple(brokers.registered_ids()), _ids(cluster, requests.metadata_rows)
     addresses = {registration: _addresses(cluster, registration) for registration in registered}

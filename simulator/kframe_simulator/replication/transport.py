@@ -53,7 +53,7 @@ class ReplicatingBrokers(EmbeddedBrokers):
             if model.running and (registered is None or registered.broker_epoch != model.broker_epoch):
                 model.crash(now)
         for broker_id, registered in present.items():
-            model = self.models.setdefault(broker_id, Broker(broker_id, registered.rack, self._config))
+            model = self.models.setdefault(broker_id, Broker(broker_id, self._config))
             if not model.running:
                 model.start(registered.broker_epoch, now)
 

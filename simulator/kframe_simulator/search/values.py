@@ -140,6 +140,3 @@ class Pool:
             result = self._numbers[value] = len(self.values)
             self.values.append(value)
         return result
-
-    def __len__(self) -> int:
-        return len(self.values)

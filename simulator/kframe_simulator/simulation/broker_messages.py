@@ -12,7 +12,6 @@ import numpy as np
 from kframe.core.operations.alter_partition import AlterPartitionResponse
 from kframe.model.events import AlterPartitionRequested, TopicPartition
 from kframe_simulator.broker.messages import (
-    ControlResponse,
     EndTransaction,
     Fetch,
     FetchResponse,
@@ -32,7 +31,6 @@ from kframe_simulator.broker.outgoing import (
     WriteStateResponse,
 )
 from kframe_simulator.replication import conversion
-from kframe_simulator.replication.control_requests import ControlRequest
 from kframe_simulator.simulation.cluster import BrokerView, SimulatedCluster
 from kframe_simulator.simulation.controllers import ControllerProcess
 from kframe_simulator.simulation.ensemble import SimEnsemble
@@ -64,9 +62,6 @@ class BrokerHost(SimulatedCluster, Protocol):
     def controller(self, controller_id: int) -> ControllerProcess | None: ...
     def record_step(self, kind: str, argument: Any) -> None: ...
     def delays_isr_write(self, key: TopicPartition, isr: tuple[int, ...], store: Callable[[], None]) -> bool: ...
-    def request_answered(
-        self, process: BrokerView, control_request: ControlRequest, response: ControlResponse
-    ) -> None: ...
     def shutdown_answered(
         self, process: ControllerProcess, request: ControlledShutdown, response: ControlledShutdownResponseData
     ) -> None: ...
@@ -74,8 +69,6 @@ class BrokerHost(SimulatedCluster, Protocol):
         self, process: ControllerProcess, event: AlterPartitionRequested, response: AlterPartitionResponse
     ) -> None: ...
     def client_answered(self, correlation: int, message: Message) -> None: ...
-    def broker_up(self, process: BrokerView) -> None: ...
-    def broker_down(self, process: BrokerView) -> None: ...
     def logs_touched(self, process: BrokerView, keys: Iterable[TopicPartition]) -> None: ...
     def log_dir_lost(self, process: BrokerView, keys: Iterable[TopicPartition]) -> None: ...
 
@@ -93,15 +86,20 @@ def about(message: Request | Reply | None) -> Iterable[TopicPartition]:
 
 
 def ask_controller(
-    simulation: BrokerHost, process: ControllerProcess, message: Any, answer: Callable[[Any], None]
-) -> None:
-    """Deliver a broker's request to a controller process. The answer is None if the process is not there."""
+    simulation: BrokerHost, process: ControllerProcess, message: Any, answer: Callable[[Any], None],
+    isr_epochs: Sequence[int] | None = None,
+) -> None:  # fmt: skip
+    """Deliver a broker's request to a controller process. The answer is None if the process is not there.
+
+    ``isr_epochs`` are the broker epochs of all proposed members, proposal after proposal, if the leader sends them
+    (AlterPartition version 3).
+    """
     if not process.running:
         answer(None)
         return
     controller = process.loop.controller
     if isinstance(message, AlterPartition):
-        process.ask(*proposal(simulation, process, message), answer)
+        process.ask(*proposal(simulation, process, message, isr_epochs), answer)
     elif isinstance(message, ControlledShutdown):
 
         def read(response: Any) -> ControlledShutdownResponseData:
@@ -115,11 +113,7 @@ def ask_controller(
 def proposal(
     simulation: BrokerHost, process: ControllerProcess, message: AlterPartition, isr_epochs: Sequence[int] | None = None
 ) -> tuple[Callable[[int], AlterPartitionRequested], Callable[[Any], AlterPartitionResponseData]]:
-    """The controller event for a leader's proposals, and the function that converts its response.
-
-    ``isr_epochs`` are the broker epochs of all proposed members, proposal after proposal, if the leader sends them
-    (AlterPartition version 3).
-    """
+    """The controller event for a leader's proposals, and the function that converts its response."""
     sent: list[AlterPartitionRequested] = []
 
     def event(token: int) -> AlterPartitionRequested:

@@ -21,6 +21,7 @@ from kframe_simulator.replication.control_requests import ControlRequest
 from kframe_simulator.simulation.broker_messages import BrokerHost, about
 from kframe_simulator.simulation.broker_requests import send
 from kframe_simulator.simulation.controller_requests import ControllerRequests
+from kframe_simulator.simulation.observations import Answered
 
 
 class BrokerProcess:
@@ -49,14 +50,11 @@ class BrokerProcess:
         self.stopped_in_order = True
         self._simulation = simulation
         self._session = 0
-        self._registered = self._waits = self._silent = False
+        self.registered = False
+        """Whether storage has its registration."""
+        self._waits = self._silent = False
         self.deferred: list[Callable[[], None]] = []
         self._wakes_at = float("inf")
-
-    @property
-    def registered(self) -> bool:
-        """Whether storage has its registration."""
-        return self._registered
 
     # -- Start and stop.
 
@@ -64,7 +62,7 @@ class BrokerProcess:
         """Start a process. If an earlier registration of the id exists, first wait for its deletion."""
         if self.running or self._waits:
             return
-        if self._registered:
+        if self.registered:
             self._waits = True
             self._simulation.scheduler.after(500.0, self._start_again)
             return
@@ -75,8 +73,7 @@ class BrokerProcess:
         self._record_silence(False)
         self._register()
         self.model.start(self.registration.broker_epoch, self._now())
-        self._simulation.broker_up(self)
-        self._flush()
+        self.flush()
 
     def _start_again(self) -> None:
         self._waits = False
@@ -95,14 +92,14 @@ class BrokerProcess:
         self._simulation.watch.observed.crashed(self.broker_id)
         self.running = False
         self.model.crash(self._now())
-        self._simulation.broker_down(self)
+        self._simulation.watch.memory.pop(self.broker_id, None)
         deferred_calls, self.deferred = self.deferred, []
         for call in deferred_calls:
             call()
 
     def bounce(self) -> None:
         """Restart fast. Controllers read a registration before and after, and none in between."""
-        if not self.running or self.paused or not self._registered:
+        if not self.running or self.paused or not self.registered:
             return
         self._end()
         self.running = True
@@ -113,14 +110,13 @@ class BrokerProcess:
         self._session += 1
         self.registration = replace(self.registration, broker_epoch=epoch)
         self.model.start(epoch, self._now())
-        self._simulation.broker_up(self)
-        self._flush()
+        self.flush()
 
     def shut_down(self) -> None:
         """Begin a controlled shutdown."""
         if self.running and not self.paused and self.model.state is BrokerState.RUNNING:
             self.model.shut_down(self._now())
-            self._flush()
+            self.flush()
 
     def pause(self) -> None:
         """Pause the process as SIGSTOP does."""
@@ -136,7 +132,7 @@ class BrokerProcess:
         self.paused = False
         self._record_silence(False)
         self._session += 1
-        if not self._registered:
+        if not self.registered:
             self._register()
             self.model.reregister(self.registration.broker_epoch)
         deferred_calls, self.deferred = self.deferred, []
@@ -146,14 +142,14 @@ class BrokerProcess:
 
     def expire(self) -> None:
         """The ensemble expires its session; the broker registers again."""
-        if self.running and not self.paused and self._registered:
+        if self.running and not self.paused and self.registered:
             self._simulation.watch.observed.crashed(self.broker_id)
             self.unregister()
             self._simulation.scheduler.after(100.0, self._register_again)
 
     def readdress(self, endpoints: tuple[Endpoint, ...]) -> bool:
         """Change the listeners of the current registration. Returns whether the broker is registered."""
-        if not self.running or self.paused or not self._registered:
+        if not self.running or self.paused or not self.registered:
             return False
         self.registration = replace(self.registration, endpoints=endpoints)
         self._simulation.ensemble.modify_broker(self.registration)
@@ -167,7 +163,7 @@ class BrokerProcess:
         lost = [key for key, log in self.model.disks.logs.items() if log.log_dir == log_dir]
         self.model.fail_log_dir(log_dir, self._now())
         self._simulation.log_dir_lost(self, lost)
-        self._flush()
+        self.flush()
         return True
 
     def swap_disks(self) -> None:
@@ -199,10 +195,10 @@ class BrokerProcess:
             self.dead_dirs.clear()
 
     def _register_again(self) -> None:
-        if self.running and not self.paused and not self._registered:
+        if self.running and not self.paused and not self.registered:
             self._register()
             self.model.reregister(self.registration.broker_epoch)
-            self._flush()
+            self.flush()
 
     def _record_silence(self, silent: bool) -> None:
         """Record whether the broker answers no request."""
@@ -216,20 +212,20 @@ class BrokerProcess:
             [replace(self.registration, broker_epoch=NO_BROKER_EPOCH)]
         )
         self.registration = replace(self.registration, broker_epoch=epoch)
-        self._registered = True
+        self.registered = True
         self._session += 1
 
     def unregister(self) -> None:
         """End the session: the registration is deleted."""
-        if self._registered:
-            self._registered = False
+        if self.registered:
+            self.registered = False
             self._simulation.record_step("broker_failure", [self.broker_id])
             self._simulation.ensemble.unregister_brokers([self.broker_id])
 
     def close_session(self, in_order: bool) -> None:
         """End the process and its session. ``in_order``: after a granted controlled shutdown."""
         self.stopped_in_order, self.running = in_order, False
-        self._simulation.broker_down(self)
+        self._simulation.watch.memory.pop(self.broker_id, None)
         observed = self._simulation.watch.observed
         observed.stopped_in_order(self.broker_id) if in_order else observed.crashed(self.broker_id)
         self.unregister()
@@ -281,7 +277,7 @@ class BrokerProcess:
             if response is not None:
                 answer(response)
             self._simulation.logs_touched(self, about(request))
-            self._flush()
+            self.flush()
 
     def _when_running(self, act: Callable[[], None]) -> None:
         self.deferred.append(act) if self.paused else act()
@@ -302,8 +298,8 @@ class BrokerProcess:
         response = self.model.handle(control_request.message, self._now())
         assert isinstance(response, ControlResponse)
         self._simulation.logs_touched(self, control_request.message.partitions)
-        self._simulation.request_answered(self, control_request, response)
-        self._flush()
+        self._simulation.watch.answered(Answered(self, control_request, response))
+        self.flush()
         if self.half_applies and isinstance(control_request.message, LeaderAndIsr):
             self.half_applies -= 1
             response = ControlResponse(errors=dict.fromkeys(response.errors, ErrorCode.UNKNOWN_SERVER_ERROR))
@@ -316,7 +312,7 @@ class BrokerProcess:
         self.bounce()
         response = self.model.handle(control_request.message, self._now())
         assert isinstance(response, ControlResponse)
-        self._simulation.request_answered(self, control_request, response)
+        self._simulation.watch.answered(Answered(self, control_request, response))
         sender = self._simulation.controller(control_request.message.controller_id)
         event = control_request.event(response)
         if sender is None or event is None:
@@ -343,14 +339,11 @@ class BrokerProcess:
 
     # -- Sent messages.
 
-    def flush(self) -> None:
-        """Run the broker's due work and send its messages."""
-        self._flush()
-
     def _now(self) -> float:
         return self._simulation.scheduler.now_ms
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Run the broker's due work and send its messages."""
         for out in self.model.tick(self._now()):
             send(self._simulation, self, out)
         if self.model.wakes_at < self._wakes_at:
@@ -364,7 +357,7 @@ class BrokerProcess:
 
     def _wake(self) -> None:
         if self.running and not self.paused:
-            self._flush()
+            self.flush()
 
 
 def _deletes(message: object) -> bool:

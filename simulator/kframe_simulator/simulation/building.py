@@ -44,7 +44,7 @@ def build_broker(options: Options, broker_id: int) -> tuple[Broker, Registration
         protocol=InterBrokerProtocol.parse(options.protocol), log_dirs=LOG_DIRS, replica_lag_time_max_ms=LAG_MS,
         replica_fetch_wait_max_ms=FETCH_MS,
     )  # fmt: skip
-    model = Broker(broker_id, rack_of(options, broker_id), config)
+    model = Broker(broker_id, config)
     for topic in options.topics:
         model.configure_topic(topic.name, topic.min_insync)
     return model, registration(options, broker_id, 9092)

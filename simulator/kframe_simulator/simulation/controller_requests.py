@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, Final
 
 from kframe_simulator.broker.outgoing import AlterPartition, ControlledShutdown, Outgoing
-from kframe_simulator.simulation.broker_messages import BrokerHost, BrokerPeer, ask_controller, proposal
+from kframe_simulator.simulation.broker_messages import BrokerHost, BrokerPeer, ask_controller
 from kframe_simulator.simulation.network import ENSEMBLE
 
 #: The delay before a missing response counts as lost, and before a leader looks up an unknown controller again.
@@ -120,16 +120,14 @@ class ControllerRequests:
             process = self._simulation.controller(controller_id)
             assert process is not None
             channel = process.transport.channels.get(victim.broker_id) if process.running else None
-            known = channel is None or channel.broker_epoch != before or self._leaves(process, victim.broker_id)
+            known = channel is None or channel.broker_epoch != before
+            known = known or victim.broker_id in self._simulation.watch.observed.leaving(process)
             if known or self._simulation.scheduler.now_ms > until:
                 self._deliver(controller_id, message, answer, epochs)
             else:
                 self._simulation.scheduler.after(CHECK_INTERVAL_MS, check)
 
         check()
-
-    def _leaves(self, process: Any, broker_id: int) -> bool:
-        return broker_id in self._simulation.watch.observed.leaving(process)
 
     def _epochs(self, message: AlterPartition) -> list[int]:
         """The current broker epochs of all proposed members."""
@@ -141,15 +139,6 @@ class ControllerRequests:
     def _deliver(self, controller_id: int, message: Any, answer: Answer, epochs: list[int] | None = None) -> None:
         simulation, process = self._simulation, self._simulation.controller(controller_id)
         assert process is not None
-        if epochs is not None and isinstance(message, AlterPartition):
-
-            def arrive() -> None:
-                if process.running:
-                    process.ask(*proposal(simulation, process, message, epochs), answer)
-                else:
-                    answer(None)
-
-        else:
-            arrive = partial(ask_controller, simulation, process, message, answer)
+        arrive = partial(ask_controller, simulation, process, message, answer, epochs)
         if not simulation.network.deliver(self._broker.broker_id, controller_id, arrive):
             simulation.scheduler.after(LOST_MS, partial(answer, None))

@@ -12,7 +12,7 @@ import msgspec
 from kframe.errors import InputError
 from kframe.scenario.format import SCHEMA as SCENARIO
 from kframe_simulator.faults.plan import CLASS_OF, Action
-from kframe_simulator.simulation.building import FETCH_MS, LAG_MS
+from kframe_simulator.simulation.building import FETCH_MS, LAG_MS, rack_of
 from kframe_simulator.simulation.options import Options, TopicOptions
 from kframe_simulator.simulation.recorder import PlayedStep
 from kframe_simulator.simulation.simulation import Result
@@ -101,7 +101,8 @@ def scenario_text(options: Options, played_steps: Sequence[PlayedStep], end_ms: 
 
 
 def _broker(options: Options, broker_id: int) -> dict[str, Any]:
-    return {"id": broker_id} | ({"rack": f"rack-{broker_id % options.racks}"} if options.racks else {})
+    rack = rack_of(options, broker_id)
+    return {"id": broker_id} | ({} if rack is None else {"rack": rack})
 
 
 def _topic(topic: TopicOptions) -> dict[str, Any]:

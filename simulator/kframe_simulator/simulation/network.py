@@ -22,13 +22,10 @@ class Network:
         self._delay_ms = delay_ms
         self._cut: dict[tuple[int, int], float] = {}
         self._last: dict[tuple[int, int], float] = {}
-        self.lost = 0
-        """The number of lost messages."""
 
     def deliver(self, source: int, target: int, arrive: Callback, extra_ms: float = 0.0) -> bool:
         """Send a message. Returns whether it will arrive. ``extra_ms`` is added to its delay."""
         if self.is_cut(source, target):
-            self.lost += 1
             return False
         delay = extra_ms + self._random.uniform(*self._delay_ms)
         due = max(self._scheduler.now_ms + delay, self._last.get((source, target), 0.0))

@@ -35,7 +35,6 @@ from kframe_simulator.simulation.ensemble import SimEnsemble
 from kframe_simulator.simulation.network import Network
 from kframe_simulator.simulation.notes import ErrorCatcher, Notes, digest, failures_of
 from kframe_simulator.simulation.observations import (
-    Answered,
     Begun,
     Claimed,
     Connected,
@@ -312,10 +311,6 @@ class Recorder:
 
     # -- Brokers.
 
-    def request_answered(self, process: BrokerView, control_request: ControlRequest, response: ControlResponse) -> None:
-        """A broker has answered a control request."""
-        self.watch.answered(Answered(process, control_request, response))
-
     def shutdown_answered(
         self, process: ControllerProcess, request: ControlledShutdown, response: ControlledShutdownResponseData
     ) -> None:
@@ -329,14 +324,6 @@ class Recorder:
         """A controller has answered a leader's AlterPartition."""
         written = frozenset(self._notes[process.controller_id].written)
         self.watch.check(Proposed(process, event, response, written))
-
-    def broker_up(self, process: BrokerView) -> None:
-        """A broker has started: forget the state of its earlier process."""
-        self.watch.memory.pop(process.broker_id, None)
-
-    def broker_down(self, process: BrokerView) -> None:
-        """A broker process has ended."""
-        self.watch.memory.pop(process.broker_id, None)
 
     def logs_touched(self, process: BrokerView, keys: Iterable[TopicPartition]) -> None:
         """Logs of a broker may have changed: check those that have."""

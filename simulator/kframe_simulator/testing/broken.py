@@ -70,7 +70,7 @@ def answered(event: Any = None, error: ErrorCode = ErrorCode.NONE) -> LeaderAndI
 
 
 def metadata_of(leader: int) -> dict[Any, PartitionMetadata]:
-    return {KEY: PartitionMetadata(leader, 0, (1, 2, 3), 0, (1, 2, 3), ())}
+    return {KEY: PartitionMetadata(leader, 0, (1, 2, 3), 0, (1, 2, 3))}
 
 
 def _sends_without_certainty(simulation: Simulation) -> Any:

@@ -26,7 +26,7 @@ NONE = ErrorCode.NONE
 
 def start_broker(*requests: object, config: BrokerConfig | None = None, broker_epoch: int = 50) -> Broker:
     """Broker 1 after these requests. It knows the live brokers 1, 2 and 3."""
-    broker = Broker(1, config=config)
+    broker = Broker(1, config)
     broker.start(broker_epoch, 0.0)
     for request in (live(1, 2, 3), *requests):
         assert broker.handle(request, 0.0) is not None  # type: ignore[arg-type]
@@ -77,7 +77,7 @@ def test_highest_controller_epoch_lasts_until_restart() -> None:
     broker = start_broker(after(5, controller_epoch=7))
     assert response_error(broker, live(1, 2, controller_epoch=6)) is ErrorCode.STALE_CONTROLLER_EPOCH
     assert response_error(broker, stop(6, True, controller_epoch=6)) is ErrorCode.STALE_CONTROLLER_EPOCH
-    assert broker.controller_epoch == 7
+    assert broker.replicas.controller_epoch == 7
     broker.crash(1.0)
     broker.start(60, 1.0)
     assert response_error(broker, live(1, 2, controller_epoch=6)) is NONE
@@ -211,14 +211,14 @@ def test_only_new_replicas_are_created_after_log_directory_failure(is_new: bool,
     broker = start_broker(config=TWO_DIRS)
     broker.fail_log_dir("a", 0.0)
     assert response_error(broker, order(hosted(0, is_new=is_new))) is error
-    assert (P in broker.offline) == (error is not NONE)
+    assert (P in broker.replicas.offline) == (error is not NONE)
 
 
 def test_log_directory_failure_takes_partitions_offline() -> None:
     broker = start_broker(*(order(hosted(0, is_new=True), key) for key in KEYS), config=TWO_DIRS)
     broker.tick(0.0)
     broker.fail_log_dir("a", 1.0)
-    assert broker.offline == {KEYS[0], KEYS[2]}
+    assert broker.replicas.offline == {KEYS[0], KEYS[2]}
     assert [type(out.message).__name__ for out in broker.tick(1.0)] == ["NotifyLogDirFailure"]
     assert response_error(broker, order(state(1, (1,), 6, 1, replicas=(1,)), KEYS[0])) is ErrorCode.KAFKA_STORAGE_ERROR
     assert response_error(broker, stop(6, True, KEYS[0])) is ErrorCode.KAFKA_STORAGE_ERROR

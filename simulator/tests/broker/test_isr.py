@@ -21,7 +21,7 @@ def start_leader(
     isr: tuple[int, ...] = (1, 2, 3), records: int = 10, config: BrokerConfig = CONFIG, **others: object
 ) -> Broker:
     """Broker 1 leads P at leader epoch 5 with records 0 to ``records`` - 1. No follower has fetched."""
-    broker = Broker(1, config=config)
+    broker = Broker(1, config)
     broker.start(50, 0.0)
     broker.handle(live(1, 2, 3, 4), 0.0)
     broker.handle(order(state(1, isr, 5, 3, is_new=True, **others)), 0.0)  # type: ignore[arg-type]

@@ -33,7 +33,7 @@ OLD = BrokerConfig(protocol=InterBrokerProtocol.parse("2.7-IV1"))
 
 def start_leader(config: BrokerConfig | None = None) -> Broker:
     """Broker 1 leads P and Q alone; broker 2 follows."""
-    broker = Broker(1, config=config)
+    broker = Broker(1, config)
     broker.start(50, 0.0)
     broker.handle(live(1, 2), 0.0)
     for key in (P, Q):
@@ -227,7 +227,7 @@ def test_log_and_checkpoint_survive_crash() -> None:
     assert (leader.handle(live(1), 6_000.0), leader.tick(7_000.0), leader.wakes_at) == (None, [], float("inf"))
     leader.start(60, 8_000.0)
     log = leader.disks.logs[P]
-    assert (leader.partitions, leader.controller_epoch, log.end, log.high_watermark) == ({}, 0, 6, 5)
+    assert (leader.partitions, leader.replicas.controller_epoch, log.end, log.high_watermark) == ({}, 0, 6, 5)
 
 
 def test_response_to_an_earlier_process_is_ignored() -> None:

@@ -40,7 +40,7 @@ FENCED, UNKNOWN, NOT_LEADER = (
 
 def start_leader() -> Broker:
     """Broker 1 with epochs 3 (records 0 to 3) and 5 (4 to 9). Follower 2 has all records, follower 3 none."""
-    broker = Broker(1, config=BrokerConfig())
+    broker = Broker(1)
     broker.start(50, 0.0)
     broker.handle(live(1, 2, 3), 0.0)
     for leader_epoch, records in ((3, 4), (5, 6)):

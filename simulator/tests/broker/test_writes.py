@@ -22,7 +22,7 @@ NONE = ErrorCode.NONE
 
 def start_leader(isr: tuple[int, ...] = (1, 2), min_insync: int = 1, config: BrokerConfig | None = None) -> Broker:
     """Broker 1 leads P, replicas 1 and 2, at leader epoch 5."""
-    broker = Broker(1, config=config)
+    broker = Broker(1, config)
     broker.configure_topic("t", min_insync)
     broker.start(50, 0.0)
     broker.handle(live(1, 2), 0.0)
