@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from random import Random
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from kframe.embedded import MemoryEnsemble
 from kframe.embedded.layout import CONTROLLER, DELETE_TOPICS, PREFERRED_ELECTION, REASSIGN_PARTITIONS
+from kframe.embedded.records import StoredRecordError
 from kframe.model.brokers import Endpoint, Registration
 from kframe.model.cluster import ClusterState
 from kframe.model.ids import NO_BROKER_EPOCH, NO_STATE
@@ -23,29 +25,42 @@ BROKERS: Final = (1, 2, 3, 4, 5)
 Arguments: TypeAlias = tuple[Any, ...] | None
 
 
-class ArgumentState(Protocol):
-    """The state that arguments are drawn from."""
+class ArgumentState:
+    """The state of the model that arguments are drawn from."""
 
-    random: Random
-    ensemble: MemoryEnsemble
-    model: Side
-    claimed: dict[int, int]
-    """Controller epoch by session. It lasts from a successful claim until the release."""
-
-    def stored(self) -> ClusterState:
-        """The content of storage."""
-
-    def topics(self) -> list[str]:
-        """The stored topics."""
-
-    def partitions(self, cluster: ClusterState | None) -> list[tuple[str, int]]:
-        """The partitions in storage or in ``cluster``."""
+    def __init__(self, random: Random, ensemble: MemoryEnsemble, model: Side) -> None:
+        self.random, self.ensemble, self.model = random, ensemble, model
+        self.claimed: dict[int, int] = {}
+        """Controller epoch by session, from a successful claim until the release."""
+        self._reader = ensemble.records.open_session(lambda _event: None)
 
     def any_session(self) -> int | None:
         """A random open session."""
+        return self.random.choice(sorted(self.model.sessions)) if self.model.sessions else None
+
+    def stored(self) -> ClusterState:
+        """The content of storage."""
+        return self.ensemble.stored()
+
+    def topics(self) -> list[str]:
+        """The stored topics."""
+        topics = self.stored().topics
+        return sorted(name for name in TOPICS if topics.find(name) is not None)
+
+    def partitions(self, cluster: ClusterState | None) -> list[tuple[str, int]]:
+        """The partitions in storage or in ``cluster``."""
+        if cluster is None:
+            return []
+        result = [(name, cluster.topics.find(name)) for name in TOPICS]
+        return [(name, partition) for name, index in result if index is not None
+                for partition in range(len(cluster.topics.rows_of(index)))]  # fmt: skip
 
     def below(self, path: str) -> list[str] | None:
         """The names of the records below a path. None if there is no such record."""
+        with suppress(StoredRecordError):
+            if self.ensemble.records.exists(self._reader, path) is not None:
+                return self.ensemble.records.children(self._reader, path)
+        return None
 
 
 def _replicas(history: ArgumentState) -> tuple[int, ...]:

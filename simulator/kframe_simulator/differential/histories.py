@@ -7,18 +7,15 @@ writes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from random import Random
 from typing import Any, Final
 
 from kframe.embedded import MemoryEnsemble
-from kframe.embedded.records import StoredRecordError
-from kframe.model.cluster import ClusterState
-from kframe_simulator.differential.arguments import FROM_OUTSIDE, OF_CALLS, TOPICS
+from kframe.model.tables import Targets
+from kframe_simulator.differential.arguments import FROM_OUTSIDE, OF_CALLS, ArgumentState
 from kframe_simulator.differential.calls import CALLS
-from kframe_simulator.differential.outside import ACTIONS
 from kframe_simulator.differential.storages import Side
 
 #: Controllers of all histories.
@@ -49,6 +46,38 @@ _FENCED: Final = (
 )  # fmt: skip
 
 
+def _plain(name: str) -> Callable[..., Any]:
+    def action(side: Side, *arguments: Any) -> None:
+        getattr(side.storage, name)(*arguments)
+
+    return action
+
+
+def _expire(side: Side, number: int) -> None:
+    session = side.sessions[number]
+    side.storage.expire(session.store)  # type: ignore[attr-defined]
+    session.topic_ids.clear()  # A new session has to read topic ids again.
+
+
+def _registering(name: str) -> Callable[..., Any]:
+    def action(side: Side, brokers: Any) -> list[int]:
+        return [side.ordinal("broker epoch", registration) for registration in getattr(side.storage, name)(brokers)]
+
+    return action
+
+
+#: The function of each external change.
+ACTIONS: Final[Mapping[str, Callable[..., Any]]] = {name: _plain(name) for name in FROM_OUTSIDE} | {
+    "open": Side.open,
+    "close": Side.close,
+    "expire": _expire,
+    "register_brokers": _registering("register_brokers"),
+    "bounce_brokers": _registering("bounce_brokers"),
+    "request_reassignments": lambda side, targets: side.storage.request_reassignments(Targets.of(targets)),
+    "write_state": lambda side, name, partition, isr: side.storage.write_state(name, partition, isr=isr),
+}
+
+
 @dataclass(frozen=True, slots=True)
 class HistoryStep:
     """One step, by a session or (None) from outside."""
@@ -68,19 +97,15 @@ class HistoryStep:
         return ACTIONS[self.call](side, *self.arguments)
 
 
-class History:
+class History(ArgumentState):
     """Draws steps for a model, and records which session holds the role there."""
 
     def __init__(self, seed: int, ensemble: MemoryEnsemble, model: Side, possible: Callable[[str], bool]) -> None:
         """``possible`` says which external changes the tested storage supports."""
-        self.random = Random(f"history/{seed}")
-        self.ensemble, self.model = ensemble, model
-        self.claimed: dict[int, int] = {}
-        """Controller epoch by session, from a successful claim until the release."""
+        super().__init__(Random(f"history/{seed}"), ensemble, model)
         self._epoch = 0
         self._unread: set[int] = set()
         """Sessions that have claimed the role and not loaded since."""
-        self._reader = ensemble.records.open_session(lambda _event: None)
         self._outside = tuple(name for name in FROM_OUTSIDE if possible(name))
 
     def draw(self) -> HistoryStep:
@@ -156,33 +181,3 @@ class History:
         call = self.random.choice(self._outside)
         arguments = FROM_OUTSIDE[call](self)
         return None if arguments is None else HistoryStep(call, None, arguments)
-
-    # -- State of the model.
-
-    def any_session(self) -> int | None:
-        """A random open session."""
-        return self.random.choice(sorted(self.model.sessions)) if self.model.sessions else None
-
-    def stored(self) -> ClusterState:
-        """The content of storage."""
-        return self.ensemble.stored()
-
-    def topics(self) -> list[str]:
-        """The stored topics."""
-        topics = self.stored().topics
-        return sorted(name for name in TOPICS if topics.find(name) is not None)
-
-    def partitions(self, cluster: ClusterState | None) -> list[tuple[str, int]]:
-        """The partitions in storage or in ``cluster``."""
-        if cluster is None:
-            return []
-        result = [(name, cluster.topics.find(name)) for name in TOPICS]
-        return [(name, partition) for name, index in result if index is not None
-                for partition in range(len(cluster.topics.rows_of(index)))]  # fmt: skip
-
-    def below(self, path: str) -> list[str] | None:
-        """The names of the records below a path. None if there is no such record."""
-        with suppress(StoredRecordError):
-            if self.ensemble.records.exists(self._reader, path) is not None:
-                return self.ensemble.records.children(self._reader, path)
-        return None

@@ -60,29 +60,24 @@ class DecoderTarget(Protocol):
     @property
     def name(self) -> str:
         """The name on command lines and in reports."""
-        ...
 
     @property
     def bases(self) -> Sequence[Base]:
         """The messages that cases are mutations of. None is empty."""
-        ...
 
     @property
     def pieces(self) -> Sequence[bytes]:
         """Byte strings that decoders often mishandle, inserted at random. None is empty."""
-        ...
 
     @property
     def share(self) -> int:
         """The number of cases, relative to a target with a share of 1."""
-        ...
 
     def evaluate(self, batch: Batch) -> list[Outcome]:
         """The outcome of each case, decoded or refused. It does not depend on the other cases of the batch.
 
         Any exception is a defect of at least one case, AssertionError included.
         """
-        ...
 
 
 class Cases:

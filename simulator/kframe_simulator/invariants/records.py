@@ -8,8 +8,7 @@ from kframe_simulator.broker.messages import UNDEFINED, RecordKind
 from kframe_simulator.invariants.states import elected, unclean_allowed
 from kframe_simulator.replication.control_requests import Row
 from kframe_simulator.simulation.observations import Acknowledged, Led, Logged, Read, StateWritten
-from kframe_simulator.simulation.record_history import follows
-from kframe_simulator.simulation.values import Value
+from kframe_simulator.simulation.record_history import Value, follows
 from kframe_simulator.simulation.watch import Watch
 
 

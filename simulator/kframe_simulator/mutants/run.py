@@ -25,7 +25,7 @@ COPIED: Final = ("kframe", "simulator", "plugins", "tests", "examples", "docs", 
 TEST_TIMEOUT_S: Final = 60
 TESTS_TIMEOUT_S: Final = 900
 SEEDS_TIMEOUT_S: Final = 3600
-#: By seed and kernel (reference twin or not): whether the seed passes without a mutant.
+#: By seed and kernel (reference or not): whether the seed passes without a mutant.
 Clean: TypeAlias = dict[tuple[int, bool], bool]
 #: pytest's exit codes for success and for failed tests.
 _PASSED, _FAILED = 0, 1

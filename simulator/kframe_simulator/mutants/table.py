@@ -9,8 +9,8 @@ from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 HERE: Final = Path(__file__).resolve().parent
-#: Mutants of these files run on the reference twins, so that no kernel has to be compiled. Other tests compare the
-#: twins with the kernels.
+#: Mutants of these files run on the reference kernels, so that no kernel has to be compiled. Other tests compare them
+#: with the compiled kernels.
 REFERENCE: Final = "kframe/kernels/reference/"
 #: Test files that start servers, brokers or Java, or wait for seconds.
 _REAL: Final = tuple(
@@ -83,7 +83,7 @@ class Mutant:
 
     @property
     def naive(self) -> bool:
-        """Whether it is in the reference twins of the kernels."""
+        """Whether it is in a reference kernel."""
         return self.file.startswith(REFERENCE)
 
     @property

@@ -17,7 +17,7 @@ from kframe.core.selectors import builtin
 from kframe.core.state_machines import leader_election, replica_state_machine
 from kframe.core.topics import replica_assignment
 from kframe_simulator.search import brokers
-from kframe_simulator.search.options import SearchOptions
+from kframe_simulator.search.configurations import SearchOptions
 
 TWO: Final = SearchOptions(broker_faults=2, controller_faults=1, record=False)
 ALONE: Final = SearchOptions(controllers=1, broker_faults=2, controller_faults=0, record=False)

@@ -14,9 +14,8 @@ from typing import Any, TypeAlias
 from kframe.model.config import ControllerConfig
 from kframe_simulator.search import brokers as rules
 from kframe_simulator.search import invariants, storage
-from kframe_simulator.search.broker_steps import BrokerSteps, broker_steps
+from kframe_simulator.search.configurations import SearchOptions
 from kframe_simulator.search.controllers import ControllerRules, StepResult
-from kframe_simulator.search.options import SearchOptions
 from kframe_simulator.search.subject import Subject
 from kframe_simulator.search.values import (
     ARMED,
@@ -82,7 +81,7 @@ class StateSpace:
         self._pool = [self.pools[kind] for kind in kinds]
         self._operations = Pool()
         self._done: dict[tuple[Any, ...], _Done] = {}
-        self._broker_steps: dict[tuple[int, int], BrokerSteps] = {}
+        self._broker_steps: dict[tuple[int, int], rules.BrokerSteps] = {}
         self._sent: dict[tuple[int, int], int] = {}
         self._deliveries: dict[tuple[int, ...], tuple[Label, int, int]] = {}
         self._records: dict[tuple[int, ...], tuple[int, tuple[str, ...]]] = {}
@@ -249,11 +248,13 @@ class StateSpace:
             self._deliveries[key] = result
         return self._go(state, result[0], {index: result[1], member: result[2]})
 
-    def _by_itself(self, index: int, number: int) -> BrokerSteps:
+    def _by_itself(self, index: int, number: int) -> rules.BrokerSteps:
         result = self._broker_steps.get((index, number))
         if result is None:
             broker = self._pool[index].values[number]
-            result = self._broker_steps[index, number] = broker_steps(index - _BROKERS + 1, broker, self._pool[index])
+            result = self._broker_steps[index, number] = rules.broker_steps(
+                index - _BROKERS + 1, broker, self._pool[index]
+            )
         return result
 
     def _replication(self, state: State, values: list[Any]) -> Iterator[Successor]:

@@ -27,7 +27,7 @@ from kframe_simulator.simulation.broker_messages import BrokerHost
 from kframe_simulator.simulation.network import OUTSIDE
 from kframe_simulator.simulation.observations import Acknowledged, Read
 from kframe_simulator.simulation.options import ProducerOptions
-from kframe_simulator.simulation.values import Value
+from kframe_simulator.simulation.record_history import Value
 
 #: Network indexes of producers begin here.
 FIRST_ID: Final = 2000

@@ -9,11 +9,11 @@ from kframe.embedded.records import Change, RecordTree, WatchEvent
 
 def fork(tree: RecordTree) -> RecordTree:
     """A copy of the current records with the same sessions and no watches."""
-    twin = RecordTree()
-    twin.zxid = tree.zxid
-    twin._records = {path: replace(record, children=dict(record.children)) for path, record in tree._records.items()}
-    twin._listeners = dict.fromkeys(tree._listeners, _ignore)
-    return twin
+    copy = RecordTree()
+    copy.zxid = tree.zxid
+    copy._records = {path: replace(record, children=dict(record.children)) for path, record in tree._records.items()}
+    copy._listeners = dict.fromkeys(tree._listeners, _ignore)
+    return copy
 
 
 def armed(tree: RecordTree, session: int) -> list[tuple[bool, str]]:

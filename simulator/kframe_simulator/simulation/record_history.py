@@ -25,7 +25,14 @@ from kframe_simulator.broker.messages import NO_ID, UNDEFINED, Produce, ProduceR
 from kframe_simulator.replication.control_requests import Row
 from kframe_simulator.simulation.cluster import SimulatedCluster
 from kframe_simulator.simulation.observations import StateWritten
-from kframe_simulator.simulation.values import Value
+
+
+class Value(NamedTuple):
+    """The unique value of a record that a client writes. ``transaction`` is -1 outside of transactions."""
+
+    producer: int
+    number: int
+    transaction: int = -1
 
 
 class Promise(NamedTuple):

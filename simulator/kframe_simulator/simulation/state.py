@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from kframe.embedded.states import StateColumns
+from kframe.model.columns import Int32
 from kframe.model.config import ControllerConfig
-from kframe.model.elections import LeaderSelector
+from kframe.model.elections import ElectionBatch, LeaderSelector
 from kframe.model.events import TopicPartition
 from kframe.model.ids import ElectionKind
 from kframe.model.protocol import InterBrokerProtocol
 from kframe.model.tables import TopicTable
-from kframe_simulator.faults.failing_selector import FailingSelector
 from kframe_simulator.replication.control_requests import Row
 from kframe_simulator.simulation.brokers import BrokerProcess
 from kframe_simulator.simulation.building import build_broker, build_cluster
@@ -27,6 +27,22 @@ from kframe_simulator.simulation.watch import Invariant, Watch
 
 #: Requests have topic ids from this inter-broker protocol on.
 _TOPIC_IDS_SINCE: Final = InterBrokerProtocol.parse("2.8-IV1")
+
+
+class FailingSelector:
+    """Raises for the next ``raises`` elections; otherwise uses the built-in selector."""
+
+    name = "saboteur"
+
+    def __init__(self) -> None:
+        self.raises = 0
+
+    def elect(self, batch: ElectionBatch, leader: Int32) -> None:
+        """Raise, or elect the first in-sync candidate as Kafka does."""
+        if self.raises:
+            self.raises -= 1
+            raise RuntimeError("this selector fails by order")
+        raise NotImplementedError("the built-in selector is to decide")
 
 
 class SimulationState(Recorder, ABC):

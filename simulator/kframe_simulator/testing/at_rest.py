@@ -3,21 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
 from kframe.model.events import BrokersChanged
-from kframe_simulator import Simulation
+from kframe_simulator import Options, Simulation
 from kframe_simulator.broker.log import Log
 from kframe_simulator.broker.messages import Record, Stop, StopReplica, UpdateMetadata
 from kframe_simulator.replication.control_requests import ControlRequest, Row
 from kframe_simulator.simulation.observations import Ended, RequestQueued, RequestSent, StateWritten, TopicWritten
-from kframe_simulator.simulation.record_history import Promise
-from kframe_simulator.simulation.values import Value
+from kframe_simulator.simulation.options import ProducerOptions, TopicOptions
+from kframe_simulator.simulation.record_history import Promise, Value
 from kframe_simulator.simulation.watch import Watch
 
 KEY = ("t", 0)
+#: Options of a simulation without faults, operators or drawn actions.
+QUIET: Final = Options(
+    seed=1,
+    brokers=(1, 2, 3, 4),
+    racks=0,
+    controllers=2,
+    topics=(TopicOptions("t", ((1, 2, 3), (2, 3, 1)), unclean=False, min_insync=1),),
+    protocol="3.9",
+    strict=False,
+    rebalance=False,
+    session_timeout_ms=3_000.0,
+    request_timeout_ms=1_500.0,
+    delay_ms=(0.3, 4.0),
+    faults=(),
+    actions=0,
+    gap_ms=100.0,
+    producers=(ProducerOptions(-1, idempotent=True),),
+)
 #: An invariant, and the function that breaks it in a simulation at rest. The function returns the observation.
 ViolationCase: TypeAlias = tuple[Callable[[Watch, Any], str | None], Callable[[Simulation], Any]]
 

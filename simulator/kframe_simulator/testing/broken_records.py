@@ -9,7 +9,7 @@ from kframe_simulator import Simulation
 from kframe_simulator.broker.messages import Fetched, Record, RecordKind
 from kframe_simulator.invariants import records
 from kframe_simulator.simulation.observations import Acknowledged, Led, Logged, Read, Rested
-from kframe_simulator.simulation.values import Value
+from kframe_simulator.simulation.record_history import Value
 from kframe_simulator.testing.at_rest import KEY, ViolationCase, log, promise, state, write
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,10 +13,9 @@ from kframe.errors import ConfigError, ScenarioError
 from kframe.scenario.format import parse_scenario, read_scenario
 from kframe.scenario.runner import ScenarioRunner
 from kframe_simulator.replication.scenario import Replication
-from kframe_simulator.testing import ROOT
 from tests.scenario.samples import GOOD
 
-EXAMPLE = ROOT / "examples" / "scenarios" / "brokers-replicate.yaml"
+EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "scenarios" / "brokers-replicate.yaml"
 ALL = {"t-0": {"records": 1, "acks": "all"}}
 
 

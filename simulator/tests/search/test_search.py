@@ -8,10 +8,9 @@ import pytest
 
 from kframe.errors import ErrorCode
 from kframe_simulator.search import subject
-from kframe_simulator.search.configurations import CONFIGURATIONS
+from kframe_simulator.search.configurations import CONFIGURATIONS, SearchOptions
 from kframe_simulator.search.explore import replay, search, text
 from kframe_simulator.search.mutants import MUTANTS, planted
-from kframe_simulator.search.options import SearchOptions
 from kframe_simulator.search.state_space import StateSpace
 from kframe_simulator.search.subject import CoreState, Subject
 from kframe_simulator.search.values import BROKERS, QueuedProposal

@@ -13,8 +13,8 @@ from kframe_simulator.broker.log import Log
 from kframe_simulator.broker.messages import Fetch
 from kframe_simulator.faults.plan import Action
 from kframe_simulator.simulation.options import ProducerOptions, TopicOptions
-from kframe_simulator.simulation.values import Value
-from kframe_simulator.testing.quiet_options import QUIET
+from kframe_simulator.simulation.record_history import Value
+from kframe_simulator.testing.at_rest import QUIET
 
 KEY = ("t", 0)
 IDEMPOTENT, TRANSACTIONS, PLAIN, LEADER_ONLY, NO_PRODUCER = range(5)

@@ -51,7 +51,7 @@ def test_trace_depends_on_seed() -> None:
 
 
 def test_reference_kernels_give_the_same_trace() -> None:
-    """I27: all writes and all bytes sent are the same with the reference twins of the kernels."""
+    """I27: all writes and all bytes sent are the same with the reference kernels."""
     code = "from kframe_simulator import play, plan_of; print(play(*plan_of(7)).trace)"
     environment = {**os.environ, "KFRAME_KERNELS": "reference"}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
