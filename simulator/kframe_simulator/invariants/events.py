@@ -155,7 +155,7 @@ def deletion_marks_stay_with_topics(watch: Watch, ended: Ended) -> str | None:
     if not ended.calls.get("drop_deletions") or ended.failed or not watch.observed.in_term(ended.process):
         return None
     dropped = (
-        watch.observed.marks_before(ended.process) - watch.observed.marked()
+        watch.observed.of_process(ended.process).marks_before - watch.observed.marked()
     ) & watch.simulation.ensemble.topic_ids.keys()
     return f"the marks of {sorted(dropped)} were removed, and the topics exist" if dropped else None
 
@@ -186,7 +186,7 @@ def read_states_are_applied(watch: Watch, ended: Ended) -> str | None:
     if not ended.calls.get("read_states") or ended.failed or not watch.observed.in_term(process):
         return None
     cluster = process.loop.controller.cluster
-    for key, version in watch.observed.last_read(process).items():
+    for key, version in watch.observed.of_process(process).last_read.items():
         row = cluster.row(*key)
         if row is not None and int(cluster.partitions.partition_epoch[row]) != version:
             known = int(cluster.partitions.partition_epoch[row])

@@ -84,7 +84,7 @@ def leaders_are_live(watch: Watch, written: StateWritten) -> str | None:
 def _rows(watch: Watch, process: ControllerProcess) -> Iterator[Row]:
     """Stored states that a controller manages: of readable topics that are not being deleted."""
     ensemble, marked = watch.simulation.ensemble, watch.observed.marked()
-    unreadable_at_start = watch.observed.unreadable_since(process)
+    unreadable_at_start = watch.observed.of_term(process).unreadable
     for key, row in ensemble.rows.items():
         known = row.partition_epoch != NO_STATE and key not in unreadable_at_start
         if known and key[0] not in marked and ensemble.readable([key[0]]):
@@ -156,7 +156,7 @@ def deletions_begin_at_once(watch: Watch, ended: Ended) -> str | None:
     if not ended.calls.get("load") or ended.failed or not watch.observed.in_term(process):
         return None
     live = with_all_log_dirs(watch, watch.observed.live(process))
-    waiting = watch.observed.marks_before(process) & watch.observed.marked() & ensemble.topic_ids.keys()
+    waiting = watch.observed.of_process(process).marks_before & watch.observed.marked() & ensemble.topic_ids.keys()
     for name in sorted(waiting - watch.observed.deleting(process)):
         partitions = ensemble.topic_partitions(name).values()
         if ensemble.readable([name]) and all(set(row.replicas) <= live for row in partitions):

@@ -86,7 +86,7 @@ def _unknown(watch: Watch, answered: Proposed, proposal: ProposalResult) -> str 
 def _wrong(watch: Watch, answered: Proposed, proposal: ProposalResult, row: Row) -> str | None:
     """The problem with the error code, or None."""
     event, process = answered.event, answered.process
-    known = watch.observed.announced(process, row.key)
+    known = watch.observed.of_term(process).announced.get(row.key)
     if known is not None:
         newer = proposal.leader_epoch > known.leader_epoch or proposal.partition_epoch > known.partition_epoch
         if proposal.code is ErrorCode.NOT_CONTROLLER and not newer:

@@ -261,7 +261,7 @@ def removed_replicas_are_deleted(watch: Watch, ended: Ended) -> str | None:
             if row is None or row.partition_epoch == NO_STATE or not watch.simulation.ensemble.readable([name]):
                 continue
             for broker in set(was.replicas) - set(row.replicas):
-                if broker in registered and not watch.observed.has_sent_deletion(process, row.key, broker):
+                if broker in registered and (row.key, broker) not in watch.observed.of_term(process).sent_deletions:
                     return f"{row.key}: broker {broker} left the assignment, and is not sent a deletion"
     return None
 

@@ -180,7 +180,7 @@ def late_topics_have_a_new_epoch(watch: Watch, _: object) -> str | None:
     """L5: a topic that was unreadable at the failover has a new leader epoch after it became readable. Leaders whose
     proposals were refused propose again only under a new leader epoch."""
     process, ensemble = _active(watch), watch.simulation.ensemble
-    late = {} if process is None else watch.observed.unreadable_since(process)
+    late = {} if process is None else watch.observed.of_term(process).unreadable
     for key, leader_epoch in late.items():
         row = ensemble.rows.get(key)
         if (

@@ -60,7 +60,7 @@ def expiry_is_handled_first(watch: Watch, begun: Begun) -> str | None:
     process, event = begun.process, begun.event
     if isinstance(event, SessionExpired):
         return None
-    if watch.observed.expiries_handled(process) < process.store.expiries:
+    if watch.observed.of_process(process).expiries_handled < process.store.expiries:
         return f"{process.controller_id} handles {type(event).__name__} before the end of its session"
     return None
 
@@ -78,7 +78,7 @@ def expiry_ends_the_role(watch: Watch, ended: Ended) -> str | None:
 def failed_failovers_are_spaced(watch: Watch, claimed: Claimed) -> str | None:
     """I29: a process that has failed twice in a row waits before it claims the role again."""
     process = claimed.process
-    failures = watch.observed.consecutive_failures(process)
+    failures = watch.observed.of_process(process).failures
     waited = process.clock.now_ms() - failures[-1] if len(failures) > 1 else RETRY_MS
     return f"{process.controller_id} claims the role {waited:.0f} ms after it failed" if waited < RETRY_MS else None
 

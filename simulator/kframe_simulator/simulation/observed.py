@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kframe.embedded.layout import DELETE_TOPICS
@@ -33,38 +34,54 @@ class Epochs(NamedTuple):
     partition_epoch: int
 
 
+@dataclass(slots=True)
+class TermFacts:
+    """The facts of one term."""
+
+    leaving: dict[int, int] = field(default_factory=dict)
+    """Broker epoch by broker of the ControlledShutdown requests."""
+    granted: dict[int, int] = field(default_factory=dict)
+    """Broker epoch by broker of the last ControlledShutdown requests that were granted."""
+    announced: dict[TopicPartition, Epochs] = field(default_factory=dict)
+    """The epochs of partitions in the last UpdateMetadata."""
+    deleting: set[str] = field(default_factory=set)
+    """Topics that were announced as being deleted."""
+    unreadable: dict[TopicPartition, int] = field(default_factory=dict)
+    """The leader epochs, at the start of the term, of partitions that were unreadable then."""
+    sent_deletions: dict[tuple[TopicPartition, int], int] = field(default_factory=dict)
+    """By replica (partition, broker) with a deleting StopReplica: the number of resumptions before the last one."""
+
+
+@dataclass(slots=True)
+class ProcessFacts:
+    """The facts of one controller process."""
+
+    failures: list[float] = field(default_factory=list)
+    """When, by its own clock, operations have failed since it was last controller after an event."""
+    failed_before: int = 0
+    expiries_handled: int = 0
+    """The number of session expiries that it has handled."""
+    last_event: Event | None = None
+    marks_before: set[str] = field(default_factory=set)
+    """Topics marked for deletion at the start of its current event."""
+    last_read: dict[TopicPartition, int] = field(default_factory=dict)
+    """The state versions that it has last read or written."""
+
+
 class Observed:
     """The facts of one simulation."""
 
     def __init__(self, simulation: SimulatedCluster) -> None:
         self._simulation = simulation
-        self._leaving: defaultdict[Term, dict[int, int]] = defaultdict(dict)
-        """Broker epoch by broker of the ControlledShutdown requests in a term."""
-        self._announced: defaultdict[Term, dict[TopicPartition, Epochs]] = defaultdict(dict)
-        """The epochs in the last UpdateMetadata of a term."""
-        self._deleting: defaultdict[Term, set[str]] = defaultdict(set)
-        """Topics that a term has announced as being deleted."""
-        self._unreadable_at: dict[Term, dict[TopicPartition, int]] = {}
-        """Leader epochs of partitions that were unreadable at the start of the term."""
-        self._stops: dict[tuple[Term, TopicPartition, int], int] = {}
-        self._sent_deletions: defaultdict[Term, set[tuple[TopicPartition, int]]] = defaultdict(set)
-        """Replicas (partition, broker) with a deleting StopReplica in a term."""
+        self._terms: defaultdict[Term, TermFacts] = defaultdict(TermFacts)
+        self._processes: defaultdict[tuple[int, int], ProcessFacts] = defaultdict(ProcessFacts)
         self._resumptions = 0
-        self._failures: defaultdict[tuple[int, int], list[float]] = defaultdict(list)
-        self._failed_before: dict[tuple[int, int], int] = {}
-        self._expiries_handled: dict[tuple[int, int], int] = {}
         self._incarnations: dict[TopicPartition, dict[int, int]] = {}
         """The incarnation of each ISR member when the ISR was stored."""
-        self._last_event: dict[tuple[int, int], Event] = {}
-        self._marks_before: dict[tuple[int, int], set[str]] = {}
-        """Topics marked for deletion at the start of a process's current event."""
         self._orderly: dict[int, Term] = {}
         """The term in which a broker stopped after a granted controlled shutdown."""
-        self._granted: defaultdict[Term, dict[int, int]] = defaultdict(dict)
-        """Broker epoch by broker of the last ControlledShutdown requests that a term has granted."""
         self._crashed_after_grant: set[int] = set()
         """Brokers that last crashed after a granted controlled shutdown."""
-        self._last_read: defaultdict[tuple[int, int], dict[TopicPartition, int]] = defaultdict(dict)
         self.stored: defaultdict[TopicPartition, set[Leadership]] = defaultdict(set)
         """All states that storage ever had of the current topic with this name."""
 
@@ -75,6 +92,14 @@ class Observed:
         """The term of a process's last claim."""
         return process.controller_id, process.incarnation, process.store.claimed_epoch
 
+    def of_term(self, process: ControllerProcess) -> TermFacts:
+        """The facts of the term of a process's last claim."""
+        return self._terms[self.term(process)]
+
+    def of_process(self, process: ControllerProcess) -> ProcessFacts:
+        """The facts of a process, of its current incarnation."""
+        return self._processes[process.controller_id, process.incarnation]
+
     @staticmethod
     def registered(process: ControllerProcess) -> dict[int, int]:
         """Broker epoch by broker of the registrations with a channel."""
@@ -83,13 +108,13 @@ class Observed:
     def leaving(self, process: ControllerProcess) -> set[int]:
         """Brokers whose current registration has sent ControlledShutdown in this term."""
         registered = self.registered(process)
-        requested = self._leaving.get(self.term(process), {})
-        return {broker for broker, epoch in requested.items() if registered.get(broker) == epoch}
+        leaving = self.of_term(process).leaving
+        return {broker for broker, epoch in leaving.items() if registered.get(broker) == epoch}
 
     def granted(self, process: ControllerProcess) -> set[int]:
         """Brokers whose current registration was granted its controlled shutdown in this term."""
         registered = self.registered(process)
-        granted = self._granted.get(self.term(process), {})
+        granted = self.of_term(process).granted
         return {broker for broker, epoch in granted.items() if registered.get(broker) == epoch}
 
     def live(self, process: ControllerProcess) -> set[int]:
@@ -103,33 +128,30 @@ class Observed:
 
     def deleting(self, process: ControllerProcess) -> set[str]:
         """Existing topics that this term has announced as being deleted."""
-        return self._deleting.get(self.term(process), set()) & self._simulation.ensemble.topic_ids.keys()
+        return self.of_term(process).deleting & self._simulation.ensemble.topic_ids.keys()
 
     def marked(self) -> set[str]:
         """Topics marked for deletion in storage."""
         return set(self._simulation.ensemble.record_names(DELETE_TOPICS))
 
-    def marks_before(self, process: ControllerProcess) -> set[str]:
-        """Topics marked for deletion at the start of the process's current event."""
-        return self._marks_before.get(self._process(process), set())
-
     # -- Events.
 
     def event_begins(self, process: ControllerProcess, event: Event) -> None:
         """A controller takes an event."""
-        self._marks_before[self._process(process)] = self.marked()
+        facts = self.of_process(process)
+        facts.marks_before = self.marked()
         if isinstance(event, SessionExpired):
-            self._expiries_handled[self._process(process)] = process.store.expiries
+            facts.expiries_handled = process.store.expiries
         if process.active and isinstance(event, ControlledShutdownRequested):
             registered = self.registered(process).get(event.broker_id)
             if registered is not None and event.broker_epoch in (NO_BROKER_EPOCH, registered):
-                self._leaving[self.term(process)][event.broker_id] = registered
+                self.of_term(process).leaving[event.broker_id] = registered
 
     def shutdown_answered(
         self, process: ControllerProcess, request: ControlledShutdown, response: ControlledShutdownResponseData
     ) -> None:
         """A controller has answered a ControlledShutdown request, perhaps after the broker crashed."""
-        broker, granted = self._simulation.brokers[request.broker_id], self._granted[self.term(process)]
+        broker, granted = self._simulation.brokers[request.broker_id], self.of_term(process).granted
         epoch = self.registered(process).get(request.broker_id)
         if response.error is not ErrorCode.NONE or epoch is None:
             return
@@ -141,12 +163,12 @@ class Observed:
 
     def event_ended(self, process: ControllerProcess, event: Event) -> None:
         """A controller has completed an event."""
-        incarnation, failed = self._process(process), process.loop.controller.failures
-        if failed > self._failed_before.get(incarnation, 0):
-            self._failed_before[incarnation] = failed
-            self._failures[incarnation].append(process.clock.now_ms())
+        facts, failed = self.of_process(process), process.loop.controller.failures
+        if failed > facts.failed_before:
+            facts.failed_before = failed
+            facts.failures.append(process.clock.now_ms())
         elif process.active:
-            self._failures[incarnation].clear()
+            facts.failures.clear()
 
     def state_written(self, written: StateWritten) -> None:
         """Any client has stored a state."""
@@ -159,13 +181,13 @@ class Observed:
                 if member in self._simulation.brokers
             }
         if written.process is not None:
-            self._last_read[self._process(written.process)][written.key] = row.partition_epoch
+            self.of_process(written.process).last_read[written.key] = row.partition_epoch
 
     def loaded(self, process: ControllerProcess) -> None:
         """A controller begins a term with all readable stored states."""
         ensemble = self._simulation.ensemble
-        self._last_read.pop(self._process(process), None)
-        self._unreadable_at[self.term(process)] = {
+        self.of_process(process).last_read.clear()
+        self.of_term(process).unreadable = {
             key: row.leader_epoch
             for key, row in ensemble.rows.items()
             if row.partition_epoch != NO_STATE and not ensemble.readable([key[0]])
@@ -173,7 +195,7 @@ class Observed:
 
     def stopped_in_order(self, broker_id: int) -> None:
         """A broker has stopped after a controlled shutdown."""
-        process = next((controller for controller in self._simulation.controllers if self.in_term(controller)), None)
+        process = self._current()
         self._orderly.pop(broker_id, None)
         self._crashed_after_grant.discard(broker_id)
         if process is not None and broker_id in self.granted(process):
@@ -181,25 +203,25 @@ class Observed:
 
     def crashed(self, broker_id: int) -> None:
         """A broker has ended in any other way, or registered again."""
+        process = self._current()
         self._orderly.pop(broker_id, None)
-        process = next((controller for controller in self._simulation.controllers if self.in_term(controller)), None)
         self._crashed_after_grant.discard(broker_id)
         if process is not None and broker_id in self.granted(process):
             self._crashed_after_grant.add(broker_id)
 
     def states_read(self, process: ControllerProcess, versions: Mapping[TopicPartition, int]) -> None:
         """A controller has read states: their versions, NO_STATE if there is none."""
-        self._last_read[self._process(process)].update(versions)
+        self.of_process(process).last_read.update(versions)
 
     def topic_deleted(self, partitions: Iterable[TopicPartition]) -> None:
         """A topic was deleted."""
         for key in partitions:
             self.stored.pop(key, None)
-            for known in self._last_read.values():
-                known.pop(key, None)
+            for process in self._processes.values():
+                process.last_read.pop(key, None)
         names = {name for name, _ in partitions}
-        for topics in self._deleting.values():
-            topics.difference_update(names)
+        for term in self._terms.values():
+            term.deleting.difference_update(names)
 
     def resumed(self) -> None:
         """An event lets deletions continue: a broker registered, or a topic was written."""
@@ -207,31 +229,15 @@ class Observed:
 
     def queued(self, process: ControllerProcess, control_request: ControlRequest) -> None:
         """A request was queued. The invariants have already checked it."""
-        term, message = self.term(process), control_request.message
+        term, message = self.of_term(process), control_request.message
         if isinstance(message, UpdateMetadata):
             for key, sent in message.partitions.items():
                 if sent.leader == LEADER_DURING_DELETE:
-                    self._deleting[term].add(key[0])
+                    term.deleting.add(key[0])
                 else:
-                    self._announced[term][key] = Epochs(sent.leader_epoch, sent.partition_epoch)
+                    term.announced[key] = Epochs(sent.leader_epoch, sent.partition_epoch)
 
     # -- Queries.
-
-    def announced(self, process: ControllerProcess, key: TopicPartition) -> Epochs | None:
-        """The epochs of a partition in this term's last UpdateMetadata."""
-        return self._announced.get(self.term(process), {}).get(key)
-
-    def unreadable_since(self, process: ControllerProcess) -> Mapping[TopicPartition, int]:
-        """The leader epochs, at the start of the current term, of partitions that were unreadable then."""
-        return self._unreadable_at.get(self.term(process), {})
-
-    def consecutive_failures(self, process: ControllerProcess) -> list[float]:
-        """When, by its own clock, operations of a process have failed since it was last controller after an event."""
-        return self._failures[self._process(process)]
-
-    def expiries_handled(self, process: ControllerProcess) -> int:
-        """The number of session expiries that a process has handled."""
-        return self._expiries_handled.get(self._process(process), 0)
 
     def crashed_since(self, key: TopicPartition, broker_id: int) -> bool:
         """Whether a broker has restarted after a crash since the current ISR was stored. A crash after a granted
@@ -244,33 +250,26 @@ class Observed:
 
     def stopped_in_current_term(self, broker_id: int) -> bool:
         """Whether a broker last stopped after a controlled shutdown, in the term of the current controller."""
-        process = next((controller for controller in self._simulation.controllers if self.in_term(controller)), None)
+        process = self._current()
         return process is not None and self._orderly.get(broker_id) == self.term(process)
-
-    def last_read(self, process: ControllerProcess) -> Mapping[TopicPartition, int]:
-        """The state versions that this process has last read or written."""
-        return self._last_read.get(self._process(process), {})
 
     def repeats_deletion(self, process: ControllerProcess, key: TopicPartition, broker_id: int) -> bool:
         """Record a deleting StopReplica. Returns whether this term has sent the same one before, with no event in
         between that lets a deletion continue."""
-        self._sent_deletions[self.term(process)].add((key, broker_id))
-        before = self._stops.get((self.term(process), key, broker_id))
-        self._stops[self.term(process), key, broker_id] = self._resumptions
+        deletions = self.of_term(process).sent_deletions
+        before = deletions.get((key, broker_id))
+        deletions[key, broker_id] = self._resumptions
         return before == self._resumptions
-
-    def has_sent_deletion(self, process: ControllerProcess, key: TopicPartition, broker_id: int) -> bool:
-        """Whether the current term has sent a deleting StopReplica for a replica."""
-        return (key, broker_id) in self._sent_deletions.get(self.term(process), ())
 
     def is_repeated_event(self, process: ControllerProcess, event: Event) -> bool:
         """Whether a process takes the same notification as the last time."""
-        before, self._last_event[self._process(process)] = self._last_event.get(self._process(process)), event
+        facts = self.of_process(process)
+        before, facts.last_event = facts.last_event, event
         return before is event
 
-    @staticmethod
-    def _process(process: ControllerProcess) -> tuple[int, int]:
-        return process.controller_id, process.incarnation
+    def _current(self) -> ControllerProcess | None:
+        """The process that owns the role in storage, and believes so."""
+        return next((process for process in self._simulation.controllers if self.in_term(process)), None)
 
 
 def leadership(row: Row) -> Leadership:
