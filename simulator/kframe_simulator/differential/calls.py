@@ -169,11 +169,6 @@ def write_configs(side: Side, session: OpenStore, topic: str | None, config: Map
     session.store.write_configs(topic, config)
 
 
-def read_configs(side: Side, session: OpenStore, topic: str | None) -> Any:
-    """All settings."""
-    return dict(session.store.read_configs(topic))
-
-
 def _plain(name: str, convert: Callable[[Any], Any] = lambda result: result) -> Callable[..., Any]:
     def call(side: Side, session: OpenStore, *arguments: Any) -> Any:
         return convert(getattr(session.store, name)(*arguments))
@@ -197,7 +192,7 @@ CALLS: Final[Mapping[str, Callable[..., Any]]] = {
     for item in (
         claim, take_over, load, read_brokers, write_states, read_states, read_topics, create_topics, write_assignments,
         assign_topic_ids, delete_topics, read_topic_settings, write_reassignments, read_reassignments, read_isr_changes,
-        read_log_dir_events, drop_notifications, allocate_producer_ids, write_configs, read_configs,
+        read_log_dir_events, drop_notifications, allocate_producer_ids, write_configs,
     )
 } | {
     name: _plain(name)
@@ -205,4 +200,6 @@ CALLS: Final[Mapping[str, Callable[..., Any]]] = {
         "controller", "owns_role", "may_act", "connected", "prepare", "release", "queue_deletions", "drop_deletions",
         "read_preferred_election", "drop_preferred_election", "quarantined",
     )
-} | {name: _plain(name, sorted) for name in ("read_topic_names", "read_deletions")}  # fmt: skip
+} | {name: _plain(name, sorted) for name in ("read_topic_names", "read_deletions")} | {
+    "read_configs": _plain("read_configs", dict),
+}  # fmt: skip

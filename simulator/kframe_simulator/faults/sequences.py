@@ -62,12 +62,6 @@ def _request_reassignment(simulation: SimulationState, key: TopicPartition, repl
     simulation.ask(process, "a reassignment", partial(ReassignmentRequested, Targets.of([(key, replicas)])))
 
 
-def _kill(broker: BrokerProcess) -> None:
-    """Crash a broker. End its session at once."""
-    broker.crash()
-    broker.time_out()
-
-
 def _idle_partitions(simulation: SimulationState) -> list[Row]:
     """Partitions of readable topics that have a state and no reassignment."""
     rows = (simulation.ensemble.rows[key] for key in sorted(simulation.ensemble.rows))
@@ -75,12 +69,15 @@ def _idle_partitions(simulation: SimulationState) -> list[Row]:
     return [row for row in idle if simulation.ensemble.readable([row.key[0]])]
 
 
+def _present(simulation: SimulationState) -> list[BrokerProcess]:
+    """The registered, running brokers."""
+    brokers = simulation.brokers.values()
+    return [broker for broker in brokers if broker.registered and broker.running and not broker.paused]
+
+
 def _others(simulation: SimulationState, row: Row) -> list[int]:
     """Registered, running brokers without a replica of a partition."""
-    brokers = (
-        broker for broker in simulation.brokers.values() if broker.registered and broker.running and not broker.paused
-    )
-    return [broker.broker_id for broker in brokers if broker.broker_id not in row.replicas]
+    return [broker.broker_id for broker in _present(simulation) if broker.broker_id not in row.replicas]
 
 
 # -- Cancelled reassignments.
@@ -119,7 +116,7 @@ def _give_up_leaderless_move(simulation: SimulationState, arguments: Mapping[str
     key, leader = row.key, row.leader
     followers = [simulation.brokers[replica] for replica in row.replicas if replica != leader]
     for follower in followers:
-        _kill(follower)
+        follower.kill()
 
     def alone() -> bool:
         now = simulation.ensemble.rows.get(key)
@@ -129,7 +126,7 @@ def _give_up_leaderless_move(simulation: SimulationState, arguments: Mapping[str
         return alone() and simulation.ensemble.rows[key].leader < 0
 
     def end_leader() -> None:
-        _kill(simulation.brokers[leader])
+        simulation.brokers[leader].kill()
         followers[0].start()
         _wait(simulation, leaderless, remove)
 
@@ -195,7 +192,7 @@ def _crash_in_shutdown(simulation: SimulationState, arguments: Mapping[str, Any]
     key, leader = row.key, simulation.brokers[row.leader]
     for replica in row.replicas:
         if replica != leader.broker_id:
-            _kill(simulation.brokers[replica])
+            simulation.brokers[replica].kill()
 
     def is_alone(leader_id: int) -> bool:
         now = simulation.ensemble.rows.get(key)
@@ -211,7 +208,7 @@ def _crash_in_shutdown(simulation: SimulationState, arguments: Mapping[str, Any]
 
     def crash() -> None:
         if is_alone(leader.broker_id):
-            _kill(leader)
+            leader.kill()
             _wait(simulation, partial(is_alone, NO_LEADER), leader.start)
 
     _wait(simulation, partial(is_alone, leader.broker_id), shut_down)
@@ -230,13 +227,9 @@ def _move_unborn(simulation: SimulationState, arguments: Mapping[str, Any]) -> b
     number = arguments["pick"] // 3
     for step in range(2):
         absent = [broker for broker in simulation.brokers.values() if not broker.registered]
-        present = [
-            broker
-            for broker in simulation.brokers.values()
-            if broker.registered and broker.running and not broker.paused
-        ]
+        present = _present(simulation)
         if len(absent) < 2 and len(present) > 1:
-            _kill(present[(number + step) % len(present)])
+            present[(number + step) % len(present)].kill()
     absent = [broker for broker in simulation.brokers.values() if not broker.registered]
     count = len(simulation.ensemble.topic_partitions(name))
     if len(absent) < 2 or not races.add_partition(simulation, name, (absent[0].broker_id,)):
@@ -302,14 +295,9 @@ def _recall_answers(simulation: SimulationState, arguments: Mapping[str, Any]) -
         earlier_responses = [
             stop for stop in process.transport.past_successes if stop.controller_epoch <= epoch and len(stop.rows)
         ]
-        broker = choices.choose(
-            [
-                broker_process
-                for broker_process in running_brokers
-                if _answered(earlier_responses, broker_process.broker_id)
-            ],
-            arguments["pick"],
-        )
+        answered = {response.broker_id for response in earlier_responses}
+        candidates = [node for node in running_brokers if node.broker_id in answered]
+        broker = choices.choose(candidates, arguments["pick"])
         if broker is not None and broker.fail_log_dir("a"):
             _wait(
                 simulation,
@@ -326,10 +314,6 @@ def _recall_answers(simulation: SimulationState, arguments: Mapping[str, Any]) -
 
     _wait(simulation, elected, fail_dir)
     return True
-
-
-def _answered(responses: list[Any], broker_id: int) -> bool:
-    return any(response.broker_id == broker_id for response in responses)
 
 
 def _knows_dead_dir(simulation: SimulationState, process: ControllerProcess, broker_id: int) -> bool:

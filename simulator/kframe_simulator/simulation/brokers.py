@@ -10,13 +10,7 @@ from kframe.errors import ErrorCode
 from kframe.model.brokers import Endpoint, Registration
 from kframe.model.ids import NO_BROKER_EPOCH
 from kframe_simulator.broker.broker import Broker, BrokerState
-from kframe_simulator.broker.messages import (
-    ControlResponse,
-    LeaderAndIsr,
-    Request,
-    Response,
-    StopReplica,
-)
+from kframe_simulator.broker.messages import ControlResponse, LeaderAndIsr, Request, Response, StopReplica
 from kframe_simulator.replication.control_requests import ControlRequest
 from kframe_simulator.simulation.broker_messages import BrokerHost, about
 from kframe_simulator.simulation.broker_requests import send
@@ -86,6 +80,11 @@ class BrokerProcess:
         self._end()
         self._record_silence(True)
         self._time_out_later()
+
+    def kill(self) -> None:
+        """Crash, and end the session at once."""
+        self.crash()
+        self.time_out()
 
     def _end(self) -> None:
         """End the process. Connections of pending requests break."""

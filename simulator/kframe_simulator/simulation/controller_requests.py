@@ -107,8 +107,7 @@ class ControllerRequests:
         epochs = self._epochs(message)
         match fault:
             case "crash":
-                victim.crash()
-                victim.time_out()
+                victim.kill()
             case "shut_down":
                 victim.shut_down()
             case "bounce":

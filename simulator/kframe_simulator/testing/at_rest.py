@@ -6,7 +6,9 @@ from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
 import numpy as np
+import pytest
 
+from kframe.core.state_machines import leader_election
 from kframe.model.events import BrokersChanged
 from kframe_simulator import Options, Simulation
 from kframe_simulator.broker.log import Log
@@ -107,3 +109,14 @@ def write(
 
 def promise(simulation: Simulation, offset: int = 0) -> None:
     simulation.watch.record_history.promises[KEY].append(Promise(Value(0, 1), offset, 0))
+
+
+def break_elections(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make elections store a leader epoch that is one too high (I8)."""
+    plain = leader_election.elect
+
+    def elect(context: Any, rows: Any, *arguments: Any) -> Any:
+        context.cluster.partitions.leader_epoch[rows] += 1
+        return (yield from plain(context, rows, *arguments))
+
+    monkeypatch.setattr(leader_election, "elect", elect)

@@ -9,11 +9,7 @@ from kframe.model.events import TopicPartition
 from kframe.model.protocol import InterBrokerProtocol
 from kframe_simulator.broker.broker import Broker, BrokerState
 from kframe_simulator.broker.config import BrokerConfig
-from kframe_simulator.broker.messages import (
-    Fetch,
-    FetchPartition,
-    Produce,
-)
+from kframe_simulator.broker.messages import Fetch, FetchPartition, Produce
 from kframe_simulator.broker.outgoing import (
     AlteredPartition,
     AlterPartition,

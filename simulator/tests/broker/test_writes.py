@@ -7,13 +7,7 @@ import pytest
 from kframe.errors import ErrorCode
 from kframe_simulator.broker.broker import Broker
 from kframe_simulator.broker.config import BrokerConfig
-from kframe_simulator.broker.messages import (
-    EndTransaction,
-    Fetch,
-    FetchPartition,
-    Produce,
-    ProduceResponse,
-)
+from kframe_simulator.broker.messages import EndTransaction, Fetch, FetchPartition, Produce, ProduceResponse
 from kframe_simulator.broker.outgoing import Peer
 from kframe_simulator.testing.broker_cluster import P, live, order, produce, state, stop
 

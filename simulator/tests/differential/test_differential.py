@@ -19,13 +19,7 @@ from kframe.model.ids import NO_STATE
 from kframe.model.ports import Notify
 from kframe.model.requests import ControlRequests
 from kframe.model.tables import TopicTable
-from kframe_simulator.differential import (
-    EmbeddedSandbox,
-    StorageDifference,
-    play_bare,
-    play_batches,
-    play_history,
-)
+from kframe_simulator.differential import EmbeddedSandbox, StorageDifference, play_bare, play_batches, play_history
 from tests.examples.loading import load
 
 SEEDS = range(1, 9)

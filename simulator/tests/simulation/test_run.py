@@ -13,7 +13,6 @@ import pytest
 from click.testing import CliRunner
 
 from kframe.cli.app import cli
-from kframe.core.state_machines import leader_election
 from kframe.errors import InputError
 from kframe.scenario.format import parse_scenario
 from kframe.scenario.runner import ScenarioRunner
@@ -23,6 +22,7 @@ from kframe_simulator.replication.scenario import Replication
 from kframe_simulator.simulation import parts
 from kframe_simulator.simulation.files import read_run, scenario_text, write_run
 from kframe_simulator.simulation.run import EVENTS_MIN
+from kframe_simulator.testing.at_rest import break_elections
 
 #: Seeds of every run of the suite; ``make sim`` plays many more.
 SEEDS = range(2_000_001, 2_000_013)
@@ -58,19 +58,8 @@ def test_reference_kernels_give_the_same_trace() -> None:
     assert done.stdout.strip() == play(*plan_of(7)).trace
 
 
-def _break_elections(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make elections store a leader epoch that is one too high."""
-    plain = leader_election.elect
-
-    def elect(context: Any, rows: Any, *arguments: Any) -> Any:
-        context.cluster.partitions.leader_epoch[rows] += 1
-        return (yield from plain(context, rows, *arguments))
-
-    monkeypatch.setattr(leader_election, "elect", elect)
-
-
 def test_violation_is_detected_shrunk_and_printed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    _break_elections(monkeypatch)
+    break_elections(monkeypatch)
     options, plan = plan_of(2)
     result = play(options, plan)
     assert {"I8"} <= {violation.number for violation in result.violations}

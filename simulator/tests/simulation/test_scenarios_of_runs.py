@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
-from kframe.core.state_machines import leader_election
 from kframe.model.cluster import PartitionView
 from kframe.scenario.format import parse_scenario
 from kframe.scenario.runner import ScenarioRunner
 from kframe_simulator import Simulation, draw_plan, plan_of
 from kframe_simulator.replication.scenario import Replication
 from kframe_simulator.simulation.files import scenario_text
+from kframe_simulator.testing.at_rest import break_elections
 
 #: By class: seeds of simulations with operators, clients and this fault class only. In these, no two events are so
 #: close that network delays decide the result, and no request of a client reaches a controller whose session may have
@@ -84,15 +84,8 @@ def raised_too_far(runner: ScenarioRunner) -> bool:
 
 @pytest.mark.parametrize("broken", [False, True])
 def test_exported_scenario_reproduces_violation(monkeypatch: pytest.MonkeyPatch, broken: bool) -> None:
-    """Elections store a leader epoch that is one too high (I8)."""
-    plain = leader_election.elect
-
-    def elect(context: Any, rows: Any, *others: Any) -> Any:
-        context.cluster.partitions.leader_epoch[rows] += 1
-        return (yield from plain(context, rows, *others))
-
     if broken:
-        monkeypatch.setattr(leader_election, "elect", elect)
+        break_elections(monkeypatch)
     simulation, runner = played(2, "crash")
     assert ("I8" in {violation.number for violation in simulation.watch.violations}) is broken
     assert raised_too_far(runner) is broken
