@@ -247,10 +247,10 @@ def _fail_log_dir(simulation: SimulationState, arguments: Mapping[str, Any]) -> 
 
 def _repeat_alter(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     """An earlier AlterPartition request arrives again."""
-    process = simulation.controller(-1)
+    process = choices.running_controller(simulation)
     brokers = [candidate for candidate in simulation.brokers.values() if candidate.requests.past_proposals]
     broker = choices.choose(brokers, arguments["broker"])
-    if broker is None or process is None or not process.running:
+    if broker is None or process is None:
         return False
     past = broker.requests.past_proposals
     message = past[arguments["number"] % len(past)]
@@ -260,7 +260,7 @@ def _repeat_alter(simulation: SimulationState, arguments: Mapping[str, Any]) -> 
 
 def _repeat_shutdown(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     """An earlier ControlledShutdown request arrives again. If possible, of an earlier registration."""
-    process = simulation.controller(-1)
+    process = choices.running_controller(simulation)
     brokers = [candidate for candidate in simulation.brokers.values() if candidate.requests.past_shutdowns]
     earlier = [
         candidate
@@ -268,7 +268,7 @@ def _repeat_shutdown(simulation: SimulationState, arguments: Mapping[str, Any]) 
         if candidate.requests.past_shutdowns[0].broker_epoch < candidate.registration.broker_epoch
     ]
     broker = choices.choose(earlier or brokers, arguments["broker"])
-    if broker is None or process is None or not process.running:
+    if broker is None or process is None:
         return False
     ask_controller(simulation, process, broker.requests.past_shutdowns[0], lambda response: None)
     return True

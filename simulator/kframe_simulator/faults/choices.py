@@ -55,6 +55,12 @@ def controller(simulation: SimulationState, arguments: Mapping[str, Any]) -> Con
     return active[0] if number % 2 and active else simulation.controllers[number // 2 % len(simulation.controllers)]
 
 
+def running_controller(simulation: SimulationState) -> ControllerProcess | None:
+    """The process that owns the role in storage, if it runs."""
+    process = simulation.controller(-1)
+    return process if process is not None and process.running else None
+
+
 def partition(simulation: SimulationState, number: int) -> TopicPartition | None:
     """A stored partition."""
     return choose(sorted(simulation.ensemble.rows), number)

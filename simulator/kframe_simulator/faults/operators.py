@@ -23,16 +23,10 @@ from kframe.model.ids import NO_STATE
 from kframe.model.tables import Targets
 from kframe_simulator.broker.broker import BrokerState
 from kframe_simulator.faults import choices
-from kframe_simulator.simulation.controllers import ControllerProcess
 from kframe_simulator.simulation.state import SimulationState
 
 #: How long clients wait for topics.
 TIMEOUT_MS: Final = 3_000
-
-
-def _running_controller(simulation: SimulationState) -> ControllerProcess | None:
-    process = simulation.controller(-1)
-    return process if process is not None and process.running else None
 
 
 def _targets(simulation: SimulationState, arguments: Mapping[str, Any]) -> Targets | None:
@@ -59,7 +53,7 @@ def _targets_step(targets: Targets) -> dict[str, list[int]]:
 
 
 def _reassign(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
-    process, targets = _running_controller(simulation), _targets(simulation, arguments)
+    process, targets = choices.running_controller(simulation), _targets(simulation, arguments)
     if process is None or targets is None:
         return False
     choices.record_step(simulation, "reassign", _targets_step(targets))
@@ -72,7 +66,7 @@ def _reassign(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool
 
 def _reassign_badly(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     """Request an invalid reassignment. It has an empty list, a repeated broker, or brokers that never existed."""
-    process, key = _running_controller(simulation), choices.partition(simulation, arguments["pick"])
+    process, key = choices.running_controller(simulation), choices.partition(simulation, arguments["pick"])
     if process is None or key is None:
         return False
     first = simulation.options.brokers[arguments["pick"] % len(simulation.options.brokers)]
@@ -86,7 +80,7 @@ def _reassign_badly(simulation: SimulationState, arguments: Mapping[str, Any]) -
 
 def _reassign_to_isr(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     """Reassign a partition to its ISR, whether its members are live or not. Prefers a partition without a leader."""
-    process = _running_controller(simulation)
+    process = choices.running_controller(simulation)
     key = choices.partition_without_leader_first(simulation, arguments["pick"])
     row = None if key is None else simulation.ensemble.rows[key]
     if process is None or row is None or not row.isr or set(row.isr) == set(row.replicas):
@@ -99,7 +93,7 @@ def _reassign_to_isr(simulation: SimulationState, arguments: Mapping[str, Any]) 
 
 
 def _cancel(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
-    process = _running_controller(simulation)
+    process = choices.running_controller(simulation)
     moving = [key for key, row in sorted(simulation.ensemble.rows.items()) if row.adding or row.removing]
     key = choices.choose(moving, arguments["pick"])
     if process is None or key is None:
@@ -111,7 +105,7 @@ def _cancel(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
 
 
 def _create_topic(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
-    process = _running_controller(simulation)
+    process = choices.running_controller(simulation)
     if process is None:
         return False
     topic = NewTopic(f"t{arguments['name']}", arguments["partitions"], min(arguments["factor"], 3))
@@ -125,7 +119,7 @@ def _create_topic(simulation: SimulationState, arguments: Mapping[str, Any]) -> 
 
 
 def _create_partitions(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
-    process, name = _running_controller(simulation), choices.topic(simulation, arguments["pick"])
+    process, name = choices.running_controller(simulation), choices.topic(simulation, arguments["pick"])
     if process is None or name is None:
         return False
     count = len(simulation.ensemble.topic_partitions(name))
@@ -145,7 +139,7 @@ def _create_partitions(simulation: SimulationState, arguments: Mapping[str, Any]
 
 
 def _delete_topic(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
-    process, name = _running_controller(simulation), choices.unsettled_topic_first(simulation, arguments["pick"])
+    process, name = choices.running_controller(simulation), choices.unsettled_topic_first(simulation, arguments["pick"])
     if process is None or name is None:
         return False
     choices.record_step(simulation, "delete_topics", [name])
@@ -157,7 +151,7 @@ def _delete_topic(simulation: SimulationState, arguments: Mapping[str, Any]) -> 
 
 
 def _elect(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
-    process = _running_controller(simulation)
+    process = choices.running_controller(simulation)
     key = choices.partition_without_leader_first(simulation, arguments["pick"])
     if process is None or key is None:
         return False

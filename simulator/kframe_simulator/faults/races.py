@@ -209,8 +209,8 @@ def _fail_failovers(simulation: SimulationState, arguments: Mapping[str, Any]) -
 def _forge_proposal(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     """A broker proposes an invalid ISR: empty, without the leader, with an unassigned broker, or for another leader's
     partition. Only with strict checks: Kafka accepts all four."""
-    process, key = simulation.controller(-1), choices.partition(simulation, arguments["pick"])
-    if process is None or not process.running or key is None or not simulation.options.strict:
+    process, key = choices.running_controller(simulation), choices.partition(simulation, arguments["pick"])
+    if process is None or key is None or not simulation.options.strict:
         return False
     row = simulation.ensemble.rows[key]
     leader = simulation.brokers.get(row.leader)

@@ -156,13 +156,12 @@ def is_delayed_by_override(
     joining = set() if row is None else set(isr) & set(row.adding)
     if not simulation.isr_writes_to_delay or row is None or not joining or _active(simulation) is None:
         return False
-    origin = tuple(replica for replica in row.replicas if replica not in row.adding)
     other = next(iter(_others(simulation, row)), None)
     if other is None:
         return False
     simulation.isr_writes_to_delay -= 1
     simulation.delayed_isr_writes[key[0]] = store
-    _request_reassignment(simulation, key, (*origin, other))
+    _request_reassignment(simulation, key, (*row.origin, other))
     simulation.scheduler.after(CUT_MS, partial(_release, simulation, key[0]))
     return True
 
@@ -350,7 +349,7 @@ def end(simulation: SimulationState) -> None:
 
 def _is_reached(row: Row) -> bool:
     """Whether all target replicas of a reassignment are in sync."""
-    return bool(row.adding or row.removing) and set(row.replicas) - set(row.removing) <= set(row.isr)
+    return bool(row.adding or row.removing) and set(row.target) <= set(row.isr)
 
 
 #: By kind of sequence: its function.

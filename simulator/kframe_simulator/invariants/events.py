@@ -27,14 +27,13 @@ from kframe.model.ids import NO_STATE, PartitionState, ReplicaState
 from kframe_simulator.simulation.controllers import ControllerProcess
 from kframe_simulator.simulation.notes import digest
 from kframe_simulator.simulation.observations import Begun, Ended, Replied, StateWritten
-from kframe_simulator.simulation.store import FENCED
+from kframe_simulator.simulation.store import CONTROLLER_WRITES
 from kframe_simulator.simulation.watch import Watch
 
 #: The most effects of an event in a simulated cluster.
 EFFECTS_MAX: Final = 400
 #: Events that only request another read. One of each may wait (``KafkaController`` reads everything anyway).
 _READ_EVENTS: Final = (Elect, ControllerChanged, BrokersChanged)
-_WRITES: Final = frozenset(FENCED) - {"release"}
 #: The longest event queue in a simulated cluster.
 QUEUE_MAX: Final = 400
 
@@ -113,7 +112,7 @@ def earlier_responses_write_nothing(watch: Watch, ended: Ended) -> str | None:
     epoch = getattr(ended.event, "controller_epoch", None)
     if epoch is None or not isinstance(ended.event, (LeaderAndIsrResponseReceived, StopReplicaResponseReceived)):
         return None
-    done = sorted(_WRITES.intersection(ended.calls))
+    done = sorted(CONTROLLER_WRITES.intersection(ended.calls))
     if epoch < ended.process.store.claimed_epoch and done:
         return f"an answer of controller epoch {epoch} causes {done} in {ended.process.store.claimed_epoch}"
     return None
@@ -214,8 +213,7 @@ def stored_reassignments_stay(watch: Watch, ended: Ended) -> str | None:
             continue
         if row.partition_epoch == NO_STATE:
             continue
-        target = tuple(replica for replica in row.replicas if replica not in row.removing)
-        if target and target == before[key]:
+        if row.target and row.target == before[key]:
             return f"{key}: its reassignment to {before[key]} continues, and was removed from storage"
     return None
 

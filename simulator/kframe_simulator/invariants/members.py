@@ -212,7 +212,7 @@ def reassignments_end_after_broker_startup(watch: Watch, ended: Ended) -> str | 
     live = watch.observed.live(process)
     usable = _running(watch, with_all_log_dirs(watch, live))
     for row in _rows(watch, process):
-        target = set(row.replicas) - set(row.removing)
+        target = set(row.target)
         moving = (row.adding or row.removing) and row.leader in target and target & ended.arrived
         if moving and target <= usable.intersection(row.isr):
             return f"{row.key}: target {sorted(target)} is live and in sync, and the reassignment goes on"

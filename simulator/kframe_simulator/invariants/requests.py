@@ -105,8 +105,7 @@ def deletions_keep_target_and_isr(watch: Watch, queued: RequestQueued) -> str | 
         if not stop.delete or row is None or cluster.topics.deleting[cluster.partitions.topic[row]]:
             continue
         state = read_row(cluster, row)
-        target = [replica for replica in state.replicas if replica not in state.removing]
-        broker_id = queued.request.broker_id
+        broker_id, target = queued.request.broker_id, list(state.target)
         if broker_id in target or broker_id in state.isr:
             return f"{key}: broker {broker_id} of target {target}, isr {state.isr} is sent a deletion of its replica"
     return None
@@ -183,7 +182,7 @@ def last_in_sync_logs_stay(watch: Watch, queued: RequestQueued) -> str | None:
         row = watch.simulation.ensemble.rows.get(key)
         if row is None or not stop.delete or key[0] in observed.deleting(queued.process) | observed.marked():
             continue
-        target = set(row.replicas) - set(row.removing)
+        target = set(row.target)
         if queued.request.broker_id in row.removing and row.leader not in target & observed.live(queued.process):
             return (
                 f"{key}: broker {queued.request.broker_id} is sent a deletion, {row.leader} leads, not {sorted(target)}"

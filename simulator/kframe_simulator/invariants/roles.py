@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from kframe.core.operations.leader_rebalance import TIMER as REBALANCE_TIMER
 from kframe.errors import ErrorCode
 from kframe.model.events import SessionExpired
 from kframe.runtime.loop import RETRY_MS
 from kframe_simulator.simulation.observations import Answered, Begun, Claimed, Ended, RequestSent, Written
-from kframe_simulator.simulation.store import FENCED
+from kframe_simulator.simulation.store import CONTROLLER_WRITES
 from kframe_simulator.simulation.watch import Watch
-
-_FENCED: Final = frozenset(FENCED) - {"release"}
 
 
 def epoch_has_single_owner(watch: Watch, claimed: Claimed) -> str | None:
@@ -41,7 +37,7 @@ def accepted_controller_epochs_increase(watch: Watch, answered: Answered) -> str
 
 def writes_are_fenced(watch: Watch, written: Written) -> str | None:
     """I2: a controller writes only under the controller epoch of its own election."""
-    if written.call not in _FENCED:
+    if written.call not in CONTROLLER_WRITES:
         return None
     now, own = watch.simulation.ensemble.controller_epoch(), written.process.store.claimed_epoch
     return None if now == own else f"{written.call} of epoch {own} was done in epoch {now}"
@@ -86,6 +82,6 @@ def failed_failovers_are_spaced(watch: Watch, claimed: Claimed) -> str | None:
 def writes_end_with_the_role(watch: Watch, written: Written) -> str | None:
     """I3: after a process has seen that it lost the role, it does no controller write."""
     store = written.process.store
-    if written.call in _FENCED and (store.lost_role or store.claimed_epoch < 0):
+    if written.call in CONTROLLER_WRITES and (store.lost_role or store.claimed_epoch < 0):
         return f"{written.process.controller_id} did {written.call} without the role"
     return None

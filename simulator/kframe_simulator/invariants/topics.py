@@ -5,7 +5,6 @@ from __future__ import annotations
 from kframe.model.events import ReassignmentRequested
 from kframe.model.ids import NO_STATE
 from kframe_simulator.broker.messages import NO_ID, LeaderAndIsr
-from kframe_simulator.replication.control_requests import Row
 from kframe_simulator.simulation.observations import RequestQueued, TopicWritten
 from kframe_simulator.simulation.watch import Watch
 
@@ -62,14 +61,6 @@ def requests_name_the_topic(watch: Watch, queued: RequestQueued) -> str | None:
     return None
 
 
-def _target(row: Row) -> tuple[int, ...]:
-    return tuple(replica for replica in row.replicas if replica not in row.removing)
-
-
-def _origin(row: Row) -> tuple[int, ...]:
-    return tuple(replica for replica in row.replicas if replica not in row.adding)
-
-
 def reassignments_were_requested(watch: Watch, written: TopicWritten) -> str | None:
     """I21: a controller changes replicas only for a requested reassignment, which ends at its target or its origin."""
     if written.process is None:
@@ -78,8 +69,8 @@ def reassignments_were_requested(watch: Watch, written: TopicWritten) -> str | N
         before = written.before.get(number)
         if before is None or before[7:10] == after[7:10]:
             continue
-        allowed = {_target(before), _origin(before)} | watch.requested_targets[after.key]
-        if _target(after) not in allowed and frozenset(_origin(before)) != frozenset(_target(after)):
+        allowed = {before.target, before.origin} | watch.requested_targets[after.key]
+        if after.target not in allowed and frozenset(before.origin) != frozenset(after.target):
             return f"{after.key}: {before[7:10]} became {after[7:10]}, which no request caused"
     return None
 

@@ -73,6 +73,16 @@ class Row(NamedTuple):
     adding: tuple[int, ...]
     removing: tuple[int, ...]
 
+    @property
+    def target(self) -> tuple[int, ...]:
+        """The replicas without those that a reassignment removes."""
+        return tuple(replica for replica in self.replicas if replica not in self.removing)
+
+    @property
+    def origin(self) -> tuple[int, ...]:
+        """The replicas without those that a reassignment adds."""
+        return tuple(replica for replica in self.replicas if replica not in self.adding)
+
 
 def read_row(cluster: ClusterState, row: int) -> Row:
     """One row as a tuple."""

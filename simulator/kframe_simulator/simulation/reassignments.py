@@ -23,7 +23,7 @@ class LastReassignments:
             if before is not None and before[7:10] != after[7:10] and (after.adding or after.removing):
                 if not (before.adding or before.removing):
                     self.origin[key] = frozenset(before.replicas)
-                target = frozenset(after.replicas) - frozenset(after.removing)
+                target = frozenset(after.target)
                 if self._target.get(key) != target:
                     self._target[key] = target
                     self._in_sync.discard(key)

@@ -35,6 +35,8 @@ FENCED: Final = (
     "prepare", "write_states", "assign_topic_ids", "write_assignments", "write_reassignments",
     "drop_preferred_election", "drop_deletions", "delete_topics", "drop_notifications", "release",
 )  # fmt: skip
+#: The fenced writes of a controller that keeps its role.
+CONTROLLER_WRITES: Final = frozenset(FENCED) - {"release"}
 #: Writes that are not fenced, as in Kafka.
 UNFENCED: Final = (
     "claim", "take_over", "create_topics", "write_configs", "queue_deletions", "allocate_producer_ids",
