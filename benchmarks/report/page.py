@@ -207,38 +207,29 @@ def processes(results: Sequence[Row]) -> str:
 
 
 def suite(results: Sequence[Row]) -> str:
-    """Every bench at every size that it was run at, and what its time is made of at a middling one."""
+    """Every bench at every size that it was run at, and the phases of an event at one of about a million partitions."""
     by_bench = {(result["bench"], result["partitions"], result["brokers"]): result for result in results}
     sizes = sorted({(partitions, brokers) for _, partitions, brokers in by_bench})
-    benches = dict.fromkeys(name for name, *_ in by_bench)
-    ready = [(name, *(_ready(by_bench.get((name, *size))) for size in sizes)) for name in benches]
+    middle = min(sizes, key=_distance)
+    names = [f"{partitions:,} / {brokers:,}" for partitions, brokers in sizes]
+    of_middle = names[sizes.index(middle)]
+    rows = [
+        (name, *(_median(by_bench.get((name, *size)), "ready") for size in sizes),
+         *(_median(by_bench.get((name, *middle)), phase) for phase in ("decide", "encode")))
+        for name in dict.fromkeys(name for name, *_ in by_bench)
+    ]  # fmt: skip
     known = sum(result.get("answer_known", False) for result in results)
-    table = _table(("ready, ms", *(f"{partitions:,} / {brokers:,}" for partitions, brokers in sizes)), ready)
+    table = _table(("ready, ms", *names, f"deciding, {of_middle}", f"encoding, {of_middle}"), rows)
     return f"Partitions / brokers.\n\n{table}\n{known} of these {len(results)} were held to a known answer.\n"
 
 
-def phases(results: Sequence[Row]) -> str:
-    """Deciding and encoding in a million partitions over a hundred brokers, or in what is next to that."""
-    best: dict[str, Row] = {}
-    for result in results:
-        before = best.get(result["bench"])
-        if "decide" in result["seconds"] and (before is None or _far(result) < _far(before)):
-            best[result["bench"]] = result
-    return _table(
-        ("bench", "partitions", "brokers", "ready, ms", "of it deciding", "of it encoding"),
-        [(
-            name, f"{result['partitions']:,}", f"{result['brokers']:,}",
-            *(milliseconds(result["seconds"][phase]["median"]) for phase in ("ready", "decide", "encode")),
-        ) for name, result in best.items()],
-    )  # fmt: skip
+def _median(result: Row | None, phase: str) -> str:
+    return "" if result is None or phase not in result["seconds"] else milliseconds(result["seconds"][phase]["median"])
 
 
-def _ready(result: Row | None) -> str:
-    return "" if result is None else milliseconds(result["seconds"]["ready"]["median"])
-
-
-def _far(result: Row) -> tuple[float, float]:
-    return abs(math.log10(result["partitions"] / 1_000_000)), abs(math.log10(result["brokers"] / 100))
+def _distance(size: tuple[int, int]) -> tuple[float, float]:
+    """How far a size is from a million partitions over a hundred brokers."""
+    return abs(math.log10(size[0] / 1_000_000)), abs(math.log10(size[1] / 100))
 
 
 TABLES: Final[Mapping[str, Block]] = {
@@ -253,5 +244,4 @@ TABLES: Final[Mapping[str, Block]] = {
     "roofline": _of("roofline", roofline),
     "processes": _of("processes", processes),
     "suite": _of("suite", suite),
-    "phases": _of("suite", phases),
 }
