@@ -14,7 +14,15 @@ from kframe.model.columns import BROKERS_MAX, Bool, Int32, Ragged, positions_wit
 from kframe.model.ids import NO_BROKER_EPOCH, NO_LEADER, NO_STATE, RecoveryState, ReplicaFlag
 from kframe.model.topics import UNSET
 from kframe.snapshot.content import SnapshotContent
-from kframe.snapshot.facts import MIN_INSYNC_CONFIG, UNCLEAN_CONFIG, BrokerFacts, PartitionFacts, Source, TopicFacts
+from kframe.snapshot.facts import (
+    MIN_INSYNC_CONFIG,
+    UNCLEAN_CONFIG,
+    BrokerFacts,
+    PartitionFacts,
+    Source,
+    TopicFacts,
+    own_configs,
+)
 
 _LOOKUP_MAX: Final = 1 << 20
 
@@ -183,11 +191,10 @@ def _canonical_rows(cluster: ClusterState, order: NDArray[np.int64]) -> Int32:
 
 def _configs(cluster: ClusterState, order: NDArray[np.int64]) -> Mapping[int, Mapping[str, str]]:
     unclean, min_insync = cluster.topics.unclean[order], cluster.topics.min_insync[order]
-    configs: dict[int, dict[str, str]] = {}
-    for index in np.flatnonzero((unclean != UNSET) | (min_insync != UNSET)).tolist():
-        configs[index] = {}
-        if min_insync[index] != UNSET:
-            configs[index][MIN_INSYNC_CONFIG] = str(int(min_insync[index]))
-        if unclean[index] != UNSET:
-            configs[index][UNCLEAN_CONFIG] = "true" if unclean[index] else "false"
-    return configs
+    return {
+        index: own_configs(
+            None if unclean[index] == UNSET else bool(unclean[index]),
+            None if min_insync[index] == UNSET else int(min_insync[index]),
+        )
+        for index in np.flatnonzero((unclean != UNSET) | (min_insync != UNSET)).tolist()
+    }

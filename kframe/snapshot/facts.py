@@ -91,6 +91,12 @@ class BrokerFacts:
     registration: BrokerRegistration | None = None
 
 
+def own_configs(unclean: bool | None, min_insync: int | None) -> dict[str, str]:
+    """The settings of a topic that decide elections. None: the topic has none of its own."""
+    configs = {} if min_insync is None else {MIN_INSYNC_CONFIG: str(min_insync)}
+    return configs if unclean is None else configs | {UNCLEAN_CONFIG: "true" if unclean else "false"}
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class TopicFacts:
     """Topics, ascending by name.

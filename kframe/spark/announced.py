@@ -20,6 +20,7 @@ from kframe.model.columns import Int32, Ragged, UInt8, offsets_of
 from kframe.model.lists import distinct_rows, distinct_values
 from kframe.model.requests import BatchCause, BrokerRows, ControlRequests
 from kframe.spark.part import ClusterFacts
+from kframe.spark.schema import to_stream
 
 _INTS: Final = pa.list_(pa.int32())
 _BYTES: Final = pa.list_(pa.uint8())
@@ -68,11 +69,7 @@ def packed(cluster: ClusterState, requests: ControlRequests) -> bytes:
     batch = pa.RecordBatch.from_arrays(
         [_single_row(columns[field.name], field.type) for field in _BATCH], schema=_BATCH
     )
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, _BATCH, options=pa.ipc.IpcWriteOptions(compression="lz4")) as stream:
-        stream.write_batch(batch)
-    data: bytes = sink.getvalue().to_pybytes()
-    return data
+    return to_stream(batch)
 
 
 def merged(

@@ -13,7 +13,7 @@ import pyarrow as pa
 from kframe.errors import InputError, SnapshotError
 from kframe.snapshot import BrokerFacts, KraftFacts, Snapshot, Source, TopicFacts
 from kframe.snapshot.checks import check_brokers_listed
-from kframe.snapshot.facts import MIN_INSYNC_CONFIG, UNCLEAN_CONFIG
+from kframe.snapshot.facts import own_configs
 from kframe.spark.kraft import is_kraft, kraft_facts_of
 from kframe.spark.rows import broker_facts, cluster_partitions, highest_controller_epoch, topic_ids
 from kframe.spark.schema import BROKERS, INT, KRAFT_FACTS, TEXT
@@ -145,14 +145,5 @@ def _configs(rows: pa.Table, first_rows: pa.Array) -> dict[int, dict[str, str]]:
     unclean, min_insync = rows["unclean"].take(first_rows), rows["min_insync_replicas"].take(first_rows)
     configured = np.flatnonzero(unclean.is_valid().to_numpy() | min_insync.is_valid().to_numpy())
     configured_rows = pa.array(configured)
-    configs: dict[int, dict[str, str]] = {}
-    for index, flag, count in zip(
-        configured.tolist(),
-        unclean.take(configured_rows).to_pylist(),
-        min_insync.take(configured_rows).to_pylist(),
-        strict=True,
-    ):
-        configs[index] = {} if count is None else {MIN_INSYNC_CONFIG: str(count)}
-        if flag is not None:
-            configs[index][UNCLEAN_CONFIG] = "true" if flag else "false"
-    return configs
+    settings = (column.take(configured_rows).to_pylist() for column in (unclean, min_insync))
+    return dict(zip(configured.tolist(), map(own_configs, *settings), strict=True))

@@ -29,7 +29,7 @@ from kframe.spark.fleet import inputs_of
 from kframe.spark.inputs import ClusterInput
 from kframe.spark.marks import Mark, Marks, PendingParts, Writing, part_of_cluster
 from kframe.spark.opening import Fleet, fingerprint
-from kframe.spark.schema import FLAG, INT, INTS, LONG, TEXT, FleetTable
+from kframe.spark.schema import FLAG, INT, INTS, LONG, TEXT, FleetTable, with_columns_of
 from kframe.spark.tasks import map_inputs
 
 if TYPE_CHECKING:
@@ -262,9 +262,7 @@ def _planned_rows(cluster: ClusterInput, fleet_request: FleetRequest) -> Iterato
         structs = batch.to_struct_array()
         chunk = pa.ListArray.from_arrays(pa.array([0, len(structs)], INT), structs)
         columns = {"cluster": pa.array([cluster.cluster], TEXT), "moves": chunk}
-        nulls = {field.name: pa.nulls(1, field.type) for field in PLANNED.schema if field.name not in columns}
-        arrays = [(columns | nulls)[field.name].cast(field.type) for field in PLANNED.schema]
-        yield pa.RecordBatch.from_arrays(arrays, schema=PLANNED.schema)
+        yield from with_columns_of(PLANNED.schema, pa.table(columns)).to_batches()
 
 
 def _planned_row(cluster: str, **columns: Any) -> pa.RecordBatch:

@@ -29,18 +29,22 @@ from kframe.spark.announced import packed
 from kframe.spark.kraft import config_for, without_features
 from kframe.spark.part import SHARD_WITH_FACTS, parts_of
 from kframe.spark.scenarios import needs_whole, play_scenario
-from kframe.spark.schema import FLAG, INT, INTS, LONG, SCENARIOS, TEXT, FleetTable
+from kframe.spark.schema import FLAG, INT, INTS, LONG, SCENARIOS, TEXT, FleetTable, with_columns_of
 from kframe.whatif import Outcome, WhatIf
 from kframe.whatif.changes import ELR_LISTS
 from kframe.whatif.health import CONDITIONS as CONDITION_NAMES
 from kframe.whatif.outcome import ControllerResponse, FailOn
 
-_SHARED: Final = [pa.field("cluster", TEXT), pa.field("scenario", TEXT)]
+SHARED: Final = [pa.field("cluster", TEXT), pa.field("scenario", TEXT)]
+#: Partitions of a broker, before and after.
+LOADS: Final = tuple(
+    f"{what}_{when}" for what in ("leaders", "preferred", "replicas", "in_sync") for when in ("before", "after")
+)
 #: The changed partitions, as ``kframe whatif fail --out`` writes them. Only those of KRaft clusters have ELRs.
 CHANGES: Final = FleetTable(
     "changes",
     pa.schema(
-        [*_SHARED, ("topic", TEXT), ("partition", INT), ("leader_before", INT), ("leader_after", INT),
+        [*SHARED, ("topic", TEXT), ("partition", INT), ("leader_before", INT), ("leader_after", INT),
          ("isr_before", INTS), ("isr_after", INTS), ("replicas_before", INTS), ("replicas_after", INTS),
          ("leader_epoch_before", INT), ("leader_epoch_after", INT), ("zk_version_before", INT),
          ("zk_version_after", INT), ("went_offline", FLAG), ("came_online", FLAG), ("unclean", FLAG),
@@ -52,9 +56,8 @@ CHANGES: Final = FleetTable(
 TALLIES: Final = FleetTable(
     "tallies",
     pa.schema(
-        [*_SHARED, ("broker_id", INT), ("rack", TEXT), ("registered_before", FLAG), ("registered_after", FLAG),
-         *((f"{what}_{when}", LONG) for what in ("leaders", "preferred", "replicas", "in_sync")
-           for when in ("before", "after"))]
+        [*SHARED, ("broker_id", INT), ("rack", TEXT), ("registered_before", FLAG), ("registered_after", FLAG),
+         *((name, LONG) for name in LOADS)]
     ),
     ("cluster", "scenario", "broker_id"),
 )  # fmt: skip
@@ -63,7 +66,7 @@ TALLIES: Final = FleetTable(
 CONDITIONS: Final = FleetTable(
     "conditions",
     pa.schema(
-        [*_SHARED, ("step", INT), ("name", TEXT), ("partitions", LONG), *((name, LONG) for name in CONDITION_NAMES),
+        [*SHARED, ("step", INT), ("name", TEXT), ("partitions", LONG), *((name, LONG) for name in CONDITION_NAMES),
          ("not_done", LONG)]
     ),
     ("cluster", "scenario", "step"),
@@ -81,14 +84,14 @@ RECORD_COUNTS: Final = ("records", "record_bytes")
 IMPACTS: Final = FleetTable(
     "impacts",
     pa.schema(
-        [*_SHARED, *((name, LONG) for name in (*IMPACT_COUNTS, *FINDINGS, *RECORD_COUNTS)), ("rules", TEXT)]
+        [*SHARED, *((name, LONG) for name in (*IMPACT_COUNTS, *FINDINGS, *RECORD_COUNTS)), ("rules", TEXT)]
     ),
     ("cluster", "scenario"),
 )  # fmt: skip
 #: A packed batch of requests of one shard. If ``sent`` is false, the controller would not send this batch at all.
 ANNOUNCED: Final = FleetTable(
     "announced",
-    pa.schema([*_SHARED, ("step", INT), ("occasion", INT), ("turn", INT), ("sent", FLAG), ("data", pa.binary())]),
+    pa.schema([*SHARED, ("step", INT), ("occasion", INT), ("turn", INT), ("sent", FLAG), ("data", pa.binary())]),
 )
 #: The results that can be requested. The columns of PLAYED are lists of their rows without cluster and scenario.
 PARTS: Final = {table.name: table for table in (CHANGES, TALLIES, CONDITIONS, IMPACTS, ANNOUNCED)}
@@ -100,13 +103,13 @@ def _listed(table: FleetTable) -> pa.DataType:
 
 def _own(table: FleetTable) -> pa.Schema:
     """The columns of a part without cluster and scenario."""
-    return pa.schema(list(table.schema)[len(_SHARED) :])
+    return pa.schema(list(table.schema)[len(SHARED) :])
 
 
 #: A row for each shard and scenario. Where ``problem`` is not null it says why nothing was played.
 PLAYED: Final = FleetTable(
     "played",
-    pa.schema([*_SHARED, ("problem", TEXT), *((name, _listed(table)) for name, table in PARTS.items())]),
+    pa.schema([*SHARED, ("problem", TEXT), *((name, _listed(table)) for name, table in PARTS.items())]),
 )
 #: A shard, the facts of its cluster that every shard needs, and the scenarios to play.
 TO_PLAY: Final = FleetTable(
@@ -241,13 +244,8 @@ class BatchRecorder:
 
 
 def _changes(outcome: Outcome, _recorder: BatchRecorder) -> pa.RecordBatch:
-    table = outcome.to_arrow()
-    known = set(table.column_names)
-    columns = [
-        table[field.name].combine_chunks() if field.name in known else pa.nulls(table.num_rows, field.type)
-        for field in _own(CHANGES)
-    ]
-    return _batch(CHANGES, columns)
+    table = with_columns_of(_own(CHANGES), outcome.to_arrow())
+    return _batch(CHANGES, [column.combine_chunks() for column in table.columns])
 
 
 def _tallies(outcome: Outcome, _recorder: BatchRecorder) -> pa.RecordBatch:

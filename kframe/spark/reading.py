@@ -21,7 +21,7 @@ from kframe.snapshot.faults import FaultNotes
 from kframe.snapshot.manifest import file_of
 from kframe.spark.pushdown import Condition, cluster_may_match, filter_batch, groups_to_read
 from kframe.spark.rows import partition_rows, rows_of
-from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, QUARANTINE, TEXT, TOPICS, WHOLE, FleetTable
+from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, QUARANTINE, TEXT, TOPICS, WHOLE, FleetTable, to_stream
 from kframe.spark.sources import SnapshotSource
 
 #: What WHOLE holds.
@@ -128,10 +128,7 @@ def _batches(piece: Piece, request: ReadRequest) -> Iterator[pa.RecordBatch]:
 
 def _packed(table: FleetTable, rows: pa.RecordBatch) -> pa.RecordBatch:
     """A row of WHOLE."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, rows.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as stream:
-        stream.write_batch(rows)
-    columns = [rows["cluster"][:1], pa.array([table.name], TEXT), pa.array([sink.getvalue().to_pybytes()], pa.binary())]
+    columns = [rows["cluster"][:1], pa.array([table.name], TEXT), pa.array([to_stream(rows)], pa.binary())]
     return pa.RecordBatch.from_arrays(columns, schema=WHOLE.schema)
 
 

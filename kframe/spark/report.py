@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from kframe.errors import InputError
 from kframe.spark.failover import total
-from kframe.spark.play import CHANGES, CONDITIONS, IMPACT_COUNTS, IMPACTS, RECORD_COUNTS, TALLIES
+from kframe.spark.play import CHANGES, CONDITIONS, IMPACT_COUNTS, IMPACTS, LOADS, RECORD_COUNTS, SHARED, TALLIES
 from kframe.spark.requests import REQUESTS
 from kframe.spark.schema import LONG, TEXT, FleetTable
 from kframe.spark.stages import FAILOVER, REQUESTED
@@ -25,10 +25,6 @@ from kframe.whatif.health import CONDITIONS as CONDITION_NAMES
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-_SHARED: Final = [pa.field("cluster", TEXT), pa.field("scenario", TEXT)]
-_LOADS: Final = tuple(
-    f"{what}_{when}" for what in ("leaders", "preferred", "replicas", "in_sync") for when in ("before", "after")
-)
 _SENT: Final = ("requests", "entries", "bytes")
 
 #: A row for each cluster and scenario: its impact, the health afterwards (``offline`` … ``unclean_needed``) and the
@@ -37,7 +33,7 @@ _SENT: Final = ("requests", "entries", "bytes")
 BY_CLUSTER: Final = FleetTable(
     "report_by_cluster",
     pa.schema(
-        [*_SHARED, ("partitions", LONG), *((name, LONG) for name in CONDITION_NAMES),
+        [*SHARED, ("partitions", LONG), *((name, LONG) for name in CONDITION_NAMES),
          *((name, LONG) for name in IMPACT_COUNTS if name not in CONDITION_NAMES),
          *((name, LONG) for name in RECORD_COUNTS), ("leader_skew_before", pa.float64()),
          ("leader_skew_after", pa.float64()), ("rules", TEXT)]
@@ -53,7 +49,7 @@ BY_BROKER: Final = FleetTable(
 BY_RACK: Final = FleetTable(
     "report_by_rack",
     pa.schema(
-        [*_SHARED, ("rack", TEXT), *((name, LONG) for name in ("brokers_before", "brokers_after", *_LOADS, *_SENT))]
+        [*SHARED, ("rack", TEXT), *((name, LONG) for name in ("brokers_before", "brokers_after", *LOADS, *_SENT))]
     ),
     ("cluster", "scenario", "rack"),
 )  # fmt: skip
@@ -62,7 +58,7 @@ BY_RACK: Final = FleetTable(
 BY_TOPIC: Final = FleetTable(
     "report_by_topic",
     pa.schema(
-        [*_SHARED, ("topic", TEXT),
+        [*SHARED, ("topic", TEXT),
          *((name, LONG) for name in ("changed", "went_offline", "came_online", "leaders_moved", "unclean"))]
     ),
     ("cluster", "scenario", "topic"),
@@ -136,7 +132,7 @@ def by_rack(played: Played) -> DataFrame:
     registered = (f.sum(f.col(f"registered_{when}").cast("bigint")).alias(f"brokers_{when}")
                   for when in ("before", "after"))  # fmt: skip
     grouped = by_broker(played).groupBy("cluster", "scenario", "rack")
-    return grouped.agg(*registered, *(total(name) for name in (*_LOADS, *_SENT))).select(*BY_RACK.schema.names)
+    return grouped.agg(*registered, *(total(name) for name in (*LOADS, *_SENT))).select(*BY_RACK.schema.names)
 
 
 def by_topic(played: Played) -> DataFrame:

@@ -17,12 +17,12 @@ from kframe.model.columns import Ragged, UInt8
 from kframe.snapshot import BrokerFacts, KraftFacts, PartitionFacts, Snapshot, Source, TopicFacts
 from kframe.snapshot.checks import check_brokers_listed, check_snapshot, check_topic_name
 from kframe.snapshot.decode import topic_id_bytes
-from kframe.snapshot.facts import ELR_COLUMNS, LIST_COLUMNS, MIN_INSYNC_CONFIG, NUMBER_COLUMNS, UNCLEAN_CONFIG
+from kframe.snapshot.facts import ELR_COLUMNS, LIST_COLUMNS, NUMBER_COLUMNS
 from kframe.snapshot.kraft_tables import with_registration
 from kframe.snapshot.parquet import checked_directories
 from kframe.snapshot.tables import ENDPOINT_FIELDS, kraft_brokers_table, partitions_table, topics_table
 from kframe.spark.kraft import is_kraft, kraft_columns, kraft_facts_of, refuse_elrs
-from kframe.spark.schema import CLUSTERS, INT, INTS, PARTITIONS, TEXT, FleetTable
+from kframe.spark.schema import BROKERS, CLUSTERS, INT, INTS, PARTITIONS, TEXT, TOPICS, FleetTable
 
 #: Rows of a batch: some megabytes.
 BATCH_ROWS: Final = 65_536
@@ -34,9 +34,12 @@ def rows_of(
     """Batches of at most ``batch_rows`` of one table (PARTITIONS, BROKERS, TOPICS or CLUSTERS), in its schema."""
     if table == PARTITIONS:
         yield from partition_rows(cluster, snapshot.topics, snapshot.partitions, batch_rows=batch_rows)
+    elif table == BROKERS:
+        yield from _batches(kraft_brokers_table(snapshot.brokers), cluster, table, batch_rows)
+    elif table == TOPICS:
+        yield from _batches(topics_table(snapshot.topics), cluster, table, batch_rows)
     else:
-        make = {"brokers": _brokers, "topics": _topics, "clusters": _clusters}[table.name]
-        yield from _batches(make(snapshot), cluster, table, batch_rows)
+        yield from _batches(_clusters(snapshot), cluster, table, batch_rows)
 
 
 def partition_rows(
@@ -140,14 +143,6 @@ def ragged(lists: Any) -> Ragged:
     return Ragged(offsets - offsets[0], lists.flatten().to_numpy(zero_copy_only=False))
 
 
-def _brokers(snapshot: Snapshot) -> pa.Table:
-    return kraft_brokers_table(snapshot.brokers)
-
-
-def _topics(snapshot: Snapshot) -> pa.Table:
-    return topics_table(snapshot.topics)
-
-
 def _clusters(snapshot: Snapshot) -> pa.Table:
     row = {
         "cluster_id": snapshot.cluster_id, "controller_id": snapshot.controller_id,
@@ -244,14 +239,3 @@ def broker_facts(row: dict[str, Any], where: str) -> BrokerFacts:
 def table_of(batches: Iterable[pa.RecordBatch], table: FleetTable) -> pa.Table:
     """Batches of a table as one, which may be empty."""
     return pa.Table.from_batches(list(batches), table.schema)
-
-
-def configs_of_topics(unclean: Iterable[bool | None], min_insync: Iterable[int | None]) -> list[dict[str, str]]:
-    """The topics' own configs as far as PARTITIONS tells them."""
-    result = []
-    for unclean_enabled, min_insync_replicas in zip(unclean, min_insync, strict=True):
-        configs = {} if min_insync_replicas is None else {MIN_INSYNC_CONFIG: str(min_insync_replicas)}
-        result.append(
-            configs if unclean_enabled is None else configs | {UNCLEAN_CONFIG: "true" if unclean_enabled else "false"}
-        )
-    return result

@@ -16,14 +16,14 @@ from kframe.model.events import ElectionType
 from kframe.scenario.format import topic_partition
 from kframe.snapshot.checks import INT32_MAX
 from kframe.snapshot.decode import decode, short_repr
-from kframe.spark.schema import SCENARIOS
+from kframe.spark.schema import SCENARIOS, with_columns_of
 from kframe.whatif import Outcome, WhatIf, create, create_partitions, delete, reassign
 from kframe.whatif.kraft.settings import directory_id, feature_level
 from kframe.whatif.outcome import Verb
 from kframe.whatif.plan import plan_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 #: Verbs with the same outcome on shards as on a whole cluster in ZooKeeper mode; for an election only if it names no
 #: partition. The others need all topics and partitions, or the counter of broker epochs.
@@ -159,15 +159,9 @@ def _from_parquet(path: str) -> pa.Table:
         table = parquet.read_table(path)
         if unknown := sorted(set(table.column_names) - set(SCENARIOS.schema.names)):
             raise InputError(path, f"column {short_repr(unknown[0])}", f"columns {', '.join(SCENARIOS.schema.names)}")
-        columns = [
-            table[field.name].cast(field.type)
-            if field.name in table.column_names
-            else pa.nulls(table.num_rows, field.type)
-            for field in SCENARIOS.schema
-        ]
+        return with_columns_of(SCENARIOS.schema, table)
     except pa.ArrowException as problem:
         raise InputError(path, str(problem).splitlines()[0], "a Parquet table of scenarios") from problem
-    return pa.Table.from_arrays(columns, schema=SCENARIOS.schema)
 
 
 def scenario_rows(
@@ -197,15 +191,6 @@ def _registered(brokers: pa.Table, column: str) -> list[tuple[str, Any]]:
     """The cluster and one column of the brokers that are known to be registered, and are not fenced."""
     registered = brokers.filter(pc.and_not(brokers["registered"], brokers["fenced"].fill_null(False)))
     return list(zip(registered["cluster"].to_pylist(), registered[column].to_pylist(), strict=True))
-
-
-def single_scenario(
-    session: SparkSession, name: str, verb: str = "fail", *, brokers: Sequence[int] = (), racks: Sequence[str] = (),
-    together: bool = True, **more: Any,
-) -> DataFrame:  # fmt: skip
-    """``scenario_rows`` as a frame."""
-    rows = scenario_rows(name, verb, brokers=brokers, racks=racks, together=together, **more)
-    return session.createDataFrame(rows, SCENARIOS.ddl)
 
 
 def each_broker(brokers: DataFrame, verb: str = "fail") -> DataFrame:

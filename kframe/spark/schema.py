@@ -55,6 +55,25 @@ def of_cluster(schema: pa.Schema) -> pa.Schema:
     return pa.schema([pa.field("cluster", TEXT), *schema])
 
 
+def with_columns_of(schema: pa.Schema, rows: pa.Table | pa.RecordBatch) -> pa.Table:
+    """Rows as rows of a schema: other columns are left out, missing ones are null."""
+    known = set(rows.schema.names)
+    columns = [
+        rows[field.name].cast(field.type) if field.name in known else pa.nulls(rows.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def to_stream(rows: pa.Table | pa.RecordBatch) -> bytes:
+    """Rows as a compressed Arrow stream."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as stream:
+        stream.write(rows)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
+
+
 _SNAPSHOT: Final = kraft_schemas()
 
 #: A row for each partition, with the facts of its topic that a controller reads. ``unclean`` and

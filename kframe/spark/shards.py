@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from kframe.errors import InputError
 from kframe.model.columns import Int64
 from kframe.model.lists import distinct_values
-from kframe.spark.schema import INT, LONG, PARTITIONS, TEXT, FleetTable
+from kframe.spark.schema import INT, LONG, PARTITIONS, TEXT, FleetTable, to_stream, with_columns_of
 
 #: Rows of a shard, or a batch more: some megabytes, which is much beside a controller's fixed cost and little beside
 #: a worker's memory.
@@ -71,7 +71,7 @@ def _by_cluster(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.Table]]:
         raise InputError("partitions column cluster", "null", "the name of a cluster")
     coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     names, code = coded.dictionary.to_pylist(), coded.indices.to_numpy()
-    table = _as_packed(batch)
+    table = with_columns_of(PACKED, batch)
     if len(distinct_values(code)) > 1:
         order = np.argsort(code, kind="stable")
         table, code = table.take(pa.array(order)), code[order]
@@ -82,21 +82,9 @@ def _by_cluster(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.Table]]:
         yield names[code[first]], table.slice(first, end - first)
 
 
-def _as_packed(batch: pa.RecordBatch) -> pa.Table:
-    known = set(batch.schema.names)
-    columns = [
-        batch[field.name].cast(field.type) if field.name in known else pa.nulls(batch.num_rows, field.type)
-        for field in PACKED
-    ]
-    return pa.table(columns, schema=PACKED)
-
-
 def _shard(name: str, parts: list[pa.Table], rows: int) -> pa.RecordBatch:
     table = _ordered(pa.concat_tables(parts))
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, _CODED, options=pa.ipc.IpcWriteOptions(compression="lz4")) as stream:
-        stream.write_table(table)
-    columns: list[Any] = [[name], [rows], [pc.max(table["controller_epoch"]).as_py()], [[sink.getvalue().to_pybytes()]]]
+    columns: list[Any] = [[name], [rows], [pc.max(table["controller_epoch"]).as_py()], [[to_stream(table)]]]
     arrays = [pa.array(column, field.type) for column, field in zip(columns, SHARDS.schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=SHARDS.schema)
 

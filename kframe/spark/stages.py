@@ -213,14 +213,6 @@ def _played(session: SparkSession, tables: Mapping[str, DataFrame], rows: list[_
     return functools.reduce(lambda left, right: left.union(right), frames)
 
 
-def _requests(played: DataFrame, facts: DataFrame, engine: Engine) -> DataFrame:
-    return failover.requests(played, facts, engine)
-
-
-def _encoded(played: DataFrame, facts: DataFrame, engine: Engine) -> DataFrame:
-    return failover.requests(played, facts, engine, keep=True)
-
-
 #: What ``kframe spark failover`` writes.
 FAILOVER: Final = Stage(
     {
@@ -233,5 +225,7 @@ FAILOVER: Final = Stage(
     IMPACTS,
 )
 #: What ``kframe spark requests`` writes, without and with the encoded bodies.
-REQUESTED: Final = Stage({REQUESTS: _requests}, (ANNOUNCED.name,), REQUESTS)
-REQUESTED_ENCODED: Final = Stage({REQUESTS: _encoded}, (ANNOUNCED.name,), REQUESTS, encoded=True)
+REQUESTED: Final = Stage({REQUESTS: failover.requests}, (ANNOUNCED.name,), REQUESTS)
+REQUESTED_ENCODED: Final = Stage(
+    {REQUESTS: functools.partial(failover.requests, keep=True)}, (ANNOUNCED.name,), REQUESTS, encoded=True
+)

@@ -20,7 +20,7 @@ from kframe.snapshot import Snapshot
 from kframe.spark.failover import by_mode, cluster_facts, shards, split_by_mode
 from kframe.spark.kraft import config_for, without_features
 from kframe.spark.part import SHARD_WITH_FACTS, ClusterFacts, leaders_unknown, parts_of
-from kframe.spark.schema import INT, INTS, LONG, TEXT, FleetTable, of_cluster
+from kframe.spark.schema import INT, INTS, LONG, TEXT, FleetTable, of_cluster, with_columns_of
 from kframe.spark.shards import TARGET_ROWS
 from kframe.whatif.kraft.sweep import KraftSweep
 from kframe.whatif.outcome import ZOOKEEPER_RULES
@@ -75,10 +75,7 @@ def counted(batches: Iterable[pa.RecordBatch], how: Sweeping) -> Iterator[pa.Rec
         if isinstance(part, str):
             yield _of_cluster(row["cluster"], _marker_row(PROBLEM, part))
             continue
-        config = without_features(how.config)
-        yield _of_cluster(row["cluster"], rows_of(part_counts(part, config, depth=how.depth, racks=how.racks)))
-        if not knows_min_insync(part.topics, config):
-            yield _of_cluster(row["cluster"], _marker_row(UNKNOWN))
+        yield from _counts(row["cluster"], part, how)
 
 
 def swept_whole(batches: Iterable[pa.RecordBatch], how: Sweeping) -> Iterator[pa.RecordBatch]:
@@ -97,7 +94,8 @@ def ranked(counts: pa.Table, facts: pa.Table, how: Sweeping) -> pa.Table:
     """
     problems = pc.equal(counts["failure"], PROBLEM)
     if pc.any(problems).as_py():
-        return _failures(counts.filter(problems).rename_columns({"name": PROBLEM}).select(["cluster", PROBLEM]))
+        named = counts.filter(problems).rename_columns({"name": PROBLEM}).select(["cluster", PROBLEM])
+        return with_columns_of(FAILURES.schema, named)
     return _ranked(counts, ClusterFacts.of(facts.to_pylist()[0]), how)
 
 
@@ -107,11 +105,16 @@ def sweep_whole(cluster: str, snapshot: Snapshot, how: Sweeping) -> pa.Table:
         return _problem(cluster, str(leaders_unknown(f"cluster {cluster}")))
     if snapshot.is_kraft:
         return _sweep_kraft(cluster, snapshot, how)
+    counts = pa.Table.from_batches(_counts(cluster, snapshot, how))
+    return _ranked(counts, ClusterFacts.of_snapshot(cluster, snapshot), how)
+
+
+def _counts(cluster: str, part: Snapshot, how: Sweeping) -> Iterator[pa.RecordBatch]:
+    """Rows of COUNTS of a part of a cluster."""
     config = without_features(how.config)
-    counts = [_of_cluster(cluster, rows_of(part_counts(snapshot, config, depth=how.depth, racks=how.racks)))]
-    if not knows_min_insync(snapshot.topics, config):
-        counts.append(_of_cluster(cluster, _marker_row(UNKNOWN)))
-    return _ranked(pa.Table.from_batches(counts), ClusterFacts.of_snapshot(cluster, snapshot), how)
+    yield _of_cluster(cluster, rows_of(part_counts(part, config, depth=how.depth, racks=how.racks)))
+    if not knows_min_insync(part.topics, config):
+        yield _of_cluster(cluster, _marker_row(UNKNOWN))
 
 
 def _ranked(counts: pa.Table, cluster: ClusterFacts, how: Sweeping) -> pa.Table:
@@ -145,7 +148,9 @@ def _in_order(cluster: str, swept: Sweep, rules: str, how: Sweeping) -> pa.Table
         "rank": pa.array(np.arange(1, len(order) + 1)),
         "rank_of_kind": pa.array(rank_of_kind),
     }
-    return _failures(pa.table(columns | dict(zip(table.column_names, table.columns, strict=True))))
+    return with_columns_of(
+        FAILURES.schema, pa.table(columns | dict(zip(table.column_names, table.columns, strict=True)))
+    )
 
 
 def sweep(
@@ -199,14 +204,4 @@ def _of_cluster(cluster: str, counts: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _problem(cluster: str, problem: str) -> pa.Table:
-    return _failures(pa.table({"cluster": [cluster], PROBLEM: [problem]}))
-
-
-def _failures(table: pa.Table) -> pa.Table:
-    """Columns that are missing are null."""
-    known = set(table.column_names)
-    columns = [
-        table[field.name].cast(field.type) if field.name in known else pa.nulls(table.num_rows, field.type)
-        for field in FAILURES.schema
-    ]
-    return pa.Table.from_arrays(columns, schema=FAILURES.schema)
+    return with_columns_of(FAILURES.schema, pa.table({"cluster": [cluster], PROBLEM: [problem]}))

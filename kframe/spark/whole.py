@@ -22,7 +22,7 @@ from kframe.spark.marks import Mark, Marks, part_of_scenario
 from kframe.spark.part import ClusterFacts
 from kframe.spark.play import ANNOUNCED, PARTS, Engine, play_part
 from kframe.spark.requests import REQUESTS, encode_alone
-from kframe.spark.schema import TEXT, FleetTable
+from kframe.spark.schema import TEXT, FleetTable, to_stream
 from kframe.spark.session import interpreted
 from kframe.spark.tasks import map_inputs
 
@@ -159,12 +159,7 @@ def _put(
         staged = Path(output.staged) / uuid.uuid4().hex
         Marks(output.out, output.summary.name).put(part_of_scenario(cluster, scenario), tables, mark, staged)
         return None
-    sink = pa.BufferOutputStream()
-    rows = tables[output.summary]
-    with pa.ipc.new_stream(sink, rows.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as stream:
-        stream.write_table(rows)
-    data: bytes = sink.getvalue().to_pybytes()
-    return data
+    return to_stream(tables[output.summary])
 
 
 def _row(cluster: str, scenario: str, problem: str | None, data: bytes | None) -> pa.RecordBatch:

@@ -20,10 +20,11 @@ import pyarrow.compute as pc
 from kframe.errors import InputError
 from kframe.model.lists import distinct_values
 from kframe.snapshot import Snapshot, write_snapshot
+from kframe.snapshot.facts import own_configs
 from kframe.snapshot.manifest import MANIFEST_FILE
 from kframe.spark.fleet import read_part
 from kframe.spark.kraft import KRAFT, ZOOKEEPER
-from kframe.spark.rows import configs_of_topics, partition_facts, snapshot_of
+from kframe.spark.rows import partition_facts, snapshot_of
 from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, TOPICS
 from kframe.spark.sources import check_cluster_name
 
@@ -144,10 +145,10 @@ def _named_topics(cluster: str, partitions: pa.Table) -> pa.Table:
     first = np.unique(names.indices.to_numpy(), return_index=True)[1]
     first_rows = partitions.take(pa.array(first))
     columns = {name: first_rows[name].to_pylist() for name in ("topic_id", "deleting", "configs_known")}
-    configs = configs_of_topics(first_rows["unclean"].to_pylist(), first_rows["min_insync_replicas"].to_pylist())
+    settings = (first_rows[name].to_pylist() for name in ("unclean", "min_insync_replicas"))
     known = [
         list(config.items()) if is_known else None
-        for config, is_known in zip(configs, columns["configs_known"], strict=True)
+        for config, is_known in zip(map(own_configs, *settings), columns["configs_known"], strict=True)
     ]
     return pa.table(
         {

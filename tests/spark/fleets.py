@@ -53,3 +53,8 @@ def resign(path: Path) -> None:
         entry = file_entry(path / name)
         manifest["files"][name] = {"bytes": entry.bytes, "sha256": entry.sha256}
     (path / "manifest.json").write_text(json.dumps(manifest))
+
+
+def written_files(folder: Path) -> set[tuple[Path, int]]:
+    """Return the Parquet files below a folder with their times. A file that is written again has another time."""
+    return {(path, path.stat().st_mtime_ns) for path in folder.rglob("*.parquet")}

@@ -17,12 +17,11 @@ import pyarrow as pa
 
 from kframe.snapshot.generate import generate
 from kframe.spark import failover
-from kframe.spark.scenarios import single_scenario
 from kframe.spark.schema import PARTITIONS
 from kframe.spark.session import session
 from tests.spark import jvm
 from tests.spark.sharding import assert_same_rows, reference_rows, scenario
-from tests.spark.test_failover import everything, frames
+from tests.spark.test_failover import everything, frames, scenario_frame
 
 
 def main(directory: Path) -> None:
@@ -37,7 +36,8 @@ def main(directory: Path) -> None:
     snapshot = generate(2_000, 6, racks=3)
     partitions, brokers, clusters = frames(spark, {"east": snapshot}, cuts=4)
     deadly = partitions.mapInArrow(lambda batches: _killing(batches, directory), PARTITIONS.ddl)
-    played = failover.played(deadly, brokers, clusters, single_scenario(spark, "s", brokers=[2]), target=500).persist()
+    scenarios = scenario_frame(spark, [scenario(brokers=[2])])
+    played = failover.played(deadly, brokers, clusters, scenarios, target=500).persist()
     results = everything(played, failover.cluster_facts(brokers, clusters))
     assert_same_rows(results, reference_rows(snapshot, scenario(brokers=[2])))
     killed = sorted(file.name for file in directory.iterdir() if file.suffix == ".killed")

@@ -11,7 +11,7 @@ from kframe.snapshot import Snapshot, read_snapshot
 from kframe.snapshot.generate import Health, generate
 from kframe.spark import failover
 from kframe.spark.rows import rows_of
-from kframe.spark.scenarios import each_broker, each_rack, single_scenario
+from kframe.spark.scenarios import each_broker, each_rack
 from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, SCENARIOS, FleetTable
 from tests.snapshot.samples import example
 from tests.spark.sharding import Rows, assert_same_rows, reference_rows, scenario
@@ -95,7 +95,7 @@ def test_problems_are_reported_and_other_scenarios_continue(spark: Any) -> None:
     partitions, brokers, clusters = frames(spark, fleet)
     played = failover.played(
         partitions, brokers, clusters.where("cluster = 'east'"),
-        single_scenario(spark, "broker-2", brokers=[2]).unionByName(single_scenario(spark, "broker-9", brokers=[9])),
+        scenario_frame(spark, [scenario(brokers=[broker], name=f"broker-{broker}") for broker in (2, 9)]),
     )  # fmt: skip
     problems = {(row["cluster"], row["scenario"]): row["problem"] for row in rows(failover.problems(played))}
     assert problems.keys() == {("east", "broker-9"), ("west", None)}

@@ -18,7 +18,7 @@ from kframe.errors import InputError
 from kframe.snapshot.generate import generate
 from kframe.spark.scenarios import read_scenarios
 from tests.schemas import assert_valid
-from tests.spark.fleets import snapshot_directory
+from tests.spark.fleets import snapshot_directory, written_files
 from tests.spark.sharding import Rows, assert_same_rows, reference_rows, scenario
 
 SNAPSHOT = generate(60, 4, racks=2, seed=3)
@@ -52,13 +52,13 @@ def test_written_scenarios_are_not_played_again(run: Run, tmp_path: Path) -> Non
     assert first.exit_code == 0, first.output
     changes = parquet.read_table(out / "changes").num_rows
     assert changes == len(reference_rows(SNAPSHOT, scenario(brokers=[1]))["changes"])
-    written = _files(out)
+    written = written_files(out / "changes")
     rerun = run("failover", "--brokers", "1", "--out", str(out), "-o", "json")
-    assert (rerun.stdout, _files(out)) == (first.stdout, written)
+    assert (rerun.stdout, written_files(out / "changes")) == (first.stdout, written)
     (out / "_done" / "impacts" / "cluster=east" / "scenario=fail-1").unlink()
     resumed = run("failover", "--brokers", "1", "--out", str(out), "-o", "json")
     assert resumed.stdout == first.stdout
-    assert _files(out).isdisjoint(written)
+    assert written_files(out / "changes").isdisjoint(written)
     assert parquet.read_table(out / "changes").num_rows == changes
     summed = CliRunner().invoke(cli, ["spark", "report", str(out), "-o", "json"])
     assert [(row["scenario"], row["states_changed"]) for row in json.loads(summed.stdout)["rows"]] == [
@@ -181,8 +181,3 @@ def test_failover_without_scenario_is_refused(run: Run) -> None:
     result = run("failover")
     assert result.exit_code == 2
     assert "--each-broker" in result.stderr
-
-
-def _files(out: Path) -> set[tuple[Path, int]]:
-    """Return the files of changes with their inodes. A rewritten file has another inode."""
-    return {(path, path.stat().st_mtime_ns) for path in (out / "changes").rglob("*.parquet")}

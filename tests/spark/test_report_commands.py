@@ -21,7 +21,7 @@ from kframe.whatif import WhatIf, sweep
 from kframe.whatif.sweep_result import SortBy
 from tests.cli.running import kframe
 from tests.schemas import assert_valid
-from tests.spark.fleets import snapshot_directory
+from tests.spark.fleets import snapshot_directory, written_files
 from tests.spark.sharding import Rows, reference_rows, scenario
 
 pytestmark = pytest.mark.usefixtures("spark")
@@ -121,7 +121,7 @@ def test_sweep_ranks_failures_of_every_cluster(fleet: Path, tmp_path: Path) -> N
         expected += [{"cluster": name, "rank": rank, **kraft, **row} for rank, row in enumerate(ranked, 1)]
     assert actual == expected
     assert parquet.read_table(out / "failures").num_rows == len(actual)
-    files = _files(out)
+    files = written_files(out)
     shutil.rmtree(fleet / "west")
     snapshot_directory(fleet / "west", generate(40, 3, racks=2, seed=5))
     rerun = kframe("spark", "sweep", fleet, "--sort-by", "under-min-isr", "--config", "min.insync.replicas=2", "--out",
@@ -129,7 +129,7 @@ def test_sweep_ranks_failures_of_every_cluster(fleet: Path, tmp_path: Path) -> N
     assert rerun.stderr.startswith("cluster west: its input has changed since it was written; done again\n")
     findings = sum(row["newly_offline"] > 0 for row in json.loads(rerun.stdout)["rows"])
     assert rerun.stderr.endswith(f"--fail-on offline: {findings} failures\n")
-    assert {file.parent.name for file, _ in _files(out) & files} == {"cluster=east"}
+    assert {file.parent.name for file, _ in written_files(out) & files} == {"cluster=east"}
     assert json.loads(rerun.stdout)["rows"][: len(actual) // 2][0] == actual[0]
     short = kframe("spark", "sweep", fleet, "--depth", 1, "--top", 1)
     assert sorted(line.split()[:3:2] for line in short.stdout.splitlines()[1:]) == [
@@ -167,8 +167,3 @@ def _write(out: Path, cluster: str, tables: Mapping[str, Rows]) -> None:
         mark = out / "_done" / stage.summary.name / part
         mark.parent.mkdir(parents=True, exist_ok=True)
         mark.touch()
-
-
-def _files(out: Path) -> set[tuple[Path, int]]:
-    """Return the files with their inodes. A rewritten file has another inode."""
-    return {(path, path.stat().st_mtime_ns) for path in out.rglob("*.parquet")}

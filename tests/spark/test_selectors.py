@@ -17,7 +17,6 @@ from kframe.registry.registry import build_registry
 from kframe.snapshot.generate import Health, generate
 from kframe.spark import failover
 from kframe.spark.play import Engine, play
-from kframe.spark.scenarios import single_scenario
 from tests.cli.running import kframe
 from tests.registry.conftest import compile_selectors
 from tests.spark.fleets import snapshot_directory
@@ -31,7 +30,7 @@ from tests.spark.sharding import (
     table,
     to_play,
 )
-from tests.spark.test_failover import frames, rows
+from tests.spark.test_failover import frames, rows, scenario_frame
 
 SNAPSHOT = generate(600, 6, racks=3, seed=4, health=Health(under_replicated=0.2, off_preferred=0.2))
 EXAMPLES = Path(__file__).parents[2] / "examples" / "selectors"
@@ -106,7 +105,7 @@ def test_rack_spread_selector_gets_whole_clusters(spark: Any) -> None:
     pytest.importorskip("kframe_rack_spread")
     engine = Engine(selectors=("rack-spread",), parts=("changes",))
     played = failover.played(
-        *frames(spark, {"east": SNAPSHOT}), single_scenario(spark, "s", brokers=[2]), engine, target=100
+        *frames(spark, {"east": SNAPSHOT}), scenario_frame(spark, [scenario(brokers=[2])]), engine, target=100
     ).persist()
     expected = reference_rows(
         SNAPSHOT, scenario(brokers=[2]), selectors=build_registry().selectors_for(["rack-spread"])
