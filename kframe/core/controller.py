@@ -16,7 +16,7 @@ from kframe.core.operations import failover, purgatory
 from kframe.core.operations.dispatch import decline, operate
 from kframe.core.selectors.leader_selection import Selection
 from kframe.core.state.metrics import INACTIVE
-from kframe.errors import CONSEQUENCE, BrokenInvariant, ControllerFenced, KframeError
+from kframe.errors import RESIGNING, BrokenInvariant, ControllerFenced, KframeError
 from kframe.model.cluster import ClusterState
 from kframe.model.config import NEVER_REPLICAS, ControllerConfig
 from kframe.model.effects import Ask, Effect, Resigned
@@ -133,7 +133,7 @@ class ControllerCore:
         except StopIteration:
             self._operation = None
         except KframeError as error:
-            if not isinstance(error, tuple(CONSEQUENCE)):
+            if not isinstance(error, RESIGNING):
                 raise
             self._operation = None
             self.failures += 1

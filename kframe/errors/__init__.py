@@ -1,8 +1,8 @@
-"""Errors of kframe and error codes of Kafka, and how a controller reacts to each failure."""
+"""Errors of kframe and error codes of Kafka."""
 
 from kframe.errors.codes import ErrorCode
-from kframe.errors.consequences import CONSEQUENCE, Consequence
 from kframe.errors.exceptions import (
+    RESIGNING,
     BrokenInvariant,
     ConfigError,
     ControllerFenced,
@@ -20,10 +20,9 @@ from kframe.errors.exceptions import (
 )
 
 __all__ = [
-    "CONSEQUENCE",
+    "RESIGNING",
     "BrokenInvariant",
     "ConfigError",
-    "Consequence",
     "ControllerFenced",
     "ErrorCode",
     "InputError",

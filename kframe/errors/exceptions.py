@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 
 class KframeError(Exception):
     """Base class of all errors that kframe raises deliberately."""
@@ -72,3 +74,7 @@ class StoreError(KframeError):
 
 class BrokenInvariant(KframeError):
     """An invariant of the engine does not hold: a defect of kframe."""
+
+
+#: A controller resigns at these failures of an operation. At others it only ends the operation.
+RESIGNING: Final = (ControllerFenced, StoreError, BrokenInvariant)

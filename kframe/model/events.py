@@ -374,6 +374,6 @@ class Done(Answer):
 
 @dataclass(frozen=True, slots=True)
 class Failed(Answer):
-    """The effect could not be performed. The class of ``error`` determines the consequence (``errors.CONSEQUENCE``)."""
+    """The effect could not be performed. The class of ``error`` determines the consequence (``errors.RESIGNING``)."""
 
     error: KframeError
