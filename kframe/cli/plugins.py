@@ -192,9 +192,9 @@ def _kind(spec: Spec) -> str | None:
 
 
 def _name(spec: Spec) -> str:
-    from kframe.registry.loading import KEY
+    from kframe.registry.loading import key_of
 
-    return str(getattr(spec, KEY[type(spec)]))
+    return key_of(spec)
 
 
 def _find(registry: Registry, name: str) -> Plugin:
@@ -234,25 +234,11 @@ _LISTS: Final = (
 
 def _record(plugin: Plugin) -> dict[str, Any]:
     """All data about a plugin."""
-    from kframe.registry.loading import KEY
-    from kframe.registry.specs import (
-        AdminSpec,
-        BrokerModelSpec,
-        CheckSpec,
-        ClusterSpec,
-        CostTermSpec,
-        DocumentSpec,
-        GoalSpec,
-        ObserverSpec,
-        ServerSpec,
-        SnapshotFormatSpec,
-        StoreSpec,
-        TransportSpec,
-    )
+    from kframe.registry import specs
 
     def names_and_docs(kind: type[Spec]) -> list[dict[str, str]]:
         offers = (spec for spec in plugin.offers if isinstance(spec, kind))
-        return [{"name": getattr(spec, KEY[kind]), "doc": spec.doc} for spec in offers]
+        return [{"name": _name(spec), "doc": spec.doc} for spec in offers]
 
     return {
         "plugin": plugin.name,
@@ -261,18 +247,18 @@ def _record(plugin: Plugin) -> dict[str, Any]:
         "state": plugin.state,
         "error": plugin.error,
         "selectors": [_selector(spec) for spec in _selectors(plugin.offers)],
-        "stores": names_and_docs(StoreSpec),
-        "transports": names_and_docs(TransportSpec),
-        "clusters": names_and_docs(ClusterSpec),
-        "admins": names_and_docs(AdminSpec),
-        "servers": names_and_docs(ServerSpec),
-        "observers": names_and_docs(ObserverSpec),
-        "checks": names_and_docs(CheckSpec),
-        "broker_models": names_and_docs(BrokerModelSpec),
-        "snapshot_formats": names_and_docs(SnapshotFormatSpec),
-        "documents": names_and_docs(DocumentSpec),
-        "cost_terms": names_and_docs(CostTermSpec),
-        "goals": names_and_docs(GoalSpec),
+        "stores": names_and_docs(specs.StoreSpec),
+        "transports": names_and_docs(specs.TransportSpec),
+        "clusters": names_and_docs(specs.ClusterSpec),
+        "admins": names_and_docs(specs.AdminSpec),
+        "servers": names_and_docs(specs.ServerSpec),
+        "observers": names_and_docs(specs.ObserverSpec),
+        "checks": names_and_docs(specs.CheckSpec),
+        "broker_models": names_and_docs(specs.BrokerModelSpec),
+        "snapshot_formats": names_and_docs(specs.SnapshotFormatSpec),
+        "documents": names_and_docs(specs.DocumentSpec),
+        "cost_terms": names_and_docs(specs.CostTermSpec),
+        "goals": names_and_docs(specs.GoalSpec),
         "commands": plugin.register_commands is not None,
     }
 

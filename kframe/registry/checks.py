@@ -7,7 +7,7 @@ selector to elect a leader wherever one is eligible.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final, TypeAlias
 
@@ -44,12 +44,19 @@ def run_checks(make: Maker, kinds: Sequence[ElectionKind], *, row_by_row: bool =
 
     A check fails if the selector or its maker raises.
     """
-    for check in checks_of(row_by_row):
+    return findings(checks_of(row_by_row), make, kinds)
+
+
+def findings(
+    checks: Iterable[Callable[..., None]], *arguments: object, expected: tuple[type[Exception], ...] = (AssertionError,)
+) -> Iterator[Finding]:
+    """Call checks; yield the result of each. The text of an ``expected`` exception is the problem."""
+    for check in checks:
         problem = None
         try:
-            check(make, kinds)
+            check(*arguments)
         except Exception as error:
-            problem = str(error) if isinstance(error, AssertionError) else f"{type(error).__name__}: {error}"
+            problem = str(error) if isinstance(error, expected) else f"{type(error).__name__}: {error}"
         yield Finding(check_name(check), check_doc(check), problem)
 
 

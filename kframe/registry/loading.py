@@ -14,23 +14,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import pluggy
 
 from kframe.errors import PluginError
+from kframe.registry import specs
 from kframe.registry.hookspecs import PROJECT, KframeHooks
 from kframe.registry.sources import DiscoveredPlugin, PluginSource
-from kframe.registry.specs import (
-    AdminSpec,
-    BrokerModelSpec,
-    CheckSpec,
-    ClusterSpec,
-    CostTermSpec,
-    DocumentSpec,
-    GoalSpec,
-    ObserverSpec,
-    SelectorSpec,
-    ServerSpec,
-    SnapshotFormatSpec,
-    StoreSpec,
-    TransportSpec,
-)
 
 if TYPE_CHECKING:
     import click
@@ -38,38 +24,34 @@ if TYPE_CHECKING:
 _log = logging.getLogger("kframe.plugins")
 
 Spec: TypeAlias = (
-    SelectorSpec
-    | StoreSpec
-    | TransportSpec
-    | ClusterSpec
-    | AdminSpec
-    | ServerSpec
-    | ObserverSpec
-    | CheckSpec
-    | BrokerModelSpec
-    | SnapshotFormatSpec
-    | DocumentSpec
-    | CostTermSpec
-    | GoalSpec
+    specs.SelectorSpec
+    | specs.PortSpec
+    | specs.ObserverSpec
+    | specs.CheckSpec
+    | specs.BrokerModelSpec
+    | specs.SnapshotFormatSpec
+    | specs.DocumentSpec
+    | specs.CostTermSpec
+    | specs.GoalSpec
 )
 #: Receives a line for each plugin loaded and each hook called.
 Trace: TypeAlias = Callable[[str], None]
 
 #: The type of the specs that each hook returns.
 OFFERS: Final[Mapping[str, type[Spec]]] = {
-    "kframe_leader_selectors": SelectorSpec,
-    "kframe_stores": StoreSpec,
-    "kframe_transports": TransportSpec,
-    "kframe_clusters": ClusterSpec,
-    "kframe_admins": AdminSpec,
-    "kframe_servers": ServerSpec,
-    "kframe_observers": ObserverSpec,
-    "kframe_plugin_checks": CheckSpec,
-    "kframe_broker_models": BrokerModelSpec,
-    "kframe_snapshot_formats": SnapshotFormatSpec,
-    "kframe_documents": DocumentSpec,
-    "kframe_cost_terms": CostTermSpec,
-    "kframe_goals": GoalSpec,
+    "kframe_leader_selectors": specs.SelectorSpec,
+    "kframe_stores": specs.StoreSpec,
+    "kframe_transports": specs.TransportSpec,
+    "kframe_clusters": specs.ClusterSpec,
+    "kframe_admins": specs.AdminSpec,
+    "kframe_servers": specs.ServerSpec,
+    "kframe_observers": specs.ObserverSpec,
+    "kframe_plugin_checks": specs.CheckSpec,
+    "kframe_broker_models": specs.BrokerModelSpec,
+    "kframe_snapshot_formats": specs.SnapshotFormatSpec,
+    "kframe_documents": specs.DocumentSpec,
+    "kframe_cost_terms": specs.CostTermSpec,
+    "kframe_goals": specs.GoalSpec,
 }
 
 
@@ -128,27 +110,15 @@ def _call(manager: pluggy.PluginManager, name: str, hook: str, trace: Trace) -> 
     caller = getattr(manager.hook, hook)
     if not caller.get_hookimpls():
         return []
-    specs: list[Any] = [spec for result in caller() for spec in result]
-    trace(f"{name}: {hook} -> {', '.join(str(getattr(spec, KEY[OFFERS[hook]], spec)) for spec in specs)}")
-    for spec in specs:
-        if not isinstance(spec, OFFERS[hook]):
-            raise PluginError(f"{hook} offers {type(spec).__name__} {spec!r}, expected {OFFERS[hook].__name__}")
-    return specs
+    offers: list[Any] = [offer for result in caller() for offer in result]
+    names = (key_of(offer) if isinstance(offer, OFFERS[hook]) else str(offer) for offer in offers)
+    trace(f"{name}: {hook} -> {', '.join(names)}")
+    for offer in offers:
+        if not isinstance(offer, OFFERS[hook]):
+            raise PluginError(f"{hook} offers {type(offer).__name__} {offer!r}, expected {OFFERS[hook].__name__}")
+    return offers
 
 
-#: The field that must be unique among the specs of each type.
-KEY: Final[Mapping[type[Spec], str]] = {
-    SelectorSpec: "name",
-    StoreSpec: "scheme",
-    TransportSpec: "scheme",
-    ClusterSpec: "scheme",
-    AdminSpec: "scheme",
-    ServerSpec: "scheme",
-    ObserverSpec: "name",
-    CheckSpec: "name",
-    BrokerModelSpec: "name",
-    SnapshotFormatSpec: "name",
-    DocumentSpec: "name",
-    CostTermSpec: "name",
-    GoalSpec: "name",
-}
+def key_of(spec: Spec) -> str:
+    """The name or the URL scheme, which must be unique among the specs of a type."""
+    return spec.scheme if isinstance(spec, specs.PortSpec) else spec.name

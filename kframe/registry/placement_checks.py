@@ -12,7 +12,7 @@ import numpy as np
 from kframe.errors import PluginError
 from kframe.model.columns import Int64, Ragged
 from kframe.model.placements import GoalTotals, PlacementBatch
-from kframe.registry.checks import Finding, check_doc, check_name
+from kframe.registry.checks import Finding, findings
 from kframe.registry.placements import CostTerm, PlanGoal
 
 #: Makes a new cost term or goal.
@@ -45,14 +45,7 @@ def random_placement(seed: int, partitions: int = 200, brokers: int = 12, racks:
 
 def run_placement_checks(make: PlacementMaker) -> Iterator[Finding]:
     """Run every check; yield each result. A check fails if the cost term, the goal or its maker raises."""
-    for check in PLACEMENT_CHECKS:
-        problem = None
-        try:
-            check(make)
-        except Exception as error:
-            expected = isinstance(error, AssertionError | PluginError)
-            problem = str(error) if expected else f"{type(error).__name__}: {error}"
-        yield Finding(check_name(check), check_doc(check), problem)
+    return findings(PLACEMENT_CHECKS, make, expected=(AssertionError, PluginError))
 
 
 def check_answers_are_valid(make: PlacementMaker) -> None:

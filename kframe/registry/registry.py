@@ -12,53 +12,23 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from kframe.errors import PluginError
+from kframe.errors import KframeError, PluginError
 from kframe.model.elections import LeaderSelector
 from kframe.model.ids import ElectionKind
 from kframe.model.ports import Store, Transport
-from kframe.registry import builtin, sources
-from kframe.registry.adapt import make_selector
-from kframe.registry.loading import KEY, Plugin, Trace, load_plugin
+from kframe.registry import builtin, sources, specs
+from kframe.registry.loading import Plugin, Spec, Trace, key_of, load_plugin
+from kframe.registry.native import NativeSelector
 from kframe.registry.placements import CostTerm, PlanGoal, make_cost_term, make_goal
+from kframe.registry.scalar import ScalarSelector
 from kframe.registry.sources import DiscoveredPlugin, PluginSource
-from kframe.registry.specs import (
-    AdminSpec,
-    BrokerModelSpec,
-    CheckSpec,
-    ClusterSpec,
-    CostTermSpec,
-    DocumentSpec,
-    GoalSpec,
-    Observer,
-    ObserverSpec,
-    SelectorSpec,
-    ServerSpec,
-    SnapshotFormatSpec,
-    StoreSpec,
-    TransportSpec,
-)
 
 if TYPE_CHECKING:
     import click
 
 _log = logging.getLogger("kframe.plugins")
 
-_Spec = TypeVar(
-    "_Spec",
-    SelectorSpec,
-    StoreSpec,
-    TransportSpec,
-    ClusterSpec,
-    AdminSpec,
-    ServerSpec,
-    ObserverSpec,
-    CheckSpec,
-    BrokerModelSpec,
-    DocumentSpec,
-    SnapshotFormatSpec,
-    CostTermSpec,
-    GoalSpec,
-)
+_Spec = TypeVar("_Spec", bound=Spec)
 
 #: The plugin that kframe itself is.
 BUILTIN: Final = DiscoveredPlugin("builtin", "kframe-controller", PluginSource.BUILTIN, lambda: builtin)
@@ -112,19 +82,19 @@ class Registry:
     def __init__(self, plugins: Sequence[Plugin]) -> None:
         self.plugins: Final = tuple(plugins)
         """In the order of loading, with broken and disabled plugins."""
-        self.selectors: Final = _by_key(plugins, SelectorSpec, "leader selector")
-        self.stores: Final = _by_key(plugins, StoreSpec, "store for the URL scheme")
-        self.transports: Final = _by_key(plugins, TransportSpec, "transport for the URL scheme")
-        self.clusters: Final = _by_key(plugins, ClusterSpec, "live cluster for the URL scheme")
-        self.admins: Final = _by_key(plugins, AdminSpec, "admin API for the URL scheme")
-        self.servers: Final = _by_key(plugins, ServerSpec, "server for the URL scheme")
-        self.observers: Final = _by_key(plugins, ObserverSpec, "observer")
-        self.checks: Final = _by_key(plugins, CheckSpec, "check")
-        self.broker_models: Final = _by_key(plugins, BrokerModelSpec, "broker model")
-        self.snapshot_formats: Final = _by_key(plugins, SnapshotFormatSpec, "snapshot format")
-        self.documents: Final = _by_key(plugins, DocumentSpec, "document")
-        self.cost_terms: Final = _by_key(plugins, CostTermSpec, "cost term")
-        self.goals: Final = _by_key(plugins, GoalSpec, "goal")
+        self.selectors: Final = _by_key(plugins, specs.SelectorSpec, "leader selector")
+        self.stores: Final = _by_key(plugins, specs.StoreSpec, "store for the URL scheme")
+        self.transports: Final = _by_key(plugins, specs.TransportSpec, "transport for the URL scheme")
+        self.clusters: Final = _by_key(plugins, specs.ClusterSpec, "live cluster for the URL scheme")
+        self.admins: Final = _by_key(plugins, specs.AdminSpec, "admin API for the URL scheme")
+        self.servers: Final = _by_key(plugins, specs.ServerSpec, "server for the URL scheme")
+        self.observers: Final = _by_key(plugins, specs.ObserverSpec, "observer")
+        self.checks: Final = _by_key(plugins, specs.CheckSpec, "check")
+        self.broker_models: Final = _by_key(plugins, specs.BrokerModelSpec, "broker model")
+        self.snapshot_formats: Final = _by_key(plugins, specs.SnapshotFormatSpec, "snapshot format")
+        self.documents: Final = _by_key(plugins, specs.DocumentSpec, "document")
+        self.cost_terms: Final = _by_key(plugins, specs.CostTermSpec, "cost term")
+        self.goals: Final = _by_key(plugins, specs.GoalSpec, "goal")
 
     @property
     def broken(self) -> tuple[Plugin, ...]:
@@ -199,7 +169,7 @@ class Registry:
         spec = self._find(self.admins, url.partition(":")[0], "admin API for the URL scheme")
         return spec.make(url, dict(config or {}))
 
-    def observer(self, name: str) -> Observer:
+    def observer(self, name: str) -> specs.Observer:
         """Make the observer called ``name``; raises PluginError if there is none."""
         return self._find(self.observers, name, "observer").factory()
 
@@ -225,13 +195,13 @@ class Registry:
                     raise _name_conflict("command", name, owners[name], plugin.distribution)
                 owners.setdefault(name, plugin.distribution)
 
-    def _find(self, specs: Mapping[str, _Spec], name: str, noun: str) -> _Spec:
-        if name in specs:
-            return specs[name]
-        similar = difflib.get_close_matches(name, specs, n=1)
+    def _find(self, offers: Mapping[str, _Spec], name: str, noun: str) -> _Spec:
+        if name in offers:
+            return offers[name]
+        similar = difflib.get_close_matches(name, offers, n=1)
         parts = [f"no {noun} {name!r}"]
         parts += [f"did you mean {similar[0]!r}?"] if similar else []
-        parts += [f"there are: {', '.join(sorted(specs)) or 'none'}"]
+        parts += [f"there are: {', '.join(sorted(offers)) or 'none'}"]
         parts += [f"plugin {plugin.name} ({plugin.distribution}) is {plugin.state}" for plugin in self.plugins
                   if plugin.state != "loaded"]  # fmt: skip
         raise PluginError("; ".join(parts))
@@ -239,7 +209,7 @@ class Registry:
 
 def _by_key(plugins: Iterable[Plugin], kind: type[_Spec], noun: str) -> Mapping[str, _Spec]:
     offers = [
-        (str(getattr(spec, KEY[kind])), spec, plugin.distribution)
+        (key_of(spec), spec, plugin.distribution)
         for plugin in plugins
         for spec in plugin.offers
         if isinstance(spec, kind)
@@ -258,3 +228,28 @@ def _require_unique(names_and_distributions: Iterable[tuple[str, str]], noun: st
 
 def _name_conflict(noun: str, name: str, first: str, second: str) -> PluginError:
     return PluginError(f"{noun} {name!r} is offered by {first} and by {second}; disable one of them with --no-plugin")
+
+
+def make_selector(spec: specs.SelectorSpec, options: Mapping[str, object]) -> LeaderSelector:
+    """Make the selector of ``spec`` with ``options`` by name.
+
+    Raises ConfigError for an unknown option or an option of the wrong type. Raises PluginError if the factory fails or
+    returns an object of another tier.
+    """
+    values = spec.values(options)
+    try:
+        selector = spec.factory(**values)
+    except KframeError:
+        raise
+    except Exception as error:
+        raise PluginError(f"selector {spec.name!r} cannot be made: {type(error).__name__}: {error}") from error
+    if spec.tier is specs.Tier.NATIVE:
+        return NativeSelector(spec.name, selector)
+    if spec.tier is specs.Tier.SCALAR and callable(selector):
+        return ScalarSelector(spec.name, selector)
+    if spec.tier is specs.Tier.BULK and isinstance(selector, LeaderSelector):
+        if selector.name != spec.name:
+            raise PluginError(f"selector {spec.name!r}: its factory returned a selector named {selector.name!r}")
+        return selector
+    expected = "a function" if spec.tier is specs.Tier.SCALAR else "a LeaderSelector"
+    raise PluginError(f"selector {spec.name!r}: its factory returned {type(selector).__name__}, expected {expected}")

@@ -13,8 +13,10 @@ In the tests of a plugin::
 
 from __future__ import annotations
 
-from kframe.registry import placement_checks
-from kframe.registry.placement_checks import random_placement
+import pytest
+
+from kframe.registry.checks import check_name
+from kframe.registry.placement_checks import PLACEMENT_CHECKS, PlacementCheck, random_placement
 from kframe.registry.placements import CostTerm, PlanGoal, make_cost_term, make_goal
 from kframe.registry.specs import CostTermSpec, GoalSpec
 
@@ -28,20 +30,9 @@ class _PlacementContract:
         """A new cost term or goal; a test may call this several times."""
         raise NotImplementedError
 
-    def test_answers_are_valid(self) -> None:
-        placement_checks.check_answers_are_valid(self.make)
-
-    def test_same_placements_same_answer(self) -> None:
-        placement_checks.check_same_placements_same_answer(self.make)
-
-    def test_leaves_the_placements_alone(self) -> None:
-        placement_checks.check_leaves_the_placements_alone(self.make)
-
-    def test_small_clusters(self) -> None:
-        placement_checks.check_small_clusters(self.make)
-
-    def test_single_partition_as_in_a_batch(self) -> None:
-        placement_checks.check_single_partition_as_in_a_batch(self.make)
+    @pytest.mark.parametrize("check", PLACEMENT_CHECKS, ids=check_name)
+    def test_placement(self, check: PlacementCheck) -> None:
+        check(self.make)
 
 
 class CostTermContract(_PlacementContract):

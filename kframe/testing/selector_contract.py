@@ -19,9 +19,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
+
 from kframe.model.elections import LeaderSelector
 from kframe.model.ids import ElectionKind
-from kframe.registry import checks
+from kframe.registry.checks import CHECKS, Check, check_name
 from kframe.registry.random_elections import random_cluster, random_election
 
 __all__ = ["SelectorContract", "random_cluster", "random_election"]
@@ -37,20 +39,6 @@ class SelectorContract:
         """A new selector; a test may call this several times."""
         raise NotImplementedError
 
-    def test_is_named(self) -> None:
-        checks.check_is_named(self.make_selector, self.kinds)
-
-    def test_keeps_to_its_array(self) -> None:
-        checks.check_keeps_to_its_array(self.make_selector, self.kinds)
-
-    def test_is_safe(self) -> None:
-        checks.check_is_safe(self.make_selector, self.kinds)
-
-    def test_same_batch_same_answer(self) -> None:
-        checks.check_same_batch_same_answer(self.make_selector, self.kinds)
-
-    def test_leaves_the_batch_alone(self) -> None:
-        checks.check_leaves_the_batch_alone(self.make_selector, self.kinds)
-
-    def test_single_broker_batches(self) -> None:
-        checks.check_single_broker_batches(self.make_selector, self.kinds)
+    @pytest.mark.parametrize("check", CHECKS, ids=check_name)
+    def test_selector(self, check: Check) -> None:
+        check(self.make_selector, self.kinds)

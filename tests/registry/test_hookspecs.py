@@ -19,7 +19,15 @@ from kframe.registry.checks import run_checks
 from kframe.registry.placement_checks import random_placement, run_placement_checks
 from kframe.registry.registry import Registry, build_registry
 
-HOOKS = sorted(name for name in vars(KframeHooks) if name.startswith("kframe_"))
+HOOKS = sorted(name for name in vars(KframeHooks) if not name.startswith("_"))
+#: Hooks that offer a factory for the URLs of a scheme: scheme, factory and sentence of the example.
+SCHEMES = {
+    "kframe_stores": ("etcd", "kframe_etcd.store:open_store", "etcd 3.5 and later."),
+    "kframe_transports": ("pcap", "kframe_pcap:Writer", "Writes requests to a file."),
+    "kframe_clusters": ("etcd", "kframe_etcd.live:open_cluster", "Clusters in etcd."),
+    "kframe_admins": ("rest", "kframe_rest:open_admin", "Kafka's REST proxy."),
+    "kframe_servers": ("rest", "kframe_rest:make_server", "JSON over HTTP."),
+}
 
 
 def example(hook: str) -> ModuleType:
@@ -41,8 +49,16 @@ def registry_of(hook: str) -> Registry:
 
 
 def test_every_hook_has_a_test_of_its_example() -> None:
-    assert HOOKS
-    assert [hook for hook in HOOKS if f"test_{hook}" not in globals()] == []
+    assert set(SCHEMES) < set(HOOKS)
+    assert [hook for hook in HOOKS if not hook.startswith("kframe_")] == []
+    assert [hook for hook in HOOKS if hook not in SCHEMES and f"test_{hook}" not in globals()] == []
+
+
+@pytest.mark.parametrize("hook", SCHEMES)
+def test_factory_of_url_scheme(hook: str) -> None:
+    scheme, factory, doc = SCHEMES[hook]
+    spec = getattr(registry_of(hook), hook.removeprefix("kframe_"))[scheme]
+    assert (spec.factory, spec.doc) == (factory, doc)
 
 
 def test_kframe_leader_selectors() -> None:
@@ -63,11 +79,6 @@ def test_kframe_goals() -> None:
     registry = registry_of("kframe_goals")
     findings = run_placement_checks(lambda: registry.goal("followers"))
     assert [finding.problem for finding in findings if finding.problem] == []
-
-
-def test_kframe_stores() -> None:
-    spec = registry_of("kframe_stores").stores["etcd"]
-    assert (spec.factory, spec.doc) == ("kframe_etcd.store:open_store", "etcd 3.5 and later.")
 
 
 def test_kframe_plugin_checks() -> None:
@@ -95,26 +106,6 @@ def test_kframe_snapshot_formats() -> None:
 def test_kframe_documents() -> None:
     document = registry_of("kframe_documents").documents["greeting/v1"]
     assert (document.doc, document.type().__struct_fields__) == ("A greeting.", ("text",))
-
-
-def test_kframe_transports() -> None:
-    spec = registry_of("kframe_transports").transports["pcap"]
-    assert (spec.factory, spec.doc) == ("kframe_pcap:Writer", "Writes requests to a file.")
-
-
-def test_kframe_clusters() -> None:
-    spec = registry_of("kframe_clusters").clusters["etcd"]
-    assert (spec.factory, spec.doc) == ("kframe_etcd.live:open_cluster", "Clusters in etcd.")
-
-
-def test_kframe_admins() -> None:
-    spec = registry_of("kframe_admins").admins["rest"]
-    assert (spec.factory, spec.doc) == ("kframe_rest:open_admin", "Kafka's REST proxy.")
-
-
-def test_kframe_servers() -> None:
-    spec = registry_of("kframe_servers").servers["rest"]
-    assert (spec.factory, spec.doc) == ("kframe_rest:make_server", "JSON over HTTP.")
 
 
 def test_kframe_register_commands() -> None:

@@ -17,6 +17,7 @@ from kframe.model.columns import Int64
 from kframe.model.lists import same_lists
 from kframe.model.placements import COST_MAX, FORBIDDEN, GoalTotals, PlacementBatch
 from kframe.planning import plan
+from kframe.plugin import hookimpl
 from kframe.registry.native import SIGNATURE, NativeFunction
 from kframe.registry.placement_checks import run_placement_checks
 from kframe.registry.placements import (
@@ -272,20 +273,13 @@ def test_placement_batch_is_read_only_and_has_scope() -> None:
 
 
 def test_two_offers_of_a_name_clash() -> None:
-    class Offer:
-        pass
-
-    from kframe.plugin import hookimpl
-
     class First:
         @hookimpl
         def kframe_goals(self) -> list[GoalSpec]:
             return [GoalSpec("same", Tier.BULK, lambda: bulk_weight, "")]
 
     class Second(First):
-        @hookimpl
-        def kframe_goals(self) -> list[GoalSpec]:
-            return [GoalSpec("same", Tier.BULK, lambda: bulk_weight, "")]
+        """The same offer of another plugin."""
 
     with pytest.raises(PluginError, match="goal 'same' is offered by"):
         build_registry(extra=[First(), Second()])
