@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import Any, Final
 
 from benchmarks.fleet import sweep as sweeping
 from benchmarks.limits import growth
-from benchmarks.records import LATEST, RESULTS, IncrementalRecord, newest, table
+from benchmarks.records import LATEST, RESULTS, IncrementalRecord, command_of, newest, table
 from benchmarks.report.ratios import Ratio, TargetResult, as_plain, compare_targets, lines, of_record, to_record
 from benchmarks.suite import timed
 from kframe.bench import BENCHES
@@ -32,8 +31,7 @@ def main(words: Sequence[str] | None = None) -> int:
     """Parse the command line, run, print, write."""
     chosen = _arguments(words)
     results = Measurements()
-    command = ["python", "-m", "benchmarks", *(sys.argv[1:] if words is None else words)]
-    record = IncrementalRecord(chosen.out, command, results.as_record)
+    record = IncrementalRecord(chosen.out, command_of("benchmarks", words), results.as_record)
     for part, measure in PARTS.items():
         if part in (chosen.only or PARTS):
             measure(chosen, results, record)

@@ -55,6 +55,11 @@ def table(lines: Sequence[tuple[str, ...]], legend: str) -> None:
     print(f"{legend}\n")
 
 
+def command_of(module: str, words: Sequence[str] | None = None) -> list[str]:
+    """The command line of a benchmark. Its options are ``words``, by default those of this process."""
+    return ["python", "-m", module, *(sys.argv[1:] if words is None else words)]
+
+
 def record_of(command: Sequence[str], measured: Mapping[str, Any]) -> dict[str, Any]:
     """Figures with the time, the command, the machine and the commit."""
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")

@@ -23,7 +23,7 @@ from typing import Any, Final
 from benchmarks import timing
 from benchmarks.against_kafka import kafka_classes
 from benchmarks.live import __main__ as live
-from benchmarks.records import LATEST, IncrementalRecord, table
+from benchmarks.records import LATEST, IncrementalRecord, command_of, table
 from benchmarks.report.ratios import Ratio, to_record
 
 PARTS: Final = ("kraft", "live", "zk")
@@ -150,8 +150,7 @@ def main(words: Sequence[str] | None = None) -> int:
         print(f"no {missing_tools} on this machine: there is nothing to compare with", file=sys.stderr)
         return 2
     results = Measurements()
-    command = ["python", "-m", "benchmarks.against_kafka", *(sys.argv[1:] if words is None else words)]
-    record = IncrementalRecord(chosen.out, command, results.as_record)
+    record = IncrementalRecord(chosen.out, command_of("benchmarks.against_kafka", words), results.as_record)
     for part in PARTS:
         if part in chosen.only:
             if part == "live":
@@ -196,9 +195,7 @@ def _live(chosen: argparse.Namespace, results: Measurements, record: Incremental
             with record.part(f"whole controllers, {size:,} partitions{', kframe alone' if alone else ''}"):
                 # Add complete rounds only: a part that fails may have run a single controller.
                 results.controller_runs += list(
-                    live.alternate_runs(
-                        size, chosen.live_brokers, chosen.runs_on_zookeeper, chosen.live_heap, alone=alone
-                    )
+                    live.alternate_runs(size, chosen.live_brokers, chosen.live_runs, chosen.live_heap, alone=alone)
                 )
 
 
@@ -217,7 +214,7 @@ def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
     add("--live", type=int, nargs="*", default=[20_000, 100_000], help="partitions of clusters on a real ZooKeeper")
     add("--alone", type=int, nargs="*", default=[1_000_000], help="the same, of which kframe is measured alone")
     add("--live-brokers", type=int, default=10, help="of these clusters")
-    add("--lives", dest="runs_on_zookeeper", type=int, default=live.RUNS, help="of each controller on a real ZooKeeper")
+    add("--live-runs", type=int, default=live.RUNS, help="of each controller on a real ZooKeeper")
     add("--live-heap", default="3g", help="of each JVM there, ZooKeeper's included")
     add("--out", type=Path, default=LATEST / "peers.json", help="where the record goes; to keep it, results/NAME.json")
     return parser.parse_args(words)

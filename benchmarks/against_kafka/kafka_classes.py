@@ -32,7 +32,7 @@ def missing() -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What is asked of the classes of ``controller`` (zk, kraft): ``runs`` lives, in which all preferred leaders are
+    """What is asked of the classes of ``controller`` (zk, kraft): ``runs``, in which all preferred leaders are
     elected too in clusters of at most ``elections_max`` partitions."""
 
     controller: str

@@ -18,7 +18,7 @@ from kframe_kraft.decision_encoding import encode_decision
 
 from benchmarks.against_kafka import kafka_classes
 from benchmarks.against_kafka.kraft_replay import arguments, cluster
-from benchmarks.records import IncrementalRecord, table
+from benchmarks.records import IncrementalRecord, command_of, table
 from kframe.core.kraft.apply_changes import apply_part
 from kframe.core.kraft.broker_events import fence_broker
 from kframe.core.kraft.context import KraftContext, KraftSettings
@@ -63,8 +63,7 @@ def main(words: list[str] | None = None) -> int:
         print(f"no {missing_tools} on this machine: there is nothing to compare with", file=sys.stderr)
         return 2
     result: dict[str, Any] = {}
-    command = ["python", "-m", "benchmarks.against_kafka.kraft_fence", *(sys.argv[1:] if words is None else words)]
-    record = IncrementalRecord(chosen.out, command, lambda: result)
+    record = IncrementalRecord(chosen.out, command_of("benchmarks.against_kafka.kraft_fence", words), lambda: result)
     with record.part(f"fence of a broker, {chosen.partitions:,} partitions"):
         metadata = cluster(chosen.partitions, chosen.brokers)
         work = kafka_classes.Work("kraft", chosen.partitions, chosen.brokers, chosen.peer_runs, 0)

@@ -23,7 +23,7 @@ from kframe_kraft.disk import SnapshotId
 from kframe_kraft.sources import image_of, read_source
 
 from benchmarks.against_kafka import kafka_classes
-from benchmarks.records import LATEST, IncrementalRecord, table
+from benchmarks.records import LATEST, IncrementalRecord, command_of, table
 from kframe.plugin.columns import Int32, Ragged
 from kframe.plugin.kraft import ClusterMetadata, PartitionLists, records, replay
 
@@ -92,8 +92,7 @@ def main(words: list[str] | None = None) -> int:
         print(f"no {missing_tools} on this machine: there is nothing to compare with", file=sys.stderr)
         return 2
     result: dict[str, Any] = {}
-    command = ["python", "-m", "benchmarks.against_kafka.kraft_replay", *(sys.argv[1:] if words is None else words)]
-    record = IncrementalRecord(chosen.out, command, lambda: result)
+    record = IncrementalRecord(chosen.out, command_of("benchmarks.against_kafka.kraft_replay", words), lambda: result)
     with record.part(f"replay of {chosen.partitions:,} partitions"), tempfile.TemporaryDirectory() as scratch:
         path = Path(scratch) / SNAPSHOT_ID.file_name
         write_checkpoint(cluster(chosen.partitions, chosen.brokers), path, SNAPSHOT_ID, timestamp=1, now=2)

@@ -8,13 +8,12 @@ that a busy machine shows. Needs Maven and JDK 17.
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.against_kafka.__main__ import Plan, alternate, rows
-from benchmarks.records import LATEST, table, write_record
+from benchmarks.records import LATEST, command_of, table, write_record
 from benchmarks.report.ratios import Ratio, to_record
 
 HEADINGS: Final = ("what", "partitions", "least of each run")
@@ -64,8 +63,8 @@ def main(words: Sequence[str] | None = None) -> int:
     plan = Plan(chosen.brokers, chosen.runs, chosen.peer_runs, chosen.heap, elections_max=0)
     runs = [rows("zk", *alternate("zk", chosen.partitions, plan)) for _ in range(chosen.repeats)]
     events = summary(runs)
-    command = ["python", "-m", "benchmarks.against_kafka.repeated", *(sys.argv[1:] if words is None else words)]
-    write_record(chosen.out, command, {"ratios": to_record(ratios(events)), "repeated": events, "measured": runs})
+    figures = {"ratios": to_record(ratios(events)), "repeated": events, "measured": runs}
+    write_record(chosen.out, command_of("benchmarks.against_kafka.repeated", words), figures)
     table([HEADINGS, *map(line, events)], LEGEND)
     return 0
 

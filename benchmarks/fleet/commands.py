@@ -12,15 +12,16 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
-import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.records import LATEST, table, write_record
+from benchmarks.limits.processes import in_mode
+from benchmarks.records import LATEST, command_of, table, write_record
 from benchmarks.timing import run_kframe, timed
-from kframe.snapshot import Snapshot, generate, write_snapshot
+from kframe.snapshot import generate, write_snapshot
+from kframe.snapshot.content import Mode
 
 BROKERS: Final = 50
 FAILED: Final = 7
@@ -46,7 +47,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="kframe-bench-") as scratch:
         folder = options.clusters_folder or Path(scratch)
         fleets = [_measured(folder, count, options) for count in options.clusters]
-    write_record(options.out, ["python", "-m", "benchmarks.fleet.commands", *sys.argv[1:]], {"fleets": fleets})
+    write_record(options.out, command_of("benchmarks.fleet.commands"), {"fleets": fleets})
     table([HEADINGS, *(line for fleet in fleets for line in lines(fleet))], LEGEND)
 
 
@@ -76,13 +77,9 @@ def _measured(folder: Path, clusters: int, options: argparse.Namespace) -> dict[
     }  # fmt: skip
 
 
-def generate_cluster(source: Path, partitions: int, seed: int, mode: str) -> None:
+def generate_cluster(source: Path, partitions: int, seed: int, mode: Mode) -> None:
     """Write a generated cluster of the mode as a directory of Parquet files."""
-    snapshot = generate(partitions, BROKERS, racks=3, seed=seed)
-    if mode == "kraft":
-        metadata = snapshot.with_mode("kraft").to_metadata()
-        snapshot = Snapshot.from_metadata(metadata, source=snapshot.source, cluster_id=snapshot.cluster_id)
-    write_snapshot(snapshot, source)
+    write_snapshot(in_mode(generate(partitions, BROKERS, racks=3, seed=seed), mode), source)
 
 
 def _alternate(

@@ -25,7 +25,7 @@ import pyarrow as pa
 from pyarrow import dataset
 
 from benchmarks.fleet.commands import generate_cluster
-from benchmarks.records import LATEST, ROOT, table, write_record
+from benchmarks.records import LATEST, ROOT, command_of, table, write_record
 from benchmarks.report.ratios import Ratio, to_record
 from benchmarks.timing import run_kframe, timed
 from kframe.spark.fleet import records
@@ -239,7 +239,7 @@ def main() -> None:
     total = options.clusters * options.partitions
     figures = {"ratios": to_record(ratios(stages, total)), "mode": options.mode, "clusters": options.clusters,
                "partitions": total, "fleet_stages": stages}  # fmt: skip
-    write_record(options.out, ["python", "-m", "benchmarks.fleet.stages", *sys.argv[1:]], figures)
+    write_record(options.out, command_of("benchmarks.fleet.stages"), figures)
     table([HEADINGS, *lines(stages)], LEGEND)
 
 

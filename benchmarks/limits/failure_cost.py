@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import gc
 import logging
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,7 +21,7 @@ from typing import Any, Final
 import numpy as np
 
 from benchmarks.limits import growth
-from benchmarks.records import table, write_record
+from benchmarks.records import command_of, table, write_record
 from kframe.bench.clusters import whole_cluster
 from kframe.bench.controller import TimedController
 from kframe.model.brokers import Registration
@@ -124,8 +123,7 @@ def main(words: Sequence[str] | None = None) -> int:
     results = measure(chosen.clusters, chosen.hosted, chosen.brokers, chosen.runs)
     table(lines(results), LEGEND)
     if chosen.out:
-        command = ["python", "-m", "benchmarks.limits.failure_cost", *(sys.argv[1:] if words is None else words)]
-        write_record(Path(chosen.out), command, {"own_work": results})
+        write_record(Path(chosen.out), command_of("benchmarks.limits.failure_cost", words), {"own_work": results})
     return 0
 
 

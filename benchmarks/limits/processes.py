@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.records import table, write_record
+from benchmarks.records import command_of, table, write_record
 from benchmarks.report.ratios import Ratio, to_record
 from kframe.snapshot import Snapshot, generate, write_snapshot
 from kframe.snapshot.content import Mode
@@ -134,7 +134,7 @@ def main(words: Sequence[str] | None = None) -> int:
         results = measure(chosen.partitions, chosen.brokers, chosen.runs, chosen.clusters_folder or Path(scratch))
     table(lines(results), LEGEND)
     if chosen.out:
-        command = ["python", "-m", "benchmarks.limits.processes", *(sys.argv[1:] if words is None else words)]
+        command = command_of("benchmarks.limits.processes", words)
         figures = {"ratios": to_record(ratios(results)), "processes": results}
         write_record(chosen.out, command, figures)
     return 0

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -28,7 +27,7 @@ from typing import Any, Final
 import numpy as np
 
 from benchmarks.limits.kernel_calls import LINE_BYTES, Call, KernelCluster, calls_of
-from benchmarks.records import table, write_record
+from benchmarks.records import command_of, table, write_record
 from kframe import kernels
 
 #: How many times longer than the limit a kernel may take without a note.
@@ -224,8 +223,7 @@ def main(words: Sequence[str] | None = None) -> int:
         if row["times"] > TIMES_MAX:
             print(f"* {row['kernel']}: {why(row)}")
     if chosen.out:
-        command = ["python", "-m", "benchmarks.limits.roofline", *(sys.argv[1:] if words is None else words)]
-        write_record(Path(chosen.out), command, {"roofline": results})
+        write_record(Path(chosen.out), command_of("benchmarks.limits.roofline", words), {"roofline": results})
     return 0
 
 

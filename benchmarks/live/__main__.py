@@ -22,7 +22,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.records import ROOT, table, write_record
+from benchmarks.records import ROOT, command_of, table, write_record
 from benchmarks.report.ratios import Ratio, to_record
 
 SCRIPT: Final = "benchmarks.live.controllers"
@@ -35,30 +35,30 @@ KFRAME: Final = (
 EVENTS: Final = {"failover": "read_seconds", "broker-failure": "write_seconds"}
 AT_ONCE: Final = "_at_once"
 KAFKA: Final = "kafka-3.9.1"
-#: Lives of each controller in which the server still compiles: at 20,000 and at 100,000 partitions its compiler took
+#: Runs of each controller in which the server still compiles: at 20,000 and at 100,000 partitions its compiler took
 #: 0.2 to 0.4 s of processor time in the first failover, up to 0.3 in the second, and 0.01 in the third.
 WARMING: Final = 2
 #: Of each controller; two that count show how far they are apart.
 RUNS: Final = WARMING + 2
 HEADINGS: Final = (
-    "event", "partitions", "kframe s", "first lives", "Kafka s", "ratio", "raw s", "times raw", "raw at once",
+    "event", "partitions", "kframe s", "first runs", "Kafka s", "ratio", "raw s", "times raw", "raw at once",
     "times that",
 )  # fmt: skip
 LEGEND: Final = (
-    f"kframe: its slowest life but the first {WARMING}, which stand beside. Kafka: its best one. raw: the requests "
-    "alone right before, each round after a pause, median of the lives that count; at once: round after round. times "
-    "raw: each of these lives by its raw requests, median (least to most)."
+    f"kframe: its slowest run but the first {WARMING}, which stand beside. Kafka: its best one. raw: the requests "
+    "alone right before, each round after a pause, median of the runs that count; at once: round after round. times "
+    "raw: each of these runs by its raw requests, median (least to most)."
 )
 
 Record = dict[str, Any]
 
 
 def alternate_runs(partitions: int, brokers: int, runs: int, heap: str, *, alone: bool) -> Iterator[Record]:
-    """Every measurement of one size, Kafka's and kframe's lives in turn."""
+    """Every measurement of one size, Kafka's and kframe's runs in turn."""
     from kframe_zookeeper.testing.kafka import jars  # Needs the plugin, which not every caller has.
 
     command = [sys.executable, "-m", SCRIPT, "--jars", str(jars()), "--partitions", str(partitions)]
-    command += ["--brokers", str(brokers), "--heap", heap, "--lives", str(runs)]
+    command += ["--brokers", str(brokers), "--heap", heap, "--runs", str(runs)]
     command += ["--warm", RAW, "--first", f"{RAW} --cold", "--name", "kframe", "--controller", KFRAME]
     command += [] if alone else ["--in-turn"]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
@@ -75,7 +75,7 @@ def rows(measured: Sequence[Record]) -> list[Record]:
 
 
 def _row(event: str, measured: Sequence[Record]) -> Record:
-    """One event in clusters of one size. Where there are few lives the last one counts."""
+    """One event in clusters of one size. Where there are few runs the last one counts."""
     ours = [measurement for measurement in measured if measurement["controller"] != KAFKA]
     alone, at_once = (
         {row["life"]: float(row[EVENTS[event] + kind]) for row in ours if row["bench"] == "raw"}
@@ -107,7 +107,7 @@ def _row(event: str, measured: Sequence[Record]) -> Record:
 
 
 def ratios(rows: Sequence[Record]) -> list[Ratio]:
-    """What is compared between records, and the seconds of kframe's slowest lives."""
+    """What is compared between records, and the seconds of kframe's slowest runs."""
     result = []
     for row in rows:
         name = f"live {row['event']}/{row['partitions']}/{row['brokers']}"
@@ -143,7 +143,7 @@ def main(words: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--alone", type=int, nargs="*", default=[], help="sizes at which kframe is measured alone")
     parser.add_argument("--brokers", type=int, default=10)
-    parser.add_argument("--runs", type=int, default=RUNS, help="lives of each controller at each size")
+    parser.add_argument("--runs", type=int, default=RUNS, help="of each controller at each size")
     parser.add_argument("--heap", default="3g", help="of each JVM, ZooKeeper's included")
     parser.add_argument("--out", help="write all figures as JSON, for example to benchmarks/results/NAME.json")
     chosen = parser.parse_args(words)
@@ -154,7 +154,7 @@ def main(words: Sequence[str] | None = None) -> int:
     results = rows(measured)
     table([HEADINGS, *map(line, results)], LEGEND)
     if chosen.out:
-        command = ["python", "-m", "benchmarks.live", *(sys.argv[1:] if words is None else words)]
+        command = command_of("benchmarks.live", words)
         write_record(
             Path(chosen.out), command, {"ratios": to_record(ratios(results)), "rows": results, "measured": measured}
         )

@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
-import sys
 import tempfile
 import time
 from collections import deque
@@ -35,7 +34,7 @@ from kframe_zookeeper.statewrite import NewStates, StateWriter
 from kframe_zookeeper.testing.servers import VERSION, ServerHandle, ServerOptions
 from kframe_zookeeper.znodes.topics import decode_state, encode_state
 
-from benchmarks.records import record_of
+from benchmarks.records import command_of, record_of
 from benchmarks.timing import timed
 from kframe.plugin.cluster import NO_STATE
 from kframe.plugin.columns import Ragged, offsets_of
@@ -127,13 +126,13 @@ class StoredStates:
 
 
 @contextmanager
-def server(hosts: str | None) -> Iterator[str]:
+def server(hosts: str | None = None, heap: str = "2g") -> Iterator[str]:
     """Where ZooKeeper listens. One of our own unless there is one."""
     if hosts is not None:
         yield hosts
         return
     with tempfile.TemporaryDirectory(prefix="kframe-bench-") as folder:
-        handle = ServerHandle(Path(folder), ServerOptions(tick_ms=2000, jvm=("-XX:TieredStopAtLevel=4", "-Xmx2g")))
+        handle = ServerHandle(Path(folder), ServerOptions(tick_ms=2000, jvm=("-XX:TieredStopAtLevel=4", f"-Xmx{heap}")))
         handle.start()
         try:
             yield handle.address
@@ -178,7 +177,7 @@ def main() -> None:
         figures = run(session, chosen.partitions, chosen.rounds)
         session.close()
     figures |= {"kazoo": kazoo.version.__version__, "zookeeper": VERSION if chosen.hosts is None else "as given"}
-    print(json.dumps(record_of(["python", "-m", "benchmarks.live.bulk_access", *sys.argv[1:]], figures), indent=2))
+    print(json.dumps(record_of(command_of("benchmarks.live.bulk_access"), figures), indent=2))
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ from benchmarks.live.controllers import (
 )
 from benchmarks.live.raw_requests import Raw, open_session
 from benchmarks.live.znodes import FAILING, populate
-from benchmarks.records import table, write_record
+from benchmarks.records import command_of, table, write_record
 from benchmarks.report.ratios import Ratio, to_record
 from benchmarks.timing import timed
 
@@ -203,7 +203,7 @@ def main(words: Sequence[str] | None = None) -> int:
     results = rows(measured)
     table([HEADINGS, *map(line, results)], LEGEND)
     if chosen.out:
-        command = ["python", "-m", "benchmarks.live.cold_server", *(sys.argv[1:] if words is None else words)]
+        command = command_of("benchmarks.live.cold_server", words)
         figures = {"ratios": to_record(ratios(results)), "cold_server": results, "measured": measured}
         write_record(chosen.out, command, figures)
     return 0

@@ -10,10 +10,10 @@ Thus Kafka's controller and any other are measured by the same clock on the same
 they read in the kernel, because they share the machine with the controller.
 
     python -m benchmarks.live.controllers --jars JARS --partitions 100000 --brokers 10
-    python -m benchmarks.live.controllers --jars JARS --partitions 100000 --brokers 10 --lives 3 --in-turn \
+    python -m benchmarks.live.controllers --jars JARS --partitions 100000 --brokers 10 --runs 3 --in-turn \
         --controller 'kframe controller run --zookeeper {zookeeper} --id {id} --listener PLAINTEXT://127.0.0.1:{port}'
 
-JARS is a folder with Kafka 3.9.1's jars. ``--lives`` is the number of runs of each controller on one server; with
+JARS is a folder with Kafka 3.9.1's jars. ``--runs`` is the number of runs of each controller on one server; with
 ``--in-turn`` they alternate with runs of Kafka. Each run is a process. At its end it is killed, its znodes are deleted,
 the failed broker registers again and its partitions get their old states: every run finds the same cluster.
 
@@ -276,7 +276,7 @@ def _arguments() -> argparse.Namespace:
         "--controller", help="command of another controller; {zookeeper}, {id} and {port} are filled in"
     )
     parser.add_argument("--in-turn", dest="alternate", action="store_true", help="Kafka's own, too, on the same server")
-    parser.add_argument("--lives", dest="runs", type=int, default=1, help="of each controller")
+    parser.add_argument("--runs", type=int, default=1, help="of each controller")
     parser.add_argument("--warm", help="command that is run before the first run; {zookeeper} is filled in")
     parser.add_argument("--first", help="command that is run before each run; {zookeeper} is filled in")
     return parser.parse_args()

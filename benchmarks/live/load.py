@@ -14,26 +14,23 @@ import json
 import resource
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from kframe_zookeeper.settings import settings_of_url
 from kframe_zookeeper.store import ZooKeeperStore
-from kframe_zookeeper.testing.servers import VERSION, ServerHandle, ServerOptions
+from kframe_zookeeper.testing.servers import VERSION
 
-from benchmarks.records import ROOT, record_of
+from benchmarks.live.bulk_access import BROKERS, PARTITIONS_A_TOPIC, server
+from benchmarks.records import ROOT, command_of, record_of
 from kframe.plugin.cluster import NO_STATE, TopicTable
 from kframe.plugin.columns import Int32, Ragged
 from kframe.plugin.store import Event, SessionExpired, StateChange
 
-PARTITIONS_A_TOPIC: Final = 100
-BROKERS: Final = 30
 REPLICATION_FACTOR: Final = 3
 #: How often the watcher looks whether it is let run.
 LOOK_S: Final = 0.005
@@ -138,22 +135,16 @@ def main() -> None:
     if chosen.url:
         print(json.dumps(load(chosen.url)))
         return
-    with tempfile.TemporaryDirectory(prefix="kframe-bench-") as folder:
-        server = ServerHandle(Path(folder), ServerOptions(tick_ms=2000, jvm=("-XX:TieredStopAtLevel=4", "-Xmx6g")))
-        server.start()
-        try:
-            url = f"zookeeper://{server.address}/load?session.timeout.ms={chosen.session_timeout_ms}"
-            url += "&kframe.create.chroot=true"
-            seed(url, chosen.partitions)
-            command = [sys.executable, "-m", "benchmarks.live.load", "--url", url]
-            done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
-        finally:
-            server.stop()
+    with server(heap="6g") as address:
+        url = f"zookeeper://{address}/load?session.timeout.ms={chosen.session_timeout_ms}&kframe.create.chroot=true"
+        seed(url, chosen.partitions)
+        command = [sys.executable, "-m", "benchmarks.live.load", "--url", url]
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
     figures = json.loads(done.stdout) | {
         "session_timeout_ms": chosen.session_timeout_ms,
         "zookeeper": VERSION,
     }
-    print(json.dumps(record_of(["python", "-m", "benchmarks.live.load", *sys.argv[1:]], figures), indent=2))
+    print(json.dumps(record_of(command_of("benchmarks.live.load"), figures), indent=2))
 
 
 if __name__ == "__main__":

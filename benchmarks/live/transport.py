@@ -15,7 +15,6 @@ import multiprocessing
 import resource
 import socket
 import statistics
-import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -27,7 +26,7 @@ from kframe_kafka_wire.request_content import LEADER_AND_ISR, BatchTopics, Reque
 from kframe_kafka_wire.responses import PendingRequest, read_response
 from kframe_kafka_wire.transport import WireTransport
 
-from benchmarks.records import record_of
+from benchmarks.records import command_of, record_of
 from kframe.bench.clusters import whole_cluster
 from kframe.plugin.cluster import ClusterState, Endpoint, Registration
 from kframe.plugin.transport import BrokerRows, ControlRequests
@@ -135,7 +134,7 @@ def main() -> None:
         "partitions": options.partitions, "brokers": options.brokers, "megabytes": round(nbytes / 1e6, 1),
         "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
     }  # fmt: skip
-    print(json.dumps(record_of(["python", "-m", "benchmarks.live.transport", *sys.argv[1:]], result), indent=1))
+    print(json.dumps(record_of(command_of("benchmarks.live.transport"), result), indent=1))
 
 
 def await_idle(transport: WireTransport) -> None:

@@ -12,7 +12,7 @@ from kazoo.client import KazooClient, TransactionRequest
 from kazoo.exceptions import NoNodeError
 
 PARTITIONS_PER_TOPIC = 100
-FAILING = 0  # the broker that fails in each life
+FAILING = 0  # the broker that fails in each run
 TRANSACTIONS = 20  # on their way at once
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.loading.files import WRITERS, write_cluster
-from benchmarks.records import LATEST, ROOT, IncrementalRecord, table
+from benchmarks.records import LATEST, ROOT, IncrementalRecord, command_of, table
 from benchmarks.report.ratios import Ratio, to_record
 from kframe.snapshot import generate
 
@@ -79,7 +79,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=LATEST / "loading.json", help="where the record goes")
     chosen = parser.parse_args(words)
     rows: list[dict[str, Any]] = []
-    command = ["python", "-m", "benchmarks.loading", *(sys.argv[1:] if words is None else words)]
+    command = command_of("benchmarks.loading", words)
     record = IncrementalRecord(
         chosen.out, command,
         lambda: {"partitions": chosen.partitions, "loading": rows,

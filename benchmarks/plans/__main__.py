@@ -17,7 +17,7 @@ from benchmarks.plans import peers
 from benchmarks.plans.clusters import CLUSTERS, EXACT, Case, cases
 from benchmarks.plans.peers import Run
 from benchmarks.plans.quality import better_than, row_of
-from benchmarks.records import LATEST, IncrementalRecord, table
+from benchmarks.records import LATEST, IncrementalRecord, command_of, table
 from kframe.snapshot import write_snapshot
 
 HEADINGS: Final = (
@@ -87,7 +87,7 @@ def main(words: Sequence[str] | None = None) -> int:
     peers.prepare()
     rows: list[dict[str, Any]] = []
     better: list[dict[str, Any]] = []
-    command = ["python", "-m", "benchmarks.plans", *(sys.argv[1:] if words is None else words)]
+    command = command_of("benchmarks.plans", words)
     record = IncrementalRecord(chosen.out, command, lambda: {"rows": rows, "better_peers": better})
     for name in chosen.clusters:
         with record.part(name):

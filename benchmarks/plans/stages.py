@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -12,7 +11,7 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from benchmarks.records import LATEST, IncrementalRecord, table
+from benchmarks.records import LATEST, IncrementalRecord, command_of, table
 from kframe.planning import PlanProposal, PlanRequest, plan
 from kframe.planning.page import render_page
 from kframe.planning.review import PlanReview
@@ -79,7 +78,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=LATEST / "stages.json", help="where the record goes")
     chosen = parser.parse_args(words)
     rows: list[dict[str, Any]] = []
-    command = ["python", "-m", "benchmarks.plans.stages", *(sys.argv[1:] if words is None else words)]
+    command = command_of("benchmarks.plans.stages", words)
     record = IncrementalRecord(chosen.out, command, lambda: {"partitions": chosen.partitions, "rows": rows})
     with record.part("stages"):
         rows += measure(chosen.partitions, chosen.runs)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,22 +20,6 @@ class SavedRecord:
     record: Mapping[str, Any]
 
 
-def _classes(record: Record) -> list[Record]:
-    if "classes" in record:
-        return list(record["classes"])
-    return [_first_form(row) for row in record.get("rows", ()) if "kafka_seconds" in row]
-
-
-def _first_form(row: Record) -> Record:
-    """A row as records had it when Kafka's classes ran under one collector."""
-    medians = [run["seconds"]["ready"]["median"] for run in row["kframe"]]
-    theirs = row["kafka_seconds"]
-    ratio = {**row["ratio"], "median": theirs / statistics.median(medians)}
-    return {"beside": "kafka", "bench": row["bench"], "phase": "ready", "partitions": row["partitions"],
-            "brokers": row["kframe"][0]["brokers"], "kframe": medians, "peer": {"parallel": theirs},
-            "collector": "parallel", "ratio": ratio}  # fmt: skip
-
-
 def _live(record: Record) -> list[Record]:
     rows: Sequence[Record] = record.get("live") or record.get("rows", ())
     return [row for row in rows if "event" in row]
@@ -53,13 +36,13 @@ def _under(key: str) -> Callable[[Record], Any]:
 
 #: What there is to look for in a record; empty where it is not there.
 KINDS: Final[Mapping[str, Callable[[Record], Any]]] = {
-    "classes": _classes,
     "live": _live,
     "suite": _whole_suite,
     **{
         key: _under(key)
         for key in (
             "ratios",
+            "classes",
             "requests",
             "sweep",
             "roofline",
