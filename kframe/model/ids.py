@@ -13,8 +13,6 @@ BrokerId = NewType("BrokerId", int)
 """The registered number of a broker. Used in storage, on the wire and by operators."""
 Row = NewType("Row", int)
 """Position of a partition in the partition columns."""
-ControllerEpoch = NewType("ControllerEpoch", int)
-"""Increases with each new controller. A broker rejects requests with an epoch below the highest that it received."""
 
 NO_LEADER: Final = -1
 """The leader of a partition that has none."""

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from kframe.model.columns import Bool, Int32, Ragged, UInt8, offsets_of, ragged_positions
+from kframe.model.columns import Bool, Int32, Ragged, UInt8, ragged_positions
 from kframe.model.ids import ReplicaFlag
 from kframe.model.lists import last_of_equal, members
 
@@ -65,11 +65,7 @@ class TopicTable:
         return TopicTable(names, ids, counts, self.replicas.take(rows), flags)
 
     def _flagged(self, flag: ReplicaFlag) -> Ragged:
-        has_flag = (self.flags & np.uint8(flag)) != 0
-        owner = np.repeat(np.arange(len(self.replicas)), self.replicas.counts)
-        return Ragged(
-            offsets_of(np.bincount(owner[has_flag], minlength=len(self.replicas))), self.replicas.values[has_flag]
-        )
+        return self.replicas.keep((self.flags & np.uint8(flag)) != 0)
 
 
 def reassignment_flags(replicas: Ragged, adding: Ragged, removing: Ragged) -> UInt8:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kframe.errors import ShapeError
-from kframe.model.columns import Int8, Int32, Int64, UInt8, ragged_positions
+from kframe.model.columns import Int8, Int32, Int64, UInt8, offsets_of, ragged_positions
 
 ZERO_TOPIC_ID: Final = bytes(16)
 #: In ``unclean``: the topic has no setting of its own, so the broker default applies.
@@ -272,9 +272,7 @@ class Topics:
         """All names in UTF-8, concatenated, and their offsets. Cached until a topic is added."""
         if self._wire_names is None:
             encoded = [name.encode() for name in self.names]
-            offsets = np.zeros(len(encoded) + 1, np.int32)
-            np.cumsum([len(name) for name in encoded], out=offsets[1:])
-            self._wire_names = offsets, b"".join(encoded)
+            self._wire_names = offsets_of([len(name) for name in encoded]), b"".join(encoded)
         return self._wire_names
 
     def all_names(self) -> tuple[str, ...]:

@@ -8,8 +8,7 @@ from typing import NamedTuple, Protocol
 from kframe.errors import ErrorCode
 from kframe.model.events import ElectionType, TopicPartition
 from kframe.model.tables import Targets
-from kframe.snapshot.metadata import ClusterDescription
-from kframe.snapshot.partition_reassignment import PartitionReassignment
+from kframe.snapshot.metadata import ClusterDescription, PartitionReassignment
 from kframe.snapshot.snapshot import Snapshot
 
 __all__ = ["Administration", "ConfigResource", "LogDirReplica", "PartitionReassignment"]

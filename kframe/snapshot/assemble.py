@@ -66,9 +66,7 @@ class GrowingLists:
 
     def ragged(self) -> Ragged:
         """The lists so far."""
-        offsets = np.zeros(len(self._counts) + 1, np.int32)
-        np.cumsum(int32(self._counts), out=offsets[1:])
-        return Ragged(offsets, int32(self._values))
+        return Ragged(offsets_of(int32(self._counts)), int32(self._values))
 
 
 class Assembly:

@@ -10,15 +10,7 @@ import numpy as np
 
 from kframe.model.columns import Int32, Ragged
 from kframe.model.lists import distinct_values
-from kframe.snapshot.facts import (
-    ELR_COLUMNS,
-    BrokerFacts,
-    CaptureFacts,
-    KraftFacts,
-    PartitionFacts,
-    Source,
-    TopicFacts,
-)
+from kframe.snapshot.facts import ELR_COLUMNS, BrokerFacts, CaptureFacts, KraftFacts, PartitionFacts, Source, TopicFacts
 from kframe.snapshot.faults import Faults
 
 #: Columns that only a KRaft cluster has, and columns that it does not have.

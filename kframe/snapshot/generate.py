@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from kframe.errors import SnapshotError
 from kframe.model.brokers import Endpoint
-from kframe.model.columns import REPLICAS_MAX, SLOTS_MAX, Int32, Ragged, UInt8
+from kframe.model.columns import REPLICAS_MAX, SLOTS_MAX, Int32, Ragged, UInt8, offsets_of
 from kframe.snapshot.facts import MIN_INSYNC_CONFIG, UNCLEAN_CONFIG, BrokerFacts, PartitionFacts, Source, TopicFacts
 from kframe.snapshot.placement import assign_replicas, assign_round_robin
 from kframe.snapshot.seeded import Purpose, draw, hashed, sample_positions
@@ -205,9 +205,7 @@ def _partitions(replicas: Int32, seed: int, health: Health) -> PartitionFacts:
         lagging_position = np.full(count, -1, np.int32)
         lagging_position[short] = 1 + draw(seed, Purpose.LAGGING, count, width - 1)[short]
         in_sync = lagging_position[:, None] != np.arange(width, dtype=np.int32)
-        offsets = np.zeros(count + 1, np.int32)
-        np.cumsum(in_sync.sum(axis=1), out=offsets[1:])
-        isr = Ragged(offsets, replicas[in_sync])
+        isr = Ragged(offsets_of(in_sync.sum(axis=1)), replicas[in_sync])
         moved = sample_positions(seed, Purpose.OFF_PREFERRED, count, health.off_preferred)
         moved = moved[in_sync[moved].sum(axis=1) > 1]
         leader[moved] = replicas[moved, np.where(lagging_position[moved] == 1, 2, 1)]

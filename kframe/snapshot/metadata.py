@@ -14,7 +14,6 @@ from kframe.snapshot.assemble import Assembled, Assembly
 from kframe.snapshot.checks import check_snapshot
 from kframe.snapshot.content import named_brokers
 from kframe.snapshot.facts import BrokerFacts, KraftFacts, PartitionFacts, Source
-from kframe.snapshot.partition_reassignment import PartitionReassignment
 from kframe.snapshot.snapshot import Snapshot
 
 _ABSENT: Final = "not in Metadata responses"
@@ -22,6 +21,17 @@ _ABSENT_COLUMNS: Final = (
     "brokers.broker_epoch", "topics.deleting", "topics.configs", "topics.topic_id", "partitions.controller_epoch",
     "partitions.zk_version", "partitions.leader_recovery_state", "cluster.controller_epoch",
 )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionReassignment:
+    """An ongoing reassignment: all replicas, and those of them that are being added and removed (broker ids)."""
+
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]
+
+
 _NO_REASSIGNMENT: Final = PartitionReassignment((), (), ())
 
 

@@ -17,10 +17,7 @@ from kframe.model.cluster import ClusterState
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.snapshot.content import Mode, SnapshotContent, brokers_text
 from kframe.snapshot.convert import cluster_of, snapshot_of
-from kframe.snapshot.facts import (
-    KraftFacts,
-    Source,
-)
+from kframe.snapshot.facts import KraftFacts, Source
 from kframe.snapshot.frames import Tabular
 from kframe.snapshot.kraft_assumptions import kraft_assumptions
 from kframe.snapshot.kraft_metadata import metadata_of, snapshot_of_metadata

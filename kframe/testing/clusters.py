@@ -12,7 +12,7 @@ from kframe.embedded.describe import describe_partition
 from kframe.model.brokers import Endpoint, Registration
 from kframe.model.changes import StateChange
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Int32, Ragged
+from kframe.model.columns import Int32, Ragged, offsets_of
 from kframe.model.ids import NO_BROKER_EPOCH, NO_LEADER, NO_STATE, ReplicaFlag
 from kframe.model.requests import BrokerRows, ControlRequests
 from kframe.model.tables import TopicTable
@@ -143,8 +143,7 @@ def described(cluster: ClusterState) -> dict[str, dict[str, Any]]:
 
 
 def _broker_rows(cluster: ClusterState, names: Mapping[int, Sequence[str]]) -> BrokerRows:
-    offsets = np.zeros(len(names) + 1, np.int32)
-    np.cumsum([len(partitions) for partitions in names.values()], out=offsets[1:])
+    offsets = offsets_of([len(partitions) for partitions in names.values()])
     rows = rows_of(cluster, (name for partitions in names.values() for name in partitions))
     return BrokerRows(cluster.brokers.index_of(list(names)), offsets, rows)
 

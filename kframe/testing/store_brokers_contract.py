@@ -8,16 +8,8 @@ from dataclasses import replace
 import pytest
 
 from kframe.model.events import BrokerModified, BrokersChanged, Event
-from kframe.testing.clusters import (
-    registration,
-)
-from kframe.testing.store_fixture import (
-    FIRST_ID,
-    SECOND_ID,
-    StorageFixture,
-    StoreSuite,
-    opened,
-)
+from kframe.testing.clusters import registration
+from kframe.testing.store_fixture import FIRST_ID, SECOND_ID, StorageFixture, StoreSuite, opened
 
 
 class RegistrationsContract(StoreSuite):

@@ -39,10 +39,6 @@ COMMAND: Final = re.compile(r"`(?:\.venv/bin/)?kframe (?P<words>[a-z][^`\n#]*)`"
 KEY: Final = re.compile(r"`(?P<key>kframe\.[a-z]+(?:\.[a-z]+)+)(?:=[^`]*)?`")
 
 
-def relative(path: Path) -> str:
-    return str(path.relative_to(ROOT))
-
-
 def visible_matches(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
     """Return matches within backticks or in a code block."""
     blocks = [range(*match.span()) for match in BLOCK.finditer(text)]

@@ -127,3 +127,12 @@ def facts(snapshot: Snapshot) -> dict[str, dict[str, Any]]:
     from kframe.snapshot.listing import partition_rows
 
     return {f"{row['topic']}-{row['partition']}": row for row in partition_rows(snapshot)}
+
+
+#: A file in each text format.
+CONTENT: Final = {
+    "zookeeper": dump_text(dump()),
+    "describe": DESCRIBE,
+    "kcat": json.dumps(kcat()),
+    "reassignment": json.dumps(reassignment()),
+}

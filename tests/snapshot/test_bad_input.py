@@ -21,6 +21,7 @@ from kframe.cli.snapshot import group
 from kframe.errors import SnapshotError
 from kframe.snapshot import files, read_snapshot
 from tests.snapshot.samples import (
+    CONTENT,
     DESCRIBE,
     assignment,
     dump,
@@ -406,12 +407,6 @@ REASSIGNMENT = [
     ),
 ]
 
-VALID_CONTENT = {
-    "zookeeper": dump_text(dump()),
-    "describe": DESCRIBE,
-    "kcat": json.dumps(kcat()),
-    "reassignment": json.dumps(reassignment()),
-}
 ANY = [Bad(f"empty {name}", name, b"", f"{NAMES[name]} | an empty file | a snapshot") for name in NAMES] + [
     Bad(
         f"damaged gzip {name}",
@@ -419,7 +414,7 @@ ANY = [Bad(f"empty {name}", name, b"", f"{NAMES[name]} | an empty file | a snaps
         gzip.compress(content.encode())[:-4],
         f"{NAMES[name]} | a damaged gzip file | whole",
     )
-    for name, content in VALID_CONTENT.items()
+    for name, content in CONTENT.items()
 ]
 
 TABLE = [*ZOOKEEPER, *LISTING, *KCAT, *REASSIGNMENT, *ANY]
@@ -447,7 +442,7 @@ def test_refused(row: Bad, tmp_path: Path) -> None:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    name=st.sampled_from(sorted(VALID_CONTENT)),
+    name=st.sampled_from(sorted(CONTENT)),
     changes=st.lists(
         st.tuples(st.integers(0, 2**16), st.binary(max_size=3), st.integers(0, 3)), min_size=1, max_size=3
     ),
@@ -455,7 +450,7 @@ def test_refused(row: Bad, tmp_path: Path) -> None:
 def test_any_change_raises_only_snapshot_error(
     name: str, changes: list[tuple[int, bytes, int]], tmp_path: Path
 ) -> None:
-    content = VALID_CONTENT[name].encode()
+    content = CONTENT[name].encode()
     for position, inserted, removed in changes:
         offset = position % (len(content) + 1)
         content = content[:offset] + inserted + content[offset + removed :]

@@ -25,17 +25,7 @@ from kframe.snapshot.znode_lines import LineKind, ZnodeLines
 from kframe.whatif import plan as plan_module
 from kframe.whatif.plan import load_plan
 from tests.snapshot.corrupted import corrupted, dumps, listings, reassignments, responses
-from tests.snapshot.samples import (
-    DESCRIBE,
-    TOPIC_ID,
-    assignment,
-    dump,
-    dump_text,
-    kcat,
-    reassignment,
-    state,
-    znode,
-)
+from tests.snapshot.samples import DESCRIBE, TOPIC_ID, assignment, dump, dump_text, kcat, reassignment, state, znode
 
 #: Blocks that end within lines, and blocks that hold everything.
 BLOCKS: Final = st.sampled_from([1, 64, 1 << 18])

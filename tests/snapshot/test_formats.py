@@ -10,14 +10,7 @@ import pytest
 
 from kframe.errors import SnapshotError
 from kframe.snapshot import FORMATS, detect_format, read_snapshot
-from tests.snapshot.samples import DESCRIBE, dump, dump_text, kcat, reassignment
-
-CONTENT = {
-    "zookeeper": dump_text(dump()),
-    "describe": DESCRIBE,
-    "kcat": json.dumps(kcat()),
-    "reassignment": json.dumps(reassignment()),
-}
+from tests.snapshot.samples import CONTENT, DESCRIBE, kcat
 
 
 @pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])

@@ -13,7 +13,7 @@ import pytest
 from kframe.errors import SnapshotError
 from kframe.snapshot import Snapshot, read_reassignment, read_snapshot
 from kframe.snapshot.listing import partition_rows
-from tests.snapshot.samples import DESCRIBE, dump, dump_text, facts, kcat, reassignment
+from tests.snapshot.samples import CONTENT, DESCRIBE, facts, kcat, reassignment
 
 OLD = "Topic:t\tPartitionCount:1\tReplicationFactor:2\tConfigs:{configs}{mark}\n\tTopic: t\tPartition: 0\t{fields}\n"
 
@@ -231,13 +231,7 @@ _ENCODINGS: Final[dict[str, Callable[[str], bytes]]] = {
     "warnings in UTF-16": lambda text: (WARNINGS + text).encode("utf-16"),
     "gzip": lambda text: gzip.compress((WARNINGS + text).encode("utf-16")),
 }
-_TEXTS = {
-    "describe": DESCRIBE,
-    "Kafka 4": KAFKA_4,
-    "kcat": json.dumps(kcat()),
-    "reassignment": json.dumps(reassignment()),
-    "zookeeper": dump_text(dump()),
-}
+_TEXTS = {**CONTENT, "Kafka 4": KAFKA_4}
 
 
 @pytest.mark.parametrize("encoding", _ENCODINGS)
