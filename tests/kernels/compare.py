@@ -50,8 +50,7 @@ def call(
 
 
 def check_kernel(name: str, value: Callable[[str], Any], out: Mapping[str, int], of_bytes: Collection[str]) -> None:
-    """Assert that a kernel has the parameters, result and OUT arrays of its reference, and writes nothing else."""
-    assert parameters(kernels, name) == parameters(reference, name)
+    """Assert that a kernel has the result and OUT arrays of its reference, and writes nothing else."""
     count, written = call(kernels, name, value, out, of_bytes)
     expected_count, expected = call(reference, name, value, out, of_bytes)
     assert count == expected_count

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kframe import _core, kernels
-from kframe.kernels import reference
+from kframe.kernels import _selectors, reference
 from kframe.kernels.reference import (
     assignments,
     describe,
@@ -26,6 +26,7 @@ from kframe.kernels.reference import (
     plan_cycles,
     plans,
     requests,
+    selectors,
     stages,
     sweep,
     znode_lines,
@@ -34,7 +35,7 @@ from kframe.model.cluster import ClusterState
 from kframe.model.columns import COLUMNS, Int32, Ragged
 from kframe.model.ids import ElectionKind
 from tests.cluster_strategies import clusters, subset
-from tests.kernels.compare import GUARD, GUARDS, call, check_kernel
+from tests.kernels.compare import GUARD, GUARDS, call, check_kernel, parameters
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +234,16 @@ def kernel_names(module: ModuleType) -> set[str]:
 def test_every_kernel_has_reference_and_differential_test() -> None:
     assert kernel_names(reference) == kernel_names(kernels) == set(CASES) | COMPARED_ELSEWHERE
     assert reference.DEBUG is False
+
+
+@pytest.mark.parametrize(
+    "name, module, twin",
+    [(name, kernels, reference) for name in sorted(kernel_names(kernels))]
+    + [(name, _selectors, selectors) for name in selectors.__all__],
+)
+def test_kernels_have_parameters_of_references(name: str, module: ModuleType, twin: ModuleType) -> None:
+    """The stubs of the compiled modules declare the references."""
+    assert parameters(module, name) == parameters(twin, name)
 
 
 @pytest.mark.parametrize("requested, uses_reference", [("reference", True), ("compiled", False), (None, False)])

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import inspect
 from types import ModuleType
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from kframe import kernels
-from kframe.kernels import _sweep
 from kframe.kernels.reference import sweep as reference
 from kframe.model.cluster import ClusterState
 from kframe.whatif.sweep_healthy import rack_bits
@@ -75,13 +72,3 @@ def filled(shapes: dict[str, tuple[int, ...]]) -> list[NDArray[Any]]:
 @given(cases())
 def test_sweep_kernels_equal_references(case: tuple[ClusterState, Settings, tuple[int, int]]) -> None:
     assert count_all(kernels, *case) == count_all(reference, *case)
-
-
-@pytest.mark.parametrize("name", reference.__all__)
-def test_references_have_same_parameters(name: str) -> None:
-    kernel, expected = (inspect.signature(getattr(module, name)).parameters for module in (kernels, reference))
-    assert list(kernel) == list(expected)
-
-
-def test_every_kernel_has_a_reference() -> None:
-    assert {name for name, member in vars(_sweep).items() if inspect.isroutine(member)} == set(reference.__all__)

@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 #: NumPy checks every index, but this is not the debug build of the kernels.
-DEBUG: Final = False
+DEBUG: Final[bool] = False
 
 
 def plan_elections(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from kframe.model.columns import Int16, Int32, Partitions, UInt8
 from kframe.model.ids import NO_LEADER, ElectionKind, ReplicaFlag
 
+__all__ = ["batch_seed", "count_violations", "gather_candidates", "mark_candidates", "take_first"]
+
 #: A candidate: broker index, eligible, in sync, may lead.
 Candidate = tuple[int, bool, bool, bool]
 
