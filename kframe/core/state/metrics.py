@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from kframe import kernels
 from kframe.core.state.deleting_replicas import DeletingReplicas
-from kframe.core.state.touched import Touched
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32
 from kframe.model.ids import ReplicaState
@@ -29,6 +28,8 @@ TOPIC_GAUGES: Final = (
     "ReplicasToDeleteCount",
     "ReplicasIneligibleToDeleteCount",
 )
+#: Touched rows below which no event falls back to a full count.
+TOUCHED_MIN: Final = 1024
 #: Every gauge of an inactive controller.
 INACTIVE: Final = dict.fromkeys(
     ("ActiveControllerCount", "GlobalTopicCount", *ROW_GAUGES, *TOPIC_GAUGES, "ActiveBrokerCount", "FencedBrokerCount"),
@@ -45,7 +46,9 @@ class RowCounts:
         self.visited = 0
         """Rows counted so far, a measure of cost."""
         self._counted = np.zeros(0, np.uint8)
-        self._touched = Touched(lambda: len(cluster))
+        self._touched: list[NDArray[Any]] | None = None
+        """Arrays of rows to count; None for all rows."""
+        self._touched_count = 0
 
     @property
     def nbytes(self) -> int:
@@ -53,12 +56,18 @@ class RowCounts:
         return self._counted.nbytes
 
     def touch(self, rows: NDArray[Any]) -> None:
-        """Count these rows at the next ``settle``."""
-        self._touched.add(rows)
+        """Count these rows at the next ``settle``. An array equal to the last one, as when rows go offline and come
+        online, is added once. TOUCHED_MIN rows or more, and not fewer than the cluster has, mean all rows."""
+        if self._touched is None or len(rows) == 0 or (self._touched and np.array_equal(self._touched[-1], rows)):
+            return
+        self._touched.append(rows)
+        self._touched_count += len(rows)
+        if self._touched_count >= max(len(self._cluster), TOUCHED_MIN):
+            self.touch_everything()
 
     def touch_everything(self) -> None:
         """Count all rows at the next ``settle``."""
-        self._touched.add_everything()
+        self._touched = None
 
     def settle(self) -> None:
         """Count touched rows."""
@@ -67,7 +76,7 @@ class RowCounts:
             grown = np.zeros(size + size // 2 if len(self._counted) else size, np.uint8)
             grown[: len(self._counted)] = self._counted
             self._counted = grown
-        touched = self._touched.take()
+        touched, self._touched, self._touched_count = self._touched, [], 0
         for rows in [np.arange(size, dtype=np.int32)] if touched is None else touched:
             self._count(rows.astype(np.int32, copy=False))
 
