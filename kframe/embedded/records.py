@@ -271,21 +271,18 @@ class RecordTree:
 
     def _commit(self, session: int, operations: Sequence[Operation]) -> list[str]:
         with self._committing:
-            return self._commit_locked(session, operations)
-
-    def _commit_locked(self, session: int, operations: Sequence[Operation]) -> list[str]:
-        transaction = _Transaction(session, self.zxid + 1)
-        results = []
-        for position, operation in enumerate(operations):
-            try:
-                results.append(self._apply(transaction, operation))
-            except StoredRecordError as error:
-                for roll_back in reversed(transaction.undo):
-                    roll_back()
-                raise StoredRecordError(error.code, error.path, position) from None
-        self.zxid = transaction.zxid
-        self._notify(transaction.changes)
-        return results
+            transaction = _Transaction(session, self.zxid + 1)
+            results = []
+            for position, operation in enumerate(operations):
+                try:
+                    results.append(self._apply(transaction, operation))
+                except StoredRecordError as error:
+                    for roll_back in reversed(transaction.undo):
+                        roll_back()
+                    raise StoredRecordError(error.code, error.path, position) from None
+            self.zxid = transaction.zxid
+            self._notify(transaction.changes)
+            return results
 
     def _apply(self, transaction: _Transaction, operation: Operation) -> str:
         match operation:
