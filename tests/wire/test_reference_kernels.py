@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -18,7 +17,7 @@ from tests.wire.cases import Case, broker, build, case_of, partition, topic
 from tests.wire.content import EVERY_VERSION
 from tests.wire.encoding import CASES, encoded
 
-KERNELS = sorted(name for name, member in vars(reference).items() if inspect.isfunction(member) and name[0] != "_")
+KERNELS = sorted(reference.__all__)
 
 
 class ComparedKernels:

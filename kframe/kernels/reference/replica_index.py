@@ -27,8 +27,8 @@ DELTA_SLACK: Final = 64
 def size_replica_index(slot_start: Int32, replica_count: Int16, replica: Int16, offsets: Int64) -> int:
     """A byte per replica. One more for as many deltas as can reach 128, 16,384 and so on."""
     rows, counts = len(slot_start), [0] * (len(offsets) - 1)
-    for start, count in zip(slot_start.tolist(), replica_count.tolist(), strict=True):
-        for broker in replica[start : start + count].tolist():
+    for row in range(rows):
+        for broker in values_at(replica, slots_of(row, slot_start, replica_count)):
             counts[broker] += 1
     sizes = [count + sum(min(count, rows // 128**power) for power in (1, 2, 3, 4)) for count in counts]
     offsets[:] = [sum(sizes[:broker]) for broker in range(len(sizes) + 1)]
@@ -49,8 +49,7 @@ def _deltas_by_broker(slot_start: Int32, replica_count: Int16, replica: Int16, l
     written = [bytearray() for _ in last]
     last[:] = 0
     for row in range(len(slot_start)):
-        start = int(slot_start[row])
-        for broker in replica[start : start + int(replica_count[row])].tolist():
+        for broker in values_at(replica, slots_of(row, slot_start, replica_count)):
             delta = row - int(last[broker])
             while delta >= 128:
                 written[broker].append(delta % 128 + 128)

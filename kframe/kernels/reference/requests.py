@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from kframe.kernels.reference.columns import is_slot_online, slots_of
 from kframe.model.columns import Int16, Int32, Int64, UInt8
 from kframe.model.ids import LEADER_DURING_DELETE, NO_LEADER, ReplicaFlag
 
@@ -199,16 +200,15 @@ def write_live_leaders(
 
 def _flagged(row: int, slot_start: Int32, replica_count: Int16, replica_flags: UInt8, flag: int) -> list[int]:
     """Slots of the row's replicas with ``flag``."""
-    slots = range(int(slot_start[row]), int(slot_start[row]) + int(replica_count[row]))
-    return [slot for slot in slots if replica_flags[slot] & flag]
+    return [slot for slot in slots_of(row, slot_start, replica_count) if replica_flags[slot] & flag]
 
 
 def _offline(
     row: int, slot_start: Int32, replica_count: Int16, replica: Int16, replica_flags: UInt8, live: UInt8
 ) -> list[int]:
     """Slots of the row's replicas that are not online."""
-    slots = range(int(slot_start[row]), int(slot_start[row]) + int(replica_count[row]))
-    return [slot for slot in slots if not live[replica[slot]] or replica_flags[slot] & ReplicaFlag.OFFLINE_DIR]
+    slots = slots_of(row, slot_start, replica_count)
+    return [slot for slot in slots if not is_slot_online(slot, replica, replica_flags, live)]
 
 
 def _fill(entry: Callable[[int], bytes], row_size: Int32, entry_offset: Int64, out: UInt8) -> int:
@@ -266,12 +266,11 @@ def write_leader_and_isr(
     compact = version >= 4
 
     def entry(row: int) -> bytes:
-        start = int(slot_start[row])
         leader_id = NO_LEADER if leader[row] < 0 else broker_ids[leader[row]]
         data = struct.pack(">4i", partition[row], controller_epoch[row], leader_id, leader_epoch[row])
-        data += _ints([broker_ids[index] for index in isr[start : start + int(isr_count[row])]], compact)
+        data += _ints([broker_ids[isr[slot]] for slot in slots_of(row, slot_start, isr_count)], compact)
         data += struct.pack(">i", partition_epoch[row])
-        data += _ints([broker_ids[index] for index in replica[start : start + int(replica_count[row])]], compact)
+        data += _ints([broker_ids[replica[slot]] for slot in slots_of(row, slot_start, replica_count)], compact)
         for flag in (ReplicaFlag.ADDING, ReplicaFlag.REMOVING) if version >= 3 else ():
             slots = _flagged(row, slot_start, replica_count, replica_flags, flag)
             data += _ints([broker_ids[replica[slot]] for slot in slots], compact)
@@ -358,15 +357,14 @@ def write_update_metadata(
 
     def entry(position: int) -> bytes:
         row = int(rows[position])
-        start = int(slot_start[row])
         leader_id = NO_LEADER if leader[row] < 0 else broker_ids[leader[row]]
         leader_fields = leader_id, leader_epoch[row], partition_epoch[row]
         if topic_deleting[topic[row]]:
             leader_fields = LEADER_DURING_DELETE, 0, 0
         data = struct.pack(">4i", partition[row], controller_epoch[row], leader_fields[0], leader_fields[1])
-        data += _ints([broker_ids[index] for index in isr[start : start + int(isr_count[row])]], compact)
+        data += _ints([broker_ids[isr[slot]] for slot in slots_of(row, slot_start, isr_count)], compact)
         data += struct.pack(">i", leader_fields[2])
-        data += _ints([broker_ids[index] for index in replica[start : start + int(replica_count[row])]], compact)
+        data += _ints([broker_ids[replica[slot]] for slot in slots_of(row, slot_start, replica_count)], compact)
         if version >= 4:
             slots = _offline(row, slot_start, replica_count, replica, replica_flags, live)
             data += _ints([broker_ids[replica[slot]] for slot in slots], compact)
