@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kframe import kernels
 from kframe.kernels import reference
@@ -60,3 +61,22 @@ def check_kernel(name: str, value: Callable[[str], Any], out: Mapping[str, int],
     for array in written.values():
         assert (array[:GUARDS] == GUARD).all()
         assert (array[-GUARDS:] == GUARD).all()
+
+
+def failure_counts(brokers: int, racks: int) -> dict[str, NDArray[Any]]:
+    """Return the OUT arrays of ``count_failures``, filled with 7."""
+    b = brokers
+    shapes = {"totals": (2, 9), "brokers": (b, 9), "racks": (racks, 9), "leads": (2, b), "broker_leads": (b, b),
+              "rack_leads": (racks, b), "successors": (7, b, b), "further": (7, b), "shared_racks": (7, b)}  # fmt: skip
+    return {name: np.full(shape, 7, np.int32) for name, shape in shapes.items()}
+
+
+def pair_failure_counts(brokers: int, rows: int) -> dict[str, NDArray[Any]]:
+    """Return the OUT arrays of ``count_pair_failures`` in ``rows`` rows, filled with 7."""
+    return {
+        "pairs": np.full((brokers * (brokers - 1) // 2, 9), 7, np.int32),
+        "lead_key": np.full(4 * rows, 7, np.int64),
+        "lead_change": np.full(4 * rows, 7, np.int8),
+        "third_key": np.full(rows, 7, np.int64),
+        "further_pairs": np.full((3, brokers, brokers), 7, np.int32),
+    }

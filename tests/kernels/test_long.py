@@ -7,7 +7,6 @@ faults.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import ModuleType
 from typing import Any, Final
 
 import numpy as np
@@ -16,6 +15,7 @@ import pytest
 from kframe import kernels
 from kframe.kernels import reference
 from kframe.whatif.sweep_healthy import rack_bits
+from tests.kernels.compare import failure_counts, pair_failure_counts, parameters
 
 ROWS: Final = 700
 TOPICS: Final = 7
@@ -78,22 +78,14 @@ class Long:
         return np.flatnonzero(self.rng.random(count) < self.malformed)
 
 
-def both(
-    compiled: ModuleType,
-    reference_module: ModuleType,
-    name: str,
-    long: Long,
-    inputs: Mapping[str, Any],
-    out: Mapping[str, Any],
-) -> None:
+def both(name: str, columns: object, inputs: Mapping[str, Any], out: Mapping[str, Any]) -> None:
     """Compare a kernel with its reference. ``out`` has the initial OUT and INOUT arrays."""
-    kernel_reference = getattr(reference_module, name)
     results = []
-    for kernel in (getattr(compiled, name), kernel_reference):
+    for module in (kernels, reference):
         written = {key: array.copy() for key, array in out.items()}
         values = written | dict(inputs)
-        names = kernel_reference.__code__.co_varnames[: kernel_reference.__code__.co_argcount]
-        count = kernel(*(values[name] if name in values else getattr(long, name) for name in names))
+        arguments = (values[key] if key in values else getattr(columns, key) for key in parameters(reference, name))
+        count = getattr(module, name)(*arguments)
         results.append((count, {key: array.tolist() for key, array in written.items()}))
     assert results[0] == results[1]
 
@@ -114,10 +106,10 @@ def positions_of(long: Long) -> list[Any]:
 def test_row_lists_by_state_equal_reference(long: Long) -> None:
     rows = np.full(ROWS, 90, np.int32)
     for states in (0b101, 0b10, 0b1000, 0):
-        both(kernels, reference, "list_in_states", long, {"state_mask": states}, {"rows": rows})
+        both("list_in_states", long, {"state_mask": states}, {"rows": rows})
     # With offline log directories no row is skipped.
     for flags in (long.replica_flags, long.replica_flags & 3):
-        both(kernels, reference, "list_leaderless", long, {"replica_flags": flags}, {"rows": rows})
+        both("list_leaderless", long, {"replica_flags": flags}, {"rows": rows})
 
 
 @LONG
@@ -125,26 +117,12 @@ def test_check_transitions_equals_reference(long: Long) -> None:
     for positions in positions_of(long):
         for allowed in (0xFF, 0b10, 0b1101, 0):
             arguments = {"positions": positions, "states": long.state, "allowed": allowed}
-            both(
-                kernels,
-                reference,
-                "check_transitions",
-                long,
-                arguments,
-                {"valid": np.full(len(positions), 90, np.uint8)},
-            )
+            both("check_transitions", long, arguments, {"valid": np.full(len(positions), 90, np.uint8)})
 
 
 @LONG
 def test_initial_replica_states_equal_reference(long: Long) -> None:
-    both(
-        kernels,
-        reference,
-        "initialize_replica_states",
-        long,
-        {},
-        {"replica_state": np.full(len(long.replica), 90, np.uint8)},
-    )
+    both("initialize_replica_states", long, {}, {"replica_state": np.full(len(long.replica), 90, np.uint8)})
 
 
 @LONG
@@ -158,18 +136,11 @@ def test_measure_live_leaders_equals_reference(long: Long) -> None:
                     "max_leaders": max_leaders, "compact": True,
                 }  # fmt: skip
                 out = {"last_section": np.full(long.b, 90, np.int32), "tail_length": np.zeros(len(cuts) - 1, np.int64)}
-                both(kernels, reference, "measure_live_leaders", long, arguments, out)
+                both("measure_live_leaders", long, arguments, out)
 
 
 @LONG
 def test_failure_counts_equal_reference(long: Long) -> None:
-    b = long.b
-    shapes = {"totals": (2, 9), "brokers": (b, 9), "racks": (30, 9), "leads": (2, b), "broker_leads": (b, b),
-              "rack_leads": (30, b), "successors": (7, b, b), "further": (7, b), "shared_racks": (7, b)}  # fmt: skip
-    out = {name: np.full(shape, 7, np.int32) for name, shape in shapes.items()}
-    both(kernels, reference, "count_failures", long, {"first": 3, "last": ROWS - 2}, out)
-    pairs = {"pairs": np.full((b * (b - 1) // 2, 9), 7, np.int32), "lead_key": np.zeros(4 * ROWS, np.int64),
-             "lead_change": np.zeros(4 * ROWS, np.int8), "third_key": np.zeros(ROWS, np.int64),
-             "further_pairs": np.full((3, b, b), 7, np.int32)}  # fmt: skip
     arguments = {"first": 3, "last": ROWS - 2, "scratch": np.empty((3, 16), np.int32)}
-    both(kernels, reference, "count_pair_failures", long, arguments, pairs)
+    both("count_failures", long, arguments, failure_counts(long.b, 30))
+    both("count_pair_failures", long, arguments, pair_failure_counts(long.b, ROWS))

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from kframe import kernels
 from kframe.kernels.reference import sweep as reference
 from kframe.model.cluster import ClusterState
 from kframe.whatif.sweep_healthy import rack_bits
 from tests.cluster_strategies import clusters
+from tests.kernels.compare import failure_counts, pair_failure_counts
 
 Settings = tuple[list[int], list[int], list[int], int]
 
@@ -46,27 +46,11 @@ def count_all(module: ModuleType, cluster: ClusterState, settings: Settings, row
                cluster.topics.deleting, np.array(min_isrs, np.int32), np.array(unclean, np.uint8))  # fmt: skip
     for column in columns:
         column.flags.writeable = False
-    single = filled({"totals": (2, 9), "brokers": (b, 9), "racks": (3, 9), "leads": (2, b), "broker_leads": (b, b),
-                     "rack_leads": (3, b), "successors": (7, b, b), "further": (7, b),
-                     "shared_racks": (7, b)})  # fmt: skip
-    pairs, further = filled({"pairs": (b * (b - 1) // 2, 9), "further_pairs": (3, b, b)})
+    single, pairs = failure_counts(b, 3), pair_failure_counts(b, rows[1] - rows[0])
     width = int(p.replica_count.max(initial=0)) + int(p.isr_count.max(initial=0)) + 1
-    row_count = rows[1] - rows[0]
-    key, change, third = (
-        np.full(4 * row_count, -7, np.int64),
-        np.full(4 * row_count, 7, np.int8),
-        np.full(row_count, -7, np.int64),
-    )
-    counted = module.count_failures(*rows, *columns, *single)
-    pair_count = module.count_pair_failures(
-        *rows, *columns, np.empty((3, width), np.int32), pairs, key, change, third, further
-    )
-    return [counted, pair_count, *(array.tolist() for array in (*single, pairs, key, change, third, further))]
-
-
-def filled(shapes: dict[str, tuple[int, ...]]) -> list[NDArray[Any]]:
-    """Return arrays of 7."""
-    return [np.full(shape, 7, np.int32) for shape in shapes.values()]
+    counted = module.count_failures(*rows, *columns, *single.values())
+    pair_count = module.count_pair_failures(*rows, *columns, np.empty((3, width), np.int32), *pairs.values())
+    return [counted, pair_count, *(array.tolist() for array in (*single.values(), *pairs.values()))]
 
 
 @given(cases())

@@ -12,9 +12,8 @@ from typing import Any, Final
 import numpy as np
 import pytest
 
-from kframe import kernels
-from kframe.kernels.reference import sweep as reference
 from kframe.whatif.sweep_healthy import rack_bits
+from tests.kernels.compare import failure_counts, pair_failure_counts
 from tests.kernels.test_long import both
 
 BLOCK: Final = 32
@@ -40,16 +39,9 @@ def uniform(replicas: int, min_isr: int = 2, racks: int = 4) -> SimpleNamespace:
 
 
 def check(case: Any, first: int = 0, last: int = ROWS) -> None:
-    b, racks = BROKERS, BROKERS + 1
-    shapes = {"totals": (2, 9), "brokers": (b, 9), "racks": (racks, 9), "leads": (2, b), "broker_leads": (b, b),
-              "rack_leads": (racks, b), "successors": (7, b, b), "further": (7, b), "shared_racks": (7, b)}  # fmt: skip
     arguments = {"first": first, "last": last, "scratch": np.empty((3, 20), np.int32)}
-    single = {name: np.full(shape, 7, np.int32) for name, shape in shapes.items()}
-    both(kernels, reference, "count_failures", case, arguments, single)
-    pairs = {"pairs": np.full((b * (b - 1) // 2, 9), 7, np.int32), "lead_key": np.zeros(4 * ROWS, np.int64),
-             "lead_change": np.zeros(4 * ROWS, np.int8), "third_key": np.full(ROWS, 7, np.int64),
-             "further_pairs": np.full((3, b, b), 7, np.int32)}  # fmt: skip
-    both(kernels, reference, "count_pair_failures", case, arguments, pairs)
+    both("count_failures", case, arguments, failure_counts(BROKERS, BROKERS + 1))
+    both("count_pair_failures", case, arguments, pair_failure_counts(BROKERS, ROWS))
 
 
 @pytest.mark.parametrize("min_isr", [1, 2, 3, 9])
