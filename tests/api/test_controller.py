@@ -20,6 +20,7 @@ from kframe.model.admin import ConfigChange, ConfigOperation, FeatureUpdate, New
 from kframe.model.effects import Effect
 from kframe.model.events import Answer, ControllerState, ElectionType, Event
 from kframe.model.tables import Targets
+from kframe.registry.specs import Observer
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
 
 TIMEOUT_S = 30.0
@@ -30,7 +31,7 @@ LED_BY_SECOND = PartitionSpec((1, 2), leader=2, isr=(2, 1))
 class Harness:
     """A controller, not open yet, with brokers 1 to 3 and two topics."""
 
-    def __init__(self) -> None:
+    def __init__(self, *observers: Observer) -> None:
         cluster = cluster_of({"a": [LED_BY_SECOND, healthy(2, 3)], "b": [healthy(3)]}, (1, 2, 3))
         self.ensemble = MemoryEnsemble.from_cluster(cluster)
         self.store = self.ensemble.connect()
@@ -38,9 +39,15 @@ class Harness:
         self.transport = EmbeddedBrokers(self.clock)
         config = {"auto.leader.rebalance.enable": False}
         builder = kframe.ControllerBuilder(
-            1000, store=self.store, transport=self.transport, config=config, clock=self.clock
+            1000, store=self.store, transport=self.transport, config=config, observers=observers, clock=self.clock
         )
         self.controller = builder.build()
+
+    def open(self) -> Controller:
+        """Open the controller, and run it until it is idle."""
+        self.controller.open()
+        self.controller.run_until_idle()
+        return self.controller
 
     def get(self, future: Future[Any]) -> Any:
         """Run the controller until it is idle. Return the answer."""
@@ -58,8 +65,7 @@ class Harness:
 @pytest.fixture
 def harness() -> Iterator[Harness]:
     harness = Harness()
-    harness.controller.open()
-    harness.controller.run_until_idle()
+    harness.open()
     yield harness
     harness.controller.stop()
 
@@ -180,8 +186,7 @@ def test_inactive_controller_refuses_requests(
     rival.open(lambda _event: None)
     if when == "before it is elected":
         rival.claim(7)
-    harness.controller.open()
-    harness.controller.run_until_idle()
+    harness.open()
     if when == "after stop":
         harness.controller.stop()
     future = ask(harness.controller)
@@ -285,8 +290,8 @@ class Broken(Notes):
 
 
 def test_observers_see_whole_batches_before_they_are_performed() -> None:
-    harness = Harness()
     leaders: list[int] = []
+    harness: Harness
 
     class Early(Notes):
         def stepped(self, cause: Event | Answer, effects: Sequence[Effect]) -> None:
@@ -294,10 +299,8 @@ def test_observers_see_whole_batches_before_they_are_performed() -> None:
             leaders.append(harness.ensemble.states.cluster["a", 0].leader or 0)
 
     early, late = Early(), Notes()
-    builder = kframe.ControllerBuilder(9, store=harness.store, transport=harness.transport, observers=[early, late])
-    controller = builder.build()
-    controller.open()
-    controller.run_until_idle()
+    harness = Harness(early, late)
+    controller = harness.open()
     for record in (early.steps, late.steps, leaders):
         record.clear()
     controller.elect_leaders()
@@ -313,12 +316,8 @@ def test_observers_see_whole_batches_before_they_are_performed() -> None:
 
 
 def test_observer_exceptions_are_counted_by_name(caplog: pytest.LogCaptureFixture) -> None:
-    harness = Harness()
     broken, after = Broken(), Notes()
-    builder = kframe.ControllerBuilder(9, store=harness.store, transport=harness.transport, observers=[broken, after])
-    controller = builder.build()
-    controller.open()
-    controller.run_until_idle()
+    controller = Harness(broken, after).open()
     assert controller.status().active
     failures = controller.status().observer_failures
     assert failures == {"broken-one": len(broken.steps)}
@@ -332,16 +331,13 @@ def test_observer_exceptions_are_counted_by_name(caplog: pytest.LogCaptureFixtur
 
 
 def test_status_has_state_of_current_event() -> None:
-    harness = Harness()
     busy: list[ControllerState] = []
 
     class ReadingNotes(Notes):
         def stepped(self, cause: Event | Answer, effects: Sequence[Effect]) -> None:
             busy.append(controller.status().state)
 
-    controller = kframe.ControllerBuilder(
-        9, store=harness.store, transport=harness.transport, observers=[ReadingNotes()]
-    ).build()
+    controller = Harness(ReadingNotes()).controller
     controller.open()
     assert controller.status().events_waiting == 1
     controller.run_until_idle()

@@ -86,6 +86,12 @@ class Harness:
         controller = ControllerCore(1000, ControllerConfig(), Selection({}))
         self.loop = ControllerLoop(controller, self.store, self.transport, self.clock)
 
+    def connect(self) -> MemoryStore:
+        """Return the store of another controller, which ignores events."""
+        other = self.ensemble.connect()
+        other.open(lambda _event: None)
+        return other
+
     def open(self) -> ControllerLoop:
         self.loop.open()
         self.loop.run_until_idle()
@@ -280,8 +286,7 @@ def test_deposed_controller_does_not_announce_stored_states(
     """Even while the events that report the loss are queued behind this event (I3)."""
     loop = harness.open()
     harness.transport.take()
-    rival = harness.ensemble.connect()
-    rival.open(lambda _event: None)
+    rival = harness.connect()
     lose: dict[str, Callable[[], object]] = {
         "drop": harness.ensemble.drop_controller,
         "takeover": partial(rival.take_over, 7),
@@ -381,8 +386,7 @@ def test_adopt_changes_and_sends_nothing(harness: Harness) -> None:
 
 
 def test_adopt_is_refused_while_another_controller_is_active(harness: Harness) -> None:
-    rival = harness.ensemble.connect()
-    rival.open(lambda _event: None)
+    rival = harness.connect()
     rival.claim(7)
     with pytest.raises(StoreError, match="controller 7 holds the role"):
         harness.loop.adopt()
@@ -396,16 +400,14 @@ def test_stop_completes_futures_and_releases_the_role() -> None:
     loop.stop()
     assert future.result(0).error is ErrorCode.NOT_CONTROLLER
     assert not loop.controller.active
-    watcher = harness.ensemble.connect()
-    watcher.open(lambda _event: None)
+    watcher = harness.connect()
     assert watcher.controller() == -1
     assert watcher.claim(7) == 2, "a stopped controller does not contend"
 
 
 def test_inactive_controller_completes_requests_with_errors() -> None:
     harness = Harness()
-    rival = harness.ensemble.connect()
-    rival.open(lambda _event: None)
+    rival = harness.connect()
     rival.claim(7)
     loop = harness.open()
     elected, shutdown = loop.submit(prefer), loop.submit(shut_down)
