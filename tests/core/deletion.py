@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from kframe.embedded import Api
 from kframe.errors import ErrorCode
-from kframe.model.effects import Effect
 from kframe.model.events import (
     DeletionsMarked,
     StopReplicaResponseReceived,
@@ -66,7 +65,3 @@ def stops(driver: Driver, name: str) -> list[tuple[int, bool, int]]:
     return [
         (broker, entry["delete_partition"], entry["leader_epoch"]) for broker, entry in entries if entry is not None
     ]
-
-
-def count_effects(driver: Driver, kind: type[Effect]) -> int:
-    return sum(isinstance(effect, kind) for effect in driver.effects)

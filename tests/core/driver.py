@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -14,27 +14,36 @@ from kframe.core.context import Context, Operation
 from kframe.core.controller import ControllerCore
 from kframe.core.selectors.leader_selection import Selection
 from kframe.core.state_machines.replica_state_machine import PartitionReplicas
-from kframe.embedded import Api, MemoryEnsemble, RecordingTransport, Request, VirtualClock
+from kframe.embedded import Api, MemoryEnsemble, MemoryStore, RecordingTransport, Request, VirtualClock
 from kframe.embedded.describe import describe_requests
 from kframe.embedded.topics import topic_path
 from kframe.errors import KframeError, StoreError
 from kframe.model.brokers import Registration
 from kframe.model.changes import StateChange
 from kframe.model.cluster import ClusterState, PartitionView
-from kframe.model.columns import Int32
+from kframe.model.columns import Int32, Ragged
 from kframe.model.config import ControllerConfig
 from kframe.model.effects import Effect, Send
-from kframe.model.events import Answer, Event, Failed, InspectionRequested
+from kframe.model.events import (
+    AlterPartitionRequested,
+    Answer,
+    BrokersChanged,
+    Elect,
+    Event,
+    Failed,
+    InspectionRequested,
+)
 from kframe.model.ids import NO_STATE
 from kframe.model.ports import Transport
 from kframe.model.store_requests import WriteStates
-from kframe.model.tables import TopicTable
+from kframe.model.tables import RequestedPartitions, TopicTable
 from kframe.runtime.event_logs import EventLogs
 from kframe.runtime.perform import Performer
-from kframe.testing.clusters import PartitionSpec, cluster_of, registration, rows_of
+from kframe.testing.clusters import PartitionSpec, cluster_of, registration, rows_of, small_table
 from kframe.testing.pipelined_write import PipelinedWrite
 
 Result = TypeVar("Result")
+EffectOf = TypeVar("EffectOf", bound=Effect)
 
 CONTROLLER_ID = 1000
 
@@ -132,9 +141,34 @@ class Driver:
         """Make the next effect of this kind fail without performing it."""
         self._failures.append((kind, error))
 
-    def start_broker(self, broker_id: int) -> None:
-        """Register a broker. A later ``BrokersChanged`` finds it."""
-        self.ensemble.register_brokers([registration(broker_id)])
+    def register_brokers(self, *broker_ids: int) -> None:
+        """Register brokers. A later ``BrokersChanged`` finds them."""
+        self.ensemble.register_brokers([registration(broker_id) for broker_id in broker_ids])
+
+    def start_brokers(self, *broker_ids: int) -> None:
+        """Register brokers, and send the event to the controller."""
+        self.register_brokers(*broker_ids)
+        self.handle(BrokersChanged())
+
+    def fail_brokers(self, *broker_ids: int) -> None:
+        """End the registrations of brokers, and send the event to the controller."""
+        self.ensemble.unregister_brokers(broker_ids)
+        self.handle(BrokersChanged())
+
+    def bounce_brokers(self, *broker_ids: int) -> None:
+        """Register brokers again before any watch reports the end of the old registrations."""
+        self.ensemble.bounce_brokers(broker_ids)
+        self.handle(BrokersChanged())
+
+    def connect(self) -> MemoryStore:
+        """Return the store of another controller, which ignores events."""
+        other = self.ensemble.connect()
+        other.open(lambda _event: None)
+        return other
+
+    def create_topics(self, topics: Mapping[str, Sequence[tuple[int, ...]]]) -> None:
+        """Create topics from outside, as an admin tool does."""
+        self.connect().create_topics(small_table(topics), ({},) * len(topics))
 
     def write_topics(self, table: TopicTable) -> None:
         """Write the assignments of topics from outside, as an admin tool does."""
@@ -182,8 +216,12 @@ class Driver:
         self.effects.clear()
         self.batches.clear()
 
+    def performed(self, kind: type[EffectOf]) -> list[EffectOf]:
+        """Return the effects of a kind."""
+        return [effect for effect in self.effects if isinstance(effect, kind)]
+
     def writes(self) -> list[StateChange]:
-        return [effect.change for effect in self.effects if isinstance(effect, WriteStates)]
+        return [effect.change for effect in self.performed(WriteStates)]
 
     def written(self) -> list[list[str]]:
         """Return the partition names of each write."""
@@ -251,16 +289,53 @@ def state_of(view: PartitionView) -> tuple[int | None, tuple[int, ...], int]:
     return view.leader, view.isr, view.leader_epoch
 
 
-def quiet(topics: Mapping[str, Iterable[PartitionSpec]], live: Iterable[int | Registration] = (1, 2, 3, 4, 5, 6),
-          **config: object) -> Driver:  # fmt: skip
-    """Return an active controller without automatic leader rebalance. Configuration keys have underscores for dots."""
+def standby(topics: Mapping[str, Iterable[PartitionSpec]], live: Iterable[int | Registration] = (1, 2, 3, 4, 5, 6),
+            **config: object) -> Driver:  # fmt: skip
+    """Return an inactive controller without automatic leader rebalance. Its keys have underscores for dots."""
     settings = {key.replace("_", "."): value for key, value in config.items()}
     cluster = cluster_of({name: tuple(specs) for name, specs in topics.items()}, live)
-    driver = Driver(cluster, {"auto.leader.rebalance.enable": False, **settings})
+    return Driver(cluster, {"auto.leader.rebalance.enable": False, **settings})
+
+
+def elected(topics: Mapping[str, Iterable[PartitionSpec]], live: Iterable[int | Registration] = (1, 2, 3, 4, 5, 6),
+            **config: object) -> Driver:  # fmt: skip
+    """Return the ``standby`` after its election and failover."""
+    driver = standby(topics, live, **config)
+    driver.handle(Elect())
+    return driver
+
+
+def quiet(topics: Mapping[str, Iterable[PartitionSpec]], live: Iterable[int | Registration] = (1, 2, 3, 4, 5, 6),
+          **config: object) -> Driver:  # fmt: skip
+    """Return the ``standby``, active without a failover."""
+    driver = standby(topics, live, **config)
     driver.adopt()
     driver.forget()
     driver.events.clear()
     return driver
+
+
+def active(
+    *specs: PartitionSpec, live: Iterable[int] = (1, 2, 3), config: Mapping[str, object] | None = None,
+    selection: Selection | None = None,
+) -> Driver:  # fmt: skip
+    """Return an active controller (epoch 4) of a topic ``t`` with these partitions."""
+    driver = Driver(cluster_of({"t": specs}, live), config, selection, controller_epoch=4)
+    driver.adopt()
+    driver.forget()
+    return driver
+
+
+def proposal(
+    isr: tuple[int, ...], leader_epoch: int, partition_epoch: int, sender: int, broker_epoch: int, token: int = 1,
+    epochs: tuple[int, ...] | None = None,
+) -> AlterPartitionRequested:  # fmt: skip
+    """Return an AlterPartition (version 1) for t-0. ``epochs`` are the broker epochs of the ISR."""
+    return AlterPartitionRequested(
+        sender, broker_epoch, 1, RequestedPartitions.of([("t", 0)]), np.array([leader_epoch], np.int32),
+        np.array([partition_epoch], np.int32), np.zeros(1, np.uint8), Ragged.of([isr]), token,
+        None if epochs is None else np.array(epochs, np.int64),
+    )  # fmt: skip
 
 
 def assigned(view: PartitionView) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:

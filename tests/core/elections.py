@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from kframe.core.selectors.leader_selection import Selection
 from kframe.core.state_machines import partition_state_machine
 from kframe.core.state_machines.leader_election import Strategy
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32, UInt8
 from kframe.model.ids import ElectionKind, PartitionState
-from kframe.testing.clusters import PartitionSpec, cluster_of
 from tests.core.driver import Driver
 
 UNCLEAN = {"unclean.leader.election.enable": "true"}
@@ -27,19 +24,6 @@ class RecordingSelection(Selection):
         if len(rows):
             self.elections.append((kind, [cluster.name(row) for row in rows.tolist()], unclean_allowed.tolist()))
         return super().choose(cluster, kind, rows, unclean_allowed)
-
-
-def make_driver(
-    *specs: PartitionSpec,
-    live: tuple[int, ...] = (1, 2, 3),
-    config: Mapping[str, object] | None = None,
-    selection: Selection | None = None,
-) -> Driver:
-    """Return an active controller of a topic ``t`` with these partitions."""
-    driver = Driver(cluster_of({"t": list(specs)}, live), config, selection)
-    driver.adopt()
-    driver.forget()
-    return driver
 
 
 def elect(driver: Driver, strategy: Strategy) -> None:

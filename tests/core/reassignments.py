@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from kframe.core.operations.topic_requests import ReassignmentResponse
 from kframe.embedded import Api
 from kframe.errors import ErrorCode
-from kframe.model.effects import Effect
 from kframe.model.events import (
     IsrChangesNotified,
     ReassignmentRequested,
@@ -44,10 +43,6 @@ def catch_up(driver: Driver, isr: tuple[int, ...]) -> None:
     driver.ensemble.write_state("t", 0, isr=isr)
     driver.ensemble.notify_isr_changes([("t", 0)])
     driver.handle(IsrChangesNotified())
-
-
-def count_effects(driver: Driver, kind: type[Effect]) -> int:
-    return sum(isinstance(effect, kind) for effect in driver.effects)
 
 
 def stops(driver: Driver, name: str = "t-0") -> list[tuple[int, bool]]:

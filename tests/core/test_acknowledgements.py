@@ -123,7 +123,7 @@ def test_reregistered_broker_acknowledges_all_metadata(driver: Driver) -> None:
     answer(driver, 1, 2)
     answer(driver, 3, error=ErrorCode.STALE_BROKER_EPOCH)
     driver.ensemble.unregister_brokers([3])
-    driver.start_broker(3)
+    driver.register_brokers(3)
     request(driver, BrokersChanged())
     assert driver.context.term.acknowledgements.next_batch - 1 > created
     assert codes(driver) is None
@@ -183,7 +183,7 @@ def test_topic_with_late_leader_waits_for_second_acknowledgement(driver: Driver)
     request(driver, CreateTopicsRequested(topics, TIMEOUT_MS, token=1))
     answer(driver, 1, 2, 3)
     assert codes(driver) is None
-    driver.start_broker(5)
+    driver.register_brokers(5)
     request(driver, BrokersChanged())
     answer(driver, 1, 2, 3)
     assert codes(driver) is None
@@ -223,6 +223,6 @@ def test_response_cancels_timer(driver: Driver) -> None:
     """A timer is a thread in production. Thousands of requests must not keep one each until the timeout."""
     request(driver, CreateTopicsRequested((NewTopic("new", 1, 1),), TIMEOUT_MS, token=1))
     answer(driver, 1, 2, 3)
-    (timer,) = [effect for effect in driver.effects if isinstance(effect, SetTimer)]
+    (timer,) = driver.performed(SetTimer)
     assert CancelTimer(timer.name) in driver.effects
     assert not driver.clock.pending

@@ -182,8 +182,7 @@ def test_replica_on_offline_log_dir_is_not_elected() -> None:
     driver = make_driver()
     driver.handle(LogDirEventsNotified())
     answer(driver, 2, *NAMES[:2], failed=("t-0",))
-    driver.ensemble.unregister_brokers([1])
-    driver.handle(BrokersChanged())
+    driver.fail_brokers(1)
     assert [driver.stored(name).leader for name in NAMES] == [-1, 2, 3]
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from kframe.embedded import Api
 from kframe.errors import ErrorCode
-from kframe.model.events import BrokersChanged, ControlledShutdownRequested, Elect
+from kframe.model.events import ControlledShutdownRequested
 from kframe.model.ids import NO_BROKER_EPOCH
 from kframe.testing.clusters import PartitionSpec, healthy, registration
 from tests.core.driver import Driver, quiet, state_of
@@ -65,15 +65,5 @@ def test_broker_is_shutting_down_until_it_unregisters() -> None:
     assert ask(driver, 2) == (ErrorCode.NONE, ["t-0"])
     assert driver.cluster.brokers.shutting_down.tolist() == [0, 1, 0]
     assert ask(driver, 2) == (ErrorCode.NONE, ["t-0"])
-    driver.ensemble.unregister_brokers([2])
-    driver.handle(BrokersChanged())
-    assert driver.cluster.brokers.shutting_down.tolist() == [0, 0, 0]
-
-
-def test_failover_clears_shutting_down_brokers() -> None:
-    """controller 3.3: the set of brokers that shut down is cleared."""
-    driver = quiet({"t": [LED]}, (1, 2, 3))
-    ask(driver, 2)
-    driver.ensemble.drop_controller()
-    driver.handle(Elect())
+    driver.fail_brokers(2)
     assert driver.cluster.brokers.shutting_down.tolist() == [0, 0, 0]

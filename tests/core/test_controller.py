@@ -13,7 +13,7 @@ from kframe.embedded import Api
 from kframe.errors import BrokenInvariant, ControllerFenced, ErrorCode, KframeError, StoreError
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32
-from kframe.model.effects import CloseChannels, Effect, OpenChannels, Reply, Resigned, Send
+from kframe.model.effects import CloseChannels, Effect, OpenChannels, Resigned, Send
 from kframe.model.events import (
     Answer,
     BrokerModified,
@@ -34,27 +34,13 @@ from kframe.model.ids import NO_BROKER_EPOCH, PartitionState, ReplicaState
 from kframe.model.store_requests import Claim, Load, Prepare, ReadBrokers, ReadController, WriteStates
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
 from tests.cluster_strategies import clusters
-from tests.core.driver import CONTROLLER_ID, Driver, kinds, state_of
-
-
-def make_driver(*specs: PartitionSpec, live: tuple[int, ...] = (1, 2, 3)) -> Driver:
-    """Return an active controller (epoch 4) of a topic ``t`` with these partitions."""
-    driver = Driver(cluster_of({"t": list(specs)}, live), controller_epoch=4)
-    driver.adopt()
-    driver.forget()
-    return driver
-
-
-def lose(driver: Driver, *broker_ids: int) -> None:
-    driver.ensemble.unregister_brokers(broker_ids)
-    driver.handle(BrokersChanged())
+from tests.core.driver import CONTROLLER_ID, Driver, active, kinds, state_of
 
 
 def usurp(driver: Driver) -> None:
     """Give the controller role to another controller."""
     driver.ensemble.drop_controller()
-    rival = driver.ensemble.connect()
-    rival.open(lambda _event: None)
+    rival = driver.connect()
     assert rival.claim(7) is not None
 
 
@@ -108,7 +94,7 @@ def test_startup_brings_replicas_online_or_shrinks_isr() -> None:
 
 def test_failover_clears_shutting_down_brokers_and_offline_log_dirs() -> None:
     """controller 3.3: the set of brokers that shut down is cleared, and so are offline log directories."""
-    driver = make_driver(healthy(1, 2))
+    driver = active(healthy(1, 2))
     driver.handle(ControlledShutdownRequested(1, NO_BROKER_EPOCH))
     assert driver.cluster.brokers.shutting_down.any()
     driver.handle(ResignRequested())
@@ -122,10 +108,10 @@ def test_failover_clears_shutting_down_brokers_and_offline_log_dirs() -> None:
 
 def test_columns_change_after_storage_accepts() -> None:
     """state-machines 4: memory is updated only after storage has accepted."""
-    driver = make_driver(healthy(1, 2))
+    driver = active(healthy(1, 2))
     seen: list[Any] = []
     driver.before(WriteStates, lambda: seen.append((driver.known("t-0"), driver.stored("t-0"))))
-    lose(driver, 1)
+    driver.fail_brokers(1)
     ((cached, stored),) = seen
     assert state_of(cached) == state_of(stored) == (1, (1, 2), 0)
     assert state_of(driver.known("t-0")) == state_of(driver.stored("t-0")) == (2, (2,), 1)
@@ -133,18 +119,15 @@ def test_columns_change_after_storage_accepts() -> None:
 
 def test_rejected_write_does_not_change_columns() -> None:
     """state-machines 4: nothing is sent that storage has not accepted."""
-    driver = make_driver(healthy(1, 2))
+    driver = active(healthy(1, 2))
     driver.fail(WriteStates, StoreError("connection lost"))
-    lose(driver, 1)
+    driver.fail_brokers(1)
     assert state_of(driver.stored("t-0")) == (1, (1, 2), 0)
     assert driver.batches == []
 
 
 class Witness(Driver):
-    """Return a driver that compares every sent LeaderAndIsr state with storage."""
-
-    def __init__(self, cluster: ClusterState) -> None:
-        super().__init__(cluster)
+    """A driver that compares every sent LeaderAndIsr state with storage."""
 
     def watch(self, sends: int) -> None:
         for _ in range(sends):
@@ -174,7 +157,7 @@ def test_brokers_receive_stored_states(cluster: ClusterState, data: st.DataObjec
     driver.watch(sends=20)
     registered = cluster.brokers.registered_ids()
     lost = data.draw(st.sets(st.sampled_from(registered))) if registered else set()
-    lose(driver, *lost)
+    driver.fail_brokers(*lost)
     assert driver.controller.active
     for send in (effect for effect in driver.effects if isinstance(effect, Send)):
         for table in (send.requests.leader_and_isr, send.requests.stop_replica):
@@ -188,27 +171,16 @@ def test_brokers_receive_stored_states(cluster: ClusterState, data: st.DataObjec
 
 def test_bounced_broker_fails_then_starts() -> None:
     """controller 6.1: bounced is in both with a higher czxid."""
-    driver = make_driver(healthy(1, 2), healthy(2, 1))
-    driver.ensemble.bounce_brokers([1])
-    driver.handle(BrokersChanged())
+    driver = active(healthy(1, 2), healthy(2, 1))
+    driver.bounce_brokers(1)
     channels = [effect for effect in driver.effects if isinstance(effect, OpenChannels | CloseChannels)]
     assert kinds(channels) == ["CloseChannels", "OpenChannels"]
     assert state_of(driver.stored("t-0")) == (2, (2,), 1)
     assert state_of(driver.stored("t-1")) == (2, (2,), 1)
 
 
-def test_failure_of_broker_without_replicas_is_announced() -> None:
-    driver = make_driver(healthy(1, 2))
-    lose(driver, 3)
-    assert kinds(driver.effects) == ["ReadBrokers", "CloseChannels", "Send"]
-    assert [(request["broker"], request["live_brokers"]) for request in driver.requests(Api.UPDATE_METADATA)] == [
-        (1, [1, 2]),
-        (2, [1, 2]),
-    ]
-
-
 def test_unchanged_registrations_have_no_effect() -> None:
-    driver = make_driver(healthy(1, 2))
+    driver = active(healthy(1, 2))
     driver.handle(BrokersChanged())
     driver.handle(BrokerModified(1))
     driver.handle(BrokerModified(99))
@@ -221,8 +193,7 @@ def test_unchanged_registrations_have_no_effect() -> None:
 def test_standby_reads_id_of_active_controller() -> None:
     """controller 3.1: who finds a controller stops."""
     driver = Driver(cluster_of({"t": [healthy(1)]}, (1,)))
-    rival = driver.ensemble.connect()
-    rival.open(lambda _event: None)
+    rival = driver.connect()
     rival.claim(7)
     driver.handle(Elect())
     assert kinds(driver.effects) == ["ReadController"]
@@ -232,15 +203,14 @@ def test_standby_reads_id_of_active_controller() -> None:
 def test_lost_controller_election_is_not_a_failure() -> None:
     """controller 3.1: controller epoch and role are claimed in one."""
     driver = Driver(cluster_of({"t": [healthy(1)]}, (1,)))
-    rival = driver.ensemble.connect()
-    rival.open(lambda _event: None)
+    rival = driver.connect()
     driver.before(Claim, lambda: rival.claim(7))
     driver.handle(Elect())
     assert (driver.controller.active, driver.controller.active_controller) == (False, 7)
 
 
 def test_election_event_does_not_affect_active_controller() -> None:
-    driver = make_driver(healthy(1))
+    driver = active(healthy(1))
     driver.handle(Elect())
     assert kinds(driver.effects) == ["ReadController"]
     assert (driver.controller.active, driver.controller.active_controller) == (True, CONTROLLER_ID)
@@ -249,7 +219,7 @@ def test_election_event_does_not_affect_active_controller() -> None:
 @pytest.mark.parametrize("event", [Elect(), ControllerChanged()], ids=lambda event: type(event).__name__)
 def test_controller_resigns_if_another_is_active(event: Event) -> None:
     """controller 3.4: maybeResign."""
-    driver = make_driver(healthy(1))
+    driver = active(healthy(1))
     usurp(driver)
     driver.handle(event)
     assert kinds(driver.effects) == ["ReadController", "Resigned"]
@@ -258,10 +228,9 @@ def test_controller_resigns_if_another_is_active(event: Event) -> None:
 
 
 def test_controller_resigns_if_another_session_holds_role() -> None:
-    driver = make_driver(healthy(1))
+    driver = active(healthy(1))
     driver.ensemble.drop_controller()
-    namesake = driver.ensemble.connect()
-    namesake.open(lambda _event: None)
+    namesake = driver.connect()
     namesake.claim(CONTROLLER_ID)
     driver.handle(ControllerChanged())
     assert not driver.controller.active
@@ -269,14 +238,14 @@ def test_controller_resigns_if_another_session_holds_role() -> None:
 
 def test_session_expiry_resigns_without_read() -> None:
     """controller 3.4: an expired session resigns unconditionally."""
-    driver = make_driver(healthy(1))
+    driver = active(healthy(1))
     driver.handle(SessionExpired())
     assert driver.effects == [Resigned("our session with storage expired", release=True)]
     assert (driver.controller.active, driver.controller.active_controller) == (False, -1)
 
 
 def test_requested_resignation_releases_role() -> None:
-    driver = make_driver(healthy(1))
+    driver = active(healthy(1))
     driver.handle(ResignRequested())
     assert driver.effects == [Resigned("asked to resign", release=True)]
     assert driver.store.controller() == -1
@@ -296,9 +265,9 @@ def test_fenced_controller_resigns_without_release() -> None:
     """controller 3.1: ControllerMoved anywhere.
     controller 3.5: controller epoch zk version.
     """
-    driver = make_driver(healthy(1, 2))
+    driver = active(healthy(1, 2))
     driver.before(WriteStates, lambda: usurp(driver))
-    lose(driver, 1)
+    driver.fail_brokers(1)
     last = driver.effects[-1]
     assert isinstance(last, Resigned)
     assert not last.release
@@ -315,9 +284,9 @@ def test_failed_effect_resigns_and_releases_role(kind: type[Effect], error: Kfra
     """controller 3.1: any other error.
     controller 3.4: triggerControllerMove.
     """
-    driver = make_driver(healthy(1, 2))
+    driver = active(healthy(1, 2))
     driver.fail(kind, error)
-    lose(driver, 1)
+    driver.fail_brokers(1)
     last = driver.effects[-1]
     assert last == Resigned(str(error), release=True)
     assert not driver.controller.active
@@ -340,7 +309,7 @@ def test_failure_before_claim_does_not_resign(kind: type[Effect]) -> None:
     driver.fail(kind, StoreError("down"))
     driver.handle(Elect())
     assert not driver.controller.busy
-    assert [effect for effect in driver.effects if isinstance(effect, Resigned)] == []
+    assert driver.performed(Resigned) == []
     driver.handle(Elect())
     assert driver.controller.active
 
@@ -348,9 +317,9 @@ def test_failure_before_claim_does_not_resign(kind: type[Effect]) -> None:
 @pytest.mark.parametrize("fails, leader_epoch", [(WriteStates, 2), (Send, 1)], ids=["before the write", "behind it"])
 def test_failover_after_failure_sends_no_earlier_requests(fails: type[Effect], leader_epoch: int) -> None:
     """state-machines 2.4: no poisoned batch after resignation. The first UpdateMetadata has no partitions."""
-    driver = make_driver(healthy(1, 2), healthy(2, 1))
+    driver = active(healthy(1, 2), healthy(2, 1))
     driver.fail(fails, StoreError("down"))
-    lose(driver, 1)
+    driver.fail_brokers(1)
     driver.forget()
     driver.handle(Elect())
     assert driver.controller.controller_epoch == 5
@@ -392,24 +361,15 @@ def test_event_without_effect_is_ignored(event: Event) -> None:
     assert driver.controller.preempt(event) == []
 
 
-def test_preempted_request_is_refused() -> None:
-    """elections 4: event preempted."""
-    driver = make_driver(healthy(1))
-    (reply,) = driver.controller.preempt(ElectionRequested(ElectionType.PREFERRED, (("t", 0),), token=5))
-    assert isinstance(reply, Reply)
-    assert (reply.token, reply.response.error) == (5, ErrorCode.NOT_CONTROLLER)
-    assert driver.controller.active
-
-
 @pytest.mark.parametrize("answer", [Done(), Failed(StoreError("down"))], ids=lambda answer: type(answer).__name__)
 def test_unexpected_answer_raises(answer: Answer) -> None:
-    driver = make_driver(healthy(1))
+    driver = active(healthy(1))
     with pytest.raises(BrokenInvariant, match="received while idle"):
         driver.controller.step(answer)
 
 
 def test_event_during_operation_raises() -> None:
-    driver = make_driver(healthy(1))
+    driver = active(healthy(1))
     (effect,) = driver.controller.step(BrokersChanged())
     assert isinstance(effect, ReadBrokers)
     assert driver.controller.busy
@@ -420,7 +380,7 @@ def test_event_during_operation_raises() -> None:
 
 
 def test_active_controller_cannot_adopt_cluster() -> None:
-    driver = make_driver(healthy(1))
+    driver = active(healthy(1))
     with pytest.raises(BrokenInvariant, match="cannot adopt"):
         driver.controller.adopt(ClusterState(), 9)
 
@@ -433,9 +393,9 @@ def test_inactive_controller_has_no_cluster() -> None:
 
 
 def test_failed_operation_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    driver = make_driver(healthy(1, 2))
+    driver = active(healthy(1, 2))
     driver.fail(WriteStates, ControllerFenced("another controller has claimed the role"))
-    lose(driver, 1)
+    driver.fail_brokers(1)
     messages = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
     reason = "another controller has claimed the role"
     assert messages == [f"[Controller id=1000] Error processing event BrokersChanged: {reason}"]

@@ -14,8 +14,7 @@ from kframe.model.events import (
 )
 from kframe.model.store_requests import WriteStates
 from kframe.testing.clusters import PartitionSpec, healthy
-from tests.core.driver import Driver
-from tests.core.elections import make_driver
+from tests.core.driver import Driver, active
 
 
 def answers(
@@ -54,7 +53,7 @@ def test_election_returns_code_for_partition(
     elections 4: already valid.
     elections 4: partition without leadership.
     """
-    driver = make_driver(spec)
+    driver = active(spec)
     before = driver.stored("t-0")
     assert answers(driver, election_type, (("t", 0),)) == {"t-0": code}
     assert (driver.stored("t-0") != before) is (code is ErrorCode.NONE)
@@ -63,7 +62,7 @@ def test_election_returns_code_for_partition(
 @pytest.mark.parametrize("election_type", ElectionType, ids=lambda election_type: election_type.name)
 def test_deleting_topic_returns_invalid_topic(election_type: ElectionType) -> None:
     """elections 4: topic being deleted."""
-    driver = make_driver(PartitionSpec((1, 2), 2, (1, 2)), PartitionSpec((1, 2)))
+    driver = active(PartitionSpec((1, 2), 2, (1, 2)), PartitionSpec((1, 2)))
     driver.cluster.topics.deleting[0] = 1
     expected = dict.fromkeys(("t-0", "t-1"), ErrorCode.INVALID_TOPIC_EXCEPTION)
     assert answers(driver, election_type, (("t", 0), ("t", 1))) == expected
@@ -72,7 +71,7 @@ def test_deleting_topic_returns_invalid_topic(election_type: ElectionType) -> No
 
 def test_unknown_partition_returns_unknown_topic_or_partition() -> None:
     """elections 4: unknown partition."""
-    codes = answers(make_driver(healthy(1, 2)), P, (("t", 0), ("t", 1), ("nobody", 0), ("t", 0)))
+    codes = answers(active(healthy(1, 2)), P, (("t", 0), ("t", 1), ("nobody", 0), ("t", 0)))
     assert codes == {
         "t-0": ErrorCode.ELECTION_NOT_NEEDED,
         "t-1": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -89,12 +88,12 @@ def overtake(driver: Driver) -> None:
 ])  # fmt: skip
 def test_state_of_later_controller_returns_no_leader(election_type: ElectionType, code: ErrorCode) -> None:
     """elections 4: foreign controller epoch."""
-    driver = make_driver(PartitionSpec((1, 2), 9, (1, 2, 9)))
+    driver = active(PartitionSpec((1, 2), 9, (1, 2, 9)))
     driver.before(WriteStates, lambda: overtake(driver))
     assert answers(driver, election_type, (("t", 0),)) == {"t-0": code}
 
 
 def test_election_of_all_partitions_omits_election_not_needed() -> None:
     """elections 4: election of all partitions."""
-    driver = make_driver(healthy(1, 2), PartitionSpec((1, 2), 2, (2, 1)), PartitionSpec((9, 2), 2, (2,)))
+    driver = active(healthy(1, 2), PartitionSpec((1, 2), 2, (2, 1)), PartitionSpec((9, 2), 2, (2,)))
     assert answers(driver, P, None) == {"t-1": ErrorCode.NONE, "t-2": ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE}

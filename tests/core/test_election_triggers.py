@@ -8,7 +8,6 @@ import pytest
 
 from kframe.model.admin import NewTopic
 from kframe.model.events import (
-    BrokersChanged,
     ControlledShutdownRequested,
     CreateTopicsRequested,
     Elect,
@@ -23,8 +22,8 @@ from kframe.model.events import (
 from kframe.model.ids import NO_BROKER_EPOCH, ElectionKind
 from kframe.model.tables import Targets
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
-from tests.core.driver import Driver
-from tests.core.elections import UNCLEAN, RecordingSelection, make_driver
+from tests.core.driver import Driver, active
+from tests.core.elections import UNCLEAN, RecordingSelection
 
 
 def fail_over(driver: Driver) -> None:
@@ -32,13 +31,11 @@ def fail_over(driver: Driver) -> None:
 
 
 def a_broker_starts(driver: Driver) -> None:
-    driver.start_broker(5)
-    driver.handle(BrokersChanged())
+    driver.start_brokers(5)
 
 
 def a_broker_fails(driver: Driver) -> None:
-    driver.ensemble.unregister_brokers([1])
-    driver.handle(BrokersChanged())
+    driver.fail_brokers(1)
 
 
 def ask_for(election_type: ElectionType) -> Callable[[Driver], None]:
@@ -108,7 +105,7 @@ def test_stored_preferred_election_is_always_deleted(partitions: tuple[TopicPart
     controller 3.2: step 10, pending preferred elections.
     elections 6: preferred elections left in storage are deleted, and a new watch is set.
     """
-    driver = make_driver(PartitionSpec((1, 3)), healthy(1), healthy(2), PartitionSpec((3, 2), 2, (2, 3)))
+    driver = active(PartitionSpec((1, 3)), healthy(1), healthy(2), PartitionSpec((3, 2), 2, (2, 3)))
     driver.ensemble.request_preferred_election(partitions)
     driver.events.clear()
     driver.handle(PreferredElectionStored())

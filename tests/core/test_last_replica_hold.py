@@ -9,42 +9,23 @@ import pytest
 from kframe.core.state_machines import last_replica_hold
 from kframe.errors import ErrorCode
 from kframe.model.events import (
-    BrokersChanged,
     ControlledShutdownRequested,
-    Elect,
     ElectionRequested,
     ElectionType,
     RebalanceLeaders,
 )
 from kframe.model.ids import NO_BROKER_EPOCH, NO_LEADER
-from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
-from tests.core.driver import Driver, quiet
+from kframe.testing.clusters import PartitionSpec, healthy
+from tests.core.driver import Driver, elected, quiet
 
 HOLD = {"kframe_last_replica_hold": "true"}
 LAST = PartitionSpec((1, 2), 1, (1,))
 """Broker 1 is the only ISR member."""
 
 
-def crash(driver: Driver, *broker_ids: int) -> None:
-    driver.ensemble.unregister_brokers(broker_ids)
-    driver.handle(BrokersChanged())
-
-
-def start(driver: Driver, *broker_ids: int) -> None:
-    for broker_id in broker_ids:
-        driver.start_broker(broker_id)
-    driver.handle(BrokersChanged())
-
-
-def bounce(driver: Driver, broker_id: int) -> None:
-    """Register the same broker id again before any watch reports the end of the old registration."""
-    driver.ensemble.bounce_brokers([broker_id])
-    driver.handle(BrokersChanged())
-
-
 def shut_down(driver: Driver, broker_id: int) -> None:
     driver.handle(ControlledShutdownRequested(broker_id, NO_BROKER_EPOCH))
-    crash(driver, broker_id)
+    driver.fail_brokers(broker_id)
 
 
 def leader(driver: Driver, name: str = "t-0") -> int | None:
@@ -62,18 +43,18 @@ def ask(driver: Driver, election_type: ElectionType) -> list[int]:
 def test_last_in_sync_replica_is_not_elected_after_crash(bounced: bool, config: dict[str, str], expected: int) -> None:
     driver = quiet({"t": [LAST]}, (1, 2, 3), **config)
     if bounced:
-        bounce(driver, 1)
+        driver.bounce_brokers(1)
     else:
-        crash(driver, 1)
-        start(driver, 1)
+        driver.fail_brokers(1)
+        driver.start_brokers(1)
     assert leader(driver) == expected
-    start(driver, 4)
+    driver.start_brokers(4)
     assert leader(driver) == expected, "tried again whenever a broker comes"
 
 
 def test_unclean_election_by_operator_elects_held_replica() -> None:
     driver = quiet({"t": [LAST, LAST]}, (1, 2, 3), **HOLD)
-    bounce(driver, 1)
+    driver.bounce_brokers(1)
     assert ask(driver, ElectionType.PREFERRED) == [ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE]
     assert ask(driver, ElectionType.UNCLEAN) == [ErrorCode.NONE]
     assert [leader(driver, name) for name in ("t-0", "t-1")] == [1, NO_LEADER]
@@ -82,14 +63,14 @@ def test_unclean_election_by_operator_elects_held_replica() -> None:
 
 def test_leader_rebalance_does_not_elect_held_replica() -> None:
     driver = quiet({"t": [LAST]}, (1, 2, 3), **HOLD, leader_imbalance_per_broker_percentage="0")
-    bounce(driver, 1)
+    driver.bounce_brokers(1)
     driver.handle(RebalanceLeaders())
     assert leader(driver) == NO_LEADER
 
 
 def test_topic_with_unclean_election_elects_held_replica() -> None:
     driver = quiet({"t": [PartitionSpec((1,), 1, (1,))]}, (1, 2, 3), **HOLD, unclean_leader_election_enable="true")
-    bounce(driver, 1)
+    driver.bounce_brokers(1)
     assert leader(driver) == 1
 
 
@@ -97,9 +78,9 @@ def test_granted_controlled_shutdown_verifies_logs_until_next_crash() -> None:
     driver = quiet({"t": [PartitionSpec((1,), 1, (1,))]}, (1, 2, 3), **HOLD)
     shut_down(driver, 1)
     assert leader(driver) == NO_LEADER
-    start(driver, 1)
+    driver.start_brokers(1)
     assert leader(driver) == 1
-    bounce(driver, 1)
+    driver.bounce_brokers(1)
     assert leader(driver) == NO_LEADER
 
 
@@ -107,7 +88,7 @@ def test_exit_after_refused_controlled_shutdown_is_a_crash() -> None:
     """The broker leads a partition that has no other candidate. The controller grants nothing."""
     driver = quiet({"t": [LAST]}, (1, 2, 3), **HOLD)
     shut_down(driver, 1)
-    start(driver, 1)
+    driver.start_brokers(1)
     assert leader(driver) == NO_LEADER
 
 
@@ -118,18 +99,18 @@ def test_last_response_decides_if_controlled_shutdown_was_granted(answers: tuple
     (broker,) = context.cluster.brokers.index_of([1])
     for granted in answers:
         last_replica_hold.on_shutdown_answered(context, int(broker), granted)
-    crash(driver, 1)
-    start(driver, 1)
+    driver.fail_brokers(1)
+    driver.start_brokers(1)
     assert leader(driver) == (1 if answers[-1] else NO_LEADER)
 
 
 def test_hold_applies_only_to_last_in_sync_replica() -> None:
     """The hold applies to a last in-sync replica only: not to other ISR members, nor to a present leader."""
     driver = quiet({"t": [healthy(1, 2), LAST]}, (1, 3), **HOLD)
-    start(driver, 2)
-    start(driver, 4)
+    driver.start_brokers(2)
+    driver.start_brokers(4)
     assert [leader(driver, name) for name in ("t-0", "t-1")] == [1, 1]
-    crash(driver, 1)
+    driver.fail_brokers(1)
     assert [leader(driver, name) for name in ("t-0", "t-1")] == [2, NO_LEADER]
 
 
@@ -143,13 +124,12 @@ def test_hold_applies_only_to_last_in_sync_replica() -> None:
     ids=["was left without a leader", "leads", "takes over from who died in between"],
 )
 def test_failover_holds_last_replica_of_leaderless_partition(stored: PartitionSpec, expected: int) -> None:
-    driver = Driver(cluster_of({"t": [stored]}, (1, 2)), {"kframe.last.replica.hold": "true"})
-    driver.handle(Elect())
+    driver = elected({"t": [stored]}, (1, 2), **HOLD)
     assert leader(driver) == expected
 
 
 def test_held_election_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     driver = quiet({"t": [LAST]}, (1, 2, 3), **HOLD)
     with caplog.at_level(logging.ERROR, "kframe.statechange"):
-        bounce(driver, 1)
+        driver.bounce_brokers(1)
     assert any("t-0: stays offline: its last in-sync replica" in line for line in caplog.messages)

@@ -10,14 +10,13 @@ from kframe.core.state_machines import leader_election, partition_state_machine
 from kframe.core.state_machines.leader_election import Strategy
 from kframe.embedded import Api
 from kframe.model.events import (
-    BrokersChanged,
     ControlledShutdownRequested,
 )
 from kframe.model.ids import NO_BROKER_EPOCH, ElectionKind, PartitionState, ReplicaFlag
 from kframe.model.store_requests import WriteStates
 from kframe.testing.clusters import PartitionSpec, healthy
-from tests.core.driver import Driver, state_of
-from tests.core.elections import UNCLEAN, RecordingSelection, elect, make_driver
+from tests.core.driver import Driver, active, state_of
+from tests.core.elections import UNCLEAN, RecordingSelection, elect
 
 # -- 1 inputs, 2 initial rule
 
@@ -42,7 +41,7 @@ def test_replica_is_online_on_live_broker_and_log_dir(
     """elections 1: online is registered, not shutting down, and no offline log directory.
     elections 2: a shutting-down broker is not eligible.
     """
-    driver = make_driver(PartitionSpec((1, 2, 3), isr=isr))
+    driver = active(PartitionSpec((1, 2, 3), isr=isr))
     cause_fault(driver)
     elect(driver, leader_election.OFFLINE)
     assert state_of(driver.stored("t-0"))[:2] == (2, (2, 3))
@@ -51,7 +50,7 @@ def test_replica_is_online_on_live_broker_and_log_dir(
 
 def test_shutting_down_broker_is_recipient_only_in_controlled_shutdown() -> None:
     """elections 1: shutting-down brokers count only in controlled shutdown. There they are recipients."""
-    driver = make_driver(PartitionSpec((1, 2, 3), 1, (1, 2, 3)))
+    driver = active(PartitionSpec((1, 2, 3), 1, (1, 2, 3)))
     shut_down(driver)
     elect(driver, leader_election.CONTROLLED_SHUTDOWN)
     assert state_of(driver.stored("t-0"))[:2] == (2, (2, 3))
@@ -60,7 +59,7 @@ def test_shutting_down_broker_is_recipient_only_in_controlled_shutdown() -> None
 
 def test_reassignment_target_excludes_removing_replicas() -> None:
     """elections 1: target is replicas minus removing, order kept."""
-    driver = make_driver(PartitionSpec((1, 3, 2), 1, (1, 2, 3), removing_replicas=(1,)))
+    driver = active(PartitionSpec((1, 3, 2), 1, (1, 2, 3), removing_replicas=(1,)))
     elect(driver, leader_election.REASSIGN)
     assert state_of(driver.stored("t-0")) == (3, (1, 2, 3), 1)
     assert driver.recipients(Api.LEADER_AND_ISR, "t-0") == [2, 3]
@@ -68,10 +67,9 @@ def test_reassignment_target_excludes_removing_replicas() -> None:
 
 def test_new_partition_is_initialised_when_broker_starts() -> None:
     """elections 2: retried whenever trigger-online runs."""
-    driver = make_driver(PartitionSpec((7, 8)), live=(1,))
+    driver = active(PartitionSpec((7, 8)), live=(1,))
     for broker_id, expected in ((2, None), (8, (8, (8,), 0))):
-        driver.start_broker(broker_id)
-        driver.handle(BrokersChanged())
+        driver.start_brokers(broker_id)
         view = driver.stored("t-0")
         assert (state_of(view) if view.leader is not None else None) == expected
 
@@ -90,7 +88,7 @@ def test_election_raises_leader_epoch_and_keeps_recovery_state(strategy: Strateg
     state-machines 1: derived state.
     """
     spec = PartitionSpec((1, 2), 2, (2, 1), leader_epoch=5, controller_epoch=0, partition_epoch=3, recovery=1)
-    driver = make_driver(spec)
+    driver = active(spec)
     elect(driver, strategy)
     view = driver.stored("t-0")
     assert (*state_of(view), view.recovery, view.partition_epoch) == (1, (2, 1), 6, 1, 4)
@@ -104,7 +102,7 @@ def test_election_is_clean_while_isr_member_is_online(strategy: Strategy) -> Non
     """elections 3: unclean only if no ISR member is online."""
     recording = RecordingSelection()
     spec, dead = PartitionSpec((1, 2, 3), 3, (3, 2)), PartitionSpec((1, 9), 9, (9,))
-    driver = make_driver(spec, dead, live=(1, 2), config=UNCLEAN, selection=recording)
+    driver = active(spec, dead, live=(1, 2), config=UNCLEAN, selection=recording)
     rows = driver.rows("t-0", "t-1")
     driver.run(partition_state_machine.transition(driver.context, rows, PartitionState.ONLINE, strategy))
     assert recording.elections == [(ElectionKind.OFFLINE, ["t-0", "t-1"], [0, 1])]
@@ -115,7 +113,7 @@ def test_election_is_clean_while_isr_member_is_online(strategy: Strategy) -> Non
 
 def test_operator_unclean_election_overrides_topic_setting() -> None:
     """elections 3: allowUnclean of the strategy."""
-    driver = make_driver(PartitionSpec((1, 9), 9, (9,)))
+    driver = active(PartitionSpec((1, 9), 9, (9,)))
     driver.cluster.topics.unclean[0] = 0
     elect(driver, leader_election.UNCLEAN)
     assert (*state_of(driver.stored("t-0")), driver.stored("t-0").recovery) == (1, (1,), 1, 1)
@@ -123,7 +121,7 @@ def test_operator_unclean_election_overrides_topic_setting() -> None:
 
 def test_rejected_unclean_election_is_counted_on_retry() -> None:
     """elections 3: the meter is marked before the write succeeds."""
-    driver = make_driver(PartitionSpec((1, 9), 9, (9,)), config=UNCLEAN)
+    driver = active(PartitionSpec((1, 9), 9, (9,)), config=UNCLEAN)
     driver.before(WriteStates, lambda: driver.ensemble.write_state("t", 0, leader_epoch=3))
     elect(driver, leader_election.OFFLINE)
     assert state_of(driver.stored("t-0")) == (1, (1,), 4)
@@ -132,7 +130,7 @@ def test_rejected_unclean_election_is_counted_on_retry() -> None:
 
 def test_election_from_empty_isr_is_unclean() -> None:
     """elections 3: leader not in the old ISR means RECOVERING, also if that ISR was empty."""
-    driver = make_driver(PartitionSpec((1, 2), None, ()), config=UNCLEAN)
+    driver = active(PartitionSpec((1, 2), None, ()), config=UNCLEAN)
     elect(driver, leader_election.OFFLINE)
     assert (*state_of(driver.stored("t-0")), driver.stored("t-0").recovery) == (1, (1,), 1, 1)
 
@@ -142,7 +140,7 @@ def test_unclean_leader_is_recovering_from_protocol_3_2(protocol: str, recovery:
     """elections 3: RECOVERING from inter-broker protocol 3.2.
     state-machines 5: recovery state from inter-broker protocol 3.2.
     """
-    driver = make_driver(PartitionSpec((1, 9), 9, (9,)), config={**UNCLEAN, "inter.broker.protocol.version": protocol})
+    driver = active(PartitionSpec((1, 9), 9, (9,)), config={**UNCLEAN, "inter.broker.protocol.version": protocol})
     elect(driver, leader_election.OFFLINE)
     assert driver.stored("t-0").recovery == recovery
 
@@ -152,7 +150,7 @@ def test_unclean_leader_is_recovering_from_protocol_3_2(protocol: str, recovery:
 )
 def test_strategy_elects_without_checking_current_leader(strategy: Strategy) -> None:
     """elections 3: preferred and reassign do not check the present leader."""
-    driver = make_driver(healthy(1, 2, leader_epoch=5))
+    driver = active(healthy(1, 2, leader_epoch=5))
     elect(driver, strategy)
     assert state_of(driver.stored("t-0")) == (1, (1, 2), 6)
 
@@ -160,7 +158,7 @@ def test_strategy_elects_without_checking_current_leader(strategy: Strategy) -> 
 def test_controlled_shutdown_of_follower_elects_no_leader() -> None:
     """elections 3: controlled shutdown of a follower."""
     recording = RecordingSelection()
-    driver = make_driver(healthy(2, 1, leader_epoch=5), selection=recording)
+    driver = active(healthy(2, 1, leader_epoch=5), selection=recording)
     driver.handle(ControlledShutdownRequested(1, NO_BROKER_EPOCH, token=1))
     assert recording.elections == []
     assert state_of(driver.stored("t-0")) == (2, (2,), 6)

@@ -8,10 +8,10 @@ import pytest
 
 from kframe.embedded import Api
 from kframe.model.effects import SetTimer
-from kframe.model.events import Elect, RebalanceLeaders
+from kframe.model.events import RebalanceLeaders
 from kframe.model.store_requests import ReadStates, WriteStates
-from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
-from tests.core.driver import Driver, quiet, state_of
+from kframe.testing.clusters import PartitionSpec, healthy
+from tests.core.driver import Driver, elected, quiet, state_of
 
 HOME: Final = healthy(1, 2)
 OFFLINE_BROKERS: Final = PartitionSpec((1, 2), 2, (2, 1))
@@ -21,7 +21,7 @@ LEADERLESS: Final = PartitionSpec((1, 2), None, (1, 2))
 STATELESS: Final = PartitionSpec((1, 2))
 
 
-def elected(driver: Driver) -> list[str]:
+def elected_partitions(driver: Driver) -> list[str]:
     """Return the partitions with a new leader, in the order of the writes."""
     return [name for names in driver.written() for name in names]
 
@@ -51,7 +51,7 @@ LIMITS = [
 def test_rebalance_above_imbalance_percentage(specs: list[PartitionSpec], percentage: int, names: list[str]) -> None:
     """controller 11.4: ratio = imbalanced / total. If ratio > pct / 100, strictly."""
     driver = rebalanced(*specs, leader_imbalance_per_broker_percentage=percentage)
-    assert elected(driver) == names
+    assert elected_partitions(driver) == names
 
 
 def test_rebalance_uses_preferred_elections() -> None:
@@ -70,9 +70,7 @@ def test_ineligible_preferred_replica_is_not_elected(spec: PartitionSpec, live: 
     """controller 11.4: candidates need the preferred replica online. It must be in the ISR."""
     driver = rebalanced(spec, live=live)
     assert (driver.writes(), driver.batches) == ([], [])
-    assert not any(isinstance(effect, ReadStates) for effect in driver.effects), (
-        "an election without a result reads states"
-    )
+    assert not driver.performed(ReadStates), "an election without a result reads states"
 
 
 def test_shutting_down_broker_is_not_elected() -> None:
@@ -98,7 +96,7 @@ def test_partition_in_reassignment_is_rebalanced() -> None:
     driver = quiet({"t": [adding, OFFLINE_BROKERS]})
     driver.cluster.partitions.reassigning[0] = 1
     driver.handle(RebalanceLeaders())
-    assert sorted(elected(driver)) == ["t-0", "t-1"]
+    assert sorted(elected_partitions(driver)) == ["t-0", "t-1"]
 
 
 def test_stale_version_is_retried() -> None:
@@ -119,8 +117,7 @@ def timers(driver: Driver) -> list[float]:
 @pytest.mark.parametrize("enabled, expected", [(True, [5_000.0]), (False, [])])
 def test_first_check_is_five_seconds_after_failover(enabled: bool, expected: list[float]) -> None:
     """controller 3.2: step 11, if auto.leader.rebalance.enable: first check after 5 s."""
-    driver = Driver(cluster_of({"t": [OFFLINE_BROKERS]}, (1, 2)), {"auto.leader.rebalance.enable": enabled})
-    driver.handle(Elect())
+    driver = elected({"t": [OFFLINE_BROKERS]}, (1, 2), auto_leader_rebalance_enable=enabled)
     assert timers(driver) == expected
     driver.clock.advance(4.999)
     driver.follow()

@@ -10,7 +10,7 @@ import pytest
 from kframe.embedded import Api
 from kframe.model.brokers import Endpoint, Registration
 from kframe.model.effects import CloseChannels, OpenChannels
-from kframe.model.events import BrokerModified, BrokersChanged
+from kframe.model.events import BrokerModified
 from kframe.model.ids import ReplicaState
 from kframe.model.store_requests import WriteStates
 from kframe.testing.clusters import PartitionSpec, healthy, registration
@@ -28,8 +28,7 @@ def test_new_bounced_and_dead_brokers_in_order() -> None:
     driver = quiet({"t": [healthy(1, 2, 3)]}, (1, 2, 3))
     driver.ensemble.bounce_brokers([2])
     driver.ensemble.unregister_brokers([3])
-    driver.start_broker(4)
-    driver.handle(BrokersChanged())
+    driver.start_brokers(4)
     channels = [name for name in kinds(driver.effects) if name.endswith("Channels")]
     assert channels == ["OpenChannels", "CloseChannels", "OpenChannels", "CloseChannels"]
     brokers = driver.cluster.brokers
@@ -44,8 +43,7 @@ def test_new_broker_receives_all_metadata_and_others_endpoints() -> None:
     stateless, deleted = PartitionSpec((1,)), healthy(1, 4)
     driver = quiet({"t": [healthy(1, 4), stateless], "going": [deleted]}, (1, 2))
     driver.cluster.topics.deleting[1] = driver.cluster.topics.deletion_halted[1] = 1
-    driver.start_broker(4)
-    driver.handle(BrokersChanged())
+    driver.start_brokers(4)
     assert metadata_sent(driver)[:3] == [(1, []), (2, []), (4, ["t-0"])]
     assert driver.recipients(Api.LEADER_AND_ISR, "t-0")[0] == 4
 
@@ -54,8 +52,7 @@ def test_unregistered_broker_is_not_leader_or_recipient() -> None:
     """controller 6.3: all partitions without an online leader are elected, then replicas go offline."""
     stranded = PartitionSpec((1, 2), 9, (1, 2))
     driver = quiet({"t": [healthy(3, 1), stranded]}, (1, 2, 3))
-    driver.ensemble.unregister_brokers([3])
-    driver.handle(BrokersChanged())
+    driver.fail_brokers(3)
     assert [state_of(driver.stored(f"t-{n}"))[0] for n in range(2)] == [1, 1]
     assert driver.recipients(Api.STOP_REPLICA, "t-0") == []
 
@@ -82,8 +79,7 @@ def test_isr_removals_are_pipelined_with_elections(
     answers."""
     left_before = PartitionSpec((1, 3), 1, (1,))
     driver = quiet({"t": [*(healthy(*replicas) for replicas in topics), left_before]}, (1, 2, 3), **settings)
-    driver.ensemble.unregister_brokers(dead)
-    driver.handle(BrokersChanged())
+    driver.fail_brokers(*dead)
     first = next(effect for effect in driver.effects if isinstance(effect, WriteStates))
     following = None if first.following is None else first.following.rows.tolist()
     assert following == (None if prefetched is None else driver.rows(*prefetched).tolist())
@@ -93,8 +89,8 @@ def test_isr_removals_are_pipelined_with_elections(
 def test_failure_of_broker_without_replicas_sends_update_metadata() -> None:
     """controller 6.3: if nothing else was sent, UpdateMetadata without partitions to all."""
     driver = quiet({"t": [healthy(1, 2)]}, (1, 2, 3))
-    driver.ensemble.unregister_brokers([3])
-    driver.handle(BrokersChanged())
+    driver.fail_brokers(3)
+    assert kinds(driver.effects) == ["ReadBrokers", "CloseChannels", "Send"]
     assert metadata_sent(driver) == [(1, []), (2, [])]
 
 
@@ -146,9 +142,7 @@ def test_reassignment_stored_before_first_leader_completes() -> None:
     driver = quiet({"t": [PartitionSpec((9,))]}, (2,), kframe_reassignment_strict=True)
     store_reassignments(driver, [(("t", 0), (3, 1))])
     assert assigned(driver.stored("t-0")) == ((3, 1, 9), (3, 1), (9,))
-    driver.start_broker(1)
-    driver.start_broker(3)
-    driver.handle(BrokersChanged())
+    driver.start_brokers(1, 3)
     assert assigned(driver.stored("t-0")) == ((3, 1), (), ())
     assert driver.known("t-0").replica_states == (ReplicaState.ONLINE, ReplicaState.ONLINE)
 
@@ -159,11 +153,8 @@ def test_reassignment_waits_for_first_leader_and_target_broker() -> None:
     in the ISR, and received no LeaderAndIsr after its restart."""
     driver = quiet({"t": [PartitionSpec((9,))]}, (2,), kframe_reassignment_strict=True)
     store_reassignments(driver, [(("t", 0), (3, 1, 9))])
-    for broker_id in (1, 3, 9):
-        driver.start_broker(broker_id)
-    driver.handle(BrokersChanged())
+    driver.start_brokers(1, 3, 9)
     assert assigned(driver.stored("t-0")) == ((3, 1, 9), (), ())
     assert driver.known("t-0").replica_states == (ReplicaState.ONLINE,) * 3
-    driver.ensemble.unregister_brokers([1])
-    driver.handle(BrokersChanged())
+    driver.fail_brokers(1)
     assert driver.stored("t-0").isr == (3, 9)

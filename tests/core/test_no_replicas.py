@@ -15,7 +15,6 @@ from kframe.embedded import Api
 from kframe.errors import ErrorCode
 from kframe.model.admin import NewPartitions
 from kframe.model.events import (
-    BrokersChanged,
     CreatePartitionsRequested,
     DeletionsMarked,
     Elect,
@@ -32,7 +31,7 @@ from kframe.snapshot.summary import conditions_of, loads_of
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
 from kframe.whatif import WhatIf
 from kframe.whatif.explain import explain
-from tests.core.driver import Driver, assigned, quiet, refusals, state_of
+from tests.core.driver import Driver, assigned, elected, quiet, refusals, state_of
 
 #: Partitions without replicas: without a state; with an unassigned leader; and with a state but without a leader.
 BARE: Final = (PartitionSpec(()), PartitionSpec((), 1, (1, 2)), PartitionSpec((), None, (2,)))
@@ -55,8 +54,7 @@ def untouched(driver: Driver) -> bool:
 
 
 def test_failover_skips_partitions_without_replicas() -> None:
-    driver = Driver(cluster_of(TOPICS, (2, 3)), {"auto.leader.rebalance.enable": False})
-    driver.handle(Elect())
+    driver = elected(TOPICS, (2, 3))
     assert driver.controller.active
     assert [driver.known(f"t-{number}").leader for number in range(8)] == [None, 1, -1, 2, 2, None, 1, -1]
     assert untouched(driver)
@@ -65,11 +63,9 @@ def test_failover_skips_partitions_without_replicas() -> None:
 
 def test_broker_failure_and_restart() -> None:
     driver = make_driver()
-    driver.ensemble.unregister_brokers((1,))
-    driver.handle(BrokersChanged())
+    driver.fail_brokers(1)
     assert [state_of(driver.known(name)) for name in ("t-3", "t-4")] == [(2, (2,), 1)] * 2
-    driver.start_broker(1)
-    driver.handle(BrokersChanged())
+    driver.start_brokers(1)
     assert untouched(driver)
     assert {name for name in LED_BY_1 if driver.known(name).leader == 1} == set(LED_BY_1)
 

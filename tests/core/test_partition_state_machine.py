@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
@@ -17,21 +18,14 @@ from kframe.model.events import Elect
 from kframe.model.ids import NO_LEADER, NO_STATE, PartitionState
 from kframe.model.store_requests import ReadStates, WriteStates
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
-from tests.core.driver import Driver, erase, kinds, overtake, refusals, state_of
+from tests.core.driver import Driver, active, erase, kinds, overtake, refusals, state_of
 
 #: Leader 1 is dead; brokers 2 and 3 are registered.
 BEREFT = PartitionSpec((1, 2, 3), leader=1, isr=(1, 2, 3), leader_epoch=5)
 FRESH = PartitionSpec((1, 2, 3))
 
 
-def make_driver(
-    *specs: PartitionSpec, live: tuple[int, ...] = (2, 3), config: dict[str, object] | None = None
-) -> Driver:
-    """Return an active controller (epoch 4) of a topic ``t`` with these partitions."""
-    driver = Driver(cluster_of({"t": list(specs)}, live), config, controller_epoch=4)
-    driver.adopt()
-    driver.forget()
-    return driver
+make_driver = partial(active, live=(2, 3))
 
 
 def bring_online(

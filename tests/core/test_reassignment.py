@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from kframe.embedded import Api
 from kframe.errors import ErrorCode
 from kframe.model.events import (
-    BrokersChanged,
     Elect,
     ListReassignmentsRequested,
     StopReplicaResponseReceived,
@@ -17,8 +17,8 @@ from kframe.model.events import (
 from kframe.model.ids import ReplicaFlag, ReplicaState
 from kframe.model.store_requests import WriteAssignments, WriteStates
 from kframe.model.tables import Targets
-from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
-from tests.core.driver import Driver, assigned, quiet, refusals, state_of
+from kframe.testing.clusters import PartitionSpec, healthy
+from tests.core.driver import Driver, assigned, elected, quiet, refusals, standby, state_of
 from tests.core.reassignments import (
     ALL,
     IDLE,
@@ -30,7 +30,6 @@ from tests.core.reassignments import (
     UNKNOWN,
     TargetLists,
     catch_up,
-    count_effects,
     reassign,
     stops,
     store_reassignments,
@@ -57,7 +56,7 @@ def test_phases_u_and_a_store_assignment_and_start_replicas() -> None:
     }
     assert set(driver.recipients(Api.UPDATE_METADATA, "t-0")) == set(ALL)
     assert driver.known("t-0").replica_states == (ReplicaState.NEW,) * 3 + (ReplicaState.ONLINE,) * 3
-    assert (count_effects(driver, WriteAssignments), stops(driver)) == (1, [])
+    assert (len(driver.performed(WriteAssignments)), stops(driver)) == (1, [])
 
 
 def test_assignment_is_stored_before_requests_are_sent() -> None:
@@ -77,7 +76,7 @@ def test_phase_b_completes_reassignment() -> None:
     reassign(driver, 4, 5, 6)
     driver.forget()
     catch_up(driver, (1, 2, 3, 4))
-    assert count_effects(driver, WriteAssignments) == count_effects(driver, WriteStates) == 0
+    assert len(driver.performed(WriteAssignments)) == len(driver.performed(WriteStates)) == 0
     driver.forget()
     catch_up(driver, (1, 2, 3, 4, 5, 6))
     assert assigned(driver.stored("t-0")) == assigned(driver.known("t-0")) == ((4, 5, 6), (), ())
@@ -113,10 +112,7 @@ def test_removed_replicas_are_deleted_without_waiting_for_their_brokers() -> Non
 )
 def test_phase_b_elects_if_leader_is_not_in_target(leader: int | None, isr: tuple[int, ...], elects: bool) -> None:
     """controller 7.1: B3, a leader in the target stays and its leader epoch is raised. Else one is elected."""
-    spec = PartitionSpec(
-        REASSIGNING.replicas, leader, (1, 2, 3), leader_epoch=5, adding_replicas=(4, 5, 6), removing_replicas=(1, 2, 3)
-    )
-    driver = quiet({"t": [spec]})
+    driver = quiet({"t": [replace(REASSIGNING, leader=leader)]})
     driver.cluster.partitions.reassigning[0] = 1
     catch_up(driver, isr)
     first = driver.writes()[0]
@@ -132,10 +128,7 @@ def test_phase_b_elects_if_leader_is_not_in_target(leader: int | None, isr: tupl
 def test_leader_receives_target_after_isr_shrinks_to_it(leader: int, strict: bool) -> None:
     """Found by the simulator, seed 5124: a leader ignores ISR members that are not among its replicas. It then
     acknowledged writes without them, and the next controller elected one of them."""
-    spec = PartitionSpec(
-        REASSIGNING.replicas, leader, (1, 2, 3), leader_epoch=5, adding_replicas=(4, 5, 6), removing_replicas=(1, 2, 3)
-    )
-    driver = quiet({"t": [spec]}, kframe_reassignment_strict=strict)
+    driver = quiet({"t": [replace(REASSIGNING, leader=leader)]}, kframe_reassignment_strict=strict)
     driver.cluster.partitions.reassigning[0] = 1
     catch_up(driver, (1, 2, 3, 4, 5, 6))
     recipients = [
@@ -167,7 +160,7 @@ def test_reassignment_to_same_replicas_runs_phase_b(target: tuple[int, ...], wri
     assert reassign(driver, *target) == [NONE]
     assert assigned(driver.stored("t-0")) == (target, (), ())
     assert state_of(driver.stored("t-0")) == (1, (1, 2, 3), 6)
-    assert count_effects(driver, WriteAssignments) == writes
+    assert len(driver.performed(WriteAssignments)) == writes
     assert {(b, e["is_new"]) for b, e in driver.entries(LEADERSHIP, "t-0").items()} == {(n, False) for n in (1, 2, 3)}
     assert stops(driver) == []
     assert not driver.cluster.partitions.reassigning.any()
@@ -198,8 +191,7 @@ def test_cancellation_of_resumed_reassignment_has_no_illegal_transition(
 ) -> None:
     """The added replicas are Online, or Offline with their broker, when the next controller resumes the
     reassignment."""
-    driver = Driver(cluster_of({"t": [REASSIGNING]}, live), {"auto.leader.rebalance.enable": False})
-    driver.handle(Elect())
+    driver = elected({"t": [REASSIGNING]}, live)
     assert submit(driver, [(("t", 0), None)]) == [NONE]
     assert assigned(driver.stored("t-0")) == ((1, 2, 3), (), ())
     assert refusals(caplog) == []
@@ -250,8 +242,7 @@ def test_target_broker_startup_resumes_reassignment() -> None:
     """controller 7.4: broker startup of a target broker (6.2 step 6)."""
     driver = quiet({"t": [REASSIGNING, NOT_REASSIGNING]}, (1, 2, 3))
     driver.cluster.partitions.reassigning[0] = 1
-    driver.start_broker(5)
-    driver.handle(BrokersChanged())
+    driver.start_brokers(5)
     entry = driver.entries(LEADERSHIP, "t-0")[5]
     assert (entry["leader_epoch"], entry["is_new"]) == (6, True)
     assert state_of(driver.stored("t-1"))[2] == 5
@@ -261,17 +252,14 @@ def test_startup_of_other_broker_does_not_resume_reassignment() -> None:
     """controller 6.2: only reassignments whose target contains a new broker."""
     driver = quiet({"t": [REASSIGNING]}, (1, 2))
     driver.cluster.partitions.reassigning[0] = 1
-    driver.start_broker(3)
-    driver.handle(BrokersChanged())
+    driver.start_brokers(3)
     assert state_of(driver.stored("t-0"))[2] == 5
 
 
 @pytest.mark.parametrize("isr, reached", [((1, 2, 3), False), ((1, 4, 5, 6), True)], ids=["behind", "in sync"])
 def test_failover_resumes_reassignment(isr: tuple[int, ...], reached: bool, caplog: pytest.LogCaptureFixture) -> None:
     """controller 3.2: step 8, resume reassignments: storage keeps adding and removing until B6."""
-    spec = PartitionSpec(REASSIGNING.replicas, 1, isr, 5, adding_replicas=(4, 5, 6), removing_replicas=(1, 2, 3))
-    driver = Driver(cluster_of({"t": [spec, NOT_REASSIGNING]}, ALL), {"auto.leader.rebalance.enable": False})
-    driver.handle(Elect())
+    driver = elected({"t": [replace(REASSIGNING, isr=isr), NOT_REASSIGNING]}, ALL)
     assert assigned(driver.stored("t-0")) == (((4, 5, 6), (), ()) if reached else assigned(driver.known("t-0")))
     assert bool(driver.cluster.partitions.reassigning[0]) is not reached
     assert driver.stored("t-0").leader_epoch > 5
@@ -281,7 +269,7 @@ def test_failover_resumes_reassignment(isr: tuple[int, ...], reached: bool, capl
 
 def test_failover_starts_stored_reassignment() -> None:
     """controller 3.2: step 8, the stored reassignment first."""
-    driver = Driver(cluster_of({"t": [NOT_REASSIGNING, NOT_REASSIGNING]}, ALL), {"auto.leader.rebalance.enable": False})
+    driver = standby({"t": [NOT_REASSIGNING, NOT_REASSIGNING]}, ALL)
     driver.ensemble.request_reassignments(Targets.of([(("t", 1), (4, 5, 6))]))
     driver.handle(Elect())
     assert [assigned(driver.stored(name))[1] for name in ("t-0", "t-1")] == [(), (4, 5, 6)]
@@ -309,7 +297,7 @@ def test_list_reassignments() -> None:
 
 def test_reassignment_halts_deletion() -> None:
     """controller 7.1: phase 0 marks the topic ineligible for deletion, which matters once it is queued; 10.5."""
-    driver = Driver(cluster_of({"t": [REASSIGNING]}, ALL), {"auto.leader.rebalance.enable": False})
+    driver = standby({"t": [REASSIGNING]}, ALL)
     driver.ensemble.mark_for_deletion(["t"])
     driver.handle(Elect())
     topics = driver.cluster.topics
@@ -322,16 +310,15 @@ def test_reassignment_halts_deletion() -> None:
 # -- targets that cannot lead
 
 
-def _dies(driver: Driver) -> None:
-    driver.ensemble.unregister_brokers([4])
-    driver.handle(BrokersChanged())
+def fail_target(driver: Driver) -> None:
+    driver.fail_brokers(4)
 
 
-def _loses_its_directory(driver: Driver) -> None:
+def lose_target_directory(driver: Driver) -> None:
     driver.cluster.flag_replicas(0, driver.cluster.brokers.index_of([4]), ReplicaFlag.OFFLINE_DIR)
 
 
-@pytest.mark.parametrize("cause_fault", [_dies, _loses_its_directory])
+@pytest.mark.parametrize("cause_fault", [fail_target, lose_target_directory])
 def test_replicas_are_retained_while_no_target_replica_can_lead(cause_fault: Callable[[Driver], None]) -> None:
     """Found by the simulator, seed 42098: the leader added the target to the ISR just after the target had failed.
     Kafka completes the reassignment and removes the last valid logs. The partition has no leader and counts as Online.
@@ -347,10 +334,9 @@ def test_replicas_are_retained_while_no_target_replica_can_lead(cause_fault: Cal
 def test_waiting_reassignment_completes_when_target_is_live() -> None:
     driver = quiet({"t": [NOT_REASSIGNING]}, kframe_reassignment_strict=True)
     reassign(driver, 4)
-    _dies(driver)
+    driver.fail_brokers(4)
     catch_up(driver, (1, 2, 3, 4))
-    driver.start_broker(4)
-    driver.handle(BrokersChanged())
+    driver.start_brokers(4)
     assert assigned(driver.stored("t-0")) == ((4,), (), ())
     assert (driver.stored("t-0").leader, driver.stored("t-0").isr) == (4, (4,))
 

@@ -5,11 +5,6 @@ from __future__ import annotations
 import pytest
 
 from kframe.errors import ErrorCode
-from kframe.model.events import (
-    ListReassignmentsRequested,
-    ReassignmentRequested,
-    SessionExpired,
-)
 from kframe.model.tables import Targets
 from kframe.testing.clusters import PartitionSpec
 from tests.core.driver import assigned, quiet
@@ -68,16 +63,6 @@ def test_partition_without_state_returns_unknown_server_error() -> None:
     driver = quiet({"t": [PartitionSpec((1, 2)), NOT_REASSIGNING]})
     assert submit(driver, [(("t", 0), (3, 4)), (("t", 1), (4, 5, 6))]) == [ErrorCode.UNKNOWN_SERVER_ERROR, NONE]
     assert driver.controller.active
-
-
-def test_inactive_controller_returns_not_controller() -> None:
-    """controller 1: NOT_CONTROLLER at the top."""
-    driver = quiet({"t": [NOT_REASSIGNING]})
-    driver.handle(SessionExpired())
-    response = driver.ask(ReassignmentRequested(Targets.of([(("t", 0), (4,))]), 1))
-    assert (response.error, len(response.codes)) == (ErrorCode.NOT_CONTROLLER, 0)
-    listed = driver.ask(ListReassignmentsRequested(None, 2))
-    assert (listed.error, len(listed.rows)) == (ErrorCode.NOT_CONTROLLER, 0)
 
 
 def test_request_overrides_stored_reassignment() -> None:

@@ -14,7 +14,6 @@ from tests.core.reassignments import (
     NOT_REASSIGNING,
     REASSIGNING,
     catch_up,
-    count_effects,
     reassign,
     store_reassignments,
     stored_targets,
@@ -38,7 +37,7 @@ def test_failed_entries_are_removed() -> None:
         driver, [(("nowhere", 0), (1,)), (("t", 0), (4, 5, 6)), (("t", 7), (1,)), (("leaving", 0), (4,))]
     )
     assert stored_targets(driver).keys() == {"t-0"}
-    assert count_effects(driver, WriteReassignments) == 1
+    assert len(driver.performed(WriteReassignments)) == 1
 
 
 def test_empty_reassignment_record_is_deleted_and_the_next_is_read() -> None:

@@ -15,18 +15,10 @@ from kframe.errors import StoreError
 from kframe.model.effects import Send
 from kframe.model.ids import EPOCH_DURING_DELETE, NO_EPOCH, ReplicaState
 from kframe.model.store_requests import ReadStates, WriteStates
-from kframe.testing.clusters import PartitionSpec, cluster_of
-from tests.core.driver import Driver, erase, kinds, overtake, refusals, state_of
+from kframe.testing.clusters import PartitionSpec
+from tests.core.driver import Driver, active, erase, kinds, overtake, refusals, state_of
 
 STATED = PartitionSpec((1, 2, 3), leader=1, isr=(1, 2, 3), leader_epoch=5)
-
-
-def make_driver(*specs: PartitionSpec, live: tuple[int, ...] = (1, 2, 3)) -> Driver:
-    """Return an active controller (epoch 4) of a topic ``t`` with these partitions."""
-    driver = Driver(cluster_of({"t": list(specs)}, live), controller_epoch=4)
-    driver.adopt()
-    driver.forget()
-    return driver
 
 
 def change_state(
@@ -53,14 +45,14 @@ def replica_state(driver: Driver, name: str) -> ReplicaState:
 
 def test_empty_transition_has_no_effect() -> None:
     """state-machines 3.1: empty input."""
-    driver = make_driver(STATED)
+    driver = active(STATED)
     assert len(take_offline(driver)) == 0
     assert driver.effects == []
 
 
 def test_illegal_transition_does_not_affect_other_replicas(caplog: pytest.LogCaptureFixture) -> None:
     """state-machines 3.1: invalid ones are logged and skipped."""
-    driver = make_driver(STATED, STATED)
+    driver = active(STATED, STATED)
     driver.cluster.partitions.replica_state[driver.replicas("t-0@2").slots(driver.cluster.partitions)] = (
         ReplicaState.NON_EXISTENT
     )
@@ -74,7 +66,7 @@ def test_illegal_transition_does_not_affect_other_replicas(caplog: pytest.LogCap
 @pytest.mark.parametrize("names, writes", [(("t-0@2", "t-1@3"), 1), (("t-0@3", "t-0@2", "t-1@3"), 2)])
 def test_replicas_of_all_brokers_share_a_batch(names: tuple[str, ...], writes: int) -> None:
     """state-machines 3.1: one send at the end, after a write for each replica that a partition loses."""
-    driver = make_driver(STATED, STATED)
+    driver = active(STATED, STATED)
     take_offline(driver, *names)
     assert kinds(driver.effects) == ["WriteStates"] * writes + ["Send"]
 
@@ -85,7 +77,7 @@ def test_brokers_leave_isr_in_scala_hash_order() -> None:
     If twelve members leave the ISR at once, the last one in that order, broker 4, stays.
     """
     broker_ids = tuple(range(1, 13))
-    driver = make_driver(PartitionSpec(broker_ids, leader=1, isr=broker_ids), live=broker_ids)
+    driver = active(PartitionSpec(broker_ids, leader=1, isr=broker_ids), live=broker_ids)
     take_offline(driver, *(f"t-0@{broker_id}" for broker_id in broker_ids))
     assert state_of(driver.stored("t-0")) == (-1, (4,), 12)
     order = [5, 10, 1, 6, 9, 2, 12, 7, 3, 11, 8, 4]
@@ -99,7 +91,7 @@ def test_brokers_leave_isr_in_scala_hash_order() -> None:
 
 def test_new_replica_of_led_partition_receives_leader_and_isr() -> None:
     """state-machines 3.2: New with leadership."""
-    driver = make_driver(STATED)
+    driver = active(STATED)
     change_state(driver, ReplicaState.NEW, "t-0@2", initial_state=ReplicaState.NON_EXISTENT)
     (request,) = driver.requests(Api.LEADER_AND_ISR)
     recipients = request["partitions"]["t-0"]
@@ -113,35 +105,19 @@ def test_new_replica_of_led_partition_receives_leader_and_isr() -> None:
     assert driver.writes() == []
 
 
-def test_new_replica_of_partition_without_state_receives_nothing() -> None:
-    """state-machines 3.2: New without leadership."""
-    driver = make_driver(PartitionSpec((1, 2)))
-    change_state(driver, ReplicaState.NEW, "t-0@2", initial_state=ReplicaState.NON_EXISTENT)
-    assert driver.effects == []
-    assert replica_state(driver, "t-0@2") is ReplicaState.NEW
-
-
 def test_leader_cannot_become_new(caplog: pytest.LogCaptureFixture) -> None:
     """state-machines 3.2: New where it leads already."""
-    driver = make_driver(STATED)
+    driver = active(STATED)
     change_state(driver, ReplicaState.NEW, "t-0@1", initial_state=ReplicaState.NON_EXISTENT)
     assert driver.effects == []
     assert replica_state(driver, "t-0@1") is ReplicaState.NON_EXISTENT
     assert "t-0: cannot be New: it is the leader" in refusals(caplog)[0]
 
 
-def test_new_to_online_sends_nothing() -> None:
-    """state-machines 3.2: Online from New."""
-    driver = make_driver(STATED)
-    change_state(driver, ReplicaState.ONLINE, "t-0@2", initial_state=ReplicaState.NEW)
-    assert driver.effects == []
-    assert replica_state(driver, "t-0@2") is ReplicaState.ONLINE
-
-
 @pytest.mark.parametrize("initial_state", [ReplicaState.ONLINE, ReplicaState.OFFLINE, ReplicaState.DELETION_INELIGIBLE])
 def test_other_state_to_online_sends_leader_and_isr(initial_state: ReplicaState) -> None:
     """state-machines 3.2: Online from others."""
-    driver = make_driver(STATED, PartitionSpec((1, 2)))
+    driver = active(STATED, PartitionSpec((1, 2)))
     change_state(driver, ReplicaState.ONLINE, "t-0@2", "t-1@2", initial_state=initial_state)
     (request,) = driver.requests(Api.LEADER_AND_ISR)
     assert (request["broker"], list(request["partitions"])) == (2, ["t-0"])
@@ -153,7 +129,7 @@ def test_other_state_to_online_sends_leader_and_isr(initial_state: ReplicaState)
 @pytest.mark.parametrize("deleting, leader_epoch", [(True, EPOCH_DURING_DELETE), (False, 5)])
 def test_deletion_starts_with_stop_replica(deleting: bool, leader_epoch: int) -> None:
     """state-machines 3.2: ReplicaDeletionStarted."""
-    driver = make_driver(STATED)
+    driver = active(STATED)
     driver.cluster.topics.deleting[0] = deleting
     change_state(driver, ReplicaState.DELETION_STARTED, "t-0@2", initial_state=ReplicaState.OFFLINE)
     (request,) = driver.requests(Api.STOP_REPLICA)
@@ -163,28 +139,26 @@ def test_deletion_starts_with_stop_replica(deleting: bool, leader_epoch: int) ->
 
 
 @pytest.mark.parametrize(
-    "initial_state, target",
+    "spec, initial_state, target",
     [
-        (ReplicaState.DELETION_STARTED, ReplicaState.DELETION_SUCCESSFUL),
-        (ReplicaState.DELETION_STARTED, ReplicaState.DELETION_INELIGIBLE),
-        (ReplicaState.OFFLINE, ReplicaState.DELETION_INELIGIBLE),
+        (PartitionSpec((1, 2)), ReplicaState.NON_EXISTENT, ReplicaState.NEW),
+        (STATED, ReplicaState.NEW, ReplicaState.ONLINE),
+        (STATED, ReplicaState.DELETION_STARTED, ReplicaState.DELETION_SUCCESSFUL),
+        (STATED, ReplicaState.DELETION_STARTED, ReplicaState.DELETION_INELIGIBLE),
+        (STATED, ReplicaState.OFFLINE, ReplicaState.DELETION_INELIGIBLE),
+        (STATED, ReplicaState.DELETION_SUCCESSFUL, ReplicaState.NON_EXISTENT),
     ],
-    ids=lambda state: state.name,
 )
-def test_end_of_deletion_sends_nothing(initial_state: ReplicaState, target: ReplicaState) -> None:
-    """state-machines 3.2: ReplicaDeletionSuccessful and ReplicaDeletionIneligible."""
-    driver = make_driver(STATED)
+def test_transition_sends_nothing(spec: PartitionSpec, initial_state: ReplicaState, target: ReplicaState) -> None:
+    """state-machines 3.2: New without leadership.
+    state-machines 3.2: Online from New.
+    state-machines 3.2: ReplicaDeletionSuccessful and ReplicaDeletionIneligible.
+    state-machines 3.2: NonExistent drops its state and sends nothing.
+    """
+    driver = active(spec)
     change_state(driver, target, "t-0@2", initial_state=initial_state)
     assert driver.effects == []
     assert replica_state(driver, "t-0@2") is target
-
-
-def test_non_existent_replica_has_no_state() -> None:
-    """state-machines 3.2: NonExistent drops its state and sends nothing."""
-    driver = make_driver(STATED)
-    change_state(driver, ReplicaState.NON_EXISTENT, "t-0@2", initial_state=ReplicaState.DELETION_SUCCESSFUL)
-    assert driver.effects == []
-    assert replica_state(driver, "t-0@2") is ReplicaState.NON_EXISTENT
 
 
 # -- 3.3 to Offline
@@ -193,7 +167,7 @@ def test_non_existent_replica_has_no_state() -> None:
 @pytest.mark.parametrize("spec, leader_epoch", [(STATED, 5), (PartitionSpec((1, 2, 3)), NO_EPOCH)])
 def test_offline_transition_sends_stop_replica(spec: PartitionSpec, leader_epoch: int) -> None:
     """state-machines 3.3: StopReplica without delete, with the leader epoch known before."""
-    driver = make_driver(spec)
+    driver = active(spec)
     take_offline(driver, "t-0@2")
     (request,) = driver.requests(Api.STOP_REPLICA)
     assert request["broker"] == 2
@@ -202,7 +176,7 @@ def test_offline_transition_sends_stop_replica(spec: PartitionSpec, leader_epoch
 
 def test_offline_transition_sends_leader_and_isr_to_other_replicas() -> None:
     """state-machines 3.3: LeaderAndIsr to all assigned replicas but this one, metadata to all."""
-    driver = make_driver(STATED, live=(1, 2, 3, 9))
+    driver = active(STATED, live=(1, 2, 3, 9))
     take_offline(driver, "t-0@2")
     assert driver.recipients(Api.LEADER_AND_ISR, "t-0") == [1, 3]
     recipients = driver.requests(Api.LEADER_AND_ISR)[0]["partitions"]["t-0"]
@@ -218,7 +192,7 @@ def test_offline_transition_sends_leader_and_isr_to_other_replicas() -> None:
 
 def test_offline_transition_of_deleting_topic_is_not_announced() -> None:
     """state-machines 3.3: topic queued for deletion."""
-    driver = make_driver(STATED)
+    driver = active(STATED)
     driver.cluster.topics.deleting[0] = 1
     take_offline(driver, "t-0@2")
     assert driver.requests(Api.LEADER_AND_ISR) == driver.requests(Api.UPDATE_METADATA) == []
@@ -229,7 +203,7 @@ def test_offline_transition_of_deleting_topic_is_not_announced() -> None:
 
 def test_offline_transition_without_state_sends_live_brokers() -> None:
     """state-machines 3.3: partition without leadership."""
-    driver = make_driver(PartitionSpec((1, 2)))
+    driver = active(PartitionSpec((1, 2)))
     take_offline(driver, "t-0@2")
     assert [request["broker"] for request in driver.requests(Api.UPDATE_METADATA)] == [1, 2, 3]
     assert driver.recipients(Api.UPDATE_METADATA, "t-0") == []
@@ -240,7 +214,7 @@ def test_offline_transition_without_state_sends_live_brokers() -> None:
 
 def test_stop_replica_to_dead_broker_is_dropped() -> None:
     """state-machines 3.3: StopReplica to a dead broker is dropped when the batch is sent."""
-    driver = make_driver(STATED, live=(1, 3))
+    driver = active(STATED, live=(1, 3))
     change_state(driver, ReplicaState.OFFLINE, "t-0@2", initial_state=ReplicaState.ONLINE)
     assert driver.requests(Api.STOP_REPLICA) == []
     assert driver.recipients(Api.LEADER_AND_ISR, "t-0") == [1, 3]
@@ -266,7 +240,7 @@ def test_failed_isr_write_keeps_replica_state(
     state-machines 3.4: a later controller's state is final.
     state-machines 3.3: failures are logged, and the replica keeps its state although it was stopped.
     """
-    driver = make_driver(STATED, STATED)
+    driver = active(STATED, STATED)
     driver.before(WriteStates, lambda: cause_fault(driver))
     take_offline(driver, "t-0@2", "t-1@2")
     assert replica_state(driver, "t-0@2") is ReplicaState.ONLINE
@@ -280,7 +254,7 @@ def test_failed_isr_write_keeps_replica_state(
 
 def test_missing_state_of_deleting_topic_is_ignored(caplog: pytest.LogCaptureFixture) -> None:
     """state-machines 3.4: no state in storage, topic queued for deletion."""
-    driver = make_driver(STATED)
+    driver = active(STATED)
     driver.cluster.topics.deleting[0] = 1
     driver.before(WriteStates, lambda: erase(driver, "t-0"))
     take_offline(driver, "t-0@2")
@@ -306,7 +280,7 @@ def test_offline_replica_leaves_isr(
     state-machines 3.4: last member stays.
     state-machines 5: the last ISR member is always kept, as since 1.1.
     """
-    driver = make_driver(spec)
+    driver = active(spec)
     take_offline(driver, f"t-0@{removed_broker}")
     view = driver.stored("t-0")
     assert state_of(view) == state_of(driver.known("t-0")) == expected
@@ -315,7 +289,7 @@ def test_offline_replica_leaves_isr(
 
 def test_worked_example_of_isr_removal() -> None:
     """state-machines 3.4: worked example."""
-    driver = make_driver(STATED)
+    driver = active(STATED)
     seen = []
     for removed_broker in (1, 2, 3):
         take_offline(driver, f"t-0@{removed_broker}")
@@ -325,7 +299,7 @@ def test_worked_example_of_isr_removal() -> None:
 
 def test_replica_outside_isr_writes_nothing() -> None:
     """state-machines 3.4: replica not in the ISR, no write, LeaderAndIsr with the unchanged leader epoch."""
-    driver = make_driver(PartitionSpec((1, 2, 3), 1, (1, 3), leader_epoch=5, partition_epoch=7))
+    driver = active(PartitionSpec((1, 2, 3), 1, (1, 3), leader_epoch=5, partition_epoch=7))
     take_offline(driver, "t-0@2")
     assert driver.writes() == []
     assert driver.recipients(Api.LEADER_AND_ISR, "t-0") == [1, 3]
@@ -336,7 +310,7 @@ def test_replica_outside_isr_writes_nothing() -> None:
 
 def test_replica_outside_isr_updates_cached_controller_epoch() -> None:
     """state-machines 3.4: replica not in the ISR, cached with our controller epoch."""
-    driver = make_driver(PartitionSpec((1, 2, 3), 1, (1, 3), leader_epoch=5, controller_epoch=2))
+    driver = active(PartitionSpec((1, 2, 3), 1, (1, 3), leader_epoch=5, controller_epoch=2))
     take_offline(driver, "t-0@2")
     assert driver.known("t-0").controller_epoch == 4
     assert driver.stored("t-0").controller_epoch == 2
@@ -347,7 +321,7 @@ def test_stale_version_is_read_and_written_again(
     isr: tuple[int, ...], expected: tuple[int, tuple[int, ...], int]
 ) -> None:
     """state-machines 3.4: stale version."""
-    driver = make_driver(STATED, STATED)
+    driver = active(STATED, STATED)
     driver.before(WriteStates, lambda: driver.ensemble.write_state("t", 0, isr=isr))
     take_offline(driver, "t-0@2", "t-1@2")
     assert state_of(driver.stored("t-0")) == expected
@@ -359,7 +333,7 @@ def test_stale_version_is_read_and_written_again(
 
 def test_isr_removal_attempts_are_bounded(caplog: pytest.LogCaptureFixture) -> None:
     """state-machines 3.4: attempts are bounded (Kafka's are not)."""
-    driver = make_driver(STATED)
+    driver = active(STATED)
     for _ in range(ATTEMPTS_MAX):
         driver.before(WriteStates, lambda: driver.ensemble.write_state("t", 0, isr=(1, 2, 3)))
     take_offline(driver, "t-0@2")
@@ -370,7 +344,7 @@ def test_isr_removal_attempts_are_bounded(caplog: pytest.LogCaptureFixture) -> N
 
 def test_requests_of_failed_transition_are_dropped() -> None:
     """state-machines 2.4: no poisoned batch of replicas."""
-    driver = make_driver(STATED, STATED)
+    driver = active(STATED, STATED)
     driver.fail(WriteStates, StoreError("connection lost"))
     with pytest.raises(StoreError):
         take_offline(driver, "t-0@2")
@@ -385,14 +359,14 @@ def test_requests_of_failed_transition_are_dropped() -> None:
 
 def test_broker_gets_leader_and_isr_then_metadata_then_stop_replica() -> None:
     """state-machines 4: LeaderAndIsr, UpdateMetadata, StopReplica."""
-    driver = make_driver(STATED, STATED)
+    driver = active(STATED, STATED)
     take_offline(driver, "t-0@2", "t-1@3")
     (batch,) = driver.batches
     for broker in (2, 3):
         assert [request["api"] for request in batch if request["broker"] == broker] == [
             Api.LEADER_AND_ISR, Api.UPDATE_METADATA, Api.STOP_REPLICA,
         ]  # fmt: skip
-    (send,) = [effect for effect in driver.effects if isinstance(effect, Send)]
+    (send,) = driver.performed(Send)
     assert np.array_equal(send.requests.stop_delete, [0, 0])
 
 
@@ -400,7 +374,7 @@ def test_broker_gets_leader_and_isr_then_metadata_then_stop_replica() -> None:
 def test_relocated_row_keeps_replicas_of_transition(target: ReplicaState) -> None:
     """The controller reads a stale state again. If the new ISR exceeds the slots of the row, the row is relocated. The
     same replicas still change state."""
-    driver = make_driver(PartitionSpec((1, 2), leader=1, isr=(1, 2)), live=(1, 2, 3, 4))
+    driver = active(PartitionSpec((1, 2), leader=1, isr=(1, 2)), live=(1, 2, 3, 4))
     before = driver.cluster.partitions.slot_start.tolist()
     replicas = driver.replicas("t-0@1", "t-0@2")
     driver.before(WriteStates, lambda: driver.ensemble.write_state("t", 0, isr=(2, 3, 4, 1)))

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from kframe.model.events import Elect
-from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
-from tests.core.driver import Driver
+from kframe.testing.clusters import PartitionSpec, healthy
+from tests.core.driver import Driver, elected, standby
 
-CHECKED = {"kframe.failover.check.epochs": "true", "auto.leader.rebalance.enable": "false"}
-UNCHECKED = {"auto.leader.rebalance.enable": "false"}
+CHECKED: dict[str, Any] = {"kframe_failover_check_epochs": "true"}
 #: Storage has no leader, so that the first controller writes one.
 NEW = PartitionSpec((1, 2, 3))
 
@@ -45,21 +46,20 @@ def test_broker_reregistered_without_controller_leaves_isr(
     bounced: tuple[int, ...], dead: tuple[int, ...], leader: int, isr: tuple[int, ...]
 ) -> None:
     """They stay in the ISR if no other member is registered."""
-    driver = Driver(cluster_of({"t": [NEW]}, (1, 2, 3)), CHECKED)
+    driver = standby({"t": [NEW]}, (1, 2, 3), **CHECKED)
     failed_over(driver, *bounced, dead=dead)
     stored = driver.stored("t-0")
     assert (stored.leader, stored.isr) == (leader, isr)
 
 
 def test_reregistered_broker_can_lead_by_default() -> None:
-    driver = Driver(cluster_of({"t": [NEW]}, (1, 2, 3)), UNCHECKED)
+    driver = standby({"t": [NEW]}, (1, 2, 3))
     failed_over(driver, 1)
     assert (driver.stored("t-0").leader, driver.stored("t-0").isr) == (1, (1, 2, 3))
 
 
 def test_isr_written_after_reregistration_is_retained() -> None:
-    driver = Driver(cluster_of({"t": [NEW, NEW]}, (1, 2, 3)), CHECKED)
-    driver.handle(Elect())
+    driver = elected({"t": [NEW, NEW]}, (1, 2, 3), **CHECKED)
     driver.ensemble.drop_controller()
     driver.ensemble.bounce_brokers([1])
     driver.ensemble.write_state("t", 0, isr=(1, 2))
@@ -72,7 +72,7 @@ def test_isr_written_after_reregistration_is_retained() -> None:
 
 def test_isr_without_zxid_is_retained() -> None:
     """As for a cluster that was copied into an in-memory store."""
-    driver = Driver(cluster_of({"t": [healthy(1, 2, 3)]}, (1, 2, 3)), CHECKED)
+    driver = standby({"t": [healthy(1, 2, 3)]}, (1, 2, 3), **CHECKED)
     failed_over(driver, 1)
     assert driver.stored("t-0").leader == 1
     assert driver.cluster.state_zxid is None, "of no use any more"

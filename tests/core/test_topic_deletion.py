@@ -13,7 +13,7 @@ from kframe.model.events import (
 )
 from kframe.model.ids import EPOCH_DURING_DELETE, LEADER_DURING_DELETE, PartitionState, ReplicaState
 from kframe.model.store_requests import DeleteTopics, DropDeletions
-from kframe.testing.clusters import PartitionSpec, cluster_of, healthy, small_table
+from kframe.testing.clusters import PartitionSpec, healthy, small_table
 from tests.core.deletion import (
     ALL,
     BEGUN,
@@ -24,7 +24,6 @@ from tests.core.deletion import (
     QUEUED,
     STARTED,
     confirm,
-    count_effects,
     flags,
     is_deleted,
     make_driver,
@@ -32,7 +31,7 @@ from tests.core.deletion import (
     states,
     stops,
 )
-from tests.core.driver import Driver, quiet, state_of
+from tests.core.driver import quiet, standby, state_of
 from tests.core.reassignments import reassign
 
 # -- from the mark to completion
@@ -87,11 +86,11 @@ def test_topic_is_deleted_after_all_replicas_confirm() -> None:
     assert states(driver, "t-0") == {1: DONE, 2: STARTED}
     confirm(driver, 2, "t-1")
     assert not is_deleted(driver)
-    assert (driver.batches, count_effects(driver, DeleteTopics)) == ([], 0)
+    assert (driver.batches, len(driver.performed(DeleteTopics))) == ([], 0)
     confirm(driver, 2, "t-0")
     assert is_deleted(driver)
     assert driver.batches == [], "no final UpdateMetadata is needed"
-    assert count_effects(driver, DeleteTopics) == 1
+    assert len(driver.performed(DeleteTopics)) == 1
     assert driver.cluster.row("t", 0) is None
     assert [view.topic for view in driver.cluster] == ["kept"]
 
@@ -142,7 +141,7 @@ def test_disabled_deletion_removes_marks() -> None:
     driver = make_driver(delete_topic_enable=False)
     mark(driver, "t", "nowhere")
     assert (driver.store.read_deletions(), driver.batches, flags(driver)) == (frozenset(), [], set())
-    assert count_effects(driver, DropDeletions) > 0
+    assert driver.performed(DropDeletions)
 
 
 def test_reassignment_does_not_halt_newly_marked_topic() -> None:
@@ -174,8 +173,7 @@ def test_broker_startup_resumes_deletion() -> None:
     mark(driver, "t")
     confirm(driver, 1, "t-0", "t-1")
     driver.forget()
-    driver.start_broker(2)
-    driver.handle(BrokersChanged())
+    driver.start_brokers(2)
     assert states(driver, "t-0") == {1: DONE, 2: STARTED}
     assert {broker for broker, delete, _ in stops(driver, "t-0") if delete} == {2}
     confirm(driver, 2, "t-0", "t-1")
@@ -188,8 +186,7 @@ def test_startup_of_other_broker_does_not_resume_deletion() -> None:
     mark(driver, "t")
     confirm(driver, 1, "t-0", "t-1")
     driver.forget()
-    driver.start_broker(3)
-    driver.handle(BrokersChanged())
+    driver.start_brokers(3)
     assert flags(driver) == {QUEUED, BEGUN, HALTED}
     assert stops(driver, "t-0") == []
 
@@ -212,8 +209,7 @@ def test_stop_replica_error_halts_deletion(
     assert {name: states(driver, name)[1] for name in replica_states} == replica_states
     assert {states(driver, name)[2] for name in replica_states} == {DONE}
     driver.forget()
-    driver.ensemble.bounce_brokers([1])
-    driver.handle(BrokersChanged())
+    driver.bounce_brokers(1)
     confirm(driver, 1, *(name for name, state in replica_states.items() if state is not DONE))
     assert is_deleted(driver)
 
@@ -223,15 +219,13 @@ def test_broker_failure_during_deletion_halts_topic() -> None:
     driver = make_driver()
     mark(driver, "t")
     driver.forget()
-    driver.ensemble.unregister_brokers([2])
-    driver.handle(BrokersChanged())
+    driver.fail_brokers(2)
     assert flags(driver) == {QUEUED, BEGUN, HALTED}
     assert states(driver, "t-0") == {1: STARTED, 2: INELIGIBLE}
     assert {request["api"] for batch in driver.batches for request in batch if "t-0" in request["partitions"]} == set()
     confirm(driver, 1, "t-0", "t-1")
     assert states(driver, "t-0")[1] is DONE
-    driver.start_broker(2)
-    driver.handle(BrokersChanged())
+    driver.start_brokers(2)
     confirm(driver, 2, "t-0", "t-1")
     assert is_deleted(driver)
 
@@ -264,7 +258,7 @@ def test_response_for_topic_not_deleting_is_ignored() -> None:
 )  # fmt: skip
 def test_failover_resumes_or_halts_deletion(spec: PartitionSpec, live: tuple[int, ...], begun: bool) -> None:
     """controller 3.2: step 5, topics with an offline replica or a running reassignment start ineligible; step 9."""
-    driver = Driver(cluster_of({"t": [spec], "kept": [healthy(1)]}, live), {"auto.leader.rebalance.enable": False})
+    driver = standby({"t": [spec], "kept": [healthy(1)]}, live)
     driver.ensemble.mark_for_deletion(["t", "nowhere"])
     driver.handle(Elect())
     assert flags(driver) == ({QUEUED, BEGUN} if begun else {QUEUED, HALTED})
@@ -273,17 +267,16 @@ def test_failover_resumes_or_halts_deletion(spec: PartitionSpec, live: tuple[int
 
 def test_failover_completes_deletion_of_empty_topic() -> None:
     """controller 10.2: all (that is, none) of the replicas of an empty topic are DeletionSuccessful."""
-    driver = Driver(cluster_of({"kept": [healthy(1, 2)]}, ALL))
+    driver = standby({"kept": [healthy(1, 2)]}, ALL)
     driver.store.queue_deletions(("nowhere",))
     driver.handle(Elect())
-    assert (driver.store.read_deletions(), count_effects(driver, DeleteTopics)) == (frozenset(), 1)
+    assert (driver.store.read_deletions(), len(driver.performed(DeleteTopics))) == (frozenset(), 1)
     assert driver.store.read_topic_names() == {"kept"}
 
 
 def test_failover_with_deletion_disabled_removes_marks() -> None:
     """controller 10.1: delete.topic.enable=false, at failover too."""
-    cluster = cluster_of({"t": [healthy(1)]}, ALL)
-    driver = Driver(cluster, {"auto.leader.rebalance.enable": False, "delete.topic.enable": False})
+    driver = standby({"t": [healthy(1)]}, ALL, delete_topic_enable=False)
     driver.ensemble.mark_for_deletion(["t"])
     driver.handle(Elect())
     assert (flags(driver), driver.store.read_deletions()) == (set(), frozenset())
@@ -293,8 +286,7 @@ def test_failover_with_deletion_disabled_removes_marks() -> None:
 def test_strict_reassignment_does_not_halt_deletion(strict: bool) -> None:
     """Found by the simulator, seeds 8 and 72: a topic without a leader was neither reassigned nor deleted."""
     moving = PartitionSpec((2, 1), None, (1,), 3, adding_replicas=(2,))
-    keys = {"auto.leader.rebalance.enable": False, "kframe.reassignment.strict": strict}
-    driver = Driver(cluster_of({"t": (moving,)}, (1, 2)), keys)
+    driver = standby({"t": (moving,)}, (1, 2), kframe_reassignment_strict=strict)
     driver.ensemble.mark_for_deletion(["t"])
     driver.handle(Elect())
     assert (HALTED in flags(driver), BEGUN in flags(driver)) == (not strict, strict)
@@ -304,7 +296,7 @@ def test_reassignment_without_leader_does_not_block_deletion() -> None:
     """Found by the simulator, seed 85: replicas that a reassignment added to a partition without a leader."""
     driver = quiet({"t": [PartitionSpec((3,)), healthy(1, 2)]}, (1, 2))
     reassign(driver, 2)
-    driver.start_broker(3)
+    driver.register_brokers(3)
     mark(driver, "t")
     driver.handle(BrokersChanged())
     for broker_id in (1, 2, 3):
@@ -317,8 +309,7 @@ def test_response_of_earlier_registration_does_not_halt_deletion() -> None:
     The successful answer then matched no replica in deletion."""
     driver = make_driver()
     mark(driver, "t")
-    driver.ensemble.bounce_brokers([1])
-    driver.handle(BrokersChanged())
+    driver.bounce_brokers(1)
     confirm(driver, 1, "t-0", "t-1", error=ErrorCode.STALE_BROKER_EPOCH)
     assert HALTED not in flags(driver)
     for broker_id in (2, 1):

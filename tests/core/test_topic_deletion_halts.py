@@ -12,7 +12,6 @@ from kframe.embedded import Api
 from kframe.errors import ErrorCode
 from kframe.model.admin import NewPartitions
 from kframe.model.events import (
-    BrokersChanged,
     ControlledShutdownRequested,
     CreatePartitionsRequested,
     DeleteTopicsRequested,
@@ -76,8 +75,7 @@ def test_request_for_deleting_topic_is_refused(event: Any, read: Callable[[Any],
 def test_broker_failure_does_not_elect_for_deleting_topic() -> None:
     """controller 10.5: trigger-online and LeaderAndIsr on offline leave queued topics out. Others are elected."""
     driver = queued()
-    driver.ensemble.unregister_brokers([2])
-    driver.handle(BrokersChanged())
+    driver.fail_brokers(2)
     assert (driver.stored("t-0").leader, driver.stored("kept-0").leader) == (2, 1)
     assert driver.recipients(Api.LEADER_AND_ISR, "t-0") == []
 

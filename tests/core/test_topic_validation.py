@@ -10,7 +10,7 @@ import pytest
 from kframe.errors import ErrorCode
 from kframe.model.admin import NewPartitions, NewTopic
 from kframe.model.events import CreatePartitionsRequested, CreateTopicsRequested
-from kframe.testing.clusters import PartitionSpec, healthy, registration, small_table
+from kframe.testing.clusters import PartitionSpec, healthy, registration
 from tests.core.driver import Driver, quiet
 
 NONE = ErrorCode.NONE
@@ -101,8 +101,7 @@ def test_create_topics_returns_first_failed_check(new: NewTopic, code: ErrorCode
         and new.assignments is not None
         and any(9 in replicas or 8 in replicas for _, replicas in new.assignments)
     ):
-        driver.start_broker(8)
-        driver.start_broker(9)
+        driver.register_brokers(8, 9)
     names = set(driver.cluster.topics.names)
     assert create(driver, new, validate_only=validate_only) == {new.name: code}
     created = {new.name} if code is NONE and not validate_only else set()
@@ -147,9 +146,7 @@ def test_topic_marked_for_deletion_already_exists() -> None:
 def test_topic_in_storage_already_exists() -> None:
     """wire 9: check 15, NODEEXISTS."""
     driver = make_driver()
-    other = driver.ensemble.connect()
-    other.open(lambda _event: None)
-    other.create_topics(small_table({"new": [(1,)]}), ({},))
+    driver.create_topics({"new": [(1,)]})
     assert create(driver, topic("new")) == {"new": ALREADY}
 
 

@@ -10,10 +10,8 @@ from kframe.errors import ErrorCode, StoreError
 from kframe.model.admin import NewPartitions, NewTopic
 from kframe.model.columns import Ragged
 from kframe.model.events import (
-    BrokersChanged,
     CreatePartitionsRequested,
     CreateTopicsRequested,
-    Elect,
     TopicModified,
     TopicsChanged,
     TopicSettingsChanged,
@@ -21,17 +19,15 @@ from kframe.model.events import (
 from kframe.model.ids import PartitionState, ReplicaState
 from kframe.model.store_requests import AssignTopicIds, WriteAssignments, WriteStates
 from kframe.model.tables import TopicTable, reassignment_flags
-from kframe.testing.clusters import PartitionSpec, cluster_of, healthy, small_table
-from tests.core.driver import Driver, assigned, quiet, refusals, state_of
+from kframe.testing.clusters import PartitionSpec, healthy, small_table
+from tests.core.driver import Driver, assigned, elected, quiet, refusals, state_of
 
 UNCLEAN = "unclean.leader.election.enable"
 
 
 def create(driver: Driver, topics: dict[str, list[tuple[int, ...]]]) -> None:
     """Create topics as an admin tool does, and send the event to the controller."""
-    other = driver.ensemble.connect()
-    other.open(lambda _event: None)
-    other.create_topics(small_table(topics), ({},) * len(topics))
+    driver.create_topics(topics)
     driver.follow()
 
 
@@ -84,8 +80,7 @@ def test_new_partition_waits_for_online_replica() -> None:
     create(driver, {"new": [(1, 9)], "led": [(2,)]})
     assert (driver.known("new-0").state, driver.stored("new-0").leader) == (PartitionState.NEW, None)
     assert driver.stored("led-0").leader == 2
-    driver.start_broker(9)
-    driver.handle(BrokersChanged())
+    driver.start_brokers(9)
     assert state_of(driver.stored("new-0")) == (9, (9,), 0)
 
 
@@ -117,9 +112,7 @@ def test_topic_recreated_between_reads_is_unchanged() -> None:
     """controller 9.1: names alone are compared."""
     driver = quiet({"t": [healthy(1, 2)], "kept": [healthy(1)]}, (1, 2))
     driver.store.delete_topics(("t",))
-    other = driver.ensemble.connect()
-    other.open(lambda _event: None)
-    other.create_topics(small_table({"u": [(2,)]}), ({},))
+    driver.create_topics({"u": [(2,)]})
     driver.follow()
     assert {view.topic for view in driver.cluster} == {"u", "kept"}
 
@@ -136,12 +129,10 @@ def test_unchanged_topics_have_no_effect() -> None:
 def test_topic_created_with_reassignment_is_reassigning() -> None:
     """controller 9.1: assignments come with adding and removing replicas."""
     driver = quiet({}, (1, 2, 3))
-    other = driver.ensemble.connect()
-    other.open(lambda _event: None)
     replicas, adding, removing = (Ragged.of([[*lists]]) for lists in ((3, 1), (3,), (1,)))
     flags = reassignment_flags(replicas, adding, removing)
     table = TopicTable(("new",), (None,), np.array([1], np.int32), replicas, flags)
-    other.create_topics(table, ({},))
+    driver.connect().create_topics(table, ({},))
     driver.follow()
     assert assigned(driver.known("new-0")) == ((3, 1), (3,), (1,))
     assert driver.cluster.partitions.reassigning.tolist() == [1]
@@ -203,12 +194,10 @@ def ids(driver: Driver) -> list[bool]:
 def test_topics_get_ids_from_protocol_2_8(protocol: str, expected: bool) -> None:
     """controller 9.4: from inter-broker protocol 2.8 on, at failover and on TopicChange. Earlier versions have no
     ids."""
-    config = {"auto.leader.rebalance.enable": False, "inter.broker.protocol.version": protocol}
-    driver = Driver(cluster_of({"t": [healthy(1)], "u": [healthy(1)]}, [1]), config)
-    driver.handle(Elect())
+    driver = elected({"t": [healthy(1)], "u": [healthy(1)]}, [1], inter_broker_protocol_version=protocol)
     assert ids(driver) == [expected, expected]
     assert [topic_id is not None for topic_id in driver.store.read_topics(("t", "u")).topic_ids] == [expected, expected]
-    assert len([effect for effect in driver.effects if isinstance(effect, AssignTopicIds)]) == int(expected)
+    assert len(driver.performed(AssignTopicIds)) == int(expected)
 
 
 @pytest.mark.parametrize("protocol, expected", [("2.4", False), ("2.7", False), ("2.8-IV0", True), ("3.9", True)])
@@ -229,7 +218,7 @@ def test_existing_topic_ids_are_retained() -> None:
     (topic_id,) = driver.store.read_topics(("t",)).topic_ids
     assert topic_id is not None
     assert driver.cluster.topics.find_id(topic_id) == driver.cluster.topics.find("t")
-    assert not [effect for effect in driver.effects if isinstance(effect, AssignTopicIds)]
+    assert not driver.performed(AssignTopicIds)
 
 
 @pytest.mark.parametrize("restored", [True, False])
@@ -314,6 +303,6 @@ def test_create_partitions_writes_topic_once() -> None:
     """wire 11: one conditional write of the whole topic."""
     driver = quiet({"t": [healthy(1, 2)]}, (1, 2, 3))
     driver.ask(CreatePartitionsRequested((NewPartitions("t", 4),), 1_000, token=1))
-    assert len([effect for effect in driver.effects if isinstance(effect, WriteAssignments)]) == 1
+    assert len(driver.performed(WriteAssignments)) == 1
     driver.follow()
     assert len(driver.batches) == 1, "the watch on our own write finds nothing new"

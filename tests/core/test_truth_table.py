@@ -21,7 +21,6 @@ from kframe.embedded import Api
 from kframe.errors import ErrorCode
 from kframe.kernels import reference
 from kframe.model.events import (
-    BrokersChanged,
     ControlledShutdownRequested,
     ElectionRequested,
     ElectionType,
@@ -108,8 +107,7 @@ def driver_of(row: Row, selection: Selection | None = None) -> Driver:
 def hold(driver: Driver, strategy: str) -> None:
     match strategy:
         case "initial" | "offline":
-            driver.start_broker(9)
-            driver.handle(BrokersChanged())
+            driver.start_brokers(9)
         case "admin unclean":
             driver.handle(ElectionRequested(ElectionType.UNCLEAN, (("t", 0),), token=1))
         case "preferred":

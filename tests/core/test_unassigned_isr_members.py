@@ -3,36 +3,18 @@ leader."""
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from kframe.embedded import Api
-from kframe.model.columns import Ragged
-from kframe.model.events import AlterPartitionRequested, Elect, ReassignmentRequested
+from kframe.model.events import ReassignmentRequested
 from kframe.model.store_requests import WriteAssignments, WriteStates
-from kframe.model.tables import RequestedPartitions, Targets
-from kframe.testing.clusters import PartitionSpec, cluster_of, registration
-from tests.core.driver import Driver, assigned, quiet, state_of
+from kframe.model.tables import Targets
+from kframe.testing.clusters import PartitionSpec, registration
+from tests.core.driver import assigned, elected, proposal, quiet, state_of
 from tests.core.reassignments import reassign, store_reassignments
 
 DEAD = 9
 BROKERS = [registration(broker_id, broker_epoch=100 + broker_id) for broker_id in (1, 2, 3)]
-
-
-def proposal(*isr: int) -> AlterPartitionRequested:
-    """An ISR proposal of broker 1, the leader of t-0 at leader epoch 5."""
-    column = np.array([5], np.int32)
-    return AlterPartitionRequested(
-        1,
-        101,
-        1,
-        RequestedPartitions.of([("t", 0)]),
-        column,
-        column * 0,
-        np.zeros(1, np.uint8),
-        Ragged.of([isr]),
-        token=1,
-    )
 
 
 @pytest.mark.parametrize(
@@ -50,9 +32,7 @@ def proposal(*isr: int) -> AlterPartitionRequested:
 def test_failover_removes_unassigned_isr_members(
     replicas: tuple[int, ...], leader: int, isr: tuple[int, ...], after: tuple[int, tuple[int, ...], int]
 ) -> None:
-    cluster = cluster_of({"t": (PartitionSpec(replicas, leader, isr, 5),)}, (1, 2, 3, 4))
-    driver = Driver(cluster, {"auto.leader.rebalance.enable": False})
-    driver.handle(Elect())
+    driver = elected({"t": (PartitionSpec(replicas, leader, isr, 5),)}, (1, 2, 3, 4))
     assert state_of(driver.stored("t-0")) == after
 
 
@@ -62,7 +42,7 @@ def test_leader_with_outdated_assignment_receives_new_assignment(refused: bool) 
     notified the leader."""
     keys = {"kframe_reassignment_strict": True, "kframe_alter_partition_strict": refused}
     driver = quiet({"t": [PartitionSpec((1, 3), 1, (1, 3), 5)]}, BROKERS, **keys)
-    driver.handle(proposal(1, 3, 2))
+    driver.handle(proposal((1, 3, 2), 5, 0, sender=1, broker_epoch=101))
     assert (driver.stored("t-0").isr, driver.stored("t-0").leader_epoch > 5) == ((1, 3), True)
     recipients = driver.entries(Api.LEADER_AND_ISR, "t-0")
     assert {broker: tuple(entry["replicas"]) for broker, entry in recipients.items()} == {1: (1, 3), 3: (1, 3)}
@@ -70,7 +50,7 @@ def test_leader_with_outdated_assignment_receives_new_assignment(refused: bool) 
 
 def test_leader_with_current_assignment_receives_no_request() -> None:
     driver = quiet({"t": [PartitionSpec((1, 3), 1, (1,), 5)]}, BROKERS, kframe_reassignment_strict=True)
-    driver.handle(proposal(1, 3))
+    driver.handle(proposal((1, 3), 5, 0, sender=1, broker_epoch=101))
     assert (state_of(driver.stored("t-0")), driver.recipients(Api.LEADER_AND_ISR, "t-0")) == ((1, (1, 3), 5), [])
 
 

@@ -12,19 +12,18 @@ from kframe.embedded import Api
 from kframe.errors import ErrorCode
 from kframe.model.admin import NewPartitions, NewTopic
 from kframe.model.columns import Ragged
-from kframe.model.events import BrokersChanged, CreatePartitionsRequested, CreateTopicsRequested, Elect
+from kframe.model.events import CreatePartitionsRequested, CreateTopicsRequested, Elect
 from kframe.model.store_requests import WriteAssignments, WriteStates
 from kframe.model.tables import TopicTable
 from kframe.model.topics import ZERO_TOPIC_ID
-from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
-from tests.core.driver import Driver, assigned, quiet, refusals, state_of
+from kframe.testing.clusters import PartitionSpec, healthy
+from tests.core.driver import Driver, assigned, elected, quiet, refusals, standby, state_of
 from tests.core.reassignments import (
     INVALID,
     NONE,
     NOT_REASSIGNING,
     TargetLists,
     catch_up,
-    count_effects,
     store_reassignments,
     stored_targets,
     submit,
@@ -87,7 +86,7 @@ def test_valid_assignment_is_not_written() -> None:
     """wire 17: a valid assignment is not written again."""
     driver = quiet(BALLAST, (1, 2), **NEVER)
     create(driver, {"new": [(1, 2), (2, 1)]})
-    assert count_effects(driver, WriteAssignments) == 0
+    assert len(driver.performed(WriteAssignments)) == 0
 
 
 def test_partitions_added_by_a_broker_are_repaired() -> None:
@@ -101,13 +100,13 @@ def test_partitions_added_by_a_broker_are_repaired() -> None:
 def test_failover_repairs_partitions_without_state() -> None:
     """wire 17: before any request to brokers."""
     specs = {"t": [healthy(1, 2), PartitionSpec((1000, 2))], "gone": [PartitionSpec((1000, 1))]}
-    driver = Driver(cluster_of(specs, (1, 2)), {"kframe.never.replicas": "1000"})
+    driver = standby(specs, (1, 2), **NEVER)
     driver.ensemble.mark_for_deletion(["gone"])
     driver.handle(Elect())
     driver.follow()
     assert stored_lists(driver, "t", 2) == [(1, 2), (1, 2)]
     assert state_of(driver.stored("t-1")) == (1, (1, 2), 0)
-    assert count_effects(driver, WriteAssignments) == 1
+    assert len(driver.performed(WriteAssignments)) == 1
     assert not any(1000 in entry["isr"] for entry in driver.entries(Api.LEADER_AND_ISR, "t-1").values())
 
 
@@ -147,8 +146,7 @@ def test_failover_reassigns_partitions_with_state(
 ) -> None:
     """Another controller has elected a leader. The controller reassigns the partition as an operator would."""
     spec = PartitionSpec(before, 1, (1,), leader_epoch=5)
-    driver = Driver(cluster_of({**BALLAST, "t": [spec]}, brokers), {"kframe.never.replicas": "1000"})
-    driver.handle(Elect())
+    driver = elected({**BALLAST, "t": [spec]}, brokers, **NEVER)
     driver.follow()
     if target is None:
         assert assigned(driver.stored("t-0")) == (before, (), ())
@@ -162,26 +160,21 @@ def test_failover_reassigns_partitions_with_state(
 
 def test_waiting_reassignment_resumes_when_a_broker_registers() -> None:
     """The controller tries again whenever a broker registers."""
-    driver = Driver(cluster_of({"t": [PartitionSpec((1, 1000), 1, (1,))]}, (1,)), {"kframe.never.replicas": "1000"})
-    driver.handle(Elect())
-    driver.start_broker(2)
-    driver.handle(BrokersChanged())
+    driver = elected({"t": [PartitionSpec((1, 1000), 1, (1,))]}, (1,), **NEVER)
+    driver.start_brokers(2)
     assert assigned(driver.stored("t-0")) == ((1, 2, 1000), (2,), (1000,))
 
 
 def test_reassignment_to_an_unknown_broker_gets_another_target() -> None:
     """A reassignment of another controller would never complete."""
     spec = PartitionSpec((1, 1000), 1, (1,), adding_replicas=(1000,))
-    driver = Driver(cluster_of({**BALLAST, "t": [spec]}, (1, 2)), {"kframe.never.replicas": "1000"})
-    driver.handle(Elect())
+    driver = elected({**BALLAST, "t": [spec]}, (1, 2), **NEVER)
     assert assigned(driver.stored("t-0")) == ((1, 2), (2,), ())
 
 
 def test_protocol_08_logs_unknown_brokers(caplog: pytest.LogCaptureFixture) -> None:
     """Kafka 0.8 has no reassignment except by an operator."""
-    config = {"kframe.never.replicas": "1000", "reassignment.protocol": "0.8"}
-    driver = Driver(cluster_of({"t": [PartitionSpec((1, 1000), 1, (1,))]}, (1, 2)), config)
-    driver.handle(Elect())
+    driver = elected({"t": [PartitionSpec((1, 1000), 1, (1,))]}, (1, 2), **NEVER, reassignment_protocol="0.8")
     assert assigned(driver.stored("t-0")) == ((1, 1000), (), ())
     assert any("t-0: is assigned to a node that is no broker" in line for line in refusals(caplog))
 

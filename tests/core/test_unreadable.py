@@ -56,7 +56,8 @@ def test_completed_reassignment_is_stored_when_topic_becomes_readable() -> None:
 
 def test_topic_is_added_when_it_becomes_readable() -> None:
     driver = quiet({})
-    create(driver)
+    driver.create_topics({"late": [(1, 2)]})
+    driver.events.clear()
     driver.handle(TopicModified("late"))
     assert driver.stored("late-0").leader == 1
     driver.forget()
@@ -67,7 +68,8 @@ def test_topic_is_added_when_it_becomes_readable() -> None:
 @pytest.mark.parametrize("deleted", [False, True])
 def test_deletion_mark_waits_until_topic_is_readable(deleted: bool) -> None:
     driver = quiet({})
-    create(driver)
+    driver.create_topics({"late": [(1, 2)]})
+    driver.events.clear()
     driver.ensemble.mark_for_deletion(["late"])
     driver.handle(DeletionsMarked())
     assert driver.store.read_deletions() == {"late"}
@@ -78,11 +80,3 @@ def test_deletion_mark_waits_until_topic_is_readable(deleted: bool) -> None:
     driver.follow()
     queued = frozenset(name for name in driver.cluster.topics.names if driver.cluster.topics.deleting.any())
     assert queued == driver.store.read_deletions() == (frozenset() if deleted else {"late"})
-
-
-def create(driver: Driver) -> None:
-    """Create a topic from outside that the controller does not know, as if the topic was unreadable before."""
-    other = driver.ensemble.connect()
-    other.open(lambda _event: None)
-    other.create_topics(small_table({"late": [(1, 2)]}), ({},))
-    driver.events.clear()

@@ -5,16 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from kframe.core.controller import ControllerCore
 from kframe.core.selectors.leader_selection import Selection
 from kframe.embedded import MemoryEnsemble, RecordingTransport, Request, VirtualClock
 from kframe.model.cluster import PartitionView
-from kframe.model.columns import Ragged
 from kframe.model.config import ControllerConfig
-from kframe.model.events import AlterPartitionRequested
-from kframe.model.tables import RequestedPartitions
 from kframe.runtime.loop import ControllerLoop
 from kframe.testing.clusters import PartitionSpec, cluster_of, rows_of
 
@@ -71,15 +66,3 @@ def entries(requests: Iterable[Request], api: str, name: str) -> list[tuple[int,
         for request in requests
         if request["api"] == api and name in request.get("partitions", {})
     ]
-
-
-def proposal(
-    isr: tuple[int, ...], leader_epoch: int, partition_epoch: int, sender: int, broker_epoch: int, token: int = 1,
-    version: int = 1, epochs: tuple[int, ...] | None = None,
-) -> AlterPartitionRequested:  # fmt: skip
-    """Return an AlterPartition for t-0."""
-    return AlterPartitionRequested(
-        sender, broker_epoch, version, RequestedPartitions.of([("t", 0)]), np.array([leader_epoch], np.int32),
-        np.array([partition_epoch], np.int32), np.zeros(1, np.uint8), Ragged.of([isr]), token,
-        None if epochs is None else np.array(epochs, np.int64),
-    )  # fmt: skip

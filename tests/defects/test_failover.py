@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
 from kframe.embedded import Api
-from kframe.model.events import BrokersChanged, Elect
+from kframe.model.events import Elect
 from kframe.model.tables import Targets
-from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
-from tests.core.driver import Driver, state_of
+from kframe.testing.clusters import PartitionSpec, healthy
+from tests.core.driver import elected, standby, state_of
 from tests.defects.controller_group import ControllerGroup, entries
-
-STEADY = {"auto.leader.rebalance.enable": False}
-
-
-def elected(topics: Mapping[str, Sequence[PartitionSpec]], live: tuple[int, ...]) -> Driver:
-    """Return a driver after its first election."""
-    driver = Driver(cluster_of(topics, live), STEADY)
-    driver.handle(Elect())
-    return driver
 
 
 def test_r04_next_controller_sends_stored_leader_epoch_to_all_replicas() -> None:
@@ -40,8 +29,7 @@ def test_r04_next_controller_sends_stored_leader_epoch_to_all_replicas() -> None
 def test_r04_isr_shrink_is_sent_to_all_live_replicas() -> None:
     driver = elected({"t": [healthy(1, 2, 3, leader_epoch=5)]}, (1, 2, 3))
     driver.forget()
-    driver.ensemble.unregister_brokers([3])
-    driver.handle(BrokersChanged())
+    driver.fail_brokers(3)
     assert {broker: entry["leader_epoch"] for broker, entry in driver.entries(Api.LEADER_AND_ISR, "t-0").items()} == {
         1: 6, 2: 6
     }  # fmt: skip
@@ -54,7 +42,7 @@ def test_r09_stored_requests_start_once_at_failover_and_are_removed() -> None:
         "b": [healthy(1, 2)],
         "c": [healthy(1, 2)],
     }
-    driver = Driver(cluster_of(topics, (1, 2, 3)), STEADY)
+    driver = standby(topics, (1, 2, 3))
     driver.ensemble.request_preferred_election([("a", 0)])
     driver.ensemble.request_reassignments(Targets.of([(("b", 0), (3, 2))]))
     driver.ensemble.mark_for_deletion(["c"])
@@ -101,7 +89,7 @@ def test_x06_failover_completes_with_empty_assignment() -> None:
 
 
 def test_x10_failover_completes_preferred_election_of_leaderless_partition() -> None:
-    driver = Driver(cluster_of({"t": [PartitionSpec((9,)), PartitionSpec((1, 2), 2, (1, 2))]}, (1, 2)), STEADY)
+    driver = standby({"t": [PartitionSpec((9,)), PartitionSpec((1, 2), 2, (1, 2))]}, (1, 2))
     driver.ensemble.request_preferred_election([("t", 0), ("t", 1)])
     driver.handle(Elect())
     assert driver.controller.active

@@ -9,7 +9,6 @@ import pytest
 from kframe.embedded import Api
 from kframe.errors import ErrorCode
 from kframe.model.events import (
-    BrokersChanged,
     ControlledShutdownRequested,
     IsrChangesNotified,
     LeaderAndIsrResponseReceived,
@@ -18,15 +17,9 @@ from kframe.model.events import (
 from kframe.model.ids import NO_BROKER_EPOCH, RecoveryState
 from kframe.model.store_requests import DropNotifications, ReadStates, WriteStates
 from kframe.testing.clusters import PartitionSpec, healthy
-from tests.core.driver import Driver, quiet, state_of
-from tests.defects.controller_group import proposal
+from tests.core.driver import Driver, proposal, quiet, state_of
 
 UNDER_REPLICATED = PartitionSpec((1, 2, 3), 1, (1, 2), leader_epoch=5, controller_epoch=1, partition_epoch=3)
-
-
-def fail_brokers(driver: Driver, *broker_ids: int) -> None:
-    driver.ensemble.unregister_brokers(broker_ids)
-    driver.handle(BrokersChanged())
 
 
 def propose(driver: Driver, isr: tuple[int, ...], leader_epoch: int = 5, partition_epoch: int = 3, sender: int = 1,
@@ -67,14 +60,14 @@ def test_r33_notification_during_isr_change_handling_is_handled_next() -> None:
 
 def test_r36_last_isr_member_stays_after_broker_failure() -> None:
     driver = quiet({"t": [PartitionSpec((1, 2), 1, (1,), leader_epoch=5)]}, (1, 2))
-    fail_brokers(driver, 1)
+    driver.fail_brokers(1)
     assert state_of(driver.stored("t-0")) == (-1, (1,), 6)
 
 
 def test_r37_state_write_is_retried_after_version_conflict() -> None:
     driver = quiet({"t": [healthy(1, 2, 3, leader_epoch=5)]}, (1, 2, 3))
     driver.before(WriteStates, lambda: driver.ensemble.write_state("t", 0, isr=(1, 3)))
-    fail_brokers(driver, 1)
+    driver.fail_brokers(1)
     assert state_of(driver.stored("t-0")) == (3, (3,), 6)
     assert driver.known("t-0").partition_epoch == driver.stored("t-0").partition_epoch
 
@@ -115,7 +108,7 @@ def test_r42_election_follows_assignment_order() -> None:
     """The ISRs have another order than the assignments."""
     specs = [PartitionSpec((1, a, b), 1, (b, a, 1)) for a, b in [(2, 3), (3, 4), (4, 2)] * 20]
     driver = quiet({"t": specs}, (1, 2, 3, 4))
-    fail_brokers(driver, 1)
+    driver.fail_brokers(1)
     leaders = [driver.stored(f"t-{i}").leader for i in range(60)]
     assert leaders == [2, 3, 4] * 20
 
@@ -125,7 +118,7 @@ def test_r43_preferred_replica_is_elected_only_when_in_sync() -> None:
     for _ in range(10):
         driver.handle(RebalanceLeaders())
     assert driver.writes() == []
-    assert not any(isinstance(effect, ReadStates) for effect in driver.effects), "an election without a result reads"
+    assert not driver.performed(ReadStates), "an election without a result reads"
     driver.ensemble.write_state("t", 0, isr=(2, 1))
     driver.ensemble.notify_isr_changes([("t", 0)])
     driver.handle(IsrChangesNotified())
@@ -136,7 +129,7 @@ def test_r43_preferred_replica_is_elected_only_when_in_sync() -> None:
 
 def test_r45_changed_topic_setting_applies_at_once() -> None:
     driver = quiet({"t": [PartitionSpec((1, 2, 3), 1, (1,), leader_epoch=5)]}, (1, 2, 3))
-    fail_brokers(driver, 1)
+    driver.fail_brokers(1)
     assert state_of(driver.stored("t-0")) == (-1, (1,), 6)
     driver.ensemble.configure_topic("t", {"unclean.leader.election.enable": "true"})
     driver.follow()
@@ -154,7 +147,7 @@ def test_r46_refused_states_are_not_sent() -> None:
         stored.partitions.partition_epoch[stored.row("t", 0)] = -1
 
     driver.before(WriteStates, lose)
-    fail_brokers(driver, 1)
+    driver.fail_brokers(1)
     assert driver.entries(Api.LEADER_AND_ISR, "t-0") == {}
     assert {entry["leader_epoch"] for entry in driver.entries(Api.LEADER_AND_ISR, "t-1").values()} == {6}
 
@@ -172,8 +165,7 @@ def test_x01_alter_partition_with_stale_broker_epoch_is_refused() -> None:
     driver = quiet({"t": [UNDER_REPLICATED]}, (1, 2, 3))
     brokers = driver.cluster.brokers
     stale_epochs = tuple(int(brokers.broker_epoch[brokers.find(broker_id)]) for broker_id in (1, 2, 3))
-    driver.ensemble.bounce_brokers([3])
-    driver.handle(BrokersChanged())
+    driver.bounce_brokers(3)
     stored_state = driver.stored("t-0")
     code, _ = propose(driver, (1, 2, 3), stored_state.leader_epoch, stored_state.partition_epoch, epochs=stale_epochs)
     assert code is ErrorCode.OPERATION_NOT_ATTEMPTED

@@ -15,11 +15,6 @@ from tests.core.driver import Driver, quiet, state_of
 from tests.defects.controller_group import ControllerGroup
 
 
-def fail_brokers(driver: Driver, *broker_ids: int) -> None:
-    driver.ensemble.unregister_brokers(broker_ids)
-    driver.handle(BrokersChanged())
-
-
 def shut_down(driver: Driver, broker_id: int) -> list[str]:
     """Send ControlledShutdown. Return the partitions that the broker still leads."""
     token = len(driver.replies) + 1
@@ -42,7 +37,7 @@ def test_r19_reregistered_broker_fails_and_starts() -> None:
 def test_r20_broker_that_unregisters_during_read_is_not_added() -> None:
     """The broker registers, and unregisters before the controller reads it."""
     driver = quiet({"t": [healthy(1, 2, 4)]}, (1, 2))
-    driver.start_broker(4)
+    driver.register_brokers(4)
     driver.before(ReadBrokers, lambda: driver.ensemble.unregister_brokers([4]))
     driver.handle(BrokersChanged())
     assert driver.cluster.brokers.registered_ids() == [1, 2]
@@ -92,8 +87,7 @@ def test_r22_changed_endpoint_is_sent_once() -> None:
 def test_r23_restarted_broker_receives_all_replicas_in_first_request() -> None:
     """Broker 2 is dead. The partition that it led has no other in-sync replica."""
     driver = quiet({"t": [PartitionSpec((2, 1), None, (2,), leader_epoch=5), healthy(3, 1)]}, (3,))
-    driver.start_broker(1)
-    driver.handle(BrokersChanged())
+    driver.start_brokers(1)
     first = next(request for request in driver.requests(Api.LEADER_AND_ISR) if request["broker"] == 1)
     assert sorted(first["partitions"]) == ["t-0", "t-1"]
 
@@ -104,8 +98,7 @@ def test_r24_leader_in_controlled_shutdown_is_sent_to_its_followers() -> None:
     assert shut_down(driver, 1) == ["t-0"]
     assert driver.recipients(Api.STOP_REPLICA, "t-0") == []
     driver.forget()
-    driver.ensemble.bounce_brokers([2])
-    driver.handle(BrokersChanged())
+    driver.bounce_brokers(2)
     requests = [
         request
         for request in driver.requests(Api.LEADER_AND_ISR)
@@ -121,7 +114,7 @@ def test_r24_broker_in_controlled_shutdown_is_not_elected() -> None:
     driver = quiet({"t": [healthy(1, 2, 3, leader_epoch=5)]}, (1, 2, 3))
     assert shut_down(driver, 2) == []
     driver.ensemble.write_state("t", 0, isr=(1, 2, 3))
-    fail_brokers(driver, 1)
+    driver.fail_brokers(1)
     assert driver.stored("t-0").leader == 3
 
 
@@ -136,6 +129,6 @@ def test_r31_failure_of_a_broker_without_replicas_is_sent_to_all() -> None:
     """With another partition offline, and without any topic."""
     for topics in ({"t": [PartitionSpec((9, 8), None, (9,))]}, {}):
         driver = quiet(topics, (1, 2, 3, 4))
-        fail_brokers(driver, 4)
+        driver.fail_brokers(4)
         updates = [(request["broker"], request["live_brokers"]) for request in driver.requests(Api.UPDATE_METADATA)]
         assert updates == [(1, [1, 2, 3]), (2, [1, 2, 3]), (3, [1, 2, 3])]

@@ -17,12 +17,11 @@ from kframe.model.events import (
 )
 from kframe.model.ids import ReplicaState
 from kframe.model.store_requests import WriteAssignments
-from kframe.testing.clusters import PartitionSpec, cluster_of, healthy, small_table
+from kframe.testing.clusters import PartitionSpec, healthy, small_table
 from tests.core.deletion import confirm, is_deleted, mark
-from tests.core.driver import Driver, assigned, quiet
+from tests.core.driver import Driver, assigned, elected, quiet
 from tests.core.reassignments import catch_up, reassign, stops, store_reassignments, stored_targets, submit
 
-STEADY = {"auto.leader.rebalance.enable": False}
 BROKERS = (1, 2, 3, 4)
 
 
@@ -88,8 +87,7 @@ def test_r51_failover_keeps_a_reassignment_by_request() -> None:
 
 def test_r52_failover_completes_reassignment_with_target_in_sync() -> None:
     spec = PartitionSpec((4, 2, 1), 1, (1, 2, 4), leader_epoch=5, adding_replicas=(4,), removing_replicas=(1,))
-    driver = Driver(cluster_of({"t": [spec]}, BROKERS), STEADY)
-    driver.handle(Elect())
+    driver = elected({"t": [spec]}, BROKERS)
     assert assigned(driver.stored("t-0")) == ((4, 2), (), ())
     assert set(driver.stored("t-0").isr) == {4, 2}
     assert (1, True) in stops(driver)
@@ -106,7 +104,7 @@ def test_r54_reassignment_completes_after_adding_replica_restarts() -> None:
     reassign(driver, 4, 2)
     driver.ensemble.unregister_brokers([4])
     fail_over(driver)
-    driver.start_broker(4)
+    driver.register_brokers(4)
     driver.forget()
     driver.handle(BrokersChanged())
     assert driver.entries(Api.LEADER_AND_ISR, "t-0")[4]["is_new"]

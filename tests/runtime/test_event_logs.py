@@ -16,7 +16,6 @@ from kframe.model.admin import NewPartitions, NewTopic
 from kframe.model.columns import Ragged
 from kframe.model.events import (
     AlterPartitionRequested,
-    BrokersChanged,
     ControlledShutdownRequested,
     ControllerChanged,
     CreatePartitionsRequested,
@@ -37,7 +36,7 @@ from kframe.runtime.controller_log import EVENT_NAMES
 from kframe.runtime.event_logs import CONTROLLER_LOGGER, EVENTS_PER_SECOND, LINES_PER_SECOND, STATE_CHANGE_LOGGER
 from kframe.runtime.rate_limit import RateLimit
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
-from tests.core.driver import Driver
+from tests.core.driver import Driver, elected
 
 PREFIX = "[Controller id=1000] "
 CHANGED = "[Controller id=1000 epoch=1] "
@@ -55,8 +54,7 @@ def driver(caplog: pytest.LogCaptureFixture) -> Driver:
 
 
 def start(partitions: int, caplog: pytest.LogCaptureFixture, brokers: tuple[int, ...] = (1, 2)) -> Driver:
-    driver = Driver(cluster_of({"t": [healthy(1, 2)] * partitions}, brokers), {"auto.leader.rebalance.enable": False})
-    driver.handle(Elect())
+    driver = elected({"t": [healthy(1, 2)] * partitions}, brokers)
     driver.follow()
     caplog.clear()
     return driver
@@ -85,8 +83,7 @@ def state(leader: int, leader_epoch: int, isr: tuple[int, ...], partition_epoch:
 
 
 def lose_broker(driver: Driver) -> None:
-    driver.ensemble.unregister_brokers([1])
-    driver.handle(BrokersChanged())
+    driver.fail_brokers(1)
 
 
 def create_topic(driver: Driver) -> None:
@@ -102,14 +99,12 @@ def delete_topic(driver: Driver) -> None:
 
 def bounce_broker(driver: Driver) -> None:
     driver.ensemble.unregister_brokers([2])
-    driver.start_broker(2)
-    driver.handle(BrokersChanged())
+    driver.start_brokers(2)
 
 
 def return_broker(driver: Driver) -> None:
     lose_broker(driver)
-    driver.start_broker(1)
-    driver.handle(BrokersChanged())
+    driver.start_brokers(1)
 
 
 def shut_down_broker(driver: Driver) -> None:
@@ -233,8 +228,7 @@ def test_topic_creation_logs_transitions_and_requests(driver: Driver, caplog: py
 
 
 def test_partitions_that_stay_offline_are_errors(driver: Driver, caplog: pytest.LogCaptureFixture) -> None:
-    driver.ensemble.unregister_brokers([1, 2])
-    driver.handle(BrokersChanged())
+    driver.fail_brokers(1, 2)
     errors = [record for record in caplog.records if record.levelno == logging.ERROR]
     assert [record.getMessage() for record in errors] == [
         f"{CHANGED}Controller 1000 epoch 1 failed to change state for partition t-{number} from OfflinePartition to "
@@ -260,8 +254,7 @@ def test_reassignment_logs_assignment_and_epochs(caplog: pytest.LogCaptureFixtur
 
 def test_automatic_preferred_election_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     off_preferred = PartitionSpec((1, 2), leader=2, isr=(2, 1), leader_epoch=3)
-    driver = Driver(cluster_of({"t": [off_preferred]}, (1, 2)), {"auto.leader.rebalance.enable": False})
-    driver.handle(Elect())
+    driver = elected({"t": [off_preferred]}, (1, 2))
     caplog.clear()
     driver.handle(RebalanceLeaders())
     assert controller_lines(caplog) == [
@@ -317,8 +310,7 @@ def test_isr_change_of_leader_is_logged(driver: Driver, caplog: pytest.LogCaptur
 
 def test_standby_logs_each_controller_change_once(caplog: pytest.LogCaptureFixture) -> None:
     driver = Driver(cluster_of({}, (1, 2)))
-    other = driver.ensemble.connect()
-    other.open(lambda _event: None)
+    other = driver.connect()
     other.claim(1)
     for event in (Elect(), Elect(), ControllerChanged()):
         driver.handle(event)
@@ -382,8 +374,7 @@ def test_rate_limit_refills_with_time(caplog: pytest.LogCaptureFixture) -> None:
     driver.clock.advance(1000)
     lose_broker(driver)
     caplog.clear()
-    driver.start_broker(1)
-    driver.handle(BrokersChanged())
+    driver.start_brokers(1)
     logged = lines(caplog, STATE_CHANGE_LOGGER)
     assert any(line.endswith("lines on requests are left out") for line in logged)
     assert len(logged) <= 5
