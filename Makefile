@@ -38,6 +38,8 @@ SIM_SEEDS ?= 1..2000
 SIM_JOBS ?= 2
 VENV := .venv
 PY := $(VENV)/bin/python
+# Python compiles a module when it first imports it; most modules of the libraries are never imported.
+PIP := $(PY) -m pip install --quiet --disable-pip-version-check --no-compile
 
 # The types must hold for every Python from that of .venv up to this one; libraries' stubs may be too new for older ones.
 NEWEST_PYTHON := 3.14
@@ -304,12 +306,16 @@ clean:
 	rm -f kframe/*.so kframe/kernels/*.so $(addsuffix /*/*.so,$(COMPILED_PLUGINS))
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
-# Installing compiles the kernels in place as well: remember that, with the settings they were compiled under.
+# The distributions share one installation of their build requirements, instead of an isolated one each. Installing
+# compiles the kernels in place as well: remember that, with the settings they were compiled under.
 $(VENV)/.installed: pyproject.toml $(addsuffix /pyproject.toml,$(PLUGINS))
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("kframe needs Python 3.11 or newer; make PYTHON=...")'
 	@test -x $(PY) || $(PYTHON) -m venv $(VENV)
 	@echo "Installing kframe, its plugins and the tools into $(VENV); the first time takes some minutes."
-	$(PY) -m pip install --quiet --disable-pip-version-check -e '.[dev]' $(addprefix -e ./,$(PLUGINS))
+	@$(PY) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' \
+		> $(VENV)/build-requires.txt
+	$(PIP) -r $(VENV)/build-requires.txt
+	$(PIP) --no-build-isolation -e '.[dev]' $(addprefix -e ./,$(PLUGINS))
 	@mkdir -p build/release
 	@touch build/release/.settings build/release/.built $@
 
@@ -317,7 +323,7 @@ $(VENV)/.installed: pyproject.toml $(addsuffix /pyproject.toml,$(PLUGINS))
 build/release/.built: build/release/.settings $(KERNEL_SOURCES) $(wildcard kframe/plugin/*.h) $(addsuffix /pyproject.toml,$(PLUGINS))
 	@set -e; for plugin in $(PLUGINS); do \
 		$(PY) -c "import importlib.util as u; exit(u.find_spec('kframe_$$(basename $$plugin)') is None)" || \
-		$(PY) -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e ./$$plugin; done
+		$(PIP) --no-build-isolation --no-deps -e ./$$plugin; done
 	$(PY) setup.py --quiet build_ext --inplace
 	@set -e; for plugin in $(COMPILED_PLUGINS); do \
 		(cd $$plugin && $(CURDIR)/$(PY) setup.py --quiet build_ext --inplace); done

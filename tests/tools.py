@@ -39,9 +39,11 @@ def group_bin(group: str) -> Path:
     with _lock(group):
         if not stamp.exists():
             shutil.rmtree(folder, ignore_errors=True)
-            _install([sys.executable, "-m", "venv", str(folder)])
-            pip = str(folder / "bin" / "pip")
-            _install([pip, "install", "--quiet", "--require-hashes", "--requirement", str(requirements)])
+            _install([sys.executable, "-m", "venv", "--without-pip", str(folder)])
+            pip = [sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python")]
+            # A lock has all dependencies.
+            options = ["--quiet", "--no-compile", "--no-deps", "--require-hashes"]
+            _install([*pip, "install", *options, "--requirement", str(requirements)])
             stamp.touch()
     return folder / "bin"
 

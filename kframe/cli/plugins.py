@@ -87,7 +87,7 @@ def group() -> None:
 def list_plugins(plugins: PluginSettings, output: str) -> None:
     """List the plugins found and what they offer."""
     columns = ("plugin", "distribution", "source", "state", "offers", "error")
-    rows = (_record(plugin) | {"offers": _offers(plugin)} for plugin in plugins.registry().plugins)
+    rows = (_record(plugin) | {"offers": _offer_names(plugin)} for plugin in plugins.registry().plugins)
     emit_rows(OutputTable("kframe.plugins/v1", columns, rows), output)
 
 
@@ -97,9 +97,10 @@ def list_plugins(plugins: PluginSettings, output: str) -> None:
 @output_option
 def show(name: str, plugins: PluginSettings, output: str) -> None:
     """Show the plugin NAME, or the plugin that offers the selector, cost term, goal, store or transport NAME."""
-    record = _record(_find(plugins.registry(), name))
+    plugin = _find(plugins.registry(), name)
+    record = _record(plugin)
     if output in ("table", "wide"):
-        record |= {key: list(map(_offer_text, record[key])) for key in _LISTS}
+        record |= {key: list(map(_offer_text, offers)) for key, offers in _offers(plugin).items()}
         record = {key: value for key, value in record.items() if value not in (None, [], False)}
     emit_record("kframe.plugin/v1", record, output)
 
@@ -215,25 +216,20 @@ def _selectors(offers: Iterable[Spec]) -> Iterator[SelectorSpec]:
     return (spec for spec in offers if isinstance(spec, SelectorSpec))
 
 
-#: The offers of a plugin, as lists of its record.
-_LISTS: Final = (
-    "selectors",
-    "stores",
-    "transports",
-    "clusters",
-    "admins",
-    "servers",
-    "observers",
-    "checks",
-    "broker_models",
-    "documents",
-    "cost_terms",
-    "goals",
-)
-
-
 def _record(plugin: Plugin) -> dict[str, Any]:
     """All data about a plugin."""
+    description = {
+        "plugin": plugin.name,
+        "distribution": plugin.distribution,
+        "source": plugin.source,
+        "state": plugin.state,
+        "error": plugin.error,
+    }
+    return description | _offers(plugin) | {"commands": plugin.register_commands is not None}
+
+
+def _offers(plugin: Plugin) -> dict[str, list[dict[str, Any]]]:
+    """The offers of a plugin by the name of their list in its record."""
     from kframe.registry import specs
 
     def names_and_docs(kind: type[Spec]) -> list[dict[str, str]]:
@@ -241,11 +237,6 @@ def _record(plugin: Plugin) -> dict[str, Any]:
         return [{"name": _name(spec), "doc": spec.doc} for spec in offers]
 
     return {
-        "plugin": plugin.name,
-        "distribution": plugin.distribution,
-        "source": plugin.source,
-        "state": plugin.state,
-        "error": plugin.error,
         "selectors": [_selector(spec) for spec in _selectors(plugin.offers)],
         "stores": names_and_docs(specs.StoreSpec),
         "transports": names_and_docs(specs.TransportSpec),
@@ -259,7 +250,6 @@ def _record(plugin: Plugin) -> dict[str, Any]:
         "documents": names_and_docs(specs.DocumentSpec),
         "cost_terms": names_and_docs(specs.CostTermSpec),
         "goals": names_and_docs(specs.GoalSpec),
-        "commands": plugin.register_commands is not None,
     }
 
 
@@ -275,9 +265,9 @@ def _selector(spec: SelectorSpec) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _offers(plugin: Plugin) -> list[str]:
-    record = _record(plugin)
-    return [offer["name"] for key in _LISTS for offer in record[key]] + (["commands"] if record["commands"] else [])
+def _offer_names(plugin: Plugin) -> list[str]:
+    commands = ["commands"] if plugin.register_commands is not None else []
+    return [offer["name"] for offers in _offers(plugin).values() for offer in offers] + commands
 
 
 def _offer_text(offer: Mapping[str, Any]) -> str:

@@ -61,7 +61,7 @@ def test_oracle_comparison_reports_difference() -> None:
 
 
 @pytest.mark.real
-@pytest.mark.parametrize("independent, events", [(0, 10_000), (16, 10_000)])
+@pytest.mark.parametrize("independent, events", [(0, 4_000), (16, 16_000)])
 def test_random_events_are_decided_as_in_kafka(independent: int, events: int) -> None:
     report = compare(events, seed=2026, independent=independent)
     assert report.differences == []

@@ -14,7 +14,7 @@ from tests.registry.conftest import Compiled
 from tests.registry.test_checks import PLUGIN
 
 SAFE = """
-from kframe.plugin import ElectionKind, Option, SelectorSpec, StoreSpec, Tier, hookimpl
+from kframe.plugin import ElectionKind, Option, SelectorSpec, SnapshotFormatSpec, StoreSpec, Tier, hookimpl
 
 def make(rack):
     return lambda election: None
@@ -27,6 +27,10 @@ def kframe_leader_selectors():
 @hookimpl
 def kframe_stores():
     return [StoreSpec("nowhere", "no.such:store", "Loses everything.")]
+
+@hookimpl
+def kframe_snapshot_formats():
+    return [SnapshotFormatSpec("xml", lambda path, start: False, "no.such:read", "Clusters in XML.")]
 
 @hookimpl
 def kframe_register_commands(cli):
@@ -76,7 +80,7 @@ def test_list(folder: Path) -> None:
     assert lines["PLUGIN"].split() == ["PLUGIN", "DISTRIBUTION", "SOURCE", "STATE", "OFFERS", "ERROR"]
     assert " builtin " in lines["builtin"]
     assert " loaded  " in lines["safe"]
-    assert " abstain,nowhere,commands " in lines["safe"]
+    assert " abstain,nowhere,xml,commands " in lines["safe"]
     assert "broken" in lines["broken"]
     assert "ZeroDivisionError" in lines["broken"]
 
@@ -96,9 +100,10 @@ def test_json_list_has_all_columns_of_table(folder: Path) -> None:
         }],
         "stores": [{"name": "nowhere", "doc": "Loses everything."}],
         "transports": [], "clusters": [], "admins": [], "servers": [], "observers": [],
-        "broker_models": [], "checks": [], "documents": [], "snapshot_formats": [],
+        "broker_models": [], "checks": [], "documents": [],
+        "snapshot_formats": [{"name": "xml", "doc": "Clusters in XML."}],
         "cost_terms": [], "goals": [], "commands": True,
-        "offers": ["abstain", "nowhere", "commands"],
+        "offers": ["abstain", "nowhere", "xml", "commands"],
     }  # fmt: skip
 
 
@@ -112,6 +117,7 @@ def test_show(folder: Path, name: str) -> None:
         "state loaded",
         "selectors abstain (scalar; OFFLINE): Nobody. [rack=a (str): The rack to prefer.]",
         "stores nowhere: Loses everything.",
+        "snapshot formats xml: Clusters in XML.",
         "commands yes",
     ]
 
