@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from kframe_kafka_wire.principals import Principal, parse_principal
 from kframe_kafka_wire.records import (
-    ATTEMPTS_MAX,
     Records,
     RecordWriter,
     attempts,
@@ -112,10 +111,9 @@ class Tokens:
         return expires_ms
 
     def delete(self, writer: RecordWriter, token: Token) -> None:
-        """Delete a token."""
+        """Delete a token. Raises StoreError if concurrent writes continue."""
         path = f"{_FOLDER}/{token.token_id}"
-        for _ in range(ATTEMPTS_MAX):
-            stored = writer.read_versioned_record(path)
+        for stored in attempts(writer, path):
             if stored is None or writer.delete_record(path, stored[1]):
                 break
         writer.append_record(_CHANGE, token.token_id.encode())

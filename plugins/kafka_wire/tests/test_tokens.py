@@ -16,6 +16,7 @@ from kframe_kafka_wire.testing.served import FakeRecords, Served, acl_record
 from kframe_kafka_wire.tokens import Tokens, token_lookup, tokens_of
 from kframe_zookeeper.testing.process import until
 
+from kframe.plugin import StoreError
 from kframe.testing.clusters import healthy
 
 DAY_MS = 86_400_000
@@ -116,6 +117,16 @@ def test_the_controller_deletes_expired_tokens(records: FakeRecords) -> None:
     assert tokens.read(records, old.token_id) is None
     assert tokens.read(records, new.token_id) == new
     assert tokens.find(records, tokens.hmac_of(new.token_id)) == new
+
+
+def test_deletion_under_continuous_writes_is_an_error(records: FakeRecords, monkeypatch: pytest.MonkeyPatch) -> None:
+    tokens = Tokens("s", 10, 5, lambda: 0)
+    token = tokens.create(records, ALICE, ALICE, (), 0)
+    notifications = list(records.appended)
+    monkeypatch.setattr(records, "delete_record", lambda path, version: False)
+    with pytest.raises(StoreError, match="written by others"):
+        tokens.delete(records, token)
+    assert records.appended == notifications
 
 
 def test_a_server_of_the_active_controller_deletes_expired_tokens(records: FakeRecords) -> None:
