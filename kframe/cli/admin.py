@@ -16,7 +16,7 @@ import click
 
 from kframe.cli.live import COMMAND_CONFIG, client_properties
 from kframe.cli.outcome import emit_outcome
-from kframe.cli.output import BadInput, OutputTable, emit_rows
+from kframe.cli.output import BadInput, OutputTable, emit_rows, with_options
 from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.errors import PluginError
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from kframe.model.events import TopicPartition
     from kframe.snapshot.administration import Administration
     from kframe.whatif.execution import PlanExecution
-    from kframe.whatif.plan import Plan
+    from kframe.whatif.plan import Plan, Stamp
     from kframe.whatif.plan_check import CheckedPlan
-    from kframe.whatif.stamp import Stamp
+    from kframe.whatif.plan_report import PlanReport
 
 #: Exit codes: a request was refused or did not complete as planned; the plan is stale.
 FAILED: Final = 1
@@ -51,11 +51,11 @@ def admin_options(command: Callable[..., Any]) -> Callable[..., Any]:
         with open_administration(f"{SCHEME}://{bootstrap_server}", command_config, plugins) as admin:
             return command(*args, admin=admin, **kwargs)
 
-    options = (
+    return with_options(
+        plugin_options(with_admin),
         click.option("--bootstrap-server", required=True, metavar="HOST:PORT,...", help="Some brokers of the cluster."),
         COMMAND_CONFIG,
     )  # fmt: skip
-    return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), plugin_options(with_admin))
 
 
 @contextmanager
@@ -76,7 +76,7 @@ def apply(
     batch_size: int | None, wait: bool, output: str, limit: int, how_to_cancel: str,
 ) -> int:  # fmt: skip
     """Print what a plan would change, or execute it. Return the exit code."""
-    from kframe.whatif import WhatIf, reassign
+    from kframe.whatif import WhatIf
     from kframe.whatif.execution import PlanExecution
     from kframe.whatif.plan_check import resolve_plan
     from kframe.whatif.plan_report import PlanReport
@@ -86,15 +86,11 @@ def apply(
     if reason is not None:
         click.echo(f"error: {plan.name} is stale: {reason}", err=True)
         return STALE
-    report = PlanReport.of(plan, checked)
-    if not report.valid:
-        for row in report.rows():
-            if row["severity"] == "error":
-                click.echo(f"error: {row['topic']}-{row['partition']}: {row['detail']}", err=True)
+    if not report_errors(PlanReport.of(plan, checked)):
         return FAILED
     if not execute:
         whatif = WhatIf(checked.snapshot)
-        refused = emit_outcome(reassign(whatif, plan), whatif, output, limit)
+        refused = emit_outcome(whatif.reassign(plan), whatif, output, limit)
         click.echo("nothing was changed; --execute does it", err=True)
         return FAILED if refused else 0
     _write_rollback(
@@ -108,6 +104,14 @@ def apply(
         return FAILED
     emit_codes(execution.refused, output)
     return _exit_code(admin, plan, execution, wait)
+
+
+def report_errors(report: PlanReport) -> bool:
+    """Print the errors of a checked plan to stderr; return whether there are none."""
+    for row in report.rows() if not report.valid else ():
+        if row["severity"] == "error":
+            click.echo(f"error: {row['topic']}-{row['partition']}: {row['detail']}", err=True)
+    return report.valid
 
 
 def emit_codes(codes: Mapping[TopicPartition, ErrorCode], output: str) -> None:

@@ -150,13 +150,11 @@ def _explain_partition(console: Console, outcome: Outcome, whatif: ZookeeperWhat
     """Explain for one partition why it has its leader, or none."""
     import numpy as np
 
-    from kframe.whatif.explain import explain
-
     changes = outcome.changes
     indexes = np.flatnonzero(changes.went_offline if changes.went_offline.any() else changes.moved)
     for index in indexes[:1].tolist():
         topic, partition = changes.topic_names[int(changes.topic[index])], int(changes.partition[index])
-        decision = explain(whatif, topic, partition).before
+        decision = whatif.explain(topic, partition).before
         console.print(f"\n  Why? {topic}-{partition}: {decision.text}", highlight=False, soft_wrap=True)
         for candidate in decision.candidates:
             line = f"    broker {candidate.broker_id}: {candidate.outcome}; {candidate.reason}"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def show_move(console: Console, watch: Stopwatch, snapshot: Snapshot) -> None:
     """Move all partitions off the brokers of one partition, and follow that partition."""
-    from kframe.whatif import ZookeeperWhatIf, reassign
+    from kframe.whatif import ZookeeperWhatIf
     from kframe.whatif.replacement import replacement_brokers, replacement_plan
 
     whatif = ZookeeperWhatIf(snapshot, clock=watch.clock)
@@ -28,7 +28,7 @@ def show_move(console: Console, watch: Stopwatch, snapshot: Snapshot) -> None:
     plan, timeline = replacement_plan(whatif.cluster, replacements), whatif.follow(partition.topic, partition.partition)
     moving = "partition moves" if len(plan) == 1 else "partitions move"
     with watch.phase(f"{len(plan):,} {moving} from {_ids(replacements)} to {_ids(replacements.values())}"):
-        outcome = reassign(whatif, plan)
+        outcome = whatif.reassign(plan)
     console.print()
     console.print(_timeline_table(f"{partition.topic}-{partition.partition} on its way", timeline))
     if outcome.reassignment is not None:

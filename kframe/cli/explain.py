@@ -27,11 +27,10 @@ if TYPE_CHECKING:
 def command(study: StudySettings, name: str, fail: tuple[int, ...], output: str) -> None:
     """Explain which rule chose the leader of a partition in SNAPSHOT, and why it rejected the other replicas."""
     from kframe.scenario.format import topic_partition
-    from kframe.whatif.explain import explain
 
     topic, partition = topic_partition("TOPIC-PARTITION", name)
     whatif = study.open()
-    explanation = explain(whatif, topic, partition, fail)
+    explanation = whatif.explain(topic, partition, fail)
     emit_notice(explanation.rules, output)
     if output not in ("table", "wide"):
         emit_record("kframe.explanation/v1", _plain(asdict(explanation)), output)

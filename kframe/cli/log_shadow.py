@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,13 +12,12 @@ from typing import Any, Final
 
 import click
 
-from kframe.api.health import HealthStatus
 from kframe.api.settings import Settings
 from kframe.cli.live import cluster_of_brokers
 from kframe.cli.output import BadInput
 from kframe.cli.plugins import PluginSettings
 from kframe.cli.progress import progress
-from kframe.cli.shadow import LINES_MAX, POLL_INTERVAL_S, watch
+from kframe.cli.shadow import LINES_MAX, POLL_INTERVAL_S, ShadowWatcher, watch
 from kframe.cli.stop_signal import StopSignal
 from kframe.core.kraft.context import KraftSettings
 from kframe.errors import StoreError
@@ -30,22 +28,21 @@ from kframe.snapshot.committed_log import LoggedCluster
 
 _log = logging.getLogger("kframe.shadow")
 
-SCHEMA: Final = "kframe.log-shadow/v1"
 _COUNTER_NAMES: Final = {
     BatchOutcome.EQUAL: "equal", BatchOutcome.DIFFERS: "disagreements", BatchOutcome.UNPREDICTABLE: "unpredictable",
 }  # fmt: skip
-_KINDS: Final = ("batches", *_COUNTER_NAMES.values())
 
 
-class LogWatcher:
-    """One run of the command: reports each batch, and counts the results."""
+class LogWatcher(ShadowWatcher[LogShadow]):
+    """A run on a KRaft cluster, which reports each batch."""
 
-    def __init__(self, shadow: LogShadow, output: str) -> None:
-        self.shadow = shadow
-        self.counts: Counter[str] = Counter()
-        self._output = output
-        self._records: list[dict[str, Any]] = []
-        self._problem = ""
+    schema = "kframe.log-shadow/v1"
+    records_field = "records"
+    summary_text = (
+        "{batches} batches: {equal} equal, {unpredictable} not predictable, {skipped} offsets skipped, "
+        "{disagreements} disagreements"
+    )
+    kinds = ("batches", *_COUNTER_NAMES.values())
 
     def follow(self, stop: StopSignal, for_s: float | None) -> None:
         """Read and compare until ``stop`` arrives, or ``for_s`` seconds have passed; once at least."""
@@ -66,28 +63,14 @@ class LogWatcher:
 
     def metrics(self) -> Mapping[str, float]:
         """Counters. Callable from any thread."""
-        counters = {f"kframe_shadow_{kind}_total": self.counts[kind] for kind in _KINDS}
-        return counters | {"kframe_shadow_skipped_total": self.shadow.skipped}
-
-    def ready(self) -> HealthStatus:
-        """Whether the log can be read. Callable from any thread."""
-        return HealthStatus((self._problem,) if self._problem else (), self._summary())
-
-    def finish(self) -> None:
-        """Print the summary."""
-        summary = self._summary()
-        if self._output == "json":
-            click.echo(json.dumps({"schema": SCHEMA, **summary, "records": self._records}, indent=2))
-        elif self._output == "table":
-            text = "{batches} batches: {equal} equal, {unpredictable} not predictable, {skipped} offsets skipped"
-            click.echo(f"{text}, {{disagreements}} disagreements".format(**summary))
+        return {**super().metrics(), "kframe_shadow_skipped_total": self.shadow.skipped}
 
     def _summary(self) -> dict[str, Any]:
         shadow = self.shadow
         return {
             "controller_id": None if shadow.controller == NO_LEADER else shadow.controller,
             "controller_epoch": None if shadow.controller == NO_LEADER else shadow.controller_epoch,
-            "end": shadow.end, **{kind: self.counts[kind] for kind in _KINDS}, "skipped": shadow.skipped,
+            "end": shadow.end, **{kind: self.counts[kind] for kind in self.kinds}, "skipped": shadow.skipped,
         }  # fmt: skip
 
     def _report(self, comparison: BatchComparison) -> None:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kframe.cli.output import OutputTable, emit_assumptions, emit_heading, emit_record, emit_rows
+from kframe.cli.output import (
+    OutputTable,
+    echo_more,
+    emit_assumptions,
+    emit_heading,
+    emit_json,
+    emit_record,
+    emit_rows,
+)
 
 if TYPE_CHECKING:
     from kframe.whatif import Outcome, WhatIf
@@ -65,7 +72,7 @@ def emit_outcome(outcome: Outcome, whatif: WhatIf, output: str, limit: int) -> b
             click.echo(_nothing_changes(document), err=True)
         return _report_refusal(document)
     if output == "json":
-        _emit_json(document, outcome)
+        emit_json(document, "partitions", outcome.changes.records())
     elif output == "yaml":
         schema = document.pop("schema")
         emit_record(schema, {**document, "partitions": list(outcome.changes.records())}, output)
@@ -107,17 +114,6 @@ def _report_refusal(document: dict[str, Any]) -> bool:
     return bool(text)
 
 
-def _emit_json(document: dict[str, Any], outcome: Outcome) -> None:
-    """The document with its partitions last, one per line. There may be many, so they are written as they are
-    computed."""
-    click.echo(json.dumps(document, indent=2).removesuffix("\n}") + ',\n  "partitions": [', nl=False)
-    separator = ""
-    for record in outcome.changes.records():
-        click.echo(f"{separator}\n    {json.dumps(record)}", nl=False)
-        separator = ","
-    click.echo("\n  ]\n}")
-
-
 def _emit_tables(outcome: Outcome, document: dict[str, Any], output: str, limit: int) -> None:
     source = document["snapshot"]
     operation = ", ".join(filter(None, (document["operation"]["text"], _refusal_text(document))))
@@ -137,7 +133,9 @@ def _emit_tables(outcome: Outcome, document: dict[str, Any], output: str, limit:
     click.echo()
     placing = document["operation"]["verb"] in _PLACING_VERBS
     hidden = frozenset[str]() if placing else _PLACEMENT
-    brokers = [_broker_row(row) for row in document["brokers"]]
+    brokers = [
+        {**row, "state": _STATES[row["registered_before"], row["registered_after"]]} for row in document["brokers"]
+    ]
     columns = tuple(name for name in _BROKER_COLUMNS if outcome.traffic or name not in _REQUEST_COLUMNS)
     emit_rows(OutputTable("", columns, brokers, _BROKER_WIDE | hidden), output)
     if document.get("records"):
@@ -203,10 +201,6 @@ def _answer_text(answer: dict[str, Any]) -> str:
     return "answer: " + "; ".join(parts)
 
 
-def _broker_row(row: dict[str, Any]) -> dict[str, Any]:
-    return {**row, "state": _STATES[row["registered_before"], row["registered_after"]]}
-
-
 def _partition_columns(outcome: Outcome) -> tuple[str, ...]:
     known = outcome.changes.lists()
     return tuple(name for name in _PARTITION_COLUMNS if name not in _ELR or name in known)
@@ -236,12 +230,6 @@ def emit_reassignment(document: dict[str, Any], output: str, limit: int) -> None
             click.echo()
             emit_rows(OutputTable("", columns, rows), output)
             echo_more(len(document[name]) - len(rows), "-o json lists them all")
-
-
-def echo_more(count: int, where: str) -> None:
-    """Report the number of omitted rows, if any."""
-    if count > 0:
-        click.echo(f"and {count:,} more (--limit N; {where})")
 
 
 def _leader_cells(row: dict[str, Any]) -> dict[str, Any]:

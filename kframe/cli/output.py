@@ -7,6 +7,7 @@ written one by one, so a million of them need no memory.
 from __future__ import annotations
 
 import csv
+import functools
 import io
 import itertools
 import json
@@ -84,6 +85,11 @@ def output_option(command: Command) -> Command:
     )
 
 
+def with_options(command: Callable[..., Any], *options: Callable[..., Any]) -> Callable[..., Any]:
+    """Add options and arguments to a command, in this order."""
+    return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), command)
+
+
 def emit_rows(table: OutputTable, output: str) -> None:
     """Print many rows of one kind to stdout."""
     rows = (row for row in table.rows if row is not None)
@@ -115,6 +121,30 @@ def emit_record(schema: str, record: Record, output: str, wide: Collection[str] 
             click.echo(json.dumps({"schema": schema, **record}, indent=2))
         case "yaml":
             click.echo(_yaml({"schema": schema, **record}, flow=False), nl=False)
+
+
+def emit_data(schema: str, document: Record, columns: Sequence[str], rows: Iterable[Record], output: str) -> bool:
+    """Print a document as data, of which CSV and JSON lines have only ``rows``. False for tables, which are not
+    printed."""
+    if output in ("csv", "jsonl"):
+        emit_rows(OutputTable(schema, columns, rows), output)
+    elif output in ("json", "yaml"):
+        emit_record(schema, document, output)
+    return output not in ("table", "wide")
+
+
+def emit_json(document: Record, name: str, rows: Iterable[Record]) -> None:
+    """Print a document as JSON. Its last field ``name`` has the rows, one per line, written as they are computed."""
+    click.echo(json.dumps(document, indent=2).removesuffix("\n}") + f',\n  "{name}": [', nl=False)
+    for separator, row in _separated(rows):
+        click.echo(f"{separator}\n    {json.dumps(row)}", nl=False)
+    click.echo("\n  ]\n}")
+
+
+def echo_more(count: int, where: str) -> None:
+    """Report the number of omitted rows, if any."""
+    if count > 0:
+        click.echo(f"and {count:,} more (--limit N; {where})")
 
 
 def emit_heading(text: str) -> None:

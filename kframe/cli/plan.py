@@ -12,7 +12,17 @@ from kframe.cli.admin import EXECUTE, admin_options
 from kframe.cli.findings import emit_notice
 from kframe.cli.inputs import INPUT, SOURCE, is_url
 from kframe.cli.live import COMMAND_CONFIG, CONFIG_OPTION
-from kframe.cli.output import BadInput, OutputTable, ReportingGroup, emit_heading, emit_record, emit_rows, output_option
+from kframe.cli.output import (
+    BadInput,
+    OutputTable,
+    ReportingGroup,
+    echo_more,
+    emit_data,
+    emit_heading,
+    emit_record,
+    emit_rows,
+    output_option,
+)
 from kframe.cli.plan_execute import COMMANDS
 from kframe.cli.plan_generate import (
     PlanOutput,
@@ -46,6 +56,8 @@ _PARTITIONS: Final = ("topic", "partition", "change", "replicas", "target", "add
 _BROKERS: Final = (
     "broker_id", "copied", "deleted", "replicas_before", "replicas_after", "preferred_before", "preferred_after",
 )  # fmt: skip
+
+_ALL_LISTED: Final = "-o json, csv and jsonl list them all"
 
 _FROM = click.option("--from", "source_format", type=FormatChoice(), help="Format of SNAPSHOT.")
 _LIMIT = click.option("--limit", type=click.IntRange(min=0), default=50, show_default=True,
@@ -199,7 +211,7 @@ def diff(plan: InputFile, source: InputFile, source_format: str | None, limit: i
     for row in rows[:limit]:
         for line in _diff_lines(row):
             click.echo(line)
-    _echo_more(len(rows) - limit)
+    echo_more(len(rows) - limit, _ALL_LISTED)
     click.echo(f"{len(rows):,} of {len(comparison.plan):,} partitions change")
 
 
@@ -291,12 +303,8 @@ def _emit_report(report: PlanReport, output: str, limit: int) -> None:
 
     if report.checked is not None:
         emit_notice(report.checked.rules, output)
-    if output in ("csv", "jsonl"):
-        emit_rows(OutputTable(SCHEMA, _FINDINGS, report.rows()), output)
-        return
     document = report.document()
-    if output in ("json", "yaml"):
-        emit_record(SCHEMA, document, output)
+    if emit_data(SCHEMA, document, _FINDINGS, document["findings"], output):
         return
     plan, counts = document["plan"], document["counts"]
     emit_heading(f"{plan['name']}: {_counted(plan['partitions'], 'partition')} of {_counted(plan['topics'], 'topic')}")
@@ -304,7 +312,7 @@ def _emit_report(report: PlanReport, output: str, limit: int) -> None:
     if document["findings"] and limit:
         click.echo()
         emit_rows(OutputTable("", _FINDINGS, document["findings"][:limit]), output)
-        _echo_more(len(document["findings"]) - limit)
+        echo_more(len(document["findings"]) - limit, _ALL_LISTED)
     if document["moves"] is not None:
         _emit_moves(document["moves"], output)
 
@@ -325,16 +333,13 @@ def _emit_partitions(rows: Iterator[dict[str, Any]], count: int, schema: str, ou
         emit_rows(OutputTable(schema, _PARTITIONS, rows), output)
         return
     listed = [row for _, row in zip(range(limit), rows, strict=False)]
-    emit_rows(OutputTable(schema, _PARTITIONS, [{**row, "leader": _leader(row["leader"])} for row in listed]), output)
-    _echo_more(count - limit)
+    shown = [{**row, "leader": "none" if row["leader"] == -1 else row["leader"]} for row in listed]
+    emit_rows(OutputTable(schema, _PARTITIONS, shown), output)
+    echo_more(count - limit, _ALL_LISTED)
 
 
 def _counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
-def _leader(leader: int | None) -> int | str | None:
-    return "none" if leader == -1 else leader
 
 
 def _diff_lines(row: dict[str, Any]) -> Iterator[str]:
@@ -344,8 +349,3 @@ def _diff_lines(row: dict[str, Any]) -> Iterator[str]:
     if row["replicas"] is not None:
         yield f"- {','.join(map(str, row['replicas']))}"
     yield f"+ {','.join(map(str, row['target']))}"
-
-
-def _echo_more(count: int) -> None:
-    if count > 0:
-        click.echo(f"and {count:,} more (--limit N; -o json, csv and jsonl list them all)")

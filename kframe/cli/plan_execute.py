@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import click
 
-from kframe.cli.admin import EXECUTE, FAILED, STALE, open_administration
+from kframe.cli.admin import EXECUTE, FAILED, STALE, open_administration, report_errors
 from kframe.cli.inputs import INPUT
 from kframe.cli.live import COMMAND_CONFIG
-from kframe.cli.output import OutputTable, emit_heading, emit_record, emit_rows, output_option
+from kframe.cli.output import OutputTable, emit_data, emit_heading, emit_record, emit_rows, output_option, with_options
 from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.cli.progress import progress
 from kframe.cli.stop_signal import StopSignal
@@ -62,11 +62,11 @@ def _cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
     ) -> Any:  # fmt: skip
         return command(access=_Access(url, command_config, interval, plugins, output), **others)
 
-    options = (
+    return with_options(
+        collect,
         click.option("--url", metavar="URL", help="Other brokers of the cluster than those in the journal."),
         COMMAND_CONFIG, _INTERVAL, plugin_options, output_option,
     )  # fmt: skip
-    return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), collect)
 
 
 def _new_limits(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -81,14 +81,14 @@ def _new_limits(command: Callable[..., Any]) -> Callable[..., Any]:
             changes["concurrency"] = concurrency
         return command(limits=changes, **others)
 
-    options = (
+    return with_options(
+        collect,
         click.option("--throttle", type=click.IntRange(min=1), metavar="BYTES",
                      help="Bytes per second that each broker copies at most from now on."),
         click.option("--no-throttle", is_flag=True, help="Copy without a limit from now on."),
         click.option("--concurrency", type=click.IntRange(min=1), metavar="N",
                      help="The most partitions in flight from now on."),
     )  # fmt: skip
-    return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), collect)
 
 
 @click.command()
@@ -209,13 +209,7 @@ def _checked(staged: PreparedPlan, admin: Administration) -> Any:
     from kframe.whatif.plan_report import PlanReport
 
     checked = check_plan(staged, admin)
-    report = PlanReport.of(staged.plan, checked)
-    if report.valid:
-        return checked
-    for row in report.rows():
-        if row["severity"] == "error":
-            click.echo(f"error: {row['topic']}-{row['partition']}: {row['detail']}", err=True)
-    return None
+    return checked if report_errors(PlanReport.of(staged.plan, checked)) else None
 
 
 def _check_journal(path: Path, staged: PreparedPlan) -> None:
@@ -375,11 +369,7 @@ def _emit(
     from kframe.execution.report import SCHEMA, execution_document
 
     document = execution_document(state, path, unmoved, executed=executed)
-    if output in ("csv", "jsonl"):
-        emit_rows(OutputTable(SCHEMA, _STAGES, document["stages"]), output)
-        return
-    if output in ("json", "yaml"):
-        emit_record(SCHEMA, document, output)
+    if emit_data(SCHEMA, document, _STAGES, document["stages"], output):
         return
     emit_heading(f"{document['plan']}: {document['goal']}, {document['result'] or 'not ended'}")
     emit_record("", {key: value for key, value in document.items() if not isinstance(value, list)}, output)

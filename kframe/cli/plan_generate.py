@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kframe.cli.inputs import INPUT
-from kframe.cli.output import BadInput, OutputTable, emit_heading, emit_record, emit_rows
+from kframe.cli.output import (
+    BadInput,
+    OutputTable,
+    echo_more,
+    emit_data,
+    emit_heading,
+    emit_record,
+    emit_rows,
+    with_options,
+)
 from kframe.cli.studies import PATH, broker_ids
 
 if TYPE_CHECKING:
@@ -84,7 +93,8 @@ def goal_options(command: Callable[..., Any]) -> Callable[..., Any]:
             raise BadInput("--replication-factor: found no topic, expected TOPIC=N")
         return command(*args, goals=goals, **kwargs)
 
-    options = (
+    return with_options(
+        with_goals,
         click.option("--remove-brokers", callback=broker_ids, metavar="ID,ID",
                      help="Move all replicas off these brokers."),
         click.option("--add-brokers", callback=_broker_racks, metavar="ID[:RACK],…",
@@ -112,7 +122,6 @@ def goal_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--seed", type=int, default=0, show_default=True,
                      help="Order in which partitions are considered."),
     )  # fmt: skip
-    return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), with_goals)
 
 
 def by_id(option: str, values: dict[str, Any]) -> dict[int, Any]:
@@ -125,12 +134,12 @@ def by_id(option: str, values: dict[str, Any]) -> dict[int, Any]:
 
 def term_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add ``--goal`` and ``--cost`` to a command. It receives them as ``goal`` and ``cost_terms``, names."""
-    options = (
+    return with_options(
+        command,
         click.option("--goal", metavar="NAME", help="Balance brokers by the goal of a plugin."),
         click.option("--cost", "cost_terms", multiple=True, metavar="NAME",
                      help="Cost term of a plugin that adds to the cost of moves; may be repeated."),
     )  # fmt: skip
-    return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), command)
 
 
 def chosen_terms(plugins: PluginSettings, goal: str | None, cost_terms: Iterable[str]) -> dict[str, Any]:
@@ -211,12 +220,12 @@ def out_options(command: Callable[..., Any]) -> Callable[..., Any]:
     def with_output(*args: Any, out: str | None, page: Path | None, force: bool, **kwargs: Any) -> Any:
         return command(*args, writing=PlanOutput(out, page, force), **kwargs)
 
-    options = (
+    return with_options(
+        with_output,
         click.option("--out", metavar="FILE", help="Write the plan, Kafka's reassignment JSON; - is stdout."),
         report_option,
         force_option,
     )
-    return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), with_output)
 
 
 def generate(snapshot: Snapshot, request: PlanRequest, writing: PlanOutput, output: str, limit: int) -> int:
@@ -242,11 +251,7 @@ def generate(snapshot: Snapshot, request: PlanRequest, writing: PlanOutput, outp
             write_page(writing.page, PlanReview.of_proposal(proposal, checked), "".join(lines).encode())
     if writing.on_stdout:
         click.echo(document["summary"], err=True)
-    elif output in ("csv", "jsonl"):
-        emit_rows(OutputTable(SCHEMA, list(document["brokers"][0]), document["brokers"]), output)
-    elif output in ("json", "yaml"):
-        emit_record(SCHEMA, document, output)
-    else:
+    elif not emit_data(SCHEMA, document, list(document["brokers"][0]), document["brokers"], output):
         _emit_tables(document, output, limit)
     return 1 if proposal.unassignable else 0
 
@@ -288,8 +293,7 @@ def _emit_tables(document: dict[str, Any], output: str, limit: int) -> None:
         for row in document["brokers"][:limit]
     )
     emit_rows(OutputTable("", columns, list(rows_with_bars)), output)
-    if len(document["brokers"]) > limit:
-        click.echo(f"and {len(document['brokers']) - limit:,} more (--limit N; data has them all)")
+    echo_more(len(document["brokers"]) - limit, "data has them all")
 
 
 def _bar(before: int, after: int, maximum: int) -> str:

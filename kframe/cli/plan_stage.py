@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kframe.cli.output import BadInput, OutputTable, emit_heading, emit_record, emit_rows
+from kframe.cli.output import BadInput, OutputTable, echo_more, emit_data, emit_heading, emit_rows, with_options
 from kframe.cli.plan_generate import by_id, pairs
 
 if TYPE_CHECKING:
@@ -39,7 +39,8 @@ def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
         return command(*args, limits={**limits, "disk_capacity": capacity, "windows": parse_windows(windows)}, **kwargs)
 
     count = click.IntRange(min=1)
-    options = (
+    return with_options(
+        with_limits,
         click.option("--max-moves-per-broker", "moves_per_broker", type=count, metavar="N",
                      help="Replicas into a broker, and out of it, in a stage."),
         click.option("--max-moves", "moves", type=count, metavar="N", help="Replicas copied in a stage."),
@@ -54,7 +55,6 @@ def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--window", "windows", multiple=True, metavar="HH:MM-HH:MM",
                      help="Time of the day in which stages run, such as 22:00-06:00."),
     )  # fmt: skip
-    return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), with_limits)
 
 
 def stage(checked: CheckedPlan, request: StageRequest, out: str | None, output: str, limit: int) -> int:
@@ -68,11 +68,7 @@ def stage(checked: CheckedPlan, request: StageRequest, out: str | None, output: 
     manifest = staged.manifest
     if out is not None:
         _write(staged, Path(out), is_file)
-    if output in ("json", "yaml"):
-        emit_record(SCHEMA, manifest_record(manifest), output)
-    elif output in ("csv", "jsonl"):
-        emit_rows(OutputTable(SCHEMA, _STAGES, stage_rows(manifest)), output)
-    else:
+    if not emit_data(SCHEMA, manifest_record(manifest), _STAGES, stage_rows(manifest), output):
         _emit_tables(manifest, output, limit)
     misses_window = request.windows and any(row.window is None for row in manifest.stages)
     return 1 if manifest.unstaged or misses_window else 0
@@ -136,5 +132,4 @@ def _emit_tables(manifest: StageManifest, output: str, limit: int) -> None:
         if rows and limit:
             click.echo()
             emit_rows(OutputTable("", columns, rows[:limit]), output)
-        if len(rows) > limit:
-            click.echo(f"and {len(rows) - limit:,} more (--limit N; -o json has them all)")
+        echo_more(len(rows) - limit, "-o json has them all")

@@ -48,8 +48,8 @@ def run(source: Path, target: Path | None, selectors: tuple[str, ...], plugins: 
         return
     emit_heading(f"{trace['scenario']}: {trace['controller']}") if output in ("table", "wide") else None
     is_kraft = trace["schema"] == "kframe.trace-kraft/v1"
-    rows = [(_kraft_row if is_kraft else _step_row)(number, step) for number, step in enumerate(trace["steps"], 1)]
-    columns = _KRAFT_COLUMNS if is_kraft else _STEP_COLUMNS
+    columns, counts = (_KRAFT_COLUMNS, _kraft_counts) if is_kraft else (_STEP_COLUMNS, _counts)
+    rows = [_row(number, step, counts(step)) for number, step in enumerate(trace["steps"], 1)]
     emit_rows(OutputTable("kframe.scenario-steps/v1", columns, rows), output)
 
 
@@ -95,34 +95,23 @@ def _runner(source: Path, selectors: tuple[str, ...], plugins: PluginSettings) -
     )
 
 
-def _kraft_row(number: int, step: dict[str, Any]) -> dict[str, Any]:
+def _row(number: int, step: dict[str, Any], counts: dict[str, int]) -> dict[str, Any]:
     ((kind, argument),) = step["step"].items()
     text = json.dumps(argument)
+    shortened = text if len(text) <= 40 else f"{text[:37]}..."
+    return {"step": number, "kind": kind, "argument": shortened, **counts, "response": step["response"]}
+
+
+def _kraft_counts(step: dict[str, Any]) -> dict[str, int]:
     batches = [batch for batch in step["batches"] if not batch.get("control")]
-    return {
-        "step": number,
-        "kind": kind,
-        "argument": text if len(text) <= 40 else f"{text[:37]}...",
-        "batches": len(batches),
-        "records": sum(len(batch["records"]) for batch in batches),
-        "response": step["response"],
-    }
+    return {"batches": len(batches), "records": sum(len(batch["records"]) for batch in batches)}
 
 
-def _step_row(number: int, step: dict[str, Any]) -> dict[str, Any]:
-    ((kind, argument),) = step["step"].items()
+def _counts(step: dict[str, Any]) -> dict[str, int]:
     sent = dict.fromkeys(_APIS.values(), 0)
     for request in step["requests"]:
         sent[_APIS[request["api"]]] += 1
-    text = json.dumps(argument)
-    return {
-        "step": number,
-        "kind": kind,
-        "argument": text if len(text) <= 40 else f"{text[:37]}...",
-        "stored": len(step["partitions"]),
-        **sent,
-        "response": step["response"],
-    }
+    return {"stored": len(step["partitions"]), **sent}
 
 
 def _write(target: Path, text: str) -> None:

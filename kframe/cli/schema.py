@@ -10,7 +10,7 @@ from kframe.cli.output import OutputTable, emit_rows, output_option
 from kframe.cli.plugins import PluginSettings, plugin_options
 
 if TYPE_CHECKING:
-    from kframe.registry.specs import DocumentSpec
+    pass
 
 
 @click.command("schema")
@@ -31,14 +31,13 @@ def command(name: str | None, plugins: PluginSettings, output: str) -> None:
     if name is not None:
         click.echo(schema_text(find(name, documents)), nl=False)
         return
-    rows = [_row(document, plugin=name not in DOCUMENTS) for name, document in sorted(documents.items())]
+    rows = [
+        {"name": document.name, "document": document.doc, "source": "kframe" if name in DOCUMENTS else "plugin"}
+        for name, document in sorted(documents.items())
+    ]
     emit_rows(OutputTable("kframe.schemas/v1", ("name", "document", "source"), rows), output)
 
 
 def _names(name: str) -> set[str]:
     short = name.removeprefix("kframe.")
     return {name, short, short.partition("/")[0]}
-
-
-def _row(document: DocumentSpec, plugin: bool) -> dict[str, str]:
-    return {"name": document.name, "document": document.doc, "source": "plugin" if plugin else "kframe"}

@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, Final, Protocol
+from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
 
 import click
 
@@ -25,7 +25,6 @@ _log = logging.getLogger("kframe.shadow")
 
 #: The exit code of a run that has found disagreements.
 DISAGREED: Final = 3
-SCHEMA: Final = "kframe.shadow/v1"
 #: Minimum interval between reads of storage, and the largest share of the time spent on them.
 POLL_INTERVAL_S: Final = 0.5
 POLL_TIME_SHARE_MAX: Final = 0.2
@@ -33,7 +32,6 @@ POLL_TIME_SHARE_MAX: Final = 0.2
 SETTLE_PERIODS_MAX: Final = 20
 #: Maximum number of lines per comparison; JSON has all.
 LINES_MAX: Final = 50
-_KINDS: Final = ("rounds", "judged", "passed_over", "given_up", "disagreements")
 
 
 class RunningShadow(Protocol):
@@ -47,39 +45,66 @@ class RunningShadow(Protocol):
         """Disconnect."""
 
 
-class ShadowWatcher(Protocol):
-    """A run of the command with a kind of shadow."""
+RunningShadowT = TypeVar("RunningShadowT", bound=RunningShadow)
 
-    counts: Counter[str]
 
-    @property
-    def shadow(self) -> RunningShadow:
-        """The shadow."""
+class ShadowWatcher(Generic[RunningShadowT]):
+    """One run of the command with a kind of shadow: compares and counts the results."""
+
+    schema: ClassVar[str]
+    records_field: ClassVar[str]
+    """The field of the document that has the reported comparisons."""
+    summary_text: ClassVar[str]
+    kinds: ClassVar[tuple[str, ...]]
+    """What is counted."""
+
+    def __init__(self, shadow: RunningShadowT, output: str) -> None:
+        self.shadow = shadow
+        self.counts: Counter[str] = Counter()
+        self._output = output
+        self._records: list[dict[str, Any]] = []
+        self._problem = ""
 
     def follow(self, stop: StopSignal, for_s: float | None) -> None:
         """Read and compare until ``stop`` arrives, or ``for_s`` seconds have passed."""
+        raise NotImplementedError
 
     def metrics(self) -> Mapping[str, float]:
         """Counters. Callable from any thread."""
+        return {f"kframe_shadow_{kind}_total": self.counts[kind] for kind in self.kinds}
 
     def ready(self) -> HealthStatus:
         """Whether decisions can be compared. Callable from any thread."""
+        return HealthStatus((self._problem,) if self._problem else (), self._summary())
 
     def finish(self) -> None:
         """Print the summary."""
+        summary = self._summary()
+        if self._output == "json":
+            click.echo(json.dumps({"schema": self.schema, **summary, self.records_field: self._records}, indent=2))
+        elif self._output == "table":
+            click.echo(self.summary_text.format(**summary))
+
+    def _summary(self) -> dict[str, Any]:
+        """The counts, and the controller."""
+        raise NotImplementedError
 
 
-class Watcher:
-    """One run of the command: schedules comparisons and counts their results."""
+class Watcher(ShadowWatcher[Shadow]):
+    """A run in ZooKeeper mode, which schedules comparisons."""
+
+    schema = "kframe.shadow/v1"
+    records_field = "found"
+    summary_text = (
+        "{rounds} rounds, {judged} partitions compared, {passed_over} skipped, {given_up} rounds given up: "
+        "{disagreements} disagreements"
+    )
+    kinds = ("rounds", "judged", "passed_over", "given_up", "disagreements")
 
     def __init__(self, shadow: Shadow, settle_s: float, output: str) -> None:
-        self.shadow = shadow
-        self.counts: Counter[str] = Counter()
+        super().__init__(shadow, output)
         self._settle_s = settle_s
-        self._output = output
-        self._records: list[dict[str, Any]] = []
         self._changed_s = self._waiting_since_s = 0.0
-        self._problem = ""
 
     def follow(self, stop: StopSignal, for_s: float | None) -> None:
         """Read and compare until ``stop`` arrives, or ``for_s`` seconds have passed and all changes are compared."""
@@ -94,10 +119,6 @@ class Watcher:
                 self._problem = str(error)
             stop.wait(max(POLL_INTERVAL_S, (time.monotonic() - before) * (1 / POLL_TIME_SHARE_MAX - 1)))
 
-    def metrics(self) -> Mapping[str, float]:
-        """Counters. Callable from any thread."""
-        return {f"kframe_shadow_{kind}_total": self.counts[kind] for kind in _KINDS}
-
     def ready(self) -> HealthStatus:
         """Whether there is a controller and a live session. Callable from any thread."""
         reasons = [self._problem] if self._problem else []
@@ -105,19 +126,8 @@ class Watcher:
         reasons += [] if self.shadow.controller != NO_LEADER else ["no known controller"]
         return HealthStatus(tuple(reasons), self._summary())
 
-    def finish(self) -> None:
-        """Print the summary."""
-        document = {"schema": SCHEMA, **self._summary()}
-        if self._output == "json":
-            click.echo(json.dumps({**document, "found": self._records}, indent=2))
-        elif self._output == "table":
-            text = "{rounds} rounds, {judged} partitions compared, {passed_over} skipped, {given_up} rounds given up"
-            click.echo(
-                f"{text}: {{disagreements}} disagreements".format(**{kind: self.counts[kind] for kind in _KINDS})
-            )
-
     def _summary(self) -> dict[str, Any]:
-        return {"controller_id": self.shadow.controller, **{kind: self.counts[kind] for kind in _KINDS}}
+        return {"controller_id": self.shadow.controller, **{kind: self.counts[kind] for kind in self.kinds}}
 
     def _step(self) -> None:
         now = time.monotonic()
@@ -169,7 +179,7 @@ def run(
     return watch(Watcher(shadow, settle_s, output), for_s=for_s, metrics_listen=metrics_listen)
 
 
-def watch(watcher: ShadowWatcher, *, for_s: float | None, metrics_listen: str | None) -> int:
+def watch(watcher: ShadowWatcher[Any], *, for_s: float | None, metrics_listen: str | None) -> int:
     """Run an open shadow until SIGTERM or SIGINT, or for ``for_s`` seconds, and close it; return the exit code."""
     monitor = None if metrics_listen is None else Monitor(metrics_listen)
     try:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from kframe.cli.findings import HAS_FINDINGS
 from kframe.cli.output import OutputTable, emit_rows, output_option
-from kframe.cli.spark_messages import report_messages
-from kframe.cli.spark_session import SparkSettings, planned_in, report_saved, spark_options
+from kframe.cli.spark_session import SparkSettings, planned_in, report_messages, report_saved, spark_options
 from kframe.cli.studies import MODES
 
 if TYPE_CHECKING:
@@ -54,15 +53,14 @@ def ingest(
     report_saved(folder, saved_count, "clusters")
     rows = ingested(spark.session(), result, folder, force=force, mode=mode).toArrow().sort_by("cluster").to_pylist()
     emit_rows(OutputTable("kframe.spark-ingest/v1", INGESTED.schema.names, rows, frozenset({"source"})), output)
-    bad = {"quarantined": sum(row["quarantined"] for row in rows), "refused": sum(_refused(row) for row in rows)}
+    bad = {
+        "quarantined": sum(row["quarantined"] for row in rows),
+        "refused": sum(row["reason"] is not None for row in rows),
+    }
     refused, quarantined = bad["refused"], bad["quarantined"]
     click.echo(f"{folder}: {len(rows)} clusters, {refused} refused, {quarantined} rows in quarantine", err=True)
     if any(bad[condition] for condition in fail_on):
         click.get_current_context().exit(HAS_FINDINGS)
-
-
-def _refused(row: dict[str, Any]) -> bool:
-    return row["reason"] is not None
 
 
 @click.command()

@@ -10,8 +10,7 @@ import click
 from kframe.cli.output import OutputTable, emit_rows, output_option
 from kframe.cli.plan_generate import chosen_terms, goal_options, term_options
 from kframe.cli.plugins import PluginSettings, plugin_options
-from kframe.cli.spark_messages import report_messages
-from kframe.cli.spark_session import SparkSettings, planned_in, spark_options
+from kframe.cli.spark_session import SparkSettings, planned_in, report_messages, spark_options
 
 _SCHEMA: Final = "kframe.spark-plans/v1"
 #: Columns that appear only in wide tables and data.

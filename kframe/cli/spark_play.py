@@ -10,10 +10,9 @@ from typing import Any, Final
 import click
 
 from kframe.cli.findings import fail_on_option, findings
-from kframe.cli.output import OutputTable, emit_rows, output_option
+from kframe.cli.output import OutputTable, emit_rows, output_option, with_options
 from kframe.cli.plugins import PluginSettings, plugin_options
-from kframe.cli.spark_messages import report_messages
-from kframe.cli.spark_session import SparkSettings, planned_in, spark_options
+from kframe.cli.spark_session import SparkSettings, planned_in, report_messages, spark_options
 from kframe.cli.studies import broker_ids, config_option, config_pairs, selector_option
 
 _PATH: Final = click.Path(file_okay=False)
@@ -78,7 +77,8 @@ def _scenario_options(command: Callable[..., Any]) -> Callable[..., Any]:
         engine = Engine(config_pairs(config), selectors, plugins_dir=folder, disabled=plugins.disabled)
         return command(*args, scenario=scenario, engine=engine, **kwargs)
 
-    options = (
+    return with_options(
+        with_scenarios,
         click.argument("folder", metavar="DIR"),
         click.option("--brokers", callback=broker_ids, metavar="ID,ID...", help="Brokers of every cluster."),
         click.option("--racks", multiple=True, metavar="RACK", help="All brokers of a rack; may be repeated."),
@@ -93,7 +93,6 @@ def _scenario_options(command: Callable[..., Any]) -> Callable[..., Any]:
         config_option,
         selector_option,
     )  # fmt: skip
-    return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), with_scenarios)
 
 
 @click.command()

@@ -1,4 +1,4 @@
-"""Shared code of the ``kframe spark`` commands: the options for the Spark session, and its errors.
+"""Shared code of the ``kframe spark`` commands: the options for the Spark session, its errors, and messages.
 
 Spark's own log goes to a file, which is kept and reported only if the command fails; ``kframe -v`` leaves it on
 standard error.
@@ -11,7 +11,7 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +19,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from kframe.cli.findings import HAS_FINDINGS, exit_on_findings
 from kframe.cli.output import BadInput
 
 #: Errors of kframe in an executor arrive as text at the end of a traceback.
@@ -77,6 +78,19 @@ def report_saved(out: str | None, count: Callable[[], tuple[int, int]], unit: st
 def planned_in(out: str | None, unit: str) -> Callable[[Any, Any], None]:
     """``Writing.planned`` for ``report_saved``."""
     return lambda marks, requested: report_saved(out, lambda: (marks.count(requested), len(requested)), unit)
+
+
+def report_messages(changed: Iterable[str], problems: Iterable[str], result: Mapping[str, int], unit: str) -> None:
+    """Report recomputed clusters, whose input changed, problems with their reasons, and the ``findings``. Exits with
+    HAS_FINDINGS if there are problems or findings."""
+    for cluster in changed:
+        click.echo(f"cluster {cluster}: its input has changed since it was written; done again", err=True)
+    lines = list(problems)
+    for problem in lines:
+        click.echo(problem, err=True)
+    exit_on_findings(result, unit)
+    if lines:
+        click.get_current_context().exit(HAS_FINDINGS)
 
 
 def _pairs(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:

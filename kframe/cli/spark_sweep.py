@@ -8,8 +8,7 @@ import click
 
 from kframe.cli.findings import fail_on_option, findings
 from kframe.cli.output import OutputTable, emit_rows, output_option
-from kframe.cli.spark_messages import report_messages, rows_with
-from kframe.cli.spark_session import SparkSettings, planned_in, spark_options
+from kframe.cli.spark_session import SparkSettings, planned_in, report_messages, spark_options
 from kframe.cli.studies import config_option, config_pairs
 from kframe.cli.sweep import KRAFT_COLUMNS, WIDE, SweepOptions, failure_options, shorten_broker_lists
 
@@ -56,7 +55,7 @@ def sweep(
     with sweeping(session, fleet, settings, Writing(out, force, planned_in(out, "clusters"))) as result:
         _emit(result.summary, top, output)
         problems = [row.asDict() for row in result.problems.orderBy("cluster", "problem").collect()]
-        bad = findings(fail_on, lambda condition: rows_with(result.summary, _EFFECT_COLUMNS[condition]))
+        bad = findings(fail_on, lambda condition: _rows_with(result.summary, _EFFECT_COLUMNS[condition]))
     report_messages(
         result.changed, (f"cluster {problem['cluster']}: {problem['problem']}" for problem in problems), bad, "failure"
     )
@@ -69,6 +68,12 @@ def _emit(result: Any, top: int, output: str) -> None:
     selected = ordered.where(f"rank_of_kind <= {top}") if table else ordered
     rows = (_rounded(row.asDict()) for row in selected.select(*columns).toLocalIterator())
     emit_rows(OutputTable(_SCHEMA, columns, shorten_broker_lists(rows) if table else rows, WIDE | {"rules"}), output)
+
+
+def _rows_with(frame: Any, column: str) -> int | None:
+    """Number of rows with a value above 0 in a column; None if a value is null."""
+    ((unknown, positive),) = frame.selectExpr(f"count_if({column} is null)", f"count_if({column} > 0)").collect()
+    return None if unknown else int(positive)
 
 
 def _rounded(row: dict[str, Any]) -> dict[str, Any]:

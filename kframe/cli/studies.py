@@ -12,7 +12,7 @@ import click
 
 from kframe.cli.completion import complete_selectors
 from kframe.cli.inputs import INPUT
-from kframe.cli.output import BadInput
+from kframe.cli.output import BadInput, with_options
 from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.cli.progress import progress
 from kframe.cli.snapshot import FormatChoice
@@ -121,13 +121,13 @@ def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
     ) -> Any:  # fmt: skip
         return command(*args, cluster=ClusterSettings(source, source_format, config_pairs(config), mode), **kwargs)
 
-    options = (
+    return with_options(
+        with_cluster,
         click.argument("source", metavar="SNAPSHOT", type=INPUT),
         click.option("--from", "source_format", type=FormatChoice(), help="Format of SNAPSHOT."),
         mode_option,
         config_option,
     )
-    return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), with_cluster)
 
 
 def study_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,9 +16,11 @@ from kframe.cli.output import (
     OutputTable,
     emit_assumptions,
     emit_heading,
+    emit_json,
     emit_record,
     emit_rows,
     output_option,
+    with_options,
 )
 from kframe.cli.progress import progress
 from kframe.cli.studies import PATH, ClusterSettings, cluster_options
@@ -70,14 +71,14 @@ def failure_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
         return command(*args, sweep_options=SweepOptions(depth, racks, SortBy(sort_by)), **kwargs)
 
-    options = (
+    return with_options(
+        with_sweep_options,
         click.option("--depth", type=click.IntRange(1, 2), default=2, show_default=True,
                      help="Brokers that fail together."),
         click.option("--racks/--no-racks", default=True, help="Whether whole racks fail, too (default)."),
         click.option("--sort-by", type=click.Choice(SORT_BY), default=SORT_BY[0], show_default=True,
                      help="The effect by which failures are ordered first."),
     )  # fmt: skip
-    return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), with_sweep_options)
 
 
 @click.command("sweep")
@@ -227,12 +228,7 @@ def _emit_data(swept: Sweep, snapshot: Snapshot, assumptions: Sequence[str], ran
     if output == "yaml":
         emit_record(_SCHEMA, {**summary, "rows": list(swept.records(ranked))}, output)
         return
-    click.echo(json.dumps({"schema": _SCHEMA, **summary}, indent=2).removesuffix("\n}") + ',\n  "rows": [', nl=False)
-    separator = ""
-    for record in swept.records(ranked):
-        click.echo(f"{separator}\n    {json.dumps(record)}", nl=False)
-        separator = ","
-    click.echo("\n  ]\n}")
+    emit_json({"schema": _SCHEMA, **summary}, "rows", swept.records(ranked))
 
 
 def _columns(snapshot: Snapshot) -> tuple[str, ...]:

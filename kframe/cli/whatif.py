@@ -14,7 +14,7 @@ from kframe.cli.completion import complete_brokers, complete_partitions, complet
 from kframe.cli.exits import FAILED
 from kframe.cli.findings import emit_notice, exit_on_findings, fail_on_option, findings
 from kframe.cli.inputs import INPUT
-from kframe.cli.output import ReportingGroup, output_option
+from kframe.cli.output import ReportingGroup, output_option, with_options
 from kframe.cli.progress import progress
 from kframe.cli.studies import PATH, StudySettings, broker_ids, config_pairs, replica_lists, study_options
 from kframe.cli.sweep import sweep
@@ -56,19 +56,20 @@ def _reporting_options(command: Callable[..., Any]) -> Callable[..., Any]:
     ) -> Any:
         return command(*args, reporting=Reporting(output, out, force, fail_on, limit), **kwargs)
 
-    options = (
+    return with_options(
+        with_reporting,
         click.option("--out", type=PATH, metavar="DIR", help="Also write the outcome as Parquet tables to DIR."),
         click.option("--force", is_flag=True, help="Replace an outcome that is in DIR already."),
         fail_on_option,
         click.option("--limit", type=click.IntRange(min=0), default=20, show_default=True,
                      help="Changed partitions that a table lists; data has them all."),
     )  # fmt: skip
-    return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), with_reporting)
 
 
 def _broker_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that select brokers to a command."""
-    options = (
+    return with_options(
+        command,
         click.option(
             "--brokers",
             callback=broker_ids,
@@ -79,7 +80,6 @@ def _broker_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--racks", multiple=True, metavar="RACK", help="All brokers of a rack; may be repeated."),
         click.option("--together/--one-by-one", default=True, help="All at once (default), or one after another."),
     )
-    return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), command)
 
 
 @group.command()
@@ -128,11 +128,10 @@ def shutdown(
 @_reporting_options
 def elect(study: StudySettings, election: str, partitions: tuple[str, ...], reporting: Reporting) -> None:
     """Elect leaders."""
+    from kframe.model.events import ElectionType
+    from kframe.scenario.format import topic_partition
 
     def act(whatif: WhatIf) -> Outcome:
-        from kframe.model.events import ElectionType
-        from kframe.scenario.format import topic_partition
-
         requested = [topic_partition("--partition", partition) for partition in partitions]
         return whatif.elect(ElectionType[election.upper()], requested or None)
 
@@ -148,14 +147,9 @@ def reassign(study: StudySettings, plan: InputFile, reporting: Reporting) -> Non
 
     PLAN may also be what kafka-reassign-partitions --generate prints: then it is the proposed part.
     """
+    from kframe.whatif import load_plan
 
-    def act(whatif: WhatIf) -> Outcome:
-        from kframe.whatif import load_plan
-        from kframe.whatif import reassign as play
-
-        return play(whatif, load_plan(plan))
-
-    _run(study, reporting, act)
+    _run(study, reporting, lambda whatif: whatif.reassign(load_plan(plan)))
 
 
 @group.command()
@@ -182,13 +176,8 @@ def create(
     assignments: list[list[int]] | None, reporting: Reporting,
 ) -> None:  # fmt: skip
     """A topic is created, its replicas placed as Kafka's automatic assignment does."""
-
-    def act(whatif: WhatIf) -> Outcome:
-        from kframe.whatif import create as play
-
-        return play(whatif, topic, partitions, replication_factor, assignments=assignments, seed=seed)
-
-    _run(study, reporting, act)
+    counts = (partitions, replication_factor)
+    _run(study, reporting, lambda whatif: whatif.create(topic, *counts, assignments=assignments, seed=seed))
 
 
 @group.command("create-partitions")
@@ -214,13 +203,9 @@ def create_partitions(
     reporting: Reporting,
 ) -> None:  # fmt: skip
     """Partitions are added to a topic, their replicas placed as Kafka's automatic assignment does."""
-
-    def act(whatif: WhatIf) -> Outcome:
-        from kframe.whatif import create_partitions as play
-
-        return play(whatif, topic, partitions, assignments=assignments, seed=seed)
-
-    _run(study, reporting, act)
+    _run(
+        study, reporting, lambda whatif: whatif.create_partitions(topic, partitions, assignments=assignments, seed=seed)
+    )
 
 
 @group.command()
@@ -229,13 +214,7 @@ def create_partitions(
 @_reporting_options
 def delete(study: StudySettings, topics: tuple[str, ...], reporting: Reporting) -> None:
     """Topics are deleted."""
-
-    def act(whatif: WhatIf) -> Outcome:
-        from kframe.whatif import delete as play
-
-        return play(whatif, topics)
-
-    _run(study, reporting, act)
+    _run(study, reporting, lambda whatif: whatif.delete(topics))
 
 
 @group.command()
@@ -268,13 +247,9 @@ def unfence(
 @_reporting_options
 def directory(study: StudySettings, broker: int, directories: tuple[str, ...], reporting: Reporting) -> None:
     """Fail log directories of a broker of a KRaft cluster."""
+    from kframe.whatif.kraft.settings import directory_id
 
-    def act(whatif: WhatIf) -> Outcome:
-        from kframe.whatif.kraft.settings import directory_id
-
-        return whatif.fail_directories(broker, [directory_id(text) for text in directories])
-
-    _run(study, reporting, act)
+    _run(study, reporting, lambda whatif: whatif.fail_directories(broker, list(map(directory_id, directories))))
 
 
 @group.command()
@@ -284,10 +259,9 @@ def directory(study: StudySettings, broker: int, directories: tuple[str, ...], r
 @_reporting_options
 def feature(study: StudySettings, levels: tuple[str, ...], unsafe: bool, reporting: Reporting) -> None:
     """Change feature levels of a KRaft cluster, such as eligible.leader.replicas.version=1."""
+    from kframe.whatif.kraft.settings import feature_level
 
     def act(whatif: WhatIf) -> Outcome:
-        from kframe.whatif.kraft.settings import feature_level
-
         requested = config_pairs(levels, "NAME=LEVEL")
         return whatif.update_features(
             {name: feature_level(name, text) for name, text in requested.items()}, unsafe=unsafe
