@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kframe.model.columns import Bool, Int32, Ragged
+from kframe.model.columns import Bool, Int32, Int64, Ragged
 
 _Scalar = TypeVar("_Scalar", bound=np.generic)
 
@@ -122,3 +122,16 @@ def same_lists(left: Ragged, right: Ragged) -> Bool:
     differ = np.flatnonzero(left.values != right.values)
     same[np.searchsorted(left.offsets, differ, side="right") - 1] = False
     return same
+
+
+def loads(lists: Ragged, broker_ids: Int32) -> Int64:
+    """How often each of ``broker_ids``, ascending or not, stands in the lists; ids that are not among them are passed
+    over."""
+    order = np.argsort(broker_ids)
+    ordered = broker_ids[order]
+    indexes = np.searchsorted(ordered, lists.values)
+    known = indexes < len(ordered)
+    known[known] = ordered[indexes[known]] == lists.values[known]
+    counts = np.zeros(len(broker_ids), np.int64)
+    counts[order] = np.bincount(indexes[known], minlength=len(broker_ids))
+    return counts

@@ -17,7 +17,7 @@ from kframe.scenario.format import topic_partition
 from kframe.snapshot.checks import INT32_MAX
 from kframe.snapshot.decode import decode, short_repr
 from kframe.spark.schema import SCENARIOS, with_columns_of
-from kframe.whatif import Outcome, WhatIf, create, create_partitions, delete, reassign
+from kframe.whatif import Outcome, WhatIf
 from kframe.whatif.kraft.settings import directory_id, feature_level
 from kframe.whatif.outcome import Verb
 from kframe.whatif.plan import plan_of
@@ -70,20 +70,20 @@ def play_scenario(whatif: WhatIf, scenario: Mapping[str, Any]) -> Outcome:
         case Verb.REASSIGN:
             if scenario["plan"] is None:
                 raise InputError(f"{where} plan", "none", "a reassignment as Kafka's JSON")
-            return reassign(whatif, plan_of(scenario["plan"].encode(), f"{where} plan", name))
+            return whatif.reassign(plan_of(scenario["plan"].encode(), f"{where} plan", name))
         case Verb.CREATE:
             if len(names) != 1:
                 raise InputError(f"{where} names", f"{len(names)} names", "that of the new topic")
             counts = (-1 if scenario[name] is None else scenario[name] for name in ("partitions", "replication_factor"))
-            return create(whatif, names[0], *counts, seed=scenario["seed"] or 0)
+            return whatif.create(names[0], *counts, seed=scenario["seed"] or 0)
         case Verb.CREATE_PARTITIONS:
             if len(names) != 1:
                 raise InputError(f"{where} names", f"{len(names)} names", "that of the topic")
             if scenario["partitions"] is None:
                 raise InputError(f"{where} partitions", "none", "the number of partitions that the topic is to have")
-            return create_partitions(whatif, names[0], scenario["partitions"], seed=scenario["seed"] or 0)
+            return whatif.create_partitions(names[0], scenario["partitions"], seed=scenario["seed"] or 0)
         case Verb.DELETE:
-            return delete(whatif, names)
+            return whatif.delete(names)
     raise InputError(where, f"verb {verb!r}", f"one of {', '.join(Verb)}")
 
 

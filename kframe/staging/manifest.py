@@ -10,7 +10,7 @@ import msgspec
 from kframe.errors import SnapshotError
 from kframe.snapshot.decode import Count, decode
 from kframe.snapshot.files import InputFile, read_document
-from kframe.whatif.stamp import Stamp
+from kframe.whatif.plan import Stamp
 
 SCHEMA: Final = "kframe.plan-stages/v1"
 #: The file of the manifest in the folder of a staged plan.

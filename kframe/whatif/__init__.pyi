@@ -1,9 +1,6 @@
 """The public names. ``kframe.lazy`` reads this file: each line imports one name under the name it has here."""
 
 from kframe.whatif.changes import PartitionChanges as PartitionChanges
-from kframe.whatif.create import create as create
-from kframe.whatif.create import create_partitions as create_partitions
-from kframe.whatif.delete import delete as delete
 from kframe.whatif.health import CONDITIONS as CONDITIONS
 from kframe.whatif.health import ClusterHealth as ClusterHealth
 from kframe.whatif.health import Skew as Skew
@@ -19,7 +16,6 @@ from kframe.whatif.partition_timeline import PartitionTimeline as PartitionTimel
 from kframe.whatif.partition_timeline import TimelineEntry as TimelineEntry
 from kframe.whatif.plan import Plan as Plan
 from kframe.whatif.plan import load_plan as load_plan
-from kframe.whatif.reassign import reassign as reassign
 from kframe.whatif.reassignment_result import ReassignmentResult as ReassignmentResult
 from kframe.whatif.sweep import sweep as sweep
 from kframe.whatif.sweep_result import Failure as Failure

@@ -17,27 +17,11 @@ from kframe.model.lists import distinct_values
 from kframe.whatif.modes import Assignments
 from kframe.whatif.outcome import ControllerResponse, Operation, Outcome, Verb
 from kframe.whatif.topic_results import TopicResult, TopicStatus
-from kframe.whatif.whatif import WhatIf
-from kframe.whatif.zookeeper_player import REQUEST_TIMEOUT_MS, ZookeeperPlayer
-
-
-def create(
-    whatif: WhatIf, name: str, partitions: int = -1, replication_factor: int = -1, *,
-    assignments: Assignments = None, seed: int = 0,
-) -> Outcome:  # fmt: skip
-    """See ``WhatIf.create``."""
-    return whatif.create(name, partitions, replication_factor, assignments=assignments, seed=seed)
-
-
-def create_partitions(
-    whatif: WhatIf, name: str, count: int, *, assignments: Assignments = None, seed: int = 0
-) -> Outcome:
-    """See ``WhatIf.create_partitions``."""
-    return whatif.create_partitions(name, count, assignments=assignments, seed=seed)
+from kframe.whatif.zookeeper import REQUEST_TIMEOUT_MS, ZookeeperWhatIf
 
 
 def play_creation(
-    whatif: ZookeeperPlayer, name: str, partitions: int, replication_factor: int, assignments: Assignments, seed: int
+    whatif: ZookeeperWhatIf, name: str, partitions: int, replication_factor: int, assignments: Assignments, seed: int
 ) -> Outcome:
     """Create a topic in ZooKeeper mode; ``seed`` draws the two numbers that Kafka draws to place replicas."""
     check_brokers(whatif.cluster.brokers.ids, assignments)
@@ -51,7 +35,7 @@ def play_creation(
     )  # fmt: skip
 
 
-def play_expansion(whatif: ZookeeperPlayer, name: str, count: int, assignments: Assignments, _seed: int) -> Outcome:
+def play_expansion(whatif: ZookeeperWhatIf, name: str, count: int, assignments: Assignments, _seed: int) -> Outcome:
     """Add partitions to a topic in ZooKeeper mode; nothing depends on a seed."""
     check_brokers(whatif.cluster.brokers.ids, assignments)
     topic = NewPartitions(name, count, None if assignments is None else tuple(map(tuple, assignments)))
@@ -69,7 +53,7 @@ def check_brokers(known: Int32, assignments: Assignments) -> None:
                 raise InputError(f"assignments[{number}]", f"broker {broker_id}", "brokers that the snapshot knows")
 
 
-def _play(whatif: ZookeeperPlayer, operation: Operation, step: str, request: Callable[[int], Event]) -> Outcome:
+def _play(whatif: ZookeeperWhatIf, operation: Operation, step: str, request: Callable[[int], Event]) -> Outcome:
     """Play a request for a topic, which gets new partitions."""
     (name,) = operation.topics
     results: list[TopicResult] = []
@@ -105,7 +89,7 @@ def _placement_numbers(seed: int, brokers: int) -> tuple[int, int]:
     return generator.randrange(limit), generator.randrange(limit)
 
 
-def _topic_result(whatif: ZookeeperPlayer, name: str, error: ErrorCode, first: int) -> TopicResult:
+def _topic_result(whatif: ZookeeperWhatIf, name: str, error: ErrorCode, first: int) -> TopicResult:
     """The result for the partitions from number ``first``.
 
     They exist once they are stored. The request times out if any partition of the topic has no leader.

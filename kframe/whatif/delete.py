@@ -16,13 +16,7 @@ from kframe.whatif.create import response_of
 from kframe.whatif.outcome import ControllerResponse, Operation, Outcome, StepReport, Verb
 from kframe.whatif.timeline import MergedTimeline
 from kframe.whatif.topic_results import TopicResult, TopicStatus
-from kframe.whatif.whatif import WhatIf
-from kframe.whatif.zookeeper_player import REQUEST_TIMEOUT_MS, ZookeeperPlayer
-
-
-def delete(whatif: WhatIf, names: Iterable[str]) -> Outcome:
-    """See ``WhatIf.delete``."""
-    return whatif.delete(names)
+from kframe.whatif.zookeeper import REQUEST_TIMEOUT_MS, ZookeeperWhatIf
 
 
 def requested_topics(names: Iterable[str]) -> tuple[str, ...]:
@@ -36,7 +30,7 @@ def requested_topics(names: Iterable[str]) -> tuple[str, ...]:
     return topics
 
 
-def play_deletion(whatif: ZookeeperPlayer, names: Iterable[str]) -> Outcome:
+def play_deletion(whatif: ZookeeperWhatIf, names: Iterable[str]) -> Outcome:
     """Delete topics in ZooKeeper mode. Every registered broker confirms; topics with a replica on an unregistered
     broker wait for it."""
     topics = requested_topics(names)
@@ -51,7 +45,7 @@ def play_deletion(whatif: ZookeeperPlayer, names: Iterable[str]) -> Outcome:
 class _Deletion:
     """A deletion that is being played."""
 
-    def __init__(self, whatif: ZookeeperPlayer, names: tuple[str, ...]) -> None:
+    def __init__(self, whatif: ZookeeperWhatIf, names: tuple[str, ...]) -> None:
         self._whatif = whatif
         self._names = names
         self._codes: dict[str, ErrorCode] = {}

@@ -15,9 +15,8 @@ from kframe.model.tables import Targets
 from kframe.snapshot.administration import Administration, PartitionReassignment
 from kframe.snapshot.decode import decode
 from kframe.snapshot.files import InputFile, read_document
-from kframe.whatif.plan import Plan
+from kframe.whatif.plan import Plan, Stamp
 from kframe.whatif.plan_check import CheckedPlan
-from kframe.whatif.stamp import Stamp
 
 #: The field of the stamp in a plan's document, which Kafka's tools ignore.
 STAMP: Final = "kframe"

@@ -18,8 +18,7 @@ from kframe.model.config import ControllerConfig
 from kframe.model.ids import NO_LEADER, NO_STATE, ElectionKind, RecoveryState, ReplicaFlag
 from kframe.model.topics import UNSET
 from kframe.whatif.explanation import CandidateReplica, Decision, Explanation
-from kframe.whatif.whatif import WhatIf
-from kframe.whatif.zookeeper_player import ZookeeperPlayer
+from kframe.whatif.zookeeper import ZookeeperWhatIf
 
 
 class LeaderRule(StrEnum):
@@ -49,12 +48,7 @@ class CandidateStatus(StrEnum):
     PASSED_OVER = "passed over by the leader selector"
 
 
-def explain(whatif: WhatIf, topic: str, partition: int, fail: Iterable[int] = ()) -> Explanation:
-    """See ``WhatIf.explain``."""
-    return whatif.explain(topic, partition, fail)
-
-
-def explain_elections(whatif: ZookeeperPlayer, topic: str, partition: int, fail: Iterable[int]) -> Explanation:
+def explain_elections(whatif: ZookeeperWhatIf, topic: str, partition: int, fail: Iterable[int]) -> Explanation:
     """Explain one partition of a cluster in ZooKeeper mode."""
     cluster = whatif.cluster
     row = cluster.row(topic, partition)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from kframe.errors import InputError
 from kframe.snapshot import Snapshot
 from kframe.whatif.document import NamesPartitions, broker_records, summary_document, timeline_records
+from kframe.whatif.files import parquet_module
 from kframe.whatif.outcome import Outcome
 
 if TYPE_CHECKING:
@@ -52,10 +53,7 @@ def write_outcome(
     Raises InputError if the place is taken or cannot be written, or pyarrow is missing; then nothing has changed.
     """
     check_target(path, force=force)
-    try:
-        from pyarrow import parquet
-    except ImportError as problem:
-        raise InputError("--out", "no pyarrow", "kframe-controller installed with its extra 'arrow'") from problem
+    parquet = parquet_module()
     tables = {
         PARTITIONS_FILE: outcome.to_arrow(),
         BROKERS_FILE: brokers_table(outcome),

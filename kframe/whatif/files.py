@@ -37,6 +37,15 @@ def replace_file(path: Path, write: Callable[[Any], object]) -> None:
         raise InputError(str(path), problem.strerror or str(problem), "a place that can be written") from problem
 
 
+def parquet_module() -> Any:
+    """``pyarrow.parquet``. Raises InputError if pyarrow is missing."""
+    try:
+        from pyarrow import parquet
+    except ImportError as problem:
+        raise InputError("--out", "no pyarrow", "kframe-controller installed with its extra 'arrow'") from problem
+    return parquet
+
+
 def new_figure(width: float, height: float) -> Any:
     """An empty matplotlib figure of this size in inches. Raises InputError if matplotlib is missing."""
     try:

@@ -15,12 +15,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from kframe.model.columns import Bool, Int32, Int64, Ragged, offsets_of
-from kframe.model.lists import distinct_values, members, repeated, same_lists
+from kframe.model.lists import distinct_values, loads, members, repeated, same_lists
 from kframe.model.topics import topic_name_problem
 from kframe.snapshot import Snapshot
-from kframe.whatif.lists import loads
-from kframe.whatif.plan import Plan
-from kframe.whatif.stamp import Stamp
+from kframe.whatif.plan import Plan, Stamp
 
 if TYPE_CHECKING:
     from kframe.whatif.kraft.plan_check import KraftTargets

@@ -30,19 +30,13 @@ from kframe.whatif.plan import Plan
 from kframe.whatif.reassignment_lists import BeforeReassignment, ReassignmentResponses, reassignment_result
 from kframe.whatif.reassignment_result import ReassignmentResult
 from kframe.whatif.timeline import MergedTimeline
-from kframe.whatif.whatif import WhatIf
-from kframe.whatif.zookeeper_player import ZookeeperPlayer
+from kframe.whatif.zookeeper import ZookeeperWhatIf
 
 #: The last version of AlterPartition that names topics by name.
 _BY_NAME: Final = 1
 _MOVING: Final = np.uint8(ReplicaFlag.ADDING | ReplicaFlag.REMOVING)
 #: How many partitions a response names.
 _NAMED: Final = 20
-
-
-def reassign(whatif: WhatIf, plan: Plan) -> Outcome:
-    """See ``WhatIf.reassign``."""
-    return whatif.reassign(plan)
 
 
 def check_distinct(plan: Plan) -> None:
@@ -55,7 +49,7 @@ def check_distinct(plan: Plan) -> None:
         raise InputError(where, f"partition {plan.partition_name(int(repeated[0]))} again", "each partition once")
 
 
-def play_reassignment(whatif: ZookeeperPlayer, plan: Plan) -> Outcome:
+def play_reassignment(whatif: ZookeeperWhatIf, plan: Plan) -> Outcome:
     """Play a plan in ZooKeeper mode to its end."""
     check_distinct(plan)
     reassignment = _Reassignment(whatif, plan.targets)
@@ -71,7 +65,7 @@ def play_reassignment(whatif: ZookeeperPlayer, plan: Plan) -> Outcome:
 class _Reassignment:
     """A reassignment that is being played, with its results so far."""
 
-    def __init__(self, whatif: ZookeeperPlayer, targets: Targets) -> None:
+    def __init__(self, whatif: ZookeeperWhatIf, targets: Targets) -> None:
         self._whatif = whatif
         self._targets = targets
         cluster = whatif.cluster

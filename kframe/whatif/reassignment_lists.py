@@ -9,9 +9,8 @@ import numpy as np
 
 from kframe.errors import ErrorCode
 from kframe.model.columns import Bool, Int16, Int32, Ragged
-from kframe.model.lists import members, same_lists
+from kframe.model.lists import loads, members, same_lists
 from kframe.model.tables import Targets
-from kframe.whatif.lists import loads
 from kframe.whatif.outcome import Outcome
 from kframe.whatif.reassignment_result import ReassignmentResult
 

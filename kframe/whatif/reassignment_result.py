@@ -10,8 +10,8 @@ import numpy as np
 
 from kframe.errors import ErrorCode
 from kframe.model.columns import Bool, Int16, Int32, Int64, Ragged
+from kframe.model.lists import loads
 from kframe.model.tables import Targets
-from kframe.whatif.lists import loads
 from kframe.whatif.topic_results import TopicStatus
 
 

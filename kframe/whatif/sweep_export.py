@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from kframe.errors import InputError
 from kframe.model.columns import Int64, offsets_of
-from kframe.whatif.files import new_figure, replace_file, write_figure
+from kframe.whatif.files import new_figure, parquet_module, replace_file, write_figure
 from kframe.whatif.kraft.sweep import KraftSweep
 from kframe.whatif.sweep_counts import METRICS
 from kframe.whatif.sweep_result import KINDS, Failure, SortBy, Sweep
@@ -33,10 +33,7 @@ def write_table(sweep: Sweep, positions: Int64, path: Path) -> None:
 
     Raises InputError if the place cannot be written or pyarrow is missing.
     """
-    try:
-        from pyarrow import parquet
-    except ImportError as problem:
-        raise InputError("--out", "no pyarrow", "kframe-controller installed with its extra 'arrow'") from problem
+    parquet = parquet_module()
     table = failures_table(sweep, positions)
     replace_file(path, lambda new: parquet.write_table(table, new, compression="zstd"))
 
@@ -102,8 +99,7 @@ def heat_of(sweep: Sweep, by: SortBy) -> NDArray[np.float64]:
 
     Raises InputError if the snapshot lacks what decides it.
     """
-    values = {SortBy.OFFLINE: sweep.column("offline"), SortBy.UNDER_MIN_ISR: sweep.column("under_min_isr"),
-              SortBy.UNCLEAN: sweep.unclean, SortBy.SKEW: sweep.over_mean}[by]  # fmt: skip
+    values = sweep.sort_keys()[by]
     if values is None:
         raise InputError("--plot", "a snapshot without topic settings", "one that has min.insync.replicas")
     ids = np.array(sweep.brokers, np.int32)

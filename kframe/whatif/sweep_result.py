@@ -103,11 +103,14 @@ class Sweep:
                  FailOn.LOSS: "unclean_elections", FailOn.POSSIBLE_LOSS: "newly_may_lose_data"}  # fmt: skip
         return self.column(names[what])
 
+    def sort_keys(self) -> dict[SortBy, Int32 | Float64 | None]:
+        """(s,) the effects by which failures are ranked; None if the snapshot lacks what decides it."""
+        return {SortBy.OFFLINE: self.column("offline"), SortBy.UNDER_MIN_ISR: self.column("under_min_isr"),
+                SortBy.UNCLEAN: self.unclean, SortBy.SKEW: self.over_mean}  # fmt: skip
+
     def ranked(self, by: SortBy = SortBy.OFFLINE, kind: Failure | None = None) -> Int64:
         """Positions of all failures, or of one kind, the worst first. Equal ones in the order of the columns."""
-        skew = self.over_mean
-        keys = {SortBy.OFFLINE: self.column("offline"), SortBy.UNDER_MIN_ISR: self.column("under_min_isr"),
-                SortBy.UNCLEAN: self.unclean, SortBy.SKEW: np.where(np.isnan(skew), 0.0, skew)}  # fmt: skip
+        keys = self.sort_keys() | {SortBy.SKEW: np.nan_to_num(self.over_mean)}
         chosen = np.arange(len(self)) if kind is None else np.flatnonzero(self.kind == KINDS.index(kind))
         order = [by, *(metric for metric in SortBy if metric is not by)]
         return chosen[np.lexsort([-key[chosen] for metric in reversed(order) if (key := keys[metric]) is not None])]

@@ -30,7 +30,6 @@ from kframe.snapshot import Snapshot
 from kframe.snapshot.summary import conditions_of, loads_of
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
 from kframe.whatif import WhatIf
-from kframe.whatif.explain import explain
 from tests.core.driver import Driver, assigned, elected, quiet, refusals, state_of
 
 #: Partitions without replicas: without a state; with an unassigned leader; and with a state but without a leader.
@@ -216,7 +215,7 @@ def test_what_if_of_broker_failure() -> None:
     ],
 )
 def test_explanation_of_partition_without_replicas(number: int, before: str, after: list[str]) -> None:
-    explanation = explain(study(), "t", number, fail=[1])
+    explanation = study().explain("t", number, fail=[1])
     assert (explanation.before.text, [election.text for election in explanation.elections]) == (before, after)
     assert explanation.before.candidates == ()
 

@@ -6,14 +6,13 @@ from typing import Any, Final
 
 import pytest
 
-from kframe.model.kraft.records import BrokerRegistrationChangeRecord, PartitionRecord
-from kframe.model.kraft.replay import replay
+from kframe.model.kraft.records import PartitionRecord
 from kframe.planning import plan
-from kframe.snapshot import Snapshot, Source
-from kframe.whatif import WhatIf, reassign
+from kframe.snapshot import Snapshot
+from kframe.whatif import WhatIf
 from kframe.whatif.plan_check import SEVERITY, Severity, check_against, check_alone, resolve_plan
 from tests.planning.clusters import lists_of
-from tests.whatif.kraft_samples import directory, metadata_with, partition
+from tests.whatif.kraft_samples import metadata_with, partition, with_broker_states
 
 RACKS: Final = {broker_id: f"r{broker_id % 2}" for broker_id in range(1, 8)}
 #: Partitions of topic t: on two racks, on one, being reassigned, and on a fenced broker.
@@ -27,15 +26,7 @@ PARTITIONS: Final = (
 
 def cluster(partitions: tuple[PartitionRecord, ...] = PARTITIONS, **changes: Any) -> Snapshot:
     """Broker 4 is fenced, 5 in controlled shutdown. All directories of 6 are cordoned, and one of 7."""
-    metadata = metadata_with(partitions, brokers=7, fenced=[4], racks=RACKS, **changes)
-    registrations: tuple[tuple[int, dict[str, Any]], ...] = (
-        (5, {"in_controlled_shutdown": 1}),
-        (6, {"cordoned_log_dirs": (directory(6), directory(6, 1))}),
-        (7, {"cordoned_log_dirs": (directory(7),)}),
-    )
-    for broker_id, change in registrations:
-        replay(metadata, BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=broker_id + 10, **change), 99)
-    return Snapshot.from_metadata(metadata, source=Source("kraft", "sample"))
+    return with_broker_states(metadata_with(partitions, brokers=7, fenced=[4], racks=RACKS, **changes))
 
 
 GOALS: Final[dict[str, dict[str, Any]]] = {
@@ -63,7 +54,7 @@ def test_only_active_brokers_with_uncordoned_directory_receive_replicas(goal: st
     checked = resolve_plan(proposal.plan, snapshot)
     findings = check_alone(proposal.plan) + check_against(checked)
     assert [finding.check for finding in findings if SEVERITY[finding.check] is Severity.ERROR] == []
-    result = reassign(WhatIf(snapshot), proposal.plan).reassignment
+    result = WhatIf(snapshot).reassign(proposal.plan).reassignment
     assert result is not None
     assert not result.refused.any()
     stays_on_fenced = result.targets.replicas.any(result.targets.replicas.values == 4)

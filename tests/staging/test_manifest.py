@@ -21,7 +21,7 @@ from kframe.staging.manifest import (
     manifest_text,
     read_manifest,
 )
-from kframe.whatif.stamp import Stamp
+from kframe.whatif.plan import Stamp
 
 MANIFEST = StageManifest(
     summary="2 moves in 1 stage",

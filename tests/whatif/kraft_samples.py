@@ -69,6 +69,19 @@ def metadata_with(
     return metadata
 
 
+def with_broker_states(metadata: ClusterMetadata) -> Snapshot:
+    """The cluster with broker 5 in controlled shutdown, and all directories of 6 and one of 7 cordoned."""
+    changes: tuple[tuple[int, dict[str, Any]], ...] = (
+        (5, {"in_controlled_shutdown": 1}),
+        (6, {"cordoned_log_dirs": (directory(6), directory(6, 1))}),
+        (7, {"cordoned_log_dirs": (directory(7),)}),
+    )
+    for broker_id, change in changes:
+        record = records.BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=broker_id + 10, **change)
+        replay(metadata, record, 99)
+    return Snapshot.from_metadata(metadata, source=Source("kraft", "sample"))
+
+
 def new_whatif(partitions: Sequence[records.PartitionRecord], **options: Any) -> KraftWhatIf:
     """A what-if on such a cluster."""
     selectors = options.pop("selectors", None)

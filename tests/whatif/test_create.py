@@ -17,8 +17,6 @@ from kframe.whatif import (
     TopicStatus,
     TopicsWritten,
     WhatIf,
-    create,
-    create_partitions,
 )
 
 
@@ -37,20 +35,20 @@ def test_replica_placement_depends_on_seed() -> None:
     placed = {}
     for seed in range(4):
         whatif = new_whatif()
-        outcome = create(whatif, "new", 3, 2, seed=seed)
+        outcome = whatif.create("new", 3, 2, seed=seed)
         placed[seed] = assignment(whatif, "new")
         assert outcome.topics == (TopicResult("new", TopicStatus.COMPLETED, ErrorCode.NONE, 3, 6),)
         # Kafka's placement gives each broker one leader.
         assert sorted(replicas[0] for replicas in placed[seed]) == [1, 2, 3]
     repeated = new_whatif()
-    create(repeated, "new", 3, 2, seed=3)
+    repeated.create("new", 3, 2, seed=3)
     assert assignment(repeated, "new") == placed[3]
     assert len({tuple(replicas) for replicas in placed.values()}) > 1
 
 
 def test_create_with_assignments_reports_events_and_changes() -> None:
     whatif = new_whatif()
-    outcome = create(whatif, "new", assignments=[[3, 1], [2, 3]])
+    outcome = whatif.create("new", assignments=[[3, 1], [2, 3]])
     assert assignment(whatif, "new") == [(3, 1), (2, 3)]
     written, election, stored, *requests = outcome.steps[0].events
     assert written == TopicsWritten(TopicAction.CREATED, 1)
@@ -67,14 +65,14 @@ def test_create_with_assignments_reports_events_and_changes() -> None:
 
 def test_partitions_and_replication_factor_default_to_configuration() -> None:
     whatif = new_whatif({"num.partitions": 4, "default.replication.factor": 3})
-    outcome = create(whatif, "new")
+    outcome = whatif.create("new")
     assert outcome.operation.text() == "create topic new with 4 partitions"
     assert [len(replicas) for replicas in assignment(whatif, "new")] == [3, 3, 3, 3]
 
 
 def test_partition_on_dead_broker_waits_for_restart() -> None:
     whatif = new_whatif()
-    outcome = create(whatif, "new", assignments=[[1], [4]])
+    outcome = whatif.create("new", assignments=[[1], [4]])
     assert outcome.topics == (TopicResult("new", TopicStatus.WAITING, ErrorCode.REQUEST_TIMED_OUT, 2, 2, (4,)),)
     assert (outcome.impact.newly_offline, outcome.count_of(next(iter(outcome.findings)))) == (1, 1)
     back = whatif.restart([4])
@@ -84,7 +82,7 @@ def test_partition_on_dead_broker_waits_for_restart() -> None:
 
 def test_later_operations_include_new_topic() -> None:
     whatif = new_whatif()
-    create(whatif, "new", assignments=[[1, 2]])
+    whatif.create("new", assignments=[[1, 2]])
     outcome = whatif.fail([1])
     assert whatif.cluster["new", 0].leader == 2
     assert "new" in [row["topic"] for row in outcome.changes.records()]
@@ -112,7 +110,7 @@ REFUSED = [
 def test_refused_topic_changes_nothing(name: str, arguments: dict[str, object], error: str) -> None:
     whatif = new_whatif()
     before = list(whatif.cluster)
-    outcome: Outcome = create(whatif, name, **arguments)  # type: ignore[arg-type]
+    outcome: Outcome = whatif.create(name, **arguments)  # type: ignore[arg-type]
     assert outcome.topics == (TopicResult(name, TopicStatus.REFUSED, ErrorCode[error], 0, 0),)
     assert list(whatif.cluster) == before
     assert (len(outcome.changes), outcome.impact.requests) == (0, 0)
@@ -121,14 +119,14 @@ def test_refused_topic_changes_nothing(name: str, arguments: dict[str, object], 
 def test_unknown_broker_raises_input_error() -> None:
     whatif = new_whatif()
     with pytest.raises(InputError, match=r"assignments\[1\]: found broker 9, expected brokers that the snapshot knows"):
-        create(whatif, "new", assignments=[[1], [2, 9]])
+        whatif.create("new", assignments=[[1], [2, 9]])
     assert "new" not in whatif.cluster.topics
 
 
 def test_new_partitions_continue_pattern_of_partition_0() -> None:
     """Broker 4 is not registered, and partition 0 starts at broker 1 (Kafka 3.9 ``AdminZkClient.addPartitions``)."""
     whatif = new_whatif()
-    outcome = create_partitions(whatif, "a.b", 4)
+    outcome = whatif.create_partitions("a.b", 4)
     assert outcome.operation.text() == "expand topic a.b to 4 partitions"
     assert outcome.topics == (TopicResult("a.b", TopicStatus.COMPLETED, ErrorCode.NONE, 2, 4),)
     assert [view.replicas for view in whatif.cluster][2:] == [(3, 1), (1, 3)]
@@ -136,13 +134,13 @@ def test_new_partitions_continue_pattern_of_partition_0() -> None:
         ("a.b", 2, []), ("a.b", 3, []),
     ]  # fmt: skip
     other = new_whatif()
-    create_partitions(other, "a.b", 4, seed=9)
+    other.create_partitions("a.b", 4, seed=9)
     assert list(other.cluster) == list(whatif.cluster)
 
 
 def test_new_partitions_accept_assignments() -> None:
     whatif = new_whatif()
-    outcome = create_partitions(whatif, "a.b", 3, assignments=[[3, 1]])
+    outcome = whatif.create_partitions("a.b", 3, assignments=[[3, 1]])
     assert outcome.topics == (TopicResult("a.b", TopicStatus.COMPLETED, ErrorCode.NONE, 1, 2),)
     assert whatif.cluster["a.b", 2].replicas == (3, 1)
     assert whatif.fail([3]).impact.leaders_moved == 1
@@ -167,7 +165,7 @@ def test_refused_partitions_change_nothing(
 ) -> None:
     whatif = new_whatif()
     before = list(whatif.cluster)
-    outcome = create_partitions(whatif, name, count, assignments=assignments)
+    outcome = whatif.create_partitions(name, count, assignments=assignments)
     assert outcome.topics == (TopicResult(name, TopicStatus.REFUSED, ErrorCode[error], 0, 0),)
     assert list(whatif.cluster) == before
     assert not outcome.changed
@@ -176,9 +174,9 @@ def test_refused_partitions_change_nothing(
 def test_replication_factor_above_registered_brokers_is_refused() -> None:
     whatif = new_whatif()
     whatif.fail([2, 3])
-    assert create_partitions(whatif, "a.b", 3).topics[0].error is ErrorCode.INVALID_REPLICATION_FACTOR
+    assert whatif.create_partitions("a.b", 3).topics[0].error is ErrorCode.INVALID_REPLICATION_FACTOR
 
 
 def test_unknown_broker_of_new_partitions_raises_input_error() -> None:
     with pytest.raises(InputError, match=r"assignments\[0\]: found broker 9"):
-        create_partitions(new_whatif(), "a.b", 3, assignments=[[1, 9]])
+        new_whatif().create_partitions("a.b", 3, assignments=[[1, 9]])

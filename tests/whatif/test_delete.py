@@ -8,7 +8,7 @@ from kframe.embedded import Api
 from kframe.errors import ErrorCode, InputError
 from kframe.snapshot import Snapshot
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy, registration
-from kframe.whatif import TopicAction, TopicResult, TopicStatus, TopicsWritten, WhatIf, create, delete
+from kframe.whatif import TopicAction, TopicResult, TopicStatus, TopicsWritten, WhatIf
 from tests.whatif.samples import requests_by_broker
 
 
@@ -31,7 +31,7 @@ def names(whatif: WhatIf) -> set[str]:
 
 def test_deletion_stops_replicas_and_waits_for_confirmation() -> None:
     whatif = new_whatif()
-    outcome = delete(whatif, ["t"])
+    outcome = whatif.delete(["t"])
     assert names(whatif) == {"v", "w"}
     assert outcome.topics == (TopicResult("t", TopicStatus.COMPLETED, ErrorCode.NONE, 2, 4),)
     assert outcome.steps[0].events[0] == TopicsWritten(TopicAction.MARKED, 1)
@@ -48,7 +48,7 @@ def test_deletion_stops_replicas_and_waits_for_confirmation() -> None:
 
 def test_deletion_of_topic_on_dead_broker_waits() -> None:
     whatif = new_whatif()
-    outcome = delete(whatif, ["w", "v"])
+    outcome = whatif.delete(["w", "v"])
     assert outcome.topics == (
         TopicResult("w", TopicStatus.WAITING, ErrorCode.NONE, 2, 4, (4,)),
         TopicResult("v", TopicStatus.COMPLETED, ErrorCode.NONE, 1, 1),
@@ -63,8 +63,8 @@ def test_deletion_of_topic_on_dead_broker_waits() -> None:
 def test_topic_can_be_recreated_after_deletion() -> None:
     whatif = new_whatif()
     for _ in range(2):
-        create(whatif, "new", assignments=[[1], [2]])
-        assert delete(whatif, ["new"]).topics[0].status is TopicStatus.COMPLETED
+        whatif.create("new", assignments=[[1], [2]])
+        assert whatif.delete(["new"]).topics[0].status is TopicStatus.COMPLETED
     assert names(whatif) == {"t", "v", "w"}
     assert whatif.fail([3]).impact.newly_offline == 1
 
@@ -78,7 +78,7 @@ def test_topic_can_be_recreated_after_deletion() -> None:
 )
 def test_refused_deletion_changes_nothing(config: dict[str, object], topic: str, error: ErrorCode) -> None:
     whatif = new_whatif(config)
-    outcome = delete(whatif, [topic])
+    outcome = whatif.delete([topic])
     assert outcome.topics == (TopicResult(topic, TopicStatus.REFUSED, error, 0, 0),)
     assert (len(outcome.changes), outcome.impact.requests) == (0, 0)
     response = outcome.steps[0].response
@@ -93,5 +93,5 @@ def test_refused_deletion_changes_nothing(config: dict[str, object], topic: str,
 def test_invalid_deletion_request_raises_input_error(topics: list[str], message: str) -> None:
     whatif = new_whatif()
     with pytest.raises(InputError, match=message):
-        delete(whatif, topics)
+        whatif.delete(topics)
     assert names(whatif) == {"t", "v", "w"}

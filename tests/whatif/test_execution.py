@@ -27,9 +27,8 @@ from kframe.whatif.execution import (
     rollback_document,
     unassigned_partitions,
 )
-from kframe.whatif.plan import Plan, load_plan
+from kframe.whatif.plan import Plan, Stamp, load_plan
 from kframe.whatif.plan_check import resolve_plan
-from kframe.whatif.stamp import Stamp
 
 NONE = ErrorCode.NONE
 

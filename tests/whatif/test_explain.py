@@ -13,7 +13,7 @@ from kframe.model.ids import ElectionKind
 from kframe.snapshot import Snapshot
 from kframe.testing.clusters import PartitionSpec, cluster_of
 from kframe.whatif import WhatIf
-from kframe.whatif.explain import CandidateStatus, LeaderRule, explain
+from kframe.whatif.explain import CandidateStatus, LeaderRule
 from kframe.whatif.explanation import Decision
 from tests.whatif.samples import small
 
@@ -54,7 +54,7 @@ AFTER = [
 def test_explains_current_leader(
     partition: int, rule: LeaderRule, leader: int | None, expected: dict[int, CandidateStatus]
 ) -> None:
-    explanation = explain(WhatIf(small()), "t", partition)
+    explanation = WhatIf(small()).explain("t", partition)
     assert (explanation.before.rule, explanation.before.leader) == (rule, leader)
     assert statuses(explanation.before) == expected
     assert explanation.elections == ()
@@ -64,14 +64,14 @@ def test_explains_current_leader(
 def test_explains_leader_after_failure(
     partition: int, failed: tuple[int, ...], rule: LeaderRule, leader: int | None, expected: dict[int, CandidateStatus]
 ) -> None:
-    explanation = explain(WhatIf(small()), "t", partition, failed)
+    explanation = WhatIf(small()).explain("t", partition, failed)
     (decision,) = explanation.elections
     assert (decision.rule, decision.leader, explanation.leader) == (rule, leader, leader)
     assert statuses(decision) == expected
 
 
 def test_unclean_election_is_named() -> None:
-    explanation = explain(WhatIf(small(unclean=1)), "t", 2, [3])
+    explanation = WhatIf(small(unclean=1)).explain("t", 2, [3])
     (decision,) = explanation.elections
     assert (decision.rule, decision.leader) == (LeaderRule.OFFLINE_UNCLEAN, 1)
     assert decision.text == "broker 1 is elected from outside the ISR: acknowledged records may be lost"
@@ -79,14 +79,14 @@ def test_unclean_election_is_named() -> None:
 
 
 def test_disabled_unclean_election_is_reported() -> None:
-    (decision,) = explain(WhatIf(small()), "t", 2, [3]).elections
+    (decision,) = WhatIf(small()).explain("t", 2, [3]).elections
     assert (
         decision.text == "no replica can lead: no live replica is in the ISR; unclean.leader.election.enable is false"
     )
 
 
 def test_partition_with_live_leader_needs_no_election() -> None:
-    explanation = explain(WhatIf(small()), "t", 0, [3])
+    explanation = WhatIf(small()).explain("t", 0, [3])
     assert explanation.elections == ()
     assert (explanation.leader, explanation.isr) == (1, (1, 2))
 
@@ -96,25 +96,25 @@ def single_partition(spec: PartitionSpec, brokers: tuple[int, ...] = (1, 2, 3)) 
 
 
 def test_current_leader_stays_without_election() -> None:
-    before = explain(single_partition(PartitionSpec((1, 2, 3), leader=2, isr=(1, 2))), "t", 0).before
+    before = single_partition(PartitionSpec((1, 2, 3), leader=2, isr=(1, 2))).explain("t", 0).before
     assert before.rule is LeaderRule.STAYS
     assert before.text == "broker 2 was elected earlier; an election now would elect broker 1"
     assert statuses(before) == {1: CandidateStatus.EARLIER, 2: CandidateStatus.CHOSEN, 3: CandidateStatus.OUT_OF_SYNC}
 
 
 def test_recovering_leader_was_elected_uncleanly() -> None:
-    before = explain(single_partition(PartitionSpec((1, 2), leader=2, isr=(2,), recovery=1)), "t", 0).before
+    before = single_partition(PartitionSpec((1, 2), leader=2, isr=(2,), recovery=1)).explain("t", 0).before
     assert before.rule is LeaderRule.OFFLINE_UNCLEAN
     assert "still recovering" in before.text
 
 
 def test_partition_without_state_has_no_leader() -> None:
-    before = explain(single_partition(PartitionSpec((2, 1))), "t", 0).before
+    before = single_partition(PartitionSpec((2, 1))).explain("t", 0).before
     assert (before.rule, before.leader) == (LeaderRule.INITIAL, None)
 
 
 def test_failed_leader_is_reported_before_election() -> None:
-    before = explain(single_partition(PartitionSpec((1, 2), leader=1, isr=(1, 2)), brokers=(2,)), "t", 0).before
+    before = single_partition(PartitionSpec((1, 2), leader=1, isr=(1, 2)), brokers=(2,)).explain("t", 0).before
     assert before.leader is None
     assert before.text == (
         "it has leader 1, which is gone: a live replica is in the ISR, so the next election will choose it"
@@ -132,7 +132,7 @@ class LastInSync(FirstInSync):
 
 def test_leader_selector_is_named() -> None:
     whatif = WhatIf(small(), selectors={ElectionKind.OFFLINE: LastInSync("last-in-sync")})
-    (decision,) = explain(whatif, "t", 0, [1]).elections
+    (decision,) = whatif.explain("t", 0, [1]).elections
     assert (decision.leader, decision.selector) == (3, "last-in-sync")
     assert statuses(decision) == {1: CandidateStatus.DEAD, 2: CandidateStatus.PASSED_OVER, 3: CandidateStatus.CHOSEN}
 
@@ -143,4 +143,4 @@ def test_leader_selector_is_named() -> None:
 )
 def test_unknown_partition_is_named(topic: str, partition: int, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        explain(WhatIf(small()), topic, partition)
+        WhatIf(small()).explain(topic, partition)

@@ -20,12 +20,7 @@ from kframe.whatif import (
     TopicStatus,
     WhatIf,
     ZookeeperWhatIf,
-    create,
-    create_partitions,
-    delete,
-    reassign,
 )
-from kframe.whatif.explain import explain
 from kframe.whatif.kraft.explain import KraftCandidateStatus, KraftRule
 from kframe.whatif.kraft.whatif import KraftWhatIf
 from kframe.whatif.timeline import ElrChanged, RecordsWritten
@@ -64,7 +59,7 @@ SCENARIOS: Final[tuple[tuple[str, Any, bool, tuple[Act, ...], tuple[int, list[in
     ("unclean election", partition(0, (1, 2, 3), (), last_known_elr=(4,)), True,
      (lambda w: w.elect(ElectionType.UNCLEAN, [("t", 0)]),), (1, [1], [])),
     ("a reassignment completes", partition(0, (1, 2), (1, 2)), True,
-     (lambda w: reassign(w, Plan.of([(("t", 0), (3, 4))])),), (3, [3, 4], [])),
+     (lambda w: w.reassign(Plan.of([(("t", 0), (3, 4))])),), (3, [3, 4], [])),
     ("turning ELR off empties ELRs at the next change", partition(0, (1, 2), (1, 2)), True,
      (lambda w: w.fail([1]), lambda w: w.update_features({"eligible.leader.replicas.version": 0}),
       lambda w: w.fail([2])), (-1, [2], [])),
@@ -146,14 +141,14 @@ def test_possible_loss_counts_unclean_and_newly_exposed_partitions(
 
 def test_topics_are_created_and_deleted() -> None:
     whatif = new_whatif([partition(0, (1, 2), (1, 2))])
-    outcome = create(whatif, "new", 3, 2, seed=1)
+    outcome = whatif.create("new", 3, 2, seed=1)
     assert [(topic.status, topic.partitions, topic.replicas) for topic in outcome.topics] == [
         (TopicStatus.COMPLETED, 3, 6)
     ]
     assert record_counts(outcome) == {"Partition": 3, "Topic": 1}
     assert len(outcome.changes) == 3
-    assert create(whatif, "new", 3, 2).topics[0].error.name == "TOPIC_ALREADY_EXISTS"
-    deleted = delete(whatif, ["new", "nosuch"])
+    assert whatif.create("new", 3, 2).topics[0].error.name == "TOPIC_ALREADY_EXISTS"
+    deleted = whatif.delete(["new", "nosuch"])
     assert [topic.status for topic in deleted.topics] == [TopicStatus.COMPLETED, TopicStatus.REFUSED]
     assert len(deleted.changes) == 3
     assert deleted.changes.leader_after.tolist() == [-1, -1, -1]
@@ -162,21 +157,21 @@ def test_topics_are_created_and_deleted() -> None:
 def test_placement_of_new_partitions_depends_on_seed() -> None:
     placements = set()
     for seed in range(0, 10**9, 10**8):  # Java draws similar numbers from neighbouring seeds
-        outcome = create_partitions(new_whatif([partition(0, (1, 2), (1, 2))]), "t", 4, seed=seed)
+        outcome = new_whatif([partition(0, (1, 2), (1, 2))]).create_partitions("t", 4, seed=seed)
         assert [(topic.status, topic.partitions, topic.replicas) for topic in outcome.topics] == [
             (TopicStatus.COMPLETED, 3, 6)
         ]
         assert record_counts(outcome) == {"Partition": 3}
         assert outcome.changes.partition.tolist() == [1, 2, 3]
         placements.add(tuple(outcome.changes.replicas_after.values.tolist()))
-        repeated = create_partitions(new_whatif([partition(0, (1, 2), (1, 2))]), "t", 4, seed=seed)
+        repeated = new_whatif([partition(0, (1, 2), (1, 2))]).create_partitions("t", 4, seed=seed)
         assert list(repeated.changes.records()) == list(outcome.changes.records())
     assert len(placements) > 1
 
 
 def test_new_partitions_accept_assignments() -> None:
     whatif = new_whatif([partition(0, (1, 2), (1, 2))])
-    outcome = create_partitions(whatif, "t", 2, assignments=[[3, 4]])
+    outcome = whatif.create_partitions("t", 2, assignments=[[3, 4]])
     assert (outcome.topics[0].status, state(whatif, 1)) == (TopicStatus.COMPLETED, (3, [3, 4], []))
 
 
@@ -194,7 +189,7 @@ def test_new_partitions_accept_assignments() -> None:
 def test_refused_partitions_change_nothing(
     name: str, count: int, assignments: list[list[int]] | None, error: str
 ) -> None:
-    outcome = create_partitions(new_whatif([partition(0, (1, 2), (1, 2))]), name, count, assignments=assignments)
+    outcome = new_whatif([partition(0, (1, 2), (1, 2))]).create_partitions(name, count, assignments=assignments)
     assert [(topic.status, topic.error.name) for topic in outcome.topics] == [(TopicStatus.REFUSED, error)]
     assert not outcome.changed
 
@@ -202,17 +197,17 @@ def test_refused_partitions_change_nothing(
 def test_new_partitions_without_enough_active_brokers_are_refused() -> None:
     whatif = new_whatif([partition(0, (1, 2), (1, 2))], brokers=2)
     whatif.fail([1, 2])
-    assert create_partitions(whatif, "t", 2).topics[0].error.name == "INVALID_REPLICATION_FACTOR"
+    assert whatif.create_partitions("t", 2).topics[0].error.name == "INVALID_REPLICATION_FACTOR"
 
 
 def test_metadata_topic_cannot_be_created() -> None:
-    outcome = create(new_whatif([partition(0, (1, 2), (1, 2))]), "__cluster_metadata", 1, 1)
+    outcome = new_whatif([partition(0, (1, 2), (1, 2))]).create("__cluster_metadata", 1, 1)
     assert (outcome.topics[0].error.name, outcome.changed) == ("INVALID_REQUEST", False)
 
 
 def test_reassignment_waits_for_fenced_replica() -> None:
     whatif = new_whatif([partition(0, (1, 2), (1, 2)), partition(1, (1, 2), (1, 2))], fenced=(4,))
-    result = reassign(whatif, Plan.of([(("t", 0), (3, 2)), (("t", 1), (4, 2)), (("t", 9), (1,))])).reassignment
+    result = whatif.reassign(Plan.of([(("t", 0), (3, 2)), (("t", 1), (4, 2)), (("t", 9), (1,))])).reassignment
     assert result is not None
     assert [result.status(position) for position in range(3)] == [
         TopicStatus.COMPLETED, TopicStatus.WAITING, TopicStatus.REFUSED,
@@ -264,7 +259,7 @@ def test_feature_levels_are_accepted_only_if_snapshot_lacks_them() -> None:
 
 def test_explanation_names_rule_and_rejected_candidates() -> None:
     whatif = new_whatif([partition(0, (1, 2, 3), (1, 2), eligible_leader_replicas=())], min_isr=3)
-    explained = explain(whatif, "t", 0, [1, 2])
+    explained = whatif.explain("t", 0, [1, 2])
     assert explained.before.rule == KraftRule.ISR
     assert [decision.rule for decision in explained.elections] == [KraftRule.ISR, KraftRule.NONE]
     last = explained.elections[-1]
@@ -278,11 +273,11 @@ def test_explanation_names_rule_and_rejected_candidates() -> None:
 
 def test_unknown_partition_has_no_explanation() -> None:
     with pytest.raises(InputError, match="a topic of the snapshot"):
-        explain(new_whatif([partition(0, (1, 2), (1, 2))]), "nosuch", 0)
+        new_whatif([partition(0, (1, 2), (1, 2))]).explain("nosuch", 0)
 
 
 def test_non_preferred_leader_stays() -> None:
-    before = explain(new_whatif([partition(0, (1, 2, 3), (2, 1, 3))]), "t", 0).before
+    before = new_whatif([partition(0, (1, 2, 3), (2, 1, 3))]).explain("t", 0).before
     assert (before.rule, before.leader) == (KraftRule.STAYS, 2)
     assert statuses(before)[1] == KraftCandidateStatus.EARLIER
 

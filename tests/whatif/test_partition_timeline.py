@@ -11,7 +11,7 @@ from kframe.errors import InputError
 from kframe.model.cluster import PartitionView
 from kframe.snapshot import Snapshot
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy, registration
-from kframe.whatif import Plan, TopicStatus, ZookeeperWhatIf, delete, reassign
+from kframe.whatif import Plan, TopicStatus, ZookeeperWhatIf
 from kframe.whatif.partition_timeline import PartitionTimeline, describe_change
 from kframe.whatif.replacement import replacement_brokers, replacement_plan
 from tests.whatif.samples import small
@@ -38,7 +38,7 @@ def lines(timeline: PartitionTimeline) -> list[tuple[object, ...]]:
 def test_timeline_of_reassignment() -> None:
     whatif = six_brokers()
     timeline = whatif.follow("t", 0)
-    reassign(whatif, Plan.of([(("t", 0), (4, 5, 6))]))
+    whatif.reassign(Plan.of([(("t", 0), (4, 5, 6))]))
     assignment = ((4, 5, 6, 1, 2, 3), (4, 5, 6), (1, 2, 3))
     assert lines(timeline) == [
         ("as it stands", (1, 2, 3), (), (), (1, 2, 3), 1),
@@ -84,7 +84,7 @@ def test_timeline_ignores_other_partitions() -> None:
 def test_topic_deletion_ends_timeline() -> None:
     whatif = six_brokers()
     timeline = whatif.follow("u", 0)
-    delete(whatif, ["u"])
+    whatif.delete(["u"])
     assert timeline.entries[0].view.topic == "u"
     assert all(entry.view.replicas == (3, 1) for entry in timeline.entries)
 
@@ -108,7 +108,7 @@ def test_replacement_plan_moves_partitions_only_on_replaced_brokers() -> None:
     plan = replacement_plan(whatif.cluster, {1: 4, 2: 5, 3: 6})
     targets = {plan.partition_name(index): plan.targets.replicas[index].tolist() for index in range(len(plan))}
     assert targets == {"t-0": [4, 5, 6], "u-0": [6, 4]}
-    outcome = reassign(whatif, plan)
+    outcome = whatif.reassign(plan)
     assert outcome.reassignment is not None
     assert [outcome.reassignment.status(index) for index in range(len(plan))] == [
         TopicStatus.COMPLETED,

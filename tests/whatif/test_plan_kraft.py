@@ -8,13 +8,12 @@ from typing import Any, Final
 
 import pytest
 
-from kframe.model.kraft.records import BrokerRegistrationChangeRecord, PartitionRecord
-from kframe.model.kraft.replay import replay
-from kframe.snapshot import Snapshot, Source
-from kframe.whatif import Plan, TopicStatus, WhatIf, reassign
+from kframe.model.kraft.records import PartitionRecord
+from kframe.snapshot import Snapshot
+from kframe.whatif import Plan, TopicStatus, WhatIf
 from kframe.whatif.plan_check import Check, resolve_plan
 from kframe.whatif.plan_report import PlanReport
-from tests.whatif.kraft_samples import directory, metadata_with, partition
+from tests.whatif.kraft_samples import metadata_with, partition, with_broker_states
 
 BROKERS: Final = 7
 INVALID: Final = "INVALID_REPLICA_ASSIGNMENT"
@@ -29,15 +28,7 @@ PARTITIONS: Final = (
 
 def cluster(partitions: tuple[PartitionRecord, ...] = PARTITIONS) -> Snapshot:
     """Broker 4 is fenced, 5 in controlled shutdown. All directories of 6 are cordoned, and one of 7. 8 is unknown."""
-    metadata = metadata_with(partitions, brokers=BROKERS, fenced=[4])
-    changes: tuple[tuple[int, dict[str, Any]], ...] = (
-        (5, {"in_controlled_shutdown": 1}),
-        (6, {"cordoned_log_dirs": (directory(6), directory(6, 1))}),
-        (7, {"cordoned_log_dirs": (directory(7),)}),
-    )
-    for broker_id, change in changes:
-        replay(metadata, BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=broker_id + 10, **change), 99)
-    return Snapshot.from_metadata(metadata, source=Source("kraft", "sample"))
+    return with_broker_states(metadata_with(partitions, brokers=BROKERS, fenced=[4]))
 
 
 def findings(number: int, target: tuple[int, ...], snapshot: Snapshot | None = None) -> dict[str, dict[str, Any]]:
@@ -100,7 +91,7 @@ def test_findings_predict_response_of_controller(number: int) -> None:
     for target in (*permutations(brokers, 1), *permutations(brokers, 2), *combinations(brokers, 3)):
         plan = Plan.of([(("t", number), target)])
         checked = resolve_plan(plan, snapshot)
-        result = reassign(WhatIf(snapshot), plan).reassignment
+        result = WhatIf(snapshot).reassign(plan).reassignment
         assert result is not None
         status = result.status(0)
         statuses.add(status)

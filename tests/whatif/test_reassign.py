@@ -10,7 +10,7 @@ from kframe.embedded import Api
 from kframe.errors import InputError
 from kframe.snapshot import Snapshot
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy, registration
-from kframe.whatif import ElectionHeld, Outcome, Plan, RequestsSent, StatesStored, TopicsWritten, WhatIf, reassign
+from kframe.whatif import ElectionHeld, Outcome, Plan, RequestsSent, StatesStored, TopicsWritten, WhatIf
 from tests.whatif.samples import requests_by_broker
 
 
@@ -23,7 +23,7 @@ def new_whatif(*partitions: PartitionSpec, deleting: bool = False) -> WhatIf:
 
 
 def reassign_to(whatif: WhatIf, *targets: tuple[str, int, tuple[int, ...]]) -> Outcome:
-    return reassign(whatif, Plan.of([((topic, partition), replicas) for topic, partition, replicas in targets]))
+    return whatif.reassign(Plan.of([((topic, partition), replicas) for topic, partition, replicas in targets]))
 
 
 def problems(outcome: Outcome) -> dict[tuple[str, int], tuple[str, str, str]]:

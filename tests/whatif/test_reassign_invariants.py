@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kframe.snapshot import Health, Snapshot, generate, read_snapshot
-from kframe.whatif import Plan, WhatIf, load_plan, reassign
+from kframe.whatif import Plan, WhatIf, load_plan
 from kframe.whatif.plan_check import replica_loads, resolve_plan
 from kframe.whatif.plan_report import PlanReport
 from tests.architecture.source import ROOT
@@ -59,7 +59,7 @@ def played(case: Case) -> WhatIf:
 def test_completed_reassignments_equal_plan(case: Case) -> None:
     whatif = played(case)
     before = {(view.topic, view.partition): view for view in whatif.cluster}
-    outcome = reassign(whatif, Plan.of(list(case.targets.items())))
+    outcome = whatif.reassign(Plan.of(list(case.targets.items())))
     result = outcome.reassignment
     assert result is not None
     after = {(view.topic, view.partition): view for view in whatif.cluster}
@@ -101,7 +101,7 @@ def test_check_predicts_refusals_of_controller(case: Case) -> None:
     plan = Plan.of(list(case.targets.items()))
     checked = resolve_plan(plan, case.snapshot)
     report = PlanReport.of(plan, checked)
-    outcome = reassign(whatif, plan)
+    outcome = whatif.reassign(plan)
     assert outcome.reassignment is not None
     refused = outcome.reassignment.refused
     assert (~checked.valid).tolist() == refused.tolist()
@@ -117,7 +117,7 @@ def test_check_predicts_refusals_of_controller(case: Case) -> None:
 def test_recorded_plan_on_recorded_cluster() -> None:
     whatif = WhatIf(read_snapshot(CLUSTER / "healthy.zookeeper.jsonl.gz"))
     plan = load_plan(CLUSTER / "reassignment.json")
-    outcome = reassign(whatif, plan)
+    outcome = whatif.reassign(plan)
     result = outcome.reassignment
     assert result is not None
     totals = result.totals()
@@ -141,7 +141,7 @@ def test_generate_output_equals_plan_file() -> None:
 def test_reassignment_with_dead_broker_waits_only_for_leaders() -> None:
     # The reassignment had started when broker 4 was killed. If requested again, it can complete where a leader exists.
     whatif = WhatIf(read_snapshot(CLUSTER / "broker-4-dead.zookeeper.jsonl.gz"))
-    outcome = reassign(whatif, load_plan(CLUSTER / "reassignment.json"))
+    outcome = whatif.reassign(load_plan(CLUSTER / "reassignment.json"))
     assert outcome.reassignment is not None
     assert {problem["reason"] for problem in outcome.reassignment.problems()} <= {
         "no live leader adds the new replicas to the ISR"
