@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -15,11 +15,11 @@ from kframe.model.events import (
     CreatePartitionsRequested,
     CreateTopicsRequested,
     DeleteTopicsRequested,
+    Event,
     ListReassignmentsRequested,
     ReassignmentRequested,
 )
 from kframe.model.tables import Targets
-from kframe.scenario.fields import Empty
 from kframe.scenario.format import config_texts, topic_partition
 from kframe.scenario.requests import by_partition
 from kframe.scenario.state import Action, ScenarioState
@@ -31,7 +31,8 @@ TIMEOUT_MS: Final = 3_000
 
 def read_create_topics(_where: str, topics: tuple[CreatedTopic, ...]) -> Action:
     """Step ``create_topics``: with replica lists, or with counts."""
-    return partial(_create_topics, topics=tuple(map(_new_topic, topics)))
+    new_topics = tuple(map(_new_topic, topics))
+    return _topics_request(lambda token: CreateTopicsRequested(new_topics, TIMEOUT_MS, token=token))
 
 
 def _new_topic(topic: CreatedTopic) -> NewTopic:
@@ -39,26 +40,23 @@ def _new_topic(topic: CreatedTopic) -> NewTopic:
     return NewTopic(topic.name, topic.partitions, topic.replication_factor, lists, config_texts(topic.config))
 
 
-def _create_topics(runner: ScenarioState, topics: tuple[NewTopic, ...]) -> dict[str, str]:
-    response = runner.call(lambda token: CreateTopicsRequested(topics, TIMEOUT_MS, token=token))
-    return _error_names(response)
-
-
 def read_create_partitions(_where: str, content: CreatePartitionsStep) -> Action:
     """Step ``create_partitions``: more partitions for one topic."""
     growth = NewPartitions(content.topic, content.count, content.assignments)
-
-    def act(runner: ScenarioState) -> dict[str, str]:
-        return _error_names(runner.call(lambda token: CreatePartitionsRequested((growth,), TIMEOUT_MS, token=token)))
-
-    return act
+    return _topics_request(lambda token: CreatePartitionsRequested((growth,), TIMEOUT_MS, token=token))
 
 
 def read_delete_topics(_where: str, names: tuple[str, ...]) -> Action:
     """Step ``delete_topics``."""
+    return _topics_request(lambda token: DeleteTopicsRequested(names, TIMEOUT_MS, token=token))
+
+
+def _topics_request(event: Callable[[int], Event]) -> Action:
+    """Send a request about topics; the response has an error by name for each topic."""
 
     def act(runner: ScenarioState) -> dict[str, str]:
-        return _error_names(runner.call(lambda token: DeleteTopicsRequested(names, TIMEOUT_MS, token=token)))
+        response: TopicsResponse = runner.call(event)
+        return {name: response.codes[name].name for name in sorted(response.codes)}
 
     return act
 
@@ -70,24 +68,21 @@ def read_targets(where: str, content: Mapping[str, tuple[int, ...] | None]) -> T
 
 def read_reassign(where: str, content: Mapping[str, tuple[int, ...] | None]) -> Action:
     """Step ``reassign``: begin, change or cancel reassignments."""
-    return partial(_reassign, targets=read_targets(where, content))
+    targets = read_targets(where, content)
+
+    def act(runner: ScenarioState) -> dict[str, str]:
+        response: ReassignmentResponse = runner.call(partial(ReassignmentRequested, targets))
+        if response.error is not ErrorCode.NONE:
+            return {"error": response.error.name}
+        names = (f"{targets.names[targets.topic[i]]}-{int(targets.partition[i])}" for i in range(len(targets)))
+        codes = dict(zip(names, (ErrorCode(int(code)).name for code in response.codes), strict=True))
+        return {name: codes[name] for name in sorted(codes, key=by_partition)}
+
+    return act
 
 
-def _reassign(runner: ScenarioState, targets: Targets) -> dict[str, str]:
-    response: ReassignmentResponse = runner.call(partial(ReassignmentRequested, targets))
-    if response.error is not ErrorCode.NONE:
-        return {"error": response.error.name}
-    names = (f"{targets.names[targets.topic[i]]}-{int(targets.partition[i])}" for i in range(len(targets)))
-    codes = dict(zip(names, (ErrorCode(int(code)).name for code in response.codes), strict=True))
-    return {name: codes[name] for name in sorted(codes, key=by_partition)}
-
-
-def read_list_reassignments(_where: str, _content: Empty) -> Action:
+def list_reassignments(runner: ScenarioState) -> dict[str, Any]:
     """Step ``list_reassignments``."""
-    return _list_reassignments
-
-
-def _list_reassignments(runner: ScenarioState) -> dict[str, Any]:
     response: ReassignmentsListed = runner.call(partial(ListReassignmentsRequested, None))
     cluster = runner.loop.controller.cluster
     entries = {}
@@ -99,7 +94,3 @@ def _list_reassignments(runner: ScenarioState) -> dict[str, Any]:
             "removing_replicas": list(view.removing_replicas),
         }
     return {name: entries[name] for name in sorted(entries, key=by_partition)}
-
-
-def _error_names(response: TopicsResponse) -> dict[str, str]:
-    return {name: response.codes[name].name for name in sorted(response.codes)}

@@ -1,9 +1,8 @@
-"""The steps of a scenario that send a request to the controller, as a broker or a client does."""
+"""The steps of a scenario that send requests, as a broker or a client does: to the controller, or to leaders."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
@@ -12,7 +11,7 @@ import numpy as np
 from kframe.core.operations.alter_partition import AlterPartitionResponse
 from kframe.core.operations.controlled_shutdown import ControlledShutdownResponse
 from kframe.core.operations.elect_leaders import ElectionResponse
-from kframe.errors import ErrorCode
+from kframe.errors import ErrorCode, ScenarioError
 from kframe.model.columns import Ragged
 from kframe.model.events import (
     AlterPartitionRequested,
@@ -23,67 +22,56 @@ from kframe.model.events import (
 )
 from kframe.model.ids import NO_BROKER_EPOCH, NO_LEADER, NO_STATE
 from kframe.model.tables import RequestedPartitions
+from kframe.scenario import checks
 from kframe.scenario.format import topic_partition
 from kframe.scenario.state import Action, ScenarioState
-from kframe.scenario.step_types import ElectLeadersStep, ScenarioIsr
+from kframe.scenario.step_types import ElectLeadersStep, ProducedRecords, ScenarioIsr
 
-_ELECTIONS: Final = {"preferred": ElectionType.PREFERRED, "unclean": ElectionType.UNCLEAN}
 #: Fields of a proposal that may differ from the stored state.
 _PROPOSED: Final = ("sender", "leader_epoch", "partition_epoch", "leader_recovery_state")
+_ACKS: Final = {None: -1, "all": -1, -1: -1, 0: 0, 1: 1}
 #: The version of AlterPartition that scenarios send.
 _ALTER_PARTITION_VERSION: Final = 3
 
 
 def read_controlled_shutdown(_where: str, broker_id: int) -> Action:
     """Step ``controlled_shutdown``: a broker requests controlled shutdown."""
-    return partial(_shut_down, broker_id=broker_id)
 
+    def act(runner: ScenarioState) -> dict[str, Any]:
+        registration = runner.registrations.get(broker_id)
+        epoch = registration.broker_epoch if registration else NO_BROKER_EPOCH
+        response: ControlledShutdownResponse = runner.call(partial(ControlledShutdownRequested, broker_id, epoch))
+        names = [runner.loop.controller.cluster.name(int(row)) for row in response.remaining]
+        return {"error": response.error.name, "remaining": sorted(names, key=by_partition)}
 
-def _shut_down(runner: ScenarioState, broker_id: int) -> dict[str, Any]:
-    registration = runner.registrations.get(broker_id)
-    broker_epoch = registration.broker_epoch if registration else NO_BROKER_EPOCH
-    response: ControlledShutdownResponse = runner.call(partial(ControlledShutdownRequested, broker_id, broker_epoch))
-    names = [runner.loop.controller.cluster.name(int(row)) for row in response.remaining]
-    return {"error": response.error.name, "remaining": sorted(names, key=by_partition)}
-
-
-@dataclass(frozen=True, slots=True)
-class Proposal:
-    """An ISR that a leader proposes, with the fields that differ from the stored state."""
-
-    isr: tuple[int, ...]
-    stated: Mapping[str, int]
-
-    def with_stored_fields(self, runner: ScenarioState, key: TopicPartition) -> dict[str, int]:
-        """The proposal's other fields: as stated, else as stored, else 0."""
-        stored = runner.stored(key)
-        with_stored_fields = dict.fromkeys(_PROPOSED, 0)
-        if stored is not None and stored.partition_epoch != NO_STATE:
-            with_stored_fields = {
-                "sender": NO_LEADER if stored.leader is None else stored.leader,
-                "leader_epoch": stored.leader_epoch,
-                "partition_epoch": stored.partition_epoch,
-                "leader_recovery_state": int(stored.recovery),
-            }
-        return with_stored_fields | dict(self.stated)
+    return act
 
 
 def read_alter_partition(where: str, content: Mapping[str, ScenarioIsr]) -> Action:
     """Step ``alter_partition``: leaders propose ISRs."""
-    read = {topic_partition(f"{where}.{name}", name): _proposal(proposal) for name, proposal in content.items()}
-    return partial(_alter_partition, proposals=read)
+    proposals = {topic_partition(f"{where}.{name}", name): proposal for name, proposal in content.items()}
+    return partial(_alter_partition, proposals=proposals)
 
 
-def _proposal(proposal: ScenarioIsr) -> Proposal:
-    stated = {name: getattr(proposal, name) for name in _PROPOSED}
-    return Proposal(proposal.isr, {name: value for name, value in stated.items() if value is not None})
+def _with_stored_fields(runner: ScenarioState, key: TopicPartition, proposal: ScenarioIsr) -> dict[str, int]:
+    """The proposal's fields other than the ISR: as stated, else as stored, else 0."""
+    stored = runner.stored(key)
+    fields = dict.fromkeys(_PROPOSED, 0)
+    if stored is not None and stored.partition_epoch != NO_STATE:
+        fields = {
+            "sender": NO_LEADER if stored.leader is None else stored.leader,
+            "leader_epoch": stored.leader_epoch,
+            "partition_epoch": stored.partition_epoch,
+            "leader_recovery_state": int(stored.recovery),
+        }
+    return fields | {name: value for name in _PROPOSED if (value := getattr(proposal, name)) is not None}
 
 
-def _alter_partition(runner: ScenarioState, proposals: dict[TopicPartition, Proposal]) -> dict[str, str]:
+def _alter_partition(runner: ScenarioState, proposals: dict[TopicPartition, ScenarioIsr]) -> dict[str, str]:
     """One request per sender, in the order in which the step first names the senders."""
-    by_sender: dict[int, dict[TopicPartition, Proposal]] = {}
+    by_sender: dict[int, dict[TopicPartition, ScenarioIsr]] = {}
     for key, proposal in proposals.items():
-        by_sender.setdefault(proposal.with_stored_fields(runner, key)["sender"], {})[key] = proposal
+        by_sender.setdefault(_with_stored_fields(runner, key, proposal)["sender"], {})[key] = proposal
     codes_by_partition: dict[TopicPartition, ErrorCode] = {}
     for sender, sent in by_sender.items():
         response: AlterPartitionResponse = runner.call(_request(runner, sender, sent))
@@ -93,7 +81,7 @@ def _alter_partition(runner: ScenarioState, proposals: dict[TopicPartition, Prop
 
 
 def _request(
-    runner: ScenarioState, sender: int, proposals: Mapping[TopicPartition, Proposal]
+    runner: ScenarioState, sender: int, proposals: Mapping[TopicPartition, ScenarioIsr]
 ) -> Callable[[int], AlterPartitionRequested]:
     """The request of ``sender``. A sender that never registered sends broker epoch 0."""
     registration = runner.registrations.get(sender)
@@ -102,7 +90,7 @@ def _request(
         entry.broker_epoch if (entry := runner.registrations.get(int(member))) else NO_BROKER_EPOCH
         for member in isr.values
     ]
-    complete = [proposal.with_stored_fields(runner, key) for key, proposal in proposals.items()]
+    complete = [_with_stored_fields(runner, key, proposal) for key, proposal in proposals.items()]
     return partial(
         AlterPartitionRequested,
         sender,
@@ -122,19 +110,32 @@ def read_elect_leaders(where: str, content: ElectLeadersStep) -> Action:
     partitions = None
     if content.partitions is not None:
         partitions = tuple(topic_partition(f"{where}.partitions", name) for name in content.partitions)
-    return partial(_elect_leaders, election=_ELECTIONS[content.election], partitions=partitions)
+    election = ElectionType[content.election.upper()]
+
+    def act(runner: ScenarioState) -> dict[str, str]:
+        response: ElectionResponse = runner.call(partial(ElectionRequested, election, partitions))
+        name = runner.loop.controller.cluster.name
+        codes = {name(int(row)): ErrorCode(int(code)) for row, code in zip(response.rows, response.codes, strict=True)}
+        codes |= {f"{topic}-{partition}": code for (topic, partition), code in response.unknown}
+        return {partition: codes[partition].name for partition in sorted(codes, key=by_partition)}
+
+    return act
 
 
-def _elect_leaders(
-    runner: ScenarioState, election: ElectionType, partitions: tuple[TopicPartition, ...] | None
-) -> dict[str, str]:
-    response: ElectionResponse = runner.call(partial(ElectionRequested, election, partitions))
-    cluster = runner.loop.controller.cluster
-    codes = {
-        cluster.name(int(row)): ErrorCode(int(code)) for row, code in zip(response.rows, response.codes, strict=True)
-    }
-    codes |= {f"{topic}-{partition}": code for (topic, partition), code in response.unknown}
-    return {name: codes[name].name for name in sorted(codes, key=by_partition)}
+def read_produce(where: str, content: Mapping[str, ProducedRecords]) -> Action:
+    """Step ``produce``: clients write records to brokers that replicate, ``{t-0: {records: 3, acks: all}}``."""
+    partitions = {topic_partition(f"{where}.{name}", name): produced for name, produced in content.items()}
+
+    def act(runner: ScenarioState) -> dict[str, str]:
+        if runner.replication is None:
+            raise ScenarioError(where, "brokers that do not replicate", "brokers_replicate: true")
+        checks.require_partitions(runner, where, partitions)
+        return {
+            f"{key[0]}-{key[1]}": runner.replication.produce(key, produced.records, _ACKS[produced.acks])
+            for key, produced in partitions.items()
+        }
+
+    return act
 
 
 def by_partition(name: str) -> tuple[str, int]:

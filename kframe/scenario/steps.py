@@ -10,9 +10,9 @@ from typing import Any, Final
 from kframe.errors import ErrorCode, ScenarioError
 from kframe.model.brokers import Registration
 from kframe.model.ids import NO_BROKER_EPOCH
-from kframe.scenario import admin, checks, replication, requests, stored
+from kframe.scenario import admin, checks, requests, stored
 from kframe.scenario.cluster import registration
-from kframe.scenario.fields import Empty, located
+from kframe.scenario.fields import located
 from kframe.scenario.format import Step, broker_of, distinct_ids, topic_partition
 from kframe.scenario.state import Action, ScenarioState
 from kframe.scenario.step_types import AnswerStep, BrokerEntry, ScenarioBroker
@@ -30,10 +30,6 @@ def build_stored_request(source: str, request: Step) -> Action:
 
 
 # -- the controller role
-
-
-def _read_elect(_where: str, _content: Empty) -> Action:
-    return _elect
 
 
 def _elect(runner: ScenarioState) -> None:
@@ -54,10 +50,6 @@ def _read_ids(where: str, content: tuple[int, ...], action: Callable[[ScenarioSt
         action(runner, ids)
 
     return act
-
-
-def _fail(runner: ScenarioState, ids: tuple[int, ...]) -> None:
-    runner.storage.unregister_brokers(ids)
 
 
 def _bounce(runner: ScenarioState, ids: tuple[int, ...]) -> None:
@@ -123,8 +115,8 @@ _STORED_REQUESTS: Final[dict[str, Callable[[str, Any], Action]]] = {
 }
 
 _READERS: Final[dict[str, Callable[[str, Any], Action]]] = {
-    "elect": _read_elect,
-    "broker_failure": partial(_read_ids, action=_fail),
+    "elect": lambda _where, _content: _elect,
+    "broker_failure": partial(_read_ids, action=lambda runner, ids: runner.storage.unregister_brokers(ids)),
     "broker_bounce": partial(_read_ids, action=_bounce),
     "broker_startup": _read_startup,
     "controlled_shutdown": requests.read_controlled_shutdown,
@@ -134,13 +126,13 @@ _READERS: Final[dict[str, Callable[[str, Any], Action]]] = {
     "create_partitions": admin.read_create_partitions,
     "delete_topics": admin.read_delete_topics,
     "reassign": admin.read_reassign,
-    "list_reassignments": admin.read_list_reassignments,
+    "list_reassignments": lambda _where, _content: admin.list_reassignments,
     "reassign_znode": stored.read_reassign_znode,
     "preferred_znode": stored.read_preferred_znode,
     "isr_znode": stored.read_isr_znode,
     "topic_config": stored.read_topic_config,
     "log_dir_failure": stored.read_log_dir_failure,
-    "produce": replication.read_produce,
+    "produce": requests.read_produce,
     "answer": _read_answer,
     "advance": _read_advance,
 }
