@@ -7,6 +7,8 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
+from kframe.model.events import TopicPartition
+
 #: The version of the format, in the first entry.
 VERSION: Final = 1
 
@@ -57,37 +59,45 @@ class ConfigEntry(Struct, frozen=True, array_like=True):
     value: str | None
 
 
-class ExecutedPartition(Struct, frozen=True, array_like=True):
-    """A partition of a plan: its replicas before and after, its leader before (-1: none), and bytes of a replica."""
-
-    topic: str
-    partition: int
-    origin: tuple[int, ...]
-    target: tuple[int, ...]
-    leader: int
-    replica_bytes: int | None
-
-
 class PartitionRef(Struct, frozen=True, array_like=True, order=True):
     """The name of a partition."""
 
     topic: str
     partition: int
 
+    @property
+    def name(self) -> TopicPartition:
+        """Topic and number."""
+        return self.topic, self.partition
 
-class AssignmentRequest(Struct, frozen=True, array_like=True):
+
+class ExecutedPartition(PartitionRef, frozen=True, array_like=True):
+    """A partition of a plan: its replicas before and after, its leader before (-1: none), and bytes of a replica."""
+
+    origin: tuple[int, ...]
+    target: tuple[int, ...]
+    leader: int
+    replica_bytes: int | None
+
+    def ends(self, rolls_back: bool) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The replicas at the start and at the end of its reassignment."""
+        return (self.target, self.origin) if rolls_back else (self.origin, self.target)
+
+    def added(self, rolls_back: bool) -> set[int]:
+        """The brokers that it is copied to."""
+        start, end = self.ends(rolls_back)
+        return set(end) - set(start)
+
+
+class AssignmentRequest(PartitionRef, frozen=True, array_like=True):
     """A requested assignment; null cancels the reassignment of the partition."""
 
-    topic: str
-    partition: int
     replicas: tuple[int, ...] | None
 
 
-class Refusal(Struct, frozen=True, array_like=True):
+class Refusal(PartitionRef, frozen=True, array_like=True):
     """A refused change: the name of a topic, or of a broker with partition -1, and the name of Kafka's error."""
 
-    topic: str
-    partition: int
     error: str
 
 

@@ -129,7 +129,7 @@ class Executor:
             case ChangeAssignments():
                 refusals = self._reassign(action)
             case ElectPreferred():
-                names = [(partition.topic, partition.partition) for partition in action.partitions]
+                names = [partition.name for partition in action.partitions]
                 codes = self._admin.elect(ElectionType.PREFERRED, names)
                 refusals = tuple(Refusal(*name, code.name) for name, code in codes.items() if code not in _ELECTED)
         self._append(ActionDone(action, refusals))
@@ -146,15 +146,11 @@ class Executor:
         return tuple(Refusal(name, -1, code.name) for name, code in refused.items())
 
     def _reassign(self, action: ChangeAssignments) -> tuple[Refusal, ...]:
-        targets = [((assignment.topic, assignment.partition), assignment.replicas) for assignment in action.assignments]
+        targets = [(assignment.name, assignment.replicas) for assignment in action.assignments]
         codes = self._admin.reassign(Targets.of(targets))
         results = list(zip(action.assignments, codes, strict=True))
         self._planner.requested(assignment for assignment, code in results if code is ErrorCode.NONE)
-        return tuple(
-            Refusal(assignment.topic, assignment.partition, code.name)
-            for assignment, code in results
-            if code is not ErrorCode.NONE
-        )
+        return tuple(Refusal(*assignment.name, code.name) for assignment, code in results if code is not ErrorCode.NONE)
 
 
 def check_cluster(state: ExecutionState, cluster_id: str | None) -> None:

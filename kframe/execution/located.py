@@ -22,10 +22,14 @@ class LocatedPartition:
     """A partition of the plan and where it is."""
 
     planned: ExecutedPartition
-    name: TopicPartition
     start: tuple[int, ...]
     end: tuple[int, ...]
     position: Position
+
+    @property
+    def name(self) -> TopicPartition:
+        """Topic and number."""
+        return self.planned.name
 
     @property
     def added(self) -> set[int]:
@@ -79,14 +83,14 @@ class PartitionTracker:
 
     def located(self, stage: Iterable[ExecutedPartition]) -> list[LocatedPartition]:
         """The partitions of a stage."""
-        return [self._by_name[partition.topic, partition.partition] for partition in stage]
+        return [self._by_name[partition.name] for partition in stage]
 
     def observe(self, observation: Observation) -> None:
         """Take the next observation."""
         self._observation = observation
         self._round += 1
         self._by_name = {
-            (partition.topic, partition.partition): _locate(partition, observation, self._state.rolls_back)
+            partition.name: _locate(partition, observation, self._state.rolls_back)
             for partition in self._state.partitions
         }
         self._elsewhere = Counter(
@@ -99,9 +103,7 @@ class PartitionTracker:
 
     def requested(self, assignments: Iterable[AssignmentRequest]) -> None:
         """Note that these were requested and not refused."""
-        self._requested |= {
-            (assignment.topic, assignment.partition): (self._round, assignment) for assignment in assignments
-        }
+        self._requested |= {assignment.name: (self._round, assignment) for assignment in assignments}
 
     def request(self, partition: LocatedPartition) -> AssignmentRequest | None:
         """The last request, if it was sent so recently that brokers may not describe its effect."""
@@ -188,8 +190,5 @@ class PartitionTracker:
 
 
 def _locate(partition: ExecutedPartition, observation: Observation, rolls_back: bool) -> LocatedPartition:
-    start, end = partition.origin, partition.target
-    if rolls_back:
-        start, end = end, start
-    name = partition.topic, partition.partition
-    return LocatedPartition(partition, name, start, end, observation.position(partition, start, end))
+    start, end = partition.ends(rolls_back)
+    return LocatedPartition(partition, start, end, observation.position(partition, start, end))

@@ -42,11 +42,10 @@ class Observation:
 
     def position(self, partition: ExecutedPartition, start: tuple[int, ...], end: tuple[int, ...]) -> Position:
         """Where a partition is."""
-        name = partition.topic, partition.partition
-        described = self.partitions.get(name)
+        described = self.partitions.get(partition.name)
         if described is None:
             return Position.DELETED
-        moving = self.moving.get(name)
+        moving = self.moving.get(partition.name)
         if moving is not None:
             goal = tuple(replica for replica in moving.replicas if replica not in moving.removing)
             if goal == end or (set(goal) == set(end) != set(start)):

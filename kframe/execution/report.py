@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from kframe.execution.entries import ExecutedPartition
 from kframe.execution.observation import Observation
-from kframe.execution.state import ExecutionState, names_of
+from kframe.execution.state import ExecutionState
 from kframe.execution.steps import Planner
 from kframe.model.events import TopicPartition
 from kframe.snapshot.administration import Administration, LogDirReplica
@@ -37,11 +37,11 @@ class ExecutionProgress:
         """Take an observation."""
         moves = [partition for stage in self._state.stages for partition in stage]
         in_flight = planner.in_flight()
-        settled = [partition for partition in moves if (partition.topic, partition.partition) in self._state.settled]
+        settled = [partition for partition in moves if partition.name in self._state.settled]
         self.total, self.partitions, self.in_flight = len(moves), len(settled), len(in_flight)
         self.total_bytes = copied_bytes(moves, self._state.rolls_back) or 0
         if self._round % _SIZE_ROUNDS == 0 and self.total_bytes:
-            receivers = {broker_id for partition in in_flight for broker_id in self._added(partition)}
+            receivers = {broker_id for partition in in_flight for broker_id in partition.added(self._state.rolls_back)}
             self._logs = self._admin.replica_logs(sorted(receivers)) if receivers else {}
         self._round += 1
         received = (copied_bytes(settled, self._state.rolls_back) or 0) + sum(map(self._received_bytes, in_flight))
@@ -59,26 +59,17 @@ class ExecutionProgress:
     def _work(self) -> float:
         return self.bytes if self.total_bytes else self.partitions
 
-    def _added(self, partition: ExecutedPartition) -> set[int]:
-        return added_replicas(partition, self._state.rolls_back)
-
     def _received_bytes(self, partition: ExecutedPartition) -> int:
         """Bytes of a partition in flight that have arrived."""
-        name, size = (partition.topic, partition.partition), partition.replica_bytes or 0
-        logs = [self._logs.get(broker_id, {}).get(name) for broker_id in self._added(partition)]
+        receivers, size = partition.added(self._state.rolls_back), partition.replica_bytes or 0
+        logs = [self._logs.get(broker_id, {}).get(partition.name) for broker_id in receivers]
         return sum(min(log.bytes, size) for log in logs if log is not None)
-
-
-def added_replicas(partition: ExecutedPartition, rolls_back: bool) -> set[int]:
-    """The brokers that a partition is copied to."""
-    before, after = set(partition.origin), set(partition.target)
-    return before - after if rolls_back else after - before
 
 
 def copied_bytes(partitions: Iterable[ExecutedPartition], rolls_back: bool) -> int | None:
     """The bytes to be copied; None without any size."""
     sizes = [
-        partition.replica_bytes * len(added_replicas(partition, rolls_back))
+        partition.replica_bytes * len(partition.added(rolls_back))
         for partition in partitions
         if partition.replica_bytes is not None
     ]
@@ -90,7 +81,8 @@ def execution_document(
 ) -> dict[str, Any]:
     """The document of an execution by its journal. ``unmoved`` are partitions that were not moved, with the reasons."""
     start, moves = state.start, [partition for stage in state.stages for partition in stage]
-    settled = state.settled & names_of(moves)
+    names = {partition.name for partition in moves}
+    settled = state.settled & names
     return {
         "plan": start.plan,
         "journal": str(path),
@@ -101,11 +93,11 @@ def execution_document(
         "result": None if state.result is None else state.result.value,
         "reason": state.reason,
         "partitions": len(moves),
-        "started": len(state.started & names_of(moves)),
+        "started": len(state.started & names),
         "settled": len(settled),
         "bytes": copied_bytes(moves, state.rolls_back),
         "settled_bytes": copied_bytes(
-            [partition for partition in moves if (partition.topic, partition.partition) in settled], state.rolls_back
+            [partition for partition in moves if partition.name in settled], state.rolls_back
         ),
         "throttle": state.limits.throttle,
         "concurrency": state.limits.concurrency,
@@ -117,8 +109,8 @@ def execution_document(
             {
                 "stage": number,
                 "partitions": len(stage),
-                "settled": len(names_of(stage) & settled),
-                "copies": sum(len(added_replicas(partition, state.rolls_back)) for partition in stage),
+                "settled": sum(partition.name in settled for partition in stage),
+                "copies": sum(len(partition.added(state.rolls_back)) for partition in stage),
                 "bytes": copied_bytes(stage, state.rolls_back),
             }
             for number, stage in enumerate(state.stages, 1)

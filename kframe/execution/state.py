@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Final
 
@@ -74,7 +74,7 @@ class ExecutionState:
         if not self.rolls_back:
             return self.start.stages
         return [
-            [partition for partition in reversed(stage) if (partition.topic, partition.partition) in self.started]
+            [partition for partition in reversed(stage) if partition.name in self.started]
             for stage in reversed(self.start.stages)
         ]
 
@@ -93,14 +93,12 @@ class ExecutionState:
             case OriginalsSaved():
                 self.originals |= {config.key: config.value for config in entry.configs}
             case ActionIntended(ChangeAssignments(assignments)):
-                names = {(assignment.topic, assignment.partition) for assignment in assignments}
+                names = {assignment.name for assignment in assignments}
                 self.started |= names
                 self.settled -= names
             case ActionDone(ChangeAssignments()):
                 self.refused |= {
-                    (refusal.topic, refusal.partition): refusal.error
-                    for refusal in entry.refusals
-                    if refusal.error not in RETRIABLE
+                    refusal.name: refusal.error for refusal in entry.refusals if refusal.error not in RETRIABLE
                 }
             case ActionDone(ChangeConfigs(changes, restores)) if restores:
                 failed = {refusal.topic for refusal in entry.refusals if refusal.error not in _DELETED}
@@ -108,7 +106,7 @@ class ExecutionState:
                     if refusal_name(change.key) not in failed:
                         self.originals.pop(change.key, None)
             case PartitionsSettled():
-                self.settled |= {(partition.topic, partition.partition) for partition in entry.partitions}
+                self.settled |= {partition.name for partition in entry.partitions}
             case RunEnded():
                 self.result = entry.result
                 self.reason = entry.reason
@@ -130,8 +128,3 @@ class ExecutionState:
 def refusal_name(key: ConfigKey) -> str:
     """How a Refusal names the resource of a configuration."""
     return key.resource if key.kind is ResourceKind.TOPIC else f"broker {key.resource}"
-
-
-def names_of(partitions: Iterable[ExecutedPartition]) -> set[TopicPartition]:
-    """Topic and number of each partition."""
-    return {(partition.topic, partition.partition) for partition in partitions}

@@ -32,12 +32,9 @@ def throttled_replicas(partitions: Iterable[ExecutedPartition], rolls_back: bool
     """
     replicas: dict[ConfigKey, set[str]] = defaultdict(set)
     for partition in partitions:
-        before, after = partition.origin, partition.target
-        if rolls_back:
-            before, after = after, before
-        added = set(after) - set(before)
-        if added:
-            for name, broker_ids in ((LEADER_REPLICAS, before), (FOLLOWER_REPLICAS, added)):
+        leaders, _ = partition.ends(rolls_back)
+        if followers := partition.added(rolls_back):
+            for name, broker_ids in ((LEADER_REPLICAS, leaders), (FOLLOWER_REPLICAS, followers)):
                 key = ConfigKey(ResourceKind.TOPIC, partition.topic, name)
                 replicas[key] |= {f"{partition.partition}:{broker_id}" for broker_id in broker_ids}
     return dict(replicas)
