@@ -118,7 +118,9 @@ class CycleNetwork:
         start = cycle.index(width) if width in cycle else 0
         cycle = cycle[start:] + cycle[: start + 1]
         arcs = [(giver, target) for giver, target in pairwise(cycle) if width not in (giver, target)]
-        ends = self._room(arcs[0][0], arcs[-1][1]) if width in cycle else (_UNLIMITED, _UNLIMITED)
+        ends = (_UNLIMITED, _UNLIMITED)
+        if width in cycle:
+            ends = self.limits.transferable(self.draft.load, arcs[0][0], arcs[-1][1])
         if not self.problem.weighted and (transferred := self._transfer_equal(arcs, min(ends))) is not None:
             return transferred
         amount_max, sizes, narrowest = min(ends), [], None
@@ -165,13 +167,6 @@ class CycleNetwork:
             return None
         self.rates[narrowest] += 1
         return False
-
-    def _room(self, giver: int, target: int) -> tuple[int, int]:
-        """What the first broker may give, and the last may take, to reach their limits or else to stay within."""
-        load, lower, upper = self.draft.load, self.limits.lower, self.limits.upper
-        give = int(load[giver] - upper[giver]) if load[giver] > upper[giver] else int(load[giver] - lower[giver])
-        take = int(lower[target] - load[target]) if load[target] < lower[target] else int(upper[target] - load[target])
-        return give, take
 
     def _collect(self, arc: _Arc, amount_max: int) -> Int32:
         """Slots whose replicas can take the arc, with a weight of ``most`` together."""

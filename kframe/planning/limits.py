@@ -36,6 +36,13 @@ class LoadLimits:
         deficit: Int64 = np.maximum(self.lower - load, 0)
         return deficit
 
+    def transferable(self, load: Int64, giver: int, target: int) -> tuple[int, int]:
+        """What a broker may give, and another may take, to reach their limits or else to stay within."""
+        over, under = int(load[giver] - self.upper[giver]), int(self.lower[target] - load[target])
+        give = over if over > 0 else int(load[giver] - self.lower[giver])
+        take = under if under > 0 else int(self.upper[target] - load[target])
+        return give, take
+
     def equals(self, other: LoadLimits) -> bool:
         """Whether every broker has the same limits."""
         return np.array_equal(self.lower, other.lower) and np.array_equal(self.upper, other.upper)

@@ -75,7 +75,8 @@ def shift_until_reached(network: TransferNetwork, limits: LoadLimits, load: Int6
         if path is None:
             return
         free = (arcs[path[:-1], path[1:]] == 2).astype(np.uint8)
-        shifted = network.shift(path, free, _units(limits, load, room, path[0], path[-1]))
+        units = min(*limits.transferable(load, path[0], path[-1]), int(room[path[-1]]))
+        shifted = network.shift(path, free, units)
         if not shifted:
             arcs[path[0], path[1]] = 0
             continue
@@ -96,13 +97,6 @@ def _next_path(arcs: NDArray[np.uint8], limits: LoadLimits, load: Int64, room: I
         if path is not None:
             return path
     return None
-
-
-def _units(limits: LoadLimits, load: Int64, room: Int64, giver: int, target: int) -> int:
-    over, under = int(load[giver] - limits.upper[giver]), int(limits.lower[target] - load[target])
-    give = over if over > 0 else int(load[giver] - limits.lower[giver])
-    take = under if under > 0 else int(limits.upper[target] - load[target])
-    return min(give, take, int(room[target]))
 
 
 def _cheapest_path(arcs: NDArray[np.uint8], source: Bool, sink: Bool) -> list[int] | None:

@@ -128,14 +128,10 @@ def notes(proposal: PlanProposal) -> Iterator[str]:
         yield f"{problem.reassigning:,} partitions are being reassigned; the plan leaves them as they are"
     if proposal.unassignable:
         yield f"{proposal.unassignable:,} partitions stay as they are, because no allowed broker can take a replica"
-    remaining = int(problem.brokers.leaving[problem.original.values].sum()) and _remaining(proposal)
-    if remaining:
+    remaining = int(problem.brokers.leaving[proposal.after.values].sum())
+    if remaining and problem.brokers.leaving[problem.original.values].any():
         yield f"{remaining:,} replicas outside of the scope stay on the brokers that the others leave"
     lost = distinct_racks(proposal.after, problem.brokers.rack) < distinct_racks(problem.original, problem.brokers.rack)
     shrunk = proposal.after.counts < problem.original.counts
     if (lost & ~shrunk).any():
         yield f"{np.count_nonzero(lost & ~shrunk):,} partitions span fewer racks, because a rack is evacuated"
-
-
-def _remaining(proposal: PlanProposal) -> int:
-    return int(proposal.problem.brokers.leaving[proposal.after.values].sum())

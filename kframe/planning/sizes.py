@@ -43,18 +43,12 @@ def read_weights(source: InputFile | str, snapshot: Snapshot) -> Int64:
         topics, partition, size = _parquet(document, str(path))
     elif document.lstrip().startswith(b"["):
         rows = decode(_JSON, document, str(path))
-        topics, partition, size = (
-            [row.topic for row in rows],
-            _ids(rows),
-            np.array([row.bytes for row in rows], np.int64),
-        )
+        topics = [row.topic for row in rows]
+        partition = np.array([row.partition for row in rows], np.int32)
+        size = np.array([row.bytes for row in rows], np.int64)
     else:
         topics, partition, size = _csv(document, str(path))
     return _aligned(topics, partition, size, snapshot, str(path))
-
-
-def _ids(rows: list[PartitionSize]) -> Int32:
-    return np.array([row.partition for row in rows], np.int32)
 
 
 def _parquet(document: bytes, where: str) -> tuple[list[str], Int32, Int64]:
