@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from kframe.bench.controller import TimedController
 from kframe.bench.digests import digest_of_cluster
@@ -50,36 +50,13 @@ class Measurement:
     answer: str
 
 
-class Run(Protocol):
-    """One run."""
-
-    def run(self) -> None:
-        """Do the timed work."""
-
-    def finish(self) -> Measurement:
-        """Check the result once and release it. Raises AssertionError if the work was not done correctly."""
-
-
-class Workload(Protocol):
-    """One bench."""
-
-    @property
-    def events(self) -> int:
-        """Number of equal events that a run times. A single event may be too short."""
-
-    def fixture(self, partitions: int, brokers: int) -> Fixture:
-        """Make the initial state of all runs."""
-
-    def new_run(self, fixture: Fixture, with_answer: bool) -> Run:
-        """Prepare a run up to its timed work."""
-
-
 @dataclass(frozen=True, slots=True)
 class EventWorkload:
     """An event handled by a controller.
 
     ``cluster`` makes the stored state for a number of partitions and brokers. ``prepare`` brings the controller to the
-    event and returns it. ``check`` verifies the result.
+    event and returns it. ``check`` verifies the result. A run times ``events`` equal events, because a single one may
+    be too short.
     """
 
     cluster: Callable[[int, int], ClusterState]
@@ -89,15 +66,15 @@ class EventWorkload:
     selectors: Mapping[ElectionKind, LeaderSelector] = field(default_factory=dict)
 
     def fixture(self, partitions: int, brokers: int) -> Fixture:
-        """See Workload."""
+        """Make the initial state of all runs."""
         return Fixture(partitions, brokers, self.cluster(partitions, brokers))
 
-    def new_run(self, fixture: Fixture, with_answer: bool) -> Run:
-        """See Workload."""
-        return _EventRun(self, fixture, with_answer)
+    def new_run(self, fixture: Fixture, with_answer: bool) -> EventRun:
+        """Prepare a run up to its timed work."""
+        return EventRun(self, fixture, with_answer)
 
 
-class _EventRun:
+class EventRun:
     """One controller, from its start to the end of the timed event."""
 
     def __init__(self, workload: EventWorkload, fixture: Fixture, with_answer: bool) -> None:
@@ -110,12 +87,14 @@ class _EventRun:
         self._peak_bytes: int | None = None
 
     def run(self) -> None:
+        """Do the timed work."""
         _reset_peak()
         with self._controller.watch.event():
             self._action()
         self._peak_bytes = _peak_bytes()
 
     def finish(self) -> Measurement:
+        """Check the result once and release it. Raises AssertionError if the work was not done correctly."""
         controller, phases = self._controller, self._controller.watch.phases
         del self._controller, self._action  # A caller that keeps this run keeps no cluster.
         self._workload.check(controller, self._partitions)
@@ -144,15 +123,17 @@ class FunctionWorkload:
     events: int = 1
 
     def fixture(self, partitions: int, brokers: int) -> Fixture:
-        """See Workload."""
+        """Make the input of all runs."""
         return Fixture(partitions, brokers, self.make(partitions, brokers))
 
-    def new_run(self, fixture: Fixture, with_answer: bool) -> Run:
-        """See Workload; every outcome has the answer."""
-        return _FunctionRun(self, fixture)
+    def new_run(self, fixture: Fixture, with_answer: bool) -> FunctionRun:
+        """Prepare a run up to its timed work; every outcome has the answer."""
+        return FunctionRun(self, fixture)
 
 
-class _FunctionRun:
+class FunctionRun:
+    """One call of the work."""
+
     def __init__(self, workload: FunctionWorkload, fixture: Fixture) -> None:
         self._workload = workload
         self._action = workload.prepare(fixture.content)
@@ -160,15 +141,21 @@ class _FunctionRun:
         self._result: Any = None
 
     def run(self) -> None:
+        """Do the timed work."""
         start = time.perf_counter()
         self._result = self._action()
         self._seconds = time.perf_counter() - start
 
     def finish(self) -> Measurement:
+        """Return the digest of the result, and release it."""
         result = self._result
         del self._result, self._action
         answer = self._workload.answer(result)
         return Measurement({"ready": self._seconds}, self._workload.counts(result), answer, answer)
+
+
+Workload: TypeAlias = EventWorkload | FunctionWorkload
+Run: TypeAlias = EventRun | FunctionRun
 
 
 def state_bytes(context: Context) -> int:
