@@ -100,7 +100,11 @@ _SNAPSHOT_READERS: Final = (
     "whatif elect S --type preferred", "whatif fail S --brokers 1", "whatif reassign S PLAN",
     "whatif restart S --brokers 1", "whatif shutdown S --brokers 1", "whatif sweep S",
 )  # fmt: skip
-_BAD_SNAPSHOTS: Final = ("MISSING", "EMPTY", "NONSENSE", "BINARY", "GZIP_CUT", "DUMP_CUT", "FOLDER")
+_BAD_SNAPSHOTS: Final = {
+    "MISSING": "MISSING: found no such file", "EMPTY": "EMPTY: found an empty file", "NONSENSE": "NONSENSE: found",
+    "BINARY": "BINARY: found", "GZIP_CUT": "GZIP_CUT: found a damaged gzip file",
+    "DUMP_CUT": "DUMP_CUT:1472: found malformed JSON", "FOLDER": "FOLDER/manifest.json: found no such file",
+}  # fmt: skip
 #: Commands that read a plan, written P.
 _PLAN_READERS: Final = (
     "plan check P", "plan diff P SNAPSHOT", "plan show P SNAPSHOT", "plan stage P SNAPSHOT", "plan stamp P SNAPSHOT",
@@ -112,13 +116,15 @@ _BAD_JOURNALS: Final = {
     "MISSING": "No such file", "EMPTY": "no first entry", "NONSENSE": "NONSENSE:1: found checksum",
     "JOURNAL_VERSION": "found version 9", "JOURNAL_CUT": "no first entry",
 }  # fmt: skip
-_BAD_PLANS: Final = (
-    "MISSING", "EMPTY", "NONSENSE", "BINARY", "PLAN_CUT", "PLAN_TWICE", "PLAN_UNKNOWN", "PLAN_VERSION", "PLAN_TYPE",
-    "PLAN_STAMP",
-)  # fmt: skip
+_BAD_PLANS: Final = {
+    name: name for name in (
+        "MISSING", "EMPTY", "NONSENSE", "BINARY", "PLAN_CUT", "PLAN_TWICE", "PLAN_UNKNOWN", "PLAN_VERSION", "PLAN_TYPE",
+        "PLAN_STAMP",
+    )
+}  # fmt: skip
 #: Commands that read the metadata log of a KRaft cluster, written L.
 _LOG_READERS: Final = ("log show L", "log at L", "log diff L 1 2", "log why L t-0")
-_BAD_LOGS: Final = ("MISSING", "EMPTY", "NONSENSE", "BINARY", "FOLDER")
+_BAD_LOGS: Final = {name: name for name in ("MISSING", "EMPTY", "NONSENSE", "BINARY", "FOLDER")}
 _SCENARIO_READERS: Final = ("scenario check F", "scenario run F")
 _BAD_SCENARIOS: Final = {
     "MISSING": "No such file", "EMPTY": "a mapping", "NONSENSE": "a mapping", "BINARY": "UTF-8", "S_CUT": ":5: ",
@@ -172,12 +178,15 @@ _SINGLE: Final = (
     BadInput("states -o xml", 2, "'-o'"),
     BadInput("states --no", 2, "--no"),
     BadInput("stats", 2, "Did you mean states"),
+    BadInput("nope", 2, "error: No such command 'nope'. (see kframe --help)"),
+    BadInput("--nope", 2, "error: No such option"),
+    BadInput("explain", 2, "error: Missing argument 'SNAPSHOT'"),
     BadInput("whatif fial SNAPSHOT", 2, "Did you mean 'fail'"),
-    BadInput("explain SNAPSHOT nosuch-0", 2, "nosuch"),
-    BadInput("explain SNAPSHOT __consumer_offsets-99", 2, "99"),
-    BadInput("explain SNAPSHOT __consumer_offsets", 2, "TOPIC-PARTITION"),
-    BadInput("explain SNAPSHOT __consumer_offsets-0 --fail 99", 2, "99"),
-    BadInput("explain SNAPSHOT __consumer_offsets-0 --fail x", 2, "--fail"),
+    BadInput("explain SNAPSHOT nosuch-0", 2, "found nosuch-0, expected a topic of the snapshot"),
+    BadInput("explain SNAPSHOT __consumer_offsets-99", 2, "-99, expected a partition of topic __"),
+    BadInput("explain SNAPSHOT __consumer_offsets", 2, "TOPIC-PARTITION: found "),
+    BadInput("explain SNAPSHOT __consumer_offsets-0 --fail 99", 2, "found broker 99"),
+    BadInput("explain SNAPSHOT __consumer_offsets-0 --fail x", 2, "found 'x'"),
     BadInput("explain SNAPSHOT __consumer_offsets-0 --selector nosuch", 2, "nosuch"),
     # -- plugins
     BadInput("plugins list --plugins-dir MISSING", 2, "MISSING"),
@@ -210,50 +219,76 @@ _SINGLE: Final = (
     BadInput("snapshot capture zookeeper://a:1 NEW --config MISSING", 2, "MISSING"),
     BadInput("snapshot capture zookeeper://a:1 NEW --config BAD_ESCAPE", 2, "BAD_ESCAPE:1"),
     # -- what-ifs
-    BadInput("whatif fail SNAPSHOT", 2, "brokers"),
+    BadInput("whatif fail SNAPSHOT", 2, "brokers: found no broker, expected at least one of 1, 2, 3, 4, 5, 6"),
     BadInput("whatif fail SNAPSHOT --brokers 2 --mode kraft", 2, "mode"),
     BadInput("whatif fence SNAPSHOT --brokers 2", 2, "mode: found zookeeper"),
     BadInput("whatif unfence SNAPSHOT --brokers 2", 2, "mode: found zookeeper"),
     BadInput("whatif directory SNAPSHOT --broker 2 --directory nosuch", 2, "directory"),
     BadInput("whatif feature SNAPSHOT metadata.version=9.9", 2, "metadata.version"),
     BadInput("whatif feature SNAPSHOT metadata.version", 2, "NAME=LEVEL"),
-    BadInput("whatif fail SNAPSHOT --brokers 99", 2, "99"),
-    BadInput("whatif fail SNAPSHOT --brokers two", 2, "--brokers"),
-    BadInput("whatif fail SNAPSHOT --racks nosuch", 2, "nosuch"),
-    BadInput("whatif fail SNAPSHOT --brokers 2 --config x", 2, "--config"),
-    BadInput("whatif fail SNAPSHOT --brokers 2 --config nosuch.key=1", 2, "nosuch.key"),
-    BadInput("whatif fail SNAPSHOT --brokers 2 --config min.insync.replicas=x", 2, "min.insync.replicas"),
+    BadInput("whatif fail SNAPSHOT --brokers 99", 2, "broker 99, expected a registered broker: 1, 2, 3, 4, 5, 6"),
+    BadInput("whatif fail SNAPSHOT --brokers two", 2, "found 'two', expected broker ids such as 2,5"),
+    BadInput("whatif fail SNAPSHOT --brokers 1.5", 2, "found '1.5'"),
+    BadInput("whatif fail SNAPSHOT --brokers nan", 2, "found 'nan'"),
+    BadInput("whatif fail SNAPSHOT --brokers=", 2, "found ''"),
+    BadInput("whatif fail SNAPSHOT --brokers 1,1", 2, "found broker 1 twice"),
+    BadInput("whatif fail SNAPSHOT --brokers 99 --out NEW", 2, "found broker 99"),
+    BadInput("whatif fail SNAPSHOT --broker 1", 2, "No such option"),
+    BadInput("whatif fail SNAPSHOT --brokers 4 --no-plugin nosuch", 2, "plugins: found nosuch, expected one of"),
+    BadInput("whatif fail SNAPSHOT --brokers 4 --plugins-dir MISSING", 2, "MISSING"),
+    BadInput("whatif fail SNAPSHOT --racks nosuch", 2, "racks: found rack 'nosuch', expected one of rack-0, rack-1"),
+    BadInput("whatif fail SNAPSHOT --brokers 2 --config x", 2, "--config: found 'x', expected KEY=VALUE"),
+    BadInput("whatif fail SNAPSHOT --brokers 2 --config nosuch.key=1", 2, "config: found unknown key 'nosuch.key'"),
+    BadInput("whatif fail SNAPSHOT --brokers 2 --config min.insync.replicas=x", 2, "min.insync.replicas: found 'x'"),
+    BadInput("whatif fail SNAPSHOT --brokers 2 --config inter.broker.protocol.version=9.9", 2, "protocol.version: "),
     BadInput("whatif fail SNAPSHOT --brokers 2 --config a=1 --config a=2", 2, "a twice"),
-    BadInput("whatif fail SNAPSHOT --brokers 2 --selector nosuch", 2, "nosuch"),
-    BadInput("whatif fail SNAPSHOT --brokers 2 --fail-on everything", 2, "--fail-on"),
-    BadInput("whatif fail SNAPSHOT --brokers 2 --limit -1", 2, "--limit"),
+    BadInput("whatif fail SNAPSHOT --brokers 2 --selector nosuch", 2, "no leader selector 'nosuch'"),
+    BadInput("whatif fail SNAPSHOT --brokers 2 --fail-on everything", 2, "'everything' is not one of"),
+    BadInput("whatif fail SNAPSHOT --brokers 2 --limit -1", 2, "Invalid value for '--limit'"),
     BadInput("whatif fail SNAPSHOT --brokers 2 --out FOLDER", 2, "FOLDER"),
     BadInput("whatif fail SNAPSHOT --brokers 2 --out MISSING/out", 2, "MISSING"),
     BadInput("whatif fail SNAPSHOT --brokers 2 --out READONLY", 2, "/proc/kframe"),
     BadInput("whatif fail SNAPSHOT --brokers 2 --out FULL --force", 2, "FULL"),
     BadInput("whatif fail SNAPSHOT --brokers 2,3 --fail-on offline", 3, "offline"),
-    BadInput("whatif restart SNAPSHOT --brokers 99", 2, "99"),
+    BadInput("whatif restart SNAPSHOT --brokers 99", 2, "broker 99, expected a broker of the snapshot: 1, 2, 3"),
     BadInput("whatif restart SNAPSHOT --brokers 99999999999", 2, "99999999999"),
-    BadInput("whatif shutdown SNAPSHOT --brokers -1", 2, "-1"),
+    BadInput("whatif shutdown SNAPSHOT --brokers -1", 2, "found broker -1"),
     BadInput("whatif shutdown SNAPSHOT --brokers 2 --out READONLY", 2, "/proc/kframe"),
-    BadInput("whatif elect SNAPSHOT", 2, "--type"),
-    BadInput("whatif elect SNAPSHOT --type best", 2, "--type"),
-    BadInput("whatif elect SNAPSHOT --type preferred --partition t", 2, "--partition"),
+    BadInput("whatif elect SNAPSHOT", 2, "Missing option '--type'"),
+    BadInput("whatif elect SNAPSHOT --type best", 2, "'best' is not one of"),
+    BadInput("whatif elect SNAPSHOT --type preferred --partition t", 2, "found 't', expected a partition written"),
     BadInput("whatif reassign SNAPSHOT PLAN --out READONLY", 2, "/proc/kframe"),
-    BadInput("whatif create SNAPSHOT", 2, "--topic"),
+    BadInput("whatif reassign SNAPSHOT", 2, "Missing argument 'PLAN'"),
+    BadInput("whatif reassign SNAPSHOT PLAN_CUT --out NEW", 2, "malformed JSON"),
+    BadInput("whatif create SNAPSHOT", 2, "Missing option '--topic'"),
     BadInput("whatif create SNAPSHOT --topic x --assignments [[1", 2, "--assignments"),
-    BadInput("whatif create SNAPSHOT --topic x --assignments {}", 2, "--assignments"),
-    BadInput("whatif create SNAPSHOT --topic x --partitions many", 2, "--partitions"),
+    BadInput("whatif create SNAPSHOT --topic x --assignments {}", 2, "expected replica lists such as [[1,2],[2,3]]"),
+    BadInput("whatif create SNAPSHOT --topic x --assignments 1:2", 2, "expected replica lists"),
+    BadInput("whatif create SNAPSHOT --topic x --assignments [1]", 2, "expected replica lists"),
+    BadInput("whatif create SNAPSHOT --topic x --assignments [[-1]]", 2, "expected replica lists"),
+    BadInput("whatif create SNAPSHOT --topic x --assignments [[1.5]]", 2, "expected replica lists"),
+    BadInput("whatif create SNAPSHOT --topic x --assignments [[NaN]]", 2, "expected replica lists"),
+    BadInput("whatif create SNAPSHOT --topic x --assignments [[2147483648]]", 2, "expected replica lists"),
+    BadInput("whatif create SNAPSHOT --topic x --assignments [[1],[99]] --out NEW", 2, "[1]: found broker 99"),
+    BadInput("whatif create SNAPSHOT --topic x --partitions many", 2, "'many' is not a valid integer"),
     BadInput("whatif create-partitions SNAPSHOT --partitions 3", 2, "TOPIC"),
     BadInput("whatif create-partitions SNAPSHOT __consumer_offsets", 2, "--partitions"),
     BadInput("whatif create-partitions SNAPSHOT __consumer_offsets --partitions many", 2, "--partitions"),
     BadInput("whatif create-partitions SNAPSHOT x --partitions 9 --assignments [[1", 2, "--assignments"),
     BadInput("whatif create-partitions SNAPSHOT x --partitions 9 --assignments [[99]]", 2, "broker 99"),
-    BadInput("whatif delete SNAPSHOT", 2, "TOPIC"),
+    BadInput("whatif delete SNAPSHOT", 2, "Missing argument 'TOPIC...'"),
+    BadInput("whatif delete SNAPSHOT t t", 2, "topics: found topic t twice"),
     BadInput("whatif delete SNAPSHOT __consumer_offsets --out READONLY", 2, "/proc/kframe"),
-    BadInput("whatif sweep SNAPSHOT --depth 3", 2, "--depth"),
-    BadInput("whatif sweep SNAPSHOT --plot NEW.pdf", 2, ".pdf"),
-    BadInput("whatif sweep SNAPSHOT --depth 1 --plot NEW.svg", 2, "--plot"),
+    BadInput("whatif sweep SNAPSHOT --depth 3", 2, "3 is not in the range 1<=x<=2"),
+    BadInput("whatif sweep SNAPSHOT --plot NEW.pdf", 2, "found a name that ends in '.pdf', expected .svg or .png"),
+    BadInput("whatif sweep SNAPSHOT --depth 1 --plot NEW.svg", 2, "--plot: found --depth 1, expected --depth 2"),
+    BadInput("whatif sweep SNAPSHOT --out MISSING/all.parquet", 2, "no such directory"),
+    BadInput("whatif sweep SNAPSHOT --config min.insync.replicas", 2, "expected KEY=VALUE"),
+    BadInput("whatif sweep SNAPSHOT --elr on", 2, "elr: found a cluster in ZooKeeper mode, expected a KRaft cluster"),
+    BadInput("whatif sweep SNAPSHOT --elr both", 2, "elr: found a cluster in ZooKeeper mode, expected a KRaft cluster"),
+    BadInput("whatif sweep SNAPSHOT --elr both --out NEW", 2, "--out: found --elr both, expected --elr on or off"),
+    BadInput("whatif sweep SNAPSHOT --elr both --plot NEW.svg", 2, "--plot: found --elr both, expected --elr on or"),
+    BadInput("whatif sweep SNAPSHOT --elr both --fail-on loss", 2, "--fail-on: found --elr both, expected --elr"),
     BadInput("whatif sweep SNAPSHOT --out READONLY", 2, "/proc"),
     BadInput("whatif sweep SNAPSHOT --plot /proc/kframe.svg", 2, "/proc/kframe.svg"),
     BadInput("whatif sweep SNAPSHOT --out FULL --force", 2, "FULL"),
@@ -269,7 +304,7 @@ _SINGLE: Final = (
     BadInput("whatif create-partitions SNAPSHOT __consumer_offsets --partitions -1", 1, "INVALID_PARTITIONS"),
     BadInput("whatif create-partitions SNAPSHOT __consumer_offsets --partitions 2000000000", 1, "exceeds 4,194,304"),
     BadInput("whatif delete SNAPSHOT nosuch", 1, "UNKNOWN_TOPIC_OR_PARTITION"),
-    BadInput("whatif elect SNAPSHOT --type preferred --partition nosuch-0", 2, "nosuch-0"),
+    BadInput("whatif elect SNAPSHOT --type preferred --partition nosuch-0", 2, "nosuch-0, expected a partition of the"),
     BadInput("whatif reassign SNAPSHOT PLAN_LOST", 1, "UNKNOWN_TOPIC_OR_PARTITION"),
     # -- plans
     BadInput("plan check PLAN_SAME", 1, "duplicate-broker"),
@@ -297,6 +332,10 @@ _SINGLE: Final = (
     BadInput("plan generate SNAPSHOT --rebalance --weights SIZES_FEW", 2, "no bytes of"),
     BadInput("plan generate SNAPSHOT --rebalance --weights MISSING", 2, "MISSING"),
     BadInput("plan generate SNAPSHOT --rebalance --out FOLDER", 2, "FOLDER"),
+    BadInput("plan generate zookeeper://a --rebalance --from kcat EMBEDDED", 2, "found a URL, expected a file"),
+    BadInput("plan generate SNAPSHOT --rebalance --command-config MISSING EMBEDDED", 2, "expected the URL of a live"),
+    BadInput("plan generate zookeeper://a --rebalance --command-config MISSING EMBEDDED", 2, "others take --config"),
+    BadInput("plan generate nothing://a --rebalance EMBEDDED", 2, "nothing"),
     BadInput("plan stage PLAN_LOST SNAPSHOT", 1, "invalid"),
     BadInput("plan stage PLAN SNAPSHOT --max-moves 0", 2, "--max-moves"),
     BadInput("plan stage PLAN SNAPSHOT --max-bytes-in-flight 5", 2, "bytes_in_flight"),
@@ -309,6 +348,13 @@ _SINGLE: Final = (
     BadInput("plan stage PLAN SNAPSHOT --out READONLY", 2, "/proc/kframe"),
     BadInput("plan stage PLAN SNAPSHOT --out EMPTY", 2, "EMPTY"),
     BadInput("plan check -", 2, "standard input"),
+    BadInput("plan check", 2, "Missing argument 'PLAN'"),
+    BadInput("plan check PLAN --limit -1", 2, "Invalid value for '--limit'"),
+    BadInput("plan check PLAN --from tape", 2, "'tape' is not one of"),
+    BadInput("plan check PLAN --snapshots SNAPSHOT", 2, "No such option"),
+    BadInput("plan check PLAN --report NEW", 2, "--report: found no --snapshot, expected --snapshot with it"),
+    BadInput("plan show PLAN", 2, "Missing argument 'SNAPSHOT'"),
+    BadInput("plan carry PLAN", 2, "No such command 'carry'"),
     BadInput("plan show - -", 2, "- twice"),
     BadInput("plan apply PLAN --bootstrap-server nonsense", 2, "'nonsense'"),
     BadInput("plan apply PLAN ADMIN --no-wait --batch-size 2", 2, "--batch-size"),
@@ -360,6 +406,9 @@ _SINGLE: Final = (
     # -- scenarios and simulations
     BadInput("scenario run SCENARIO --selector nosuch", 2, "nosuch"),
     BadInput("scenario run SCENARIO --trace READONLY", 2, "/proc/kframe"),
+    BadInput("scenario run SCENARIO --trace MISSING/out", 2, "No such file or directory"),
+    BadInput("scenario run SCENARIO --traces NEW", 2, "No such option"),
+    BadInput("scenario run S_BROKER --trace NEW", 2, "steps[1].broker_failure: found broker 9"),
     BadInput("scenario run SCENARIO --trace FOLDER", 2, "FOLDER"),
     BadInput("scenario run SCENARIO --trace FULL", 2, "FULL: found No space left on device"),
     BadInput("scenario check", 2, "FILE"),
@@ -402,22 +451,19 @@ _SINGLE: Final = (
 )  # fmt: skip
 
 
+#: The commands that read a file, how they write it, and the text of the error for each bad file.
+_READERS: Final = (
+    (_SNAPSHOT_READERS, "S", _BAD_SNAPSHOTS), (_PLAN_READERS, "P", _BAD_PLANS), (_LOG_READERS, "L", _BAD_LOGS),
+    (_SCENARIO_READERS, "F", _BAD_SCENARIOS), (_JOURNAL_READERS, "J", _BAD_JOURNALS),
+)  # fmt: skip
+
+
 def table() -> Iterator[BadInput]:
     """Every row."""
-    for reader in _SNAPSHOT_READERS:
-        for name in _BAD_SNAPSHOTS:
-            yield BadInput(" ".join(name if word == "S" else word for word in reader.split()), 2, name)
-    for reader in _PLAN_READERS:
-        for name in _BAD_PLANS:
-            yield BadInput(" ".join(name if word == "P" else word for word in reader.split()), 2, name)
-    for reader in _SCENARIO_READERS:
-        for name, message in _BAD_SCENARIOS.items():
-            yield BadInput(" ".join(name if word == "F" else word for word in reader.split()), 2, message)
-    for reader in _LOG_READERS:
-        for name in _BAD_LOGS:
-            yield BadInput(" ".join(name if word == "L" else word for word in reader.split()), 2, name)
-    for reader in _JOURNAL_READERS:
-        for name, message in _BAD_JOURNALS.items():
-            yield BadInput(" ".join(name if word == "J" else word for word in reader.split()), 2, message)
+    for readers, placeholder, files in _READERS:
+        for reader in readers:
+            for name, message in files.items():
+                words = (name if word == placeholder else word for word in reader.split())
+                yield BadInput(" ".join(words), 2, message)
     yield from _OFFLINE
     yield from _SINGLE

@@ -3,16 +3,33 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any, Final
 
 from click.testing import CliRunner, Result
 
+from kframe import read_snapshot
 from kframe.cli.app import cli
 from tests.architecture.source import ROOT
 
 CLUSTER: Final = ROOT / "examples" / "clusters" / "kafka-3.9.1-six-brokers"
 HEALTHY: Final = CLUSTER / "healthy.zookeeper.jsonl.gz"
 PLAN: Final = CLUSTER / "reassignment.json"
+
+
+def size_rows(size_of_row: Callable[[int], int]) -> list[dict[str, Any]]:
+    """Sizes of all partitions of the healthy cluster, for files of ``--weights``."""
+    snapshot = read_snapshot(HEALTHY)
+    names = [snapshot.topics.name_of_row(row).rsplit("-", 1) for row in range(len(snapshot))]
+    return [
+        {"topic": topic, "partition": int(number), "bytes": size_of_row(row)}
+        for row, (topic, number) in enumerate(names)
+    ]
+
+
+def size_lines(rows: list[dict[str, Any]]) -> str:
+    """The same sizes as CSV."""
+    return "\n".join(["topic,partition,bytes", *(",".join(map(str, row.values())) for row in rows)])
 
 
 def kframe(*arguments: object) -> Result:

@@ -85,23 +85,6 @@ def test_version() -> None:
     assert CliRunner().invoke(app.cli, ["--version"]).stdout == f"kframe {kframe.__version__}\n"
 
 
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        (["nope"], "error: No such command 'nope'. (see kframe --help)\n"),
-        (["--nope"], "error: No such option"),
-        (["states", "--dots"], "error: No such option"),
-        (["states", "-o", "xml"], "error: Invalid value for '-o'"),
-        (["explain"], "error: Missing argument 'SNAPSHOT'"),
-    ],
-)
-def test_wrong_usage_is_one_line_and_exit_code_2(arguments: list[str], message: str) -> None:
-    result = CliRunner().invoke(app.cli, arguments, prog_name="kframe")
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr.startswith(message)
-    assert result.stderr.count("\n") == 1
-
-
 def test_group_without_command_prints_help() -> None:
     result = CliRunner().invoke(app.cli, ["whatif"])
     assert result.exit_code == 2
@@ -138,18 +121,6 @@ def test_errors_end_in_one_line(failing: dict[str, Exception], problem: Exceptio
     assert result.stderr == f"error: {problem if isinstance(problem, KframeError) else 'interrupted'}\n"
 
 
-@pytest.fixture
-def restored_logging() -> Iterator[None]:
-    """Restore the levels and handlers. ``-v`` changes them for the whole process."""
-    loggers = [logging.getLogger(), logging.getLogger("kframe")]
-    saved = [(logger, logger.level, list(logger.handlers)) for logger in loggers]
-    yield
-    for logger, level, handlers in saved:
-        logger.setLevel(level)
-        logger.handlers[:] = handlers
-
-
-@pytest.mark.usefixtures("restored_logging")
 def test_verbose_prints_where_an_unexpected_error_was_raised(failing: dict[str, Exception]) -> None:
     failing["it"] = ZeroDivisionError("ours")
     default, verbose = (CliRunner().invoke(app.cli, [*option, "failing"]) for option in ([], ["-v"]))

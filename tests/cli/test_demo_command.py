@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from kframe.cli.app import cli
 from kframe.snapshot import Snapshot, write_snapshot
 from kframe.testing.clusters import cluster_of, healthy
+from tests.cli.running import kframe
 from tests.whatif.samples import small
 
 
 def run(*arguments: object) -> Result:
-    return CliRunner().invoke(cli, ["demo", *map(str, arguments)])
+    return kframe("demo", *arguments)
 
 
 def test_demo_uses_bundled_snapshot_and_generated_cluster() -> None:
@@ -50,8 +49,3 @@ def test_demo_moves_no_partition_without_free_brokers(tmp_path: Path) -> None:
     result = run("--snapshot", tmp_path / "full", "--partitions", "100", "--brokers", "5")
     assert result.exit_code == 0, result.output
     assert "as many other brokers to go to" in result.stdout
-
-
-@pytest.mark.parametrize("arguments", [("--partitions", "0"), ("--brokers", "1"), ("--snapshot", "no-such-file")])
-def test_bad_input(arguments: tuple[str, ...]) -> None:
-    assert run(*arguments).exit_code == 2

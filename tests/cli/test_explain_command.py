@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
 from click.testing import Result
 
 from tests.cli.running import kframe
@@ -40,19 +39,3 @@ def test_in_json(snapshot: Path) -> None:
         "chosen",
         "later in the assignment",
     ]
-
-
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        (("t",), "TOPIC-PARTITION: found 't', expected a partition written topic-partition"),
-        (("t-9",), "found t-9, expected a partition of topic t"),
-        (("x-0",), "found x-0, expected a topic of the snapshot"),
-        (("t-0", "--fail", "9"), "found broker 9"),
-        (("t-0", "--fail", "x"), "found 'x'"),
-    ],
-)
-def test_bad_input(snapshot: Path, arguments: tuple[str, ...], message: str) -> None:
-    result = run(snapshot, *arguments)
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert message in result.stderr

@@ -102,34 +102,3 @@ def test_diff_lists_old_and_new_replicas(snapshot: Path, plan: Path) -> None:
     rows = [json.loads(line) for line in run("diff", plan, snapshot, "-o", "jsonl").stdout.splitlines()]
     assert {row["schema"] for row in rows} == {"kframe.plan-diff/v1"}
     assert len(rows) == 4
-
-
-#: (arguments, error text); PLAN and SNAPSHOT are replaced by valid files, BAD by an invalid one.
-BAD = [
-    (("check",), "Missing argument 'PLAN'"),
-    (("check", "nowhere.json"), "no such file"),
-    (("check", "BAD"), "malformed JSON"),
-    (("check", "PLAN", "--snapshot", "nowhere"), "no such file"),
-    (("check", "PLAN", "--snapshot", "BAD"), "error: "),
-    (("check", "PLAN", "--limit", "-1"), "Invalid value for '--limit'"),
-    (("check", "PLAN", "--from", "tape"), "'tape' is not one of"),
-    (("check", "PLAN", "--snapshots", "SNAPSHOT"), "No such option"),
-    (("show", "PLAN"), "Missing argument 'SNAPSHOT'"),
-    (("show", "BAD", "SNAPSHOT"), "malformed JSON"),
-    (("diff", "PLAN", "nowhere"), "no such file"),
-    (("carry", "PLAN"), "No such command 'carry'"),
-]
-
-
-@pytest.mark.parametrize("arguments, message", BAD, ids=[" ".join(row[0]) for row in BAD])
-def test_bad_input_is_one_line(
-    snapshot: Path, plan: Path, tmp_path: Path, arguments: tuple[str, ...], message: str
-) -> None:
-    bad = tmp_path / "bad.json"
-    bad.write_text('{"version":1,"partitions":[')
-    paths = {"PLAN": plan, "SNAPSHOT": snapshot, "BAD": bad}
-    result = run(*(paths.get(argument, argument) for argument in arguments))
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr.startswith("error: ")
-    assert result.stderr.count("\n") == 1
-    assert message in result.stderr

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from kframe import plan, read_snapshot
 from kframe.cli.app import cli
-from tests.cli.running import HEALTHY, kframe
+from tests.cli.running import HEALTHY, kframe, size_lines, size_rows
 from tests.cli.test_live_documents import EMBEDDED
 from tests.whatif.samples import small
 
@@ -79,37 +79,22 @@ def test_partitions_beyond_broker_cap_are_unassignable() -> None:
     assert all(row["replicas_after"] <= 320 for row in document["brokers"])
 
 
-def test_weights_make_bound_a_byte_count(tmp_path: Path) -> None:
-    snapshot = read_snapshot(HEALTHY)
-    names = [snapshot.topics.name_of_row(row).rsplit("-", 1) for row in range(len(snapshot))]
-    rows = [
-        {"topic": topic, "partition": int(number), "bytes": 1000 + 7 * row} for row, (topic, number) in enumerate(names)
-    ]
+def test_weights_of_every_format_make_bound_a_byte_count(tmp_path: Path) -> None:
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    rows = size_rows(lambda row: 1000 + 7 * row)
     (tmp_path / "sizes.json").write_text(json.dumps(rows))
-    lines = ["topic,partition,bytes", *(f"{row['topic']},{row['partition']},{row['bytes']}" for row in rows)]
-    (tmp_path / "sizes.csv").write_text("\n".join(lines))
+    (tmp_path / "sizes.csv").write_text(size_lines(rows))
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "sizes.parquet")
     documents = [
-        report("--rebalance", "--tolerance", "0.1", "--weights", tmp_path / name)
-        for name in ("sizes.json", "sizes.csv")
+        report("--rebalance", "--tolerance", "0.1", "--weights", tmp_path / f"sizes.{kind}")
+        for kind in ("json", "csv", "parquet")
     ]
-    assert documents[0] == documents[1]
+    assert documents[0] == documents[1] == documents[2]
     moves = documents[0]["moves"]
     assert moves["unit"] == "bytes"
     assert moves["bound"] <= moves["cost"]
     assert documents[0]["limits_reached"]
     assert documents[0]["skew"]["bytes_after"]["deviation"] < documents[0]["skew"]["bytes_before"]["deviation"]
-
-
-def test_weights_in_parquet_equal_those_in_json(tmp_path: Path) -> None:
-    pa = pytest.importorskip("pyarrow")
-    pq = pytest.importorskip("pyarrow.parquet")
-    snapshot = read_snapshot(HEALTHY)
-    names = [snapshot.topics.name_of_row(row).rsplit("-", 1) for row in range(len(snapshot))]
-    rows = [{"topic": topic, "partition": int(number), "bytes": 1 + row} for row, (topic, number) in enumerate(names)]
-    (tmp_path / "sizes.json").write_text(json.dumps(rows))
-    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "sizes.parquet")
-    documents = [report("--rebalance", "--weights", tmp_path / f"sizes.{kind}") for kind in ("json", "parquet")]
-    assert documents[0] == documents[1]
 
 
 def test_api_returns_proposal() -> None:
@@ -139,18 +124,3 @@ def test_snapshot_is_captured_from_live_cluster() -> None:
     result = kframe("plan", "generate", "zookeeper://a", "--rebalance", "-o", "json", *EMBEDDED)
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["snapshot"]["partitions"] == len(small())
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("zookeeper://a", "--from", "kcat"), "found a URL, expected a file"),
-        ((HEALTHY, "--command-config", "client.properties"), "expected the URL of a live cluster"),
-        (("zookeeper://a", "--command-config", "client.properties"), "others take --config"),
-        (("nothing://a",), "nothing"),
-    ],
-)
-def test_options_of_files_and_of_live_clusters_exclude_each_other(arguments: tuple[Any, ...], message: str) -> None:
-    result = kframe("plan", "generate", *arguments, "--rebalance", *EMBEDDED)
-    assert result.exit_code == 2, result.output
-    assert message in result.stderr

@@ -7,9 +7,8 @@ import io
 import json
 from pathlib import Path
 
-from kframe import read_snapshot
 from kframe.staging.manifest import read_manifest
-from tests.cli.running import HEALTHY, kframe
+from tests.cli.running import HEALTHY, kframe, size_lines, size_rows
 
 
 def generated(folder: Path) -> Path:
@@ -21,11 +20,8 @@ def generated(folder: Path) -> Path:
 
 def sizes(folder: Path) -> Path:
     """A gigabyte for each partition."""
-    snapshot = read_snapshot(HEALTHY)
-    names = [snapshot.topics.name_of_row(row).rpartition("-") for row in range(len(snapshot))]
-    lines = ["topic,partition,bytes", *(f"{topic},{number},1000000000" for topic, _, number in names)]
     path = folder / "sizes.csv"
-    path.write_text("\n".join(lines))
+    path.write_text(size_lines(size_rows(lambda _: 1_000_000_000)))
     return path
 
 

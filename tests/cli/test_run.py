@@ -6,7 +6,7 @@ import logging
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -159,26 +159,12 @@ def test_summary() -> None:
     )
 
 
-@pytest.fixture
-def logs() -> Iterator[None]:
-    """Restore the logging configuration."""
-    names = (None, "kframe", "kframe.statechange")
-    before = [(log := logging.getLogger(name), list(log.handlers), log.level, log.propagate) for name in names]
-    yield
-    for log, handlers, level, propagate in before:
-        for handler in set(log.handlers) - set(handlers):
-            log.removeHandler(handler)
-            handler.close()
-        log.setLevel(level)
-        log.propagate = propagate
-
-
 @pytest.mark.parametrize(
     ("level", "logged"),
     [("DEBUG", ["DEBUG", "INFO", "WARN", "ERROR", "FATAL"]), ("INFO", ["INFO", "WARN", "ERROR", "FATAL"]),
      ("WARN", ["WARN", "ERROR", "FATAL"]), ("ERROR", ["ERROR", "FATAL"])],
 )  # fmt: skip
-def test_log_levels_are_spelled_as_in_kafka(logs: None, tmp_path: Path, level: str, logged: list[str]) -> None:
+def test_log_levels_are_spelled_as_in_kafka(tmp_path: Path, level: str, logged: list[str]) -> None:
     start_logs(7, tmp_path, level)
     for number in (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR, logging.CRITICAL):
         logging.getLogger("kframe.controller").log(number, "said\nin lines")
@@ -196,13 +182,13 @@ def test_log_levels_are_spelled_as_in_kafka(logs: None, tmp_path: Path, level: s
      ("[Topic Deletion Manager 7] x", "[Topic Deletion Manager 7] x")],
 )  # fmt: skip
 @pytest.mark.parametrize("logger", ["kframe.controller", "kframe.kafka_wire", "kframe.zookeeper"])
-def test_log_line_names_controller_once(logs: None, tmp_path: Path, logger: str, message: str, written: str) -> None:
+def test_log_line_names_controller_once(tmp_path: Path, logger: str, message: str, written: str) -> None:
     start_logs(7, tmp_path)
     logging.getLogger(logger).info(message)
     assert (tmp_path / CONTROLLER_LOG).read_text().endswith(f"] INFO {written} ({logger})\n")
 
 
-def test_moved_log_files_are_created_again(logs: None, tmp_path: Path) -> None:
+def test_moved_log_files_are_created_again(tmp_path: Path) -> None:
     """Rename the file as logrotate does, without a signal."""
     start_logs(7, tmp_path)
     for name, logger in ((CONTROLLER_LOG, "kframe.controller"), (STATE_CHANGE_LOG, "kframe.statechange")):

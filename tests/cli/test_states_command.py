@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 
-from click.testing import CliRunner
-
-from kframe.cli.app import cli
 from kframe.core.state_machines.transitions import PARTITION_TRANSITIONS, REPLICA_TRANSITIONS, to_dot
+from tests.cli.running import kframe
 
 
 def output(*arguments: str) -> str:
-    result = CliRunner().invoke(cli, ["states", *arguments])
+    result = kframe("states", *arguments)
     assert result.exit_code == 0
     return result.stdout
 

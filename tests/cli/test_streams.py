@@ -56,11 +56,6 @@ def test_plan_is_read_from_standard_input() -> None:
     assert result.exit_code == 0, result.output
 
 
-def test_standard_input_cannot_be_read_twice() -> None:
-    result = piped(b"", "plan", "show", "-", "-")
-    assert (result.exit_code, "found - twice" in result.output) == (2, True)
-
-
 def test_named_pipe_is_read_once(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

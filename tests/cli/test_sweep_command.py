@@ -15,7 +15,7 @@ from pyarrow import parquet
 from kframe.cli.sweep import SORT_BY
 from kframe.snapshot import write_snapshot
 from kframe.whatif import SortBy
-from tests.cli.running import HEALTHY, document, whatif
+from tests.cli.running import document, whatif
 from tests.whatif.samples import small
 
 
@@ -109,26 +109,3 @@ def test_existing_output_files_are_refused(snapshot: Path, tmp_path: Path) -> No
     second = whatif("sweep", snapshot, "--out", out)
     assert (second.exit_code, second.stdout) == (2, "")
     assert whatif("sweep", snapshot, "--out", out, "--plot", plot, "--force").exit_code == 0
-
-
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        (("--plot", "heat.gif"), "found a name that ends in '.gif', expected .svg or .png"),
-        (("--plot", "heat.svg", "--depth", "1"), "found --depth 1, expected --depth 2"),
-        (("--out", "nowhere/all.parquet"), "no such directory"),
-        (("--depth", "3"), "3 is not in the range 1<=x<=2"),
-        (("--config", "min.insync.replicas"), "expected KEY=VALUE"),
-    ],
-)
-def test_invalid_sweep_arguments_are_refused(snapshot: Path, arguments: tuple[str, ...], message: str) -> None:
-    result = whatif("sweep", snapshot, *arguments)
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert message in result.stderr
-
-
-def test_fail_on_unknown_settings_is_refused() -> None:
-    describe = HEALTHY.with_name("healthy.kcat.json.gz")
-    result = whatif("sweep", describe, "--fail-on", "under-min-isr")
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert "min.insync.replicas" in result.stderr

@@ -23,7 +23,6 @@ from kframe.snapshot import Snapshot, Source, write_snapshot
 from tests.cli.running import document, whatif
 from tests.kraft.strategies import directory_id, topic_id
 from tests.schemas import assert_valid
-from tests.whatif.samples import small
 
 
 @pytest.fixture
@@ -107,21 +106,6 @@ def test_parquet_has_columns_of_kraft(kraft: Path, tmp_path: Path) -> None:
     table = parquet.read_table(tmp_path / "all.parquet")
     for name in ("directory", "may_lose_data", "brokers"):
         assert table[name].to_pylist() == [row[name] for row in parsed["rows"]]
-
-
-@pytest.mark.parametrize("arguments", [("--out", "a.parquet"), ("--plot", "a.svg"), ("--fail-on", "loss")])
-def test_comparison_refuses_options_of_a_single_sweep(kraft: Path, arguments: tuple[str, str]) -> None:
-    result = whatif("sweep", kraft, "--elr", "both", *arguments)
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert f"{arguments[0]}: found --elr both, expected --elr on or off" in result.stderr
-
-
-@pytest.mark.parametrize("elr", ["on", "both"])
-def test_elr_of_a_zookeeper_cluster_is_refused(tmp_path: Path, elr: str) -> None:
-    write_snapshot(small(), tmp_path / "small")
-    result = whatif("sweep", tmp_path / "small", "--elr", elr)
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert "elr: found a cluster in ZooKeeper mode, expected a KRaft cluster" in result.stderr
 
 
 def test_elr_below_its_metadata_version_is_refused(kraft: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
 from pyarrow import parquet
 
 from tests.cli.running import CLUSTER, HEALTHY, PLAN, document, whatif
@@ -119,46 +118,3 @@ def test_create_partitions_reports_topic_and_its_new_partitions(snapshot: Path) 
 def test_failure_table_hides_replica_columns() -> None:
     assert "REPLICAS-BEFORE" not in whatif("fail", HEALTHY, "--brokers", "4").stdout
     assert "REPLICAS-BEFORE" in whatif("fail", HEALTHY, "--brokers", "4", "-o", "wide").stdout
-
-
-#: (arguments after the snapshot, error text).
-BAD = [
-    (("reassign",), "Missing argument 'PLAN'"),
-    (("reassign", "nowhere.json"), "no such file"),
-    (("reassign", "EMPTY"), "found no partition, expected at least one to reassign"),
-    (("reassign", "TWICE"), "plan.json partitions[1]: found partition t-0 again, expected each partition once"),
-    (("reassign", "BROKEN"), "malformed JSON"),
-    (("reassign", "GOOD", "--selector", "nobody"), "no leader selector 'nobody'"),
-    (("create",), "Missing option '--topic'"),
-    (("create", "--topic", "n", "--partitions", "x"), "'x' is not a valid integer"),
-    (("create", "--topic", "n", "--assignments", "1:2"), "expected replica lists such as [[1,2],[2,3]]"),
-    (("create", "--topic", "n", "--assignments", "[1]"), "expected replica lists"),
-    (("create", "--topic", "n", "--assignments", "[[-1]]"), "expected replica lists"),
-    (("create", "--topic", "n", "--assignments", "[[1.5]]"), "expected replica lists"),
-    (("create", "--topic", "n", "--assignments", "[[NaN]]"), "expected replica lists"),
-    (("create", "--topic", "n", "--assignments", "[[2147483648]]"), "expected replica lists"),
-    (("create", "--topic", "n", "--assignments", "[[1],[9]]"), "assignments[1]: found broker 9"),
-    (("delete",), "Missing argument 'TOPIC...'"),
-    (("delete", "t", "t"), "topics: found topic t twice"),
-]
-
-
-@pytest.mark.parametrize("arguments, message", BAD, ids=[" ".join(row[0]) for row in BAD])
-def test_bad_input_is_one_line_and_writes_nothing(
-    snapshot: Path, tmp_path: Path, arguments: tuple[str, ...], message: str
-) -> None:
-    plan = tmp_path / "plan.json"
-    plans: dict[str, list[tuple[int, list[int]]]] = {"EMPTY": [], "TWICE": [(0, [1]), (0, [2])], "GOOD": [(0, [1])]}
-    for name, entries in plans.items():
-        if name in arguments:
-            plan_file(plan, *entries)
-    if "BROKEN" in arguments:
-        plan.write_text("{")
-    before = sorted(path.name for path in tmp_path.iterdir())
-    verb, *others = (plan if argument in (*plans, "BROKEN") else argument for argument in arguments)
-    result = whatif(verb, snapshot, *others, "--out", tmp_path / "out")
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr.startswith("error: ")
-    assert result.stderr.count("\n") == 1
-    assert message in result.stderr
-    assert sorted(path.name for path in tmp_path.iterdir()) == before
