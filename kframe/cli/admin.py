@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from kframe.cli.exits import FAILED, STALE
 from kframe.cli.live import COMMAND_CONFIG, client_properties
 from kframe.cli.outcome import emit_outcome
 from kframe.cli.output import BadInput, OutputTable, emit_rows, with_options
@@ -29,9 +30,6 @@ if TYPE_CHECKING:
     from kframe.whatif.plan_check import CheckedPlan
     from kframe.whatif.plan_report import PlanReport
 
-#: Exit codes: a request was refused or did not complete as planned; the plan is stale.
-FAILED: Final = 1
-STALE: Final = 4
 SCHEME: Final = "kafka"
 POLL_INTERVAL_S: Final = 1.0
 #: A broker describes a reassignment slightly later than the controller, once it has received UpdateMetadata.

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kframe.cli.admin import EXECUTE, FAILED, admin_options, emit_codes
+from kframe.cli.admin import EXECUTE, admin_options, emit_codes
+from kframe.cli.exits import FAILED
 from kframe.cli.outcome import emit_outcome
 from kframe.cli.output import BadInput, output_option
 

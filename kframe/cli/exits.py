@@ -18,6 +18,8 @@ from kframe.errors import ControllerFenced, InputError, KframeError, PluginError
 
 FAILED: Final = 1
 BAD_INPUT: Final = 2
+HAS_FINDINGS: Final = 3
+STALE: Final = 4
 FENCED: Final = 5
 INTERNAL: Final = 70
 INTERRUPTED: Final = 130
@@ -28,8 +30,8 @@ EXIT_CODES: Final = (
     (0, "done"),
     (FAILED, "failed: a refused request, an unreachable server, an output that cannot be written"),
     (BAD_INPUT, "wrong usage or bad input"),
-    (3, "a condition of --fail-on holds, a shadow disagreement, or diverging logs"),
-    (4, "a plan is stale"),
+    (HAS_FINDINGS, "a condition of --fail-on holds, a shadow disagreement, or diverging logs"),
+    (STALE, "a plan is stale"),
     (FENCED, "not the active controller"),
     (INTERNAL, "an error in kframe itself; -v prints where"),
     (INTERRUPTED, "interrupted by Ctrl-C"),

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from kframe.cli.exits import HAS_FINDINGS
 from kframe.cli.output import BadInput
 
 if TYPE_CHECKING:
     from kframe.whatif import FailOn
 
-#: Exit code of a command whose ``--fail-on`` condition holds.
-HAS_FINDINGS: Final = 3
 #: The values of ``kframe.whatif.FailOn``, repeated here so that ``--help`` does not import NumPy.
 FAIL_ON: Final = ("offline", "under-min-isr", "loss", "possible-loss")
 

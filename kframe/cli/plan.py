@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kframe.cli.admin import EXECUTE, admin_options
+from kframe.cli.exits import FAILED
 from kframe.cli.findings import emit_notice
 from kframe.cli.inputs import INPUT, SOURCE, is_url
 from kframe.cli.live import COMMAND_CONFIG, CONFIG_OPTION
@@ -49,8 +50,6 @@ if TYPE_CHECKING:
     from kframe.whatif.plan_check import CheckedPlan
     from kframe.whatif.plan_report import PlanReport
 
-#: The exit code of a check that found an error.
-INVALID: Final = 1
 _FINDINGS: Final = ("severity", "check", "topic", "partition", "error", "detail")
 _PARTITIONS: Final = ("topic", "partition", "change", "replicas", "target", "adding", "removing", "leader", "valid")
 _BROKERS: Final = (
@@ -180,7 +179,7 @@ def check(
             _write_page(page, plan, comparison, weights)
     _emit_report(report, output, limit)
     if not report.valid:
-        click.get_current_context().exit(INVALID)
+        click.get_current_context().exit(FAILED)
 
 
 @group.command()
@@ -333,8 +332,8 @@ def _emit_partitions(rows: Iterator[dict[str, Any]], count: int, schema: str, ou
         emit_rows(OutputTable(schema, _PARTITIONS, rows), output)
         return
     listed = [row for _, row in zip(range(limit), rows, strict=False)]
-    shown = [{**row, "leader": "none" if row["leader"] == -1 else row["leader"]} for row in listed]
-    emit_rows(OutputTable(schema, _PARTITIONS, shown), output)
+    visible = [{**row, "leader": "none" if row["leader"] == -1 else row["leader"]} for row in listed]
+    emit_rows(OutputTable(schema, _PARTITIONS, visible), output)
     echo_more(count - limit, _ALL_LISTED)
 
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import click
 
-from kframe.cli.admin import EXECUTE, FAILED, STALE, open_administration, report_errors
+from kframe.cli.admin import EXECUTE, open_administration, report_errors
+from kframe.cli.exits import FAILED, STALE
 from kframe.cli.inputs import INPUT
 from kframe.cli.live import COMMAND_CONFIG
 from kframe.cli.output import OutputTable, emit_data, emit_heading, emit_record, emit_rows, output_option, with_options

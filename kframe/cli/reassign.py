@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kframe.cli.admin import EXECUTE, FAILED, admin_options, apply, emit_codes
+from kframe.cli.admin import EXECUTE, admin_options, apply, emit_codes
+from kframe.cli.exits import FAILED
 from kframe.cli.output import BadInput, OutputTable, ReportingGroup, emit_rows, output_option
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ import click
 
 from kframe.api.health import HealthStatus
 from kframe.api.settings import Settings
+from kframe.cli.exits import HAS_FINDINGS
 from kframe.cli.monitor import LISTENER, Monitor
 from kframe.cli.stop_signal import StopSignal
 from kframe.errors import StoreError
@@ -23,8 +24,6 @@ from kframe.snapshot.live import LiveCluster
 
 _log = logging.getLogger("kframe.shadow")
 
-#: The exit code of a run that has found disagreements.
-DISAGREED: Final = 3
 #: Minimum interval between reads of storage, and the largest share of the time spent on them.
 POLL_INTERVAL_S: Final = 0.5
 POLL_TIME_SHARE_MAX: Final = 0.2
@@ -194,4 +193,4 @@ def watch(watcher: ShadowWatcher[Any], *, for_s: float | None, metrics_listen: s
             monitor.stop()
         watcher.shadow.close()
     watcher.finish()
-    return DISAGREED if watcher.counts["disagreements"] else 0
+    return HAS_FINDINGS if watcher.counts["disagreements"] else 0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from kframe.cli.findings import HAS_FINDINGS
+from kframe.cli.exits import HAS_FINDINGS
 from kframe.cli.output import OutputTable, emit_rows, output_option
 from kframe.cli.spark_session import SparkSettings, planned_in, report_messages, report_saved, spark_options
 from kframe.cli.studies import MODES

@@ -19,7 +19,8 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from kframe.cli.findings import HAS_FINDINGS, exit_on_findings
+from kframe.cli.exits import HAS_FINDINGS, INTERRUPTED
+from kframe.cli.findings import exit_on_findings
 from kframe.cli.output import BadInput
 
 #: Errors of kframe in an executor arrive as text at the end of a traceback.
@@ -33,8 +34,6 @@ _WORKER_EXITED: Final = re.compile(r"Python worker (?:exited|failed)|EOFExceptio
 #: Modules whose exceptions mean that Spark, or the connection to it, has failed.
 _OF_SPARK: Final = ("py4j", "pyspark", "grpc")
 _REASON_LETTERS: Final = 200
-#: Exit code after SIGINT, as in shells.
-INTERRUPTED: Final = 130
 #: Keys of a context's ``meta``.
 _SAVED_MESSAGE: Final = "kframe.spark.safe"
 _LOG: Final = "kframe.spark.log"

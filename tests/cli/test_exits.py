@@ -56,19 +56,6 @@ def test_interrupt_ends_a_command_with_130(tmp_path: Path) -> None:
     assert (process.returncode, "Traceback" in stderr, "error: interrupted" in stderr) == (130, False, True)
 
 
-@pytest.mark.parametrize(
-    "arguments, expected",
-    [
-        (("whatfi",), "Did you mean whatif?"),
-        (("whatif", "fial"), "Did you mean"),
-        (("nothing-like-it",), "No such command"),
-    ],
-)
-def test_similar_commands_are_suggested(arguments: tuple[str, ...], expected: str) -> None:
-    result = kframe(*arguments)
-    assert (result.exit_code, expected in result.output, result.output.count("Did you mean") < 2) == (2, True, True)
-
-
 def leaves(command: click.Command, path: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], click.Command]]:
     """Every command that is no group."""
     if not isinstance(command, click.Group):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 import pytest
 
@@ -22,31 +24,22 @@ def statuses(decision: Decision) -> dict[int, str]:
     return {candidate.broker_id: candidate.outcome for candidate in decision.candidates}
 
 
+CHOSEN, LATER, DEAD, OUT = (
+    CandidateStatus.CHOSEN, CandidateStatus.LATER, CandidateStatus.DEAD, CandidateStatus.OUT_OF_SYNC,
+)  # fmt: skip
 #: (partition of topic t, rule, leader, reason by broker).
 PRESENT = [
-    (0, LeaderRule.OFFLINE_CLEAN, 1, {1: CandidateStatus.CHOSEN, 2: CandidateStatus.LATER, 3: CandidateStatus.LATER}),
-    (2, LeaderRule.OFFLINE_CLEAN, 3, {3: CandidateStatus.CHOSEN, 1: CandidateStatus.OUT_OF_SYNC}),
-    (4, LeaderRule.OFFLINE_CLEAN, None, {4: CandidateStatus.DEAD}),
+    (0, LeaderRule.OFFLINE_CLEAN, 1, {1: CHOSEN, 2: LATER, 3: LATER}),
+    (2, LeaderRule.OFFLINE_CLEAN, 3, {3: CHOSEN, 1: OUT}),
+    (4, LeaderRule.OFFLINE_CLEAN, None, {4: DEAD}),
 ]
 
 #: (partition, failed brokers, rule, leader, reason by broker).
 AFTER = [
-    (
-        0,
-        (1,),
-        LeaderRule.OFFLINE_CLEAN,
-        2,
-        {1: CandidateStatus.DEAD, 2: CandidateStatus.CHOSEN, 3: CandidateStatus.LATER},
-    ),
-    (
-        0,
-        (1, 2),
-        LeaderRule.OFFLINE_CLEAN,
-        3,
-        {1: CandidateStatus.DEAD, 2: CandidateStatus.DEAD, 3: CandidateStatus.CHOSEN},
-    ),
-    (2, (3,), LeaderRule.OFFLINE_CLEAN, None, {3: CandidateStatus.DEAD, 1: CandidateStatus.OUT_OF_SYNC}),
-    (3, (1,), LeaderRule.OFFLINE_CLEAN, None, {1: CandidateStatus.DEAD}),
+    (0, (1,), LeaderRule.OFFLINE_CLEAN, 2, {1: DEAD, 2: CHOSEN, 3: LATER}),
+    (0, (1, 2), LeaderRule.OFFLINE_CLEAN, 3, {1: DEAD, 2: DEAD, 3: CHOSEN}),
+    (2, (3,), LeaderRule.OFFLINE_CLEAN, None, {3: DEAD, 1: OUT}),
+    (3, (1,), LeaderRule.OFFLINE_CLEAN, None, {1: DEAD}),
 ]
 
 
@@ -95,30 +88,30 @@ def single_partition(spec: PartitionSpec, brokers: tuple[int, ...] = (1, 2, 3)) 
     return WhatIf(Snapshot.from_cluster(cluster_of({"t": [spec]}, brokers), controller_epoch=1))
 
 
-def test_current_leader_stays_without_election() -> None:
+#: (partition t-0, registered brokers, rule, leader, text).
+UNUSUAL: Final = [
+    (PartitionSpec((1, 2, 3), leader=2, isr=(1, 2)), (1, 2, 3), LeaderRule.STAYS, 2,
+     "broker 2 was elected earlier; an election now would elect broker 1"),
+    (PartitionSpec((1, 2), leader=2, isr=(2,), recovery=1), (1, 2, 3), LeaderRule.OFFLINE_UNCLEAN, 2,
+     "broker 2 was elected from outside the ISR and is still recovering"),
+    (PartitionSpec((2, 1)), (1, 2, 3), LeaderRule.INITIAL, None,
+     "it has no leadership state yet; a controller makes one by this rule as soon as a replica lives"),
+    (PartitionSpec((1, 2), leader=1, isr=(1, 2)), (2,), LeaderRule.OFFLINE_CLEAN, None,
+     "it has leader 1, which is gone: a live replica is in the ISR, so the next election will choose it"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("spec, brokers, rule, leader, text", UNUSUAL)
+def test_explains_leader_that_no_election_would_choose_now(
+    spec: PartitionSpec, brokers: tuple[int, ...], rule: LeaderRule, leader: int | None, text: str
+) -> None:
+    before = single_partition(spec, brokers).explain("t", 0).before
+    assert (before.rule, before.leader, before.text) == (rule, leader, text)
+
+
+def test_replica_before_staying_leader_was_elected_by_nothing_since() -> None:
     before = single_partition(PartitionSpec((1, 2, 3), leader=2, isr=(1, 2))).explain("t", 0).before
-    assert before.rule is LeaderRule.STAYS
-    assert before.text == "broker 2 was elected earlier; an election now would elect broker 1"
     assert statuses(before) == {1: CandidateStatus.EARLIER, 2: CandidateStatus.CHOSEN, 3: CandidateStatus.OUT_OF_SYNC}
-
-
-def test_recovering_leader_was_elected_uncleanly() -> None:
-    before = single_partition(PartitionSpec((1, 2), leader=2, isr=(2,), recovery=1)).explain("t", 0).before
-    assert before.rule is LeaderRule.OFFLINE_UNCLEAN
-    assert "still recovering" in before.text
-
-
-def test_partition_without_state_has_no_leader() -> None:
-    before = single_partition(PartitionSpec((2, 1))).explain("t", 0).before
-    assert (before.rule, before.leader) == (LeaderRule.INITIAL, None)
-
-
-def test_failed_leader_is_reported_before_election() -> None:
-    before = single_partition(PartitionSpec((1, 2), leader=1, isr=(1, 2)), brokers=(2,)).explain("t", 0).before
-    assert before.leader is None
-    assert before.text == (
-        "it has leader 1, which is gone: a live replica is in the ISR, so the next election will choose it"
-    )
 
 
 class LastInSync(FirstInSync):
