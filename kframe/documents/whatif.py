@@ -217,7 +217,7 @@ class TopicOutcomeRecord(Struct):
     error: str
     partitions: int
     replicas: int
-    waiting_for: list[str]
+    waiting_for: list[int]
 
 
 class BrokerRecord(Struct):

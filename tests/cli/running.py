@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 from kframe import read_snapshot
 from kframe.cli.app import cli
 from tests.architecture.source import ROOT
+from tests.schemas import problems
 
 CLUSTER: Final = ROOT / "examples" / "clusters" / "kafka-3.9.1-six-brokers"
 HEALTHY: Final = CLUSTER / "healthy.zookeeper.jsonl.gz"
@@ -43,8 +44,9 @@ def whatif(*arguments: object) -> Result:
 
 
 def document(*arguments: object, code: int = 0) -> dict[str, Any]:
-    """Return the JSON output of ``kframe whatif ARGUMENTS``, which ends with this exit code."""
+    """Return the JSON output of ``kframe whatif ARGUMENTS``, which is valid and ends with this exit code."""
     result = whatif(*arguments, "-o", "json")
     assert result.exit_code == code, result.output
     parsed: dict[str, Any] = json.loads(result.stdout)
+    assert problems(parsed, parsed["schema"]) == []
     return parsed
