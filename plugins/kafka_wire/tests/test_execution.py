@@ -27,7 +27,7 @@ WITHOUT_3: Final = [[1, 2, 4], [2, 4, 1], [4, 1, 2], [1, 4, 2], [2, 1, 4], [4, 2
 PAIRS: Final = [[1, 2], [2, 4], [4, 1], [1, 4], [2, 1], [4, 2]]
 FAST: Final = ("--throttle", 50_000_000, "--concurrency", 2)
 #: Less than the producer writes: a throttled replica never catches up.
-SLOW: Final = ("--throttle", 1_000, "--concurrency", 6)
+SLOW: Final = ("--throttle", 200, "--concurrency", 6)
 #: Entries of the journal at which the executor is killed, with ZooKeeper and with KRaft, and the command that follows.
 KILLS: Final = [(1, 2, "resume"), (3, 4, "rollback"), (5, 6, "resume"), (10, 8, "rollback"), (14, 12, "resume")]
 _numbers = itertools.count()

@@ -230,7 +230,7 @@ class Librdkafka:
         The list receives each value with its error, or None if it was delivered.
         """
         done: list[tuple[str, Any]] = []
-        producer = self._lib.Producer({**self._own, "enable.idempotence": True, "linger.ms": 5})
+        producer = self._lib.Producer({**self._own, "enable.idempotence": True, "linger.ms": 100})
         over = threading.Event()
 
         def run() -> None:

@@ -22,7 +22,7 @@ BROKERS: Final = (1, 2, 3, 4)
 ZOOKEEPER, KRAFT = "3.9.1 with ZooKeeper", "4.4.0 with KRaft"
 TOPIC: Final = "records"
 #: Each is a batch for three brokers, whose processor time other tests need.
-RECORDS_PER_SECOND: Final = 200
+RECORDS_PER_SECOND: Final = 20
 #: The assignment before any plan: broker 4 has no replica.
 REPLICAS: Final = [[1, 2, 3], [2, 3, 1], [3, 1, 2], [1, 3, 2], [2, 1, 3], [3, 2, 1]]
 _SETTINGS: Final = {"min.insync.replicas": "2", "zookeeper.session.timeout.ms": "6000"}
@@ -116,7 +116,7 @@ class ExecutedCluster:
         """Start ``kframe plan execute`` with the journal ``name``."""
         command = RunningCommand(
             self.folder / f"run-{name}", "plan", "execute", plan, f"kafka://{self.address}", "--journal",
-            self.journal(name), "--execute", "--interval", "0.1", *arguments,
+            self.journal(name), "--execute", "--interval", "0.5", *arguments,
         )  # fmt: skip
         command.start()
         return command
@@ -138,7 +138,7 @@ class ExecutedCluster:
     def run(self, verb: str, name: str, *arguments: object) -> tuple[int, dict[str, Any], str]:
         """Run ``kframe plan VERB`` on a journal. Returns the exit code, the document and the error output."""
         act = () if verb in ("pause", "abort", "status") else ("--execute",)
-        rounds = () if verb == "status" else ("--interval", "0.1")
+        rounds = () if verb == "status" else ("--interval", "0.5")
         done = kframe("plan", verb, self.journal(name), *act, *rounds, "-o", "json", *arguments)
         return done.returncode, json.loads(done.stdout) if done.stdout else {}, done.stderr
 

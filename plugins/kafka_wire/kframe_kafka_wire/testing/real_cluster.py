@@ -32,7 +32,7 @@ SETTINGS: Final = {
     "replication.quota.window.num": "3600", "log.segment.delete.delay.ms": "100",
 }  # fmt: skip
 #: The shortest pause between two samples of all nodes, and the pause in relation to a sample's duration.
-_PAUSE_S: Final = 0.05
+_PAUSE_S: Final = 0.2
 _REST: Final = 2.0
 #: Release of the brokers, and the inter-broker protocol.
 Setup = tuple[str, str]
