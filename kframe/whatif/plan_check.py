@@ -21,7 +21,7 @@ from kframe.snapshot import Snapshot
 from kframe.whatif.plan import Plan, Stamp
 
 if TYPE_CHECKING:
-    from kframe.whatif.kraft.plan_check import KraftTargets
+    from kframe.whatif.kraft.plan_targets import KraftTargets
 
 
 #: Partitions whose text is in memory at a time.
@@ -191,7 +191,7 @@ def resolve_plan(plan: Plan, snapshot: Snapshot) -> CheckedPlan:
     removing = origin.keep(~members(origin, targets.replicas))
     kraft = None
     if snapshot.is_kraft:
-        from kframe.whatif.kraft.plan_check import KraftTargets
+        from kframe.whatif.kraft.plan_targets import KraftTargets
 
         kraft = KraftTargets.of(snapshot)
         refused = targets.replicas.any(~is_among(targets.replicas, kraft.assignable))

@@ -28,7 +28,7 @@ SLOW = {"email", "numpy", "pyarrow", "rich", "yaml", "msgspec", "pluggy", "kazoo
 HELP = {
     "kframe", "kframe.cli", "kframe.cli.app", "kframe.cli.entry_points", "kframe.cli.exits", "kframe.cli.output",
     "kframe.cli.verbosity",
-    "kframe.errors", "kframe.errors.codes", "kframe.errors.consequences", "kframe.errors.exceptions", "kframe.lazy",
+    "kframe.errors", "kframe.errors.codes", "kframe.errors.exceptions", "kframe.lazy",
 }  # fmt: skip
 #: What no what-if of a snapshot directory needs, and what only that of the other mode needs.
 NOT_FOR_A_WHAT_IF = {
