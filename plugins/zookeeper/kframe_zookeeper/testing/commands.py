@@ -21,7 +21,10 @@ READY: Final = "Ready to serve as the new controller with epoch"
 #: Every configuration file has this password. No log may have it.
 PASSWORD: Final = "correct horse battery staple"
 _METRICS: Final = re.compile(r"METRICS on (\S+:\d+)", re.IGNORECASE)
-_COMMAND: Final = (sys.executable, "-m", "kframe.cli")
+#: Users do not have Hypothesis, which kio would import in each process, for half a second.
+_COMMAND: Final = (
+    sys.executable, "-c", "import sys; sys.modules['hypothesis'] = None; from kframe.cli.app import main; main()"
+)  # fmt: skip
 
 
 def kframe(*arguments: object, folder: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
