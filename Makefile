@@ -75,21 +75,21 @@ KERNEL_MODULES := $(subst /,.,$(basename $(KERNELS))) \
 # Start of the names of records that `make limits` and `make bench-suite` write.
 KEPT = benchmarks/results/$(shell date -u +%F)
 
-# Cases of a run of `make fuzz`, for znodes and for frames; the suite has a million of each.
+# Cases of a run of `make fuzz`, for znodes and for frames; the suite has 200,000 of each.
 FUZZ_CASES ?= 10000000
 
 DEBUG_LIB := build/debug/lib
-# The tests whose subject calls kernels. Servers, brokers and Spark run none of them in their own processes.
-DEBUG_TESTS := $(addprefix tests/,kernels wire core defects model registry scenario whatif embedded snapshot planning staging) \
-	simulator/tests/fuzz simulator/tests/simulation benchmarks/suite \
+# The tests of kernels beside their references, of decoders of untrusted bytes, and those that call most kernels on the
+# widest range of clusters. Servers, brokers and Spark run no kernel in the processes of their tests.
+DEBUG_TESTS := $(addprefix tests/,kernels wire core defects scenario staging planning/test_properties.py \
+	registry/test_native.py) simulator/tests/fuzz \
+	$(addprefix tests/snapshot/test_,bad_input.py bulk_readers.py directory.py) \
+	$(addprefix tests/whatif/test_,invariants.py plan_kraft.py reassign_invariants.py sweep_cases.py sweep_invariants.py) \
 	$(addprefix plugins/zookeeper/tests/test_,decoders.py fuzz.py growing_reads.py jute.py topic_read.py) \
 	$(addprefix plugins/kafka_wire/tests/test_,responses.py queue_merging.py fuzz.py requests.py wire_fuzz.py) \
 	$(addprefix plugins/kraft/tests/test_,batches.py fuzz.py partition_columns.py replay.py)
-# Tests in these folders that call no kernel, measure calls or memory, or draw plans that others compute.
-DEBUG_IGNORED := $(addsuffix .py,$(addprefix tests/core/test_,bulk_properties rules_index scala_hash_order) \
-	$(addprefix tests/model/test_,acls config safety_page) tests/planning/test_page tests/planning/test_page_in_a_browser \
-	$(addprefix tests/registry/test_,examples hookspecs plugins_command registry scaffold specs) \
-	$(addprefix tests/snapshot/test_,generate output progress) tests/whatif/test_memory)
+# Tests in these folders that call no kernel, or count calls.
+DEBUG_IGNORED := $(addprefix tests/core/test_,bulk_properties.py rules_index.py scala_hash_order.py)
 DEBUG_REAL := plugins/zookeeper/tests/test_store_contract.py -k TestAlone
 # The debug build stands ahead of the source tree on the path, and python -m must not put the tree back in front.
 # Properties have fewer examples than on the release build, since what they compute is the same.
