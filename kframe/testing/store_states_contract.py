@@ -27,7 +27,7 @@ from kframe.testing.store_fixture import (
 class StatesContract(StoreSuite):
     """Reading and writing states."""
 
-    bulk_rows = 10_000
+    bulk_rows = 2_000
     """Rows that are written in bulk, and one by one."""
 
     def test_load_returns_stored_cluster(self, storage: StorageFixture) -> None:

@@ -212,7 +212,7 @@ SEEN: Counter[str] = Counter()
 
 @pytest.mark.slow
 @given(STEPS)
-@settings(max_examples=250, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=80, suppress_health_check=[HealthCheck.too_slow])
 def test_gauges_equal_recount_after_any_history(steps: list[tuple[str, int, int]]) -> None:
     simulation = Simulation()
     assert simulation.settle() == recount(simulation.loop.controller)

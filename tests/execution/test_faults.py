@@ -106,4 +106,4 @@ class ExecutionMachine(RuleBasedStateMachine):
 
 
 TestFaults = ExecutionMachine.TestCase
-TestFaults.settings = settings(max_examples=150, stateful_step_count=8)
+TestFaults.settings = settings(max_examples=75, stateful_step_count=8)

@@ -54,7 +54,7 @@ def played(case: Case) -> WhatIf:
 
 
 @pytest.mark.slow
-@settings(max_examples=120)
+@settings(max_examples=50)
 @given(cases())
 def test_completed_reassignments_equal_plan(case: Case) -> None:
     whatif = played(case)

@@ -76,10 +76,10 @@ AT = "[2026-01-01 00:00:00,000]"
 
 
 @pytest.mark.skipif(not RUNBOOK.exists(), reason="no clone of kframe")
-def test_a_minute_of_changes_leaves_no_unexplained_warning(needs_java: None, tmp_path: Path) -> None:
+def test_random_changes_leave_no_unexplained_warning(needs_java: None, tmp_path: Path) -> None:
     """Each operation and each fault of a broker occurs. No record is lost, and all topics are deleted."""
     with running_soak(tmp_path, seed=1) as soak:
-        report = soak.run(45)
+        report = soak.run(20, fault_pause_s=2)
     assert report.violations == []
     assert {name for name, _, _ in report.operations} == set(soak.admin.names)
     assert set(report.faults) == set(soak.brokers.names)

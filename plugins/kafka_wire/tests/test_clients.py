@@ -43,8 +43,8 @@ MAKES: Final[Mapping[str, tuple[Callable[[Path, str], AnyClient], str]]] = {
 }  # fmt: skip
 #: Log lines of brokers for a controlled shutdown, 2.8 and 3.9.
 SHUT_DOWN: Final = re.compile("Controlled shutdown (?:succeeded|request returned successfully)")
-#: Setups whose brokers are restarted one by one: the newest protocol of each release, or all of them.
-RESTARTED: Final = SETUPS if os.environ.get("KFRAME_FAULTS") == "all" else [SETUPS[0], SETUPS[-1]]
+#: Setups that all tests run on: the newest protocol of each release, or all of them.
+WHOLE: Final = SETUPS if os.environ.get("KFRAME_FAULTS") == "all" else [SETUPS[0], SETUPS[-1]]
 #: Memory in KiB by which a process may grow through malformed frames.
 GROWTH_KIB: Final = 64 * 1024
 
@@ -66,8 +66,9 @@ def java(cluster: RealCluster, tmp_path_factory: pytest.TempPathFactory) -> Iter
         yield client
 
 
-@pytest.mark.parametrize("cluster", SETUPS, indirect=True, ids=spelled, scope="class")
-class TestOnBrokers:
+class _Leadership:
+    """Changes of leaders and deletions, which every protocol has requests of its own for."""
+
     def test_brokers_apply_leadership_changes(self, cluster: RealCluster) -> None:
         before = set(cluster.kafka.complaints())
         create(cluster.client, "t", [[1, 2, 3], [2, 3, 1], [3, 1, 2], [1, 3, 2]])
@@ -96,6 +97,17 @@ class TestOnBrokers:
         assert [complaint for complaint in new if complaint.log == "state-change"] == []
         cluster.client.create("/admin/delete_topics/t")
         assert until(lambda: not cluster.assignment("t"))
+
+
+@pytest.mark.parametrize("cluster", [setup for setup in SETUPS if setup not in WHOLE], indirect=True, ids=spelled,
+                         scope="class")  # fmt: skip
+class TestOnOlderProtocols(_Leadership):
+    """The protocols of releases in a rolling upgrade."""
+
+
+@pytest.mark.parametrize("cluster", WHOLE, indirect=True, ids=spelled, scope="class")
+class TestOnBrokers(_Leadership):
+    """All work of clients and operators."""
 
     @pytest.mark.parametrize("make", MAKES)
     def test_client_operations(self, cluster: RealCluster, java: JavaClient, make: str, tmp_path: Path) -> None:
@@ -133,8 +145,6 @@ class TestOnBrokers:
         assert cluster.kframe.memory_kib - largest <= GROWTH_KIB
 
     def test_rolling_restart_under_a_producer(self, cluster: RealCluster, java: JavaClient, tmp_path: Path) -> None:
-        if cluster.setup not in RESTARTED:
-            pytest.skip("brokers with this protocol are restarted with KFRAME_FAULTS=all")
         pytest.importorskip("confluent_kafka")
         client = Librdkafka(tmp_path, cluster.address)
         client.create("steady", 6, 3)

@@ -13,7 +13,7 @@ from kframe_kafka_wire.testing.failovers import (
 )
 from kframe_zookeeper.testing.process import until
 
-KILLS = 5
+KILLS = 3
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""A million mutated frames of every API and version, in both directions, are decoded or refused in bounded memory.
+"""Mutated frames of every API and version, in both directions, are decoded or refused in bounded memory.
 
 ``python -m kframe_kafka_wire.testing.fuzz`` runs the same with any number of cases, and repeats single cases.
 """

@@ -22,7 +22,7 @@ FACTS = {"machine": "", "commit": "", "command": ""}
 
 @pytest.mark.parametrize(
     "setup, calls",
-    [(SETUPS[0], (*READING, *WRITING)), (SETUPS[1], ANY_NODE), (SETUPS[2], ANY_NODE)],
+    [(SETUPS[0], (*READING, *WRITING)), (SETUPS[3], ANY_NODE)],
     ids=lambda each: each.name if isinstance(each, Setup) else "",
 )
 def test_tool_outputs_are_equal_under_both_controllers(

@@ -221,7 +221,7 @@ STEPS: list[Callable[[Controller, int, int], None]] = [
 
 
 @pytest.mark.slow
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(
     st.sampled_from(["3.9", "2.8", "2.4-IV1", "2.4-IV0", "1.0"]),
     st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 1), st.integers(0, 1)), min_size=15, max_size=40),

@@ -30,11 +30,11 @@ EVERYTHING: Final = os.environ.get("KFRAME_FAULTS") == "all"
 SETTINGS: Final = {
     "min.insync.replicas": "2", "zookeeper.session.timeout.ms": "6000", "controlled.shutdown.max.retries": "3"
 }  # fmt: skip
-RECORDS_PER_SECOND: Final = 10_000 if EVERYTHING else 2_000
+RECORDS_PER_SECOND: Final = 10_000 if EVERYTHING else 500
 RECORDS: Final = 10 * RECORDS_PER_SECOND
 BEFORE: Final = 2 * RECORDS_PER_SECOND
 AFTER: Final = 2 * RECORDS_PER_SECOND
-BOUNCES: Final = 5
+BOUNCES: Final = 5 if EVERYTHING else 2
 #: CreateTopics, and a topic that must not be created.
 CREATE: Final = 19, 7
 UNWANTED: Final = {"name": "unwanted", "num_partitions": 1, "replication_factor": 3}

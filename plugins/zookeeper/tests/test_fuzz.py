@@ -1,4 +1,4 @@
-"""A million mutated znodes, which decoder and kernel decode or refuse with a reason, and ZooKeeper's replies.
+"""Mutated znodes, which decoder and kernel decode or refuse with a reason, and ZooKeeper's replies.
 
 ``python -m kframe_zookeeper.testing.fuzz`` runs the same for longer, and repeats single cases.
 """
@@ -27,7 +27,7 @@ SAVED = read_corpus(CORPUS)
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("name, only", [("znodes", list(DECODERS)), ("replies", list(OUTCOMES))])
-def test_million_mutated_inputs(name: str, only: list[str]) -> None:
+def test_mutated_inputs_are_decoded_or_refused(name: str, only: list[str]) -> None:
     cases = CASES if name == "znodes" else CASES // 10
     tallies = run(targets, SEED, cases, only=only)
     summary = report("kframe_zookeeper.testing.fuzz", SEED, tallies)

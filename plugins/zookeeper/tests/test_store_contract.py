@@ -1,7 +1,7 @@
 """The store contract on real ZooKeeper servers: standalone and ensemble, in clear text, over TLS, with a login.
 
-The plainest and the most secured connection run the whole contract. The three between them run the parts that depend
-on sessions and on bulk requests.
+The plainest and the most secured connection run the whole contract. The three between them run the part that depends
+on sessions.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from kframe_zookeeper.testing.zookeeper_fixture import ZooKeeperFixture, fixture
 from kframe.testing.store_contract import StorageFactory, StoreContract
 from kframe.testing.store_fixture import StoreSuite
 from kframe.testing.store_role_contract import RoleContract
-from kframe.testing.store_states_contract import StatesContract
 from kframe_simulator.differential import play_history
 
 
@@ -44,22 +43,14 @@ class TestAlone(_ZooKeeperSuite, StoreContract):
         return settings_at(zookeeper.address)
 
 
-#: Three batches of writes, which is enough where only the connection differs from TestAlone.
-SOME_ROWS = 1_200
-
-
-class TestEnsemble(_ZooKeeperSuite, RoleContract, StatesContract):
-    bulk_rows = SOME_ROWS
-
+class TestEnsemble(_ZooKeeperSuite, RoleContract):
     @pytest.fixture
     def settings(self, ensemble: Ensemble) -> ConnectSettings:
         return settings_at(ensemble.address)
 
 
-class TestLogin(_ZooKeeperSuite, RoleContract, StatesContract):
+class TestLogin(_ZooKeeperSuite, RoleContract):
     """All created znodes belong to the login."""
-
-    bulk_rows = SOME_ROWS
 
     @pytest.fixture
     def settings(self, sasl_zookeeper: ServerHandle) -> ConnectSettings:
@@ -71,9 +62,7 @@ def tls(authority: Authority) -> TlsSettings:
     return TlsSettings(mine.authority, mine.key_and_certificate)
 
 
-class TestTls(_ZooKeeperSuite, RoleContract, StatesContract):
-    bulk_rows = SOME_ROWS
-
+class TestTls(_ZooKeeperSuite, RoleContract):
     @pytest.fixture
     def settings(self, tls_zookeeper: ServerHandle, authority: Authority) -> ConnectSettings:
         return replace(settings_at(tls_zookeeper.secure_address), tls=tls(authority))
@@ -82,7 +71,8 @@ class TestTls(_ZooKeeperSuite, RoleContract, StatesContract):
 class TestEnsembleWithTlsAndLogin(_ZooKeeperSuite, StoreContract):
     """All of it together."""
 
-    bulk_rows = SOME_ROWS
+    bulk_rows = 800
+    """Two batches of writes, which is enough where only the connection differs from TestAlone."""
 
     @pytest.fixture
     def settings(self, secured_ensemble: Ensemble, authority: Authority) -> ConnectSettings:

@@ -15,8 +15,8 @@ from kframe_simulator.fuzz.cases import Cases, DecoderTarget
 from kframe_simulator.fuzz.corpus import new_entries, read_corpus, reevaluated, write_corpus
 from kframe_simulator.fuzz.run import Targets, TargetTotals, run
 
-#: The default number of cases. Kernels with index checks run a twentieth.
-CASES: Final = int(os.environ.get("KFRAME_FUZZ_CASES", "50000" if DEBUG else "1000000"))
+#: The default number of cases. Kernels with index checks run a quarter.
+CASES: Final = int(os.environ.get("KFRAME_FUZZ_CASES", "50000" if DEBUG else "200000"))
 #: The most memory of a process beyond its initial memory. A case has some kilobytes at most.
 PEAK_BYTES_MAX: Final = 64 * 2**20
 

@@ -47,7 +47,7 @@ BROKER_SESSION_S: Final = 8.0
 LAG_S: Final = 5.0
 #: Of the observing client, long enough for a busy machine.
 _OBSERVER_SESSION_S: Final = 60.0
-#: Pause between two samples, two admin requests, and two faults of brokers.
+#: Pause between two samples, two admin requests, and by default between two faults of brokers.
 SAMPLE_S: Final = 5.0
 _REQUEST_S: Final = 0.25
 _FAULT_S: Final = 10.0
@@ -120,8 +120,11 @@ class Soak:
         self.admin.close()
         self._load.close()
 
-    def run(self, seconds: float) -> SoakReport:
-        """Change the cluster for so long, and let it recover. Each operation and fault occurs at least once."""
+    def run(self, seconds: float, fault_pause_s: float = _FAULT_S) -> SoakReport:
+        """Change the cluster for so long, and let it recover. Each operation and fault occurs at least once.
+
+        ``fault_pause_s`` is the time between two faults of brokers.
+        """
         start_s = time.monotonic()
         threads = [
             threading.Thread(target=self._repeat, args=(lambda: self._sample(start_s), SAMPLE_S)),
@@ -135,7 +138,7 @@ class Soak:
             while time.monotonic() - start_s < seconds or waiting:
                 self._attempt(lambda: self.brokers.inject(waiting.pop(0)) if waiting else self.brokers.step())
                 self._attempt(self._await_in_sync)
-                pause(_FAULT_S)
+                pause(fault_pause_s)
         finally:
             self._over.set()
             for thread in threads:
