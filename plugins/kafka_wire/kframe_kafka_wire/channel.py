@@ -26,7 +26,7 @@ _log = logging.getLogger("kframe.kafka_wire")
 
 _RETRY_BACKOFF_MS: Final = 50
 _RETRY_BACKOFF_MAX_MS: Final = 1000
-#: Number of failures after which a broker's ApiVersions is checked.
+#: Number of failures of a request after which a broker's ApiVersions is checked.
 _FAILURES_BEFORE_PROBE: Final = 3
 #: Interval at which a waiting request checks the role.
 _ROLE_CHECK_S: Final = 0.02
@@ -227,7 +227,7 @@ class Channel:
 
     def _deliver(self, request: QueuedRequest) -> None:
         """Send a request until it is answered or the channel is closed."""
-        failures = 0
+        failures, is_mode_known = 0, False
         while not self._closed:
             try:
                 connection = self._connected()
@@ -242,7 +242,8 @@ class Channel:
                 is_expected = self._is_expected(problem, failures)
                 self._disconnect()
                 self._log_cut(problem, is_expected=is_expected)
-                self._check_mode(problem, failures)
+                if failures >= _FAILURES_BEFORE_PROBE and not is_mode_known:
+                    is_mode_known = self._check_mode(problem)
             with self._changed:
                 self._changed.wait_for(lambda: self._closed, retry_backoff_ms(failures) / 1000)
             failures += 1
@@ -314,16 +315,21 @@ class Channel:
             )  # fmt: skip
         raise ConnectionAbortedError("a broker of another cluster")
 
-    def _check_mode(self, problem: Exception, failures: int) -> None:
-        """Log a broker in KRaft mode, once for each request on which it closes the connection."""
-        if self._closed or failures != _FAILURES_BEFORE_PROBE or not isinstance(problem, ConnectionResetError):
-            return
-        if serves_a_controller(self._target, _PROBE_TIMEOUT_MS) is False:
+    def _check_mode(self, problem: Exception) -> bool:
+        """Log a broker in KRaft mode that closes the connection on a request. Returns whether it has told its mode.
+
+        A broker that is starting may answer too late. It is asked again after the next failure.
+        """
+        if self._closed or not isinstance(problem, ConnectionResetError):
+            return False
+        serves_controller = serves_a_controller(self._target, _PROBE_TIMEOUT_MS)
+        if serves_controller is False:
             _log.warning(
                 "broker %d at %s is in KRaft mode: ApiVersions has no LeaderAndIsr, expected a ZooKeeper-mode broker "
                 "of this cluster; another process has the address in /brokers/ids/%d",
                 self.broker_id, self._target, self.broker_id,
             )  # fmt: skip
+        return serves_controller is not None
 
     def _is_expected(self, problem: Exception, failures: int) -> bool:
         """Whether a failure is expected: brokers close idle connections, and register before they listen."""

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from kframe_kafka_wire import channel
 from kframe_kafka_wire.testing.fake_broker import METADATA, closed, send_frame
 from kframe_kafka_wire.testing.fake_cluster import FakeCluster
 from kframe_kafka_wire.testing.served import FakeRecords
@@ -119,6 +120,20 @@ def test_broker_in_kraft_mode_is_logged(
     if kraft:
         assert "expected a ZooKeeper-mode broker of this cluster; another process has" in caplog.text
         assert cluster.events == []
+
+
+def test_mode_of_a_broker_is_logged_once_when_it_answers(
+    make_cluster: MakeCluster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A broker that is starting does not answer ApiVersions yet."""
+    modes = [None, None, False]
+    monkeypatch.setattr(channel, "serves_a_controller", lambda _target, _timeout_ms: modes.pop(0))
+    cluster = make_cluster()
+    cluster.broker.script.extend([closed] * 7)
+    cluster.send("t-0")
+    assert cluster.broker.await_requests(8)
+    assert [level for level, message in channel_lines(caplog) if "is in KRaft mode" in message] == ["WARNING"]
+    assert modes == []
 
 
 def cluster_with_id(make_cluster: MakeCluster, store: object, answer: dict[str, Any] | None) -> FakeCluster:
