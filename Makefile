@@ -2,7 +2,7 @@
 # 3.11 or newer, a C compiler and make. Tests that start servers also need JDK 17 and Maven.
 #
 #   make demo     fail brokers of a real cluster's snapshot and of a million-partition cluster, move partitions
-#   make test     all checks, all tests, and the tests that call kernels again on bounds-checked kernels
+#   make test     all checks, all tests, and the tests of kernels and decoders again on bounds-checked kernels
 #   make test-real  only the plugins' tests that start servers and brokers; lists the slowest at the end
 #   make check    format, lint, types, stubs, layers
 #   make fuzz     mutated znodes and frames for every decoder; more cases than in the test suite

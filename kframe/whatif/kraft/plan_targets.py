@@ -1,4 +1,4 @@
-"""The brokers of a plan as a KRaft controller sees them."""
+"""The brokers and topics of a plan as a KRaft controller sees them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class KraftTargets:
 
     @staticmethod
     def of(snapshot: Snapshot) -> KraftTargets:
-        """The state of the brokers in a snapshot of a KRaft cluster."""
+        """The state of the brokers and topics in a snapshot of a KRaft cluster."""
         whatif = KraftWhatIf(snapshot)
         registrations = whatif.cluster.brokers.registrations
 

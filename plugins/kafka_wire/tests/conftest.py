@@ -18,7 +18,7 @@ from kframe_zookeeper.testing.handover import ClusterFixture, running_fixture
 from kframe_zookeeper.testing.servers import ServerHandle, ServerOptions, missing, running
 
 # As in kframe's own tests: the same examples in every run, and no deadline.
-hypothesis_settings.register_profile("steady", derandomize=True, deadline=None)
+hypothesis_settings.register_profile("steady", max_examples=50, derandomize=True, deadline=None)
 hypothesis_settings.register_profile("brief", max_examples=20, derandomize=True, deadline=None)
 hypothesis_settings.register_profile("explore", max_examples=2_000, deadline=None, print_blob=True)
 hypothesis_settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
