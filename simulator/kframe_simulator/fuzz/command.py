@@ -23,14 +23,16 @@ PEAK_BYTES_MAX: Final = 64 * 2**20
 
 def main(module: str, targets: Targets, corpus: Path, arguments: Sequence[str] | None = None) -> int:
     """Run the command line (``python -m MODULE --help``). Returns the exit code, 1 if a case escaped."""
-    parser = argparse.ArgumentParser(prog=f"python -m {module}", description="Give bent messages to every reader.")
-    parser.add_argument("--seed", type=int, default=1, help="what cases are drawn from (1)")
-    parser.add_argument("--cases", type=int, default=CASES, help=f"how many, over all targets ({CASES})")
+    parser = argparse.ArgumentParser(
+        prog=f"python -m {module}", description="Decode mutated messages with every decoder."
+    )
+    parser.add_argument("--seed", type=int, default=1, help="seed of the cases (1)")
+    parser.add_argument("--cases", type=int, default=CASES, help=f"number of cases of all targets together ({CASES})")
     parser.add_argument("--jobs", type=int, default=2, help="processes (2)")
-    parser.add_argument("--target", action="append", default=[], help="only this one; may be repeated")
-    parser.add_argument("--case", type=int, help="make this case of --target again and show what becomes of it")
+    parser.add_argument("--target", action="append", default=[], help="a decoder to run; repeat it for more (all)")
+    parser.add_argument("--case", type=int, help="run this case of --target again and show its outcome")
     parser.add_argument(
-        "--keep", action="store_true", help="write the outcomes of the corpus anew, and add cases of new ones"
+        "--keep", action="store_true", help="update the outcomes of the corpus, and add cases with new outcomes"
     )
     options = parser.parse_args(arguments)
     known = [target.name for target in targets()]

@@ -76,7 +76,7 @@ public final class SteadyLoad {
                     new KafkaProducer<>(settings, (name, nothing) -> null, new LongSerializer())) {
                 long begun = System.nanoTime();
                 while (!stopped) {
-                    // A producer that was held up does not make up for it at once: at most a tenth of a second's worth.
+                    // After a pause, catch up by the records of a tenth of a second at a time.
                     long due = (System.nanoTime() - begun) * rate / 1_000_000_000L;
                     for (long most = Math.min(due, sent + rate / 10); sent < most && !stopped; sent++) {
                         send(producer, sent, good, bad);
