@@ -316,9 +316,9 @@ class Channel:
         raise ConnectionAbortedError("a broker of another cluster")
 
     def _check_mode(self, problem: Exception) -> bool:
-        """Log a broker in KRaft mode that closes the connection on a request. Returns whether it has told its mode.
+        """Log a broker in KRaft mode that closes the connection on a request. Returns whether its mode is known.
 
-        A broker that is starting may answer too late. It is asked again after the next failure.
+        A broker that is starting may respond too late. The next failure checks it again.
         """
         if self._closed or not isinstance(problem, ConnectionResetError):
             return False

@@ -29,14 +29,14 @@ SAVED = read_corpus(CORPUS)
 @pytest.mark.parametrize("name, only", [("znodes", list(DECODERS)), ("replies", list(OUTCOMES))])
 def test_mutated_inputs_are_decoded_or_refused(name: str, only: list[str]) -> None:
     cases = CASES if name == "znodes" else CASES // 10
-    tallies = run(targets, SEED, cases, only=only)
-    summary = report("kframe_zookeeper.testing.fuzz", SEED, tallies)
-    assert [counts.target for counts in tallies if counts.escaped] == [], summary
-    assert sum(counts.cases for counts in tallies) == cases, summary
-    assert [counts.target for counts in tallies if min(counts.decoded, counts.refused) < counts.cases / 50] == [], (
-        summary
-    )
-    assert max(counts.peak_bytes for counts in tallies) <= PEAK_BYTES_MAX, summary
+    totals_by_target = run(targets, SEED, cases, only=only)
+    summary = report("kframe_zookeeper.testing.fuzz", SEED, totals_by_target)
+    assert [totals.target for totals in totals_by_target if totals.escaped] == [], summary
+    assert sum(totals.cases for totals in totals_by_target) == cases, summary
+    assert [
+        totals.target for totals in totals_by_target if min(totals.decoded, totals.refused) < totals.cases / 50
+    ] == [], summary
+    assert max(totals.peak_bytes for totals in totals_by_target) <= PEAK_BYTES_MAX, summary
 
 
 def test_corpus_covers_every_target() -> None:
