@@ -41,14 +41,19 @@ def module_name(path: Path) -> str:
 
 
 @cache
-def tracked_files(*suffixes: str) -> tuple[Path, ...]:
-    """Return the files with one of ``suffixes``: those in git, or all files without git."""
+def tree_files() -> tuple[Path, ...]:
+    """Return the files of the tree: those that git does not ignore, or all files without git."""
     listing = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(listing, capture_output=True, text=True, check=False, cwd=ROOT).stdout.split("\0")
     paths = [ROOT / name for name in listed if name] or [
         path for path in ROOT.rglob("*") if not {"build", ".venv", ".git"} & set(path.relative_to(ROOT).parts)
     ]
-    return tuple(sorted(path for path in paths if path.suffix in suffixes and path.is_file()))
+    return tuple(sorted(path for path in paths if path.is_file()))
+
+
+def tracked_files(*suffixes: str) -> list[Path]:
+    """Return the files of the tree with one of ``suffixes``."""
+    return [path for path in tree_files() if path.suffix in suffixes]
 
 
 def product_files(*suffixes: str) -> list[Path]:

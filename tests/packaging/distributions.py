@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from tests import tools
-from tests.architecture.source import ROOT
+from tests.architecture.source import ROOT, tree_files
 
 #: Folders of the distributions; wheels of the first are installed with those of the others.
 CONTROLLER: Final = Path()
@@ -89,13 +89,27 @@ def minor_version(python: Path) -> int | None:
 
 
 def source_distribution(folder: Path, out: Path) -> Path:
-    """Build the source distribution of a folder and return its path."""
+    """Build the source distribution of a folder and return its path.
+
+    It is built from a copy, because setuptools writes into the folder for a moment, where linters may be reading.
+    """
     before = set(out.glob("*.tar.gz"))
-    run(
-        [tools.group_bin("dist") / "python", "-m", "build", "--no-isolation", "--sdist", "--outdir", out, ROOT / folder]
-    )
+    with tempfile.TemporaryDirectory() as temporary:
+        copy_tree(folder, Path(temporary))
+        run(
+            [tools.group_bin("dist") / "python", "-m", "build", "--no-isolation", "--sdist", "--outdir", out, temporary]
+        )
     (path,) = set(out.glob("*.tar.gz")) - before
     return path
+
+
+def copy_tree(folder: Path, target: Path) -> None:
+    """Copy the files of a folder, without those that git ignores. A symbolic link becomes the file it names."""
+    for path in tree_files():
+        if path.is_relative_to(ROOT / folder):
+            copied = target / path.relative_to(ROOT / folder)
+            copied.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, copied)
 
 
 def repair(wheel: Path, out: Path) -> None:
