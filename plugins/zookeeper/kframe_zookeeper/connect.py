@@ -197,8 +197,13 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]
         except (struct.error, LookupError, RuntimeError, ValueError) as problem:
             raise ConnectionDropped(f"a malformed reply ({problem!r})") from problem
 
+    def _read_response(self, header: Any, buffer: bytes, offset: int) -> Any:
+        self.client.on_answer(self.client._pending[0][0], header.err)
+        return super()._read_response(header, buffer, offset)
+
     def _read_watch_event(self, buffer: bytes, offset: int) -> None:
         event, _ = Watch.deserialize(buffer, offset)
+        self.client.on_fired(event.type, event.path)
         if event.type == DELETED_EVENT:
             self.client.on_deleted(event.path)
         super()._read_watch_event(buffer, offset)
@@ -232,6 +237,12 @@ class _Client(KazooClient):  # type: ignore[misc]
         self.on_deleted: Callable[[str], None] = _ignore
         """Called with the path (chroot included) of a watched node that was deleted, in the thread that reads answers.
         No watcher is called before it. Must not block."""
+        self.on_fired: Callable[[int, str], None] = _ignore
+        """Called in that thread with the type and the path (chroot included) of each fired watch, before its watchers.
+        Must not block."""
+        self.on_answer: Callable[[Any, int], None] = _ignore
+        """Called in that thread with each answered request and ZooKeeper's error code. Its caller still waits for the
+        answer. Must not block."""
         self._gate = threading.Lock()
         self._refusal: type[Exception] | None = ConnectionClosedError
         self._host_count = len(set(settings.hosts))
@@ -304,5 +315,5 @@ class _Client(KazooClient):  # type: ignore[misc]
         return True
 
 
-def _ignore(_path: str) -> None:
-    """The default callback for deleted nodes."""
+def _ignore(*_: object) -> None:
+    """The default callback."""

@@ -18,6 +18,7 @@ from enum import Enum
 from typing import Any, ClassVar, Final, TypeAlias
 
 from kazoo.exceptions import NoNodeError
+from kazoo.protocol.connection import CHILD_EVENT, DELETED_EVENT
 from kazoo.protocol.serialization import Exists, GetChildren
 from kazoo.protocol.states import EventType
 
@@ -64,7 +65,11 @@ Listing: TypeAlias = Iterator[tuple[GetChildren, Sequence[str] | None]]
 
 
 class Watches:
-    """The watches of a session. A watch fires once; the listener reads and arms again."""
+    """The watches of a session. A watch fires once; the listener reads and arms again.
+
+    The thread that reads the connection keeps the list of armed watches, because only it knows the order of events and
+    answers. Watchers run in another thread: when a late one ran, the watch could be armed again already.
+    """
 
     def __init__(self, session: Session, on_event: Callable[[EventType, str], None]) -> None:
         """``on_event`` is called in kazoo's watch thread with the event type and the path below the chroot. It must
@@ -76,7 +81,11 @@ class Watches:
         """By path (chroot included) and whether children are watched."""
         self._lost_zxid: int | None = None
         """The last zxid seen before a disconnection whose watches are not armed again yet."""
+        self._reconnects = 0
+        """The number of calls of ``lose``."""
         self._lock = threading.Lock()
+        session.client.on_fired = self._disarm
+        session.client.on_answer = self._note_answer
 
     def last_zxid(self) -> int:
         """The last zxid seen: later reads return no older state."""
@@ -89,16 +98,11 @@ class Watches:
 
     def await_lists(self, paths: Sequence[str], responses: Listing) -> list[list[str] | None]:
         """Wait for the names that ``begin_lists`` requested. None where there is no node."""
-        lists = [None if names is None else sorted(names) for _, names in responses]
-        existing = [path for path, names in zip(paths, lists, strict=True) if names is not None]
-        self._note([(self._root + path, Watched.CHILDREN) for path in existing])
-        return lists
+        return [None if names is None else sorted(names) for _, names in responses]
 
     def exists(self, path: str) -> Any:
         """Stat of a node or None. Arms a watch in both cases."""
-        stat = self._session.call(Exists(self._root + path, self._fired))
-        self._note([(self._root + path, Watched.ABSENT if stat is None else Watched.DATA)])
-        return stat
+        return self._session.call(Exists(self._root + path, self._fired))
 
     def arm(self, paths: Iterable[str], watched: Watched, zxid: int) -> None:
         """Watch nodes for changes after ``zxid``. Nodes that are watched already are skipped."""
@@ -122,41 +126,68 @@ class Watches:
 
     def lose(self) -> None:
         """Note a reconnect; called before anything is read on the new connection."""
-        if self._lost_zxid is None:
-            self._lost_zxid = self.last_zxid()
+        with self._lock:
+            self._reconnects += 1
+            if self._lost_zxid is None:
+                self._lost_zxid = self.last_zxid()
 
     def rearm(self) -> None:
-        """Arm all watches again after a reconnect. Raises StoreError; call again then."""
-        zxid = self._lost_zxid
+        """Arm all watches again after a reconnect. Raises StoreError; call again then.
+
+        If the connection breaks meanwhile, the watches are lost again, and the next call arms them.
+        """
+        with self._lock:
+            zxid, reconnects = self._lost_zxid, self._reconnects
+            armed = [(path, watched) for (path, _), watched in self._armed.items()]
         if zxid is None:
             return
-        with self._lock:
-            armed = [(path, watched) for (path, _), watched in self._armed.items()]
         self.await_armed(self._begin(armed, zxid))
-        self._lost_zxid = None
+        with self._lock:
+            if self._reconnects == reconnects:
+                self._lost_zxid = None
 
     def _begin(self, paths: Sequence[tuple[str, Watched]], zxid: int) -> Arming:
         """Arm watches here, then at the server. The server may fire them before its answer."""
         self._note(paths)
-        client = self._session.client
         for path, watched in paths:
-            (client._child_watchers if watched is Watched.CHILDREN else client._data_watchers)[path].add(self._fired)
+            self._watchers(watched is Watched.CHILDREN)[path].add(self._fired)
         return self._session.ask(_SetWatches(zxid, part) for part in _parts(paths))
 
     def _note(self, paths: Iterable[tuple[str, Watched]]) -> None:
         with self._lock:
             self._armed.update(((path, watched is Watched.CHILDREN), watched) for path, watched in paths)
 
-    def _fired(self, event: Any) -> None:
-        """Called by kazoo when a watch fires, and for every watch when the connection breaks (NONE)."""
-        if event.type == EventType.NONE:
+    def _note_answer(self, request: Any, error: int) -> None:
+        """Note the watch that a read has armed."""
+        if getattr(request, "watcher", None) is None:
             return
-        path = self._root + event.path
-        fired = [False, True] if event.type == EventType.DELETED else [event.type == EventType.CHILD]
+        if isinstance(request, Exists) and error in (0, NoNodeError.code):
+            self._note([(request.path, Watched.ABSENT if error else Watched.DATA)])
+        elif isinstance(request, GetChildren) and not error:
+            self._note([(request.path, Watched.CHILDREN)])
+
+    def _disarm(self, event_type: int, path: str) -> None:
+        """Note that the server has fired the watches of ``path``.
+
+        An event that no watcher receives disarms nothing, so that ``rearm`` makes the server fire it again. A request
+        that was sent again after a reconnect may cause it before ``rearm`` has added the watchers.
+        """
+        fired = [False, True] if event_type == DELETED_EVENT else [event_type == CHILD_EVENT]
         with self._lock:
             for children in fired:
-                self._armed.pop((path, children), None)
-        self._on_event(event.type, event.path)
+                if path in self._watchers(children):
+                    self._armed.pop((path, children), None)
+
+    def _watchers(self, children: bool) -> dict[str, set[Callable[[Any], None]]]:
+        """Return kazoo's watchers by path (chroot included)."""
+        client = self._session.client
+        watchers: dict[str, set[Callable[[Any], None]]] = client._child_watchers if children else client._data_watchers
+        return watchers
+
+    def _fired(self, event: Any) -> None:
+        """Called by kazoo when a watch fires, and for every watch when the connection breaks (NONE)."""
+        if event.type != EventType.NONE:
+            self._on_event(event.type, event.path)
 
 
 def _parts(paths: Sequence[tuple[str, Watched]]) -> Iterator[Sequence[tuple[str, Watched]]]:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import threading
+
+import pytest
+from kazoo.protocol.states import Callback
 from kframe_zookeeper import paths
 from kframe_zookeeper.testing.process import wait_until
 from kframe_zookeeper.testing.proxy import Proxy
 from kframe_zookeeper.testing.stores import controller, opened
 from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory
+from kframe_zookeeper.watches import Arming
 
 from kframe.model.events import (
     BrokerModified,
     BrokersChanged,
+    ControllerChanged,
     DeletionsMarked,
     Elect,
     Event,
@@ -61,3 +67,50 @@ def test_controller_deletion_during_a_broken_connection_is_notified(make_fixture
     proxy.refuse(False)
     wait_until(lambda: events == [Elect()])
     assert second.claim(SECOND_ID) == 2
+
+
+def test_watch_armed_before_its_last_event_is_handled_survives_a_reconnect(
+    make_fixture: FixtureFactory, proxy: Proxy
+) -> None:
+    fixture, events = make_fixture(small_cluster()), list[Event]()
+    first, second = opened(fixture), opened(fixture, proxy, events)
+    connection, resumed = second._connection, threading.Event()
+    assert connection is not None
+    connection.session.client.handler.dispatch_callback(Callback("busy", resumed.wait, ()))
+    first.claim(FIRST_ID)
+    assert second.claim(SECOND_ID) is None
+    assert not events, "the first event waits for the busy thread"
+    resumed.set()
+    fixture.settle()
+    assert events == [ControllerChanged()]
+    events.clear()
+    proxy.refuse()
+    proxy.cut()
+    first.close()
+    proxy.refuse(False)
+    wait_until(lambda: events == [Elect()])
+
+
+def test_connection_that_breaks_again_while_watches_are_armed(
+    make_fixture: FixtureFactory, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fixture, events = make_fixture(small_cluster()), list[Event]()
+    store, _ = controller(fixture, proxy, events)
+    connection = store._connection
+    assert connection is not None
+    await_armed = connection.watches.await_armed
+
+    def break_after(arming: Arming) -> None:
+        await_armed(arming)
+        monkeypatch.undo()
+        proxy.cut()
+        wait_until(lambda: connection._reconnects == 2)
+
+    monkeypatch.setattr(connection.watches, "await_armed", break_after)
+    proxy.cut()
+    wait_until(lambda: connection._reconnects == 2)
+    fixture.settle()
+    events.clear()
+    fixture.operator.create(paths.topic_path("new"), b"")
+    fixture.settle()
+    assert events == [TopicsChanged()]
