@@ -89,8 +89,7 @@ def whole(sasl_zookeeper: ServerHandle) -> ConnectSettings:
     with started(settings) as client:
         for broker in (1, 2):
             client.create(f"/brokers/ids/{broker}", encode_broker(registration(broker), 0), KAFKAS)
-        wait_until(lambda: controller.status().active)
-        settle(controller)
+        wait_until(lambda: controller.status().gauges["ActiveBrokerCount"] == 2)
         for topic, replicas in (("kept", (1, 2)), ("marked", (1, 2))):
             controller.create_topics([NewTopic(topic, assignments=((0, replicas), (1, replicas)))]).result(20)
         change = ConfigChange("kept", ((ConfigOperation.SET, "retention.ms", "5"),))
@@ -100,7 +99,7 @@ def whole(sasl_zookeeper: ServerHandle) -> ConnectSettings:
         epoch = client.exists("/brokers/ids/1").czxid
         controller.submit(partial(ProducerIdsRequested, 1, epoch)).result(20)
         client.delete("/brokers/ids/2")
-        settle(controller)
+        wait_until(lambda: controller.status().gauges["ActiveBrokerCount"] == 1)
         # Broker 2 is offline, so the deletion mark stays.
         controller.delete_topics(["marked"], timeout_ms=0).result(20)
         settle(controller)

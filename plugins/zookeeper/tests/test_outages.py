@@ -108,6 +108,7 @@ def test_requests_during_an_outage_are_done_after_it(own_zookeeper: ServerHandle
         fixture.unregister_brokers([1])
         wait_until(lambda: leads(fixture, 2))
         fixture.register_brokers([registration(1)])
+        fixture.settle()
         settle(controller)
         before, requests = role(fixture), requests_received(controller)
         own_zookeeper.kill()
