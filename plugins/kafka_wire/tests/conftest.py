@@ -12,10 +12,11 @@ from kframe_kafka_wire.testing.client import Client
 from kframe_kafka_wire.testing.fake_broker import FakeBroker, settings
 from kframe_kafka_wire.testing.fake_cluster import FakeCluster
 from kframe_kafka_wire.testing.served import Served, sample_cluster
-from kframe_kafka_wire.testing.tools import ToolBox
+from kframe_kafka_wire.testing.tools import jars
 from kframe_kafka_wire.transport import WireTransport
 from kframe_zookeeper.testing.handover import ClusterFixture, running_fixture
 from kframe_zookeeper.testing.servers import ServerHandle, ServerOptions, missing, running
+from kframe_zookeeper.testing.tools import ToolProcess
 
 # As in kframe's own tests: the same examples in every run, and no deadline.
 hypothesis_settings.register_profile("steady", max_examples=50, derandomize=True, deadline=None)
@@ -107,11 +108,11 @@ def needs_java() -> None:
 
 
 @pytest.fixture(scope="session")
-def toolbox(needs_java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToolBox]:
+def tool_process(needs_java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToolProcess]:
     """Kafka's command-line tools."""
-    box = ToolBox(tmp_path_factory.mktemp("tools") / "box")
-    yield box
-    box.kill()
+    process = ToolProcess(tmp_path_factory.mktemp("tools"), jars())
+    yield process
+    process.kill()
 
 
 @pytest.fixture(scope="session")

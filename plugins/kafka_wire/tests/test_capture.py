@@ -23,7 +23,7 @@ from kframe_kraft.testing.kafka_tools import tool_jars
 from kframe_zookeeper.testing.certificates import Authority
 from kframe_zookeeper.testing.commands import kframe, kframe_json
 from kframe_zookeeper.testing.java import JVM
-from kframe_zookeeper.testing.kafka import Cluster, Tool, jars
+from kframe_zookeeper.testing.kafka import Cluster, KafkaClients, jars
 from kframe_zookeeper.testing.process import Process, until
 from kframe_zookeeper.testing.servers import HOST, ServerHandle
 
@@ -54,7 +54,7 @@ class Running:
     secured: tuple[str, Mapping[str, str]] | None = None
     """The address of a SASL_SSL listener and the settings of its clients."""
     folder: Path = field(default_factory=Path)
-    tool: Tool = field(init=False)
+    clients: KafkaClients = field(init=False)
 
     def describe(self) -> list[str]:
         libraries, main = self.topics_command
@@ -129,26 +129,26 @@ def cluster(request: pytest.FixtureRequest, zookeeper: ServerHandle, tmp_path: P
         )
         starting = zookeeper_mode(tmp_path, zookeeper, version, main, libraries, secured=version == "3.9.1")
     with starting as running:
-        tool = Tool(tmp_path / "tool", running.address)
+        clients = KafkaClients(tmp_path / "clients", running.address)
         try:
             for topic, replicas in TOPICS.items():
-                tool.ask("create", topic=topic, replicas=replicas)
+                clients.request("create", topic=topic, replicas=replicas)
                 for key, value in CONFIGS.get(topic, {}).items():
-                    tool.ask("configure", topic=topic, key=key, value=value)
-            assert until(lambda: isrs(tool) == {name: [set(ids) for ids in TOPICS[name]] for name in TOPICS})
+                    clients.request("configure", topic=topic, key=key, value=value)
+            assert until(lambda: isrs(clients) == {name: [set(ids) for ids in TOPICS[name]] for name in TOPICS})
             for topic, values in RECORDS.items():
-                assert tool.ask("produce", topic=topic, partition=0, values=values) == len(values)
-            running.tool = tool
+                assert clients.request("produce", topic=topic, partition=0, values=values) == len(values)
+            running.clients = clients
             yield running
         finally:
-            tool.close()
+            clients.close()
 
 
-def isrs(tool: Tool) -> dict[str, list[set[int]]]:
+def isrs(clients: KafkaClients) -> dict[str, list[set[int]]]:
     """The ISR of each partition by topic, as Kafka's client describes it."""
     return {
         topic: [set(partition["isr"]) for _, partition in sorted(partitions.items())]
-        for topic, partitions in tool.ask("describe").items()
+        for topic, partitions in clients.request("describe").items()
         if not topic.startswith("__")
     }
 
@@ -272,11 +272,11 @@ def fail_during_reassignment(cluster: Running) -> None:
     """
     if cluster.zookeeper:
         cluster.brokers[2].pause()
-        cluster.tool.ask("reassign", topic="moving", partition=0, replicas=[1, 2])
+        cluster.clients.request("reassign", topic="moving", partition=0, replicas=[1, 2])
     cluster.brokers[2].kill()
-    assert until(lambda: isrs(cluster.tool)["orders"] == [{1}, {1}, {1}])
+    assert until(lambda: isrs(cluster.clients)["orders"] == [{1}, {1}, {1}])
     if not cluster.zookeeper:
-        cluster.tool.ask("reassign", topic="moving", partition=0, replicas=[1, 2])
+        cluster.clients.request("reassign", topic="moving", partition=0, replicas=[1, 2])
 
 
 def whatif_on_pipe(cluster: Running, *options: str) -> str:

@@ -33,9 +33,10 @@ from kframe_kafka_wire.testing.reassignments import (
     check_reassignment_to_broker_with_failed_directory,
 )
 from kframe_kafka_wire.testing.tool_work import check_tools
-from kframe_kafka_wire.testing.tools import ToolBox, Tools
+from kframe_kafka_wire.testing.tools import Tools
 from kframe_zookeeper.testing.process import until
 from kframe_zookeeper.testing.servers import ServerHandle
+from kframe_zookeeper.testing.tools import ToolProcess
 
 #: Client libraries, and the module that each needs.
 MAKES: Final[Mapping[str, tuple[Callable[[Path, str], AnyClient], str]]] = {
@@ -62,7 +63,7 @@ def cluster(
 
 @pytest.fixture(scope="class")
 def java(cluster: RealCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaClient]:
-    with closing(JavaClient(tmp_path_factory.mktemp("java") / "tool", cluster.address)) as client:
+    with closing(JavaClient(tmp_path_factory.mktemp("java") / "clients", cluster.address)) as client:
         yield client
 
 
@@ -119,8 +120,8 @@ class TestOnBrokers(_Leadership):
         with closing(kind(tmp_path / "client", cluster.address)) as client:
             check_client_operations(cluster, client, java, make)
 
-    def test_command_line_tools(self, cluster: RealCluster, toolbox: ToolBox, tmp_path: Path) -> None:
-        check_tools(Tools(toolbox, tmp_path, cluster.address), cluster)
+    def test_command_line_tools(self, cluster: RealCluster, tool_process: ToolProcess, tmp_path: Path) -> None:
+        check_tools(Tools(tool_process, tmp_path, cluster.address), cluster)
 
     def test_topics_created_by_brokers_have_no_replica_on_the_controller(
         self, cluster: RealCluster, java: JavaClient

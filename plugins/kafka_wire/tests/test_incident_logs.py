@@ -22,7 +22,7 @@ import pytest
 from kframe_kafka_wire.testing.clusters import create
 from kframe_kafka_wire.testing.instances import InstanceProcess
 from kframe_zookeeper.testing.handover import ClusterFixture
-from kframe_zookeeper.testing.kafka import Cluster, Tool
+from kframe_zookeeper.testing.kafka import Cluster, KafkaClients
 from kframe_zookeeper.testing.process import until
 from kframe_zookeeper.testing.servers import ServerHandle
 from kframe_zookeeper.testing.sessions import session
@@ -170,7 +170,7 @@ def come_back(incident: Incident) -> None:
 
 
 def elect(incident: Incident) -> None:
-    incident.fixture.tool.ask("elect", topic="t", partition=0)
+    incident.fixture.clients.request("elect", topic="t", partition=0)
     assert incident.led(3, [2, 3])
 
 
@@ -223,8 +223,8 @@ def _running(server: ServerHandle, folder: Path, chroot: str, controller_id: int
             stack.callback(instance.kill)
             instance.await_ready(active=True)
             read = _reader(instance)
-        tool = stack.enter_context(closing(Tool(folder / "tool", cluster.brokers[1].address)))
-        yield Incident(ClusterFixture(cluster, tool, client, folder), read)
+        clients = stack.enter_context(closing(KafkaClients(folder / "clients", cluster.brokers[1].address)))
+        yield Incident(ClusterFixture(cluster, clients, client, folder), read)
 
 
 def _reader(instance: InstanceProcess) -> Callable[[str], str]:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from kframe_kafka_wire.testing.secured import AUTHORIZED_CLIENTS, REFUSED_CLIENTS, ClientLogin, certificates, secured
 from kframe_kafka_wire.testing.served import Served
-from kframe_kafka_wire.testing.tools import ToolBox, Tools
+from kframe_kafka_wire.testing.tools import Tools
+from kframe_zookeeper.testing.tools import ToolProcess
 
 from kframe.testing.clusters import healthy
 
@@ -25,12 +26,12 @@ def served(folder: Path) -> Iterator[Served]:
 
 
 @pytest.fixture
-def tools(served: Served, folder: Path, toolbox: ToolBox, tmp_path: Path) -> Callable[[ClientLogin], Tools]:
+def tools(served: Served, folder: Path, tool_process: ToolProcess, tmp_path: Path) -> Callable[[ClientLogin], Tools]:
     """Create tools that log in."""
 
     def make(login: ClientLogin) -> Tools:
         timeouts = {"default.api.timeout.ms": "60000", "request.timeout.ms": "5000"}
-        return Tools(toolbox, tmp_path, served.server.addresses[login.listener], timeouts | login.settings(folder))
+        return Tools(tool_process, tmp_path, served.server.addresses[login.listener], timeouts | login.settings(folder))
 
     return make
 

@@ -10,7 +10,8 @@ import pytest
 from kframe_kafka_wire.records import Records
 from kframe_kafka_wire.sasl_server import make_credential, scram_lookup
 from kframe_kafka_wire.testing.served import Served, shared_address
-from kframe_kafka_wire.testing.tools import ToolBox, Tools
+from kframe_kafka_wire.testing.tools import Tools
+from kframe_zookeeper.testing.tools import ToolProcess
 
 from kframe.testing.clusters import PartitionSpec, healthy
 
@@ -25,8 +26,8 @@ def served() -> Iterator[Served]:
 
 
 @pytest.fixture
-def tools(served: Served, toolbox: ToolBox, tmp_path: Path) -> Tools:
-    return Tools(toolbox, tmp_path, served.server.addresses["PLAINTEXT"])
+def tools(served: Served, tool_process: ToolProcess, tmp_path: Path) -> Tools:
+    return Tools(tool_process, tmp_path, served.server.addresses["PLAINTEXT"])
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ def cluster(kafka: ClusterFixture) -> Cluster:
 def topic(kafka: ClusterFixture) -> str:
     """A topic with three partitions. Each has two replicas."""
     name = f"topic-{next(_numbers)}"
-    kafka.tool.ask("create", topic=name, replicas=[[1, 2], [2, 3], [3, 1]])
+    kafka.clients.request("create", topic=name, replicas=[[1, 2], [2, 3], [3, 1]])
     return name
 
 
@@ -115,7 +115,7 @@ def test_a_reassignment_is_started_listed_and_cancelled(kafka: ClusterFixture, t
     cluster, first = kafka.cluster, kafka.controller()[0]
     second, frozen = sorted({1, 2, 3} - {first})
     topic = f"topic-{next(_numbers)}"
-    kafka.tool.ask("create", topic=topic, replicas=[[first, second]])
+    kafka.clients.request("create", topic=topic, replicas=[[first, second]])
     plan = plan_file(tmp_path, topic, [first, frozen])
     cluster.brokers[frozen].pause()
     try:

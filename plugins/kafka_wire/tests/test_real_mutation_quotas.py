@@ -7,10 +7,11 @@ from pathlib import Path
 
 from kframe_kafka_wire.testing.client import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS, Client, change_topics
 from kframe_kafka_wire.testing.instances import InstanceProcess
-from kframe_kafka_wire.testing.tools import ToolBox, Tools
+from kframe_kafka_wire.testing.tools import Tools
 from kframe_zookeeper.testing.kafka import Cluster
 from kframe_zookeeper.testing.process import until
 from kframe_zookeeper.testing.servers import HOST, ServerHandle
+from kframe_zookeeper.testing.tools import ToolProcess
 
 #: Each client has ten tokens, and gains one a day.
 QUOTA = f"controller_mutation_rate={1 / 86_400}"
@@ -42,12 +43,12 @@ def answers(address: str, controller: str) -> list[tuple[int, int]]:
     ]  # fmt: skip
 
 
-def tool_outputs(box: ToolBox, folder: Path, address: str, controller: str) -> list[tuple[int, str]]:
+def tool_outputs(process: ToolProcess, folder: Path, address: str, controller: str) -> list[tuple[int, str]]:
     """What kafka-topics prints when it creates a topic, and another with an exhausted quota.
 
     Other operations print the same, but their client waits for the end of the throttle time when it is closed.
     """
-    tools = Tools(box, folder, address, {"client.id": f"{controller}-tool"})
+    tools = Tools(process, folder, address, {"client.id": f"{controller}-tool"})
     results = []
     for number, partitions in enumerate(("12", "1")):
         code, output = tools.run_with_code(
@@ -59,7 +60,7 @@ def tool_outputs(box: ToolBox, folder: Path, address: str, controller: str) -> l
 
 
 def test_quotas_refuse_and_throttle_as_under_kafkas_controller(
-    zookeeper: ServerHandle, toolbox: ToolBox, tmp_path: Path
+    zookeeper: ServerHandle, tool_process: ToolProcess, tmp_path: Path
 ) -> None:
     connect_string = f"{zookeeper.address}/mutation-quotas"
     cluster = Cluster(tmp_path, connect_string, [1], {"listeners": f"PLAINTEXT://{HOST}:{{port}}", **WINDOW})
@@ -67,7 +68,7 @@ def test_quotas_refuse_and_throttle_as_under_kafkas_controller(
         stack.callback(cluster.kill)
         cluster.start()
         broker = cluster.brokers[1].address
-        admin = Tools(toolbox, tmp_path / "admin", broker)
+        admin = Tools(tool_process, tmp_path / "admin", broker)
         admin.run("kafka-configs", "--alter", "--entity-type", "clients", "--entity-default", "--add-config", QUOTA)
         probes = iter(range(1_000))
 
@@ -78,12 +79,12 @@ def test_quotas_refuse_and_throttle_as_under_kafkas_controller(
 
         assert until(is_limited)
         under_kafka = answers(broker, "kafka")
-        kafka_outputs = tool_outputs(toolbox, tmp_path / "kafka", broker, "kafka")
+        kafka_outputs = tool_outputs(tool_process, tmp_path / "kafka", broker, "kafka")
         kframe = InstanceProcess(connect_string, tmp_path / "kframe", 1000, "--insist", settings=WINDOW)
         stack.callback(kframe.kill)
         kframe.await_ready(active=True)
         assert answers(kframe.address, "kframe") == under_kafka
-        assert tool_outputs(toolbox, tmp_path / "kframe-tool", broker, "kframe") == kafka_outputs
+        assert tool_outputs(tool_process, tmp_path / "kframe-tool", broker, "kframe") == kafka_outputs
     assert under_kafka == [
         (0, 0), (89, 48), (89, 48), (0, 72), (89, 72), (0, 120), (89, 120), (89, 120), (0, 456),
     ]  # fmt: skip

@@ -32,7 +32,7 @@ def topic(client: KazooClient, name: str) -> Any:
 
 
 def test_replicas_assigned_to_instances_are_repaired(kafka: ClusterFixture, tmp_path: Path) -> None:
-    cluster, tool, client = kafka.cluster, kafka.tool, kafka.client
+    cluster, clients, client = kafka.cluster, kafka.clients, kafka.client
     with ExitStack() as stack:
         first = InstanceProcess(cluster.zookeeper, tmp_path / "first", 1000, "--takeover", session_ms=8_000)
         stack.callback(first.kill)
@@ -45,7 +45,7 @@ def test_replicas_assigned_to_instances_are_repaired(kafka: ClusterFixture, tmp_
         assert "Broker 1000 has been elected as the controller, so stopping the election process." in second.log
 
         assert until(lambda: known_controller(cluster) == 1000), first.log
-        assert tool.ask("produce", topic="auto", partition=0, values=["a"]) == 1
+        assert clients.request("produce", topic="auto", partition=0, values=["a"]) == 1
         stored = topic(client, "auto")
         assert len(stored["partitions"]) == PARTITIONS
         assert all(set(replicas) <= {1, 2, 3} and len(replicas) == 2 for replicas in stored["partitions"].values()), (
@@ -72,7 +72,7 @@ def test_replicas_assigned_to_instances_are_repaired(kafka: ClusterFixture, tmp_
         first.kill()
         second.await_ready(active=True)
         assert until(lambda: known_controller(cluster) == 1001), second.log
-        assert tool.ask("produce", topic="later", partition=0, values=["b"]) == 1
+        assert clients.request("produce", topic="later", partition=0, values=["b"]) == 1
         assert all(set(replicas) <= {1, 2, 3} for replicas in topic(client, "later")["partitions"].values())
         assert topic(client, "auto")["partitions"]["0"] == [1, 2, 3]
         assert second.stop(PATIENCE_S) == 0, second.log

@@ -16,7 +16,7 @@ from kframe_kafka_wire.testing.real_cluster import KframeCluster
 from kframe_kafka_wire.testing.secured import PLAIN_MODULE, login, tls_settings
 from kframe_zookeeper.testing.certificates import Authority
 from kframe_zookeeper.testing.commands import kframe
-from kframe_zookeeper.testing.kafka import Cluster, KafkaError, Tool
+from kframe_zookeeper.testing.kafka import Cluster, KafkaClients, KafkaError
 from kframe_zookeeper.testing.process import PATIENCE_S, until
 from kframe_zookeeper.testing.servers import HOST, ServerHandle
 
@@ -123,33 +123,35 @@ def cluster(request: pytest.FixtureRequest, zookeeper: ServerHandle, tmp_path: P
 
 
 @pytest.fixture
-def tool(cluster: SecuredCluster, tmp_path: Path) -> Iterator[Tool]:
+def clients(cluster: SecuredCluster, tmp_path: Path) -> Iterator[KafkaClients]:
     """Kafka's clients, with kframe as the only bootstrap server."""
-    with closing(Tool(tmp_path / "tool", cluster.kframe.address, cluster.settings())) as tool:
-        yield tool
+    with closing(KafkaClients(tmp_path / "clients", cluster.kframe.address, cluster.settings())) as clients:
+        yield clients
 
 
-def test_secured_cluster_serves_brokers_and_clients(cluster: SecuredCluster, tool: Tool, tmp_path: Path) -> None:
-    tool.ask("create", topic="t", replicas=[[1, 2], [2, 1]])
-    assert tool.ask("produce", topic="t", partition=0, values=["a", "b"]) == 2
+def test_secured_cluster_serves_brokers_and_clients(
+    cluster: SecuredCluster, clients: KafkaClients, tmp_path: Path
+) -> None:
+    clients.request("create", topic="t", replicas=[[1, 2], [2, 1]])
+    assert clients.request("produce", topic="t", partition=0, values=["a", "b"]) == 2
     # The offsets topic is missing. kframe reads its size from the settings of a broker.
-    assert sorted(tool.ask("group", group="g", topic="t", count=2)) == ["a", "b"]
-    tool.ask("transact", id="x", topic="t", values=["c"], aborted=["never"])
-    assert tool.ask("group", group="g", topic="t", count=1) == ["c"]
+    assert sorted(clients.request("group", group="g", topic="t", count=2)) == ["a", "b"]
+    clients.request("transact", id="x", topic="t", values=["c"], aborted=["never"])
+    assert clients.request("group", group="g", topic="t", count=1) == ["c"]
     for topic in ("__consumer_offsets", "__transaction_state"):
         stored = cluster.assignment(topic)
         assert len(stored) == INTERNAL
         assert all(set(replicas) == {1, 2} for replicas in stored.values()), stored
 
-    eve = Tool(tmp_path / "untrusted", cluster.kframe.address, cluster.settings("eve"))
+    eve = KafkaClients(tmp_path / "untrusted", cluster.kframe.address, cluster.settings("eve"))
     with closing(eve), pytest.raises(KafkaError, match="Authorization"):
-        eve.ask("create", topic="hers", partitions=1, factor=1)
+        eve.request("create", topic="hers", partitions=1, factor=1)
     assert cluster.client.exists("/brokers/topics/hers") is None
 
     first, second = cluster.kafka.brokers[1], cluster.kafka.brokers[2]
     cluster.kafka.lose(2, cluster.client)
     assert until(lambda: cluster.isr(0) == [1] and cluster.state("t", 1)["leader"] == 1)
-    assert tool.ask("produce", topic="t", partition=1, values=["d"]) == 1
+    assert clients.request("produce", topic="t", partition=1, values=["d"]) == 1
     second.start()
     second.await_started()
     assert until(lambda: cluster.isr(0) == [1, 2] and cluster.isr(1) == [1, 2])

@@ -119,7 +119,7 @@ def prepare(fixture: ClusterFixture, topics: Topics) -> dict[str, list[str]]:
 
 def change(fixture: ClusterFixture, topics: Topics) -> None:
     """Request every operation that needs no answer of a broker. Then kill a broker."""
-    fixture.tool.ask("configure", topic=topics.orders, key="min.insync.replicas", value="2")
+    fixture.clients.request("configure", topic=topics.orders, key="min.insync.replicas", value="2")
     fixture.put(f"/brokers/topics/{topics.left}", {"version": 1, "partitions": {"0": [1, 2, 3], "1": [2, 3, 1]}})
     eventually((2, [2, 3, 1]), fixture.leader_and_isr, topics.left, 1)
     fixture.grow(topics.left, [3, 1, 2])
@@ -134,7 +134,7 @@ def change(fixture: ClusterFixture, topics: Topics) -> None:
     without_3 = [(1, [1, 2]), (2, [2, 1]), (1, [1, 2]), (1, [1, 2]), (2, [2, 1]), (2, [2, 1])]
     eventually(without_3, lambda: [fixture.leader_and_isr(topics.orders, partition) for partition in range(6)])
     eventually((-1, [3]), fixture.leader_and_isr, topics.lone)
-    fixture.tool.ask("configure", topic=topics.risky, key="unclean.leader.election.enable", value="true")
+    fixture.clients.request("configure", topic=topics.risky, key="unclean.leader.election.enable", value="true")
     eventually((1, [1]), fixture.leader_and_isr, topics.risky)
 
 
@@ -164,7 +164,7 @@ def test_kafka_completes_operations_that_kframe_began(
     fixture.cluster.brokers[3].start()
     eventually([ALL] * 6, lambda: [sorted(state["isr"]) for state in fixture.states()[topics.orders].values()])
     eventually((3, [3]), fixture.leader_and_isr, topics.lone)
-    eventually([], fixture.tool.ask, "reassignments")
+    eventually([], fixture.clients.request, "reassignments")
     assert (fixture.replicas(topics.moving), fixture.replicas(topics.risky)) == ([1, 2], [3, 1])
     fixture.await_agreement()
     rises(between, fixture.states())
@@ -173,7 +173,7 @@ def test_kafka_completes_operations_that_kframe_began(
     eventually({"0": ["before the move"]}, fixture.consume, topics.moving)
     fixture.produce(topics.left, 1, "as good as any")
     eventually({"0": [], "1": ["as good as any"], "2": []}, fixture.consume, topics.left)
-    assert fixture.tool.ask("configs", topic=topics.orders) == {"min.insync.replicas": "2"}
+    assert fixture.clients.request("configs", topic=topics.orders) == {"min.insync.replicas": "2"}
     assert fixture.znodes_unlike_kafkas() == {}
 
 

@@ -15,7 +15,7 @@ import pytest
 from kazoo.client import KazooClient
 from kframe_zookeeper import paths
 from kframe_zookeeper.testing.commands import RunningCommand
-from kframe_zookeeper.testing.kafka import Cluster, Tool
+from kframe_zookeeper.testing.kafka import Cluster, KafkaClients
 from kframe_zookeeper.testing.process import until
 from kframe_zookeeper.testing.servers import ServerHandle
 from kframe_zookeeper.testing.sessions import session
@@ -58,10 +58,10 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, zookeeper: ServerHandle) -
 
 
 @pytest.fixture(scope="module")
-def tool(tmp_path_factory: pytest.TempPathFactory, cluster: Cluster) -> Iterator[Tool]:
-    tool = Tool(tmp_path_factory.mktemp("tools") / "tool", cluster.address)
-    yield tool
-    tool.close()
+def clients(tmp_path_factory: pytest.TempPathFactory, cluster: Cluster) -> Iterator[KafkaClients]:
+    clients = KafkaClients(tmp_path_factory.mktemp("clients") / "java", cluster.address)
+    yield clients
+    clients.close()
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +89,7 @@ def in_sync(client: KazooClient, topic: str, count: int) -> bool:
 
 
 def test_shadow_agrees_with_kafka_and_reports_missing_actions(
-    cluster: Cluster, tool: Tool, client: KazooClient, shadow: Shadowing
+    cluster: Cluster, clients: KafkaClients, client: KazooClient, shadow: Shadowing
 ) -> None:
     """Each step is one round, which ends after two seconds without a change."""
     replicas = [[1, 2, 3], [2, 3, 1], [3, 1, 2]] * 4
@@ -97,7 +97,7 @@ def test_shadow_agrees_with_kafka_and_reports_missing_actions(
     other, third = sorted({1, 2, 3} - {controller})
 
     rounds = shadow.count("rounds")
-    tool.ask("create", topic="t", replicas=replicas)
+    clients.request("create", topic="t", replicas=replicas)
     shadow.await_round(rounds)
 
     ends: tuple[Callable[[], object], ...] = (

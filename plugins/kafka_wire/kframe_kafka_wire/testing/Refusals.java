@@ -14,9 +14,9 @@ import org.apache.kafka.common.requests.AbstractRequest;
 import org.apache.kafka.common.requests.AbstractResponse;
 
 /**
- * What Kafka makes of a request that is refused, and what its client reads in a response. Each line of input is {"key":
- * API key, "version": number, "code": error code, "request": body, "response": body}, bodies in base64. It is answered by
- * one line {"refusal": body, "counts": {code: how often the client finds it}} or {"error": text}.
+ * Encodes Kafka's error response to a request, and counts the error codes that its client reads from a response. Each
+ * input line is {"key": API key, "version": number, "code": error code, "request": body, "response": body}, with the bodies
+ * in base64. The reply is a line {"refusal": body, "counts": {code: count}} or {"error": text}.
  */
 public final class Refusals {
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -25,31 +25,31 @@ public final class Refusals {
     }
 
     public static void main(String[] args) throws Exception {
-        BufferedReader asked = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        for (String line = asked.readLine(); line != null; line = asked.readLine()) {
-            Map<String, Object> answer = new LinkedHashMap<>();
+        BufferedReader requests = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        for (String line = requests.readLine(); line != null; line = requests.readLine()) {
+            Map<String, Object> reply = new LinkedHashMap<>();
             try {
-                judge(JSON.readTree(line), answer);
+                refuse(JSON.readTree(line), reply);
             } catch (Exception | StackOverflowError error) {
-                answer.put("error", error.toString());
+                reply.put("error", error.toString());
             }
-            System.out.println(JSON.writeValueAsString(answer));
+            System.out.println(JSON.writeValueAsString(reply));
         }
     }
 
-    private static void judge(JsonNode what, Map<String, Object> answer) {
-        ApiKeys key = ApiKeys.forId(what.get("key").asInt());
-        short version = (short) what.get("version").asInt();
-        AbstractRequest request = AbstractRequest.parseRequest(key, version, bytes(what.get("request"))).request;
-        Exception refused = Errors.forCode((short) what.get("code").asInt()).exception("refused");
-        ByteBuffer body = MessageUtil.toByteBuffer(request.getErrorResponse(0, refused).data(), version);
+    private static void refuse(JsonNode fields, Map<String, Object> reply) {
+        ApiKeys key = ApiKeys.forId(fields.get("key").asInt());
+        short version = (short) fields.get("version").asInt();
+        AbstractRequest request = AbstractRequest.parseRequest(key, version, bytes(fields.get("request"))).request;
+        Exception error = Errors.forCode((short) fields.get("code").asInt()).exception("refused");
+        ByteBuffer body = MessageUtil.toByteBuffer(request.getErrorResponse(0, error).data(), version);
         byte[] data = new byte[body.remaining()];
         body.get(data);
-        answer.put("refusal", Base64.getEncoder().encodeToString(data));
-        AbstractResponse response = AbstractResponse.parseResponse(key, bytes(what.get("response")), version);
+        reply.put("refusal", Base64.getEncoder().encodeToString(data));
+        AbstractResponse response = AbstractResponse.parseResponse(key, bytes(fields.get("response")), version);
         Map<String, Integer> counts = new LinkedHashMap<>();
-        response.errorCounts().forEach((error, count) -> counts.put(String.valueOf(error.code()), count));
-        answer.put("counts", counts);
+        response.errorCounts().forEach((code, count) -> counts.put(String.valueOf(code.code()), count));
+        reply.put("counts", counts);
     }
 
     private static ByteBuffer bytes(JsonNode text) {

@@ -16,13 +16,14 @@ import org.apache.kafka.common.serialization.LongDeserializer;
 import org.apache.kafka.common.serialization.LongSerializer;
 
 /**
- * One idempotent producer at a steady rate, then one consumer of all there is. Arguments: bootstrap addresses, topic,
- * number of partitions, records a second. Record n goes to partition n modulo their number. Each line of input is
- * answered by one line: "count" and "stop" by how many are sent, acknowledged and failed, "consume" by how many there
- * are. Files in the working folder: acknowledged.csv and consumed.csv (number,partition,offset), failed.csv (number,error).
+ * An idempotent producer with a steady rate, and a consumer of all records. The arguments are bootstrap servers, topic,
+ * number of partitions, and records per second. Record n goes to partition n modulo their number. Each input line has a
+ * reply line: for "count" and "stop" the number of sent, acknowledged and failed records, for "consume" the number of
+ * consumed records. Files in the working folder: acknowledged.csv and consumed.csv (number,partition,offset), and
+ * failed.csv (number,error).
  */
 public final class SteadyLoad {
-    private static final int PATIENCE_MS = 240_000;
+    private static final int TIMEOUT_MS = 240_000;
 
     private final String bootstrap;
     private final String topic;
@@ -69,35 +70,37 @@ public final class SteadyLoad {
     private void produce(int rate) {
         Map<String, Object> settings = Map.of(
             "bootstrap.servers", bootstrap, "acks", "all", "enable.idempotence", true, "linger.ms", 100,
-            "request.timeout.ms", 10_000, "delivery.timeout.ms", PATIENCE_MS, "max.block.ms", PATIENCE_MS,
+            "request.timeout.ms", 10_000, "delivery.timeout.ms", TIMEOUT_MS, "max.block.ms", TIMEOUT_MS,
             "metadata.max.age.ms", 5_000);
-        try (PrintWriter good = new PrintWriter("acknowledged.csv"); PrintWriter bad = new PrintWriter("failed.csv")) {
+        try (PrintWriter acknowledgements = new PrintWriter("acknowledged.csv");
+             PrintWriter failures = new PrintWriter("failed.csv")) {
             try (KafkaProducer<Void, Long> producer =
-                    new KafkaProducer<>(settings, (name, nothing) -> null, new LongSerializer())) {
-                long begun = System.nanoTime();
+                    new KafkaProducer<>(settings, (name, data) -> null, new LongSerializer())) {
+                long start = System.nanoTime();
                 while (!stopped) {
-                    // After a pause, catch up by the records of a tenth of a second at a time.
-                    long due = (System.nanoTime() - begun) * rate / 1_000_000_000L;
-                    for (long most = Math.min(due, sent + rate / 10); sent < most && !stopped; sent++) {
-                        send(producer, sent, good, bad);
+                    // After a pause, catch up in steps of the records of a tenth of a second.
+                    long due = (System.nanoTime() - start) * rate / 1_000_000_000L;
+                    for (long end = Math.min(due, sent + rate / 10); sent < end && !stopped; sent++) {
+                        send(producer, sent, acknowledgements, failures);
                     }
                     Thread.sleep(20);
                 }
             } catch (InterruptedException stop) {
                 Thread.currentThread().interrupt();
-            } // closing the producer waits for what is under way; its callbacks run in one thread
+            } // Closing the producer waits for records in flight. Their callbacks run in one thread.
         } catch (java.io.IOException error) {
             throw new java.io.UncheckedIOException(error);
         }
     }
 
-    private void send(KafkaProducer<Void, Long> producer, long number, PrintWriter good, PrintWriter bad) {
-        producer.send(new ProducerRecord<>(topic, (int) (number % partitions), null, number), (found, error) -> {
+    private void send(
+            KafkaProducer<Void, Long> producer, long number, PrintWriter acknowledgements, PrintWriter failures) {
+        producer.send(new ProducerRecord<>(topic, (int) (number % partitions), null, number), (metadata, error) -> {
             if (error == null) {
-                good.println(number + "," + found.partition() + "," + found.offset());
+                acknowledgements.println(number + "," + metadata.partition() + "," + metadata.offset());
                 acknowledged.incrementAndGet();
             } else {
-                bad.println(number + "," + error);
+                failures.println(number + "," + error);
                 failed.incrementAndGet();
             }
         });
@@ -107,20 +110,20 @@ public final class SteadyLoad {
     private long consume() throws Exception {
         Map<String, Object> settings = Map.of("bootstrap.servers", bootstrap);
         long count = 0;
-        try (PrintWriter found = new PrintWriter("consumed.csv");
+        try (PrintWriter consumed = new PrintWriter("consumed.csv");
              KafkaConsumer<byte[], Long> consumer = new KafkaConsumer<>(
                  settings, new org.apache.kafka.common.serialization.ByteArrayDeserializer(), new LongDeserializer())) {
             List<TopicPartition> all = IntStream.range(0, partitions)
                 .mapToObj(partition -> new TopicPartition(topic, partition)).toList();
             consumer.assign(all);
             consumer.seekToBeginning(all);
-            Duration patience = Duration.ofMillis(PATIENCE_MS);
-            Map<TopicPartition, Long> ends = consumer.endOffsets(all, patience);
-            long deadline = System.nanoTime() + patience.toNanos();
-            while (System.nanoTime() < deadline
-                    && all.stream().anyMatch(one -> consumer.position(one, patience) < ends.get(one))) {
+            Duration timeout = Duration.ofMillis(TIMEOUT_MS);
+            Map<TopicPartition, Long> ends = consumer.endOffsets(all, timeout);
+            long deadline = System.nanoTime() + timeout.toNanos();
+            while (System.nanoTime() < deadline && all.stream()
+                    .anyMatch(partition -> consumer.position(partition, timeout) < ends.get(partition))) {
                 for (ConsumerRecord<byte[], Long> record : consumer.poll(Duration.ofMillis(200))) {
-                    found.println(record.value() + "," + record.partition() + "," + record.offset());
+                    consumed.println(record.value() + "," + record.partition() + "," + record.offset());
                     count++;
                 }
             }

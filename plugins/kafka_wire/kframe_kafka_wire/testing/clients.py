@@ -13,7 +13,7 @@ from itertools import count as numbers
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from kframe_zookeeper.testing.kafka import Tool
+from kframe_zookeeper.testing.kafka import KafkaClients
 from kframe_zookeeper.testing.process import PATIENCE_S, until
 
 #: A group reads committed records from the beginning, and commits its offsets explicitly.
@@ -79,56 +79,56 @@ class JavaClient:
     reassigns = True
 
     def __init__(self, folder: Path, address: str) -> None:
-        self._tool = Tool(folder, address)
+        self._clients = KafkaClients(folder, address)
 
     def create(self, topic: str, partitions: int, factor: int) -> None:
-        self._tool.ask("create", topic=topic, partitions=partitions, factor=factor)
+        self._clients.request("create", topic=topic, partitions=partitions, factor=factor)
 
     def describe(self) -> Mapping[str, Partitions]:
         return {
             name: {
                 int(number): (state["leader"], state["replicas"], state["isr"]) for number, state in partitions.items()
             }
-            for name, partitions in self._tool.ask("describe").items()
+            for name, partitions in self._clients.request("describe").items()
         }
 
     def produce(self, topic: str, values: Sequence[str]) -> None:
-        assert self._tool.ask("produce", topic=topic, values=values) == len(values)
+        assert self._clients.request("produce", topic=topic, values=values) == len(values)
 
     def transact(self, transactional_id: str, topic: str, values: Sequence[str], aborted: Sequence[str]) -> None:
-        self._tool.ask("transact", id=transactional_id, topic=topic, values=values, aborted=aborted)
+        self._clients.request("transact", id=transactional_id, topic=topic, values=values, aborted=aborted)
 
     def consume(self, group: str, topic: str, count: int) -> list[str]:
-        return list(self._tool.ask("group", group=group, topic=topic, count=count))
+        return list(self._clients.request("group", group=group, topic=topic, count=count))
 
     def all_values(self, topic: str) -> Mapping[str, Sequence[str]]:
         """All values by partition, from the first to the last offset. Without a group, none is read twice."""
-        values: Mapping[str, Sequence[str]] = self._tool.ask("consume", topic=topic)
+        values: Mapping[str, Sequence[str]] = self._clients.request("consume", topic=topic)
         return values
 
     def grow(self, topic: str, partitions: int) -> None:
-        self._tool.ask("grow", topic=topic, partitions=partitions)
+        self._clients.request("grow", topic=topic, partitions=partitions)
 
     def reassign(self, topic: str, partition: int, replicas: Sequence[int]) -> None:
-        self._tool.ask("reassign", topic=topic, partition=partition, replicas=replicas)
+        self._clients.request("reassign", topic=topic, partition=partition, replicas=replicas)
 
     def reassignments(self) -> bool:
-        return bool(self._tool.ask("reassignments"))
+        return bool(self._clients.request("reassignments"))
 
     def elect(self, topic: str, partition: int) -> None:
-        self._tool.ask("elect", topic=topic, partition=partition)
+        self._clients.request("elect", topic=topic, partition=partition)
 
     def configure(self, topic: str, key: str, value: str) -> None:
-        self._tool.ask("configure", topic=topic, key=key, value=value)
+        self._clients.request("configure", topic=topic, key=key, value=value)
 
     def configs(self, topic: str) -> Mapping[str, str]:
-        return dict(self._tool.ask("configs", topic=topic))
+        return dict(self._clients.request("configs", topic=topic))
 
     def delete(self, topic: str) -> None:
-        self._tool.ask("delete", topic=topic)
+        self._clients.request("delete", topic=topic)
 
     def close(self) -> None:
-        self._tool.close()
+        self._clients.close()
 
 
 class Librdkafka:

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 
 from kframe_kraft.testing.kafka_nodes import KraftCluster, KraftNode, KraftOptions
 from kframe_zookeeper.testing.commands import RunningCommand, kframe, kframe_json
-from kframe_zookeeper.testing.kafka import Cluster, KafkaProcess, Tool
+from kframe_zookeeper.testing.kafka import Cluster, KafkaClients, KafkaProcess
 from kframe_zookeeper.testing.process import until
 from kframe_zookeeper.testing.servers import ServerHandle, ServerOptions, running
 
@@ -53,8 +53,8 @@ class ExecutedCluster:
         self.brokers = brokers
         self.folder = folder
         self.address = ",".join(broker.address for broker in brokers.values())
-        with closing(Tool(folder / "tool", self.address)) as tool:
-            tool.ask("create", topic=TOPIC, replicas=REPLICAS)
+        with closing(KafkaClients(folder / "clients", self.address)) as clients:
+            clients.request("create", topic=TOPIC, replicas=REPLICAS)
         self.admin: AdminClient = open_admin(f"kafka://{self.address}", {})
         assert until(lambda: len(self.admin.describe().brokers) == len(brokers))
         assert until(lambda: len(self.assignment()) == len(REPLICAS))

@@ -15,7 +15,7 @@ from typing import Final
 from kframe_zookeeper import paths
 from kframe_zookeeper.testing.commands import READY
 from kframe_zookeeper.testing.handover import ClusterFixture
-from kframe_zookeeper.testing.kafka import Cluster, Tool
+from kframe_zookeeper.testing.kafka import Cluster, KafkaClients
 from kframe_zookeeper.testing.process import until
 from kframe_zookeeper.testing.servers import ServerHandle, ServerOptions, running
 from kframe_zookeeper.testing.sessions import session
@@ -182,11 +182,11 @@ def failover_cluster(folder: Path) -> Iterator[FailoverCluster]:
         cluster = Cluster(folder / "kafka", zookeeper.address)
         stack.callback(cluster.kill)
         cluster.start()
-        tool = Tool(folder / "tool", cluster.address)
-        tool.ask("create", topic=_TOPIC, replicas=REPLICAS)
-        tool.close()
+        clients = KafkaClients(folder / "clients", cluster.address)
+        clients.request("create", topic=_TOPIC, replicas=REPLICAS)
+        clients.close()
         client = stack.enter_context(session(zookeeper.address, timeout=_OBSERVER_SESSION_S))
-        fixture = ClusterFixture(cluster, tool, client, folder)
+        fixture = ClusterFixture(cluster, clients, client, folder)
         failover = stack.enter_context(closing(FailoverCluster(zookeeper, fixture)))
         failover.start()
         yield failover

@@ -19,7 +19,7 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException
 from kazoo.handlers.threading import KazooTimeoutError
 from kframe_zookeeper.testing.handover import ALL, ClusterFixture
-from kframe_zookeeper.testing.kafka import Cluster, KafkaProcess, Tool
+from kframe_zookeeper.testing.kafka import Cluster, KafkaClients, KafkaProcess
 from kframe_zookeeper.testing.machine import Machine
 from kframe_zookeeper.testing.network import VirtualNetwork
 from kframe_zookeeper.testing.process import PATIENCE_S, until
@@ -245,20 +245,20 @@ def fault_cluster(
         folder / "kafka", f"{ensemble.address}/kafka", ALL, _SETTINGS,
         machines={number: machines[name] for number, name in zip(ALL, BROKERS, strict=True)},
     )  # fmt: skip
-    client, tool = KazooClient(cluster.zookeeper, timeout=SESSION_S), None
+    client, clients = KazooClient(cluster.zookeeper, timeout=SESSION_S), None
     try:
         ensemble.start()
         cluster.start()
-        tool = Tool(folder / "tool", cluster.address, machine=machines[CLIENT])
+        clients = KafkaClients(folder / "clients", cluster.address, machine=machines[CLIENT])
         with machines[CLIENT].entered():
             client.start(PATIENCE_S)
-        yield FaultCluster(folder, network, ensemble, ClusterFixture(cluster, tool, client, folder), machines)
+        yield FaultCluster(folder, network, ensemble, ClusterFixture(cluster, clients, client, folder), machines)
     finally:
         with suppress(KazooException):
             client.stop()
         client.close()
-        if tool is not None:
-            tool.close()
+        if clients is not None:
+            clients.close()
         cluster.kill()
         for server in ensemble.servers:
             server.kill()

@@ -24,6 +24,7 @@ from typing import Final
 from kframe_zookeeper.testing.certificates import Authority
 from kframe_zookeeper.testing.kafka import Cluster
 from kframe_zookeeper.testing.servers import HOST, ServerHandle, ServerOptions, running
+from kframe_zookeeper.testing.tools import ToolProcess
 
 from kframe_kafka_wire.authorizer import ACL_AUTHORIZER
 from kframe_kafka_wire.testing.evidence import run_facts
@@ -40,7 +41,7 @@ from kframe_kafka_wire.testing.parity_calls import (
 )
 from kframe_kafka_wire.testing.parity_report import Outputs, ParityComparison, compare, page
 from kframe_kafka_wire.testing.secured import PLAIN_MODULE, SCRAM_MODULE, login, tls_settings
-from kframe_kafka_wire.testing.tools import ToolBox, Tools
+from kframe_kafka_wire.testing.tools import Tools, jars
 
 KFRAME: Final = 1000
 SUPER, ALLOWED, DENIED, ANONYMOUS = "kafka", "alice", "eve", "anonymous"
@@ -278,24 +279,24 @@ def compared(
 
     ``after_round`` receives the comparison of all rounds so far.
     """
-    cluster, box = ParityCluster(folder, zookeeper, setup, brokers), ToolBox(folder / "box")
+    cluster, process = ParityCluster(folder, zookeeper, setup, brokers), ToolProcess(folder / "tools", jars())
     try:
         cluster.start()
         clients = list(cluster.clients())
         super_client = next(each for each in clients if each.principal == SUPER)
         address = cluster.address(super_client.protocol)
-        prepare(Tools(box, folder / "clients" / "prepare", address, super_client.settings), setup)
+        prepare(Tools(process, folder / "clients" / "prepare", address, super_client.settings), setup)
         under_kafka: Outputs = {}
-        for _ in collect(cluster, box, calls, clients, Rounds(expected), under_kafka):
+        for _ in collect(cluster, process, calls, clients, Rounds(expected), under_kafka):
             pass
         cluster.take_over()
         under_kframe: Outputs = {}
-        for _ in collect(cluster, box, calls, clients, rounds, under_kframe):
+        for _ in collect(cluster, process, calls, clients, rounds, under_kframe):
             after_round(compare(setup.name, under_kafka, under_kframe))
         return compare(setup.name, under_kafka, under_kframe)
     finally:
         cluster.end()
-        box.kill()
+        process.kill()
 
 
 def main() -> int:
@@ -344,7 +345,7 @@ def _parsed() -> argparse.Namespace:
 
 def collect(
     cluster: ParityCluster,
-    box: ToolBox,
+    process: ToolProcess,
     calls: Sequence[ToolCall],
     clients: Sequence[ClientPrincipal],
     rounds: Rounds,
@@ -353,7 +354,7 @@ def collect(
     """Run the calls as these clients, and add their output to ``outputs``. Yields the number of each completed
     round."""
     end = time.monotonic() + rounds.seconds
-    tools = {client.name: _tools(cluster, box, client) for client in clients}
+    tools = {client.name: _tools(cluster, process, client) for client in clients}
     tool_runs: Counter[tuple[str, str]] = Counter()
     for number in count():
         before = tool_runs.copy()
@@ -369,9 +370,9 @@ def collect(
             return
 
 
-def _tools(cluster: ParityCluster, box: ToolBox, client: ClientPrincipal) -> Tools:
+def _tools(cluster: ParityCluster, process: ToolProcess, client: ClientPrincipal) -> Tools:
     folder = cluster.folder / "clients" / re.sub(r"\W+", "-", client.name)
-    return Tools(box, folder, cluster.address(client.protocol), {**_CLIENT, **client.settings})
+    return Tools(process, folder, cluster.address(client.protocol), {**_CLIENT, **client.settings})
 
 
 def _run(tools: Tools, client: str, call: ToolCall, outputs: Outputs) -> None:

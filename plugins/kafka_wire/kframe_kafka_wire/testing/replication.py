@@ -41,7 +41,8 @@ class ReplicationFixture:
     ) -> None:  # fmt: skip
         """Create the topic, and record all partition states and controller epochs from now on.
 
-        ``settings`` are those of the kframe instances, ``machines`` theirs by id. The producer is at that of the tool.
+        ``settings`` are those of the kframe instances, ``machines`` theirs by id. The producer runs where the clients
+        do.
         """
         self.fixture = fixture
         self._settings = settings
@@ -57,7 +58,7 @@ class ReplicationFixture:
             fixture.client.DataWatch(path, partial(self._state, path))
         self.load = ProducerLoad(
             folder / "load", fixture.cluster.address, self.topic, len(REPLICAS), records_per_second,
-            fixture.tool.machine,
+            fixture.clients.machine,
         )  # fmt: skip
 
     def close(self) -> None:

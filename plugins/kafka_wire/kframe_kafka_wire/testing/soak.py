@@ -26,7 +26,7 @@ from typing import Final, NamedTuple
 
 from kframe_zookeeper.testing import java
 from kframe_zookeeper.testing.handover import ALL, ClusterFixture
-from kframe_zookeeper.testing.kafka import Cluster, Tool
+from kframe_zookeeper.testing.kafka import Cluster, KafkaClients
 from kframe_zookeeper.testing.process import until
 from kframe_zookeeper.testing.servers import ServerHandle, ServerOptions, running
 from kframe_zookeeper.testing.sessions import session
@@ -211,8 +211,10 @@ def running_soak(folder: Path, seed: int) -> Iterator[Soak]:
         stack.callback(cluster.kill)
         cluster.start()
         client = stack.enter_context(session(chroot, timeout=_OBSERVER_SESSION_S))
-        tool = stack.enter_context(closing(Tool(folder / "tool", cluster.address)))
-        yield stack.enter_context(closing(Soak(folder, ClusterFixture(cluster, tool, client, folder), instance, seed)))
+        clients = stack.enter_context(closing(KafkaClients(folder / "clients", cluster.address)))
+        yield stack.enter_context(
+            closing(Soak(folder, ClusterFixture(cluster, clients, client, folder), instance, seed))
+        )
 
 
 def main() -> int:

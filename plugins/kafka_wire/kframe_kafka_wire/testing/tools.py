@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from kframe_zookeeper.testing.java import JVM, compiled, fetched
+from kframe_zookeeper.testing.java import fetched
 from kframe_zookeeper.testing.kafka import VERSION
-from kframe_zookeeper.testing.process import Process
+from kframe_zookeeper.testing.tools import ToolProcess
 
 #: Scripts and the classes that they run.
 TOOLS: Final = {
@@ -49,35 +48,14 @@ def jars() -> Path:
     return fetched(f"kafka-tools-{VERSION}", "pom-tools.xml", "KFRAME_KAFKA_TOOLS_LIBS")
 
 
-class ToolBox(Process):
-    """A JVM that runs the ``main`` methods of tools one after another."""
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__()
-        folder.mkdir(parents=True)
-        (folder / "log4j.properties").write_text("log4j.rootLogger=OFF\n")
-        source = Path(__file__).parent / "ToolBox.java"
-        self._launch(
-            ["java", *JVM, "-Xmx128m", f"-Dlog4j.configuration=file:{folder / 'log4j.properties'}",
-             "-cp", compiled(source, jars()), source.stem],
-            folder, piped=True,
-        )  # fmt: skip
-
-    def run(self, tool: str, arguments: list[str], stdin: str) -> tuple[int, str]:
-        """Exit code and output of a tool. ``stdin`` is its standard input."""
-        request = {"class": TOOLS[tool], "arguments": arguments, "input": stdin}
-        reply = json.loads(self._answer(json.dumps(request)))
-        return reply["code"], reply["output"]
-
-
 class Tools:
     """Runs tools with the same client settings."""
 
-    def __init__(self, box: ToolBox, folder: Path, address: str, settings: Mapping[str, str] = {}) -> None:
+    def __init__(self, process: ToolProcess, folder: Path, address: str, settings: Mapping[str, str] = {}) -> None:
         """``folder`` receives the settings, and may have further files for tools."""
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
-        self._box = box
+        self._process = process
         self._address = address
         self._settings = folder / "client.properties"
         lines = {**settings, "bootstrap.servers": address}
@@ -94,4 +72,5 @@ class Tools:
         config = [_CONFIG_OPTIONS.get(tool, "--command-config"), str(self._settings)]
         address = [] if tool in _BY_SETTINGS else ["--bootstrap-server", self._address]
         first = [arguments[0]] if tool == "kafka-cluster" else []  # kafka-cluster expects options after the subcommand.
-        return self._box.run(tool, [*first, *address, *config, *arguments[len(first) :]], stdin)
+        result = self._process.run_main(TOOLS[tool], [*first, *address, *config, *arguments[len(first) :]], stdin)
+        return result.status, result.output + result.errors

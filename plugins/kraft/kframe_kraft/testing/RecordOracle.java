@@ -28,7 +28,7 @@ import org.apache.kafka.metadata.util.BatchFileWriter;
 import org.apache.kafka.raft.ControlRecord;
 import org.apache.kafka.server.common.ApiMessageAndVersion;
 
-/** Answers each line of the input with a line: Kafka's bytes, JSON or reading of records, batches and snapshots. */
+/** Encodes, decodes and prints records, batches and snapshots by Kafka's own classes; each input line has a reply line. */
 public final class RecordOracle {
     private static final HexFormat HEX = HexFormat.of();
     private static final ObjectMapper MAPPER = new ObjectMapper();

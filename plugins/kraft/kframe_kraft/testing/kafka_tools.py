@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 from functools import cache
 from pathlib import Path
 from typing import Final, Self
 
-from kframe_zookeeper.testing.java import JVM, compiled, fetched
-from kframe_zookeeper.testing.process import PATIENCE_S, Process
+from kframe_zookeeper.testing.java import JVM, fetched
+from kframe_zookeeper.testing.process import PATIENCE_S
+from kframe_zookeeper.testing.tools import ToolProcess
 
 __all__ = ["TOOLS_VERSION", "KafkaTools", "ToolError", "node_jars", "print_snapshot", "tool_jars"]
 
@@ -74,16 +74,12 @@ class ToolError(Exception):
     """A tool has ended with another status than 0; the text is its output."""
 
 
-class KafkaTools(Process):
+class KafkaTools(ToolProcess):
     """The JVM of the tools. It is a context manager. ``close`` ends it."""
 
     def __init__(self, folder: Path, libraries: Path | None = None) -> None:
         """``libraries`` are the tools' jars of TOOLS_VERSION, or the jars of a node for its own kafka-storage."""
-        super().__init__()
-        folder.mkdir(parents=True, exist_ok=True)
-        class_path = compiled(_HERE / "KafkaTools.java", libraries or tool_jars())
-        log = "-Dorg.slf4j.simpleLogger.defaultLogLevel=off"
-        self._launch(["java", *JVM, "-Xmx192m", log, "-cp", class_path, "KafkaTools"], folder, piped=True)
+        super().__init__(folder, libraries or tool_jars())
 
     def __enter__(self) -> Self:
         return self
@@ -93,10 +89,10 @@ class KafkaTools(Process):
 
     def run(self, script: str, *arguments: object) -> str:
         """Return the output of a tool, named as in Kafka's ``bin`` folder. Raises ToolError if it fails."""
-        reply = json.loads(self._answer(json.dumps([MAIN_CLASSES[script], *map(str, arguments)])))
-        if reply["status"]:
-            raise ToolError(f"{script} {' '.join(map(str, arguments))}: {reply['output']}{reply['errors']}")
-        return str(reply["output"])
+        result = self.run_main(MAIN_CLASSES[script], list(map(str, arguments)))
+        if result.status:
+            raise ToolError(f"{script} {' '.join(map(str, arguments))}: {result.output}{result.errors}")
+        return result.output
 
     def close(self) -> None:
         """End the JVM."""

@@ -16,7 +16,7 @@ from kazoo.exceptions import NoNodeError
 
 from kframe_zookeeper import paths
 from kframe_zookeeper.testing.commands import READY, ControllerRun
-from kframe_zookeeper.testing.kafka import VERSION, Cluster, KafkaError, Tool
+from kframe_zookeeper.testing.kafka import VERSION, Cluster, KafkaClients, KafkaError
 from kframe_zookeeper.testing.process import until
 from kframe_zookeeper.testing.sessions import session
 from kframe_zookeeper.testing.trees import read_tree
@@ -59,7 +59,7 @@ class ClusterFixture:
     """A cluster of three brokers, and the clients that observe it."""
 
     cluster: Cluster
-    tool: Tool
+    clients: KafkaClients
     client: KazooClient
     folder: Path
     contenders: list[ControllerRun] = field(default_factory=list)
@@ -163,13 +163,13 @@ class ClusterFixture:
     def znodes_unlike_kafkas(self) -> dict[str, tuple[bytes, bytes]]:
         """Znodes whose bytes differ from those that Kafka writes for the same values: stored bytes and Kafka's.
 
-        The record of a controller is skipped if its broker has another release than the tool.
+        The record of a controller is skipped if its broker has another release than the clients.
         """
         differences: dict[str, tuple[bytes, bytes]] = {}
 
         def compare(kind: str, path: str) -> None:
             data = self.client.get(path)[0]
-            expected = self.tool.encoded(kind, data)
+            expected = self.clients.encoded(kind, data)
             if data != expected:
                 differences[path] = (data, expected)
 
@@ -188,13 +188,13 @@ class ClusterFixture:
 
     def create(self, topic: str, replicas: list[list[int]]) -> None:
         """Create a topic by Kafka's admin client. Return when it is stored and all brokers know it."""
-        self.tool.ask("create", topic=topic, replicas=replicas)
+        self.clients.request("create", topic=topic, replicas=replicas)
         self.await_agreement(topic)
 
     def disagreement(self, *topics: str) -> list[Any]:
         """The partitions where Kafka's admin client and ZooKeeper disagree. By default those of all topics."""
         try:
-            described, stored = _leadership(self.tool.ask("describe")), _leadership(self.states())
+            described, stored = _leadership(self.clients.request("describe")), _leadership(self.states())
         except KafkaError as error:
             return [f"a topic came or went: {error}"]
         both = {partition[0] for partition in described & stored}
@@ -208,11 +208,11 @@ class ClusterFixture:
 
     def produce(self, topic: str, partition: int, *values: str) -> None:
         """Produce records with acks=all."""
-        assert self.tool.ask("produce", topic=topic, partition=partition, values=values) == len(values)
+        assert self.clients.request("produce", topic=topic, partition=partition, values=values) == len(values)
 
     def consume(self, topic: str) -> dict[str, list[str]]:
         """The records of a topic by partition. A new leader may not show all of them at once."""
-        records: dict[str, list[str]] = self.tool.ask("consume", topic=topic)
+        records: dict[str, list[str]] = self.clients.request("consume", topic=topic)
         return records
 
 
@@ -224,10 +224,10 @@ def running_fixture(
     cluster = Cluster(folder / "kafka", zookeeper, settings=settings or {}, version=version)
     try:
         cluster.start()
-        tool = Tool(folder / "tool", cluster.address)
+        clients = KafkaClients(folder / "clients", cluster.address)
         with session(cluster.zookeeper) as client:
-            yield ClusterFixture(cluster, tool, client, folder)
-        tool.close()
+            yield ClusterFixture(cluster, clients, client, folder)
+        clients.close()
     finally:
         cluster.kill()
 

@@ -1,7 +1,7 @@
 """Real Kafka brokers for tests, in ZooKeeper mode on loopback: 3.9.1 or another release from Maven Central.
 
-``Cluster`` is a set of brokers on one ZooKeeper. ``Tool`` is a JVM with Kafka's own clients and znode encoders, which
-answers requests. They need a JDK and, once for each machine, Maven. ``java.missing()`` names a missing requirement.
+``Cluster`` is a set of brokers on one ZooKeeper. ``KafkaClients`` is a JVM with Kafka's own clients and znode encoders.
+They need a JDK and, once for each machine, Maven. ``java.missing()`` names a missing requirement.
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ class KafkaError(Exception):
     """An exception of one of Kafka's own clients."""
 
 
-class Tool(Process):
+class KafkaClients(Process):
     """A JVM with Kafka's own admin client, producer, consumer and znode encoders, until ``close``."""
 
     def __init__(self, folder: Path, address: str, settings: Mapping[str, str] = {}, machine: Machine = LOCAL) -> None:
@@ -205,19 +205,19 @@ class Tool(Process):
         folder.mkdir(parents=True)
         (folder / "log4j.properties").write_text("log4j.rootLogger=OFF\n")
         (folder / "client.properties").write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
-        source = Path(__file__).parent / "KafkaTool.java"
+        source = Path(__file__).parent / "KafkaClients.java"
         self._launch([*client_command(source, folder), address, "client.properties"], folder, piped=True)
 
-    def ask(self, verb: str, **what: Any) -> Any:
-        """Send a request and return the answer. Raises KafkaError with the exception of Kafka's client."""
-        reply = json.loads(self._answer(json.dumps({"do": verb, **what})))
+    def request(self, operation: str, **fields: Any) -> Any:
+        """Send a request and return the result. Raises KafkaError with the exception of Kafka's client."""
+        reply = json.loads(self._answer(json.dumps({"operation": operation, **fields})))
         if "error" in reply:
             raise KafkaError(reply["error"])
-        return reply["answer"]
+        return reply["result"]
 
     def encoded(self, kind: str, data: bytes) -> bytes:
         """Decode and encode ``data`` by Kafka's own classes. ``kind`` is state, topic, config or controller."""
-        return base64.b64decode(self.ask("encode", kind=kind, data=base64.b64encode(data).decode()))
+        return base64.b64decode(self.request("encode", kind=kind, data=base64.b64encode(data).decode()))
 
     def close(self) -> None:
         """End the JVM."""

@@ -23,7 +23,7 @@ import scala.Option;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * Prints, one a line, a path and what Kafka 3.9.1's own ZkData writes there.
+ * Prints a path per line and the bytes that Kafka 3.9.1's own ZkData writes there.
  * java -cp 'LIBS/*' Vectors.java > zkdata.tsv, where LIBS holds kafka_2.13 3.9.1 and what it needs.
  */
 public final class Vectors {

@@ -9,9 +9,9 @@ import org.apache.kafka.common.protocol.Message;
 import org.apache.kafka.common.protocol.MessageUtil;
 
 /**
- * Reads messages, one a line: {"message": "LeaderAndIsrRequest", "version": 7, "content": {...}}, where content has every
+ * Reads one message per line: {"message": "LeaderAndIsrRequest", "version": 7, "content": {...}}, where content has every
  * field of that version under its name in Kafka's message definitions. Prints a line "body HEX" for each,
- * the bytes as Kafka's generated classes write them: no builder in between that would order topics by their hash.
+ * the bytes of Kafka's generated classes, without a builder, which would order topics by their hash.
  */
 public final class Encode {
     private static final String PACKAGE = "org.apache.kafka.common.message.";

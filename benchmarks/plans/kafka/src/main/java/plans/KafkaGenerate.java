@@ -16,7 +16,7 @@ import org.apache.kafka.metadata.placement.UsableBroker;
 import org.apache.kafka.tools.reassign.ReassignPartitionsCommand;
 
 /**
- * What {@code kafka-reassign-partitions --generate} proposes for a cluster in files, by Kafka's own method.
+ * Writes what {@code kafka-reassign-partitions --generate} proposes for a cluster, by Kafka's own method.
  *
  * <p>Arguments: a folder with brokers.tsv and partitions.tsv, and the file for the proposed replicas. Prints the
  * processor time of the method in seconds.

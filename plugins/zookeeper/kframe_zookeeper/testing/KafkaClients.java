@@ -49,26 +49,26 @@ import org.apache.kafka.common.serialization.StringSerializer;
 import org.apache.zookeeper.data.Stat;
 
 /**
- * Kafka's own clients, and its own encoders of znodes, asked through a pipe: one JSON document a line, {"do": verb, ...},
- * answered by one line {"answer": ...} or {"error": text}. Run from source; the arguments are the bootstrap address and
- * a file with properties of clients.
+ * Runs Kafka's own clients and znode encoders for tests. Each input line is a request {"operation": name, ...}. The
+ * reply is a line {"result": ...} or {"error": text}. The arguments are the bootstrap servers and a file with client
+ * settings.
  */
-public final class KafkaTool {
+public final class KafkaClients {
     private static final ObjectMapper JSON = new ObjectMapper();
-    /** Far more than a busy machine needs: who waits in vain fails sooner by the patience of the test. */
-    private static final Duration PATIENCE = Duration.ofSeconds(120);
+    /** Far more than a busy machine needs. A test that waits for nothing fails earlier, by its own timeout. */
+    private static final Duration TIMEOUT = Duration.ofSeconds(120);
 
     private final Admin admin;
     private final Map<String, Object> common = new HashMap<>();
     private KafkaProducer<String, String> producer;
 
-    private KafkaTool(String bootstrap, Properties properties) {
+    private KafkaClients(String bootstrap, Properties properties) {
         properties.forEach((key, value) -> common.put((String) key, value));
         common.put("bootstrap.servers", bootstrap);
         this.admin = Admin.create(with(Map.of("default.api.timeout.ms", millis())));
     }
 
-    /** Settings of a client, with those that all of them have. */
+    /** The settings of a client, with those that all clients have. */
     private Map<String, Object> with(Map<String, ?> settings) {
         Map<String, Object> all = new HashMap<>(common);
         all.putAll(settings);
@@ -76,7 +76,7 @@ public final class KafkaTool {
     }
 
     private static int millis() {
-        return (int) PATIENCE.toMillis();
+        return (int) TIMEOUT.toMillis();
     }
 
     private KafkaProducer<String, String> producer() {
@@ -96,12 +96,12 @@ public final class KafkaTool {
         try (FileReader reader = new FileReader(args[1])) {
             properties.load(reader);
         }
-        KafkaTool tool = new KafkaTool(args[0], properties);
+        KafkaClients clients = new KafkaClients(args[0], properties);
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
         for (String line = in.readLine(); line != null; line = in.readLine()) {
             Map<String, Object> reply = new HashMap<>();
             try {
-                reply.put("answer", tool.answer(JSON.readTree(line)));
+                reply.put("result", clients.handle(JSON.readTree(line)));
             } catch (Exception error) {
                 reply.put("error", String.valueOf(error.getCause() == null ? error : error.getCause()));
             }
@@ -110,43 +110,44 @@ public final class KafkaTool {
         System.exit(0);
     }
 
-    private Object answer(JsonNode ask) throws Exception {
-        switch (ask.get("do").asText()) {
-            case "create": return create(ask);
-            case "grow": return admin.createPartitions(Map.of(
-                ask.get("topic").asText(), NewPartitions.increaseTo(ask.get("partitions").asInt()))).all().get();
+    private Object handle(JsonNode request) throws Exception {
+        switch (request.get("operation").asText()) {
+            case "create": return create(request);
+            case "grow": return admin.createPartitions(Map.of(name(request),
+                NewPartitions.increaseTo(request.get("partitions").asInt()))).all().get();
             case "describe": return describe();
-            case "configure": return configure(ask);
-            case "configs": return configs(ask.get("topic").asText());
-            case "elect": return elect(ask);
-            case "reassign": return admin.alterPartitionReassignments(Map.of(
-                partition(ask), Optional.of(new NewPartitionReassignment(ids(ask.get("replicas")))))).all().get();
+            case "configure": return configure(request);
+            case "configs": return configs(name(request));
+            case "elect": return elect(request);
+            case "reassign": return admin.alterPartitionReassignments(Map.of(partition(request),
+                Optional.of(new NewPartitionReassignment(ids(request.get("replicas")))))).all().get();
             case "reassignments": return reassignments();
-            case "delete": return delete(ask.get("topic").asText());
-            case "produce": return produce(ask);
-            case "transact": return transact(ask);
-            case "consume": return consume(ask.get("topic").asText());
-            case "group": return group(ask);
-            case "encode": return encode(ask);
-            default: throw new IllegalArgumentException(ask.toString());
+            case "delete": return delete(name(request));
+            case "produce": return produce(request);
+            case "transact": return transact(request);
+            case "consume": return consume(name(request));
+            case "group": return group(request);
+            case "encode": return encode(request);
+            default: throw new IllegalArgumentException(request.toString());
         }
     }
 
-    /** With the replicas of each partition, or so many partitions and replicas as the controller places them. */
-    private Object create(JsonNode ask) throws Exception {
-        String topic = ask.get("topic").asText();
-        if (ask.has("partitions")) {
-            short factor = (short) ask.get("factor").asInt();
-            return admin.createTopics(Set.of(new NewTopic(topic, ask.get("partitions").asInt(), factor))).all().get();
+    /** Creates a topic with the given replicas of each partition, or with replicas that the controller places. */
+    private Object create(JsonNode request) throws Exception {
+        String topic = name(request);
+        if (request.has("partitions")) {
+            short factor = (short) request.get("factor").asInt();
+            int partitions = request.get("partitions").asInt();
+            return admin.createTopics(Set.of(new NewTopic(topic, partitions, factor))).all().get();
         }
         Map<Integer, List<Integer>> assignment = new HashMap<>();
-        for (JsonNode brokers : ask.get("replicas")) {
+        for (JsonNode brokers : request.get("replicas")) {
             assignment.put(assignment.size(), ids(brokers));
         }
         return admin.createTopics(Set.of(new NewTopic(topic, assignment))).all().get();
     }
 
-    /** The producer would ask for the topic again and again, and a broker that creates topics would do so. */
+    /** Closes the producer first: it would request metadata of the topic, and brokers could create the topic again. */
     private Object delete(String topic) throws Exception {
         if (producer != null) {
             producer.close();
@@ -155,10 +156,12 @@ public final class KafkaTool {
         return admin.deleteTopics(Set.of(topic)).all().get();
     }
 
-    /** By topic and partition: leader (-1 for none), replicas and ISR. One broker lists topics, and others that describe
-     *  them may not have heard of one yet, or may have heard that it is gone: those are left out. */
+    /**
+     * Leader (-1 for none), replicas and ISR by topic and partition. Omits topics that the broker which describes them
+     * does not know yet, or no longer, because another broker may have listed them.
+     */
     private Object describe() throws Exception {
-        Map<String, Map<Integer, Object>> found = new TreeMap<>();
+        Map<String, Map<Integer, Object>> topics = new TreeMap<>();
         for (var described : admin.describeTopics(admin.listTopics().names().get()).topicNameValues().entrySet()) {
             TopicDescription topic;
             try {
@@ -170,14 +173,14 @@ public final class KafkaTool {
                 throw error;
             }
             Map<Integer, Object> partitions = new TreeMap<>();
-            for (TopicPartitionInfo one : topic.partitions()) {
-                int leader = one.leader() == null ? -1 : one.leader().id();
-                partitions.put(one.partition(),
-                    Map.of("leader", leader, "replicas", ids(one.replicas()), "isr", ids(one.isr())));
+            for (TopicPartitionInfo partition : topic.partitions()) {
+                int leader = partition.leader() == null ? -1 : partition.leader().id();
+                partitions.put(partition.partition(),
+                    Map.of("leader", leader, "replicas", ids(partition.replicas()), "isr", ids(partition.isr())));
             }
-            found.put(topic.name(), partitions);
+            topics.put(topic.name(), partitions);
         }
-        return found;
+        return topics;
     }
 
     private static List<Integer> ids(List<Node> nodes) {
@@ -185,38 +188,42 @@ public final class KafkaTool {
     }
 
     private static List<Integer> ids(JsonNode brokers) {
-        List<Integer> found = new ArrayList<>();
-        brokers.forEach(broker -> found.add(broker.asInt()));
-        return found;
+        List<Integer> ids = new ArrayList<>();
+        brokers.forEach(broker -> ids.add(broker.asInt()));
+        return ids;
     }
 
-    private static TopicPartition partition(JsonNode ask) {
-        return new TopicPartition(ask.get("topic").asText(), ask.get("partition").asInt());
+    private static String name(JsonNode request) {
+        return request.get("topic").asText();
     }
 
-    private Object configure(JsonNode ask) throws Exception {
-        ConfigEntry entry = new ConfigEntry(ask.get("key").asText(), ask.get("value").asText());
+    private static TopicPartition partition(JsonNode request) {
+        return new TopicPartition(name(request), request.get("partition").asInt());
+    }
+
+    private Object configure(JsonNode request) throws Exception {
+        ConfigEntry entry = new ConfigEntry(request.get("key").asText(), request.get("value").asText());
         return admin.incrementalAlterConfigs(Map.of(
-            topic(ask.get("topic").asText()), Set.of(new AlterConfigOp(entry, AlterConfigOp.OpType.SET)))).all().get();
+            topic(name(request)), Set.of(new AlterConfigOp(entry, AlterConfigOp.OpType.SET)))).all().get();
     }
 
     private static ConfigResource topic(String name) {
         return new ConfigResource(ConfigResource.Type.TOPIC, name);
     }
 
-    /** What is set for the topic itself. */
+    /** The dynamic settings of the topic itself. */
     private Object configs(String name) throws Exception {
-        Map<String, String> found = new TreeMap<>();
-        for (ConfigEntry one : admin.describeConfigs(Set.of(topic(name))).values().get(topic(name)).get().entries()) {
-            if (one.source() == ConfigEntry.ConfigSource.DYNAMIC_TOPIC_CONFIG) {
-                found.put(one.name(), one.value());
+        Map<String, String> settings = new TreeMap<>();
+        for (ConfigEntry entry : admin.describeConfigs(Set.of(topic(name))).values().get(topic(name)).get().entries()) {
+            if (entry.source() == ConfigEntry.ConfigSource.DYNAMIC_TOPIC_CONFIG) {
+                settings.put(entry.name(), entry.value());
             }
         }
-        return found;
+        return settings;
     }
 
-    private Object elect(JsonNode ask) throws Exception {
-        return admin.electLeaders(ElectionType.PREFERRED, Set.of(partition(ask))).all().get();
+    private Object elect(JsonNode request) throws Exception {
+        return admin.electLeaders(ElectionType.PREFERRED, Set.of(partition(request))).all().get();
     }
 
     private Object reassignments() throws Exception {
@@ -225,71 +232,74 @@ public final class KafkaTool {
     }
 
     /** Waits until all in-sync replicas have the values; without a partition the client chooses. */
-    private Object produce(JsonNode ask) throws Exception {
-        List<Future<RecordMetadata>> sent = send(producer(), ask, "values");
-        for (Future<RecordMetadata> one : sent) {
-            one.get();
+    private Object produce(JsonNode request) throws Exception {
+        List<Future<RecordMetadata>> sent = send(producer(), request, "values");
+        for (Future<RecordMetadata> acknowledgement : sent) {
+            acknowledgement.get();
         }
         return sent.size();
     }
 
     private static List<Future<RecordMetadata>> send(
-            KafkaProducer<String, String> producer, JsonNode ask, String which) {
-        Integer partition = ask.has("partition") ? ask.get("partition").asInt() : null;
+            KafkaProducer<String, String> producer, JsonNode request, String field) {
+        Integer partition = request.has("partition") ? request.get("partition").asInt() : null;
         List<Future<RecordMetadata>> sent = new ArrayList<>();
-        for (JsonNode value : ask.get(which)) {
-            sent.add(producer.send(new ProducerRecord<>(ask.get("topic").asText(), partition, null, value.asText())));
+        for (JsonNode value : request.get(field)) {
+            sent.add(producer.send(new ProducerRecord<>(name(request), partition, null, value.asText())));
         }
         return sent;
     }
 
-    /** One transaction that is aborted, and one that is committed. */
-    private Object transact(JsonNode ask) throws Exception {
-        Map<String, Object> settings = with(Map.of("transactional.id", ask.get("id").asText()));
+    /** Aborts one transaction, and commits another. */
+    private Object transact(JsonNode request) throws Exception {
+        Map<String, Object> settings = with(Map.of("transactional.id", request.get("id").asText()));
         try (KafkaProducer<String, String> transactional = new KafkaProducer<>(
                 settings, new StringSerializer(), new StringSerializer())) {
             transactional.initTransactions();
             transactional.beginTransaction();
-            send(transactional, ask, "aborted");
+            send(transactional, request, "aborted");
             transactional.flush();
             transactional.abortTransaction();
             transactional.beginTransaction();
-            int sent = send(transactional, ask, "values").size();
+            int sent = send(transactional, request, "values").size();
             transactional.commitTransaction();
             return sent;
         }
     }
 
-    /** The next so many committed values of the topic for the group, whose place is committed behind them. A member that
-     *  has to join again before it has committed is given the same records again: each counts once. */
-    private Object group(JsonNode ask) {
+    /**
+     * Consumes the next {@code count} values of committed transactions, and commits the offsets of the group. A member
+     * that joins again before its commit receives the same records again; each counts once.
+     */
+    private Object group(JsonNode request) {
         Map<String, Object> settings = with(Map.of(
-            "group.id", ask.get("group").asText(), "auto.offset.reset", "earliest",
+            "group.id", request.get("group").asText(), "auto.offset.reset", "earliest",
             "isolation.level", "read_committed", "enable.auto.commit", false));
         try (KafkaConsumer<String, String> consumer = new KafkaConsumer<>(
                 settings, new StringDeserializer(), new StringDeserializer())) {
-            consumer.subscribe(List.of(ask.get("topic").asText()));
-            Map<String, String> found = new LinkedHashMap<>();
-            Map<TopicPartition, OffsetAndMetadata> place = new HashMap<>();
-            long deadline = System.nanoTime() + PATIENCE.toNanos();
+            consumer.subscribe(List.of(name(request)));
+            Map<String, String> values = new LinkedHashMap<>();
+            Map<TopicPartition, OffsetAndMetadata> offsets = new HashMap<>();
+            long deadline = System.nanoTime() + TIMEOUT.toNanos();
             while (System.nanoTime() < deadline) {
                 consumer.poll(Duration.ofMillis(200)).forEach(record -> {
-                    found.put(record.partition() + "-" + record.offset(), record.value());
-                    place.merge(new TopicPartition(record.topic(), record.partition()),
-                        new OffsetAndMetadata(record.offset() + 1), (one, two) -> one.offset() > two.offset() ? one : two);
+                    values.put(record.partition() + "-" + record.offset(), record.value());
+                    offsets.merge(new TopicPartition(record.topic(), record.partition()),
+                        new OffsetAndMetadata(record.offset() + 1),
+                        (first, second) -> first.offset() > second.offset() ? first : second);
                 });
-                if (found.size() >= ask.get("count").asInt() && committed(consumer, place)) {
+                if (values.size() >= request.get("count").asInt() && commit(consumer, offsets)) {
                     break;
                 }
             }
-            return found.values();
+            return values.values();
         }
     }
 
-    private static boolean committed(
-            KafkaConsumer<String, String> consumer, Map<TopicPartition, OffsetAndMetadata> place) {
+    private static boolean commit(
+            KafkaConsumer<String, String> consumer, Map<TopicPartition, OffsetAndMetadata> offsets) {
         try {
-            consumer.commitSync(place);
+            consumer.commitSync(offsets);
             return true;
         } catch (CommitFailedException | RebalanceInProgressException | TimeoutException again) {
             return false;
@@ -301,43 +311,43 @@ public final class KafkaTool {
         try (KafkaConsumer<String, String> consumer = new KafkaConsumer<>(
                 with(Map.of()), new StringDeserializer(), new StringDeserializer())) {
             List<TopicPartition> all = consumer.partitionsFor(topic).stream()
-                .map(one -> new TopicPartition(topic, one.partition())).toList();
-            Map<TopicPartition, Long> ends = consumer.endOffsets(all, PATIENCE);
+                .map(partition -> new TopicPartition(topic, partition.partition())).toList();
+            Map<TopicPartition, Long> ends = consumer.endOffsets(all, TIMEOUT);
             consumer.assign(all);
             consumer.seekToBeginning(all);
-            Map<Integer, List<String>> found = new TreeMap<>();
-            all.forEach(one -> found.put(one.partition(), new ArrayList<>()));
-            long deadline = System.nanoTime() + PATIENCE.toNanos();
-            while (System.nanoTime() < deadline
-                    && all.stream().anyMatch(one -> consumer.position(one, PATIENCE) < ends.get(one))) {
+            Map<Integer, List<String>> values = new TreeMap<>();
+            all.forEach(partition -> values.put(partition.partition(), new ArrayList<>()));
+            long deadline = System.nanoTime() + TIMEOUT.toNanos();
+            while (System.nanoTime() < deadline && all.stream()
+                    .anyMatch(partition -> consumer.position(partition, TIMEOUT) < ends.get(partition))) {
                 for (ConsumerRecord<String, String> record : consumer.poll(Duration.ofMillis(200))) {
-                    found.get(record.partition()).add(record.value());
+                    values.get(record.partition()).add(record.value());
                 }
             }
-            return found;
+            return values;
         }
     }
 
-    /** What Kafka writes for the values that it reads from these bytes of a znode. */
-    private static Object encode(JsonNode ask) throws Exception {
-        byte[] data = ask.get("data").binaryValue();
-        byte[] again;
-        switch (ask.get("kind").asText()) {
+    /** Decodes the bytes of a znode and encodes them again, by Kafka's own classes. */
+    private static Object encode(JsonNode request) throws Exception {
+        byte[] data = request.get("data").binaryValue();
+        byte[] encoded;
+        switch (request.get("kind").asText()) {
             case "state":
-                again = TopicPartitionStateZNode.encode(TopicPartitionStateZNode.decode(data, new Stat()).get());
+                encoded = TopicPartitionStateZNode.encode(TopicPartitionStateZNode.decode(data, new Stat()).get());
                 break;
             case "topic":
                 TopicZNode.TopicIdReplicaAssignment topic = TopicZNode.decode("any", data);
-                again = TopicZNode.encode(topic.topicId(), topic.assignment());
+                encoded = TopicZNode.encode(topic.topicId(), topic.assignment());
                 break;
             case "controller":
                 long timestamp = JSON.readTree(data).get("timestamp").asLong();
-                ZKControllerRegistration found = ControllerZNode.decodeController(data, 0);
-                again = ControllerZNode.encode(found.broker(), timestamp, -1);
+                ZKControllerRegistration registration = ControllerZNode.decodeController(data, 0);
+                encoded = ControllerZNode.encode(registration.broker(), timestamp, -1);
                 break;
             default:
-                again = ConfigEntityZNode.encode(ConfigEntityZNode.decode(data));
+                encoded = ConfigEntityZNode.encode(ConfigEntityZNode.decode(data));
         }
-        return Base64.getEncoder().encodeToString(again);
+        return Base64.getEncoder().encodeToString(encoded);
     }
 }
