@@ -36,7 +36,7 @@ public final class KafkaTools {
     private KafkaTools() {}
 
     public static void main(String[] arguments) throws Exception {
-        PrintStream replies = System.out;
+        PrintStream replies = new PrintStream(System.out, true, StandardCharsets.UTF_8);
         System.setOut(new PrintStream(OUTPUT, true, StandardCharsets.UTF_8));
         System.setErr(new PrintStream(ERRORS, true, StandardCharsets.UTF_8));
         replaceExits();
