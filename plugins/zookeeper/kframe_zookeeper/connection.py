@@ -47,8 +47,8 @@ class Connection:
         self._watched_owner = 0
         self._changing_watch = threading.Lock()
         self._changing_role = threading.Lock()
-        self._reconnects = self._checked_reconnects = 0
-        """The number of reconnects. In total, and at the last check of the role."""
+        self._checked_reconnects = 0
+        """The number of reconnects at the last check of the role."""
 
     @property
     def guard(self) -> bytes:
@@ -70,12 +70,11 @@ class Connection:
 
         After a reconnect this is false until the role was checked.
         """
-        checked = self._checked_reconnects == self._reconnects
+        checked = self._checked_reconnects == self.watches.reconnects
         return self.claim is not None and checked and self.session.fence.is_open()
 
     def reconnected(self) -> None:
         """Note a reconnect; called in the client's own thread, before anything is sent."""
-        self._reconnects += 1
         self.watches.lose()
 
     def resume(self) -> None:
@@ -140,7 +139,7 @@ class Connection:
 
         So the loss of the role takes effect before queued events are handled. Raises StoreError.
         """
-        claim, reconnects = self.claim, self._reconnects
+        claim, reconnects = self.claim, self.watches.reconnects
         if claim is None:
             return
         if reconnects != self._checked_reconnects:
@@ -193,7 +192,7 @@ class Connection:
     def await_lists(self, paths: Sequence[str], responses: Listing) -> list[list[str]]:
         """Wait for lists from ``Watches.begin_lists``. Raises StoreError if a node does not exist."""
         lists = []
-        for path, names in zip(paths, self.watches.await_lists(paths, responses), strict=True):
+        for path, names in zip(paths, self.watches.await_lists(responses), strict=True):
             if names is None:
                 raise StoreError(f"{path} does not exist, so its children cannot be watched")
             lists.append(names)

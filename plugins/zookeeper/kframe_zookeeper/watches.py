@@ -81,8 +81,7 @@ class Watches:
         """By path (chroot included) and whether children are watched."""
         self._lost_zxid: int | None = None
         """The last zxid seen before a disconnection whose watches are not armed again yet."""
-        self._reconnects = 0
-        """The number of calls of ``lose``."""
+        self.reconnects = 0
         self._lock = threading.Lock()
         session.client.on_fired = self._disarm
         session.client.on_answer = self._note_answer
@@ -96,7 +95,8 @@ class Watches:
         requests = [GetChildren(self._root + path, self._fired) for path in paths]
         return self._session.ask(requests, len(requests), absent=NoNodeError)
 
-    def await_lists(self, paths: Sequence[str], responses: Listing) -> list[list[str] | None]:
+    @staticmethod
+    def await_lists(responses: Listing) -> list[list[str] | None]:
         """Wait for the names that ``begin_lists`` requested. None where there is no node."""
         return [None if names is None else sorted(names) for _, names in responses]
 
@@ -127,7 +127,7 @@ class Watches:
     def lose(self) -> None:
         """Note a reconnect; called before anything is read on the new connection."""
         with self._lock:
-            self._reconnects += 1
+            self.reconnects += 1
             if self._lost_zxid is None:
                 self._lost_zxid = self.last_zxid()
 
@@ -137,13 +137,13 @@ class Watches:
         If the connection breaks meanwhile, the watches are lost again, and the next call arms them.
         """
         with self._lock:
-            zxid, reconnects = self._lost_zxid, self._reconnects
+            zxid, reconnects = self._lost_zxid, self.reconnects
+            if zxid is None:
+                return
             armed = [(path, watched) for (path, _), watched in self._armed.items()]
-        if zxid is None:
-            return
         self.await_armed(self._begin(armed, zxid))
         with self._lock:
-            if self._reconnects == reconnects:
+            if self.reconnects == reconnects:
                 self._lost_zxid = None
 
     def _begin(self, paths: Sequence[tuple[str, Watched]], zxid: int) -> Arming:

@@ -104,11 +104,11 @@ def test_connection_that_breaks_again_while_watches_are_armed(
         await_armed(arming)
         monkeypatch.undo()
         proxy.cut()
-        wait_until(lambda: connection._reconnects == 2)
+        wait_until(lambda: connection.watches.reconnects == 2)
 
     monkeypatch.setattr(connection.watches, "await_armed", break_after)
     proxy.cut()
-    wait_until(lambda: connection._reconnects == 2)
+    wait_until(lambda: connection.watches.reconnects == 2)
     fixture.settle()
     events.clear()
     fixture.operator.create(paths.topic_path("new"), b"")
