@@ -2,7 +2,8 @@
 # 3.11 or newer, a C compiler and make. Tests that start servers also need JDK 17 and Maven.
 #
 #   make demo     fail brokers of a real cluster's snapshot and of a million-partition cluster, move partitions
-#   make test     all checks, all tests, and the tests of kernels and decoders again on bounds-checked kernels
+#   make test     all checks, the test suite, and the tests of kernels and decoders again on bounds-checked kernels
+#   make test-extended  what `make test` checks, on further releases, logins and faults; hours; writes the record
 #   make test-real  only the plugins' tests that start servers and brokers; lists the slowest at the end
 #   make check    format, lint, types, stubs, layers
 #   make fuzz     mutated znodes and frames for every decoder; more cases than in the test suite
@@ -81,16 +82,13 @@ FUZZ_CASES ?= 10000000
 DEBUG_LIB := build/debug/lib
 # The tests of kernels beside their references, of decoders of untrusted bytes, and those that call most kernels on the
 # widest range of clusters. Servers, brokers and Spark run no kernel in the processes of their tests.
-DEBUG_TESTS := $(addprefix tests/,kernels wire core defects scenario staging planning/test_properties.py \
-	registry/test_native.py) simulator/tests/fuzz \
+DEBUG_TESTS := $(addprefix tests/,kernels wire scenario staging planning/test_properties.py registry/test_native.py) \
+	simulator/tests/fuzz $(addprefix tests/core/test_,gauges.py leader_selection_properties.py replica_index.py) \
 	$(addprefix tests/snapshot/test_,bad_input.py bulk_readers.py directory.py) \
 	$(addprefix tests/whatif/test_,invariants.py plan_kraft.py reassign_invariants.py sweep_cases.py sweep_invariants.py) \
 	$(addprefix plugins/zookeeper/tests/test_,decoders.py fuzz.py growing_reads.py jute.py topic_read.py) \
 	$(addprefix plugins/kafka_wire/tests/test_,responses.py queue_merging.py fuzz.py requests.py wire_fuzz.py) \
 	$(addprefix plugins/kraft/tests/test_,batches.py fuzz.py partition_columns.py replay.py)
-# Tests in these folders that call no kernel, or count calls.
-DEBUG_IGNORED := $(addprefix tests/core/test_,bulk_properties.py rules_index.py scala_hash_order.py)
-DEBUG_REAL := plugins/zookeeper/tests/test_store_contract.py -k TestAlone
 # The debug build stands ahead of the source tree on the path, and python -m must not put the tree back in front.
 # Properties have fewer examples than on the release build, since what they compute is the same.
 DEBUG_ENV := KFRAME_DEBUG=1 PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(DEBUG_LIB) \
@@ -107,7 +105,7 @@ SANITIZE_ENV = PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(SANITIZE_LIB) PYTHONMALLO
 
 .DELETE_ON_ERROR:
 .PHONY: setup lock sbom audit kernels demo test test-release test-quick test-serverless test-serverless-1 \
-	test-serverless-2 test-started test-real test-real-tests faults soak linearizability week \
+	test-serverless-2 test-started test-real test-real-tests test-extended faults soak linearizability week \
 	$(REAL) test-debug check $(CHECKS) fuzz sanitize \
 	search sim bench bench-suite bench-peers bench-fleet bench-compare limits roofline plots mutants docs man dist clean
 # A switch left on in the caller's shell must not turn the release build into the other.
@@ -200,14 +198,14 @@ test: setup
 test-release: test-serverless test-started
 
 # test-quick leaves out the tests that are marked as slow, which take more than two seconds each.
-test-quick: TAKEN := not real and not slow
-test-serverless: TAKEN := not real
+test-quick: TAKEN := not real and not extended and not slow
+test-serverless: TAKEN := not real and not extended
 test-quick test-serverless: setup
 	$(if $(ARGS),$(PY) -m pytest -m '$(TAKEN)' $(ARGS) $(NONE_IS_FINE), \
 		@$(MAKE) --no-print-directory -j2 --output-sync=target --keep-going TAKEN='$(TAKEN)' \
 		test-serverless-1 test-serverless-2)
 
-test-serverless-1 test-serverless-2: TAKEN := not real
+test-serverless-1 test-serverless-2: TAKEN := not real and not extended
 test-serverless-1 test-serverless-2: setup
 	$(NICE) $(PY) -m pytest -p no:cacheprovider -m '$(TAKEN)' \
 		$(if $(filter %-1,$@),$(SERVERLESS_1),tests simulator plugins benchmarks/suite \
@@ -219,7 +217,7 @@ test-started: setup
 
 # Spark, package registries, and servers of kframe's own tests.
 test-real-tests: setup
-	$(NICE) $(PY) -m pytest -p no:cacheprovider -m real --durations=25 $(or $(ARGS),tests simulator) $(NONE_IS_FINE)
+	$(NICE) $(PY) -m pytest -p no:cacheprovider -m 'real and not extended' --durations=25 $(or $(ARGS),tests simulator) $(NONE_IS_FINE)
 
 # None of these starts Spark. ARGS selects some: ARGS="-k secured". Two run at a time, because they mostly wait. make
 # prints the output of each when it ends.
@@ -228,11 +226,15 @@ test-real: setup
 
 # With the settings of the whole tree, whose conftest.py marks these tests.
 $(REAL): test-real-%: setup
-	$(PY) -m pytest -c pyproject.toml -p no:cacheprovider -m real $(TESTS) --durations=25 $(ARGS) $(NONE_IS_FINE)
+	$(PY) -m pytest -c pyproject.toml -p no:cacheprovider -m 'real and not extended' $(TESTS) --durations=25 $(ARGS) $(NONE_IS_FINE)
 
 test-real-kafka_wire-1: TESTS := $(KAFKA_WIRE_1)
 test-real-kafka_wire-2: TESTS := plugins/kafka_wire $(addprefix --ignore=,$(KAFKA_WIRE_1))
 test-real-zookeeper test-real-kraft: TESTS = plugins/$*
+
+# ARGS selects some: ARGS="-k 2.8.2". The record is kept after each file.
+test-extended: setup
+	$(PY) -m tests.extended --record docs/evidence/extended.json $(ARGS)
 
 # Copy all Python files again, so that the copy has no deleted module.
 test-debug: setup build/debug/.settings
@@ -240,9 +242,8 @@ test-debug: setup build/debug/.settings
 	KFRAME_DEBUG=1 $(PY) setup.py --quiet build --build-lib $(DEBUG_LIB)
 	@set -e; for plugin in $(COMPILED_PLUGINS); do echo "debug build of $$plugin"; \
 		(cd $$plugin && KFRAME_DEBUG=1 $(CURDIR)/$(PY) setup.py --quiet build --build-lib $(CURDIR)/$(DEBUG_LIB)); done
-	$(DEBUG_ENV) $(NICE) $(PY) -m pytest -p no:cacheprovider -m 'not real' \
-		$(or $(ARGS),$(DEBUG_TESTS) $(addprefix --ignore=,$(DEBUG_IGNORED))) $(NONE_IS_FINE)
-	$(if $(ARGS),,$(DEBUG_ENV) $(PY) -m pytest $(DEBUG_REAL))
+	$(DEBUG_ENV) $(NICE) $(PY) -m pytest -p no:cacheprovider -m 'not real and not extended' \
+		$(or $(ARGS),$(DEBUG_TESTS)) $(NONE_IS_FINE)
 
 # ASan must be loaded first, and Python must use malloc so that ASan sees each block. Freed blocks in a
 # quarantine of the default size would count as memory of a fuzz case.

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import gc
-import os
 import sys
 from collections.abc import Iterator
 from types import ModuleType
 
 import pytest
-from hypothesis import settings
 
-# A shared machine makes wall-time deadlines unreliable; the timeout ends a test that hangs.
-settings.register_profile("steady", max_examples=50, derandomize=True, deadline=None)
-settings.register_profile("brief", max_examples=20, derandomize=True, deadline=None)
-settings.register_profile("explore", max_examples=2_000, deadline=None, print_blob=True)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
+from kframe.testing.properties import load_profile
+
+load_profile()
 
 #: Fixtures that start servers, brokers or Spark, or that all of them depend on.
 STARTING_FIXTURES = {"folder", "needs_java", "spark", "toolbox", "zookeeper"}

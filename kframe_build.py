@@ -11,6 +11,7 @@ Plugins link to this file, because the isolated build of a distribution sees onl
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,6 +21,8 @@ from setuptools import Extension, setup
 DEBUG = os.environ.get("KFRAME_DEBUG", "0") not in ("", "0")
 SANITIZE = os.environ.get("KFRAME_SANITIZE", "0") not in ("", "0")
 MODE = "sanitize" if SANITIZE else "debug" if DEBUG else "release"
+#: Commands of setuptools that need no compiled module.
+LISTING = {"dist_info", "egg_info", "sdist"}
 SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer"]
 COMPILE_ARGS = {
     "release": ["-O3", "-g0"],
@@ -43,21 +46,22 @@ def setup_kernels(sources: Sequence[str], *, headers: Sequence[str] = (), shared
     """Run ``setup`` with an extension for each ``.pyx`` file, named after its path.
 
     A change of ``headers`` recompiles all of them. ``shared`` names a further extension for Cython's utility code,
-    which would otherwise be a part of each.
+    which would otherwise be a part of each. Commands that only list files or write metadata compile nothing.
     """
     extensions = [_extension(source.removesuffix(".pyx").replace("/", "."), source, headers) for source in sources]
     options: dict[str, str] = {}
     if shared is not None:
         extensions.append(_extension(shared, f"build/{MODE}/{shared.replace('.', '/')}.c", headers))
         options["shared_utility_qualified_name"] = shared
-    modules = cythonize(  # type: ignore[no-untyped-call]
-        extensions, build_dir=f"build/{MODE}", compiler_directives=DIRECTIVES, quiet=True, **options
-    )
+    if not LISTING & set(sys.argv):
+        extensions = cythonize(  # type: ignore[no-untyped-call]
+            extensions, build_dir=f"build/{MODE}", compiler_directives=DIRECTIVES, quiet=True, **options
+        )
     commands: dict[str, dict[str, object]] = {
         "build": {"build_base": f"build/{MODE}"},
         "build_ext": {"parallel": os.cpu_count() or 1},
     }
-    setup(ext_modules=modules, options=commands)
+    setup(ext_modules=extensions, options=commands)
 
 
 def kernels_in(folder: str) -> list[str]:

@@ -36,6 +36,7 @@ from kframe.runtime.loop import ControllerLoop
 from kframe.scenario.format import read_scenario
 from kframe.scenario.runner import ScenarioRunner
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy, registration
+from kframe.testing.properties import examples
 
 BROKERS = (1, 2, 3, 4)
 SCENARIOS = sorted((Path(__file__).parents[1] / "golden" / "scenarios").glob("*.yaml"))
@@ -212,7 +213,7 @@ SEEN: Counter[str] = Counter()
 
 @pytest.mark.slow
 @given(STEPS)
-@settings(max_examples=80, suppress_health_check=[HealthCheck.too_slow])
+@settings(examples(1.6), suppress_health_check=[HealthCheck.too_slow])
 def test_gauges_equal_recount_after_any_history(steps: list[tuple[str, int, int]]) -> None:
     simulation = Simulation()
     assert simulation.settle() == recount(simulation.loop.controller)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from kframe.execution.entries import ExecutionLimits, Goal, GoalChanged, RunResult
+from kframe.testing.properties import examples
 from tests.execution.scripted_cluster import Crash, Crashes, run, started
 from tests.execution.test_crashes import AFTER, CONFIGS, ORIGIN, STAGES, new_cluster
 
@@ -106,4 +107,4 @@ class ExecutionMachine(RuleBasedStateMachine):
 
 
 TestFaults = ExecutionMachine.TestCase
-TestFaults.settings = settings(max_examples=75, stateful_step_count=8)
+TestFaults.settings = settings(examples(1.5), stateful_step_count=8)

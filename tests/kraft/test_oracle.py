@@ -61,7 +61,14 @@ def test_oracle_comparison_reports_difference() -> None:
 
 
 @pytest.mark.real
-@pytest.mark.parametrize("independent, events", [(0, 4_000), (16, 16_000)])
+@pytest.mark.parametrize(
+    "independent, events",
+    [
+        (0, 2_000),
+        (16, 8_000),
+        *(pytest.param(*case, marks=pytest.mark.extended) for case in ((0, 20_000), (16, 80_000))),
+    ],
+)
 def test_random_events_are_decided_as_in_kafka(independent: int, events: int) -> None:
     report = compare(events, seed=2026, independent=independent)
     assert report.differences == []

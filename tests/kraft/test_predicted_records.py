@@ -154,7 +154,9 @@ def comparable(versioned: RecordAndVersion) -> RecordAndVersion:
     return versioned._replace(record=record)
 
 
-@pytest.fixture(scope="module", params=[True, False], ids=["elr", "no elr"])
+@pytest.fixture(
+    scope="module", params=[pytest.param(True, id="elr"), pytest.param(False, marks=pytest.mark.extended, id="no elr")]
+)
 def live(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveCluster]:
     if lacking := missing():
         pytest.skip(lacking)

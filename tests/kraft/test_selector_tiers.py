@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kframe.model.columns import Int32
@@ -21,6 +21,7 @@ from kframe.scenario import strict_yaml
 from kframe.scenario.kraft.format import parse_kraft_scenario
 from kframe.scenario.kraft.runner import KraftScenarioRunner
 from kframe.snapshot import Snapshot, Source
+from kframe.testing.properties import examples
 from kframe.whatif import FailOn, WhatIf
 from tests.kraft.strategies import clusters
 from tests.registry.native_reference import SELECT
@@ -108,7 +109,7 @@ def test_selector_cannot_elect_replica_outside_isr_and_elr(tier: Tier) -> None:
 
 
 @TIERS
-@settings(max_examples=5)
+@examples(0.1)
 @given(clusters(), st.booleans(), st.booleans())
 def test_selector_adds_no_unclean_election(tier: Tier, metadata: ClusterMetadata, is_safe: bool, unclean: bool) -> None:
     snapshot = Snapshot.from_metadata(metadata, source=Source("kraft", "drawn"))

@@ -55,14 +55,19 @@ def make(out: Path, pythons: Sequence[Path], folders: Sequence[Path]) -> None:
     out.mkdir(parents=True)
     sources = [source_distribution(folder, out) for folder in folders]
     for python in pythons:
-        with tempfile.TemporaryDirectory() as temporary:
-            built = Path(temporary)
-            run([python, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", built, *sources])
-            for wheel in built.glob("*.whl"):
-                repair(wheel, out)
+        build_wheels(python, sources, out)
     run([tools.group_bin("dist") / "twine", "check", "--strict", *out.iterdir()])
     for python in pythons:
         install_and_run(python, out, sources)
+
+
+def build_wheels(python: Path, sources: Sequence[Path], out: Path, *options: str) -> None:
+    """Build a wheel of each source distribution or folder, with options of ``pip wheel``, and move it to ``out``."""
+    with tempfile.TemporaryDirectory() as temporary:
+        built = Path(temporary)
+        run([python, "-m", "pip", "wheel", "--quiet", "--no-deps", *options, "--wheel-dir", built, *sources])
+        for wheel in built.glob("*.whl"):
+            repair(wheel, out)
 
 
 def interpreters() -> list[Path]:
@@ -104,12 +109,15 @@ def source_distribution(folder: Path, out: Path) -> Path:
 
 
 def copy_tree(folder: Path, target: Path) -> None:
-    """Copy the files of a folder, without those that git ignores. A symbolic link becomes the file it names."""
+    """Copy the files of a folder, without those that git ignores. A symbolic link becomes the file it names.
+
+    Files keep their times, which show what is compiled already.
+    """
     for path in tree_files():
         if path.is_relative_to(ROOT / folder):
             copied = target / path.relative_to(ROOT / folder)
             copied.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(path, copied)
+            shutil.copy2(path, copied)
 
 
 def repair(wheel: Path, out: Path) -> None:
@@ -129,13 +137,13 @@ def install_and_run(python: Path, out: Path, sources: Sequence[Path]) -> None:
     """Install the wheels in a clean virtual environment without a compiler, and run the smoke test there."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary) / "venv"
-        run([python, "-m", "venv", folder])
+        run([python, "-m", "venv", "--without-pip", folder])
         names = [source.name.rpartition("-")[0].replace("_", "-") for source in sources]
         path = str(folder / "bin")
         # A compiler elsewhere than on the path would fail too.
         without_compiler = {"PATH": path, "PYTHONPATH": "", "CC": "false", "CXX": "false"}
         # pure-sasl has no wheel of its newest release; it is Python code, which pip builds without a compiler.
-        pip = [folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--prefer-binary"]
+        pip = [python, "-m", "pip", "--python", folder, "install", "--quiet", "--prefer-binary"]
         run([*pip, "--find-links", out, *names], without_compiler)
         # In that folder Python finds no source tree.
         run([folder / "bin" / "python", SMOKE], without_compiler, Path(temporary))

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from hypothesis import settings
 from hypothesis import strategies as st
 
 from kframe.model.columns import Ragged
 from kframe.planning import PlanProposal
 from kframe.snapshot import Snapshot
 from kframe.snapshot.facts import BrokerFacts, PartitionFacts, Source, TopicFacts
+from kframe.testing.properties import examples
 
 #: For properties of plans by sizes, each of which is solved as a mixed-integer program.
-FEWER_EXAMPLES = settings(max_examples=settings().max_examples * 3 // 10)
+FEWER_EXAMPLES = examples(0.3)
 
 
 def snapshot_of(

@@ -19,6 +19,8 @@ from tests.spark.fleets import snapshot_directory, two_topics
 from tests.spark.processes import BIN, LOCAL, environment, server, settings
 
 pytest.importorskip("grpc_status")
+#: Tables that commands write.
+TABLES = {"failover": ("failover/changes", "failover/tallies", "failover/conditions"), "sweep": ("sweep/failures",)}
 SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
 
@@ -33,7 +35,12 @@ def remote(tmp_path: Path) -> Iterator[str]:
         yield f"sc://127.0.0.1:{port}"
 
 
-def test_commands_print_same_output_over_connect(spark: Any, remote: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "chosen", [("validate", "failover"), pytest.param(("requests", "sweep"), marks=pytest.mark.extended)], ids=" ".join
+)
+def test_commands_print_same_output_over_connect(
+    spark: Any, remote: str, tmp_path: Path, chosen: tuple[str, ...]
+) -> None:
     exports = tmp_path / "fleet"
     exports.mkdir()
     health = Health(under_replicated=0.3, off_preferred=0.2, unclean=0.3)
@@ -46,7 +53,7 @@ def test_commands_print_same_output_over_connect(spark: Any, remote: str, tmp_pa
         "failover": ["--brokers", "2", "--each-rack", "--scenarios", str(scenarios), "--fail-on", "offline", "--out"],
         "requests": ["--brokers", "2", "--one-by-one"],
         "sweep": ["--config", "min.insync.replicas=2", "--out"],
-    }.items()}  # fmt: skip
+    }.items() if name in chosen}  # fmt: skip
 
     def command(name: str, out: str) -> list[str]:
         return [word if word != "--out" else f"--out={tmp_path / out / name}" for word in commands[name]]
@@ -63,7 +70,7 @@ def test_commands_print_same_output_over_connect(spark: Any, remote: str, tmp_pa
         assert (code, stderr) == (classic.exit_code, classic.stderr)
         assert json.loads(stdout)["rows"], name
         assert stdout == classic.stdout
-    for name in ("failover/changes", "failover/tallies", "failover/conditions", "sweep/failures"):
+    for name in TABLES[chosen[-1]]:
         tables = [parquet.read_table(tmp_path / which / name) for which in ("remote", "classic")]
         rows = [sorted(map(repr, table.to_pylist())) for table in tables]
         assert rows[0] == rows[1]

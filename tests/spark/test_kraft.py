@@ -11,7 +11,7 @@ from random import Random
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
@@ -30,6 +30,7 @@ from kframe.spark.stages import FAILOVER
 from kframe.spark.sweeping import FAILURES, Sweeping, sweep_whole, swept_whole
 from kframe.spark.validate import validate_whole
 from kframe.spark.whole import Output, Unit, play_units
+from kframe.testing.properties import examples
 from kframe.whatif import SortBy, WhatIf
 from tests.spark.kraft_fleets import kraft_scenarios, kraft_snapshot
 from tests.spark.sharding import (
@@ -59,7 +60,7 @@ def ingested(snapshot: Snapshot) -> Iterator[ClusterInput]:
         yield ClusterInput.of_record(Path(folder) / "fleet", record)
 
 
-@settings(max_examples=15)
+@examples(0.3)
 @given(RANDOMS)
 def test_ingested_cluster_equals_snapshot(random: Random) -> None:
     snapshot = kraft_snapshot(random)
@@ -71,7 +72,7 @@ def test_ingested_cluster_equals_snapshot(random: Random) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=15)
+@examples(0.3)
 @given(RANDOMS)
 def test_whole_clusters_of_a_fleet_equal_a_single_machine(random: Random) -> None:
     snapshot = kraft_snapshot(random)
@@ -96,7 +97,7 @@ def test_whole_clusters_of_a_fleet_equal_a_single_machine(random: Random) -> Non
 
 
 @pytest.mark.slow
-@settings(max_examples=15)
+@examples(0.3)
 @given(RANDOMS)
 def test_sharded_rows_in_any_order_are_combined(random: Random) -> None:
     snapshot = kraft_snapshot(random)
@@ -111,7 +112,7 @@ def test_sharded_rows_in_any_order_are_combined(random: Random) -> None:
             assert_same_rows(merged(play(rows, Engine()), rows[0]), expected)
 
 
-@settings(max_examples=15)
+@examples(0.3)
 @given(RANDOMS, st.sampled_from([1, 2]), st.booleans(), st.sampled_from(list(SortBy)))
 def test_sweep_equals_a_single_machine(random: Random, depth: int, racks: bool, by: SortBy) -> None:
     snapshot, options = kraft_snapshot(random), Sweeping(depth=depth, racks=racks, by=by)
@@ -134,7 +135,7 @@ def _reference_sweep_or_problem(snapshot: Snapshot, options: Sweeping) -> Rows |
         return str(problem)
 
 
-@settings(max_examples=15)
+@examples(0.3)
 @given(RANDOMS)
 def test_valid_cluster_has_only_health_warnings(random: Random) -> None:
     snapshot = kraft_snapshot(random)

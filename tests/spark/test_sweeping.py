@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kframe.cli.sweep import rules_of
@@ -16,6 +16,7 @@ from kframe.snapshot.generate import Health, generate
 from kframe.spark import sweeping
 from kframe.spark.part import SHARD_WITH_FACTS
 from kframe.spark.sweeping import COUNTS, FAILURES, Sweeping, counted, ranked, sweep_whole
+from kframe.testing.properties import examples
 from kframe.whatif import SortBy
 from kframe.whatif.sweep import sweep
 from kframe.whatif.sweep_export import failures_table
@@ -53,7 +54,7 @@ def merged_sweep(snapshot: Snapshot, options: Sweeping, parts: Iterable[pa.Recor
     return listed
 
 
-@settings(max_examples=60)
+@examples(1.2)
 @given(st.data())
 def test_sweep_of_shards_equals_one_machine(data: st.DataObject) -> None:
     snapshot = data.draw(clusters())

@@ -5,11 +5,12 @@ from __future__ import annotations
 import statistics
 from dataclasses import dataclass
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kframe.model.cluster import PartitionView
 from kframe.snapshot import Health, Snapshot, generate
+from kframe.testing.properties import examples
 from kframe.whatif import FailOn, WhatIf
 
 
@@ -63,7 +64,7 @@ def recount(whatif: WhatIf, default_min_isr: int) -> dict[str, int]:
     return counts
 
 
-@settings(max_examples=60)
+@examples(1.2)
 @given(cases(), st.booleans())
 def test_outcome_equals_recount(case: Case, together: bool) -> None:
     whatif = WhatIf(case.snapshot, case.config)
@@ -90,7 +91,7 @@ def test_outcome_equals_recount(case: Case, together: bool) -> None:
     assert outcome.after.leader_skew.deviation == round(statistics.pstdev(up), 3) if up else True
 
 
-@settings(max_examples=60)
+@examples(1.2)
 @given(cases())
 def test_leaders_follow_offline_election_rule(case: Case) -> None:
     whatif = WhatIf(case.snapshot, case.config)
@@ -106,7 +107,7 @@ def test_leaders_follow_offline_election_rule(case: Case) -> None:
     assert outcome.count_of(FailOn.LOSS) == sum(unclean for _, unclean in expected.values())
 
 
-@settings(max_examples=30)
+@examples(0.6)
 @given(cases())
 def test_sequential_failures_equal_separate_failures(case: Case) -> None:
     sequential, separate = WhatIf(case.snapshot, case.config), WhatIf(case.snapshot, case.config)

@@ -6,10 +6,11 @@ from collections import Counter
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kframe.snapshot import Health, Snapshot, generate, read_snapshot
+from kframe.testing.properties import examples
 from kframe.whatif import Plan, WhatIf, load_plan
 from kframe.whatif.plan_check import replica_loads, resolve_plan
 from kframe.whatif.plan_report import PlanReport
@@ -54,7 +55,6 @@ def played(case: Case) -> WhatIf:
 
 
 @pytest.mark.slow
-@settings(max_examples=50)
 @given(cases())
 def test_completed_reassignments_equal_plan(case: Case) -> None:
     whatif = played(case)
@@ -94,7 +94,7 @@ def test_completed_reassignments_equal_plan(case: Case) -> None:
     assert {key: after[key] for key in untouched} == {key: before[key] for key in untouched}
 
 
-@settings(max_examples=60)
+@examples(1.2)
 @given(cases())
 def test_check_predicts_refusals_of_controller(case: Case) -> None:
     whatif = WhatIf(case.snapshot)

@@ -8,11 +8,12 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kframe.model.columns import Ragged
 from kframe.snapshot import BrokerFacts, PartitionFacts, Snapshot, Source, TopicFacts
+from kframe.testing.properties import examples
 from kframe.whatif import FailOn, Outcome, WhatIf
 from kframe.whatif.sweep import sweep
 from tests.cluster_strategies import clusters
@@ -124,13 +125,13 @@ def swept(snapshot: Snapshot, config: dict[str, object]) -> dict[tuple[str, tupl
     }
 
 
-@settings(max_examples=60)
+@examples(1.2)
 @given(snapshots(), configs())
 def test_sweep_equals_what_ifs(snapshot: Snapshot, config: dict[str, object]) -> None:
     assert swept(snapshot, config) == brute_force(snapshot, config)
 
 
-@settings(max_examples=25)
+@examples(0.5)
 @given(
     clusters().filter(lambda cluster: bool((cluster.partitions.topic >= 0).all())).map(Snapshot.from_cluster), configs()
 )
@@ -140,7 +141,7 @@ def test_sweep_of_inconsistent_states_equals_what_ifs(snapshot: Snapshot, config
     assert swept(snapshot, config) == brute_force(snapshot, config)
 
 
-@settings(max_examples=25)
+@examples(0.5)
 @given(snapshots(), configs())
 def test_findings_and_health_equal_what_ifs(snapshot: Snapshot, config: dict[str, object]) -> None:
     result = sweep(snapshot, config, depth=1, racks=False)

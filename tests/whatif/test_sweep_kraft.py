@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
@@ -16,6 +16,7 @@ from kframe.model.kraft.ids import ELR_VERSION, MetadataLevel
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.kraft.records import BrokerFeature
 from kframe.snapshot import Snapshot, Source
+from kframe.testing.properties import examples
 from kframe.whatif import FailOn, Outcome, WhatIf
 from kframe.whatif.kraft.whatif import KraftWhatIf
 from kframe.whatif.sweep import sweep
@@ -109,7 +110,7 @@ def swept(snapshot: Snapshot, config: dict[str, object], elr: bool | None) -> di
     }
 
 
-@settings(max_examples=25)
+@examples(0.5)
 @given(clusters().map(with_elr_support), CONFIGS, st.sampled_from([None, True, False]))
 def test_sweep_equals_what_ifs(metadata: ClusterMetadata, config: dict[str, object], elr: bool | None) -> None:
     if elr and metadata.metadata_version < MetadataLevel.ELR:
@@ -118,7 +119,7 @@ def test_sweep_equals_what_ifs(metadata: ClusterMetadata, config: dict[str, obje
     assert swept(snapshot, config, elr) == brute_force(snapshot, config, elr)
 
 
-@settings(max_examples=25)
+@examples(0.5)
 @given(reassigned(), CONFIGS)
 def test_failure_that_completes_reassignment_of_first_partition(
     metadata: ClusterMetadata, config: dict[str, object]

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kframe.model.columns import Int32
 from kframe.snapshot import Health, Snapshot, generate
+from kframe.testing.properties import examples
 from kframe.whatif.settings import knows_min_insync
 from kframe.whatif.sweep import sweep, sweep_of
 from kframe.whatif.sweep_result import Sweep
@@ -40,7 +41,7 @@ def same(left: Sweep, right: Sweep) -> bool:
     )
 
 
-@settings(max_examples=60)
+@examples(1.2)
 @given(snapshots(), configs(), st.data())
 def test_counts_of_parts_add_up_in_any_order(
     snapshot: Snapshot, config: dict[str, object], data: st.DataObject

@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from tests.wire.cases import Case, broker, build, case_of, partition, random_case, topic
 from tests.wire.content import EVERY_VERSION, contents, kio_class, kio_decode, kio_encode, kio_entity
@@ -29,7 +29,6 @@ def check_against_kio(case: Case, api: str, version: int) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=50)
 @given(case=CASES)
 def test_bodies_equal_kio(case: Case) -> None:
     for api, version in EVERY_VERSION:

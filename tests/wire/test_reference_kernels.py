@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kframe import kernels
 from kframe.kernels.reference import requests as reference
+from kframe.testing.properties import examples
 from kframe.wire import leader_and_isr, sections, stop_replica, update_metadata
 from tests.wire.cases import Case, broker, build, case_of, partition, topic
 from tests.wire.content import EVERY_VERSION
@@ -40,7 +41,7 @@ class ComparedKernels:
 
 
 @pytest.mark.slow
-@settings(max_examples=40)
+@examples(0.8)
 @given(case=CASES, byte_limit=st.sampled_from([1, 200, 2**20]), group_bytes=st.sampled_from([1, 500, 2**20]))
 def test_request_kernels_equal_references(case: Case, byte_limit: int, group_bytes: int) -> None:
     with pytest.MonkeyPatch.context() as patch:

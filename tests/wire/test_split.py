@@ -7,9 +7,10 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from kframe.testing.properties import examples
 from kframe.wire import EncodedRequest, sections
 from tests.wire.cases import Case, broker, build, case_of, partition, random_case, topic
 from tests.wire.content import EVERY_VERSION, kio_class, kio_decode
@@ -48,7 +49,7 @@ def check_split(case: Case, api: str, version: int, byte_limit: int) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=30)
+@examples(0.6)
 @given(case=CASES, byte_limit=st.integers(1, 3000))
 def test_split_requests_have_same_content(case: Case, byte_limit: int) -> None:
     for api, version in EVERY_VERSION:
@@ -142,7 +143,7 @@ def test_metadata_limit_includes_live_brokers(version: int) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=15)
+@examples(0.3)
 @given(case=CASES, byte_limit=st.sampled_from([1, 300, 2**20]))
 def test_requests_share_memory_up_to_a_limit(case: Case, byte_limit: int) -> None:
     for api, version in EVERY_VERSION:

@@ -7,9 +7,10 @@ from random import Random
 from unittest import mock
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from kframe.testing.properties import examples
 from kframe.wire import threads
 from tests.wire.cases import Case, build, random_case
 from tests.wire.content import EVERY_VERSION
@@ -26,7 +27,7 @@ def check(case: Case, api: str, version: int, part_rows: int, processors: int, b
 
 
 @pytest.mark.slow
-@settings(max_examples=30)
+@examples(0.6)
 @given(case=CASES, part_rows=st.integers(1, 8), processors=st.integers(1, 3), byte_limit=st.sampled_from([300, 10**6]))
 def test_threaded_encoding_yields_same_requests(case: Case, part_rows: int, processors: int, byte_limit: int) -> None:
     for api, version in EVERY_VERSION:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from hypothesis import settings as hypothesis_settings
 from kframe_kafka_wire.testing.client import Client
 from kframe_kafka_wire.testing.fake_broker import FakeBroker, settings
 from kframe_kafka_wire.testing.fake_cluster import FakeCluster
@@ -18,11 +16,9 @@ from kframe_zookeeper.testing.handover import ClusterFixture, running_fixture
 from kframe_zookeeper.testing.servers import ServerHandle, ServerOptions, missing, running
 from kframe_zookeeper.testing.tools import ToolProcess
 
-# As in kframe's own tests: the same examples in every run, and no deadline.
-hypothesis_settings.register_profile("steady", max_examples=50, derandomize=True, deadline=None)
-hypothesis_settings.register_profile("brief", max_examples=20, derandomize=True, deadline=None)
-hypothesis_settings.register_profile("explore", max_examples=2_000, deadline=None, print_blob=True)
-hypothesis_settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
+from kframe.testing.properties import load_profile
+
+load_profile()
 
 
 @pytest.fixture

@@ -75,6 +75,7 @@ def test_a_load_report_counts_violations(
 AT = "[2026-01-01 00:00:00,000]"
 
 
+@pytest.mark.extended
 @pytest.mark.skipif(not RUNBOOK.exists(), reason="no clone of kframe")
 def test_random_changes_leave_no_unexplained_warning(needs_java: None, tmp_path: Path) -> None:
     """Each operation and each fault of a broker occurs. No record is lost, and all topics are deleted."""

@@ -117,7 +117,7 @@ def kraft_mode(folder: Path) -> Iterator[Running]:
         )  # fmt: skip
 
 
-@pytest.fixture(params=["2.8.2", "3.9.1", "4.4.0"])
+@pytest.fixture(params=[pytest.param("2.8.2", marks=pytest.mark.extended), "3.9.1", "4.4.0"])
 def cluster(request: pytest.FixtureRequest, zookeeper: ServerHandle, tmp_path: Path) -> Iterator[Running]:
     """A cluster with TOPICS and CONFIGS."""
     version = request.param

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sized
@@ -21,6 +20,8 @@ from kframe_kafka_wire.testing.kafka_python import KafkaPython
 from kframe_kafka_wire.testing.messages import NEVER_WHOLE, WAYS, answers, malformed_frames
 from kframe_kafka_wire.testing.real_cluster import (
     INTERNAL,
+    NEWEST,
+    OLDEST,
     SETUPS,
     RealCluster,
     Sampler,
@@ -44,8 +45,8 @@ MAKES: Final[Mapping[str, tuple[Callable[[Path, str], AnyClient], str]]] = {
 }  # fmt: skip
 #: Log lines of brokers for a controlled shutdown, 2.8 and 3.9.
 SHUT_DOWN: Final = re.compile("Controlled shutdown (?:succeeded|request returned successfully)")
-#: Setups that all tests run on: the newest protocol of each release, or all of them.
-WHOLE: Final = SETUPS if os.environ.get("KFRAME_FAULTS") == "all" else [SETUPS[0], SETUPS[-1]]
+#: Setups that ``make test-extended`` tests with all work.
+OTHERS: Final = [pytest.param(setup, marks=pytest.mark.extended) for setup in SETUPS if setup != NEWEST]
 #: Memory in KiB by which a process may grow through malformed frames.
 GROWTH_KIB: Final = 64 * 1024
 
@@ -100,13 +101,12 @@ class _Leadership:
         assert until(lambda: not cluster.assignment("t"))
 
 
-@pytest.mark.parametrize("cluster", [setup for setup in SETUPS if setup not in WHOLE], indirect=True, ids=spelled,
-                         scope="class")  # fmt: skip
-class TestOnOlderProtocols(_Leadership):
-    """The protocols of releases in a rolling upgrade."""
+@pytest.mark.parametrize("cluster", [OLDEST], indirect=True, ids=spelled, scope="class")
+class TestOnOldestBrokers(_Leadership):
+    """The requests that the oldest release has of its own."""
 
 
-@pytest.mark.parametrize("cluster", WHOLE, indirect=True, ids=spelled, scope="class")
+@pytest.mark.parametrize("cluster", [NEWEST, *OTHERS], indirect=True, ids=spelled, scope="class")
 class TestOnBrokers(_Leadership):
     """All work of clients and operators."""
 

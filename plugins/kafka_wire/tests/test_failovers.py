@@ -36,7 +36,7 @@ def test_standby_takes_role_of_frozen_instance(cluster: FailoverCluster) -> None
     assert failover.controller_epochs <= 2
 
 
-@pytest.mark.parametrize("controller", ["kframe", "kafka"])
+@pytest.mark.parametrize("controller", ["kframe", pytest.param("kafka", marks=pytest.mark.extended)])
 def test_controller_keeps_role_and_epoch_after_zookeeper_restart(cluster: FailoverCluster, controller: str) -> None:
     """The server is down until the fence of an instance would be closed. Kafka's controller is the reference."""
     if controller == "kafka":

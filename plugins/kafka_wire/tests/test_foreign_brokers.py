@@ -87,7 +87,7 @@ def test_registered_kraft_broker_is_logged(cluster: OwnCluster, tmp_path: Path) 
         broker.kill()
 
 
-@pytest.mark.parametrize("version", [VERSION, "2.8.2"])
+@pytest.mark.parametrize("version", [VERSION, pytest.param("2.8.2", marks=pytest.mark.extended)])
 def test_broker_of_another_cluster_receives_no_requests(
     zookeeper: ServerHandle, cluster: OwnCluster, tmp_path: Path, version: str
 ) -> None:

@@ -109,6 +109,7 @@ def test_an_impossible_history_is_refused(rows: list[Any]) -> None:
     assert check(history(*rows)).violations == ["t"]
 
 
+@pytest.mark.extended
 def test_responses_are_linearizable_under_faults(needs_java: None, tmp_path: Path) -> None:
     """An instance whose session ends while it is frozen, or while it reaches clients but not ZooKeeper."""
     with history_cluster(tmp_path, seed=1) as cluster:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kframe_kafka_wire.channel import Channel
 from kframe_kafka_wire.testing import fake_broker
@@ -15,6 +15,7 @@ from kframe_kafka_wire.testing.fake_cluster import FakeCluster
 from kframe_kafka_wire.transport import WireTransport
 
 from kframe.model.events import UpdateMetadataResponseReceived
+from kframe.testing.properties import examples
 
 BROKERS = (1, 2, 3)
 
@@ -79,7 +80,7 @@ STEPS: st.SearchStrategy[Callable[[Driver, int], None]] = st.sampled_from(
 )
 
 
-@settings(max_examples=25, deadline=None)
+@examples(0.5)
 @given(st.lists(st.tuples(STEPS, st.sampled_from(BROKERS)), min_size=5, max_size=30))
 def test_each_registration_gets_its_batches_in_order(steps: list[Any]) -> None:
     """Each batch is sent once, and again after each lost response. None is omitted, none follows an unregistration."""

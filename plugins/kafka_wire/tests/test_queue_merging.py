@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kframe_kafka_wire.channel import REQUEST_WEIGHT, Channel, QueuedRequest
 from kframe_kafka_wire.request_content import UPDATE_METADATA
@@ -20,6 +20,7 @@ from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32, Ragged
 from kframe.model.requests import BrokerRows, ControlRequests
 from kframe.testing.clusters import cluster_of, healthy, registration
+from kframe.testing.properties import examples
 from kframe.wire import header_version, request_header
 
 SLOW = 1
@@ -221,7 +222,7 @@ STEPS: list[Callable[[Controller, int, int], None]] = [
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@examples(1.2)
 @given(
     st.sampled_from(["3.9", "2.8", "2.4-IV1", "2.4-IV0", "1.0"]),
     st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 1), st.integers(0, 1)), min_size=15, max_size=40),

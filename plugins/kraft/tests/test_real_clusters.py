@@ -1,11 +1,10 @@
 """Real clusters of several releases: kframe reads what Kafka's own tools print, and Kafka boots from what it writes.
 
-KFRAME_KRAFT_RELEASES=3.9.1,4.0.2,4.1.2,4.3.1,4.4.0 runs every release; the default is the oldest and the newest.
+``make test`` has the oldest and the newest release.
 """
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +15,7 @@ from kframe_kraft.checkpoint_writing import write_checkpoint
 from kframe_kraft.detection import LOG_DIRECTORY
 from kframe_kraft.disk import SnapshotId, read_history
 from kframe_kraft.sources import MetadataImage, read_image
-from kframe_kraft.testing.kafka_nodes import CLUSTER_ID, KraftCluster
+from kframe_kraft.testing.kafka_nodes import CLUSTER_ID, RELEASES, KraftCluster
 from kframe_kraft.testing.kafka_tools import KafkaTools, print_snapshot
 from kframe_kraft.testing.metadata_facts import metadata_facts
 from kframe_kraft.testing.rich_cluster import fill, newest_snapshot, rich_options
@@ -25,7 +24,10 @@ from kframe_zookeeper.testing.commands import kframe, kframe_json
 
 pytestmark = pytest.mark.real
 
-RELEASES = os.environ.get("KFRAME_KRAFT_RELEASES", "3.9.1,4.4.0").split(",")
+EACH_RELEASE = [
+    pytest.param(release, marks=() if release in (RELEASES[0], RELEASES[-1]) else pytest.mark.extended)
+    for release in RELEASES
+]
 
 
 class RichCluster(NamedTuple):
@@ -46,7 +48,7 @@ class RichCluster(NamedTuple):
         return out
 
 
-@pytest.fixture(scope="module", params=RELEASES)
+@pytest.fixture(scope="module", params=EACH_RELEASE)
 def rich(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RichCluster]:
     folder = tmp_path_factory.mktemp(f"kraft-{request.param}")
     with KafkaTools(folder / "tools") as tools, KraftCluster(folder, rich_options(request.param)) as cluster:

@@ -93,6 +93,7 @@ def test_capture_by_controller_listener_with_tls_and_sasl(tmp_path: Path) -> Non
             assert reason in refused.stderr
 
 
+@pytest.mark.extended
 def test_capture_by_controller_listener_with_mutual_tls(tmp_path: Path) -> None:
     folder = certificates(tmp_path / "certificates")
     settings = {

@@ -117,7 +117,9 @@ def shadowed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ShadowedClust
         yield ShadowedCluster(cluster, tools)
 
 
-@pytest.mark.parametrize("elr", [False, True], ids=["no elr", "elr"])
+@pytest.mark.parametrize(
+    "elr", [pytest.param(False, marks=pytest.mark.extended, id="no elr"), pytest.param(True, id="elr")]
+)
 def test_shadow_predicts_records_of_faults_and_requests(shadowed: ShadowedCluster, elr: bool, tmp_path: Path) -> None:
     shadow = LogShadowing(shadowed.url, tmp_path / "shadow")
     try:
@@ -139,6 +141,7 @@ def change_topics(shadowed: ShadowedCluster) -> None:
     """Create topics, add partitions, change configurations, and complete a reassignment."""
     for topic, replicas in TOPICS.items():
         shadowed.create(topic, replicas, *(("--config", CONFIGS[topic]) if topic in CONFIGS else ()))
+    shadowed.cluster.await_topics(TOPICS)
     shadowed.admin("kafka-topics", "--alter", "--topic", "orders", "--partitions", 9)
     shadowed.configure("topics", "orders", "--add-config", "retention.ms=70000,min.insync.replicas=1")
     shadowed.configure("topics", "orders", "--delete-config", "retention.ms,min.insync.replicas")

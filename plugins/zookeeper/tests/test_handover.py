@@ -138,7 +138,7 @@ def change(fixture: ClusterFixture, topics: Topics) -> None:
     eventually((1, [1]), fixture.leader_and_isr, topics.risky)
 
 
-@pytest.mark.parametrize("take", [by_kframe, by_kafka])
+@pytest.mark.parametrize("take", [by_kframe, pytest.param(by_kafka, marks=pytest.mark.extended)])
 def test_kafka_completes_operations_that_kframe_began(
     fixture: ClusterFixture, take: Callable[[ClusterFixture], Callable[[], int]]
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -24,12 +23,17 @@ from kframe.model.cluster import ClusterState
 from kframe.testing.clusters import cluster_of, healthy, registration
 from kframe.testing.store_fixture import FIRST_ID, SECOND_ID
 
-EVERYTHING = os.environ.get("KFRAME_FAULTS") == "all"
-#: Each takes some seconds. By default only that with an unknown outcome runs: the request is executed, its answer lost.
+#: Each takes some seconds. ``make test`` has the one with an unknown outcome: the request is executed, its answer lost.
 BREAK_POINTS = pytest.mark.parametrize(
     "break_point",
-    list(BreakPoint) if EVERYTHING else [BreakPoint.BEFORE_ANSWER],
-    ids=lambda break_point: break_point.name.lower(),
+    [
+        pytest.param(
+            break_point,
+            marks=() if break_point is BreakPoint.BEFORE_ANSWER else pytest.mark.extended,
+            id=break_point.name.lower(),
+        )
+        for break_point in BreakPoint
+    ],
 )
 #: States that change when broker 1 fails, in three requests.
 TOPICS, PARTITIONS = 12, 100
@@ -101,7 +105,7 @@ def writes_each_once(fixture: ZooKeeperFixture, proxy: Proxy, broken: Break) -> 
 @BREAK_POINTS
 @pytest.mark.parametrize(
     "how",
-    [ServerHandle.stop, ServerHandle.kill] if EVERYTHING else [ServerHandle.kill],
+    [pytest.param(ServerHandle.stop, marks=pytest.mark.extended), ServerHandle.kill],
     ids=lambda how: str(how.__name__),
 )
 def test_server_restart(
@@ -124,7 +128,9 @@ def test_server_restart(
 
 
 @BREAK_POINTS
-@pytest.mark.parametrize("on_leader", [True, False] if EVERYTHING else [False], ids=lambda on: "own" if on else "other")
+@pytest.mark.parametrize(
+    "on_leader", [pytest.param(True, marks=pytest.mark.extended, id="own"), pytest.param(False, id="other")]
+)
 def test_killed_ensemble_leader(ensemble: Ensemble, break_point: BreakPoint, on_leader: bool) -> None:
     ensemble.start()
     leader, follower = ensemble.leader(), ensemble.followers()[0]

@@ -6,10 +6,11 @@ import random
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kframe.model.protocol import InterBrokerProtocol
+from kframe.testing.properties import examples
 from kframe_simulator.broker.config import BrokerConfig
 from kframe_simulator.testing.broker_state_machine import IDS, BrokerStateMachine
 
@@ -41,7 +42,7 @@ def next_step(
 
 @pytest.mark.parametrize("protocol", ["3.9", "2.7-IV1", "2.6"])
 @pytest.mark.parametrize("min_insync_replicas", [1, 2])
-@settings(max_examples=EXAMPLES)
+@examples(0.4)
 @given(seed=st.integers(0, 2**32), lossy=st.booleans(), deadly=st.sampled_from((0.0, 0.01, 0.03)))
 def test_logs_match_and_committed_records_stay(
     protocol: str, min_insync_replicas: int, seed: int, lossy: bool, deadly: float

@@ -42,7 +42,8 @@ NEWEST: Final[Setup] = ("3.9.1", "3.9")
 #: Before 3.4.1 brokers ignore a StopReplica with the current leader epoch. Kafka's controller sends such a request,
 #: too, when a reassignment is cancelled.
 OWN: Final[Mapping[str, Mapping[str, str]]] = {"2.8.2": {"kframe.reassignment.strict": "true"}}
-SETUPS: Final[list[Setup]] = [NEWEST, ("3.9.1", "2.8"), ("3.9.1", "2.4"), ("2.8.2", "2.8")]
+OLDEST: Final[Setup] = ("2.8.2", "2.8")
+SETUPS: Final[list[Setup]] = [NEWEST, ("3.9.1", "2.8"), ("3.9.1", "2.4"), OLDEST]
 
 
 def spelled(setup: Setup) -> str:

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Final
 from uuid import UUID, uuid4
 
+from kframe_kafka_wire.testing.clusters import metadata
 from kframe_zookeeper.testing.java import JVM, missing, sharing
-from kframe_zookeeper.testing.process import Process, until
+from kframe_zookeeper.testing.process import Process, until, wait_until
 from kframe_zookeeper.testing.servers import HOST, free_ports
 
 from kframe.plugin.kraft import uuid_text
@@ -225,6 +226,16 @@ class KraftCluster:
     def admin(self, tools: KafkaTools, script: str, *arguments: object) -> str:
         """Return the output of a Kafka tool that is run against the brokers. Raises ToolError if it fails."""
         return tools.run(script, "--bootstrap-server", self.address, *arguments)
+
+    def await_topics(self, names: Collection[str]) -> None:
+        """Return when every running broker knows these topics: a request may go to any of them."""
+        running = [node.address for node in self.brokers.values() if node.pid is not None]
+
+        def are_known() -> bool:
+            known = ({topic["name"] for topic in metadata(address)["topics"]} for address in running)
+            return all(each.issuperset(names) for each in known)
+
+        wait_until(are_known)
 
     def reassign(self, tools: KafkaTools, topic: str, replicas: Sequence[int], *action: str) -> None:
         """Run ``kafka-reassign-partitions`` for partition 0 of a topic. ``action`` is ``--execute`` or ``--cancel``."""

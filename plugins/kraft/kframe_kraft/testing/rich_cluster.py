@@ -62,6 +62,7 @@ def _create_topics(cluster: KraftCluster, tools: KafkaTools) -> None:
         ("deleted", "--partitions", "2", "--replication-factor", "1"),
     ):
         cluster.admin(tools, "kafka-topics", "--create", "--topic", topic, *arguments)
+    cluster.await_topics(["brief.topic", "deleted"])
     cluster.admin(tools, "kafka-topics", "--delete", "--topic", "deleted")
     cluster.admin(tools, "kafka-topics", "--alter", "--topic", "brief.topic", "--partitions", "3")
 
