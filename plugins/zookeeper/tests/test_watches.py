@@ -91,6 +91,26 @@ def test_watch_armed_before_its_last_event_is_handled_survives_a_reconnect(
     wait_until(lambda: events == [Elect()])
 
 
+def test_event_without_watcher_is_notified_after_a_reconnect(make_fixture: FixtureFactory, proxy: Proxy) -> None:
+    """While kazoo connects again, it has no watcher for a moment."""
+    fixture, events = make_fixture(small_cluster()), list[Event]()
+    first, second = opened(fixture), opened(fixture, proxy, events)
+    first.claim(FIRST_ID)
+    assert second.claim(SECOND_ID) is None
+    fixture.settle()
+    events.clear()
+    connection = second._connection
+    assert connection is not None
+    client = connection.session.client
+    (watched,) = (path for path in client._data_watchers if path.endswith(paths.CONTROLLER))
+    del client._data_watchers[watched]
+    first.close()
+    client.exists("/")  # The server sends the event before this answer.
+    assert not events
+    proxy.cut()
+    wait_until(lambda: events == [Elect()])
+
+
 def test_connection_that_breaks_again_while_watches_are_armed(
     make_fixture: FixtureFactory, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
