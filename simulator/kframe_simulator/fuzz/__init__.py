@@ -8,8 +8,8 @@ every case that is neither decoded nor refused (``run``). Cases are mutations of
 from __future__ import annotations
 
 from kframe_simulator.fuzz.cases import Base, Batch, Cases, DecoderTarget, Outcome, packed
-from kframe_simulator.fuzz.command import CASES, PEAK_BYTES_MAX, main, report
-from kframe_simulator.fuzz.corpus import CorpusEntry, bases_of, read_corpus, signature
+from kframe_simulator.fuzz.command import CASES, PEAK_BYTES_MAX, main, problems, report
+from kframe_simulator.fuzz.corpus import CorpusEntry, bases_of, corpus_problems, read_corpus, signature
 from kframe_simulator.fuzz.run import Escape, TargetTotals, run
 
 __all__ = [
@@ -24,8 +24,10 @@ __all__ = [
     "Outcome",
     "TargetTotals",
     "bases_of",
+    "corpus_problems",
     "main",
     "packed",
+    "problems",
     "read_corpus",
     "report",
     "run",

@@ -19,6 +19,8 @@ from kframe_simulator.fuzz.run import Targets, TargetTotals, run
 CASES: Final = int(os.environ.get("KFRAME_FUZZ_CASES", "50000" if DEBUG else "200000"))
 #: The most memory of a process beyond its initial memory. A case has some kilobytes at most.
 PEAK_BYTES_MAX: Final = 64 * 2**20
+#: The least share of decoded and of refused cases: otherwise the mutations of a target test little.
+RARER_MIN: Final = 0.02
 
 
 def main(module: str, targets: Targets, corpus: Path, arguments: Sequence[str] | None = None) -> int:
@@ -49,10 +51,22 @@ def main(module: str, targets: Targets, corpus: Path, arguments: Sequence[str] |
     totals_by_target = run(targets, options.seed, options.cases, options.jobs, options.target)
     print(report(module, options.seed, totals_by_target))
     print(f"{time.monotonic() - begun:.0f} s, {options.jobs} processes")
-    valid = sum(totals.cases for totals in totals_by_target) == options.cases and all(
-        totals.peak_bytes <= PEAK_BYTES_MAX for totals in totals_by_target
-    )
-    return 0 if valid and not any(totals.escaped for totals in totals_by_target) else 1
+    found = problems(totals_by_target, options.cases)
+    print(*found, sep="\n", file=sys.stderr, end="\n" if found else "")
+    return int(bool(found))
+
+
+def problems(totals_by_target: Sequence[TargetTotals], cases: int) -> list[str]:
+    """What a run of so many cases must not have: escapes, lost cases, too much memory, and targets of one outcome."""
+    found = [f"{totals.target}: {totals.escaped:,} escaped" for totals in totals_by_target if totals.escaped]
+    if (evaluated := sum(totals.cases for totals in totals_by_target)) != cases:
+        found.append(f"{evaluated:,} of {cases:,} cases were evaluated")
+    for totals in totals_by_target:
+        if totals.peak_bytes > PEAK_BYTES_MAX:
+            found.append(f"{totals.target}: {totals.peak_bytes:,} bytes of memory")
+        if min(totals.decoded, totals.refused) < RARER_MIN * (totals.decoded + totals.refused):
+            found.append(f"{totals.target}: {totals.decoded:,} decoded and {totals.refused:,} refused")
+    return found
 
 
 def report(module: str, seed: int, totals_by_target: Sequence[TargetTotals]) -> str:

@@ -6,7 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from kframe_simulator.fuzz import Base, Batch, Cases, CorpusEntry, main, read_corpus, run, signature
+from kframe_simulator.fuzz import (
+    Base,
+    Batch,
+    Cases,
+    CorpusEntry,
+    TargetTotals,
+    corpus_problems,
+    main,
+    problems,
+    read_corpus,
+    run,
+    signature,
+)
 from kframe_simulator.fuzz.command import PEAK_BYTES_MAX
 from kframe_simulator.fuzz.corpus import new_entries, write_corpus
 from kframe_simulator.testing import fuzz_targets
@@ -53,6 +65,28 @@ def test_excessive_memory_is_reported(tmp_path: Path, capsys: pytest.CaptureFixt
     assert main("m", fuzz_targets.greedy_target, tmp_path / "none", ["--cases", "1000"]) == 1
     assert main("m", fuzz_targets.all_valid, tmp_path / "none", ["--cases", "500"]) == 0
     assert "seed 1" in capsys.readouterr().out
+
+
+def test_problems_of_a_run_are_listed() -> None:
+    totals = [
+        TargetTotals("good", decoded=60, refused=40),
+        TargetTotals("escaping", decoded=3, refused=4, escaped=1000),
+        TargetTotals("greedy", decoded=5, refused=5, peak_bytes=PEAK_BYTES_MAX + 1),
+        TargetTotals("one-sided", decoded=99, refused=1),
+    ]
+    assert problems(totals, 1218) == [
+        "escaping: 1,000 escaped", "1,217 of 1,218 cases were evaluated", "greedy: 67,108,865 bytes of memory",
+        "one-sided: 99 decoded and 1 refused",
+    ]  # fmt: skip
+
+
+def test_problems_of_a_corpus_are_listed() -> None:
+    first, *_ = fuzz_targets.all_valid()
+    decoded, refused = CorpusEntry(first.name, "plain", "decoded", b"a"), CorpusEntry(first.name, "plain", "old", b"!")
+    assert corpus_problems([decoded, refused, refused._replace(target="gone")], [first]) == [
+        f"{first.name}: b'!' has the outcome '# bytes with a mark in them', not 'old'", "gone: no such target"
+    ]  # fmt: skip
+    assert corpus_problems([decoded], [first]) == [f"{first.name}: the corpus has no decoded or no refused message"]
 
 
 def test_corpus_keeps_the_smallest_case_of_each_outcome(tmp_path: Path) -> None:
