@@ -5,7 +5,7 @@
 Each command runs as a child process, in turn with the others. The least user and system time of all runs counts: other
 work on the machine only adds to it. The same applies to the peak of resident memory. Elapsed seconds are kept beside
 them. A line with an empty interpreter shows what no command can be below. An uncounted run of each command writes the
-bytecode of modules to a folder of its own, because an installation from a wheel has bytecode and a clone may have none.
+bytecode of modules to a folder of its own. An installation from a wheel has bytecode, and a clone may have none.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Measure kframe on a ZooKeeper server that has just started: ``python -m benchmarks.live.cold_server``.
 
 After a restart of the whole ensemble the server serves the first requests with code that its JIT compiler has not
-translated yet, and on a small machine the compiler takes the processor from the controller. To tell this from
+translated yet. On a small machine the compiler takes the processor from the controller. To tell this from
 kframe's own work, each run of the controller has a counterpart: the raw requests of both events on another server
 process with the same data, which has served nothing either. The order of the two changes from pair to pair. Needs
 Maven and JDK 17.

@@ -54,7 +54,7 @@ def mark_completed_reassignments(
 ):
     """Mark the complete reassignments and what they remove; return how many are complete.
 
-    Complete: a replica and an ISR member remain after the removal, all adding replicas are in that ISR, and, if fewer
+    Complete: a replica and an ISR member remain after the removal, and all adding replicas are in that ISR. If fewer
     replicas are added than removed, so are all remaining replicas (4.4 ``PartitionReassignmentReplicas``).
     """
     cdef Py_ssize_t i, k, a, b, c, d, remaining, members, matches = 0

@@ -31,8 +31,8 @@ def vacate_replicas(
 ):
     """Vacate the slots of replicas that must leave; return how many. Cost O(s * r^2).
 
-    A replica must leave a leaving broker, a list longer than the replication factor, and with ``spread`` a rack that
-    it shares while the list spans fewer racks than it can. The fewest possible replicas leave.
+    A replica must leave a leaving broker, and a list longer than the replication factor. With ``spread`` it must leave
+    a rack that it shares while the list spans fewer racks than it can. The fewest possible replicas leave.
     """
     cdef Py_ssize_t i, k, start, end, p, vacated = 0
     cdef int32_t retained, broker, spanned, open_racks = 0

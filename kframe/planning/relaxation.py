@@ -1,8 +1,7 @@
 """A lower bound from the flow of load between racks and brokers, in which partitions are divisible.
 
 Partitions with equal rules for racks, and replicas in the same racks, form a class. The load of a class flows to racks,
-and from each rack to its brokers, either as load that a broker has of this class already, at cost 0, or as copied load,
-at cost 1:
+and from each rack to its brokers. Load that a broker has of this class already costs 0, and copied load costs 1:
 
 =====================  ==========================================  ====
 arc                    capacity                                    cost

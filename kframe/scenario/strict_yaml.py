@@ -31,8 +31,8 @@ _KINDS: Final = {
 def load(text: str, source: str) -> Any:
     """The document of a YAML text as plain Python values.
 
-    Raises ScenarioError, which names ``source`` and the line, for text that is not YAML, for a key that occurs twice in
-    a mapping, and for plain values such as ``yes``, ``010``, ``1_000``, ``1:30`` or ``2026-11-24``.
+    Raises ScenarioError for text that is not YAML and for a key that occurs twice in a mapping. Plain values such as
+    ``yes``, ``010``, ``1_000``, ``1:30`` or ``2026-11-24`` raise it, too. It names ``source`` and the line.
     """
     loader = yaml.SafeLoader(text)
     try:

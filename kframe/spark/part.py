@@ -89,8 +89,8 @@ def parts_of(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[dict[str, Any]
 def part_of(rows: pa.Table, facts: ClusterFacts) -> Snapshot:
     """Rows of a shard, as ``unpack`` returns them, as a snapshot.
 
-    Raises SnapshotError, naming the cluster, if leaders are unknown, a partition is repeated, a column is null in some
-    rows only, or a row names a broker that the cluster does not have.
+    Raises SnapshotError, which names the cluster. Causes are unknown leaders, a repeated partition, a column that is
+    null in some rows only, and a broker that the cluster does not have.
     """
     where = f"cluster {facts.name}"
     for name in ("topic", "partition"):

@@ -124,8 +124,8 @@ TO_PLAY: Final = FleetTable(
 class Engine:
     """How scenarios are played, as plain data that can be sent to executors.
 
-    It has Kafka's configuration keys, the names of leader selectors with their options, the plugin directories and the
-    excluded plugins (as ``build_registry`` takes them), and the names of the PARTS to return.
+    It has Kafka's configuration keys, the names of leader selectors with their options, and the names of the PARTS to
+    return. Plugin directories and excluded plugins are those of ``build_registry``.
     """
 
     config: Mapping[str, object] = field(default_factory=dict)

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 #: Partitions of a cluster that one task plays whole; larger clusters are cut into shards.
 WHOLE_ROWS: Final = 1_000_000
-#: The least number of tasks of a job, so that several scenarios of one cluster keep several cores busy, and the largest
-#: number of scenarios for one read of a cluster.
+#: The least number of tasks of a job: several scenarios of one cluster keep several cores busy.
 _TASKS_MIN: Final = 64
+#: The largest number of scenarios for one read of a cluster.
 _SCENARIOS_MAX: Final = 16
 
 #: A row a cluster and scenario that was played, or not, by ``problem``. ``data`` is an Arrow stream of its summary,

@@ -77,7 +77,7 @@ def fewest_stages(problem: StageProblem, staged: Bool) -> int:
 
     Proof. A reassignment that alone exceeds a limit has a stage of its own, so these need as many stages as they
     are, and no stage of theirs has any other. Let the others need ``s`` stages. A broker receives at most ``limit``
-    replicas in each of them, and each replica is received in exactly one, so ``s`` is at least the replicas that the
+    replicas in each of them, and each replica is received in exactly one. So ``s`` is at least the replicas that the
     broker receives divided by ``limit``, rounded up. The same holds for replicas that leave it, for its bytes in either
     direction, and for the replicas and bytes of all brokers together. Any reassignment at all needs one stage.
     """

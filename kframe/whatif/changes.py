@@ -145,8 +145,8 @@ def changes_of(
 ) -> PartitionChanges:  # fmt: skip
     """The changed ``rows`` of ``cluster`` (ascending), in either mode, with a table of these rows ``before``.
 
-    ``healths`` are those of both times, ``unclean`` the rows elected so, ``known`` whether the snapshot has leader
-    epochs and partition epochs, ``lists`` the columns of lists by their names in the result.
+    ``healths`` are those of both times, and ``unclean`` the rows elected so. ``known`` says whether the snapshot has
+    leader epochs and partition epochs. ``lists`` are the columns of lists by their names in the result.
     """
     after, ids = cluster.partitions, np.append(cluster.brokers.ids, np.int32(NO_LEADER))
     all_positions = np.arange(len(rows))
