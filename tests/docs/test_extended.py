@@ -34,8 +34,8 @@ def test_outcomes_of_a_report_are_counted(tmp_path: Path) -> None:
 
 def test_a_page_has_a_row_for_each_file_and_lists_failures() -> None:
     facts = {"machine": "Linux", "commit": "1234567", "command": "make test-extended"}
-    lines = page({**facts, "files": {"tests/test_x.py": RESULT}}).splitlines()
-    assert "| `tests/test_x.py` | 1 | 2 | 1 | 4 s |" in lines
+    lines = page({**facts, "files": {"tests/docs/test_extended.py": RESULT}}).splitlines()
+    assert "| `tests/docs/test_extended.py` | 1 | 2 | 1 | 4 s |" in lines
     assert "- `tests.test_x::test_d`" in lines
     assert "- Commit: 1234567. It may have another id since." in lines
 
