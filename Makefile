@@ -59,8 +59,8 @@ PLUGIN_PATH := $(subst $() ,:,$(addprefix $(CURDIR)/,$(PLUGINS)))
 NONE_IS_FINE = $(if $(ARGS),|| [ $$? = 5 ])
 # Tests of plugins that start servers; those of kafka_wire in halves, as to their time.
 REAL := $(addprefix test-real-,kafka_wire-1 kafka_wire-2 zookeeper kraft)
-KAFKA_WIRE_1 := $(addprefix plugins/kafka_wire/tests/test_,command_logins.py execution.py failovers.py java_logins.py \
-	java_tools.py network_faults.py parity.py)
+KAFKA_WIRE_1 := $(addprefix plugins/kafka_wire/tests/test_,capture.py command_logins.py execution.py failovers.py \
+	java_logins.py java_tools.py network_faults.py parity.py replication.py)
 # Half of the tests that start no server, as to their time: the folders of test-serverless-1.
 # test-serverless-2 has the others.
 SERVERLESS_1 := $(addprefix tests/,benchmarks core docs kernels planning registry scenario shadow snapshot spark \

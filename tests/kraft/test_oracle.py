@@ -64,7 +64,7 @@ def test_oracle_comparison_reports_difference() -> None:
 @pytest.mark.parametrize(
     "independent, events",
     [
-        (0, 2_000),
+        (0, 1_000),
         (16, 8_000),
         *(pytest.param(*case, marks=pytest.mark.extended) for case in ((0, 20_000), (16, 80_000))),
     ],

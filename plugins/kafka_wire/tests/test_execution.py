@@ -30,15 +30,10 @@ FAST: Final = ("--throttle", 50_000_000, "--concurrency", 3)
 SLOW: Final = ("--throttle", 200, "--concurrency", 6)
 #: Entries of the journal at which the executor is killed, with ZooKeeper and with KRaft, and the command that follows.
 KILLS: Final = [(1, 6, "resume"), (3, 8, "rollback"), (10, 12, "resume")]
-#: The executor does the same in both modes: ``make test-extended`` has the longer tests with ZooKeeper, too.
-KRAFT_MOSTLY: Final = pytest.mark.parametrize(
-    "cluster", [pytest.param(ZOOKEEPER, marks=pytest.mark.extended), KRAFT], indirect=True, scope="module"
-)
-BOTH: Final = pytest.mark.parametrize("cluster", [ZOOKEEPER, KRAFT], indirect=True, scope="module")
 _numbers = itertools.count()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", params=[pytest.param(ZOOKEEPER, marks=pytest.mark.extended), KRAFT])
 def cluster(
     request: pytest.FixtureRequest, needs_java: None, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ExecutedCluster]:
@@ -46,7 +41,6 @@ def cluster(
         yield cluster
 
 
-@KRAFT_MOSTLY
 def test_a_broker_is_added_and_another_decommissioned(cluster: ExecutedCluster) -> None:
     cluster.execute("add", SPREAD, *FAST)
     cluster.execute("decommission", WITHOUT_3, *FAST)
@@ -55,13 +49,11 @@ def test_a_broker_is_added_and_another_decommissioned(cluster: ExecutedCluster) 
     cluster.await_settled(SPREAD)
 
 
-@BOTH
 def test_replication_factors_fall_and_rise(cluster: ExecutedCluster) -> None:
     cluster.execute("fewer", PAIRS, *FAST)
     cluster.execute("more", REPLICAS, *FAST)
 
 
-@BOTH
 def test_a_generated_plan_is_staged_and_executed(cluster: ExecutedCluster) -> None:
     folder, replicas = cluster.generate_stages("leave", "--remove-brokers", 3)
     assert not any(3 in each for each in replicas)
@@ -71,7 +63,6 @@ def test_a_generated_plan_is_staged_and_executed(cluster: ExecutedCluster) -> No
     assert {stage["partitions"] - stage["settled"] for stage in stages} == {0}
 
 
-@KRAFT_MOSTLY
 @pytest.mark.parametrize("with_zookeeper, with_kraft, verb", KILLS)
 def test_a_killed_executor_is_resumed_or_rolled_back(
     cluster: ExecutedCluster, with_zookeeper: int, with_kraft: int, verb: str
@@ -87,7 +78,6 @@ def test_a_killed_executor_is_resumed_or_rolled_back(
     cluster.await_settled(after if verb == "resume" else before)
 
 
-@KRAFT_MOSTLY
 def test_an_execution_is_paused_and_aborted(cluster: ExecutedCluster) -> None:
     before = cluster.assignment()
     after = SPREAD if before == REPLICAS else REPLICAS
@@ -109,7 +99,6 @@ def test_an_execution_is_paused_and_aborted(cluster: ExecutedCluster) -> None:
     cluster.await_settled(after)
 
 
-@KRAFT_MOSTLY
 def test_broker_failure_pauses_execution(cluster: ExecutedCluster) -> None:
     """All copies go to the dead broker. Others would have to complete, at the rate of the throttle."""
     if cluster.assignment() != REPLICAS:
@@ -126,7 +115,6 @@ def test_broker_failure_pauses_execution(cluster: ExecutedCluster) -> None:
     cluster.await_settled(SPREAD)
 
 
-@BOTH
 def test_no_acknowledged_record_is_lost(cluster: ExecutedCluster) -> None:
     cluster.load.await_more(RECORDS_PER_SECOND)
     count = cluster.load.finish()

@@ -18,6 +18,7 @@ def cluster(needs_java: None, tmp_path_factory: pytest.TempPathFactory) -> Itera
         yield made
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("fault", [impaired(CONTROLLER_ZOOKEEPER, "blocked both ways", until_elected=True)], ids=str)
 def test_no_acknowledged_record_is_lost(cluster: FaultCluster, fault: Fault) -> None:
     """The instance without ZooKeeper still reaches the brokers, until its successor is elected and after that."""

@@ -20,9 +20,10 @@ REPEAT = 1
 FACTS = {"machine": "", "commit": "", "command": ""}
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "setup, calls",
-    [(SETUPS[0], (*READING, *WRITING)), pytest.param(SETUPS[3], ANY_NODE, marks=pytest.mark.extended)],
+    [(SETUPS[0], (*READING, *WRITING)), (SETUPS[3], ANY_NODE)],
     ids=lambda each: each.name if isinstance(each, Setup) else "",
 )
 def test_tool_outputs_are_equal_under_both_controllers(

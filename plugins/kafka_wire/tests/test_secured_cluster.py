@@ -115,7 +115,10 @@ class SecuredCluster(KframeCluster):
         return done.returncode, done.stdout + done.stderr
 
 
-@pytest.fixture(params=[sasl_ssl, ssl_with_control_plane], ids=lambda security: security.__name__)
+@pytest.fixture(
+    params=[sasl_ssl, pytest.param(ssl_with_control_plane, marks=pytest.mark.extended)],
+    ids=lambda security: security.__name__,
+)
 def cluster(request: pytest.FixtureRequest, zookeeper: ServerHandle, tmp_path: Path) -> Iterator[SecuredCluster]:
     security = request.param(Authority(tmp_path / "tls"))
     with SecuredCluster(tmp_path, f"{zookeeper.address}/secured-{security.name}", security) as cluster:
