@@ -2,7 +2,7 @@
 # 3.11 or newer, a C compiler and make. Tests that start servers also need JDK 17 and Maven.
 #
 #   make demo     fail brokers of a real cluster's snapshot and of a million-partition cluster, move partitions
-#   make test     all checks, the test suite, and the tests of kernels and decoders again on bounds-checked kernels
+#   make test     all checks and each test once, those of kernels and decoders on bounds-checked kernels
 #   make test-extended  what `make test` checks, on further releases, logins and faults; hours; writes the record
 #   make test-real  only the plugins' tests that start servers and brokers; lists the slowest at the end
 #   make check    format, lint, types, stubs, layers
@@ -80,15 +80,20 @@ KEPT = benchmarks/results/$(shell date -u +%F)
 FUZZ_CASES ?= 10000000
 
 DEBUG_LIB := build/debug/lib
-# The tests of kernels beside their references, of decoders of untrusted bytes, and those that call most kernels on the
-# widest range of clusters. Servers, brokers and Spark run no kernel in the processes of their tests.
-DEBUG_TESTS := $(addprefix tests/,kernels wire scenario staging planning/test_properties.py registry/test_native.py) \
-	simulator/tests/fuzz $(addprefix tests/core/test_,gauges.py leader_selection_properties.py replica_index.py) \
+# The tests of kernels beside their references and of decoders of untrusted bytes. `make test` runs them on this build
+# alone, and all others on the release build alone.
+KERNEL_TESTS := $(addprefix tests/,kernels wire core/test_replica_index.py registry/test_native.py) simulator/tests/fuzz \
 	$(addprefix tests/snapshot/test_,bad_input.py bulk_readers.py directory.py) \
-	$(addprefix tests/whatif/test_,invariants.py plan_kraft.py reassign_invariants.py sweep_cases.py sweep_invariants.py) \
 	$(addprefix plugins/zookeeper/tests/test_,decoders.py fuzz.py growing_reads.py jute.py topic_read.py) \
 	$(addprefix plugins/kafka_wire/tests/test_,responses.py queue_merging.py fuzz.py requests.py wire_fuzz.py) \
 	$(addprefix plugins/kraft/tests/test_,batches.py fuzz.py partition_columns.py replay.py)
+# Further tests that call most kernels on the widest range of clusters. Servers, brokers and Spark run no kernel in the
+# processes of their tests.
+DEBUG_TESTS := $(KERNEL_TESTS) $(addprefix tests/,scenario staging planning/test_properties.py) \
+	$(addprefix tests/core/test_,gauges.py leader_selection_properties.py) \
+	$(addprefix tests/whatif/test_,invariants.py plan_kraft.py reassign_invariants.py sweep_cases.py sweep_invariants.py)
+# Tests that the release lanes leave out: none, but for `make test`.
+ELSEWHERE :=
 # The debug build stands ahead of the source tree on the path, and python -m must not put the tree back in front.
 # Properties have fewer examples than on the release build, since what they compute is the same.
 DEBUG_ENV := KFRAME_DEBUG=1 PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(DEBUG_LIB) \
@@ -190,10 +195,11 @@ mutants: setup
 
 # Six targets at a time on two cores, the longest first, and each prints its output when it is done. Tests with servers
 # and brokers depend on sessions and timeouts but mostly wait: they start first, and others get the time that they leave.
+# Each test runs once: those of kernels on the debug build.
 test: setup
-	@$(MAKE) --no-print-directory -j6 --output-sync=target NICE="nice -n 10" test-real-kafka_wire-1 \
-		test-real-kafka_wire-2 test-real-zookeeper test-real-tests test-serverless-2 test-debug test-serverless-1 \
-		test-real-kraft $(CHECKS)
+	@$(MAKE) --no-print-directory -j6 --output-sync=target NICE="nice -n 10" DEBUG_TESTS='$(KERNEL_TESTS)' \
+		ELSEWHERE='$(KERNEL_TESTS)' test-real-kafka_wire-1 test-real-kafka_wire-2 test-real-zookeeper \
+		test-real-tests test-serverless-2 test-serverless-1 test-debug test-real-kraft $(CHECKS)
 
 test-release: test-serverless test-started
 
@@ -208,7 +214,8 @@ test-quick test-serverless: setup
 test-serverless-1 test-serverless-2: TAKEN := not real and not extended
 test-serverless-1 test-serverless-2: setup
 	$(NICE) $(PY) -m pytest -p no:cacheprovider -m '$(TAKEN)' \
-		$(if $(filter %-1,$@),$(SERVERLESS_1),tests simulator plugins benchmarks/suite \
+		$(addprefix --ignore=,$(ELSEWHERE)) \
+		$(if $(filter %-1,$@),$(filter-out $(ELSEWHERE),$(SERVERLESS_1)),tests simulator plugins benchmarks/suite \
 		$(addprefix --ignore=,$(SERVERLESS_1)))
 
 test-started: setup

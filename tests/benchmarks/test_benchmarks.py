@@ -97,6 +97,7 @@ def test_known_answers_equal_reference_kernels() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.extended
 def test_suite_runs_all_benches(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "new" / "record.json"
     sizes = ["--partitions", "1000", "--over", "10", "--sizes", "100", "200", "--clusters", "100", "300"]

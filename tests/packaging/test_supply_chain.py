@@ -75,6 +75,7 @@ def security() -> None:
 
 
 @pytest.mark.real
+@pytest.mark.extended
 def test_bill_lists_product_and_its_dependencies(security: None, tmp_path: Path) -> None:
     write_bill(Path(sys.prefix), tmp_path / "bill.json")
     bill = json.loads((tmp_path / "bill.json").read_text())

@@ -12,6 +12,7 @@ from kframe_kraft.testing.kafka_tools import KafkaTools, ToolError
 pytestmark = pytest.mark.real
 
 
+@pytest.mark.extended
 def test_dynamic_quorum_of_separate_nodes_survives_a_kill_of_the_broker(tmp_path: Path) -> None:
     options = KraftOptions(combined=False, log_dirs=2, dynamic_quorum=True, elr=False)
     with KraftCluster(tmp_path, options) as cluster, KafkaTools(tmp_path / "tools") as tools:

@@ -127,10 +127,9 @@ def test_server_restart(
             writes_each_once(fixture, proxy, Break(break_point, 2, MULTI, restart))
 
 
+@pytest.mark.extended
 @BREAK_POINTS
-@pytest.mark.parametrize(
-    "on_leader", [pytest.param(True, marks=pytest.mark.extended, id="own"), pytest.param(False, id="other")]
-)
+@pytest.mark.parametrize("on_leader", [True, False], ids=["own", "other"])
 def test_killed_ensemble_leader(ensemble: Ensemble, break_point: BreakPoint, on_leader: bool) -> None:
     ensemble.start()
     leader, follower = ensemble.leader(), ensemble.followers()[0]

@@ -68,6 +68,7 @@ class TestTls(_ZooKeeperSuite, RoleContract):
         return replace(settings_at(tls_zookeeper.secure_address), tls=tls(authority))
 
 
+@pytest.mark.extended
 class TestEnsembleWithTlsAndLogin(_ZooKeeperSuite, StoreContract):
     """All of it together."""
 
