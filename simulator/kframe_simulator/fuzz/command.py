@@ -51,22 +51,22 @@ def main(module: str, targets: Targets, corpus: Path, arguments: Sequence[str] |
     totals_by_target = run(targets, options.seed, options.cases, options.jobs, options.target)
     print(report(module, options.seed, totals_by_target))
     print(f"{time.monotonic() - begun:.0f} s, {options.jobs} processes")
-    found = problems(totals_by_target, options.cases)
-    print(*found, sep="\n", file=sys.stderr, end="\n" if found else "")
-    return int(bool(found))
+    results = problems(totals_by_target, options.cases)
+    print(*results, sep="\n", file=sys.stderr, end="\n" if results else "")
+    return int(bool(results))
 
 
 def problems(totals_by_target: Sequence[TargetTotals], cases: int) -> list[str]:
     """What a run of so many cases must not have: escapes, lost cases, too much memory, and targets of one outcome."""
-    found = [f"{totals.target}: {totals.escaped:,} escaped" for totals in totals_by_target if totals.escaped]
+    results = [f"{totals.target}: {totals.escaped:,} escaped" for totals in totals_by_target if totals.escaped]
     if (evaluated := sum(totals.cases for totals in totals_by_target)) != cases:
-        found.append(f"{evaluated:,} of {cases:,} cases were evaluated")
+        results.append(f"{evaluated:,} of {cases:,} cases were evaluated")
     for totals in totals_by_target:
         if totals.peak_bytes > PEAK_BYTES_MAX:
-            found.append(f"{totals.target}: {totals.peak_bytes:,} bytes of memory")
+            results.append(f"{totals.target}: {totals.peak_bytes:,} bytes of memory")
         if min(totals.decoded, totals.refused) < RARER_MIN * (totals.decoded + totals.refused):
-            found.append(f"{totals.target}: {totals.decoded:,} decoded and {totals.refused:,} refused")
-    return found
+            results.append(f"{totals.target}: {totals.decoded:,} decoded and {totals.refused:,} refused")
+    return results
 
 
 def report(module: str, seed: int, totals_by_target: Sequence[TargetTotals]) -> str:

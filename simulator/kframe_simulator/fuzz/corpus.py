@@ -76,19 +76,19 @@ def reevaluated(saved: CorpusEntry, targets: Sequence[DecoderTarget]) -> CorpusE
 
 def corpus_problems(saved: Sequence[CorpusEntry], targets: Sequence[DecoderTarget]) -> list[str]:
     """Messages whose outcome has changed, and targets of which the corpus has no decoded or no refused message."""
-    found = []
+    results = []
     for target in targets:
         entries = [entry for entry in saved if entry.target == target.name]
         if len({entry.outcome == DECODED for entry in entries}) != 2:
-            found.append(f"{target.name}: the corpus has no decoded or no refused message")
+            results.append(f"{target.name}: the corpus has no decoded or no refused message")
         outcomes = target.evaluate(Batch.of([Base(entry.kind, entry.raw) for entry in entries]))
-        found += [
+        results += [
             f"{target.name}: {entry.raw!r} has the outcome {signature(outcome)!r}, not {entry.outcome!r}"
             for entry, outcome in zip(entries, outcomes, strict=True)
             if signature(outcome) != entry.outcome
         ]
     unknown = {entry.target for entry in saved} - {target.name for target in targets}
-    return [*found, *(f"{name}: no such target" for name in sorted(unknown))]
+    return [*results, *(f"{name}: no such target" for name in sorted(unknown))]
 
 
 def _outcome_key(kind: str, outcome: str) -> tuple[str, str]:
