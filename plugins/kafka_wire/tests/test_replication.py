@@ -270,7 +270,7 @@ STORIES: Final[dict[str, Story]] = MATRIX | {
     story.__name__: story
     for story in (killed_with_leader, paused, paused_at_work, handed_over, role_lost_twice, rolling_restart)
 }
-#: Cases of ``make test``: brokers and controllers are killed, stopped and frozen, on the newest and the oldest release.
+#: Cases of ``make test``: a controller or leaders are killed or frozen, on the newest or the oldest release.
 CHOSEN: Final = [(NEWEST, "hard-stop-controller"), (NEWEST, "paused"), (OLDEST, "hard-bounce-leader")]
 CASES: Final = [
     *(pytest.param(setup, name, SHORT, id=f"{name}-on-{spelled(setup)}") for setup, name in CHOSEN),
