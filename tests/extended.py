@@ -1,6 +1,6 @@
 """Run the tests that ``make test`` leaves out, and write their record and its page: ``make test-extended``.
 
-They are marked ``extended``: they check on further releases, logins or faults of servers what another test checks. The
+They are marked ``extended``: they check on further releases, sessions or faults what another test checks. The
 record is written after each file of tests, so an ended run keeps what it has seen.
 """
 
@@ -33,7 +33,8 @@ _INTRODUCTION: Final = """\
 # Extended tests
 
 `make test-extended` runs the tests with the mark `extended`, which `make test` leaves out. They check on further
-releases, protocols, logins and faults what another test checks. [campaigns.md](../howto/campaigns.md) has the command.
+releases, protocols, logins, sessions and faults what another test checks. [campaigns.md](../howto/campaigns.md) has the
+command.
 """
 
 

@@ -87,8 +87,8 @@ def count_failures(
 ):
     """Count the failures of no broker, one broker and one rack; return how many rows are counted. Cost O(n * r^3).
 
-    Healthy rows go to the last three tables. In ``racks`` and ``rack_leads`` they count only by the difference between
-    the failure of a rack and the sum of the failures of its brokers. Rows of topics under deletion add to ``leads`` only.
+    Healthy rows go to the last three tables; to ``racks`` and ``rack_leads`` only what the failure of a rack has beyond
+    the failures of its brokers. Rows of topics under deletion add to ``leads`` only.
     """
     cdef Py_ssize_t row = first, stop, counted = 0
     cdef int32_t min_isr

@@ -19,8 +19,6 @@ from tests.spark.fleets import snapshot_directory, two_topics
 from tests.spark.processes import BIN, LOCAL, environment, server, settings
 
 pytest.importorskip("grpc_status")
-#: Tables that commands write.
-TABLES = {"failover": ("failover/changes", "failover/tallies", "failover/conditions"), "sweep": ("sweep/failures",)}
 SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
 
@@ -35,12 +33,8 @@ def remote(tmp_path: Path) -> Iterator[str]:
         yield f"sc://127.0.0.1:{port}"
 
 
-@pytest.mark.parametrize(
-    "chosen", [("validate", "failover"), pytest.param(("requests", "sweep"), marks=pytest.mark.extended)], ids=" ".join
-)
-def test_commands_print_same_output_over_connect(
-    spark: Any, remote: str, tmp_path: Path, chosen: tuple[str, ...]
-) -> None:
+@pytest.mark.extended
+def test_commands_print_same_output_over_connect(spark: Any, remote: str, tmp_path: Path) -> None:
     exports = tmp_path / "fleet"
     exports.mkdir()
     health = Health(under_replicated=0.3, off_preferred=0.2, unclean=0.3)
@@ -53,7 +47,7 @@ def test_commands_print_same_output_over_connect(
         "failover": ["--brokers", "2", "--each-rack", "--scenarios", str(scenarios), "--fail-on", "offline", "--out"],
         "requests": ["--brokers", "2", "--one-by-one"],
         "sweep": ["--config", "min.insync.replicas=2", "--out"],
-    }.items() if name in chosen}  # fmt: skip
+    }.items()}  # fmt: skip
 
     def command(name: str, out: str) -> list[str]:
         return [word if word != "--out" else f"--out={tmp_path / out / name}" for word in commands[name]]
@@ -70,7 +64,7 @@ def test_commands_print_same_output_over_connect(
         assert (code, stderr) == (classic.exit_code, classic.stderr)
         assert json.loads(stdout)["rows"], name
         assert stdout == classic.stdout
-    for name in TABLES[chosen[-1]]:
+    for name in ("failover/changes", "failover/tallies", "failover/conditions", "sweep/failures"):
         tables = [parquet.read_table(tmp_path / which / name) for which in ("remote", "classic")]
         rows = [sorted(map(repr, table.to_pylist())) for table in tables]
         assert rows[0] == rows[1]

@@ -27,6 +27,7 @@ def master(tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.mark.real
+@pytest.mark.extended
 def test_spark_submit_on_two_workers(master: str, tmp_path: Path) -> None:
     (tmp_path / "fleet").mkdir()
     for name, snapshot in FLEET.items():
