@@ -88,10 +88,15 @@ def main() -> int:
     arguments, selection = parser.parse_known_args()
     chosen = f" ARGS={shlex.quote(shlex.join(selection))}" if selection else ""
     record: dict[str, Any] = {**run_facts(f"make test-extended{chosen}"), "files": {}}
+    files = files_of(selection)
+    if not files:
+        parser.error("no extended test is selected")
     with tempfile.TemporaryDirectory() as folder:
-        report = Path(folder) / "report.xml"
-        for name in files_of(selection):
-            subprocess.run([*_PYTEST, f"--junitxml={report}", name, *selection], cwd=ROOT, check=False)
+        for number, name in enumerate(files):
+            report = Path(folder) / f"{number}.xml"
+            ended = subprocess.run([*_PYTEST, f"--junitxml={report}", name, *selection], cwd=ROOT, check=False)
+            if not report.exists():
+                sys.exit(f"{name}: pytest has ended with {ended.returncode} and without a report")
             record["files"][name] = file_result(report)
             arguments.record.write_text(json.dumps(record, indent=1) + "\n")
             arguments.record.with_suffix(".md").write_text(page(record))
