@@ -1,7 +1,7 @@
 """Run the tests that ``make test`` leaves out, and write their record and its page: ``make test-extended``.
 
 They are marked ``extended``: they check on further releases, sessions or faults what another test checks. The
-record is written after each file of tests, so an ended run keeps what it has seen.
+record is written after each file of tests, so an ended run keeps what it has seen. It has the newest run of each file.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from kframe_kafka_wire.testing.evidence import facts_lines, run_facts
 from tests.architecture.source import ROOT
 
 _PYTEST: Final = (
-    sys.executable, "-m", "pytest", "-c", "pyproject.toml", "-p", "no:cacheprovider", "-m", "extended",
+    sys.executable, "-m", "pytest", "-c", "pyproject.toml", "-p", "no:cacheprovider", "-o", "junit_family=xunit1", "-m",
+    "extended",
 )  # fmt: skip
 _FOLDERS: Final = ("tests", "simulator", "plugins")
 _OUTCOMES: Final = ("passed", "failed", "skipped")
@@ -38,25 +39,31 @@ command.
 """
 
 
-def page(record: Mapping[str, Any]) -> str:
-    """The page of a record: a row for each file of tests, and the tests that failed."""
-    files: Mapping[str, Any] = record["files"]
-    rows = [
-        f"| `{name}` | {' | '.join(str(file[outcome]) for outcome in _OUTCOMES)} | {file['seconds']:.0f} s |"
-        for name, file in files.items()
-    ]
-    failures = [f"- `{test}`" for file in files.values() for test in file["failures"]]
-    return "\n".join(
-        (
-            _INTRODUCTION,
+def page(runs: Sequence[Mapping[str, Any]]) -> str:
+    """The page of a record: for each run its facts, a row for each file of tests, and the tests that failed."""
+    lines = [_INTRODUCTION]
+    for run in runs:
+        files: Mapping[str, Any] = run["files"]
+        failures = [f"- `{test}`" for file in files.values() for test in file["failures"]]
+        lines += [
+            *facts_lines(run),
+            "",
             "| file | passed | failed | skipped | duration |\n|---|---|---|---|---|",
-            *rows,
+            *(
+                f"| `{name}` | {' | '.join(str(file[outcome]) for outcome in _OUTCOMES)} | {file['seconds']:.0f} s |"
+                for name, file in files.items()
+            ),
             "",
             *(["Failed:", "", *failures, ""] if failures else []),
-            *facts_lines(record),
-            "",
-        )
-    )
+        ]
+    return "\n".join(lines)
+
+
+def with_result(runs: Sequence[dict[str, Any]], name: str, result: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The runs with the result of a file in the last one, and without earlier results of this file."""
+    earlier = [{**run, "files": {file: old for file, old in run["files"].items() if file != name}} for run in runs[:-1]]
+    latest = {**runs[-1], "files": {**runs[-1]["files"], name: result}}
+    return [*(run for run in earlier if run["files"]), latest]
 
 
 def file_result(report: Path) -> dict[str, Any]:
@@ -87,7 +94,9 @@ def main() -> int:
     parser.add_argument("--record", type=Path, required=True, help="the record to write, a .json file")
     arguments, selection = parser.parse_known_args()
     chosen = f" ARGS={shlex.quote(shlex.join(selection))}" if selection else ""
-    record: dict[str, Any] = {**run_facts(f"make test-extended{chosen}"), "files": {}}
+    path: Path = arguments.record
+    runs: list[dict[str, Any]] = json.loads(path.read_text())["runs"] if path.exists() else []
+    runs.append({**run_facts(f"make test-extended{chosen}"), "files": {}})
     files = files_of(selection)
     if not files:
         parser.error("no extended test is selected")
@@ -97,10 +106,10 @@ def main() -> int:
             ended = subprocess.run([*_PYTEST, f"--junitxml={report}", name, *selection], cwd=ROOT, check=False)
             if not report.exists():
                 sys.exit(f"{name}: pytest has ended with {ended.returncode} and without a report")
-            record["files"][name] = file_result(report)
-            arguments.record.write_text(json.dumps(record, indent=1) + "\n")
-            arguments.record.with_suffix(".md").write_text(page(record))
-    return int(any(file["failed"] for file in record["files"].values()))
+            runs = with_result(runs, name, file_result(report))
+            path.write_text(json.dumps({"runs": runs}, indent=1) + "\n")
+            path.with_suffix(".md").write_text(page(runs))
+    return int(any(file["failed"] for file in runs[-1]["files"].values()))
 
 
 if __name__ == "__main__":
