@@ -153,7 +153,8 @@ def test_standby_claims_once_per_notification(make_fixture: FixtureFactory) -> N
     standby.contend(SECOND_ID)
     active.release()
     wait_until(lambda: Elect() in events)
-    # ``claim`` was not called.
+    # ``claim`` was not called: the notification sent the request, which the server has perhaps not executed yet.
+    wait_until(lambda: fixture.operator.exists(paths.CONTROLLER) is not None)
     assert decode_controller(fixture.operator.get(paths.CONTROLLER)[0]).brokerid == SECOND_ID
     assert fixture.operator.get(paths.CONTROLLER_EPOCH)[0] == b"2"
     assert (standby.controller(), standby.owns_role(), standby.may_act()) == (-1, False, False)

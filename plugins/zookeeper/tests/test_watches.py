@@ -7,10 +7,11 @@ import threading
 import pytest
 from kazoo.protocol.states import Callback
 from kframe_zookeeper import paths
+from kframe_zookeeper.store import ZooKeeperStore
 from kframe_zookeeper.testing.process import wait_until
 from kframe_zookeeper.testing.proxy import Proxy
 from kframe_zookeeper.testing.stores import controller, opened
-from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory
+from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory, ZooKeeperFixture
 from kframe_zookeeper.watches import Arming
 
 from kframe.model.events import (
@@ -25,6 +26,17 @@ from kframe.model.events import (
 )
 from kframe.testing.clusters import registration
 from kframe.testing.store_fixture import FIRST_ID, SECOND_ID, small_cluster
+
+
+def active_and_standby(fixture: ZooKeeperFixture, proxy: Proxy) -> tuple[ZooKeeperStore, ZooKeeperStore, list[Event]]:
+    """The stores of the controller and of a standby, and the events of the latter, which the proxy connects."""
+    events = list[Event]()
+    first, second = opened(fixture), opened(fixture, proxy, events)
+    first.claim(FIRST_ID)
+    assert second.claim(SECOND_ID) is None
+    fixture.settle()
+    events.clear()
+    return first, second, events
 
 
 def test_changes_during_a_broken_connection_are_notified(make_fixture: FixtureFactory, proxy: Proxy) -> None:
@@ -53,12 +65,7 @@ def test_changes_during_a_broken_connection_are_notified(make_fixture: FixtureFa
 
 
 def test_controller_deletion_during_a_broken_connection_is_notified(make_fixture: FixtureFactory, proxy: Proxy) -> None:
-    fixture, events = make_fixture(small_cluster()), list[Event]()
-    first, second = opened(fixture), opened(fixture, proxy, events)
-    first.claim(FIRST_ID)
-    assert second.claim(SECOND_ID) is None
-    fixture.settle()
-    events.clear()
+    first, second, events = active_and_standby(make_fixture(small_cluster()), proxy)
     for _ in range(2):
         proxy.cut()
     proxy.refuse()
@@ -93,12 +100,7 @@ def test_watch_armed_before_its_last_event_is_handled_survives_a_reconnect(
 
 def test_event_without_watcher_is_notified_after_a_reconnect(make_fixture: FixtureFactory, proxy: Proxy) -> None:
     """While kazoo connects again, it has no watcher for a moment."""
-    fixture, events = make_fixture(small_cluster()), list[Event]()
-    first, second = opened(fixture), opened(fixture, proxy, events)
-    first.claim(FIRST_ID)
-    assert second.claim(SECOND_ID) is None
-    fixture.settle()
-    events.clear()
+    first, second, events = active_and_standby(make_fixture(small_cluster()), proxy)
     connection = second._connection
     assert connection is not None
     client = connection.session.client
