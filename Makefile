@@ -57,6 +57,8 @@ COMPILED_PLUGINS := $(patsubst %/setup.py,%,$(wildcard simulator/setup.py plugin
 PLUGIN_PATH := $(subst $() ,:,$(addprefix $(CURDIR)/,$(PLUGINS)))
 # ARGS may pick tests of one kind only; pytest ends with 5 where it has found none.
 NONE_IS_FINE = $(if $(ARGS),|| [ $$? = 5 ])
+# The mark expression of tests that start servers, brokers or Spark.
+STARTED := real and not extended
 # Tests of plugins that start servers; those of kafka_wire in halves, as to their time.
 REAL := $(addprefix test-real-,kafka_wire-1 kafka_wire-2 zookeeper kraft)
 KAFKA_WIRE_1 := $(addprefix plugins/kafka_wire/tests/test_,capture.py command_logins.py execution.py failovers.py \
@@ -93,7 +95,7 @@ DEBUG_TESTS := $(KERNEL_TESTS) $(addprefix tests/,scenario staging planning/test
 	$(addprefix tests/core/test_,gauges.py leader_selection_properties.py) \
 	$(addprefix tests/whatif/test_,invariants.py plan_kraft.py reassign_invariants.py sweep_cases.py sweep_invariants.py)
 # Tests that the release lanes leave out: none, but for `make test`.
-ELSEWHERE :=
+EXCLUDED_TESTS :=
 # The debug build stands ahead of the source tree on the path, and python -m must not put the tree back in front.
 # Properties have fewer examples than on the release build, since what they compute is the same.
 DEBUG_ENV := KFRAME_DEBUG=1 PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(DEBUG_LIB) \
@@ -198,7 +200,7 @@ mutants: setup
 # Each test runs once: those of kernels on the debug build.
 test: setup
 	@$(MAKE) --no-print-directory -j6 --output-sync=target NICE="nice -n 10" DEBUG_TESTS='$(KERNEL_TESTS)' \
-		ELSEWHERE='$(KERNEL_TESTS)' test-real-kafka_wire-1 test-real-kafka_wire-2 test-real-zookeeper \
+		EXCLUDED_TESTS='$(KERNEL_TESTS)' test-real-kafka_wire-1 test-real-kafka_wire-2 test-real-zookeeper \
 		test-real-tests test-serverless-2 test-serverless-1 test-debug test-real-kraft $(CHECKS)
 
 test-release: test-serverless test-started
@@ -214,8 +216,8 @@ test-quick test-serverless: setup
 test-serverless-1 test-serverless-2: TAKEN := not real and not extended
 test-serverless-1 test-serverless-2: setup
 	$(NICE) $(PY) -m pytest -p no:cacheprovider -m '$(TAKEN)' \
-		$(addprefix --ignore=,$(ELSEWHERE)) \
-		$(if $(filter %-1,$@),$(filter-out $(ELSEWHERE),$(SERVERLESS_1)),tests simulator plugins benchmarks/suite \
+		$(addprefix --ignore=,$(EXCLUDED_TESTS)) \
+		$(if $(filter %-1,$@),$(filter-out $(EXCLUDED_TESTS),$(SERVERLESS_1)),tests simulator plugins benchmarks/suite \
 		$(addprefix --ignore=,$(SERVERLESS_1)))
 
 test-started: setup
@@ -224,7 +226,7 @@ test-started: setup
 
 # Spark, package registries, and servers of kframe's own tests.
 test-real-tests: setup
-	$(NICE) $(PY) -m pytest -p no:cacheprovider -m 'real and not extended' --durations=25 $(or $(ARGS),tests simulator) $(NONE_IS_FINE)
+	$(NICE) $(PY) -m pytest -p no:cacheprovider -m '$(STARTED)' --durations=25 $(or $(ARGS),tests simulator) $(NONE_IS_FINE)
 
 # None of these starts Spark. ARGS selects some: ARGS="-k secured". Two run at a time, because they mostly wait. make
 # prints the output of each when it ends.
@@ -233,7 +235,7 @@ test-real: setup
 
 # With the settings of the whole tree, whose conftest.py marks these tests.
 $(REAL): test-real-%: setup
-	$(PY) -m pytest -c pyproject.toml -p no:cacheprovider -m 'real and not extended' $(TESTS) --durations=25 $(ARGS) $(NONE_IS_FINE)
+	$(PY) -m pytest -c pyproject.toml -p no:cacheprovider -m '$(STARTED)' $(TESTS) --durations=25 $(ARGS) $(NONE_IS_FINE)
 
 test-real-kafka_wire-1: TESTS := $(KAFKA_WIRE_1)
 test-real-kafka_wire-2: TESTS := plugins/kafka_wire $(addprefix --ignore=,$(KAFKA_WIRE_1))
