@@ -33,7 +33,7 @@ from kframe.spark.ingest import ingest_source
 from kframe.spark.inputs import ClusterInput
 from kframe.spark.marks import Mark, Marks, part_of_cluster
 from kframe.spark.plans import PLANS, FleetRequest, plan_cluster
-from kframe.spark.play import CONDITIONS, IMPACTS, TALLIES, Engine
+from kframe.spark.play import BROKER_COUNTS, CONDITIONS, IMPACTS, Engine
 from kframe.spark.rules import VIOLATIONS
 from kframe.spark.scenarios import scenario_rows
 from kframe.spark.schema import FleetTable
@@ -118,12 +118,12 @@ def _play(stage: Stage, folders: Folders, out: Path) -> None:
 
 def _report(folders: Folders) -> None:
     """What ``report --by cluster`` shows, by Arrow."""
-    impacts, tallies, conditions = (
+    impacts, broker_counts, conditions = (
         dataset.dataset(folders.played / table.name, partitioning="hive").to_table()
-        for table in (IMPACTS, TALLIES, CONDITIONS)
+        for table in (IMPACTS, BROKER_COUNTS, CONDITIONS)
     )
     loads = [(f"leaders_{when}", each) for when in ("before", "after") for each in ("max", "mean")]
-    skews = tallies.group_by("cluster").aggregate(loads)
+    skews = broker_counts.group_by("cluster").aggregate(loads)
     last = (
         conditions.sort_by("step")
         .group_by("cluster", use_threads=False)

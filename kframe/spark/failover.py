@@ -13,7 +13,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from kframe.spark.kraft import KRAFT
-from kframe.spark.play import ANNOUNCED, CHANGES, CONDITIONS, IMPACTS, PARTS, PLAYED, TALLIES, TO_PLAY, Engine, play
+from kframe.spark.play import (
+    ANNOUNCED,
+    BROKER_COUNTS,
+    CHANGES,
+    CONDITIONS,
+    IMPACTS,
+    PARTS,
+    PLAYED,
+    TO_PLAY,
+    Engine,
+    play,
+)
 from kframe.spark.requests import REQUESTS, encode
 from kframe.spark.schema import BROKERS, KRAFT_FACTS, SCENARIOS, FleetTable
 from kframe.spark.shards import SHARDS, TARGET_ROWS, pack
@@ -124,9 +135,10 @@ def changes(played: DataFrame) -> DataFrame:
     return _rows(played, CHANGES)
 
 
-def tallies(played: DataFrame) -> DataFrame:
-    """The replicas and leaders of each broker before and after: TALLIES."""
-    return _summed(_rows(played, TALLIES), TALLIES, ["broker_id", "rack", "registered_before", "registered_after"])
+def broker_counts(played: DataFrame) -> DataFrame:
+    """The replicas and leaders of each broker before and after: BROKER_COUNTS."""
+    group_columns = ["broker_id", "rack", "registered_before", "registered_after"]
+    return _summed(_rows(played, BROKER_COUNTS), BROKER_COUNTS, group_columns)
 
 
 def conditions(played: DataFrame) -> DataFrame:

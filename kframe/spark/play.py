@@ -53,8 +53,8 @@ CHANGES: Final = FleetTable(
     ("cluster", "scenario", "topic", "partition"),
 )  # fmt: skip
 #: The replicas and leaders of each broker before and after.
-TALLIES: Final = FleetTable(
-    "tallies",
+BROKER_COUNTS: Final = FleetTable(
+    "broker_counts",
     pa.schema(
         [*SHARED, ("broker_id", INT), ("rack", TEXT), ("registered_before", FLAG), ("registered_after", FLAG),
          *((name, LONG) for name in LOADS)]
@@ -94,7 +94,7 @@ ANNOUNCED: Final = FleetTable(
     pa.schema([*SHARED, ("step", INT), ("occasion", INT), ("turn", INT), ("sent", FLAG), ("data", pa.binary())]),
 )
 #: The results that can be requested. The columns of PLAYED are lists of their rows without cluster and scenario.
-PARTS: Final = {table.name: table for table in (CHANGES, TALLIES, CONDITIONS, IMPACTS, ANNOUNCED)}
+PARTS: Final = {table.name: table for table in (CHANGES, BROKER_COUNTS, CONDITIONS, IMPACTS, ANNOUNCED)}
 
 
 def _listed(table: FleetTable) -> pa.DataType:
@@ -248,12 +248,12 @@ def _changes(outcome: Outcome, _recorder: BatchRecorder) -> pa.RecordBatch:
     return _batch(CHANGES, [column.combine_chunks() for column in table.columns])
 
 
-def _tallies(outcome: Outcome, _recorder: BatchRecorder) -> pa.RecordBatch:
+def _broker_counts(outcome: Outcome, _recorder: BatchRecorder) -> pa.RecordBatch:
     before, after = outcome.before, outcome.after
     columns: list[Any] = [outcome.broker_ids, list(outcome.racks), before.registered != 0, after.registered != 0]
     for what in ("leaders", "preferred", "replicas", "in_sync"):
         columns += [getattr(before, what).astype(np.int64), getattr(after, what).astype(np.int64)]
-    return _batch(TALLIES, columns)
+    return _batch(BROKER_COUNTS, columns)
 
 
 def _conditions(outcome: Outcome, _recorder: BatchRecorder) -> pa.RecordBatch:
@@ -286,7 +286,7 @@ def _impacts(outcome: Outcome, _recorder: BatchRecorder) -> pa.RecordBatch:
 
 
 _MAKERS: Final[dict[str, Callable[[Outcome, BatchRecorder], pa.RecordBatch]]] = {
-    CHANGES.name: _changes, TALLIES.name: _tallies, CONDITIONS.name: _conditions, IMPACTS.name: _impacts,
+    CHANGES.name: _changes, BROKER_COUNTS.name: _broker_counts, CONDITIONS.name: _conditions, IMPACTS.name: _impacts,
     ANNOUNCED.name: lambda _, recorder: recorder.rows(),
 }  # fmt: skip
 

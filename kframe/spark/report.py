@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from kframe.errors import InputError
 from kframe.spark.failover import total
-from kframe.spark.play import CHANGES, CONDITIONS, IMPACT_COUNTS, IMPACTS, LOADS, RECORD_COUNTS, SHARED, TALLIES
+from kframe.spark.play import BROKER_COUNTS, CHANGES, CONDITIONS, IMPACT_COUNTS, IMPACTS, LOADS, RECORD_COUNTS, SHARED
 from kframe.spark.requests import REQUESTS
 from kframe.spark.schema import LONG, TEXT, FleetTable
 from kframe.spark.stages import FAILOVER, REQUESTED
@@ -40,10 +40,10 @@ BY_CLUSTER: Final = FleetTable(
     ),
     ("cluster", "scenario"),
 )  # fmt: skip
-#: TALLIES, and what the broker is sent: requests, their entries and their bytes; null if requests were not computed,
-#: and in KRaft mode, where the controller sends none.
+#: BROKER_COUNTS, and the requests to the broker, their entries and their bytes. These are null if requests were not
+#: computed, and in KRaft mode, where the controller sends none.
 BY_BROKER: Final = FleetTable(
-    "report_by_broker", pa.schema([*TALLIES.schema, *((name, LONG) for name in _SENT)]), TALLIES.key
+    "report_by_broker", pa.schema([*BROKER_COUNTS.schema, *((name, LONG) for name in _SENT)]), BROKER_COUNTS.key
 )
 #: The same by rack, null being brokers without; ``brokers_...`` are registered.
 BY_RACK: Final = FleetTable(
@@ -76,7 +76,7 @@ class Played:
     """The tables of a played fleet; ``requests`` is None if they were not computed."""
 
     changes: DataFrame
-    tallies: DataFrame
+    broker_counts: DataFrame
     conditions: DataFrame
     impacts: DataFrame
     requests: DataFrame | None = None
@@ -89,7 +89,7 @@ def written(session: SparkSession, path: str) -> Played:
         what = "a directory that kframe spark failover --out wrote"
         raise InputError(path, "nothing played" if Path(path).is_dir() else "no such directory", what)
     requests = REQUESTED.written(session, path).get(REQUESTS)
-    return Played(tables[CHANGES], tables[TALLIES], tables[CONDITIONS], tables[IMPACTS], requests)
+    return Played(tables[CHANGES], tables[BROKER_COUNTS], tables[CONDITIONS], tables[IMPACTS], requests)
 
 
 def by_cluster(played: Played) -> DataFrame:
@@ -104,7 +104,7 @@ def by_cluster(played: Played) -> DataFrame:
         loads = f.when(f.col(f"registered_{when}"), f.col(f"leaders_{when}"))
         return f.try_divide(f.max(loads), f.avg(loads)).alias(f"leader_skew_{when}")
 
-    skews = played.tallies.groupBy(*key).agg(skew("before"), skew("after"))
+    skews = played.broker_counts.groupBy(*key).agg(skew("before"), skew("after"))
     impacts = played.impacts.drop(*(name for name in CONDITION_NAMES if name in IMPACT_COUNTS))
     return impacts.join(after, key, "left").join(skews, key, "left").select(*BY_CLUSTER.schema.names)
 
@@ -115,11 +115,11 @@ def by_broker(played: Played) -> DataFrame:
 
     if played.requests is None:
         nothing = {name: f.lit(None).cast("bigint") for name in _SENT}
-        return played.tallies.withColumns(nothing).select(*BY_BROKER.schema.names)
+        return played.broker_counts.withColumns(nothing).select(*BY_BROKER.schema.names)
     key = ["cluster", "scenario"]
     sent = played.requests.groupBy(*key, "broker_id").agg(*(total(name) for name in _SENT), f.lit(True).alias("some"))
     known = played.requests.select(*key).distinct().withColumn("known", f.lit(True))
-    joined = played.tallies.join(known, key, "left").join(sent, [*key, "broker_id"], "left")
+    joined = played.broker_counts.join(known, key, "left").join(sent, [*key, "broker_id"], "left")
     none = f.col("known") & f.col("some").isNull()
     counts = {name: f.when(none, f.lit(0)).otherwise(f.col(name)).cast("bigint") for name in _SENT}
     return joined.withColumns(counts).select(*BY_BROKER.schema.names)

@@ -22,7 +22,7 @@ from kframe.spark.fleet import staging
 from kframe.spark.inputs import ClusterInput
 from kframe.spark.marks import Mark, Marks, PendingParts, Writing, part_of_scenario
 from kframe.spark.opening import Fleet
-from kframe.spark.play import ANNOUNCED, CHANGES, CONDITIONS, IMPACTS, TALLIES, Engine
+from kframe.spark.play import ANNOUNCED, BROKER_COUNTS, CHANGES, CONDITIONS, IMPACTS, Engine
 from kframe.spark.requests import REQUESTS
 from kframe.spark.scenarios import needs_whole
 from kframe.spark.schema import SCENARIOS, FleetTable
@@ -217,11 +217,11 @@ def _played(session: SparkSession, tables: Mapping[str, DataFrame], rows: list[_
 FAILOVER: Final = Stage(
     {
         CHANGES: lambda played, _facts, _engine: failover.changes(played),
-        TALLIES: lambda played, _facts, _engine: failover.tallies(played),
+        BROKER_COUNTS: lambda played, _facts, _engine: failover.broker_counts(played),
         CONDITIONS: lambda played, _facts, _engine: failover.conditions(played),
         IMPACTS: lambda played, _facts, _engine: failover.impacts(played),
     },
-    (CHANGES.name, TALLIES.name, CONDITIONS.name, IMPACTS.name),
+    (CHANGES.name, BROKER_COUNTS.name, CONDITIONS.name, IMPACTS.name),
     IMPACTS,
 )
 #: What ``kframe spark requests`` writes, without and with the encoded bodies.

@@ -84,7 +84,7 @@ def reference_rows(
         "changes": [
             shared | dict.fromkeys(ELR_LISTS) | row for row in outcome.to_arrow().to_pylist()
         ],
-        "tallies": [
+        "broker_counts": [
             shared | {"broker_id": broker, "rack": outcome.racks[i],
                       "registered_before": bool(before.registered[i]), "registered_after": bool(after.registered[i])}
             | {f"{what}_{when}": int(getattr(health, what)[i])
@@ -159,7 +159,7 @@ def merged(played: Iterable[pa.RecordBatch], facts: pa.RecordBatch, config: Mapp
         "cluster",
         "scenario",
     )
-    whole = {name: _summed(part_rows[name], group_columns) for name in ("tallies", "conditions", "impacts")}
+    whole = {name: _summed(part_rows[name], group_columns) for name in ("broker_counts", "conditions", "impacts")}
     return {
         "changes": part_rows["changes"],
         **whole,

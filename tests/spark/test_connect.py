@@ -64,7 +64,7 @@ def test_commands_print_same_output_over_connect(spark: Any, remote: str, tmp_pa
         assert (code, stderr) == (classic.exit_code, classic.stderr)
         assert json.loads(stdout)["rows"], name
         assert stdout == classic.stdout
-    for name in ("failover/changes", "failover/tallies", "failover/conditions", "sweep/failures"):
+    for name in ("failover/changes", "failover/broker_counts", "failover/conditions", "sweep/failures"):
         tables = [parquet.read_table(tmp_path / which / name) for which in ("remote", "classic")]
         rows = [sorted(map(repr, table.to_pylist())) for table in tables]
         assert rows[0] == rows[1]

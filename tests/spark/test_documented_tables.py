@@ -13,8 +13,8 @@ from tests.snapshot.samples import ROOT
 
 TABLES = (
     schema.PARTITIONS, schema.BROKERS, schema.TOPICS, schema.CLUSTERS, schema.QUARANTINE, ingest.INGESTED,
-    rules.VIOLATIONS, schema.SCENARIOS, play.CHANGES, play.TALLIES, play.CONDITIONS, play.IMPACTS, requests.REQUESTS,
-    sweeping.FAILURES, plans.PLANS, plans.PLAN_MOVES, report.BY_CLUSTER, report.BY_BROKER,
+    rules.VIOLATIONS, schema.SCENARIOS, play.CHANGES, play.BROKER_COUNTS, play.CONDITIONS, play.IMPACTS,
+    requests.REQUESTS, sweeping.FAILURES, plans.PLANS, plans.PLAN_MOVES, report.BY_CLUSTER, report.BY_BROKER,
     report.BY_RACK, report.BY_TOPIC,
 )  # fmt: skip
 

@@ -15,7 +15,7 @@ from kframe.snapshot import Snapshot, read_snapshot
 from kframe.spark import report
 from kframe.spark.marks import Writing
 from kframe.spark.opening import open_fleet
-from kframe.spark.play import CHANGES, CONDITIONS, IMPACTS, TALLIES, Engine
+from kframe.spark.play import BROKER_COUNTS, CHANGES, CONDITIONS, IMPACTS, Engine
 from kframe.spark.requests import REQUESTS
 from kframe.spark.rows import rows_of
 from kframe.spark.rules import ClusterContext, RegisteredBrokers, shared_topic_ids, violations
@@ -144,7 +144,7 @@ def test_report(clusters: Mapping[str, Snapshot], expected: Mapping[str, Rows], 
     def frame(kind: FleetTable) -> Any:
         return spark.createDataFrame(pa.Table.from_pylist(expected[kind.name], kind.schema), kind.ddl)
 
-    played = report.Played(*(frame(kind) for kind in (CHANGES, TALLIES, CONDITIONS, IMPACTS, REQUESTS)))
+    played = report.Played(*(frame(kind) for kind in (CHANGES, BROKER_COUNTS, CONDITIONS, IMPACTS, REQUESTS)))
     by_cluster = {(row["cluster"], row["scenario"]): row for row in report.by_cluster(played).toArrow().to_pylist()}
     by_broker = report.by_broker(played).toArrow().to_pylist()
     for row in scenarios(clusters).to_pylist():

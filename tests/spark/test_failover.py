@@ -42,8 +42,9 @@ def rows(frame: Any) -> Rows:
 def everything(played: Any, facts: Any) -> dict[str, Rows]:
     """Return all results of a simulated fleet."""
     results = {
-        "changes": failover.changes(played), "tallies": failover.tallies(played), "impacts": failover.impacts(played),
-        "conditions": failover.conditions(played), "requests": failover.requests(played, facts, keep=True),
+        "changes": failover.changes(played), "broker_counts": failover.broker_counts(played),
+        "impacts": failover.impacts(played), "conditions": failover.conditions(played),
+        "requests": failover.requests(played, facts, keep=True),
     }  # fmt: skip
     return {name: [_plain(row) for row in rows(frame)] for name, frame in results.items()}
 

@@ -22,7 +22,7 @@ from kframe.spark.fleet import records
 from kframe.spark.ingest import ingest_source
 from kframe.spark.inputs import ClusterInput
 from kframe.spark.marks import Mark
-from kframe.spark.play import CHANGES, CONDITIONS, IMPACTS, TALLIES, Engine, play
+from kframe.spark.play import BROKER_COUNTS, CHANGES, CONDITIONS, IMPACTS, Engine, play
 from kframe.spark.rows import rows_of, snapshot_of, table_of
 from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, TOPICS
 from kframe.spark.sources import find_sources
@@ -89,7 +89,7 @@ def test_whole_clusters_of_a_fleet_equal_a_single_machine(random: Random) -> Non
                 continue
             assert result["problem"] is None
             written = f"cluster=east/scenario={scenario['scenario']}/part-0.parquet"
-            for made in (CHANGES, TALLIES, CONDITIONS, IMPACTS):
+            for made in (CHANGES, BROKER_COUNTS, CONDITIONS, IMPACTS):
                 file = Path(folder) / made.name / written
                 rows = parquet.ParquetFile(file).read().to_pylist() if file.exists() else []
                 shared = {"cluster": "east", "scenario": scenario["scenario"]}

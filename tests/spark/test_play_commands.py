@@ -100,7 +100,7 @@ def test_scenario_table_accepts_every_verb(run: Run, tmp_path: Path) -> None:
     assert result.exit_code == 3, result.output
     expected = {line["scenario"]: reference_rows(SNAPSHOT, row) for line, row in zip(
         lines, read_scenarios(str(file)).to_pylist(), strict=True)}  # fmt: skip
-    for name in ("changes", "tallies", "conditions", "impacts"):
+    for name in ("changes", "broker_counts", "conditions", "impacts"):
         actual: dict[str, Rows] = {line["scenario"]: [] for line in lines}
         for row in parquet.read_table(out / name).to_pylist():
             actual[row["scenario"]].append(row)

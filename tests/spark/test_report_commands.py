@@ -13,7 +13,7 @@ import pytest
 from pyarrow import parquet
 
 from kframe.snapshot.generate import Health, generate
-from kframe.spark.play import CHANGES, CONDITIONS, IMPACTS, TALLIES
+from kframe.spark.play import BROKER_COUNTS, CHANGES, CONDITIONS, IMPACTS
 from kframe.spark.report import write_plot
 from kframe.spark.requests import REQUESTS
 from kframe.spark.stages import FAILOVER, REQUESTED
@@ -64,7 +64,7 @@ def test_report_sums_written_tables(tmp_path: Path) -> None:
     sent = {key: sum(row[key] for row in tables["east"]["requests"] if row["broker_id"] == 3)
             for key in ("requests", "entries", "bytes")}  # fmt: skip
     (third,) = (row for row in rows_ if (row["cluster"], row["broker_id"]) == ("east", 3))
-    (counts,) = (row for row in tables["east"]["tallies"] if row["broker_id"] == 3)
+    (counts,) = (row for row in tables["east"]["broker_counts"] if row["broker_id"] == 3)
     assert third == counts | sent
     (failed,) = (row for row in rows_ if (row["cluster"], row["broker_id"]) == ("east", 2))
     assert (failed["registered_after"], failed["requests"], failed["bytes"]) == (False, 0, 0)
@@ -158,7 +158,7 @@ def _rows(name: str, *options: Any) -> Rows:
 def _write(out: Path, cluster: str, tables: Mapping[str, Rows]) -> None:
     """Write the tables of scenario ``fail-2`` as stages do."""
     part = Path(f"cluster={cluster}", "scenario=fail-2")
-    for table in (CHANGES, TALLIES, CONDITIONS, IMPACTS, REQUESTS):
+    for table in (CHANGES, BROKER_COUNTS, CONDITIONS, IMPACTS, REQUESTS):
         directory = out / table.name / part
         directory.mkdir(parents=True)
         rows = pa.Table.from_pylist(tables[table.name], table.schema).drop_columns(["cluster", "scenario"])
