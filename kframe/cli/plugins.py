@@ -87,7 +87,7 @@ def group() -> None:
 def list_plugins(plugins: PluginSettings, output: str) -> None:
     """List the plugins found and what they offer."""
     columns = ("plugin", "distribution", "source", "state", "offers", "error")
-    rows = (_record(plugin) | {"offers": _offer_names(plugin)} for plugin in plugins.registry().plugins)
+    rows = (_listed(plugin) for plugin in plugins.registry().plugins)
     emit_rows(OutputTable("kframe.plugins/v1", columns, rows), output)
 
 
@@ -98,9 +98,10 @@ def list_plugins(plugins: PluginSettings, output: str) -> None:
 def show(name: str, plugins: PluginSettings, output: str) -> None:
     """Show the plugin NAME, or the plugin that offers the selector, cost term, goal, store or transport NAME."""
     plugin = _find(plugins.registry(), name)
-    record = _record(plugin)
+    offers = _offers(plugin)
+    record = _record(plugin, offers)
     if output in ("table", "wide"):
-        record |= {key: list(map(_offer_text, offers)) for key, offers in _offers(plugin).items()}
+        record |= {key: list(map(_offer_text, descriptions)) for key, descriptions in offers.items()}
         record = {key: value for key, value in record.items() if value not in (None, [], False)}
     emit_record("kframe.plugin/v1", record, output)
 
@@ -216,7 +217,15 @@ def _selectors(offers: Iterable[Spec]) -> Iterator[SelectorSpec]:
     return (spec for spec in offers if isinstance(spec, SelectorSpec))
 
 
-def _record(plugin: Plugin) -> dict[str, Any]:
+def _listed(plugin: Plugin) -> dict[str, Any]:
+    """All data about a plugin, and the names of its offers."""
+    offers = _offers(plugin)
+    names = [offer["name"] for descriptions in offers.values() for offer in descriptions]
+    commands = ["commands"] if plugin.register_commands is not None else []
+    return _record(plugin, offers) | {"offers": names + commands}
+
+
+def _record(plugin: Plugin, offers: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
     """All data about a plugin."""
     description = {
         "plugin": plugin.name,
@@ -225,7 +234,7 @@ def _record(plugin: Plugin) -> dict[str, Any]:
         "state": plugin.state,
         "error": plugin.error,
     }
-    return description | _offers(plugin) | {"commands": plugin.register_commands is not None}
+    return description | offers | {"commands": plugin.register_commands is not None}
 
 
 def _offers(plugin: Plugin) -> dict[str, list[dict[str, Any]]]:
@@ -263,11 +272,6 @@ def _selector(spec: SelectorSpec) -> dict[str, Any]:
         "name": spec.name, "tier": spec.tier, "kinds": kinds, "row_by_row": spec.row_by_row, "options": options,
         "doc": spec.doc,
     }  # fmt: skip
-
-
-def _offer_names(plugin: Plugin) -> list[str]:
-    commands = ["commands"] if plugin.register_commands is not None else []
-    return [offer["name"] for offers in _offers(plugin).values() for offer in offers] + commands
 
 
 def _offer_text(offer: Mapping[str, Any]) -> str:

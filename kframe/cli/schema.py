@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from kframe.cli.output import OutputTable, emit_rows, output_option
 from kframe.cli.plugins import PluginSettings, plugin_options
-
-if TYPE_CHECKING:
-    pass
 
 
 @click.command("schema")
