@@ -27,7 +27,7 @@ _log = logging.getLogger("kframe.shadow")
 #: Minimum interval between reads of storage, and the largest share of the time spent on them.
 POLL_INTERVAL_S: Final = 0.5
 POLL_TIME_SHARE_MAX: Final = 0.2
-#: Number of settling times after which a round without quiescence is given up.
+#: Number of settling times after which a round without quiescence is abandoned.
 SETTLE_PERIODS_MAX: Final = 20
 #: Maximum number of lines per comparison; JSON has all.
 LINES_MAX: Final = 50
@@ -95,10 +95,10 @@ class Watcher(ShadowWatcher[Shadow]):
     schema = "kframe.shadow/v1"
     records_field = "found"
     summary_text = (
-        "{rounds} rounds, {judged} partitions compared, {passed_over} skipped, {given_up} rounds given up: "
+        "{rounds} rounds, {compared} partitions compared, {skipped} skipped, {abandoned} rounds abandoned: "
         "{disagreements} disagreements"
     )
-    kinds = ("rounds", "judged", "passed_over", "given_up", "disagreements")
+    kinds = ("rounds", "compared", "skipped", "abandoned", "disagreements")
 
     def __init__(self, shadow: Shadow, settle_s: float, output: str) -> None:
         super().__init__(shadow, output)
@@ -143,13 +143,13 @@ class Watcher(ShadowWatcher[Shadow]):
             comparison = self.shadow.compare()
             if comparison is not None:
                 self._waiting_since_s = 0.0
-                self._report(comparison) if settled else self.counts.update(given_up=1)
+                self._report(comparison) if settled else self.counts.update(abandoned=1)
 
     def _report(self, comparison: Comparison) -> None:
         self.counts.update(
             rounds=1,
-            judged=comparison.compared,
-            passed_over=comparison.skipped,
+            compared=comparison.compared,
+            skipped=comparison.skipped,
             disagreements=len(comparison.disagreements),
         )
         timestamp = datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -84,9 +84,9 @@ class ShadowDocument(Struct):
 
     controller_id: int
     rounds: int
-    judged: int
-    passed_over: int
-    given_up: int
+    compared: int
+    skipped: int
+    abandoned: int
     disagreements: int
     records: list[DisagreementRecord] | UnsetType = field(name="found", default=UNSET)
 

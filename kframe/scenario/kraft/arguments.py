@@ -35,13 +35,13 @@ class KraftBrokerEntry(BrokerProperties, forbid_unknown_fields=True, kw_only=Tru
 
 
 class RegistrationOptions(BrokerProperties, forbid_unknown_fields=True, kw_only=True):
-    """A registration. ``directory_ids`` are sent as they are; a broker that is ``behind`` has applied nothing."""
+    """A registration. ``directory_ids`` are sent as they are; a ``lagging`` broker has not applied any metadata."""
 
     same_incarnation: Flag = False
     previous_epoch: Integer | None = None
     cluster_id: str | None = None
     directory_ids: Names | None = None
-    behind: Flag = False
+    lagging: Flag = False
     silent: Flag = False
 
 

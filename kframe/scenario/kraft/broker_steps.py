@@ -60,7 +60,7 @@ def _register(run: KraftRun, options: RegistrationOptions) -> tuple[Heartbeating
     process = broker.incarnation, broker.offline, broker.applied_offset
     if not options.same_incarnation or broker.incarnation is None:
         run.brokers.start_process(broker)
-    if options.behind:
+    if options.lagging:
         broker.applied_offset = 0
     directories = None
     if options.directory_ids is not None:

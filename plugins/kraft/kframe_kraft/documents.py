@@ -71,7 +71,7 @@ class RackDifferences(DifferenceCount):
 class LeaderCauseDocument(Struct):
     """Why a partition has its leader. ``snapshot_offset`` has a value if only a snapshot names the leader.
 
-    ``passed_over`` has the reason for each replica, by broker id. A null ``event`` is unknown.
+    ``not_elected`` has the reason for each other replica, by broker id. A null ``event`` is unknown.
     """
 
     partition: str
@@ -85,7 +85,7 @@ class LeaderCauseDocument(Struct):
     event: str | None
     event_offset: int | None
     rule: str | None
-    passed_over: dict[str, str]
+    not_elected: dict[str, str]
     other_events: list[str]
 
 

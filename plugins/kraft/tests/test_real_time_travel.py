@@ -86,7 +86,7 @@ def test_why_names_event_of_leader_change(live: LiveCluster) -> None:
     wait_until(lambda: live.leader("orders") == 2)
     failed = live.why("orders")
     assert (failed["event"], failed["leader"]) == ("broker fenced: broker 1", 2)
-    assert failed["passed_over"] == {"1": "broker fenced"}
+    assert failed["not_elected"] == {"1": "broker fenced"}
     assert live.why("moved")["leader"] == -1
     cluster.nodes[1].start()
     cluster.nodes[1].await_started()

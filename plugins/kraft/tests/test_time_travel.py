@@ -194,7 +194,7 @@ def reassign(log: WrittenLog) -> None:
 
 
 @pytest.mark.parametrize(
-    "events, event, event_offset, rule, passed_over",
+    "events, event, event_offset, rule, not_elected",
     [
         (fence, "broker fenced: broker 1", 10, "in-sync", {1: "broker fenced", 3: LATER}),
         (fence_in_the_next_batch, "broker fenced: broker 1", 10, "in-sync", {1: "broker fenced", 3: LATER}),
@@ -207,7 +207,7 @@ def reassign(log: WrittenLog) -> None:
 )  # fmt: skip
 def test_why_names_the_event(
     tmp_path: Path, events: Callable[[WrittenLog], None], event: str, event_offset: int | None, rule: str,
-    passed_over: dict[int, str],
+    not_elected: dict[int, str],
 ) -> None:  # fmt: skip
     log = small_cluster(tmp_path)
     events(log)
@@ -215,7 +215,7 @@ def test_why_names_the_event(
     assert (cause.event, cause.event_offset) == (event, event_offset), cause
     assert cause.rule is not None
     assert rule in cause.rule
-    assert cause.passed_over == passed_over
+    assert cause.not_elected == not_elected
 
 
 def test_why_of_an_election_from_the_elr(tmp_path: Path) -> None:
@@ -229,7 +229,7 @@ def test_why_of_an_election_from_the_elr(tmp_path: Path) -> None:
         registration(2, fenced=UNFENCE), change(1, leader=2, isr=(2,), eligible_leader_replicas=(3,), last_known_elr=())
     )
     cause = cause_of(log, "orders-1")
-    assert (cause.event, cause.passed_over) == ("broker unfenced: broker 2", {3: "fenced"})
+    assert (cause.event, cause.not_elected) == ("broker unfenced: broker 2", {3: "fenced"})
     assert cause.rule is not None
     assert "ELR" in cause.rule
 

@@ -118,7 +118,7 @@ def test_shadow_agrees_with_kafka_and_reports_missing_actions(
     shadow.await_round(rounds)
 
     assert shadow.differences == []
-    assert shadow.count("judged") >= 8 * len(replicas)
+    assert shadow.count("compared") >= 8 * len(replicas)
 
     state = json.loads(client.get(STATE)[0])
     other_leader = next(replica for replica in state["isr"] if replica != state["leader"])

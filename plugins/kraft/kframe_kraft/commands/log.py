@@ -280,7 +280,7 @@ def why(
     history = _read(source, command_config).history
     cause = leader_cause(history, partition, end_of(history, "end" if offset is None else str(offset)))
     record = asdict(cause)
-    record["passed_over"] = {str(broker): reason for broker, reason in (cause.passed_over or {}).items()}
+    record["not_elected"] = {str(broker): reason for broker, reason in (cause.not_elected or {}).items()}
     record["other_events"] = list(cause.other_events)
     if output in ("table", "wide"):
         record = {name: value for name, value in record.items() if value not in (None, [], {})}

@@ -50,7 +50,7 @@ class LeaderCause:
     event: str | None = None
     event_offset: int | None = None
     rule: str | None = None
-    passed_over: dict[int, str] | None = None
+    not_elected: dict[int, str] | None = None
     other_events: tuple[str, ...] = ()
 
 
@@ -165,7 +165,7 @@ def _explain_change(
         event=None if first_cause is None else _event_text(first_cause),
         event_offset=event_offset,
         rule=leader_rule(before, change, first_cause),
-        passed_over=reasons_not_elected(before, change, first_cause, metadata.brokers.registrations),
+        not_elected=reasons_not_elected(before, change, first_cause, metadata.brokers.registrations),
         other_events=tuple(_event_text(other) for other in causes[1:]),
     )
 
