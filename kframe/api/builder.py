@@ -63,7 +63,7 @@ class ControllerBuilder:
         config = self.config if isinstance(self.config, ControllerConfig) else ControllerConfig(self.config)
         selection = Selection(self._selectors())
         store = self._plugins().open_store(self.store) if isinstance(self.store, str) else self.store
-        settings = {**self.settings, **config.given, "broker.id": str(self.controller_id)}
+        settings = {**self.settings, **config.originals, "broker.id": str(self.controller_id)}
         transport = (
             self._plugins().open_transport(self.transport, settings)
             if isinstance(self.transport, str)

@@ -298,7 +298,7 @@ class Controller:
 
     def take_over(self) -> None:
         """Take the role after the queued events, also from an active controller."""
-        self._loop.queue.put(events.Elect(takeover=True))
+        self._loop.queue.put(events.Reelect(takeover=True))
 
     def submit(
         self, event: Callable[[int], Event], read: Callable[[Any], Result] = lambda response: response

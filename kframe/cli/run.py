@@ -106,7 +106,7 @@ def assemble(
     controller_id, config = own_id(settings), settings.controller_config()
     controller_ids = instances(settings)
     never = ",".join(map(str, sorted(controller_ids)))
-    config = ControllerConfig({**config.given, NEVER_REPLICAS: never})
+    config = ControllerConfig({**config.originals, NEVER_REPLICAS: never})
     servers: list[Server | str] = [*network.servers]
     if network.metrics_listen is not None:
         servers.append(Monitor(network.metrics_listen, "" if instance is None else instance.token))
@@ -143,7 +143,7 @@ def risks(settings: Settings, network: NetworkSettings, brokers: Collection[int]
 def summary(settings: Settings, controller: Controller, network: NetworkSettings) -> str:
     """One line with the identity, the addresses and the protocols of this controller."""
     config = settings.controller_config()
-    protocol, listener = config.given.get(PROTOCOL, KEYS[PROTOCOL].default), config["inter.broker.listener.name"]
+    protocol, listener = config.originals.get(PROTOCOL, KEYS[PROTOCOL].default), config["inter.broker.listener.name"]
     served = [f"{name} on {address}" for server in controller.servers for name, address in server.addresses.items()]
     return (
         f"kframe {kframe.__version__} stands for election as {own_id(settings)} at {settings.get(CONNECT)}, "

@@ -128,7 +128,7 @@ def _partition_counts(counts: LiveCounts | None, config: ControllerConfig) -> di
         return dict.fromkeys(_COUNTS)
     dynamic = {key: counts.broker_defaults[key] for key in DYNAMIC_KEYS if key in counts.broker_defaults}
     with suppress(ConfigError):  # Brokers reject such a value too, and use their own.
-        config = ControllerConfig({**config.given, **dynamic})
+        config = ControllerConfig({**config.originals, **dynamic})
     health = health_of(counts.cluster, config).counts()
     values = (health["offline"], health["under_replicated"], health["under_min_isr"], counts.deletions,
              _reassigning(counts))  # fmt: skip

@@ -20,7 +20,7 @@ from kframe.errors import RESIGNING, BrokenInvariant, ControllerFenced, KframeEr
 from kframe.model.cluster import ClusterState
 from kframe.model.config import NEVER_REPLICAS, ControllerConfig
 from kframe.model.effects import Ask, Effect, Resigned
-from kframe.model.events import Answer, ControllerChanged, Elect, Event, Failed, ResignRequested, SessionExpired
+from kframe.model.events import Answer, ControllerChanged, Event, Failed, Reelect, ResignRequested, SessionExpired
 from kframe.model.ids import NO_LEADER
 from kframe.model.log_entries import Message
 from kframe.model.store_requests import Claim, Holder, Load, Prepare, ReadController
@@ -146,7 +146,7 @@ class ControllerCore:
     def _handle(self, event: Event) -> Operation[None]:
         """The operation of an event."""
         match event:
-            case Elect():
+            case Reelect():
                 yield from self._elect(event)
             case ControllerChanged():
                 yield from self._follow()
@@ -160,7 +160,7 @@ class ControllerCore:
             case _:
                 yield from operate(self._context, event)
 
-    def _elect(self, event: Elect) -> Operation[None]:
+    def _elect(self, event: Reelect) -> Operation[None]:
         """The role may be free. Resign if another controller holds it, else claim it and load the cluster."""
         holder = yield from self._follow()
         if holder.ours or (holder.controller_id != NO_LEADER and not self._may_depose(holder, event)):
@@ -176,7 +176,7 @@ class ControllerCore:
         self._context = self._start_term(cluster, controller_epoch)
         yield from failover.take_over(self._context)
 
-    def _may_depose(self, holder: Holder, event: Elect) -> bool:
+    def _may_depose(self, holder: Holder, event: Reelect) -> bool:
         """Whether ``event`` allows this controller to take the role from ``holder``."""
         return event.takeover and not (event.brokers_only and holder.controller_id in self.config[NEVER_REPLICAS])
 

@@ -80,7 +80,7 @@ class MemoryEnsemble:
 
     def expire(self, store: MemoryStore) -> None:
         """Expire the session of a controller: its ephemeral records are deleted. The controller receives
-        SessionExpired, gets a new session, and then receives Elect."""
+        SessionExpired, gets a new session, and then receives Reelect."""
         store.lose_session()
 
     def stored(self) -> ClusterState:

@@ -53,12 +53,12 @@ from kframe.model.events import (
     BrokersChanged,
     ControllerChanged,
     DeletionsMarked,
-    Elect,
     Event,
     IsrChangesNotified,
     LogDirEventsNotified,
     PreferredElectionStored,
     ReassignmentsStored,
+    Reelect,
     SessionExpired,
     TopicModified,
     TopicsChanged,
@@ -120,7 +120,7 @@ class MemoryStore(AdminCalls):
         self._emits_controller_events = False
         self._start_session()
         self._notify(SessionExpired())
-        self._notify(Elect())
+        self._notify(Reelect())
 
     def claim(self, controller_id: int) -> int | None:
         """Claim the role if it is free, and return the controller epoch: the last epoch plus one."""
@@ -302,7 +302,7 @@ class MemoryStore(AdminCalls):
         """Notify the controller of a watch event. Events that it does not use are ignored."""
         match event.change, event.path.rpartition("/"):
             case Change.DELETED, ("", _, "controller"):
-                self._notify(Elect())
+                self._notify(Reelect())
             case _, ("", _, "controller"):
                 self._notify(ControllerChanged())
             case _ if not self._emits_controller_events:

@@ -174,14 +174,14 @@ class ControllerConfig:
 
         Raises ConfigError for an unknown key, with the nearest known key, and for an invalid value.
         """
-        given = dict(values or {})
-        for name in given:
+        values = dict(values or {})
+        for name in values:
             if name not in KEYS:
                 raise ConfigError(source, f"unknown key {name!r}", nearest(name, KEYS))
-        self.given: Final = {name: str(value) for name, value in given.items()}
-        """The values as given, as texts."""
+        self.originals: Final = {name: str(value) for name, value in values.items()}
+        """The configured values by key, as text, without defaults (Kafka ``AbstractConfig.originals``)."""
         self._values = {
-            name: key.read(f"{source} key {name}", given.get(name, key.default)) for name, key in KEYS.items()
+            name: key.read(f"{source} key {name}", values.get(name, key.default)) for name, key in KEYS.items()
         }
 
     def __getitem__(self, name: str) -> Any:

@@ -60,8 +60,8 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Elect(Event):
-    """The role may be free: try to claim it, and fail over if the claim succeeds (Kafka: Startup, Reelect).
+class Reelect(Event):
+    """The role may be free: try to claim it, and fail over if the claim succeeds (Kafka: Startup and Reelect).
 
     ``takeover``: claim it even if another controller holds it; ``brokers_only``: only if that holder is a broker.
     """

@@ -32,7 +32,7 @@ class Store(Protocol):
     """
 
     def open(self, notify: Notify) -> None:
-        """Connect. From now on the store notifies ControllerChanged, Elect, BrokersChanged..., at most once until the
+        """Connect. From now on the store notifies ControllerChanged, Reelect, BrokersChanged..., at most once until the
         record is read again (one-shot watches)."""
 
     def close(self) -> None:
@@ -46,7 +46,7 @@ class Store(Protocol):
 
     def take_over(self, controller_id: int, brokers_only: bool = False) -> int | None:
         """Like ``claim``, but also takes the role from an active controller, which is notified (ControllerChanged or
-        Elect). None if another process claimed the role first.
+        Reelect). None if another process claimed the role first.
 
         ``brokers_only``: only from a broker. The controller record belongs to a broker if the same session owns the
         registration of that broker id. The call replaces exactly the record that it read, or nothing.

@@ -12,7 +12,7 @@ from typing import Final
 from kframe.core.controller import ControllerCore
 from kframe.errors import StoreError
 from kframe.model.config import NEVER_REPLICAS
-from kframe.model.events import ControllerChanged, Elect, Event
+from kframe.model.events import ControllerChanged, Event, Reelect
 from kframe.model.ids import NO_LEADER
 from kframe.model.ports import Clock, Contending, Notify, Store
 
@@ -38,7 +38,7 @@ class InstancesFirst:
     def handled(self, event: Event) -> None:
         """Contend after an event. An attempt to take the role is not followed by another attempt."""
         controller = self._controller
-        if not isinstance(event, Elect | ControllerChanged) or (isinstance(event, Elect) and event.brokers_only):
+        if not isinstance(event, Reelect | ControllerChanged) or (isinstance(event, Reelect) and event.brokers_only):
             return
         if not controller.active and controller.active_controller == NO_LEADER:
             return
@@ -62,4 +62,4 @@ class InstancesFirst:
 
     def _take(self) -> None:
         _log.info("broker %d is controller; taking the role", self._controller.active_controller)
-        self._notify(Elect(takeover=True, brokers_only=True))
+        self._notify(Reelect(takeover=True, brokers_only=True))

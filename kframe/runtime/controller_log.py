@@ -133,7 +133,7 @@ TEMPLATES: Final[Mapping[Message, Template]] = {
 
 #: Names of events in the logs: Kafka 3.9's ``ControllerEvent`` where it has one.
 EVENT_NAMES: Final[Mapping[type[events.Event], str]] = {
-    events.Elect: "Reelect",
+    events.Reelect: "Reelect",
     events.ControllerChanged: "ControllerChange",
     events.SessionExpired: "Expire",
     events.ResignRequested: "Resign",

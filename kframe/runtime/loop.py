@@ -19,7 +19,7 @@ from kframe.core.controller import ControllerCore
 from kframe.errors import StoreError
 from kframe.model import events
 from kframe.model.effects import Effect
-from kframe.model.events import Answer, ControllerState, Elect, Event, ResignRequested, SessionExpired
+from kframe.model.events import Answer, ControllerState, Event, Reelect, ResignRequested, SessionExpired
 from kframe.model.ports import Clock, Store, Transport
 from kframe.registry.specs import Observer
 from kframe.runtime.contending import InstancesFirst
@@ -98,7 +98,7 @@ class ControllerLoop:
     def start_election(self, *, takeover: bool = False) -> None:
         """Connect the transport and queue the election, once the store is open."""
         self.transport.open(self.queue.put, self.store.may_act)
-        self.queue.put(Elect(takeover))
+        self.queue.put(Reelect(takeover))
 
     def adopt(self) -> None:
         """Connect and claim the role. Continue as the controller of the loaded cluster, without a failover.
@@ -151,7 +151,7 @@ class ControllerLoop:
         A simulator lets the cluster change between two effects, or drops the iterator to stop the controller in the
         middle of an event.
         """
-        if isinstance(event, Elect) and self._clock.now_ms() < self._next_election_ms:
+        if isinstance(event, Reelect) and self._clock.now_ms() < self._next_election_ms:
             return  # a timer repeats it
         started_ms, self.state = self._clock.now_ms(), event.state
         self._logs.begin()
@@ -286,7 +286,7 @@ class ControllerLoop:
         if self._failures > 0:
             delay_ms = min(RETRY_MS * 2.0 ** min(self._failures - 1, 16), RETRY_MAX_MS)
             self._next_election_ms = self._clock.now_ms() + delay_ms
-            self._clock.schedule("retry-election", delay_ms, lambda: self.queue.put(Elect()))
+            self._clock.schedule("retry-election", delay_ms, lambda: self.queue.put(Reelect()))
         self._failures += 1
 
     def status(self) -> Status:

@@ -7,12 +7,12 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Final
 
-from kframe.model.events import BrokersChanged, ControllerChanged, Elect, Event
+from kframe.model.events import BrokersChanged, ControllerChanged, Event, Reelect
 from kframe.model.ports import Clock
 from kframe.runtime.samples import Samples
 
 #: Events without data: the queue has at most one of each.
-EVENTS_WITHOUT_DATA: Final = (Elect, ControllerChanged, BrokersChanged)
+EVENTS_WITHOUT_DATA: Final = (Reelect, ControllerChanged, BrokersChanged)
 #: After this time without an event the queue times are reset (Kafka 3.9: 300 s).
 FORGET_AFTER_MS: Final = 300_000.0
 

@@ -17,10 +17,10 @@ from kframe.model.events import (
     BrokerDefaultsChanged,
     BrokersChanged,
     DeletionsMarked,
-    Elect,
     Event,
     PreferredElectionStored,
     ReassignmentsStored,
+    Reelect,
     SessionExpired,
     TopicModified,
     TopicsChanged,
@@ -132,7 +132,7 @@ class Shadow:
     def _on_session_expired(self, events: Iterable[Event]) -> bool:
         """Handle the end of the session. Changes were missed, so restart once there is a new one."""
         self._expired = True
-        if Elect() in events and self._store.connected():
+        if Reelect() in events and self._store.connected():
             self._expired = False
             self._begin(self._store.load())
         return True
@@ -169,7 +169,7 @@ class Shadow:
         return differs
 
     def _follow_controller(self, events: Iterable[Event]) -> None:
-        controller, is_released = self._store.controller(), Elect() in events
+        controller, is_released = self._store.controller(), Reelect() in events
         if (is_released or controller != self._controller) and self._controller != NO_LEADER:
             self._inputs.append(ControllerLost())
             self._controller = NO_LEADER

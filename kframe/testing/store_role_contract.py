@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kframe.errors import ControllerFenced, StoreError
-from kframe.model.events import ControllerChanged, Elect, Event, SessionExpired
+from kframe.model.events import ControllerChanged, Event, Reelect, SessionExpired
 from kframe.model.ids import NO_STATE
 from kframe.model.ports import Store
 from kframe.testing.clusters import StateSpec, change_of, described, rows_of
@@ -101,7 +101,7 @@ class RoleContract(StoreSuite):
         notified.clear()
         end_role(storage, first, end)
         storage.settle()
-        assert notified == [Elect()]
+        assert notified == [Reelect()]
         assert second.controller() == -1
         assert second.claim(SECOND_ID) == 2
 
@@ -128,7 +128,7 @@ class RoleContract(StoreSuite):
             assert second.controller() == FIRST_ID
         first.release()
         storage.settle()
-        assert notified[-1] == Elect()
+        assert notified[-1] == Reelect()
 
     def test_release_by_a_standby_changes_nothing(self, storage: StorageFixture) -> None:
         first, second = opened(storage), opened(storage)
@@ -176,7 +176,7 @@ class RoleContract(StoreSuite):
         storage.expire(store)
         storage.settle()
         assert SessionExpired() in notified
-        assert notified[-1] == Elect(), "once it is connected again it may try for the role"
+        assert notified[-1] == Reelect(), "once it is connected again it may try for the role"
         assert store.claim(FIRST_ID) == 2
 
     def test_closed_store_refuses_all_calls_except_close(self, storage: StorageFixture) -> None:

@@ -326,7 +326,7 @@ def test_observer_exceptions_are_counted_by_name(caplog: pytest.LogCaptureFixtur
     assert metrics['kframe_observer_failures_total{observer="broken-one"}'] == len(broken.steps)
     assert [
         record.getMessage().partition(" at ")[0] for record in caplog.records if record.name == "kframe.runtime"
-    ] == ["observer broken-one failed on Elect; further failures are only counted"]
+    ] == ["observer broken-one failed on Reelect; further failures are only counted"]
     controller.stop()
 
 

@@ -28,10 +28,10 @@ from kframe.model.events import (
     AlterPartitionRequested,
     Answer,
     BrokersChanged,
-    Elect,
     Event,
     Failed,
     InspectionRequested,
+    Reelect,
 )
 from kframe.model.ids import NO_STATE
 from kframe.model.ports import Transport
@@ -301,7 +301,7 @@ def elected(topics: Mapping[str, Iterable[PartitionSpec]], live: Iterable[int | 
             **config: object) -> Driver:  # fmt: skip
     """Return the ``standby`` after its election and failover."""
     driver = standby(topics, live, **config)
-    driver.handle(Elect())
+    driver.handle(Reelect())
     return driver
 
 

@@ -21,12 +21,12 @@ from kframe.model.events import (
     ControlledShutdownRequested,
     ControllerChanged,
     Done,
-    Elect,
     ElectionRequested,
     ElectionType,
     Event,
     Failed,
     RebalanceLeaders,
+    Reelect,
     ResignRequested,
     SessionExpired,
 )
@@ -58,7 +58,7 @@ def test_failover_follows_kafkas_order() -> None:
     driver = Driver(
         cluster_of({"t": [healthy(1, 2), PartitionSpec((9, 2), 9, (9, 2)), PartitionSpec((3,))]}, (1, 2, 3))
     )
-    driver.handle(Elect())
+    driver.handle(Reelect())
     assert kinds(driver.effects) == [
         "ReadController", "Claim", "Prepare", "Load", "OpenChannels", "AssignTopicIds", "ReadDeletions", "Send", "Send",
         "WriteStates", "Send", "WriteStates", "WriteStates", "Send", "ReadReassignments", "ReadPreferredElection",
@@ -84,7 +84,7 @@ def test_startup_brings_replicas_online_or_shrinks_isr() -> None:
     state-machines 5: offline replicas at startup go Offline, as since 2.3.
     """
     driver = Driver(cluster_of({"t": [PartitionSpec((1, 9), 1, (1, 9), leader_epoch=5), PartitionSpec((9,))]}, (1,)))
-    driver.handle(Elect())
+    driver.handle(Reelect())
     assert driver.known("t-0").replica_states == (ReplicaState.ONLINE, ReplicaState.OFFLINE)
     assert driver.known("t-1").replica_states == (ReplicaState.OFFLINE,)
     assert state_of(driver.stored("t-0")) == (1, (1,), 6)
@@ -98,7 +98,7 @@ def test_failover_clears_shutting_down_brokers_and_offline_log_dirs() -> None:
     driver.handle(ControlledShutdownRequested(1, NO_BROKER_EPOCH))
     assert driver.cluster.brokers.shutting_down.any()
     driver.handle(ResignRequested())
-    driver.handle(Elect())
+    driver.handle(Reelect())
     assert driver.controller.controller_epoch == 5
     assert not driver.cluster.brokers.shutting_down.any()
 
@@ -153,7 +153,7 @@ def test_brokers_receive_stored_states(cluster: ClusterState, data: st.DataObjec
     assume((cluster.partitions.topic >= 0).all())
     driver = Witness(cluster)
     driver.watch(sends=20)
-    driver.handle(Elect())
+    driver.handle(Reelect())
     driver.watch(sends=20)
     registered = cluster.brokers.registered_ids()
     lost = data.draw(st.sets(st.sampled_from(registered))) if registered else set()
@@ -195,7 +195,7 @@ def test_standby_reads_id_of_active_controller() -> None:
     driver = Driver(cluster_of({"t": [healthy(1)]}, (1,)))
     rival = driver.connect()
     rival.claim(7)
-    driver.handle(Elect())
+    driver.handle(Reelect())
     assert kinds(driver.effects) == ["ReadController"]
     assert (driver.controller.active, driver.controller.active_controller) == (False, 7)
 
@@ -205,18 +205,18 @@ def test_lost_controller_election_is_not_a_failure() -> None:
     driver = Driver(cluster_of({"t": [healthy(1)]}, (1,)))
     rival = driver.connect()
     driver.before(Claim, lambda: rival.claim(7))
-    driver.handle(Elect())
+    driver.handle(Reelect())
     assert (driver.controller.active, driver.controller.active_controller) == (False, 7)
 
 
 def test_election_event_does_not_affect_active_controller() -> None:
     driver = active(healthy(1))
-    driver.handle(Elect())
+    driver.handle(Reelect())
     assert kinds(driver.effects) == ["ReadController"]
     assert (driver.controller.active, driver.controller.active_controller) == (True, CONTROLLER_ID)
 
 
-@pytest.mark.parametrize("event", [Elect(), ControllerChanged()], ids=lambda event: type(event).__name__)
+@pytest.mark.parametrize("event", [Reelect(), ControllerChanged()], ids=lambda event: type(event).__name__)
 def test_controller_resigns_if_another_is_active(event: Event) -> None:
     """controller 3.4: maybeResign."""
     driver = active(healthy(1))
@@ -297,7 +297,7 @@ def test_failed_effect_resigns_and_releases_role(kind: type[Effect], error: Kfra
 def test_failure_during_failover_releases_role(kind: type[Effect]) -> None:
     driver = Driver(cluster_of({"t": [healthy(1)]}, (1,)))
     driver.fail(kind, StoreError("down"))
-    driver.handle(Elect())
+    driver.handle(Reelect())
     assert not driver.controller.active
     assert driver.store.controller() == -1
     assert isinstance(driver.effects[-1], Resigned)
@@ -307,10 +307,10 @@ def test_failure_during_failover_releases_role(kind: type[Effect]) -> None:
 def test_failure_before_claim_does_not_resign(kind: type[Effect]) -> None:
     driver = Driver(cluster_of({"t": [healthy(1)]}, (1,)))
     driver.fail(kind, StoreError("down"))
-    driver.handle(Elect())
+    driver.handle(Reelect())
     assert not driver.controller.busy
     assert driver.performed(Resigned) == []
-    driver.handle(Elect())
+    driver.handle(Reelect())
     assert driver.controller.active
 
 
@@ -321,7 +321,7 @@ def test_failover_after_failure_sends_no_earlier_requests(fails: type[Effect], l
     driver.fail(fails, StoreError("down"))
     driver.fail_brokers(1)
     driver.forget()
-    driver.handle(Elect())
+    driver.handle(Reelect())
     assert driver.controller.controller_epoch == 5
     assert [(request["api"], request["partitions"]) for request in driver.batches[0]] == [(Api.UPDATE_METADATA, {})] * 2
     assert state_of(driver.stored("t-0")) == (2, (2,), leader_epoch)

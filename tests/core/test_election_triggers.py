@@ -10,12 +10,12 @@ from kframe.model.admin import NewTopic
 from kframe.model.events import (
     ControlledShutdownRequested,
     CreateTopicsRequested,
-    Elect,
     ElectionRequested,
     ElectionType,
     PreferredElectionStored,
     ReassignmentRequested,
     RebalanceLeaders,
+    Reelect,
     TopicPartition,
     TopicSettingsChanged,
 )
@@ -27,7 +27,7 @@ from tests.core.elections import UNCLEAN, RecordingSelection
 
 
 def fail_over(driver: Driver) -> None:
-    driver.handle(Elect())
+    driver.handle(Reelect())
 
 
 def a_broker_starts(driver: Driver) -> None:
@@ -66,7 +66,7 @@ def leave_preferred(driver: Driver) -> None:
 
 def fail_over_with_preferred_left(driver: Driver) -> None:
     driver.ensemble.request_preferred_election([("t", 2), ("t", 3)])
-    driver.handle(Elect())
+    driver.handle(Reelect())
 
 
 def new_topic(driver: Driver) -> None:

@@ -17,13 +17,13 @@ from kframe.model.admin import NewPartitions
 from kframe.model.events import (
     CreatePartitionsRequested,
     DeletionsMarked,
-    Elect,
     ElectionRequested,
     ElectionType,
     ListReassignmentsRequested,
     ReassignmentRequested,
     ReassignmentsStored,
     RebalanceLeaders,
+    Reelect,
 )
 from kframe.model.tables import Targets
 from kframe.snapshot import Snapshot
@@ -117,7 +117,7 @@ def test_stored_empty_target_is_removed() -> None:
     assert assigned(driver.known("u-0")) == ((2, 1), (), ())
     assert driver.requests(Api.STOP_REPLICA) == []
     driver.ensemble.drop_controller()
-    driver.handle(Elect())
+    driver.handle(Reelect())
     driver.follow()
     assert (assigned(driver.known("t-0")), driver.known("t-0").isr) == (halfway, (1, 2))
 

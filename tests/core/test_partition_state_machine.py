@@ -14,7 +14,7 @@ from kframe.core.state_machines.partition_state_machine import PartitionTransiti
 from kframe.embedded import Api
 from kframe.errors import StoreError
 from kframe.model.effects import Send
-from kframe.model.events import Elect
+from kframe.model.events import Reelect
 from kframe.model.ids import NO_LEADER, NO_STATE, PartitionState
 from kframe.model.store_requests import ReadStates, WriteStates
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
@@ -249,7 +249,7 @@ def test_topic_unclean_setting_overrides_broker_default(default: str, setting: i
 def test_initial_states_depend_on_leader() -> None:
     """state-machines 2.4: startup states."""
     driver = Driver(cluster_of({"t": [PartitionSpec((1,)), healthy(2), healthy(1)]}, (2,)))
-    driver.handle(Elect())
+    driver.handle(Reelect())
     states = [driver.known(name).state for name in ("t-0", "t-1", "t-2")]
     assert states == [PartitionState.NEW, PartitionState.ONLINE, PartitionState.OFFLINE]
 

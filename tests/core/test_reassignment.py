@@ -10,8 +10,8 @@ import pytest
 from kframe.embedded import Api
 from kframe.errors import ErrorCode
 from kframe.model.events import (
-    Elect,
     ListReassignmentsRequested,
+    Reelect,
     StopReplicaResponseReceived,
 )
 from kframe.model.ids import ReplicaFlag, ReplicaState
@@ -271,7 +271,7 @@ def test_failover_starts_stored_reassignment() -> None:
     """controller 3.2: step 8, the stored reassignment first."""
     driver = standby({"t": [NOT_REASSIGNING, NOT_REASSIGNING]}, ALL)
     driver.ensemble.request_reassignments(Targets.of([(("t", 1), (4, 5, 6))]))
-    driver.handle(Elect())
+    driver.handle(Reelect())
     assert [assigned(driver.stored(name))[1] for name in ("t-0", "t-1")] == [(), (4, 5, 6)]
     assert driver.stored("t-1").leader_epoch == 6, "begun once"
 
@@ -299,7 +299,7 @@ def test_reassignment_halts_deletion() -> None:
     """controller 7.1: phase 0 marks the topic ineligible for deletion, which matters once it is queued; 10.5."""
     driver = standby({"t": [REASSIGNING]}, ALL)
     driver.ensemble.mark_for_deletion(["t"])
-    driver.handle(Elect())
+    driver.handle(Reelect())
     topics = driver.cluster.topics
     assert (topics.deleting.tolist(), topics.deletion_started.tolist()) == ([1], [0])
     assert topics.deletion_halted.tolist() == [1]

@@ -11,9 +11,9 @@ from kframe.embedded import Api
 from kframe.errors import ErrorCode
 from kframe.model.events import (
     DeletionsMarked,
-    Elect,
     ReassignmentRequested,
     ReassignmentsStored,
+    Reelect,
 )
 from kframe.model.tables import Targets
 from kframe.testing.clusters import healthy
@@ -114,7 +114,7 @@ def test_requests_are_added_to_stored_reassignments() -> None:
     driver.follow()
     assert stored_targets(driver) == {"u-0": (4, 5), "t-0": (4, 5)}
     driver.ensemble.drop_controller()
-    driver.handle(Elect())
+    driver.handle(Reelect())
     driver.follow()
     catch_up(driver, (1, 2, 3, 4, 5))
     assert assigned(driver.stored("t-0")) == ((4, 5), (), ())

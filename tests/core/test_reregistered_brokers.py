@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kframe.model.events import Elect
+from kframe.model.events import Reelect
 from kframe.testing.clusters import PartitionSpec, healthy
 from tests.core.driver import Driver, elected, standby
 
@@ -17,12 +17,12 @@ NEW = PartitionSpec((1, 2, 3))
 
 def failed_over(driver: Driver, *bounced: int, dead: tuple[int, ...] = ()) -> None:
     """A controller takes over and resigns. Brokers fail and register. The controller takes over again."""
-    driver.handle(Elect())
+    driver.handle(Reelect())
     driver.ensemble.drop_controller()
     driver.ensemble.bounce_brokers(bounced)
     driver.ensemble.unregister_brokers(dead)
     driver.forget()
-    driver.handle(Elect())
+    driver.handle(Reelect())
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_isr_written_after_reregistration_is_retained() -> None:
     driver.ensemble.drop_controller()
     driver.ensemble.bounce_brokers([1])
     driver.ensemble.write_state("t", 0, isr=(1, 2))
-    driver.handle(Elect())
+    driver.handle(Reelect())
     assert [(driver.stored(name).leader, driver.stored(name).isr) for name in ("t-0", "t-1")] == [
         (1, (1, 2)),
         (2, (2, 3)),

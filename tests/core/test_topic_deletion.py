@@ -8,7 +8,7 @@ from kframe.embedded import Api
 from kframe.errors import ErrorCode
 from kframe.model.events import (
     BrokersChanged,
-    Elect,
+    Reelect,
     TopicsChanged,
 )
 from kframe.model.ids import EPOCH_DURING_DELETE, LEADER_DURING_DELETE, PartitionState, ReplicaState
@@ -260,7 +260,7 @@ def test_failover_resumes_or_halts_deletion(spec: PartitionSpec, live: tuple[int
     """controller 3.2: step 5, topics with an offline replica or a running reassignment start ineligible; step 9."""
     driver = standby({"t": [spec], "kept": [healthy(1)]}, live)
     driver.ensemble.mark_for_deletion(["t", "nowhere"])
-    driver.handle(Elect())
+    driver.handle(Reelect())
     assert flags(driver) == ({QUEUED, BEGUN} if begun else {QUEUED, HALTED})
     assert flags(driver, "kept") == set()
 
@@ -269,7 +269,7 @@ def test_failover_completes_deletion_of_empty_topic() -> None:
     """controller 10.2: all (that is, none) of the replicas of an empty topic are DeletionSuccessful."""
     driver = standby({"kept": [healthy(1, 2)]}, ALL)
     driver.store.queue_deletions(("nowhere",))
-    driver.handle(Elect())
+    driver.handle(Reelect())
     assert (driver.store.read_deletions(), len(driver.performed(DeleteTopics))) == (frozenset(), 1)
     assert driver.store.read_topic_names() == {"kept"}
 
@@ -278,7 +278,7 @@ def test_failover_with_deletion_disabled_removes_marks() -> None:
     """controller 10.1: delete.topic.enable=false, at failover too."""
     driver = standby({"t": [healthy(1)]}, ALL, delete_topic_enable=False)
     driver.ensemble.mark_for_deletion(["t"])
-    driver.handle(Elect())
+    driver.handle(Reelect())
     assert (flags(driver), driver.store.read_deletions()) == (set(), frozenset())
 
 
@@ -288,7 +288,7 @@ def test_strict_reassignment_does_not_halt_deletion(strict: bool) -> None:
     moving = PartitionSpec((2, 1), None, (1,), 3, adding_replicas=(2,))
     driver = standby({"t": (moving,)}, (1, 2), kframe_reassignment_strict=strict)
     driver.ensemble.mark_for_deletion(["t"])
-    driver.handle(Elect())
+    driver.handle(Reelect())
     assert (HALTED in flags(driver), BEGUN in flags(driver)) == (not strict, strict)
 
 

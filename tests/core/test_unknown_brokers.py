@@ -12,7 +12,7 @@ from kframe.embedded import Api
 from kframe.errors import ErrorCode
 from kframe.model.admin import NewPartitions, NewTopic
 from kframe.model.columns import Ragged
-from kframe.model.events import CreatePartitionsRequested, CreateTopicsRequested, Elect
+from kframe.model.events import CreatePartitionsRequested, CreateTopicsRequested, Reelect
 from kframe.model.store_requests import WriteAssignments, WriteStates
 from kframe.model.tables import TopicTable
 from kframe.model.topics import ZERO_TOPIC_ID
@@ -102,7 +102,7 @@ def test_failover_repairs_partitions_without_state() -> None:
     specs = {"t": [healthy(1, 2), PartitionSpec((1000, 2))], "gone": [PartitionSpec((1000, 1))]}
     driver = standby(specs, (1, 2), **NEVER)
     driver.ensemble.mark_for_deletion(["gone"])
-    driver.handle(Elect())
+    driver.handle(Reelect())
     driver.follow()
     assert stored_lists(driver, "t", 2) == [(1, 2), (1, 2)]
     assert state_of(driver.stored("t-1")) == (1, (1, 2), 0)

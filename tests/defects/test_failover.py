@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kframe.embedded import Api
-from kframe.model.events import Elect
+from kframe.model.events import Reelect
 from kframe.model.tables import Targets
 from kframe.testing.clusters import PartitionSpec, healthy
 from tests.core.driver import elected, standby, state_of
@@ -46,7 +46,7 @@ def test_r09_stored_requests_start_once_at_failover_and_are_removed() -> None:
     driver.ensemble.request_preferred_election([("a", 0)])
     driver.ensemble.request_reassignments(Targets.of([(("b", 0), (3, 2))]))
     driver.ensemble.mark_for_deletion(["c"])
-    driver.handle(Elect())
+    driver.handle(Reelect())
     driver.follow()
     assert state_of(driver.stored("a-0")) == (1, (2, 1), 4)
     assert driver.stored("b-0").adding_replicas == (3,)
@@ -91,7 +91,7 @@ def test_x06_failover_completes_with_empty_assignment() -> None:
 def test_x10_failover_completes_preferred_election_of_leaderless_partition() -> None:
     driver = standby({"t": [PartitionSpec((9,)), PartitionSpec((1, 2), 2, (1, 2))]}, (1, 2))
     driver.ensemble.request_preferred_election([("t", 0), ("t", 1)])
-    driver.handle(Elect())
+    driver.handle(Reelect())
     assert driver.controller.active
     assert driver.store.read_preferred_election() is None
     assert driver.stored("t-1").leader == 1

@@ -9,8 +9,8 @@ from kframe.errors import ErrorCode
 from kframe.model.events import (
     BrokersChanged,
     DeletionsMarked,
-    Elect,
     PreferredElectionStored,
+    Reelect,
     SessionExpired,
     TopicModified,
     TopicsChanged,
@@ -31,7 +31,7 @@ def fail_over(driver: Driver) -> None:
     driver.events.clear()
     driver.handle(SessionExpired())
     driver.forget()
-    driver.handle(Elect())
+    driver.handle(Reelect())
 
 
 def test_r34_stop_replica_has_current_leader_epoch() -> None:

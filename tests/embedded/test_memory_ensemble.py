@@ -11,7 +11,7 @@ from kframe.embedded import MemoryEnsemble, MemoryStore
 from kframe.errors import ControllerFenced, InputError, StoreError
 from kframe.model.brokers import Registration
 from kframe.model.cluster import ClusterState
-from kframe.model.events import BrokersChanged, ControllerChanged, Elect, Event, SessionExpired
+from kframe.model.events import BrokersChanged, ControllerChanged, Event, Reelect, SessionExpired
 from kframe.model.ids import NO_BROKER_EPOCH
 from kframe.testing.clusters import cluster_of, healthy, registration
 
@@ -137,7 +137,7 @@ def test_order_of_events_when_the_controller_expires(ensemble: MemoryEnsemble) -
     second.controller()
     notified.clear()
     ensemble.expire(first)
-    assert notified == [("second", Elect()), ("first", SessionExpired()), ("first", Elect())]
+    assert notified == [("second", Reelect()), ("first", SessionExpired()), ("first", Reelect())]
 
 
 def test_new_session_after_expiry_has_no_watches_until_read(ensemble: MemoryEnsemble) -> None:

@@ -13,7 +13,7 @@ from kframe.embedded.layout import CONTROLLER, CONTROLLER_EPOCH
 from kframe.embedded.records import Create, SetData
 from kframe.errors import StoreError
 from kframe.model.config import ControllerConfig
-from kframe.model.events import ControllerChanged, Elect
+from kframe.model.events import ControllerChanged, Reelect
 from kframe.runtime.contending import TAKEOVER_INTERVAL_MS
 from kframe.runtime.loop import ControllerLoop
 from kframe.testing.clusters import cluster_of, healthy
@@ -151,6 +151,6 @@ def test_store_contends_after_each_controller_event() -> None:
     harness.loop.notify(ControllerChanged())
     harness.settle()
     assert harness.store.contended == [OURS]
-    harness.loop.notify(Elect())
+    harness.loop.notify(Reelect())
     harness.settle()
     assert harness.store.contended == [OURS] * 2

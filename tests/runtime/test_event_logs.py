@@ -21,11 +21,11 @@ from kframe.model.events import (
     CreatePartitionsRequested,
     CreateTopicsRequested,
     DeleteTopicsRequested,
-    Elect,
     ElectionRequested,
     ElectionType,
     ReassignmentRequested,
     RebalanceLeaders,
+    Reelect,
     ResignRequested,
 )
 from kframe.model.log_entries import LogEntry, Message
@@ -186,7 +186,7 @@ def test_events_are_logged_with_kafkas_messages(driver: Driver, caplog: pytest.L
 
 def test_failover_logs_the_cluster(caplog: pytest.LogCaptureFixture) -> None:
     driver = Driver(cluster_of({"t": [healthy(1, 2)]}, (1, 2)), controller_epoch=7)
-    driver.handle(Elect())
+    driver.handle(Reelect())
     assert [without_epochs(line) for line in controller_lines(caplog)] == [
         f"{PREFIX}1000 successfully elected as the controller. Epoch incremented to 7",
         f"{PREFIX}Initialized broker epochs cache: Map(1 -> EPOCH, 2 -> EPOCH)",
@@ -312,13 +312,13 @@ def test_standby_logs_each_controller_change_once(caplog: pytest.LogCaptureFixtu
     driver = Driver(cluster_of({}, (1, 2)))
     other = driver.connect()
     other.claim(1)
-    for event in (Elect(), Elect(), ControllerChanged()):
+    for event in (Reelect(), Reelect(), ControllerChanged()):
         driver.handle(event)
     elected = "has been elected as the controller, so stopping the election process."
     assert controller_lines(caplog) == [f"{PREFIX}Broker 1 {elected}"]
     other.release()
     driver.before(Claim, lambda: other.claim(2))
-    driver.handle(Elect())
+    driver.handle(Reelect())
     driver.handle(ControllerChanged())
     assert controller_lines(caplog)[1:] == [f"{PREFIX}Broker 2 was elected as controller instead of broker 1000"]
 

@@ -9,11 +9,11 @@ from kframe.model.events import (
     BrokerModified,
     BrokersChanged,
     ControllerChanged,
-    Elect,
     ElectionRequested,
     ElectionType,
     Event,
     RebalanceLeaders,
+    Reelect,
     SessionExpired,
 )
 from kframe.runtime.queue import EventQueue
@@ -70,7 +70,7 @@ def test_clear_and_put_drains_queue_and_adds_event(queue: EventQueue) -> None:
 
 
 @pytest.mark.parametrize(
-    "event", [Elect(), ControllerChanged(), BrokersChanged()], ids=lambda event: type(event).__name__
+    "event", [Reelect(), ControllerChanged(), BrokersChanged()], ids=lambda event: type(event).__name__
 )
 def test_events_without_data_are_queued_once(queue: EventQueue, event: Event) -> None:
     for item in (event, FIRST, event, event):

@@ -24,9 +24,9 @@ from kframe.plugin.cluster import ClusterState, Registration
 from kframe.plugin.columns import Int32
 from kframe.plugin.store import (
     BrokersLoaded,
-    Elect,
     Event,
     Notify,
+    Reelect,
     SessionExpired,
     StateChange,
     StoredStates,
@@ -273,7 +273,7 @@ class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls):
                 _log.warning("no new session yet: %s", error)
                 time.sleep(RETRY_S)
             else:
-                self._emit(Elect())
+                self._emit(Reelect())
 
     def _emit(self, event: Event) -> None:
         """Pass an event to the controller."""

@@ -16,12 +16,12 @@ from kframe.plugin.store import (
     BrokersChanged,
     ControllerChanged,
     DeletionsMarked,
-    Elect,
     Event,
     IsrChangesNotified,
     LogDirEventsNotified,
     PreferredElectionStored,
     ReassignmentsStored,
+    Reelect,
     TopicModified,
     TopicsChanged,
     TopicSettingsChanged,
@@ -63,7 +63,7 @@ class WatchEvents:
         if path == paths.CONTROLLER:
             with suppress(StoreError):  # The session is about to end. Until then writes are fenced.
                 self._connection.check_role()
-            self._notify(Elect() if event_type == EventType.DELETED else ControllerChanged())
+            self._notify(Reelect() if event_type == EventType.DELETED else ControllerChanged())
         elif not self._memory.emits_controller_events:
             return
         elif event_type == EventType.CHILD and path in _LISTS:

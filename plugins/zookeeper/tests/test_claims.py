@@ -17,7 +17,7 @@ from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory
 from kframe_zookeeper.znodes.cluster import decode_controller, encode_controller
 
 from kframe.errors import ControllerFenced, StoreError
-from kframe.model.events import Elect, Event, SessionExpired
+from kframe.model.events import Event, Reelect, SessionExpired
 from kframe.testing.clusters import StateSpec, change_of, registration
 from kframe.testing.store_fixture import FIRST_ID, SECOND_ID, small_cluster
 
@@ -34,7 +34,7 @@ def test_takeover_notifies_and_fences_the_old_controller(make_fixture: FixtureFa
     events.clear()
     assert second.take_over(SECOND_ID) == 2
     fixture.settle()
-    assert events == [Elect()]
+    assert events == [Reelect()]
     assert (first.owns_role(), first.controller(), second.owns_role()) == (False, SECOND_ID, True)
     with pytest.raises(ControllerFenced):
         first.write_states(cluster, change_of(cluster, {"orders-0": StateSpec(2, (2,), 5, 7)}, 1))
@@ -84,7 +84,7 @@ def test_foreign_write_of_the_controller_epoch_makes_the_controller_resign(
     fixture.operator.set(paths.CONTROLLER_EPOCH, written)
     with pytest.raises(ControllerFenced):
         store.write_states(cluster, change_of(cluster, {"orders-0": StateSpec(2, (2,), 5, 7)}, 1))
-    wait_until(lambda: events[-2:] == [SessionExpired(), Elect()])
+    wait_until(lambda: events[-2:] == [SessionExpired(), Reelect()])
     assert store._connection is not before
     assert fixture.operator.exists(paths.CONTROLLER) is None
     if written.isdigit():
@@ -152,7 +152,7 @@ def test_standby_claims_once_per_notification(make_fixture: FixtureFactory) -> N
     assert standby.controller() == FIRST_ID
     standby.contend(SECOND_ID)
     active.release()
-    wait_until(lambda: Elect() in events)
+    wait_until(lambda: Reelect() in events)
     # ``claim`` was not called: the notification sent the request, which the server has perhaps not executed yet.
     wait_until(lambda: fixture.operator.exists(paths.CONTROLLER) is not None)
     assert decode_controller(fixture.operator.get(paths.CONTROLLER)[0]).brokerid == SECOND_ID
@@ -173,7 +173,7 @@ def test_two_standbys_use_single_controller_epoch(make_fixture: FixtureFactory) 
         assert store.controller() == FIRST_ID
         store.contend(SECOND_ID + number)
     fixture.drop_controller()
-    wait_until(lambda: all(Elect() in events for events in events))
+    wait_until(lambda: all(Reelect() in events for events in events))
     assert sorted(str(store.claim(SECOND_ID + number)) for number, store in enumerate(standbys)) == ["2", "None"]
     assert fixture.operator.get(paths.CONTROLLER_EPOCH)[0] == b"2"
 
@@ -187,7 +187,7 @@ def test_lost_early_claim_changes_nothing(make_fixture: FixtureFactory) -> None:
     standby.contend(SECOND_ID)
     fixture.operator.set(paths.CONTROLLER_EPOCH, b"7")
     fixture.drop_controller()
-    wait_until(lambda: Elect() in events)
+    wait_until(lambda: Reelect() in events)
     assert fixture.operator.exists(paths.CONTROLLER) is None
     assert (standby.controller(), standby.owns_role()) == (-1, False)
     assert standby.claim(SECOND_ID) == 8
@@ -200,7 +200,7 @@ def test_early_claim_that_is_not_used_ends_the_session(make_fixture: FixtureFact
     assert standby.controller() == FIRST_ID
     standby.contend(SECOND_ID)
     fixture.drop_controller()
-    wait_until(lambda: events[-2:] == [SessionExpired(), Elect()])
+    wait_until(lambda: events[-2:] == [SessionExpired(), Reelect()])
     assert fixture.operator.exists(paths.CONTROLLER) is None
     assert standby.claim(SECOND_ID) == 3
 

@@ -20,7 +20,7 @@ from kframe_zookeeper.znodes.cluster import decode_controller
 from kframe_zookeeper.znodes.instances import ListenerAddress, RegisteredInstance, decode_instance
 
 from kframe.api.controller import Controller
-from kframe.model.events import Elect, Event
+from kframe.model.events import Event, Reelect
 from kframe.snapshot.instances import Instance
 from kframe.testing.descriptors import exhausted_descriptors
 from kframe.testing.store_fixture import FIRST_ID, SECOND_ID, small_cluster
@@ -180,7 +180,7 @@ def test_standby_replaces_a_killed_controller(make_fixture: FixtureFactory) -> N
     try:
         standby, events = standby_of(fixture, active)
         active.kill()
-        wait_until(lambda: Elect() in events)
+        wait_until(lambda: Reelect() in events)
         assert decode_controller(fixture.operator.get(paths.CONTROLLER)[0]).brokerid == SECOND_ID
         assert standby.claim(SECOND_ID) == 2
         assert standby.may_act()
@@ -195,7 +195,7 @@ def test_frozen_controller_keeps_the_role_until_its_session_ends(make_fixture: F
     try:
         standby, events = standby_of(fixture, active)
         active.pause()
-        wait_until(lambda: Elect() in events)
+        wait_until(lambda: Reelect() in events)
         assert standby.claim(SECOND_ID) == 2
         assert not standby._connection.contender.prepared  # type: ignore[union-attr]
         active.resume()

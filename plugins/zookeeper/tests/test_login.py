@@ -18,7 +18,7 @@ from kframe_zookeeper.testing.process import wait_until
 from kframe_zookeeper.testing.servers import ServerHandle, ServerOptions, running
 
 from kframe.errors import StoreError
-from kframe.model.events import Elect, Event, SessionExpired
+from kframe.model.events import Event, Reelect, SessionExpired
 from kframe.testing.store_fixture import FIRST_ID
 
 
@@ -76,10 +76,10 @@ def test_login_refused_on_reconnect_ends_the_session_and_is_retried(own_sasl: Se
         store.load()
         change_password(own_sasl, "another")
         wait_until(lambda: SessionExpired() in events)
-        assert Elect() not in events
+        assert Reelect() not in events
         change_password(own_sasl, "its secret")
         wait_until(
-            lambda: events.count(Elect()) == 2
+            lambda: events.count(Reelect()) == 2
         )  # The second event follows when the server has ended the old session.
         assert store.claim(FIRST_ID) == 2
         assert store.controller() == FIRST_ID

@@ -14,7 +14,7 @@ from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory
 
 from kframe.errors import ControllerFenced, KframeError, StoreError
 from kframe.model.cluster import ClusterState
-from kframe.model.events import Elect, Event, SessionExpired
+from kframe.model.events import Event, Reelect, SessionExpired
 from kframe.testing.clusters import StateSpec, change_of, described
 from kframe.testing.store_fixture import SECOND_ID, codes, small_cluster
 
@@ -38,7 +38,7 @@ def test_session_expiry_during_a_write_stops_the_write(
     proxy.script(Break(break_point, 2, MULTI, end))
     with pytest.raises((ControllerFenced, StoreError)):
         store.write_states(cluster, every_row(cluster, 2, 5))
-    wait_until(lambda: events[-1:] == [Elect()])
+    wait_until(lambda: events[-1:] == [Reelect()])
     assert events[0] == SessionExpired()
     stored = described(store.load())
     assert store._connection is not before
@@ -75,7 +75,7 @@ def test_silent_session_waits_for_the_server(make_fixture: FixtureFactory, proxy
     proxy.cut()
     thread.join(PATIENCE_S)
     assert len(failures) == 1
-    wait_until(lambda: events[-1:] == [Elect()])
+    wait_until(lambda: events[-1:] == [Reelect()])
     assert events[0] == SessionExpired()
     assert described(store.load()) == described(cluster)
 
@@ -94,7 +94,7 @@ def test_requests_are_never_sent_in_another_session(make_fixture: FixtureFactory
         thread.start()
     fixture.end_session(credentials)
     proxy.refuse(False)
-    wait_until(lambda: events[-1:] == [Elect()])
+    wait_until(lambda: events[-1:] == [Reelect()])
     for thread in threads:
         thread.join(PATIENCE_S)
     assert len(failures) == 3

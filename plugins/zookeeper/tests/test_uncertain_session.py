@@ -15,7 +15,7 @@ from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory, ZooKeeper
 from kframe.embedded import RecordingTransport
 from kframe.model.changes import StateChange, WriteResult
 from kframe.model.cluster import ClusterState
-from kframe.model.events import BrokersChanged, Elect, Event
+from kframe.model.events import BrokersChanged, Event, Reelect
 from kframe.testing.clusters import cluster_of, healthy
 from kframe.testing.controllers import controller_loop
 from kframe.testing.store_fixture import FIRST_ID, SECOND_ID
@@ -98,7 +98,7 @@ def test_lost_role_takes_effect_before_queued_events(fixture: ZooKeeperFixture) 
     fixture.settle()
     while (event := loop.queue.take()) is not None:
         events.append(event)
-    assert events == [Elect()]
+    assert events == [Reelect()]
     fixture.unregister_brokers([1])
     fixture.settle()
     loop.process(BrokersChanged())

@@ -19,8 +19,8 @@ from kframe.model.events import (
     BrokersChanged,
     ControllerChanged,
     DeletionsMarked,
-    Elect,
     Event,
+    Reelect,
     TopicModified,
     TopicsChanged,
 )
@@ -72,7 +72,7 @@ def test_controller_deletion_during_a_broken_connection_is_notified(make_fixture
     proxy.cut()
     first.close()
     proxy.refuse(False)
-    wait_until(lambda: events == [Elect()])
+    wait_until(lambda: events == [Reelect()])
     assert second.claim(SECOND_ID) == 2
 
 
@@ -95,7 +95,7 @@ def test_watch_armed_before_its_last_event_is_handled_survives_a_reconnect(
     proxy.cut()
     first.close()
     proxy.refuse(False)
-    wait_until(lambda: events == [Elect()])
+    wait_until(lambda: events == [Reelect()])
 
 
 def test_event_without_watcher_is_notified_after_a_reconnect(make_fixture: FixtureFactory, proxy: Proxy) -> None:
@@ -110,7 +110,7 @@ def test_event_without_watcher_is_notified_after_a_reconnect(make_fixture: Fixtu
     client.exists("/")  # The server sends the event before this answer.
     assert not events
     proxy.cut()
-    wait_until(lambda: events == [Elect()])
+    wait_until(lambda: events == [Reelect()])
 
 
 def test_connection_that_breaks_again_while_watches_are_armed(

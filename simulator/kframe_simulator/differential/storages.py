@@ -17,7 +17,7 @@ from typing import Any, Final, Protocol
 from kframe.errors import ControllerFenced, KframeError, StoreError
 from kframe.model.brokers import Registration
 from kframe.model.cluster import ClusterState
-from kframe.model.events import ControllerChanged, Elect, Event, SessionExpired
+from kframe.model.events import ControllerChanged, Event, Reelect, SessionExpired
 from kframe.model.ports import Store
 
 #: The event of a session that held the role and does not know yet that it lost it.
@@ -177,6 +177,6 @@ def _times(count: int) -> str:
 
 def _name(event: Event) -> str:
     """The name of an event. Two events mean the end of a role; both have one name."""
-    if isinstance(event, (Elect, ControllerChanged)):
+    if isinstance(event, (Reelect, ControllerChanged)):
         return "role"
     return "SessionExpired()" if isinstance(event, SessionExpired) else repr(event)

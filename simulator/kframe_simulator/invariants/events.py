@@ -13,12 +13,12 @@ from kframe.model.events import (
     BrokersChanged,
     ControllerChanged,
     DelayedReplyExpired,
-    Elect,
     ElectionRequested,
     Event,
     LeaderAndIsrResponseReceived,
     ReassignmentRequested,
     RebalanceLeaders,
+    Reelect,
     StopReplicaResponseReceived,
     TopicPartition,
     UpdateMetadataResponseReceived,
@@ -33,7 +33,7 @@ from kframe_simulator.simulation.watch import Watch
 #: The most effects of an event in a simulated cluster.
 EFFECTS_MAX: Final = 400
 #: Events that only request another read. One of each may wait (``KafkaController`` reads everything anyway).
-_READ_EVENTS: Final = (Elect, ControllerChanged, BrokersChanged)
+_READ_EVENTS: Final = (Reelect, ControllerChanged, BrokersChanged)
 #: The longest event queue in a simulated cluster.
 QUEUE_MAX: Final = 400
 

@@ -12,8 +12,8 @@ from kframe.model.events import (
     AlterPartitionRequested,
     BrokersChanged,
     ControlledShutdownRequested,
-    Elect,
     ReassignmentRequested,
+    Reelect,
     TopicSettingsChanged,
 )
 from kframe.model.ids import NO_BROKER_EPOCH, NO_STATE
@@ -26,7 +26,7 @@ from kframe_simulator.simulation.watch import Watch
 #: Earlier AlterPartition versions have no error for an ineligible replica.
 _REFUSED_SINCE = 1
 #: After these events every partition with an eligible replica has a leader.
-_CHANGES_BROKERS = (BrokersChanged, Elect, ControlledShutdownRequested)
+_CHANGES_BROKERS = (BrokersChanged, Reelect, ControlledShutdownRequested)
 
 
 def proposed_members_are_live(watch: Watch, written: StateWritten) -> str | None:

@@ -24,7 +24,7 @@ from kframe_simulator.search.values import (
     Stored,
 )
 
-_EVENTS: Final = {ELECT: "Elect", CHANGED: "ControllerChanged", BROKERS_CHANGED: "BrokersChanged"}
+_EVENTS: Final = {ELECT: "Reelect", CHANGED: "ControllerChanged", BROKERS_CHANGED: "BrokersChanged"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -327,7 +327,7 @@ def _core_input(message: tuple[Any, ...], controller: ControllerCore) -> events.
             return events.LeaderAndIsrResponseReceived(broker, error, (), controller_epoch, np.zeros(1, np.int32))
         case ("leave", broker, broker_epoch):
             return events.ControlledShutdownRequested(broker, broker_epoch, 10 + broker)
-        case (("Elect" | "ControllerChanged" | "BrokersChanged" | "SessionExpired") as name,):
+        case (("Reelect" | "ControllerChanged" | "BrokersChanged" | "SessionExpired") as name,):
             event: events.Event = getattr(events, name)()
             return event
     raise NotImplementedError(str(message))

@@ -23,7 +23,7 @@ from kframe.embedded.topics import StoredTopics
 from kframe.errors import ControllerFenced, StoreError
 from kframe.model.changes import StateChange, WriteCode, WriteResult
 from kframe.model.cluster import ClusterState
-from kframe.model.events import Elect, SessionExpired
+from kframe.model.events import Reelect, SessionExpired
 from kframe.testing.pipelined_write import PipelinedWrite
 from kframe_simulator.simulation.ensemble import SimEnsemble
 from kframe_simulator.simulation.follower import arm, armed, changed, fork
@@ -158,7 +158,7 @@ class SimStore(MemoryStore):
         self.claimed_epoch = -1
         self.expiries += 1
         self._notify(SessionExpired())
-        self._notify(Elect())
+        self._notify(Reelect())
 
     def close(self) -> None:
         """Disconnect. An expired session is ignored."""

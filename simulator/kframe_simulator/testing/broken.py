@@ -14,11 +14,11 @@ from kframe.model.events import (
     AlterPartitionRequested,
     BrokersChanged,
     DeletionsMarked,
-    Elect,
     IsrChangesNotified,
     LeaderAndIsrResponseReceived,
     ReassignmentRequested,
     RebalanceLeaders,
+    Reelect,
     SessionExpired,
     TopicSettingsChanged,
 )
@@ -162,7 +162,7 @@ def _fails_in_a_row(simulation: Simulation) -> Any:
     process = simulation.controllers[0]
     for _ in range(2):
         process.loop.controller.failures += 1
-        simulation.watch.observed.event_ended(process, Elect())
+        simulation.watch.observed.event_ended(process, Reelect())
     return Claimed(process, 2)
 
 
@@ -230,8 +230,8 @@ def _reassigned_without_leader(simulation: Simulation) -> Any:
 
 def _deletion_does_not_begin(simulation: Simulation) -> Any:
     simulation.ensemble.mark_for_deletion(["t"])
-    simulation.watch.observed.event_begins(simulation.controllers[0], Elect())
-    return ended(simulation, Elect(), calls={"load": 1})
+    simulation.watch.observed.event_begins(simulation.controllers[0], Reelect())
+    return ended(simulation, Reelect(), calls={"load": 1})
 
 
 def _deletion_mark_is_removed(simulation: Simulation) -> Any:
@@ -285,7 +285,7 @@ VIOLATIONS_OF_OBSERVATIONS: list[ViolationCase] = [
     (
         members.stored_elections_are_performed,
         lambda simulation: ended(
-            edit(simulation, leader=2), Elect(), calls={"drop_preferred_election": 1}, elections=frozenset({KEY})
+            edit(simulation, leader=2), Reelect(), calls={"drop_preferred_election": 1}, elections=frozenset({KEY})
         ),
     ),
     (members.settings_elect_at_once, _setting_without_election),
@@ -340,7 +340,7 @@ VIOLATIONS_OF_OBSERVATIONS: list[ViolationCase] = [
     (states.settings_are_applied, lambda simulation: state(edit(simulation, isr=(1,)), leader=2, isr=(2,))),
     (
         members.unassigned_leave_at_failover,
-        lambda simulation: ended(edit(simulation, replicas=(1, 2)), Elect(), calls={"load": 1}),
+        lambda simulation: ended(edit(simulation, replicas=(1, 2)), Reelect(), calls={"load": 1}),
     ),
     (members.reassigned_partitions_have_leaders, _reassigned_without_leader),
     (members.deletions_begin_at_once, _deletion_does_not_begin),
