@@ -54,7 +54,7 @@ class Broker:
         response = broker.handle(request, now)     # LeaderAndIsr, Fetch, Produce...; None: later or never.
         for out in broker.tick(now):               # After every call, and at broker.wakes_at.
             ...                                    # Deliver out.message to out.peer, then pass the reply on.
-        broker.answered(out.number, reply, now)    # None: no reply came, or the connection broke.
+        broker.on_response(out.number, reply, now)  # None: no reply came, or the connection broke.
 
     Logs and high watermark checkpoints survive ``crash``; all other state is lost. All times are milliseconds of the
     simulated clock, which never goes back.
@@ -101,7 +101,7 @@ class Broker:
 
     @property
     def running(self) -> bool:
-        """Whether the broker answers requests."""
+        """Whether the process runs."""
         return self.state is not BrokerState.DOWN
 
     # -- Faults.
@@ -162,8 +162,8 @@ class Broker:
     # -- Requests.
 
     def handle(self, request: Request, now: float) -> Response | None:
-        """The response to a request; None if it comes later as an Outgoing, or never. A stopped broker answers
-        nothing."""
+        """The response to a request; None if it comes later as an Outgoing, or never. A stopped broker responds
+        to nothing."""
         if self.state is BrokerState.DOWN:
             return None
         self.wakes_at = now
@@ -185,7 +185,7 @@ class Broker:
             case Metadata():
                 return self._serving.metadata(request)
 
-    def answered(self, number: int, reply: Reply | None, now: float) -> None:
+    def on_response(self, number: int, reply: Reply | None, now: float) -> None:
         """Take the reply to the Outgoing with this number; None if no reply will come. A number that is not waiting is
         ignored: the reply came twice, or the broker has restarted since."""
         on_reply = self._node.waiting.pop(number, None)
@@ -222,12 +222,12 @@ class Broker:
         """Send one controlled shutdown request. The attempt fails if the broker does not know the controller."""
         controller_id = self._node.cache.controller_id
         if controller_id == UNDEFINED:
-            self._shutdown_answered(None, now)
+            self._on_shutdown_response(None, now)
         else:
             message = ControlledShutdown(self.broker_id, self.broker_epoch)
-            self._node.ask(Peer.CONTROLLER, controller_id, message, self._shutdown_answered)
+            self._node.ask(Peer.CONTROLLER, controller_id, message, self._on_shutdown_response)
 
-    def _shutdown_answered(self, reply: Reply | None, now: float) -> None:
+    def _on_shutdown_response(self, reply: Reply | None, now: float) -> None:
         """Stop when the broker leads nothing any more, or after the last attempt."""
         done = (
             isinstance(reply, ControlledShutdownResponseData) and reply.error is ErrorCode.NONE and not reply.remaining

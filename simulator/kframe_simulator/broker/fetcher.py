@@ -126,7 +126,7 @@ class Fetcher:
         if queries:
             message = OffsetsForLeaderEpoch(self._node.broker_id, queries)
             requested = {key: ready[key] for key in queries}
-            self._node.ask(Peer.BROKER, leader, message, partial(self._epochs_answered, leader, requested))
+            self._node.ask(Peer.BROKER, leader, message, partial(self._on_epochs_response, leader, requested))
         return bool(queries)
 
     def _fetch(self, leader: int, ready: dict[TopicPartition, _FollowedPartition]) -> None:
@@ -137,7 +137,7 @@ class Fetcher:
         message = Fetch(self._node.broker_id, partitions)
         self._node.ask(Peer.BROKER, leader, message, partial(self._fetched, leader, ready))
 
-    def _epochs_answered(
+    def _on_epochs_response(
         self, leader: int, requested: dict[TopicPartition, _FollowedPartition], reply: Reply | None, now: float
     ) -> None:
         link = self._links[leader]

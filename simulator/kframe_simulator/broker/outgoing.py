@@ -140,7 +140,7 @@ class Outgoing(msgspec.Struct, frozen=True):
     """A message for the simulation to deliver.
 
     ``peer_id`` is a broker's id, the controller's id as this broker knows it, or the ``correlation`` of a later
-    response; 0 for storage. ``number`` is the argument of ``Broker.answered``; 0 means that no reply is expected.
+    response; 0 for storage. ``number`` is the argument of ``Broker.on_response``; 0 means that no reply is expected.
     """
 
     peer: Peer

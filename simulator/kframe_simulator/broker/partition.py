@@ -38,7 +38,7 @@ class PendingIsr:
 
 
 Submit: TypeAlias = Callable[["Partition", PendingIsr], None]
-"""Submits a proposal; ``Partition.isr_answered`` receives the outcome."""
+"""Submits a proposal; ``Partition.on_isr_response`` receives the outcome."""
 
 
 class Partition:
@@ -226,7 +226,7 @@ class Partition:
         self.pending = pending
         self._submit(self, pending)
 
-    def isr_answered(self, pending: PendingIsr, response: AlteredPartition, now: float) -> None:
+    def on_isr_response(self, pending: PendingIsr, response: AlteredPartition, now: float) -> None:
         """Apply the outcome of a proposal. It is ignored if a LeaderAndIsr came in between."""
         if self.pending is not pending:
             return

@@ -37,14 +37,14 @@ class Proposals(Protocol):
     """Submits ISR changes, by either method."""
 
     def submit(self, partition: Partition, pending: PendingIsr) -> None:
-        """Send a proposal; ``partition.isr_answered`` receives the outcome."""
+        """Send a proposal; ``partition.on_isr_response`` receives the outcome."""
 
     def poll(self, now: float) -> float:
         """Do what is due. Returns the next due time."""
 
 
 class AlterPartitions:
-    """Sends AlterPartition: all queued proposals in one request, one request in flight, until each is answered."""
+    """Sends AlterPartition: all queued proposals in one request, one request in flight, until each has a response."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
@@ -56,7 +56,7 @@ class AlterPartitions:
         """Queue a proposal. It is refused while another proposal for the same partition is in flight."""
         if partition.key in self._unsent:
             refused = AlteredPartition(ErrorCode.OPERATION_NOT_ATTEMPTED)
-            partition.isr_answered(pending, refused, 0.0)  # Changes no watermark, so that the time does not matter.
+            partition.on_isr_response(pending, refused, 0.0)  # Changes no watermark, so that the time does not matter.
         else:
             self._unsent[partition.key] = partition, pending
 
@@ -75,14 +75,14 @@ class AlterPartitions:
         }
         message = AlterPartition(self._node.broker_id, self._node.broker_epoch, proposed)
         self._in_flight = True
-        self._node.ask(Peer.CONTROLLER, self._node.cache.controller_id, message, partial(self._answered, items))
+        self._node.ask(Peer.CONTROLLER, self._node.cache.controller_id, message, partial(self._on_response, items))
         return NEVER
 
     def _topic_id(self, partition: Partition) -> bytes:
         log = partition.log
         return log.topic_id if log is not None and self._node.config.protocol.topic_ids else NO_ID
 
-    def _answered(
+    def _on_response(
         self, items: dict[TopicPartition, tuple[Partition, PendingIsr]], reply: Reply | None, now: float
     ) -> None:
         self._in_flight = False
@@ -90,10 +90,10 @@ class AlterPartitions:
             self._retry_at = now + RETRY_MS
             return
         for key, (partition, pending) in items.items():
-            answer = reply.partitions.get(key)
-            if answer is not None:  # A proposal that the response leaves out is sent again.
+            result = reply.partitions.get(key)
+            if result is not None:  # A proposal that the response leaves out is sent again.
                 del self._unsent[key]
-                partition.isr_answered(pending, answer, now)
+                partition.on_isr_response(pending, result, now)
 
 
 class StoredIsrs:
@@ -113,7 +113,7 @@ class StoredIsrs:
             partition.key, self._node.broker_id, pending.leader_epoch, pending.isr, partition.controller_epoch,
             RecoveryState.RECOVERED, pending.partition_epoch,
         )  # fmt: skip
-        self._node.ask(Peer.STORE, 0, message, partial(self._answered, partition, pending, message))
+        self._node.ask(Peer.STORE, 0, message, partial(self._on_response, partition, pending, message))
 
     def poll(self, now: float) -> float:
         """Repeat writes without a response, and notify."""
@@ -129,7 +129,7 @@ class StoredIsrs:
                 self._changed, self._notified_at = {}, now
         return min(self._retry_at, self._next_check if self._changed else NEVER)
 
-    def _answered(
+    def _on_response(
         self, partition: Partition, pending: PendingIsr, sent: WriteState, reply: Reply | None, now: float
     ) -> None:
         if not isinstance(reply, WriteStateResponse):
@@ -138,14 +138,14 @@ class StoredIsrs:
             return
         stored = reply.stored
         if stored is None or not (reply.written or _same(stored, sent)):
-            partition.isr_answered(pending, AlteredPartition(ErrorCode.INVALID_UPDATE_VERSION), now)
+            partition.on_isr_response(pending, AlteredPartition(ErrorCode.INVALID_UPDATE_VERSION), now)
             return
         self._changed[partition.key] = None
         self._changed_at = now
-        answer = AlteredPartition(
+        result = AlteredPartition(
             ErrorCode.NONE, stored.leader, stored.leader_epoch, stored.isr, stored.recovery, stored.partition_epoch
         )
-        partition.isr_answered(pending, answer, now)
+        partition.on_isr_response(pending, result, now)
 
 
 def _same(stored: WriteState, sent: WriteState) -> bool:

@@ -229,7 +229,7 @@ class Serving:
         return result if isinstance(result, ErrorCode) else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     def poll(self, now: float) -> float:
-        """Answer requests whose time is up. Returns the next due time."""
+        """Complete requests whose time is up. Returns the next due time."""
         if not self._delayed:
             return NEVER
         self._delayed = [

@@ -62,7 +62,7 @@ def try_store(spec: StoreSpec, url: str, seeds: Iterable[int] = STORE_SEEDS) -> 
 def try_transport(spec: TransportSpec, url: str, seeds: Iterable[int] = TRANSPORT_SEEDS) -> Finding:
     """Compare a transport with the embedded brokers in seeded histories. Raises PluginError if the plugin offers no
     test context, and the plugin's own errors for its URL."""
-    rule = "Brokers that come, go and are silent receive and answer what the embedded brokers do."
+    rule = "Brokers that come, go and are silent receive and respond as the embedded brokers do."
     played = (play_batches(seed, lambda cluster: spec.make_sandbox(url, cluster)) for seed in seeds)
     return Finding("simulated-batches", rule, _problem(played))
 

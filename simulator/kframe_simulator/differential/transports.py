@@ -1,6 +1,6 @@
 """Compare a plugin's transport with embedded brokers: both receive the same batches.
 
-Brokers come, go and stop answering. The test compares what each broker has received and answered. A request may be
+Brokers come, go and stop responding. The test compares what each broker has received and responded. A request may be
 repeated unchanged if its response was lost. Requests that wait for a silent broker may be merged if the broker learns
 the same. All others arrive once, in order, one in flight, at the registered brokers.
 """
@@ -78,7 +78,7 @@ def play_batches(
         for number in range(1, steps + 1):
             operation, stuck = history.step()
             expected, result = sides[0].take(BROKERS), sides[1].take(BROKERS)
-            problem = _compare(expected, result, stuck, answers=history.answers) or history.missing_repetition()
+            problem = _compare(expected, result, stuck, can_silence=history.can_silence) or history.missing_repetition()
             if problem is not None:
                 return StorageDifference(seed, number, operation, *problem)
     return None
@@ -96,7 +96,7 @@ class _Batches:
     """Draws batches and broker faults. Applies them to both."""
 
     def __init__(self, random: Random, sides: Sequence[_Side]) -> None:
-        self.answers = hasattr(sides[1].sandbox, "silence")
+        self.can_silence = hasattr(sides[1].sandbox, "silence")
         self._random, self._sides = random, sides
         self._connected: set[int] = set()
         self._silent: set[int] = set()
@@ -112,8 +112,8 @@ class _Batches:
         silent, self._lost = frozenset(self._silent), None
         actions: list[Callable[[], str]] = [self._send, self._connect_or_disconnect, self._bounce, self._lose_role]
         weights = [12, 2, 1, 1]
-        if self.answers:
-            actions += [self._silence, self._answer, self._lose]
+        if self.can_silence:
+            actions += [self._silence, self._respond, self._lose]
             weights += [2, 2, 1]
         operation = self._random.choices(actions, weights)[0]()
         return operation, silent | frozenset(self._silent)
@@ -122,7 +122,7 @@ class _Batches:
         """The problem if a response was lost and the request was not repeated."""
         if self._lost is None or self._sides[1].arrived[self._lost] > 1:
             return None
-        return f"broker {self._lost} receives the request again whose answer was lost", "it came once"
+        return f"broker {self._lost} receives the request again whose response was lost", "it came once"
 
     def _send(self) -> str:
         """Send a batch of the current columns. Then change the columns."""
@@ -184,7 +184,7 @@ class _Batches:
     def _silence(self) -> str:
         return self._set_silent(self._silent, "silence", set(BROKERS) - self._silent)
 
-    def _answer(self) -> str:
+    def _respond(self) -> str:
         return self._set_silent(self._silent, "answer", self._silent)
 
     def _set_silent(self, silent: set[int], action: str, candidates: set[int]) -> str:
@@ -197,10 +197,10 @@ class _Batches:
         return f"{action}({broker_id})"
 
     def _lose(self) -> str:
-        answering = sorted(self._connected - self._silent)
-        if not answering:
+        responding = sorted(self._connected - self._silent)
+        if not responding:
             return "nothing"
-        broker_id = self._lost = self._random.choice(answering)
+        broker_id = self._lost = self._random.choice(responding)
         self._epoch += 1
         for side in self._sides:
             side.sandbox.lose_next(broker_id)
@@ -219,7 +219,9 @@ class _Batches:
             side.sandbox.transport.disconnect(side.cluster, _indexes(side.cluster, broker_ids))
 
 
-def _compare(expected: _Received, result: _Received, stuck: frozenset[int], *, answers: bool) -> tuple[str, str] | None:
+def _compare(
+    expected: _Received, result: _Received, stuck: frozenset[int], *, can_silence: bool
+) -> tuple[str, str] | None:
     """The expected and the actual requests and events if they differ."""
     for broker_id in expected[0].keys() | result[0].keys():
         expected_requests, actual_requests = expected[0].get(broker_id, []), result[0].get(broker_id, [])
@@ -230,7 +232,7 @@ def _compare(expected: _Received, result: _Received, stuck: frozenset[int], *, a
         ):
             return f"broker {broker_id} receives {_summary(expected_requests)}", _summary(actual_requests)
         if (
-            answers
+            can_silence
             and expected_requests == actual_requests
             and expected[1].get(broker_id, []) != result[1].get(broker_id, [])
         ):

@@ -217,10 +217,10 @@ def _repeat_reply(simulation: SimulationState, arguments: Mapping[str, Any]) -> 
     return process.running
 
 
-def _garble(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
+def _corrupt_response(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     process = choices.controller(simulation, arguments)
     if process.running:
-        process.transport.garbled.add(choices.broker(simulation, arguments).broker_id)
+        process.transport.corrupted.add(choices.broker(simulation, arguments).broker_id)
     return process.running
 
 
@@ -291,7 +291,7 @@ ACTIONS: Final[Mapping[str, choices.Perform]] = {
     **choices.by_kind(
         _crash_broker, _start_broker, _bounce_broker, _crash_controller, _start_controller, _pause_within,
         _expire_controller, _expire_broker, _jump, _lose_connection, _lag, _watch, _write_topic, _forget_id,
-        _rewrite_state, _malform, _cut, _cut_ensemble, _cut_reply, _repeat_reply, _garble, _half_apply, _slow,
+        _rewrite_state, _malform, _cut, _cut_ensemble, _cut_reply, _repeat_reply, _corrupt_response, _half_apply, _slow,
         _fail_log_dir, _repeat_alter, _repeat_shutdown, readdress, _fail_selector,
     ),
     "pause_broker": lambda simulation, a: _pause(simulation, choices.broker(simulation, a), a["for_ms"]),
@@ -305,7 +305,7 @@ ACTIONS: Final[Mapping[str, choices.Perform]] = {
 def quiescence(simulation: SimulationState) -> None:
     """End all faults, and stop all brokers without replicas. Stopped brokers stay down for now; controllers start
     again."""
-    soothe(simulation)
+    clear_faults(simulation)
     hosts = {replica for row in simulation.ensemble.rows.values() for replica in row.replicas}
     for broker in simulation.brokers.values():
         if broker.running and broker.broker_id not in hosts:
@@ -316,11 +316,11 @@ def quiescence(simulation: SimulationState) -> None:
 
 def end_faults(simulation: SimulationState) -> None:
     """End all faults, and restart all stopped processes."""
-    soothe(simulation)
+    clear_faults(simulation)
     start_stopped_processes(simulation)
 
 
-def soothe(simulation: SimulationState) -> None:
+def clear_faults(simulation: SimulationState) -> None:
     """End all faults. Paused processes continue, and cut links are restored."""
     simulation.network.heal()
     simulation.faulty_selectors.raises = 0
@@ -339,7 +339,7 @@ def soothe(simulation: SimulationState) -> None:
         broker.end_faults()
 
 
-def consent(simulation: SimulationState) -> None:
+def elect_last_in_sync_replicas(simulation: SimulationState) -> None:
     """Elect the last in-sync replicas that wait for an operator's consent after a crash."""
     process = simulation.controller(-1)
     keys = tuple(key for key, row in simulation.ensemble.rows.items() if row.leader < 0 and row.isr)

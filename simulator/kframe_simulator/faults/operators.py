@@ -167,7 +167,7 @@ def _elect(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
 
 
 def _elected_or_refused(simulation: SimulationState, key: TopicPartition, response: Any) -> bool:
-    """Whether an election of one partition got a valid answer. A partition that never had a leader must get an
+    """Whether an election of one partition got a valid response. A partition that never had a leader must get an
     error."""
     row = simulation.ensemble.rows.get(key)
     refused = bool(response.unknown) or bool(response.codes.size and response.codes[0])

@@ -27,7 +27,7 @@ class Action:
 
     @staticmethod
     def read(values: Mapping[str, Any]) -> Action:
-        """Parse the result of ``shown``."""
+        """Parse the result of ``to_dict``."""
         rest = {key: value for key, value in values.items() if key not in ("at_ms", "kind")}
         return Action(float(values["at_ms"]), str(values["kind"]), rest)
 
@@ -106,7 +106,7 @@ FAULTS: Final[Mapping[str, tuple[tuple[str, int, Draw], ...]]] = {
     "clock": (("jump", 1, _draw("controller", for_ms=_between(50, 12_000))),),
     "stale-alter": (("repeat_alter", 3, _draw("broker", "number")), ("repeat_shutdown", 2, _draw("broker"))),
     "races": (("race_write", 3, _draw(controller=_pick_active, writes=_between(1, 3))),),
-    "held-proposal": (("hold_proposal", 4, _draw("broker", "deed")), ("lose_answer", 2, _draw("broker"))),
+    "held-proposal": (("delay_proposal", 4, _draw("broker", "fault")), ("lose_response", 2, _draw("broker"))),
     "deposed": (
         ("misdirect", 2, _draw(for_ms=_between(50, 4_000))),
         ("fail_failovers", 1, _draw(times=_between(1, 4))),
@@ -115,7 +115,7 @@ FAULTS: Final[Mapping[str, tuple[tuple[str, int, Draw], ...]]] = {
         ("delay_reply", 2, _draw("broker", "controller", for_ms=_between(50, 6_000))),
         ("deliver_late", 3, _draw("number")),
     ),
-    "failed-stop": (("fail_stop", 2, _draw("broker")),),
+    "failed-stop": (("fail_stop_replica", 2, _draw("broker")),),
     "crash-within": (("crash_in", 3, _draw("event", effects=_between(1, 9))),),
     "forged-alter": (("forge_proposal", 2, _draw("pick", "how")),),
     "operators": (
@@ -138,12 +138,12 @@ FAULTS: Final[Mapping[str, tuple[tuple[str, int, Draw], ...]]] = {
     ),
     "foreign-writer": (
         ("write_topic", 1, _ASSIGN),
-        ("write_topic_on_the_dead", 1, _draw("pick")),
+        ("add_partition_on_failed_brokers", 1, _draw("pick")),
         ("forget_id", 1, _draw("pick")),
         ("rewrite_state", 1, _draw("pick")),
     ),
     "malformed-record": (("malform", 1, _draw("pick", "which")),),
-    "malformed-frame": (("garble", 1, _draw("broker", "controller")),),
+    "malformed-frame": (("corrupt_response", 1, _draw("broker", "controller")),),
     "plugin": (("fail_selector", 1, _draw("times")),),
     "clients": (
         ("produce", 6, _draw("producer", "pick", count=_between(1, 4))),
@@ -154,13 +154,13 @@ FAULTS: Final[Mapping[str, tuple[tuple[str, int, Draw], ...]]] = {
 #: The most sequences in a plan, and the kinds of sequences with their arguments.
 SEQUENCES_MAX: Final = 3
 SEQUENCES: Final[tuple[tuple[str, Draw], ...]] = (
-    ("give_up_move", _draw("pick")),
-    ("give_up_leaderless_move", _draw("pick")),
-    ("override_at_join", _draw("pick")),
-    ("move_unborn", _draw("pick", "then")),
+    ("cancel_reassignment_and_crash", _draw("pick")),
+    ("cancel_leaderless_reassignment", _draw("pick")),
+    ("override_reassignment", _draw("pick")),
+    ("reassign_without_state", _draw("pick", "next_step")),
     ("bounce_in_deletion", _draw("broker", for_ms=_between(50, 2_000))),
-    ("recall_answers", _draw("pick")),
-    ("spoil_end", _draw("pick")),
+    ("repeat_earlier_responses", _draw("pick")),
+    ("malform_at_completion", _draw("pick")),
 )
 #: A sequence of every plan with ``kframe.last.replica.hold``, because only that setting gives it a special outcome.
 HOLD_LAST_SEQUENCE: Final = ("crash_in_shutdown", _draw("pick"))

@@ -89,7 +89,7 @@ def add_partition(simulation: SimulationState, name: str, replicas: tuple[int, .
     return True
 
 
-def _write_topic_on_the_dead(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
+def _add_partition_on_failed_brokers(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     """Another tool adds a partition whose replicas are all on missing brokers, or that has no replicas: it gets no
     leader."""
     name = choices.topic(simulation, arguments["pick"])
@@ -108,14 +108,14 @@ def _swap_disks(simulation: SimulationState, arguments: Mapping[str, Any]) -> bo
     return True
 
 
-def _hold_proposal(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
+def _delay_proposal(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     """Delay the next proposal that adds a broker to an ISR, while a fault affects that broker."""
     broker = choices.broker(simulation, arguments)
-    broker.requests.fault_of_joining = FAULTS_OF_JOINING[arguments["deed"] % len(FAULTS_OF_JOINING)]
+    broker.requests.fault_of_joining = FAULTS_OF_JOINING[arguments["fault"] % len(FAULTS_OF_JOINING)]
     return broker.running
 
 
-def _lose_answer(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
+def _lose_response(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     """Lose the response to a leader's next proposal: it sends the proposal again."""
     broker = choices.broker(simulation, arguments)
     broker.requests.lost_responses = 1
@@ -180,7 +180,7 @@ def _deliver_late(simulation: SimulationState, arguments: Mapping[str, Any]) -> 
     return True
 
 
-def _fail_stop(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
+def _fail_stop_replica(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     """A broker fails at its next StopReplica that deletes replicas."""
     choices.broker(simulation, arguments).fails_stops += 1
     return True
@@ -250,6 +250,6 @@ def _send_proposal(
 
 #: By kind of fault: its function.
 FAULTS: Final = choices.by_kind(
-    _race_write, _swap_disks, _write_topic_on_the_dead, _hold_proposal, _lose_answer, _misdirect, _delay_reply,
-    _deliver_late, _fail_stop, _crash_in, _fail_failovers, _forge_proposal,
+    _race_write, _swap_disks, _add_partition_on_failed_brokers, _delay_proposal, _lose_response, _misdirect,
+    _delay_reply, _deliver_late, _fail_stop_replica, _crash_in, _fail_failovers, _forge_proposal,
 )  # fmt: skip

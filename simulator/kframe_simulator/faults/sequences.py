@@ -83,7 +83,7 @@ def _others(simulation: SimulationState, row: Row) -> list[int]:
 # -- Cancelled reassignments.
 
 
-def _give_up_move(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
+def _cancel_reassignment_and_crash(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     """Add a replica that cannot reach its leader. The operator cancels, and the controller crashes after it has stored
     the cancellation."""
     rows = [row for row in _idle_partitions(simulation) if row.leader >= 0 and _others(simulation, row)]
@@ -106,7 +106,7 @@ def _cancel_and_crash(simulation: SimulationState, key: TopicPartition) -> None:
         _request_reassignment(simulation, key, None)
 
 
-def _give_up_leaderless_move(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
+def _cancel_leaderless_reassignment(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     """Crash all replicas but the leader, then the leader; another replica comes back and cannot lead. An operator
     removes a replica and cancels."""
     rows = [row for row in _idle_partitions(simulation) if row.leader in row.replicas and len(row.replicas) > 1]
@@ -139,7 +139,7 @@ def _give_up_leaderless_move(simulation: SimulationState, arguments: Mapping[str
     return True
 
 
-def _override_at_join(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
+def _override_reassignment(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     """Delay the next ISR that a leader writes with a replica under addition. The reassignment is overridden, and the
     ISR is written right after the new assignment (before inter-broker protocol 2.7-IV2)."""
     if simulation.controllers_store_isrs:
@@ -217,7 +217,7 @@ def _crash_in_shutdown(simulation: SimulationState, arguments: Mapping[str, Any]
 # -- Reassignments that wait for the first leader.
 
 
-def _move_unborn(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
+def _reassign_without_state(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     """Add a partition on a missing broker, and store its reassignment to another missing broker. Then the target broker
     starts, or the topic is marked for deletion."""
     name = choices.topic(simulation, arguments["pick"])
@@ -234,7 +234,7 @@ def _move_unborn(simulation: SimulationState, arguments: Mapping[str, Any]) -> b
     if len(absent) < 2 or not races.add_partition(simulation, name, (absent[0].broker_id,)):
         return False
     key, target = (name, count), (absent[1].broker_id, absent[0].broker_id)[: 1 + number % 2]
-    _later(simulation, partial(_reassign_by_znode, simulation, key, target, arguments["then"]))
+    _later(simulation, partial(_reassign_by_znode, simulation, key, target, arguments["next_step"]))
     return True
 
 
@@ -272,7 +272,7 @@ def _bounce_in_deletion(simulation: SimulationState, arguments: Mapping[str, Any
     return broker.running
 
 
-def _recall_answers(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
+def _repeat_earlier_responses(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     """The controller is elected again. A log directory fails, and the controller is notified. Then a response of the
     earlier term arrives, in which the same replicas have no error."""
     process = _active(simulation)
@@ -294,8 +294,8 @@ def _recall_answers(simulation: SimulationState, arguments: Mapping[str, Any]) -
         earlier_responses = [
             stop for stop in process.transport.past_successes if stop.controller_epoch <= epoch and len(stop.rows)
         ]
-        answered = {response.broker_id for response in earlier_responses}
-        candidates = [node for node in running_brokers if node.broker_id in answered]
+        responders = {response.broker_id for response in earlier_responses}
+        candidates = [node for node in running_brokers if node.broker_id in responders]
         broker = choices.choose(candidates, arguments["pick"])
         if broker is not None and broker.fail_log_dir("a"):
             _wait(
@@ -324,25 +324,25 @@ def _knows_dead_dir(simulation: SimulationState, process: ControllerProcess, bro
     return any(broker_id in lost_dirs_known(cluster, row) for row in rows)
 
 
-def _spoil_end(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
+def _malform_at_completion(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     """Make a topic's record unreadable just before the end of its next reassignment is stored."""
-    simulation.spoils_ends += 1
+    simulation.malformed_completions += 1
     return True
 
 
-def spoil_end(simulation: SimulationState, table: TopicTable) -> None:
+def malform_at_completion(simulation: SimulationState, table: TopicTable) -> None:
     """A controller is about to store these assignments: if one ends a reassignment, make its record unreadable."""
     reached = {key[0] for key, row in simulation.ensemble.rows.items() if _is_reached(row)}
     for index, name in enumerate(table.names):
-        if simulation.spoils_ends and name in reached and not table.take(np.array([index])).flags.any():
-            simulation.spoils_ends -= 1
+        if simulation.malformed_completions and name in reached and not table.take(np.array([index])).flags.any():
+            simulation.malformed_completions -= 1
             simulation.ensemble.malform_topic(name)
             simulation.watch.unreadable.update(key for key in simulation.ensemble.rows if key[0] == name)
 
 
 def end(simulation: SimulationState) -> None:
     """Stop all sequences, and release everything that they delay."""
-    simulation.faults_continue, simulation.isr_writes_to_delay, simulation.spoils_ends = False, 0, 0
+    simulation.faults_continue, simulation.isr_writes_to_delay, simulation.malformed_completions = False, 0, 0
     for name in list(simulation.delayed_isr_writes):
         _release(simulation, name)
 
@@ -354,6 +354,6 @@ def _is_reached(row: Row) -> bool:
 
 #: By kind of sequence: its function.
 SEQUENCES: Final = choices.by_kind(
-    _give_up_move, _give_up_leaderless_move, _override_at_join, _crash_in_shutdown, _move_unborn, _bounce_in_deletion,
-    _recall_answers, _spoil_end,
+    _cancel_reassignment_and_crash, _cancel_leaderless_reassignment, _override_reassignment, _crash_in_shutdown,
+    _reassign_without_state, _bounce_in_deletion, _repeat_earlier_responses, _malform_at_completion,
 )  # fmt: skip

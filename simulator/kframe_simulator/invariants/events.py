@@ -26,7 +26,7 @@ from kframe.model.events import (
 from kframe.model.ids import NO_STATE, PartitionState, ReplicaState
 from kframe_simulator.simulation.controllers import ControllerProcess
 from kframe_simulator.simulation.notes import digest
-from kframe_simulator.simulation.observations import Begun, Ended, Replied, StateWritten
+from kframe_simulator.simulation.observations import EventCompleted, EventStarted, RequestCompleted, StateWritten
 from kframe_simulator.simulation.store import CONTROLLER_WRITES
 from kframe_simulator.simulation.watch import Watch
 
@@ -38,7 +38,7 @@ _READ_EVENTS: Final = (Reelect, ControllerChanged, BrokersChanged)
 QUEUE_MAX: Final = 400
 
 
-def gauges_equal_recount(watch: Watch, ended: Ended) -> str | None:
+def gauges_equal_recount(watch: Watch, ended: EventCompleted) -> str | None:
     """I24: the gauges equal a recount of the columns, and are 0 while the process is not controller."""
     controller = ended.process.loop.controller
     gauges = controller.gauges()
@@ -55,7 +55,7 @@ def gauges_equal_recount(watch: Watch, ended: Ended) -> str | None:
     return f"gauges (shown, recounted): {differing}" if differing else None
 
 
-def states_fit_columns(watch: Watch, ended: Ended) -> str | None:
+def states_fit_columns(watch: Watch, ended: EventCompleted) -> str | None:
     """I25: the partition states match the columns. A deposed controller that has not noticed its successor is exempt:
     it may have read the successor's writes."""
     controller = ended.process.loop.controller
@@ -73,7 +73,7 @@ def states_fit_columns(watch: Watch, ended: Ended) -> str | None:
     return None
 
 
-def replica_states_fit_columns(watch: Watch, ended: Ended) -> str | None:
+def replica_states_fit_columns(watch: Watch, ended: EventCompleted) -> str | None:
     """I25: each replica of a partition with a state has a replica state, unless its topic is being deleted or the event
     failed."""
     controller = ended.process.loop.controller
@@ -87,47 +87,45 @@ def replica_states_fit_columns(watch: Watch, ended: Ended) -> str | None:
     return None
 
 
-def requests_get_single_response(watch: Watch, replied: Replied) -> str | None:
+def requests_get_single_response(watch: Watch, completed: RequestCompleted) -> str | None:
     """I26: each request has exactly one response, with an error code for every item."""
-    if replied.times != 1:
-        return f"{replied.what} was answered {replied.times} times"
-    return None if replied.whole else f"{replied.what}: the answer leaves something out"
+    if completed.times != 1:
+        return f"{completed.what} got {completed.times} responses"
+    return None if completed.whole else f"{completed.what}: the response is incomplete"
 
 
-def repeated_events_write_nothing(watch: Watch, ended: Ended) -> str | None:
+def repeated_events_write_nothing(watch: Watch, ended: EventCompleted) -> str | None:
     """I28: a repeated notification causes no second write."""
     if ended.repeated and ended.written:
         return f"{type(ended.event).__name__} came twice, and {sorted(ended.written)} were written again"
     return None
 
 
-def failures_are_explained(watch: Watch, ended: Ended) -> str | None:
+def failures_are_explained(watch: Watch, ended: EventCompleted) -> str | None:
     """I29: no event fails without a fault, whatever storage contains or brokers send."""
     reason = watch.simulation.unexplained_failure(ended.process)
     return None if reason is None else f"{type(ended.event).__name__} failed: {reason}"
 
 
-def earlier_responses_write_nothing(watch: Watch, ended: Ended) -> str | None:
+def earlier_responses_write_nothing(watch: Watch, ended: EventCompleted) -> str | None:
     """I13: a response to a request of an earlier controller epoch, with other rows, causes no write."""
     epoch = getattr(ended.event, "controller_epoch", None)
     if epoch is None or not isinstance(ended.event, (LeaderAndIsrResponseReceived, StopReplicaResponseReceived)):
         return None
     done = sorted(CONTROLLER_WRITES.intersection(ended.calls))
     if epoch < ended.process.store.claimed_epoch and done:
-        return f"an answer of controller epoch {epoch} causes {done} in {ended.process.store.claimed_epoch}"
+        return f"a response to controller epoch {epoch} causes {done} in {ended.process.store.claimed_epoch}"
     return None
 
 
-def stale_responses_change_nothing(watch: Watch, ended: Ended) -> str | None:
+def stale_responses_change_nothing(watch: Watch, ended: EventCompleted) -> str | None:
     """I13: a response from an earlier controller epoch, or to a deletion under an earlier registration, changes no
     state of the controller."""
     if not ended.process.active or not _is_void(ended.process, ended.event):
         return None
     if ended.knowledge in (b"", digest(ended.process.loop.controller.cluster)):
         return None
-    return (
-        f"an answer of controller epoch {ended.event.controller_epoch}, error {ended.event.error.name}, is acted upon"
-    )
+    return f"a response to controller epoch {ended.event.controller_epoch}, error {ended.event.error.name}, has effects"
 
 
 def _is_void(process: ControllerProcess, event: Event) -> bool:
@@ -140,16 +138,16 @@ def _is_void(process: ControllerProcess, event: Event) -> bool:
     return of_another_registration or event.controller_epoch < process.store.claimed_epoch
 
 
-def failing_brokers_are_logged(watch: Watch, ended: Ended) -> str | None:
-    """I29: the log names a broker that has answered LeaderAndIsr with an error."""
+def failing_brokers_are_logged(watch: Watch, ended: EventCompleted) -> str | None:
+    """I29: the log names a broker that has responded to LeaderAndIsr with an error."""
     event = ended.event
     if not isinstance(event, LeaderAndIsrResponseReceived) or event.error is ErrorCode.NONE or not ended.process.active:
         return None
     named = any(line.endswith(f" from broker {event.broker_id}") for line in ended.warnings)
-    return None if named or ended.failed else f"broker {event.broker_id} answered {event.error.name}: not in the log"
+    return None if named or ended.failed else f"broker {event.broker_id} returned {event.error.name}: not in the log"
 
 
-def deletion_marks_stay_with_topics(watch: Watch, ended: Ended) -> str | None:
+def deletion_marks_stay_with_topics(watch: Watch, ended: EventCompleted) -> str | None:
     """I19: the deletion mark of a topic is not removed while the topic exists."""
     if not ended.calls.get("drop_deletions") or ended.failed or not watch.observed.in_term(ended.process):
         return None
@@ -165,11 +163,11 @@ def elections_change_leaders(watch: Watch, written: StateWritten) -> str | None:
     if process is None or before is None or not isinstance(process.event, (ElectionRequested, RebalanceLeaders)):
         return None
     if before.leader == written.after.leader >= 0 and watch.observed.live(process) >= {before.leader}:
-        return f"{written.key}: {type(process.event).__name__} elects {before.leader}, who leads"
+        return f"{written.key}: {type(process.event).__name__} elects {before.leader}, the leader"
     return None
 
 
-def balancing_elects_eligible_replicas(watch: Watch, ended: Ended) -> str | None:
+def balancing_elects_eligible_replicas(watch: Watch, ended: EventCompleted) -> str | None:
     """I28: balancing elects only live in-sync replicas: it reads no state again, unless a write was refused."""
     futile = ended.calls.get("read_states") and not (
         ended.calls.get("write_states") or watch.simulation.options.hold_last
@@ -179,7 +177,7 @@ def balancing_elects_eligible_replicas(watch: Watch, ended: Ended) -> str | None
     return None
 
 
-def read_states_are_applied(watch: Watch, ended: Ended) -> str | None:
+def read_states_are_applied(watch: Watch, ended: EventCompleted) -> str | None:
     """I24: the columns contain the last version of each state that the controller has read or written."""
     process = ended.process
     if not ended.calls.get("read_states") or ended.failed or not watch.observed.in_term(process):
@@ -189,11 +187,11 @@ def read_states_are_applied(watch: Watch, ended: Ended) -> str | None:
         row = cluster.row(*key)
         if row is not None and int(cluster.partitions.partition_epoch[row]) != version:
             known = int(cluster.partitions.partition_epoch[row])
-            return f"{key}: the controller goes on with version {known}, it has seen {version} last"
+            return f"{key}: the controller continues with version {known}, but has read {version}"
     return None
 
 
-def stored_reassignments_stay(watch: Watch, ended: Ended) -> str | None:
+def stored_reassignments_stay(watch: Watch, ended: EventCompleted) -> str | None:
     """L3: a reassignment from storage stays in its znode until it is complete, unless a later API request names it. As
     in Kafka, a partition that never had a leader is reported as failed and removed. Under
     ``kframe.reassignment.strict`` its reassignment begins with its first leader."""
@@ -218,11 +216,11 @@ def stored_reassignments_stay(watch: Watch, ended: Ended) -> str | None:
     return None
 
 
-def notifications_are_handled_once(watch: Watch, begun: Begun) -> str | None:
+def notifications_are_handled_once(watch: Watch, started: EventStarted) -> str | None:
     """I28: a change is notified once, however often the process was elected. A response may be notified twice."""
-    repeated = watch.observed.is_repeated_event(begun.process, begun.event)
+    repeated = watch.observed.is_repeated_event(started.process, started.event)
     may_repeat = isinstance(
-        begun.event,
+        started.event,
         (
             LeaderAndIsrResponseReceived,
             DelayedReplyExpired,
@@ -230,16 +228,16 @@ def notifications_are_handled_once(watch: Watch, begun: Begun) -> str | None:
             UpdateMetadataResponseReceived,
         ),
     )
-    return f"{type(begun.event).__name__} is handled twice" if repeated and not may_repeat else None
+    return f"{type(started.event).__name__} is handled twice" if repeated and not may_repeat else None
 
 
-def steps_are_bounded(watch: Watch, ended: Ended) -> str | None:
+def steps_are_bounded(watch: Watch, ended: EventCompleted) -> str | None:
     """I30: an event ends after a bounded number of effects, and queues stay short."""
     process = ended.process
     if process.effects > EFFECTS_MAX:
         return f"{type(ended.event).__name__} took {process.effects} effects"
     waiting = Counter(type(event) for event in process.loop.queue.waiting() if isinstance(event, _READ_EVENTS))
     if waiting and max(waiting.values()) > 1:
-        return f'events that only say "look again" wait more than once: {dict(waiting)}'
+        return f"events that only request a read wait more than once: {dict(waiting)}"
     longest = max([len(process.loop.queue), *(len(channel.waiting) for channel in process.transport.channels.values())])
-    return f"a queue holds {longest}" if longest > QUEUE_MAX else None
+    return f"a queue has {longest} items" if longest > QUEUE_MAX else None

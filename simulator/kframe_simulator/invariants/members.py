@@ -20,7 +20,7 @@ from kframe.model.ids import NO_BROKER_EPOCH, NO_STATE
 from kframe_simulator.invariants.states import elected, proposed
 from kframe_simulator.replication.control_requests import Row
 from kframe_simulator.simulation.controllers import ControllerProcess
-from kframe_simulator.simulation.observations import Ended, StateWritten
+from kframe_simulator.simulation.observations import EventCompleted, StateWritten
 from kframe_simulator.simulation.watch import Watch
 
 #: Earlier AlterPartition versions have no error for an ineligible replica.
@@ -100,7 +100,7 @@ def _running(watch: Watch, brokers: Iterable[int]) -> set[int]:
     return {broker for broker in brokers if watch.simulation.brokers[broker].running}
 
 
-def failed_brokers_leave_isrs(watch: Watch, ended: Ended) -> str | None:
+def failed_brokers_leave_isrs(watch: Watch, ended: EventCompleted) -> str | None:
     """I5: after a controller has handled the end of a registration, or a failover, no ISR with other members contains
     an unregistered broker, nor one whose controlled shutdown was granted."""
     process, event = ended.process, ended.event
@@ -118,7 +118,7 @@ def failed_brokers_leave_isrs(watch: Watch, ended: Ended) -> str | None:
     return None
 
 
-def unassigned_leave_at_failover(watch: Watch, ended: Ended) -> str | None:
+def unassigned_leave_at_failover(watch: Watch, ended: EventCompleted) -> str | None:
     """I5: after a failover, no ISR with an assigned live leader contains an unassigned replica. Leaders that write ISRs
     themselves may write another one meanwhile."""
     process = ended.process
@@ -132,7 +132,7 @@ def unassigned_leave_at_failover(watch: Watch, ended: Ended) -> str | None:
     return None
 
 
-def reassigned_partitions_have_leaders(watch: Watch, ended: Ended) -> str | None:
+def reassigned_partitions_have_leaders(watch: Watch, ended: EventCompleted) -> str | None:
     """L1: a partition that never had a leader has one after its reassignment to live brokers."""
     process, event = ended.process, ended.event
     if not isinstance(event, ReassignmentRequested) or ended.failed or not watch.observed.in_term(process):
@@ -149,7 +149,7 @@ def reassigned_partitions_have_leaders(watch: Watch, ended: Ended) -> str | None
     return None
 
 
-def deletions_begin_at_once(watch: Watch, ended: Ended) -> str | None:
+def deletions_begin_at_once(watch: Watch, ended: EventCompleted) -> str | None:
     """L3: after a failover, deletion has begun for each topic whose replicas are all live, under reassignment or not
     (``kframe.reassignment.strict``)."""
     process, ensemble = ended.process, watch.simulation.ensemble
@@ -164,7 +164,7 @@ def deletions_begin_at_once(watch: Watch, ended: Ended) -> str | None:
     return None
 
 
-def settings_elect_at_once(watch: Watch, ended: Ended) -> str | None:
+def settings_elect_at_once(watch: Watch, ended: EventCompleted) -> str | None:
     """L1: after a controller has handled that a topic allows unclean election, each partition with a live replica has a
     leader."""
     process, event, simulation = ended.process, ended.event, watch.simulation
@@ -186,7 +186,7 @@ def allows_unclean(watch: Watch, name: str) -> bool:
     return bool(watch.simulation.ensemble.topics.settings(name).unclean == 1)
 
 
-def stored_elections_are_performed(watch: Watch, ended: Ended) -> str | None:
+def stored_elections_are_performed(watch: Watch, ended: EventCompleted) -> str | None:
     """L3: after the znode of a preferred election is deleted, each partition in it has its preferred leader, if that
     replica is live and in sync."""
     process = ended.process
@@ -201,7 +201,7 @@ def stored_elections_are_performed(watch: Watch, ended: Ended) -> str | None:
     return None
 
 
-def reassignments_end_after_broker_startup(watch: Watch, ended: Ended) -> str | None:
+def reassignments_end_after_broker_startup(watch: Watch, ended: EventCompleted) -> str | None:
     """L3: after a target broker has registered, no reassignment is in progress whose target is live, in sync and
     leading. Leaders that write ISRs themselves notify of them later."""
     process = ended.process
@@ -219,7 +219,7 @@ def reassignments_end_after_broker_startup(watch: Watch, ended: Ended) -> str | 
     return None
 
 
-def in_sync_partitions_have_leaders(watch: Watch, ended: Ended) -> str | None:
+def in_sync_partitions_have_leaders(watch: Watch, ended: EventCompleted) -> str | None:
     """L1, L5: after a broker failure or a controlled shutdown, a partition with a live in-sync replica has a live
     leader."""
     process, event = ended.process, ended.event

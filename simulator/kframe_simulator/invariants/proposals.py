@@ -14,7 +14,7 @@ from kframe.errors import ErrorCode
 from kframe.model.events import TopicPartition
 from kframe.model.ids import NO_BROKER_EPOCH
 from kframe_simulator.replication.control_requests import Row
-from kframe_simulator.simulation.observations import Proposed
+from kframe_simulator.simulation.observations import AlterPartitionCompleted
 from kframe_simulator.simulation.watch import Watch
 
 
@@ -30,8 +30,8 @@ class ProposalResult(NamedTuple):
     code: ErrorCode
 
 
-def _proposals(watch: Watch, answered: Proposed) -> Iterator[ProposalResult]:
-    event, codes = answered.event, answered.response.codes.tolist()
+def _proposals(watch: Watch, completed: AlterPartitionCompleted) -> Iterator[ProposalResult]:
+    event, codes = completed.event, completed.response.codes.tolist()
     known = watch.simulation.ensemble.topic_ids
     by_id = {topic_id: name for topic_id, name in watch.ids_used.items() if not any(known.get(name, b"1"))}
     by_id.update((topic_id, name) for name, topic_id in known.items())
@@ -45,47 +45,45 @@ def _proposals(watch: Watch, answered: Proposed) -> Iterator[ProposalResult]:
             )  # fmt: skip
 
 
-def senders_are_registered(watch: Watch, answered: Proposed) -> str | None:
+def senders_are_registered(watch: Watch, completed: AlterPartitionCompleted) -> str | None:
     """I15: a request is refused for its broker epoch if, and only if, it comes from an earlier registration."""
-    event, error = answered.event, answered.response.error
+    event, error = completed.event, completed.response.error
     if error not in (ErrorCode.NONE, ErrorCode.STALE_BROKER_EPOCH):
         return None
-    known = watch.observed.registered(answered.process).get(event.broker_id)
+    known = watch.observed.registered(completed.process).get(event.broker_id)
     if (error is ErrorCode.NONE) != (known == event.broker_epoch):
-        return f"broker {event.broker_id} of epoch {event.broker_epoch} was answered {error.name}, known is {known}"
+        return f"broker {event.broker_id} of epoch {event.broker_epoch} got {error.name}, registered is {known}"
     return None
 
 
-def proposals_are_answered(watch: Watch, answered: Proposed) -> str | None:
+def proposals_get_valid_codes(watch: Watch, completed: AlterPartitionCompleted) -> str | None:
     """I26: each proposal gets the error code for its epochs and members. An accepted one gets the stored state."""
-    event, response = answered.event, answered.response
+    event, response = completed.event, completed.response
     if response.error is not ErrorCode.NONE:
         return None
     if len(response.codes) != len(event.partitions):
-        return f"{len(event.partitions)} partitions were asked for, {len(response.codes)} answered"
-    for proposal in _proposals(watch, answered):
+        return f"{len(event.partitions)} partitions were requested, {len(response.codes)} returned"
+    for proposal in _proposals(watch, completed):
         row = None if proposal.key is None else watch.simulation.ensemble.rows.get(proposal.key)
-        problem = _unknown(watch, answered, proposal) if row is None else _wrong(watch, answered, proposal, row)
+        problem = _unknown(watch, completed, proposal) if row is None else _wrong(watch, completed, proposal, row)
         if problem:
-            return (
-                f"{proposal.key}: a proposal of {event.broker_id} was answered {proposal.code.name}, though {problem}"
-            )
+            return f"{proposal.key}: a proposal of {event.broker_id} got {proposal.code.name}, although {problem}"
     return None
 
 
-def _unknown(watch: Watch, answered: Proposed, proposal: ProposalResult) -> str | None:
-    """The problem with the response for a topic that storage does not have. Only the current controller must answer
+def _unknown(watch: Watch, completed: AlterPartitionCompleted, proposal: ProposalResult) -> str | None:
+    """The problem with the response for a topic that storage does not have. Only the current controller must return
     UNKNOWN_TOPIC_ID: another controller may have deleted the topic."""
     if proposal.key is not None:
         return None
-    named = isinstance(answered.event.partitions[proposal.position][0], str)
-    refused = proposal.code is ErrorCode.UNKNOWN_TOPIC_ID or named or not watch.observed.in_term(answered.process)
+    named = isinstance(completed.event.partitions[proposal.position][0], str)
+    refused = proposal.code is ErrorCode.UNKNOWN_TOPIC_ID or named or not watch.observed.in_term(completed.process)
     return None if refused and proposal.code is not ErrorCode.NONE else "storage has no topic of this id"
 
 
-def _wrong(watch: Watch, answered: Proposed, proposal: ProposalResult, row: Row) -> str | None:
+def _wrong(watch: Watch, completed: AlterPartitionCompleted, proposal: ProposalResult, row: Row) -> str | None:
     """The problem with the error code, or None."""
-    event, process = answered.event, answered.process
+    event, process = completed.event, completed.process
     known = watch.observed.of_term(process).announced.get(row.key)
     if known is not None:
         newer = proposal.leader_epoch > known.leader_epoch or proposal.partition_epoch > known.partition_epoch
@@ -96,19 +94,19 @@ def _wrong(watch: Watch, answered: Proposed, proposal: ProposalResult, row: Row)
     if proposal.code is ErrorCode.FENCED_LEADER_EPOCH and proposal.leader_epoch >= row.leader_epoch:
         return f"it is of leader epoch {proposal.leader_epoch}, stored is {row.leader_epoch}"
     if proposal.code in (ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTEMPTED):
-        return _all_eligible(watch, answered, proposal)
+        return _all_eligible(watch, completed, proposal)
     if not watch.observed.in_term(process) or row.key in watch.rewritten:
         return None
     same = (event.broker_id, proposal.leader_epoch, proposal.isr) == (row.leader, row.leader_epoch, row.isr)
     if proposal.code is ErrorCode.INVALID_UPDATE_VERSION and same:
         return f"isr {row.isr} of leader epoch {row.leader_epoch} is stored"
-    return _another_state(answered, proposal, row) if proposal.code is ErrorCode.NONE else None
+    return _another_state(completed, proposal, row) if proposal.code is ErrorCode.NONE else None
 
 
-def _all_eligible(watch: Watch, answered: Proposed, proposal: ProposalResult) -> str | None:
+def _all_eligible(watch: Watch, completed: AlterPartitionCompleted, proposal: ProposalResult) -> str | None:
     """A member is refused only if it is dead, shutting down or registered again."""
-    registered, live = watch.observed.registered(answered.process), watch.observed.live(answered.process)
-    event, offsets = answered.event, answered.event.isr.offsets
+    registered, live = watch.observed.registered(completed.process), watch.observed.live(completed.process)
+    event, offsets = completed.event, completed.event.isr.offsets
     epochs = (
         ()
         if event.isr_epochs is None
@@ -121,16 +119,16 @@ def _all_eligible(watch: Watch, answered: Proposed, proposal: ProposalResult) ->
     return None if reregistered or not set(proposal.isr) <= live else f"all of isr {proposal.isr} are live"
 
 
-def _another_state(answered: Proposed, proposal: ProposalResult, row: Row) -> str | None:
+def _another_state(completed: AlterPartitionCompleted, proposal: ProposalResult, row: Row) -> str | None:
     """An accepted proposal is stored, and the response has the stored state."""
-    states = answered.response.states
+    states = completed.response.states
     if proposal.leader_epoch != row.leader_epoch or proposal.isr != row.isr:
         return f"isr {row.isr} of leader epoch {row.leader_epoch} is stored"
     if states is None or not states.exists[proposal.position]:
-        return "the answer leaves the state out"
+        return "the response has no state"
     sent = int(states.leader_epoch[proposal.position]), int(states.partition_epoch[proposal.position])
     stored = row.leader_epoch, row.partition_epoch
-    return None if sent == stored else f"the answer has epochs {sent}, storage {stored}"
+    return None if sent == stored else f"the response has epochs {sent}, storage {stored}"
 
 
 #: Error codes that only a proposal of the current leader epoch gets.

@@ -7,12 +7,18 @@ from kframe_simulator.broker.log import Log
 from kframe_simulator.broker.messages import UNDEFINED, RecordKind
 from kframe_simulator.invariants.states import elected, unclean_allowed
 from kframe_simulator.replication.control_requests import Row
-from kframe_simulator.simulation.observations import Acknowledged, Led, Logged, Read, StateWritten
+from kframe_simulator.simulation.observations import (
+    BecameLeader,
+    LogChanged,
+    RecordAcknowledged,
+    RecordsRead,
+    StateWritten,
+)
 from kframe_simulator.simulation.record_history import Value, follows
 from kframe_simulator.simulation.watch import Watch
 
 
-def leaders_have_acknowledged_records(watch: Watch, led: Led) -> str | None:
+def leaders_have_acknowledged_records(watch: Watch, led: BecameLeader) -> str | None:
     """I10: every later leader has each record that was acknowledged with acks=all, unless the record may be lost
     (``kframe_simulator.simulation.record_history``)."""
     record_history, key = watch.record_history, led.key
@@ -40,7 +46,7 @@ def isr_members_have_acknowledged_records(watch: Watch, written: StateWritten) -
     return _all_members(watch, written.after)
 
 
-def acknowledged_record_is_on_isr(watch: Watch, acknowledged: Acknowledged) -> str | None:
+def acknowledged_record_is_on_isr(watch: Watch, acknowledged: RecordAcknowledged) -> str | None:
     """I10: a record that is acknowledged with acks=all is on every member of the stored ISR."""
     row = watch.simulation.ensemble.rows.get(acknowledged.key)
     return None if row is None else _all_members(watch, row)
@@ -79,7 +85,7 @@ def acknowledged_records_stay(watch: Watch, _: object) -> str | None:
     return None
 
 
-def logs_match(watch: Watch, logged: Logged) -> str | None:
+def logs_match(watch: Watch, logged: LogChanged) -> str | None:
     """I11, log matching: two logs with records of one leader epoch at one offset are equal up to that offset."""
     record_history, key, log = watch.record_history, logged.key, logged.log
     if not record_history.watched(key):
@@ -98,7 +104,7 @@ def _match(log: Log, other: Log) -> bool:
     return True
 
 
-def high_watermark_is_replicated(watch: Watch, logged: Logged) -> str | None:
+def high_watermark_is_replicated(watch: Watch, logged: LogChanged) -> str | None:
     """I11: records below the leader's high watermark are in the logs of its maximal ISR (StrongIsr). The leader is a
     member of it (LeaderInIsr)."""
     record_history, key, broker = watch.record_history, logged.key, logged.broker
@@ -119,7 +125,7 @@ def high_watermark_is_replicated(watch: Watch, logged: Logged) -> str | None:
     return None
 
 
-def committed_records_stay(watch: Watch, logged: Logged) -> str | None:
+def committed_records_stay(watch: Watch, logged: LogChanged) -> str | None:
     """I11, leader completeness: every later leader has all records below an earlier leader's high watermark. A record
     of an idempotent producer is there once, and in order."""
     record_history, key = watch.record_history, logged.key
@@ -140,7 +146,7 @@ def committed_records_stay(watch: Watch, logged: Logged) -> str | None:
     return None
 
 
-def reads_are_repeatable(watch: Watch, read: Read) -> str | None:
+def reads_are_repeatable(watch: Watch, read: RecordsRead) -> str | None:
     """I11: all consumers read the same record at an offset. They read a record of an idempotent producer once."""
     records_by_offset = watch.record_history.reads[read.key]
     if read.response.error is ErrorCode.OFFSET_OUT_OF_RANGE:
@@ -162,7 +168,7 @@ def reads_are_repeatable(watch: Watch, read: Read) -> str | None:
     return f"{read.key}: a record was read twice" if len(unique) != len(set(unique)) else None
 
 
-def open_transactions_are_hidden(watch: Watch, read: Read) -> str | None:
+def open_transactions_are_hidden(watch: Watch, read: RecordsRead) -> str | None:
     """I11: read_committed consumers read no record of an open transaction."""
     for record in read.response.records if read.committed else ():
         value = record.value

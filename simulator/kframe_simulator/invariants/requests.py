@@ -7,7 +7,13 @@ from kframe.model.events import BrokersChanged, ControlledShutdownRequested, Isr
 from kframe.model.ids import EPOCH_DURING_DELETE, LEADER_DURING_DELETE, NO_BROKER_EPOCH, NO_STATE
 from kframe_simulator.broker.messages import LeaderAndIsr, StopReplica, UpdateMetadata
 from kframe_simulator.replication.control_requests import read_row
-from kframe_simulator.simulation.observations import Connected, Ended, Leaving, RequestQueued, RequestSent
+from kframe_simulator.simulation.observations import (
+    ChannelOpened,
+    ControlledShutdownCompleted,
+    EventCompleted,
+    RequestQueued,
+    RequestSent,
+)
 from kframe_simulator.simulation.watch import Watch
 
 
@@ -77,7 +83,7 @@ def for_current_registration(watch: Watch, sent: RequestSent) -> str | None:
     return None
 
 
-def failure_precedes_startup(watch: Watch, connected: Connected) -> str | None:
+def failure_precedes_startup(watch: Watch, connected: ChannelOpened) -> str | None:
     """I16: a new registration of the same id is handled as a broker failure and then a broker startup."""
     if connected.open_epoch is not None:
         return f"broker {connected.broker_id} was connected anew while its channel of {connected.open_epoch} was open"
@@ -221,7 +227,7 @@ def original_replicas_wait_for_target(watch: Watch, queued: RequestQueued) -> st
     return None
 
 
-def new_assignments_are_sent(watch: Watch, ended: Ended) -> str | None:
+def new_assignments_are_sent(watch: Watch, ended: EventCompleted) -> str | None:
     """I12: after an event that changes an assignment, every live remaining replica is sent the stored leader epoch.
     Exempt is an assignment that was stored late because its record was unreadable: it was sent before."""
     process, rows = ended.process, watch.simulation.ensemble.rows
@@ -239,14 +245,14 @@ def new_assignments_are_sent(watch: Watch, ended: Ended) -> str | None:
     return None
 
 
-def new_replicas_are_sent_as_new(watch: Watch, ended: Ended) -> str | None:
+def new_replicas_are_sent_as_new(watch: Watch, ended: EventCompleted) -> str | None:
     """I18: LeaderAndIsr marks a replica as new in the event that creates or adds it. A broker with a failed log
     directory creates only new replicas."""
     unsent = ended.not_sent_as_new
     return None if not unsent else f"{unsent[0][0]}: broker {unsent[0][1]} did not get is_new for its replica"
 
 
-def removed_replicas_are_deleted(watch: Watch, ended: Ended) -> str | None:
+def removed_replicas_are_deleted(watch: Watch, ended: EventCompleted) -> str | None:
     """I18, I21: a broker that an event removes from an assignment is sent StopReplica with deletion. Exempt is an
     assignment that was stored late because its record was unreadable: the removed brokers may not have been registered.
     """
@@ -265,14 +271,14 @@ def removed_replicas_are_deleted(watch: Watch, ended: Ended) -> str | None:
     return None
 
 
-def broker_changes_are_sent(watch: Watch, ended: Ended) -> str | None:
+def broker_changes_are_sent(watch: Watch, ended: EventCompleted) -> str | None:
     """I12: when registrations come or go, all registered brokers receive UpdateMetadata in the same event."""
     if not isinstance(ended.event, BrokersChanged) or ended.failed or not watch.observed.in_term(ended.process):
         return None
     return f"brokers {ended.unaware} are not sent the registered brokers" if ended.unaware else None
 
 
-def leaders_that_shut_down_are_notified(watch: Watch, ended: Ended) -> str | None:
+def leaders_that_shut_down_are_notified(watch: Watch, ended: EventCompleted) -> str | None:
     """I12: a broker that is shutting down receives the new leaders of its partitions in the same event."""
     event = ended.event
     if not ended.process.active or not isinstance(event, ControlledShutdownRequested):
@@ -289,12 +295,12 @@ def leaders_that_shut_down_are_notified(watch: Watch, ended: Ended) -> str | Non
     return None
 
 
-def shutdown_response_lists_led_partitions(watch: Watch, leaving: Leaving) -> str | None:
+def shutdown_response_lists_led_partitions(watch: Watch, shutdown: ControlledShutdownCompleted) -> str | None:
     """L5: a ControlledShutdown response lists all partitions that the broker still leads and that have other
     replicas."""
-    if leaving.response.error is not ErrorCode.NONE:
+    if shutdown.response.error is not ErrorCode.NONE:
         return None
-    cluster, broker_id = leaving.process.loop.controller.cluster, leaving.request.broker_id
+    cluster, broker_id = shutdown.process.loop.controller.cluster, shutdown.request.broker_id
     p, index = cluster.partitions, cluster.brokers.find(broker_id)
     rows = ((p.leader == index) & (p.replica_count > 1) & (p.partition_epoch != NO_STATE) & (p.topic >= 0)).nonzero()[0]
     led = {
@@ -302,15 +308,15 @@ def shutdown_response_lists_led_partitions(watch: Watch, leaving: Leaving) -> st
         for row in rows.tolist()
         if not cluster.topics.deleting[p.topic[row]]
     }
-    named = set(leaving.response.remaining)
+    named = set(shutdown.response.remaining)
     return f"broker {broker_id} leads {sorted(led)}, and was sent {sorted(named)}" if led != named else None
 
 
-def stale_shutdown_is_refused(watch: Watch, leaving: Leaving) -> str | None:
+def stale_shutdown_is_refused(watch: Watch, shutdown: ControlledShutdownCompleted) -> str | None:
     """I15: a ControlledShutdown request of an earlier registration is refused."""
-    if leaving.response.error is not ErrorCode.NONE:
+    if shutdown.response.error is not ErrorCode.NONE:
         return None
-    brokers, request = leaving.process.loop.controller.cluster.brokers, leaving.request
+    brokers, request = shutdown.process.loop.controller.cluster.brokers, shutdown.request
     known = int(brokers.broker_epoch[brokers.find(request.broker_id)])
     is_stale = NO_BROKER_EPOCH != request.broker_epoch < known
     return (

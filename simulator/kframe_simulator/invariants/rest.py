@@ -243,7 +243,7 @@ def no_operator_work_is_pending(watch: Watch, _: object) -> str | None:
     for key, row in moving.items():
         if key[0] not in watch.mismatched_topics and key not in watch.rewritten:
             return f"{key} is still moving: {row.replicas}, adding {row.adding}, removing {row.removing}, isr {row.isr}"
-    return f"{watch.unanswered} requests were never answered" if watch.unanswered else None
+    return f"{watch.open_requests} requests got no response" if watch.open_requests else None
 
 
 def no_request_waits(watch: Watch, _: object) -> str | None:

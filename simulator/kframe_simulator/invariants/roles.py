@@ -6,12 +6,19 @@ from kframe.core.operations.leader_rebalance import TIMER as REBALANCE_TIMER
 from kframe.errors import ErrorCode
 from kframe.model.events import SessionExpired
 from kframe.runtime.loop import RETRY_MS
-from kframe_simulator.simulation.observations import Answered, Begun, Claimed, Ended, RequestSent, Written
+from kframe_simulator.simulation.observations import (
+    EventCompleted,
+    EventStarted,
+    RequestSent,
+    ResponseSent,
+    RoleClaimed,
+    StoreWritten,
+)
 from kframe_simulator.simulation.store import CONTROLLER_WRITES
 from kframe_simulator.simulation.watch import Watch
 
 
-def epoch_has_single_owner(watch: Watch, claimed: Claimed) -> str | None:
+def epoch_has_single_owner(watch: Watch, claimed: RoleClaimed) -> str | None:
     """I1: one run of one process uses a controller epoch."""
     owner = (claimed.process.controller_id, claimed.process.incarnation)
     known = watch.epoch_owner.setdefault(claimed.controller_epoch, owner)
@@ -26,16 +33,16 @@ def request_has_own_epoch(watch: Watch, sent: RequestSent) -> str | None:
     return None if known == owner else f"{owner} sends in epoch {epoch}, which is {known}'s"
 
 
-def accepted_controller_epochs_increase(watch: Watch, answered: Answered) -> str | None:
+def accepted_controller_epochs_increase(watch: Watch, sent: ResponseSent) -> str | None:
     """I1: the controller epochs that a broker accepts never decrease."""
-    epoch = answered.request.message.controller_epoch
-    before = watch.memory[answered.broker.broker_id].controller_epoch
-    if answered.response.error is ErrorCode.NONE and epoch < before:
-        return f"broker {answered.broker.broker_id} obeyed controller epoch {epoch} after {before}"
+    epoch = sent.request.message.controller_epoch
+    before = watch.memory[sent.broker.broker_id].controller_epoch
+    if sent.response.error is ErrorCode.NONE and epoch < before:
+        return f"broker {sent.broker.broker_id} obeyed controller epoch {epoch} after {before}"
     return None
 
 
-def writes_are_fenced(watch: Watch, written: Written) -> str | None:
+def writes_are_fenced(watch: Watch, written: StoreWritten) -> str | None:
     """I2: a controller writes only under the controller epoch of its own election."""
     if written.call not in CONTROLLER_WRITES:
         return None
@@ -51,9 +58,9 @@ def sends_end_with_the_role(watch: Watch, sent: RequestSent) -> str | None:
     return None
 
 
-def expiry_is_handled_first(watch: Watch, begun: Begun) -> str | None:
+def expiry_is_handled_first(watch: Watch, started: EventStarted) -> str | None:
     """I3: after its session has ended, a process handles the session expiry before all older events."""
-    process, event = begun.process, begun.event
+    process, event = started.process, started.event
     if isinstance(event, SessionExpired):
         return None
     if watch.observed.of_process(process).expiries_handled < process.store.expiries:
@@ -61,7 +68,7 @@ def expiry_is_handled_first(watch: Watch, begun: Begun) -> str | None:
     return None
 
 
-def expiry_ends_the_role(watch: Watch, ended: Ended) -> str | None:
+def expiry_ends_the_role(watch: Watch, ended: EventCompleted) -> str | None:
     """I3: after the session expiry is handled, the process is inactive and has no controller timers."""
     process = ended.process
     if isinstance(ended.event, SessionExpired) and process.active:
@@ -71,7 +78,7 @@ def expiry_ends_the_role(watch: Watch, ended: Ended) -> str | None:
     return None
 
 
-def failed_failovers_are_spaced(watch: Watch, claimed: Claimed) -> str | None:
+def failed_failovers_are_spaced(watch: Watch, claimed: RoleClaimed) -> str | None:
     """I29: a process that has failed twice in a row waits before it claims the role again."""
     process = claimed.process
     failures = watch.observed.of_process(process).failures
@@ -79,7 +86,7 @@ def failed_failovers_are_spaced(watch: Watch, claimed: Claimed) -> str | None:
     return f"{process.controller_id} claims the role {waited:.0f} ms after it failed" if waited < RETRY_MS else None
 
 
-def writes_end_with_the_role(watch: Watch, written: Written) -> str | None:
+def writes_end_with_the_role(watch: Watch, written: StoreWritten) -> str | None:
     """I3: after a process has seen that it lost the role, it does no controller write."""
     store = written.process.store
     if written.call in CONTROLLER_WRITES and (store.lost_role or store.claimed_epoch < 0):

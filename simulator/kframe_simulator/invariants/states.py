@@ -6,7 +6,7 @@ from kframe.model.events import AlterPartitionRequested, ElectionRequested, Elec
 from kframe.model.protocol import InterBrokerProtocol
 from kframe.model.topics import UNSET
 from kframe_simulator.simulation.notes import lost_dirs_known
-from kframe_simulator.simulation.observations import Ended, StateWritten, WriteRefused
+from kframe_simulator.simulation.observations import EventCompleted, StateWritten, WriteRefused
 from kframe_simulator.simulation.watch import Watch
 
 #: After this time a controller applies a changed topic setting.
@@ -56,7 +56,7 @@ def isr_is_valid(watch: Watch, written: StateWritten) -> str | None:
     return None
 
 
-def isr_is_assigned(watch: Watch, ended: Ended) -> str | None:
+def isr_is_assigned(watch: Watch, ended: EventCompleted) -> str | None:
     """I5: after an event, no ISR contains a replica that the event removed from the assignment. As in Kafka, an
     overridden reassignment stores the assignment before it shrinks the ISR. If the controller fails in between, the
     leader removes the replica."""
@@ -163,7 +163,7 @@ def only_others_cause_refusals(watch: Watch, refused: WriteRefused) -> str | Non
     return None
 
 
-def own_writes_are_known(watch: Watch, ended: Ended) -> str | None:
+def own_writes_are_known(watch: Watch, ended: EventCompleted) -> str | None:
     """I9: a controller knows the version of each state that it wrote last."""
     process = ended.process
     if not process.active or not ended.written:

@@ -54,7 +54,7 @@ REPLACED: Final = {
     ),
     "plugins/": "simulated ensemble, network and brokers in place of plugins, sockets and servers",
     "kframe/wire/": "messages are objects: no bytes are decoded",
-    "kframe/embedded/brokers.py": "simulation.brokers in place of brokers that answer as a scenario says",
+    "kframe/embedded/brokers.py": "simulation.brokers in place of brokers that respond as a scenario says",
     "kframe/embedded/describe.py": "replication.control_requests in place of recorded requests",
 }
 

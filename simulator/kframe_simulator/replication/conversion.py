@@ -47,19 +47,19 @@ def alter_partition_reply(
     states = response.states
     if response.error is not ErrorCode.NONE or states is None:
         return AlterPartitionResponseData(response.error)
-    answers = {}
+    partitions = {}
     for index, (key, code) in enumerate(zip(message.partitions, response.codes.tolist(), strict=True)):
         if code != ErrorCode.NONE:
-            answers[key] = AlteredPartition(ErrorCode(code))
+            partitions[key] = AlteredPartition(ErrorCode(code))
             continue
         first, last = states.isr.offsets[index : index + 2]
         leader = int(states.leader[index])
-        answers[key] = AlteredPartition(
+        partitions[key] = AlteredPartition(
             ErrorCode.NONE, leader if leader < 0 else int(cluster.brokers.ids[leader]),
             int(states.leader_epoch[index]), tuple(cluster.brokers.ids_of(states.isr.values[first:last])),
             int(states.recovery[index]), int(states.partition_epoch[index]),
         )  # fmt: skip
-    return AlterPartitionResponseData(ErrorCode.NONE, answers)
+    return AlterPartitionResponseData(ErrorCode.NONE, partitions)
 
 
 def controlled_shutdown_event(message: ControlledShutdown, token: int) -> ControlledShutdownRequested:

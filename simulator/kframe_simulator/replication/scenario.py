@@ -73,7 +73,7 @@ class Replication:
         """Deliver pending messages of brokers. Returns whether there were any. Raises ScenarioError if this never
         ends."""
         now = self._runner.clock.now_ms()
-        busy = self._bring_answers(now)
+        busy = self._deliver_responses(now)
         for model in self.brokers.awake():
             for out in model.tick(now):
                 busy = True
@@ -89,14 +89,14 @@ class Replication:
         self._rounds_at = now
         if self._rounds > ROUNDS_MAX:
             where = f"{self._runner.scenario.source}: at {now:g} ms"
-            raise ScenarioError(where, "brokers and controller that answer each other without end", "rest")
+            raise ScenarioError(where, "brokers and a controller that respond to each other without end", "rest")
 
-    def _bring_answers(self, now: float) -> bool:
+    def _deliver_responses(self, now: float) -> bool:
         """Deliver the controller's responses to leaders."""
         done = [request for request in self._asked if request[2].done()]
         self._asked = [request for request in self._asked if not request[2].done()]
         for model, number, future in done:
-            model.answered(number, None if future.exception() else future.result(), now)
+            model.on_response(number, None if future.exception() else future.result(), now)
         return bool(done)
 
     def _deliver(self, model: Broker, out: Outgoing, now: float) -> None:
@@ -104,11 +104,11 @@ class Replication:
         if out.peer is Peer.BROKER:
             peer = self.brokers.models.get(out.peer_id)
             deaf = peer is None or self.brokers.mute(out.peer_id)
-            model.answered(out.number, None if deaf else peer.handle(message, now), now)  # type: ignore[arg-type,union-attr]
+            model.on_response(out.number, None if deaf else peer.handle(message, now), now)  # type: ignore[arg-type,union-attr]
         elif isinstance(message, AlterPartition):
             self._asked.append((model, out.number, self._ask(message)))
         elif isinstance(message, WriteState):
-            model.answered(out.number, self._write(message), now)
+            model.on_response(out.number, self._write(message), now)
         elif isinstance(message, NotifyIsrChanges):
             storage.notify_isr_changes(message.partitions)
         elif isinstance(message, NotifyLogDirFailure):
@@ -164,10 +164,10 @@ class Replication:
         runner.run_until_idle()
         if response is None and acks != 0 and number not in self._acked:
             runner.clock.advance(TIMEOUT_MS / 1_000, runner.run_until_idle)
-        answer = response or self._acked.pop(number, None)
+        response = response or self._acked.pop(number, None)
         if acks == 0:
             return ErrorCode.NONE
-        return answer.error if isinstance(answer, ProduceResponse) else ErrorCode.REQUEST_TIMED_OUT
+        return response.error if isinstance(response, ProduceResponse) else ErrorCode.REQUEST_TIMED_OUT
 
 
 def _nothing() -> None:

@@ -70,7 +70,7 @@ class ReplicatingBrokers(EmbeddedBrokers):
         return self._answers.mute(broker_id)
 
     def fail_log_dir(self, broker_id: int, partitions: Iterable[str]) -> None:
-        """Fail the logs of these partitions on a broker. It then answers KAFKA_STORAGE_ERROR for them."""
+        """Fail the logs of these partitions on a broker. It then returns KAFKA_STORAGE_ERROR for them."""
         names = tuple(partitions)
         super().fail_log_dir(broker_id, names)
         for name in names:

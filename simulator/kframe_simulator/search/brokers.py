@@ -88,7 +88,7 @@ def leads(own: int, broker: SearchBroker) -> bool:
 def proposals(own: int, broker: SearchBroker) -> list[tuple[int, ...]]:
     """The ISRs that the broker may propose now: with one more caught-up member, with one lagging member less, or the
     last proposal again."""
-    if not leads(own, broker) or broker.asked or broker.answer or broker.stuck or not broker.controller:
+    if not leads(own, broker) or broker.asked or broker.response or broker.stuck or not broker.controller:
         return []
     if broker.proposed:
         return [broker.proposed]
@@ -115,19 +115,19 @@ def busy(broker: SearchBroker, own: int, what: str) -> SearchBroker:
     return broker._replace(asked=broker.asked._replace(controller=-own))
 
 
-def answered(broker: SearchBroker, token: int, response: tuple[Any, ...]) -> SearchBroker:
+def receive_response(broker: SearchBroker, token: int, response: tuple[Any, ...]) -> SearchBroker:
     """The broker after a controller's response. It ignores a response to an earlier process."""
     if token < 10:
         mine = broker.asked is not None and broker.asked.broker_epoch == broker.epoch and broker.up
-        return broker._replace(asked=None, answer=response if mine else ())
+        return broker._replace(asked=None, response=response if mine else ())
     done = broker.leaving[1] == broker.epoch and broker.up and response[0] == 0
     return broker._replace(leaving=(0, broker.epoch) if done else (0, 0))
 
 
 def read_response(broker: SearchBroker) -> SearchBroker:
     """Read the response to its proposal. Ignore it if the proposal was dropped meanwhile."""
-    error, *accepted = broker.answer
-    broker = broker._replace(answer=())
+    error, *accepted = broker.response
+    broker = broker._replace(response=())
     if not broker.proposed or error != ErrorCode.NONE:
         return broker
     code, leader_epoch, partition_epoch, isr = accepted
@@ -193,11 +193,11 @@ def broker_steps(own: int, broker: SearchBroker, pool: Pool) -> BrokerSteps:
         asking = broker._replace(leaving=(broker.controller, broker.epoch))
         leaving = ("broker", own, "asks to shut down"), pool.number(asking)
     proposed = proposals(own, broker) if broker.up else []
-    reads_answer = ("broker", own, "reads the answer", broker.answer)
+    reads_response = ("broker", own, "reads the response", broker.response)
     return BrokerSteps(
         leads=leads(own, broker),
         proposals=tuple((("broker", own, "proposes ISR", isr), pool.number(propose(broker, isr))) for isr in proposed),
-        read=(reads_answer, pool.number(read_response(broker))) if broker.answer and broker.up else None,
+        read=(reads_response, pool.number(read_response(broker))) if broker.response and broker.up else None,
         back=(("broker", own, "registers again" if broker.up else "starts"), pool.number(back), back.epoch),
         died=(("broker", own, "dies"), pool.number(died(broker))),
         lapses=("broker", own, "loses its registration"),

@@ -130,7 +130,7 @@ class ControllerRules:
         progress.broken += invariants.assigned(before, called.stored, progress.process, self._target)
         progress.stored, progress.process = called.stored, called.process
         progress.notified += [called.notified] if called.notified else []
-        self._run(own, progress, called.answer)
+        self._run(own, progress, called.result)
 
     def _run(self, own: int, progress: _Progress, message: tuple[Any, ...]) -> None:
         """Run the core to its next call."""

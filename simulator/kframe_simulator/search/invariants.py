@@ -157,7 +157,7 @@ def acted(acts: Sequence[tuple[Any, ...]], process: ControllerSession, failed: b
     ``over``: the operation has ended."""
     replies = [content[0] for kind, *content in acts if kind == "reply"]
     if process.task and replies not in (([process.task],) if over else ([], [process.task])):
-        yield f"I26: the request {process.task} was answered {replies}"
+        yield f"I26: the request {process.task} got {replies}"
     for kind, *content in acts:
         if kind == "raised" or (kind == "resigned" and not failed and content[0] not in _EXPECTED_RESIGNATIONS):
             yield f"I29: the core failed: {content[0]}"

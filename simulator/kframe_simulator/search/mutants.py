@@ -138,7 +138,7 @@ MUTANTS: dict[str, SearchMutant] = {
     "a new leader receives no LeaderAndIsr": SearchMutant(
         leader_election.queue_election, (("queue_leader_and_isr(", "(lambda *a, **b: None)("),), "I12", 2
     ),
-    "a request is not answered": SearchMutant(
+    "a request gets no response": SearchMutant(
         dispatch.operate, (("elif token != NO_TOKEN:", "elif False:"),), "I26", 2
     ),
     "who has lost the role goes on": SearchMutant(

@@ -138,8 +138,8 @@ class StateSpace:
             if values[index] and values[_BROKERS + outcome - 1].up:
                 yield self._deliver(state, values, own, outcome)
         for index in range(_BROKERS, _FACTS):
-            if values[index].answer and (reads_answer := self._by_itself(index, state[index]).read) is not None:
-                yield self._go(state, reads_answer[0], {index: reads_answer[1]})
+            if values[index].response and (reads_response := self._by_itself(index, state[index]).read) is not None:
+                yield self._go(state, reads_response[0], {index: reads_response[1]})
 
     def _controller(self, state: State, values: list[Any], own: int) -> Iterator[Successor]:
         process: ControllerSession = values[own]
@@ -195,7 +195,7 @@ class StateSpace:
                 continue
             index = _BROKERS + token % 10 - 1
             broker = self._pool[index].values[changes.get(index, state[index])]
-            changes[index] = self._number(index, rules.answered(broker, token, response))
+            changes[index] = self._number(index, rules.receive_response(broker, token, response))
         return self._go(state, done.label, changes, done.step.broken)
 
     def _do(
@@ -342,7 +342,7 @@ class StateSpace:
         return changes
 
     def _drop_requests(self, values: list[Any], own: int, changes: Changes) -> None:
-        """Answer None to all pending requests to this controller."""
+        """Complete all pending requests to this controller with None."""
         for index in range(_BROKERS, _FACTS):
             broker: SearchBroker = values[index]
             if broker.asked is not None and abs(broker.asked.controller) == own:

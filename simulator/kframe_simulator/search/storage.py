@@ -20,8 +20,8 @@ class Called(NamedTuple):
 
     stored: Stored
     process: ControllerSession
-    answer: tuple[Any, ...]
-    """The answer in the form of ``Subject.step``."""
+    result: tuple[Any, ...]
+    """The result in the form of ``Subject.step``."""
     notified: int = 0
     """CHANGED or ELECT if other controllers are notified. They watch the role."""
     wrote: bool = False

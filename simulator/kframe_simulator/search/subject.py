@@ -37,7 +37,7 @@ from kframe_simulator.search.values import BROKERS, Message, QueuedProposal, Sto
 
 TOPIC: Final = "t"
 TOPIC_ID: Final = bytes(15) + b"\1"
-#: Reads whose result never changes in this space: answered at once.
+#: Reads whose result never changes in this space: completed at once.
 UNCHANGING: Final[dict[type[Any], Callable[[Any], Any]]] = {
     store_requests.ReadDeletions: lambda _: frozenset(),
     store_requests.ReadReassignments: lambda _: None,
@@ -113,7 +113,7 @@ class Subject:
         self.fresh = self._rest(ControllerCore(controller, config, Selection({})))
 
     def step(self, node: int, message: tuple[Any, ...]) -> tuple[int, tuple[Any, ...]]:
-        """Give the core an event or an answer. Returns its next state and its effects in order."""
+        """Give the core an event or the result of an effect. Returns its next state and its effects in order."""
         key = node, message
         result = self._steps.get(key)
         if result is None:
@@ -203,7 +203,7 @@ def core_state(controller: ControllerCore, ask: tuple[Any, ...] | None) -> CoreS
 
 
 def _run(controller: ControllerCore, message: tuple[Any, ...]) -> tuple[tuple[Any, ...] | None, tuple[Any, ...]]:
-    """One step of the core, and all following steps whose answers never change. Returns its next call and its
+    """One step of the core, and all following steps whose results never change. Returns its next call and its
     effects."""
     cause, done = _core_input(message, controller), list[tuple[Any, ...]]()
     while True:
@@ -224,7 +224,7 @@ def _act(effect: effects.Effect, controller: ControllerCore) -> tuple[Any, ...]:
         case effects.CloseChannels(brokers=brokers):
             return "close", tuple(controller.cluster.brokers.ids_of(brokers))
         case effects.Reply(token=token, response=AlterPartitionResponse(error=error, codes=codes, states=states)):
-            return "reply", token, (int(error), *_answered(codes, states, controller))
+            return "reply", token, (int(error), *_response_of(codes, states, controller))
         case effects.Reply(token=token, response=ControlledShutdownResponse(error=error)):
             return "reply", token, (int(error),)
         case effects.Reply(token=token, response=ReassignmentResponse(error=error, codes=codes)):
@@ -234,7 +234,7 @@ def _act(effect: effects.Effect, controller: ControllerCore) -> tuple[Any, ...]:
     raise NotImplementedError(f"{type(effect).__name__} in the small space")
 
 
-def _answered(codes: Any, states: StoredStates | None, controller: ControllerCore) -> tuple[Any, ...]:
+def _response_of(codes: Any, states: StoredStates | None, controller: ControllerCore) -> tuple[Any, ...]:
     if states is None:
         return ()
     isr = tuple(controller.cluster.brokers.ids_of(states.isr[0])) if states.exists[0] else ()
@@ -294,7 +294,7 @@ def _message(request: dict[str, Any], broker_epoch: int) -> Message:
 
 
 def _core_input(message: tuple[Any, ...], controller: ControllerCore) -> events.Event | events.Answer:
-    """The real event or answer."""
+    """The real event or result."""
     match message:
         case ("failed", "fenced"):
             return events.Failed(ControllerFenced("another controller has claimed the role"))
@@ -323,7 +323,7 @@ def _core_input(message: tuple[Any, ...], controller: ControllerCore) -> events.
                 np.array([request.leader_epoch], np.int32), np.array([request.partition_epoch], np.int32),
                 np.zeros(1, np.uint8), Ragged.of([list(request.isr)]), broker, np.full(len(request.isr), -1, np.int64),
             )  # fmt: skip
-        case ("answered", ErrorCode() as error, broker, controller_epoch):
+        case ("responded", ErrorCode() as error, broker, controller_epoch):
             return events.LeaderAndIsrResponseReceived(broker, error, (), controller_epoch, np.zeros(1, np.int32))
         case ("leave", broker, broker_epoch):
             return events.ControlledShutdownRequested(broker, broker_epoch, 10 + broker)

@@ -105,7 +105,7 @@ class SearchBroker(NamedTuple):
     stuck: bool = False
     """Whether the proposal was refused until the next leader epoch."""
     asked: QueuedProposal | None = None
-    answer: tuple[Any, ...] = ()
+    response: tuple[Any, ...] = ()
     leaving: tuple[int, int] = (0, 0)
     """(controller, broker epoch) of its ControlledShutdown. Controller 0 after the response."""
     stopped: bool = False

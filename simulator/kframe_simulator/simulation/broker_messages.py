@@ -44,7 +44,7 @@ class BrokerPeer(BrokerView, Protocol):
     def shut_down(self) -> None: ...
     def bounce(self) -> None: ...
     def expire(self) -> None: ...
-    def ask(self, request: Request, answer: Callable[[Response | None], None]) -> None: ...
+    def ask(self, request: Request, respond: Callable[[Response | None], None]) -> None: ...
 
 
 class BrokerHost(SimulatedCluster, Protocol):
@@ -61,13 +61,13 @@ class BrokerHost(SimulatedCluster, Protocol):
     def controller(self, controller_id: int) -> ControllerProcess | None: ...
     def record_step(self, kind: str, argument: Any) -> None: ...
     def delays_isr_write(self, key: TopicPartition, isr: tuple[int, ...], store: Callable[[], None]) -> bool: ...
-    def shutdown_answered(
+    def on_shutdown_response(
         self, process: ControllerProcess, request: ControlledShutdown, response: ControlledShutdownResponseData
     ) -> None: ...
-    def proposal_answered(
+    def on_proposal_response(
         self, process: ControllerProcess, event: AlterPartitionRequested, response: AlterPartitionResponse
     ) -> None: ...
-    def client_answered(self, correlation: int, message: Message) -> None: ...
+    def on_client_response(self, correlation: int, message: Message) -> None: ...
     def logs_touched(self, process: BrokerView, keys: Iterable[TopicPartition]) -> None: ...
     def log_dir_lost(self, process: BrokerView, keys: Iterable[TopicPartition]) -> None: ...
 
@@ -85,28 +85,28 @@ def about(message: Request | Reply | None) -> Iterable[TopicPartition]:
 
 
 def ask_controller(
-    simulation: BrokerHost, process: ControllerProcess, message: Any, answer: Callable[[Any], None],
+    simulation: BrokerHost, process: ControllerProcess, message: Any, respond: Callable[[Any], None],
     isr_epochs: Sequence[int] | None = None,
 ) -> None:  # fmt: skip
-    """Deliver a broker's request to a controller process. The answer is None if the process is not there.
+    """Deliver a broker's request to a controller process. The response is None if the process does not run.
 
     ``isr_epochs`` are the broker epochs of all proposed members, proposal after proposal, if the leader sends them
     (AlterPartition version 3).
     """
     if not process.running:
-        answer(None)
+        respond(None)
         return
     controller = process.loop.controller
     if isinstance(message, AlterPartition):
-        process.ask(*proposal(simulation, process, message, isr_epochs), answer)
+        process.ask(*proposal(simulation, process, message, isr_epochs), respond)
     elif isinstance(message, ControlledShutdown):
 
         def read(response: Any) -> ControlledShutdownResponseData:
             converted = conversion.controlled_shutdown_reply(_cluster(controller), response)
-            simulation.shutdown_answered(process, message, converted)
+            simulation.on_shutdown_response(process, message, converted)
             return converted
 
-        process.ask(partial(conversion.controlled_shutdown_event, message), read, answer)
+        process.ask(partial(conversion.controlled_shutdown_event, message), read, respond)
 
 
 def proposal(
@@ -121,7 +121,7 @@ def proposal(
         return sent[0]
 
     def read(response: Any) -> AlterPartitionResponseData:
-        simulation.proposal_answered(process, sent[0], response)
+        simulation.on_proposal_response(process, sent[0], response)
         return conversion.alter_partition_reply(_cluster(process.loop.controller), message, response)
 
     return event, read

@@ -43,14 +43,14 @@ def send(simulation: BrokerHost, process: Sender, out: Outgoing) -> None:
         case Peer.BROKER:
             _send_to_broker(simulation, process, out)
         case Peer.CONTROLLER:
-            process.requests.send(out, partial(_answer, simulation, process))
+            process.requests.send(out, partial(_response_callback, simulation, process))
         case Peer.STORE:
             _send_to_storage(simulation, process, out)
         case Peer.CLIENT:
-            simulation.client_answered(out.peer_id, out.message)
+            simulation.on_client_response(out.peer_id, out.message)
 
 
-def _answer(simulation: BrokerHost, process: Sender, source: int, number: int) -> Callable[[Any], None]:
+def _response_callback(simulation: BrokerHost, process: Sender, source: int, number: int) -> Callable[[Any], None]:
     """A function that delivers the reply to request ``number``, or None if there will be none."""
     incarnation = process.incarnation
 
@@ -60,34 +60,34 @@ def _answer(simulation: BrokerHost, process: Sender, source: int, number: int) -
         if process.paused:
             process.deferred.append(partial(arrive, reply))
             return
-        process.model.answered(number, reply, simulation.scheduler.now_ms)
+        process.model.on_response(number, reply, simulation.scheduler.now_ms)
         simulation.logs_touched(process, about(reply))
         process.flush()
 
-    def answer(reply: Reply | None) -> None:
+    def respond(reply: Reply | None) -> None:
         if not simulation.network.deliver(source, process.broker_id, partial(arrive, reply)):
             simulation.scheduler.after(LOST_MS, partial(arrive, None))
 
-    return answer
+    return respond
 
 
 def _send_to_broker(simulation: BrokerHost, process: Sender, out: Outgoing) -> None:
-    other, answer = simulation.broker(out.peer_id), _answer(simulation, process, out.peer_id, out.number)
+    other, respond = simulation.broker(out.peer_id), _response_callback(simulation, process, out.peer_id, out.number)
     message: Any = out.message
     if other is None or not simulation.network.deliver(
-        process.broker_id, out.peer_id, lambda: other.ask(message, answer)
+        process.broker_id, out.peer_id, lambda: other.ask(message, respond)
     ):
-        simulation.scheduler.after(LOST_MS, partial(answer, None))
+        simulation.scheduler.after(LOST_MS, partial(respond, None))
 
 
 def _send_to_storage(simulation: BrokerHost, process: Sender, out: Outgoing) -> None:
     ensemble, message = simulation.ensemble, out.message
     match message:
         case WriteState():
-            answer = _answer(simulation, process, ENSEMBLE, out.number)
+            respond = _response_callback(simulation, process, ENSEMBLE, out.number)
 
             def store() -> None:
-                answer(write_state(ensemble, message))
+                respond(write_state(ensemble, message))
 
             if not simulation.delays_isr_write(message.partition, message.isr, store):
                 simulation.network.deliver(process.broker_id, ENSEMBLE, store)

@@ -15,7 +15,7 @@ from kframe_simulator.replication.control_requests import ControlRequest
 from kframe_simulator.simulation.broker_messages import BrokerHost, about
 from kframe_simulator.simulation.broker_requests import send
 from kframe_simulator.simulation.controller_requests import ControllerRequests
-from kframe_simulator.simulation.observations import Answered
+from kframe_simulator.simulation.observations import ResponseSent
 
 
 class BrokerProcess:
@@ -29,7 +29,7 @@ class BrokerProcess:
         self.slow_ms = 0.0
         """The extra time that it takes for a control request."""
         self.half_applies = 0
-        """How many of the next LeaderAndIsr requests it applies and then answers with an error."""
+        """How many of the next LeaderAndIsr requests it applies and then fails with an error."""
         self.fails_stops = 0
         """How many of the next deleting StopReplica requests fail."""
         self.failed_stops = False
@@ -200,7 +200,7 @@ class BrokerProcess:
             self.flush()
 
     def _record_silence(self, silent: bool) -> None:
-        """Record whether the broker answers no request."""
+        """Record whether the broker responds to no request."""
         if silent is not self._silent:
             self._silent = silent
             self._simulation.record_step("answer", {"broker": self.broker_id, "error": "SILENT" if silent else "NONE"})
@@ -246,9 +246,9 @@ class BrokerProcess:
     # -- Received requests.
 
     def receive(
-        self, control_request: ControlRequest, answer: Callable[[ControlResponse], None], refuse: Callable[[], None]
+        self, control_request: ControlRequest, respond: Callable[[ControlResponse], None], refuse: Callable[[], None]
     ) -> None:
-        """Handle a control request. A stopped broker does not answer."""
+        """Handle a control request. A stopped broker does not respond."""
         if not self.running:
             refuse()
             return
@@ -256,7 +256,7 @@ class BrokerProcess:
 
         def act() -> None:
             if self.running and self.incarnation == incarnation:
-                self._handle_control_request(control_request, answer)
+                self._handle_control_request(control_request, respond)
 
         if self.paused:
             self.deferred.append(act)
@@ -265,16 +265,16 @@ class BrokerProcess:
         else:
             act()
 
-    def ask(self, request: Request, answer: Callable[[Response | None], None]) -> None:
-        """Handle a request of a client or another broker. The answer is None if the broker is stopped."""
+    def ask(self, request: Request, respond: Callable[[Response | None], None]) -> None:
+        """Handle a request of a client or another broker. The response is None if the broker is stopped."""
         if not self.running:
-            answer(None)
+            respond(None)
         elif self.paused:
-            self.deferred.append(partial(self.ask, request, answer))
+            self.deferred.append(partial(self.ask, request, respond))
         else:
             response = self.model.handle(request, self._now())
             if response is not None:
-                answer(response)
+                respond(response)
             self._simulation.logs_touched(self, about(request))
             self.flush()
 
@@ -282,13 +282,13 @@ class BrokerProcess:
         self.deferred.append(act) if self.paused else act()
 
     def _handle_control_request(
-        self, control_request: ControlRequest, answer: Callable[[ControlResponse], None]
+        self, control_request: ControlRequest, respond: Callable[[ControlResponse], None]
     ) -> None:
         if self.bounces_at_deletion is not None and _deletes(control_request.message):
             self._bounce_before_handling(control_request)
             return
         if self._fails(control_request.message):
-            answer(
+            respond(
                 ControlResponse(
                     errors=dict.fromkeys(control_request.message.partitions, ErrorCode.UNKNOWN_SERVER_ERROR)
                 )
@@ -297,12 +297,12 @@ class BrokerProcess:
         response = self.model.handle(control_request.message, self._now())
         assert isinstance(response, ControlResponse)
         self._simulation.logs_touched(self, control_request.message.partitions)
-        self._simulation.watch.answered(Answered(self, control_request, response))
+        self._simulation.watch.response_sent(ResponseSent(self, control_request, response))
         self.flush()
         if self.half_applies and isinstance(control_request.message, LeaderAndIsr):
             self.half_applies -= 1
             response = ControlResponse(errors=dict.fromkeys(response.errors, ErrorCode.UNKNOWN_SERVER_ERROR))
-        answer(response)
+        respond(response)
 
     def _bounce_before_handling(self, control_request: ControlRequest) -> None:
         """Register again, then refuse a request for the earlier registration. Its sender reads the response before it
@@ -311,7 +311,7 @@ class BrokerProcess:
         self.bounce()
         response = self.model.handle(control_request.message, self._now())
         assert isinstance(response, ControlResponse)
-        self._simulation.watch.answered(Answered(self, control_request, response))
+        self._simulation.watch.response_sent(ResponseSent(self, control_request, response))
         sender = self._simulation.controller(control_request.message.controller_id)
         event = control_request.event(response)
         if sender is None or event is None:

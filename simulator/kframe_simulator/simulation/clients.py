@@ -25,7 +25,7 @@ from kframe_simulator.broker.messages import (
 from kframe_simulator.broker.outgoing import Message
 from kframe_simulator.simulation.broker_messages import BrokerHost
 from kframe_simulator.simulation.network import OUTSIDE
-from kframe_simulator.simulation.observations import Acknowledged, Read
+from kframe_simulator.simulation.observations import RecordAcknowledged, RecordsRead
 from kframe_simulator.simulation.options import ProducerOptions
 from kframe_simulator.simulation.record_history import Value
 
@@ -219,16 +219,16 @@ class Clients:
         def deliver_response(response: object) -> None:
             simulation.network.deliver(broker_id, index, partial(on_response, response))
 
-        def answer(response: Response | None) -> None:
+        def respond(response: Response | None) -> None:
             if topic_number is not None and isinstance(response, ProduceResponse):
                 self._acknowledged(request, response, topic_number)
             deliver_response(response)
 
         if topic_number is not None and request.acks == -1:
             self._delayed[request.correlation] = request, topic_number, deliver_response
-        simulation.network.deliver(index, broker_id, lambda: broker.ask(request, answer))
+        simulation.network.deliver(index, broker_id, lambda: broker.ask(request, respond))
 
-    def answered(self, correlation: int, message: Message) -> None:
+    def on_response(self, correlation: int, message: Message) -> None:
         """A broker sends a delayed response."""
         delayed = self._delayed.pop(correlation, None)
         if delayed is not None and isinstance(message, ProduceResponse):
@@ -239,7 +239,7 @@ class Clients:
     def _acknowledged(self, request: Produce, response: ProduceResponse, topic_number: int) -> None:
         watch = self.simulation.watch
         if watch.record_history.acknowledge(request, response, topic_number):
-            watch.check(Acknowledged(request.partition))
+            watch.check(RecordAcknowledged(request.partition))
 
     # -- Consumers.
 
@@ -273,6 +273,6 @@ class Clients:
         if partition.error not in (ErrorCode.NONE, ErrorCode.OFFSET_OUT_OF_RANGE):
             return
         self.simulation.counts["records read"] += len(partition.records)
-        self.simulation.watch.check(Read(key, offset, committed, partition))
+        self.simulation.watch.check(RecordsRead(key, offset, committed, partition))
         end = partition.log_end_offset if partition.error is not ErrorCode.NONE else offset + len(partition.records)
         self._positions[key, topic_number, committed] = end

@@ -24,7 +24,7 @@ DELAY_MAX_MS: Final = 8_000.0
 #: The faults of the added broker while a proposal is delayed; with "self" the sender registers again.
 FAULTS_OF_JOINING: Final = ("expire", "crash", "shut_down", "bounce", "self")
 
-Answer = Callable[[Any], None]
+ResponseCallback = Callable[[Any], None]
 
 
 class ControllerRequests:
@@ -47,9 +47,9 @@ class ControllerRequests:
         """End all faults."""
         self.lost_responses, self.misdirected, self.fault_of_joining = 0, 0, None
 
-    def send(self, out: Outgoing, answer_from: Callable[[int, int], Answer]) -> None:
-        """Send a request to the controller that the broker knows. ``answer_from`` returns the reply function for an
-        index."""
+    def send(self, out: Outgoing, callback_from: Callable[[int, int], ResponseCallback]) -> None:
+        """Send a request to the controller that the broker knows. ``callback_from`` returns the callback for the
+        response of a process to a request."""
         process, message = self._simulation.controller(out.peer_id), out.message
         if isinstance(message, AlterPartition):
             self.past_proposals.append(message)
@@ -57,15 +57,19 @@ class ControllerRequests:
             self.past_shutdowns.append(message)
             self._simulation.record_step("controlled_shutdown", self._broker.broker_id)
         if process is None:
-            self._simulation.scheduler.after(UNREACHABLE_MS, partial(answer_from(ENSEMBLE, out.number), None))
+            self._simulation.scheduler.after(UNREACHABLE_MS, partial(callback_from(ENSEMBLE, out.number), None))
             return
         if isinstance(message, AlterPartition):
-            self._propose(process.controller_id, message, answer_from, out.number)
+            self._propose(process.controller_id, message, callback_from, out.number)
         else:
-            self._deliver(process.controller_id, message, answer_from(process.controller_id, out.number))
+            self._deliver(process.controller_id, message, callback_from(process.controller_id, out.number))
 
     def _propose(
-        self, controller_id: int, message: AlterPartition, answer_from: Callable[[int, int], Answer], number: int
+        self,
+        controller_id: int,
+        message: AlterPartition,
+        callback_from: Callable[[int, int], ResponseCallback],
+        number: int,
     ) -> None:
         if self.misdirected:
             others = [
@@ -76,19 +80,19 @@ class ControllerRequests:
             if others:
                 self.misdirected -= 1
                 controller_id = others[0].controller_id
-        answer = answer_from(controller_id, number)
+        respond = callback_from(controller_id, number)
         if self.lost_responses:
             self.lost_responses -= 1
-            answer = partial(self._lose, answer)
+            respond = partial(self._lose, respond)
         joining = self._joining(message) if self.fault_of_joining else None
         if joining is None:
-            self._deliver(controller_id, message, answer)
+            self._deliver(controller_id, message, respond)
         else:
-            self._hold(joining, controller_id, message, answer)
+            self._hold(joining, controller_id, message, respond)
 
-    def _lose(self, answer: Answer, _: object) -> None:
+    def _lose(self, respond: ResponseCallback, _: object) -> None:
         """Lose a response. The leader times out."""
-        self._simulation.scheduler.after(LOST_MS, partial(answer, None))
+        self._simulation.scheduler.after(LOST_MS, partial(respond, None))
 
     def _joining(self, message: AlterPartition) -> BrokerPeer | None:
         """The broker that a proposal adds to an ISR."""
@@ -99,7 +103,9 @@ class ControllerRequests:
                     return self._simulation.broker(member)
         return None
 
-    def _hold(self, joining: BrokerPeer, controller_id: int, message: AlterPartition, answer: Answer) -> None:
+    def _hold(
+        self, joining: BrokerPeer, controller_id: int, message: AlterPartition, respond: ResponseCallback
+    ) -> None:
         """Delay a proposal until the controller has handled the fault of the added broker."""
         fault, self.fault_of_joining = self.fault_of_joining, None
         victim = self._broker if fault == "self" else joining
@@ -122,7 +128,7 @@ class ControllerRequests:
             known = channel is None or channel.broker_epoch != before
             known = known or victim.broker_id in self._simulation.watch.observed.leaving(process)
             if known or self._simulation.scheduler.now_ms > until:
-                self._deliver(controller_id, message, answer, epochs)
+                self._deliver(controller_id, message, respond, epochs)
             else:
                 self._simulation.scheduler.after(CHECK_INTERVAL_MS, check)
 
@@ -135,9 +141,11 @@ class ControllerRequests:
         ]
         return [-1 if broker is None else broker.registration.broker_epoch for broker in brokers]
 
-    def _deliver(self, controller_id: int, message: Any, answer: Answer, epochs: list[int] | None = None) -> None:
+    def _deliver(
+        self, controller_id: int, message: Any, respond: ResponseCallback, epochs: list[int] | None = None
+    ) -> None:
         simulation, process = self._simulation, self._simulation.controller(controller_id)
         assert process is not None
-        arrive = partial(ask_controller, simulation, process, message, answer, epochs)
+        arrive = partial(ask_controller, simulation, process, message, respond, epochs)
         if not simulation.network.deliver(self._broker.broker_id, controller_id, arrive):
-            simulation.scheduler.after(LOST_MS, partial(answer, None))
+            simulation.scheduler.after(LOST_MS, partial(respond, None))

@@ -119,8 +119,8 @@ class ControllerProcess:
         self.clock.stop()
         self.store.vanish()
         callers, self._callers = self._callers, {}
-        for answer in callers.values():
-            answer(None)
+        for respond in callers.values():
+            respond(None)
 
     def pause(self) -> None:
         """Pause the process as SIGSTOP does."""
@@ -153,17 +153,17 @@ class ControllerProcess:
         network, own = self._simulation.network, self.controller_id
         return network.is_cut(own, ENSEMBLE) or network.is_cut(ENSEMBLE, own)
 
-    def ask(self, event: Callable[[int], Event], read: Callable[[Any], Any], answer: Callable[[Any], None]) -> None:
-        """Send a request to the controller. ``answer`` gets the response converted by ``read``, or None if the process
+    def ask(self, event: Callable[[int], Event], read: Callable[[Any], Any], respond: Callable[[Any], None]) -> None:
+        """Send a request to the controller. ``respond`` gets the response converted by ``read``, or None if the process
         ends."""
         future = self.loop.submit(event, read)
-        self._callers[future] = answer
-        future.add_done_callback(self._answered)
+        self._callers[future] = respond
+        future.add_done_callback(self._on_response)
 
-    def _answered(self, future: Future[Any]) -> None:
-        answer = self._callers.pop(future, None)
-        if answer is not None:
-            answer(None if future.exception() is not None else future.result())
+    def _on_response(self, future: Future[Any]) -> None:
+        respond = self._callers.pop(future, None)
+        if respond is not None:
+            respond(None if future.exception() is not None else future.result())
 
     def schedule_pending(self) -> None:
         """Schedule the handling of pending events."""

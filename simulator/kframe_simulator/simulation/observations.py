@@ -16,14 +16,14 @@ from kframe_simulator.simulation.cluster import BrokerView
 from kframe_simulator.simulation.controllers import ControllerProcess
 
 
-class Claimed(NamedTuple):
+class RoleClaimed(NamedTuple):
     """A process claimed the role."""
 
     process: ControllerProcess
     controller_epoch: int
 
 
-class Written(NamedTuple):
+class StoreWritten(NamedTuple):
     """A process did a store write."""
 
     process: ControllerProcess
@@ -64,7 +64,7 @@ class RequestSent(NamedTuple):
     request: ControlRequest
 
 
-class Answered(NamedTuple):
+class ResponseSent(NamedTuple):
     """A broker's response to a request."""
 
     broker: BrokerView
@@ -72,7 +72,7 @@ class Answered(NamedTuple):
     response: ControlResponse
 
 
-class Connected(NamedTuple):
+class ChannelOpened(NamedTuple):
     """A channel was opened. An earlier channel to the same broker may still be open."""
 
     process: ControllerProcess
@@ -80,8 +80,8 @@ class Connected(NamedTuple):
     open_epoch: int | None
 
 
-class Replied(NamedTuple):
-    """A client's request was answered. ``times`` counts the responses. ``whole`` says whether every item has an error
+class RequestCompleted(NamedTuple):
+    """A client's request got a response. ``times`` counts the responses. ``whole`` says whether every item has an error
     code."""
 
     what: str
@@ -96,15 +96,15 @@ class WriteRefused(NamedTuple):
     key: TopicPartition
 
 
-class Begun(NamedTuple):
+class EventStarted(NamedTuple):
     """A controller takes an event."""
 
     process: ControllerProcess
     event: Event
 
 
-class Proposed(NamedTuple):
-    """A leader's AlterPartition was answered. ``written``: the partitions that this event has written so far."""
+class AlterPartitionCompleted(NamedTuple):
+    """A leader's AlterPartition got its response. ``written``: the partitions that this event has written so far."""
 
     process: ControllerProcess
     event: AlterPartitionRequested
@@ -112,7 +112,7 @@ class Proposed(NamedTuple):
     written: frozenset[TopicPartition]
 
 
-class Ended(NamedTuple):
+class EventCompleted(NamedTuple):
     """A completed event, with its writes."""
 
     process: ControllerProcess
@@ -146,15 +146,15 @@ class Ended(NamedTuple):
     """The highest leader epoch of LeaderAndIsr requests, by partition and broker."""
 
 
-class Leaving(NamedTuple):
-    """A ControlledShutdown request was answered."""
+class ControlledShutdownCompleted(NamedTuple):
+    """A ControlledShutdown request got its response."""
 
     process: ControllerProcess
     request: ControlledShutdown
     response: ControlledShutdownResponseData
 
 
-class Led(NamedTuple):
+class BecameLeader(NamedTuple):
     """A broker has become leader of a partition."""
 
     broker: BrokerView
@@ -162,21 +162,21 @@ class Led(NamedTuple):
     leader_epoch: int
 
 
-class Logged(NamedTuple):
-    """A broker's log has changed. Or its high watermark has."""
+class LogChanged(NamedTuple):
+    """A broker's log or high watermark has changed."""
 
     broker: BrokerView
     key: TopicPartition
     log: Log
 
 
-class Acknowledged(NamedTuple):
+class RecordAcknowledged(NamedTuple):
     """A record was acknowledged by all in-sync replicas."""
 
     key: TopicPartition
 
 
-class Read(NamedTuple):
+class RecordsRead(NamedTuple):
     """A consumer got a Fetch response. ``committed``: it reads up to the last stable offset."""
 
     key: TopicPartition

@@ -147,10 +147,10 @@ class Observed:
             if registered is not None and event.broker_epoch in (NO_BROKER_EPOCH, registered):
                 self.of_term(process).leaving[event.broker_id] = registered
 
-    def shutdown_answered(
+    def on_shutdown_response(
         self, process: ControllerProcess, request: ControlledShutdown, response: ControlledShutdownResponseData
     ) -> None:
-        """A controller has answered a ControlledShutdown request, perhaps after the broker crashed."""
+        """A controller has responded to a ControlledShutdown request, perhaps after the broker crashed."""
         broker, granted = self._simulation.brokers[request.broker_id], self.of_term(process).granted
         epoch = self.registered(process).get(request.broker_id)
         if response.error is not ErrorCode.NONE or epoch is None:

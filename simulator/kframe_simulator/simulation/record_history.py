@@ -181,7 +181,7 @@ class RecordHistory:
             self.stale_logs[name] = remaining
 
     def acknowledge(self, request: Produce, response: ProduceResponse, topic_number: int) -> bool:
-        """A leader has answered a producer. Returns whether the response is a promise."""
+        """A leader has responded to a producer. Returns whether the response is a promise."""
         key, simulation = request.partition, self._simulation
         if response.error is not ErrorCode.NONE or topic_number != self.topic_numbers[key[0]]:
             return False

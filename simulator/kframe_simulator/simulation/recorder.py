@@ -35,20 +35,20 @@ from kframe_simulator.simulation.ensemble import SimEnsemble
 from kframe_simulator.simulation.network import Network
 from kframe_simulator.simulation.notes import ErrorCatcher, Notes, digest, failures_of
 from kframe_simulator.simulation.observations import (
-    Begun,
-    Claimed,
-    Connected,
-    Ended,
-    Leaving,
-    Logged,
-    Proposed,
-    Replied,
+    AlterPartitionCompleted,
+    ChannelOpened,
+    ControlledShutdownCompleted,
+    EventCompleted,
+    EventStarted,
+    LogChanged,
+    RequestCompleted,
     RequestQueued,
     RequestSent,
+    RoleClaimed,
     StateWritten,
+    StoreWritten,
     TopicWritten,
     WriteRefused,
-    Written,
 )
 from kframe_simulator.simulation.options import Options
 from kframe_simulator.simulation.scheduler import Scheduler
@@ -168,10 +168,10 @@ class Recorder:
                 if self.counts["claims"]:
                     self.record_step("elect", {})
                 self.counts["claims"] += 1
-                self.watch.check(Claimed(process, what))
+                self.watch.check(RoleClaimed(process, what))
             return
         self._note(call.encode(), b"%d" % process.controller_id)
-        self.watch.check(Written(process, call))
+        self.watch.check(StoreWritten(process, call))
 
     def called(self, caller: int, call: str) -> None:
         """A controller calls the store."""
@@ -226,7 +226,7 @@ class Recorder:
         process = self.controllers[controller_id - FIRST_ID]
         self.lines[controller_id, process.incarnation, broker_id] = deque()
         self.watch.observed.resumed()
-        self.watch.check(Connected(process, broker_id, open_epoch))
+        self.watch.check(ChannelOpened(process, broker_id, open_epoch))
 
     def request_queued(self, controller_id: int, control_request: ControlRequest) -> None:
         """A request was added to its broker's queue."""
@@ -249,32 +249,32 @@ class Recorder:
         self.watch.check(RequestSent(self.controllers[controller_id - FIRST_ID], control_request))
 
     def request_done(self, controller_id: int, control_request: ControlRequest) -> None:
-        """A request was answered or dropped."""
+        """A request got a response or was dropped."""
         process = self.controllers[controller_id - FIRST_ID]
         line = self.lines.get((controller_id, process.incarnation, control_request.broker_id))
         if line and line[0] is control_request:
             line.popleft()
 
     def deliver(
-        self, controller_id: int, control_request: ControlRequest, answer: Callable[[ControlResponse], None],
+        self, controller_id: int, control_request: ControlRequest, respond: Callable[[ControlResponse], None],
         refuse: Callable[[], None],
     ) -> None:  # fmt: skip
         """A request arrives."""
         broker = self.brokers.get(control_request.broker_id)
-        refuse() if broker is None else broker.receive(control_request, answer, refuse)
+        refuse() if broker is None else broker.receive(control_request, respond, refuse)
 
     # -- Controllers.
 
     def event_begins(self, process: ControllerProcess, event: Event) -> None:
         """The loop takes an event."""
-        answer = process.active and isinstance(event, (LeaderAndIsrResponseReceived, StopReplicaResponseReceived))
+        is_response = process.active and isinstance(event, (LeaderAndIsrResponseReceived, StopReplicaResponseReceived))
         self._notes[process.controller_id] = Notes(
             failures=failures_of(process), registered=self.watch.observed.registered(process),
-            knowledge=digest(process.loop.controller.cluster) if answer else b"",
+            knowledge=digest(process.loop.controller.cluster) if is_response else b"",
         )  # fmt: skip
         self._errors.warnings.clear()
         self.watch.observed.event_begins(process, event)
-        self.watch.check(Begun(process, event))
+        self.watch.check(EventStarted(process, event))
 
     def event_ended(self, process: ControllerProcess, event: Event) -> None:
         """The loop has completed an event."""
@@ -289,7 +289,7 @@ class Recorder:
         notes = self._notes.pop(process.controller_id)
         unsent = [deposed_leader for deposed_leader in notes.deposed if deposed_leader not in notes.notified]
         self.watch.observed.event_ended(process, event)
-        ended = Ended(
+        ended = EventCompleted(
             process, event, tuple(notes.written), notes.topics, repeated, tuple(unsent), notes.calls,
             failures_of(process) > notes.failures, tuple(self._errors.warnings), notes.reassignments,
             notes.not_sent_as_new(self.ensemble.rows), notes.unaware(process.transport.channels),
@@ -311,19 +311,19 @@ class Recorder:
 
     # -- Brokers.
 
-    def shutdown_answered(
+    def on_shutdown_response(
         self, process: ControllerProcess, request: ControlledShutdown, response: ControlledShutdownResponseData
     ) -> None:
-        """A controller has answered a ControlledShutdown request."""
-        self.watch.check(Leaving(process, request, response))
-        self.watch.observed.shutdown_answered(process, request, response)
+        """A controller has responded to a ControlledShutdown request."""
+        self.watch.check(ControlledShutdownCompleted(process, request, response))
+        self.watch.observed.on_shutdown_response(process, request, response)
 
-    def proposal_answered(
+    def on_proposal_response(
         self, process: ControllerProcess, event: AlterPartitionRequested, response: AlterPartitionResponse
     ) -> None:
-        """A controller has answered a leader's AlterPartition."""
+        """A controller has responded to a leader's AlterPartition."""
         written = frozenset(self._notes[process.controller_id].written)
-        self.watch.check(Proposed(process, event, response, written))
+        self.watch.check(AlterPartitionCompleted(process, event, response, written))
 
     def logs_touched(self, process: BrokerView, keys: Iterable[TopicPartition]) -> None:
         """Logs of a broker may have changed: check those that have."""
@@ -335,7 +335,7 @@ class Recorder:
             position = len(log.records), log.high_watermark, log.epochs[-1] if log.epochs else None
             if known_logs.get((process.broker_id, key)) != position:
                 known_logs[process.broker_id, key] = position
-                self.watch.check(Logged(process, key, log))
+                self.watch.check(LogChanged(process, key, log))
 
     def log_dir_lost(self, process: BrokerView, keys: Iterable[TopicPartition]) -> None:
         """A log directory of a broker has failed, with these logs."""
@@ -344,26 +344,26 @@ class Recorder:
         self.record_step("log_dir_failure", {"broker": process.broker_id, "partitions": partitions})
         self.watch.record_history.logs_lost(process.broker_id, lost)
 
-    def client_answered(self, correlation: int, message: Message) -> None:
+    def on_client_response(self, correlation: int, message: Message) -> None:
         """A broker sends a delayed response to a client."""
-        self.clients.answered(correlation, message)
+        self.clients.on_response(correlation, message)
 
     def ask(
         self, process: ControllerProcess, what: str, event: Callable[[int], Event],
         read: Callable[[Any], Any] = lambda response: response, whole: Callable[[Any], bool] = lambda response: True,
     ) -> None:  # fmt: skip
-        """Send a client's request to a controller, and check that it is answered once."""
+        """Send a client's request to a controller, and check that it gets one response."""
         responses = 0
-        self.watch.unanswered += 1
+        self.watch.open_requests += 1
 
-        def answered(response: Any) -> None:
+        def on_response(response: Any) -> None:
             nonlocal responses
             responses += 1
-            self.watch.unanswered -= responses == 1
+            self.watch.open_requests -= responses == 1
             complete = response is None or whole(response)
-            self.watch.check(Replied(what, responses, complete))
+            self.watch.check(RequestCompleted(what, responses, complete))
 
-        process.ask(event, read, answered)
+        process.ask(event, read, on_response)
 
     def _note(self, *parts: bytes | memoryview) -> None:
         for part in parts:

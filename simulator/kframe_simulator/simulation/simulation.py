@@ -89,7 +89,7 @@ class Simulation(SimulationState):
 
     def storing_assignments(self, table: TopicTable) -> None:
         """A controller is about to store assignments. Their record may become unreadable first."""
-        sequences.spoil_end(self, table)
+        sequences.malform_at_completion(self, table)
 
     def topic_written(self, name: str, before: Mapping[int, Row], after: Mapping[int, Row], writer: int | None) -> None:
         """A topic was stored: a delayed ISR write may be due."""
@@ -161,7 +161,7 @@ class Simulation(SimulationState):
                 return False
             next_check = now + 500.0
             actions.start_stopped_processes(self)
-            actions.consent(self)
+            actions.elect_last_in_sync_replicas(self)
             busy = any(not controller.idle for controller in self.controllers)
             if changes != self.ensemble.changes:
                 since, changes = now, self.ensemble.changes

@@ -84,7 +84,7 @@ class SimulationState(Recorder, ABC):
         """How many of the next ISR writes of leaders are delayed until an override."""
         self.delayed_isr_writes: dict[str, Callable[[], None]] = {}
         """By topic: the function that performs a delayed ISR write."""
-        self.spoils_ends = 0
+        self.malformed_completions = 0
         """How many of the next ends of reassignments have an unreadable record."""
 
     @abstractmethod

@@ -1,7 +1,7 @@
 """The transport of control requests in a simulation.
 
-Each registration has a queue with one request in flight. The request is repeated unchanged until it is answered, while
-its sender may act.
+Each registration has a queue with one request in flight. The request is repeated unchanged until its response
+arrives, while its sender may act.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class RequestListener(Protocol):
     def request_sent(self, controller_id: int, control_request: ControlRequest) -> None: ...
     def request_done(self, controller_id: int, control_request: ControlRequest) -> None: ...
     def deliver(
-        self, controller_id: int, control_request: ControlRequest, answer: Callable[[ControlResponse], None],
+        self, controller_id: int, control_request: ControlRequest, respond: Callable[[ControlResponse], None],
         refuse: Callable[[], None],
     ) -> None: ...  # fmt: skip
 
@@ -68,7 +68,7 @@ class SimTransport:
         self.controller_id = controller_id
         self.channels: dict[int, SimulatedChannel] = {}
         self.paused = False
-        self.garbled: set[int] = set()
+        self.corrupted: set[int] = set()
         """Brokers whose next response is malformed."""
         self.repeated: set[int] = set()
         """Brokers whose next response event is repeated."""
@@ -177,18 +177,18 @@ class SimTransport:
         attempt, simulation = channel.tries, self._simulation
         simulation.request_sent(self.controller_id, request)
 
-        def answer(response: ControlResponse) -> None:
+        def respond(response: ControlResponse) -> None:
             simulation.network.deliver(
                 request.broker_id,
                 self.controller_id,
-                lambda: self._answered(channel, request, attempt, response),
+                lambda: self._on_response(channel, request, attempt, response),
             )
 
         def refuse() -> None:
             simulation.scheduler.after(BACKOFF_MS, lambda: self._broken(channel, request, attempt))
 
         def arrive() -> None:
-            simulation.deliver(self.controller_id, request, answer, refuse)
+            simulation.deliver(self.controller_id, request, respond, refuse)
 
         simulation.network.deliver(self.controller_id, request.broker_id, arrive)
         simulation.scheduler.after(self._timeout_ms, lambda: self._broken(channel, request, attempt))
@@ -199,7 +199,7 @@ class SimTransport:
             self._try(channel)
             self._pump(channel)
 
-    def _answered(
+    def _on_response(
         self, channel: SimulatedChannel, request: ControlRequest, attempt: int, response: ControlResponse
     ) -> None:
         """Handle the response to this attempt. Attempts of different requests have the same numbers, so the request
@@ -207,10 +207,10 @@ class SimTransport:
         if channel.in_flight is not request or channel.tries != attempt or self._notify is None:
             return
         if self.paused:
-            self._simulation.scheduler.after(50.0, lambda: self._answered(channel, request, attempt, response))
+            self._simulation.scheduler.after(50.0, lambda: self._on_response(channel, request, attempt, response))
             return
-        if channel.broker_id in self.garbled:
-            self.garbled.discard(channel.broker_id)
+        if channel.broker_id in self.corrupted:
+            self.corrupted.discard(channel.broker_id)
             self._broken(channel, request, attempt)
             return
         channel.in_flight = None

@@ -21,7 +21,7 @@ from kframe_simulator.broker.messages import (
 )
 from kframe_simulator.simulation.cluster import BrokerView, SimulatedCluster
 from kframe_simulator.simulation.controllers import ControllerProcess
-from kframe_simulator.simulation.observations import Answered, Led
+from kframe_simulator.simulation.observations import BecameLeader, ResponseSent
 from kframe_simulator.simulation.observed import Observed
 from kframe_simulator.simulation.reassignments import LastReassignments
 from kframe_simulator.simulation.record_history import RecordHistory
@@ -96,7 +96,7 @@ class Watch:
         self.last_writer: dict[TopicPartition, ControllerProcess | None] = {}
         self.started: dict[tuple[int, int, int, int, int], set[type]] = {}
         """Kinds of requests so far, by (controller, incarnation, controller epoch, broker, broker epoch)."""
-        self.unanswered = 0
+        self.open_requests = 0
         self.recounts: dict[int, tuple[bytes, dict[str, int]]] = {}
         """By controller: a digest of its columns, and the recounted gauges."""
         self.record_history = RecordHistory(simulation, self.mismatched_topics)
@@ -124,10 +124,10 @@ class Watch:
         scheduler = self.simulation.scheduler
         self.violations.append(Violation(number, problem, scheduler.now_ms, scheduler.happened))
 
-    def answered(self, answered: Answered) -> None:
+    def response_sent(self, response_sent: ResponseSent) -> None:
         """Record what a broker has accepted, and check the invariants."""
-        broker, request, response = answered
-        self.check(answered)
+        broker, request, response = response_sent
+        self.check(response_sent)
         if response.error is not ErrorCode.NONE:
             return
         memory, message = self.memory[broker.broker_id], request.message
@@ -160,7 +160,7 @@ class Watch:
                 memory.states[key] = state
                 if state.leader == broker.broker_id:
                     self.record_history.leadership_taken(key, broker.broker_id)
-                    self.check(Led(broker, key, state.leader_epoch))
+                    self.check(BecameLeader(broker, key, state.leader_epoch))
 
     def _remember_stops(
         self, broker_id: int, memory: BrokerMemory, message: StopReplica, response: ControlResponse

@@ -14,7 +14,13 @@ from kframe_simulator import Options, Simulation
 from kframe_simulator.broker.log import Log
 from kframe_simulator.broker.messages import Record, Stop, StopReplica, UpdateMetadata
 from kframe_simulator.replication.control_requests import ControlRequest, Row
-from kframe_simulator.simulation.observations import Ended, RequestQueued, RequestSent, StateWritten, TopicWritten
+from kframe_simulator.simulation.observations import (
+    EventCompleted,
+    RequestQueued,
+    RequestSent,
+    StateWritten,
+    TopicWritten,
+)
 from kframe_simulator.simulation.options import ProducerOptions, TopicOptions
 from kframe_simulator.simulation.record_history import Promise, Value
 from kframe_simulator.simulation.watch import Watch
@@ -83,9 +89,9 @@ def topic(simulation: Simulation, before: dict[int, Row] | None = None, after: d
     return TopicWritten("t", *chosen, known, simulation.controllers[0])
 
 
-def ended(simulation: Simulation, event: Any = None, **changes: Any) -> Ended:
+def ended(simulation: Simulation, event: Any = None, **changes: Any) -> EventCompleted:
     defaults: dict[str, Any] = {"written": (), "topics": {}, "repeated": False}
-    return Ended(simulation.controllers[0], event or BrokersChanged(), **(defaults | changes))
+    return EventCompleted(simulation.controllers[0], event or BrokersChanged(), **(defaults | changes))
 
 
 def edit(simulation: Simulation, **changes: Any) -> Simulation:

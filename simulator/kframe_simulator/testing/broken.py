@@ -27,7 +27,14 @@ from kframe.model.tables import RequestedPartitions, Targets
 from kframe_simulator import Simulation
 from kframe_simulator.broker.messages import LeaderAndIsr, LeaderState, PartitionMetadata
 from kframe_simulator.invariants import events, members, proposals, records, requests, rest, roles, states, topics
-from kframe_simulator.simulation.observations import Begun, Claimed, Proposed, Quiescent, Rested, WriteRefused
+from kframe_simulator.simulation.observations import (
+    AlterPartitionCompleted,
+    EventStarted,
+    Quiescent,
+    Rested,
+    RoleClaimed,
+    WriteRefused,
+)
 from kframe_simulator.testing.at_rest import (
     KEY,
     ViolationCase,
@@ -65,7 +72,7 @@ def close_channel(simulation: Simulation, broker_id: int) -> Simulation:
     return simulation
 
 
-def answered(event: Any = None, error: ErrorCode = ErrorCode.NONE) -> LeaderAndIsrResponseReceived:
+def leader_and_isr_response(event: Any = None, error: ErrorCode = ErrorCode.NONE) -> LeaderAndIsrResponseReceived:
     return LeaderAndIsrResponseReceived(1, error, (), 0, np.empty(0, np.int32))
 
 
@@ -80,7 +87,7 @@ def _sends_without_certainty(simulation: Simulation) -> Any:
 
 def _begins_before_the_expiry(simulation: Simulation) -> Any:
     simulation.controllers[0].store.expiries += 1
-    return Begun(simulation.controllers[0], BrokersChanged())
+    return EventStarted(simulation.controllers[0], BrokersChanged())
 
 
 def _accepts_dead_members(simulation: Simulation) -> Any:
@@ -109,14 +116,14 @@ def _old_replicas(simulation: Simulation) -> Any:
 def _earlier_sender(simulation: Simulation) -> Any:
     event = proposal(simulation, (1, 2, 3), broker_epoch=0)
     response = AlterPartitionResponse(ErrorCode.NONE, np.zeros(1, np.int16))
-    return Proposed(simulation.controllers[0], event, response, frozenset())
+    return AlterPartitionCompleted(simulation.controllers[0], event, response, frozenset())
 
 
 def code(simulation: Simulation, error: ErrorCode, **changes: Any) -> Any:
     """The response to a proposal of the stored ISR has this error code."""
     event = proposal(simulation, simulation.ensemble.rows[KEY].isr, **changes)
     response = AlterPartitionResponse(ErrorCode.NONE, np.array([error], np.int16))
-    return Proposed(simulation.controllers[0], event, response, frozenset())
+    return AlterPartitionCompleted(simulation.controllers[0], event, response, frozenset())
 
 
 def _repeats_deletion_without_event(simulation: Simulation) -> Any:
@@ -163,7 +170,7 @@ def _fails_in_a_row(simulation: Simulation) -> Any:
     for _ in range(2):
         process.loop.controller.failures += 1
         simulation.watch.observed.event_ended(process, Reelect())
-    return Claimed(process, 2)
+    return RoleClaimed(process, 2)
 
 
 def _sends_other_partitions(simulation: Simulation) -> Any:
@@ -174,7 +181,7 @@ def _sends_other_partitions(simulation: Simulation) -> Any:
 def _notified_twice(simulation: Simulation) -> Any:
     event = BrokersChanged()
     simulation.watch.observed.is_repeated_event(simulation.controllers[0], event)
-    return Begun(simulation.controllers[0], event)
+    return EventStarted(simulation.controllers[0], event)
 
 
 def _unclean_is_not_elected(simulation: Simulation) -> Any:
@@ -306,20 +313,20 @@ VIOLATIONS_OF_OBSERVATIONS: list[ViolationCase] = [
     (rest.notifications_are_removed, _notification_stays),
     (rest.late_topics_have_a_new_epoch, _late_topic_keeps_its_epoch),
     (proposals.senders_are_registered, _earlier_sender),
-    (proposals.proposals_are_answered, lambda simulation: code(simulation, ErrorCode.INVALID_UPDATE_VERSION)),
-    (proposals.proposals_are_answered, lambda simulation: code(simulation, ErrorCode.FENCED_LEADER_EPOCH)),
-    (proposals.proposals_are_answered, lambda simulation: code(simulation, ErrorCode.NOT_CONTROLLER)),
-    (proposals.proposals_are_answered, lambda simulation: code(simulation, ErrorCode.INELIGIBLE_REPLICA)),
-    (proposals.proposals_are_answered, lambda simulation: code(simulation, ErrorCode.NONE)),
+    (proposals.proposals_get_valid_codes, lambda simulation: code(simulation, ErrorCode.INVALID_UPDATE_VERSION)),
+    (proposals.proposals_get_valid_codes, lambda simulation: code(simulation, ErrorCode.FENCED_LEADER_EPOCH)),
+    (proposals.proposals_get_valid_codes, lambda simulation: code(simulation, ErrorCode.NOT_CONTROLLER)),
+    (proposals.proposals_get_valid_codes, lambda simulation: code(simulation, ErrorCode.INELIGIBLE_REPLICA)),
+    (proposals.proposals_get_valid_codes, lambda simulation: code(simulation, ErrorCode.NONE)),
     (
-        proposals.proposals_are_answered,
+        proposals.proposals_get_valid_codes,
         lambda simulation: code(simulation, ErrorCode.INVALID_UPDATE_VERSION, leader_epoch=np.array([-1], np.int32)),
     ),
     (topics.requests_add_live_replicas, _adds_dead_replica),
     (topics.replica_lists_are_valid, _names_broker_twice),
     (
         events.earlier_responses_write_nothing,
-        lambda simulation: ended(simulation, answered(), calls={"write_states": 1}),
+        lambda simulation: ended(simulation, leader_and_isr_response(), calls={"write_states": 1}),
     ),
     (events.elections_change_leaders, _elects_current_leader),
     (
@@ -345,15 +352,18 @@ VIOLATIONS_OF_OBSERVATIONS: list[ViolationCase] = [
     (members.reassigned_partitions_have_leaders, _reassigned_without_leader),
     (members.deletions_begin_at_once, _deletion_does_not_begin),
     (events.deletion_marks_stay_with_topics, _deletion_mark_is_removed),
-    (events.stale_responses_change_nothing, lambda simulation: ended(simulation, answered(), knowledge=b"other")),
+    (
+        events.stale_responses_change_nothing,
+        lambda simulation: ended(simulation, leader_and_isr_response(), knowledge=b"other"),
+    ),
     (
         events.failing_brokers_are_logged,
-        lambda simulation: ended(simulation, answered(error=ErrorCode.STALE_BROKER_EPOCH)),
+        lambda simulation: ended(simulation, leader_and_isr_response(error=ErrorCode.STALE_BROKER_EPOCH)),
     ),
     (requests.only_assigned_replicas_are_sent, _sends_unassigned_replicas),
     (requests.last_in_sync_logs_stay, _last_in_sync_log_is_deleted),
     (
-        proposals.proposals_are_answered,
+        proposals.proposals_get_valid_codes,
         lambda simulation: code(simulation, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, partitions=((b"x" * 16, 0),)),
     ),
     (events.replica_states_fit_columns, _replica_has_no_state),

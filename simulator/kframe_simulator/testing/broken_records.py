@@ -8,25 +8,25 @@ from kframe.errors import ErrorCode
 from kframe_simulator import Simulation
 from kframe_simulator.broker.messages import Fetched, Record, RecordKind
 from kframe_simulator.invariants import records
-from kframe_simulator.simulation.observations import Acknowledged, Led, Logged, Read, Rested
+from kframe_simulator.simulation.observations import BecameLeader, LogChanged, RecordAcknowledged, RecordsRead, Rested
 from kframe_simulator.simulation.record_history import Value
 from kframe_simulator.testing.at_rest import KEY, ViolationCase, log, promise, state, write
 
 
-def logged(simulation: Simulation, broker_id: int) -> Logged:
+def logged(simulation: Simulation, broker_id: int) -> LogChanged:
     """A broker has changed its log."""
-    return Logged(simulation.brokers[broker_id], KEY, log(simulation, broker_id))
+    return LogChanged(simulation.brokers[broker_id], KEY, log(simulation, broker_id))
 
 
-def read(*records: Record, offset: int = 0, error: ErrorCode = ErrorCode.NONE) -> Read:
+def read(*records: Record, offset: int = 0, error: ErrorCode = ErrorCode.NONE) -> RecordsRead:
     """A consumer has read these records."""
-    return Read(KEY, offset, True, Fetched(error, log_end_offset=0, records=records))
+    return RecordsRead(KEY, offset, True, Fetched(error, log_end_offset=0, records=records))
 
 
 def _leader_lacks(simulation: Simulation) -> Any:
     write(simulation, 2, 3)
     promise(simulation)
-    return Led(simulation.brokers[1], KEY, 1)
+    return BecameLeader(simulation.brokers[1], KEY, 1)
 
 
 def _member_lacks(simulation: Simulation) -> Any:
@@ -38,7 +38,7 @@ def _member_lacks(simulation: Simulation) -> Any:
 def _too_soon(simulation: Simulation) -> Any:
     write(simulation, 1)
     promise(simulation)
-    return Acknowledged(KEY)
+    return RecordAcknowledged(KEY)
 
 
 def _record_lost_at_rest(simulation: Simulation) -> Any:

@@ -12,14 +12,14 @@ from kframe_simulator import Simulation
 from kframe_simulator.broker.messages import LeaderAndIsr
 from kframe_simulator.broker.outgoing import ControlledShutdown, ControlledShutdownResponseData
 from kframe_simulator.invariants import requests, topics
-from kframe_simulator.simulation.observations import Connected, Leaving
+from kframe_simulator.simulation.observations import ChannelOpened, ControlledShutdownCompleted
 from kframe_simulator.testing.at_rest import KEY, ViolationCase, ended, metadata, queued, sent, stop, topic
 
 
-def leaving(simulation: Simulation, broker_epoch: int, *remaining: tuple[str, int]) -> Leaving:
-    """The controller answers the controlled shutdown of broker 1 with the partitions that it still leads."""
+def shutdown(simulation: Simulation, broker_epoch: int, *remaining: tuple[str, int]) -> ControlledShutdownCompleted:
+    """The controller responds to the controlled shutdown of broker 1 with the partitions that it still leads."""
     response = ControlledShutdownResponseData(ErrorCode.NONE, remaining)
-    return Leaving(simulation.controllers[0], ControlledShutdown(1, broker_epoch), response)
+    return ControlledShutdownCompleted(simulation.controllers[0], ControlledShutdown(1, broker_epoch), response)
 
 
 def _roles_first(simulation: Simulation) -> Any:
@@ -68,12 +68,12 @@ VIOLATIONS_OF_REQUESTS: list[ViolationCase] = [
         requests.leaders_that_shut_down_are_notified,
         lambda simulation: ended(simulation, ControlledShutdownRequested(1, -1), unsent=((KEY, 1),)),
     ),
-    (requests.shutdown_response_lists_led_partitions, lambda simulation: leaving(simulation, -1)),
-    (requests.stale_shutdown_is_refused, lambda simulation: leaving(simulation, 0, KEY)),
+    (requests.shutdown_response_lists_led_partitions, lambda simulation: shutdown(simulation, -1)),
+    (requests.stale_shutdown_is_refused, lambda simulation: shutdown(simulation, 0, KEY)),
     (requests.single_request_in_flight, lambda simulation: sent(simulation, metadata(simulation))),
     (requests.first_request_is_update_metadata, _roles_first),
     (requests.for_current_registration, lambda simulation: sent(simulation, metadata(simulation, broker_epoch=3))),
-    (requests.failure_precedes_startup, lambda simulation: Connected(simulation.controllers[0], 1, 14)),
+    (requests.failure_precedes_startup, lambda simulation: ChannelOpened(simulation.controllers[0], 1, 14)),
     (requests.requests_go_to_registered_brokers, _sends_to_dead_broker),
     (requests.deletions_keep_target_and_isr, lambda simulation: queued(simulation, stop(simulation))),
     (topics.deletion_was_confirmed, lambda simulation: topic(simulation, after={})),

@@ -89,7 +89,7 @@ class BrokerCluster:
         self.proposed: list[AlterPartition] = []
         self.refusal = ErrorCode.NONE
         """The error code for all later proposals."""
-        self.unanswered: list[tuple[Broker, Outgoing]] | None = None
+        self.undelivered: list[tuple[Broker, Outgoing]] | None = None
         """If not None, messages to controller and store are appended here and get no response."""
         self.sent: list[tuple[int, Message]] = []
         """The messages to the store, with their senders."""
@@ -152,11 +152,11 @@ class BrokerCluster:
         elif out.peer is Peer.BROKER:
             cut = {sender.broker_id, out.peer_id} & self.unreachable
             reply = None if cut else self.brokers[out.peer_id].handle(out.message, self.now)  # type: ignore[arg-type]
-            sender.answered(out.number, reply, self.now)  # type: ignore[arg-type]
-        elif self.unanswered is not None:
-            self.unanswered.append((sender, out))
+            sender.on_response(out.number, reply, self.now)  # type: ignore[arg-type]
+        elif self.undelivered is not None:
+            self.undelivered.append((sender, out))
         elif isinstance(out.message, AlterPartition):
-            sender.answered(out.number, self.decide(out.message), self.now)
+            sender.on_response(out.number, self.decide(out.message), self.now)
         else:
             assert not isinstance(out.message, ControlledShutdown)
             self.sent.append((sender.broker_id, out.message))

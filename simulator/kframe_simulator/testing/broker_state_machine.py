@@ -81,7 +81,7 @@ class BrokerStateMachine:
         if repeat:
             self.network.append(message)
         if message.replied or lose:
-            self.brokers[message.sender].answered(message.out.number, None if lose else message.reply, self.now)
+            self.brokers[message.sender].on_response(message.out.number, None if lose else message.reply, self.now)
         else:
             self.network.append(message._replace(reply=self._reply(message.out), replied=True))
         self._collect()
@@ -113,8 +113,8 @@ class BrokerStateMachine:
             self.brokers[broker].start(self.runs[broker], self.now)
             self._elect(self.stored.isr)
 
-    def move(self, broker: int) -> None:
-        """The controller moves leadership to another ISR member."""
+    def transfer_leadership(self, broker: int) -> None:
+        """The controller transfers leadership to another ISR member."""
         if broker in self.stored.isr and self.brokers[broker].running:
             self._elect(self.stored.isr, broker)
 

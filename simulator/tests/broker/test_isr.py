@@ -18,13 +18,13 @@ CONFIG = BrokerConfig(replica_lag_time_max_ms=LAG_MS, min_insync_replicas=2)
 
 
 def start_leader(
-    isr: tuple[int, ...] = (1, 2, 3), records: int = 10, config: BrokerConfig = CONFIG, **others: object
+    isr: tuple[int, ...] = (1, 2, 3), records: int = 10, config: BrokerConfig = CONFIG, **changes: object
 ) -> Broker:
     """Broker 1 leads P at leader epoch 5 with records 0 to ``records`` - 1. No follower has fetched."""
     broker = Broker(1, config)
     broker.start(50, 0.0)
     broker.handle(live(1, 2, 3, 4), 0.0)
-    broker.handle(order(state(1, isr, 5, 3, is_new=True, **others)), 0.0)  # type: ignore[arg-type]
+    broker.handle(order(state(1, isr, 5, 3, is_new=True, **changes)), 0.0)  # type: ignore[arg-type]
     for number in range(records):
         broker.handle(Produce(P, number, 1), 0.0)
     return broker
@@ -50,12 +50,13 @@ def proposal(broker: Broker, now: float) -> tuple[Outgoing, tuple[int, ...]] | N
     return None
 
 
-def answer(broker: Broker, out: Outgoing, now: float, error: ErrorCode = ErrorCode.NONE, **others: object) -> None:
+def respond(broker: Broker, out: Outgoing, now: float, error: ErrorCode = ErrorCode.NONE, **changes: object) -> None:
     assert isinstance(out.message, AlterPartition)
     proposed_isr = out.message.partitions[P]
     fields = {"leader": 1, "leader_epoch": proposed_isr.leader_epoch, "isr": proposed_isr.isr, "recovery": 0,
-            "partition_epoch": proposed_isr.partition_epoch + 1} | others  # fmt: skip
-    broker.answered(out.number, AlterPartitionResponseData(ErrorCode.NONE, {P: AlteredPartition(error, **fields)}), now)  # type: ignore[arg-type]
+            "partition_epoch": proposed_isr.partition_epoch + 1} | changes  # fmt: skip
+    altered = AlteredPartition(error, **fields)  # type: ignore[arg-type]
+    broker.on_response(out.number, AlterPartitionResponseData(ErrorCode.NONE, {P: altered}), now)
 
 
 # -- Followers as the leader sees them.
@@ -188,7 +189,7 @@ def test_single_isr_change_in_flight() -> None:
     sent = proposal(leader, 1.0)
     assert sent is not None
     assert sent[1] == (1, 2)
-    answer(leader, sent[0], 1.0)
+    respond(leader, sent[0], 1.0)
     fetch(leader, 3, 10, 2.0)
     following = proposal(leader, 2.0)
     assert following is not None
@@ -236,7 +237,7 @@ def pending(expand: bool = True) -> tuple[Broker, Outgoing]:
 
 def test_accepted_alter_partition_updates_isr() -> None:
     broker, out = pending()
-    answer(broker, out, 12_000.0, isr=(1, 2, 3), partition_epoch=4)
+    respond(broker, out, 12_000.0, isr=(1, 2, 3), partition_epoch=4)
     partition = broker.partitions[P]
     assert (partition.isr, partition.partition_epoch, partition.pending) == ((1, 2, 3), 4, None)
 
@@ -244,14 +245,14 @@ def test_accepted_alter_partition_updates_isr() -> None:
 @pytest.mark.parametrize("notified", [{"leader_epoch": 6}, {"leader_epoch": 4}, {"partition_epoch": 2}], ids=str)
 def test_response_about_another_state_keeps_proposal_pending(notified: dict[str, int]) -> None:
     broker, out = pending()
-    answer(broker, out, 12_000.0, ErrorCode.NONE, **notified)
+    respond(broker, out, 12_000.0, ErrorCode.NONE, **notified)
     partition = broker.partitions[P]
     assert (partition.isr, partition.partition_epoch, partition.pending is None) == ((1, 2), 3, False)
 
 
 def test_response_without_change_ends_proposal() -> None:
     broker, out = pending()
-    answer(broker, out, 12_000.0, partition_epoch=3)
+    respond(broker, out, 12_000.0, partition_epoch=3)
     assert (broker.partitions[P].isr, broker.partitions[P].pending) == ((1, 2, 3), None)
 
 
@@ -272,14 +273,14 @@ def test_response_without_change_ends_proposal() -> None:
 )
 def test_refused_alter_partition(error: ErrorCode, stays: bool, repeated: bool) -> None:
     broker, out = pending()
-    answer(broker, out, 12_000.0, error)
+    respond(broker, out, 12_000.0, error)
     assert (broker.partitions[P].pending is not None) == stays
     assert (proposal(broker, 12_000.0) is not None) == repeated
 
 
 def test_new_leader_epoch_drops_pending_proposal() -> None:
     broker, out = pending()
-    answer(broker, out, 12_000.0, ErrorCode.INVALID_UPDATE_VERSION)
+    respond(broker, out, 12_000.0, ErrorCode.INVALID_UPDATE_VERSION)
     broker.handle(order(state(1, (1, 2), 6, 5)), 13_000.0)
     assert broker.partitions[P].pending is None
     fetch(broker, 3, 10, 13_000.0, leader_epoch=6)
@@ -291,7 +292,7 @@ def test_new_leader_epoch_drops_pending_proposal() -> None:
 def test_response_after_new_leader_epoch_is_ignored() -> None:
     broker, out = pending()
     broker.handle(order(state(1, (1, 2), 6, 5)), 12_000.0)
-    answer(broker, out, 12_000.0, isr=(1, 2, 3), partition_epoch=6, leader_epoch=6)
+    respond(broker, out, 12_000.0, isr=(1, 2, 3), partition_epoch=6, leader_epoch=6)
     assert (broker.partitions[P].isr, broker.partitions[P].partition_epoch) == ((1, 2), 5)
 
 

@@ -69,7 +69,7 @@ def test_single_alter_partition_in_flight() -> None:
     leader = start_leader()
     (first,) = joins(leader, P, 1.0)
     assert joins(leader, Q, 2.0) == []
-    leader.answered(first.number, accepted(first), 3.0)
+    leader.on_response(first.number, accepted(first), 3.0)
     (second,) = leader.tick(3.0)
     assert isinstance(second.message, AlterPartition)
     assert list(second.message.partitions) == [Q]
@@ -79,7 +79,7 @@ def test_single_alter_partition_in_flight() -> None:
 def test_failed_alter_partition_is_retried_after_50_ms(error: ErrorCode | None) -> None:
     leader = start_leader()
     (first,) = joins(leader, P, 1.0)
-    leader.answered(first.number, None if error is None else AlterPartitionResponseData(error), 10.0)
+    leader.on_response(first.number, None if error is None else AlterPartitionResponseData(error), 10.0)
     assert leader.tick(59.0) == []
     assert leader.wakes_at == 60.0
     (repeated,) = leader.tick(60.0)
@@ -90,7 +90,7 @@ def test_failed_alter_partition_is_retried_after_50_ms(error: ErrorCode | None) 
 def test_partition_missing_in_response_is_sent_again() -> None:
     leader = start_leader()
     (first,) = joins(leader, P, 1.0)
-    leader.answered(first.number, AlterPartitionResponseData(ErrorCode.NONE), 2.0)
+    leader.on_response(first.number, AlterPartitionResponseData(ErrorCode.NONE), 2.0)
     (repeated,) = leader.tick(2.0)
     assert repeated.message == first.message
 
@@ -102,7 +102,7 @@ def test_second_proposal_waits_for_request_in_flight() -> None:
     leader.handle(order(state(1, (1,), 6, 4, replicas=(1, 2))), 2.0)
     leader.handle(Fetch(2, {P: FetchPartition(0, 6)}), 2.0)
     assert leader.partitions[P].pending is None
-    leader.answered(first.number, accepted(first), 3.0)
+    leader.on_response(first.number, accepted(first), 3.0)
     leader.handle(Fetch(2, {P: FetchPartition(0, 6)}), 4.0)
     assert [type(out.message) for out in leader.tick(4.0)] == [AlterPartition]
 
@@ -132,7 +132,7 @@ def stored(partition_epoch: int, isr: tuple[int, ...] = (1, 2), leader: int = 1)
         (WriteStateResponse(False, None), (1,), 3, True),
         (None, (1,), 3, True),
     ],
-    ids=["written", "written before", "another ISR", "another leader", "deleted", "no answer"],
+    ids=["written", "written before", "another ISR", "another leader", "deleted", "no response"],
 )
 def test_leader_writes_state_before_2_7(
     reply: WriteStateResponse | None, isr: tuple[int, ...], partition_epoch: int, pending: bool
@@ -140,7 +140,7 @@ def test_leader_writes_state_before_2_7(
     leader = start_leader(OLD)
     (out,) = joins(leader, P, 1.0)
     assert (out.peer, out.message) == (Peer.STORE, stored(3))
-    leader.answered(out.number, reply, 2.0)
+    leader.on_response(out.number, reply, 2.0)
     partition = leader.partitions[P]
     assert (partition.isr, partition.partition_epoch, partition.pending is not None) == (isr, partition_epoch, pending)
     assert [repeated.message for repeated in leader.tick(52.0)] == ([out.message] if reply is None else [])
@@ -150,7 +150,7 @@ def test_leader_notifies_of_written_isrs_after_quiet_period() -> None:
     """The broker checks every 2.5 s: five seconds after the last change, or a minute after the last notification."""
     leader = start_leader(OLD)
     (out,) = joins(leader, P, 1_000.0)
-    leader.answered(out.number, WriteStateResponse(True, stored(4)), 1_000.0)
+    leader.on_response(out.number, WriteStateResponse(True, stored(4)), 1_000.0)
     notifications = [
         (now, out.message.partitions)
         for now in range(1_500, 20_000, 500)
@@ -177,7 +177,7 @@ def test_broker_without_leaders_stops() -> None:
     broker = stopping()
     (number,) = shutdown_requests(broker, 1_000.0)
     states = [broker.state]
-    broker.answered(number, ControlledShutdownResponseData(ErrorCode.NONE), 2_000.0)
+    broker.on_response(number, ControlledShutdownResponseData(ErrorCode.NONE), 2_000.0)
     states.append(broker.state)
     assert states == [BrokerState.SHUTTING_DOWN, BrokerState.DOWN]
     assert [type(out.message).__name__ for out in broker.tick(2_000.0)] == ["CloseSession"]
@@ -190,14 +190,14 @@ def test_broker_without_leaders_stops() -> None:
         ControlledShutdownResponseData(ErrorCode.STALE_BROKER_EPOCH),
         ControlledShutdownResponseData(ErrorCode.NONE, (P,)),
     ],
-    ids=["no answer", "an error", "still leads"],
+    ids=["no response", "an error", "still leads"],
 )
 def test_broker_stops_after_three_refused_shutdown_requests(reply: ControlledShutdownResponseData | None) -> None:
     broker, times = stopping(), []
     for now in range(1_000, 30_000, 500):
         for number in shutdown_requests(broker, float(now)):
             times.append(now)
-            broker.answered(number, reply, float(now))
+            broker.on_response(number, reply, float(now))
     assert times == [1_000, 6_000, 11_000]
     assert broker.state is BrokerState.DOWN
 
@@ -235,8 +235,8 @@ def test_response_to_an_earlier_process_is_ignored() -> None:
     leader.handle(order(state(1, (1,), 6, 4, replicas=(1, 2))), 2.0)
     leader.handle(Fetch(2, {P: FetchPartition(0, 6)}), 2.0)
     assert [type(out.message) for out in leader.tick(2.0)] == [AlterPartition]
-    answer = AlteredPartition(ErrorCode.NONE, 1, 6, (1, 2), 0, 5)
-    leader.answered(first.number, AlterPartitionResponseData(ErrorCode.NONE, {P: answer}), 3.0)
+    altered = AlteredPartition(ErrorCode.NONE, 1, 6, (1, 2), 0, 5)
+    leader.on_response(first.number, AlterPartitionResponseData(ErrorCode.NONE, {P: altered}), 3.0)
     assert leader.partitions[P].isr == (1,)
 
 

@@ -279,7 +279,7 @@ def test_follower_out_of_range_truncates_to_the_end_of_the_leader(leader_end: in
     broker.handle(order(state(1, (1,), 5)), 0.0)
     (out,) = broker.tick(0.0)
     fetched = Fetched(ErrorCode.OFFSET_OUT_OF_RANGE, leader_end, leader_end)
-    broker.answered(out.number, FetchResponse({P: fetched}), 1.0)
+    broker.on_response(out.number, FetchResponse({P: fetched}), 1.0)
     assert broker.disks.logs[P].end == end
 
 

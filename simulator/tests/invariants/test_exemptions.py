@@ -14,15 +14,18 @@ from kframe_simulator import Simulation
 from kframe_simulator.broker.messages import ControlResponse, LeaderAndIsr
 from kframe_simulator.broker.outgoing import ControlledShutdown, ControlledShutdownResponseData
 from kframe_simulator.invariants import events, records, requests, rest, topics
-from kframe_simulator.simulation.observations import Answered, Led
+from kframe_simulator.simulation.observations import BecameLeader, ResponseSent
 from kframe_simulator.testing.at_rest import KEY, edit, ended, metadata, promise, queued, request, state, topic, write
 
 
 def test_leader_with_delayed_earlier_epoch_is_exempt(simulation: Simulation) -> None:
     write(simulation, 2, 3)
     promise(simulation)
-    assert records.leaders_have_acknowledged_records(simulation.watch, Led(simulation.brokers[1], KEY, 0))
-    assert records.leaders_have_acknowledged_records(simulation.watch, Led(simulation.brokers[1], KEY, -1)) is None
+    assert records.leaders_have_acknowledged_records(simulation.watch, BecameLeader(simulation.brokers[1], KEY, 0))
+    assert (
+        records.leaders_have_acknowledged_records(simulation.watch, BecameLeader(simulation.brokers[1], KEY, -1))
+        is None
+    )
 
 
 def test_unreadable_topic_is_exempt_until_its_next_leader_epoch(simulation: Simulation) -> None:
@@ -52,7 +55,7 @@ def test_refusal_by_the_leader_epoch_of_an_earlier_topic_is_exempt(
         simulation.watch.record_history.topic_deleted("t", (0, 1))
     sent = request(simulation, LeaderAndIsr(1000, 1, simulation.brokers[broker_id].registration.broker_epoch, {}))
     refusal = ControlResponse(ErrorCode.NONE, {KEY: ErrorCode.STALE_CONTROLLER_EPOCH})
-    simulation.watch.answered(Answered(simulation.brokers[broker_id], sent, refusal))
+    simulation.watch.response_sent(ResponseSent(simulation.brokers[broker_id], sent, refusal))
     assert ("t" in simulation.watch.mismatched_topics) is exempt
 
 
@@ -150,7 +153,7 @@ def test_lost_log_is_exempt_if_all_isr_members_reregistered(
     if written:
         simulation.watch.record_history.state_written(state(simulation, isr=(1, 2)))
     simulation.watch.record_history.leadership_taken(KEY, 1)
-    led = Led(simulation.brokers[1], KEY, simulation.ensemble.rows[KEY].leader_epoch + 1)
+    led = BecameLeader(simulation.brokers[1], KEY, simulation.ensemble.rows[KEY].leader_epoch + 1)
     assert (records.leaders_have_acknowledged_records(simulation.watch, led) is None) is exempt
 
 
@@ -164,7 +167,7 @@ def test_crash_after_granted_controlled_shutdown_is_exempt(
     if remaining is not None:
         request = ControlledShutdown(2, broker.registration.broker_epoch)
         response = ControlledShutdownResponseData(ErrorCode.NONE, remaining)
-        simulation.watch.observed.shutdown_answered(simulation.controllers[0], request, response)
+        simulation.watch.observed.on_shutdown_response(simulation.controllers[0], request, response)
     edit(simulation, isr=(2,), leader=-1)
     broker.bounce()
     elected = state(simulation, leader=2, isr=(2,))
@@ -177,7 +180,7 @@ def test_only_a_granted_controlled_shutdown_is_orderly(
 ) -> None:
     broker, observed = simulation.brokers[2], simulation.watch.observed
     request = ControlledShutdown(2, broker.registration.broker_epoch)
-    observed.shutdown_answered(
+    observed.on_shutdown_response(
         simulation.controllers[0], request, ControlledShutdownResponseData(ErrorCode.NONE, remaining)
     )
     observed.stopped_in_order(2)

@@ -15,7 +15,14 @@ from kframe.model.ids import PartitionState
 from kframe_simulator import INVARIANTS, Simulation
 from kframe_simulator.broker.messages import ControlResponse
 from kframe_simulator.invariants import events, rest, roles, states
-from kframe_simulator.simulation.observations import Answered, Claimed, Quiescent, Replied, Rested, Written
+from kframe_simulator.simulation.observations import (
+    Quiescent,
+    RequestCompleted,
+    ResponseSent,
+    Rested,
+    RoleClaimed,
+    StoreWritten,
+)
 from kframe_simulator.simulation.watch import Watch
 from kframe_simulator.testing.at_rest import KEY, ViolationCase, edit, ended, metadata, request, sent, state
 from kframe_simulator.testing.broken import VIOLATIONS_OF_OBSERVATIONS
@@ -33,12 +40,12 @@ def rested(**changes: Any) -> Callable[[Simulation], Any]:
 
 def _accepts_older_controller_epoch(simulation: Simulation) -> Any:
     simulation.watch.memory[1].controller_epoch = 9
-    return Answered(simulation.brokers[1], request(simulation, metadata(simulation)), ControlResponse())
+    return ResponseSent(simulation.brokers[1], request(simulation, metadata(simulation)), ControlResponse())
 
 
 def _unfenced(simulation: Simulation) -> Any:
     simulation.controllers[0].store.claimed_epoch = 5
-    return Written(simulation.controllers[0], "write_states")
+    return StoreWritten(simulation.controllers[0], "write_states")
 
 
 def _sends_after_loss(simulation: Simulation) -> Any:
@@ -48,7 +55,7 @@ def _sends_after_loss(simulation: Simulation) -> Any:
 
 def _writes_after_loss(simulation: Simulation) -> Any:
     simulation.controllers[0].store.lost_role = True
-    return Written(simulation.controllers[0], "write_states")
+    return StoreWritten(simulation.controllers[0], "write_states")
 
 
 def _elects_unregistered_leader(simulation: Simulation) -> Any:
@@ -123,7 +130,7 @@ def _waits(simulation: Simulation) -> Any:
 
 #: The invariant that must fail, and the function that breaks it.
 BROKEN: list[ViolationCase] = [
-    (roles.epoch_has_single_owner, lambda simulation: Claimed(simulation.controllers[1], 1)),
+    (roles.epoch_has_single_owner, lambda simulation: RoleClaimed(simulation.controllers[1], 1)),
     (roles.request_has_own_epoch, lambda simulation: sent(simulation, metadata(simulation, 7))),
     (roles.accepted_controller_epochs_increase, _accepts_older_controller_epoch),
     (roles.writes_are_fenced, _unfenced),
@@ -152,8 +159,8 @@ BROKEN: list[ViolationCase] = [
     (events.gauges_equal_recount, _wrong_gauge),
     (rest.context_equals_storage, rested(isr=(1,))),
     (events.states_fit_columns, _online_without_leader),
-    (events.requests_get_single_response, lambda simulation: Replied("an election", 2, True)),
-    (events.requests_get_single_response, lambda simulation: Replied("an election", 1, False)),
+    (events.requests_get_single_response, lambda simulation: RequestCompleted("an election", 2, True)),
+    (events.requests_get_single_response, lambda simulation: RequestCompleted("an election", 1, False)),
     (events.repeated_events_write_nothing, lambda simulation: ended(simulation, written=(KEY,), repeated=True)),
     (events.failures_are_explained, _fails_by_itself),
     (events.steps_are_bounded, _endless),

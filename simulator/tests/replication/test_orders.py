@@ -61,8 +61,8 @@ def propose(
 def test_alter_partition_roundtrip(by_id: bool) -> None:
     reply = propose(started_runner(), (1,), by_id)
     assert isinstance(reply, AlterPartitionResponseData)
-    answer = reply.partitions[P]
-    assert (answer.error, answer.leader, answer.leader_epoch, answer.isr, answer.partition_epoch) == (
+    partition = reply.partitions[P]
+    assert (partition.error, partition.leader, partition.leader_epoch, partition.isr, partition.partition_epoch) == (
         ErrorCode.NONE,
         1,
         0,

@@ -128,7 +128,7 @@ def test_equal_scenarios_give_equal_traces() -> None:
 
 def test_endless_exchange_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kframe_simulator.replication.scenario.ROUNDS_MAX", 2)
-    with pytest.raises(ScenarioError, match="answer each other without end"):
+    with pytest.raises(ScenarioError, match="respond to each other without end"):
         example().play()
 
 

@@ -65,7 +65,7 @@ def test_broker_responses_leave_controller_state_unchanged() -> None:
     for core, number, node in _active(_searched(5)):
         for error in (ErrorCode.NONE, ErrorCode.STALE_CONTROLLER_EPOCH, ErrorCode.STALE_BROKER_EPOCH):
             for broker in BROKERS:
-                assert core.step(number, ("answered", error, broker, node.controller_epoch)) == (number, ())
+                assert core.step(number, ("responded", error, broker, node.controller_epoch)) == (number, ())
 
 
 def test_repeated_notification_or_request_leaves_state_unchanged() -> None:

@@ -33,7 +33,7 @@ class StoragePair:
             store.open(lambda _: None)
 
     def take(self, own: int, ask: tuple[Any, ...]) -> tuple[Any, Any]:
-        """The answers of both to a call."""
+        """The results of both for a call."""
         store, process = self.stores[own], self.processes[own]
         if ask == ("release",):
             self.stored, _ = storage.release(own, self.stored, process)
@@ -43,9 +43,9 @@ class StoragePair:
         called = storage.call(own, self.stored, process, ask)
         self.stored, self.processes[own] = called.stored, called.process
         try:
-            return called.answer, self._asked(own, store, ask)
+            return called.result, self._asked(own, store, ask)
         except ControllerFenced:
-            return called.answer, ("failed", "fenced")
+            return called.result, ("failed", "fenced")
 
     def _asked(self, own: int, store: MemoryStore, ask: tuple[Any, ...]) -> tuple[Any, ...]:
         done = ("done", ask[0])
@@ -100,7 +100,7 @@ def test_search_storage_equals_embedded_store(seed: int) -> None:
     chance, both, written = Random(seed), StoragePair(), 0
     for _ in range(CALLS):
         own = chance.choice((1, 2))
-        own_answer, answer = both.take(own, _random_call(chance, both.stored.version, both.processes[own].claim))
-        assert own_answer == answer
-        written += own_answer is not None and own_answer[1:3] == ("write", OK)
+        model_result, result = both.take(own, _random_call(chance, both.stored.version, both.processes[own].claim))
+        assert model_result == result
+        written += model_result is not None and model_result[1:3] == ("write", OK)
     assert written

@@ -121,7 +121,7 @@ class Listening(Simulation):
 
 
 def test_r47_cluster_converges_after_partly_applied_leader_and_isr() -> None:
-    """KAFKA-9769: brokers apply LeaderAndIsr and answer with an error, while one of them restarts."""
+    """KAFKA-9769: brokers apply LeaderAndIsr and return an error, while one of them restarts."""
     options, _ = plan_of(7)
     plan = [
         *(Action(1_000.0, "half_apply", {"broker": broker}) for broker in range(len(options.brokers))),

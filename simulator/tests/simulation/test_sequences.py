@@ -25,12 +25,12 @@ def play(*actions: tuple[str, dict[str, Any]], **options: Any) -> Simulation:
 
 
 def test_controller_crashes_after_it_stored_the_end_of_a_cancelled_reassignment() -> None:
-    simulation = play(("give_up_move", {"pick": 0}))
+    simulation = play(("cancel_reassignment_and_crash", {"pick": 0}))
     assert simulation.ensemble.controller_epoch() == 2
 
 
 def test_reassignment_is_cancelled_without_a_leader() -> None:
-    simulation = play(("give_up_leaderless_move", {"pick": 0}))
+    simulation = play(("cancel_leaderless_reassignment", {"pick": 0}))
     assert simulation.watch.requested_targets["t", 0] == {(1, 2)}
 
 
@@ -43,17 +43,17 @@ def test_last_in_sync_replica_crashes_after_a_refused_controlled_shutdown() -> N
 def test_leader_stores_an_isr_while_its_reassignment_is_overridden() -> None:
     five = (1, 2, 3, 4, 5)
     reassign = ("reassign", {"pick": 1, "shift": 4, "factor": 1, "count": 1})
-    simulation = play(("override_at_join", {"pick": 0}), reassign, protocol="2.6", brokers=five)
+    simulation = play(("override_reassignment", {"pick": 0}), reassign, protocol="2.6", brokers=five)
     assert simulation.isr_writes_to_delay == 0
     assert len(set().union(*simulation.watch.requested_targets.values())) == 2
 
 
-@pytest.mark.parametrize("then", [0, 1], ids=["deleted", "target-starts"])
+@pytest.mark.parametrize("next_step", [0, 1], ids=["deleted", "target-starts"])
 @pytest.mark.parametrize("pick", [0, 3], ids=["one-target", "two-targets"])
-def test_partition_without_a_leader_is_reassigned(pick: int, then: int) -> None:
-    simulation = play(("move_unborn", {"pick": pick, "then": then}))
+def test_partition_without_a_leader_is_reassigned(pick: int, next_step: int) -> None:
+    simulation = play(("reassign_without_state", {"pick": pick, "next_step": next_step}))
     assert simulation.watch.requested_targets["t", 2]
-    assert ("t" in simulation.ensemble.topic_ids) is bool(then)
+    assert ("t" in simulation.ensemble.topic_ids) is bool(next_step)
 
 
 def test_broker_registers_again_before_a_deletion_request() -> None:
@@ -63,12 +63,15 @@ def test_broker_registers_again_before_a_deletion_request() -> None:
 
 
 def test_response_of_earlier_term_arrives_after_log_directory_failure() -> None:
-    simulation = play(("recall_answers", {"pick": 0}))
+    simulation = play(("repeat_earlier_responses", {"pick": 0}))
     assert simulation.ensemble.controller_epoch() > 1
 
 
 def test_record_is_unreadable_when_a_reassignment_ends() -> None:
-    spoil, reassign = ("spoil_end", {"pick": 0}), ("reassign", {"pick": 1, "shift": 3, "factor": 1, "count": 1})
-    simulation = play(spoil, reassign)
-    assert simulation.spoils_ends == 0
+    malform, reassign = (
+        ("malform_at_completion", {"pick": 0}),
+        ("reassign", {"pick": 1, "shift": 3, "factor": 1, "count": 1}),
+    )
+    simulation = play(malform, reassign)
+    assert simulation.malformed_completions == 0
     assert simulation.watch.unreadable

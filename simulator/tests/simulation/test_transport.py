@@ -36,8 +36,8 @@ class Simulation:
     def request_done(self, *_: Any) -> None: ...
     def request_sent(self, *_: Any) -> None: ...
 
-    def deliver(self, _: int, request: ControlRequest, answer: Callable[[ControlResponse], None], *__: Any) -> None:
-        self.scheduler.after(60.0 if request.rows[0] else 0.0, lambda: answer(ControlResponse()))
+    def deliver(self, _: int, request: ControlRequest, respond: Callable[[ControlResponse], None], *__: Any) -> None:
+        self.scheduler.after(60.0 if request.rows[0] else 0.0, lambda: respond(ControlResponse()))
 
     def _notified(self, event: Any) -> None:
         assert isinstance(event, StopReplicaResponseReceived)
@@ -51,7 +51,7 @@ def deletion(row: int) -> ControlRequest:
 
 def test_late_response_is_not_matched_to_next_request() -> None:
     """Seed 2486: the response to a first attempt arrived while the process was paused. The process read it after the
-    repeated request was answered, during the first attempt of the next request."""
+    repeated request got its response, during the first attempt of the next request."""
     simulation = Simulation()
     simulation.transport.channels[BROKER] = SimulatedChannel(BROKER, 1, waiting=deque([deletion(0), deletion(1)]))
     simulation.transport.resume()
