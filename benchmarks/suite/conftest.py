@@ -18,8 +18,9 @@ from kframe.model.cluster import ClusterState
 ANSWERS: Final = Path(__file__).with_name("answers.json")
 #: With a thousand leaders the controller notifies a thousand brokers a thousand times: minutes a run.
 NOT_OVER_A_THOUSAND: Final = ("alter-partition-storm", "reassignment-completion")
-#: Partitions of the ordinary tests.
+#: Partitions of the tests, and brokers of those that ``make test`` runs.
 TEST_PARTITIONS: Final = 1_000
+TEST_BROKERS: Final = 100
 #: Many requests to every broker at any size: too slow for an ordinary test over a thousand brokers.
 MANY_REQUESTS: Final = ("alter-partition", "topic-creation-storm", "topic-deletion")
 
@@ -97,7 +98,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         for name in (only.split(",") if only else BENCHES)
         if brokers < 1_000 or name not in NOT_OVER_A_THOUSAND + (MANY_REQUESTS if partitions == TEST_PARTITIONS else ())
     ]
-    metafunc.parametrize("bench", benches, ids=[f"{b.name}-{b.partitions}-{b.brokers}" for b in benches])
+    parameters = [
+        pytest.param(bench, marks=pytest.mark.extended if bench.brokers != TEST_BROKERS else ()) for bench in benches
+    ]
+    metafunc.parametrize("bench", parameters, ids=[f"{b.name}-{b.partitions}-{b.brokers}" for b in benches])
 
 
 @pytest.fixture(scope="session")

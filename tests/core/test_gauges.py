@@ -37,6 +37,7 @@ from kframe.scenario.format import read_scenario
 from kframe.scenario.runner import ScenarioRunner
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy, registration
 from kframe.testing.properties import examples
+from kframe.testing.sampling import every_nth
 
 BROKERS = (1, 2, 3, 4)
 SCENARIOS = sorted((Path(__file__).parents[1] / "golden" / "scenarios").glob("*.yaml"))
@@ -243,7 +244,7 @@ def test_ineligible_replica_counts_while_deletion_is_pending() -> None:
     assert (gauges["ReplicasToDeleteCount"], gauges["ReplicasIneligibleToDeleteCount"]) == (2, 1)
 
 
-@pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", every_nth(4, SCENARIOS), ids=lambda path: path.stem)
 def test_gauges_equal_recount_in_golden_scenario(path: Path) -> None:
     runner = ScenarioRunner(read_scenario(path))
     for entry in runner.play_steps():

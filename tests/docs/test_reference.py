@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from docs.generate.directive import REFERENCES
 from docs.generate.markdown import code, escape, prose
 from docs.generate.metrics import exported_metrics, metrics
 from docs.generate.plugins import hook_example, hooks, plugin_hooks
+from docs.generate.python_api import python_names
 from docs.generate.schemas import SCENARIO, documents, scenario_format, type_text
 from kframe.api.settings import environment_name
 from kframe.cli.exits import EXIT_CODES
@@ -118,7 +120,14 @@ def test_example_of_a_hook_is_a_complete_plugin(hook: Any) -> None:
     assert f"## {hook.__name__}\n" in plugin_hooks()
 
 
-@pytest.mark.slow
+def test_every_public_name_is_listed() -> None:
+    listed = set(re.findall(r"^\.\. (?:auto|py:)\w+:: (\S+)", python_names(), re.MULTILINE))
+    assert [name for name in kframe._PUBLIC if f"kframe.{name}" not in listed] == []
+    names = {name.rpartition(".")[2] for name in listed}
+    assert [name for name in kframe.plugin.__all__ if name not in names] == []
+
+
+@pytest.mark.extended
 def test_every_public_name_is_on_page(site_folder: Path) -> None:
     pages = read_site(site_folder)
     anchors = pages[site_folder / "reference" / "python.html"].anchors

@@ -43,6 +43,7 @@ def problem(page: Path, target: str, site: dict[Path, SitePage]) -> str | None:
     return None
 
 
+@pytest.mark.extended
 def test_every_page_is_built(site_folder: Path) -> None:
     pages = [path.relative_to(DOCS) for path in tracked_files(".md") if path.is_relative_to(DOCS)]
     missing = [page for page in pages if not (site_folder / page.with_suffix(".html")).is_file()]
@@ -50,6 +51,7 @@ def test_every_page_is_built(site_folder: Path) -> None:
     assert (site_folder / "index.html").is_file()
 
 
+@pytest.mark.extended
 def test_every_link_resolves(site: dict[Path, SitePage]) -> None:
     links = [(page, target) for page in site for target in site[page].targets]
     assert len(links) > 1000
@@ -57,6 +59,7 @@ def test_every_link_resolves(site: dict[Path, SitePage]) -> None:
     assert [entry for entry in problems if entry[2]] == []
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "target, expected",
     [

@@ -64,8 +64,8 @@ def test_oracle_comparison_reports_difference() -> None:
 @pytest.mark.parametrize(
     "independent, events",
     [
-        (0, 1_000),
-        (16, 8_000),
+        (0, 500),
+        (16, 4_000),
         *(pytest.param(*case, marks=pytest.mark.extended) for case in ((0, 4_000), (16, 16_000))),
     ],
 )

@@ -31,7 +31,8 @@ from kframe.plugin.kraft import directory_ids, records
 from kframe.snapshot import Snapshot
 from kframe.whatif.kraft.whatif import KraftWhatIf
 
-pytestmark = pytest.mark.real
+#: ``make test`` compares the records of these events, and of others, in the test of ``kframe controller shadow``.
+pytestmark = [pytest.mark.real, pytest.mark.extended]
 
 SETTINGS = {
     "broker.session.timeout.ms": "8000",
@@ -164,9 +165,7 @@ def comparable(versioned: RecordAndVersion) -> RecordAndVersion:
     return versioned._replace(record=record)
 
 
-@pytest.fixture(
-    scope="module", params=[pytest.param(True, id="elr"), pytest.param(False, marks=pytest.mark.extended, id="no elr")]
-)
+@pytest.fixture(scope="module", params=[True, False], ids=["elr", "no elr"])
 def live(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveCluster]:
     if lacking := missing():
         pytest.skip(lacking)

@@ -38,6 +38,7 @@ def copy(path: Path, target: Path) -> None:
 
 
 @pytest.mark.real
+@pytest.mark.extended
 def test_wheel_runs_without_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """``make dist`` compiles it. A test of the build checks that the source distribution has what that needs."""
     monkeypatch.setenv("PIP_NO_COMPILE", "1")

@@ -20,8 +20,6 @@ from kframe_kafka_wire.testing.kafka_python import KafkaPython
 from kframe_kafka_wire.testing.messages import NEVER_WHOLE, WAYS, answers, malformed_frames
 from kframe_kafka_wire.testing.real_cluster import (
     INTERNAL,
-    NEWEST,
-    OLDEST,
     SETUPS,
     RealCluster,
     Sampler,
@@ -39,14 +37,16 @@ from kframe_zookeeper.testing.process import until
 from kframe_zookeeper.testing.servers import ServerHandle
 from kframe_zookeeper.testing.tools import ToolProcess
 
+from kframe.testing.sampling import every_nth
+
 #: Client libraries, and the module that each needs.
 MAKES: Final[Mapping[str, tuple[Callable[[Path, str], AnyClient], str]]] = {
     "java": (JavaClient, "kazoo"), "librdkafka": (Librdkafka, "confluent_kafka"), "kafka-python": (KafkaPython, "kafka")
 }  # fmt: skip
 #: Log lines of brokers for a controlled shutdown, 2.8 and 3.9.
 SHUT_DOWN: Final = re.compile("Controlled shutdown (?:succeeded|request returned successfully)")
-#: Setups that ``make test-extended`` tests with all work.
-OTHERS: Final = [pytest.param(setup, marks=pytest.mark.extended) for setup in SETUPS if setup != NEWEST]
+#: ``make test`` has the newest release and protocol here; ``test_replication.py`` has the oldest.
+CLUSTERS: Final = every_nth(len(SETUPS), SETUPS)
 #: Memory in KiB by which a process may grow through malformed frames.
 GROWTH_KIB: Final = 64 * 1024
 
@@ -68,8 +68,9 @@ def java(cluster: RealCluster, tmp_path_factory: pytest.TempPathFactory) -> Iter
         yield client
 
 
-class _Leadership:
-    """Changes of leaders and deletions, which every protocol has requests of its own for."""
+@pytest.mark.parametrize("cluster", CLUSTERS, indirect=True, ids=spelled, scope="class")
+class TestOnBrokers:
+    """All work of clients and operators."""
 
     def test_brokers_apply_leadership_changes(self, cluster: RealCluster) -> None:
         before = set(cluster.kafka.complaints())
@@ -99,16 +100,6 @@ class _Leadership:
         assert [complaint for complaint in new if complaint.log == "state-change"] == []
         cluster.client.create("/admin/delete_topics/t")
         assert until(lambda: not cluster.assignment("t"))
-
-
-@pytest.mark.parametrize("cluster", [OLDEST], indirect=True, ids=spelled, scope="class")
-class TestOnOldestBrokers(_Leadership):
-    """The requests that the oldest release has of its own."""
-
-
-@pytest.mark.parametrize("cluster", [NEWEST, *OTHERS], indirect=True, ids=spelled, scope="class")
-class TestOnBrokers(_Leadership):
-    """All work of clients and operators."""
 
     @pytest.mark.parametrize("make", MAKES)
     def test_client_operations(self, cluster: RealCluster, java: JavaClient, make: str, tmp_path: Path) -> None:

@@ -29,7 +29,11 @@ FAST: Final = ("--throttle", 50_000_000, "--concurrency", 3)
 #: Less than the producer writes: a throttled replica never catches up.
 SLOW: Final = ("--throttle", 200, "--concurrency", 6)
 #: Entries of the journal at which the executor is killed, with ZooKeeper and with KRaft, and the command that follows.
-KILLS: Final = [(1, 6, "resume"), (3, 8, "rollback"), (10, 12, "resume")]
+KILLS: Final = [
+    pytest.param(1, 6, "resume", marks=pytest.mark.extended),
+    (3, 8, "rollback"),
+    (10, 12, "resume"),
+]
 _numbers = itertools.count()
 
 
@@ -49,6 +53,7 @@ def test_a_broker_is_added_and_another_decommissioned(cluster: ExecutedCluster) 
     cluster.await_settled(SPREAD)
 
 
+@pytest.mark.extended
 def test_replication_factors_fall_and_rise(cluster: ExecutedCluster) -> None:
     cluster.execute("fewer", PAIRS, *FAST)
     cluster.execute("more", REPLICAS, *FAST)

@@ -78,6 +78,7 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveCluster]:
         yield live
 
 
+@pytest.mark.extended
 def test_why_names_event_of_leader_change(live: LiveCluster) -> None:
     cluster, tools = live.cluster, live.tools
     created = live.why("orders")

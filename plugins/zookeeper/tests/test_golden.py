@@ -21,14 +21,11 @@ from kframe.model.ids import RecoveryState
 from kframe.scenario.format import read_scenario
 from kframe.scenario.runner import ScenarioRunner
 from kframe.testing.clusters import PartitionSpec, cluster_of
+from kframe.testing.sampling import every_nth
 
 GOLDEN = Path(__file__).parents[3] / "tests" / "golden"
-SCENARIOS = sorted((GOLDEN / "scenarios").glob("*.yaml"))
 #: ``tests/scenario/test_golden.py`` plays all of them in memory, and the contract tests compare both stores.
-CASES = [
-    pytest.param(path, id=path.stem, marks=pytest.mark.extended if number % 3 else ())
-    for number, path in enumerate(SCENARIOS)
-]
+SCENARIOS = every_nth(6, sorted((GOLDEN / "scenarios").glob("*.yaml")))
 COMPARISON = runpy.run_path(str(GOLDEN / "compare.py"))["Comparison"]
 
 
@@ -75,7 +72,7 @@ def make_storage(zookeeper: ServerHandle) -> Iterator[Callable[[ClusterState], S
         yield make
 
 
-@pytest.mark.parametrize("path", CASES)
+@pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
 def test_trace_equals_kafkas(path: Path, make_storage: Callable[[ClusterState], Storage]) -> None:
     golden = json.loads((GOLDEN / "traces" / f"{path.stem}.json").read_text())
     own = json.loads(json.dumps(ScenarioRunner(read_scenario(path), make_storage=make_storage).play()))

@@ -177,6 +177,7 @@ def test_kafka_completes_operations_that_kframe_began(
     assert fixture.znodes_unlike_kafkas() == {}
 
 
+@pytest.mark.extended
 def test_role_alternates_between_kframe_and_kafka(fixture: ClusterFixture) -> None:
     """Three handovers to kframe and back. They are after SIGTERM, after SIGKILL, and after SIGKILL with pending
     work."""

@@ -207,7 +207,7 @@ KILLS: Final = [
     if case.fenced or interruption is not Interruption.OVERTAKEN
 ]
 COMMAND_KILLS: Final = [
-    (case, interruption)
+    pytest.param(case, interruption, marks=pytest.mark.extended if interruption is Interruption.UNSENT else ())
     for case in (*COMMAND_ELECTIONS, *COMMAND_WRITES)
     for interruption in (Interruption.UNSENT, Interruption.UNANSWERED, Interruption.OVERTAKEN)
     if case in COMMAND_WRITES or interruption is not Interruption.OVERTAKEN

@@ -15,6 +15,7 @@ from kframe_zookeeper.testing.certificates import Authority
 from kframe_zookeeper.testing.servers import Ensemble, ServerHandle
 from kframe_zookeeper.testing.zookeeper_fixture import ZooKeeperFixture, fixture_factory, open_temporary_fixture
 
+from kframe.testing.sampling import every_nth
 from kframe.testing.store_contract import StorageFactory, StoreContract
 from kframe.testing.store_fixture import StoreSuite
 from kframe.testing.store_role_contract import RoleContract
@@ -49,6 +50,7 @@ class TestEnsemble(_ZooKeeperSuite, RoleContract):
         return settings_at(ensemble.address)
 
 
+@pytest.mark.extended
 class TestLogin(_ZooKeeperSuite, RoleContract):
     """All created znodes belong to the login."""
 
@@ -81,7 +83,7 @@ class TestEnsembleWithTlsAndLogin(_ZooKeeperSuite, StoreContract):
         return replace(settings_at(secured_ensemble.secure_address), tls=tls(authority), secure_acl=True, sasl=login)
 
 
-@pytest.mark.parametrize("seed", range(1, 4))
+@pytest.mark.parametrize("seed", every_nth(3, range(1, 4)))
 def test_seeded_histories_equal_those_of_the_embedded_store(zookeeper: ServerHandle, seed: int) -> None:
     """Results, errors and notifications are equal."""
     assert play_history(seed, open_temporary_fixture(f"zookeeper://{zookeeper.address}")) is None
