@@ -79,8 +79,8 @@ class Measurements:
 
 def _suite(chosen: argparse.Namespace, results: Measurements, record: IncrementalRecord) -> None:
     for part in timed.parts(chosen.partitions, chosen.over, chosen.largest, chosen.benches, chosen.runs):
-        which = f", {part.only[0]}" if len(part.only) == 1 else ""
-        with record.part(f"suite, {part.partitions:,} partitions, {part.brokers:,} brokers{which}"):
+        bench_name = f", {part.only[0]}" if len(part.only) == 1 else ""
+        with record.part(f"suite, {part.partitions:,} partitions, {part.brokers:,} brokers{bench_name}"):
             results.suite += timed.run(part)
 
 

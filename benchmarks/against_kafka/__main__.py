@@ -127,10 +127,10 @@ def row(
 def line(row: Result) -> tuple[str, ...]:
     """A row as cells under HEADINGS."""
     unit = 1 if row["bench"] == "memory" else 1000
-    what = row["bench"] if row["phase"] == "ready" else f"{row['bench']}: {row['phase']}"
+    name = row["bench"] if row["phase"] == "ready" else f"{row['bench']}: {row['phase']}"
     ours, theirs = statistics.median(row["kframe"]) * unit, row["peer"][row["collector"]] * unit
     ratio = (f"{row['ratio'][name]:.1f}" for name in ("least", "median", "most"))
-    return (row["beside"], what, f"{row['partitions']:,}", f"{ours:,.1f}", f"{theirs:,.1f}", row["collector"],
+    return (row["beside"], name, f"{row['partitions']:,}", f"{ours:,.1f}", f"{theirs:,.1f}", row["collector"],
             *ratio)  # fmt: skip
 
 

@@ -74,8 +74,8 @@ def main(words: list[str] | None = None) -> int:
         best = {name: min(run[name] for run in runs) for name in runs[0]}
         result |= {"runs": runs, "peer": {part: dict(figures[part]) for part in PEER_PARTS}, "best": best}
         rows = [
-            (what, f"{ours * 1000:.1f} ms", f"{theirs * 1000:.1f} ms", f"{theirs / ours:.1f}")
-            for what, ours, theirs in (
+            (name, f"{ours * 1000:.1f} ms", f"{theirs * 1000:.1f} ms", f"{theirs / ours:.1f}")
+            for name, ours, theirs in (
                 ("decide and apply", best["decide_seconds"], peer[0]),
                 ("encode", best["encode_seconds"], peer[1]),
                 ("all", best["seconds"], sum(peer)),

@@ -103,12 +103,12 @@ def main(words: list[str] | None = None) -> int:
         peer = figures["kraft.log_replay"]
         best = {name: min(run[name] for run in runs) for name in runs[0]}
         result |= {"runs": runs, "peer": dict(peer), "best": best}
-        both = best["read_seconds"] + best["replay_seconds"]
+        total_seconds = best["read_seconds"] + best["replay_seconds"]
         rows = [
             ("replay", f"{best['replay_seconds']:.3f} s", f"{peer['seconds_min']:.3f} s",
              f"{peer['seconds_min'] / best['replay_seconds']:.1f}"),
-            ("replay with reading the file", f"{both:.3f} s", f"{peer['seconds_min']:.3f} s",
-             f"{peer['seconds_min'] / both:.1f}"),
+            ("replay with reading the file", f"{total_seconds:.3f} s", f"{peer['seconds_min']:.3f} s",
+             f"{peer['seconds_min'] / total_seconds:.1f}"),
             ("memory of a partition", f"{best['bytes_per_partition']:.0f} B",
              f"{peer['heap_bytes_per_partition']:.0f} B",
              f"{peer['heap_bytes_per_partition'] / best['bytes_per_partition']:.1f}"),

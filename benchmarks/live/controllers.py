@@ -325,10 +325,10 @@ def measure(
     compiled = compiling(server)
     done_at = wait_until_settled(brokers, elected_at, setup.limit_s, all_notified)
     failover = measurement("failover", about, done_at - elected_at, compiling(server) - compiled, brokers)
-    left = [broker for broker in brokers if broker.broker_id != FAILING]
+    remaining = [broker for broker in brokers if broker.broker_id != FAILING]
     compiled, failed_at = compiling(server), time.time()
     client.delete(f"/brokers/ids/{FAILING}")
-    done_at = wait_until_settled(left, failed_at, setup.limit_s, failed_broker_removed)
+    done_at = wait_until_settled(remaining, failed_at, setup.limit_s, failed_broker_removed)
     return [failover, measurement("broker-failure", about, done_at - failed_at, compiling(server) - compiled, brokers)]
 
 

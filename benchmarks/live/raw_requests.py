@@ -120,7 +120,7 @@ class Raw:
     def warm_up(self, session: Session, rounds: int) -> None:
         """Read and write everything, and look and watch as controllers do."""
         for _ in range(rounds):
-            watches = Watches(session, lambda what, path: None)
+            watches = Watches(session, lambda event, path: None)
             session.call(Sync(paths.CONTROLLER_EPOCH))
             watches.exists(paths.CONTROLLER)
             watches.await_lists(LISTS, watches.begin_lists(LISTS))

@@ -43,9 +43,9 @@ def sink(listener: socket.socket) -> None:
         connection, _ = listener.accept()
         with connection:
             while head := connection.recv(12, socket.MSG_WAITALL):
-                left = int.from_bytes(head[:4], "big") - 8
-                while left:
-                    left -= connection.recv_into(room, min(left, len(room)))
+                remaining = int.from_bytes(head[:4], "big") - 8
+                while remaining:
+                    remaining -= connection.recv_into(room, min(remaining, len(room)))
                 answer = head[8:12] + b"\0" + _ANSWERS[int.from_bytes(head[4:6], "big")]
                 connection.sendall(len(answer).to_bytes(4, "big") + answer)
 

@@ -108,8 +108,8 @@ def restore_topics(client: KazooClient, partitions: int, brokers: int, replicati
 
 def execute(writes: Iterable[TransactionRequest]) -> None:
     """Execute a few transactions at a time. Raises the server's error."""
-    left = iter(writes)
-    while waiting := [write.commit_async() for write in islice(left, TRANSACTIONS)]:
+    remaining = iter(writes)
+    while waiting := [write.commit_async() for write in islice(remaining, TRANSACTIONS)]:
         for result in waiting:
             for answer in result.get():
                 if isinstance(answer, Exception):

@@ -42,20 +42,20 @@ class TopicBalancer:
         average: dict[int, int] = {}
         pool: dict[int, str] = {}
         remainder: dict[str, int] = {}
-        left, brokers = len(self.lists) * self.factor, len(self.targets)
+        remaining, brokers = len(self.lists) * self.factor, len(self.targets)
         for rack, inside in sorted(self.members.items(), key=lambda item: -len(item[1])):
-            full = self.factor == len(self.members) or -(-len(inside) * left // brokers) >= len(self.lists)
-            total, among, name = (len(self.lists), len(inside), rack) if full else (left, brokers, "")
+            full = self.factor == len(self.members) or -(-len(inside) * remaining // brokers) >= len(self.lists)
+            total, among, name = (len(self.lists), len(inside), rack) if full else (remaining, brokers, "")
             if full and self.factor != len(self.members):
-                left, brokers = left - len(self.lists), brokers - len(inside)
+                remaining, brokers = remaining - len(self.lists), brokers - len(inside)
             for broker in inside:
                 average[broker], pool[broker] = total // among, name
             remainder[name] = total % among
         ideal: Counter[int] = Counter()
         for broker in sorted(self.targets, key=lambda broker: average[broker] - self.count[broker]):
-            more = remainder[pool[broker]] > 0
-            ideal[broker] = average[broker] + more
-            remainder[pool[broker]] -= more
+            extra = remainder[pool[broker]] > 0
+            ideal[broker] = average[broker] + extra
+            remainder[pool[broker]] -= extra
         return ideal
 
     def balance(self) -> None:

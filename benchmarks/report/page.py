@@ -159,11 +159,11 @@ def own_work(series: Sequence[Row]) -> str:
     rows = []
     for row in series:
         first, last = row["points"][0], row["points"][-1]
-        what = row["series"] if row["along"] == "hosted" or row["series"] != "broker-failure" else (
+        name = row["series"] if row["along"] == "hosted" or row["series"] != "broker-failure" else (
             f"{row['series']}, {first['hosted']:,} hosted")  # fmt: skip
         sizes = [f"{milliseconds(point['seconds'])} ms at {point[row['along']]:,}" for point in (first, last)]
         by = {"hosted": "hosted by the broker", "partitions": "in the cluster"}[row["along"]]
-        rows.append((what, by, *sizes, f"{row['exponent']:.2f}"))
+        rows.append((name, by, *sizes, f"{row['exponent']:.2f}"))
     return _table(("what", "partitions", "least", "most", "exponent"), rows)
 
 

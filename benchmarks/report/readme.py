@@ -72,9 +72,9 @@ def _beside(figures: SavedRecord) -> list[Row]:
 
 
 def _event(row: Row) -> str:
-    what = _EVENTS[row["event"]]
+    name = _EVENTS[row["event"]]
     theirs = f", Kafka {min(row['kafka']):.1f} s" if row["kafka"] else ""
-    return f"{what} at {row['partitions']:,} partitions: kframe {max(row['kframe']):.2f} s{theirs}"
+    return f"{name} at {row['partitions']:,} partitions: kframe {max(row['kframe']):.2f} s{theirs}"
 
 
 def _record(figures: SavedRecord) -> str:

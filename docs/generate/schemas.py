@@ -82,8 +82,8 @@ def type_text(schema: Schema, definitions: Mapping[str, Schema]) -> str:
     if kind == "array":
         return f"list of {type_text(schema.get('items') or {}, definitions)}"
     if kind == "object":
-        more = schema.get("additionalProperties")
-        return f"map to {type_text(more, definitions)}" if isinstance(more, dict) else "map"
+        values = schema.get("additionalProperties")
+        return f"map to {type_text(values, definitions)}" if isinstance(values, dict) else "map"
     return _NAMES.get(str(kind), "any value")
 
 

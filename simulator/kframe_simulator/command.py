@@ -140,7 +140,7 @@ def shrink_command(source: str, invariant: str | None, target: Path | None, trie
     if all(violation.number != number for violation in first.violations):
         raise BadInput(f"{source}: found {first.violations[0].number} broken, expected {number}")
     with progress(f"{len(plan)} actions") as line:
-        result = shrink(options, plan, number, lambda done, left: line(done, tries), tries)
+        result = shrink(options, plan, number, lambda done, remaining: line(done, tries), tries)
     if target is not None:
         with writing_to(target):
             write_run(target, result)

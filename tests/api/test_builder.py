@@ -38,11 +38,11 @@ class Last:
 class Steps:
     """Counts steps."""
 
-    made: ClassVar[list[Steps]] = []
+    instances: ClassVar[list[Steps]] = []
 
     def __init__(self) -> None:
         self.steps = 0
-        self.made.append(self)
+        self.instances.append(self)
 
     def stepped(self, cause: Event | Answer, effects: Any) -> None:
         self.steps += 1
@@ -130,7 +130,7 @@ def test_observers_by_name_and_as_objects(registry: Registry) -> None:
     controller = builder.build()
     controller.open()
     controller.run_until_idle()
-    by_name = Steps.made[-1]
+    by_name = Steps.instances[-1]
     assert by_name is not mine
     assert by_name.steps > 0
     assert isinstance(mine, Steps)

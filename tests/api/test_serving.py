@@ -33,9 +33,9 @@ class Recorder:
     def kframe_transports(self) -> list[TransportSpec]:
         return [TransportSpec("post", self.make, "A letter box.")]
 
-    def builder(self, *servers: str, **more: Any) -> kframe.ControllerBuilder:
+    def builder(self, *servers: str, **options: Any) -> kframe.ControllerBuilder:
         registry = kframe.build_registry(extra=[self], allowed=())
-        return kframe.ControllerBuilder(7, "memory:", "recording:", servers=servers, registry=registry, **more)
+        return kframe.ControllerBuilder(7, "memory:", "recording:", servers=servers, registry=registry, **options)
 
 
 class RecordedServer:

@@ -10,9 +10,9 @@ from kframe.api.tls import tls_refusal
 
 
 def failure(reason: str | None) -> ssl.SSLError:
-    made = ssl.SSLError(1, "as OpenSSL has it")
-    made.reason = reason  # type: ignore[assignment]
-    return made
+    error = ssl.SSLError(1, "as OpenSSL has it")
+    error.reason = reason  # type: ignore[assignment]
+    return error
 
 
 @pytest.mark.parametrize("reason, expected", [

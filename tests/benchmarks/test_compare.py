@@ -47,9 +47,9 @@ def test_absolute_seconds_are_not_compared() -> None:
     assert compare.compare([seconds], [Ratio("x seconds", 9.0, less=True, absolute=True)]) == []
 
 
-def record(path: Path, when: str, *ratios: Ratio, **more: Any) -> Path:
+def record(path: Path, when: str, *ratios: Ratio, **fields: Any) -> Path:
     """Write a record as benchmarks do."""
-    path.write_text(json.dumps({"when": when, "ratios": to_record(ratios), **more}))
+    path.write_text(json.dumps({"when": when, "ratios": to_record(ratios), **fields}))
     return path
 
 

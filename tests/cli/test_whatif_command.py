@@ -125,7 +125,7 @@ def test_elections_by_name(snapshot: Path) -> None:
 
 def test_selectors_by_name(snapshot: Path) -> None:
     default, configured = (
-        document("fail", snapshot, "--brokers", "1", *more) for more in ((), ("--selector", "first-in-sync"))
+        document("fail", snapshot, "--brokers", "1", *options) for options in ((), ("--selector", "first-in-sync"))
     )
     assert default["partitions"] == configured["partitions"]
 

@@ -27,7 +27,7 @@ def even_cluster(seed: int, width: int, unregistered: int, fault_rate: float) ->
     cluster.brokers.register([Registration(500 + index, 1 + index) for index in range(BROKERS)])
     widths = np.repeat([width, width, width + 1, width], SIZES)
     replicas = [draw.choice(BROKERS, width, replace=False).tolist() for width in widths]
-    in_sync = [_shuffled(draw, some) if draw.random() < fault_rate else some for some in replicas]
+    in_sync = [_shuffled(draw, broker_ids) if draw.random() < fault_rate else broker_ids for broker_ids in replicas]
     names = [f"t{index}" for index in range(len(SIZES))]
     rows = cluster.add_topics(names, np.array(SIZES), Ragged.of(replicas), Ragged.of(in_sync))
     p = cluster.partitions
@@ -51,13 +51,13 @@ def even_rows(seed: int, cluster: ClusterState) -> list[tuple[Int32, UInt8]]:
     draw, count = np.random.default_rng(seed), len(cluster.partitions)
     every = np.arange(count, dtype=np.int32)
     gaps = np.concatenate([every[134:198], every[71:135], every[201:], every[:70], every[-65:]])
-    few = (draw.random(count) < 0.01).astype(np.uint8)
+    few_flags = (draw.random(count) < 0.01).astype(np.uint8)
     tail = (every >= count // 2).astype(np.uint8)
     none = np.zeros(count, np.uint8)
-    return [(every, none), (every, few), (every[1:-1].copy(), tail[1:-1].copy()), (every[:63].copy(), none[:63]),
+    return [(every, none), (every, few_flags), (every[1:-1].copy(), tail[1:-1].copy()), (every[:63].copy(), none[:63]),
             (gaps, (draw.random(len(gaps)) < 0.01).astype(np.uint8))]  # fmt: skip
 
 
-def _shuffled(draw: np.random.Generator, some: list[int]) -> list[int]:
-    subset = draw.permutation(some).tolist() if draw.random() < 0.5 else list(some)
+def _shuffled(draw: np.random.Generator, broker_ids: list[int]) -> list[int]:
+    subset = draw.permutation(broker_ids).tolist() if draw.random() < 0.5 else list(broker_ids)
     return subset[: int(draw.integers(0, len(subset) + 1))] if draw.random() < 0.7 else subset

@@ -102,8 +102,8 @@ class Simulation:
         self.loop.run_until_idle()
         return dict(self.loop.status().gauges)
 
-    def do(self, what: str, x: int, y: int) -> None:
-        getattr(self, f"do_{what}")(x, y)
+    def do(self, operation: str, x: int, y: int) -> None:
+        getattr(self, f"do_{operation}")(x, y)
 
     def topic(self, x: int) -> str:
         return "abcd"[x % 4]
@@ -218,10 +218,10 @@ SEEN: Counter[str] = Counter()
 def test_gauges_equal_recount_after_any_history(steps: list[tuple[str, int, int]]) -> None:
     simulation = Simulation()
     assert simulation.settle() == recount(simulation.loop.controller)
-    for what, x, y in steps:
-        simulation.do(what, x, y)
+    for operation, x, y in steps:
+        simulation.do(operation, x, y)
         gauges = simulation.settle()
-        assert gauges == recount(simulation.loop.controller), (what, x, y)
+        assert gauges == recount(simulation.loop.controller), (operation, x, y)
         SEEN.update(name for name, value in gauges.items() if value)
     simulation.loop.stop()
     assert simulation.loop.status().gauges == INACTIVE

@@ -74,10 +74,10 @@ def test_batch_equals_columns() -> None:
     batch = election_batch(cluster, OFFLINE, np.array([2, 0], np.int32), np.array([1, 1], np.uint8))
     assert [batch.topic_names[topic] for topic in batch.topic] == ["orders", "orders"]
     assert batch.partition.tolist() == [2, 0]
-    assert [some.tolist() for some in (batch.candidates[0], batch.candidates[1])] == [[0, 1, 2], [0, 1, 2]]
+    assert [positions.tolist() for positions in (batch.candidates[0], batch.candidates[1])] == [[0, 1, 2], [0, 1, 2]]
     assert batch.eligible.tolist() == [1, 0, 0, 1, 0, 1]
     assert batch.in_sync.tolist() == [1, 1, 0, 1, 1, 0]
-    assert [some.tolist() for some in (batch.isr[0], batch.isr[1])] == [[0, 1], [1, 0]]
+    assert [positions.tolist() for positions in (batch.isr[0], batch.isr[1])] == [[0, 1], [1, 0]]
     assert batch.leader.tolist() == [3, 3]
     assert batch.leader_epoch.tolist() == [7, 5]
     assert batch.broker_ids.tolist() == [10, 11, 12, 13]

@@ -111,9 +111,9 @@ def election_cases(draw: st.DrawFn) -> ElectionCase:
     )
     replicas, isr = [], []
     for _ in range(draw(st.integers(1, 5))):
-        some = draw(st.lists(st.integers(0, BROKERS - 1), unique=True, min_size=1, max_size=4))
-        replicas.append(some)
-        isr.append(draw(st.lists(st.sampled_from(some), unique=True)))
+        assigned = draw(st.lists(st.integers(0, BROKERS - 1), unique=True, min_size=1, max_size=4))
+        replicas.append(assigned)
+        isr.append(draw(st.lists(st.sampled_from(assigned), unique=True)))
     cluster.add_topics(["t"], np.array([len(replicas)]), Ragged.of(replicas), Ragged.of(isr))
     flags = cluster.partitions.replica_flags
     flags[:] = draw(st.lists(st.sampled_from([0, 0, 1, 2, 4, 6]), min_size=len(flags), max_size=len(flags)))
@@ -266,11 +266,11 @@ def violations(module: ModuleType, case: ElectionCase, leader: Int32) -> Any:
 @given(st.lists(st.lists(st.integers(0, 1), max_size=4), max_size=5), st.integers(-2, 2))
 def test_take_first_equals_reference(lists: list[list[int]], beyond: int) -> None:
     """Also where list offsets exceed the values."""
-    some, mask = Ragged.of(lists), np.array([hit for positions in lists for hit in positions], np.uint8)
+    assigned, mask = Ragged.of(lists), np.array([hit for positions in lists for hit in positions], np.uint8)
     values, mask = np.arange(len(mask) + 2, dtype=np.int32), mask[: max(len(mask) + beyond, 0)].copy()
     outs = [np.full(len(lists), NO_LEADER, np.int32) for _ in range(2)]
     answers = [
-        module.take_first(some.offsets, values, mask, out)
+        module.take_first(assigned.offsets, values, mask, out)
         for module, out in zip((_selectors, reference_selectors), outs, strict=True)
     ]
     assert answers[0] == answers[1]

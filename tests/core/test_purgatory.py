@@ -28,8 +28,8 @@ def make_driver() -> Driver:
     return quiet({"t": [healthy(1, 2)], "stuck": [PartitionSpec((5,))]}, (1, 2))
 
 
-def creation(timeout_ms: int, token: int = 1, *more: NewTopic) -> CreateTopicsRequested:
-    return CreateTopicsRequested((NewTopic("late", assignments=ON_5), *more), timeout_ms, token=token)
+def creation(timeout_ms: int, token: int = 1, *other_topics: NewTopic) -> CreateTopicsRequested:
+    return CreateTopicsRequested((NewTopic("late", assignments=ON_5), *other_topics), timeout_ms, token=token)
 
 
 def pass_time(driver: Driver, milliseconds: int) -> None:

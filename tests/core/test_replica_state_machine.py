@@ -81,8 +81,8 @@ def test_brokers_leave_isr_in_scala_hash_order() -> None:
     take_offline(driver, *(f"t-0@{broker_id}" for broker_id in broker_ids))
     assert state_of(driver.stored("t-0")) == (-1, (4,), 12)
     order = [5, 10, 1, 6, 9, 2, 12, 7, 3, 11, 8, 4]
-    left = [set(driver.cluster.brokers.ids_of(change.isr.values)) for change in driver.writes()]
-    removed = [sorted(before - after) for before, after in zip([set(broker_ids), *left], left, strict=False)]
+    isrs = [set(driver.cluster.brokers.ids_of(change.isr.values)) for change in driver.writes()]
+    removed = [sorted(before - after) for before, after in zip([set(broker_ids), *isrs], isrs, strict=False)]
     assert removed == [[broker_id] for broker_id in order[:-1]] + [[]]
 
 

@@ -34,9 +34,9 @@ def create(driver: Driver, topics: dict[str, list[tuple[int, ...]]]) -> None:
 def grow(driver: Driver, *added: tuple[int, ...]) -> None:
     """Store added partitions of ``t``."""
     table = driver.store.read_topics(("t",))
-    more = small_table({"t": added})
-    counts = table.partition_counts + more.partition_counts
-    replicas, flags = Ragged.chain([table.replicas, more.replicas]), np.append(table.flags, more.flags)
+    addition = small_table({"t": added})
+    counts = table.partition_counts + addition.partition_counts
+    replicas, flags = Ragged.chain([table.replicas, addition.replicas]), np.append(table.flags, addition.flags)
     driver.write_topics(TopicTable(table.names, table.topic_ids, counts, replicas, flags))
     driver.follow()
 

@@ -122,10 +122,10 @@ def test_topic_grows_during_the_repair() -> None:
 def _add(driver: Driver, replicas: tuple[int, ...]) -> None:
     """Add one partition to the stored assignment of t, as a broker does."""
     table = driver.store.read_topics(("t",))
-    more = TopicTable.starting(
+    added = TopicTable.starting(
         ("t",), table.partition_counts + np.int32(1), Ragged.chain([table.replicas, Ragged.of([replicas])])
     )
-    driver.write_topics(more)
+    driver.write_topics(added)
 
 
 # -- partitions that have a state

@@ -34,9 +34,9 @@ class ControllerGroup:
             loop.open()
             loop.run_until_idle()
 
-    def run(self, *which: int) -> None:
+    def run(self, *indexes: int) -> None:
         """Run these controllers, or all, until none has an event left."""
-        loops = [self.loops[i] for i in which] or self.loops
+        loops = [self.loops[i] for i in indexes] or self.loops
         while sum(loop.run_until_idle() for loop in loops):
             pass
 

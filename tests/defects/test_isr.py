@@ -46,11 +46,11 @@ def test_r33_notification_during_isr_change_handling_is_handled_next() -> None:
     for _ in range(1_000):
         driver.ensemble.notify_isr_changes([("t", 0)])
 
-    def more() -> None:
+    def change_isr_again() -> None:
         driver.ensemble.write_state("t", 1, isr=(1,))
         driver.ensemble.notify_isr_changes([("t", 1)])
 
-    driver.before(DropNotifications, more)
+    driver.before(DropNotifications, change_isr_again)
     driver.handle(IsrChangesNotified())
     assert len(driver.store.read_isr_changes().paths) == 1
     driver.handle(IsrChangesNotified())

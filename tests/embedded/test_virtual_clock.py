@@ -65,11 +65,11 @@ def test_timer_with_same_name_is_replaced_and_cancel_removes_it() -> None:
 def test_timer_set_by_timer_fires_in_same_advance() -> None:
     clock, fired = VirtualClock(), list[float]()
 
-    def again() -> None:
+    def fire_again() -> None:
         fired.append(clock.now_ms())
-        clock.schedule("again", 300, again)
+        clock.schedule("again", 300, fire_again)
 
-    clock.schedule("again", 300, again)
+    clock.schedule("again", 300, fire_again)
     clock.advance(1)
     assert fired == [300.0, 600.0, 900.0]
     assert clock.pending == {"again": 1200.0}

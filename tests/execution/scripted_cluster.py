@@ -44,7 +44,7 @@ class Crashes:
     after: bool = False
     count: int = 0
 
-    def around(self, effect: Callable[[], object]) -> None:
+    def perform(self, effect: Callable[[], object]) -> None:
         """Count the call, and crash if its number is ``crash_count``."""
         self.count += 1
         if self.count != self.crash_count:
@@ -66,7 +66,7 @@ class CrashingJournal(Journal):
             return
         before = self.path.stat().st_size
         try:
-            self.crashes.around(lambda: super(CrashingJournal, self).append(entry))
+            self.crashes.perform(lambda: super(CrashingJournal, self).append(entry))
         except Crash:
             if not self.crashes.after:
                 self._tear(entry, before)
@@ -143,7 +143,7 @@ class ScriptedCluster:
                 replicas = None if targets.cancel[index] else targets.replicas[index].tolist()
                 codes.append(self._reassign(name, replicas))
 
-        self.crashes.around(effect)
+        self.crashes.perform(effect)
         return tuple(codes)
 
     def elect(
@@ -155,7 +155,7 @@ class ScriptedCluster:
                 if partition.replicas[0] in partition.isr:
                     partition.leader = partition.replicas[0]
 
-        self.crashes.around(effect)
+        self.crashes.perform(effect)
         return dict.fromkeys(partitions or (), ErrorCode.NONE)
 
     def read_configs(self, resources: Mapping[ConfigResource, Sequence[str]]) -> dict[ConfigResource, dict[str, str]]:
@@ -173,7 +173,7 @@ class ScriptedCluster:
             for resource, values in changes.items():
                 codes[resource] = self._change(resource, values)
 
-        self.crashes.around(effect)
+        self.crashes.perform(effect)
         return codes
 
     def replica_logs(self, broker_ids: Collection[int]) -> dict[int, dict[TopicPartition, LogDirReplica]]:
@@ -209,15 +209,15 @@ class ScriptedCluster:
     def _change(self, resource: ConfigResource, values: Mapping[str, str | None]) -> ErrorCode:
         if resource.broker_id is not None and resource.broker_id not in self.live:
             return ErrorCode.BROKER_NOT_AVAILABLE
-        own = self.configs.setdefault(resource, {})
+        settings = self.configs.setdefault(resource, {})
         for name, value in values.items():
             if name == "follower.replication.throttled.rate":
                 self.rates.append(value)
             if value is None:
-                own.pop(name, None)
+                settings.pop(name, None)
             else:
-                own[name] = value
-        if not own:
+                settings[name] = value
+        if not settings:
             del self.configs[resource]
         return ErrorCode.NONE
 

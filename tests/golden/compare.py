@@ -80,17 +80,17 @@ class Trace:
                 if following and set(request["live_leaders"]) != leaders & set(following["live_brokers"]):
                     yield f"{where}: live_leaders {request['live_leaders']} are not the live ones among {sorted(leaders)}"
             for name, entry in request["partitions"].items():
-                what = f"{where}: {name}"
+                label = f"{where}: {name}"
                 if api == "StopReplica":
                     if entry["delete_partition"]:
                         deleted.add(name)
                         if name not in stopped:
-                            yield f"{what}: deleted before it is stopped"
+                            yield f"{label}: deleted before it is stopped"
                     stopped.add(name)
                     continue
                 if api == "LeaderAndIsr":
                     if name in deleted:
-                        yield f"{what}: after StopReplica has deleted it"
+                        yield f"{label}: after StopReplica has deleted it"
                     leading.setdefault(name, entry["leader_epoch"])
                     leading[name] = max(leading[name], entry["leader_epoch"])
                 elif not greeting and entry["leader"] != DELETING and broker not in entry.get("offline_replicas", ()):
@@ -100,12 +100,12 @@ class Trace:
                               for r in requests if r["api"] == "LeaderAndIsr")
                     if own and before is not None and entry["leader_epoch"] > before and \
                             leading.get(name, -1) < entry["leader_epoch"]:
-                        yield f"{what}: metadata names leader epoch {entry['leader_epoch']} before LeaderAndIsr does"
+                        yield f"{label}: metadata names leader epoch {entry['leader_epoch']} before LeaderAndIsr does"
                 if entry["leader"] != DELETING:
                     epochs = entry["leader_epoch"], entry["partition_epoch"]
                     last = self.epochs.get((broker, api, name), epochs)
                     if epochs < last:
-                        yield f"{what}: leader and partition epoch go back from {last} to {epochs}"
+                        yield f"{label}: leader and partition epoch go back from {last} to {epochs}"
                     self.epochs[broker, api, name] = epochs
 
 
@@ -268,17 +268,17 @@ class Comparison:
         mine, its = final(golden, "StopReplica"), final(other, "StopReplica")
         for key in sorted(set(mine) | set(its)):
             broker, name, delete = key
-            what = f"StopReplica({'delete' if delete else 'keep'}) to broker {broker} for {name}"
+            label = f"StopReplica({'delete' if delete else 'keep'}) to broker {broker} for {name}"
             if self.skip(name) or self.by_lot(name):
                 continue
             if key not in mine or key not in its:
-                yield f"{what}: {'sent' if key in mine else 'none'} / {'sent' if key in its else 'none'}"
+                yield f"{label}: {'sent' if key in mine else 'none'} / {'sent' if key in its else 'none'}"
                 continue
             a, b = mine[key]["leader_epoch"], its[key]["leader_epoch"]
             all_of_it = [entry["leader_epoch"] for (_, n, _), entry in mine.items() if n == name]
             several = len({who for who, n, _ in mine if n == name}) > 1
             if a != b and (self.strict or not several or DELETING in (a, b) or not min(all_of_it) <= b <= max(all_of_it)):
-                yield f"{what}: leader_epoch {a} / {b}"
+                yield f"{label}: leader_epoch {a} / {b}"
 
 
 def main():

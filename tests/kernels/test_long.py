@@ -78,7 +78,7 @@ class Long:
         return np.flatnonzero(self.rng.random(count) < self.malformed)
 
 
-def both(name: str, columns: object, inputs: Mapping[str, Any], out: Mapping[str, Any]) -> None:
+def compare_kernels(name: str, columns: object, inputs: Mapping[str, Any], out: Mapping[str, Any]) -> None:
     """Compare a kernel with its reference. ``out`` has the initial OUT and INOUT arrays."""
     results = []
     for module in (kernels, reference):
@@ -106,10 +106,10 @@ def positions_of(long: Long) -> list[Any]:
 def test_row_lists_by_state_equal_reference(long: Long) -> None:
     rows = np.full(ROWS, 90, np.int32)
     for states in (0b101, 0b10, 0b1000, 0):
-        both("list_in_states", long, {"state_mask": states}, {"rows": rows})
+        compare_kernels("list_in_states", long, {"state_mask": states}, {"rows": rows})
     # With offline log directories no row is skipped.
     for flags in (long.replica_flags, long.replica_flags & 3):
-        both("list_leaderless", long, {"replica_flags": flags}, {"rows": rows})
+        compare_kernels("list_leaderless", long, {"replica_flags": flags}, {"rows": rows})
 
 
 @LONG
@@ -117,12 +117,12 @@ def test_check_transitions_equals_reference(long: Long) -> None:
     for positions in positions_of(long):
         for allowed in (0xFF, 0b10, 0b1101, 0):
             arguments = {"positions": positions, "states": long.state, "allowed": allowed}
-            both("check_transitions", long, arguments, {"valid": np.full(len(positions), 90, np.uint8)})
+            compare_kernels("check_transitions", long, arguments, {"valid": np.full(len(positions), 90, np.uint8)})
 
 
 @LONG
 def test_initial_replica_states_equal_reference(long: Long) -> None:
-    both("initialize_replica_states", long, {}, {"replica_state": np.full(len(long.replica), 90, np.uint8)})
+    compare_kernels("initialize_replica_states", long, {}, {"replica_state": np.full(len(long.replica), 90, np.uint8)})
 
 
 @LONG
@@ -136,11 +136,11 @@ def test_measure_live_leaders_equals_reference(long: Long) -> None:
                     "max_leaders": max_leaders, "compact": True,
                 }  # fmt: skip
                 out = {"last_section": np.full(long.b, 90, np.int32), "tail_length": np.zeros(len(cuts) - 1, np.int64)}
-                both("measure_live_leaders", long, arguments, out)
+                compare_kernels("measure_live_leaders", long, arguments, out)
 
 
 @LONG
 def test_failure_counts_equal_reference(long: Long) -> None:
     arguments = {"first": 3, "last": ROWS - 2, "scratch": np.empty((3, 16), np.int32)}
-    both("count_failures", long, arguments, failure_counts(long.b, 30))
-    both("count_pair_failures", long, arguments, pair_failure_counts(long.b, ROWS))
+    compare_kernels("count_failures", long, arguments, failure_counts(long.b, 30))
+    compare_kernels("count_pair_failures", long, arguments, pair_failure_counts(long.b, ROWS))

@@ -14,7 +14,7 @@ import pytest
 
 from kframe.whatif.sweep_healthy import rack_bits
 from tests.kernels.compare import failure_counts, pair_failure_counts
-from tests.kernels.test_long import both
+from tests.kernels.test_long import compare_kernels
 
 BLOCK: Final = 32
 ROWS: Final = 3 * BLOCK + 5
@@ -40,8 +40,8 @@ def uniform(replicas: int, min_isr: int = 2, racks: int = 4) -> SimpleNamespace:
 
 def check(case: Any, first: int = 0, last: int = ROWS) -> None:
     arguments = {"first": first, "last": last, "scratch": np.empty((3, 20), np.int32)}
-    both("count_failures", case, arguments, failure_counts(BROKERS, BROKERS + 1))
-    both("count_pair_failures", case, arguments, pair_failure_counts(BROKERS, ROWS))
+    compare_kernels("count_failures", case, arguments, failure_counts(BROKERS, BROKERS + 1))
+    compare_kernels("count_pair_failures", case, arguments, pair_failure_counts(BROKERS, ROWS))
 
 
 @pytest.mark.parametrize("min_isr", [1, 2, 3, 9])

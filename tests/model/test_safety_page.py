@@ -32,8 +32,8 @@ def test_keys_and_defaults(key: str, default: str) -> None:
 def test_named_tests_exist() -> None:
     folders = (ROOT / "tests", ROOT / "plugins")
     trees = [ast.parse(path.read_text()) for folder in folders for path in folder.rglob("test_*.py")]
-    there = {node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
-    assert {row[3] for row in ROWS} - {"–"} <= there
+    test_names = {node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+    assert {row[3] for row in ROWS} - {"–"} <= test_names
 
 
 def test_all_kframe_keys_are_explained() -> None:

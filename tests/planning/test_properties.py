@@ -102,11 +102,11 @@ def test_leaders_change_only_where_requested(snapshot: Snapshot, request: dict[s
         assert set(proposal.rows.tolist()) <= set(np.flatnonzero(moved | shrunk).tolist())
 
 
-@pytest.mark.parametrize("more", [{"remove_brokers": (1, 2)}, {"fix_racks": True}, {"rebalance": True}])
+@pytest.mark.parametrize("extra_goal", [{"remove_brokers": (1, 2)}, {"fix_racks": True}, {"rebalance": True}])
 @given(snapshot=snapshots())
-def test_additional_goal_never_lowers_bound(snapshot: Snapshot, more: dict[str, Any]) -> None:
+def test_additional_goal_never_lowers_bound(snapshot: Snapshot, extra_goal: dict[str, Any]) -> None:
     request: dict[str, Any] = {"remove_brokers": (1,)}
-    assert planned(snapshot, request).bound <= planned(snapshot, request | more).bound
+    assert planned(snapshot, request).bound <= planned(snapshot, request | extra_goal).bound
 
 
 @pytest.mark.slow
@@ -211,28 +211,30 @@ def test_plan_without_weights_costs_its_bound(snapshot: Snapshot, request: dict[
 
 
 @pytest.mark.parametrize("goal", [{"remove_brokers": (1,)}, {"replication_factors": {"*": 3}}, {"replace": {1: 2}}])
-@given(snapshot=snapshots(), excluded=st.sets(st.integers(2, 7), max_size=2), more=st.sets(st.integers(2, 7)))
+@given(snapshot=snapshots(), excluded=st.sets(st.integers(2, 7), max_size=2), extra=st.sets(st.integers(2, 7)))
 def test_more_excluded_brokers_never_lower_bound(
-    snapshot: Snapshot, excluded: set[int], more: set[int], goal: dict[str, Any]
+    snapshot: Snapshot, excluded: set[int], extra: set[int], goal: dict[str, Any]
 ) -> None:
     known = {broker.broker_id for broker in snapshot.brokers}
-    few, many = (tuple(sorted(ids & known)) for ids in (excluded, excluded | more))
-    bounds = [planned(snapshot, goal | {"exclude_brokers": ids}) for ids in (few, many)]
+    fewer_excluded, more_excluded = (tuple(sorted(ids & known)) for ids in (excluded, excluded | extra))
+    bounds = [planned(snapshot, goal | {"exclude_brokers": ids}) for ids in (fewer_excluded, more_excluded)]
     assert bounds[0].bound <= bounds[1].bound
     assert bounds[0].unassignable <= bounds[1].unassignable
 
 
-@pytest.mark.parametrize("more", [{"broker_caps": {None: 12}}, {"exclude_topics": ("a",)}, {"remove_brokers": (1,)}])
+@pytest.mark.parametrize(
+    "extra_constraints", [{"broker_caps": {None: 12}}, {"exclude_topics": ("a",)}, {"remove_brokers": (1,)}]
+)
 @given(snapshot=snapshots(partitions_max=8))
-def test_more_constraints_never_lower_optimum(snapshot: Snapshot, more: dict[str, Any]) -> None:
+def test_more_constraints_never_lower_optimum(snapshot: Snapshot, extra_constraints: dict[str, Any]) -> None:
     pytest.importorskip("highspy")
-    proposals = [planned(snapshot, {"fix_racks": True} | constraints) for constraints in ({}, more)]
+    proposals = [planned(snapshot, {"fix_racks": True} | constraints) for constraints in ({}, extra_constraints)]
     # Where the brokers of a rack are removed, partitions must span fewer racks: that is no further constraint.
     scope = np.sort(proposals[1].problem.order)
     before, after = (required_racks(proposal.problem, scope) for proposal in proposals)
     assume(np.array_equal(before, after))
-    few, many = (solve(proposal.problem, None) for proposal in proposals)
-    assume(many.feasible and many.optimal and few.optimal)
-    left_out = np.setdiff1d(proposals[0].problem.order, proposals[1].problem.order)
-    assert few.feasible
-    assert few.bound <= many.bound + 3 * len(left_out)
+    weaker, stronger = (solve(proposal.problem, None) for proposal in proposals)
+    assume(stronger.feasible and stronger.optimal and weaker.optimal)
+    dropped = np.setdiff1d(proposals[0].problem.order, proposals[1].problem.order)
+    assert weaker.feasible
+    assert weaker.bound <= stronger.bound + 3 * len(dropped)

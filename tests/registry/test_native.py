@@ -257,17 +257,17 @@ def test_inconsistent_batch_is_not_passed_to_c(compiled: Compiled, field: str) -
         elect(NativeSelector("x", compiled.function("crash")), short)
 
 
-@pytest.mark.parametrize("which", ["candidates", "isr"])
+@pytest.mark.parametrize("column", ["candidates", "isr"])
 @pytest.mark.parametrize("wrong", ["a list too few", "values missing"])
-def test_inconsistent_lists_are_not_passed_to_c(compiled: Compiled, which: str, wrong: str) -> None:
+def test_inconsistent_lists_are_not_passed_to_c(compiled: Compiled, column: str, wrong: str) -> None:
     batch = random_election(7, ElectionKind.OFFLINE)
-    lists: Ragged = getattr(batch, which)
+    lists: Ragged = getattr(batch, column)
     shorter = (
         Ragged(lists.offsets[:-1], lists.values)
         if wrong == "a list too few"
         else Ragged(lists.offsets, lists.values[:-1])
     )
-    mismatched: dict[str, Any] = {which: shorter}
+    mismatched: dict[str, Any] = {column: shorter}
     with pytest.raises(ShapeError, match="contradict"):
         elect(NativeSelector("x", compiled.function("crash")), replace(batch, **mismatched))
 

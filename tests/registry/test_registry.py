@@ -187,7 +187,7 @@ def observer_spec(name: str) -> ObserverSpec:
 
 
 @pytest.mark.parametrize(
-    "hook, spec, what",
+    "hook, spec, description",
     [
         ("kframe_leader_selectors", selector_spec("duplicate"), "leader selector 'duplicate'"),
         ("kframe_stores", StoreSpec("duplicate", nothing_for, ""), "store for the URL scheme 'duplicate'"),
@@ -196,12 +196,12 @@ def observer_spec(name: str) -> ObserverSpec:
         ("kframe_observers", observer_spec("duplicate"), "observer 'duplicate'"),
     ],
 )
-def test_duplicate_name_error_names_both_plugins(hook: str, spec: object, what: str) -> None:
+def test_duplicate_name_error_names_both_plugins(hook: str, spec: object, description: str) -> None:
     first, second = (plugin(name, **{hook: lambda: [spec]}) for name in ("One", "Other"))
     with pytest.raises(PluginError) as caught:
         build(first, second)
     assert str(caught.value) == (
-        f"{what} is offered by extra One and by extra Other; disable one of them with --no-plugin"
+        f"{description} is offered by extra One and by extra Other; disable one of them with --no-plugin"
     )
     assert state_of(build(first, second, disabled=["Other"]), "Other").state == "disabled"
 

@@ -363,8 +363,8 @@ def test_partitions_are_sampled_evenly_and_others_counted(caplog: pytest.LogCapt
     ):
         written = [line for line in changed if line.startswith(prefix)]
         assert LINES_PER_SECOND // 2 - 10 <= len(written) <= LINES_PER_SECOND // 2
-        left_out = partitions - len(written)
-        assert f"{counted}: {left_out} of them are left out of this log" in changed
+        omitted = partitions - len(written)
+        assert f"{counted}: {omitted} of them are left out of this log" in changed
         numbers = [int(line.split("t-")[1].split(" ")[0]) for line in written]
         assert max(np.diff(numbers)) - min(np.diff(numbers)) <= 4
 

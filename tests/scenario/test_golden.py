@@ -44,14 +44,14 @@ def test_scenarios_and_traces_match() -> None:
     assert {path.stem for path in SCENARIOS} == {path.stem for path in (GOLDEN / "traces").glob("*.json")}
 
 
-@pytest.mark.parametrize("more, code", [(0, 0), (1, 1)], ids=["the same leader", "another leader"])
-def test_command_compares_traces(more: int, code: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("leader_shift, code", [(0, 0), (1, 1)], ids=["the same leader", "another leader"])
+def test_command_compares_traces(leader_shift: int, code: int, tmp_path: Path) -> None:
     golden = GOLDEN / "traces" / "broker-failure-leader-and-follower.json"
     trace = json.loads(golden.read_text())
     stored = next(
         partition for step in trace["steps"] for partition in step["partitions"].values() if partition["leader"] > 0
     )
-    stored["leader"] += more
+    stored["leader"] += leader_shift
     other = tmp_path / "other.json"
     other.write_text(json.dumps(trace))
     command = [sys.executable, str(COMPARE), "--strict", "--all", str(golden), str(other)]

@@ -41,7 +41,7 @@ def main(directory: Path) -> None:
     results = everything(played, failover.cluster_facts(brokers, clusters))
     assert_same_rows(results, reference_rows(snapshot, scenario(brokers=[2])))
     killed = sorted(file.name for file in directory.iterdir() if file.suffix == ".killed")
-    print(json.dumps({"killed": killed, "rows": {name: len(some) for name, some in results.items()}}))
+    print(json.dumps({"killed": killed, "rows": {name: len(rows) for name, rows in results.items()}}))
     spark.stop()
 
 

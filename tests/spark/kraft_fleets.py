@@ -50,13 +50,13 @@ def kraft_snapshot(random: Random) -> Snapshot:
 
 
 def _registration(random: Random, broker_id: int) -> records.RegisterBrokerRecord:
-    own = (directory(broker_id), directory(broker_id, 1))
+    directories = (directory(broker_id), directory(broker_id, 1))
     return records.RegisterBrokerRecord(
         broker_id=broker_id, incarnation_id=UUID(int=broker_id), broker_epoch=broker_id + 10, features=FEATURES,
         end_points=(records.BrokerEndpoint(name="PLAIN", host="h", port=9092, security_protocol=0),),
-        rack=random.choice(["a", "b", None]), fenced=random.random() < 0.2, log_dirs=own,
+        rack=random.choice(["a", "b", None]), fenced=random.random() < 0.2, log_dirs=directories,
         in_controlled_shutdown=random.random() < 0.15,
-        cordoned_log_dirs=random.choice([None, (), own[:1], own]),
+        cordoned_log_dirs=random.choice([None, (), directories[:1], directories]),
     )  # fmt: skip
 
 
@@ -95,23 +95,23 @@ def kraft_scenarios(random: Random, snapshot: Snapshot) -> list[dict[str, Any]]:
     """One scenario of every verb, by name."""
     up = [facts.broker_id for facts in snapshot.brokers if facts.registration and not facts.registration.fenced]
     known = [facts.broker_id for facts in snapshot.brokers if facts.registration]
-    some = random.sample(up, min(len(up), random.randint(1, 2)))
+    failing = random.sample(up, min(len(up), random.randint(1, 2)))
     topic, partitions = snapshot.topics.names[0], int(snapshot.topics.partition_counts[0])
     plan = {"version": 1, "partitions": [
         {"topic": topic, "partition": number, "replicas": random.sample(IDS, random.randint(1, 3))}
         for number in range(partitions)
     ]}  # fmt: skip
     return [
-        scenario("fail", some, name="fail", together=random.random() < 0.5),
-        scenario("shutdown", some, name="shutdown", together=random.random() < 0.5),
+        scenario("fail", failing, name="fail", together=random.random() < 0.5),
+        scenario("shutdown", failing, name="shutdown", together=random.random() < 0.5),
         scenario("restart", random.sample(known, 2), name="restart", clean=random.choice([None, True, False])),
-        scenario("fence", some, name="fence"),
+        scenario("fence", failing, name="fence"),
         scenario("unfence", known[:2], name="unfence"),
         scenario("elect", election="preferred", name="preferred"),
         scenario("elect", election="unclean", name="unclean", names=[f"{topic}-0", f"{topic}-{partitions - 1}"]),
         scenario("reassign", name="reassign", plan=json.dumps(plan)),
         scenario("create", name="create", names=["new"], partitions=3, replication_factor=2, seed=random.randint(0, 9)),
         scenario("delete", name="delete", names=[topic]),
-        scenario("directory", some[:1], name="directory", names=[str(directory(some[0] if some else 1))]),
+        scenario("directory", failing[:1], name="directory", names=[str(directory(failing[0] if failing else 1))]),
         scenario("feature", name="feature", names=[f"{ELR_VERSION}={random.randint(0, 1)}"]),
     ]  # fmt: skip

@@ -28,12 +28,12 @@ _CLASSES: Final = "org.apache.spark.deploy"
 @contextmanager
 def standalone_cluster(folder: Path, workers: int = 2, memory: str = "600m") -> Iterator[str]:
     """Run a master and workers of one core each; yield its address. Workers have ``folder/work-1`` and so on."""
-    here = ["--host", "127.0.0.1", "--webui-port", 0]
+    options = ["--host", "127.0.0.1", "--webui-port", 0]
     with ExitStack() as stack:
-        command = [BIN / "spark-class", f"{_CLASSES}.master.Master", *here, "--port", 0]
+        command = [BIN / "spark-class", f"{_CLASSES}.master.Master", *options, "--port", 0]
         address = stack.enter_context(server(command, r"Starting Spark master at (spark://\S+)"))
         for number in range(1, workers + 1):
-            command = [BIN / "spark-class", f"{_CLASSES}.worker.Worker", *here, "--cores", 1, "--memory", memory,
+            command = [BIN / "spark-class", f"{_CLASSES}.worker.Worker", *options, "--cores", 1, "--memory", memory,
                        "--work-dir", folder / f"work-{number}", address]  # fmt: skip
             stack.enter_context(server(command, r"(Successfully registered) with master"))
         yield address

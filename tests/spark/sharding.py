@@ -38,11 +38,11 @@ EMPTY = pa.RecordBatch.from_pylist([{"cluster": "east", "rows": 0, "pieces": []}
 
 
 def scenario(verb: str = "fail", brokers: Sequence[int] = (), racks: Sequence[str] = (), *, together: bool = True,
-             name: str = "s", **more: Any) -> dict[str, Any]:  # fmt: skip
+             name: str = "s", **fields: Any) -> dict[str, Any]:  # fmt: skip
     """Return a row of SCENARIOS. ``more`` has other columns by name."""
     return dict.fromkeys(SCENARIOS.schema.names) | {
         "scenario": name, "verb": verb, "brokers": list(brokers), "racks": list(racks), "together": together,
-    } | more  # fmt: skip
+    } | fields  # fmt: skip
 
 
 def table(snapshot: Snapshot, cluster: str = "east") -> pa.Table:
@@ -87,19 +87,19 @@ def reference_rows(
         "broker_counts": [
             shared | {"broker_id": broker, "rack": outcome.racks[i],
                       "registered_before": bool(before.registered[i]), "registered_after": bool(after.registered[i])}
-            | {f"{what}_{when}": int(getattr(health, what)[i])
-               for what in ("leaders", "preferred", "replicas", "in_sync")
+            | {f"{count}_{when}": int(getattr(health, count)[i])
+               for count in ("leaders", "preferred", "replicas", "in_sync")
                for when, health in (("before", before), ("after", after))}
             for i, broker in enumerate(outcome.broker_ids.tolist())
         ],
         "conditions": [
             shared | {"step": i, "name": name, "partitions": int(before.counted.sum())}
-            | {what: now[what] for what in CONDITIONS} | {"not_done": failed}
+            | {condition: now[condition] for condition in CONDITIONS} | {"not_done": failed}
             for i, (name, now, failed) in enumerate(counts)
         ],
         "impacts": [
-            shared | {what: impact[what] for what in IMPACT_COUNTS}
-            | {f"found_{str(what).replace('-', '_')}": outcome.count_of(what) for what in FailOn}
+            shared | {count: impact[count] for count in IMPACT_COUNTS}
+            | {f"found_{str(finding).replace('-', '_')}": outcome.count_of(finding) for finding in FailOn}
             | {"records": impact["records"], "rules": outcome.rules,
                "record_bytes": None if impact["records"] is None else impact["bytes"]}
         ],
@@ -107,13 +107,13 @@ def reference_rows(
     }  # fmt: skip
 
 
-def _not_done(answer: ControllerResponse | None) -> int:
-    """Return the number of failed answers, or of partitions that the broker still leads."""
-    if answer is None:
+def _not_done(response: ControllerResponse | None) -> int:
+    """Return the number of failed partitions, or of partitions that the broker still leads."""
+    if response is None:
         return 0
-    if answer.codes is None:
-        return len(answer.rows)
-    return sum(count for name, count in answer.counts().items() if name not in ("NONE", "ELECTION_NOT_NEEDED"))
+    if response.codes is None:
+        return len(response.rows)
+    return sum(count for name, count in response.counts().items() if name not in ("NONE", "ELECTION_NOT_NEEDED"))
 
 
 # -- shards
@@ -252,19 +252,19 @@ def clusters(draw: st.DrawFn, min_count: int = 0) -> Snapshot:
     )  # fmt: skip
     counts = draw(st.lists(st.integers(min_count, 6), min_size=min_count, max_size=4))
     names = tuple(f"topic-{index}" for index in range(len(counts)))
-    few = st.sampled_from([False, False, False, True])
+    rarely = st.sampled_from([False, False, False, True])
     configs = {}
     for index in range(len(counts)):
         config = {}
-        if draw(few):
+        if draw(rarely):
             config["unclean.leader.election.enable"] = draw(st.sampled_from(["true", "false"]))
-        if draw(few):
+        if draw(rarely):
             config["min.insync.replicas"] = str(draw(st.integers(1, 3)))
         configs[index] = config
     topics = TopicFacts(
         names, np.array(counts, np.int32),
         draw(st.sampled_from([None, np.arange(16 * len(counts), dtype=np.uint8).reshape(-1, 16)])),
-        np.array([draw(few) for _ in counts], np.uint8), configs if not sum(counts) or draw(st.integers(0, 3)) else
+        np.array([draw(rarely) for _ in counts], np.uint8), configs if not sum(counts) or draw(st.integers(0, 3)) else
         None,
     )  # fmt: skip
     return Snapshot(
@@ -276,18 +276,18 @@ def clusters(draw: st.DrawFn, min_count: int = 0) -> Snapshot:
 
 def _partitions(draw: st.DrawFn, ids: list[int], count: int) -> PartitionFacts:
     replicas = [draw(st.lists(st.sampled_from(ids), min_size=1, max_size=4, unique=True)) for _ in range(count)]
-    bare = [draw(st.integers(0, 9)) == 0 for _ in replicas]
+    empty = [draw(st.integers(0, 9)) == 0 for _ in replicas]
     isr = [
-        [] if none else [broker_id for broker_id in some if draw(st.integers(0, 3))]
-        for none, some in zip(bare, replicas, strict=True)
+        [] if is_empty else [broker_id for broker_id in broker_ids if draw(st.integers(0, 3))]
+        for is_empty, broker_ids in zip(empty, replicas, strict=True)
     ]
-    leader = [draw(st.sampled_from([*some, some[0], -1])) if some else -1 for some in isr]
-    epochs = [-1 if none else draw(st.integers(0, 7)) for none in bare]
+    leader = [draw(st.sampled_from([*broker_ids, broker_ids[0], -1])) if broker_ids else -1 for broker_ids in isr]
+    epochs = [-1 if is_empty else draw(st.integers(0, 7)) for is_empty in empty]
     numbers = [np.array(epochs, np.int32), np.array(epochs, np.int32),
-               np.array([-1 if none else draw(st.integers(0, 9)) for none in bare], np.int32),
+               np.array([-1 if is_empty else draw(st.integers(0, 9)) for is_empty in empty], np.int32),
                np.zeros(count, np.int32)]  # fmt: skip
     known = [draw(st.integers(0, 5)) > 0 for _ in numbers]
-    moving = [[broker_id for broker_id in some[1:] if draw(st.integers(0, 5)) == 0] for some in replicas]
+    moving = [[broker_id for broker_id in broker_ids[1:] if draw(st.integers(0, 5)) == 0] for broker_ids in replicas]
     leader_epoch, controller_epoch, zk_version, recovery = (
         column if yes else None for column, yes in zip(numbers, known, strict=True)
     )
@@ -315,8 +315,8 @@ def whole_scenarios(draw: st.DrawFn, snapshot: Snapshot) -> dict[str, Any]:
     names = draw(st.lists(st.sampled_from([*snapshot.topics.names, "other"]), min_size=1, max_size=3, unique=True))
     match draw(st.sampled_from(["restart", "elect", "reassign", "create", "delete"])):
         case "restart":
-            some = draw(st.lists(st.sampled_from(ids), min_size=1, max_size=3, unique=True))
-            return scenario("restart", some, together=draw(st.booleans()))
+            broker_ids = draw(st.lists(st.sampled_from(ids), min_size=1, max_size=3, unique=True))
+            return scenario("restart", broker_ids, together=draw(st.booleans()))
         case "elect":
             kind = draw(st.sampled_from(["preferred", "unclean"]))
             return scenario("elect", election=kind, names=[f"{name}-{draw(st.integers(0, 2))}" for name in names])

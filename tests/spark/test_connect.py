@@ -65,6 +65,6 @@ def test_commands_print_same_output_over_connect(spark: Any, remote: str, tmp_pa
         assert json.loads(stdout)["rows"], name
         assert stdout == classic.stdout
     for name in ("failover/changes", "failover/broker_counts", "failover/conditions", "sweep/failures"):
-        tables = [parquet.read_table(tmp_path / which / name) for which in ("remote", "classic")]
+        tables = [parquet.read_table(tmp_path / folder / name) for folder in ("remote", "classic")]
         rows = [sorted(map(repr, table.to_pylist())) for table in tables]
         assert rows[0] == rows[1]

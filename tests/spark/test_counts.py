@@ -149,8 +149,8 @@ def test_accepted_and_quarantined_partitions_equal_source(
         assert quarantine.num_rows == 1
         return
     event("some left out" if quarantine.num_rows else "whole")
-    left_out = sum(row["partitions"] or 0 for row in quarantine.to_pylist())
-    assert (len(snapshot), left_out) == (len(snapshot), count_in_source - len(snapshot))
+    quarantined = sum(row["partitions"] or 0 for row in quarantine.to_pylist())
+    assert (len(snapshot), quarantined) == (len(snapshot), count_in_source - len(snapshot))
 
 
 def test_listing_without_topic_line_counts_all_partitions(tmp_path: Path) -> None:

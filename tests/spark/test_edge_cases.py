@@ -69,12 +69,12 @@ def test_validate(clusters: Mapping[str, Snapshot], ingested: Path, tmp_path: Pa
     for name, snapshot in clusters.items():
         topics = table(snapshot, name, TOPICS)
         counts = dict(zip(topics["topic"].to_pylist(), topics["partition_count"].to_pylist(), strict=True))
-        around = ClusterContext(RegisteredBrokers.of(table(snapshot, name, BROKERS)), counts, 1)
-        for batch in (*violations(name, table(snapshot, name, PARTITIONS), around), *shared_topic_ids(name, topics)):
+        context = ClusterContext(RegisteredBrokers.of(table(snapshot, name, BROKERS)), counts, 1)
+        for batch in (*violations(name, table(snapshot, name, PARTITIONS), context), *shared_topic_ids(name, topics)):
             expected += batch.to_pylist()
     assert expected
-    for more in ((), ("--out", tmp_path / "out")):
-        result = kframe("spark", "validate", ingested, *more, "-o", "json")
+    for options in ((), ("--out", tmp_path / "out")):
+        result = kframe("spark", "validate", ingested, *options, "-o", "json")
         assert result.exit_code == 0, result.output
         assert ordered(json.loads(result.stdout)["rows"]) == ordered(expected)
 
@@ -123,12 +123,12 @@ def test_failover_and_requests(
     """
     out = str(tmp_path / "out")
     opened = open_fleet(spark, str(ingested))
-    left_out = "wide" if stage is REQUESTED and whole_rows < len(clusters["mixed"]) else None
-    played = scenarios({name: snapshot for name, snapshot in clusters.items() if name != left_out})
+    skipped = "wide" if stage is REQUESTED and whole_rows < len(clusters["mixed"]) else None
+    played = scenarios({name: snapshot for name, snapshot in clusters.items() if name != skipped})
     result = stage.play(spark, opened, played, Engine(), Writing(out), whole_rows)
     assert result.problems == ()
     expected_rows = {
-        name: [{**row, "encoded": None} if "encoded" in row else row for row in rows if row["cluster"] != left_out]
+        name: [{**row, "encoded": None} if "encoded" in row else row for row in rows if row["cluster"] != skipped]
         for name, rows in expected.items()
     }
     assert ordered(list(result.rows())) == ordered(expected_rows[stage.summary.name])

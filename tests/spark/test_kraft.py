@@ -89,11 +89,11 @@ def test_whole_clusters_of_a_fleet_equal_a_single_machine(random: Random) -> Non
                 continue
             assert result["problem"] is None
             written = f"cluster=east/scenario={scenario['scenario']}/part-0.parquet"
-            for made in (CHANGES, BROKER_COUNTS, CONDITIONS, IMPACTS):
-                file = Path(folder) / made.name / written
+            for fleet_table in (CHANGES, BROKER_COUNTS, CONDITIONS, IMPACTS):
+                file = Path(folder) / fleet_table.name / written
                 rows = parquet.ParquetFile(file).read().to_pylist() if file.exists() else []
                 shared = {"cluster": "east", "scenario": scenario["scenario"]}
-                assert [shared | row for row in rows] == expected[made.name]
+                assert [shared | row for row in rows] == expected[fleet_table.name]
 
 
 @pytest.mark.slow

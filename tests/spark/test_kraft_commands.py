@@ -132,8 +132,8 @@ def test_frames_equal_a_single_machine(spark: Any) -> None:
     expected: dict[str, Rows] = {}
     for name, snapshot in fleet.items():
         for row in (row for row in listed if row["cluster"] in (name, None)):
-            for part, some in reference_rows(snapshot, row, cluster=name).items():
-                expected[part] = expected.get(part, []) + some
+            for part, part_rows in reference_rows(snapshot, row, cluster=name).items():
+                expected[part] = expected.get(part, []) + part_rows
     assert_same_rows(everything(played, failover.cluster_facts(brokers, clusters)), expected)
     swept = sweeping.sweep(partitions, brokers, clusters, target=20)
     assert rows(swept.orderBy("cluster", "rank")) == [

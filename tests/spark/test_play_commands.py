@@ -117,11 +117,11 @@ def test_scenarios_as_parquet_are_those_of_json_lines(tmp_path: Path) -> None:
     table = read_scenarios(str(file))
     parquet.write_table(table, tmp_path / "scenarios.parquet")
     assert read_scenarios(str(tmp_path / "scenarios.parquet")) == table
-    few = table.select(["scenario", "verb", "brokers"])
-    parquet.write_table(few, tmp_path / "few.parquet")
+    columns = table.select(["scenario", "verb", "brokers"])
+    parquet.write_table(columns, tmp_path / "few.parquet")
     read = read_scenarios(str(tmp_path / "few.parquet"))
     assert read.schema == table.schema
-    assert read.select(["scenario", "verb", "brokers"]) == few
+    assert read.select(["scenario", "verb", "brokers"]) == columns
 
 
 @pytest.mark.parametrize(("text", "message"), [

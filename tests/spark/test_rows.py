@@ -52,15 +52,15 @@ def partly_null(table: pa.Table) -> pa.Table:
     return table.set_column(table.schema.get_field_index("leader"), "leader", leaders)
 
 
-@pytest.mark.parametrize("which,change,message", [
+@pytest.mark.parametrize("index,change,message", [
     (0, without(3), "cluster c table partitions: found 9 partitions, expected the 10"),
     (0, repeated, "cluster c table partitions: found .* out of turn"),
     (0, partly_null, "cluster c field leader: found 1 nulls in 10 rows"),
     (1, without(0), "cluster c: found unknown broker id 0"),
     (2, lambda table: pa.concat_tables([table, table]), "cluster c table topics: found topic .* again"),
 ])  # fmt: skip
-def test_inconsistent_tables_are_refused(which: int, change: Callable[[pa.Table], pa.Table], message: str) -> None:
+def test_inconsistent_tables_are_refused(index: int, change: Callable[[pa.Table], pa.Table], message: str) -> None:
     rows = tables(generate(10, 3, 2, partitions_per_topic=10))
-    rows[which] = change(rows[which])
+    rows[index] = change(rows[index])
     with pytest.raises(SnapshotError, match=message):
         snapshot_of(*rows)

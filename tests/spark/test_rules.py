@@ -148,9 +148,9 @@ def test_empty_isr_is_valid_if_elr_is_enabled(mode: str, elr: bool | None, rules
 
 def test_partition_0_bounds_min_isr_in_kraft_mode() -> None:
     broken = {}
-    for mode, more in (("zookeeper", {}), ("kraft", {"directories": [3]})):
+    for mode, fields in (("zookeeper", {}), ("kraft", {"directories": [3]})):
         rows: list[dict[str, Any]] = [
-            {"partition": 0, "replicas": [1], "isr": [1], **more},
+            {"partition": 0, "replicas": [1], "isr": [1], **fields},
             {"partition": 1, "isr": [1]},
         ]
         broken[mode] = [(row["rule"], row["partition"]) for row in violations_in(rows, min_insync=2, mode=mode)]

@@ -47,9 +47,9 @@ def east(tmp_path: Path) -> ClusterInput:
 
 def test_each_scenario_is_written_and_marked(east: ClusterInput, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    some = tuple((scenario(brokers=[broker], name=f"b{broker}"), MARK) for broker in (1, 9, 2))
+    scenarios = tuple((scenario(brokers=[broker], name=f"b{broker}"), MARK) for broker in (1, 9, 2))
     output = Output(tuple(FAILOVER.makers), IMPACTS, out=str(out), staged=str(out / "_staged"))
-    marks, rows = Marks(out, IMPACTS.name), play_units([Unit(east, some)], Engine(), output)
+    marks, rows = Marks(out, IMPACTS.name), play_units([Unit(east, scenarios)], Engine(), output)
     written: list[Any] = []
     for batch in rows:
         (row,) = batch.to_pylist()

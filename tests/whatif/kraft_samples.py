@@ -28,7 +28,7 @@ def directory(broker_id: int, number: int = 0) -> UUID:
     return UUID(int=1_000 + 10 * broker_id + number)
 
 
-def partition(number: int, replicas: Sequence[int], isr: Sequence[int], **more: Any) -> records.PartitionRecord:
+def partition(number: int, replicas: Sequence[int], isr: Sequence[int], **fields: Any) -> records.PartitionRecord:
     """A partition of topic t, led by the first ISR member, in the first directory of each broker."""
     named: dict[str, Any] = {
         "leader": isr[0] if isr else -1,
@@ -39,7 +39,7 @@ def partition(number: int, replicas: Sequence[int], isr: Sequence[int], **more: 
         "directories": tuple(map(directory, replicas)),
     }
     return records.PartitionRecord(
-        partition_id=number, topic_id=TOPIC_ID, replicas=tuple(replicas), isr=tuple(isr), **(named | more)
+        partition_id=number, topic_id=TOPIC_ID, replicas=tuple(replicas), isr=tuple(isr), **(named | fields)
     )
 
 

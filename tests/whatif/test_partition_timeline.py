@@ -54,7 +54,7 @@ def test_timeline_of_reassignment() -> None:
 
 
 @pytest.mark.parametrize(
-    "what, before, after",
+    "description, before, after",
     [
         ("a move begins", ((1, 2), (), ()), ((3, 2, 1), (3,), (1,))),
         ("the move goes elsewhere", ((3, 2, 1), (3,), (1,)), ((4, 2, 1), (4,), (1,))),
@@ -64,13 +64,13 @@ def test_timeline_of_reassignment() -> None:
         ("", ((3, 2, 1), (3,), (1,)), ((3, 2, 1), (3,), (1,))),
     ],
 )
-def test_description_of_assignment_changes(what: str, before: Lists, after: Lists) -> None:
+def test_description_of_assignment_changes(description: str, before: Lists, after: Lists) -> None:
     view = six_brokers().cluster["t", 0]
 
     def with_lists(lists: Lists) -> PartitionView:
         return replace(view, replicas=lists[0], adding_replicas=lists[1], removing_replicas=lists[2])
 
-    assert describe_change(with_lists(before), with_lists(after)) == what
+    assert describe_change(with_lists(before), with_lists(after)) == description
 
 
 def test_timeline_ignores_other_partitions() -> None:

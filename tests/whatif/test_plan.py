@@ -50,8 +50,8 @@ def findings_of(
     return [(row["check"], row["topic"], row["partition"], row["error"]) for row in report.rows()]
 
 
-def write(path: Path, partitions: Any, **more: Any) -> Path:
-    path.write_text(json.dumps({"version": 1, "partitions": partitions, **more}))
+def write(path: Path, partitions: Any, **fields: Any) -> Path:
+    path.write_text(json.dumps({"version": 1, "partitions": partitions, **fields}))
     return path
 
 

@@ -77,7 +77,7 @@ def failure_values(what_if: KraftWhatIf, outcome: Outcome) -> dict[str, Any]:
     unclean[outcome.changes.rows] = outcome.changes.unclean
     without_members = health.offline & (p.isr_count == 0) & (p.elr_count == 0)
     may_lose_data = int(np.count_nonzero(unclean | health.unclean_needed | without_members))
-    findings = {f"--fail-on {what}": outcome.count_of(what) for what in FailOn}
+    findings = {f"--fail-on {finding}": outcome.count_of(finding) for finding in FailOn}
     return {**values_of(outcome), **findings, "may_lose_data": may_lose_data}
 
 
@@ -101,7 +101,7 @@ def brute_force(snapshot: Snapshot, config: dict[str, object], elr: bool | None)
 
 def swept(snapshot: Snapshot, config: dict[str, object], elr: bool | None) -> dict[tuple[object, ...], Any]:
     result = sweep(snapshot, config, elr=elr)
-    findings = {f"--fail-on {what}": result.count_of(what) for what in FailOn}
+    findings = {f"--fail-on {finding}": result.count_of(finding) for finding in FailOn}
     return {
         (record["kind"], tuple(record["brokers"]), record["directory"]): {
             **{name: record[name] for name in record if name not in ("kind", "brokers", "rack", "directory")},

@@ -23,8 +23,8 @@ VECTORS = HERE / "vectors"
 #: version with structs as entries.
 AROUND_COMPACT = [
     (api, version)
-    for api, around in (("LeaderAndIsr", (3, 4)), ("UpdateMetadata", (5, 6)), ("StopReplica", (1, 2, 3)))
-    for version in around
+    for api, versions in (("LeaderAndIsr", (3, 4)), ("UpdateMetadata", (5, 6)), ("StopReplica", (1, 2, 3)))
+    for version in versions
 ]
 MADE_BY = "org.apache.kafka:kafka-clients:3.9.1"
 

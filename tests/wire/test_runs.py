@@ -84,7 +84,7 @@ def chosen(seed: int, variant: str) -> tuple[Columns, Int32]:
     return columns, rows[rows != draw.randrange(200)]
 
 
-def both(name: str, *arguments: Any) -> list[Any]:
+def call_both(name: str, *arguments: Any) -> list[Any]:
     """Return the kernel's result and its arrays afterwards. Check that the reference returns the same."""
     copies = [argument.copy() if isinstance(argument, np.ndarray) else argument for argument in arguments]
     actual, expected = getattr(kernels, name)(*arguments), getattr(reference, name)(*copies)
@@ -103,10 +103,10 @@ def test_leader_and_isr_entries_equal_reference(variant: str, version: int) -> N
 
 def leader_and_isr(p: Columns, rows: Int32, version: int) -> None:
     size, pool_offset = np.full(len(p.topic), -7, np.int32), np.full(len(p.topic), -7, np.int64)
-    total = both("size_leader_and_isr", rows, version, *p.of(*SHAPE, "replica_flags"), size)[0]
+    total = call_both("size_leader_and_isr", rows, version, *p.of(*SHAPE, "replica_flags"), size)[0]
     pool = np.full(total, 99, np.uint8)
     columns = p.of(*EPOCHS, "recovery", *SHAPE, *SLOTS, "broker_ids")
-    assert both("write_leader_and_isr", rows, version, *columns, size, pool_offset, pool)[0] == len(rows)
+    assert call_both("write_leader_and_isr", rows, version, *columns, size, pool_offset, pool)[0] == len(rows)
 
 
 @kinds
@@ -120,12 +120,12 @@ def test_update_metadata_entries_equal_reference(variant: str, version: int) -> 
 def update_metadata(p: Columns, rows: Int32, version: int, offline: list[int]) -> None:
     size, live = np.full(len(p.topic), -7, np.int32), np.ones(BROKERS, np.uint8)
     live[offline] = 0
-    total = both("size_update_metadata", rows, version, *p.of(*SHAPE, "replica", "replica_flags"), live, size)[0]
+    total = call_both("size_update_metadata", rows, version, *p.of(*SHAPE, "replica", "replica_flags"), live, size)[0]
     row_size = size[rows]
     entry_offset = np.cumsum(row_size, dtype=np.int64) - row_size
     columns = [*p.of("topic", *EPOCHS, *SHAPE, *SLOTS, "broker_ids"), live, p.topic_deleting]
     out = np.full(total, 99, np.uint8)
-    assert both("write_update_metadata", rows, version, *columns, row_size, entry_offset, out)[0] == len(rows)
+    assert call_both("write_update_metadata", rows, version, *columns, row_size, entry_offset, out)[0] == len(rows)
 
 
 @kinds
@@ -137,7 +137,7 @@ def test_sections_equal_reference(variant: str, layout: tuple[bool, bool, bool])
         offsets = np.array([0, *sorted(draw.choices(range(count + 1), k=draw.randrange(3))), count], np.int32)
         size = 30 + 4 * p.replica_count.astype(np.int32)
         limits = draw.choice([1, 1500, 3000, 10**5]), draw.choice([1, 5000, 2**30]), 5
-        both(
+        call_both(
             "fit_sections", offsets, rows, draw.choice([0, count // 3]), *limits, size, p.topic, p.name_offsets,
             *layout, *np.full((5, count + 1), -7, np.int32), np.full(count + 1, -7, np.int64),
         )  # fmt: skip
@@ -152,7 +152,7 @@ WIDE.topic[:] = 0
 def test_section_ends_with_last_row_that_fits(byte_limit: int) -> None:
     """At the end of a run and within it, and below and above the limit of the array length."""
     rows, size = np.arange(150, dtype=np.int32), np.full(150, 50, np.int32)
-    both(
+    call_both(
         "fit_sections", np.array([0, 150], np.int32), rows, 0, byte_limit, 2**30, 0, size, WIDE.topic,
         WIDE.name_offsets, True, True, True, *np.full((5, 151), -7, np.int32), np.full(151, -7),
     )  # fmt: skip

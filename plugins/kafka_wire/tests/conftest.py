@@ -26,8 +26,8 @@ def fakes() -> Iterator[Callable[..., FakeBroker]]:
     """Create brokers that are closed after the test."""
     brokers: list[FakeBroker] = []
 
-    def make(*arguments: Any, **more: Any) -> FakeBroker:
-        brokers.append(FakeBroker(*arguments, **more))
+    def make(*arguments: Any, **options: Any) -> FakeBroker:
+        brokers.append(FakeBroker(*arguments, **options))
         return brokers[-1]
 
     yield make
@@ -40,8 +40,8 @@ def transports() -> Iterator[Callable[..., WireTransport]]:
     """Create transports that are closed after the test. Check that their threads end."""
     opened: list[WireTransport] = []
 
-    def make(config: dict[str, str] | None = None, **more: Any) -> WireTransport:
-        opened.append(WireTransport(settings() if config is None else config, **more))
+    def make(config: dict[str, str] | None = None, **options: Any) -> WireTransport:
+        opened.append(WireTransport(settings() if config is None else config, **options))
         return opened[-1]
 
     yield make

@@ -232,8 +232,8 @@ def test_process_output_contains_no_secret(run: CanaryRun) -> None:
     assert until(lambda: run.broker.connections > 0)  # It closes the connection on SaslHandshake.
     provoke_failed_logins(run)
     provoke_malformed_frames(run)
-    made = provoke_administration(run)
-    secrets = [*run.stores.secrets, *made]
+    new_secrets = provoke_administration(run)
+    secrets = [*run.stores.secrets, *new_secrets]
     shown = run.shown()
     assert "dropped (login_failed)" in run.kframe.log
     assert "dropped (frame_refused)" in run.kframe.log

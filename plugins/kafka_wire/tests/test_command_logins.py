@@ -39,9 +39,9 @@ class Operator:
         self._properties.write_text("".join(f"{key}={value}\n" for key, value in lines))
 
     def tries(self, *arguments: object) -> Result:
-        more = ("--command-config", str(self._properties))
+        login_options = ("--command-config", str(self._properties))
         given = () if "--bootstrap-server" in arguments else ("--bootstrap-server", self._address)
-        return CliRunner().invoke(cli, [*map(str, arguments), *given, *more], prog_name="kframe")
+        return CliRunner().invoke(cli, [*map(str, arguments), *given, *login_options], prog_name="kframe")
 
     def does(self, *arguments: object) -> Result:
         done = self.tries(*arguments)

@@ -96,7 +96,7 @@ class BusyHour:
         """Send a batch to both brokers. The live broker takes all of it."""
         none = np.empty(0, np.int32)
         self.transport.send(self.cluster, ControlRequests(
-            CONTROLLER_ID, 1, both(led), np.zeros(2 * len(led), np.uint8), np.array([DEAD, OTHER], np.int32),
+            CONTROLLER_ID, 1, of_both_brokers(led), np.zeros(2 * len(led), np.uint8), np.array([DEAD, OTHER], np.int32),
             metadata_rows, BrokerRows.none(), none, np.empty(0, np.uint8),
         ))  # fmt: skip
         self.transport.channels[2].drain()
@@ -129,7 +129,7 @@ class BusyHour:
         return before - tracemalloc.get_traced_memory()[0]
 
 
-def both(rows: Int32) -> BrokerRows:
+def of_both_brokers(rows: Int32) -> BrokerRows:
     if not len(rows):
         return BrokerRows.none()
     offsets = np.array([0, len(rows), 2 * len(rows)], np.int32)

@@ -18,8 +18,8 @@ KILLS = 3
 
 @pytest.fixture(scope="module")
 def cluster(needs_java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FailoverCluster]:
-    with failover_cluster(tmp_path_factory.mktemp("failovers")) as made:
-        yield made
+    with failover_cluster(tmp_path_factory.mktemp("failovers")) as cluster:
+        yield cluster
 
 
 def test_standby_takes_role_of_killed_instance_at_next_epoch(cluster: FailoverCluster) -> None:

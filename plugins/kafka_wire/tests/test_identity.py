@@ -217,10 +217,10 @@ def test_mechanisms_of_a_server() -> None:
     assert security_of({}, "PLAINTEXT").credentials() is None
 
 
-@pytest.mark.parametrize("given, there", [
+@pytest.mark.parametrize("config, expected", [
     ({}, False), ({"inter.broker.protocol.version": "3.0"}, False), ({"inter.broker.protocol.version": "2.8"}, True),
     ({"inter.broker.protocol.version": "2.8", "kframe.register": "false"}, False), ({"kframe.register": "true"}, True),
 ])  # fmt: skip
-def test_registration_in_brokers_ids_by_protocol(given: dict[str, str], there: bool) -> None:
-    """Brokers before 3.0 look for the controller there."""
-    assert should_register(given) is there
+def test_registration_in_brokers_ids_by_protocol(config: dict[str, str], expected: bool) -> None:
+    """Brokers before 3.0 look for the controller in ``/brokers/ids``."""
+    assert should_register(config) is expected

@@ -42,16 +42,16 @@ def asked(served: Served, api_key: int, version: int, **fields: Any) -> dict[str
 
 
 def changed(
-    served: Served, api_key: int, version: int, counts: dict[str, int], client_id: str = "a-test", **more: Any
+    served: Served, api_key: int, version: int, counts: dict[str, int], client_id: str = "a-test", **fields: Any
 ) -> tuple[list[int], int]:
     """Codes, and the throttle time in days, of a request on a new connection."""
     with served.client(client_id=client_id) as client:
-        codes, throttle_ms = change_topics(client, api_key, version, counts, **more)
+        codes, throttle_ms = change_topics(client, api_key, version, counts, **fields)
     return codes, round(throttle_ms / DAY_MS)
 
 
-def create(served: Served, counts: dict[str, int], **more: Any) -> tuple[list[int], int]:
-    return changed(served, CREATE_TOPICS, 7, counts, **more)
+def create(served: Served, counts: dict[str, int], **fields: Any) -> tuple[list[int], int]:
+    return changed(served, CREATE_TOPICS, 7, counts, **fields)
 
 
 def test_a_strict_quota_accepts_a_burst_then_refuses(served: Served) -> None:

@@ -14,8 +14,8 @@ from kframe_zookeeper.testing import network
 def cluster(needs_java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultCluster]:
     if reason := network.missing():
         pytest.skip(reason)
-    with fault_cluster(tmp_path_factory.mktemp("faults")) as made:
-        yield made
+    with fault_cluster(tmp_path_factory.mktemp("faults")) as cluster:
+        yield cluster
 
 
 @pytest.mark.extended

@@ -27,9 +27,9 @@ def broker(fakes: Callable[..., FakeBroker]) -> FakeBroker:
     return broker
 
 
-def created(client: Client, version: int, name: str, **more: Any) -> Any:
-    topic = {"name": name, "num_partitions": 4, "replication_factor": 1, "configs": OWN, **more}
-    validate_only = more.pop("validate_only", False)
+def created(client: Client, version: int, name: str, **fields: Any) -> Any:
+    topic = {"name": name, "num_partitions": 4, "replication_factor": 1, "configs": OWN, **fields}
+    validate_only = fields.pop("validate_only", False)
     (result,) = client.ask(19, version, topics=[topic], timeout=9000, validate_only=validate_only)["topics"]
     assert result["error_code"] == 0
     return result

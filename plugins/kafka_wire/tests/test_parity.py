@@ -58,8 +58,8 @@ def test_output_absent_under_kafka_is_a_difference() -> None:
 
 def test_intended_differences_are_listed_separately() -> None:
     key = ("kafka on SSL", "kafka-configs --describe --entity-type brokers")
-    more = "exit 0\nDynamic configs for broker 1 are:\nDynamic configs for broker 1000 are:"
-    done = compare("x", {key: Counter({more.rpartition("\n")[0]: 1})}, {key: Counter({more: 1})})
+    output = "exit 0\nDynamic configs for broker 1 are:\nDynamic configs for broker 1000 are:"
+    done = compare("x", {key: Counter({output.rpartition("\n")[0]: 1})}, {key: Counter({output: 1})})
     assert (done.differences, sum(done.by_design.values())) == ((), 1)
     assert "None." in page({"x": done}, FACTS)
     assert len({rule.reason for rule in INTENDED_DIFFERENCES}) == len(INTENDED_DIFFERENCES)

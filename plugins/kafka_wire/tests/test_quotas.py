@@ -107,7 +107,9 @@ def test_filters_that_contradict_themselves_are_refused(
     assert (answer["error_code"], answer["entries"]) == (code, None)
 
 
-def altered(client: Client, *entities: tuple[dict[str, str | None], dict[str, float | None]], **more: Any) -> list[int]:
+def altered(
+    client: Client, *entities: tuple[dict[str, str | None], dict[str, float | None]], **fields: Any
+) -> list[int]:
     entries = [
         {
             "entity": [{"entity_type": kind, "entity_name": name} for kind, name in entity.items()],
@@ -115,7 +117,7 @@ def altered(client: Client, *entities: tuple[dict[str, str | None], dict[str, fl
         }
         for entity, changes in entities
     ]
-    return [entry["error_code"] for entry in client.ask(49, 1, entries=entries, **more)["entries"]]
+    return [entry["error_code"] for entry in client.ask(49, 1, entries=entries, **fields)["entries"]]
 
 
 def test_quotas_are_set_and_brokers_are_notified(client: Client, records: FakeRecords) -> None:

@@ -79,13 +79,13 @@ def legal(api_key: int, version: int, seed: int) -> dict[str, Any]:
     return fields
 
 
-def compared(value: Any, left_out: set[str]) -> Any:
+def compared(value: Any, ignored: set[str]) -> Any:
     """A decoded message without texts, which differ, in sorted order."""
     if isinstance(value, dict):
-        skipped = {"error_message", "throttle_time", *left_out}
-        return {name: compared(each, left_out) for name, each in value.items() if name not in skipped}
+        skipped = {"error_message", "throttle_time", *ignored}
+        return {name: compared(each, ignored) for name, each in value.items() if name not in skipped}
     if isinstance(value, list | tuple):
-        return sorted((compared(each, left_out) for each in value), key=repr)
+        return sorted((compared(each, ignored) for each in value), key=repr)
     return value
 
 
@@ -104,9 +104,9 @@ def test_error_response_equals_that_of_kafka(api_key: int, kafka: Kafka) -> None
             reference = kafka.compare(api_key, version, frame[header.body :], ours[start:])
             assert "error" not in reference, (version, reference, fields)
             theirs = codec.decode_response(api_key, version, ours[:start] + base64.b64decode(reference["refusal"]))[1]
-            left_out = NOT_COMPARED.get(api_key, set())
+            ignored = NOT_COMPARED.get(api_key, set())
             mine = codec.decode_response(api_key, version, ours)[1]
-            assert compared(mine, left_out) == compared(theirs, left_out), version
+            assert compared(mine, ignored) == compared(theirs, ignored), version
             assert str(CODE) in reference["counts"] or not list(_codes(theirs)), version
 
 

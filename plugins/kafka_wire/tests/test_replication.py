@@ -263,8 +263,8 @@ def rolling_restart(replication: ScaledFixture) -> None:
 
 
 MATRIX: Final = {
-    f"{way}-{what}-{target.__name__}": target(way == "hard", what == "bounce")
-    for way, what, target in itertools.product(("clean", "hard"), ("stop", "bounce"), (leader, controller))
+    f"{way}-{action}-{target.__name__}": target(way == "hard", action == "bounce")
+    for way, action, target in itertools.product(("clean", "hard"), ("stop", "bounce"), (leader, controller))
 }
 STORIES: Final[dict[str, Story]] = MATRIX | {
     story.__name__: story

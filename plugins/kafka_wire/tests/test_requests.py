@@ -13,8 +13,8 @@ from kframe.testing.clusters import healthy
 NONE, ZERO = 0, bytes(16)
 
 
-def new_topic(name: str = "n", partitions: int = 1, factor: int = 1, **more: Any) -> dict[str, Any]:
-    return {"name": name, "num_partitions": partitions, "replication_factor": factor, **more}
+def new_topic(name: str = "n", partitions: int = 1, factor: int = 1, **fields: Any) -> dict[str, Any]:
+    return {"name": name, "num_partitions": partitions, "replication_factor": factor, **fields}
 
 
 # -- CreateTopics

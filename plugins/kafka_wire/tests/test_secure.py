@@ -40,11 +40,11 @@ def server(identity: Identity) -> Callable[[Any], Any]:
     return lambda connection: context.wrap_socket(connection, server_side=True)
 
 
-def secured(authority: Authority, **more: str) -> dict[str, str]:
+def secured(authority: Authority, **options: str) -> dict[str, str]:
     return settings(
         listeners=f"PLAINTEXT://{HOST}:9,CONTROLLER://{HOST}:10", control_plane_listener_name="CONTROLLER",
         listener_security_protocol_map="PLAINTEXT:PLAINTEXT,CONTROLLER:SSL",
-        **tls_settings(authority.path), **more,
+        **tls_settings(authority.path), **options,
     )  # fmt: skip
 
 

@@ -110,8 +110,8 @@ class SecuredCluster(KframeCluster):
         """Exit code and output of a kframe command, which connects to kframe by default."""
         config = self.folder / f"{user}.properties"
         config.write_text("".join(f"{key}={value}\n" for key, value in self.settings(user).items()))
-        more = ("--bootstrap-server", address or self.kframe.address, "--command-config", str(config))
-        done = kframe(*arguments, *more, folder=self.folder)
+        connection_options = ("--bootstrap-server", address or self.kframe.address, "--command-config", str(config))
+        done = kframe(*arguments, *connection_options, folder=self.folder)
         return done.returncode, done.stdout + done.stderr
 
 

@@ -86,8 +86,8 @@ def make_fixture(zookeeper: ServerHandle) -> Iterator[FixtureFactory]:
 
 @pytest.fixture
 def proxy(zookeeper: ServerHandle) -> Iterator[Proxy]:
-    with Proxy(zookeeper.address) as made:
-        yield made
+    with Proxy(zookeeper.address) as server_proxy:
+        yield server_proxy
 
 
 @pytest.fixture

@@ -96,7 +96,7 @@ class Topics(NamedTuple):
     """One partition on 1 and 2, for which broker 2 becomes the preferred leader."""
     deleting: str
     """One partition on 1 and 2, which is deleted."""
-    left: str
+    untouched: str
     """Two partitions, later three. Written to ZooKeeper without an id, as tools of Kafka 2.7 do."""
 
 
@@ -120,10 +120,10 @@ def prepare(fixture: ClusterFixture, topics: Topics) -> dict[str, list[str]]:
 def change(fixture: ClusterFixture, topics: Topics) -> None:
     """Request every operation that needs no answer of a broker. Then kill a broker."""
     fixture.clients.request("configure", topic=topics.orders, key="min.insync.replicas", value="2")
-    fixture.put(f"/brokers/topics/{topics.left}", {"version": 1, "partitions": {"0": [1, 2, 3], "1": [2, 3, 1]}})
-    eventually((2, [2, 3, 1]), fixture.leader_and_isr, topics.left, 1)
-    fixture.grow(topics.left, [3, 1, 2])
-    eventually((3, [3, 1, 2]), fixture.leader_and_isr, topics.left, 2)
+    fixture.put(f"/brokers/topics/{topics.untouched}", {"version": 1, "partitions": {"0": [1, 2, 3], "1": [2, 3, 1]}})
+    eventually((2, [2, 3, 1]), fixture.leader_and_isr, topics.untouched, 1)
+    fixture.grow(topics.untouched, [3, 1, 2])
+    eventually((3, [3, 1, 2]), fixture.leader_and_isr, topics.untouched, 2)
     fixture.move({topics.turned: [2, 1], topics.moving: [1, 2], topics.risky: [3, 1]})
     eventually([2, 1], fixture.replicas, topics.turned)
     assert fixture.leader_and_isr(topics.turned) == (1, [1, 2])
@@ -171,8 +171,8 @@ def test_kafka_completes_operations_that_kframe_began(
     eventually(values, fixture.consume, topics.orders)
     eventually({"0": ["only on 3"]}, fixture.consume, topics.lone)
     eventually({"0": ["before the move"]}, fixture.consume, topics.moving)
-    fixture.produce(topics.left, 1, "as good as any")
-    eventually({"0": [], "1": ["as good as any"], "2": []}, fixture.consume, topics.left)
+    fixture.produce(topics.untouched, 1, "as good as any")
+    eventually({"0": [], "1": ["as good as any"], "2": []}, fixture.consume, topics.untouched)
     assert fixture.clients.request("configs", topic=topics.orders) == {"min.insync.replicas": "2"}
     assert fixture.znodes_unlike_kafkas() == {}
 

@@ -40,8 +40,8 @@ class MetadataCache:
             else:
                 self.partitions[key] = metadata
         if any(metadata.leader == LEADER_DURING_DELETE for metadata in request.partitions.values()):
-            left = {topic for topic, _ in self.partitions}
-            self.topic_ids = {topic: item for topic, item in self.topic_ids.items() if topic in left}
+            remaining = {topic for topic, _ in self.partitions}
+            self.topic_ids = {topic: item for topic, item in self.topic_ids.items() if topic in remaining}
 
 
 class Node:

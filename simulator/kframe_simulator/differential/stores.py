@@ -65,8 +65,10 @@ def _last_epoch(store: Store) -> int:
     try:
         result = [*sorted(store.read_topic_names()), *(f"broker {broker.broker_id}" for broker in store.read_brokers())]
         if result or store.controller() >= 0:
-            what = f"{result[0]}{' and others' if result[1:] else ''}" if result else f"controller {store.controller()}"
-            raise InputError("storage to be tried", what, "an empty storage, because its contents would be deleted")
+            contents = (
+                f"{result[0]}{' and others' if result[1:] else ''}" if result else f"controller {store.controller()}"
+            )
+            raise InputError("storage to be tried", contents, "an empty storage, because its contents would be deleted")
         epoch = store.claim(CONTROLLERS[0])
         store.release()
     finally:

@@ -82,8 +82,8 @@ def report(module: str, seed: int, totals_by_target: Sequence[TargetTotals]) -> 
         )
     for escape in (escape for totals in totals_by_target for escape in totals.escapes):
         where = f"--seed {seed} --target '{escape.target}' --case {escape.number}"
-        more = f" (one of {escape.cases} from there on)" if escape.cases > 1 else ""
-        lines.append(f"\nescaped: python -m {module} {where}{more}\n{escape.detail}")
+        more_cases = f" (one of {escape.cases} from there on)" if escape.cases > 1 else ""
+        lines.append(f"\nescaped: python -m {module} {where}{more_cases}\n{escape.detail}")
     return "\n".join(lines)
 
 

@@ -90,8 +90,8 @@ def replica_states_fit_columns(watch: Watch, ended: EventCompleted) -> str | Non
 def requests_get_single_response(watch: Watch, completed: RequestCompleted) -> str | None:
     """I26: each request has exactly one response, with an error code for every item."""
     if completed.times != 1:
-        return f"{completed.what} got {completed.times} responses"
-    return None if completed.whole else f"{completed.what}: the response is incomplete"
+        return f"{completed.description} got {completed.times} responses"
+    return None if completed.whole else f"{completed.description}: the response is incomplete"
 
 
 def repeated_events_write_nothing(watch: Watch, ended: EventCompleted) -> str | None:

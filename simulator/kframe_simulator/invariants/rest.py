@@ -207,8 +207,8 @@ def leaders_know_their_replicas(watch: Watch, _: object) -> str | None:
 def notifications_are_removed(watch: Watch, _: object) -> str | None:
     """L3: notifications of brokers are deleted after they are handled."""
     for path in NOTIFICATIONS:
-        if left := watch.simulation.ensemble.record_names(path):
-            return f"{path} still has {left}"
+        if remaining := watch.simulation.ensemble.record_names(path):
+            return f"{path} still has {remaining}"
     return None
 
 

@@ -92,9 +92,9 @@ def run(
     def evaluate_saved(mutant: Mutant) -> MutantResult:
         root = free.get()
         try:
-            left = seeds if keep is None else keep.pending_seeds(mutant, seeds)
+            pending_seeds = seeds if keep is None else keep.pending_seeds(mutant, seeds)
             untested = keep is None or keep.tests(mutant) is None
-            result = evaluate(root, mutant, history, left, tests and untested, clean)
+            result = evaluate(root, mutant, history, pending_seeds, tests and untested, clean)
         finally:
             free.put(root)
         with lock:

@@ -94,7 +94,9 @@ class Mutant:
     @property
     def replaced(self) -> str:
         """What the simulator uses in place of the mutated code; empty if it runs that code."""
-        return self.elsewhere or next((what for path, what in REPLACED.items() if self.file.startswith(path)), "")
+        return self.elsewhere or next(
+            (replacement for path, replacement in REPLACED.items() if self.file.startswith(path)), ""
+        )
 
     def apply(self, root: Path) -> None:
         """Change the file below ``root``. Raises ValueError unless it contains ``old`` exactly once."""

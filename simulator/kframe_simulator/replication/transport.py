@@ -104,5 +104,7 @@ class ReplicatingBrokers(EmbeddedBrokers):
 
 def _without(request: ControlMessage, keys: Iterable[tuple[str, int]]) -> ControlMessage:
     """A request without some of its partitions."""
-    left = {key: item for key, item in request.partitions.items() if key not in set(keys)}
-    return request if len(left) == len(request.partitions) else msgspec.structs.replace(request, partitions=left)
+    remaining = {key: item for key, item in request.partitions.items() if key not in set(keys)}
+    if len(remaining) == len(request.partitions):
+        return request
+    return msgspec.structs.replace(request, partitions=remaining)

@@ -107,9 +107,9 @@ def propose(broker: SearchBroker, isr: tuple[int, ...]) -> SearchBroker:
     return broker._replace(proposed=isr, asked=asked)
 
 
-def busy(broker: SearchBroker, own: int, what: str) -> SearchBroker:
+def busy(broker: SearchBroker, own: int, action: str) -> SearchBroker:
     """Mark a request as in progress, so that no controller takes it again."""
-    if what == "leave":
+    if action == "leave":
         return broker._replace(leaving=(-own, broker.leaving[1]))
     assert broker.asked is not None
     return broker._replace(asked=broker.asked._replace(controller=-own))

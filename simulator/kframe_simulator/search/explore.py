@@ -104,8 +104,10 @@ def _path(space: StateSpace, parents: array[int], labels: array[int], number: in
 
 def text(label: Label) -> str:
     """The text of a step, for people and for ``replay``."""
-    who, number, what, *more = label
-    return " ".join([f"{who} {number}" if number else str(who), str(what), *(_described(item) for item in more)])
+    actor, number, action, *details = label
+    return " ".join(
+        [f"{actor} {number}" if number else str(actor), str(action), *(_described(item) for item in details)]
+    )
 
 
 def _described(part: Any) -> str:

@@ -59,10 +59,10 @@ def _edited(function: FunctionType, edits: tuple[tuple[str, str], ...]) -> CodeT
         if source.count(old) != 1:
             raise ValueError(f"{function.__qualname__} has {source.count(old)} times: {old}")
         source = source.replace(old, new)
-    made: dict[str, Any] = {}
+    namespace: dict[str, Any] = {}
     exec(compile("from __future__ import annotations\n" + source.replace("@staticmethod\n", ""), "mutant", "exec"),
-         function.__globals__, made)  # fmt: skip
-    code: CodeType = made[function.__name__].__code__
+         function.__globals__, namespace)  # fmt: skip
+    code: CodeType = namespace[function.__name__].__code__
     return code
 
 

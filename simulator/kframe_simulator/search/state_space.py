@@ -169,25 +169,27 @@ class StateSpace:
             yield self._go(step.state, step.label, spent, step.broken)
 
     def _stepped(
-        self, state: State, values: list[Any], own: int, what: tuple[Any, ...], do: Callable[..., StepResult],
+        self, state: State, values: list[Any], own: int, action: tuple[Any, ...], do: Callable[..., StepResult],
         *arguments: Any,
     ) -> Successor:  # fmt: skip
         """A controller step. Looked up if the same controller performed it before on the same storage."""
-        key = own, state[0], state[own], what
+        key = own, state[0], state[own], action
         done = self._done.get(key)
         if done is None:
-            done = self._done[key] = self._do(values, own, what, do(own, values[0], values[own], *arguments), arguments)
+            done = self._done[key] = self._do(
+                values, own, action, do(own, values[0], values[own], *arguments), arguments
+            )
         changes = dict(done.changes)
         for other in self._numbered if done.step.notified else ():
             process = values[other]
             for notification in done.step.notified if other != own else ():
                 process = storage.notify(process, notification)
                 changes[other] = self._number(other, process)
-        if what == ("take", "SessionExpired"):
+        if action == ("take", "SessionExpired"):
             self._drop_requests(values, own, changes)
-        elif what[0] in ("alter", "leave"):
-            index = _BROKERS + what[1] - 1
-            changes[index] = self._number(index, rules.busy(values[index], own, what[0]))
+        elif action[0] in ("alter", "leave"):
+            index = _BROKERS + action[1] - 1
+            changes[index] = self._number(index, rules.busy(values[index], own, action[0]))
         for index, operation in done.channels:
             changes[index] = self._operated(state[index], operation)
         for token, response in done.replies:
@@ -199,13 +201,13 @@ class StateSpace:
         return self._go(state, done.label, changes, done.step.broken)
 
     def _do(
-        self, values: list[Any], own: int, what: tuple[Any, ...], step: StepResult, arguments: tuple[Any, ...]
+        self, values: list[Any], own: int, action: tuple[Any, ...], step: StepResult, arguments: tuple[Any, ...]
     ) -> _Done:
         ask = self.subjects[own].nodes[values[own].node].ask
         label = (
             ("controller", own, "calls", *ask)
             if ask is not None
-            else ("controller", own, "takes", *_named(what, arguments))
+            else ("controller", own, "takes", *_named(action, arguments))
         )
         first, channels, replies = _CHANNELS + 3 * (own - 1) - 1, dict[int, tuple[Any, ...]](), list[tuple[Any, ...]]()
         for kind, *content in step.acts:
@@ -390,10 +392,10 @@ class StateSpace:
         return list(invariants.at_rest(stored, brokers, node))
 
 
-def _named(what: tuple[Any, ...], arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+def _named(action: tuple[Any, ...], arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     return {
         "take": (),
         "alter": ("AlterPartition of",),
         "leave": ("ControlledShutdown of",),
         "move": ("reassignment to",),
-    }[what[0]] + arguments
+    }[action[0]] + arguments

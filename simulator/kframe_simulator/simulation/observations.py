@@ -84,7 +84,7 @@ class RequestCompleted(NamedTuple):
     """A client's request got a response. ``times`` counts the responses. ``whole`` says whether every item has an error
     code."""
 
-    what: str
+    description: str
     times: int
     whole: bool
 

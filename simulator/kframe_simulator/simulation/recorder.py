@@ -156,7 +156,7 @@ class Recorder:
             self.watch.record_history.topic_deleted(name, before)
             self.watch.observed.topic_deleted([(name, partition) for partition in before])
 
-    def written(self, writer: int | None, call: str, what: object) -> None:
+    def written(self, writer: int | None, call: str, value: object) -> None:
         """A write was done."""
         process = self.process_of(writer)
         self.counts["writes"] += 1
@@ -164,11 +164,11 @@ class Recorder:
             self._note(call.encode())
             return
         if call in ("claim", "take_over"):
-            if isinstance(what, int):
+            if isinstance(value, int):
                 if self.counts["claims"]:
                     self.record_step("elect", {})
                 self.counts["claims"] += 1
-                self.watch.check(RoleClaimed(process, what))
+                self.watch.check(RoleClaimed(process, value))
             return
         self._note(call.encode(), b"%d" % process.controller_id)
         self.watch.check(StoreWritten(process, call))
@@ -349,7 +349,7 @@ class Recorder:
         self.clients.on_response(correlation, message)
 
     def ask(
-        self, process: ControllerProcess, what: str, event: Callable[[int], Event],
+        self, process: ControllerProcess, description: str, event: Callable[[int], Event],
         read: Callable[[Any], Any] = lambda response: response, whole: Callable[[Any], bool] = lambda response: True,
     ) -> None:  # fmt: skip
         """Send a client's request to a controller, and check that it gets one response."""
@@ -361,7 +361,7 @@ class Recorder:
             responses += 1
             self.watch.open_requests -= responses == 1
             complete = response is None or whole(response)
-            self.watch.check(RequestCompleted(what, responses, complete))
+            self.watch.check(RequestCompleted(description, responses, complete))
 
         process.ask(event, read, on_response)
 

@@ -141,7 +141,7 @@ def shrink(
     options: Options,
     plan: Sequence[Action],
     number: str,
-    on_progress: Callable[[int, int], None] = lambda done, left: None,
+    on_progress: Callable[[int, int], None] = lambda done, remaining: None,
     tries_max: int = 400,
 ) -> Result:
     """A shorter plan that still breaks the invariant ``number``. It leaves out groups of actions of decreasing size.

@@ -72,7 +72,7 @@ class SimStore(MemoryStore):
         self._ensemble, self._scheduler, self._network, self._clock = ensemble, scheduler, network, clock
         self._timeout_ms = session_timeout_ms
         self._inside = False
-        self._behind: tuple[RecordTree, StateColumns, StoredTopics] | None = None
+        self._stale_snapshot: tuple[RecordTree, StateColumns, StoredTopics] | None = None
         self.lost_role = False
         """Whether the client knows that it lost the role of its last claim."""
         self._linked = True
@@ -144,7 +144,7 @@ class SimStore(MemoryStore):
 
     def _end_session(self) -> None:
         if not self._expired and self._session is not None:
-            self._expired, self._behind = True, None
+            self._expired, self._stale_snapshot = True, None
             self._arrived.clear()
             self._ensemble.simulation.written(None, "session-ended", self.controller_id)
             self._records.close_session(self._session)
@@ -178,7 +178,7 @@ class SimStore(MemoryStore):
 
     def _deliver(self) -> None:
         """Deliver the watch events that have arrived: one per call, or all after a reconnection."""
-        if not self._linked or self._expired or self._behind is not None:
+        if not self._linked or self._expired or self._stale_snapshot is not None:
             return
         while self._arrived:
             session, event = self._arrived.popleft()
@@ -218,8 +218,8 @@ class SimStore(MemoryStore):
     def _read(self, name: str, plain: Callable[..., Any], args: Sequence[Any]) -> Any:
         """Read from the connected server, without unreadable records."""
         now = self._records, self._states, self._topics
-        if self._behind is not None:
-            self._records, self._states, self._topics = self._behind
+        if self._stale_snapshot is not None:
+            self._records, self._states, self._topics = self._stale_snapshot
         try:
             result = plain(self, *args)
         finally:
@@ -275,23 +275,23 @@ class SimStore(MemoryStore):
 
     def lag(self, for_ms: float) -> bool:
         """Let the server of this session lag for a while, or until the next write. Returns False if it lags already."""
-        if self._behind is not None or not self._linked or self._expired or self._session is None:
+        if self._stale_snapshot is not None or not self._linked or self._expired or self._session is None:
             return False
         states = StateColumns(self._states.cluster)
         records = fork(self._records)
         topics = copy.copy(self._topics)
         topics._records, topics._states, topics.configs = records, states, dict(topics.configs)
-        self._behind = records, states, topics
+        self._stale_snapshot = records, states, topics
         self._scheduler.after(for_ms, self.catch_up)
         return True
 
     def catch_up(self) -> None:
         """The server has caught up: watches on changed paths fire, the others are set again."""
-        behind, self._behind = self._behind, None
-        if behind is None or self._expired or self._session is None:
+        snapshot, self._stale_snapshot = self._stale_snapshot, None
+        if snapshot is None or self._expired or self._session is None:
             return
-        for of_children, path in armed(behind[0], self._session):
-            change = changed(behind[0], self._records, path, of_children)
+        for of_children, path in armed(snapshot[0], self._session):
+            change = changed(snapshot[0], self._records, path, of_children)
             if change is None:
                 arm(self._records, self._session, path, of_children)
             else:

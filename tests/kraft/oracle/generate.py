@@ -498,8 +498,8 @@ class Events:
         }
         if cluster.chance(0.4):
             factor = len(topic["partitions"][0]["replicas"])
-            more = max(request["count"] - count, 0) if cluster.chance(0.9) else 1
-            request["assignments"] = [cluster.some_brokers(factor if cluster.chance(0.9) else 1) for _ in range(more)]
+            added = max(request["count"] - count, 0) if cluster.chance(0.9) else 1
+            request["assignments"] = [cluster.some_brokers(factor if cluster.chance(0.9) else 1) for _ in range(added)]
         return {"topics": [request]}
 
     def delete_topics(self) -> dict[str, Any]:
