@@ -97,13 +97,13 @@ class Cases:
         done = 0
         while done < count:
             offsets = np.empty(min(BATCH, count - done) + 1, np.int64)
-            count = mutate(
+            mutated = mutate(
                 self._corpus, self._corpus_offsets, self._pieces, self._piece_offsets, self._seed, first + done,
                 self._max_length, offsets, self._out,
             )  # fmt: skip
-            kinds = [self._kinds[number % len(self._kinds)] for number in range(first + done, first + done + count)]
-            yield first + done, Batch(kinds, self._out[: offsets[count]], offsets[: count + 1])
-            done += count
+            kinds = [self._kinds[number % len(self._kinds)] for number in range(first + done, first + done + mutated)]
+            yield first + done, Batch(kinds, self._out[: offsets[mutated]], offsets[: mutated + 1])
+            done += mutated
 
 
 def packed(messages: Sequence[bytes]) -> tuple[UInt8, Int64]:

@@ -176,9 +176,8 @@ class StateSpace:
         key = own, state[0], state[own], action
         done = self._done.get(key)
         if done is None:
-            done = self._done[key] = self._do(
-                values, own, action, do(own, values[0], values[own], *arguments), arguments
-            )
+            step = do(own, values[0], values[own], *arguments)
+            done = self._done[key] = self._do(values, own, action, step, arguments)
         changes = dict(done.changes)
         for other in self._numbered if done.step.notified else ():
             process = values[other]
