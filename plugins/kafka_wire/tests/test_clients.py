@@ -24,7 +24,7 @@ from kframe_kafka_wire.testing.real_cluster import (
     RealCluster,
     Sampler,
     partitions,
-    spelled,
+    setup_id,
 )
 from kframe_kafka_wire.testing.reassignments import (
     check_cancelled_reassignment,
@@ -55,7 +55,7 @@ GROWTH_KIB: Final = 64 * 1024
 def cluster(
     request: pytest.FixtureRequest, zookeeper: ServerHandle, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[RealCluster]:
-    chroot = f"{zookeeper.address}/clients-{spelled(request.param)}"
+    chroot = f"{zookeeper.address}/clients-{setup_id(request.param)}"
     with RealCluster(tmp_path_factory.mktemp("cluster"), chroot, *request.param) as cluster:
         # librdkafka does not retry a broker that listens but does not know the others yet.
         cluster.await_nodes()
@@ -68,7 +68,7 @@ def java(cluster: RealCluster, tmp_path_factory: pytest.TempPathFactory) -> Iter
         yield client
 
 
-@pytest.mark.parametrize("cluster", CLUSTERS, indirect=True, ids=spelled, scope="class")
+@pytest.mark.parametrize("cluster", CLUSTERS, indirect=True, ids=setup_id, scope="class")
 class TestOnBrokers:
     """All work of clients and operators."""
 

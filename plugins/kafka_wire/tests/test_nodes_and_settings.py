@@ -96,9 +96,9 @@ def test_topics_have_ids_if_brokers_support_them(protocol: str, has_topic_id: bo
 
 
 def test_metadata_omits_topics_unknown_to_brokers() -> None:
-    with Served({"unborn": [PartitionSpec((9,))]}) as served, served.client() as client:
+    with Served({"leaderless": [PartitionSpec((9,))]}) as served, served.client() as client:
         assert client.ask(3, 12, topics=None)["topics"] == []
-        (result,) = client.ask(3, 12, topics=[{"name": "unborn"}], allow_auto_topic_creation=False)["topics"]
+        (result,) = client.ask(3, 12, topics=[{"name": "leaderless"}], allow_auto_topic_creation=False)["topics"]
         assert result["error_code"] == 3
 
 

@@ -20,7 +20,7 @@ from kazoo.protocol.states import WatchedEvent
 from kframe_kafka_wire.codec import decode_response, encode_request
 from kframe_kafka_wire.testing.client import Client
 from kframe_kafka_wire.testing.instances import InstanceProcess
-from kframe_kafka_wire.testing.real_cluster import NEWEST, OLDEST, SETUPS, Setup, spelled
+from kframe_kafka_wire.testing.real_cluster import NEWEST, OLDEST, SETUPS, Setup, setup_id
 from kframe_kafka_wire.testing.replication import ReplicationFixture
 from kframe_zookeeper.testing.handover import ALL, ClusterFixture, running_fixture
 from kframe_zookeeper.testing.process import PATIENCE_S, until
@@ -52,7 +52,7 @@ SHORT: Final = Scale(records_per_second=500, bounces=2, all_expire=False)
 EXTENDED: Final = Scale(records_per_second=10_000, bounces=5, all_expire=True)
 
 
-class ScaledFixture(ReplicationFixture):
+class ReplicationCase(ReplicationFixture):
     """The cluster, the load and the instances of a case."""
 
     def __init__(
@@ -66,7 +66,7 @@ class ScaledFixture(ReplicationFixture):
         self.load.await_more(PART_S * self.scale.records_per_second)
 
 
-Story = Callable[[ScaledFixture], None]
+Scenario = Callable[[ReplicationCase], None]
 
 
 @pytest.fixture(scope="module")
@@ -77,17 +77,17 @@ def fixture_of(
 
     Not a parametrized fixture: pytest would restart the brokers after each test."""
     running: dict[Setup, ClusterFixture] = {}
-    with ExitStack() as until_another:
+    with ExitStack() as stack:
 
         def ask(setup: Setup) -> ClusterFixture:
             if setup not in running:
-                until_another.close()
+                stack.close()
                 running.clear()
                 version, protocol = setup
                 folder = tmp_path_factory.mktemp("replication")
                 settings = {**SETTINGS, "inter.broker.protocol.version": protocol}
                 fixture = running_fixture(f"{zookeeper.address}/{folder.name}", folder, settings, version)
-                running[setup] = until_another.enter_context(fixture)
+                running[setup] = stack.enter_context(fixture)
             return running[setup]
 
         yield ask
@@ -96,25 +96,25 @@ def fixture_of(
 @pytest.fixture
 def replication(
     fixture_of: Callable[[Setup], ClusterFixture], tmp_path: Path, setup: Setup, name: str, scale: Scale
-) -> Iterator[ScaledFixture]:
+) -> Iterator[ReplicationCase]:
     """All brokers running, and one of them controller. The producer writes to the test's own topic."""
     fixture = fixture_of(setup)
     fixture.cluster.start()
     assert until(lambda: fixture.controller()[0] in ALL)
     settings = {"inter.broker.protocol.version": setup[1]}
-    replication_fixture = ScaledFixture(fixture, name, tmp_path, settings, scale)
+    replication_fixture = ReplicationCase(fixture, name, tmp_path, settings, scale)
     try:
         yield replication_fixture
     finally:
         replication_fixture.close()
 
 
-def leader(hard: bool, bounces: bool) -> Story:
+def leader(hard: bool, bounces: bool) -> Scenario:
     """The leader of partition 0 ends. If it ``bounces``, it restarts before the next leader ends.
 
     The first killed broker stays registered until its session expires."""
 
-    def story(replication: ScaledFixture) -> None:
+    def scenario(replication: ReplicationCase) -> None:
         replication.instance(1000, "--insist").await_ready(active=True)
         replication.load_more()
         for number in range(replication.scale.bounces if bounces else 1):
@@ -123,13 +123,13 @@ def leader(hard: bool, bounces: bool) -> Story:
             if bounces:
                 replication.start_broker(broker)
 
-    return story
+    return scenario
 
 
-def controller(hard: bool, bounces: bool) -> Story:
+def controller(hard: bool, bounces: bool) -> Scenario:
     """The active kframe ends and a standby takes over. If it ``bounces``, it restarts before the next one ends."""
 
-    def story(replication: ScaledFixture) -> None:
+    def scenario(replication: ReplicationCase) -> None:
         active, standby = replication.start_pair()
         replication.load_more()
         for _ in range(replication.scale.bounces if bounces else 1):
@@ -142,10 +142,10 @@ def controller(hard: bool, bounces: bool) -> Story:
                 active, standby = standby, replication.instance(active.number, "--insist")
                 standby.await_ready(active=False)
 
-    return story
+    return scenario
 
 
-def killed_with_leader(replication: ScaledFixture) -> None:
+def killed_with_leader(replication: ReplicationCase) -> None:
     """kframe and a leader end at once: the standby handles the broker failure during its failover."""
     active, standby = replication.start_pair()
     replication.load_more()
@@ -156,7 +156,7 @@ def killed_with_leader(replication: ScaledFixture) -> None:
     assert replication.leader().id != broker.id
 
 
-def paused(replication: ScaledFixture) -> None:
+def paused(replication: ReplicationCase) -> None:
     """kframe is frozen until a standby has taken over and a leader has restarted. Then it changes nothing.
 
     It does not even execute a request that it received as controller."""
@@ -179,7 +179,7 @@ def refused(client: Client) -> bool:
     return bool(answer["topics"][0]["error_code"] == NOT_CONTROLLER)
 
 
-def wake(replication: ScaledFixture, sleeper: InstanceProcess, standby: InstanceProcess) -> None:
+def wake(replication: ReplicationCase, sleeper: InstanceProcess, standby: InstanceProcess) -> None:
     """The standby takes over and a leader restarts. Then the frozen instance resumes."""
     standby.await_ready(active=True)
     broker = replication.leader()
@@ -201,7 +201,7 @@ def wake(replication: ScaledFixture, sleeper: InstanceProcess, standby: Instance
     assert (replication.controller(), replication.fixture.controller()[1]) == (standby.number, epoch)
 
 
-def paused_at_work(replication: ScaledFixture) -> None:
+def paused_at_work(replication: ReplicationCase) -> None:
     """kframe freezes at the notification of a leader's failure, and resumes after another instance has handled it."""
     active, standby = replication.start_pair()
     replication.load_more()
@@ -224,7 +224,7 @@ def paused_at_work(replication: ScaledFixture) -> None:
         active, standby = standby, active
 
 
-def handed_over(replication: ScaledFixture) -> None:
+def handed_over(replication: ReplicationCase) -> None:
     """Kafka's controller hands over to kframe, a leader restarts, and kframe resigns before the leader is in sync."""
     replication.load_more()
     kframe = replication.instance(1000, "--takeover")
@@ -236,7 +236,7 @@ def handed_over(replication: ScaledFixture) -> None:
     assert until(lambda: replication.controller() in ALL)
 
 
-def role_lost_twice(replication: ScaledFixture) -> None:
+def role_lost_twice(replication: ReplicationCase) -> None:
     """kframe takes the role and is killed, then takes it again from a broker that was killed with the role."""
     replication.load_more()
     first = replication.instance(1000, "--takeover")
@@ -251,7 +251,7 @@ def role_lost_twice(replication: ScaledFixture) -> None:
     assert replication.leader().id != broker.id
 
 
-def rolling_restart(replication: ScaledFixture) -> None:
+def rolling_restart(replication: ReplicationCase) -> None:
     """All brokers restart in order, each when all are in sync: no partition goes offline."""
     replication.instance(1000, "--insist").await_ready(active=True)
     replication.load_more()
@@ -266,18 +266,18 @@ MATRIX: Final = {
     f"{way}-{action}-{target.__name__}": target(way == "hard", action == "bounce")
     for way, action, target in itertools.product(("clean", "hard"), ("stop", "bounce"), (leader, controller))
 }
-STORIES: Final[dict[str, Story]] = MATRIX | {
-    story.__name__: story
-    for story in (killed_with_leader, paused, paused_at_work, handed_over, role_lost_twice, rolling_restart)
+SCENARIOS: Final[dict[str, Scenario]] = MATRIX | {
+    scenario.__name__: scenario
+    for scenario in (killed_with_leader, paused, paused_at_work, handed_over, role_lost_twice, rolling_restart)
 }
 #: Cases of ``make test``: a controller or leaders are killed or frozen, on the newest or the oldest release.
 CHOSEN: Final = [(NEWEST, "hard-stop-controller"), (NEWEST, "paused"), (OLDEST, "hard-bounce-leader")]
 CASES: Final = [
-    *(pytest.param(setup, name, SHORT, id=f"{name}-on-{spelled(setup)}") for setup, name in CHOSEN),
+    *(pytest.param(setup, name, SHORT, id=f"{name}-on-{setup_id(setup)}") for setup, name in CHOSEN),
     *(
-        pytest.param(setup, name, EXTENDED, id=f"{name}-on-{spelled(setup)}-extended", marks=pytest.mark.extended)
+        pytest.param(setup, name, EXTENDED, id=f"{name}-on-{setup_id(setup)}-extended", marks=pytest.mark.extended)
         for setup in SETUPS
-        for name in STORIES
+        for name in SCENARIOS
     ),
 ]
 
@@ -285,9 +285,9 @@ CASES: Final = [
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("setup, name, scale", CASES)
 def test_no_acknowledged_record_is_lost(
-    name: str, replication: ScaledFixture, record_property: Callable[[str, int], None]
+    name: str, replication: ReplicationCase, record_property: Callable[[str, int], None]
 ) -> None:
-    STORIES[name](replication)
+    SCENARIOS[name](replication)
     records = WHOLE_S * replication.scale.records_per_second
     replication.load_more()
     replication.load.await_more(max(0, records - replication.load.count().acknowledged))

@@ -73,11 +73,11 @@ NEW: Final = writes_topic("new", (1, 2), (2, 3))
 CREATE: Final = calls("create_topics", [NewTopic("new", assignments=((0, (1, 2)), (1, (2, 3))))], timeout_ms=0)
 GROW: Final = calls("create_partitions", [NewPartitions("orders", 3, ((3, 1, 2),))])
 CONFIGURE: Final = calls("submit", partial(AlterConfigsRequested, (RETENTION,), False, False))
-DELETE: Final = deletes("doomed")
+DELETE: Final = deletes("deleting")
 ELECT: Final = calls("elect_leaders", ElectionType.PREFERRED)
 ELECT_ANY: Final = calls("elect_leaders", ElectionType.UNCLEAN, [("lost", 0)])
 ASK_MOVE: Final = calls("reassign", {("moving", 0): (3, 4)})
-ASK_DELETE: Final = calls("delete_topics", ["doomed"])
+ASK_DELETE: Final = calls("delete_topics", ["deleting"])
 STOP: Final = calls("controlled_shutdown", 1)
 #: The preferred replica is not the leader.
 APART: Final = {"apart": [PartitionSpec((1, 2), leader=2, isr=(2, 1))]}
@@ -95,11 +95,11 @@ OFFLINE: Final = {"away": [PartitionSpec((6,), isr=(6,))]}
 
 LOG_DIR: Final = f"{paths.LOG_DIR_EVENT}0000000000"
 ISR: Final = f"{paths.ISR_CHANGE}0000000000"
-ORDERS, MOVING, DELETING = (paths.topic_path(name) for name in ("orders", "moving", "doomed"))
+ORDERS, MOVING, DELETING = (paths.topic_path(name) for name in ("orders", "moving", "deleting"))
 TOPIC: Final = paths.topic_path("new")
 LAME: Final = paths.topic_path("halted")
 SETTINGS: Final = paths.config_path("topics", "orders")
-MARK: Final = paths.delete_topic_path("doomed")
+MARK: Final = paths.delete_topic_path("deleting")
 RECORD: Final = paths.REASSIGN_PARTITIONS
 
 ELECTIONS: Final = (
@@ -161,15 +161,15 @@ ASSIGNMENTS: Final = (
     Case(17, "preferred", DELETED, paths.PREFERRED_ELECTION, prefers(("stuck", 0))),
 )  # fmt: skip
 ENDS: Final = (
-    Case(18, "states", DELETED, state("doomed-0"), DELETE, reached=topic_deleted("doomed")),
-    Case(18, "partition", DELETED, f"{DELETING}/partitions/1", DELETE, reached=topic_deleted("doomed")),
-    Case(18, "partitions", DELETED, f"{DELETING}/partitions", DELETE, reached=topic_deleted("doomed")),
-    Case(18, "topic", DELETED, DELETING, DELETE, reached=topic_deleted("doomed")),
-    Case(19, "deleted", DELETED, paths.config_path("topics", "doomed"), DELETE, reached=topic_deleted("doomed")),
+    Case(18, "states", DELETED, state("deleting-0"), DELETE, reached=topic_deleted("deleting")),
+    Case(18, "partition", DELETED, f"{DELETING}/partitions/1", DELETE, reached=topic_deleted("deleting")),
+    Case(18, "partitions", DELETED, f"{DELETING}/partitions", DELETE, reached=topic_deleted("deleting")),
+    Case(18, "topic", DELETED, DELETING, DELETE, reached=topic_deleted("deleting")),
+    Case(19, "deleted", DELETED, paths.config_path("topics", "deleting"), DELETE, reached=topic_deleted("deleting")),
     Case(19, "client", WRITTEN, SETTINGS, CONFIGURE, by_client=True, fenced=False, reached=configured),
-    Case(20, "deleted", DELETED, paths.delete_topic_path("doomed"), DELETE, reached=topic_deleted("doomed")),
+    Case(20, "deleted", DELETED, paths.delete_topic_path("deleting"), DELETE, reached=topic_deleted("deleting")),
     Case(20, "unknown", DELETED, paths.delete_topic_path("nobody"), deletes("nobody")),
-    Case(20, "client", CREATED, MARK, ASK_DELETE, by_client=True, fenced=False, reached=topic_deleted("doomed")),
+    Case(20, "client", CREATED, MARK, ASK_DELETE, by_client=True, fenced=False, reached=topic_deleted("deleting")),
     Case(22, "block", WRITTEN, paths.PRODUCER_IDS, gets_producer_ids, by_client=True, fenced=False, reached=allocated),
 )  # fmt: skip
 

@@ -46,8 +46,8 @@ OLDEST: Final[Setup] = ("2.8.2", "2.8")
 SETUPS: Final[list[Setup]] = [NEWEST, ("3.9.1", "2.8"), ("3.9.1", "2.4"), OLDEST]
 
 
-def spelled(setup: Setup) -> str:
-    """The setup as a name for tests and folders."""
+def setup_id(setup: Setup) -> str:
+    """The name of a setup in test ids and folders."""
     return "-speaking-".join(setup)
 
 

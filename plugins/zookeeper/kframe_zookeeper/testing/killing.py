@@ -27,7 +27,7 @@ BROKERS: Final = (1, 2, 3, 4, 5)
 CLUSTER: Final = {
     "orders": [healthy(1, 2, 3), healthy(2, 3, 1)],
     "moving": [healthy(1, 2), healthy(3, 1)],
-    "doomed": [healthy(2, 3), healthy(3, 2)],
+    "deleting": [healthy(2, 3), healthy(3, 2)],
     "stuck": [PartitionSpec((4, 2), isr=(4, 2), leader_epoch=3)],
 }
 
