@@ -3,7 +3,8 @@
 #
 #   make demo     fail brokers of a real cluster's snapshot and of a million-partition cluster, move partitions
 #   make test     all checks and each test once, those of kernels and decoders on bounds-checked kernels
-#   make test-extended  what `make test` checks, on further releases, protocols, security settings and faults; hours; writes the record
+#   make test-extended  what `make test` checks, with further releases, protocols, security settings and faults; hours;
+#                       writes the record
 #   make test-real  only the plugins' tests that start servers and brokers; lists the slowest at the end
 #   make check    format, lint, types, stubs, layers
 #   make fuzz     mutated znodes and frames for every decoder; more cases than in the test suite

@@ -33,8 +33,8 @@ _NONE_SELECTED, _PASSED = 5, 0
 _INTRODUCTION: Final = """\
 # Extended tests
 
-`make test-extended` runs the tests with the mark `extended`, which `make test` leaves out. They check on further
-releases, protocols, logins, sessions and faults what another test checks. [campaigns.md](../howto/campaigns.md) has the
+`make test-extended` runs the tests with the mark `extended`, which `make test` leaves out. They check with further
+releases, protocols, security settings and faults what another test checks. [campaigns.md](../howto/campaigns.md) has the
 command.
 """
 
