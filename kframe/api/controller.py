@@ -34,7 +34,7 @@ Result = TypeVar("Result")
 TOPIC_TIMEOUT_MS = 30_000
 #: The version of AlterPartition that brokers of Kafka 3.9 send.
 ALTER_PARTITION_VERSION = 3
-#: The cluster of answers of an inactive controller.
+#: The cluster of responses of an inactive controller.
 _NO_CLUSTER = ClusterState()
 
 
@@ -192,7 +192,7 @@ class Controller:
     def elect_leaders(
         self, election_type: ElectionType = ElectionType.PREFERRED, partitions: Sequence[TopicPartition] | None = None
     ) -> Future[PartitionCodes]:
-        """Elect leaders for these partitions, or for all (ElectLeaders). The answer for all partitions has only those
+        """Elect leaders for these partitions, or for all (ElectLeaders). The response for all partitions has only those
         that needed an election."""
         chosen = None if partitions is None else tuple(partitions)
         return self._ask(lambda token: events.ElectionRequested(election_type, chosen, token), results.read_election)
@@ -204,7 +204,7 @@ class Controller:
         """Create topics (CreateTopics). The future completes when all partitions have leaders and all live brokers have
         answered the UpdateMetadata of the topics, or after ``timeout_ms``; at once if that is 0 or less.
 
-        After half of the timeout the answer of a single broker is enough. Topics without leader, or unknown to all
+        After half of the timeout the response of a single broker is enough. Topics without leader, or unknown to all
         brokers at the timeout, get REQUEST_TIMED_OUT, but are created. ``start_index`` and ``shift`` determine
         automatic assignments; the default is random. Source: Kafka 3.9 ``DelayedCreatePartitions``.
         """

@@ -1,4 +1,4 @@
-"""Answers of a controller for its callers: topics by name, brokers by id.
+"""Responses of a controller for its callers: topics by name, brokers by id.
 
 The core answers in rows, which are valid only until the columns change, so answers are translated at once. Values per
 partition stay in arrays; iterating yields objects.
@@ -80,8 +80,8 @@ class PartitionCodes:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RemainingPartitions:
-    """The answer to a controlled shutdown. It is an error, or the partitions with other replicas that the broker still
-    leads."""
+    """The response to a controlled shutdown. It is an error, or the partitions with other replicas that the broker
+    still leads."""
 
     error: ErrorCode
     partitions: PartitionList
@@ -103,7 +103,7 @@ class Reassignments:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AlteredPartitions:
-    """The answer to AlterPartition: an error, or a code for each proposal and, where ``known``, the current state.
+    """The response to AlterPartition: an error, or a code for each proposal and, where ``known``, the current state.
     Leaders and ISRs are broker ids. -1 is no leader."""
 
     error: ErrorCode

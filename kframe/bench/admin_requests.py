@@ -83,7 +83,7 @@ def reassignment_completion(controller: TimedController, partitions: int) -> Act
 def deletion(controller: TimedController, _partitions: int) -> Action:
     """Delete every topic by one request. Brokers answer at once."""
     controller.adopt()
-    controller.transport.answers_deletions = True
+    controller.transport.responds_to_deletions = True
     names = tuple(controller.cluster.topics.names)
 
     def delete() -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from kframe.bench.digests import new_digest
 from kframe.core.selectors.leader_selection import Selection
-from kframe.embedded.describe import deletion_answers
+from kframe.embedded.describe import deletion_responses
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32, UInt8
 from kframe.model.elections import LeaderSelector
@@ -110,7 +110,7 @@ class TimedStore:
 class EncodingTransport:
     """Implements ``ports.Transport``: encodes every request. Retains those of the last batch.
 
-    Requests are not answered, except StopReplica with deletions where ``answers_deletions`` is set.
+    Requests are not answered, except StopReplica with deletions where ``responds_to_deletions`` is set.
     """
 
     def __init__(self, encoder: Encoder, watch: PhaseStopwatch) -> None:
@@ -118,7 +118,7 @@ class EncodingTransport:
         self._watch = watch
         self._notify: Notify | None = None
         self._last: list[EncodedRequest] = []
-        self.answers_deletions = False
+        self.responds_to_deletions = False
         self.reset_digests(with_answer=False)
 
     def reset_digests(self, with_answer: bool) -> None:
@@ -153,8 +153,8 @@ class EncodingTransport:
         ready = time.perf_counter()
         phases.encode_seconds += ready - start
         self._count(phases, encoded)
-        if self.answers_deletions and self._notify is not None:
-            for answer in deletion_answers(cluster, requests):
+        if self.responds_to_deletions and self._notify is not None:
+            for answer in deletion_responses(cluster, requests):
                 self._notify(answer)
         phases.counting_seconds += start - begin + time.perf_counter() - ready
 

@@ -22,7 +22,7 @@ def command(name: str, partitions: int, brokers: int, runs: int, output: str) ->
 
     Events of a controller are timed phase by phase: deciding, storing in memory, and encoding every request. Choosing
     leaders is part of deciding. Other parts of the engine are timed as a whole. Seconds are wall clock, as min, median
-    and max over the runs; the digest is that of the answer. Loading and saving need the arrow extra. The allocator
+    and max over the runs; the digest is that of the result. Loading and saving need the arrow extra. The allocator
     retains freed memory, as in the process of a controller.
     """
     from kframe.bench.run import SCHEMA, Bench, run

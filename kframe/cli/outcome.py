@@ -53,7 +53,7 @@ _BROKER_WIDE: Final = frozenset(_BROKER_COLUMNS[12:])
 #: What a broker is sent; a KRaft controller sends nothing.
 _REQUEST_COLUMNS: Final = frozenset(_BROKER_COLUMNS[10:])
 _RECORDS: Final = ("record", "count", "bytes")
-#: Codes of an answer that are no refusals.
+#: Codes of a response that are no refusals.
 _NO_REFUSAL: Final = frozenset({"NONE", "ELECTION_NOT_NEEDED"})
 _STATES: Final = {(True, True): "up", (True, False): "gone", (False, True): "started", (False, False): "down"}
 
@@ -83,7 +83,7 @@ def emit_outcome(outcome: Outcome, whatif: WhatIf, output: str, limit: int) -> b
 
 
 def _refusals(document: dict[str, Any]) -> dict[str, int]:
-    """The errors of the controller's answers, with their counts.
+    """The errors of the controller's responses, with their counts.
 
     An election that is not needed is no refusal, nor are partitions without a candidate in an election of all.
     """
@@ -91,10 +91,10 @@ def _refusals(document: dict[str, Any]) -> dict[str, int]:
     if document["operation"]["verb"] == "elect" and document["operation"]["partitions"] is None:
         return refusals
     for step in document["steps"]:
-        answer = step["answer"] or {"error": "NONE"}
-        counts = answer.get("topics") or answer.get("partitions") or {}
-        if answer["error"] != "NONE":
-            counts = {answer["error"]: 1, **counts}
+        response = step["answer"] or {"error": "NONE"}
+        counts = response.get("topics") or response.get("partitions") or {}
+        if response["error"] != "NONE":
+            counts = {response["error"]: 1, **counts}
         for error, count in counts.items():
             if error not in _NO_REFUSAL:
                 refusals[error] = refusals.get(error, 0) + count
@@ -156,9 +156,9 @@ def _emit_tables(outcome: Outcome, document: dict[str, Any], output: str, limit:
 
 
 def _nothing_changes(document: dict[str, Any]) -> str:
-    """One line for an operation without any effect. Errors in the controller's answer are the reason."""
-    answers = [_answer_text(step["answer"]) for step in document["steps"] if step["answer"] is not None]
-    return "; ".join(["nothing changes", *(text for text in answers if text != "answer: NONE")])
+    """One line for an operation without any effect. Errors in the controller's response are the reason."""
+    responses = [_response_text(step["answer"]) for step in document["steps"] if step["answer"] is not None]
+    return "; ".join(["nothing changes", *(text for text in responses if text != "answer: NONE")])
 
 
 def _condition_rows(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -184,20 +184,20 @@ def _timeline_rows(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for number, step in enumerate(document["steps"], 1):
         texts = [timeline_event["text"] for timeline_event in step["timeline"]]
         if step["answer"] is not None:
-            texts.append(_answer_text(step["answer"]))
+            texts.append(_response_text(step["answer"]))
         for text in texts or ["nothing is changed or sent"]:
             yield {"step": number, "name": step["name"], "what": text}
 
 
-def _answer_text(answer: dict[str, Any]) -> str:
-    parts = [answer["error"]]
-    if "remaining" in answer:
-        parts.append(f"{answer['remaining']:,} partitions remain led by it")
+def _response_text(response: dict[str, Any]) -> str:
+    parts = [response["error"]]
+    if "remaining" in response:
+        parts.append(f"{response['remaining']:,} partitions remain led by it")
     else:
-        counts = answer["topics"] if "topics" in answer else answer["partitions"]
+        counts = response["topics"] if "topics" in response else response["partitions"]
         parts += [f"{count:,} {error}" for error, count in counts.items()]
-    if answer["named"]:
-        parts.append(", ".join(answer["named"]))
+    if response["named"]:
+        parts.append(", ".join(response["named"]))
     return "answer: " + "; ".join(parts)
 
 

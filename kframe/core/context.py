@@ -22,15 +22,15 @@ from kframe.model.cluster import ClusterState
 from kframe.model.columns import Bool, Int32, UInt8
 from kframe.model.config import ControllerConfig
 from kframe.model.effects import Ask, Effect, Send
-from kframe.model.events import Answer, Done
+from kframe.model.events import Done, EffectResult
 from kframe.model.ids import NO_STATE, PartitionState
 from kframe.model.log_entries import Message
 from kframe.model.requests import BatchCause
 from kframe.model.store_requests import ReadStates, WriteStates
 
 Result = TypeVar("Result")
-#: A running operation. It yields effects, receives their answers, and returns its result.
-Operation: TypeAlias = Generator[Effect, Answer, Result]
+#: A running operation. It yields effects, receives their results, and returns its result.
+Operation: TypeAlias = Generator[Effect, EffectResult, Result]
 
 #: Attempts of one bulk change while other writers change the same states.
 ATTEMPTS_MAX = 16
@@ -39,11 +39,11 @@ REFUSED_LOGGED = 10
 
 
 def ask(effect: Ask[Result]) -> Operation[Result]:
-    """Yield an effect and return the value of its answer. Raises BrokenInvariant for any other answer than Done."""
-    answer = yield effect
-    if not isinstance(answer, Done):
-        raise BrokenInvariant(f"{type(effect).__name__} was answered by {type(answer).__name__}")
-    value: Result = answer.value
+    """Yield an effect and return the value of its result. Raises BrokenInvariant for any result but Done."""
+    result = yield effect
+    if not isinstance(result, Done):
+        raise BrokenInvariant(f"{type(effect).__name__} ended with {type(result).__name__}")
+    value: Result = result.value
     return value
 
 

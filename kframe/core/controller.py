@@ -1,9 +1,9 @@
 """The controller: one event in, effects out.
 
-    events ──▶ step ──▶ effects ──▶ runtime ──▶ answers ──▶ step ──▶ …
+    events ──▶ step ──▶ effects ──▶ runtime ──▶ results ──▶ step ──▶ …
 
 ``step`` neither waits nor does I/O. Each event starts an *operation*: a generator that yields effects and receives
-their answers. While it runs, ``step`` accepts only answers. The controller knows no clock, thread, socket or plugin.
+their results. While it runs, ``step`` accepts only results. The controller knows no clock, thread, socket or plugin.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kframe.errors import RESIGNING, BrokenInvariant, ControllerFenced, KframeEr
 from kframe.model.cluster import ClusterState
 from kframe.model.config import NEVER_REPLICAS, ControllerConfig
 from kframe.model.effects import Ask, Effect, Resigned
-from kframe.model.events import Answer, ControllerChanged, Event, Failed, Reelect, ResignRequested, SessionExpired
+from kframe.model.events import ControllerChanged, EffectResult, Event, Failed, Reelect, ResignRequested, SessionExpired
 from kframe.model.ids import NO_LEADER
 from kframe.model.log_entries import Message
 from kframe.model.store_requests import Claim, Holder, Load, Prepare, ReadController
@@ -58,7 +58,7 @@ class ControllerCore:
 
     @property
     def busy(self) -> bool:
-        """Whether an operation waits for an answer. ``step`` then accepts only answers."""
+        """Whether an operation waits for a result. ``step`` then accepts only results."""
         return self._operation is not None
 
     @property
@@ -82,15 +82,15 @@ class ControllerCore:
         """Every gauge by Kafka's name, all 0 while inactive. Valid between events."""
         return dict(INACTIVE) if self._context is None else self._context.gauges.values()
 
-    def step(self, event: Event | Answer) -> list[Effect]:
-        """Process an event, or the answer to the last effect; return the effects to perform, in order.
+    def step(self, event: Event | EffectResult) -> list[Effect]:
+        """Process an event, or the result of the last effect; return the effects to perform, in order.
 
-        If the last effect is an Ask, the operation continues with its answer. Otherwise it is over. Raises
-        BrokenInvariant for an event while an answer is due, or the reverse.
+        If the last effect is an Ask, the operation continues with its result. Otherwise it is over. Raises
+        BrokenInvariant for an event while a result is due, or the reverse.
         """
-        if isinstance(event, Answer) != self.busy:
+        if isinstance(event, EffectResult) != self.busy:
             raise BrokenInvariant(f"{type(event).__name__} received while {'busy' if self.busy else 'idle'}")
-        if isinstance(event, Answer):
+        if isinstance(event, EffectResult):
             return self._advance(event)
         self.log.take()  # entries of the previous event
         self._event = event
@@ -118,14 +118,14 @@ class ControllerCore:
         self.failures += 1
         return self._resign(reason, release=True)
 
-    def _advance(self, answer: Answer | None) -> list[Effect]:
+    def _advance(self, result: EffectResult | None) -> list[Effect]:
         assert self._operation is not None
         effects: list[Effect] = []
         try:
-            if isinstance(answer, Failed):
-                effect = self._operation.throw(answer.error)
+            if isinstance(result, Failed):
+                effect = self._operation.throw(result.error)
             else:
-                effect = self._operation.send(answer)  # type: ignore[arg-type]
+                effect = self._operation.send(result)  # type: ignore[arg-type]
             effects.append(effect)
             while not isinstance(effect, Ask):
                 effect = next(self._operation)

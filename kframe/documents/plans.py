@@ -147,7 +147,7 @@ class GeneratedPlanDocument(Struct):
 
 
 class PlanFinding(Struct):
-    """A finding about a plan; ``error`` is Kafka's name of the error that a controller would answer."""
+    """A finding about a plan; ``error`` is Kafka's name of the error that a controller would return."""
 
     severity: Severity
     check: Check
@@ -186,7 +186,7 @@ class PlannedPartition(Struct):
 
 
 class PartitionCode(Struct):
-    """The answer for a partition by the name of Kafka's error: ``kframe elect``, ``reassign`` and ``plan`` with
+    """The response for a partition by the name of Kafka's error: ``kframe elect``, ``reassign`` and ``plan`` with
     ``--execute``."""
 
     topic: str

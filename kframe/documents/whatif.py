@@ -137,8 +137,8 @@ class RecordsEvent(Struct, tag_field="what", tag="records"):
     bytes: int
 
 
-class AnswerRecord(Struct):
-    """The controller's answer: an error by Kafka's name, counts by error, and at most 20 names that got one."""
+class ResponseRecord(Struct):
+    """The controller's response: an error by Kafka's name, counts by error, and at most 20 names that got one."""
 
     error: str
     named: list[str]
@@ -152,7 +152,7 @@ class StepRecord(PartitionConditions):
 
     name: str
     timeline: list[ElectionEvent | StatesEvent | RequestsEvent | TopicsEvent | ElrEvent | RecordsEvent]
-    answer: AnswerRecord | None
+    answer: ResponseRecord | None
 
 
 class ReassignmentProblem(Struct):

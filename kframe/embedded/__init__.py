@@ -1,4 +1,5 @@
-"""A cluster in memory: a store with ZooKeeper's rules, recording and counting transports, brokers that answer, a clock.
+"""A cluster in memory: a store with ZooKeeper's rules, recording and counting transports, brokers that respond, and a
+clock.
 
 Nothing here uses threads, sockets or real time, and equal calls give equal results.
 """

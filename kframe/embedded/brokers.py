@@ -1,4 +1,4 @@
-"""Brokers that receive control requests and answer as a scenario specifies. They use no threads, sockets or real
+"""Brokers that receive control requests and respond as a scenario specifies. They use no threads, sockets or real
 time."""
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ from kframe.model.ports import BrokerQueue, MayAct, Notify
 from kframe.model.requests import ControlRequests
 from kframe.runtime.samples import Samples
 
-#: Used instead of an error name: the broker receives requests and does not answer.
+#: Used instead of an error name: the broker receives requests and does not respond.
 SILENT: Final = "SILENT"
 NONE: Final = "NONE"
-#: Time until a request without an answer is sent again (request.timeout.ms).
+#: Time until a request without a response is sent again (request.timeout.ms).
 REQUEST_TIMEOUT_MS: Final = 30_000
 
 
-class AnswerTable:
-    """Configured answers: an error by broker and api, or by broker, api and partition. NONE by default."""
+class ResponseTable:
+    """Configured responses: an error by broker and api, or by broker, api and partition. NONE by default."""
 
     def __init__(self) -> None:
         self._configured: dict[tuple[int, Api, str | None], str] = {}
 
     def configure(self, broker_id: int, error: str, api: Api | None, partitions: tuple[str, ...]) -> None:
-        """Configure answers from now on: for all three apis without ``api``, for whole requests without ``partitions``.
-        NONE removes an earlier setting. Raises InputError for an error that Kafka does not have, and for SILENT with
-        partitions."""
-        where = f"answer of broker {broker_id}"
+        """Configure responses from now on: for all three apis without ``api``, for whole requests without
+        ``partitions``. NONE removes an earlier setting. Raises InputError for an error that Kafka does not have, and
+        for SILENT with partitions."""
+        where = f"response of broker {broker_id}"
         if error not in ErrorCode.__members__ and error != SILENT:
             raise InputError(where, f"error {error!r}", "NONE, SILENT or an error by Kafka's name")
         if error == SILENT and partitions:
@@ -61,7 +61,7 @@ class AnswerTable:
                     self._configured[broker_id, name, partition] = error
 
     def mute(self, broker_id: int) -> bool:
-        """Whether the broker answers none of the three apis."""
+        """Whether the broker responds to none of the three apis."""
         return bool(self._configured) and all(self._configured.get((broker_id, api, None)) == SILENT for api in Api)
 
     def errors(self, request: Request) -> tuple[ErrorCode, dict[str, ErrorCode]]:
@@ -73,14 +73,14 @@ class AnswerTable:
         return top, {name: error for name, error in own.items() if error is not ErrorCode.NONE}
 
     def silent(self, request: Request) -> bool:
-        """Whether the broker receives this request without answering it."""
+        """Whether the broker receives this request without responding."""
         return self._configured.get((request["broker"], request["api"], None)) == SILENT
 
-    def answer(self, delivery: Delivery) -> Event | None:
-        """The event for the controller when the answer to this request arrives.
+    def response(self, delivery: Delivery) -> Event | None:
+        """The event for the controller when the response to this request arrives.
 
-        An error for the whole api is the top-level error, and the error of each partition without its own. An answer to
-        StopReplica causes an event only if the request deletes replicas (``wire.md`` section 3).
+        An error for the whole api is the top-level error, and the error of each partition without its own. A response
+        to StopReplica causes an event only if the request deletes replicas (``wire.md`` section 3).
         """
         request = delivery.request
         broker_id, api = request["broker"], Api(request["api"])
@@ -108,7 +108,7 @@ class AnswerTable:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Delivery:
-    """A request in transit, and the controller's rows for its answer. For StopReplica these are deleted replicas."""
+    """A request in transit, and the controller's rows for its response. For StopReplica these are deleted replicas."""
 
     request: Request
     rows: Int32
@@ -132,17 +132,17 @@ class FifoChannel:
     times: Samples = field(default_factory=Samples)
     """Waiting times of the requests that left the queue."""
     in_flight: Delivery | None = None
-    """Received by the broker, without an answer so far."""
-    answer: Event | None = None
-    """The answer that the broker will give when it is no longer silent."""
+    """Received by the broker, without a response so far."""
+    response: Event | None = None
+    """The response that the broker will give when it is no longer silent."""
 
 
 class EmbeddedBrokers:
-    """Implements ``ports.Transport``: brokers that answer immediately and without error, unless configured otherwise.
+    """Implements ``ports.Transport``: brokers that respond immediately and without error, unless configured otherwise.
 
     A silent broker blocks only its own queue. After ``request_timeout_ms`` of the clock it receives the same request
     again, and so on. ``notify`` receives the answers as LeaderAndIsrResponseReceived, UpdateMetadataResponseReceived
-    and StopReplicaResponseReceived. The configured answers remain when a broker unregisters; its queue does not.
+    and StopReplicaResponseReceived. The configured responses remain when a broker unregisters; its queue does not.
     """
 
     def __init__(self, clock: VirtualClock, request_timeout_ms: int = REQUEST_TIMEOUT_MS) -> None:
@@ -151,11 +151,11 @@ class EmbeddedBrokers:
         self._notify: Notify | None = None
         self._may_act: MayAct = _always
         self._channels: dict[int, FifoChannel] = {}
-        self._answers = AnswerTable()
+        self._responses = ResponseTable()
         self._received: dict[int, list[Request]] = {}
 
     def open(self, notify: Notify, may_act: MayAct) -> None:
-        """Get ready; ``notify`` receives the brokers' answers. While ``may_act`` is false, no request leaves."""
+        """Get ready; ``notify`` receives the brokers' responses. While ``may_act`` is false, no request leaves."""
         self._notify, self._may_act = notify, may_act
 
     def close(self) -> None:
@@ -184,29 +184,29 @@ class EmbeddedBrokers:
             channel.waiting.append((self._clock.now_ms(), delivery))
             self._deliver(channel)
 
-    def answer(
+    def respond_with(
         self, broker_id: int, error: str, api: Api | None = None, partitions: Iterable[str] | None = None
     ) -> None:
-        """Configure the answers of a broker (step ``answer`` of a scenario). Partitions have the form ``t-0``.
+        """Configure the responses of a broker (step ``answer`` of a scenario). Partitions have the form ``t-0``.
 
         ``error`` is the name of a Kafka error, or SILENT; NONE removes an earlier setting. A broker that is no longer
-        silent gives the delayed answer, as determined when it received the request. Raises InputError for an unknown
+        silent gives the delayed response, as determined when it received the request. Raises InputError for an unknown
         error, and for SILENT with partitions.
         """
-        self._answers.configure(broker_id, error, api, tuple(partitions or ()))
+        self._responses.configure(broker_id, error, api, tuple(partitions or ()))
         channel = self._channels.get(broker_id)
         if channel is None or channel.in_flight is None:
             return
-        if not self._answers.silent(channel.in_flight.request):
+        if not self._responses.silent(channel.in_flight.request):
             self._clock.cancel(_timer(broker_id))
-            self._answered(channel)
+            self._respond(channel)
             self._deliver(channel)
 
     def fail_log_dir(self, broker_id: int, partitions: Iterable[str]) -> None:
-        """Simulate the failure of a log directory. The broker answers KAFKA_STORAGE_ERROR to LeaderAndIsr and
+        """Simulate the failure of a log directory. The broker responds with KAFKA_STORAGE_ERROR to LeaderAndIsr and
         StopReplica for these partitions (``docs/reference/controller/broker-partition.md`` section 12)."""
         for api in (Api.LEADER_AND_ISR, Api.STOP_REPLICA):
-            self.answer(broker_id, ErrorCode.KAFKA_STORAGE_ERROR.name, api, partitions)
+            self.respond_with(broker_id, ErrorCode.KAFKA_STORAGE_ERROR.name, api, partitions)
 
     def take(self) -> list[Request]:
         """Requests that brokers have received since the last call, by broker id, in order per broker. Read-only."""
@@ -215,7 +215,7 @@ class EmbeddedBrokers:
 
     @property
     def acknowledges(self) -> bool:
-        """True: answers to UpdateMetadata name the batch."""
+        """True: responses to UpdateMetadata name the batch."""
         return True
 
     def queues(self) -> Mapping[int, BrokerQueue]:
@@ -226,9 +226,9 @@ class EmbeddedBrokers:
     def _deliveries(self, cluster: ClusterState, requests: ControlRequests) -> Iterator[Delivery]:
         return (Delivery.of(cluster, request, requests.batch) for request in describe_requests(cluster, requests))
 
-    def _answer(self, delivery: Delivery) -> Event | None:
-        """The answer to a request that the broker has received."""
-        return self._answers.answer(delivery)
+    def _response(self, delivery: Delivery) -> Event | None:
+        """The response to a request that the broker has received."""
+        return self._responses.response(delivery)
 
     def _deliver(self, channel: FifoChannel) -> None:
         while channel.waiting and channel.in_flight is None:
@@ -244,17 +244,17 @@ class EmbeddedBrokers:
         request = delivery.request
         broker_id = request["broker"]
         self._received.setdefault(broker_id, []).append(request)
-        channel.in_flight, channel.answer = delivery, self._answer(delivery)
-        if self._answers.silent(request):
+        channel.in_flight, channel.response = delivery, self._response(delivery)
+        if self._responses.silent(request):
             retry = partial(self._receive, channel, delivery)
             self._clock.schedule(_timer(broker_id), self._request_timeout_ms, retry)
         else:
-            self._answered(channel)
+            self._respond(channel)
 
-    def _answered(self, channel: FifoChannel) -> None:
-        answer, channel.in_flight, channel.answer = channel.answer, None, None
-        if answer is not None and self._notify is not None:
-            self._notify(answer)
+    def _respond(self, channel: FifoChannel) -> None:
+        response, channel.in_flight, channel.response = channel.response, None, None
+        if response is not None and self._notify is not None:
+            self._notify(response)
 
     def _drop(self, broker_id: int) -> None:
         channel = self._channels.pop(broker_id, None)

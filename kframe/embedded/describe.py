@@ -1,4 +1,4 @@
-"""Partitions and control requests as plain dicts (``kframe.trace/v1``), and the answers to deletions.
+"""Partitions and control requests as plain dicts (``kframe.trace/v1``), and the responses to deletions.
 
 The dicts cost one object per partition. Bulk code uses ``CountingTransport``.
 """
@@ -65,8 +65,8 @@ def describe_requests(cluster: ClusterState, requests: ControlRequests) -> Itera
     yield from _stop_replica(cluster, requests)
 
 
-def deletion_answers(cluster: ClusterState, requests: ControlRequests) -> Iterator[StopReplicaResponseReceived]:
-    """The answers of brokers that delete every replica as requested.
+def deletion_responses(cluster: ClusterState, requests: ControlRequests) -> Iterator[StopReplicaResponseReceived]:
+    """The responses of brokers that delete every replica as requested.
 
     A StopReplica answer only names deleted replicas: a broker that deletes none has no entry here.
     """

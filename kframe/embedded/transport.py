@@ -27,7 +27,7 @@ def drop_unconnected(request: Request) -> None:
 
 class RecordingTransport:
     """Implements ``ports.Transport``: records the requests to each connected broker. The format is that of a trace. No
-    broker answers."""
+    broker responds."""
 
     def __init__(self) -> None:
         self._sent: dict[int, list[Request]] = {}
@@ -78,7 +78,7 @@ class Sent:
 class CountingTransport:
     """Implements ``ports.Transport``: counts the requests to each connected broker, for clusters of any size.
 
-    Costs a few array passes per batch, whatever the number of partitions. No broker answers.
+    Costs a few array passes per batch, whatever the number of partitions. No broker responds.
     """
 
     def __init__(self) -> None:

@@ -161,7 +161,7 @@ KEYS: Final[Mapping[str, Key]] = {
             "",
             "Ids of controllers that are no brokers, this one's and others': brokers never keep replicas there.",
         ),
-        Key("request.timeout.ms", whole(1), "30000", "How long a broker may take to answer a request."),
+        Key("request.timeout.ms", whole(1), "30000", "How long a broker may take to respond to a request."),
     )
 }
 

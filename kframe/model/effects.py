@@ -1,7 +1,7 @@
 """Everything that the core can request from its runtime, as frozen records.
 
 The runtime performs effects in the order in which ``ControllerCore.step`` returns them. An ``Ask`` ends the list: the
-core continues only when ``step`` receives the answer. A Send is created only after its WriteStates was answered. So no
+core continues only when ``step`` receives the result. A Send is created only after its WriteStates has succeeded. So no
 request reaches a broker before storage has accepted the state that it announces. ``store_requests.py`` has the
 requests to storage.
 """
@@ -24,13 +24,13 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class Ask(Effect, Generic[Value]):
-    """An effect with an answer: ``events.Done`` with a value, or ``events.Failed``."""
+    """An effect with a result: ``events.Done`` with a value, or ``events.Failed``."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Send(Ask[bool]):
-    """Pass this batch to the transport, which reads the columns immediately. The answer is whether the transport will
-    report that brokers have answered the batch (``ports.Acknowledging``)."""
+    """Pass this batch to the transport, which reads the columns immediately. The result is whether the transport will
+    report that brokers have acknowledged the batch (``ports.Acknowledging``)."""
 
     requests: ControlRequests
 

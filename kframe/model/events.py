@@ -1,6 +1,6 @@
 """Everything that can happen to a controller, as frozen records.
 
-*Events* come from outside, one at a time. *Answers* carry the result of an effect; only answers may arrive while an
+*Events* come from outside, one at a time. The results of effects are an EffectResult; only those may arrive while an
 operation is in progress. ``state`` is the ControllerState that Kafka reports while it handles the event (3.9
 ``ControllerState``). ``token`` names the caller that waits for a Reply.
 """
@@ -216,7 +216,7 @@ class LogDirEventsNotified(Event):
 @dataclass(frozen=True, slots=True)
 class CreateTopicsRequested(Event):
     """A client requests new topics (CreateTopics). ``start_index`` and ``shift`` determine automatic assignments; the
-    creator of the event draws them. The answer comes when every partition has a leader and every live broker has the
+    creator of the event draws them. The response comes when every partition has a leader and every live broker has the
     topics in its metadata, or after ``timeout_ms``."""
 
     topics: tuple[NewTopic, ...]
@@ -321,8 +321,8 @@ class DelayedReplyExpired(Event):
 
 @dataclass(frozen=True, slots=True)
 class LeaderAndIsrResponseReceived(Event):
-    """A broker answered LeaderAndIsr. ``rows`` are those of the request, in the columns of the controller that sent it
-    under ``controller_epoch``. ``partition_errors`` omits partitions without an error."""
+    """A broker responded to LeaderAndIsr. ``rows`` are those of the request, in the columns of the controller that sent
+    it under ``controller_epoch``. ``partition_errors`` omits partitions without an error."""
 
     broker_id: int
     error: ErrorCode
@@ -334,7 +334,7 @@ class LeaderAndIsrResponseReceived(Event):
 
 @dataclass(frozen=True, slots=True)
 class UpdateMetadataResponseReceived(Event):
-    """A broker answered UpdateMetadata that was sent under ``controller_epoch``.
+    """A broker responded to UpdateMetadata that was sent under ``controller_epoch``.
 
     ``batch`` is the newest ``ControlRequests.batch`` whose metadata the broker has received completely with this
     request and earlier ones; 0 if the transport does not track it. For an error it is the batch that the broker
@@ -350,7 +350,8 @@ class UpdateMetadataResponseReceived(Event):
 
 @dataclass(frozen=True, slots=True)
 class StopReplicaResponseReceived(Event):
-    """A broker answered StopReplica. ``rows`` are the replicas to delete. Otherwise as LeaderAndIsrResponseReceived."""
+    """A broker responded to StopReplica. ``rows`` are the replicas to delete. Otherwise as
+    LeaderAndIsrResponseReceived."""
 
     broker_id: int
     error: ErrorCode
@@ -361,19 +362,19 @@ class StopReplicaResponseReceived(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """Base of the answers to effects."""
+class EffectResult:
+    """Base of the results of effects."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Done(Answer):
+class Done(EffectResult):
     """The effect was performed. ``value`` is its result."""
 
     value: Any = None
 
 
 @dataclass(frozen=True, slots=True)
-class Failed(Answer):
+class Failed(EffectResult):
     """The effect could not be performed. The class of ``error`` determines the consequence (``errors.RESIGNING``)."""
 
     error: KframeError

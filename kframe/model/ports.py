@@ -58,7 +58,7 @@ class Store(Protocol):
     def owns_role(self) -> bool:
         """Whether our own session holds the controller record; an equal id alone proves nothing.
 
-        Waits for storage. Afterwards ``may_act`` reflects the answer: an uncertain role can become certain again.
+        Waits for storage. Afterwards ``may_act`` reflects the response: an uncertain role can become certain again.
         """
 
     def may_act(self) -> bool:
@@ -213,12 +213,13 @@ class Expecting(Protocol):
 
 @runtime_checkable
 class Acknowledging(Protocol):
-    """A transport that reports which batches brokers have answered."""
+    """A transport that reports which batches brokers have acknowledged."""
 
     @property
     def acknowledges(self) -> bool:
-        """Whether each UpdateMetadataResponseReceived has the controller epoch and the batch that the broker answered.
-        If so, the controller answers CreateTopics, CreatePartitions and DeleteTopics only after live brokers have."""
+        """Whether each UpdateMetadataResponseReceived has the controller epoch and the batch that the broker
+        acknowledged. If so, the controller answers CreateTopics, CreatePartitions and DeleteTopics only after live
+        brokers have."""
 
 
 @runtime_checkable
@@ -254,7 +255,7 @@ class Transport(Protocol):
     """Delivery of control requests to brokers. Each broker has a FIFO queue with one request in flight."""
 
     def open(self, notify: Notify, may_act: MayAct) -> None:
-        """Get ready; answers of brokers are notified as events.
+        """Get ready; responses of brokers are notified as events.
 
         The controller calls ``send`` only while ``Store.may_act`` is true. The transport must check ``may_act`` again
         before it sends a request that waited in a queue, and before a retry. While ``may_act`` is false, it sends

@@ -74,7 +74,7 @@ class ControlRequests:
     stop_delete: UInt8
     cause: BatchCause = BatchCause.OTHER
     batch: int = 0
-    """Number of the batch, ascending within a controller epoch; answers to UpdateMetadata refer to it."""
+    """Number of the batch, ascending within a controller epoch; responses to UpdateMetadata refer to it."""
 
     @property
     def empty(self) -> bool:

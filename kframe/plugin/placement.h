@@ -4,7 +4,7 @@
  * KFRAME_PLACEMENT_SIGNATURE, and whose context, if any, is user_data. It is called without the GIL, from one thread at a
  * time. A cost term is called for each partition and broker, and returns what it costs to place a replica of the
  * partition on `broker`, or KFRAME_FORBIDDEN. A goal is called once for each partition, with `broker` -1, and returns
- * the weight of one of its replicas. Costs and weights are 0 to 2^53. Same placement, same answer: no clock, no I/O, no
+ * the weight of one of its replicas. Costs and weights are 0 to 2^53. Same placement, same result: no clock, no I/O, no
  * state kept between calls.
  *
  * Brokers are indexes into the broker tables. Everything is const and lives until the call returns. Fields are added

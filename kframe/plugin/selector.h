@@ -3,7 +3,7 @@
  * A selector is a function of type kframe_select, handed over in a PyCapsule whose name is its C signature,
  * KFRAME_SELECT_SIGNATURE, and whose context, if any, is user_data. It is called once for each partition of a batch,
  * without the GIL, from one thread at a time. It returns the position in `candidates` of the broker to lead, or
- * KFRAME_NO_LEADER. Same election, same answer: no clock, no I/O, no state kept between calls.
+ * KFRAME_NO_LEADER. Same election, same result: no clock, no I/O, no state kept between calls.
  *
  * Brokers are indexes into the broker tables, and `broker_ids` has the numbers that people use. Everything is const and
  * lives until the call returns, and most of it stands where the controller keeps it: nothing may be written there. So a

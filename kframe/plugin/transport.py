@@ -1,4 +1,4 @@
-"""What a transport implements (``Transport``), the requests that it sends and the answers that it reports."""
+"""What a transport implements (``Transport``), the requests that it sends and the responses that it reports."""
 
 from __future__ import annotations
 

@@ -40,11 +40,11 @@ def kframe_transports() -> list[TransportSpec]:
         TransportSpec(
             "embedded",
             _embedded_brokers,
-            "Brokers in memory, which answer at once and without error.",
+            "Brokers in memory, which respond at once and without error.",
             _EMBEDDED_SANDBOX,
         ),
-        TransportSpec("recording", _recording_transport, "Keeps every request in memory; no broker answers."),
-        TransportSpec("counting", _counting_transport, "Counts requests and partitions; no broker answers."),
+        TransportSpec("recording", _recording_transport, "Keeps every request in memory; no broker responds."),
+        TransportSpec("counting", _counting_transport, "Counts requests and partitions; no broker responds."),
     ]
 
 

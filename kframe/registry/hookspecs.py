@@ -208,7 +208,8 @@ class KframeHooks:
 
     @hookspec
     def kframe_observers(self) -> Iterable[ObserverSpec]:  # type: ignore[empty-body]
-        """Offer observers. They receive each step of a controller: the event or answer, and the effects that follow.
+        """Offer observers. They receive each step of a controller: the event or the result of an effect, and the
+        effects that follow.
 
         A complete plugin::
 

@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 
 from kframe.errors import ConfigError, PluginError
 from kframe.model.effects import Effect
-from kframe.model.events import Answer, Event
+from kframe.model.events import EffectResult, Event
 from kframe.model.ids import ElectionKind
 
 #: Names of plugins, selectors and observers.
@@ -163,7 +163,7 @@ class ServerSpec(PortSpec):
 class Observer(Protocol):
     """Receives every step of a controller. It changes nothing. Its exceptions are logged."""
 
-    def stepped(self, cause: Event | Answer, effects: Sequence[Effect]) -> None:
+    def stepped(self, cause: Event | EffectResult, effects: Sequence[Effect]) -> None:
         """The controller has handled ``cause``. ``effects`` are to be performed in this order."""
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from kframe.core.controller import ControllerCore
 from kframe.model.changes import WriteResult
 from kframe.model.effects import Effect, Send
-from kframe.model.events import Answer, Done, Event
+from kframe.model.events import Done, EffectResult, Event
 from kframe.model.log_entries import LogEntry, PartitionSample
 from kframe.model.ports import Clock
 from kframe.model.store_requests import WriteStates
@@ -88,11 +88,11 @@ class EventLogs:
             else:
                 self._write(logger, template.level, line_of(template, entry, self._controller.controller_id))
 
-    def performed(self, effect: Effect, answer: Answer | None) -> None:
+    def performed(self, effect: Effect, result: EffectResult | None) -> None:
         """Count a performed effect, before the columns change again."""
-        match effect, answer:
-            case WriteStates(), Done(value=WriteResult() as result):
-                self._size.partitions += int(np.count_nonzero(result.accepted))
+        match effect, result:
+            case WriteStates(), Done(value=WriteResult() as written):
+                self._size.partitions += int(np.count_nonzero(written.accepted))
             case Send(requests=requests), Done():
                 leader_and_isr, stop_replica = requests.leader_and_isr.brokers, requests.stop_replica.brokers
                 metadata = requests.metadata_brokers

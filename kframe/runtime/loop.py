@@ -19,7 +19,7 @@ from kframe.core.controller import ControllerCore
 from kframe.errors import StoreError
 from kframe.model import events
 from kframe.model.effects import Effect
-from kframe.model.events import Answer, ControllerState, Event, Reelect, ResignRequested, SessionExpired
+from kframe.model.events import ControllerState, EffectResult, Event, Reelect, ResignRequested, SessionExpired
 from kframe.model.ports import Clock, Store, Transport
 from kframe.registry.specs import Observer
 from kframe.runtime.contending import InstancesFirst
@@ -235,20 +235,20 @@ class ControllerLoop:
             if event is not None:
                 self.process(event)
 
-    def _advance(self, cause: Event | Answer | None) -> Iterator[Effect]:
-        """Pass an event to the controller, and perform its effects. Pass answers back until the operation ends."""
+    def _advance(self, cause: Event | EffectResult | None) -> Iterator[Effect]:
+        """Pass an event to the controller, and perform its effects. Pass results back until the operation ends."""
         while cause is not None:
-            effects, answer = self.controller.step(cause), None
+            effects, result = self.controller.step(cause), None
             self._logs.stepped()
             self.observers.stepped(cause, effects)
             for effect in effects:
                 yield effect
-                answer = self._performer.perform_effect(effect)
-                self._logs.performed(effect, answer)
-            cause = answer  # only the last effect can have an answer
+                result = self._performer.perform_effect(effect)
+                self._logs.performed(effect, result)
+            cause = result  # only the last effect can have a result
 
     def _may_be_outdated(self, event: Event) -> bool:
-        """Whether the answer to a client could miss changes of another controller.
+        """Whether the response to a client could miss changes of another controller.
 
         Writes are fenced, but reads, and refusals such as TOPIC_ALREADY_EXISTS, come from the columns. A change waits
         for the store to confirm the role, as a request to a broker does. A read does not wait.

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from kframe.model.effects import Effect
-from kframe.model.events import Answer, Event
+from kframe.model.events import EffectResult, Event
 from kframe.registry.specs import Observer
 
 _log = logging.getLogger("kframe.runtime")
@@ -21,7 +21,7 @@ class Observers:
         self.failures: Counter[str] = Counter()
         """Exceptions of observers by name. Only the first of each is logged."""
 
-    def stepped(self, cause: Event | Answer, effects: Sequence[Effect]) -> None:
+    def stepped(self, cause: Event | EffectResult, effects: Sequence[Effect]) -> None:
         """Pass a step to all observers. An exception affects neither other observers nor the controller."""
         for name, observer in self._observers:
             try:
@@ -32,5 +32,5 @@ class Observers:
                     _log.exception("observer %s failed on %s; further failures are only counted", name, _name(cause))
 
 
-def _name(cause: Event | Answer) -> str:
+def _name(cause: Event | EffectResult) -> str:
     return type(cause).__name__

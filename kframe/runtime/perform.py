@@ -1,4 +1,4 @@
-"""Performs effects as calls of the store and the transport, and returns their results as answers."""
+"""Performs effects as calls of the store and the transport, and returns their results."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kframe.model.effects import (
     Send,
     SetTimer,
 )
-from kframe.model.events import Answer, Done, Failed
+from kframe.model.events import Done, EffectResult, Failed
 from kframe.model.ports import Acknowledging, Clock, Expecting, Notify, ReportingBrokers, Store, Transport
 from kframe.model.store_requests import StoreRequest
 
@@ -52,18 +52,18 @@ class Performer:
         if isinstance(store, ReportingBrokers) and isinstance(transport, Expecting):
             store.report_brokers(transport.expect)
 
-    def perform(self, effects: list[Effect]) -> Answer | None:
-        """Perform ``effects`` in order; return the answer to the last one, if it has one.
+    def perform(self, effects: list[Effect]) -> EffectResult | None:
+        """Perform ``effects`` in order; return the result of the last one, if it has one.
 
-        An error of the store or the transport becomes a Failed answer, for the core to interpret.
+        An error of the store or the transport becomes a Failed result, for the core to interpret.
         """
-        answer = None
+        result = None
         for effect in effects:
-            answer = self.perform_effect(effect)
-        return answer
+            result = self.perform_effect(effect)
+        return result
 
-    def perform_effect(self, effect: Effect) -> Answer | None:
-        """Perform an effect; return its answer if it is an Ask."""
+    def perform_effect(self, effect: Effect) -> EffectResult | None:
+        """Perform an effect; return its result if it is an Ask."""
         if not isinstance(effect, Ask):
             self._act(effect)
             return None
@@ -99,7 +99,7 @@ class Performer:
             case _:
                 raise BrokenInvariant(f"no case for effect {type(effect).__name__}")
 
-    def _ask(self, effect: Ask[Any]) -> Answer:
+    def _ask(self, effect: Ask[Any]) -> EffectResult:
         cluster = self._controller.cluster if self._controller.active else _NO_CLUSTER
         match effect:
             case Send(requests=requests):

@@ -25,7 +25,7 @@ from kframe.scenario.requests import by_partition
 from kframe.scenario.state import Action, ScenarioState
 from kframe.scenario.step_types import CreatedTopic, CreatePartitionsStep
 
-#: Time that a client of a scenario waits for an answer.
+#: Time that a client of a scenario waits for a response.
 TIMEOUT_MS: Final = 3_000
 
 

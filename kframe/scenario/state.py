@@ -92,7 +92,7 @@ class ScenarioState:
             self.storage.settle()
 
     def call(self, event: Callable[[int], Event]) -> Any:
-        """Send a request to the controller, as a client or broker does, and wait for its answer. ``event`` takes the
+        """Send a request to the controller, as a client or broker does, and wait for its response. ``event`` takes the
         token."""
         future = self.loop.submit(event)
         self.run_until_idle()

@@ -94,8 +94,8 @@ class ProducedRecords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     acks: Annotated[Literal["all", -1, 0, 1], expecting("all, 1 or 0")] | None = "all"
 
 
-class AnswerStep(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The answer of a broker to further requests: an error by Kafka's name, NONE, or SILENT for no answer."""
+class ResponseStep(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The response of a broker to further requests: an error by Kafka's name, NONE, or SILENT for no response."""
 
     broker: Whole
     error: Annotated[
@@ -142,7 +142,7 @@ class StepEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     produce: Annotated[
         dict[PartitionName, ProducedRecords], expecting("a mapping from partitions to records")
     ] | UnsetType = UNSET  # fmt: skip
-    answer: AnswerStep | UnsetType = UNSET
+    answer: ResponseStep | UnsetType = UNSET
     advance: Annotated[float, expecting("seconds, from 0 to a billion", ge=0, le=1e9)] | UnsetType = UNSET
 
 

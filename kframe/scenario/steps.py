@@ -15,7 +15,7 @@ from kframe.scenario.cluster import registration
 from kframe.scenario.fields import located
 from kframe.scenario.format import Step, broker_of, distinct_ids, topic_partition
 from kframe.scenario.state import Action, ScenarioState
-from kframe.scenario.step_types import AnswerStep, BrokerEntry, ScenarioBroker
+from kframe.scenario.step_types import BrokerEntry, ResponseStep, ScenarioBroker
 
 
 def build(source: str, position: int, step: Step) -> Action:
@@ -83,10 +83,10 @@ def _save_registrations(runner: ScenarioState) -> None:
     )
 
 
-# -- answers of brokers, and time
+# -- responses of brokers, and time
 
 
-def _read_answer(where: str, content: AnswerStep) -> Action:
+def _read_response(where: str, content: ResponseStep) -> Action:
     if content.error != "SILENT" and content.error not in ErrorCode.__members__:
         raise ScenarioError(f"{where}.error", repr(content.error), "NONE, SILENT or an error by Kafka's name")
     names = None if content.partitions is None else list(content.partitions)
@@ -95,7 +95,7 @@ def _read_answer(where: str, content: AnswerStep) -> Action:
 
     def act(runner: ScenarioState) -> None:
         checks.require_known(runner, f"{where}.broker", content.broker)
-        runner.brokers.answer(content.broker, content.error, content.api, names)
+        runner.brokers.respond_with(content.broker, content.error, content.api, names)
 
     return act
 
@@ -133,6 +133,6 @@ _READERS: Final[dict[str, Callable[[str, Any], Action]]] = {
     "topic_config": stored.read_topic_config,
     "log_dir_failure": stored.read_log_dir_failure,
     "produce": requests.read_produce,
-    "answer": _read_answer,
+    "answer": _read_response,
     "advance": _read_advance,
 }

@@ -43,7 +43,7 @@ class Administration(Protocol):
     def elect(
         self, election: ElectionType, partitions: Sequence[TopicPartition] | None
     ) -> Mapping[TopicPartition, ErrorCode]:
-        """Elect leaders (ElectLeaders) for these partitions, or for all (answers those that needed it)."""
+        """Elect leaders (ElectLeaders) for these partitions, or for all (returns those that needed it)."""
 
     def describe(self) -> ClusterDescription:
         """The present reassignments, brokers and partitions, without configurations."""
@@ -65,7 +65,8 @@ class Administration(Protocol):
         """
 
     def replica_logs(self, broker_ids: Collection[int]) -> Mapping[int, Mapping[TopicPartition, LogDirReplica]]:
-        """The logs of replicas by broker and partition (DescribeLogDirs), without brokers that do not answer or refuse.
+        """The logs of replicas by broker and partition (DescribeLogDirs), without brokers that do not respond or that
+        refuse.
 
         A broker needs DESCRIBE on the cluster.
         """

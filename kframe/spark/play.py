@@ -62,7 +62,7 @@ BROKER_COUNTS: Final = FleetTable(
     ("cluster", "scenario", "broker_id"),
 )  # fmt: skip
 #: The number of partitions in each condition after each step; step 0 is before the first. ``not_done`` counts the
-#: partitions (or topics, for verbs on topics) that the controller answered with an error; 0 without an answer.
+#: partitions (or topics, for verbs on topics) that the controller answered with an error; 0 without an response.
 CONDITIONS: Final = FleetTable(
     "conditions",
     pa.schema(
@@ -268,14 +268,14 @@ def _conditions(outcome: Outcome, _recorder: BatchRecorder) -> pa.RecordBatch:
     return _batch(CONDITIONS, columns)
 
 
-def not_done(answer: ControllerResponse | None) -> int:
+def not_done(response: ControllerResponse | None) -> int:
     """How many partitions or topics were answered with an error, or are still led by a broker that shuts down."""
-    if answer is None:
+    if response is None:
         return 0
-    if answer.codes is None:
-        return len(answer.rows)
+    if response.codes is None:
+        return len(response.rows)
     not_errors = (ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED)
-    return int(np.count_nonzero(~np.isin(answer.codes, not_errors)))
+    return int(np.count_nonzero(~np.isin(response.codes, not_errors)))
 
 
 def _impacts(outcome: Outcome, _recorder: BatchRecorder) -> pa.RecordBatch:

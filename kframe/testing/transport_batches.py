@@ -45,8 +45,8 @@ def big_batch(cluster: ClusterState, controller_epoch: int = 1) -> ControlReques
     )
 
 
-def leader_and_isr_answer(broker_id: int, controller_epoch: int = 1) -> LeaderAndIsrResponseReceived:
-    """An answer to LeaderAndIsr without errors. Rows are not compared."""
+def leader_and_isr_response(broker_id: int, controller_epoch: int = 1) -> LeaderAndIsrResponseReceived:
+    """A response to LeaderAndIsr without errors. Rows are not compared."""
     return LeaderAndIsrResponseReceived(broker_id, ErrorCode.NONE, (), controller_epoch, np.empty(0, np.int32))
 
 

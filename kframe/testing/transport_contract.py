@@ -2,16 +2,16 @@
 
 ::
 
-    from kframe.testing.transport_contract import AnsweringContract
+    from kframe.testing.transport_contract import RespondingContract
 
-    class TestMyTransport(AnsweringContract):
+    class TestMyTransport(RespondingContract):
         @pytest.fixture
         def make_fixture(self):
-            return MyFixture          # a callable that takes a cluster and returns an AnsweringFixture
+            return MyFixture          # a callable that takes a cluster and returns an RespondingFixture
 
 ``MyFixture(cluster)`` has a new transport, not opened, and brokers that receive its requests. It may replace the
 endpoints of the cluster's registrations by those of its brokers. ``CountingContract`` is for transports that only count
-requests, ``RecordingContract`` for brokers that record them, and ``AnsweringContract`` for brokers that answer.
+requests, ``RecordingContract`` for brokers that record them, and ``RespondingContract`` for brokers that response.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from kframe.model.requests import ControlRequests
 from kframe.testing.clusters import cluster_of, healthy, requests_of, rows_of
 from kframe.testing.transport_batches import (
     big_batch,
-    leader_and_isr_answer,
     leader_and_isr_entry,
+    leader_and_isr_response,
     metadata_entry,
     small_cluster,
 )
@@ -54,7 +54,7 @@ class CountingFixture(Protocol):
         """The transport, always the same."""
 
     def settle(self) -> None:
-        """Return when all requests are answered."""
+        """Return when all requests have a response."""
 
     def counts(self) -> Counts:
         """Requests received since the last call, by broker. Brokers without requests are omitted."""
@@ -67,8 +67,8 @@ class RecordingFixture(CountingFixture, Protocol):
         """Requests received since the last call, as in a trace. Those to the same broker are in order."""
 
 
-class AnsweringFixture(RecordingFixture, Protocol):
-    """A transport whose brokers answer every request without error."""
+class RespondingFixture(RecordingFixture, Protocol):
+    """A transport whose brokers respond to every request without error."""
 
 
 @dataclass(slots=True)
@@ -290,54 +290,57 @@ class RecordingContract(CountingContract):
         assert metadata["partitions"] == {"t-0": metadata_entry(1, 4, [1, 2, 3], 0, [1, 2, 3], [3])}
 
 
-class AnsweringContract(RecordingContract):
-    """The answers of brokers as events."""
+class RespondingContract(RecordingContract):
+    """The responses of brokers as events."""
 
-    def test_answers_arrive_in_the_order_of_the_requests(
-        self, fixture: AnsweringFixture, cluster: ClusterState, notified: list[Event]
+    def test_responses_arrive_in_the_order_of_the_requests(
+        self, fixture: RespondingFixture, cluster: ClusterState, notified: list[Event]
     ) -> None:
         for _ in range(3):
             _send(fixture, cluster, requests_of(cluster, leader_and_isr={1: ["t-0"], 2: ["t-0"]}, metadata=([1], [])))
         of_broker_1 = [event for event in notified if getattr(event, "broker_id", None) == 1]
-        assert of_broker_1 == [leader_and_isr_answer(1), UpdateMetadataResponseReceived(1, ErrorCode.NONE)] * 3
-        assert [event for event in notified if event not in of_broker_1] == [leader_and_isr_answer(2)] * 3
+        assert of_broker_1 == [leader_and_isr_response(1), UpdateMetadataResponseReceived(1, ErrorCode.NONE)] * 3
+        assert [event for event in notified if event not in of_broker_1] == [leader_and_isr_response(2)] * 3
         assert [event.rows.tolist() for event in notified if isinstance(event, LeaderAndIsrResponseReceived)] == [
             [0]
         ] * 6
 
-    def test_answers_name_the_controller_epoch_of_the_request(
-        self, fixture: AnsweringFixture, cluster: ClusterState, notified: list[Event]
+    def test_responses_name_the_controller_epoch_of_the_request(
+        self, fixture: RespondingFixture, cluster: ClusterState, notified: list[Event]
     ) -> None:
         for controller_epoch in (1, 5):
             batch = requests_of(cluster, leader_and_isr={1: ["t-0"]}, controller_epoch=controller_epoch)
             _send(fixture, cluster, batch)
-        assert notified == [leader_and_isr_answer(1, controller_epoch=1), leader_and_isr_answer(1, controller_epoch=5)]
+        assert notified == [
+            leader_and_isr_response(1, controller_epoch=1),
+            leader_and_isr_response(1, controller_epoch=5),
+        ]
 
-    def test_answers_to_update_metadata_name_the_batch(
-        self, fixture: AnsweringFixture, cluster: ClusterState, notified: list[Event]
+    def test_responses_to_update_metadata_name_the_batch(
+        self, fixture: RespondingFixture, cluster: ClusterState, notified: list[Event]
     ) -> None:
         assert isinstance(fixture.transport, Acknowledging)
         assert fixture.transport.acknowledges
         for batch in (7, 8):
             requests = requests_of(cluster, metadata=([1, 2], ["t-0"]), controller_epoch=3)
             _send(fixture, cluster, replace(requests, batch=batch))
-        answers = [(event.broker_id, event.controller_epoch, event.batch) for event in notified
+        responses = [(event.broker_id, event.controller_epoch, event.batch) for event in notified
                    if isinstance(event, UpdateMetadataResponseReceived)]  # fmt: skip
-        assert sorted(answers) == [(1, 3, 7), (1, 3, 8), (2, 3, 7), (2, 3, 8)]
+        assert sorted(responses) == [(1, 3, 7), (1, 3, 8), (2, 3, 7), (2, 3, 8)]
 
-    def test_only_deletions_of_stop_replica_are_answered(
-        self, fixture: AnsweringFixture, cluster: ClusterState, notified: list[Event]
+    def test_only_deletions_of_stop_replica_get_a_response_event(
+        self, fixture: RespondingFixture, cluster: ClusterState, notified: list[Event]
     ) -> None:
         _send(fixture, cluster, requests_of(cluster, stop_replica={1: {"t-0": (0, False)}}))
         assert notified == []
         _send(fixture, cluster, requests_of(cluster, stop_replica={1: {"t-0": (0, False), "t-1": (-2, True)}}))
-        (answer,) = notified
-        assert isinstance(answer, StopReplicaResponseReceived)
-        assert (answer.broker_id, answer.error, answer.partition_errors) == (1, ErrorCode.NONE, ())
-        assert (answer.rows.tolist(), answer.controller_epoch) == ([1], 1)
+        (response,) = notified
+        assert isinstance(response, StopReplicaResponseReceived)
+        assert (response.broker_id, response.error, response.partition_errors) == (1, ErrorCode.NONE, ())
+        assert (response.rows.tolist(), response.controller_epoch) == ([1], 1)
 
     def test_no_request_is_sent_without_controller_role(
-        self, fixture: AnsweringFixture, cluster: ClusterState, notified: list[Event], role: SenderRole
+        self, fixture: RespondingFixture, cluster: ClusterState, notified: list[Event], role: SenderRole
     ) -> None:
         role.owned = False
         _send(fixture, cluster, big_batch(cluster))
@@ -350,7 +353,7 @@ class AnsweringContract(RecordingContract):
         assert fixture.counts() == {1: {"UpdateMetadata": (1, 0)}}
 
     def test_closed_transport_reports_nothing(
-        self, fixture: AnsweringFixture, cluster: ClusterState, notified: list[Event]
+        self, fixture: RespondingFixture, cluster: ClusterState, notified: list[Event]
     ) -> None:
         fixture.transport.close()
         fixture.settle()

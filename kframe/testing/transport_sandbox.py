@@ -14,7 +14,7 @@ from kframe.model.ports import Transport
 class TransportSandbox(Protocol):
     """Brokers, and a transport to them that is not open.
 
-    Brokers answer without error unless they are silent. Where brokers never answer, ``silence``, ``answer`` and
+    Brokers respond without error unless they are silent. Where brokers never respond, ``silence``, ``respond`` and
     ``lose_next`` are missing. ``close`` is optional.
     """
 
@@ -23,19 +23,19 @@ class TransportSandbox(Protocol):
         """The transport, always the same."""
 
     def settle(self) -> None:
-        """Return when all requests have arrived. All brokers that are not silent have answered."""
+        """Return when all requests have arrived. All brokers that are not silent have responded."""
 
     def received(self) -> Sequence[Request]:
         """Requests received since the last call, as in a trace. Those to the same broker are in order."""
 
     def silence(self, broker_id: int) -> None:
-        """Let a broker receive requests and answer none."""
+        """Let a broker receive requests without responding."""
 
-    def answer(self, broker_id: int) -> None:
-        """Let a broker answer again, including the requests that it received while silent."""
+    def respond(self, broker_id: int) -> None:
+        """Let a broker respond again, including the requests that it received while silent."""
 
     def lose_next(self, broker_id: int) -> None:
-        """Lose the answer to the next request of a broker, and the connection."""
+        """Lose the response to the next request of a broker, and the connection."""
 
 
 class EmbeddedSandbox:
@@ -56,7 +56,7 @@ class EmbeddedSandbox:
         if self._losing:
             self._clock.advance(REQUEST_TIMEOUT_MS / 1000)
         for broker_id in self._losing:
-            self.transport.answer(broker_id, NONE)
+            self.transport.respond_with(broker_id, NONE)
         self._losing.clear()
 
     def received(self) -> Sequence[Request]:
@@ -65,11 +65,11 @@ class EmbeddedSandbox:
 
     def silence(self, broker_id: int) -> None:
         """See ``TransportSandbox``."""
-        self.transport.answer(broker_id, SILENT)
+        self.transport.respond_with(broker_id, SILENT)
 
-    def answer(self, broker_id: int) -> None:
+    def respond(self, broker_id: int) -> None:
         """See ``TransportSandbox``."""
-        self.transport.answer(broker_id, NONE)
+        self.transport.respond_with(broker_id, NONE)
 
     def lose_next(self, broker_id: int) -> None:
         """See ``TransportSandbox``; the next request times out once."""

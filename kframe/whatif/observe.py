@@ -251,7 +251,7 @@ class ForwardingTransport:
 
 
 class MeasuringTransport(ForwardingTransport):
-    """Implements ``ports.Transport``: encodes the requests of each broker and counts their bytes. No broker answers.
+    """Implements ``ports.Transport``: encodes the requests of each broker and counts their bytes. No broker responds.
 
     Where the snapshot lacks a value that a batch must contain, the bytes of that batch are unknown, and
     ``bytes_unknown`` is the reason for the first such batch.

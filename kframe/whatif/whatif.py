@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from kframe.whatif.plan import Plan
     from kframe.whatif.timeline import TimelineEvent
 
-#: A step: its name and its action, which returns the controller's answer, a report that replaces the observed events,
+#: A step: its name and its action, which returns the controller's response, a report that replaces the observed events,
 #: or None.
 Step = tuple[str, Callable[[], ControllerResponse | StepReport | None]]
 
@@ -271,7 +271,7 @@ class WhatIf:
         """Create a topic: with counts (-1: the configured default), or with the replicas of each partition.
 
         ``seed`` seeds the numbers that Kafka draws to place replicas. Raises InputError for a replica on a broker that
-        the snapshot does not know, of which nothing could be said. All else that is wrong the controller answers.
+        the snapshot does not know, of which nothing could be said. The controller reports all other errors.
         """
         return self._operations.create(self, name, partitions, replication_factor, assignments, seed)
 
@@ -279,8 +279,8 @@ class WhatIf:
         """Add partitions to a topic until it has ``count``; or with ``assignments``, the replicas of each new one.
 
         A controller in ZooKeeper mode continues the pattern of partition 0. A KRaft controller draws random numbers,
-        which ``seed`` seeds. Raises InputError for a replica on a broker that the snapshot does not know. All else
-        that is wrong the controller answers.
+        which ``seed`` seeds. Raises InputError for a replica on a broker that the snapshot does not know. The
+        controller reports all other errors.
         """
         return self._operations.create_partitions(self, name, count, assignments, seed)
 
@@ -293,7 +293,7 @@ class WhatIf:
         """Play a plan to its end; ``Outcome.reassignment`` has the result of each partition.
 
         Raises InputError for an empty plan and for a repeated partition. The controller finds all other faults of a
-        plan and answers with Kafka's error for each partition.
+        plan and responds with Kafka's error for each partition.
         """
         return self._operations.reassign(self, plan)
 

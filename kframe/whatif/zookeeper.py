@@ -1,6 +1,6 @@
 """What-if operations on a cluster in ZooKeeper mode.
 
-The controller has an in-memory store, and its ports are observed. Requests are encoded and counted. No broker answers,
+The controller has an in-memory store, and its ports are observed. Requests are encoded and counted. No broker responds,
 and no time passes.
 """
 
@@ -173,10 +173,10 @@ class ZookeeperWhatIf(WhatIf):
     def call(
         self, event: Callable[[int], Event], timelines: tuple[MergedTimeline, MergedTimeline] | None = None
     ) -> Any:
-        """Send the controller a request, and return its answer.
+        """Send the controller a request, and return its response.
 
         With ``timelines``, this is one of several calls of a merged step. The first timeline receives the events up to
-        the answer, the second those after it.
+        the response, the second those after it.
         """
         record = self._record
         if timelines is not None:
@@ -196,7 +196,7 @@ class ZookeeperWhatIf(WhatIf):
         return future.result(timeout=0)
 
     def notify(self, event: Event, timeline: MergedTimeline) -> None:
-        """Let the controller handle an event without an answer, as one of several calls of a merged step."""
+        """Let the controller handle an event without a response, as one of several calls of a merged step."""
         timeline.begin_call()
         self._record.merged = timeline
         self._loop.notify(event)

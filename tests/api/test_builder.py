@@ -13,7 +13,7 @@ from kframe.embedded import CountingTransport, MemoryEnsemble, MemoryStore, Reco
 from kframe.errors import ConfigError, PluginError
 from kframe.model.cluster import ClusterState
 from kframe.model.config import ControllerConfig
-from kframe.model.events import Answer, Event
+from kframe.model.events import EffectResult, Event
 from kframe.model.ids import ElectionKind
 from kframe.plugin import NO_LEADER, ElectionBatch, Int32, Observer, ObserverSpec, SelectorSpec, Tier, hookimpl
 from kframe.registry.registry import Registry, build_registry
@@ -44,7 +44,7 @@ class Steps:
         self.steps = 0
         self.instances.append(self)
 
-    def stepped(self, cause: Event | Answer, effects: Any) -> None:
+    def stepped(self, cause: Event | EffectResult, effects: Any) -> None:
         self.steps += 1
 
 

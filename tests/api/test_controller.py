@@ -18,7 +18,7 @@ from kframe.errors import ErrorCode
 from kframe.model import events
 from kframe.model.admin import ConfigChange, ConfigOperation, FeatureUpdate, NewPartitions, NewTopic
 from kframe.model.effects import Effect
-from kframe.model.events import Answer, ControllerState, ElectionType, Event
+from kframe.model.events import ControllerState, EffectResult, ElectionType, Event
 from kframe.model.tables import Targets
 from kframe.registry.specs import Observer
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
@@ -273,9 +273,9 @@ class Notes:
     """Records all steps."""
 
     def __init__(self) -> None:
-        self.steps: list[tuple[Event | Answer, Sequence[Effect]]] = []
+        self.steps: list[tuple[Event | EffectResult, Sequence[Effect]]] = []
 
-    def stepped(self, cause: Event | Answer, effects: Sequence[Effect]) -> None:
+    def stepped(self, cause: Event | EffectResult, effects: Sequence[Effect]) -> None:
         self.steps.append((cause, effects))
 
 
@@ -284,7 +284,7 @@ class Broken(Notes):
 
     name = "broken-one"
 
-    def stepped(self, cause: Event | Answer, effects: Sequence[Effect]) -> None:
+    def stepped(self, cause: Event | EffectResult, effects: Sequence[Effect]) -> None:
         super().stepped(cause, effects)
         raise ArithmeticError("no")
 
@@ -294,7 +294,7 @@ def test_observers_see_whole_batches_before_they_are_performed() -> None:
     harness: Harness
 
     class Early(Notes):
-        def stepped(self, cause: Event | Answer, effects: Sequence[Effect]) -> None:
+        def stepped(self, cause: Event | EffectResult, effects: Sequence[Effect]) -> None:
             super().stepped(cause, effects)
             leaders.append(harness.ensemble.states.cluster["a", 0].leader or 0)
 
@@ -334,7 +334,7 @@ def test_status_has_state_of_current_event() -> None:
     busy: list[ControllerState] = []
 
     class ReadingNotes(Notes):
-        def stepped(self, cause: Event | Answer, effects: Sequence[Effect]) -> None:
+        def stepped(self, cause: Event | EffectResult, effects: Sequence[Effect]) -> None:
             busy.append(controller.status().state)
 
     controller = Harness(ReadingNotes()).controller

@@ -9,13 +9,13 @@ import pytest
 from kframe.embedded import Api, CountingTransport, EmbeddedBrokers, RecordingTransport, Request, VirtualClock
 from kframe.model.cluster import ClusterState
 from kframe.testing.transport_contract import (
-    AnsweringContract,
-    AnsweringFixture,
     CountingContract,
     CountingFixture,
     Counts,
     RecordingContract,
     RecordingFixture,
+    RespondingContract,
+    RespondingFixture,
     counts_of,
 )
 
@@ -64,7 +64,7 @@ class TestRecordingTransport(RecordingContract):
         return lambda _cluster: RecordedFixture(RecordingTransport())
 
 
-class TestEmbeddedBrokers(AnsweringContract):
+class TestEmbeddedBrokers(RespondingContract):
     @pytest.fixture
-    def make_fixture(self) -> Callable[[ClusterState], AnsweringFixture]:
+    def make_fixture(self) -> Callable[[ClusterState], RespondingFixture]:
         return lambda _cluster: RecordedFixture(EmbeddedBrokers(VirtualClock()))

@@ -26,8 +26,8 @@ from kframe.model.config import ControllerConfig
 from kframe.model.effects import Effect, Send
 from kframe.model.events import (
     AlterPartitionRequested,
-    Answer,
     BrokersChanged,
+    EffectResult,
     Event,
     Failed,
     InspectionRequested,
@@ -117,7 +117,7 @@ class Driver:
 
     def run(self, operation: Operation[Result]) -> Result:
         """Run one operation outside of any event to its end."""
-        answer: Answer | None = None
+        answer: EffectResult | None = None
         self._logs.begin()
         while True:
             try:
@@ -256,7 +256,7 @@ class Driver:
         if self.controller.active:
             require_prefetched(self.effects[before:])
 
-    def _perform(self, effects: list[Effect]) -> Answer | None:
+    def _perform(self, effects: list[Effect]) -> EffectResult | None:
         answer = None
         for effect in effects:
             self.effects.append(effect)

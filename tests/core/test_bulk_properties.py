@@ -23,7 +23,7 @@ import pytest
 from kframe.core.controller import ControllerCore
 from kframe.core.selectors.leader_selection import Selection
 from kframe.embedded import CountingTransport, MemoryEnsemble, VirtualClock
-from kframe.embedded.describe import deletion_answers
+from kframe.embedded.describe import deletion_responses
 from kframe.errors import ErrorCode
 from kframe.model.admin import NewTopic
 from kframe.model.cluster import ClusterState
@@ -102,7 +102,7 @@ class Confirming(CountingTransport):
 
     def send(self, cluster: ClusterState, requests: ControlRequests) -> None:
         super().send(cluster, requests)
-        for answer in deletion_answers(cluster, requests):
+        for answer in deletion_responses(cluster, requests):
             self._notify(answer)
 
 

@@ -15,12 +15,12 @@ from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32
 from kframe.model.effects import CloseChannels, Effect, OpenChannels, Resigned, Send
 from kframe.model.events import (
-    Answer,
     BrokerModified,
     BrokersChanged,
     ControlledShutdownRequested,
     ControllerChanged,
     Done,
+    EffectResult,
     ElectionRequested,
     ElectionType,
     Event,
@@ -362,7 +362,7 @@ def test_event_without_effect_is_ignored(event: Event) -> None:
 
 
 @pytest.mark.parametrize("answer", [Done(), Failed(StoreError("down"))], ids=lambda answer: type(answer).__name__)
-def test_unexpected_answer_raises(answer: Answer) -> None:
+def test_unexpected_answer_raises(answer: EffectResult) -> None:
     driver = active(healthy(1))
     with pytest.raises(BrokenInvariant, match="received while idle"):
         driver.controller.step(answer)

@@ -176,7 +176,7 @@ class Simulation:
         self.loop.submit(lambda token: ControlledShutdownRequested(self.broker(x), NO_BROKER_EPOCH, token))
 
     def do_refuse_deletion(self, x: int, y: int) -> None:
-        self.brokers.answer(self.broker(x), ("KAFKA_STORAGE_ERROR", "SILENT", "NONE")[y % 3], Api.STOP_REPLICA)
+        self.brokers.respond_with(self.broker(x), ("KAFKA_STORAGE_ERROR", "SILENT", "NONE")[y % 3], Api.STOP_REPLICA)
 
     def do_fail_log_dir(self, x: int, y: int) -> None:
         views = self.views()
@@ -235,8 +235,8 @@ def test_histories_change_every_gauge() -> None:
 
 def test_ineligible_replica_counts_while_deletion_is_pending() -> None:
     simulation = Simulation()
-    simulation.brokers.answer(1, "KAFKA_STORAGE_ERROR", Api.STOP_REPLICA)
-    simulation.brokers.answer(2, "SILENT", Api.STOP_REPLICA)
+    simulation.brokers.respond_with(1, "KAFKA_STORAGE_ERROR", Api.STOP_REPLICA)
+    simulation.brokers.respond_with(2, "SILENT", Api.STOP_REPLICA)
     simulation.settle()
     simulation.do_delete(1, 0)
     gauges = simulation.settle()

@@ -98,7 +98,7 @@ def test_last_response_decides_if_controlled_shutdown_was_granted(answers: tuple
     context = driver.controller.context
     (broker,) = context.cluster.brokers.index_of([1])
     for granted in answers:
-        last_replica_hold.on_shutdown_answered(context, int(broker), granted)
+        last_replica_hold.on_shutdown_response(context, int(broker), granted)
     driver.fail_brokers(1)
     driver.start_brokers(1)
     assert leader(driver) == (1 if answers[-1] else NO_LEADER)

@@ -109,7 +109,7 @@ def test_answers(
     metadata: ErrorCode,
 ) -> None:
     for error, api, partitions in configured:
-        harness.brokers.answer(2, error, api, partitions)
+        harness.brokers.respond_with(2, error, api, partitions)
     harness.lead(2, *BOTH)
     harness.update(2)
     harness.lead(1, *BOTH)
@@ -145,7 +145,7 @@ def test_stop_replica_answer_has_only_deleted_rows(
     harness: Harness, configured: list[str] | None, top: ErrorCode, errors: dict[str, ErrorCode]
 ) -> None:
     if configured is not None:
-        harness.brokers.answer(2, STALE.name, Api.STOP_REPLICA, configured)
+        harness.brokers.respond_with(2, STALE.name, Api.STOP_REPLICA, configured)
     stopped = {"t-0": (0, True), "t-1": (0, False)}
     harness.brokers.send(harness.cluster, requests_of(harness.cluster, stop_replica={2: stopped}, controller_epoch=4))
     expected = tuple((("t", int(name[2:])), error) for name, error in errors.items())
@@ -169,14 +169,14 @@ def test_stop_replica_without_deletion_causes_no_event(harness: Harness) -> None
 def test_invalid_answer_is_refused_and_changes_nothing(
     harness: Harness, error: str, partitions: list[str] | None
 ) -> None:
-    with pytest.raises(InputError, match="answer of broker 2"):
-        harness.brokers.answer(2, error, None, partitions)
+    with pytest.raises(InputError, match="response of broker 2"):
+        harness.brokers.respond_with(2, error, None, partitions)
     harness.lead(2, "t-0")
     assert harness.notified == [led(2, NONE)]
 
 
 def test_silent_broker_blocks_only_its_own_queue(harness: Harness) -> None:
-    harness.brokers.answer(2, SILENT, Api.LEADER_AND_ISR)
+    harness.brokers.respond_with(2, SILENT, Api.LEADER_AND_ISR)
     harness.update(2, controller_epoch=1)
     harness.lead(2, "t-0", controller_epoch=2)
     harness.update(2, controller_epoch=3)
@@ -188,12 +188,12 @@ def test_silent_broker_blocks_only_its_own_queue(harness: Harness) -> None:
 
 
 def test_broker_after_silence_answers_and_receives_queue_in_order(harness: Harness) -> None:
-    harness.brokers.answer(2, SILENT)
+    harness.brokers.respond_with(2, SILENT)
     for controller_epoch in (1, 2, 3):
         harness.lead(2, "t-0", controller_epoch=controller_epoch)
         harness.update(2, controller_epoch=controller_epoch)
     assert harness.received() == [(2, "LeaderAndIsr", 1)]
-    harness.brokers.answer(2, "NONE")
+    harness.brokers.respond_with(2, "NONE")
     assert harness.received() == [
         (2, "UpdateMetadata", 1),
         *((2, api, controller_epoch) for controller_epoch in (2, 3) for api in ("LeaderAndIsr", "UpdateMetadata")),
@@ -208,37 +208,37 @@ def test_broker_after_silence_answers_and_receives_queue_in_order(harness: Harne
 
 
 def test_queue_time_ends_when_request_is_sent(harness: Harness) -> None:
-    harness.brokers.answer(2, SILENT)
+    harness.brokers.respond_with(2, SILENT)
     harness.lead(2, "t-0")
     harness.clock.advance(1.0)
     harness.update(2)
     harness.clock.advance(45.0)  # the first request is sent again in between, without a delay
     times = harness.brokers.queues()[2].times
     assert (times.count, times.quantiles((0.0, 1.0))) == (1, [0.0, 0.0])
-    harness.brokers.answer(2, "NONE")
+    harness.brokers.respond_with(2, "NONE")
     assert (times.count, times.quantiles((0.0, 1.0))) == (2, [0.0, 45_000.0])
 
 
 def test_resetting_one_api_keeps_other_api_silent(harness: Harness) -> None:
-    harness.brokers.answer(2, SILENT)
+    harness.brokers.respond_with(2, SILENT)
     harness.lead(2, "t-0")
     harness.update(2)
     harness.update(2)
-    harness.brokers.answer(2, "NONE", Api.UPDATE_METADATA)
+    harness.brokers.respond_with(2, "NONE", Api.UPDATE_METADATA)
     assert harness.notified == []
-    harness.brokers.answer(2, SILENT, Api.UPDATE_METADATA)
-    harness.brokers.answer(2, "NONE", Api.LEADER_AND_ISR)
+    harness.brokers.respond_with(2, SILENT, Api.UPDATE_METADATA)
+    harness.brokers.respond_with(2, "NONE", Api.LEADER_AND_ISR)
     assert harness.notified == [led(2, NONE)]
     assert harness.received() == [(2, "LeaderAndIsr", 1), (2, "UpdateMetadata", 1)]
     assert harness.brokers.queues()[2].waiting == 1
 
 
 def test_error_after_silence_keeps_answer_of_received_request(harness: Harness) -> None:
-    harness.brokers.answer(2, "KAFKA_STORAGE_ERROR", Api.LEADER_AND_ISR, ["t-0"])
-    harness.brokers.answer(2, SILENT, Api.LEADER_AND_ISR)
+    harness.brokers.respond_with(2, "KAFKA_STORAGE_ERROR", Api.LEADER_AND_ISR, ["t-0"])
+    harness.brokers.respond_with(2, SILENT, Api.LEADER_AND_ISR)
     harness.lead(2, *BOTH)
     harness.lead(2, *BOTH)
-    harness.brokers.answer(2, "STALE_CONTROLLER_EPOCH", Api.LEADER_AND_ISR)
+    harness.brokers.respond_with(2, "STALE_CONTROLLER_EPOCH", Api.LEADER_AND_ISR)
     assert harness.notified == [
         led(2, NONE, ((("t", 0), STORAGE),)),
         led(2, STALE, ((("t", 0), STORAGE), (("t", 1), STALE))),
@@ -246,14 +246,14 @@ def test_error_after_silence_keeps_answer_of_received_request(harness: Harness) 
 
 
 def test_request_to_silent_broker_is_resent_every_30_seconds(harness: Harness) -> None:
-    harness.brokers.answer(2, SILENT)
+    harness.brokers.respond_with(2, SILENT)
     harness.lead(2, "t-0", controller_epoch=7)
     harness.update(2)
     harness.received()
     for seconds, times in ((29.9, 0), (0.1, 1), (29, 0), (1, 1), (95, 3)):
         harness.clock.advance(seconds)
         assert harness.received() == [(2, "LeaderAndIsr", 7)] * times, f"after {harness.clock.now_ms()} ms"
-    harness.brokers.answer(2, "NONE")
+    harness.brokers.respond_with(2, "NONE")
     harness.clock.advance(300)
     assert harness.received() == [(2, "UpdateMetadata", 1)]
     assert harness.notified == [led(2, NONE, controller_epoch=7), UpdateMetadataResponseReceived(2, NONE)]
@@ -261,7 +261,7 @@ def test_request_to_silent_broker_is_resent_every_30_seconds(harness: Harness) -
 
 @pytest.mark.parametrize("how", ["bounce", "unregister and register"])
 def test_new_registration_drops_requests_of_the_old_registration(harness: Harness, how: str) -> None:
-    harness.brokers.answer(2, SILENT, Api.LEADER_AND_ISR)
+    harness.brokers.respond_with(2, SILENT, Api.LEADER_AND_ISR)
     harness.lead(2, "t-0", controller_epoch=1)
     harness.update(2, controller_epoch=1)
     if how == "unregister and register":
@@ -272,25 +272,25 @@ def test_new_registration_drops_requests_of_the_old_registration(harness: Harnes
     harness.update(2, controller_epoch=2)
     harness.clock.advance(100)
     assert harness.received() == [(2, "UpdateMetadata", 2)]
-    harness.brokers.answer(2, "NONE")
+    harness.brokers.respond_with(2, "NONE")
     assert harness.received() == []
     assert harness.notified == [UpdateMetadataResponseReceived(2, NONE)], "answers of the old registration are dropped"
 
 
 def test_configured_answers_survive_reregistration(harness: Harness) -> None:
-    harness.brokers.answer(2, SILENT)
+    harness.brokers.respond_with(2, SILENT)
     harness.connect(2)
     harness.update(2)
     assert (harness.received(), harness.notified) == ([(2, "UpdateMetadata", 1)], [])
 
 
 def test_close_drops_all_queues_and_timers(harness: Harness) -> None:
-    harness.brokers.answer(2, SILENT)
+    harness.brokers.respond_with(2, SILENT)
     harness.update(2)
     harness.update(2)
     harness.brokers.close()
     assert harness.clock.pending == {}
-    harness.brokers.answer(2, "NONE")
+    harness.brokers.respond_with(2, "NONE")
     harness.brokers.open(harness.notified.append, lambda: True)
     harness.connect(2)
     harness.update(2, controller_epoch=2)
@@ -300,15 +300,15 @@ def test_close_drops_all_queues_and_timers(harness: Harness) -> None:
 
 def test_queued_requests_are_dropped_without_the_role(harness: Harness) -> None:
     """Neither the request timeout nor a late answer of the broker sends the queued requests."""
-    harness.brokers.answer(2, SILENT)
-    harness.brokers.answer(3, SILENT)
+    harness.brokers.respond_with(2, SILENT)
+    harness.brokers.respond_with(3, SILENT)
     for broker_id in (2, 3):
         harness.update(broker_id)
         harness.update(broker_id)
     assert harness.received() == [(2, "UpdateMetadata", 1), (3, "UpdateMetadata", 1)]
     harness.may_act = False
     harness.clock.advance(3600.0)
-    harness.brokers.answer(3, "NONE")
+    harness.brokers.respond_with(3, "NONE")
     assert (harness.received(), harness.clock.pending) == ([], {})
 
 
@@ -323,11 +323,11 @@ def test_requests_from_listener_keep_queue_order(harness: Harness) -> None:
         if len(notified) == 3:
             harness.disconnect(2)
 
-    harness.brokers.answer(2, SILENT)
+    harness.brokers.respond_with(2, SILENT)
     harness.brokers.open(on_event, lambda: True)
     for controller_epoch in (1, 2, 3, 4):
         harness.lead(2, "t-0", controller_epoch=controller_epoch)
-    harness.brokers.answer(2, "NONE")
+    harness.brokers.respond_with(2, "NONE")
     assert harness.received() == [(2, "LeaderAndIsr", controller_epoch) for controller_epoch in (1, 2, 3)]
     assert len(notified) == 3
 
@@ -344,7 +344,7 @@ def test_requests_of_kafkas_own_controller_in_silent_broker_timeout() -> None:
     """The requests of Apache Kafka 3.9.1's controller to broker 2 in the scenario silent-broker-timeout."""
     harness = Harness()
     cluster, brokers = harness.cluster, harness.brokers
-    brokers.answer(2, SILENT, Api.LEADER_AND_ISR)
+    brokers.respond_with(2, SILENT, Api.LEADER_AND_ISR)
     brokers.disconnect(cluster, (2,))
     cluster.brokers.unregister(cluster.brokers.index_of([3]))
     store(cluster, {"t-0": StateSpec(1, (1, 2), 1, 0)})
@@ -362,7 +362,7 @@ def test_requests_of_kafkas_own_controller_in_silent_broker_timeout() -> None:
     assert [request for request in brokers.take() if request["broker"] == 2] == []
     harness.clock.advance(33)
     assert brokers.take() == [to_lead]
-    brokers.answer(2, "NONE", Api.LEADER_AND_ISR)
+    brokers.respond_with(2, "NONE", Api.LEADER_AND_ISR)
     assert brokers.take() == [
         {
             "broker": 2, "api": "UpdateMetadata", "controller_epoch": 1, "live_brokers": [1, 2],

@@ -166,7 +166,7 @@ class SilentHarness(Harness):
 
     def make_transport(self) -> Transport:
         self.brokers = EmbeddedBrokers(self.clock)
-        self.brokers.answer(2, SILENT)
+        self.brokers.respond_with(2, SILENT)
         return self.brokers
 
 
@@ -183,7 +183,7 @@ def test_queues_of_requests() -> None:
 def test_queue_time_is_measured_per_broker() -> None:
     harness = SilentHarness()
     harness.clock.advance(2.0)
-    harness.brokers.answer(2, "NONE")
+    harness.brokers.respond_with(2, "NONE")
     metrics = harness.loop.metrics()
     assert metrics[f"{CHANNELS}totalqueuesize"] == 0
     quantile = f'{CHANNELS}requestrateandqueuetimems{{broker_id="%d",quantile="0.999"}}'

@@ -24,7 +24,7 @@ _REFUSED_SINCE = 1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AlterPartitionResponse:
-    """The answer: a top-level error, or a code for each requested partition and its state where the code is NONE.
+    """The response: a top-level error, or a code for each requested partition and its state where the code is NONE.
 
     ``states`` and ``codes`` have the same order; unknown rows are -1 and not found.
     """
@@ -128,9 +128,9 @@ def _validate(
     # Leaders of 2.7 and 2.8 whose proposal is refused for a member that is shutting down propose no other ISR until the
     # next election (2.8 ``Partition.sendAlterIsrRequest``). Controllers of those versions accept it.
     eligible_brokers = brokers.registered if request.version < _REFUSED_SINCE else brokers.live
-    unanswered: Bool = codes == ErrorCode.NONE
+    undecided: Bool = codes == ErrorCode.NONE
     partition_epoch, leader_epoch, recovery = p.partition_epoch[rows], p.leader_epoch[rows], p.recovery[rows]
-    stateless = unanswered & (partition_epoch == NO_STATE)
+    stateless = undecided & (partition_epoch == NO_STATE)
     older_leader = request.leader_epoch < leader_epoch
     newer = (request.partition_epoch > partition_epoch) | (request.leader_epoch > leader_epoch)
     recovering = request.recovery == RecoveryState.RECOVERING
@@ -155,11 +155,11 @@ def _validate(
         (ineligible, not_eligible),
     )
     for applies, code in checks:
-        failed = unanswered & applies
+        failed = undecided & applies
         if failed.any():
             codes[failed] = code
-            unanswered &= ~failed
-    return unanswered
+            undecided &= ~failed
+    return undecided
 
 
 def _is_reregistered(context: Context, request: AlterPartitionRequested, isr: Ragged) -> Bool:

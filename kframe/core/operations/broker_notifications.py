@@ -1,4 +1,4 @@
-"""Notifications of brokers: ISR changes, log directory failures, and answers to requests."""
+"""Notifications of brokers: ISR changes, log directory failures, and responses to requests."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def isr_changes(context: Context) -> Operation[None]:
 
 
 def log_dir_events(context: Context) -> Operation[None]:
-    """Log directories of brokers have failed: send them all their states; their answers name the failed replicas.
+    """Log directories of brokers have failed: send them all their states; their responses name the failed replicas.
 
     Kafka 3.9 ``processLogDirEventNotification``.
     """
@@ -55,22 +55,24 @@ def log_dir_events(context: Context) -> Operation[None]:
     yield from ask(DropNotifications(notifications.paths))
 
 
-def leader_and_isr_response_received(context: Context, answer: LeaderAndIsrResponseReceived) -> Operation[None]:
-    """Update offline log directories from a broker's answer.
+def leader_and_isr_response_received(context: Context, response: LeaderAndIsrResponseReceived) -> Operation[None]:
+    """Update offline log directories from a broker's response.
 
     Only newly offline replicas cause elections (Kafka 3.9 ``processLeaderAndIsrResponseReceived``).
     """
     cluster = context.cluster
-    broker = cluster.brokers.find(answer.broker_id)
-    if answer.error is not ErrorCode.NONE:
-        context.log.add(Message.RESPONSE_ERROR, error=answer.error.name, api="LeaderAndIsr", broker=answer.broker_id)
-    if broker is None or answer.error is not ErrorCode.NONE or answer.controller_epoch != context.controller_epoch:
+    broker = cluster.brokers.find(response.broker_id)
+    if response.error is not ErrorCode.NONE:
+        context.log.add(
+            Message.RESPONSE_ERROR, error=response.error.name, api="LeaderAndIsr", broker=response.broker_id
+        )
+    if broker is None or response.error is not ErrorCode.NONE or response.controller_epoch != context.controller_epoch:
         return
-    errors = {cluster.row(*partition): error for partition, error in answer.partition_errors}
+    errors = {cluster.row(*partition): error for partition, error in response.partition_errors}
     offline = _rows(
         [row for row, error in errors.items() if error is ErrorCode.KAFKA_STORAGE_ERROR and row is not None]
     )
-    _forget_recovered(context, broker, answer.rows, _rows([row for row in errors if row is not None]))
+    _forget_recovered(context, broker, response.rows, _rows([row for row in errors if row is not None]))
     if len(offline) == 0:
         return
     p = cluster.partitions
@@ -79,26 +81,28 @@ def leader_and_isr_response_received(context: Context, answer: LeaderAndIsrRespo
     p.replica_flags[newly_offline.slots(p)] |= _OFFLINE
     if len(newly_offline):
         names = names_of(cluster, newly_offline.rows)
-        context.log.add(Message.REPLICAS_OFFLINE, partitions=names, broker=answer.broker_id)
+        context.log.add(Message.REPLICAS_OFFLINE, partitions=names, broker=response.broker_id)
         yield from membership.on_replicas_offline(context, newly_offline)
 
 
-def update_metadata_response_received(context: Context, answer: UpdateMetadataResponseReceived) -> Operation[None]:
-    """Record the batch that the broker has answered, for delayed requests. An error has no other effect."""
-    if answer.error is not ErrorCode.NONE:
-        context.log.add(Message.RESPONSE_ERROR, error=answer.error.name, api="UpdateMetadata", broker=answer.broker_id)
-    if answer.controller_epoch == context.controller_epoch:
-        purgatory.metadata_answered(context, answer)
+def update_metadata_response_received(context: Context, response: UpdateMetadataResponseReceived) -> Operation[None]:
+    """Record the batch that the broker has acknowledged, for delayed requests. An error has no other effect."""
+    if response.error is not ErrorCode.NONE:
+        context.log.add(
+            Message.RESPONSE_ERROR, error=response.error.name, api="UpdateMetadata", broker=response.broker_id
+        )
+    if response.controller_epoch == context.controller_epoch:
+        purgatory.on_metadata_response(context, response)
     yield from ()
 
 
-def _forget_recovered(context: Context, broker: int, answered: Int32, in_error: Int32) -> None:
-    """Replicas without an error in the answer are not on an offline log directory."""
+def _forget_recovered(context: Context, broker: int, rows: Int32, in_error: Int32) -> None:
+    """Replicas without an error in the response are not on an offline log directory."""
     p = context.cluster.partitions
     flagged = bool((p.replica_flags & _OFFLINE).any())
     if not (flagged or context.term.offline_log_dirs):
         return  # the usual case, for up to a hundred thousand replicas
-    recovered = without_values(answered, in_error).astype(np.int32)
+    recovered = without_values(rows, in_error).astype(np.int32)
     offline_log_dirs.forget_recovered(context, broker, recovered)
     if not flagged:
         return

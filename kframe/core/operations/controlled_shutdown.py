@@ -25,7 +25,7 @@ _NO_ROWS = np.empty(0, np.int32)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ControlledShutdownResponse:
-    """The answer. It is an error, or the rows with other replicas that the broker still leads."""
+    """The response. It is an error, or the rows with other replicas that the broker still leads."""
 
     error: ErrorCode
     remaining: Int32
@@ -64,7 +64,7 @@ def shut_down(context: Context, request: ControlledShutdownRequested) -> Operati
     yield from context.send(batch)
     yield from replica_state_machine.transition(context, followed, ReplicaState.OFFLINE)
     remaining = _still_led(context, broker)
-    last_replica_hold.on_shutdown_answered(context, broker, granted=len(remaining) == 0)
+    last_replica_hold.on_shutdown_response(context, broker, granted=len(remaining) == 0)
     return ControlledShutdownResponse(ErrorCode.NONE, remaining)
 
 

@@ -1,4 +1,4 @@
-"""Two tables: the operation of each event, and the answer of an inactive controller."""
+"""Two tables: the operation of each event, and the response of an inactive controller."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ OPERATIONS: Final[Mapping[type[Event], Callable[[Context, Any], Operation[Any]]]
     events.InspectionRequested: lambda context, _: _inspected(),
 }
 
-#: The answer of an inactive controller to each request.
+#: The response of an inactive controller to each request.
 REFUSALS: Final[Mapping[type[Event], Callable[[Any], Any]]] = {
     events.ControlledShutdownRequested: lambda _: controlled_shutdown.refused(ErrorCode.STALE_CONTROLLER_EPOCH),
     events.ElectionRequested: lambda event: elect_leaders.refused(event, ErrorCode.NOT_CONTROLLER),

@@ -22,7 +22,7 @@ from kframe.model.store_requests import DropPreferredElection, ReadPreferredElec
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ElectionResponse:
-    """The answer to ElectLeaders: a code for each known row, and one for each unknown partition.
+    """The response to ElectLeaders: a code for each known row, and one for each unknown partition.
 
     ``rows`` ascend. An election of all partitions omits those that needed none.
     """

@@ -12,7 +12,7 @@ from kframe.model.events import UpdateFeaturesRequested
 
 @dataclass(frozen=True, slots=True)
 class FeaturesResponse:
-    """The answer. It has an error for all, or a code for each feature by name."""
+    """The response. It has an error for all, or a code for each feature by name."""
 
     error: ErrorCode
     codes: Mapping[str, ErrorCode]

@@ -17,7 +17,7 @@ BLOCK_LENGTH: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class ProducerIdsResponse:
-    """The answer. It is an error, or the first id of a block of ``length``."""
+    """The response. It is an error, or the first id of a block of ``length``."""
 
     error: ErrorCode
     first: int = 0

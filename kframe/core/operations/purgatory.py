@@ -2,8 +2,8 @@
 
 Kafka keeps such requests in a purgatory until the metadata cache of the controller's broker shows the change
 (3.9 ``DelayedCreatePartitions``, ``DelayedDeleteTopics``). This controller is no broker. It waits until every live
-broker has answered the UpdateMetadata that announces the change. After half of the timeout the answer of one broker
-suffices, so that a broker that hangs does not fail the request. An answer with an error counts, as in Kafka.
+broker has acknowledged the UpdateMetadata that announces the change. After half of the timeout the response of one
+broker suffices, so that a broker that hangs does not fail the request. A response with an error counts, as in Kafka.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ Pending = Callable[[Context, tuple[str, ...]], set[str]]
 
 @dataclass(slots=True)
 class DelayedReply:
-    """A request that waits until each of ``names`` is announced and every live broker has answered the announcement."""
+    """A request that waits until each of ``names`` is announced and every live broker has acknowledged it."""
 
     token: int
     result: TopicsResponse
-    """The answer if the change completes in time."""
+    """The response if the change completes in time."""
     names: tuple[str, ...]
     pending: Pending
     remaining_ms: int
@@ -44,19 +44,19 @@ class DelayedReply:
     unannounced: set[str] = field(default_factory=set)
     """Topics that were not announced at the last check."""
     unconfirmed: set[str] = field(default_factory=set)
-    """Announced topics that ``missing`` brokers have not answered."""
+    """Announced topics that ``missing`` brokers have not acknowledged."""
     missing: list[tuple[int, int]] = field(default_factory=list)
-    """(broker index, batch) without an answer. The last one is known to be missing."""
+    """(broker index, batch) without a response. The last one is known to be missing."""
 
     def response(self, late: set[str]) -> TopicsResponse:
-        """The answer, with REQUEST_TIMED_OUT for topics in ``late``."""
+        """The response, with REQUEST_TIMED_OUT for topics in ``late``."""
         timed_out = dict.fromkeys(late, ErrorCode.REQUEST_TIMED_OUT)
         return TopicsResponse(self.result.codes | timed_out, self.result.messages, self.result.created)
 
     def done(self, context: Context) -> bool:
-        """Whether all live brokers know all topics. The cheap check is first. Every answer of a broker calls this."""
+        """Whether all live brokers know all topics. The cheap check is first. Every response of a broker calls this."""
         live = context.cluster.brokers.live
-        context.term.acknowledgements.drop_answered(self.missing, live)
+        context.term.acknowledgements.drop_acknowledged(self.missing, live)
         if self.missing:
             return False
         pending = self.pending(context, self.names)
@@ -67,11 +67,11 @@ class DelayedReply:
         return not pending and not self.missing
 
     def late(self, context: Context) -> set[str]:
-        """Topics that are not announced, or whose announcement no live broker has answered."""
+        """Topics that are not announced, or whose announcement no live broker has acknowledged."""
         if self.done(context):
             return set()
         late = self.unannounced | self.pending(context, self.names)
-        known = context.term.acknowledgements.any_answered(self.missing, context.cluster.brokers.live)
+        known = context.term.acknowledgements.any_acknowledged(self.missing, context.cluster.brokers.live)
         return late if known else late | self.unconfirmed
 
 
@@ -126,20 +126,20 @@ def time_out(context: Context, event: DelayedReplyExpired) -> Operation[None]:
     yield Reply(delayed.token, delayed.response(late))
 
 
-def metadata_answered(context: Context, answer: UpdateMetadataResponseReceived) -> None:
-    """A broker answered UpdateMetadata of this controller epoch.
+def on_metadata_response(context: Context, response: UpdateMetadataResponseReceived) -> None:
+    """A broker responded to UpdateMetadata of this controller epoch.
 
-    STALE_BROKER_EPOCH comes from a broker that has registered again, and answers the metadata it gets then. After any
-    other error no later answer proves that the broker has the metadata of the refused batch.
+    STALE_BROKER_EPOCH comes from a broker that has registered again, and acknowledges the metadata that it gets then.
+    After any other error no later response proves that the broker has the metadata of the refused batch.
     """
-    broker = context.cluster.brokers.find(answer.broker_id)
-    if broker is None or answer.error is ErrorCode.STALE_BROKER_EPOCH:
+    broker = context.cluster.brokers.find(response.broker_id)
+    if broker is None or response.error is ErrorCode.STALE_BROKER_EPOCH:
         return
-    if answer.error is ErrorCode.NONE:
-        context.term.acknowledgements.answered(broker, answer.batch)
+    if response.error is ErrorCode.NONE:
+        context.term.acknowledgements.acknowledge(broker, response.batch)
         return
     for delayed in context.term.delayed_replies.values():
-        delayed.missing = context.term.acknowledgements.refused(delayed.missing, broker, answer.batch)
+        delayed.missing = context.term.acknowledgements.refused(delayed.missing, broker, response.batch)
 
 
 def refuse_all(context: Context) -> list[Reply]:
@@ -153,7 +153,7 @@ def refuse_all(context: Context) -> list[Reply]:
 
 
 def can_be_delayed(event: Event) -> bool:
-    """Whether the answer to this event may be delayed."""
+    """Whether the response to this event may be delayed."""
     return isinstance(event, CreateTopicsRequested | CreatePartitionsRequested | DeleteTopicsRequested)
 
 

@@ -61,7 +61,7 @@ class TopicsResponse:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReassignmentResponse:
-    """The answer to AlterPartitionReassignments: a code beside each partition of the request."""
+    """The response to AlterPartitionReassignments: a code beside each partition of the request."""
 
     error: ErrorCode
     codes: Int16
@@ -69,7 +69,7 @@ class ReassignmentResponse:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReassignmentsListed:
-    """The answer to ListPartitionReassignments: rows whose replicas are being added or removed, ascending."""
+    """The response to ListPartitionReassignments: rows whose replicas are being added or removed, ascending."""
 
     error: ErrorCode
     rows: Int32

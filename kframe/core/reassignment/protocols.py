@@ -24,7 +24,7 @@ class ReassignmentProtocol:
     submit: Callable[[Context, Int32, Ragged], Operation[Int32]]
     """Start reassignments that a client requests, to lists of broker indexes. Return the failed rows."""
     failure: ErrorCode
-    """The answer for a failed row."""
+    """The response for a failed row."""
     supersedes_stored: bool
     """Whether a request replaces a stored reassignment of the same partition."""
     submit_stored: Callable[[Context], Operation[Int32]]

@@ -1,6 +1,6 @@
 """Replicas of topics queued for deletion, counted by state.
 
-The deletion of a topic proceeds by these counts, and every answer of a broker needs them. Replica transitions update
+The deletion of a topic proceeds by these counts, and every response of a broker needs them. Replica transitions update
 the counts. Any other change of a topic causes a recount.
 """
 

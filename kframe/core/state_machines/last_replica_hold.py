@@ -30,7 +30,7 @@ def initialise(context: Context) -> None:
     context.term.unverified_logs.update(last[cluster.brokers.live[last] != 0].tolist())
 
 
-def on_shutdown_answered(context: Context, broker: int, granted: bool) -> None:
+def on_shutdown_response(context: Context, broker: int, granted: bool) -> None:
     """Record whether the last controlled shutdown request of a broker (index) was granted.
 
     A broker whose request is refused retries. If it stops or crashes instead, Kafka calls that an unclean shutdown

@@ -273,8 +273,9 @@ def _queue_shrunk(context: Context, batch: RequestBatch, brokers: Int32, rows: I
 def plan_first_removals(context: Context, replicas: PartitionReplicas) -> StateChange | None:
     """The part of the first write of a transition to OFFLINE that no election before it can change, or None.
 
-    The store sends it behind the elections without waiting for their answer. Elections change only partitions that are
-    New or Offline. Before inter-broker protocol 2.7-IV2 leaders write ISRs, so states are read before they are written.
+    The store sends it behind the elections without waiting for their response. Elections change only partitions that
+    are New or Offline. Before inter-broker protocol 2.7-IV2 leaders write ISRs, so states are read before they are
+    written.
     """
     p = context.cluster.partitions
     replicas = _by_row(replicas)

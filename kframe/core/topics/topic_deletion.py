@@ -139,25 +139,25 @@ def fail_replicas(context: Context, replicas: PartitionReplicas) -> Operation[No
         yield from resume(context)
 
 
-def stop_replica_response_received(context: Context, answer: StopReplicaResponseReceived) -> Operation[None]:
-    """A broker answered the deletion of replicas: fail or complete them.
+def stop_replica_response_received(context: Context, response: StopReplicaResponseReceived) -> Operation[None]:
+    """A broker responded to the deletion of replicas: fail or complete them.
 
     STALE_BROKER_EPOCH is ignored: the new registration of the broker restarts the deletion. Kafka halts the topic, and
     no event resumes it.
     """
     cluster = context.cluster
-    if answer.controller_epoch != context.controller_epoch or answer.error is ErrorCode.STALE_BROKER_EPOCH:
+    if response.controller_epoch != context.controller_epoch or response.error is ErrorCode.STALE_BROKER_EPOCH:
         return
-    broker = cluster.brokers.find(answer.broker_id)
-    topic = cluster.partitions.topic[answer.rows]
+    broker = cluster.brokers.find(response.broker_id)
+    topic = cluster.partitions.topic[response.rows]
     started = (topic >= 0) & (cluster.topics.deletion_started[topic] != 0)
-    rows = answer.rows if started.all() else answer.rows[started]
+    rows = response.rows if started.all() else response.rows[started]
     if broker is None or len(rows) == 0:
         return
     replicas = replica_state_machine.replicas_of_broker(context, broker, rows)
     done = replicas
-    if answer.error is not ErrorCode.NONE or answer.partition_errors:
-        failed = np.isin(replicas.rows, _rows_in_error(context, answer)) | (answer.error is not ErrorCode.NONE)
+    if response.error is not ErrorCode.NONE or response.partition_errors:
+        failed = np.isin(replicas.rows, _rows_in_error(context, response)) | (response.error is not ErrorCode.NONE)
         yield from fail_replicas(context, replicas.where(failed))
         done = replicas.where(~failed)
     if len(done):
@@ -260,6 +260,6 @@ def _topics_of(context: Context, replicas: PartitionReplicas) -> list[int]:
     return topics
 
 
-def _rows_in_error(context: Context, answer: StopReplicaResponseReceived) -> list[int]:
-    rows = (context.cluster.row(*partition) for partition, _ in answer.partition_errors)
+def _rows_in_error(context: Context, response: StopReplicaResponseReceived) -> list[int]:
+    rows = (context.cluster.row(*partition) for partition, _ in response.partition_errors)
     return [row for row in rows if row is not None]

@@ -19,7 +19,7 @@ def _scan(
     reply: bytes, offset: int, flexible: bool, by_topic_id: bool, max_partitions: int, errors: Int32, counts: Int32
 ) -> int:
     topics, offset = _read_count(reply, offset, flexible)
-    answered = error_count = 0
+    partition_count = error_count = 0
     for _ in range(topics):
         topic, length = offset, 16
         if not by_topic_id:
@@ -29,8 +29,8 @@ def _scan(
         for _ in range(partitions):
             index, error = _read_number(reply, offset, 4), _read_number(reply, offset + 4, 2)
             offset = _skip_end(reply, offset + 6, flexible)
-            answered += 1
-            if answered > max_partitions:
+            partition_count += 1
+            if partition_count > max_partitions:
                 raise ValueError("more partitions than requested")
             if error:
                 errors[error_count] = topic, length, index, error
@@ -39,7 +39,7 @@ def _scan(
     offset = _skip_end(reply, offset, flexible)
     if offset != len(reply):
         raise ValueError("trailing bytes")
-    counts[:] = answered, error_count
+    counts[:] = partition_count, error_count
     return offset
 
 

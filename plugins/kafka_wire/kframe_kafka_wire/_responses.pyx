@@ -59,7 +59,7 @@ cdef Py_ssize_t scan(
 ) noexcept nogil:
     """See ``scan_response``."""
     cdef int64_t topics, partitions, length
-    cdef Py_ssize_t topic, answered = 0, error_count = 0
+    cdef Py_ssize_t topic, partition_count = 0, error_count = 0
     cdef int64_t index, error
     topics = read_length(reply, &offset, flexible, 4)
     if topics < -1:
@@ -76,8 +76,8 @@ cdef Py_ssize_t scan(
             return -1
         while partitions > 0:
             partitions -= 1
-            answered += 1
-            if answered > max_partitions or offset + 6 > reply.shape[0]:
+            partition_count += 1
+            if partition_count > max_partitions or offset + 6 > reply.shape[0]:
                 return -1
             index, error = read_number(reply, &offset, 4), read_number(reply, &offset, 2)
             if not skip_end(reply, &offset, flexible):
@@ -90,7 +90,7 @@ cdef Py_ssize_t scan(
             return -1
     if not skip_end(reply, &offset, flexible) or offset != reply.shape[0]:
         return -1
-    counts[0], counts[1] = <int32_t>answered, <int32_t>error_count
+    counts[0], counts[1] = <int32_t>partition_count, <int32_t>error_count
     return offset
 
 

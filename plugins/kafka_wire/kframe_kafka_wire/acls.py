@@ -263,7 +263,7 @@ def update_acls(writer: RecordWriter, pattern: ResourcePattern, change: Callable
         if succeeded:
             break
     if attempted:
-        # Notify even if the last attempt changed nothing: an earlier attempt with a lost answer may have succeeded.
+        # Notify even if the last attempt changed nothing: an earlier attempt with a lost response may have succeeded.
         writer.append_record(*_change_of(pattern))
 
 

@@ -118,7 +118,7 @@ class SaslAuthenticator:
         assert self._exchange is not None
         try:
             # The exchange may read credentials from the store.
-            response = await asyncio.to_thread(self._exchange.answer, token)
+            response = await asyncio.to_thread(self._exchange.evaluate_response, token)
             if self._exchange.principal is not None:
                 self._complete(self._exchange.principal)
         except SaslError as error:

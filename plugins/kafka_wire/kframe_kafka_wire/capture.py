@@ -92,7 +92,7 @@ class KafkaCluster:
         return ()
 
     def broker_addresses(self) -> dict[int, str]:
-        """See ``LiveCluster.broker_addresses``: the listener that answers."""
+        """See ``LiveCluster.broker_addresses``: the listener that responds."""
         return listener_addresses(self.capture())
 
     def depose(self, controller_id: int | None = None) -> NoReturn:

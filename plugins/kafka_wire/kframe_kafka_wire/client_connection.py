@@ -139,7 +139,7 @@ class ClientConnection:
         if frame is None:
             return False
         try:
-            response = await self._answer(frame)
+            response = await self._respond(frame)
         finally:
             listener.budget.release(len(frame))
         if not was_authenticated and self._authenticator is not None and self._authenticator.is_authenticated:
@@ -154,7 +154,7 @@ class ClientConnection:
             self._throttle_ms = 0
         return self._authenticator is None or self._authenticator.failure is None
 
-    async def _answer(self, frame: bytes) -> bytes:
+    async def _respond(self, frame: bytes) -> bytes:
         """The response to a frame with its size; empty if there is none, or it was sent already."""
         authenticator = self._authenticator
         if authenticator is not None and authenticator.expects_token:
@@ -190,7 +190,7 @@ class ClientConnection:
         call = Call(header, body, self._session, self._listener.context)
         response: Mapping[str, Any] | None
         try:
-            response = await APIS[header.api_key].answer(call)
+            response = await APIS[header.api_key].respond(call)
         except RequestError as error:
             response = refusal(header.api_key, header.api_version, body, error.code, error.message)
         if response is None:

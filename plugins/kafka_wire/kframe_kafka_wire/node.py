@@ -101,7 +101,7 @@ class NodeConnection:
         reply = self._connection.exchange([request], self._reply_bytes_max, REQUEST_TIMEOUT_MS)
         correlation, response = decode_response(api_key, version, reply)
         if correlation != self._correlation:
-            raise WireError(f"an answer to request {correlation}, where {self._correlation} was asked")
+            raise WireError(f"a response to request {correlation} instead of {self._correlation}")
         return response
 
 
@@ -142,7 +142,7 @@ class Bootstrap:
                     failure = failure if isinstance(failure, PermanentFailure) else error
                 finally:
                     node.close()
-        raise failure or NoBootstrapServer(f"no bootstrap server answers: {', '.join(problems)}")
+        raise failure or NoBootstrapServer(f"no bootstrap server responds: {', '.join(problems)}")
 
     def to_address(self, host: str, port: int) -> NodeConnection:
         """A connection to a broker at its advertised address. Raises PermanentFailure and CONNECTION_ERRORS."""

@@ -75,25 +75,25 @@ def read_response(request: PendingRequest, reply: bytes) -> Event | None:
     flexible = header_version(request.api_key, request.api_version) == 2
     header_size = 7 if flexible else 6
     if len(reply) < header_size:
-        raise WireError(f"an answer of {len(reply)} bytes, less than it can have")
+        raise WireError(f"a response of {len(reply)} bytes, less than it can have")
     correlation_id, error = struct.unpack_from(">ixh" if flexible else ">ih", reply)
     if correlation_id != request.correlation_id:
-        raise WireError(f"an answer to request {correlation_id} instead of {request.correlation_id}")
+        raise WireError(f"a response to request {correlation_id} instead of {request.correlation_id}")
     if flexible and reply[4] != 0:
-        raise WireError("an answer whose header has tagged fields")
+        raise WireError("a response whose header has tagged fields")
     code = error_of(error)
     if request.api_key == UPDATE_METADATA:
         if len(reply) != header_size + flexible or (flexible and reply[-1] != 0):
-            raise WireError(f"an answer to UpdateMetadata of {len(reply)} bytes")
+            raise WireError(f"a response to UpdateMetadata of {len(reply)} bytes")
         return UpdateMetadataResponseReceived(request.broker_id, code, request.controller_epoch, request.batch(code))
     by_topic_id = request.api_key == LEADER_AND_ISR and request.api_version >= _BY_TOPIC_ID
-    answered, errors = _partition_errors(request, reply, header_size, flexible, by_topic_id)
+    partition_count, errors = _partition_errors(request, reply, header_size, flexible, by_topic_id)
     rows = request.content.rows[request.part]
     if request.api_key == LEADER_AND_ISR:
         return LeaderAndIsrResponseReceived(request.broker_id, code, errors, request.controller_epoch, rows)
-    if code is ErrorCode.NONE and answered < len(rows):
+    if code is ErrorCode.NONE and partition_count < len(rows):
         code = ErrorCode.UNKNOWN_SERVER_ERROR  # The response does not say which replicas were deleted.
-    return _stop_replica_event(request, code, errors, rows) if answered else None
+    return _stop_replica_event(request, code, errors, rows) if partition_count else None
 
 
 def _stop_replica_event(
@@ -126,12 +126,10 @@ def _partition_errors(
     counts = np.zeros(2, np.int32)
     end = scan_response(reply, offset, flexible, by_topic_id, max_partitions, error_entries, counts)
     if end < 0:
-        raise WireError(
-            f"an answer that breaks off, goes on too long or tells of more than {max_partitions} partitions"
-        )
-    answered, error_count = counts.tolist()
+        raise WireError(f"a response that is truncated, too long or has more than {max_partitions} partitions")
+    partition_count, error_count = counts.tolist()
     errors = [_named_error(request, reply, *entry) for entry in error_entries[:error_count].tolist()]
-    return answered, tuple(error for error in errors if error is not None)
+    return partition_count, tuple(error for error in errors if error is not None)
 
 
 def _named_error(

@@ -43,7 +43,7 @@ def authenticate(credentials: Credentials, client_id: str, send_request: SendReq
     header = request_header(1, _HANDSHAKE, 1, -1, client_id)
     reply = send_request(header + struct.pack(">h", len(mechanism)) + mechanism.encode())
     if len(reply) < 10 or reply[:4] != struct.pack(">i", -1):
-        raise WireError("no answer to a SASL handshake: is SASL spoken on this port?")
+        raise WireError("no response to a SASL handshake: is SASL spoken on this port?")
     (error,) = struct.unpack_from(">h", reply, 4)
     if error:
         raise LoginRefused(f"the broker does not offer {mechanism} (error {error})")
@@ -62,15 +62,15 @@ def _authenticate(message: bytes, mechanism: str, client_id: str, send_request: 
     reply = send_request(header + unsigned_varint(len(message) + 1) + message + b"\x00")
     try:
         if reply[:5] != struct.pack(">ib", -1, 0):
-            raise WireError("no answer to a SASL login")
+            raise WireError("no response to a SASL login")
         (error,) = struct.unpack_from(">h", reply, 5)
         cursor = Cursor(reply, 7)
-        text, answer = _compact_bytes(cursor), _compact_bytes(cursor)
+        text, token = _compact_bytes(cursor), _compact_bytes(cursor)
     except (struct.error, CodecError):
-        raise WireError("an answer to a SASL login that breaks off") from None
+        raise WireError("a response to a SASL login that breaks off") from None
     if error:
         raise LoginRefused(f"the broker refuses the login by {mechanism}: {text[:200].decode(errors='replace')!r}")
-    return answer
+    return token
 
 
 def _plain(credentials: Credentials) -> _Mechanism:

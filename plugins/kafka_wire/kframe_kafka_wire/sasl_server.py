@@ -64,7 +64,7 @@ class Exchange(Protocol):
     principal: Principal | None
     """The principal, after a successful login."""
 
-    def answer(self, token: bytes) -> bytes:
+    def evaluate_response(self, token: bytes) -> bytes:
         """Process the client's next token, and return the server's. Raises SaslError."""
 
 
@@ -75,7 +75,7 @@ class PlainExchange:
         self._options = options
         self.principal: Principal | None = None
 
-    def answer(self, token: bytes) -> bytes:
+    def evaluate_response(self, token: bytes) -> bytes:
         """Check the password in constant time. Raises SaslError."""
         try:
             parts = token.decode().split("\0")
@@ -112,7 +112,7 @@ class ScramExchange:
         self._expected_nonce = ""
         self.principal: Principal | None = None
 
-    def answer(self, token: bytes) -> bytes:
+    def evaluate_response(self, token: bytes) -> bytes:
         """The first token names the user, the second proves the password. Raises SaslError."""
         try:
             text = token.decode()

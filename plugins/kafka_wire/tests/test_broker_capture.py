@@ -39,7 +39,7 @@ class Broker:
         self.readings = 0
         self.changes = 0
         """Readings of partitions whose leader epoch is another than in the reading before."""
-        fake.answers = {
+        fake.responses = {
             VERSIONS: {
                 "api_keys": [
                     {"api_key": key, "min_version": 0, "max_version": newest} for key, newest in versions.items()
@@ -197,7 +197,7 @@ def test_refused_requests_are_stated_as_assumptions(
     api_key: int, answer: Mapping[str, Any], note: str, make: Callable[..., Broker]
 ) -> None:
     broker = make()
-    broker.fake.answers[api_key] = answer
+    broker.fake.responses[api_key] = answer
     assert note in "; ".join(broker.capture().assumptions)
 
 

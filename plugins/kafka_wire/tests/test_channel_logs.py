@@ -141,7 +141,7 @@ def cluster_with_id(make_cluster: MakeCluster, store: object, answer: dict[str, 
     cluster = make_cluster(connected=False)
     cluster.transport.attach_store(store)
     if answer is not None:
-        cluster.broker.answers[METADATA] = answer
+        cluster.broker.responses[METADATA] = answer
     return cluster
 
 
@@ -169,7 +169,7 @@ def test_broker_of_another_cluster_receives_nothing_until_it_registers_again(
     assert errors == [line]
     assert "requests to broker 1 dropped: not connected" in info_log.text
 
-    cluster.broker.answers[METADATA] = {"cluster_id": CONTROLLER_ID}
+    cluster.broker.responses[METADATA] = {"cluster_id": CONTROLLER_ID}
     cluster.connect(cluster.registration(broker_epoch=8))
     cluster.send("t-0")
     cluster.await_idle()
@@ -184,7 +184,7 @@ def test_address_taken_over_by_another_cluster_receives_nothing(
     cluster.connect()
     cluster.send("t-0")
     cluster.await_idle()
-    cluster.broker.answers[METADATA] = {"cluster_id": OTHER}
+    cluster.broker.responses[METADATA] = {"cluster_id": OTHER}
     cluster.broker.script.append(closed)
     cluster.send("u-0")
     (channel,) = cluster.transport.channels.values()

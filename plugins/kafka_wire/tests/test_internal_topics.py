@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from kframe_kafka_wire.testing.fake_broker import DESCRIBE_CONFIGS, FakeBroker, settings_answer
+from kframe_kafka_wire.testing.fake_broker import DESCRIBE_CONFIGS, FakeBroker, settings_response
 from kframe_kafka_wire.testing.served import Served
 
 
 @pytest.fixture
 def broker(request: pytest.FixtureRequest, fakes: Callable[..., FakeBroker]) -> FakeBroker:
     broker = fakes()
-    broker.answers[DESCRIBE_CONFIGS] = settings_answer(*request.param)
+    broker.responses[DESCRIBE_CONFIGS] = settings_response(*request.param)
     return broker
 
 
@@ -47,7 +47,7 @@ def test_internal_topic_is_not_created_if_no_broker_responds(broker: FakeBroker)
             assert (coordinator["error_code"], "a broker will create it" in coordinator["error_message"]) == (15, True)
         assert client.ask(3, 12, topics=[{"name": "__consumer_offsets"}])["topics"][0]["error_code"] == 3
         assert client.ask(3, 12, topics=None)["topics"] == []
-    refused = broker.answers[DESCRIBE_CONFIGS]["results"][0]["error_code"]
+    refused = broker.responses[DESCRIBE_CONFIGS]["results"][0]["error_code"]
     assert len(broker.others) == 1 if refused else broker.others
 
 

@@ -176,7 +176,7 @@ def test_reauthentication_as_another_user_is_refused(client: Client) -> None:
 def test_scram_proves_both_sides(mechanism: str, name: str) -> None:
     credential = make_credential(mechanism, "pencil", b"salt", 8192)
     exchange = ScramExchange(mechanism, lambda *_: credential)
-    scram(exchange.answer, "us=3Der", "pencil", name)
+    scram(exchange.evaluate_response, "us=3Der", "pencil", name)
     assert exchange.principal == Principal("us=er")
 
 
@@ -204,22 +204,22 @@ FIRST_TOKENS = [
 @pytest.mark.parametrize("token", FIRST_TOKENS)
 def test_scram_refuses_first_tokens(token: bytes) -> None:
     with pytest.raises(SaslError):
-        ScramExchange("SCRAM-SHA-256", find_credential).answer(token)
+        ScramExchange("SCRAM-SHA-256", find_credential).evaluate_response(token)
 
 
 @pytest.mark.parametrize("final", ["c=biws,r=abcXYZ,p=AAAA", "c=biws,r=abc,p=AAAA", "c=eSws,r=abcXYZ,p=AAAA", "", "x"])
 def test_scram_refuses_final_tokens(final: str) -> None:
     exchange = ScramExchange("SCRAM-SHA-256", find_credential, nonce=lambda: "XYZ")
-    exchange.answer(b"n,,n=carol,r=abc")
+    exchange.evaluate_response(b"n,,n=carol,r=abc")
     with pytest.raises(SaslError):
-        exchange.answer(final.encode())
+        exchange.evaluate_response(final.encode())
     assert exchange.principal is None
 
 
 @pytest.mark.parametrize("token", [b"", b"alice\0secret", b"\0alice\0secret\0more", b"\xff\0a\0b"])
 def test_plain_refuses_other_tokens(token: bytes) -> None:
     with pytest.raises(SaslError):
-        PlainExchange({"user_alice": "secret"}).answer(token)
+        PlainExchange({"user_alice": "secret"}).evaluate_response(token)
 
 
 def test_user_records_are_read_under_sanitized_names() -> None:

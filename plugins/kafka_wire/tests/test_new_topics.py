@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from kframe_kafka_wire.authorizer import ACL_AUTHORIZER
 from kframe_kafka_wire.testing.client import Client
-from kframe_kafka_wire.testing.fake_broker import DESCRIBE_CONFIGS, FakeBroker, settings_answer
+from kframe_kafka_wire.testing.fake_broker import DESCRIBE_CONFIGS, FakeBroker, settings_response
 from kframe_kafka_wire.testing.served import FakeRecords, Served, acl_record
 
 from kframe.testing.clusters import healthy
@@ -23,7 +23,7 @@ OWN = [{"name": "cleanup.policy", "value": "compact"}]
 @pytest.fixture
 def broker(fakes: Callable[..., FakeBroker]) -> FakeBroker:
     broker = fakes()
-    broker.answers[DESCRIBE_CONFIGS] = settings_answer(STATIC)
+    broker.responses[DESCRIBE_CONFIGS] = settings_response(STATIC)
     return broker
 
 
@@ -85,7 +85,7 @@ def test_synonyms_name_the_setting_of_the_broker(broker: FakeBroker) -> None:
 
 
 def test_settings_are_defaults_if_no_broker_responds(broker: FakeBroker) -> None:
-    broker.answers[DESCRIBE_CONFIGS] = settings_answer({}, 29)
+    broker.responses[DESCRIBE_CONFIGS] = settings_response({}, 29)
     with Served({"t": [healthy(1)]}, [broker.registration()], CONFIG) as served, served.client() as client:
         assert described(client, "t")["retention.ms"] == ("604800000", 5)
 

@@ -148,10 +148,10 @@ def test_a_client_logs_in_by_a_token(records: FakeRecords) -> None:
     password = base64.b64encode(tokens.hmac_of(token.token_id)).decode()
     assert credential == make_credential("SCRAM-SHA-256", password, credential.salt)
     first = f"n,,n={token.token_id},r=abc,tokenauth=true".encode()
-    assert ScramExchange("SCRAM-SHA-256", lambda *_: None, lookup).answer(first)
+    assert ScramExchange("SCRAM-SHA-256", lambda *_: None, lookup).evaluate_response(first)
     now[0] = 6
     with pytest.raises(SaslError):
-        ScramExchange("SCRAM-SHA-256", lambda *_: None, lookup).answer(first)
+        ScramExchange("SCRAM-SHA-256", lambda *_: None, lookup).evaluate_response(first)
 
 
 @pytest.mark.parametrize("data", ["", "{}", "[]", '{"version":3,"owner":"x"}', '{"version":3,"owner":7}'])

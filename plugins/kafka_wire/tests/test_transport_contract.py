@@ -12,7 +12,7 @@ from kframe_kafka_wire.testing.fake_cluster import FakeBrokers, open_fake_broker
 from kframe_kafka_wire.transport import WireTransport
 
 from kframe.model.cluster import ClusterState
-from kframe.testing.transport_contract import AnsweringContract, AnsweringFixture, Counts, counts_of
+from kframe.testing.transport_contract import Counts, RespondingContract, RespondingFixture, counts_of
 from kframe_simulator.differential import play_batches
 
 
@@ -24,14 +24,14 @@ class CountedBrokers(FakeBrokers):
         return counts_of(self.received())
 
 
-class TestWireTransport(AnsweringContract):
+class TestWireTransport(RespondingContract):
     @pytest.fixture
     def make_fixture(
         self, transports: Callable[..., WireTransport]
-    ) -> Iterator[Callable[[ClusterState], AnsweringFixture]]:
+    ) -> Iterator[Callable[[ClusterState], RespondingFixture]]:
         fixtures: list[CountedBrokers] = []
 
-        def make(cluster: ClusterState) -> AnsweringFixture:
+        def make(cluster: ClusterState) -> RespondingFixture:
             fixtures.append(CountedBrokers(transports(), cluster))
             return fixtures[-1]
 

@@ -1,13 +1,13 @@
-"""Parse ZooKeeper's answers to multi requests: split the results, and decode the JSON of states into columns.
+"""Parse ZooKeeper's responses to multi requests: split the results, and decode the JSON of states into columns.
 
 The layouts are those of ZooKeeper 3.8's ``zookeeper.jute``; see ``_jute_write.pyx``. The JSON of a state is that of
 ``kafka.zk.TopicPartitionStateZNode`` (Kafka 3.9), with its keys in any order.
 
-The input is untrusted. Every read is checked against the end of the answer, every number against int32, and every OUT
+The input is untrusted. Every read is checked against the end of the response, every number against int32, and every OUT
 against its length. Otherwise the rules of ``kframe/_core.pyx`` apply. ``_naive_jute.py`` has a reference implementation
 with the same names and signatures.
 
-Common arguments: ``reply`` is an answer, and ``start`` the offset of its first result. The cost is linear in the bytes
+Common arguments: ``reply`` is a response, and ``start`` the offset of its first result. The cost is linear in the bytes
 read.
 """
 
@@ -51,7 +51,7 @@ cdef inline int64_t int64_at(const uint8_t* data) noexcept nogil:
 
 
 cdef inline bint take_length(Text* text, Py_ssize_t* length) noexcept nogil:
-    """Skip an int32 length and that many bytes. Return false if they end behind the answer."""
+    """Skip an int32 length and that many bytes. Return false if they end behind the response."""
     if text.end - text.offset < 4:
         return False
     length[0] = int32_at(text.data + text.offset)
@@ -89,7 +89,7 @@ def split_reads(
     int64_t[::1] mzxid,        # OUT  (k,)  that wrote it last,
     int64_t[::1] owner,        # OUT  (k,)  and the session that it is ephemeral in, or 0
 ):
-    """Locate the results of a multiRead of ``k`` operations. Return their number, or -1 if the answer is malformed."""
+    """Locate the results of a multiRead of ``k`` operations. Return their number, or -1 if the response is malformed."""
     cdef Py_ssize_t count = 0, length = 0, mark, count_max = code.shape[0]
     cdef int32_t operation
     cdef Text text = Text(NULL, start, reply.shape[0])
@@ -137,7 +137,7 @@ def split_results(
     int32_t[::1] version,      # OUT  (k,)  version after a setData; 0 where there is none
     int64_t[::1] mzxid,        # OUT  (k,)  its transaction; -1 where there is none
 ):
-    """Locate the results of a multi of ``k`` operations. Return their number, or -1 if the answer is malformed."""
+    """Locate the results of a multi of ``k`` operations. Return their number, or -1 if the response is malformed."""
     cdef Py_ssize_t count = 0, length = 0, count_max = code.shape[0]
     cdef int32_t operation
     cdef Text text = Text(NULL, start, reply.shape[0])

@@ -101,13 +101,13 @@ def write_states(
 
 
 class _Reader:
-    """Cursor in an answer. Raises struct.error if the answer ends too early."""
+    """Cursor in a response. Raises struct.error if the response ends too early."""
 
     def __init__(self, reply: UInt8, start: int) -> None:
         self.data = reply.tobytes()
         self.offset = start
         if not 0 <= start < len(self.data):
-            raise struct.error("the offset is outside the answer")
+            raise struct.error("the offset is outside the response")
 
     def take(self, layout: struct.Struct) -> tuple[Any, ...]:
         values = layout.unpack_from(self.data, self.offset)
@@ -121,7 +121,7 @@ class _Reader:
         """Return the length of a buffer, 0 for null, and skip the buffer."""
         length = self.take_int32()
         if length > len(self.data) - self.offset:
-            raise struct.error("a buffer that ends behind the answer")
+            raise struct.error("a buffer that ends behind the response")
         self.offset += max(length, 0)
         return length
 

@@ -1,7 +1,7 @@
 """Parse the JSON of many topics into columns.
 
 The JSON is that of ``kafka.zk.TopicZNode`` (Kafka 3.9), with its keys and partitions in any order. The input is
-untrusted. Every read is checked against the end of the answer, every number against int32, and every OUT against its
+untrusted. Every read is checked against the end of the response, every number against int32, and every OUT against its
 length.
 
 Otherwise the rules of ``kframe/_core.pyx`` apply. ``_naive_jute.py`` has a reference implementation with the same names

@@ -1,7 +1,7 @@
 """A kazoo 2.11 client that is hardened for a controller.
 
-- Connecting, and each answer of handshake and login, may take a third of the host's share of the session timeout. So an
-  unreachable or silent host does not cost the session.
+- Connecting, and each response of handshake and login, may take a third of the host's share of the session timeout. So
+  an unreachable or silent host does not cost the session.
 - An oversized or malformed reply closes the connection. It costs neither memory nor the client's thread.
 - Requests without a connection fail at once. kazoo would send them later, perhaps in another session.
 - TLS certificates must be valid for the host name, and only the configured authorities are trusted. Each connection
@@ -165,7 +165,7 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]
 
     reply_bytes_max: int
     attempt_s: float
-    """How long the answer to each request of a handshake or login may take."""
+    """How long the response to each request of a handshake or login may take."""
 
     def _read(self, length: int, timeout: float) -> bytes:
         """Exactly ``length`` bytes, each wait at most ``timeout`` seconds. Raises ConnectionDropped."""
@@ -198,7 +198,7 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]
             raise ConnectionDropped(f"a malformed reply ({problem!r})") from problem
 
     def _read_response(self, header: Any, buffer: bytes, offset: int) -> Any:
-        self.client.on_answer(self.client._pending[0][0], header.err)
+        self.client.on_response(self.client._pending[0][0], header.err)
         return super()._read_response(header, buffer, offset)
 
     def _read_watch_event(self, buffer: bytes, offset: int) -> None:
@@ -235,12 +235,12 @@ class _Client(KazooClient):  # type: ignore[misc]
 
     def __init__(self, settings: ConnectSettings) -> None:
         self.on_deleted: Callable[[str], None] = _ignore
-        """Called with the path (chroot included) of a watched node that was deleted, in the thread that reads answers.
-        No watcher is called before it. Must not block."""
+        """Called with the path (chroot included) of a watched node that was deleted, in the thread that reads
+        responses. No watcher is called before it. Must not block."""
         self.on_fired: Callable[[int, str], None] = _ignore
         """Called in that thread with the type and the path (chroot included) of each fired watch, before its watchers.
         Must not block."""
-        self.on_answer: Callable[[Any, int], None] = _ignore
+        self.on_response: Callable[[Any, int], None] = _ignore
         """Called in that thread with each answered request and ZooKeeper's error code. Its caller still waits for the
         answer. Must not block."""
         self._gate = threading.Lock()

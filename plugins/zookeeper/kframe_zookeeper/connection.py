@@ -170,7 +170,7 @@ class Connection:
     def results(
         self, paths: Sequence[str], first: int = NODES_FIRST, *, probe_first: bool = False
     ) -> Iterator[tuple[int, Results]]:
-        """The same in columns, by answers; the first requests are sent at once. See ``read_results``."""
+        """The same in columns, by responses; the first requests are sent at once. See ``read_results``."""
         return read_results(self.session, [self.root + path for path in paths], first, probe_first=probe_first)
 
     def node(self, path: str) -> ReadNode | None:

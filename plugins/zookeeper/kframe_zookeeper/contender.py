@@ -30,7 +30,7 @@ class _Prepared:
 
 @dataclass(frozen=True, slots=True)
 class _Sent:
-    """A claim that was sent, and its pending answer."""
+    """A claim that was sent, and its pending response."""
 
     claim: WonElection
     sending: Sending
@@ -47,7 +47,7 @@ class Contender:
         self._sent: _Sent | None = None
         self._lock = threading.Lock()
         self._awaiting = threading.Lock()
-        """Held while a thread waits for the answer. ``on_deleted`` must not wait for it."""
+        """Held while a thread waits for the response. ``on_deleted`` must not wait for it."""
 
     @property
     def prepared(self) -> bool:
@@ -94,11 +94,12 @@ class Contender:
                 self._sent = _Sent(prepared.claim, sending, time.monotonic())
 
     def pending(self) -> bool:
-        """Whether a claim has succeeded, or may have, and was not taken yet. Waits for its answer."""
+        """Whether a claim has succeeded, or may have, and was not taken yet. Waits for its response."""
         return self._settled() is not None
 
     def take(self) -> WonElection | None:
-        """Return the claim that has succeeded, or may have if its answer was lost, once. Clears the prepared claim."""
+        """Return the claim that has succeeded, or may have if its response was lost, once. Clears the prepared
+        claim."""
         with self._lock:
             self._prepared = None
         settled = self._settled()
@@ -111,7 +112,7 @@ class Contender:
         return sent is not None and time.monotonic() - sent.sent_s > seconds and self.pending()
 
     def _settled(self) -> _Sent | None:
-        """The sent claim after its answer. None if it was refused."""
+        """The sent claim after its response. None if it was refused."""
         with self._awaiting:
             sent = self._sent
             if sent is None:

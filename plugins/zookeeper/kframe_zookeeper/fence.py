@@ -2,7 +2,7 @@
 
 A server expires a session after the negotiated timeout without a request. The session lives at least that long after
 the last answered request was sent, whatever happened since: a partition, SIGSTOP, a long pause. After that time the
-client acts as if the session had ended, until an answer proves otherwise. kazoo would wait for the server forever.
+client acts as if the session had ended, until a response proves otherwise. kazoo would wait for the server forever.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CLOCK: Final[Callable[[], float]] = _running_time_s if hasattr(time, "CLOCK_BOOT
 
 
 class Fence:
-    """Open while the session is certain to live. Closed until the first answer."""
+    """Open while the session is certain to live. Closed until the first response."""
 
     def __init__(self, now_s: Callable[[], float] = CLOCK) -> None:
         self.now_s = now_s
@@ -36,7 +36,7 @@ class Fence:
         self._ended = False
 
     def contact(self, sent_s: float) -> None:
-        """The server has answered a request sent at ``sent_s``. Called by the thread that reads answers."""
+        """The server has answered a request sent at ``sent_s``. Called by the thread that reads responses."""
         self._contact_s = max(self._contact_s, sent_s)
 
     def end(self) -> None:
@@ -48,5 +48,5 @@ class Fence:
         return not self._ended and self.remaining_s() > 0
 
     def remaining_s(self) -> float:
-        """Seconds until the fence closes without further answers. Not positive once it is closed."""
+        """Seconds until the fence closes without further responses. Not positive once it is closed."""
         return self._contact_s + self.timeout_s * TRUSTED_PART - self.now_s()

@@ -70,7 +70,7 @@ class _Load:
         warn_of_duplicates(self._parts)
 
     def _read_states(self, topics: Iterator[TopicPart]) -> None:
-        """Add topics and their states, answer by answer, while the server reads the next.
+        """Add topics and their states, response by response, while the server reads the next.
 
         ``state_zxid`` is known from servers with multiRead only (ZooKeeper 3.6).
         """

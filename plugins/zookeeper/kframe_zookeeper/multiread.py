@@ -2,7 +2,7 @@
 
 A multiRead (ZooKeeper 3.6 and later) answers thousands of reads, each with its own result or error. Older servers are
 read by pipelined single requests. A request stays below half of the server's ``jute.maxbuffer`` (1 MiB). The number of
-its operations keeps the answer at about the same length.
+its operations keeps the response at about the same length.
 """
 
 from __future__ import annotations
@@ -106,14 +106,14 @@ class Results:
 
     @staticmethod
     def split(reply: MultiResponse, count: int) -> Results:
-        """The results of a multiRead of ``count`` operations. Raises StoreError if the answer does not match."""
+        """The results of a multiRead of ``count`` operations. Raises StoreError if the response does not match."""
         results = Results.allocate(reply.data, count)
         results_read = split_reads(
             reply.data, reply.start, results.code, results.data_offset, results.data_length, results.version,
             results.czxid, results.mzxid, results.owner,
         )  # fmt: skip
         if results_read != count:
-            raise StoreError(f"ZooKeeper's answer to {count} reads has {results_read} results")
+            raise StoreError(f"ZooKeeper's response to {count} reads has {results_read} results")
         return results
 
     @staticmethod
@@ -259,7 +259,7 @@ def state_reads(
 
 
 def state_rows(results: Results) -> StateRows:
-    """The states in an answer."""
+    """The states in a response."""
     rows = StateRows.allocate(len(results.code))
     counts = np.zeros(len(results.code), np.int32)
     # An ISR member takes at least two bytes of JSON. These are a digit and a comma or bracket.
@@ -322,7 +322,7 @@ def read_results(
 
     ``paths`` include the chroot. The first requests are sent at once. Raises StoreError. The first requests read
     ``first`` nodes each; later ones as many as the longest node seen allows. With ``probe_first`` a single such request
-    is sent before the others: an extra round trip, but fewer answers.
+    is sent before the others: an extra round trip, but fewer responses.
     """
     if session.has_multi_read:
         return _GrowingReads(session, paths, first, probe_first=probe_first).results()
@@ -347,7 +347,7 @@ class _GrowingReads:
             yield _PathRead(part, get_data, self._session.fence)
 
     def results(self) -> Iterator[tuple[int, Results]]:
-        """The index of the first path and the results of each answer."""
+        """The index of the first path and the results of each response."""
         begun = 0
         while response := next(self._responses_to, None):
             request, reply = response
@@ -380,17 +380,17 @@ def read_children(session: Session, paths: Sequence[str]) -> list[tuple[str, ...
 
 
 def names_in(data: bytes | None) -> tuple[str, ...]:
-    """The sorted names in a list of children. Raises StoreError for the answer to another operation."""
+    """The sorted names in a list of children. Raises StoreError for the response to another operation."""
     if data is None:
-        raise StoreError("ZooKeeper's answer has no list of children where one was asked for")
+        raise StoreError("ZooKeeper's response has no list of children where one was asked for")
     names, offset = [], 4
     try:
         for _ in range(int.from_bytes(data[:4], signed=True)):
             if offset + 4 > len(data):
-                raise StoreError("ZooKeeper's answer has a list of children that breaks off")
+                raise StoreError("ZooKeeper's response has a list of children that breaks off")
             end = offset + 4 + max(int.from_bytes(data[offset : offset + 4], signed=True), 0)
             names.append(data[offset + 4 : end].decode())
             offset = end
     except UnicodeDecodeError:
-        raise StoreError("ZooKeeper's answer names a child in no UTF-8") from None
+        raise StoreError("ZooKeeper's response names a child in no UTF-8") from None
     return tuple(sorted(names))

@@ -2,7 +2,7 @@
 
 Kafka sends a multi for every znode: a check of ``/controller_epoch`` and a write (Kafka 3.9
 ``KafkaZkClient.retryRequestsUntilConnected``). Here up to 500 writes share a check. ZooKeeper performs all operations
-of a multi or none, so a refused write blocks its batch. The answer names that write; the caller decides which of the
+of a multi or none, so a refused write blocks its batch. The response names that write; the caller decides which of the
 others to try again.
 """
 
@@ -26,7 +26,7 @@ from kframe_zookeeper.session import IN_FLIGHT, RequestLost, Session
 
 #: Writes that share a check. More are not faster, and a refused write blocks more of them.
 WRITES_MAX: Final = 500
-#: Batches in flight of a following write: enough to keep the server busy while earlier answers are processed.
+#: Batches in flight of a following write: enough to keep the server busy while earlier responses are processed.
 FOLLOWING_IN_FLIGHT: Final = 32
 #: Maximum attempts for writes that were not performed.
 ROUNDS_MAX: Final = 1000
@@ -122,7 +122,7 @@ class Sending:
         return not self._unsent
 
     def finish(self, following: Sending | None = None) -> WriteOutcomes:
-        """Wait for all answers. ``following`` begins as soon as the last batch was sent.
+        """Wait for all responses. ``following`` begins as soon as the last batch was sent.
 
         Raises ControllerFenced when the check fails, SessionOver, and StoreError when a whole batch is refused.
         """
@@ -134,7 +134,7 @@ class Sending:
             self._settle(*self._waiting.popleft())
 
     def _settle(self, first: int, last: int, result: Any) -> None:
-        """Wait for the answer to a batch, and record the outcomes of its writes."""
+        """Wait for the response to a batch, and record the outcomes of its writes."""
         part, operations, outcomes = slice(first, last), self._writes.operations[first:last], self._outcomes
         try:
             (reply,) = self._session.wait(result)
@@ -176,7 +176,7 @@ def _results(reply: MultiResponse, count: int, *, fenced: bool) -> tuple[Int32, 
     if results_read == 0 and count:
         return None
     if results_read != count:
-        raise StoreError(f"ZooKeeper's answer to {count} writes has {results_read} results")
+        raise StoreError(f"ZooKeeper's response to {count} writes has {results_read} results")
     code[(code == RolledBackError.code) | (code == RuntimeInconsistency.code)] = (
         0  # Rolled back because of another operation.
     )

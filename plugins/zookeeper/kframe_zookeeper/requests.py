@@ -1,4 +1,4 @@
-"""Encode multi requests for kazoo, and return their answers undecoded.
+"""Encode multi requests for kazoo, and return their responses undecoded.
 
 kazoo has no multiRead (opcode 22, ZooKeeper 3.6 and later), and its multi decodes each operation in Python.
 ``KazooClient._call`` accepts any object with ``type``, ``serialize`` and ``deserialize``. It is private, so the plugin
@@ -37,7 +37,7 @@ SEQUENTIAL: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class MultiResponse:
-    """The answer to a multi: its first result begins at ``start`` of ``data``."""
+    """The response to a multi: its first result begins at ``start`` of ``data``."""
 
     data: UInt8
     start: int
@@ -64,7 +64,7 @@ class MultiRequest:
         return b"".join((self._operations, END))
 
     def _response(self, data: bytes, offset: int) -> MultiResponse:
-        """The undecoded answer: decoding must not block kazoo's own thread, which calls this."""
+        """The undecoded response: decoding must not block kazoo's own thread, which calls this."""
         self._fence.contact(self._sent_s)
         return MultiResponse(np.frombuffer(data, np.uint8), offset)
 
@@ -79,14 +79,14 @@ class MultiRead(MultiRequest):
         return ()
 
     def deserialize(self, data: bytes, offset: int) -> MultiResponse:
-        """The answer; called by kazoo."""
+        """The response; called by kazoo."""
         return self._response(data, offset)
 
 
 class MultiWrite(MultiRequest):
     """Writes that are performed together or not at all.
 
-    While the fence is closed, an empty multi is sent instead. Its answer has no results, and opens the fence if the
+    While the fence is closed, an empty multi is sent instead. Its response has no results, and opens the fence if the
     session lives.
     """
 
@@ -98,7 +98,7 @@ class MultiWrite(MultiRequest):
         return operations if self._fence.is_open() else END
 
     def deserialize(self, data: bytes, offset: int) -> list[MultiResponse]:
-        """The answer, in a list. Kazoo iterates over the results of a multi."""
+        """The response, in a list. Kazoo iterates over the results of a multi."""
         return [self._response(data, offset)]
 
 

@@ -1,6 +1,6 @@
 """Claim the controller role, also from a live controller.
 
-The rule is Kafka 3.9 ``KafkaZkClient.registerControllerAndIncrementControllerEpoch``. After a lost answer Kafka
+The rule is Kafka 3.9 ``KafkaZkClient.registerControllerAndIncrementControllerEpoch``. After a lost response Kafka
 compares the broker id in ``/controller``. kframe compares the owning session: an id says nothing about a session.
 """
 
@@ -133,7 +133,7 @@ class Candidate:
         return epoch, holder
 
     def _is_ours(self, epoch: ReadNode, holder: ReadNode | None, claim: WonElection) -> bool:
-        """Whether a claim with a lost answer has succeeded."""
+        """Whether a claim with a lost response has succeeded."""
         ours = holder is not None and holder.owner == self.session.session_id
         return ours and epoch.version == claim.epoch_version and _decoded(epoch) == claim.controller_epoch
 

@@ -47,7 +47,7 @@ class SessionOver(StoreError):
 
 
 class RequestLost(StoreError):
-    """The connection broke before the answer came. Whether the request was performed is not known."""
+    """The connection broke before the response came. Whether the request was performed is not known."""
 
 
 class Request(Protocol):
@@ -169,7 +169,7 @@ class Session:
         return result
 
     def wait(self, result: Any) -> Any:
-        """Wait for the answer to a request.
+        """Wait for the response to a request.
 
         Raises RequestLost if the connection broke, SessionOver, or the kazoo exception of ZooKeeper's error.
         """
@@ -206,12 +206,12 @@ class Session:
     def ask(
         self, requests: Iterable[Sent], in_flight: int = IN_FLIGHT, absent: type[KazooException] | None = None
     ) -> Iterator[tuple[Sent, Any]]:
-        """Send read requests, ``in_flight`` at a time, and yield each with its answer, in order.
+        """Send read requests, ``in_flight`` at a time, and yield each with its response, in order.
 
         The first requests are sent before this returns. Each answer makes room for the next request, which is sent
-        before the answer is yielded. The answer is None if ZooKeeper's error is ``absent``.
+        before the response is yielded. The response is None if ZooKeeper's error is ``absent``.
 
-        A lost request is sent again. If it is lost repeatedly, it is sent in halves, because oversized answers break
+        A lost request is sent again. If it is lost repeatedly, it is sent in halves, because oversized responses break
         the connection. Raises RequestLost if that fails, too, and StoreError for other errors of ZooKeeper.
         """
         remaining = iter(requests)

@@ -1,7 +1,7 @@
 """Create or compare-and-set partition states in bulk, with an outcome for each row.
 
-The answer to a batch names the first refused row. Before the other rows are sent again, the writer reads their states
-once. That finds every other row that would be refused, and every row that was written although its answer was lost
+The response to a batch names the first refused row. Before the other rows are sent again, the writer reads their states
+once. That finds every other row that would be refused, and every row that was written although its response was lost
 (KAFKA-1382).
 """
 

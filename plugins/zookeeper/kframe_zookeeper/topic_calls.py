@@ -148,7 +148,7 @@ def settings_in(
 def _write(connection: Connection, memory: Memory, table: TopicTable) -> tuple[WriteCode, ...]:
     """Replace topics by compare-and-set with the remembered versions, and remember the new ones.
 
-    A write that succeeded although its answer was lost is recognised by its bytes. Raises ControllerFenced and
+    A write that succeeded although its response was lost is recognised by its bytes. Raises ControllerFenced and
     StoreError.
     """
     never = CachedTopic(ANY_VERSION, NO_EXTRA)

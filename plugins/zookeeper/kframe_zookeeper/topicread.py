@@ -35,7 +35,7 @@ _REPLICA_BYTES: Final = 2
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TopicColumns:
-    """The ``k`` topics of an answer as the kernel has read them.
+    """The ``k`` topics of a response as the kernel has read them.
 
     ``parsed`` is 0 for a topic that is left to the decoder; it has no partitions here. ``topic_ids`` is (k, 16), zeros
     for none. ``replicas`` has a list for each partition, topic by topic. ``duplicates`` is 1 for a partition that
@@ -52,7 +52,7 @@ class TopicColumns:
     def read(
         reply: UInt8, data_offset: Int64, data_length: Int32, parse: Callable[..., int] = parse_topics
     ) -> TopicColumns:  # fmt: skip
-        """From the positions of the JSON of each topic in an answer."""
+        """From the positions of the JSON of each topic in a response."""
         k, rows, values = len(data_offset), len(reply) // _PARTITION_BYTES + 1, len(reply) // _REPLICA_BYTES
         parsed, partitions, ids = np.empty(k, np.uint8), np.empty(k, np.int32), np.zeros((k, 16), np.uint8)
         counts, duplicates, replicas = np.empty(rows, np.int32), np.empty(rows, np.uint8), np.empty(values, np.int32)
@@ -79,10 +79,10 @@ class TopicPart:
 
 
 def read_parts(connection: Connection, memory: Memory, names: Sequence[str]) -> Iterator[TopicPart]:
-    """The existing, readable topics in the order of ``names``, by answers.
+    """The existing, readable topics in the order of ``names``, by responses.
 
     Their versions are remembered. An invalid topic name is quarantined like a malformed topic. The first request is
-    sent at once; its answer shows how long topics are, and so how many topics fit the next requests.
+    sent at once; its response shows how long topics are, and so how many topics fit the next requests.
     """
     topic_paths = [paths.topic_path(name) for name in names]
     responses = connection.results(topic_paths, probe_first=True)
@@ -123,7 +123,7 @@ def warn_of_duplicates(parts: Sequence[TopicPart]) -> None:
 
 
 def _part(memory: Memory, names: Sequence[str], topic_paths: Sequence[str], results: Results) -> TopicPart:
-    """The topics ``names`` from their answer."""
+    """The topics ``names`` from their response."""
     lengths = results.data_length.copy()
     lengths[[topic_name_problem(name) is not None for name in names]] = 0  # The decoder refuses them.
     read = TopicColumns.read(results.reply, results.data_offset, lengths)

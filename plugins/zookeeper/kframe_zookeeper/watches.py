@@ -55,11 +55,11 @@ class _SetWatches:
         return struct.pack(">q", self.zxid) + b"".join(encoded)
 
     def deserialize(self, _data: bytes, _offset: int) -> bool:
-        """The answer has no content."""
+        """The response has no content."""
         return True
 
 
-#: Pending answers to SetWatches and getChildren requests.
+#: Pending responses to SetWatches and getChildren requests.
 Arming: TypeAlias = Iterator[tuple[_SetWatches, bool]]
 Listing: TypeAlias = Iterator[tuple[GetChildren, Sequence[str] | None]]
 
@@ -84,7 +84,7 @@ class Watches:
         self.reconnects = 0
         self._lock = threading.Lock()
         session.client.on_fired = self._disarm
-        session.client.on_answer = self._note_answer
+        session.client.on_response = self._note_response
 
     def last_zxid(self) -> int:
         """The last zxid seen: later reads return no older state."""
@@ -109,7 +109,7 @@ class Watches:
         self.await_armed(self.begin_arming(paths, watched, zxid))
 
     def begin_arming(self, paths: Iterable[str], watched: Watched, zxid: int) -> Arming:
-        """Send the requests of ``arm``; ``await_armed`` waits for the answers."""
+        """Send the requests of ``arm``; ``await_armed`` waits for the responses."""
         with self._lock:
             fresh = [
                 (self._root + path, watched)
@@ -147,7 +147,7 @@ class Watches:
                 self._lost_zxid = None
 
     def _begin(self, paths: Sequence[tuple[str, Watched]], zxid: int) -> Arming:
-        """Arm watches here, then at the server. The server may fire them before its answer."""
+        """Arm watches here, then at the server. The server may fire them before its response."""
         self._note(paths)
         for path, watched in paths:
             self._watchers(watched is Watched.CHILDREN)[path].add(self._fired)
@@ -157,7 +157,7 @@ class Watches:
         with self._lock:
             self._armed.update(((path, watched is Watched.CHILDREN), watched) for path, watched in paths)
 
-    def _note_answer(self, request: Any, error: int) -> None:
+    def _note_response(self, request: Any, error: int) -> None:
         """Note the watch that a read has armed."""
         if getattr(request, "watcher", None) is None:
             return

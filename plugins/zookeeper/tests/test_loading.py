@@ -173,7 +173,7 @@ def test_change_during_a_load_is_notified(make_fixture: FixtureFactory, proxy: P
     def apply_change(_link: Link) -> None:
         change(fixture.operator)
 
-    break_point = Break(BreakPoint.BEFORE_ANSWER, 1, opcode, apply_change, content)
+    break_point = Break(BreakPoint.BEFORE_RESPONSE, 1, opcode, apply_change, content)
     proxy.script(break_point)
     store.load()
     assert break_point.happened.is_set()

@@ -62,7 +62,7 @@ def test_row_overwritten_before_verification_is_stale(make_fixture: FixtureFacto
         fixture.write_state("orders", 0, isr=[3])
         link.cut()
 
-    proxy.script(Break(BreakPoint.BEFORE_ANSWER, 1, MULTI, overwrite_row))
+    proxy.script(Break(BreakPoint.BEFORE_RESPONSE, 1, MULTI, overwrite_row))
     result = store.write_states(cluster, change_of(cluster, {"orders-0": StateSpec(2, (2, 1), 5, 7)}, 1))
     assert codes(result) == ["STALE"]
     assert described(store.load())["orders-0"]["isr"] == [3]

@@ -147,8 +147,8 @@ def test_large_frames_pass_whole(proxy: Proxy) -> None:
     [
         (BreakPoint.BEFORE_REQUEST, [0, 1, 2], None),
         (BreakPoint.AFTER_REQUEST, [0, 1, 2, 3], None),
-        (BreakPoint.BEFORE_ANSWER, [0, 1, 2, 3], None),
-        (BreakPoint.AFTER_ANSWER, [0, 1, 2, 3], 3),
+        (BreakPoint.BEFORE_RESPONSE, [0, 1, 2, 3], None),
+        (BreakPoint.AFTER_RESPONSE, [0, 1, 2, 3], 3),
     ],
 )
 def test_cut_at_the_second_multi(
@@ -185,7 +185,7 @@ def test_pings_count_only_for_their_opcode(proxy: Proxy) -> None:
 
 def test_custom_action_keeps_the_connection(proxy: Proxy) -> None:
     acted: list[Link] = []
-    proxy.script(Break(BreakPoint.BEFORE_ANSWER, opcode=MULTI, action=acted.append))
+    proxy.script(Break(BreakPoint.BEFORE_RESPONSE, opcode=MULTI, action=acted.append))
     with connected(proxy) as client:
         assert client.ask(1, MULTI) == 1
         assert acted == proxy.links

@@ -178,7 +178,7 @@ class TestSasl:
         with pytest.raises(AuthFailedError):
             log_in_wrongly(settings_for(own_sasl.address))
 
-    @pytest.mark.parametrize("break_point", [BreakPoint.BEFORE_REQUEST, BreakPoint.BEFORE_ANSWER])
+    @pytest.mark.parametrize("break_point", [BreakPoint.BEFORE_REQUEST, BreakPoint.BEFORE_RESPONSE])
     def test_connection_that_breaks_during_login_is_retried(
         self, settings: ConnectSettings, sasl_zookeeper: ServerHandle, break_point: BreakPoint
     ) -> None:

@@ -29,7 +29,7 @@ BREAK_POINTS = pytest.mark.parametrize(
     [
         pytest.param(
             break_point,
-            marks=() if break_point is BreakPoint.BEFORE_ANSWER else pytest.mark.extended,
+            marks=() if break_point is BreakPoint.BEFORE_RESPONSE else pytest.mark.extended,
             id=break_point.name.lower(),
         )
         for break_point in BreakPoint

@@ -123,7 +123,7 @@ def test_controller_frozen_during_a_write_sends_nothing_when_it_wakes(fixture: Z
         wait_until(victim.settle)
         before = victim.ask(requests_received)
         assert before > 0
-        answered = Break(BreakPoint.BEFORE_ANSWER, 1, MULTI, freeze)
+        answered = Break(BreakPoint.BEFORE_RESPONSE, 1, MULTI, freeze)
         proxy.script(answered)
         fixture.unregister_brokers([1])
         assert frozen.wait(PATIENCE_S)

@@ -185,7 +185,7 @@ class _Batches:
         return self._set_silent(self._silent, "silence", set(BROKERS) - self._silent)
 
     def _respond(self) -> str:
-        return self._set_silent(self._silent, "answer", self._silent)
+        return self._set_silent(self._silent, "respond", self._silent)
 
     def _set_silent(self, silent: set[int], action: str, candidates: set[int]) -> str:
         if not candidates:

@@ -67,7 +67,7 @@ class ReplicatingBrokers(EmbeddedBrokers):
 
     def mute(self, broker_id: int) -> bool:
         """Whether a scenario has paused a broker."""
-        return self._answers.mute(broker_id)
+        return self._responses.mute(broker_id)
 
     def fail_log_dir(self, broker_id: int, partitions: Iterable[str]) -> None:
         """Fail the logs of these partitions on a broker. It then returns KAFKA_STORAGE_ERROR for them."""
@@ -80,13 +80,13 @@ class ReplicatingBrokers(EmbeddedBrokers):
         pairs = zip(describe_requests(cluster, requests), control_requests(cluster, requests), strict=True)
         return (_ModelDelivery(shown, control.rows, requests.batch, control) for shown, control in pairs)
 
-    def _answer(self, delivery: Delivery) -> Event | None:
+    def _response(self, delivery: Delivery) -> Event | None:
         assert isinstance(delivery, _ModelDelivery)
         control = delivery.control
         if self.mute(control.broker_id):
             self._unhandled[control.broker_id] = delivery
             return None
-        model, (top, named) = self.models.get(control.broker_id), self._answers.errors(delivery.request)
+        model, (top, named) = self.models.get(control.broker_id), self._responses.errors(delivery.request)
         if top is not ErrorCode.NONE or model is None:
             return control.event(ControlResponse(top))
         configured = {topic_partition(name): error for name, error in named.items()}
@@ -95,11 +95,11 @@ class ReplicatingBrokers(EmbeddedBrokers):
             return None
         return control.event(ControlResponse(response.error, {**response.errors, **configured}))
 
-    def _answered(self, channel: FifoChannel) -> None:
+    def _respond(self, channel: FifoChannel) -> None:
         delivery = channel.in_flight
         if delivery is not None and self._unhandled.pop(delivery.request["broker"], None) is delivery:
-            channel.answer = self._answer(delivery)
-        super()._answered(channel)
+            channel.response = self._response(delivery)
+        super()._respond(channel)
 
 
 def _without(request: ControlMessage, keys: Iterable[tuple[str, int]]) -> ControlMessage:

@@ -293,7 +293,7 @@ def _message(request: dict[str, Any], broker_epoch: int) -> Message:
     return "S", *epochs, partition["leader_epoch"], partition["delete_partition"]
 
 
-def _core_input(message: tuple[Any, ...], controller: ControllerCore) -> events.Event | events.Answer:
+def _core_input(message: tuple[Any, ...], controller: ControllerCore) -> events.Event | events.EffectResult:
     """The real event or result."""
     match message:
         case ("failed", "fenced"):

@@ -34,7 +34,10 @@ async def offset_fetch(call: Call) -> Fields:
     if "groups" in call.body:
         raise RequestError(ErrorCode.NOT_COORDINATOR)
     entries = {**_NOT_COORDINATOR, **NO_OFFSET}
-    return {**_NOT_COORDINATOR, "topics": partitions(call.body["topics"] or (), entries, listed="partition_indexes")}
+    return {
+        **_NOT_COORDINATOR,
+        "topics": partitions(call.body["topics"] or (), entries, request_field="partition_indexes"),
+    }
 
 
 async def add_partitions(call: Call) -> Fields:

@@ -21,8 +21,8 @@ NO_OFFSET: Final[Fields] = {"committed_offset": -1, "metadata": ""}
 
 
 def partitions(
-    topics: Iterable[Fields], fields: Fields, *, topic: str = "name", listed: str = "partitions",
-    answered: str = "partitions", index: str = "partition_index",
+    topics: Iterable[Fields], fields: Fields, *, topic: str = "name", request_field: str = "partitions",
+    response_field: str = "partitions", index: str = "partition_index",
 ) -> list[Fields]:  # fmt: skip
     """``fields`` for each partition of each topic. The names are those of the topic, of both lists, and of the index.
 
@@ -31,9 +31,9 @@ def partitions(
     return [
         {
             topic: entry[topic],
-            answered: [
+            response_field: [
                 {index: partition if isinstance(partition, int) else partition[index], **fields}
-                for partition in entry[listed]
+                for partition in entry[request_field]
             ],
         }
         for entry in topics
@@ -50,15 +50,18 @@ def fields(**more: Any) -> ErrorFormat:
     return lambda version, body, error: {**error, **more}
 
 
-def each_entry(listed: str, answered: str, *names: str, **more: Any) -> ErrorFormat:
-    """The error for each element of ``listed``. It is a struct, identified by its fields ``names``, or a string."""
+def each_entry(request_field: str, response_field: str, *names: str, **more: Any) -> ErrorFormat:
+    """The error for each element of ``request_field``, a struct with the key fields ``names``, or a string."""
 
     def entry(element: Any) -> Fields:
         if isinstance(element, str):
             return {names[0]: element}
         return {name: element[name] for name in names if name in element}
 
-    return lambda version, body, error: {**error, answered: [{**entry(each), **error, **more} for each in body[listed]]}
+    return lambda version, body, error: {
+        **error,
+        response_field: [{**entry(each), **error, **more} for each in body[request_field]],
+    }
 
 
 def each_partition(
@@ -104,7 +107,11 @@ def leader_and_isr(version: int, body: Fields, error: Fields) -> Fields:
     if version < _LEADER_BY_ID:
         return stop_replica(version, body, error)
     topics = partitions(
-        body["topic_states"], error, topic="topic_id", listed="partition_states", answered="partition_errors"
+        body["topic_states"],
+        error,
+        topic="topic_id",
+        request_field="partition_states",
+        response_field="partition_errors",
     )
     return {**error, "topics": topics}
 
@@ -127,7 +134,7 @@ def offset_fetch(version: int, body: Fields, error: Fields) -> Fields:
         return {"groups": [{"group_id": each["group_id"], **error} for each in body["groups"]]}
     if version >= _OFFSETS_WHOLE:
         return error
-    return {"topics": partitions(body["topics"] or (), {**error, **NO_OFFSET}, listed="partition_indexes")}
+    return {"topics": partitions(body["topics"] or (), {**error, **NO_OFFSET}, request_field="partition_indexes")}
 
 
 def find_coordinator(version: int, body: Fields, error: Fields) -> Fields:
@@ -157,7 +164,7 @@ def add_partitions(version: int, body: Fields, error: Fields) -> Fields:
 
 def added(topics: Iterable[Fields], code: int) -> list[Fields]:
     """The error for each partition that a transaction adds."""
-    return partitions(topics, {"partition_error_code": code}, answered="results_by_partition")
+    return partitions(topics, {"partition_error_code": code}, response_field="results_by_partition")
 
 
 def txn_markers(version: int, body: Fields, error: Fields) -> Fields:
@@ -165,7 +172,7 @@ def txn_markers(version: int, body: Fields, error: Fields) -> Fields:
     markers = [
         {
             "producer_id": marker["producer_id"],
-            "topics": partitions(marker["topics"], error, listed="partition_indexes"),
+            "topics": partitions(marker["topics"], error, request_field="partition_indexes"),
         }
         for marker in body["markers"]
     ]
@@ -180,7 +187,7 @@ def alter_log_dirs(version: int, body: Fields, error: Fields) -> Fields:
 
 def list_reassignments(version: int, body: Fields, error: Fields) -> Fields:
     """ListPartitionReassignments."""
-    return {**error, "topics": partitions(body["topics"] or (), {}, listed="partition_indexes")}
+    return {**error, "topics": partitions(body["topics"] or (), {}, request_field="partition_indexes")}
 
 
 def alter_scram(version: int, body: Fields, error: Fields) -> Fields:

@@ -40,7 +40,7 @@ class ServedApi:
     needs: AclOperation | None = None
     """The operation on the cluster that every caller must be allowed to do."""
 
-    async def answer(self, call: Call) -> Fields:
+    async def respond(self, call: Call) -> Fields:
         """The body of the response. Raises RequestError."""
         if self.needs is not None:
             call.require(self.needs)
@@ -83,7 +83,7 @@ _BROKER: Final = AclOperation.CLUSTER_ACTION
 APIS: Final[Mapping[int, ServedApi]] = {
     PRODUCE: ServedApi(11, others.refer_to_leader, errors.each_partition(
         "topic_data", "responses", {"base_offset": -1, "log_append_time": -1},
-        listed="partition_data", answered="partition_responses", index="index",
+        request_field="partition_data", response_field="partition_responses", index="index",
     )),
     1: ServedApi(17, others.fetch, errors.fetch),
     2: ServedApi(9, others.refer_to_leader, errors.each_partition(more={"timestamp": -1, "offset": -1})),
@@ -131,7 +131,7 @@ APIS: Final[Mapping[int, ServedApi]] = {
     42: ServedApi(2, others.refer_to_coordinator, errors.each_entry("groups_names", "results", "group_id")),
     43: ServedApi(2, partitions.elect_leaders, errors.each_partition(
         "topic_partitions", "replica_election_results",
-        topic="topic", answered="partition_result", index="partition_id",
+        topic="topic", response_field="partition_result", index="partition_id",
     )),
     44: ServedApi(1, configs.incremental_alter_configs, errors.each_entry("resources", "responses", *_CONFIG_RESOURCE)),
     45: ServedApi(0, partitions.alter_reassignments, errors.each_partition("topics", "responses"), AclOperation.ALTER),
@@ -144,7 +144,7 @@ APIS: Final[Mapping[int, ServedApi]] = {
     56: ServedApi(3, partitions.alter_partition, needs=_BROKER),
     57: ServedApi(1, brokers.update_features),
     60: ServedApi(1, metadata.describe_cluster, errors.fields(cluster_id="", controller_id=-1)),
-    61: ServedApi(0, others.refer_to_leader, errors.each_partition(listed="partition_indexes")),
+    61: ServedApi(0, others.refer_to_leader, errors.each_partition(request_field="partition_indexes")),
     65: ServedApi(0, others.refer_to_coordinator,
             errors.each_entry("transactional_ids", "transaction_states", "transactional_id")),
     66: ServedApi(1, others.empty_response),

@@ -108,10 +108,10 @@ class FakeBroker:
         self.connections = 0
         self.kraft = False
         """Whether it acts as a KRaft-mode broker, which closes the connection on control requests."""
-        self.answers: dict[int, Mapping[str, Any]] = {}
+        self.responses: dict[int, Mapping[str, Any]] = {}
         """Its responses to further APIs by API key. Without one it closes the connection."""
         self.response_functions: dict[int, Callable[[Received], Mapping[str, Any]]] = {}
-        """Functions that make responses to further APIs without an entry in ``answers``."""
+        """Functions that make responses to further APIs without an entry in ``responses``."""
         self.others: list[Received] = []
         """The received requests of further APIs."""
         self._wrap = wrap
@@ -163,7 +163,7 @@ class FakeBroker:
     def _take(self, connection: socket.socket, frame: bytes) -> None:
         received = decode(frame)
         if received.api_key not in APIS:
-            self._answer_other(connection, received)
+            self._respond_to_other(connection, received)
             return
         self.raw.append(frame)
         reply = self._reply(received)
@@ -176,17 +176,19 @@ class FakeBroker:
         if connection.fileno() < 0:
             self.unanswered.append(received)
 
-    def _answer_other(self, connection: socket.socket, received: Received) -> None:
+    def _respond_to_other(self, connection: socket.socket, received: Received) -> None:
         self.others.append(received)
         served = (API_VERSIONS,) if self.kraft else (API_VERSIONS, *APIS)
         versions = {"api_keys": [{"api_key": key, "min_version": 0, "max_version": 0} for key in served]}
-        answer = {API_VERSIONS: versions, **self.answers}.get(received.api_key)
-        if answer is None and received.api_key in self.response_functions:
-            answer = self.response_functions[received.api_key](received)
-        if answer is None:
+        response = {API_VERSIONS: versions, **self.responses}.get(received.api_key)
+        if response is None and received.api_key in self.response_functions:
+            response = self.response_functions[received.api_key](received)
+        if response is None:
             connection.shutdown(socket.SHUT_RDWR)
         else:
-            connection.sendall(encode_response(received.api_key, received.api_version, received.correlation_id, answer))
+            connection.sendall(
+                encode_response(received.api_key, received.api_version, received.correlation_id, response)
+            )
 
     def _reply(self, received: Received) -> bytes:
         top_level_error = self.top_level_errors.get(received.api_key, 0)
@@ -241,7 +243,7 @@ def encode_reply(received: Received, top_level_error: int, errors: dict[tuple[st
     return encode_response(received.api_key, received.api_version, received.correlation_id, fields)[4:]
 
 
-def settings_answer(values: Mapping[str, str], code: int = 0) -> Mapping[str, Any]:
+def settings_response(values: Mapping[str, str], code: int = 0) -> Mapping[str, Any]:
     """The response to DescribeConfigs with these static settings of a broker. A ``code`` other than 0 refuses it."""
     source = {"config_source": 4, "source": 4}
     configs = [

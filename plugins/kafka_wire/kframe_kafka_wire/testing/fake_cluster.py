@@ -76,7 +76,7 @@ class FakeCluster:
         self.transport.send(self.state, requests_of(self.state, **requests))  # type: ignore[arg-type]
 
     def await_idle(self) -> None:
-        """Wait until every request is answered."""
+        """Wait until every request has a response."""
         assert until(lambda: all(channel.idle for channel in self.transport.channels.values()))
 
 
@@ -135,7 +135,7 @@ class FakeBrokers:
 
         self.brokers[broker_id].default_action = hold
 
-    def answer(self, broker_id: int) -> None:
+    def respond(self, broker_id: int) -> None:
         """A broker responds again, also to the requests that it has received."""
         self.brokers[broker_id].default_action = respond
         self._held.pop(broker_id, None)

@@ -19,7 +19,7 @@ from kframe_kafka_wire.shapes import CodecError
 from kframe_kafka_wire.testing.client import Client
 from kframe_kafka_wire.testing.history_check import HistoryOperation
 
-#: An answer is awaited for so long.
+#: A response is awaited for so long.
 RESPONSE_TIMEOUT_S: Final = 4.0
 _TIMEOUT_MS: Final = 3_000
 #: The pause of a client whose request was refused, and the pause between two requests.
@@ -68,7 +68,7 @@ class SharedHistory:
         return f"history-{generation}-{number % self._topics}"
 
     def append(self, operation: HistoryOperation) -> None:
-        """Add an operation. Reads without an answer say nothing."""
+        """Add an operation. Reads without a response say nothing."""
         if operation.end or operation.kind not in _READS:
             self.operations.append(operation)
 

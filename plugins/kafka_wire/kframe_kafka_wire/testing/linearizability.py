@@ -1,4 +1,4 @@
-"""Check that the answers of live controllers are linearizable under faults.
+"""Check that the responses of live controllers are linearizable under faults.
 
     python -m kframe_kafka_wire.testing.linearizability --minutes 10 --record docs/evidence/linearizability.json
     (make linearizability)
@@ -60,11 +60,11 @@ _TEXT: Final = """\
 
 Clients sent admin requests to two instances of `kframe controller run` with three Kafka 3.9.1 brokers and ZooKeeper
 3.8.4, while faults happened to the active instance. [Porcupine](https://github.com/anishathalye/porcupine) 1.3.1, the
-checker of etcd's robustness tests, searched for an order of all requests that explains all answers.
+checker of etcd's robustness tests, searched for an order of all requests that explains all responses.
 
 - Four clients send random requests, each to the instance that serves it. Four clients only read, two at each instance,
   also when it has lost its role.
-- A request without an answer within 4 s, with a lost connection, NOT_CONTROLLER, REQUEST_TIMED_OUT or
+- A request without a response within 4 s, with a lost connection, NOT_CONTROLLER, REQUEST_TIMED_OUT or
   UNKNOWN_SERVER_ERROR may take effect at any later time or never.
 - Three topics are used at a time, and others after 8 s. Each topic has a history of its own, because a history is
   linearizable if and only if those of all objects are.

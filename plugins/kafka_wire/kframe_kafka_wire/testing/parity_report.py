@@ -45,7 +45,7 @@ INTENDED_DIFFERENCES: Final = (
         "kafka-log-dirs --describe$",
         r'Received log directory information from brokers .*|"broker":1000.*|"partitions":\[\],.*"logDir":"none".*',
         "The tool asks each node for its log directories. kframe has none, and names one that is empty: Kafka's client"
-        " takes an answer without any for a refusal.",
+        " takes a response without any for a refusal.",
     ),
 )  # fmt: skip
 

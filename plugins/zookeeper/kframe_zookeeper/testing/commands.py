@@ -80,10 +80,10 @@ class RunningCommand(Process):
         except ConnectionRefusedError:
             return 0, ""
         connection.request("GET", path)
-        answer = connection.getresponse()
-        text = answer.read().decode()
+        response = connection.getresponse()
+        text = response.read().decode()
         connection.close()
-        return answer.status, text
+        return response.status, text
 
     def metric(self, name: str) -> float:
         """The value of a metric without labels."""

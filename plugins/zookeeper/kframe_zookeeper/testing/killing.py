@@ -37,14 +37,14 @@ class Interruption(Enum):
 
     UNSENT = "killed before the request is sent on"
     UNANSWERED = "killed when the server has done it"
-    ANSWERED = "killed when it has the answer"
+    ANSWERED = "killed when it has the response"
     OVERTAKEN = "frozen, and the request arrives when another is controller"
 
 
 BREAK_POINTS: Final = {
     Interruption.UNSENT: BreakPoint.BEFORE_REQUEST,
-    Interruption.UNANSWERED: BreakPoint.BEFORE_ANSWER,
-    Interruption.ANSWERED: BreakPoint.AFTER_ANSWER,
+    Interruption.UNANSWERED: BreakPoint.BEFORE_RESPONSE,
+    Interruption.ANSWERED: BreakPoint.AFTER_RESPONSE,
     Interruption.OVERTAKEN: BreakPoint.BEFORE_REQUEST,
 }  # fmt: skip
 
@@ -98,7 +98,7 @@ class StoppedController:
         self._interrupted_links: list[Link] = []
         self._interrupted, self._delivery = threading.Event(), threading.Event()
         frame = case.frame(fixture.settings().chroot)
-        self._answered = Break(BreakPoint.BEFORE_ANSWER, case.nth, MULTI, no_action, frame)
+        self._answered = Break(BreakPoint.BEFORE_RESPONSE, case.nth, MULTI, no_action, frame)
         script = (Break(BREAK_POINTS[interruption], case.nth, MULTI, self._interrupt, frame), self._answered)
         self.victim: ControllerProcess = victim or Victim(
             FIRST_ID, fixture.settings(proxy.address), slow=case.slow, takeover=case.takeover

@@ -101,7 +101,7 @@ class VirtualNetwork:
         self._thread.start()
 
     def impair(self, sources: Iterable[str], targets: Iterable[str], impairment: Impairment) -> None:
-        """Impair packets from each source to each target, and not their answers."""
+        """Impair packets from each source to each target, and not their responses."""
         self._links.impair(self._pairs(sources, targets), impairment, time.monotonic())
 
     def heal(self) -> None:

@@ -86,11 +86,11 @@ class Process:
         _started.add(self)
 
     def _answer(self, line: str) -> str:
-        """Send a line and return the answer line. Raises RuntimeError with the log if the process has ended."""
+        """Send a line and return the response line. Raises RuntimeError with the log if the process has ended."""
         assert self._process is not None, "not started"
         assert self._process.stdin is not None, "no pipe"
         assert self._process.stdout is not None, "no pipe"
-        with suppress(BrokenPipeError):  # Without a reader there is no answer, which is reported below.
+        with suppress(BrokenPipeError):  # Without a reader there is no response, which is reported below.
             self._process.stdin.write(line.encode() + b"\n")
             self._process.stdin.flush()
         answer = self._process.stdout.readline().decode()

@@ -1,7 +1,7 @@
 """A TCP proxy between clients and one ZooKeeper server that breaks connections on request.
 
 Manual faults are ``delay``, ``freeze``, ``drop``, ``cut``, ``half_close`` and ``refuse``. A script of Breaks acts at
-the n-th request of a kind: before or after the request is forwarded, or when its answer arrives. By default a Break
+the n-th request of a kind: before or after the request is forwarded, or when its response arrives. By default a Break
 cuts the connection.
 
 Scripts parse ZooKeeper's frames and so need clear text. Manual faults also work over TLS (``framed=False``).
@@ -46,9 +46,9 @@ class BreakPoint(Enum):
     """The stage of a request at which a Break happens."""
 
     BEFORE_REQUEST = "the server has not seen it"
-    AFTER_REQUEST = "the server will have it; the client gets no answer"
-    BEFORE_ANSWER = "the server has answered; the client does not know"
-    AFTER_ANSWER = "the client will have the answer"
+    AFTER_REQUEST = "the server will have it; the client gets no response"
+    BEFORE_RESPONSE = "the server has answered; the client does not know"
+    AFTER_RESPONSE = "the client will have the response"
 
 
 @dataclass(slots=True, eq=False)
@@ -71,7 +71,7 @@ class Break:
     """The connection and the number of the request whose answer triggers the action."""
 
     def match(self, link: Link, direction: Direction, number: int, opcode: int, frame: bytes) -> BreakPoint | None:
-        """The break point if this frame is the matching request, or its answer; else None."""
+        """The break point if this frame is the matching request, or its response; else None."""
         if direction is Direction.TO_CLIENT:
             return self.break_point if self._waits_for == (link, number) else None
         if self._waits_for is not None or (opcode == PING if self.opcode is None else opcode != self.opcode):
@@ -91,7 +91,7 @@ class Break:
         if self.action is not None:
             self.action(link)
         else:
-            link.cut(gently=self.break_point in (BreakPoint.AFTER_REQUEST, BreakPoint.AFTER_ANSWER))
+            link.cut(gently=self.break_point in (BreakPoint.AFTER_REQUEST, BreakPoint.AFTER_RESPONSE))
         self.happened.set()
 
 
@@ -177,14 +177,14 @@ class Link:
         time.sleep(proxy.delay_s[direction])
         scheduled = self._find_break(direction, piece)
         break_point = None if scheduled is None else scheduled.break_point
-        if scheduled is not None and break_point in (BreakPoint.BEFORE_REQUEST, BreakPoint.BEFORE_ANSWER):
+        if scheduled is not None and break_point in (BreakPoint.BEFORE_REQUEST, BreakPoint.BEFORE_RESPONSE):
             scheduled.do(self)
         if scheduled is not None and break_point is BreakPoint.AFTER_REQUEST and scheduled.action is None:
-            self.mute(Direction.TO_CLIENT)  # The answer may be faster than the cut.
+            self.mute(Direction.TO_CLIENT)  # The response may be faster than the cut.
         proxy.flowing[direction].wait()
         if direction not in self._muted and direction not in proxy.dropping and not self.closed:
             sink.sendall(piece)
-        if scheduled is not None and break_point in (BreakPoint.AFTER_REQUEST, BreakPoint.AFTER_ANSWER):
+        if scheduled is not None and break_point in (BreakPoint.AFTER_REQUEST, BreakPoint.AFTER_RESPONSE):
             scheduled.do(self)
 
     def _find_break(self, direction: Direction, piece: bytes) -> Break | None:
@@ -326,6 +326,6 @@ class Proxy:
         link = Link(self, client, server)
         with self._lock:
             self._links.append(link)
-        link.start()  # A client that has an answer finds its connection in ``links``.
+        link.start()  # A client that has a response finds its connection in ``links``.
         if self._closed.is_set():  # The proxy was closed meanwhile.
             link.cut()

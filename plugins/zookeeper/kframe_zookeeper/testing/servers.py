@@ -164,7 +164,7 @@ class ServerHandle(Process):
         return None
 
     def ask(self, word: str) -> str:
-        """The answer to a four-letter command. Empty without an answer."""
+        """The response to a four-letter command. Empty without a response."""
         try:
             address = self.machine.address, self.port
             with self.machine.entered(), socket.create_connection(address, _ANSWER_S) as connection:

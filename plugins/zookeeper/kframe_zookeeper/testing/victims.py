@@ -35,7 +35,7 @@ _context.set_forkserver_preload([__name__])
 Task = Callable[[Controller], Any]
 
 
-class AnsweringBrokers(EmbeddedBrokers):
+class RespondingBrokers(EmbeddedBrokers):
     """Embedded brokers that answer at once, and whose replicas join the ISR, as a reassignment needs.
 
     Each leader that learns of its partition proposes an ISR: all live replicas except new ones on ``slow`` brokers.
@@ -87,7 +87,7 @@ def build(controller_id: int, store: ZooKeeperStore, slow: tuple[int, ...] = ())
     Automatic leader rebalancing is off, because it would run at an arbitrary time of a test.
     """
     config = {"auto.leader.rebalance.enable": "false"}
-    loop = controller_loop(controller_id, store, AnsweringBrokers(slow), config=config)
+    loop = controller_loop(controller_id, store, RespondingBrokers(slow), config=config)
     return Controller(loop), loop
 
 
@@ -101,7 +101,7 @@ def settle(controller: Controller) -> bool:
 def requests_received(controller: Controller) -> int:
     """The number of requests that its brokers have received."""
     transport = controller.transport
-    assert isinstance(transport, AnsweringBrokers)
+    assert isinstance(transport, RespondingBrokers)
     return transport.received
 
 

@@ -130,7 +130,7 @@ def decode_login_token(raw: bytes, mechanism: str) -> None:
     else:
         exchange = ScramExchange(mechanism, lambda _, user: _CREDENTIAL if user == "u" else None, nonce=lambda: "x")
     while exchange.principal is None:
-        exchange.answer(next(tokens))
+        exchange.evaluate_response(next(tokens))
 
 
 def _tokens(raw: bytes) -> Iterator[bytes]:

@@ -1,4 +1,4 @@
-"""Fuzz ZooKeeper's answers to multi requests: the kernels that split results, their references, and the callers."""
+"""Fuzz ZooKeeper's responses to multi requests: the kernels that split results, their references, and the callers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PIECES: Final = [
 
 
 class Replies:
-    """Answers to multi requests of one kind. The kind of a case is the number of its operations."""
+    """Responses to multi requests of one kind. The kind of a case is the number of its operations."""
 
     pieces: Sequence[bytes] = PIECES
     share = 1
@@ -35,7 +35,7 @@ class Replies:
         self._outcome = OUTCOMES[name]
 
     def evaluate(self, batch: Batch) -> list[Outcome]:
-        """The reason why an answer or one of its results is refused, or None."""
+        """The reason why a response or one of its results is refused, or None."""
         return [self._outcome(batch[i], int(batch.kinds[i])) for i in range(len(batch))]
 
 
@@ -73,12 +73,12 @@ def _writes(raw: bytes, count: int) -> Outcome:
     for module in (_jute_read, _naive_jute):
         code, version, mzxid = np.zeros(count, np.int32), np.zeros(count, np.int32), np.zeros(count, np.int64)
         result_count = module.split_results(np.frombuffer(raw, np.uint8), 0, code, version, mzxid)
-        # Columns of a truncated answer are undefined.
+        # Columns of a truncated response are undefined.
         known = max(result_count, 0)
         results.append((result_count, code[:known].tolist(), version[:known].tolist(), mzxid[:known].tolist()))
     assert results[0] == results[1]
-    return None if results[0][0] == count else f"an answer to {count} writes with {results[0][0]} results"
+    return None if results[0][0] == count else f"a response to {count} writes with {results[0][0]} results"
 
 
-#: The outcome of an answer to so many operations, by kind of request.
+#: The outcome of a response to so many operations, by kind of request.
 OUTCOMES: Final[Mapping[str, Callable[[bytes, int], Outcome]]] = {"multi read": _reads, "multi write": _writes}
