@@ -26,7 +26,7 @@ LISTING = {"dist_info", "egg_info", "sdist"}
 SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer"]
 COMPILE_ARGS = {
     "release": ["-O3", "-g0"],
-    "debug": ["-O1", "-g", "-UNDEBUG"],
+    "debug": ["-O0", "-g", "-UNDEBUG"],
     "sanitize": ["-O1", "-g", *SANITIZERS],
 }
 #: Arithmetic is the same in all modes; only the checks differ.

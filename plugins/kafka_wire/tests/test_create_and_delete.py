@@ -11,7 +11,7 @@ from kframe_zookeeper.testing.servers import ServerHandle
 from kframe import ErrorCode, NewPartitions, NewTopic
 
 #: Brokers need seconds to create that many partitions.
-PARTITIONS = 300
+PARTITIONS = 120
 TIMEOUT_MS = int(PATIENCE_S * 1000)
 
 

@@ -231,6 +231,7 @@ def _reader(instance: InstanceProcess) -> Callable[[str], str]:
     return lambda log: (instance.folder / "logs" / f"{log}.log").read_text()
 
 
+@pytest.mark.extended
 def test_the_same_incident_makes_the_same_lines(kafka: Incident, kframe: Incident) -> None:
     theirs, ours = happen(kafka), happen(kframe)
     differences = {

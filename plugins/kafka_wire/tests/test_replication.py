@@ -270,8 +270,8 @@ SCENARIOS: Final[dict[str, Scenario]] = MATRIX | {
     scenario.__name__: scenario
     for scenario in (killed_with_leader, paused, paused_at_work, handed_over, role_lost_twice, rolling_restart)
 }
-#: Cases of ``make test``: a controller or leaders are killed or frozen, on the newest or the oldest release.
-CHOSEN: Final = [(NEWEST, "hard-stop-controller"), (NEWEST, "paused"), (OLDEST, "hard-bounce-leader")]
+#: Cases of ``make test``: the controller or a leader is killed, on the newest and on the oldest release.
+CHOSEN: Final = [(NEWEST, "hard-stop-controller"), (OLDEST, "hard-bounce-leader")]
 CASES: Final = [
     *(pytest.param(setup, name, SHORT, id=f"{name}-on-{setup_id(setup)}") for setup, name in CHOSEN),
     *(
