@@ -34,8 +34,8 @@ _INTRODUCTION: Final = """\
 # Extended tests
 
 `make test-extended` runs the tests with the mark `extended`, which `make test` leaves out. They check with further
-releases, protocols, security settings and faults what another test checks. [campaigns.md](../howto/campaigns.md) has the
-command.
+releases, protocols, security settings and faults what another test checks. [campaigns.md](../howto/campaigns.md) has
+the command.
 """
 
 

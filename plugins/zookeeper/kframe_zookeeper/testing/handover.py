@@ -25,8 +25,8 @@ OURS: Final = 1001
 ALL: Final = [1, 2, 3]
 #: Log lines that brokers also write when one of Kafka's own controllers follows another.
 #:
-#: Tests observe them in ``by_kafka``. The topic ``deleting`` causes some of them, when a controller is deposed before the
-#: responses to its StopReplica requests arrive.
+#: Tests observe them in ``by_kafka``. The topic ``deleting`` causes some of them, when a controller is deposed before
+#: the responses to its StopReplica requests arrive.
 EXPECTED_WARNINGS: Final = re.compile(
     "|".join(
         [
