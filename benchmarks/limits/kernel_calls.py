@@ -328,13 +328,16 @@ def sweeping(g: KernelCluster) -> dict[str, Call]:
     b, n = g.b, g.n
     rows = {"first": 0, "last": n}
     tables = {"totals": (2, 9), "brokers": (b, 9), "racks": (4, 9), "leads": (2, b), "broker_leads": (b, b),
-              "rack_leads": (4, b), "successors": (7, b, b), "further": (7, b), "shared_racks": (7, b)}  # fmt: skip
+              "rack_leads": (4, b), "successors": (7, b, b),
+              "further_replicas": (7, b), "shared_racks": (7, b)}  # fmt: skip
     single = {name: np.zeros(shape, np.int32) for name, shape in tables.items()}
     pairs = {"scratch": np.zeros((3, 8), np.int32), "pairs": np.zeros((b * (b - 1) // 2, 9), np.int32),
              "lead_key": _i64(4 * n), "lead_change": np.zeros(4 * n, np.int8), "third_key": _i64(n),
              "further_pairs": np.zeros((3, b, b), np.int32)}  # fmt: skip
     return {
-        "count_failures": Call(rows | single, n, ("broker_leads",), filled={"successors": b * b, "further": b}),
+        "count_failures": Call(
+            rows | single, n, ("broker_leads",), filled={"successors": b * b, "further_replicas": b}
+        ),
         "count_pair_failures": Call(rows | pairs, 0, ("pairs", "lead_key", "lead_change", "further_pairs")),
     }
 

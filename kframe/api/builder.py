@@ -96,10 +96,10 @@ class ControllerBuilder:
     def _selector(self, kind: ElectionKind, selector: LeaderSelector | str) -> LeaderSelector:
         if not isinstance(selector, str):
             return selector
-        made = self._plugins().selector(selector, self.selector_options.get(selector))
+        leader_selector = self._plugins().selector(selector, self.selector_options.get(selector))
         if kind not in self._plugins().selectors[selector].kinds:
             raise PluginError(f"selector {selector!r} is not for {kind.name} elections")
-        return made
+        return leader_selector
 
     def _observer(self, observer: Observer | str) -> tuple[str, Observer]:
         if isinstance(observer, str):

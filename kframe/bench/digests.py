@@ -36,13 +36,13 @@ def digest_of(parts: Iterable[NDArray[Any] | bytes | memoryview | str]) -> str:
     return digest.hexdigest()
 
 
-def digest_of_cluster(cluster: ClusterState, *more: str) -> str:
-    """The hex digest of ``more``, the topics, the registered brokers and the partitions."""
+def digest_of_cluster(cluster: ClusterState, *extra_texts: str) -> str:
+    """The hex digest of ``extra_texts``, the topics, the registered brokers and the partitions."""
     p, topics, brokers = cluster.partitions, cluster.topics, cluster.brokers
     rows = np.flatnonzero(p.topic >= 0).astype(np.int32)
     replicas, isr, slots = p.lists("replica", rows), p.lists("isr", rows), p.slots_of(rows)
     return digest_of([
-        *more, "\n".join(topics.names), brokers.ids, brokers.registered, brokers.shutting_down,
+        *extra_texts, "\n".join(topics.names), brokers.ids, brokers.registered, brokers.shutting_down,
         *(_row_values(p, name, rows) for name in _ROW_COLUMNS),
         replicas.offsets, replicas.values, isr.offsets, isr.values,
         p.replica_state[slots], p.replica_flags[slots],

@@ -64,8 +64,8 @@ class PhaseStopwatch:
         start = time.perf_counter()
         yield phases
         total = time.perf_counter() - start
-        others = phases.store_seconds + phases.encode_seconds + phases.counting_seconds
-        phases.decide_seconds = total - others
+        other_seconds = phases.store_seconds + phases.encode_seconds + phases.counting_seconds
+        phases.decide_seconds = total - other_seconds
 
     @contextmanager
     def storing(self) -> Iterator[None]:

@@ -114,7 +114,7 @@ class App(ReportingGroup):
     def _plugin_command(self, ctx: click.Context, name: str) -> click.Command | None:
         from kframe.registry.registry import build_registry
 
-        everything = click.Group(commands={own: _load(entry) for own, entry in COMMANDS.items()})
+        everything = click.Group(commands={name: _load(entry) for name, entry in COMMANDS.items()})
         build_registry().register_commands(everything)
         command = everything.get_command(ctx, name)
         return None if command is None else add_verbosity(command)

@@ -57,7 +57,7 @@ def _timeline_table(title: str, timeline: PartitionTimeline) -> Any:
     for state in timeline.entries:
         view = state.view
         lists = (view.replicas, view.adding_replicas, view.removing_replicas, view.isr)
-        table.add_row(state.what, *(_ids(ids) or "–" for ids in lists), str(view.leader))
+        table.add_row(state.description, *(_ids(ids) or "–" for ids in lists), str(view.leader))
     return table
 
 

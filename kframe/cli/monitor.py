@@ -66,15 +66,15 @@ class Monitor:
 
     def serve(
         self, metrics: Callable[[], Mapping[str, float]], is_alive: Check, is_ready: Check,
-        more: Mapping[str, Callable[[], Page]] = {},
+        extra_pages: Mapping[str, Callable[[], Page]] = {},
     ) -> None:  # fmt: skip
-        """Like ``start``, for any source of metrics and health. Server threads call the arguments. ``more`` has pages
-        by path."""
+        """Like ``start``, for any source of metrics and health. Server threads call the arguments.
+        ``extra_pages`` has pages by path."""
         pages: dict[str, Callable[[], Page]] = {
             "/metrics": lambda: (HTTPStatus.OK, _METRICS_TYPE, exposition(metrics()) + _process_metrics()),
             "/healthz": lambda: _health(is_alive()),
             "/readyz": lambda: _health(is_ready()),
-            **more,
+            **extra_pages,
         }
         try:
             self._server = _Listener(self._address, pages)

@@ -59,9 +59,9 @@ def _cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(command)
     def collect(
         url: str | None, command_config: Path | None, interval: float, plugins: PluginSettings, output: str,
-        **others: Any,
+        **arguments: Any,
     ) -> Any:  # fmt: skip
-        return command(access=_Access(url, command_config, interval, plugins, output), **others)
+        return command(access=_Access(url, command_config, interval, plugins, output), **arguments)
 
     return with_options(
         collect,
@@ -74,13 +74,13 @@ def _new_limits(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that replace limits of the journal; the command takes them as ``limits``."""
 
     @functools.wraps(command)
-    def collect(throttle: int | None, no_throttle: bool, concurrency: int | None, **others: Any) -> Any:
+    def collect(throttle: int | None, no_throttle: bool, concurrency: int | None, **arguments: Any) -> Any:
         if no_throttle and throttle is not None:
             raise click.UsageError("--throttle and --no-throttle exclude each other")
         changes: dict[str, int | None] = {"throttle": throttle} if throttle or no_throttle else {}
         if concurrency is not None:
             changes["concurrency"] = concurrency
-        return command(limits=changes, **others)
+        return command(limits=changes, **arguments)
 
     return with_options(
         collect,

@@ -97,9 +97,9 @@ def validate(
     counts = {row["severity"]: row["count"] for row in by_severity}
     errors, warnings = counts.get("error", 0), counts.get("warning", 0)
     report_messages(result.changed, (), {}, "")
-    more = (
+    note = (
         f" ({errors + warnings - limit} not shown)" if output in ("table", "wide") and errors + warnings > limit else ""
     )
-    click.echo(f"{folder}: {errors} errors, {warnings} warnings{more}", err=True)
+    click.echo(f"{folder}: {errors} errors, {warnings} warnings{note}", err=True)
     if (fail_on is not None and errors) or (fail_on == "warning" and warnings):
         click.get_current_context().exit(HAS_FINDINGS)

@@ -167,9 +167,9 @@ def _controller_line(record: Mapping[str, Any]) -> str:
 def _security_line(warnings: list[str]) -> str:
     if not warnings:
         return "no znode is open to all clients"
-    more = len(warnings) - _NOTES_MAX
+    omitted = len(warnings) - _NOTES_MAX
     first = "; ".join(warnings[:_NOTES_MAX])
-    return f"{first}; and {more} more notes (-o wide shows all)" if more > 0 else first
+    return f"{first}; and {omitted} more notes (-o wide shows all)" if omitted > 0 else first
 
 
 def _reasons(reasons: Mapping[str, str]) -> list[dict[str, str]]:

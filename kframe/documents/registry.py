@@ -32,8 +32,8 @@ def _plain(docstring: str) -> str:
     return " ".join(docstring.split()).replace("``", "`")
 
 
-def _record(name: str, kind: type, **more: bool) -> DocumentSpec:
-    return DocumentSpec(name, kind, _plain(kind.__doc__ or ""), **more)
+def _record(name: str, kind: type, **flags: bool) -> DocumentSpec:
+    return DocumentSpec(name, kind, _plain(kind.__doc__ or ""), **flags)
 
 
 _rows: Final = partial(_record, rows=True)

@@ -69,8 +69,8 @@ class ResponseTable:
         setting."""
         broker_id, api = request["broker"], Api(request["api"])
         top = self._error(broker_id, api, None, ErrorCode.NONE)
-        own = {name: self._error(broker_id, api, name, ErrorCode.NONE) for name in request["partitions"]}
-        return top, {name: error for name, error in own.items() if error is not ErrorCode.NONE}
+        errors = {name: self._error(broker_id, api, name, ErrorCode.NONE) for name in request["partitions"]}
+        return top, {name: error for name, error in errors.items() if error is not ErrorCode.NONE}
 
     def silent(self, request: Request) -> bool:
         """Whether the broker receives this request without responding."""
@@ -84,8 +84,8 @@ class ResponseTable:
         """
         request = delivery.request
         broker_id, api = request["broker"], Api(request["api"])
-        top, own = self.errors(request)
-        errors = ((topic_partition(name), own.get(name, top)) for name in request["partitions"])
+        top, by_partition = self.errors(request)
+        errors = ((topic_partition(name), by_partition.get(name, top)) for name in request["partitions"])
         partition_errors = tuple((key, error) for key, error in errors if error is not ErrorCode.NONE)
         match api:
             case Api.LEADER_AND_ISR:

@@ -57,8 +57,8 @@ class StateColumns:
     def _written_rows(self) -> Int64:
         """``ClusterState.state_zxid`` of the stored rows. Extended for new rows."""
         known = np.empty(0, np.int64) if self._written_at is None else self._written_at
-        more = len(self.cluster) - len(known)
-        self._written_at = np.append(known, np.full(more, UNKNOWN_ZXID)) if more else known
+        added = len(self.cluster) - len(known)
+        self._written_at = np.append(known, np.full(added, UNKNOWN_ZXID)) if added else known
         return self._written_at
 
     def name_brokers(self, broker_ids: Iterable[int]) -> None:
@@ -164,14 +164,14 @@ class StateColumns:
     def _topic_table(self, topics: Topics) -> Int32 | None:
         """Our topic index by their topic index, -1 for unknown topics and as the last entry. None if the indexes are
         the same."""
-        own = self.cluster.topics
-        sizes = len(topics), len(own)
+        stored_topics = self.cluster.topics
+        sizes = len(topics), len(stored_topics)
         known = self._topic_tables.get(topics)
         if known is not None and known[0] == sizes:
             return known[1]
         table = None
-        if topics.names != own.names:
-            indexes = [own.find(name) for name in topics.names]
+        if topics.names != stored_topics.names:
+            indexes = [stored_topics.find(name) for name in topics.names]
             table = np.array([*(-1 if index is None else index for index in indexes), -1], np.int32)
         self._topic_tables[topics] = sizes, table
         return table

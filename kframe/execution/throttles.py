@@ -72,6 +72,6 @@ def throttle_values(
     values = {key: str(rate) for key in throttle_keys(partitions, rolls_back) if key.kind is ResourceKind.BROKER}
     for key, replicas in throttled_replicas(partitions, rolls_back).items():
         original = originals.get(key) or ""
-        own = set() if original in _NONE else set(original.split(","))
-        values[key] = _ALL if _ALL in own else ",".join(sorted(own | replicas))
+        configured = set() if original in _NONE else set(original.split(","))
+        values[key] = _ALL if _ALL in configured else ",".join(sorted(configured | replicas))
     return values

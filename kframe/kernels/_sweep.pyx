@@ -82,7 +82,7 @@ def count_failures(
     int32_t[:, ::1] broker_leads,        # INOUT (b, b) leaders added by the failure of a broker
     int32_t[:, ::1] rack_leads,          # INOUT (g, b) leaders added by the failure of a rack
     int32_t[:, :, ::1] successors,       # INOUT (7, b, b) healthy rows by kind, leader and successor, or leader if none
-    int32_t[:, ::1] further,             # INOUT (7, b) further replicas of healthy rows, by kind and broker
+    int32_t[:, ::1] further_replicas,    # INOUT (7, b) further replicas of healthy rows, by kind and broker
     int32_t[:, ::1] shared_racks,        # INOUT (7, b) racks with two replicas of a row, by leader or first replica
 ):
     """Count the failures of no broker, one broker and one rack; return how many rows are counted. Cost O(n * r^3).
@@ -100,12 +100,12 @@ def count_failures(
                     row, topic, partition_epoch, slot_start, replica_count, isr_count, replica, isr):
                 irregular = count_uniform_block(
                     row, slot_start[row], replica_count[row], min_isr, leader, replica, rack, rack_bit, racks,
-                    rack_leads, successors, further, shared_racks)
+                    rack_leads, successors, further_replicas, shared_racks)
             else:
                 stop = topic_end(row, min(stop, last), topic)
                 irregular = count_each_row(
                     row, stop, min_isr, leader, partition_epoch, slot_start, replica_count, isr_count, replica, isr,
-                    rack, rack_bit, racks, rack_leads, successors, further, shared_racks)
+                    rack, rack_bit, racks, rack_leads, successors, further_replicas, shared_racks)
             if is_counted(topic[row], deleting):
                 counted += stop - row
             while irregular:

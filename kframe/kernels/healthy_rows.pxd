@@ -144,7 +144,7 @@ cdef inline RackLayout rack_layout(
 
 cdef inline RackLayout count_healthy(
     Py_ssize_t kind, int32_t leader, Py_ssize_t start, Py_ssize_t replicas, const broker_t[::1] replica,
-    const int64_t[::1] rack_bit, int32_t[:, :, ::1] successors, int32_t[:, ::1] further,
+    const int64_t[::1] rack_bit, int32_t[:, :, ::1] successors, int32_t[:, ::1] further_replicas,
 ) noexcept nogil:
     """Count a row with a full ISR by leader and successor, and by each further replica, unless it is IRREGULAR."""
     cdef Py_ssize_t k
@@ -153,7 +153,7 @@ cdef inline RackLayout count_healthy(
         successors[kind, leader, successor(leader, start, replicas, replica)] += 1
         # A leader at position 2 or later leaves the replica at position 1 as a further replica.
         for k in range(2, replicas):
-            further[kind, replica[start + k - (k - 1) * (replica[start + k] == leader)]] += 1
+            further_replicas[kind, replica[start + k - (k - 1) * (replica[start + k] == leader)]] += 1
     return outcome
 
 
@@ -178,18 +178,19 @@ cdef inline RackLayout rack_layout_rf3(
 
 cdef inline void count_rf3_rows(
     Py_ssize_t kind, Py_ssize_t start, const broker_t[::1] replica, int32_t[:, :, ::1] successors,
-    int32_t[:, ::1] further,
+    int32_t[:, ::1] further_replicas,
 ) noexcept nogil:
     """Count a block of healthy RF 3 rows led by their first replicas."""
     cdef Py_ssize_t slot
     for slot in range(start, start + 3 * HEALTHY_BLOCK, 3):
         successors[kind, replica[slot], replica[slot + 1]] += 1
-        further[kind, replica[slot + 2]] += 1
+        further_replicas[kind, replica[slot + 2]] += 1
 
 
 cdef inline uint32_t count_uniform_rows(
     Py_ssize_t kind, Py_ssize_t row, Py_ssize_t start, Py_ssize_t replicas, const broker_t[::1] leader,
-    const broker_t[::1] replica, const int64_t[::1] rack_bit, int32_t[:, :, ::1] successors, int32_t[:, ::1] further,
+    const broker_t[::1] replica, const int64_t[::1] rack_bit, int32_t[:, :, ::1] successors,
+    int32_t[:, ::1] further_replicas,
     int *shared, int *shared_count,
 ) noexcept nogil:
     """Count the healthy rows of a block; return a bit for each irregular row, and list the SHARED_RACK rows: branching
@@ -198,7 +199,7 @@ cdef inline uint32_t count_uniform_rows(
     cdef int k, outcome, count = 0
     for k in range(HEALTHY_BLOCK):
         outcome = count_healthy(
-            kind, leader[row + k], start + replicas * k, replicas, replica, rack_bit, successors, further
+            kind, leader[row + k], start + replicas * k, replicas, replica, rack_bit, successors, further_replicas
         )
         irregular |= <uint32_t>(outcome == IRREGULAR) << k
         shared[count] = k
@@ -210,7 +211,8 @@ cdef inline uint32_t count_uniform_rows(
 cdef inline uint32_t count_uniform_block(
     Py_ssize_t row, Py_ssize_t start, Py_ssize_t replicas, int32_t min_isr, const broker_t[::1] leader,
     const broker_t[::1] replica, const int32_t[::1] rack, const int64_t[::1] rack_bit, int32_t[:, ::1] racks,
-    int32_t[:, ::1] rack_leads, int32_t[:, :, ::1] successors, int32_t[:, ::1] further, int32_t[:, ::1] shared_racks,
+    int32_t[:, ::1] rack_leads, int32_t[:, :, ::1] successors, int32_t[:, ::1] further_replicas,
+    int32_t[:, ::1] shared_racks,
 ) noexcept nogil:
     """Count the healthy rows of a block; return a bit for each irregular row."""
     cdef Py_ssize_t kind
@@ -223,11 +225,12 @@ cdef inline uint32_t count_uniform_block(
     if outcome == IRREGULAR:
         if replicas == 3:  # a constant, so that the compiler can unroll
             irregular = count_uniform_rows(
-                kind, row, start, 3, leader, replica, rack_bit, successors, further, shared, &shared_count
+                kind, row, start, 3, leader, replica, rack_bit, successors, further_replicas, shared, &shared_count
             )
         else:
             irregular = count_uniform_rows(
-                kind, row, start, replicas, leader, replica, rack_bit, successors, further, shared, &shared_count
+                kind, row, start, replicas, leader, replica, rack_bit, successors, further_replicas, shared,
+                &shared_count
             )
         for k in range(shared_count):
             count_shared_rack(
@@ -235,7 +238,7 @@ cdef inline uint32_t count_uniform_block(
                 rack_leads, shared_racks
             )
         return irregular
-    count_rf3_rows(kind, start, replica, successors, further)
+    count_rf3_rows(kind, start, replica, successors, further_replicas)
     if outcome == SHARED_RACK:
         for k in range(HEALTHY_BLOCK):
             count_shared_rack(
@@ -249,7 +252,7 @@ cdef inline uint32_t count_each_row(
     const int32_t[::1] partition_epoch, const int32_t[::1] slot_start, const int16_t[::1] replica_count,
     const int16_t[::1] isr_count, const broker_t[::1] replica, const broker_t[::1] isr, const int32_t[::1] rack,
     const int64_t[::1] rack_bit, int32_t[:, ::1] racks, int32_t[:, ::1] rack_leads, int32_t[:, :, ::1] successors,
-    int32_t[:, ::1] further, int32_t[:, ::1] shared_racks,
+    int32_t[:, ::1] further_replicas, int32_t[:, ::1] shared_racks,
 ) noexcept nogil:
     """Count the healthy rows of one topic; return a bit for each irregular row."""
     cdef Py_ssize_t k, start, replicas, kind
@@ -263,7 +266,9 @@ cdef inline uint32_t count_each_row(
         has_full_isr = isr_count[row + k] == replicas and partition_epoch[row + k] != NO_STATE and min_isr > 0
         if has_full_isr and isr_equals_replicas(start, replicas, replica, isr):
             kind = row_kind(replicas, min_isr)
-            outcome = count_healthy(kind, leader[row + k], start, replicas, replica, rack_bit, successors, further)
+            outcome = count_healthy(
+                kind, leader[row + k], start, replicas, replica, rack_bit, successors, further_replicas
+            )
             if outcome == SHARED_RACK:
                 count_shared_rack(
                     kind, leader[row + k], start, replicas, min_isr, replica, rack, racks, rack_leads, shared_racks

@@ -241,9 +241,9 @@ class SlotColumns:
 
     def preferred_of(self, rows: NDArray[Any]) -> Int32:
         """Broker index of the first assigned replica of each of ``rows``. -1 where there are no replicas."""
-        some = self.replica_count[rows] > 0
+        has_replicas = self.replica_count[rows] > 0
         preferred = np.full(len(rows), -1, np.int32)
-        preferred[some] = self.replica[self.slot_start[rows[some]]]
+        preferred[has_replicas] = self.replica[self.slot_start[rows[has_replicas]]]
         return preferred
 
     def ensure_capacity(self, rows: NDArray[Any], capacity: NDArray[Any]) -> None:
@@ -387,11 +387,11 @@ class Partitions(SlotColumns):
         has_flag: Bool = (self.replica_flags[start:stop] & np.uint8(flag)) != 0
         return self.replica[start:stop][has_flag].astype(np.int32)
 
-    def lists(self, which: Literal["replica", "isr"], rows: NDArray[Any]) -> Ragged:
+    def lists(self, name: Literal["replica", "isr"], rows: NDArray[Any]) -> Ragged:
         """Replica or ISR lists of ``rows`` as a copy."""
-        counts = values_at(self.replica_count if which == "replica" else self.isr_count, rows).astype(np.int32)
+        counts = values_at(self.replica_count if name == "replica" else self.isr_count, rows).astype(np.int32)
         offsets = offsets_of(counts)
-        column: Int16 = getattr(self, which)
+        column: Int16 = getattr(self, name)
         return Ragged(offsets, column[ragged_positions(values_at(self.slot_start, rows), counts)].astype(np.int32))
 
     def slots_of(self, rows: NDArray[Any]) -> Int64:

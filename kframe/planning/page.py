@@ -100,8 +100,8 @@ def _loads(name: str, rows: Sequence[dict[str, Any]], key: str) -> str:
     columns = [column for column in (rows[0] if rows else ()) if not column.startswith("bytes") or "bytes" in kinds]
     busiest = "those with most moves"
     return (
-        f'<div class="pictures">{pictures}</div>{_left_out(len(rows), len(pictured), "pictured", busiest)}'
-        f"{table(name, columns, listed)}{_left_out(len(rows), len(listed), 'listed', busiest)}"
+        f'<div class="pictures">{pictures}</div>{_omission_note(len(rows), len(pictured), "pictured", busiest)}'
+        f"{table(name, columns, listed)}{_omission_note(len(rows), len(listed), 'listed', busiest)}"
     )
 
 
@@ -144,7 +144,7 @@ def _findings(review: PlanReview) -> str:
     assumptions = "".join(f"<li>{text(assumption)}</li>" for assumption in review.checked.snapshot.assumptions)
     return (
         f'<p id="counts">{numbers}</p>{table("findings", _FINDING, rows)}'
-        f'{_left_out(total, len(rows), "listed", "the most severe")}<ul id="assumptions">{assumptions}</ul>'
+        f'{_omission_note(total, len(rows), "listed", "the most severe")}<ul id="assumptions">{assumptions}</ul>'
     )
 
 
@@ -168,13 +168,13 @@ def _moves(review: PlanReview) -> str:
         f"</thead><tbody>{''.join(rows)}</tbody></table></details>"
         for number, rows in enumerate(pages)
     )
-    return parts + _left_out(total, listed, "listed", "the first of the plan file, which has all of them")
+    return parts + _omission_note(total, listed, "listed", "the first of the plan file, which has all of them")
 
 
-def _left_out(total: int, listed: int, verb: str, which: str) -> str:
+def _omission_note(total: int, listed: int, verb: str, explanation: str) -> str:
     if listed >= total:
         return ""
-    return f'<p class="note left-out">{listed:,} of {total:,} are {verb}: {which}.</p>'
+    return f'<p class="note left-out">{listed:,} of {total:,} are {verb}: {explanation}.</p>'
 
 
 def _decision() -> str:

@@ -198,7 +198,7 @@ def _checked(where: str, answer: Any, shape: tuple[int, ...]) -> Int64:
     return np.ascontiguousarray(answer)
 
 
-def _require_range(where: str, values: Int64, more: str = "") -> None:
+def _require_range(where: str, values: Int64, alternative: str = "") -> None:
     wrong = values[(values < 0) | (values > COST_MAX)]
     if len(wrong):
-        raise PluginError(f"{where}: found {int(wrong[0])}, expected 0 to 2^53{more}")
+        raise PluginError(f"{where}: found {int(wrong[0])}, expected 0 to 2^53{alternative}")

@@ -117,15 +117,15 @@ class PortSpec:
     def __post_init__(self) -> None:
         _require(self.scheme, SCHEME, "URL scheme")
 
-    def make(self, url: str, *further: object) -> Any:
+    def make(self, url: str, *arguments: object) -> Any:
         """Call the factory for ``url``. Raises PluginError if it cannot be imported."""
-        return self._imported(self.factory)(url, *further)
+        return self._imported(self.factory)(url, *arguments)
 
-    def make_sandbox(self, url: str, *further: object) -> Any:
+    def make_sandbox(self, url: str, *arguments: object) -> Any:
         """Make the environment for checks. Raises PluginError if none is offered, or it cannot be imported."""
         if self.sandbox is None:
             raise PluginError(f"{self.scheme}: nothing is offered to try it in")
-        return self._imported(self.sandbox)(url, *further)
+        return self._imported(self.sandbox)(url, *arguments)
 
     def _imported(self, factory: Callable[..., Any] | str) -> Callable[..., Any]:
         return _import_factory(self.scheme, factory)

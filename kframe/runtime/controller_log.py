@@ -201,12 +201,12 @@ def processed_line(
 ) -> str:
     """The summary of an event: its cause, duration and size. Kafka does not log it."""
     elected = size.changes[Message.LEADER_ELECTED] + size.changes[Message.PARTITION_INITIALIZED]
-    more = f" ({suppressed} lines on such events left out)" if suppressed else ""
+    suffix = f" ({suppressed} lines on such events left out)" if suppressed else ""
     return (
         f"[Controller id={controller_id}] Processed {event_name(event)} in {duration_ms:.3f} ms: "
         f"{elected} leaders elected, {size.changes[Message.ISR_SHRUNK]} replicas offline, "
         f"{size.changes[Message.PARTITION_FAILED]} partitions failed, {size.partitions} partition states written, "
         f"{size.requests} requests sent to {len(size.brokers)} brokers "
         f"({size.leader_and_isr} LeaderAndIsr, {size.update_metadata} UpdateMetadata, {size.stop_replica} StopReplica)"
-        f"{more}"
+        f"{suffix}"
     )

@@ -114,8 +114,8 @@ class EventLogs:
             return
         limit = self._processed.setdefault(type(event), RateLimit(EVENTS_PER_SECOND, self._now_ms))
         if limit.take():
-            suppressed, own = limit.take_suppressed(), self._controller.controller_id
-            line = processed_line(own, event, duration_ms, self._size, suppressed)
+            suppressed, controller_id = limit.take_suppressed(), self._controller.controller_id
+            line = processed_line(controller_id, event, duration_ms, self._size, suppressed)
             self._write(self._controller_log, level, line)
 
     def _template(self, entry: LogEntry) -> tuple[logging.Logger, Template]:
@@ -138,19 +138,19 @@ class EventLogs:
         for index, entry in enumerate(deferred):
             omitted += self._write_shared(entry, shares[index])
         if omitted:
-            own, epoch = self._controller.controller_id, self._controller.controller_epoch
-            prefix = state_change_log.PREFIX.format(id=own, epoch=epoch)
+            controller_id, epoch = self._controller.controller_id, self._controller.controller_epoch
+            prefix = state_change_log.PREFIX.format(id=controller_id, epoch=epoch)
             self._write(self._state_change_log, logging.INFO, f"{prefix}{omitted} lines on requests are left out")
 
     def _write_shared(self, deferred: _Deferred, share: int) -> int:
         """Write at most ``share`` lines of an entry. Return the number of omitted lines on requests."""
-        own = self._controller.controller_id
+        controller_id = self._controller.controller_id
         if isinstance(deferred.content, LogEntry):
             logger, template = self._template(deferred.content)
-            for line in lines_of_partitions(template, deferred.content, own, share):
+            for line in lines_of_partitions(template, deferred.content, controller_id, share):
                 self._write(logger, template.level, line, deferred.created)
             return 0
-        lines = list(deferred.content.lines(own))
+        lines = list(deferred.content.lines(controller_id))
         for line in lines[:share]:
             self._write(self._state_change_log, logging.INFO, line, deferred.created)
         return len(lines) - share

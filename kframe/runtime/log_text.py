@@ -47,8 +47,8 @@ def lines_of_topics(template: Template, entry: LogEntry, controller_id: int) -> 
     prefix = _prefix(template, entry, controller_id)
     for topic in topics.names:
         yield prefix + template.text.format(topic=topic)
-    if left_out := topics.count - len(topics.names):
-        yield prefix + template.text.format(topic=f"(and {left_out} more)")
+    if omitted := topics.count - len(topics.names):
+        yield prefix + template.text.format(topic=f"(and {omitted} more)")
 
 
 def lines_of_partitions(template: Template, entry: LogEntry, controller_id: int, lines_max: int) -> Iterator[str]:
@@ -60,8 +60,8 @@ def lines_of_partitions(template: Template, entry: LogEntry, controller_id: int,
     for number in range(count):
         fields = _SampledPartition(sample, number * len(sample) // count, values)
         yield prefix + _FORMAT.vformat(template.text, (), fields)
-    if left_out := sample.names.count - count:
-        yield f"{prefix}{sample.names.count} {template.summary}: {left_out} of them are left out of this log"
+    if omitted := sample.names.count - count:
+        yield f"{prefix}{sample.names.count} {template.summary}: {omitted} of them are left out of this log"
 
 
 def _values(entry: LogEntry, controller_id: int) -> dict[str, object]:
@@ -80,8 +80,8 @@ class _Formatter(string.Formatter):
         if items is None:
             return str(value)
         if format_spec:
-            more = [f"... {omitted} more"] if omitted else []
-            return f"{format_spec}({', '.join([*items, *more])})"
+            ellipsis = [f"... {omitted} more"] if omitted else []
+            return f"{format_spec}({', '.join([*items, *ellipsis])})"
         return ",".join(items) + (f" and {omitted} more" if omitted else "")
 
 

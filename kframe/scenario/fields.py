@@ -42,9 +42,9 @@ _EXPECTED_BY_TYPE: Final[Mapping[type, str]] = {
 }
 
 
-def expecting(text: str, **more: Any) -> Meta:
+def expecting(text: str, **constraints: Any) -> Meta:
     """Annotate a type: ``text`` completes "expected" in errors, and describes the field to editors."""
-    return Meta(description=text[:1].upper() + text[1:], extra={"expected": text}, **more)
+    return Meta(description=text[:1].upper() + text[1:], extra={"expected": text}, **constraints)
 
 
 def whole(minimum: int = 0) -> Meta:

@@ -96,23 +96,23 @@ def compare(
 def same_leadership(known: ClusterState, real: ClusterState, rows: Int32) -> tuple[Int32, Bool]:
     """Rows of ``known`` that are the partitions ``rows`` of ``real``, -1 for none. Also whether leader and leader epoch
     are the same, or neither has a state."""
-    own, p, q = _rows_in(known, real, rows), known.partitions, real.partitions
-    leader, epoch = np.append(_ids(known, p.leader), -2)[own], np.append(p.leader_epoch, -2)[own]
-    stated = np.append(p.partition_epoch, NO_STATE)[own] != NO_STATE
+    known_rows, p, q = _rows_in(known, real, rows), known.partitions, real.partitions
+    leader, epoch = np.append(_ids(known, p.leader), -2)[known_rows], np.append(p.leader_epoch, -2)[known_rows]
+    stated = np.append(p.partition_epoch, NO_STATE)[known_rows] != NO_STATE
     equal = (leader == _ids(real, q.leader[rows])) & (epoch == q.leader_epoch[rows])
     has_state = q.partition_epoch[rows] != NO_STATE
-    same: Bool = (own >= 0) & (stated == has_state) & (equal | ~has_state)
-    return own, same
+    same: Bool = (known_rows >= 0) & (stated == has_state) & (equal | ~has_state)
+    return known_rows, same
 
 
 def _agree(expected: ClusterState, real: ClusterState, rows: Int32) -> Bool:
     """Whether each row has the expected state. Its ISR may differ, because leaders change it themselves, but it must
     not contain new members that are not registered."""
-    own, same = same_leadership(expected, real, rows)
+    expected_rows, same = same_leadership(expected, real, rows)
     isr = real.partitions.lists("isr", rows)
     offline = isr.any(np.append(real.brokers.registered, 0)[isr.values] == 0) & same
     for position in np.flatnonzero(offline).tolist():
-        stored, known = _members(real, int(rows[position])), _members(expected, int(own[position]))
+        stored, known = _members(real, int(rows[position])), _members(expected, int(expected_rows[position]))
         live = set(real.brokers.registered_ids())
         same[position] = not (stored - live) - known
     return same
@@ -137,10 +137,10 @@ def _rows_in(known: ClusterState, real: ClusterState, rows: Int32) -> Int32:
 
 def _leaving_brokers(base: ClusterState, real: ClusterState, rows: Int32) -> list[int]:
     """Registered brokers that lost the leadership or ISR membership of these rows."""
-    own = _rows_in(base, real, rows)
-    rows, own = rows[own >= 0], own[own >= 0]
+    base_rows = _rows_in(base, real, rows)
+    rows, base_rows = rows[base_rows >= 0], base_rows[base_rows >= 0]
     lost: set[int] = set()
-    for row, known in zip(rows.tolist(), own.tolist(), strict=True):
+    for row, known in zip(rows.tolist(), base_rows.tolist(), strict=True):
         lost |= _members(base, known) - _members(real, row)
         if len(lost) > LEAVING_MAX:
             return []

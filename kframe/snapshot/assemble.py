@@ -109,14 +109,14 @@ class Assembly:
         return self._ordinals.get(name)
 
     def partition(
-        self, topic: int, partition: int, line: int, replicas: Sequence[int], **further: int | Sequence[int]
+        self, topic: int, partition: int, line: int, replicas: Sequence[int], **entries: int | Sequence[int]
     ) -> None:
         """Add a partition with its entry of every further column."""
         self._topic.append(topic)
         self._partition.append(partition)
         self._line.append(line)
         self.replicas.append(replicas)
-        for name, entry in further.items():
+        for name, entry in entries.items():
             if isinstance(entry, int):
                 self.numbers[name].append(entry)
             else:

@@ -99,8 +99,8 @@ def brokers_text(broker_ids: Iterable[int]) -> str:
     """``broker 4`` or ``brokers 4, 7``. Long lists end in how many more there are."""
     ids = list(broker_ids)
     text = ", ".join(str(broker_id) for broker_id in ids[:10])
-    more = f" and {len(ids) - 10} more" if len(ids) > 10 else ""
-    return f"broker{'s' if len(ids) > 1 else ''} {text}{more}"
+    suffix = f" and {len(ids) - 10} more" if len(ids) > 10 else ""
+    return f"broker{'s' if len(ids) > 1 else ''} {text}{suffix}"
 
 
 def named_brokers(partitions: PartitionFacts) -> Int32:

@@ -61,8 +61,8 @@ def shards(partitions: DataFrame, clusters: DataFrame, *, target: int = TARGET_R
     if whole:
         return merge_shards(partitions)
     # In this form, Spark skips files whose statistics show no topic under deletion.
-    deleting, others = partitions.where("deleting"), partitions.where("deleting is null or not deleting")
-    return others.mapInArrow(packed, SHARDS.ddl).unionByName(merge_shards(deleting))
+    deleting, remaining = partitions.where("deleting"), partitions.where("deleting is null or not deleting")
+    return remaining.mapInArrow(packed, SHARDS.ddl).unionByName(merge_shards(deleting))
 
 
 def by_mode(partitions: DataFrame, clusters: DataFrame) -> tuple[tuple[DataFrame, DataFrame], ...]:

@@ -166,8 +166,8 @@ def inputs_of(path: str) -> dict[str, FileEntry]:
         check_regular(root)
         return {root.name: file_entry(root)}
     except OSError as problem:
-        what = "a link to nothing" if root.is_symlink() and not root.exists() else problem.strerror or str(problem)
-        raise SnapshotError(problem.filename or path, what, "a file that can be read") from problem
+        reason = "a link to nothing" if root.is_symlink() and not root.exists() else problem.strerror or str(problem)
+        raise SnapshotError(problem.filename or path, reason, "a file that can be read") from problem
 
 
 def put_cluster(

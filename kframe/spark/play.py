@@ -251,8 +251,8 @@ def _changes(outcome: Outcome, _recorder: BatchRecorder) -> pa.RecordBatch:
 def _broker_counts(outcome: Outcome, _recorder: BatchRecorder) -> pa.RecordBatch:
     before, after = outcome.before, outcome.after
     columns: list[Any] = [outcome.broker_ids, list(outcome.racks), before.registered != 0, after.registered != 0]
-    for what in ("leaders", "preferred", "replicas", "in_sync"):
-        columns += [getattr(before, what).astype(np.int64), getattr(after, what).astype(np.int64)]
+    for count in ("leaders", "preferred", "replicas", "in_sync"):
+        columns += [getattr(before, count).astype(np.int64), getattr(after, count).astype(np.int64)]
     return _batch(BROKER_COUNTS, columns)
 
 

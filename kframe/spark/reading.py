@@ -93,9 +93,9 @@ def quarantine_rows(source: SnapshotSource, notes: FaultNotes, refused: Snapshot
     rows = []
     for noted in notes.noted:
         first = noted.topic is not None and noted.topic not in counted
-        left_out = notes.partitions.get(noted.topic or "", 0) if first else noted.partitions
+        partitions = notes.partitions.get(noted.topic or "", 0) if first else noted.partitions
         counted |= {noted.topic} if noted.topic is not None else set()
-        rows.append(_row(source, noted.fault, noted.topic, left_out))
+        rows.append(_row(source, noted.fault, noted.topic, partitions))
     if refused is not None:
         rows.append(_row(source, refused, None, None))
     return pa.Table.from_pylist(rows, QUARANTINE.schema)

@@ -86,8 +86,8 @@ def written(session: SparkSession, path: str) -> Played:
     """The tables that ``kframe spark failover --out`` and ``requests --out`` wrote. Raises InputError if none."""
     tables = FAILOVER.written(session, path)
     if not tables:
-        what = "a directory that kframe spark failover --out wrote"
-        raise InputError(path, "nothing played" if Path(path).is_dir() else "no such directory", what)
+        expected = "a directory that kframe spark failover --out wrote"
+        raise InputError(path, "nothing played" if Path(path).is_dir() else "no such directory", expected)
     requests = REQUESTED.written(session, path).get(REQUESTS)
     return Played(tables[CHANGES], tables[BROKER_COUNTS], tables[CONDITIONS], tables[IMPACTS], requests)
 

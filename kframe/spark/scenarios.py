@@ -166,11 +166,11 @@ def _from_parquet(path: str) -> pa.Table:
 
 def scenario_rows(
     name: str, verb: str = "fail", *, brokers: Sequence[int] = (), racks: Sequence[str] = (), together: bool = True,
-    **more: Any,
+    **columns: Any,
 ) -> pa.Table:  # fmt: skip
-    """One row of SCENARIOS, for every cluster. ``more`` are other columns by name."""
+    """One row of SCENARIOS, for every cluster. ``columns`` are other columns by name."""
     row = {"scenario": name, "verb": verb, "brokers": list(brokers), "racks": list(racks), "together": together}
-    return pa.Table.from_pylist([row | more], SCENARIOS.schema)
+    return pa.Table.from_pylist([row | columns], SCENARIOS.schema)
 
 
 def broker_scenarios(brokers: pa.Table, verb: str = "fail") -> pa.Table:

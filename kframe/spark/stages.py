@@ -146,9 +146,9 @@ class Stage:
             if store is None:
                 rows = self.makers[self.summary](valid, facts, engine).toArrow()
                 return summaries | {(cluster, name): rows.filter(pc.equal(rows["scenario"], name)) for name in marks}
-            made = {table: make(valid, facts, engine) for table, make in self.makers.items()}
+            frames = {table: make(valid, facts, engine) for table, make in self.makers.items()}
             parts = {part_of_scenario(cluster, name): mark for name, mark in marks.items()}
-            store.write(made, parts, ("cluster", "scenario"))
+            store.write(frames, parts, ("cluster", "scenario"))
             return summaries
         finally:
             all_played.unpersist()
@@ -209,7 +209,7 @@ def _played(session: SparkSession, tables: Mapping[str, DataFrame], rows: list[_
     if engine.needs_whole_clusters():
         return play(rows, True)
     on_shards, on_whole = ([row for row in rows if needs_whole(row) is whole] for whole in (False, True))
-    frames = [play(some, whole) for some, whole in ((on_shards, False), (on_whole, True)) if some]
+    frames = [play(group, whole) for group, whole in ((on_shards, False), (on_whole, True)) if group]
     return functools.reduce(lambda left, right: left.union(right), frames)
 
 

@@ -52,8 +52,8 @@ class StageSchedule:
         np.add.at(after, problem.removing.values, np.repeat(problem.size, problem.removing.counts))
         receives = np.zeros(len(after), np.bool_)
         receives[problem.adding.values[np.repeat(problem.size, problem.adding.counts) > 0]] = True
-        over = np.flatnonzero(receives & (after < 0))
-        return [(int(problem.brokers[broker]), -int(after[broker])) for broker in over.tolist()]
+        exceeded = np.flatnonzero(receives & (after < 0))
+        return [(int(problem.brokers[broker]), -int(after[broker])) for broker in exceeded.tolist()]
 
 
 def schedule(problem: StageProblem) -> StageSchedule:
@@ -81,14 +81,14 @@ def fewest_stages(problem: StageProblem, staged: Bool) -> int:
     broker receives divided by ``limit``, rounded up. The same holds for replicas that leave it, for its bytes in either
     direction, and for the replicas and bytes of all brokers together. Any reassignment at all needs one stage.
     """
-    others = staged & (problem.rank != ALONE)
-    replicas_in, replicas_out, bytes_in, bytes_out = (int(line.max(initial=0)) for line in problem.loads(others))
-    moves = np.where(others, problem.moves, 0)
+    shared = staged & (problem.rank != ALONE)
+    replicas_in, replicas_out, bytes_in, bytes_out = (int(line.max(initial=0)) for line in problem.loads(shared))
+    moves = np.where(shared, problem.moves, 0)
     total = int(moves.sum()), int((moves * problem.size).sum())
     needs = max(replicas_in, replicas_out), max(bytes_in, bytes_out), *total
     stages = max(-(-need // limit) for need, limit in zip(needs, problem.limits.tolist(), strict=True))
     alone = int(np.count_nonzero(staged & (problem.rank == ALONE)))
-    return alone + max(int(stages), int(others.any()))
+    return alone + max(int(stages), int(shared.any()))
 
 
 def _groups(problem: StageProblem) -> tuple[Int32, Int32]:

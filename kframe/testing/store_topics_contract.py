@@ -133,7 +133,7 @@ class TopicsContract(StoreSuite):
 
     def test_assignment_by_other_controller_is_stale_until_read(self, storage: StorageFixture) -> None:
         store, _ = controller_of(storage)
-        own = store.read_topics(("orders", "empty.topic"))
+        topics = store.read_topics(("orders", "empty.topic"))
         storage.drop_controller()
         other = opened(storage)
         other.claim(SECOND_ID)
@@ -142,7 +142,7 @@ class TopicsContract(StoreSuite):
         assert other.write_assignments(replacement) == (OK,)
         other.release()
         assert store.claim(FIRST_ID) == 3
-        assert store.write_assignments(own) == (STALE, OK)
+        assert store.write_assignments(topics) == (STALE, OK)
         assert table_as_read(store.read_topics(("orders",))) == table_as_read(replacement)
         assert store.write_assignments(small_table({"nowhere": [(1,)], "orders": [(1,), (2,), (3,)]})) == (MISSING, OK)
         assert table_as_read(store.read_topics(("orders",)))["orders"][0] == ((1,), (), ())

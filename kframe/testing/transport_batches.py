@@ -51,12 +51,12 @@ def leader_and_isr_response(broker_id: int, controller_epoch: int = 1) -> Leader
 
 
 def leader_and_isr_entry(leader: int, leader_epoch: int, isr: list[int], partition_epoch: int, replicas: list[int],
-         **more: Any) -> dict[str, Any]:  # fmt: skip
+         **fields: Any) -> dict[str, Any]:  # fmt: skip
     """A partition of LeaderAndIsr, as in a trace."""
     defaults = {"adding_replicas": [], "removing_replicas": [], "is_new": False, "leader_recovery_state": 0}
     return {
         "leader": leader, "leader_epoch": leader_epoch, "isr": isr, "partition_epoch": partition_epoch,
-        "replicas": replicas, **defaults, **more,
+        "replicas": replicas, **defaults, **fields,
     }  # fmt: skip
 
 

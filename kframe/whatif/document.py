@@ -41,13 +41,13 @@ def summary_document(outcome: Outcome, snapshot: Snapshot, cluster: NamesPartiti
         verb=str(outcome.operation.verb), brokers=list(outcome.operation.brokers),
         topics=list(outcome.operation.topics), directories=list(outcome.operation.directories),
     )  # fmt: skip
-    more: dict[str, Any] = {}
+    optional_fields: dict[str, Any] = {}
     if outcome.records is not None:
-        more["records"] = [asdict(count) for count in outcome.records]
+        optional_fields["records"] = [asdict(count) for count in outcome.records]
     if outcome.reassignment is not None:
-        more["reassignment"] = outcome.reassignment.document()
+        optional_fields["reassignment"] = outcome.reassignment.document()
     if outcome.topics:
-        more["topics"] = [topic.record() for topic in outcome.topics]
+        optional_fields["topics"] = [topic.record() for topic in outcome.topics]
     return {
         "schema": SCHEMA,
         "operation": {"text": outcome.operation.text(), **operation},
@@ -69,7 +69,7 @@ def summary_document(outcome: Outcome, snapshot: Snapshot, cluster: NamesPartiti
         "before": _health(outcome.before),
         "after": _health(outcome.after),
         "steps": [_step(step, cluster) for step in outcome.steps],
-        **more,
+        **optional_fields,
         "brokers": list(broker_records(outcome)),
         "bytes_unknown": outcome.bytes_unknown,
         "assumptions": list(outcome.assumptions),

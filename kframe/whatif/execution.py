@@ -57,8 +57,8 @@ def plan_lines(targets: Targets, stamp: Stamp | None = None) -> Iterator[str]:
             for topic, partition, begin, end in rows
         )
         yield (",\n" if start else "") + ",\n".join(lines)
-    more = "" if stamp is None else f',"{STAMP}":{json.dumps(msgspec.structs.asdict(stamp))}'
-    yield f"\n]{more}}}\n"
+    stamp_field = "" if stamp is None else f',"{STAMP}":{json.dumps(msgspec.structs.asdict(stamp))}'
+    yield f"\n]{stamp_field}}}\n"
 
 
 def rollback_document(checked: CheckedPlan) -> str:

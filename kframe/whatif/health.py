@@ -150,10 +150,10 @@ def _unclean_needed(cluster: ClusterState, offline: Bool) -> Bool:
     return needed
 
 
-def union(mask: Bool | None, more: Bool | None) -> Bool | None:
-    """The union of two masks; ``more`` may have more rows. None if either is not known."""
-    if mask is None or more is None:
+def union(mask: Bool | None, other: Bool | None) -> Bool | None:
+    """The union of two masks; ``other`` may have more rows. None if either is not known."""
+    if mask is None or other is None:
         return None
-    result = more.copy()
+    result = other.copy()
     result[: len(mask)] |= mask
     return result

@@ -61,12 +61,12 @@ class Traffic:
         requests, entries, nbytes = (np.zeros(brokers, np.int64) for _ in range(3))
         return Traffic(requests, entries, nbytes, np.zeros(brokers, np.bool_))
 
-    def add(self, more: Traffic) -> None:
-        """Count ``more`` in."""
-        self.requests += more.requests
-        self.entries += more.entries
-        self.nbytes += more.nbytes
-        self.unsized |= more.unsized
+    def add(self, other: Traffic) -> None:
+        """Count ``other`` in."""
+        self.requests += other.requests
+        self.entries += other.entries
+        self.nbytes += other.nbytes
+        self.unsized |= other.unsized
 
     def bytes_of(self, broker: int) -> int | None:
         """Bytes that a broker was sent. None if the size of any request is not known."""
@@ -141,15 +141,15 @@ def states_stored(cluster: ClusterState, change: StateChange, result: WriteResul
     """What a write did to the states that ``cluster``, which has not taken it over yet, still knows."""
     p, accepted = cluster.partitions, result.accepted
     old_leader, created = p.leader[change.rows], change.expected == NO_STATE
-    more = change.isr.counts - p.isr_count[change.rows]
+    growth = change.isr.counts - p.isr_count[change.rows]
     return StatesStored(
         partitions=int(np.count_nonzero(accepted)),
         created=int(np.count_nonzero(accepted & created)),
         elected=int(np.count_nonzero(accepted & ~created & (change.leader >= 0) & (change.leader != old_leader))),
-        shrunk=int(np.count_nonzero(accepted & ~created & (more < 0))),
+        shrunk=int(np.count_nonzero(accepted & ~created & (growth < 0))),
         leaderless=int(np.count_nonzero(accepted & (change.leader < 0) & (old_leader >= 0))),
         refused=int(np.count_nonzero(~accepted)),
-        grown=int(np.count_nonzero(accepted & ~created & (more > 0))),
+        grown=int(np.count_nonzero(accepted & ~created & (growth > 0))),
     )
 
 

@@ -80,19 +80,19 @@ class Operation:
 
     def text(self) -> str:
         """The operation in words."""
-        which = "all partitions"
+        partitions = "all partitions"
         if self.partitions is not None:
-            which = f"{self.partitions:,} partition{'' if self.partitions == 1 else 's'}"
+            partitions = f"{self.partitions:,} partition{'' if self.partitions == 1 else 's'}"
         topics = f"topic{'' if len(self.topics) == 1 else 's'} {names_text(self.topics)}"
         match self.verb:
             case Verb.ELECT:
-                return f"elect {self.election} leaders for {which}"
+                return f"elect {self.election} leaders for {partitions}"
             case Verb.REASSIGN:
-                return f"reassign {which} of {len(self.topics):,} topic{'' if len(self.topics) == 1 else 's'}"
+                return f"reassign {partitions} of {len(self.topics):,} topic{'' if len(self.topics) == 1 else 's'}"
             case Verb.CREATE:
-                return f"create {topics} with {which}"
+                return f"create {topics} with {partitions}"
             case Verb.CREATE_PARTITIONS:
-                return f"expand {topics} to {which}"
+                return f"expand {topics} to {partitions}"
             case Verb.DELETE:
                 return f"delete {topics}"
             case Verb.DIRECTORY:
@@ -276,5 +276,5 @@ def _newly(before: Bool | None, after: Bool | None) -> int | None:
 
 def names_text(names: Sequence[str], limit: int = 5) -> str:
     """The first names with commas between them, and how many more there are."""
-    more = f" and {len(names) - limit:,} more" if len(names) > limit else ""
-    return f"{', '.join(names[:limit])}{more}"
+    suffix = f" and {len(names) - limit:,} more" if len(names) > limit else ""
+    return f"{', '.join(names[:limit])}{suffix}"

@@ -12,7 +12,7 @@ from kframe.model.cluster import PartitionView
 class TimelineEntry:
     """The partition after a write that changed it, and in words what that was."""
 
-    what: str
+    description: str
     view: PartitionView
 
 
@@ -30,9 +30,9 @@ class PartitionTimeline:
         view = self._stored()
         if view is None:
             return
-        what = describe_change(self.entries[-1].view, view) if self.entries else "as it stands"
-        if what:
-            self.entries.append(TimelineEntry(what, view))
+        description = describe_change(self.entries[-1].view, view) if self.entries else "as it stands"
+        if description:
+            self.entries.append(TimelineEntry(description, view))
 
 
 def describe_change(before: PartitionView, after: PartitionView) -> str:

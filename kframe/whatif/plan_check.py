@@ -168,8 +168,8 @@ class CheckedPlan:
     def kinds(self) -> list[str]:
         """In a word, what the plan does to each partition."""
         names = np.array(["unknown", "none", "order", "grow", "shrink", "move"])
-        more, less = self.adding.counts > 0, self.removing.counts > 0
-        kind = np.select([self.rows < 0, self.unchanged, ~more & ~less, ~less, ~more], range(5), 5)
+        adds, removes = self.adding.counts > 0, self.removing.counts > 0
+        kind = np.select([self.rows < 0, self.unchanged, ~adds & ~removes, ~removes, ~adds], range(5), 5)
         chosen: list[str] = names[kind].tolist()
         return chosen
 
@@ -230,7 +230,7 @@ def check_against(checked: CheckedPlan) -> list[Findings]:
     names = set(snapshot.topics.names)
     topic_known = np.array([name in names for name in targets.names], np.bool_)[targets.topic]
     lists, adding = targets.replicas, checked.adding
-    more = lists.counts - checked.origin.counts
+    growth = lists.counts - checked.origin.counts
     moved = known & ~checked.unchanged
     findings = [
         findings_at(Check.UNKNOWN_TOPIC, ~topic_known),
@@ -239,9 +239,9 @@ def check_against(checked: CheckedPlan) -> list[Findings]:
         findings_at(Check.UNKNOWN_BROKER, lists.any(~is_among(lists, _brokers(snapshot, True, False, None)))),
         findings_at(Check.NO_LEADER, moved & _leaderless(checked)),
         findings_at(Check.ALREADY_MOVING, known & is_moving(checked)),
-        findings_at(Check.FEWER_REPLICAS, known & (more < 0)),
+        findings_at(Check.FEWER_REPLICAS, known & (growth < 0)),
         findings_at(Check.RACKS, known & _crowded(checked)),
-        findings_at(Check.MORE_REPLICAS, known & (more > 0)),
+        findings_at(Check.MORE_REPLICAS, known & (growth > 0)),
         Findings(Check.PARTIAL_TOPIC, _partial(checked), of_topics=True),
         findings_at(Check.ORDER_ONLY, moved & (adding.counts == 0) & (checked.removing.counts == 0)),
     ]

@@ -90,15 +90,15 @@ class _Part:
     mean: NDArray[np.float64]
 
     @staticmethod
-    def of(counts: FailureCounts, failing: Bool, more: Int32, more_leads: Int32) -> _Part:
-        """``failing`` (m, b) marks failed brokers; ``more`` and ``more_leads`` add to the counts without a failure."""
-        leads = counts.leads[1] + more_leads
+    def of(counts: FailureCounts, failing: Bool, added_counts: Int32, added_leads: Int32) -> _Part:
+        """``failing`` (m, b) marks failed brokers. The other arguments are added to the counts without a failure."""
+        leads = counts.leads[1] + added_leads
         if counts.deleting_topics.topics:
             leads -= counts.deleting_topics.resigned(failing)
         leads[failing] = 0
         remaining = np.count_nonzero(counts.registered) - failing.sum(axis=1)
         mean = leads.sum(axis=1) / np.maximum(remaining, 1)
-        return _Part(counts.totals[1] + more, leads.max(axis=1, initial=0), mean)
+        return _Part(counts.totals[1] + added_counts, leads.max(axis=1, initial=0), mean)
 
 
 def _pairs_with(counts: FailureCounts, up: Int64, position: int) -> _Part:

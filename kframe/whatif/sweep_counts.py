@@ -142,14 +142,16 @@ def count_failures(
     thirds: list[tuple[Int64, NDArray[Any]]] = [(np.empty(0, np.int64), np.empty(0, np.int32))]
     for first in range(0, len(p), CHUNK_ROWS):
         last = min(first + CHUNK_ROWS, len(p))
-        kernels.count_failures(first, last, *columns, *single, healthy.follows, healthy.further, healthy.doubled)
+        kernels.count_failures(
+            first, last, *columns, *single, healthy.successors, healthy.further_replicas, healthy.shared_racks
+        )
         if counts.pairs is not None:
             width = int(p.replica_count.max()) + int(p.isr_count.max()) + 1
             key, change = np.empty(4 * (last - first), np.int64), np.empty(4 * (last - first), np.int8)
             third = np.empty(last - first, np.int64)
             filled = kernels.count_pair_failures(
                 first, last, *columns, np.empty((3, width), np.int32), counts.pairs, key, change, third,
-                healthy.other_pairs,
+                healthy.further_pairs,
             )  # fmt: skip
             parts.append(summed(key[:filled], change[:filled]))
             thirds.append(np.unique(third[third >= 0], return_counts=True))

@@ -31,15 +31,15 @@ _LEADER_MOVED: Final = np.array([0, 0, 0, 0, 0, 0, 0, 1, 0], np.int32)
 class HealthyCounts:
     """Counts by kind and broker index; see ``count_failures`` and ``count_pair_failures``.
 
-    ``follows`` (7, b, b): partitions by leader and the next leader. ``further`` (7, b): replicas beyond these.
-    ``doubled`` (7, b): racks with two replicas of a partition, by the broker of one of them. ``other_pairs`` (3, b, b):
-    pairs of replicas that are not both among the leader and the two next ones.
+    ``successors`` (7, b, b): partitions by leader and the next leader. ``further_replicas`` (7, b): replicas beyond
+    these. ``shared_racks`` (7, b): racks with two replicas of a partition, by the broker of one of them.
+    ``further_pairs`` (3, b, b): pairs of replicas that are not both among the leader and the two next ones.
     """
 
-    follows: Int32
-    further: Int32
-    doubled: Int32
-    other_pairs: Int32
+    successors: Int32
+    further_replicas: Int32
+    shared_racks: Int32
+    further_pairs: Int32
 
     @staticmethod
     def none(brokers: int) -> HealthyCounts:
@@ -52,7 +52,7 @@ class HealthyCounts:
 
     def kinds(self) -> Iterator[int]:
         """The kinds that occur."""
-        yield from (kind for kind in range(len(KINDS)) if self.follows[kind].any())
+        yield from (kind for kind in range(len(KINDS)) if self.successors[kind].any())
 
     def add_failures(
         self, rack: Int32, totals: Int32, brokers: Int32, racks: Int32, leads: Int32, broker_leads: Int32,
@@ -62,27 +62,27 @@ class HealthyCounts:
         ``FailureCounts``."""
         indexes, racked = np.arange(len(rack)), rack >= 0
         for kind in self.kinds():
-            follows, alone = self.follows[kind], KINDS[kind][0] == 1
-            led = follows.sum(axis=1)
-            replicas = led if alone else led + follows.sum(axis=0) + self.further[kind]
+            successors, alone = self.successors[kind], KINDS[kind][0] == 1
+            led = successors.sum(axis=1)
+            replicas = led if alone else led + successors.sum(axis=0) + self.further_replicas[kind]
             totals += led.sum() * _health(kind, 0)
             leads += led
             changes = np.outer(replicas, _health(kind, 1) - _health(kind, 0)) + np.outer(led, _moved(kind))
             brokers += changes
-            changes += np.outer(self.doubled[kind], _beyond(kind))
+            changes += np.outer(self.shared_racks[kind], _beyond(kind))
             np.add.at(racks, rack[racked], changes[racked])
             broker_leads[indexes, indexes] -= led
             np.subtract.at(rack_leads, (rack[racked], indexes[racked]), led[racked])
             if not alone:
-                broker_leads += follows
+                broker_leads += successors
                 for number in range(len(rack_leads)):
                     # If the next leader is in the rack too, the kernel has counted the leader after it.
-                    rack_leads[number] += np.where(rack == number, 0, follows[rack == number].sum(axis=0))
+                    rack_leads[number] += np.where(rack == number, 0, successors[rack == number].sum(axis=0))
 
     def add_pairs(self, thirds: Int64, count: Int32, pairs: Int32) -> None:
         """Add the outcomes of failures of two brokers. ``thirds`` (k,) are unique keys of ``count_pair_failures``,
         ``count`` (k,) how often each occurs."""
-        brokers = self.further.shape[1]
+        brokers = self.further_replicas.shape[1]
         key, third = np.divmod(thirds, max(brokers, 1))
         key, follower = np.divmod(key, max(brokers, 1))
         spare, leader = np.divmod(key, max(brokers, 1))
@@ -91,12 +91,12 @@ class HealthyCounts:
             beyond = _beyond(kind)
             if not beyond.any():
                 continue
-            table = self.follows[kind].astype(np.int64)
+            table = self.successors[kind].astype(np.int64)
             if kind >= _WIDE:
                 same_kind = spare == kind - _WIDE
                 np.add.at(table, (leader[same_kind], third[same_kind]), count[same_kind])
                 np.add.at(table, (follower[same_kind], third[same_kind]), count[same_kind])
-                table += self.other_pairs[kind - _WIDE]
+                table += self.further_pairs[kind - _WIDE]
             either = (table + table.T)[upper]
             for column in np.flatnonzero(beyond).tolist():
                 pairs[:, column] += either * beyond[column]
@@ -104,9 +104,9 @@ class HealthyCounts:
     def pair_leads(self, thirds: Int64, count: Int32) -> tuple[Int64, Int32]:
         """Changes of leaders when a leader and the next leader fail together, beyond those of each failure alone: keys
         and changes as of ``FailureCounts``, in any order."""
-        brokers = max(self.further.shape[1], 1)
+        brokers = max(self.further_replicas.shape[1], 1)
         leader, follower = np.divmod(thirds // brokers % brokers**2, brokers)
-        table = self.follows[1:].sum(axis=0)
+        table = self.successors[1:].sum(axis=0)
         led, next_led = np.nonzero(table)
         keys = _pair(leader, follower, brokers) * brokers + thirds % brokers
         fewer = _pair(led, next_led, brokers) * brokers + next_led

@@ -28,7 +28,7 @@ def six_brokers() -> ZookeeperWhatIf:
 
 
 def lines(timeline: PartitionTimeline) -> list[tuple[object, ...]]:
-    views = ((entry.what, entry.view) for entry in timeline.entries)
+    views = ((entry.description, entry.view) for entry in timeline.entries)
     return [
         (text, view.replicas, view.adding_replicas, view.removing_replicas, view.isr, view.leader)
         for text, view in views

@@ -306,8 +306,8 @@ def _with_single_member(lists: Ragged, selected: Bool, members: Int32) -> Ragged
     offsets = offsets_of(counts)
     values = np.empty(int(offsets[-1]), np.int32)
     values[offsets[:-1][selected]] = members[selected]
-    others = np.flatnonzero(~selected)
-    values[ragged_positions(offsets[:-1][others], counts[others])] = lists.take(others).values
+    unselected = np.flatnonzero(~selected)
+    values[ragged_positions(offsets[:-1][unselected], counts[unselected])] = lists.take(unselected).values
     return Ragged(offsets, values)
 
 

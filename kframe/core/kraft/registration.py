@@ -102,10 +102,10 @@ def _check_directories(context: KraftContext, request: BrokerRegistrationRequest
         problem = "Duplicate directory ID in request"
     if problem is not None:
         raise RequestRefused(ErrorCode.INVALID_REGISTRATION, problem)
-    own = context.metadata.brokers.find(request.broker_id)
+    broker = context.metadata.brokers.find(request.broker_id)
     for directory in request.directories:
         owner = context.metadata.directories.broker_of(directory)
-        if owner not in (NO_BROKER, own):
+        if owner not in (NO_BROKER, broker):
             message = f"Broker {context.metadata.brokers.ids[owner]} is already registered with directory {directory}"
             raise RequestRefused(ErrorCode.INVALID_REGISTRATION, message)
 

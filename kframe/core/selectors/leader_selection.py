@@ -195,8 +195,8 @@ def _describe(cluster: ClusterState, batch: ElectionBatch, leader: Int32, faulty
             f"{cluster.name(int(batch.rows[position]))} → {_broker(batch, int(leader[position]))}"
             for position in positions[:SAMPLES]
         ]
-        more = ", ..." if len(positions) > SAMPLES else ""
-        parts.append(f"{fault_kind} for {len(positions)} of {len(batch)} partitions ({', '.join(samples)}{more})")
+        ellipsis = ", ..." if len(positions) > SAMPLES else ""
+        parts.append(f"{fault_kind} for {len(positions)} of {len(batch)} partitions ({', '.join(samples)}{ellipsis})")
     return "; ".join(parts)
 
 

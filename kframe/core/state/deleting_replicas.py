@@ -72,11 +72,11 @@ class DeletingReplicas:
 
     def _count(self, topics: Int32) -> None:
         """Count those of ``topics`` whose counts are not valid."""
-        more = len(self._cluster.topics) - len(self._is_counted)
-        if more:
-            self._is_counted = np.append(self._is_counted, np.zeros(more, np.uint8))
-            self._sizes = np.append(self._sizes, np.zeros(more, np.int32))
-            self._counts = np.append(self._counts, np.zeros((_STATES, more), np.int32), axis=1)
+        added = len(self._cluster.topics) - len(self._is_counted)
+        if added:
+            self._is_counted = np.append(self._is_counted, np.zeros(added, np.uint8))
+            self._sizes = np.append(self._sizes, np.zeros(added, np.int32))
+            self._counts = np.append(self._counts, np.zeros((_STATES, added), np.int32), axis=1)
         topics = topics[self._is_counted[topics] == 0]
         if len(topics) == 0:
             return

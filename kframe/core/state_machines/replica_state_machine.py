@@ -263,11 +263,11 @@ def _queue_shrunk(context: Context, batch: RequestBatch, brokers: Int32, rows: I
     is_first = np.concatenate([[True], rows[1:] != rows[:-1]])[: len(rows)]
     is_single = is_first & np.concatenate([is_first[1:], [True]])[: len(rows)]
     notified, excluded = rows[is_first], np.where(is_single, brokers, np.int32(-1))[is_first]
-    others = context.cluster.brokers.registered
+    recipients = context.cluster.brokers.registered
     if len(notified) and bool((excluded == excluded[0]).all()) and excluded[0] >= 0:
-        others = others.copy()
-        others[excluded[0]], excluded = 0, None
-    queue_leader_and_isr(context, batch, notified, others, skip_flags=0, is_new=False, excluded=excluded)
+        recipients = recipients.copy()
+        recipients[excluded[0]], excluded = 0, None
+    queue_leader_and_isr(context, batch, notified, recipients, skip_flags=0, is_new=False, excluded=excluded)
 
 
 def plan_first_removals(context: Context, replicas: PartitionReplicas) -> StateChange | None:

@@ -51,9 +51,9 @@ class PlacementBrokers:
 
 
 def creation_error(
-    context: Context, topic: NewTopic, registered: PlacementBrokers, others: Collection[str] = ()
+    context: Context, topic: NewTopic, registered: PlacementBrokers, metric_names: Collection[str] = ()
 ) -> ErrorCode:
-    """The error of a new topic, NONE if it is valid. ``others`` are metric names of topics in the same request."""
+    """The error of a new topic, NONE if it is valid. ``metric_names`` are those of earlier topics in the request."""
     topics = context.cluster.topics
     if topic.name == CLUSTER_METADATA:
         return ErrorCode.INVALID_REQUEST
@@ -68,7 +68,7 @@ def creation_error(
         error = _counts_error(context, topic, registered)
         if error is not ErrorCode.NONE:
             return error
-    collides = topics.collides(topic.name) or metric_name(topic.name) in others
+    collides = topics.collides(topic.name) or metric_name(topic.name) in metric_names
     if topic_name_problem(topic.name) is not None or collides:
         return ErrorCode.INVALID_TOPIC_EXCEPTION
     error = _assignment_error(context, topic)

@@ -127,8 +127,8 @@ def list_replicas_on(
 def number_by_rank(rows: Int32, brokers: Int32, rank: Int32, numbers: Int32) -> int:
     """The pairs of each row, by the rank of their brokers."""
     ranks = [(row, int(rank[broker])) for row, broker in zip(rows.tolist(), brokers.tolist(), strict=True)]
-    for i, (row, own) in enumerate(ranks):
-        numbers[i] = sum(other == row and lower < own for other, lower in ranks)
+    for i, (row, broker_rank) in enumerate(ranks):
+        numbers[i] = sum(other == row and lower < broker_rank for other, lower in ranks)
     return int(numbers.max(initial=0))
 
 

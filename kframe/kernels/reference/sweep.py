@@ -100,7 +100,8 @@ def count_failures(
     first: int, last: int, topic: Int32, leader: Int16, partition_epoch: Int32, slot_start: Int32,
     replica_count: Int16, isr_count: Int16, replica: Int16, isr: Int16, registered: UInt8, rack: Int32,
     rack_bit: Int64, deleting: UInt8, min_insync: Int32, unclean: UInt8, totals: Int32, brokers: Int32, racks: Int32,
-    leads: Int32, broker_leads: Int32, rack_leads: Int32, successors: Int32, further: Int32, shared_racks: Int32,
+    leads: Int32, broker_leads: Int32, rack_leads: Int32, successors: Int32, further_replicas: Int32,
+    shared_racks: Int32,
 ) -> int:  # fmt: skip
     """Outcomes without a failure, and the differences for one broker and one rack. Healthy rows by their brokers."""
     counted = 0
@@ -110,7 +111,7 @@ def count_failures(
     ):  # fmt: skip
         counted += not deleting[topic[row]]
         if partition.healthy and not deleting[topic[row]]:
-            _count_healthy(partition, rack, racks, rack_leads, successors, further, shared_racks)
+            _count_healthy(partition, rack, racks, rack_leads, successors, further_replicas, shared_racks)
             continue
         if partition.leader in partition.registered:
             leads[0, partition.leader] += 1
@@ -139,14 +140,14 @@ def _count_healthy(
     racks: Int32,
     rack_leads: Int32,
     successors: Int32,
-    further: Int32,
+    further_replicas: Int32,
     shared_racks: Int32,
 ) -> None:
     """Count by leader, successor and further replicas. Count racks by the difference to the sum of their brokers."""
     successor, *others = [broker for broker in partition.replicas if broker != partition.leader] or [partition.leader]
     successors[partition.kind, partition.leader, successor] += 1
     for broker in others:
-        further[partition.kind, broker] += 1
+        further_replicas[partition.kind, broker] += 1
     none = partition.outcome(set())
     for failed in _racks_of(partition, rack):
         inside = [broker for broker in partition.replicas if rack[broker] == failed]

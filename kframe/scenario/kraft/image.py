@@ -35,7 +35,7 @@ def image_of(metadata: ClusterMetadata, names: SymbolicNames) -> dict[str, Any]:
             )
         ),
     }
-    others: dict[str, dict[str, Any]] = {
+    other_records: dict[str, dict[str, Any]] = {
         "quotas": {
             " ".join(f"{kind}={name}" for kind, name in entity): values for entity, values in metadata.quotas.items()
         },
@@ -45,7 +45,7 @@ def image_of(metadata: ClusterMetadata, names: SymbolicNames) -> dict[str, Any]:
             name: {"owner": token.owner, "renewers": sorted(token.renewers)} for name, token in metadata.tokens.items()
         },
     }
-    image |= {key: dict(sorted(values.items())) for key, values in others.items() if values}
+    image |= {key: dict(sorted(values.items())) for key, values in other_records.items() if values}
     if metadata.next_producer_id:
         image["next_producer_id"] = metadata.next_producer_id
     return image

@@ -131,11 +131,13 @@ class _Parser:
             offset = self._committed[self._next].offset
             events = broker_events(self._context, self._committed[end].record, offset)
             candidates = self._candidates(self._context, events, self._committed[self._next : end + 1])
-            own = max(self._count_own(candidate, range(end - 1, self._next - 1, -1)) for candidate in candidates)
-            if end - own == self._next:
+            count = max(
+                self._count_changes_of(candidate, range(end - 1, self._next - 1, -1)) for candidate in candidates
+            )
+            if end - count == self._next:
                 self._conclude(events, end + 1)
                 return
-            self._explain(end - own)
+            self._explain(end - count)
 
     def _compare_preceding_event(self) -> None:
         """Compare an event whose record precedes its changes."""
@@ -150,8 +152,8 @@ class _Parser:
         elif events := broker_events(self._context, record, offset):
             following = range(start + 1, self._end_of_changes(start + 1))
             candidates = self._candidates(self._context, events, self._committed[start : start + 1])
-            own = max(self._count_own(candidate, following) for candidate in candidates)
-            self._conclude(events, start + 1 + own)
+            count = max(self._count_changes_of(candidate, following) for candidate in candidates)
+            self._conclude(events, start + 1 + count)
         elif inferred := infer_request(self._context, [each.record for each in self._committed[start:]]):
             count, event = inferred
             self._conclude([event], start + count)
@@ -163,14 +165,14 @@ class _Parser:
             self._comparison.differences.append(difference)
             self._advance(start + 1)
 
-    def _count_own(self, candidate: _Candidate, indexes: Sequence[int]) -> int:
+    def _count_changes_of(self, candidate: _Candidate, indexes: Sequence[int]) -> int:
         """How many of the changes at ``indexes``, from the first on, are about partitions that an event changes."""
-        own = {identity(record) for record, _ in candidate.predicted}
+        changed_partitions = {identity(record) for record, _ in candidate.predicted}
         for count, index in enumerate(indexes):
             name = identity(self._committed[index].record)
-            if name not in own:
+            if name not in changed_partitions:
                 return count
-            own.remove(name)
+            changed_partitions.remove(name)
         return len(indexes)
 
     def _candidates(

@@ -185,12 +185,12 @@ class _Counter:
                                   (1, start)):  # fmt: skip
                 counts += sign * _count_cases(high, size, results.flags, start.flags)
                 leads += sign * _count_leaders(high, size, self.rank, results.leader)
-            others = np.arange(low + 1, size, dtype=np.int32)
-            failing = np.zeros((len(others), size), np.bool_)
-            failing[:, low] = failing[np.arange(len(others)), others] = True
+            partners = np.arange(low + 1, size, dtype=np.int32)
+            failing = np.zeros((len(partners), size), np.bool_)
+            failing[:, low] = failing[np.arange(len(partners)), partners] = True
             yield self._counted_failures(
-                Failure.PAIR, failing, counts[others], leads[others],
-                first=np.full(len(others), low, np.int32), second=others,
+                Failure.PAIR, failing, counts[partners], leads[partners],
+                first=np.full(len(partners), low, np.int32), second=partners,
             )  # fmt: skip
             progress(int(self.owner[members].max(initial=0)), len(self.before.flags))
 
@@ -243,8 +243,9 @@ class _Counter:
         p = self.context.metadata.partitions
         rows = np.arange(len(p), dtype=np.int32)
         bounded = rows[self.first[p.topic] != NO_ROW]
-        own, others = p.lists("directory", rows), p.lists("directory", self.first[p.topic[bounded]])
-        return np.concatenate([own.owners, bounded[others.owners]]), np.concatenate([own.values, others.values])
+        lists, first_lists = p.lists("directory", rows), p.lists("directory", self.first[p.topic[bounded]])
+        owners = np.concatenate([lists.owners, bounded[first_lists.owners]])
+        return owners, np.concatenate([lists.values, first_lists.values])
 
     def _changes(self, failure: NDArray[Any], failures: int, cases: FailureCases) -> tuple[Int64, Int64]:
         """The changes of counts (failures, 10) and of leaders (failures, u) by failures."""

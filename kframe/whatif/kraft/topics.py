@@ -65,8 +65,9 @@ def _play(
             results.append(TopicResult(name, TopicStatus.REFUSED, refusal.error, 0, 0))
             return whatif.refused(refusal)
         status = TopicStatus.COMPLETED if result.error is ErrorCode.NONE else TopicStatus.REFUSED
-        more, more_replicas = _size(metadata, name)
-        results.append(TopicResult(name, status, result.error, more - partitions, more_replicas - replicas))
+        partitions_after, replicas_after = _size(metadata, name)
+        growth = partitions_after - partitions, replicas_after - replicas
+        results.append(TopicResult(name, status, result.error, *growth))
         return _response([result])
 
     outcome = whatif.play(operation, [(step, act)])

@@ -267,10 +267,10 @@ class Channel:
             header_version(request.api_key, request.api_version), request.api_key, request.api_version,
             self._correlation_id, self._target.client_id,
         )  # fmt: skip
-        first, *rest = request.chunks
+        first, *remaining = request.chunks
         size = size_prefix(len(header) + sum(len(chunk) for chunk in request.chunks))
         # Small chunks are joined into one TLS record.
-        chunks = [b"".join((size, header, first)), *rest]
+        chunks = [b"".join((size, header, first)), *remaining]
         event = read_response(pending, connection.exchange(chunks, pending.reply_bytes_max, self._timeouts.request_ms))
         with self._changed:
             if event is not None and not self._closed:
@@ -363,8 +363,8 @@ class Channel:
 
     @property
     def _prefix(self) -> str:
-        own = self._controller_id
-        return f"[RequestSendThread controllerId={own}] Controller {own}"
+        controller_id = self._controller_id
+        return f"[RequestSendThread controllerId={controller_id}] Controller {controller_id}"
 
     @property
     def _node(self) -> str:

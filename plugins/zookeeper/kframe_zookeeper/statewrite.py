@@ -164,20 +164,20 @@ class StateWriter:
 
     def _send_once(self, states: NewStates, parent: UInt8, following: NewStates | None) -> WriteOutcomes:
         """Send each row once, then ``following``. For rows that were sent already, only wait."""
-        outcomes, rest = WriteOutcomes.unknown(len(states.topic)), np.arange(len(states.topic))
+        outcomes, remaining = WriteOutcomes.unknown(len(states.topic)), np.arange(len(states.topic))
         pipelined = self._pipelined
         if pipelined is not None:
             here, there = pipelined.shared(states)
             if len(there) or following is not None:
                 outcomes.put(there, pipelined.sending.finish().take(here))
-                self._pipelined, rest = None, np.delete(rest, there)
-        sending = self._sending(states.take(rest), parent[rest])
+                self._pipelined, remaining = None, np.delete(remaining, there)
+        sending = self._sending(states.take(remaining), parent[remaining])
         sending.begin()  # The server works while the following rows are encoded.
         following_sending: Sending | None = None
         if following is not None:
             following_sending = self._sending(following, np.zeros(len(following.topic), np.uint8))
             self._pipelined = Pipelined(following, following_sending)
-        outcomes.put(rest, sending.finish(following_sending))
+        outcomes.put(remaining, sending.finish(following_sending))
         return outcomes
 
     def _sending(self, states: NewStates, parent: UInt8) -> Sending:

@@ -183,8 +183,8 @@ class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls):
 
     def _begin_session(self, *, first: bool = False) -> None:
         """Connect in a new session, and watch ``/controller``. Raises StoreError, at first ConfigError, too."""
-        own = self._instance
-        memory = Memory(None if own is None or own.duplicate else own.instance)
+        instance = self._instance
+        memory = Memory(None if instance is None or instance.duplicate else instance.instance)
         session = Session(make_client(self._settings))
         connection = Connection(session, self._acl_of, lambda *event: self._put(partial(on_event, *event)))
         watch_events = WatchEvents(connection, memory, self._emit)

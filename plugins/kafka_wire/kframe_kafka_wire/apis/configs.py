@@ -197,8 +197,8 @@ async def configs_of(call: Call, topic_configs: Mapping[str, Mapping[str, str]])
         return ErrorCode.UNKNOWN_SERVER_ERROR, {}
     static = await call.context.static_settings(BROKER_KEYS)
     entries_by_name: dict[str, list[Fields]] = {}
-    for name, own in topic_configs.items():
-        entries = [_topic_entry(call, key, own, broker_defaults, static) for key in TOPIC_SETTINGS]
+    for name, config in topic_configs.items():
+        entries = [_topic_entry(call, key, config, broker_defaults, static) for key in TOPIC_SETTINGS]
         entries_by_name[name] = [{key: entry[key] for key in _NEW_TOPIC_FIELDS} for entry in entries]
     return ErrorCode.NONE, entries_by_name
 

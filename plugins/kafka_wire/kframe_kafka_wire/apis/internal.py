@@ -66,7 +66,7 @@ async def internal_topic(call: Call, name: str) -> NewTopic | None:
 
 
 def _internal_topic(name: str, settings: Mapping[str, str]) -> NewTopic | None:
-    partitions, factor, segment, *others = _SIZES[name]
+    partitions, factor, segment, *other_sizes = _SIZES[name]
     if not settings.get(partitions, "").isdecimal():
         return None
     config = {"cleanup.policy": "compact", "segment.bytes": settings.get(segment, "104857600")}
@@ -75,7 +75,7 @@ def _internal_topic(name: str, settings: Mapping[str, str]) -> NewTopic | None:
     else:
         config |= {
             "unclean.leader.election.enable": "false", "compression.type": "uncompressed",
-            "min.insync.replicas": settings.get(others[0], "2"),
+            "min.insync.replicas": settings.get(other_sizes[0], "2"),
         }  # fmt: skip
     replicas = settings.get(factor, "3")
     return NewTopic(name, int(settings[partitions]), int(replicas) if replicas.isdecimal() else 3, config=config)

@@ -45,12 +45,12 @@ def plain(version: int, body: Fields, error: Fields) -> Fields:
     return error
 
 
-def fields(**more: Any) -> ErrorFormat:
+def fields(**extra_fields: Any) -> ErrorFormat:
     """The error and further fields."""
-    return lambda version, body, error: {**error, **more}
+    return lambda version, body, error: {**error, **extra_fields}
 
 
-def each_entry(request_field: str, response_field: str, *names: str, **more: Any) -> ErrorFormat:
+def each_entry(request_field: str, response_field: str, *names: str, **extra_fields: Any) -> ErrorFormat:
     """The error for each element of ``request_field``, a struct with the key fields ``names``, or a string."""
 
     def entry(element: Any) -> Fields:
@@ -60,17 +60,17 @@ def each_entry(request_field: str, response_field: str, *names: str, **more: Any
 
     return lambda version, body, error: {
         **error,
-        response_field: [{**entry(each), **error, **more} for each in body[request_field]],
+        response_field: [{**entry(each), **error, **extra_fields} for each in body[request_field]],
     }
 
 
 def each_partition(
-    requested: str = "topics", response: str = "topics", /, more: Fields = NO_FIELDS, **names: str
+    requested: str = "topics", response: str = "topics", /, extra_fields: Fields = NO_FIELDS, **names: str
 ) -> ErrorFormat:
-    """The error and ``more`` for each partition of each topic, with the ``names`` of ``partitions``."""
+    """The error and ``extra_fields`` for each partition of each topic, with the ``names`` of ``partitions``."""
     return lambda version, body, error: {
         **error,
-        response: partitions(body[requested] or (), {**error, **more}, **names),
+        response: partitions(body[requested] or (), {**error, **extra_fields}, **names),
     }
 
 

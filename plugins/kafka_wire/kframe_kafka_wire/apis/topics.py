@@ -201,8 +201,10 @@ async def create_partitions(call: Call) -> Fields:
             code = ErrorCode.INVALID_PARTITIONS
         codes[name] = code
         if code is ErrorCode.NONE:
-            given = topic["assignments"]
-            lists = None if given is None else tuple(tuple(assignment["broker_ids"]) for assignment in given)
+            assignments = topic["assignments"]
+            lists = (
+                None if assignments is None else tuple(tuple(assignment["broker_ids"]) for assignment in assignments)
+            )
             new_partitions.append(NewPartitions(name, topic["count"], lists))
     quota = UNLIMITED
     if new_partitions:

@@ -172,20 +172,20 @@ class Librdkafka:
         consumer = self._lib.Consumer({**self._own, **GROUP, "group.id": group})
         consumer.subscribe([topic])
 
-        def more(_lacking: bool) -> dict[RecordPosition, str]:
+        def fetch(_lacking: bool) -> dict[RecordPosition, str]:
             batches = [record for record in consumer.consume(num_messages=1000, timeout=0.2) if record.error() is None]
             return {(record.partition(), record.offset()): _text(record) for record in batches}
 
-        def commit(behind: Mapping[int, int]) -> bool:
+        def commit(next_offsets: Mapping[int, int]) -> bool:
             with suppress(self._lib.KafkaException):  # The group may be joining again by now.
-                positions = [self._lib.TopicPartition(topic, *position) for position in behind.items()]
+                positions = [self._lib.TopicPartition(topic, *position) for position in next_offsets.items()]
                 return all(
                     position.error is None for position in consumer.commit(offsets=positions, asynchronous=False)
                 )
             return False
 
         try:
-            return gathered(count, more, commit)
+            return gathered(count, fetch, commit)
         finally:
             consumer.close()
 
@@ -231,11 +231,11 @@ class Librdkafka:
         """
         done: list[tuple[str, Any]] = []
         producer = self._lib.Producer({**self._own, "enable.idempotence": True, "linger.ms": 100})
-        over = threading.Event()
+        ended = threading.Event()
 
         def run() -> None:
             for number in numbers():
-                if over.is_set():
+                if ended.is_set():
                     return
                 value = f"{number:08}"
                 producer.produce(topic, value.encode(), on_delivery=lambda error, it: done.append((_text(it), error)))
@@ -246,7 +246,7 @@ class Librdkafka:
         try:
             yield done
         finally:
-            over.set()
+            ended.set()
             thread.join()
             assert producer.flush(PATIENCE_S) == 0
 
@@ -264,21 +264,21 @@ def _send(producer: Any, topic: str, values: Sequence[str]) -> None:
 
 
 def gathered(
-    count: int, more: Callable[[bool], Mapping[RecordPosition, str]], commit: Callable[[Mapping[int, int]], bool]
+    count: int, fetch: Callable[[bool], Mapping[RecordPosition, str]], commit: Callable[[Mapping[int, int]], bool]
 ) -> list[str]:
     """The next ``count`` values, whose offsets are committed; fewer after a timeout.
 
-    ``more`` receives whether records are missing, and returns new ones. ``commit`` receives offsets by partition, and
+    ``fetch`` receives whether records are missing, and returns new ones. ``commit`` receives offsets by partition, and
     returns its success. It fails after the group has rebalanced, and the same records are read again.
     """
     texts: dict[RecordPosition, str] = {}
 
     def done() -> bool:
-        texts.update(more(len(texts) < count))
-        behind: dict[int, int] = {}
+        texts.update(fetch(len(texts) < count))
+        next_offsets: dict[int, int] = {}
         for partition, offset in texts:
-            behind[partition] = max(behind.get(partition, 0), offset + 1)
-        return len(texts) >= count and commit(behind)
+            next_offsets[partition] = max(next_offsets.get(partition, 0), offset + 1)
+        return len(texts) >= count and commit(next_offsets)
 
     until(done)
     return list(texts.values())

@@ -79,10 +79,10 @@ def delay_next_response(broker: FakeBroker) -> threading.Event:
     return release
 
 
-def settings(**more: str) -> dict[str, str]:
+def settings(**overrides: str) -> dict[str, str]:
     """Settings of a controller by Kafka's keys, with underscores for dots."""
-    own = {"broker.id": str(CONTROLLER_ID), "listeners": "PLAINTEXT://127.0.0.1:9999", "broker.rack": "r1"}
-    return own | {key.replace("_", "."): value for key, value in more.items()}
+    defaults = {"broker.id": str(CONTROLLER_ID), "listeners": "PLAINTEXT://127.0.0.1:9999", "broker.rack": "r1"}
+    return defaults | {key.replace("_", "."): value for key, value in overrides.items()}
 
 
 class FakeBroker:

@@ -69,17 +69,17 @@ class KafkaPython:
         settings = {key.replace(".", "_"): value for key, value in GROUP.items()}
         consumer = self._lib.KafkaConsumer(**self._own, **settings, group_id=group)
 
-        def more(lacking: bool) -> dict[RecordPosition, str]:
+        def fetch(lacking: bool) -> dict[RecordPosition, str]:
             # A poll must not end while the client joins the group.
             batches = consumer.poll(1000 * PATIENCE_S if lacking else 1000).values()
             return {
                 (record.partition, record.offset): record.value.decode() for records in batches for record in records
             }
 
-        def commit(behind: Mapping[int, int]) -> bool:
+        def commit(next_offsets: Mapping[int, int]) -> bool:
             positions = {
                 self._lib.TopicPartition(topic, partition): self._offset_class(offset, "", -1)
-                for partition, offset in behind.items()
+                for partition, offset in next_offsets.items()
             }
             with suppress(self._errors.CommitFailedError, self._errors.RebalanceInProgressError):
                 consumer.commit(positions)
@@ -90,7 +90,7 @@ class KafkaPython:
             # A member whose metadata change while it joins its group may lose its assignment.
             assert until(lambda: bool(consumer.partitions_for_topic(topic)))
             consumer.subscribe([topic])
-            return gathered(count, more, commit)
+            return gathered(count, fetch, commit)
         finally:
             consumer.close()
 

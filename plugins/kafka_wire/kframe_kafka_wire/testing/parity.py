@@ -127,14 +127,14 @@ class ParityCluster:
             self._shared["authorizer.class.name"] = ACL_AUTHORIZER
         if setup.tls:
             self._shared |= {"ssl.client.auth": "requested", **self._tls("node")}
-        own = {
+        settings = {
             "listeners": f"{first}://{HOST}:{{port}},{second}://{HOST}:{{other_port}}",
             "offsets.topic.num.partitions": "2", "offsets.topic.replication.factor": "1",
             "transaction.state.log.num.partitions": "2", "transaction.state.log.replication.factor": "1",
             "group.initial.rebalance.delay.ms": "0",
         }  # fmt: skip
         ids = range(1, brokers + 1)
-        self.cluster = Cluster(folder, zookeeper, ids, {**self._shared, **own})
+        self.cluster = Cluster(folder, zookeeper, ids, {**self._shared, **settings})
         self.kframe: InstanceProcess | None = None
 
     def start(self) -> None:
@@ -182,9 +182,9 @@ class ParityCluster:
 def prepare(tools: Tools, setup: Setup) -> None:
     """Create the topics, records, group, quotas, credentials and ACLs that the calls show."""
     for topic in (TOPIC, OTHER_TOPIC):
-        more = ("--config", "retention.ms=360000000") if topic == TOPIC else ()
+        config_options = ("--config", "retention.ms=360000000") if topic == TOPIC else ()
         tools.run("kafka-topics", "--create", "--topic", topic, "--partitions", str(PARTITIONS),
-                  "--replication-factor", "1", *more)  # fmt: skip
+                  "--replication-factor", "1", *config_options)  # fmt: skip
     stdin = "".join(f"{number}:value-{number}\n" for number in range(RECORDS))
     keyed = ("--property", "parse.key=true", "--property", "key.separator=:")
     tools.run("kafka-console-producer", "--topic", TOPIC, *keyed, stdin=stdin)

@@ -73,8 +73,8 @@ def login(mechanism: str, user: str, password: str) -> dict[str, str]:
 def tls_settings(authority: Path, key: Path | None = None) -> dict[str, str]:
     """The truststore of a node or client as PEM file, and its certificate if ``key`` is given."""
     trust = {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(authority)}
-    own = {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(key)}
-    return trust | (own if key else {})
+    keystore = {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(key)}
+    return trust | (keystore if key else {})
 
 
 def tls(folder: Path, key: str = "", authority: str = "authority") -> dict[str, str]:

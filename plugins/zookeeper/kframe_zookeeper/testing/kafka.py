@@ -103,7 +103,7 @@ class KafkaProcess(Process):
         self._starts = 0
         self.port, self.other_port = free_ports(2)
         folder.mkdir(parents=True)
-        own = {
+        node_settings = {
             "broker.id": str(broker_id),
             "listeners": f"PLAINTEXT://{self.address}",
             "zookeeper.connect": zookeeper,
@@ -113,7 +113,7 @@ class KafkaProcess(Process):
             key: value.replace("{port}", str(self.port)).replace("{other_port}", str(self.other_port))
             for key, value in settings.items()
         }
-        lines = {**_SETTINGS, **own, **resolved}
+        lines = {**_SETTINGS, **node_settings, **resolved}
         (folder / "server.properties").write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
         (folder / "log4j.properties").write_text(_log4j(folder))
 

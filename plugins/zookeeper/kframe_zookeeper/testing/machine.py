@@ -55,9 +55,9 @@ def new_namespace() -> int:
     before = current_namespace()
     try:
         _checked(_libc.unshare(_NEW_NETWORK), "unshare")
-        made = current_namespace()
+        namespace = current_namespace()
         _checked(_libc.setns(before, _NEW_NETWORK), "setns")
-        return made
+        return namespace
     finally:
         os.close(before)
 

@@ -74,18 +74,18 @@ class ZooKeeperFixture:
         self.operator.stop()
         self.operator.close()
 
-    def connect(self, address: str | None = None, **others: Any) -> ZooKeeperStore:
+    def connect(self, address: str | None = None, **overrides: Any) -> ZooKeeperStore:
         """A store for another controller, not open yet. ``address`` is another address of the server.
 
-        ``others`` are further settings.
+        ``overrides`` are further settings.
         """
-        store = ZooKeeperStore(self.settings(address, **others))
+        store = ZooKeeperStore(self.settings(address, **overrides))
         self.stores.append(store)
         return store
 
-    def settings(self, address: str | None = None, **others: Any) -> ConnectSettings:
+    def settings(self, address: str | None = None, **overrides: Any) -> ConnectSettings:
         """The connection settings, with another address and further settings if given."""
-        settings = replace(self._settings, **others)
+        settings = replace(self._settings, **overrides)
         if address is None:
             return settings
         host, _, port = address.rpartition(":")
@@ -251,8 +251,8 @@ def fixture_factory(settings: ConnectSettings, kind: type[Fixture]) -> Iterator[
     """
     with ExitStack() as stack:
 
-        def make(cluster: ClusterState, **others: Any) -> Fixture:
-            return stack.enter_context(closing(kind(replace(settings, **others), cluster)))
+        def make(cluster: ClusterState, **overrides: Any) -> Fixture:
+            return stack.enter_context(closing(kind(replace(settings, **overrides), cluster)))
 
         yield make
 
