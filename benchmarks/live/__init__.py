@@ -1,1 +1,1 @@
-"""Whole controllers timed from outside, on a real ZooKeeper with brokers that only answer."""
+"""Whole controllers timed from outside, on a real ZooKeeper with brokers that only respond."""

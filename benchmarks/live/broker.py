@@ -30,7 +30,7 @@ HIGHEST = {LEADER_AND_ISR: 7, STOP_REPLICA: 4, UPDATE_METADATA: 8, API_VERSIONS:
 
 
 class StandInBroker:
-    """Listens, reads control requests, answers success; remembers when its last byte came and how many."""
+    """Accepts control requests and responds with success; records how many bytes arrived, and when the last did."""
 
     def __init__(self, broker_id: int) -> None:
         self.broker_id = broker_id

@@ -111,13 +111,13 @@ class StoredStates:
     def read_singly(self, expected: int) -> None:
         """By ``get_async``, each state decoded."""
         expected_states, client, waiting = self.states(expected - 1), self.session.client, deque[Any]()
-        answers = []
+        responses = []
         for i in range(len(self.topic)):
             waiting.append(client.get_async(self._path(i)))
             if len(waiting) == WINDOW:
-                answers.append(waiting.popleft().get())
-        answers += [result.get() for result in waiting]
-        for i, (data, stat) in enumerate(answers):
+                responses.append(waiting.popleft().get())
+        responses += [result.get() for result in waiting]
+        for i, (data, stat) in enumerate(responses):
             state = decode_state(data, "")
             assert (state.leader, stat.version) == (expected_states.leader[i], expected)
 

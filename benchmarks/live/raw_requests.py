@@ -36,7 +36,7 @@ from kframe_zookeeper.znodes.topics import decode_topic
 
 #: Reads that share a request.
 STATES, TOPICS = 3000, 100
-#: Reads after which a server answers evenly, the sessions that they come in, and the most rounds that they take.
+#: Reads after which a server responds evenly, the sessions that they come in, and the most rounds that they take.
 WARM_READS, WARM_SESSIONS, WARM_ROUNDS = 2_000_000, 10, 200
 #: Seconds that the server has nothing to do before a round. Four were not slower.
 PAUSE_S: Final = 1.0

@@ -32,12 +32,12 @@ from kframe.plugin.cluster import ClusterState, Endpoint, Registration
 from kframe.plugin.transport import BrokerRows, ControlRequests
 from kframe.plugin.wire import LATEST, ControlVersions, Encoder, unsigned_varint
 
-#: Answers without any partition, behind correlation id and tagged fields, by api key.
-_ANSWERS = {4: b"\0\0\1\0", 5: b"\0\0\1\0", 6: b"\0\0\0"}
+#: Responses without any partition, after correlation id and tagged fields, by api key.
+_RESPONSES = {4: b"\0\0\1\0", 5: b"\0\0\1\0", 6: b"\0\0\0"}
 
 
 def sink(listener: socket.socket) -> None:
-    """Take requests and answer them, one connection after another."""
+    """Receive requests and respond, one connection after another."""
     room = memoryview(bytearray(2**20))
     while True:
         connection, _ = listener.accept()
@@ -46,8 +46,8 @@ def sink(listener: socket.socket) -> None:
                 remaining = int.from_bytes(head[:4], "big") - 8
                 while remaining:
                     remaining -= connection.recv_into(room, min(remaining, len(room)))
-                answer = head[8:12] + b"\0" + _ANSWERS[int.from_bytes(head[4:6], "big")]
-                connection.sendall(len(answer).to_bytes(4, "big") + answer)
+                response = head[8:12] + b"\0" + _RESPONSES[int.from_bytes(head[4:6], "big")]
+                connection.sendall(len(response).to_bytes(4, "big") + response)
 
 
 def sinks(listeners: Sequence[socket.socket]) -> None:
@@ -73,8 +73,8 @@ def failover(cluster: ClusterState) -> ControlRequests:
     )  # fmt: skip
 
 
-def answer_ms(cluster: ClusterState, requests: ControlRequests) -> float:
-    """Reading a broker's answer to all of its partitions, none in error, grouped by topic id."""
+def read_response_ms(cluster: ClusterState, requests: ControlRequests) -> float:
+    """Reading a broker's response to all of its partitions, none in error, grouped by topic id."""
     (_, part), *_ = requests.leader_and_isr.slices()
     rows = requests.leader_and_isr.rows[part]
     topic, partition = cluster.partitions.topic[rows], cluster.partitions.partition[rows]
@@ -126,7 +126,7 @@ def main() -> None:
             ("encode_ms", encoded - begun), ("send_ms", sent - encoded), ("answered_ms", answered - encoded),
         ):  # fmt: skip
             taken[name].append(seconds * 1000)
-        taken["answer_ms"].append(answer_ms(cluster, requests))
+        taken["answer_ms"].append(read_response_ms(cluster, requests))
     transport.close()
     process.kill()
     result: dict[str, Any] = {name: round(statistics.median(request), 3) for name, request in taken.items()}
@@ -138,7 +138,7 @@ def main() -> None:
 
 
 def await_idle(transport: WireTransport) -> None:
-    """Return when all was answered."""
+    """Return when all requests have got a response."""
     while not all(channel.idle for channel in transport.channels.values()):
         time.sleep(0.0005)
 

@@ -110,10 +110,10 @@ def execute(writes: Iterable[TransactionRequest]) -> None:
     """Execute a few transactions at a time. Raises the server's error."""
     remaining = iter(writes)
     while waiting := [write.commit_async() for write in islice(remaining, TRANSACTIONS)]:
-        for result in waiting:
-            for answer in result.get():
-                if isinstance(answer, Exception):
-                    raise answer
+        for transaction in waiting:
+            for operation_result in transaction.get():
+                if isinstance(operation_result, Exception):
+                    raise operation_result
 
 
 def count_unmoved(client: KazooClient, partitions: int) -> int:

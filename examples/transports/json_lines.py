@@ -14,7 +14,7 @@ from kframe.plugin.transport import BrokerQueue, ControlRequests, MayAct, Notify
 
 
 class JsonLinesTransport:
-    """Implements ``kframe.model.ports.Transport``: writes the requests to connected brokers. No broker answers."""
+    """Implements ``kframe.model.ports.Transport``: writes the requests to connected brokers. No broker responds."""
 
     def __init__(self, path: str | Path) -> None:
         """Append to the file at ``path``."""
@@ -25,7 +25,7 @@ class JsonLinesTransport:
     def open(self, notify: Notify, may_act: MayAct) -> None:
         """Open the file.
 
-        A transport whose brokers answer passes each answer to ``notify``. A transport with queues calls ``may_act``
+        A transport whose brokers respond passes each response to ``notify``. A transport with queues calls ``may_act``
         before it sends a request, and drops the request if the result is False.
         """
         self._lines = Path(self._path).open("a", encoding="utf-8")  # noqa: SIM115  # close closes it

@@ -50,7 +50,7 @@ class Harness:
         return self.controller
 
     def get(self, future: Future[Any]) -> Any:
-        """Run the controller until it is idle. Return the answer."""
+        """Run the controller until it is idle. Return the response."""
         self.controller.run_until_idle()
         return future.result(timeout=0)
 
@@ -72,15 +72,15 @@ def harness() -> Iterator[Harness]:
 
 def test_election_results_are_by_partition(harness: Harness) -> None:
     named = [("zz", 4), ("a", 0), ("b", 0), ("a", 7)]
-    answer = harness.get(harness.controller.elect_leaders(ElectionType.PREFERRED, named))
-    assert answer.error is ErrorCode.NONE
-    assert answer.by_partition() == {
+    response = harness.get(harness.controller.elect_leaders(ElectionType.PREFERRED, named))
+    assert response.error is ErrorCode.NONE
+    assert response.by_partition() == {
         ("a", 0): ErrorCode.NONE,
         ("b", 0): ErrorCode.ELECTION_NOT_NEEDED,
         ("zz", 4): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         ("a", 7): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     }
-    assert len(answer) == 4
+    assert len(response) == 4
     assert harness.ensemble.states.cluster["a", 0].leader == 1
 
 
@@ -151,8 +151,8 @@ def test_controlled_shutdown_returns_remaining_partitions(harness: Harness) -> N
 
 def test_submit_accepts_any_event(harness: Harness) -> None:
     epoch = harness.broker_epoch(1)
-    answer = harness.get(harness.controller.submit(lambda token: events.ProducerIdsRequested(1, epoch, token)))
-    assert answer.error is ErrorCode.NONE
+    response = harness.get(harness.controller.submit(lambda token: events.ProducerIdsRequested(1, epoch, token)))
+    assert response.error is ErrorCode.NONE
 
 
 def test_resign_releases_the_role_and_contends_again(harness: Harness) -> None:
@@ -223,10 +223,10 @@ def test_context_manager_stops_controller_after_exception() -> None:
 
 def test_requests_from_many_threads() -> None:
     harness = Harness()
-    answers: list[dict[str, ErrorCode]] = []
+    responses: list[dict[str, ErrorCode]] = []
 
     def ask(number: int) -> None:
-        answers.extend(
+        responses.extend(
             controller.create_topics([NewTopic(f"t-{number}-{index}", 1, 1)]).result(TIMEOUT_S) for index in range(10)
         )
 
@@ -237,8 +237,8 @@ def test_requests_from_many_threads() -> None:
         for thread in threads:
             thread.join(TIMEOUT_S)
         assert controller.status().gauges["GlobalTopicCount"] == 2 + 80
-    assert {code for answer in answers for code in answer.values()} == {ErrorCode.NONE}
-    assert len({name for answer in answers for name in answer}) == 80
+    assert {code for response in responses for code in response.values()} == {ErrorCode.NONE}
+    assert len({name for response in responses for name in response}) == 80
 
 
 def test_cancelled_wait_does_not_cancel_the_request() -> None:

@@ -1,4 +1,4 @@
-"""Every command answers bad input with one line that names the location, the documented exit code and no traceback."""
+"""Every command rejects bad input with one line that names the location, the documented exit code and no traceback."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def mark(driver: Driver, *names: str) -> None:
 
 def confirm(driver: Driver, broker_id: int, *names: str, error: ErrorCode = NONE, failed: tuple[str, ...] = (),
             controller_epoch: int | None = None) -> None:  # fmt: skip
-    """Answer StopReplica (with delete) for these partitions as a broker."""
+    """Respond to StopReplica (with delete) for these partitions as a broker."""
     epoch = driver.context.controller_epoch if controller_epoch is None else controller_epoch
     errors = tuple(((name.rpartition("-")[0], int(name.rpartition("-")[2])), STORAGE) for name in failed)
     driver.handle(StopReplicaResponseReceived(broker_id, error, errors, epoch, driver.rows(*names)))

@@ -68,7 +68,7 @@ class Driver:
         transport: Transport | None = None,
     ) -> None:
         """Create an inactive controller of ``cluster`` that will claim ``controller_epoch``. Without a ``transport``,
-        requests are recorded and not answered."""
+        requests are recorded and get no response."""
         self.ensemble = MemoryEnsemble.from_cluster(cluster, controller_epoch=controller_epoch - 1)
         self.store = self.ensemble.connect()
         self.events: list[Event] = []
@@ -104,7 +104,7 @@ class Driver:
         self._logs.finish(event, 0.0)
 
     def ask(self, event: Any) -> Any:
-        """Handle a request event and the events that it causes. Return the answer to its token."""
+        """Handle a request event and the events that it causes. Return the reply to its token."""
         self.handle(event)
         if event.token not in self.replies:
             self.follow()
@@ -243,7 +243,7 @@ class Driver:
         return [request["broker"] for request in self.requests(api) if name in request.get("partitions", {})]
 
     def _reply(self, token: int, response: Any) -> None:
-        assert token not in self.replies, "answered twice"
+        assert token not in self.replies, "completed twice"
         self.replies[token] = response
 
     def _settle(self, effects: list[Effect]) -> None:

@@ -1,4 +1,4 @@
-"""Admin requests from event to answer: each request receives exactly one answer."""
+"""Admin requests from event to response: each request receives exactly one response."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ def test_every_request_event_has_operation_and_refusal() -> None:
 
 
 @pytest.mark.parametrize("kind", REQUESTS, ids=lambda kind: kind.__name__)
-def test_active_controller_answers_each_request_once(kind: type[Event]) -> None:
-    """controller 2: each request gets one answer."""
+def test_active_controller_completes_each_request_once(kind: type[Event]) -> None:
+    """controller 2: each request gets one response."""
     driver = make_driver()
     driver.handle(REQUESTS[kind](5))
     driver.clock.advance(1)
@@ -82,7 +82,7 @@ def test_active_controller_answers_each_request_once(kind: type[Event]) -> None:
 @pytest.mark.parametrize("kind", REQUESTS, ids=lambda kind: kind.__name__)
 @pytest.mark.parametrize("cause", ["inactive", "preempted"])
 def test_inactive_controller_refuses_request(kind: type[Event], cause: str) -> None:
-    """controller 1: preempt answers. Wire: 41 (ControlledShutdown: 11).
+    """controller 1: preempt responses. Wire: 41 (ControlledShutdown: 11).
     controller 1: NOT_CONTROLLER at the top.
     controller 13.1: not active 41.
     controller 15: 41.
@@ -112,7 +112,7 @@ def test_inactive_controller_refuses_request(kind: type[Event], cause: str) -> N
 
 @pytest.mark.parametrize("kind", REQUESTS, ids=lambda kind: kind.__name__)
 def test_request_without_token_gets_no_reply(kind: type[Event]) -> None:
-    """controller 2: an event without token has no answer."""
+    """controller 2: an event without token has no response."""
     driver = make_driver()
     driver.handle(REQUESTS[kind](events.NO_TOKEN))
     assert driver.replies == {}

@@ -259,7 +259,7 @@ def test_sender_becomes_leader_without_leadership_check() -> None:
 
 
 def test_isr_with_all_targets_completes_reassignment() -> None:
-    """controller 13.1: then, per success under reassignment, the reassignment completes. The answer comes first."""
+    """controller 13.1: then, per success under reassignment, the reassignment completes. The response comes first."""
     moving = PartitionSpec((2, 3, 1), 1, (1, 2), 5, 1, 3, adding_replicas=(3,), removing_replicas=(1,))
     driver = make_driver(moving)
     driver.context.cluster.partitions.reassigning[0] = 1

@@ -27,9 +27,9 @@ def make_driver(**config: object) -> Driver:
     return quiet({"t": [healthy(1, 2), healthy(2, 1)], "u": [healthy(1, 3)]}, (1, 2, 3), **config)
 
 
-def answer(driver: Driver, broker_id: int, *names: str, failed: tuple[str, ...] = (), stale: tuple[str, ...] = (),
+def respond(driver: Driver, broker_id: int, *names: str, failed: tuple[str, ...] = (), stale: tuple[str, ...] = (),
            error: ErrorCode = NONE, controller_epoch: int | None = None) -> None:  # fmt: skip
-    """Answer LeaderAndIsr for these partitions as a broker."""
+    """Respond to LeaderAndIsr for these partitions as a broker."""
     errors = [(name, STORAGE) for name in failed] + [(name, STALE) for name in stale]
     named = tuple(((name.rpartition("-")[0], int(name.rpartition("-")[2])), code) for name, code in errors)
     epoch = driver.context.controller_epoch if controller_epoch is None else controller_epoch
@@ -114,7 +114,7 @@ def test_log_dir_event_sends_leader_and_isr_to_broker() -> None:
 def test_storage_error_takes_replica_offline() -> None:
     """controller 12: KAFKA_STORAGE_ERROR is offline: leaders are elected and ISRs shrink."""
     driver = make_driver()
-    answer(driver, 1, *NAMES, failed=("t-0", "t-1"))
+    respond(driver, 1, *NAMES, failed=("t-0", "t-1"))
     assert offline(driver) == {"t-0@1", "t-1@1"}
     assert state_of(driver.stored("t-0")) == (2, (2,), 1)
     assert state_of(driver.stored("t-1")) == (2, (2,), 1)
@@ -125,11 +125,11 @@ def test_storage_error_takes_replica_offline() -> None:
 def test_repeated_storage_error_has_no_effect() -> None:
     """controller 12: newly offline ones only."""
     driver = make_driver()
-    answer(driver, 1, *NAMES, failed=("t-0",))
+    respond(driver, 1, *NAMES, failed=("t-0",))
     driver.forget()
-    answer(driver, 1, *NAMES, failed=("t-0",))
+    respond(driver, 1, *NAMES, failed=("t-0",))
     assert driver.effects == []
-    answer(driver, 1, *NAMES, failed=("t-0", "t-1"))
+    respond(driver, 1, *NAMES, failed=("t-0", "t-1"))
     assert offline(driver) == {"t-0@1", "t-1@1"}
     assert driver.written() == [["t-1"]]
 
@@ -137,10 +137,10 @@ def test_repeated_storage_error_has_no_effect() -> None:
 def test_recovered_replica_triggers_no_election() -> None:
     """controller 12: no election is triggered by that. Other errors neither add nor remove."""
     driver = quiet({"t": [PartitionSpec((1, 2), 1, (1,)), healthy(1)]}, (1, 2))
-    answer(driver, 1, "t-0", "t-1", failed=("t-0", "t-1"))
+    respond(driver, 1, "t-0", "t-1", failed=("t-0", "t-1"))
     assert [driver.known(name).state for name in ("t-0", "t-1")] == [PartitionState.OFFLINE] * 2
     driver.forget()
-    answer(driver, 1, "t-0", "t-1", stale=("t-1",))
+    respond(driver, 1, "t-0", "t-1", stale=("t-1",))
     assert (offline(driver), driver.effects) == ({"t-1@1"}, [])
 
 
@@ -152,7 +152,7 @@ def test_recovered_replica_triggers_no_election() -> None:
 def test_failed_or_stale_response_has_no_effect(error: ErrorCode, controller_epoch: int | None, broker: int) -> None:
     """controller 12: each response without top-level error. Rows of another controller epoch are ignored."""
     driver = make_driver()
-    answer(driver, broker, *NAMES, failed=("t-0",), error=error, controller_epoch=controller_epoch)
+    respond(driver, broker, *NAMES, failed=("t-0",), error=error, controller_epoch=controller_epoch)
     assert (offline(driver), driver.effects) == (set(), [])
 
 
@@ -168,7 +168,7 @@ def test_error_of_unassigned_replica_is_ignored() -> None:
 def test_registration_clears_offline_log_dirs(cause: str) -> None:
     """controller 6.2 and 6.3: forget the offline log directories of these brokers."""
     driver = make_driver()
-    answer(driver, 1, *NAMES, failed=("t-0",))
+    respond(driver, 1, *NAMES, failed=("t-0",))
     if cause == "dies":
         driver.ensemble.unregister_brokers([1])
     else:
@@ -181,7 +181,7 @@ def test_replica_on_offline_log_dir_is_not_elected() -> None:
     """controller 12: the whole way, from the event to the response to the next election."""
     driver = make_driver()
     driver.handle(LogDirEventsNotified())
-    answer(driver, 2, *NAMES[:2], failed=("t-0",))
+    respond(driver, 2, *NAMES[:2], failed=("t-0",))
     driver.fail_brokers(1)
     assert [driver.stored(name).leader for name in NAMES] == [-1, 2, 3]
 

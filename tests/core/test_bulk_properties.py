@@ -102,8 +102,8 @@ class Confirming(CountingTransport):
 
     def send(self, cluster: ClusterState, requests: ControlRequests) -> None:
         super().send(cluster, requests)
-        for answer in deletion_responses(cluster, requests):
-            self._notify(answer)
+        for response in deletion_responses(cluster, requests):
+            self._notify(response)
 
 
 class Simulation:
@@ -122,11 +122,11 @@ class Simulation:
         self.names = tuple(f"topic-{number}" for number in range(TOPICS))
 
     def ask(self, *events: Callable[[int], Event]) -> list[Any]:
-        answers = []
+        futures = []
         for event in events:
-            answers.append(self.loop.submit(event))
+            futures.append(self.loop.submit(event))
             self.loop.run_until_idle()
-        return [answer.result(0) for answer in answers]
+        return [response.result(0) for response in futures]
 
     def prepared(self, step: str) -> Callable[[], None]:
         """Return the action of a step. Its request objects are created before the measurement."""

@@ -1,4 +1,4 @@
-"""Controlled shutdown (``controller.md`` section 8): valid requests, moved leaders and answers."""
+"""Controlled shutdown (``controller.md`` section 8): valid requests, moved leaders and responses."""
 
 from __future__ import annotations
 

@@ -362,7 +362,7 @@ def test_event_without_effect_is_ignored(event: Event) -> None:
 
 
 @pytest.mark.parametrize("answer", [Done(), Failed(StoreError("down"))], ids=lambda answer: type(answer).__name__)
-def test_unexpected_answer_raises(answer: EffectResult) -> None:
+def test_unexpected_result_raises(answer: EffectResult) -> None:
     driver = active(healthy(1))
     with pytest.raises(BrokenInvariant, match="received while idle"):
         driver.controller.step(answer)

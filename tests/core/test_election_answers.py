@@ -1,4 +1,4 @@
-"""Answers to ElectLeaders requests (``elections.md`` section 4)."""
+"""Responses to ElectLeaders requests (``elections.md`` section 4)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kframe.testing.clusters import PartitionSpec, healthy
 from tests.core.driver import Driver, active
 
 
-def answers(
+def error_codes(
     driver: Driver, election_type: ElectionType, partitions: tuple[TopicPartition, ...] | None
 ) -> dict[str, Any]:
     """Return the error codes by partition, as the client receives them."""
@@ -55,7 +55,7 @@ def test_election_returns_code_for_partition(
     """
     driver = active(spec)
     before = driver.stored("t-0")
-    assert answers(driver, election_type, (("t", 0),)) == {"t-0": code}
+    assert error_codes(driver, election_type, (("t", 0),)) == {"t-0": code}
     assert (driver.stored("t-0") != before) is (code is ErrorCode.NONE)
 
 
@@ -65,13 +65,13 @@ def test_deleting_topic_returns_invalid_topic(election_type: ElectionType) -> No
     driver = active(PartitionSpec((1, 2), 2, (1, 2)), PartitionSpec((1, 2)))
     driver.cluster.topics.deleting[0] = 1
     expected = dict.fromkeys(("t-0", "t-1"), ErrorCode.INVALID_TOPIC_EXCEPTION)
-    assert answers(driver, election_type, (("t", 0), ("t", 1))) == expected
+    assert error_codes(driver, election_type, (("t", 0), ("t", 1))) == expected
     assert driver.effects[:-1] == []
 
 
 def test_unknown_partition_returns_unknown_topic_or_partition() -> None:
     """elections 4: unknown partition."""
-    codes = answers(active(healthy(1, 2)), P, (("t", 0), ("t", 1), ("nobody", 0), ("t", 0)))
+    codes = error_codes(active(healthy(1, 2)), P, (("t", 0), ("t", 1), ("nobody", 0), ("t", 0)))
     assert codes == {
         "t-0": ErrorCode.ELECTION_NOT_NEEDED,
         "t-1": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -90,10 +90,10 @@ def test_state_of_later_controller_returns_no_leader(election_type: ElectionType
     """elections 4: foreign controller epoch."""
     driver = active(PartitionSpec((1, 2), 9, (1, 2, 9)))
     driver.before(WriteStates, lambda: overtake(driver))
-    assert answers(driver, election_type, (("t", 0),)) == {"t-0": code}
+    assert error_codes(driver, election_type, (("t", 0),)) == {"t-0": code}
 
 
 def test_election_of_all_partitions_omits_election_not_needed() -> None:
     """elections 4: election of all partitions."""
     driver = active(healthy(1, 2), PartitionSpec((1, 2), 2, (2, 1)), PartitionSpec((9, 2), 2, (2,)))
-    assert answers(driver, P, None) == {"t-1": ErrorCode.NONE, "t-2": ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE}
+    assert error_codes(driver, P, None) == {"t-1": ErrorCode.NONE, "t-2": ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE}

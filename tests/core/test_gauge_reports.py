@@ -79,7 +79,7 @@ def test_replicas_of_deleting_topic_are_counted() -> None:
 
 
 def test_halted_and_resumed_deletion_is_counted() -> None:
-    """Broker 2 has not answered yet, so that only the mark changes when the deletion halts or resumes."""
+    """Broker 2 has not responded yet, so that only the mark changes when the deletion halts or resumes."""
     driver = quiet({"t": [healthy(1, 2)]}, (1, 2))
     mark(driver, "t")
     confirm(driver, 1, "t-0", error=ErrorCode.KAFKA_STORAGE_ERROR)

@@ -92,16 +92,16 @@ def test_exit_after_refused_controlled_shutdown_is_a_crash() -> None:
     assert leader(driver) == NO_LEADER
 
 
-@pytest.mark.parametrize("answers", [(True, False), (False, True)])
-def test_last_response_decides_if_controlled_shutdown_was_granted(answers: tuple[bool, ...]) -> None:
+@pytest.mark.parametrize("responses", [(True, False), (False, True)])
+def test_last_response_decides_if_controlled_shutdown_was_granted(responses: tuple[bool, ...]) -> None:
     driver = quiet({"t": [PartitionSpec((1,), 1, (1,))]}, (1, 2, 3), **HOLD)
     context = driver.controller.context
     (broker,) = context.cluster.brokers.index_of([1])
-    for granted in answers:
+    for granted in responses:
         last_replica_hold.on_shutdown_response(context, int(broker), granted)
     driver.fail_brokers(1)
     driver.start_brokers(1)
-    assert leader(driver) == (1 if answers[-1] else NO_LEADER)
+    assert leader(driver) == (1 if responses[-1] else NO_LEADER)
 
 
 def test_hold_applies_only_to_last_in_sync_replica() -> None:

@@ -269,11 +269,11 @@ def test_take_first_equals_reference(lists: list[list[int]], beyond: int) -> Non
     assigned, mask = Ragged.of(lists), np.array([hit for positions in lists for hit in positions], np.uint8)
     values, mask = np.arange(len(mask) + 2, dtype=np.int32), mask[: max(len(mask) + beyond, 0)].copy()
     outs = [np.full(len(lists), NO_LEADER, np.int32) for _ in range(2)]
-    answers = [
+    results = [
         module.take_first(assigned.offsets, values, mask, out)
         for module, out in zip((_selectors, reference_selectors), outs, strict=True)
     ]
-    assert answers[0] == answers[1]
+    assert results[0] == results[1]
     assert outs[0].tolist() == outs[1].tolist()
 
 
@@ -304,6 +304,6 @@ def test_0_8_2_selector_elects_first_isr_member_not_shutting_down(case: Election
 def test_selection_is_deterministic(kind: ElectionKind) -> None:
     rows, unclean = np.arange(200, dtype=np.int32), np.ones(200, np.uint8)
     batches = [election_batch(random_cluster(7), kind, rows, unclean) for _ in range(2)]
-    answers = [run_selector("x", next(iter(SHIPPED)), batch).tolist() for batch in batches]
-    assert answers[0] == answers[1]
+    results = [run_selector("x", next(iter(SHIPPED)), batch).tolist() for batch in batches]
+    assert results[0] == results[1]
     assert batches[0].seed == batches[1].seed

@@ -52,7 +52,7 @@ def test_blocks_of_1000_ids_are_unique() -> None:
     assert driver.connect().allocate_producer_ids(2) == 3000
 
 
-def test_storage_failure_answers_broker() -> None:
+def test_storage_failure_returns_error_to_broker() -> None:
     """controller 15: the broker is not left waiting, since it can send the request to the next controller."""
     driver = make_driver()
     driver.fail(AllocateProducerIds, StoreError("lost"))

@@ -1,4 +1,4 @@
-"""Topic requests are answered when the requested state is reached, or after the timeout (``wire.md`` 9 to 11)."""
+"""Topic requests get a response when the requested state is reached, or after the timeout (``wire.md`` 9 to 11)."""
 
 from __future__ import annotations
 
@@ -37,24 +37,24 @@ def pass_time(driver: Driver, milliseconds: int) -> None:
     driver.follow()
 
 
-def answers(driver: Driver) -> dict[int, dict[str, ErrorCode]]:
+def responses(driver: Driver) -> dict[int, dict[str, ErrorCode]]:
     return {token: response.codes for token, response in driver.replies.items()}
 
 
-def test_create_topics_is_answered_after_all_partitions_have_leaders() -> None:
+def test_create_topics_completes_after_all_partitions_have_leaders() -> None:
     """wire 9: wait until every partition of the topic has a leader."""
     driver = make_driver()
     driver.handle(creation(PATIENT_MS))
     driver.follow()
-    assert answers(driver) == {}
+    assert responses(driver) == {}
     driver.start_brokers(5)
-    assert answers(driver) == {1: {"late": NONE}}
+    assert responses(driver) == {1: {"late": NONE}}
     pass_time(driver, 2 * PATIENT_MS)
     assert len(driver.replies) == 1, "the time that was set means nothing any more"
 
 
 def test_response_describes_topic_as_created() -> None:
-    """The id and size are those of the creation: another topic may have the name when the answer is due."""
+    """The id and size are those of the creation: another topic may have the name when the response is due."""
     driver = make_driver()
     driver.handle(creation(PATIENT_MS))
     driver.handle(CreatePartitionsRequested((NewPartitions("late", 3, ((1,), (1,))),), PATIENT_MS, token=2))
@@ -67,14 +67,14 @@ def test_response_describes_topic_as_created() -> None:
     assert driver.replies[1].created == {"late": (topics.ids[index].tobytes(), 1, 1)}
 
 
-def test_delayed_request_is_answered_at_timeout() -> None:
+def test_delayed_request_completes_at_timeout() -> None:
     """wire 9: after the timeout, error 7 for the topics without a leader. Other topics keep their result."""
     driver = make_driver()
     driver.handle(creation(PATIENT_MS, 1, NewTopic("soon", 1, 1), NewTopic("t")))
     pass_time(driver, PATIENT_MS - 1)
-    assert answers(driver) == {}
+    assert responses(driver) == {}
     pass_time(driver, 1)
-    assert answers(driver) == {1: {"late": LATE, "soon": NONE, "t": ErrorCode.TOPIC_ALREADY_EXISTS}}
+    assert responses(driver) == {1: {"late": LATE, "soon": NONE, "t": ErrorCode.TOPIC_ALREADY_EXISTS}}
     assert "late" in driver.store.read_topic_names()
 
 
@@ -84,10 +84,10 @@ def test_delayed_requests_have_separate_timeouts() -> None:
     driver.handle(creation(PATIENT_MS, 1))
     driver.handle(CreatePartitionsRequested((NewPartitions("stuck", 2),), PATIENT_MS // 2, token=2))
     pass_time(driver, PATIENT_MS // 2)
-    assert answers(driver) == {2: {"stuck": LATE}}
+    assert responses(driver) == {2: {"stuck": LATE}}
     driver.register_brokers(5)
     driver.follow()
-    assert answers(driver) == {2: {"stuck": LATE}, 1: {"late": NONE}}
+    assert responses(driver) == {2: {"stuck": LATE}, 1: {"late": NONE}}
 
 
 @pytest.mark.parametrize("timeout_ms", [0, -1])
@@ -108,12 +108,12 @@ NO_TIME = [
 
 @pytest.mark.parametrize("request_", NO_TIME)
 def test_timeout_zero_reports_request_timed_out(request_: Any) -> None:
-    """wire 9, 10 and 11: timeoutMs <= 0 is answered by error 7 for valid topics, complete or not."""
+    """wire 9, 10 and 11: timeoutMs <= 0 returns error 7 for valid topics, complete or not."""
     assert set(make_driver().ask(request_).codes.values()) == {LATE}
 
 
-def test_validate_only_is_answered_immediately() -> None:
-    """wire 9: validateOnly is answered at once."""
+def test_validate_only_completes_immediately() -> None:
+    """wire 9: validateOnly gets a response at once."""
     driver = make_driver()
     request = CreateTopicsRequested((NewTopic("late", assignments=ON_5),), PATIENT_MS, True, token=1)
     assert driver.ask(request).codes == {"late": NONE}
@@ -121,14 +121,14 @@ def test_validate_only_is_answered_immediately() -> None:
     assert driver.ask(growth).codes == {"t": NONE}
 
 
-def test_refused_request_is_answered_immediately() -> None:
+def test_refused_request_completes_immediately() -> None:
     """wire 9: a request without any accepted topic."""
     assert make_driver().ask(CreateTopicsRequested((NewTopic("t"),), PATIENT_MS, token=1)).codes == {
         "t": ErrorCode.TOPIC_ALREADY_EXISTS
     }
 
 
-def test_delete_topics_is_answered_after_brokers_acknowledge() -> None:
+def test_delete_topics_completes_after_brokers_acknowledge() -> None:
     """wire 10: wait until the topic has left metadata, that is, until its deletion was announced."""
     driver = quiet({"t": [healthy(1, 2)], "moving": [
         PartitionSpec((3, 1), 1, (1,), adding_replicas=(3,), removing_replicas=(1,))]}, (1, 2))  # fmt: skip
@@ -146,6 +146,6 @@ def test_resignation_answers_delayed_requests_with_not_controller(cause: str) ->
         driver.handle(SessionExpired())
     else:
         driver._settle(driver.controller.abandon("a test"))
-    assert {token: set(codes.values()) for token, codes in answers(driver).items()} == {1: {GONE}, 2: {GONE}}
+    assert {token: set(codes.values()) for token, codes in responses(driver).items()} == {1: {GONE}, 2: {GONE}}
     pass_time(driver, 2 * PATIENT_MS)
     assert len(driver.replies) == 2

@@ -342,7 +342,7 @@ def test_waiting_reassignment_completes_when_target_is_live() -> None:
 
 
 def test_reassignment_initialises_partition_without_state() -> None:
-    """Found by the simulator, seed 51644: the only broker of the partition has failed. Kafka answers with an error. It
+    """Found by the simulator, seed 51644: the only broker of the partition has failed. Kafka responds with an error. It
     tries the added replicas after the next broker change: golden trace ``reassign-errors``."""
     driver = quiet({"t": [PartitionSpec((9,))]}, (1, 3), kframe_reassignment_strict=True)
     assert reassign(driver, 3, 1) == [NONE]

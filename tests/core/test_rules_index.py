@@ -86,13 +86,13 @@ RULES: Final = {
         "unclean election enabled", "preferred elections left in storage", "new topics call the initial rule",
     ),
     "controller 1": (
-        "preempt answers", "requests with a token", "pending requests at resignation", "NOT_CONTROLLER at the top",
+        "preempt responses", "requests with a token", "pending requests at resignation", "NOT_CONTROLLER at the top",
         "single consumer", "enqueue", "clearAndPut", "process/preempt exclusive", "queue time", "rate timer", "errors",
         "close",
     ),
     "controller 2": (
         "state codes",
-        "each request gets one answer", "an event without token", "TopicUncleanLeaderElectionEnable",
+        "each request gets one response", "an event without token", "TopicUncleanLeaderElectionEnable",
         "only a setting that allows it now", "a topic that the controller has not met",
         "UpdateMetadataResponseReceived",
     ),
@@ -160,7 +160,7 @@ RULES: Final = {
     "controller 10.2": ("batched", "all (that is, none)"),
     "controller 10.3": (
         "partitions Offline", "StopReplica without delete", "retry list", "offline replicas DeletionIneligible",
-        "error or top-level error", "entries whose topic", "answers to requests of another controller epoch",
+        "error or top-level error", "entries whose topic", "responses to requests of another controller epoch",
     ),
     "controller 10.4": ("completion",),
     "controller 10.5": (
@@ -200,8 +200,8 @@ UNTESTED: Final = {
     "elections 3.1: selectors of 0.8 other than controlled shutdown":
         "they differ from today's in nothing that the truth table does not hold.",
     "controller 1: a handle with awaitProcessing": "a caller gets a future that is done once the event is handled.",
-    "controller 1: AlterPartition, AllocateProducerIds, UpdateFeatures are never answered when preempted":
-        "kframe answers each request exactly once (R18).",
+    "controller 1: AlterPartition, AllocateProducerIds, UpdateFeatures get no response when preempted":
+        "kframe sends each response exactly once (R18).",
     "controller 2: RegisterBrokerAndReelect": "kframe is no broker, so that a new session only stands for election.",
     "controller 2: PartitionReassignmentIsrChange":
         "Kafka before 2.7 watches each state; kframe hears of ISRs by notification, as the same brokers leave them.",
@@ -216,8 +216,8 @@ UNTESTED: Final = {
         "topic ids are given once by the store and read with the topic: no caller can name a second one.",
     "controller 5: keys of connections, ZooKeeper and brokers": "kframe reads none of them while it has no network.",
     "controller 6.2: step 8 and 6.3, modification handlers": "a store notifies of every registration that changes.",
-    "controller 11.1: the answer waits for the answering broker's metadata cache":
-        "it is the API layer of a broker that waits; kframe answers once the election is stored and sent.",
+    "controller 11.1: the response waits for the metadata cache of the responding broker":
+        "it is the API layer of a broker that waits; kframe responds once the election is stored and sent.",
     "controller 14: a feature record that differs is rewritten":
         "kframe keeps what stands there, and no level can be finalised in a ZooKeeper-mode cluster of 3.9.",
     "controller 14: brokers that are incompatible with finalised features":

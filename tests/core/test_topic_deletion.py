@@ -231,7 +231,7 @@ def test_broker_failure_during_deletion_halts_topic() -> None:
 
 
 def test_response_to_earlier_controller_epoch_is_ignored() -> None:
-    """controller 10.3: answers to requests of another controller epoch have other row numbers."""
+    """controller 10.3: responses to requests of another controller epoch have other row numbers."""
     driver = make_driver()
     mark(driver, "t")
     confirm(driver, 1, "t-0", "t-1", controller_epoch=driver.context.controller_epoch - 1)
@@ -305,8 +305,8 @@ def test_reassignment_without_leader_does_not_block_deletion() -> None:
 
 
 def test_response_of_earlier_registration_does_not_halt_deletion() -> None:
-    """Found by the simulator, seed 911: the late answer arrived after deletion had restarted with the new registration.
-    The successful answer then matched no replica in deletion."""
+    """Found by the simulator, seed 911: the late response arrived after deletion had restarted with the new
+    registration. The successful response then matched no replica in deletion."""
     driver = make_driver()
     mark(driver, "t")
     driver.bounce_brokers(1)

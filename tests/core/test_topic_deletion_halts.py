@@ -61,13 +61,13 @@ GATES: list[tuple[str, Any, Callable[[Any], Any], Any]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("event, read, answer", [row[1:] for row in GATES], ids=[row[0] for row in GATES])
-def test_request_for_deleting_topic_is_refused(event: Any, read: Callable[[Any], Any], answer: Any) -> None:
+@pytest.mark.parametrize("event, read, response", [row[1:] for row in GATES], ids=[row[0] for row in GATES])
+def test_request_for_deleting_topic_is_refused(event: Any, read: Callable[[Any], Any], response: Any) -> None:
     """controller 10.5: isTopicQueuedUpForDeletion gates elections (17), reassignment (3), growth (17) and the rest."""
     driver = queued()
     before = driver.stored("t-0")
     driver.handle(event)
-    assert read(driver.replies.get(1)) == answer
+    assert read(driver.replies.get(1)) == response
     assert driver.stored("t-0") == before
     assert driver.recipients(Api.LEADER_AND_ISR, "t-0") == []
 

@@ -36,11 +36,11 @@ def unreadable(driver: Driver) -> Iterator[None]:
 def test_reassignment_rejected_by_storage_does_not_start(protocol: str) -> None:
     driver = quiet({"t": [healthy(1, 2)]}, reassignment_protocol=protocol)
     with unreadable(driver):
-        answer = driver.ask(ReassignmentRequested(Targets.of([(("t", 0), (2, 3))]), token=1))
+        response = driver.ask(ReassignmentRequested(Targets.of([(("t", 0), (2, 3))]), token=1))
     assert (assigned(driver.known("t-0")), driver.batches) == (((1, 2), (), ()), [])
     assert not driver.cluster.partitions.reassigning[driver.rows("t-0")].any()
     if protocol == "3.9":
-        assert answer.codes.tolist() == [ErrorCode.UNKNOWN_SERVER_ERROR]
+        assert response.codes.tolist() == [ErrorCode.UNKNOWN_SERVER_ERROR]
 
 
 def test_completed_reassignment_is_stored_when_topic_becomes_readable() -> None:

@@ -24,7 +24,7 @@ UNDER_REPLICATED = PartitionSpec((1, 2, 3), 1, (1, 2), leader_epoch=5, controlle
 
 def propose(driver: Driver, isr: tuple[int, ...], leader_epoch: int = 5, partition_epoch: int = 3, sender: int = 1,
             epochs: tuple[int, ...] | None = None) -> tuple[ErrorCode, int]:  # fmt: skip
-    """Return the error code of an AlterPartition of t-0. Also the partition epoch in the answer."""
+    """Return the error code of an AlterPartition of t-0. Also the partition epoch in the response."""
     epoch = int(driver.cluster.brokers.broker_epoch[driver.cluster.brokers.find(sender)])
     token = len(driver.replies) + 1
     response = driver.ask(proposal(isr, leader_epoch, partition_epoch, sender, epoch, token, epochs=epochs))

@@ -1,4 +1,4 @@
-"""Embedded brokers answer as a scenario defines, one request at a time. Their requests equal Kafka's trace."""
+"""Embedded brokers respond as a scenario defines, one request at a time. Their requests equal Kafka's trace."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ Errors = tuple[tuple[TopicPartition, ErrorCode], ...]
 def led(
     broker_id: int, error: ErrorCode, errors: Errors = (), controller_epoch: int = 1
 ) -> LeaderAndIsrResponseReceived:
-    """An answer to LeaderAndIsr. Rows are not compared."""
+    """A response to LeaderAndIsr. Rows are not compared."""
     return LeaderAndIsrResponseReceived(broker_id, error, errors, controller_epoch, NO_INDEXES)
 
 
 class Harness:
-    """Three brokers with replicas of ``t-0`` and ``t-1``, connected to a controller that records their answers."""
+    """Three brokers with replicas of ``t-0`` and ``t-1``, connected to a controller that records their responses."""
 
     def __init__(self) -> None:
         self.clock, self.notified = VirtualClock(), list[Event]()
@@ -71,10 +71,10 @@ def harness() -> Harness:
     return Harness()
 
 
-ConfiguredAnswer = tuple[str, Api | None, Sequence[str] | None]
+ConfiguredResponse = tuple[str, Api | None, Sequence[str] | None]
 BOTH = ("t-0", "t-1")
-#: The configured answer of broker 2, and the errors of its LeaderAndIsr response: top level, and by partition.
-ANSWERS: list[tuple[str, list[ConfiguredAnswer], ErrorCode, dict[str, ErrorCode], ErrorCode]] = [
+#: The configured response of broker 2, and the errors of its LeaderAndIsr response: top level, and by partition.
+RESPONSES: list[tuple[str, list[ConfiguredResponse], ErrorCode, dict[str, ErrorCode], ErrorCode]] = [
     ("by itself", [], NONE, {}, NONE),
     ("top level", [("STALE_CONTROLLER_EPOCH", Api.LEADER_AND_ISR, None)], STALE, dict.fromkeys(BOTH, STALE), NONE),
     ("all apis", [("STALE_CONTROLLER_EPOCH", None, None)], STALE, dict.fromkeys(BOTH, STALE), STALE),
@@ -99,11 +99,11 @@ ANSWERS: list[tuple[str, list[ConfiguredAnswer], ErrorCode, dict[str, ErrorCode]
 
 
 @pytest.mark.parametrize(
-    "configured, top, errors, metadata", [row[1:] for row in ANSWERS], ids=[row[0] for row in ANSWERS]
+    "configured, top, errors, metadata", [row[1:] for row in RESPONSES], ids=[row[0] for row in RESPONSES]
 )
-def test_answers(
+def test_configured_responses(
     harness: Harness,
-    configured: list[ConfiguredAnswer],
+    configured: list[ConfiguredResponse],
     top: ErrorCode,
     errors: dict[str, ErrorCode],
     metadata: ErrorCode,
@@ -121,18 +121,18 @@ def test_answers(
     ]
 
 
-def test_dead_log_dir_answers_storage_error_to_leader_and_isr(harness: Harness) -> None:
+def test_dead_log_dir_returns_storage_error_to_leader_and_isr(harness: Harness) -> None:
     harness.brokers.fail_log_dir(3, ["t-1"])
     harness.lead(3, *BOTH)
     harness.update(3)
     assert harness.notified == [led(3, NONE, ((("t", 1), STORAGE),)), UpdateMetadataResponseReceived(3, NONE)]
 
 
-def test_leader_and_isr_answer_has_rows_of_the_request(harness: Harness) -> None:
+def test_leader_and_isr_response_has_rows_of_the_request(harness: Harness) -> None:
     harness.lead(2, "t-1", controller_epoch=3)
-    (answer,) = harness.notified
-    assert isinstance(answer, LeaderAndIsrResponseReceived)
-    assert (answer.controller_epoch, answer.rows.tolist()) == (3, [1])
+    (response,) = harness.notified
+    assert isinstance(response, LeaderAndIsrResponseReceived)
+    assert (response.controller_epoch, response.rows.tolist()) == (3, [1])
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_leader_and_isr_answer_has_rows_of_the_request(harness: Harness) -> None
      (["t-1"], NONE, {"t-1": STALE})],
     ids=["by itself", "top level", "a deleted one", "a stopped one"],
 )  # fmt: skip
-def test_stop_replica_answer_has_only_deleted_rows(
+def test_stop_replica_response_has_only_deleted_rows(
     harness: Harness, configured: list[str] | None, top: ErrorCode, errors: dict[str, ErrorCode]
 ) -> None:
     if configured is not None:
@@ -150,9 +150,9 @@ def test_stop_replica_answer_has_only_deleted_rows(
     harness.brokers.send(harness.cluster, requests_of(harness.cluster, stop_replica={2: stopped}, controller_epoch=4))
     expected = tuple((("t", int(name[2:])), error) for name, error in errors.items())
     assert harness.notified == [StopReplicaResponseReceived(2, top, expected, 4, NO_INDEXES)]
-    (answer,) = harness.notified
-    assert isinstance(answer, StopReplicaResponseReceived)
-    assert answer.rows.tolist() == [0]
+    (response,) = harness.notified
+    assert isinstance(response, StopReplicaResponseReceived)
+    assert response.rows.tolist() == [0]
 
 
 def test_stop_replica_without_deletion_causes_no_event(harness: Harness) -> None:
@@ -166,7 +166,7 @@ def test_stop_replica_without_deletion_causes_no_event(harness: Harness) -> None
     "error, partitions",
     [("NO_SUCH_ERROR", None), ("none", None), ("", None), (SILENT, ["t-0"]), ("NO_SUCH_ERROR", ["t-0"])],
 )
-def test_invalid_answer_is_refused_and_changes_nothing(
+def test_invalid_response_is_refused_and_changes_nothing(
     harness: Harness, error: str, partitions: list[str] | None
 ) -> None:
     with pytest.raises(InputError, match="response of broker 2"):
@@ -187,7 +187,7 @@ def test_silent_broker_blocks_only_its_own_queue(harness: Harness) -> None:
     assert {broker: queue.waiting for broker, queue in harness.brokers.queues().items() if queue.waiting} == {2: 2}
 
 
-def test_broker_after_silence_answers_and_receives_queue_in_order(harness: Harness) -> None:
+def test_broker_after_silence_responds_and_receives_queue_in_order(harness: Harness) -> None:
     harness.brokers.respond_with(2, SILENT)
     for controller_epoch in (1, 2, 3):
         harness.lead(2, "t-0", controller_epoch=controller_epoch)
@@ -199,9 +199,9 @@ def test_broker_after_silence_answers_and_receives_queue_in_order(harness: Harne
         *((2, api, controller_epoch) for controller_epoch in (2, 3) for api in ("LeaderAndIsr", "UpdateMetadata")),
     ]
     assert harness.notified == [
-        answer
+        response
         for controller_epoch in (1, 2, 3)
-        for answer in (led(2, NONE, controller_epoch=controller_epoch), UpdateMetadataResponseReceived(2, NONE))
+        for response in (led(2, NONE, controller_epoch=controller_epoch), UpdateMetadataResponseReceived(2, NONE))
     ]
     assert harness.clock.pending == {}
     assert harness.brokers.queues()[2].waiting == 0
@@ -233,7 +233,7 @@ def test_resetting_one_api_keeps_other_api_silent(harness: Harness) -> None:
     assert harness.brokers.queues()[2].waiting == 1
 
 
-def test_error_after_silence_keeps_answer_of_received_request(harness: Harness) -> None:
+def test_error_after_silence_keeps_response_of_received_request(harness: Harness) -> None:
     harness.brokers.respond_with(2, "KAFKA_STORAGE_ERROR", Api.LEADER_AND_ISR, ["t-0"])
     harness.brokers.respond_with(2, SILENT, Api.LEADER_AND_ISR)
     harness.lead(2, *BOTH)
@@ -274,10 +274,12 @@ def test_new_registration_drops_requests_of_the_old_registration(harness: Harnes
     assert harness.received() == [(2, "UpdateMetadata", 2)]
     harness.brokers.respond_with(2, "NONE")
     assert harness.received() == []
-    assert harness.notified == [UpdateMetadataResponseReceived(2, NONE)], "answers of the old registration are dropped"
+    assert harness.notified == [UpdateMetadataResponseReceived(2, NONE)], (
+        "responses to the old registration are dropped"
+    )
 
 
-def test_configured_answers_survive_reregistration(harness: Harness) -> None:
+def test_configured_responses_survive_reregistration(harness: Harness) -> None:
     harness.brokers.respond_with(2, SILENT)
     harness.connect(2)
     harness.update(2)
@@ -299,7 +301,7 @@ def test_close_drops_all_queues_and_timers(harness: Harness) -> None:
 
 
 def test_queued_requests_are_dropped_without_the_role(harness: Harness) -> None:
-    """Neither the request timeout nor a late answer of the broker sends the queued requests."""
+    """Neither the request timeout nor a late response of the broker sends the queued requests."""
     harness.brokers.respond_with(2, SILENT)
     harness.brokers.respond_with(3, SILENT)
     for broker_id in (2, 3):
@@ -333,7 +335,7 @@ def test_requests_from_listener_keep_queue_order(harness: Harness) -> None:
 
 
 def test_batch_has_columns_at_time_of_send(harness: Harness) -> None:
-    """Also if an answer arrives and the controller continues before the last broker receives its request."""
+    """Also if a response arrives and the controller continues before the last broker receives its request."""
     harness.brokers.open(lambda _event: harness.cluster.partitions.leader.fill(-1), lambda: True)
     batch = requests_of(harness.cluster, leader_and_isr={1: ["t-0"], 2: ["t-0"]}, metadata=([2], ["t-0"]))
     harness.brokers.send(harness.cluster, batch)

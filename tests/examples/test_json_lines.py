@@ -1,4 +1,4 @@
-"""The example transport passes the contract tests of transports without answers."""
+"""The example transport passes the contract tests of transports without responses."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def test_cluster_outlives_its_process(tmp_path: Path) -> None:
     controller.create_topics([kframe.NewTopic("new", 4, 2)])
     controller.create_partitions([kframe.NewPartitions("old", 3)])
     controller.reassign({("old", 0): [3, 2]})
-    controller.delete_topics(["gone"])  # the mark remains: no broker answers a recording transport
+    controller.delete_topics(["gone"])  # the mark remains: no broker responds to a recording transport
     controller.run_until_idle()
     first.unregister_brokers([1])
     controller.run_until_idle()

@@ -1,4 +1,4 @@
-"""Requests of administrators: repeated, unknown and forbidden names, as Kafka's ControllerApis answers them."""
+"""Requests of administrators: repeated, unknown and forbidden names, with the responses of Kafka's ControllerApis."""
 
 from __future__ import annotations
 

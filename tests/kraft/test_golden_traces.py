@@ -1,4 +1,4 @@
-"""Traces of KRaft scenarios equal those of Apache Kafka 4.4's controller: records, batches, answers and metadata."""
+"""Traces of KRaft scenarios equal those of Apache Kafka 4.4's controller: records, batches, responses and metadata."""
 
 from __future__ import annotations
 

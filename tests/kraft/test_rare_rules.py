@@ -1,4 +1,4 @@
-"""Rules of KRaft mode in states that few clusters reach; ``oracle/cases/rare.jsonl`` has Kafka's answers."""
+"""Rules of KRaft mode in states that few clusters reach; ``oracle/cases/rare.jsonl`` has Kafka's results."""
 
 from __future__ import annotations
 

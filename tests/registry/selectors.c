@@ -51,7 +51,7 @@ int32_t always_out_of_range(const kframe_election *election, void *user_data) {
     return election->candidate_count;
 }
 
-/* Writes into the election, which is const, and answers as if that were true. */
+/* Writes into the election, which is const, and returns a result as if that were true. */
 int32_t vandal(const kframe_election *election, void *user_data) {
     (void)user_data;
     for (int32_t at = 0; at < election->broker_count; at++)

@@ -65,14 +65,14 @@ def test_election_struct_size_equals_reference() -> None:
 @pytest.mark.parametrize("name", ["last_in_sync", "from_everything", "always_out_of_range"])
 def test_compiled_loop_equals_reference(compiled: Compiled, name: str, kind: ElectionKind, seed: int) -> None:
     batch = random_election(seed, kind)
-    answers = []
+    results = []
     for module in (_selectors, native_reference):
         counter, leader = ctypes.c_uint64(0), np.full(len(batch), 77, np.int32)
         count = module.elect(compiled.address(name), ctypes.addressof(counter), batch, leader)
-        answers.append((count, leader.tolist(), counter.value))
-    assert answers[0] == answers[1]
+        results.append((count, leader.tolist(), counter.value))
+    assert results[0] == results[1]
     if name == "from_everything":
-        leaders = answers[0][1]
+        leaders = results[0][1]
         assert len({*leaders} - {NO_LEADER, _selectors.INVALID_POSITION}) > 1
         assert {NO_LEADER, _selectors.INVALID_POSITION} < {*leaders}, "the draw covers every branch"
 

@@ -1,4 +1,4 @@
-"""Cost terms and goals: equal functions of the three tiers are equal, and each invalid answer is an error."""
+"""Cost terms and goals: equal functions of the three tiers are equal, and each invalid result is an error."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def goals(native: dict[str, NativeFunction]) -> dict[Tier, PlanGoal]:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_tiers_answer_equally(native: dict[str, NativeFunction], seed: int) -> None:
+def test_tiers_return_equal_results(native: dict[str, NativeFunction], seed: int) -> None:
     batch = random_placement(seed)
     expected = bulk_cost(batch)
     assert FORBIDDEN in expected or batch.broker_rack[0] < 0
@@ -125,16 +125,16 @@ def test_native_loop_equals_reference(native: dict[str, NativeFunction], name: s
     assert ctypes.sizeof(placement_reference.Placement) == _placements.PLACEMENT_SIZE
     function = native[name]
     for batch in (random_placement(1, 30), random_placement(2, 0), random_placement(3, 4, 1, 0)):
-        answers = [np.zeros((len(batch), len(batch.broker_ids) if by_broker else 1), np.int64) for _ in range(2)]
-        for call, answer in zip((_placements.call_native, placement_reference.call_native), answers, strict=True):
+        outputs = [np.zeros((len(batch), len(batch.broker_ids) if by_broker else 1), np.int64) for _ in range(2)]
+        for call, output in zip((_placements.call_native, placement_reference.call_native), outputs, strict=True):
             call(
                 function.address, function.user_data, batch.topic, batch.partition, batch.weight,
-                batch.replicas.offsets, batch.replicas.values, batch.broker_ids, batch.broker_rack, by_broker, answer,
+                batch.replicas.offsets, batch.replicas.values, batch.broker_ids, batch.broker_rack, by_broker, output,
             )  # fmt: skip
-        assert np.array_equal(answers[0], answers[1])
+        assert np.array_equal(outputs[0], outputs[1])
 
 
-def answer_of(value: Any) -> CostTerm:
+def cost_term_returning(value: Any) -> CostTerm:
     return CostTerm("mine", lambda batch: value(batch) if callable(value) else value)
 
 
@@ -161,7 +161,7 @@ def test_invalid_costs_name_term(value: Any, message: str) -> None:
     batch = random_placement(0)
     batch.weight.flags.writeable = False
     with pytest.raises(PluginError, match=f"cost term 'mine':? ?{message}"):
-        answer_of(value).costs(batch)
+        cost_term_returning(value).costs(batch)
 
 
 @pytest.mark.parametrize(

@@ -80,10 +80,10 @@ def test_partition_election_is_immutable() -> None:
         elect(change, random_election(1, OFFLINE))
 
 
-@pytest.mark.parametrize("answer", ["1", 1.0, True, [1]], ids=repr)
-def test_invalid_broker_id_error_names_partition(answer: Any) -> None:
+@pytest.mark.parametrize("returned", ["1", 1.0, True, [1]], ids=repr)
+def test_invalid_broker_id_error_names_partition(returned: Any) -> None:
     with pytest.raises(TypeError, match="expected a broker id or None") as caught:
-        elect(lambda election: answer if election.partition == 3 else None, random_election(1, OFFLINE))
+        elect(lambda election: returned if election.partition == 3 else None, random_election(1, OFFLINE))
     assert caught.value.__notes__ == ["while electing a leader for t-3"]
 
 

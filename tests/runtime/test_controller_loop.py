@@ -1,4 +1,4 @@
-"""The controller loop: each event completes before the next, and every request is answered."""
+"""The controller loop: each event completes before the next, and every request gets a response."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from kframe.model.requests import ControlRequests
 from kframe.runtime.loop import ControllerLoop
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy, registration
 
-ANSWER_S = 30.0
+RESPONSE_S = 30.0
 """A generous timeout for any machine. Only a deadlock waits that long."""
 
 
@@ -203,7 +203,7 @@ def test_store_error_completes_all_futures(
 
 
 def test_uncertain_controller_does_not_announce_stored_states(harness: Harness) -> None:
-    """The controller paused after its write: brokers receive no request, the client gets an answer, and the role
+    """The controller paused after its write: brokers receive no request, the client gets a response, and the role
     ends."""
     loop = harness.open()
     harness.transport.take()
@@ -234,7 +234,7 @@ def test_stored_states_are_sent_after_role_is_confirmed(harness: Harness) -> Non
 
 
 @pytest.mark.parametrize("confirms", [False, True])
-def test_uncertain_controller_answers_no_read(harness: Harness, confirms: bool) -> None:
+def test_uncertain_controller_completes_no_read(harness: Harness, confirms: bool) -> None:
     """Another controller may have changed the topics since. A read does not wait for storage, also if that would
     confirm the role."""
     loop = harness.open()
@@ -268,14 +268,14 @@ def test_stop_closes_store_that_current_event_waits_for(harness: Harness) -> Non
     def wait() -> None:
         harness.store.reachable.clear()
         waits.set()
-        assert harness.store.reachable.wait(ANSWER_S)
+        assert harness.store.reachable.wait(RESPONSE_S)
 
     harness.store.before_write.append(wait)
     loop.start()
     future = loop.submit(prefer)
-    assert waits.wait(ANSWER_S)
+    assert waits.wait(RESPONSE_S)
     loop.stop()
-    assert future.result(ANSWER_S).error is ErrorCode.NOT_CONTROLLER
+    assert future.result(RESPONSE_S).error is ErrorCode.NOT_CONTROLLER
     assert not loop.controller.active
 
 
@@ -352,7 +352,7 @@ def test_failed_failovers_back_off_exponentially(harness: Harness, monkeypatch: 
     def failing() -> ClusterState:
         attempts.append(harness.clock.now_ms())
         if len(attempts) <= 4:
-            raise StoreError("no answer")
+            raise StoreError("no response")
         return load()
 
     monkeypatch.setattr(harness.store, "load", failing)
@@ -413,7 +413,7 @@ def test_loop_thread_handles_submitted_events(harness: Harness) -> None:
     loop.open()
     loop.start()
     futures = [loop.submit(prefer) for _ in range(20)]
-    codes = [future.result(ANSWER_S).codes.tolist() for future in futures]
+    codes = [future.result(RESPONSE_S).codes.tolist() for future in futures]
     loop.stop()
     assert codes == [[ErrorCode.NONE]] + [[ErrorCode.ELECTION_NOT_NEEDED]] * 19
     assert not loop.controller.active
@@ -442,10 +442,10 @@ def test_stop_waits_for_current_event_and_completes_queued_ones(harness: Harness
     gate.once.append(lambda: later.set_result(loop.submit(shut_down)))
     first = loop.submit(prefer)
     loop.start()
-    assert first.result(ANSWER_S).codes.tolist() == [ErrorCode.NONE]
-    waiting = later.result(ANSWER_S)
+    assert first.result(RESPONSE_S).codes.tolist() == [ErrorCode.NONE]
+    waiting = later.result(RESPONSE_S)
     loop.stop()
-    assert waiting.result(ANSWER_S).error in (ErrorCode.NONE, ErrorCode.STALE_CONTROLLER_EPOCH)
+    assert waiting.result(RESPONSE_S).error in (ErrorCode.NONE, ErrorCode.STALE_CONTROLLER_EPOCH)
     assert not loop.controller.active
 
 
@@ -453,9 +453,9 @@ def test_brokers_may_register_from_another_thread(harness: Harness) -> None:
     loop = harness.loop
     loop.open()
     loop.start()
-    assert loop.submit(prefer).result(ANSWER_S).error is ErrorCode.NONE
+    assert loop.submit(prefer).result(RESPONSE_S).error is ErrorCode.NONE
     harness.ensemble.register_brokers([registration(3), Registration(4, NO_BROKER_EPOCH)])
-    assert loop.submit(prefer).result(ANSWER_S).error is ErrorCode.NONE
+    assert loop.submit(prefer).result(RESPONSE_S).error is ErrorCode.NONE
     assert loop.controller.cluster.brokers.registered_ids() == [1, 2, 3, 4]
 
 

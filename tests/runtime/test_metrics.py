@@ -162,7 +162,7 @@ CHANNELS = "kafka_controller_controllerchannelmanager_"
 
 
 class SilentHarness(Harness):
-    """Brokers 1 and 2 have request queues. Broker 2 does not answer, so that its second request waits."""
+    """Brokers 1 and 2 have request queues. Broker 2 does not respond, so that its second request waits."""
 
     def make_transport(self) -> Transport:
         self.brokers = EmbeddedBrokers(self.clock)

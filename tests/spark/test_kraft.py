@@ -1,4 +1,4 @@
-"""KRaft clusters in a fleet: no fact is lost, and every stage answers what the engine answers of the snapshot."""
+"""KRaft clusters in a fleet: no fact is lost, and every stage has the results of the engine on the snapshot."""
 
 from __future__ import annotations
 

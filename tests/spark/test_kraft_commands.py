@@ -1,4 +1,4 @@
-"""``kframe spark`` on ZooKeeper and KRaft clusters: each stage answers what the single-cluster command does."""
+"""``kframe spark`` on ZooKeeper and KRaft clusters: each stage has the results of the single-cluster command."""
 
 from __future__ import annotations
 

@@ -37,8 +37,8 @@ def test_whole_cluster_from_pieces_equals_one_machine(data: st.DataObject) -> No
     (refused,) = play(to_play(snapshot, parts[:1], [scenario_row]), Engine())
     assert "it needs the whole" in refused["problem"][0].as_py()
     if isinstance(expected, str):
-        (answer,) = play(to_play(snapshot, concatenated(parts), [scenario_row]), Engine(), whole=True)
-        assert answer["problem"][0].as_py() == expected
+        (result,) = play(to_play(snapshot, concatenated(parts), [scenario_row]), Engine(), whole=True)
+        assert result["problem"][0].as_py() == expected
         event("refused")
         return
     event(f"{scenario_row['verb']}, {'changes' if expected['changes'] else 'nothing changed'}")

@@ -54,9 +54,9 @@ def test_invalid_shard_is_a_problem(column: str, values: Any, problem: str) -> N
     whole = table(SNAPSHOT)
     changed = whole.set_column(whole.schema.get_field_index(column), column, values)
     (row,) = play(to_play(SNAPSHOT, pack(changed.to_batches()), [scenario(brokers=[1])]), Engine())
-    answer = row["problem"][0].as_py()
-    assert answer.startswith("cluster east")
-    assert problem in answer
+    result = row["problem"][0].as_py()
+    assert result.startswith("cluster east")
+    assert problem in result
 
 
 def test_missing_columns_are_unknown() -> None:

@@ -1,4 +1,4 @@
-"""A plan for a KRaft cluster is checked by KRaft rules: the findings predict what the controller answers."""
+"""A plan for a KRaft cluster is checked by KRaft rules: the findings predict the responses of the controller."""
 
 from __future__ import annotations
 

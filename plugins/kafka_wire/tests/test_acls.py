@@ -60,12 +60,12 @@ def client(records: FakeRecords) -> Iterator[Client]:
 
 
 def described(client: Client, version: int = 3, **acl_filter: Any) -> set[tuple[int, int, str, str, int, int]]:
-    answer = client.ask(29, version, **{**ANYTHING, **acl_filter})
-    assert answer["error_code"] == 0
+    response = client.ask(29, version, **{**ANYTHING, **acl_filter})
+    assert response["error_code"] == 0
     return {
         (resource["resource_type"], resource.get("pattern_type", 3), resource["resource_name"], acl["principal"],
          acl["operation"], acl["permission_type"])
-        for resource in answer["resources"]
+        for resource in response["resources"]
         for acl in resource["acls"]
     }  # fmt: skip
 
@@ -138,8 +138,12 @@ def test_invalid_entry_is_refused_separately(entry: dict[str, Any], client: Clie
 def test_deleted_entry_is_reported_for_first_matching_filter(client: Client, records: FakeRecords) -> None:
     by_name = {**ANYTHING, "resource_type_filter": 2, "resource_name_filter": "t", "pattern_type_filter": 3}
     filters = [{**by_name, "principal_filter": "User:a"}, by_name, {**by_name, "resource_name_filter": "none"}]
-    answer = client.ask(31, 3, filters=filters)["filter_results"]
-    assert [[acl["principal"] for acl in result["matching_acls"]] for result in answer] == [["User:a"], ["User:b"], []]
+    response = client.ask(31, 3, filters=filters)["filter_results"]
+    assert [[acl["principal"] for acl in result["matching_acls"]] for result in response] == [
+        ["User:a"],
+        ["User:b"],
+        [],
+    ]
     assert "/kafka-acl/Topic/t" not in records.records
     assert records.appended == [("/kafka-acl-changes/acl_changes_", "TOPIC:t")]
     assert described(client) == {STAR, TEAM, USER}

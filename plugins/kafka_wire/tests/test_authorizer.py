@@ -156,10 +156,10 @@ DENIED: list[tuple[int, int, Mapping[str, object], tuple[str | int, ...], int]] 
 def test_unauthorized_requests_have_authorization_errors() -> None:
     with Served({"t": [healthy(1)]}, config=CONFIG, records=FakeRecords({})) as served, served.client() as client:
         for api_key, version, fields, path, code in DENIED:
-            answer: object = client.ask(api_key, version, **fields)
+            response: object = client.ask(api_key, version, **fields)
             for step in path:
-                answer = answer[step]  # type: ignore[index]
-            assert answer == code, (api_key, version)
+                response = response[step]  # type: ignore[index]
+            assert response == code, (api_key, version)
 
 
 class UnreadableRecords(FakeRecords):

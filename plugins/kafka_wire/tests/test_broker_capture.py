@@ -173,7 +173,7 @@ def test_isr_without_assigned_replica_is_an_error(make: Callable[..., Broker]) -
 
 
 @pytest.mark.parametrize(
-    "api_key, answer, note",
+    "api_key, response, note",
     [
         (
             CONFIGS,
@@ -194,10 +194,10 @@ def test_isr_without_assigned_replica_is_an_error(make: Callable[..., Broker]) -
     ids=["settings of a topic", "settings of brokers", "reassignments"],
 )
 def test_refused_requests_are_stated_as_assumptions(
-    api_key: int, answer: Mapping[str, Any], note: str, make: Callable[..., Broker]
+    api_key: int, response: Mapping[str, Any], note: str, make: Callable[..., Broker]
 ) -> None:
     broker = make()
-    broker.fake.responses[api_key] = answer
+    broker.fake.responses[api_key] = response
     assert note in "; ".join(broker.capture().assumptions)
 
 
@@ -218,7 +218,7 @@ def test_a_missing_api_is_named(make: Callable[..., Broker]) -> None:
 def test_dead_bootstrap_servers_are_named() -> None:
     first, second = free_ports(2)
     names = rf"127.0.0.1:{first} \(Connection refused\), 127.0.0.1:{second} \(Connection refused\)"
-    with pytest.raises(StoreError, match=f"no bootstrap server answers: {names}"):
+    with pytest.raises(StoreError, match=f"no bootstrap server responds: {names}"):
         open_cluster(f"kafka://127.0.0.1:{first},127.0.0.1:{second}", {}).capture()
 
 

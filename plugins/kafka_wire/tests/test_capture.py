@@ -220,9 +220,9 @@ def test_capture_describe_and_what_if_agree(cluster: Running) -> None:
         )
         assert {end.security_protocol for broker in secured.brokers for end in broker.endpoints or ()} == {"SASL_SSL"}
 
-    answer = whatif_on_pipe(cluster, "-o", "json")
-    assert json.loads(answer)["snapshot"]["mode"] == ("zookeeper" if cluster.zookeeper else "kraft")
-    predicted = leaders(answer)
+    output = whatif_on_pipe(cluster, "-o", "json")
+    assert json.loads(output)["snapshot"]["mode"] == ("zookeeper" if cluster.zookeeper else "kraft")
+    predicted = leaders(output)
     assert predicted == leaders(json.dumps(kframe_json("whatif", "fail", healthy, "--brokers", "2")))
     assert "leaders moved" in whatif_on_pipe(cluster)
 

@@ -122,10 +122,10 @@ def test_broker_in_kraft_mode_is_logged(
         assert cluster.events == []
 
 
-def test_mode_of_a_broker_is_logged_once_when_it_answers(
+def test_mode_of_a_broker_is_logged_once_when_it_responds(
     make_cluster: MakeCluster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A broker that is starting does not answer ApiVersions yet."""
+    """A broker that is starting does not respond to ApiVersions yet."""
     modes = [None, None, False]
     monkeypatch.setattr(channel, "serves_a_controller", lambda _target, _timeout_ms: modes.pop(0))
     cluster = make_cluster()
@@ -136,12 +136,12 @@ def test_mode_of_a_broker_is_logged_once_when_it_answers(
     assert modes == []
 
 
-def cluster_with_id(make_cluster: MakeCluster, store: object, answer: dict[str, Any] | None) -> FakeCluster:
-    """A cluster with one broker that is not connected yet. ``answer`` is the broker's response to Metadata."""
+def cluster_with_id(make_cluster: MakeCluster, store: object, response: dict[str, Any] | None) -> FakeCluster:
+    """A cluster with one broker that is not connected yet. ``response`` is the broker's response to Metadata."""
     cluster = make_cluster(connected=False)
     cluster.transport.attach_store(store)
-    if answer is not None:
-        cluster.broker.responses[METADATA] = answer
+    if response is not None:
+        cluster.broker.responses[METADATA] = response
     return cluster
 
 
@@ -194,7 +194,7 @@ def test_address_taken_over_by_another_cluster_receives_nothing(
 
 
 @pytest.mark.parametrize(
-    ("store", "answer"),
+    ("store", "response"),
     [
         (records(CONTROLLER_ID), {"cluster_id": CONTROLLER_ID}),
         (records(CONTROLLER_ID), {"cluster_id": None}),
@@ -206,10 +206,10 @@ def test_address_taken_over_by_another_cluster_receives_nothing(
     ids=["same id", "broker names none", "no record", "no id in it", "storage fails", "store shows no records"],
 )
 def test_broker_is_accepted_if_cluster_id_is_unknown(
-    make_cluster: MakeCluster, store: object, answer: dict[str, Any] | None, info_log: pytest.LogCaptureFixture
+    make_cluster: MakeCluster, store: object, response: dict[str, Any] | None, info_log: pytest.LogCaptureFixture
 ) -> None:
     """Without an own cluster id, brokers receive no Metadata request."""
-    cluster = cluster_with_id(make_cluster, store, answer)
+    cluster = cluster_with_id(make_cluster, store, response)
     cluster.connect()
     cluster.send("t-0")
     cluster.await_idle()

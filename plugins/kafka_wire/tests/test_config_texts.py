@@ -58,8 +58,8 @@ def created(client: Client, config: Mapping[str, str | None]) -> tuple[int, str 
     """Error code and message of a topic creation. It is only validated."""
     configs = [{"name": name, "value": value} for name, value in config.items()]
     topic = {"name": "new", "num_partitions": 1, "replication_factor": 1, "configs": configs}
-    (answer,) = client.ask(*CREATE_TOPICS, topics=[topic], timeout=9000, validate_only=True)["topics"]
-    return answer["error_code"], answer["error_message"]
+    (response,) = client.ask(*CREATE_TOPICS, topics=[topic], timeout=9000, validate_only=True)["topics"]
+    return response["error_code"], response["error_message"]
 
 
 def altered(
@@ -68,30 +68,30 @@ def altered(
     """Error code and message of a config change that is only validated."""
     configs = [{"name": key, "value": value, "config_operation": operation} for key, value in config.items()]
     resource = {"resource_type": kind, "resource_name": name, "configs": configs}
-    (answer,) = client.ask(*INCREMENTAL_ALTER_CONFIGS, resources=[resource], validate_only=True)["responses"]
-    return answer["error_code"], answer["error_message"]
+    (response,) = client.ask(*INCREMENTAL_ALTER_CONFIGS, resources=[resource], validate_only=True)["responses"]
+    return response["error_code"], response["error_message"]
 
 
 def refusals(client: Client) -> dict[Any, tuple[int, str | None]]:
     """The controller's errors for all entries of the tables."""
-    answers: dict[Any, tuple[int, str | None]] = {}
+    results: dict[Any, tuple[int, str | None]] = {}
     for config in TOPIC_TABLE:
-        answers["create", *config.items()] = created(client, config)
-        answers["alter", *config.items()] = altered(client, TOPIC, "t", config)
+        results["create", *config.items()] = created(client, config)
+        results["alter", *config.items()] = altered(client, TOPIC, "t", config)
     for config in BROKER_TABLE:
-        answers["brokers", *config.items()] = altered(client, BROKER, "", config)
+        results["brokers", *config.items()] = altered(client, BROKER, "", config)
     for kind, name, operation, key in LIST_TABLE:
-        answers[kind, operation, key] = altered(client, kind, name, {key: "1"}, operation)
-    answers["null", "create"] = created(client, {"retention.ms": None, "flush.ms": "1"})
-    answers["null", "alter"] = altered(client, TOPIC, "t", {"retention.ms": None})
-    return answers
+        results[kind, operation, key] = altered(client, kind, name, {key: "1"}, operation)
+    results["null", "create"] = created(client, {"retention.ms": None, "flush.ms": "1"})
+    results["null", "alter"] = altered(client, TOPIC, "t", {"retention.ms": None})
+    return results
 
 
 def topic_exists(client: Client) -> bool:
     """Create the topic whose settings are altered. A broker that has just started may refuse it at first."""
     topic = {"name": "t", "num_partitions": 1, "replication_factor": 1, "configs": []}
-    (answer,) = client.ask(*CREATE_TOPICS, topics=[topic], timeout=60_000, validate_only=False)["topics"]
-    return answer["error_code"] in (0, TOPIC_ALREADY_EXISTS)
+    (response,) = client.ask(*CREATE_TOPICS, topics=[topic], timeout=60_000, validate_only=False)["topics"]
+    return response["error_code"] in (0, TOPIC_ALREADY_EXISTS)
 
 
 @pytest.fixture

@@ -45,7 +45,7 @@ def test_addresses_with_full_buckets_are_removed() -> None:
 
 
 def log_in(served: Served, version: int, password: str) -> bool:
-    """Whether the server answers a login, whatever it answers."""
+    """Whether the server responds to a login, with any result."""
     token = f"\0alice\0{password}".encode()
     with served.client("LOGIN") as client:
         try:

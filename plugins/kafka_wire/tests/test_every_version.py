@@ -22,7 +22,7 @@ def served() -> Iterator[Served]:
 
 
 @pytest.mark.parametrize("api_key", APIS, ids=codec.API_NAMES.get)
-def test_every_version_is_answered(api_key: int, served: Served) -> None:
+def test_every_version_gets_a_response(api_key: int, served: Served) -> None:
     chance = random.Random(api_key)
     with served.client() as client:
         for version in range(APIS[api_key].newest + 1):
@@ -32,20 +32,20 @@ def test_every_version_is_answered(api_key: int, served: Served) -> None:
                     fields["timeout"] = 1
                 if api_key == PRODUCE:
                     fields["acks"] = 1
-                answer = client.ask(api_key, version, **fields)
-                assert isinstance(answer, dict)
+                response = client.ask(api_key, version, **fields)
+                assert isinstance(response, dict)
 
 
 @pytest.mark.parametrize("version", [5, 6, 99, 32767, -1])
-def test_unknown_versions_of_api_versions_are_answered_as_version_0(version: int, served: Served) -> None:
+def test_unknown_versions_of_api_versions_get_version_0(version: int, served: Served) -> None:
     with served.client() as client:
         client.send(struct.pack(">ihhi", 20, 18, version, 77) + b"\x00" * 12)
         if version < 0:
             assert client.ended()
             return
-        correlation_id, answer = codec.decode_response(18, 0, client.receive())
+        correlation_id, response = codec.decode_response(18, 0, client.receive())
         assert correlation_id == 77
-        assert answer == {"error_code": 35, "api_keys": [{"api_key": 18, "min_version": 0, "max_version": 4}]}
+        assert response == {"error_code": 35, "api_keys": [{"api_key": 18, "min_version": 0, "max_version": 4}]}
         assert client.ask(18, 4, client_software_name="a", client_software_version="1")["error_code"] == 0
 
 

@@ -1,4 +1,4 @@
-"""Control requests over faulty connections. Each request is sent again until it is answered, in order."""
+"""Control requests over faulty connections. Each request is sent again until it gets a response, in order."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def send_half(connection: socket.socket, reply: bytes) -> None:
     closed(connection, reply)
 
 
-def answer_another_request(connection: socket.socket, reply: bytes) -> None:
+def respond_to_another_request(connection: socket.socket, reply: bytes) -> None:
     respond(connection, struct.pack(">i", struct.unpack(">i", reply[:4])[0] + 1) + reply[4:])
 
 
@@ -54,20 +54,20 @@ def reset(connection: socket.socket, _: bytes) -> None:
 
 #: What the broker does with a request, and the expected log line.
 FAULTS: dict[str, tuple[Action, str]] = {
-    "closed before the answer": (
+    "closed before the response": (
         closed,
         "closed the connection after 0 bytes of 4: it ends, does not know the version of a request",
     ),
-    "half an answer": (send_half, "closed the connection after"),
+    "half a response": (send_half, "closed the connection after"),
     "reset": (reset, ""),
     "cut short": (lambda connection, reply: respond(connection, reply[:-1]), "breaks off"),
     "bytes behind the end": (lambda connection, reply: respond(connection, reply + b"\0"), "breaks off"),
-    "an answer to another request": (answer_another_request, "an answer to request"),
+    "a response to another request": (respond_to_another_request, "a response to request"),
     "no bytes at all": (send_frame(0, b""), "a reply of 0 bytes"),
-    "too few bytes": (send_frame(3, b"abc"), "an answer of 3 bytes"),
+    "too few bytes": (send_frame(3, b"abc"), "a response of 3 bytes"),
     "a negative length": (send_frame(-5, b"abc"), "a reply of -5 bytes"),
     "a huge length": (send_frame(2**31 - 1, b""), "a reply of 2147483647 bytes"),
-    "garbage": (send_frame(64, bytes(range(64))), "an answer to request 66051"),
+    "garbage": (send_frame(64, bytes(range(64))), "a response to request 66051"),
     "a TLS alert": (lambda connection, _: connection.sendall(bytes.fromhex("15030300020228")), "speaks TLS"),
 }
 
@@ -102,11 +102,11 @@ def test_a_request_after_an_idle_close_is_sent_once_over_a_new_connection(make_c
     """Brokers close idle connections (R28)."""
     cluster = make_cluster()
 
-    def answer_and_close(connection: socket.socket, reply: bytes) -> None:
+    def respond_and_close(connection: socket.socket, reply: bytes) -> None:
         respond(connection, reply)
         closed(connection, reply)
 
-    cluster.broker.script.append(answer_and_close)
+    cluster.broker.script.append(respond_and_close)
     cluster.stop(t=True)
     cluster.await_idle()
     cluster.send("t-0")

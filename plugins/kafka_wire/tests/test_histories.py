@@ -1,6 +1,6 @@
-"""The checker accepts histories of answers that one controller could have given in some order, and no others.
+"""The checker accepts histories of responses that one controller could have sent in some order, and no others.
 
-Live controllers under faults give such answers.
+Live controllers under faults give such responses.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ def test_partitions_are_reassigned_listed_and_cancelled(tools: Tools) -> None:
     output = tools.run("kafka-reassign-partitions", "--execute", "--reassignment-json-file", str(plan))
     assert "Successfully started partition reassignment for old-0" in output
     assert "old-0: replicas: 2,3,1. adding: 3. removing: 1." in tools.run("kafka-reassign-partitions", "--list")
-    # The tool clears throttles broker by broker, but here the controller answers for all brokers and is none.
+    # The tool clears throttles broker by broker, but here the controller acts for all brokers and is none.
     cancel = ("--cancel", "--preserve-throttles", "--reassignment-json-file", str(plan))
     assert "Successfully cancelled partition reassignment for: old-0" in tools.run("kafka-reassign-partitions", *cancel)
     assert "No partition reassignments found" in tools.run("kafka-reassign-partitions", "--list")

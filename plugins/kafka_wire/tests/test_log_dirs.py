@@ -1,4 +1,4 @@
-"""What brokers answer to DescribeLogDirs."""
+"""Responses of brokers to DescribeLogDirs."""
 
 from __future__ import annotations
 

@@ -61,16 +61,16 @@ def scram(client: Callable[[bytes], bytes], user: str, password: str, name: str 
     whole = f"{first},{challenge},{final}".encode()
     signature = hmac.digest(hashlib.new(name, key).digest(), whole, name)
     proof = base64.b64encode(bytes(a ^ b for a, b in zip(key, signature, strict=True))).decode()
-    answer = client(f"{final},p={proof}".encode())
+    response = client(f"{final},p={proof}".encode())
     server = hmac.digest(hmac.digest(salted, b"Server Key", name), whole, name)
-    assert answer == b"v=" + base64.b64encode(server)
+    assert response == b"v=" + base64.b64encode(server)
 
 
 def test_plain_login_succeeds(client: Client) -> None:
-    assert client.ask(18, 0)["error_code"] == 0  # ApiVersions is answered before the login, too.
+    assert client.ask(18, 0)["error_code"] == 0  # ApiVersions gets a response before the login, too.
     assert client.ask(17, 1, mechanism="PLAIN") == {"error_code": 0, "mechanisms": ["PLAIN", "SCRAM-SHA-256"]}
-    answer = client.ask(36, 2, auth_bytes=plain("alice", "secret"))
-    assert answer == {"error_code": 0, "error_message": None, "auth_bytes": b"", "session_lifetime": 3_600_000}
+    response = client.ask(36, 2, auth_bytes=plain("alice", "secret"))
+    assert response == {"error_code": 0, "error_message": None, "auth_bytes": b"", "session_lifetime": 3_600_000}
     assert client.ask(3, 12, topics=None)["controller_id"] == 1000
 
 
@@ -78,9 +78,9 @@ def test_scram_login_succeeds(client: Client) -> None:
     client.ask(17, 1, mechanism="SCRAM-SHA-256")
 
     def token(data: bytes) -> bytes:
-        answer = client.ask(36, 0, auth_bytes=data)
-        assert answer["error_code"] == 0, answer
-        auth_bytes: bytes = answer["auth_bytes"]
+        response = client.ask(36, 0, auth_bytes=data)
+        assert response["error_code"] == 0, response
+        auth_bytes: bytes = response["auth_bytes"]
         return auth_bytes
 
     scram(token, "carol", "pencil")
@@ -107,9 +107,9 @@ WRONG = [
 @pytest.mark.parametrize("user, password, authorization", WRONG)
 def test_plain_login_with_a_wrong_password_fails(user: str, password: str, authorization: str, client: Client) -> None:
     client.ask(17, 1, mechanism="PLAIN")
-    answer = client.ask(36, 1, auth_bytes=plain(user, password, authorization))
-    assert answer["error_code"] == 58
-    assert answer["error_message"]
+    response = client.ask(36, 1, auth_bytes=plain(user, password, authorization))
+    assert response["error_code"] == 58
+    assert response["error_message"]
     assert client.ended()
 
 
@@ -140,8 +140,8 @@ def test_wrong_bare_tokens_end_the_connection(client: Client) -> None:
 
 
 def test_unsupported_mechanism_returns_supported_ones(client: Client) -> None:
-    answer = client.ask(17, 1, mechanism="GSSAPI")
-    assert answer == {"error_code": 33, "mechanisms": ["PLAIN", "SCRAM-SHA-256"]}
+    response = client.ask(17, 1, mechanism="GSSAPI")
+    assert response == {"error_code": 33, "mechanisms": ["PLAIN", "SCRAM-SHA-256"]}
     assert client.ended()
 
 

@@ -15,10 +15,10 @@ from kframe.testing.clusters import PartitionSpec, healthy
 
 
 def test_metadata_names_the_controller_and_brokers_on_the_listener(client: Client) -> None:
-    answer = client.ask(3, 12, topics=[{"name": "t"}, {"name": "dead"}])
-    assert [(broker["node_id"], broker["rack"]) for broker in answer["brokers"]] == [(1, "a"), (2, "b"), (1000, "a")]
-    assert (answer["controller_id"], answer["cluster_id"]) == (1000, "the-cluster")
-    t, dead = answer["topics"]
+    response = client.ask(3, 12, topics=[{"name": "t"}, {"name": "dead"}])
+    assert [(broker["node_id"], broker["rack"]) for broker in response["brokers"]] == [(1, "a"), (2, "b"), (1000, "a")]
+    assert (response["controller_id"], response["cluster_id"]) == (1000, "the-cluster")
+    t, dead = response["topics"]
     assert [(partition["error_code"], partition["leader_id"]) for partition in t["partitions"]] == [(0, 1), (72, -1)]
     assert [
         (partition["error_code"], partition["leader_id"], partition["offline_replicas"])
@@ -74,10 +74,10 @@ def test_auto_topic_creation_needs_create_permission(client: Client) -> None:
 
 
 def test_authorized_operations_are_returned_on_request(client: Client) -> None:
-    answer = client.ask(3, 9, topics=[{"name": "t"}], include_cluster_authorized_operations=True,
+    response = client.ask(3, 9, topics=[{"name": "t"}], include_cluster_authorized_operations=True,
                         include_topic_authorized_operations=True)  # fmt: skip
-    assert answer["cluster_authorized_operations"] == 0b1111110100000
-    assert answer["topics"][0]["topic_authorized_operations"] == 0b110111111000
+    assert response["cluster_authorized_operations"] == 0b1111110100000
+    assert response["topics"][0]["topic_authorized_operations"] == 0b110111111000
     assert client.ask(3, 9, topics=[])["cluster_authorized_operations"] == -(2**31)
 
 
@@ -104,11 +104,11 @@ def test_metadata_omits_topics_unknown_to_brokers() -> None:
 
 @pytest.mark.parametrize("kind, code", [(1, 0), (2, 114), (3, 115)])
 def test_describe_cluster(kind: int, code: int, client: Client) -> None:
-    answer = client.ask(60, 1, endpoint_type=kind)
-    assert answer["error_code"] == code
+    response = client.ask(60, 1, endpoint_type=kind)
+    assert response["error_code"] == code
     if not code:
-        assert [broker["broker_id"] for broker in answer["brokers"]] == [1, 2, 1000]
-        assert (answer["controller_id"], answer["cluster_id"]) == (1000, "the-cluster")
+        assert [broker["broker_id"] for broker in response["brokers"]] == [1, 2, 1000]
+        assert (response["controller_id"], response["cluster_id"]) == (1000, "the-cluster")
 
 
 def test_coordinators_are_leaders_of_internal_topic_partitions() -> None:

@@ -40,13 +40,13 @@ Quotas = dict[tuple[tuple[str, str | None], ...], dict[str, float]]
 
 def described(client: Client, *components: tuple[str, int, str | None], strict: bool = False) -> Quotas:
     listed = [{"entity_type": kind, "match_type": how, "match": name} for kind, how, name in components]
-    answer = client.ask(48, 1, components=listed, strict=strict)
-    assert answer["error_code"] == 0
+    response = client.ask(48, 1, components=listed, strict=strict)
+    assert response["error_code"] == 0
     return {
         tuple((part["entity_type"], part["entity_name"]) for part in entry["entity"]): {
             each["key"]: each["value"] for each in entry["values"]
         }
-        for entry in answer["entries"]
+        for entry in response["entries"]
     }
 
 
@@ -103,8 +103,8 @@ REFUSED: list[tuple[list[dict[str, Any]], int]] = [
 def test_filters_that_contradict_themselves_are_refused(
     components: list[dict[str, Any]], code: int, client: Client
 ) -> None:
-    answer = client.ask(48, 1, components=components)
-    assert (answer["error_code"], answer["entries"]) == (code, None)
+    response = client.ask(48, 1, components=components)
+    assert (response["error_code"], response["entries"]) == (code, None)
 
 
 def altered(

@@ -26,19 +26,21 @@ REQUESTS = [
 ]  # fmt: skip
 
 
-def answer(address: str, client_id: str, topic: str, api_key: int, version: int, count: int) -> tuple[int, int]:
+def change_response(
+    address: str, client_id: str, topic: str, api_key: int, version: int, count: int
+) -> tuple[int, int]:
     """The error code of a topic and the throttle time in hours."""
     with Client(address, client_id=client_id) as client:
         (code,), throttle_ms = change_topics(client, api_key, version, {topic: count})
     return code, round(throttle_ms / HOUR_MS)
 
 
-def answers(address: str, controller: str) -> list[tuple[int, int]]:
-    """The answers to REQUESTS. Each refused creation names a new topic."""
+def change_responses(address: str, controller: str) -> list[tuple[int, int]]:
+    """The responses to REQUESTS. Each refused creation names a new topic."""
     first = f"{controller}-0"
     return [
-        answer(address, f"{controller}-client", f"{controller}-{number}" if api_key == CREATE_TOPICS else first,
-               api_key, version, count)
+        change_response(address, f"{controller}-client",
+                        f"{controller}-{number}" if api_key == CREATE_TOPICS else first, api_key, version, count)
         for number, (api_key, version, count) in enumerate(REQUESTS)
     ]  # fmt: skip
 
@@ -75,15 +77,15 @@ def test_quotas_refuse_and_throttle_as_under_kafkas_controller(
         def is_limited() -> bool:
             """Whether the broker has read the quota. Each probe is a new client with a bucket of its own."""
             number = next(probes)
-            return answer(broker, f"probe-{number}", f"probe-{number}", CREATE_TOPICS, 5, 11) == (0, 24)
+            return change_response(broker, f"probe-{number}", f"probe-{number}", CREATE_TOPICS, 5, 11) == (0, 24)
 
         assert until(is_limited)
-        under_kafka = answers(broker, "kafka")
+        under_kafka = change_responses(broker, "kafka")
         kafka_outputs = tool_outputs(tool_process, tmp_path / "kafka", broker, "kafka")
         kframe = InstanceProcess(connect_string, tmp_path / "kframe", 1000, "--insist", settings=WINDOW)
         stack.callback(kframe.kill)
         kframe.await_ready(active=True)
-        assert answers(kframe.address, "kframe") == under_kafka
+        assert change_responses(kframe.address, "kframe") == under_kafka
         assert tool_outputs(tool_process, tmp_path / "kframe-tool", broker, "kframe") == kafka_outputs
     assert under_kafka == [
         (0, 0), (89, 48), (89, 48), (0, 72), (89, 72), (0, 120), (89, 120), (89, 120), (0, 456),

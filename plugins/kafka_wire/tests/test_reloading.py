@@ -39,7 +39,7 @@ def serial_number(client: Client) -> str:
     return str(certificate["serialNumber"])
 
 
-def answers(client: Client) -> bool:
+def responds(client: Client) -> bool:
     return bool(client.ask(18, 0)["error_code"] == 0)
 
 
@@ -49,8 +49,8 @@ def test_new_connections_use_a_renewed_certificate(served: Served, folder: Path)
         Authority(folder, "authority").issue("server", "127.0.0.1")  # Another authority, and a key that it signs.
         with connect(served, folder) as after:
             assert serial_number(after) != first
-            assert answers(after)
-        assert answers(before)
+            assert responds(after)
+        assert responds(before)
 
 
 @pytest.mark.parametrize("content", [b"", b"no certificate"], ids=["empty", "malformed"])
@@ -71,19 +71,19 @@ def test_unusable_store_keeps_last_certificate(
         assert "the last ones remain in use: config key ssl.keystore.location" in caplog.text
     path.write_bytes(good)
     with connect(served, folder) as client:
-        assert answers(client)
+        assert responds(client)
 
 
 def test_a_renewed_truststore_decides_on_new_clients(served: Served, folder: Path) -> None:
     with connect(served, folder, key="client") as client:
-        assert answers(client)
+        assert responds(client)
     trusted = (folder / "authority.pem").read_bytes()
     (folder / "former.pem").write_bytes(trusted)
     (folder / "authority.pem").write_bytes((folder / "other.pem").read_bytes())
     with connect(served, folder, "former", "untrusted") as client:
-        assert answers(client)
+        assert responds(client)
     with pytest.raises((ssl.SSLError, ConnectionError)), connect(served, folder, "former", "client") as client:
-        answers(client)
+        responds(client)
 
 
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion:DeprecationWarning")

@@ -171,12 +171,12 @@ def paused(replication: ReplicationCase) -> None:
 
 
 def refused(client: Client) -> bool:
-    """Whether CreateTopics is answered with NOT_CONTROLLER. A closed connection also counts."""
+    """Whether CreateTopics gets a response with NOT_CONTROLLER. A closed connection also counts."""
     try:
-        _, answer = decode_response(*CREATE, client.receive())
+        _, response = decode_response(*CREATE, client.receive())
     except ConnectionError:
         return True
-    return bool(answer["topics"][0]["error_code"] == NOT_CONTROLLER)
+    return bool(response["topics"][0]["error_code"] == NOT_CONTROLLER)
 
 
 def wake(replication: ReplicationCase, sleeper: InstanceProcess, standby: InstanceProcess) -> None:

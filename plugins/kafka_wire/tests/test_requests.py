@@ -204,10 +204,10 @@ def test_alter_partition(version: int, client: Client) -> None:
     stale = {**right, "partition_epoch": -1, "partition_index": 1}
     topics = [{**name, "partitions": [right, stale]}]
     assert client.ask(56, version, broker_id=1, broker_epoch=99, topics=topics)["error_code"] == 77
-    answer = client.ask(56, version, broker_id=1, broker_epoch=100, topics=topics)
-    assert answer["error_code"] == 0
-    first, second = answer["topics"][0]["partitions"]
-    assert {key: answer["topics"][0][key] for key in name} == name
+    response = client.ask(56, version, broker_id=1, broker_epoch=100, topics=topics)
+    assert response["error_code"] == 0
+    first, second = response["topics"][0]["partitions"]
+    assert {key: response["topics"][0][key] for key in name} == name
     assert (first["error_code"], first["leader_id"], first["isr"], first["partition_epoch"]) == (0, 1, [1], 1)
     assert (second["error_code"], second["isr"], second["leader_id"]) == (95, [], 0)
 
@@ -224,8 +224,8 @@ def test_reregistered_isr_members_are_refused(client: Client) -> None:
             "new_isr_with_epochs": isr,
         }
         topics = [{"topic_id": seen["topic_id"], "partitions": [proposal]}]
-        answer = client.ask(56, 3, broker_id=1, broker_epoch=100, topics=topics)
-        code: int = answer["topics"][0]["partitions"][0]["error_code"]
+        response = client.ask(56, 3, broker_id=1, broker_epoch=100, topics=topics)
+        code: int = response["topics"][0]["partitions"][0]["error_code"]
         return code
 
     assert propose(0, (1, -1)) == 0
@@ -235,8 +235,8 @@ def test_reregistered_isr_members_are_refused(client: Client) -> None:
 
 @pytest.mark.parametrize("version", range(4))
 def test_controlled_shutdown(version: int, client: Client) -> None:
-    answer = client.ask(7, version, broker_id=3, broker_epoch=300)
-    assert answer == {"error_code": 0, "remaining_partitions": []}
+    response = client.ask(7, version, broker_id=3, broker_epoch=300)
+    assert response == {"error_code": 0, "remaining_partitions": []}
     (seen,) = client.ask(3, 12, topics=[{"name": "t"}])["topics"]
     assert seen["partitions"][1]["leader_id"] == 2
     # As in Kafka. A request with an epoch is checked against the registration first, which does not exist.
@@ -263,6 +263,6 @@ def test_requests_of_other_controllers_are_stale(api_key: int, version: int, cli
 
 
 def test_no_feature_can_be_finalised(client: Client) -> None:
-    answer = client.ask(57, 1, feature_updates=[{"feature": "metadata.version", "max_version_level": 1}])
-    assert (answer["error_code"], answer["results"][0]["error_code"]) == (0, 42)
-    assert "not supported" in answer["results"][0]["error_message"]
+    response = client.ask(57, 1, feature_updates=[{"feature": "metadata.version", "max_version_level": 1}])
+    assert (response["error_code"], response["results"][0]["error_code"]) == (0, 42)
+    assert "not supported" in response["results"][0]["error_message"]

@@ -53,7 +53,7 @@ def test_kernel_returns_errors_of_a_response(
     ("part", "error", "batch"), [(slice(0, 2), 0, 0), (slice(2, 4), 0, 7), (slice(0, 2), -1, 7), (slice(0, 4), 11, 7)]
 )
 def test_only_the_last_part_of_a_batch_acknowledges_it(part: slice, error: int, batch: int) -> None:
-    """An error refuses the batch whichever part it answers."""
+    """An error of any part refuses the batch."""
     request = pending_request(6, 5, 4)
     request = request._replace(content=replace(request.content, batch=7), part=part)
     response = read_response(request, struct.pack(">ih", 7, error))

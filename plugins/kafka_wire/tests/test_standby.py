@@ -56,10 +56,10 @@ def test_refusals_have_the_error_where_clients_read_it(
 ) -> None:
     with served.client() as client:
         for version in range(APIS[api_key].newest + 1):
-            answer: Any = client.ask(api_key, version, **fields)
+            response: Any = client.ask(api_key, version, **fields)
             for step in path:
-                answer = answer[step]
-            assert answer == code, version
+                response = response[step]
+            assert response == code, version
 
 
 def test_a_standby_describes_configs_from_storage() -> None:
@@ -212,7 +212,7 @@ def test_address_in_use_is_reported() -> None:
             Served(config={"listeners": listeners})
 
 
-def test_every_random_request_is_answered_by_a_standby(served: Served) -> None:
+def test_every_random_request_gets_a_response_of_a_standby(served: Served) -> None:
     chance = random.Random(5)
     ended = {api_key for api_key, _, _ in NOT_KNOWN}
     with served.client() as client:

@@ -37,9 +37,9 @@ def bystander(served: Served) -> Iterator[Client]:
     with served.client() as client:
         assert client.ask(3, 12, topics=None)["controller_id"] == 1000
         yield client
-        answer = client.ask(3, 12, topics=[{"name": "t"}])
-        assert answer["topics"][0]["error_code"] == 0
-        assert len(answer["topics"][0]["partitions"]) == 2
+        response = client.ask(3, 12, topics=[{"name": "t"}])
+        assert response["topics"][0]["error_code"] == 0
+        assert len(response["topics"][0]["partitions"]) == 2
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -49,11 +49,11 @@ def test_fence_closes_before_the_session_timeout(clock: Clock, fence: Fence) -> 
     clock.now_s += 0.02
     assert not fence.is_open()
     fence.contact(clock.now_s - 5.0)
-    assert fence.is_open(), "an answer on the same session proves that it lives"
+    assert fence.is_open(), "a response on the same session proves that it lives"
     assert fence.remaining_s() == pytest.approx(10 * TRUSTED_PART - 5.0)
 
 
-def test_older_answer_does_not_shorten_the_fence(clock: Clock, fence: Fence) -> None:
+def test_older_response_does_not_shorten_the_fence(clock: Clock, fence: Fence) -> None:
     remaining_s = fence.remaining_s()
     fence.contact(clock.now_s - 8.0)
     assert fence.remaining_s() == remaining_s
@@ -82,8 +82,8 @@ def test_fence_counts_from_the_sending_of_the_request(clock: Clock, fence: Fence
     assert fence.remaining_s() == pytest.approx(10 * TRUSTED_PART - 4.0)
 
 
-def test_write_behind_a_closed_fence_waits_for_an_answer(make_fixture: FixtureFactory) -> None:
-    """The request is sent without operations. After its answer proves that the session lives, it is sent again."""
+def test_write_with_closed_fence_waits_for_a_response(make_fixture: FixtureFactory) -> None:
+    """The request is sent without operations. After its response proves that the session lives, it is sent again."""
     fixture, events = make_fixture(small_cluster()), list[Event]()
     store = opened(fixture, events=events)
     assert store.claim(FIRST_ID) == 1

@@ -1,4 +1,4 @@
-"""Nodes of unknown length are read in small requests first, then in requests that fill an answer."""
+"""Nodes of unknown length are read in small requests first, then in requests that fill a response."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ FIT = RESPONSE_BYTES // (2 * LENGTH)
 
 
 class Scripted(Session):
-    """Answers each read with nodes of ``LENGTH`` bytes. Their version is their number."""
+    """Returns for each read nodes of ``LENGTH`` bytes. Their version is their number."""
 
     def __init__(self) -> None:
         self.fence, self.has_multi_read = Fence(), True
         self.sent: list[int] = []
-        self._answered = 0
+        self._completed = 0
 
     def submit(self, request: Any) -> Any:
         self.sent.append(request.count)
         return request
 
     def wait(self, result: Any) -> MultiResponse:
-        numbers = range(self._answered, self._answered + result.count)
-        self._answered += result.count
+        numbers = range(self._completed, self._completed + result.count)
+        self._completed += result.count
         head = _naive_jute.HEADER.pack(4, False, 0) + struct.pack(">i", LENGTH) + bytes(LENGTH)
         stats = (_naive_jute.STAT.pack(1, 2, 0, 0, number, 0, 0, 0, LENGTH, 0, 3) for number in numbers)
         return MultiResponse(np.frombuffer(b"".join(head + stat for stat in stats) + END, np.uint8), 0)
@@ -44,23 +44,23 @@ class Scripted(Session):
             False,
             [16] * 4,
             [*[16] * 5, FIT, COUNT - 80 - FIT],
-        ),  # The fifth request is sent before the first answer is processed.
+        ),  # The fifth request is sent before the first response is processed.
         (True, [16], [16, FIT, COUNT - 16 - FIT]),
     ],
 )
 def test_requests_grow_with_the_known_size_of_nodes(probe_first: bool, first_batch: list[int], sent: list[int]) -> None:
     session = Scripted()
-    answers = read_results(session, [f"/{number}" for number in range(COUNT)], 16, probe_first=probe_first)
+    parts = read_results(session, [f"/{number}" for number in range(COUNT)], 16, probe_first=probe_first)
     assert session.sent == first_batch
-    numbers = [first + index for first, results in answers for index in range(len(results.code))]
+    numbers = [first + index for first, results in parts for index in range(len(results.code))]
     assert session.sent == sent
     assert numbers == list(range(COUNT))
 
 
 @pytest.mark.parametrize("probe_first", [False, True])
-def test_answers_come_in_order(probe_first: bool) -> None:
+def test_responses_arrive_in_order(probe_first: bool) -> None:
     session = Scripted()
-    answers = read_results(session, [f"/{number}" for number in range(COUNT)], 16, probe_first=probe_first)
-    versions = [int(version) for _, results in answers for version in results.version]
+    parts = read_results(session, [f"/{number}" for number in range(COUNT)], 16, probe_first=probe_first)
+    versions = [int(version) for _, results in parts for version in results.version]
     assert versions == list(range(COUNT))
     assert list(read_results(session, [], probe_first=probe_first)) == []

@@ -118,7 +118,7 @@ def prepare(fixture: ClusterFixture, topics: Topics) -> dict[str, list[str]]:
 
 
 def change(fixture: ClusterFixture, topics: Topics) -> None:
-    """Request every operation that needs no answer of a broker. Then kill a broker."""
+    """Request every operation that needs no response of a broker. Then kill a broker."""
     fixture.clients.request("configure", topic=topics.orders, key="min.insync.replicas", value="2")
     fixture.put(f"/brokers/topics/{topics.untouched}", {"version": 1, "partitions": {"0": [1, 2, 3], "1": [2, 3, 1]}})
     eventually((2, [2, 3, 1]), fixture.leader_and_isr, topics.untouched, 1)

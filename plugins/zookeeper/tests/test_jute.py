@@ -81,7 +81,7 @@ def test_kernel_and_reference_parse_states_alike(texts: list[bytes]) -> None:
 
 
 @given(TEXTS, st.integers(-5, 300), st.integers(-5, 300))
-def test_states_outside_the_answer_are_not_parsed(text: bytes, begin: int, length: int) -> None:
+def test_states_outside_the_response_are_not_parsed(text: bytes, begin: int, length: int) -> None:
     expected = columns(text, [(begin, length)], _naive_jute)
     assert columns(text, [(begin, length)], _jute_read) == expected
     assert 0 <= begin <= len(text) - length or expected["parsed"] == [0]
@@ -123,7 +123,7 @@ RESULTS = st.lists(
 DAMAGE = st.none() | st.tuples(st.integers(0, 400), st.binary(max_size=5))
 
 
-def answer(results: list[tuple[int, bytes, int]], damage: tuple[int, bytes] | None) -> bytes:
+def encoded_response(results: list[tuple[int, bytes, int]], damage: tuple[int, bytes] | None) -> bytes:
     data = b"".join(result(*fields) for fields in results) + END
     return data if damage is None else data[: damage[0]] + damage[1] + data[damage[0] + len(damage[1]) + 1 :]
 
@@ -132,7 +132,7 @@ def answer(results: list[tuple[int, bytes, int]], damage: tuple[int, bytes] | No
 def test_kernel_and_reference_split_reads_alike(
     results: list[tuple[int, bytes, int]], damage: tuple[int, bytes] | None, room: int, start: int
 ) -> None:
-    data = bytes(max(start, 0)) + answer(results, damage)
+    data = bytes(max(start, 0)) + encoded_response(results, damage)
     outcomes = []
     for module in (_jute_read, _naive_jute):
         out = [np.zeros(room, kind) for kind in (np.int32, np.int64, np.int32, np.int32, *[np.int64] * 3)]
@@ -145,7 +145,7 @@ def test_kernel_and_reference_split_reads_alike(
 def test_kernel_and_reference_split_results_alike(
     results: list[tuple[int, bytes, int]], damage: tuple[int, bytes] | None, room: int, start: int
 ) -> None:
-    data = bytes(max(start, 0)) + answer(results, damage)
+    data = bytes(max(start, 0)) + encoded_response(results, damage)
     outcomes = []
     for module in (_jute_read, _naive_jute):
         out = [np.zeros(room, kind) for kind in (np.int32, np.int32, np.int64)]

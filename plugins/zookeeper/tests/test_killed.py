@@ -1,10 +1,10 @@
 """A controller is killed or deposed at each of its writes; the next controller finds a consistent cluster.
 
 W1 to W22 are the writes of ``invariants.md``. The process is killed by SIGKILL while the proxy holds its request:
-before it is forwarded, before the answer is forwarded, or afterwards. In a fourth variant the process is frozen,
+before it is forwarded, before the response is forwarded, or afterwards. In a fourth variant the process is frozen,
 another controller takes over, and only then the request is forwarded.
 
-``kframe controller run`` is killed at some of the writes. It has no brokers that answer, and receives requests through
+``kframe controller run`` is killed at some of the writes. It has no brokers that respond, and receives requests through
 ZooKeeper only. The controller that follows has both.
 """
 
@@ -195,7 +195,7 @@ CASES: Final = (*ELECTIONS, *STATES, *ASSIGNMENTS, *ENDS)
 #: The first case of each write point.
 FIRST_CASES: Final = {case.point: case for case in reversed(CASES)}.values()
 #: ``make test`` has each interruption of each write point. In further cases of a point it has only the one with an
-#: unknown outcome: the request is executed, its answer lost.
+#: unknown outcome: the request is executed, its response lost.
 KILLS: Final = [
     pytest.param(
         case,

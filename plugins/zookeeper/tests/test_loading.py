@@ -1,4 +1,4 @@
-"""Loads with malformed nodes, lost answers, oversized answers and old servers."""
+"""Loads with malformed nodes, lost responses, oversized responses and old servers."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def test_lost_answers_write_every_row_once(
 
 
 @BREAK_POINTS
-def test_stale_rows_differ_from_lost_answers(
+def test_stale_rows_differ_from_lost_responses(
     make_fixture: FixtureFactory, proxy: Proxy, break_point: BreakPoint
 ) -> None:
     fixture = make_fixture(big_cluster())
@@ -69,7 +69,7 @@ def test_row_overwritten_before_verification_is_stale(make_fixture: FixtureFacto
 
 
 @BREAK_POINTS
-def test_topics_and_assignments_survive_lost_answers(
+def test_topics_and_assignments_survive_lost_responses(
     make_fixture: FixtureFactory, proxy: Proxy, break_point: BreakPoint
 ) -> None:
     fixture = make_fixture(small_cluster())
@@ -89,7 +89,7 @@ def test_topics_and_assignments_survive_lost_answers(
 
 @BREAK_POINTS
 @pytest.mark.parametrize("takeover", [False, True])
-def test_claim_with_a_lost_answer_is_recognised(
+def test_claim_with_a_lost_response_is_recognised(
     make_fixture: FixtureFactory, proxy: Proxy, break_point: BreakPoint, takeover: bool
 ) -> None:
     fixture = make_fixture(small_cluster())

@@ -1,4 +1,4 @@
-"""Writes with lost answers that land after their verification or after later writes."""
+"""Writes with lost responses that land after their verification or after later writes."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_two_pipelined_writes_are_both_verified(
 
 @pytest.mark.parametrize("nth", [1, 2, 3])
 @BREAK_POINTS
-def test_lost_answers_store_configs_once(
+def test_lost_responses_store_configs_once(
     fixture: ZooKeeperFixture, proxy: Proxy, break_point: BreakPoint, nth: int
 ) -> None:
     """The topics have no settings yet. The write creates the node and a notification."""

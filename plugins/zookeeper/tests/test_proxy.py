@@ -27,11 +27,11 @@ WAIT_S = 60.0
 
 
 class EchoServer:
-    """Answers each frame with one of the same number. Records what it receives."""
+    """Responds to each frame with the same number. Records what it receives."""
 
     def __init__(self) -> None:
         self.received: list[int] = []
-        self.answered = threading.Semaphore(0)
+        self.responded = threading.Semaphore(0)
         self._listener = socket.create_server((HOST, 0))
         self.address = f"{HOST}:{self._listener.getsockname()[1]}"
         threading.Thread(target=self._accept, daemon=True).start()
@@ -52,7 +52,7 @@ class EchoServer:
             while (frame := read_frame(connection)) is not None:
                 self.received.append(struct.unpack_from(">i", frame)[0])
                 connection.sendall(struct.pack(">i", len(frame)) + frame)
-                self.answered.release()
+                self.responded.release()
 
 
 def read_frame(connection: socket.socket) -> bytes | None:
@@ -75,7 +75,7 @@ class Client:
         self.socket.sendall(struct.pack(">iii", 8, number, opcode))
 
     def read(self) -> int | None:
-        """The number of the next answer, or None after the connection has ended."""
+        """The number of the next response, or None after the connection has ended."""
         try:
             frame = read_frame(self.socket)
         except ConnectionError:
@@ -143,7 +143,7 @@ def test_large_frames_pass_whole(proxy: Proxy) -> None:
 
 
 @pytest.mark.parametrize(
-    "break_point, received, answered",
+    "break_point, received, responded",
     [
         (BreakPoint.BEFORE_REQUEST, [0, 1, 2], None),
         (BreakPoint.AFTER_REQUEST, [0, 1, 2, 3], None),
@@ -152,7 +152,7 @@ def test_large_frames_pass_whole(proxy: Proxy) -> None:
     ],
 )
 def test_cut_at_the_second_multi(
-    server: EchoServer, proxy: Proxy, break_point: BreakPoint, received: list[int], answered: int | None
+    server: EchoServer, proxy: Proxy, break_point: BreakPoint, received: list[int], responded: int | None
 ) -> None:
     cut = Break(break_point, nth=2, opcode=MULTI)
     proxy.script(cut)
@@ -160,11 +160,11 @@ def test_cut_at_the_second_multi(
         assert client.ask(1, MULTI) == 1
         assert client.ask(2, GET_DATA) == 2
         assert not cut.happened.is_set()
-        assert client.ask(3, MULTI) == answered
+        assert client.ask(3, MULTI) == responded
         assert cut.happened.wait(WAIT_S)
         if break_point is BreakPoint.AFTER_REQUEST:
             for _ in received:
-                assert server.answered.acquire(timeout=WAIT_S)
+                assert server.responded.acquire(timeout=WAIT_S)
         assert server.received == received
     with connected(proxy) as client:
         assert client.ask(4, MULTI) == 4
@@ -232,8 +232,8 @@ def test_half_close_ends_a_single_direction(server: EchoServer, proxy: Proxy) ->
         proxy.half_close(Direction.TO_CLIENT)
         assert client.read() is None
         client.send(1, MULTI)
-        assert server.answered.acquire(timeout=WAIT_S)  # The opening of the session.
-        assert server.answered.acquire(timeout=WAIT_S)
+        assert server.responded.acquire(timeout=WAIT_S)  # The opening of the session.
+        assert server.responded.acquire(timeout=WAIT_S)
         assert server.received == [0, 1]
 
 

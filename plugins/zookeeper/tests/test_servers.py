@@ -30,7 +30,7 @@ def test_data_survives_stop_and_kill(own_zookeeper: ServerHandle) -> None:
         assert sorted(kazoo.get_children("/")) == ["a", "b", "zookeeper"]
 
 
-def test_frozen_server_answers_later(own_zookeeper: ServerHandle) -> None:
+def test_frozen_server_responds_later(own_zookeeper: ServerHandle) -> None:
     with session(own_zookeeper.address) as kazoo:
         own_zookeeper.pause()
         result = kazoo.exists_async("/")

@@ -105,7 +105,7 @@ def test_kafkas_topics_are_read() -> None:
 
 @pytest.mark.parametrize("begin, length", [(-1, 5), (0, -1), (1, len(VALID)), (0, 2**31 - 1)])
 @pytest.mark.parametrize("module", [_topic_read, _naive_jute], ids=["kernel", "reference"])
-def test_topic_outside_the_answer_is_not_read(module: Any, begin: int, length: int) -> None:
+def test_topic_outside_the_response_is_not_read(module: Any, begin: int, length: int) -> None:
     data_offset, lengths = np.array([begin], np.int64), np.array([length], np.int32)
     data = np.frombuffer(VALID, np.uint8)
     assert TopicColumns.read(data, data_offset, lengths, module.parse_topics).parsed.tolist() == [0]

@@ -108,7 +108,7 @@ def test_lost_role_takes_effect_before_queued_events(fixture: ZooKeeperFixture) 
 
 
 def test_controller_frozen_during_a_write_sends_nothing_when_it_wakes(fixture: ZooKeeperFixture, proxy: Proxy) -> None:
-    """On waking, it reads the answer to its write before any event about its deposition."""
+    """On waking, it reads the response to its write before any event about its deposition."""
     frozen, wakes = threading.Event(), threading.Event()
 
     def freeze(_: Link) -> None:
@@ -123,8 +123,8 @@ def test_controller_frozen_during_a_write_sends_nothing_when_it_wakes(fixture: Z
         wait_until(victim.settle)
         before = victim.ask(requests_received)
         assert before > 0
-        answered = Break(BreakPoint.BEFORE_RESPONSE, 1, MULTI, freeze)
-        proxy.script(answered)
+        pause = Break(BreakPoint.BEFORE_RESPONSE, 1, MULTI, freeze)
+        proxy.script(pause)
         fixture.unregister_brokers([1])
         assert frozen.wait(PATIENCE_S)
         following.open()
@@ -133,7 +133,7 @@ def test_controller_frozen_during_a_write_sends_nothing_when_it_wakes(fixture: Z
         assert settle(following)
         settled = read_tree(fixture.operator)
         wakes.set()
-        assert answered.happened.wait(PATIENCE_S)
+        assert pause.happened.wait(PATIENCE_S)
         victim.resume()
         wait_until(lambda: not victim.settle())
         assert victim.ask(requests_received) == before

@@ -107,7 +107,7 @@ def test_event_without_watcher_is_notified_after_a_reconnect(make_fixture: Fixtu
     (watched,) = (path for path in client._data_watchers if path.endswith(paths.CONTROLLER))
     del client._data_watchers[watched]
     first.close()
-    client.exists("/")  # The server sends the event before this answer.
+    client.exists("/")  # The server sends the event before this response.
     assert not events
     proxy.cut()
     wait_until(lambda: events == [Reelect()])

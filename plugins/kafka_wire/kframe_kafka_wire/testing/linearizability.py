@@ -87,9 +87,9 @@ _FINDINGS: Final = """\
 ## Defects that the check has found
 
 1. Stale reads. ZooKeeper did not reach the active instance, and only clients that read did. Its session expired, and
-   another instance changed topics. The first one still answered Metadata and ListPartitionReassignments from memory:
-   violations in 5 of 27 topics. Refusals such as TOPIC_ALREADY_EXISTS had the same gap. Now `ControllerLoop` answers
-   no client from memory while the role is uncertain (`test_uncertain_controller_answers_no_read`).
+   another instance changed topics. The first one still completed Metadata and ListPartitionReassignments from memory:
+   violations in 5 of 27 topics. Refusals such as TOPIC_ALREADY_EXISTS had the same gap. Now `ControllerLoop` completes
+   no request from memory while the role is uncertain (`test_uncertain_controller_completes_no_read`).
 2. A wrong topic id. The response to CreateTopics described the topic that had the name when the response was sent.
    After a deletion and another creation at the same time, two clients received the same id. Now it describes the topic
    at its creation (`test_response_describes_topic_as_created`)."""
