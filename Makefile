@@ -43,9 +43,10 @@ PY := $(VENV)/bin/python
 # Python compiles a module when it first imports it; most modules of the libraries are never imported.
 PIP := $(PY) -m pip install --quiet --disable-pip-version-check --no-compile
 
-# The types must hold for every Python from that of .venv up to this one; libraries' stubs may be too new for older ones.
+# The types must hold for every Python from that of .venv up to this one. Stubs of libraries may not support
+# older ones.
 NEWEST_PYTHON := 3.14
-# What is installed on users' machines is checked for that one too; tests and tools run in .venv alone.
+# Installed code is also checked for the newest Python; tests and tools run in .venv only.
 PRODUCT := kframe simulator/kframe_simulator
 # Two at a time, the longest first.
 CHECKS := $(addprefix check-,types plugins newest stubs style)
@@ -56,19 +57,19 @@ PLUGINS := simulator $(patsubst %/pyproject.toml,%,$(wildcard plugins/*/pyprojec
 COMPILED_PLUGINS := $(patsubst %/setup.py,%,$(wildcard simulator/setup.py plugins/*/setup.py))
 # Plugins' tests may use what other plugins offer for tests.
 PLUGIN_PATH := $(subst $() ,:,$(addprefix $(CURDIR)/,$(PLUGINS)))
-# ARGS may pick tests of one kind only; pytest ends with 5 where it has found none.
-NONE_IS_FINE = $(if $(ARGS),|| [ $$? = 5 ])
+# ARGS may select no test of a target: pytest then exits with 5.
+ALLOW_NO_TESTS = $(if $(ARGS),|| [ $$? = 5 ])
 # The mark expression of tests that start servers, brokers or Spark.
 STARTED := real and not extended
-# Tests of plugins that start servers; those of kafka_wire in halves, as to their time.
+# Tests of plugins that start servers; those of kafka_wire in two halves of equal duration.
 REAL := $(addprefix test-real-,kafka_wire-1 kafka_wire-2 zookeeper kraft)
 KAFKA_WIRE_1 := $(addprefix plugins/kafka_wire/tests/test_,capture.py command_logins.py execution.py failovers.py \
 	java_logins.py java_tools.py network_faults.py parity.py replication.py)
-# Half of the tests that start no server, as to their time: the folders of test-serverless-1.
-# test-serverless-2 has the others.
+# Folders of test-serverless-1: half of the duration of all tests that start no server. test-serverless-2 runs the
+# others.
 SERVERLESS_1 := $(addprefix tests/,benchmarks core docs kernels planning registry scenario shadow snapshot spark \
 	whatif wire)
-# Before each command that computes and seldom waits: `make test` lowers its priority.
+# The prefix of commands that compute and seldom wait: `make test` lowers their priority.
 NICE :=
 KERNELS := $(wildcard kframe/_*.pyx kframe/kernels/_*.pyx)
 PLUGIN_KERNELS := $(wildcard $(addsuffix /*/_*.pyx,$(COMPILED_PLUGINS)))
@@ -76,8 +77,8 @@ KERNEL_SOURCES := $(KERNELS) $(wildcard kframe/kernels/*.pxd plugins/*/*/*.pxd) 
 KERNEL_MODULES := $(subst /,.,$(basename $(KERNELS))) \
 	$(foreach kernel,$(PLUGIN_KERNELS),$(notdir $(patsubst %/,%,$(dir $(kernel)))).$(notdir $(basename $(kernel))))
 
-# Start of the names of records that `make limits` and `make bench-suite` write.
-KEPT = benchmarks/results/$(shell date -u +%F)
+# The beginning of the file names of records that `make limits` and `make bench-suite` write.
+RECORD = benchmarks/results/$(shell date -u +%F)
 
 # Cases of a run of `make fuzz`, for znodes and for frames; the suite has 200,000 of each.
 FUZZ_CASES ?= 10000000
@@ -95,9 +96,9 @@ KERNEL_TESTS := $(addprefix tests/,kernels wire core/test_replica_index.py regis
 DEBUG_TESTS := $(KERNEL_TESTS) $(addprefix tests/,scenario staging planning/test_properties.py) \
 	$(addprefix tests/core/test_,gauges.py leader_selection_properties.py) \
 	$(addprefix tests/whatif/test_,invariants.py plan_kraft.py reassign_invariants.py sweep_cases.py sweep_invariants.py)
-# Tests that the release lanes leave out: none, but for `make test`.
+# Tests that the release build does not run. Only `make test` excludes any.
 EXCLUDED_TESTS :=
-# The debug build stands ahead of the source tree on the path, and python -m must not put the tree back in front.
+# The debug build comes before the source tree in sys.path; PYTHONSAFEPATH stops python -m from adding the tree first.
 # Properties have fewer examples than on the release build, since what they compute is the same.
 DEBUG_ENV := KFRAME_DEBUG=1 PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(DEBUG_LIB) \
 	HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-brief}
@@ -116,7 +117,7 @@ SANITIZE_ENV = PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(SANITIZE_LIB) PYTHONMALLO
 	test-serverless-2 test-started test-real test-real-tests test-extended faults soak linearizability week \
 	$(REAL) test-debug check $(CHECKS) fuzz sanitize \
 	search sim bench bench-suite bench-peers bench-fleet bench-compare limits roofline plots mutants docs man dist clean
-# A switch left on in the caller's shell must not turn the release build into the other.
+# A variable of the caller's shell must not change the release build.
 unexport KFRAME_DEBUG
 unexport KFRAME_SANITIZE
 # Tests start many processes, which would compile all modules each time.
@@ -137,7 +138,7 @@ bench: setup
 
 # The record is kept after each size; ARGS may choose fewer.
 bench-suite: setup
-	$(PY) -m benchmarks --only suite --largest 10000000 --out $(KEPT)-suite.json $(ARGS)
+	$(PY) -m benchmarks --only suite --largest 10000000 --out $(RECORD)-suite.json $(ARGS)
 	$(PY) -m benchmarks.report.plots
 
 bench-peers: setup
@@ -145,16 +146,16 @@ bench-peers: setup
 
 # Six clusters and thirty of 100,000 partitions; ARGS may choose fewer.
 bench-fleet: setup
-	$(PY) -m benchmarks.fleet.commands --out $(KEPT)-fleet-commands.json $(ARGS)
+	$(PY) -m benchmarks.fleet.commands --out $(RECORD)-fleet-commands.json $(ARGS)
 
 bench-compare: setup
 	$(PY) -m benchmarks.report.compare $(ARGS)
 
-# Some ten minutes on a machine that does nothing else.
+# About ten minutes on an idle machine.
 limits: setup
-	$(PY) -m benchmarks.limits.roofline --out $(KEPT)-roofline.json
-	$(PY) -m benchmarks.limits.failure_cost --out $(KEPT)-own-work.json
-	$(PY) -m benchmarks.limits.processes --out $(KEPT)-processes.json
+	$(PY) -m benchmarks.limits.roofline --out $(RECORD)-roofline.json
+	$(PY) -m benchmarks.limits.failure_cost --out $(RECORD)-own-work.json
+	$(PY) -m benchmarks.limits.processes --out $(RECORD)-processes.json
 	$(PY) -m benchmarks.report.plots
 
 roofline: setup
@@ -163,7 +164,7 @@ roofline: setup
 plots: setup
 	$(PY) -m benchmarks.report.plots $(ARGS)
 
-# Of fifty seeds one is played twice. SIM_SEEDS and SIM_JOBS choose others.
+# One of fifty seeds is played twice, to compare the runs. SIM_SEEDS and SIM_JOBS select seeds and processes.
 sim: setup
 	$(VENV)/bin/kframe sim run --seeds $(SIM_SEEDS) --jobs $(SIM_JOBS) $(ARGS)
 
@@ -192,12 +193,12 @@ fuzz: setup
 	$(PY) -m kframe_kafka_wire.testing.fuzz --cases $(FUZZ_CASES) $(ARGS)
 	$(PY) -m kframe_kraft.testing.fuzz --cases $(FUZZ_CASES) $(ARGS)
 
-# Not a part of "make test": five minutes of CPU or so, and hours with --seeds. ARGS may name mutants.
+# Not part of `make test`: about five minutes of CPU, and hours with --seeds. ARGS may name mutants.
 mutants: setup
 	$(PY) -m kframe_simulator.mutants $(ARGS)
 
 # Six targets at a time on two cores, the longest first, and each prints its output when it is done. Tests with servers
-# and brokers depend on sessions and timeouts but mostly wait: they start first, and others get the time that they leave.
+# and brokers depend on sessions and timeouts but mostly wait: they start first, and the others have a lower priority.
 # Each test runs once: those of kernels on the debug build.
 test: setup
 	@$(MAKE) --no-print-directory -j6 --output-sync=target NICE="nice -n 10" DEBUG_TESTS='$(KERNEL_TESTS)' \
@@ -206,17 +207,17 @@ test: setup
 
 test-release: test-serverless test-started
 
-# test-quick leaves out the tests that are marked as slow, which take more than two seconds each.
-test-quick: TAKEN := not real and not extended and not slow
-test-serverless: TAKEN := not real and not extended
+# test-quick excludes tests marked slow, which take more than two seconds each.
+test-quick: SELECTED := not real and not extended and not slow
+test-serverless: SELECTED := not real and not extended
 test-quick test-serverless: setup
-	$(if $(ARGS),$(PY) -m pytest -m '$(TAKEN)' $(ARGS) $(NONE_IS_FINE), \
-		@$(MAKE) --no-print-directory -j2 --output-sync=target --keep-going TAKEN='$(TAKEN)' \
+	$(if $(ARGS),$(PY) -m pytest -m '$(SELECTED)' $(ARGS) $(ALLOW_NO_TESTS), \
+		@$(MAKE) --no-print-directory -j2 --output-sync=target --keep-going SELECTED='$(SELECTED)' \
 		test-serverless-1 test-serverless-2)
 
-test-serverless-1 test-serverless-2: TAKEN := not real and not extended
+test-serverless-1 test-serverless-2: SELECTED := not real and not extended
 test-serverless-1 test-serverless-2: setup
-	$(NICE) $(PY) -m pytest -p no:cacheprovider -m '$(TAKEN)' \
+	$(NICE) $(PY) -m pytest -p no:cacheprovider -m '$(SELECTED)' \
 		$(addprefix --ignore=,$(EXCLUDED_TESTS)) \
 		$(if $(filter %-1,$@),$(filter-out $(EXCLUDED_TESTS),$(SERVERLESS_1)),tests simulator plugins benchmarks/suite \
 		$(addprefix --ignore=,$(SERVERLESS_1)))
@@ -227,16 +228,16 @@ test-started: setup
 
 # Spark, package registries, and servers of kframe's own tests.
 test-real-tests: setup
-	$(NICE) $(PY) -m pytest -p no:cacheprovider -m '$(STARTED)' --durations=25 $(or $(ARGS),tests simulator) $(NONE_IS_FINE)
+	$(NICE) $(PY) -m pytest -p no:cacheprovider -m '$(STARTED)' --durations=25 $(or $(ARGS),tests simulator) $(ALLOW_NO_TESTS)
 
 # None of these starts Spark. ARGS selects some: ARGS="-k secured". Two run at a time, because they mostly wait. make
 # prints the output of each when it ends.
 test-real: setup
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target --keep-going $(REAL)
 
-# With the settings of the whole tree, whose conftest.py marks these tests.
+# The settings of the whole tree apply, because its conftest.py marks these tests.
 $(REAL): test-real-%: setup
-	$(PY) -m pytest -c pyproject.toml -p no:cacheprovider -m '$(STARTED)' $(TESTS) --durations=25 $(ARGS) $(NONE_IS_FINE)
+	$(PY) -m pytest -c pyproject.toml -p no:cacheprovider -m '$(STARTED)' $(TESTS) --durations=25 $(ARGS) $(ALLOW_NO_TESTS)
 
 test-real-kafka_wire-1: TESTS := $(KAFKA_WIRE_1)
 test-real-kafka_wire-2: TESTS := plugins/kafka_wire $(addprefix --ignore=,$(KAFKA_WIRE_1))
@@ -253,7 +254,7 @@ test-debug: setup build/debug/.settings
 	@set -e; for plugin in $(COMPILED_PLUGINS); do echo "debug build of $$plugin"; \
 		(cd $$plugin && KFRAME_DEBUG=1 $(CURDIR)/$(PY) setup.py --quiet build --build-lib $(CURDIR)/$(DEBUG_LIB)); done
 	$(DEBUG_ENV) $(NICE) $(PY) -m pytest -p no:cacheprovider -m 'not real and not extended' \
-		$(or $(ARGS),$(DEBUG_TESTS)) $(NONE_IS_FINE)
+		$(or $(ARGS),$(DEBUG_TESTS)) $(ALLOW_NO_TESTS)
 
 # ASan must be loaded first, and Python must use malloc so that ASan sees each block. Freed blocks in a
 # quarantine of the default size would count as memory of a fuzz case.
@@ -294,7 +295,7 @@ check: setup
 check-types: setup
 	$(NICE) $(PY) -m mypy
 
-# One cache for all plugins, so that kframe is read once. It is not that of the tree, whose tests have the same names.
+# All plugins share a cache, so that mypy reads kframe once. The tree has another: its tests have the same module names.
 check-plugins: setup
 	@set -e; for plugin in $(filter plugins/%,$(PLUGINS)); do echo "mypy $$plugin"; \
 		MYPYPATH="$(PLUGIN_PATH)" $(NICE) $(PY) -m mypy --cache-dir .mypy_cache/plugins $$plugin; done
@@ -318,7 +319,7 @@ clean:
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
 # The distributions share one installation of their build requirements, instead of an isolated one each. Installing
-# compiles the kernels in place as well: remember that, with the settings they were compiled under.
+# also compiles the kernels in place, so the stamps of that build are set too.
 $(VENV)/.installed: pyproject.toml $(addsuffix /pyproject.toml,$(PLUGINS))
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("kframe needs Python 3.11 or newer; make PYTHON=...")'
 	@test -x $(PY) || $(PYTHON) -m venv $(VENV)
@@ -330,7 +331,7 @@ $(VENV)/.installed: pyproject.toml $(addsuffix /pyproject.toml,$(PLUGINS))
 	@mkdir -p build/release
 	@touch build/release/.settings build/release/.built $@
 
-# An environment that is older than a plugin gets it here, because only `make setup` installs libraries.
+# Install plugins that an older environment does not have yet, because only `make setup` installs libraries.
 build/release/.built: build/release/.settings $(KERNEL_SOURCES) $(wildcard kframe/plugin/*.h) $(addsuffix /pyproject.toml,$(PLUGINS))
 	@set -e; for plugin in $(PLUGINS); do \
 		$(PY) -c "import importlib.util as u; exit(u.find_spec('kframe_$$(basename $$plugin)') is None)" || \
@@ -340,7 +341,7 @@ build/release/.built: build/release/.settings $(KERNEL_SOURCES) $(wildcard kfram
 		(cd $$plugin && $(CURDIR)/$(PY) setup.py --quiet build_ext --inplace); done
 	@touch $@
 
-# Cython does not look at the settings when it decides what is up to date.
+# Cython ignores the settings when it decides whether a module is up to date.
 build/%/.settings: setup.py kframe_build.py
 	@rm -rf build/$*
 	@mkdir -p build/$*
