@@ -30,7 +30,7 @@ from kframe_kafka_wire.transport import WireTransport
 from kframe_zookeeper.connect import make_client
 from kframe_zookeeper.settings import settings_of_config
 from kframe_zookeeper.testing.certificates import Authority
-from kframe_zookeeper.testing.commands import kframe
+from kframe_zookeeper.testing.commands import invoke, kframe
 from kframe_zookeeper.testing.process import until
 from kframe_zookeeper.testing.servers import HOST, ServerHandle, ServerOptions, free_ports
 
@@ -147,7 +147,7 @@ class CanaryRun:
         """Everything that the process shows, by name."""
         proc = Path(f"/proc/{self.kframe.pid}")
         files = [path for path in self.kframe.folder.rglob("*") if path.is_file() and path.name != "server.properties"]
-        status = kframe("controller", "status", "--config", self.kframe.folder / "server.properties", "-o", "json")
+        status = invoke("controller", "status", "--config", self.kframe.folder / "server.properties", "-o", "json")
         return {
             **{path: self.kframe.page(path)[1] for path in ("/metrics", "/status", "/healthz", "/readyz")},
             **{name: (proc / name).read_text(errors="replace") for name in ("cmdline", "environ", "comm")},

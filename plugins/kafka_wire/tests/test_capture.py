@@ -21,7 +21,7 @@ from kframe_kafka_wire.testing.secured import PLAIN_MODULE, login, tls_settings
 from kframe_kraft.testing.kafka_nodes import KraftCluster, KraftOptions
 from kframe_kraft.testing.kafka_tools import tool_jars
 from kframe_zookeeper.testing.certificates import Authority
-from kframe_zookeeper.testing.commands import kframe, kframe_json
+from kframe_zookeeper.testing.commands import invoke, kframe_json
 from kframe_zookeeper.testing.java import JVM
 from kframe_zookeeper.testing.kafka import Cluster, KafkaClients, jars
 from kframe_zookeeper.testing.process import Process, until
@@ -70,7 +70,7 @@ class Running:
     def captured(self, name: str, url: str = "", *options: str) -> Path:
         """A capture through the brokers, or from another URL."""
         target = self.folder / name
-        done = kframe("snapshot", "capture", url or f"kafka://{self.survivor}", target, *options, "-o", "json")
+        done = invoke("snapshot", "capture", url or f"kafka://{self.survivor}", target, *options, "-o", "json")
         assert done.returncode == 0, done.stderr
         assert json.loads(done.stdout)["consistent"], done.stdout
         return target
@@ -237,7 +237,7 @@ def test_capture_describe_and_what_if_agree(cluster: Running) -> None:
         compare_with_zookeeper(failed, read_snapshot(cluster.captured("left", f"zookeeper://{cluster.zookeeper}")))
     else:
         assert partitions(failed, "elr")["orders-0"] == [[2]]
-        last = kframe("whatif", "fail", cluster.folder / "failed", "--brokers", "1", "--fail-on", "offline")
+        last = invoke("whatif", "fail", cluster.folder / "failed", "--brokers", "1", "--fail-on", "offline")
         assert last.returncode == 3, last.stderr
 
 

@@ -53,7 +53,6 @@ def test_a_broker_is_added_and_another_decommissioned(cluster: ExecutedCluster) 
     cluster.await_settled(SPREAD)
 
 
-@pytest.mark.extended
 def test_replication_factors_fall_and_rise(cluster: ExecutedCluster) -> None:
     cluster.execute("fewer", PAIRS, *FAST)
     cluster.execute("more", REPLICAS, *FAST)

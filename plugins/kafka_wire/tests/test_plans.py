@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import pytest
 from kframe_kafka_wire.client import open_admin
-from kframe_zookeeper.testing.commands import kframe
+from kframe_zookeeper.testing.commands import invoke
 from kframe_zookeeper.testing.handover import ClusterFixture
 from kframe_zookeeper.testing.kafka import Cluster
 from kframe_zookeeper.testing.process import PATIENCE_S, until
@@ -49,7 +49,7 @@ class Done:
     """A command that has ended."""
 
     def __init__(self, cluster: Cluster, folder: Path, *arguments: object) -> None:
-        done = kframe(*arguments, "--bootstrap-server", cluster.address, folder=folder)
+        done = invoke(*arguments, "--bootstrap-server", cluster.address, folder=folder)
         self.code, self.out, self.err = done.returncode, done.stdout, done.stderr
 
     @property
@@ -96,8 +96,8 @@ def client_capture(cluster: Cluster) -> dict[tuple[str, int], tuple[int, ...]]:
 def test_stale_and_invalid_plans_are_refused(cluster: Cluster, topic: str, tmp_path: Path) -> None:
     plan = plan_file(tmp_path, topic, [3, 1])
     captured = tmp_path / "captured"
-    assert kframe("snapshot", "capture", f"zookeeper://{cluster.zookeeper}", captured).returncode == 0
-    planned = kframe("plan", "stamp", plan, captured)
+    assert invoke("snapshot", "capture", f"zookeeper://{cluster.zookeeper}", captured).returncode == 0
+    planned = invoke("plan", "stamp", plan, captured)
     assert planned.returncode == 0, planned.stderr
     stamped = tmp_path / "stamped.json"
     stamped.write_text(planned.stdout)

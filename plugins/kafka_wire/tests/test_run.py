@@ -15,7 +15,7 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 from kframe_kafka_wire.client import open_admin
 from kframe_kafka_wire.testing.instances import InstanceProcess
-from kframe_zookeeper.testing.commands import kframe, kframe_json
+from kframe_zookeeper.testing.commands import invoke, kframe, kframe_json
 from kframe_zookeeper.testing.handover import ClusterFixture
 from kframe_zookeeper.testing.kafka import Cluster
 from kframe_zookeeper.testing.process import PATIENCE_S, until
@@ -63,10 +63,10 @@ def test_replicas_assigned_to_instances_are_repaired(kafka: ClusterFixture, tmp_
         assert len(re.findall(metrics, first.page("/metrics")[1])) == 7
 
         execute = ("--execute", "--bootstrap-server", cluster.address)
-        moved = kframe("reassign", "start", "auto-0=1,2,3", *execute, folder=tmp_path)
+        moved = invoke("reassign", "start", "auto-0=1,2,3", *execute, folder=tmp_path)
         assert moved.returncode == 0, moved.stderr + first.log
         assert topic(client, "auto")["partitions"]["0"] == [1, 2, 3]
-        refused = kframe("reassign", "start", "auto-0=1,2,1000", *execute, folder=tmp_path)
+        refused = invoke("reassign", "start", "auto-0=1,2,1000", *execute, folder=tmp_path)
         assert refused.returncode == 1
 
         first.kill()

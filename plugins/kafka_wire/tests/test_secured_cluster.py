@@ -15,7 +15,7 @@ from kframe_kafka_wire.testing.instances import InstanceProcess
 from kframe_kafka_wire.testing.real_cluster import KframeCluster
 from kframe_kafka_wire.testing.secured import PLAIN_MODULE, login, tls_settings
 from kframe_zookeeper.testing.certificates import Authority
-from kframe_zookeeper.testing.commands import kframe
+from kframe_zookeeper.testing.commands import invoke
 from kframe_zookeeper.testing.kafka import Cluster, KafkaClients, KafkaError
 from kframe_zookeeper.testing.process import PATIENCE_S, until
 from kframe_zookeeper.testing.servers import HOST, ServerHandle
@@ -111,7 +111,7 @@ class SecuredCluster(KframeCluster):
         config = self.folder / f"{user}.properties"
         config.write_text("".join(f"{key}={value}\n" for key, value in self.settings(user).items()))
         connection_options = ("--bootstrap-server", address or self.kframe.address, "--command-config", str(config))
-        done = kframe(*arguments, *connection_options, folder=self.folder)
+        done = invoke(*arguments, *connection_options, folder=self.folder)
         return done.returncode, done.stdout + done.stderr
 
 

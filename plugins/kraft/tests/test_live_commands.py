@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from kframe_kraft.testing.scripted_quorum import ScriptedController, ScriptedState
 from kframe_kraft.testing.written_log import change, small_cluster
-from kframe_zookeeper.testing.commands import kframe, kframe_json
+from kframe_zookeeper.testing.commands import invoke, kframe_json
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def test_capture_writes_a_snapshot_that_names_the_url(url: str, tmp_path: Path) 
     ],
 )
 def test_unusable_arguments_are_named(arguments: tuple[str, ...], reason: str, tmp_path: Path) -> None:
-    done = kframe(*arguments, folder=tmp_path)
+    done = invoke(*arguments, folder=tmp_path)
     assert done.returncode != 0
     assert reason in done.stderr
     assert "Traceback" not in done.stderr

@@ -20,7 +20,7 @@ from kframe_kraft.testing.kafka_tools import KafkaTools, print_snapshot
 from kframe_kraft.testing.metadata_facts import metadata_facts
 from kframe_kraft.testing.rich_cluster import fill, newest_snapshot, rich_options
 from kframe_kraft.testing.shell_tree import metadata_leaves, printed_leaves
-from kframe_zookeeper.testing.commands import kframe, kframe_json
+from kframe_zookeeper.testing.commands import invoke, kframe_json
 
 pytestmark = pytest.mark.real
 
@@ -98,7 +98,7 @@ def test_commands_read_every_source(rich: RichCluster, tmp_path: Path) -> None:
     assert {summary["mode"] for summary in summaries} == {"kraft"}
     assert {summary["partitions"] for summary in summaries} == {15}
     assert summaries[0]["cluster_id"] == CLUSTER_ID
-    outcome = kframe("whatif", "fail", node, "--brokers", "2")
+    outcome = invoke("whatif", "fail", node, "--brokers", "2")
     assert outcome.stdout.startswith("KRaft rules, metadata.version"), outcome.stderr
 
 

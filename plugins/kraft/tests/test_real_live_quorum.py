@@ -12,7 +12,7 @@ from kframe_kraft.testing.kafka_nodes import CLUSTER_ID, KraftCluster, KraftNode
 from kframe_kraft.testing.kafka_tools import KafkaTools
 from kframe_kraft.testing.metadata_facts import metadata_facts
 from kframe_zookeeper.testing.certificates import Authority
-from kframe_zookeeper.testing.commands import RunningCommand, kframe, kframe_json
+from kframe_zookeeper.testing.commands import RunningCommand, invoke, kframe_json
 from kframe_zookeeper.testing.process import wait_until
 
 pytestmark = pytest.mark.real
@@ -88,7 +88,7 @@ def test_capture_by_controller_listener_with_tls_and_sasl(tmp_path: Path) -> Non
             ("alice", "wrong", "refuses the login by PLAIN"), ("eve", "x", "CLUSTER_AUTHORIZATION_FAILED"),
         ):  # fmt: skip
             log_in(user, password)
-            refused = kframe("log", "show", f"kraft://{controller.controller_address}", "--command-config", properties)
+            refused = invoke("log", "show", f"kraft://{controller.controller_address}", "--command-config", properties)
             assert refused.returncode != 0
             assert reason in refused.stderr
 
@@ -129,6 +129,6 @@ def test_capture_by_controller_listener_with_mutual_tls(tmp_path: Path) -> None:
             ("untrusted-certificate", tls(folder, "untrusted"), "refuses the client certificate"),
             ("untrusted-server", tls(folder, "client", authority="other"), "found a certificate that is refused"),
         ):
-            done = kframe("log", "show", url, "--command-config", properties(name, refused))
+            done = invoke("log", "show", url, "--command-config", properties(name, refused))
             assert (done.returncode, done.stderr.count("\n")) == (1, 1), name
             assert reason in done.stderr

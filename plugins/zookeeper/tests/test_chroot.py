@@ -15,7 +15,7 @@ from kframe_zookeeper import paths
 from kframe_zookeeper.chroot import MARKS
 from kframe_zookeeper.settings import settings_of_url
 from kframe_zookeeper.store import ZooKeeperStore, open_store
-from kframe_zookeeper.testing.commands import ControllerRun, kframe
+from kframe_zookeeper.testing.commands import ControllerRun, invoke
 from kframe_zookeeper.testing.process import until
 from kframe_zookeeper.testing.servers import ServerHandle
 from kframe_zookeeper.testing.sessions import session
@@ -52,7 +52,7 @@ def parent(root: KazooClient) -> str:
 def test_missing_chroot_is_refused(
     command: tuple[str, ...], zookeeper: ServerHandle, root: KazooClient, parent: str
 ) -> None:
-    done = kframe(*command, f"{zookeeper.address}{parent}/kafak")
+    done = invoke(*command, f"{zookeeper.address}{parent}/kafak")
     assert (done.returncode, done.stdout) == (2, "")
     # Other tests leave clusters at the root of the same server.
     assert re.sub(rf"{parent}/kafka or .+\?\)", f"{parent}/kafka?)", done.stderr) == (
@@ -64,9 +64,9 @@ def test_missing_chroot_is_refused(
 
 
 def test_capture_refuses_a_missing_chroot(zookeeper: ServerHandle, parent: str, tmp_path: Path) -> None:
-    done = kframe("snapshot", "capture", f"zookeeper://{zookeeper.address}{parent}/kafka/", tmp_path / "whole")
+    done = invoke("snapshot", "capture", f"zookeeper://{zookeeper.address}{parent}/kafka/", tmp_path / "whole")
     assert done.returncode == 0, done.stderr
-    done = kframe("snapshot", "capture", f"zookeeper://{zookeeper.address}{parent}/kafak", tmp_path / "out")
+    done = invoke("snapshot", "capture", f"zookeeper://{zookeeper.address}{parent}/kafak", tmp_path / "out")
     assert (done.returncode, done.stdout) == (2, "")
     assert f"the chroot {parent}/kafak does not exist" in done.stderr
     assert not (tmp_path / "out").exists()
@@ -76,7 +76,7 @@ def test_capture_refuses_a_missing_chroot(zookeeper: ServerHandle, parent: str, 
 def test_chroot_without_a_cluster_is_refused(
     command: tuple[str, ...], zookeeper: ServerHandle, root: KazooClient, parent: str
 ) -> None:
-    done = kframe(*command, f"{zookeeper.address}{parent}/other")
+    done = invoke(*command, f"{zookeeper.address}{parent}/other")
     assert (done.returncode, done.stdout) == (2, "")
     assert f"{parent}/other holds no cluster: there is none of {', '.join(MARKS)}" in done.stderr
     assert f"did you mean {parent}/kafka" in done.stderr
@@ -85,7 +85,7 @@ def test_chroot_without_a_cluster_is_refused(
 
 def test_error_names_clusters_below_the_root(zookeeper: ServerHandle, parent: str) -> None:
     """The connect string has no chroot."""
-    done = kframe("controller", "status", "--zookeeper", f"{zookeeper.address}{parent}")
+    done = invoke("controller", "status", "--zookeeper", f"{zookeeper.address}{parent}")
     assert done.returncode == 2
     with pytest.raises(ConfigError, match="holds no cluster"):
         open_store(f"zookeeper://{zookeeper.address}{parent}").open(lambda event: None)

@@ -9,20 +9,20 @@ from typing import Any, Final
 import pytest
 from kazoo.client import KazooClient
 from kframe_zookeeper import paths
-from kframe_zookeeper.testing.commands import Start, kframe
+from kframe_zookeeper.testing.commands import Start, invoke
 from kframe_zookeeper.testing.process import until
 from kframe_zookeeper.znodes.cluster import encode_controller
 
 
 def status(address: str, *arguments: str) -> dict[str, Any]:
-    done = kframe("controller", "status", "--zookeeper", address, "-o", "json", *arguments)
+    done = invoke("controller", "status", "--zookeeper", address, "-o", "json", *arguments)
     assert (done.returncode, done.stderr) == (0, "")
     document: dict[str, Any] = json.loads(done.stdout)
     return document
 
 
 def first_line(address: str) -> str:
-    done = kframe("controller", "status", "--zookeeper", address)
+    done = invoke("controller", "status", "--zookeeper", address)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout.splitlines()[0]
 
@@ -131,7 +131,7 @@ def test_znodes_that_no_controller_reads_are_listed_separately(address: str, cli
     report = status(address)
     assert report["quarantined"] == []
     assert [entry["path"] for entry in report["unreadable"]] == ["/cluster/id", "/config/brokers/<default>"]
-    output = kframe("controller", "status", "--zookeeper", address).stdout
+    output = invoke("controller", "status", "--zookeeper", address).stdout
     assert "\nunreadable\n  /cluster/id: " in output
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from kframe_kraft.testing.kafka_nodes import KraftCluster, KraftNode, KraftOptions
-from kframe_zookeeper.testing.commands import RunningCommand, kframe, kframe_json
+from kframe_zookeeper.testing.commands import RunningCommand, invoke, kframe_json
 from kframe_zookeeper.testing.kafka import Cluster, KafkaClients, KafkaProcess
 from kframe_zookeeper.testing.process import until
 from kframe_zookeeper.testing.servers import ServerHandle, ServerOptions, running
@@ -139,7 +139,7 @@ class ExecutedCluster:
         """Run ``kframe plan VERB`` on a journal. Returns the exit code, the document and the error output."""
         act = () if verb in ("pause", "abort", "status") else ("--execute",)
         rounds = () if verb == "status" else ("--interval", "0.5")
-        done = kframe("plan", verb, self.journal(name), *act, *rounds, "-o", "json", *arguments)
+        done = invoke("plan", verb, self.journal(name), *act, *rounds, "-o", "json", *arguments)
         return done.returncode, json.loads(done.stdout) if done.stdout else {}, done.stderr
 
     def execute(

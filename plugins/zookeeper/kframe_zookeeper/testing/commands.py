@@ -1,4 +1,4 @@
-"""``kframe`` commands in processes of their own, which tests query, kill and freeze."""
+"""``kframe`` commands: in processes of their own, which tests query, kill and freeze, or in this process."""
 
 from __future__ import annotations
 
@@ -8,10 +8,14 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import chdir
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any, Final, NoReturn, TypeAlias
 
+from click.testing import CliRunner
+
+from kframe.cli.app import cli
 from kframe_zookeeper.testing.machine import LOCAL, Machine
 from kframe_zookeeper.testing.process import PATIENCE_S, Process, until
 from kframe_zookeeper.testing.victims import Task
@@ -35,9 +39,17 @@ def kframe(*arguments: object, folder: Path | None = None, **environment: str) -
     )  # fmt: skip
 
 
+def invoke(*arguments: object, folder: Path = Path()) -> subprocess.CompletedProcess[str]:
+    """Run ``kframe ARGUMENTS`` in ``folder`` and in this process: a new process imports all modules for a second."""
+    words = [*map(str, arguments)]
+    with chdir(folder):
+        result = CliRunner().invoke(cli, words, prog_name="kframe")
+    return subprocess.CompletedProcess(["kframe", *words], result.exit_code, result.stdout, result.stderr)
+
+
 def kframe_json(*arguments: object) -> Any:
-    """The JSON output of a successful command. Raises AssertionError with its error output."""
-    done = kframe(*arguments, "-o", "json")
+    """The JSON output of a successful command in this process. Raises AssertionError with its error output."""
+    done = invoke(*arguments, "-o", "json")
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
