@@ -89,7 +89,7 @@ def split_reads(
     int64_t[::1] mzxid,        # OUT  (k,)  that wrote it last,
     int64_t[::1] owner,        # OUT  (k,)  and the session that it is ephemeral in, or 0
 ):
-    """Locate the results of a multiRead of ``k`` operations. Return their number, or -1 if the response is malformed."""
+    """Locate the results of a multiRead of ``k`` operations. Return their number, or -1 for a malformed response."""
     cdef Py_ssize_t count = 0, length = 0, mark, count_max = code.shape[0]
     cdef int32_t operation
     cdef Text text = Text(NULL, start, reply.shape[0])
