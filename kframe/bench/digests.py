@@ -50,7 +50,7 @@ def digest_of_cluster(cluster: ClusterState, *extra_texts: str) -> str:
 
 
 def _row_values(p: Partitions, name: str, rows: Int32) -> NDArray[Any]:
-    """One value per row. Leaders as int32 broker indexes, whatever their column's dtype."""
+    """One value per row. Leaders are int32 broker indexes for any dtype of their column."""
     values: NDArray[Any] = p.leaders_of(rows) if name == "leader" else getattr(p, name)[rows]
     return values
 

@@ -1,4 +1,4 @@
-"""``--fail-on``: the exit code of a command tells whether it found certain problems."""
+"""``--fail-on``: the exit code of a command depends on the problems that it finds."""
 
 from __future__ import annotations
 

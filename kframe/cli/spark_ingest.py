@@ -37,7 +37,7 @@ def ingest(
     """Put the clusters in SRC into the tables of a fleet in DIR, and invalid ones into its quarantine.
 
     SRC are ZooKeeper dumps, the output of kafka-topics --describe or kcat -L -J, snapshot directories, or directories
-    and patterns of these. A cluster is judged by the rules of its mode. Clusters that are there already are skipped
+    and patterns of these. Each cluster is checked by the rules of its mode. Clusters that are there already are skipped
     unless their input has changed.
     """
     from kframe.spark.fleet import record_of

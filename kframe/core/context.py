@@ -112,7 +112,7 @@ class Context:
     def write(self, change: StateChange, following: StateChange | None = None) -> Operation[WriteResult]:
         """Store ``change``, and apply to the columns the rows that storage accepted.
 
-        ``following`` is a change that a later write will contain whatever the result of this one is. The store may
+        ``following`` is a change that a later write will contain for any result of this one. The store may
         send it behind ``change`` at once (``ports.Pipelining``).
         """
         if len(change) == 0:

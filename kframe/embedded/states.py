@@ -118,7 +118,7 @@ class StateColumns:
     def overwrite(self, topic: str, partition: int, *, leader: int | None = None, isr: Sequence[int] | None = None,
                   leader_epoch: int | None = None, controller_epoch: int | None = None,
                   recovery: int | None = None, zxid: int = UNKNOWN_ZXID) -> int:  # fmt: skip
-        """Write one state whatever its version is, and return its new version. Brokers are ids.
+        """Write a state without a check of its version, and return the new version. Brokers are ids.
 
         Omitted values remain; a new state starts with leader -1, an empty ISR and zeros. Raises InputError if there is
         no such partition.

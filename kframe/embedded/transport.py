@@ -78,7 +78,7 @@ class Sent:
 class CountingTransport:
     """Implements ``ports.Transport``: counts the requests to each connected broker, for clusters of any size.
 
-    Costs a few array passes per batch, whatever the number of partitions. No broker responds.
+    Costs a few array passes per batch for any number of partitions. No broker responds.
     """
 
     def __init__(self) -> None:

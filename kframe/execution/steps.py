@@ -1,6 +1,6 @@
 """Decide the next step of an execution from its journal and an observation of the cluster. No I/O, no clock.
 
-Requests are idempotent and the cluster is the truth, so a step is right whatever a crash has interrupted: the journal
+Requests are idempotent and the cluster is the truth, so a step is valid after any crash: the journal
 adds only what a cluster cannot show, which is the goal, the original configurations, and which partitions were started.
 ``docs/explanation/execution.md`` has the state machine.
 """
@@ -163,7 +163,7 @@ class Planner:
         )
 
     def _drain(self, is_cancelled: Callable[[LocatedPartition], bool], result: RunResult) -> Step:
-        """Cancel some of what is in flight, wait for the others, and finish."""
+        """Cancel some of the reassignments in flight, wait for the others, and finish."""
         tracker = self._tracker
         in_flight = [partition for partition in tracker.partitions if tracker.is_in_flight(partition)]
         cancelled = [

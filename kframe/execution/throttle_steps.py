@@ -71,7 +71,7 @@ class ThrottlePlanner:
         return self._restore_except(keys, observation)
 
     def finish(self, result: RunResult, reason: str, observation: Observation) -> Step:
-        """Restore configurations as far as brokers are live, then end."""
+        """Restore the configurations of live brokers, then end."""
         remaining = [ConfigEntry(key, value) for key, value in sorted(self._state.originals.items())]
         reachable = [change for change in remaining if _is_reachable(change.key, observation)]
         if self._restore_failures < CONFIG_ROUNDS:

@@ -73,7 +73,7 @@ def build_replica_index(
 
 
 def read_replica_index(
-    const uint8_t[::1] deltas,           # IN   (m,) one broker's part of what ``build_replica_index`` wrote
+    const uint8_t[::1] deltas,           # IN   (m,) the entries of one broker in the output of ``build_replica_index``
     int32_t[::1] rows,                   # OUT  (m,)
 ):
     """Read the rows of one broker; return how many. Cost O(m), without a branch per row."""

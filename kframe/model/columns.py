@@ -4,7 +4,7 @@ A partition is a *row*. Row columns hold one value per partition (leader, epochs
 (replicas, in-sync replicas, replica states). Row ``r`` owns the slots ``slot_start[r] .. slot_start[r] +
 slot_capacity[r]``. The first ``replica_count[r]`` of them hold its assigned replicas; the first ``isr_count[r]`` hold
 its in-sync replicas, each in Kafka's list order. New slots are allocated at the end, so a row with three replicas uses
-three slots, whatever the widest row of the cluster is. At RF 3 a partition takes 53 bytes.
+three slots, however wide other rows are. At RF 3 a partition takes 53 bytes.
 
 The columns refer to brokers and topics by dense indexes (``Brokers.index_of``). Broker indexes are int16 in the
 columns, which halves most of the memory of a partition. Code that computes with them uses int32 (``lists``,

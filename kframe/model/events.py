@@ -80,7 +80,7 @@ class ControllerChanged(Event):
 
 @dataclass(frozen=True, slots=True)
 class SessionExpired(Event):
-    """Our session with storage has expired: resign whatever the record says (Kafka: Expire)."""
+    """Our session with storage has expired: resign without reading the record (Kafka: Expire)."""
 
     state: ClassVar[ControllerState] = ControllerState.CONTROLLER_CHANGE
 

@@ -186,7 +186,7 @@ class Pipelining(Protocol):
 
     def write_pipelined(self, cluster: ClusterState, change: StateChange, following: StateChange) -> WriteResult:
         """``write_states`` of ``change``. Also start the write of ``following``: other rows with a state, to be written
-        after ``change`` whatever its result.
+        after ``change`` for any result of it.
 
         A later ``write_states`` with these rows unchanged, perhaps with further rows, returns their results. This call
         raises no error of ``following``. The later write may never come, for example when the role is lost first.

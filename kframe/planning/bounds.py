@@ -1,10 +1,10 @@
-"""Lower bounds of what every plan for a request copies, with their proofs.
+"""Lower bounds of the copies of any plan for a request, with their proofs.
 
 Let a plan copy ``A`` in total: the sum over partitions of the weight of each replica on a broker that has none now.
 Let ``R`` be the weight that it deletes. Without weights each replica weighs 1. Each bound below holds for every plan
 that meets the hard rules and brings the loads within the printed limits; the greatest of them is reported.
 
-With cost terms a plan costs ``A`` and what the terms add. Proof of what each bound adds: a copied replica costs at
+With cost terms a plan costs ``A`` plus their costs. Proof of the addition to each bound: a copied replica costs at
 least the least term of its partition, among the brokers that may receive it and have none. A unit of weight that a
 broker receives costs at least the least term of a unit among the partitions that may be copied to it; a unit that any
 broker receives, at least the least of these. Terms forbid placements, so they only exclude plans.
@@ -61,7 +61,7 @@ def lower_bounds(problem: PlanProblem, limits: LoadLimits | None) -> dict[str, i
 
 
 def required_copies(problem: PlanProblem, lists: Ragged, weight: Int64) -> int:
-    """What the partitions copy at least, whatever the balance.
+    """The least that the partitions copy, without a goal of balance.
 
     Proof. Let a partition have ``s`` replicas that do not leave their brokers, in ``d`` racks, and want ``w``
     replicas. Any plan retains at most ``s``, so it adds at least ``w - s``. A retained set spans at most ``d`` racks,

@@ -1,4 +1,4 @@
-"""Choose brokers by cost terms: first the cheapest placement of what must move, then the cheapest moves for balance.
+"""Choose brokers by cost terms: first the cheapest placement of replicas that must move, then moves for balance.
 
 No step uses a forbidden placement. A placement costs what copying the replica costs and what the terms add; a broker
 that had the replica at the beginning of the round takes it back for nothing.

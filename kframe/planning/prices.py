@@ -3,7 +3,7 @@
 Let each broker have a price for a unit of load. A partition then has a cheapest valid choice of replicas, where each
 costs the price of its broker, and 1 more if it is copied, for each unit of weight.
 
-Proof that the bound holds, whatever the prices. A plan within the limits costs what it copies. Add the price of each
+Proof that the bound holds for any prices. The cost of a plan within the limits is what it copies. Add the price of each
 broker, times its load, and subtract the same. The added sum and the copies are at least the sum of the cheapest choices
 of the partitions. What is subtracted is at most the price times the upper limit, or the lower limit if the price is
 negative. So the cheapest choices, minus the limits at their prices, are at most what the plan copies.

@@ -1,4 +1,4 @@
-"""The admin API of a live cluster, through whatever controller it has. A plugin offers it by ``kframe_admins``."""
+"""The admin API of a live cluster with any kind of controller. A plugin offers it by ``kframe_admins``."""
 
 from __future__ import annotations
 

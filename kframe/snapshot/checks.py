@@ -1,4 +1,4 @@
-"""Checks that every snapshot passes, whatever its source. All checks of partitions are array passes."""
+"""Checks of a snapshot from any source. All checks of partitions are array passes."""
 
 from __future__ import annotations
 

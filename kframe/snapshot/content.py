@@ -50,7 +50,7 @@ class SnapshotContent:
 
     @property
     def mode(self) -> Mode:
-        """The mode of the cluster, as far as the source shows it."""
+        """The mode of the cluster, if the source shows it."""
         return "kraft" if self.is_kraft else "zookeeper"
 
     @property
@@ -96,7 +96,7 @@ class SnapshotContent:
 
 
 def brokers_text(broker_ids: Iterable[int]) -> str:
-    """``broker 4`` or ``brokers 4, 7``. Long lists end in how many more there are."""
+    """``broker 4`` or ``brokers 4, 7``. Long lists end with the number of omitted ids."""
     ids = list(broker_ids)
     text = ", ".join(str(broker_id) for broker_id in ids[:10])
     suffix = f" and {len(ids) - 10} more" if len(ids) > 10 else ""

@@ -1,4 +1,4 @@
-"""The interface to a live cluster, whatever stores its metadata. A plugin offers it by ``kframe_clusters``."""
+"""The interface to a live cluster in either mode. A plugin offers it by ``kframe_clusters``."""
 
 from __future__ import annotations
 

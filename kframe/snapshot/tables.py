@@ -47,7 +47,7 @@ def kraft_schemas() -> dict[str, Any]:
 
 
 def schemas() -> dict[str, Any]:
-    """The Arrow schema of each table, by the table's name. Whatever may be unknown is nullable."""
+    """The Arrow schema of each table, by the table's name. Columns whose values can be unknown are nullable."""
     pa = arrow()
     int32, text, lists = pa.int32(), pa.string(), pa.list_(pa.int32())
     endpoint = pa.struct([(name, int32 if name == "port" else text) for name in ENDPOINT_FIELDS])

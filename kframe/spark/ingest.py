@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 #: A row a source: ``status`` is ``taken``, ``refused`` (``reason`` says why) or ``unchanged``. Then what the cluster
-#: holds, how many rows of the quarantine are its own, and by which mode's rules it is judged.
+#: holds, how many rows of the quarantine are its own, and the rules of which mode apply.
 INGESTED: Final = FleetTable(
     "ingested",
     pa.schema(

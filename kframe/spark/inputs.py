@@ -51,7 +51,7 @@ class ClusterInput:
             try:
                 rows = parquet.read_metadata(os.path.join(source.path, file_of("partitions"))).num_rows
             except (pa.ArrowException, OSError):
-                rows = None  # reading it will say what is wrong
+                rows = None  # Reading the path reports the error.
         kraft = source.is_directory and read_mode(Path(source.path)) == KRAFT
         return ClusterInput(source.cluster, source.path, False, rows, kraft)
 

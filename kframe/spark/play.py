@@ -136,13 +136,15 @@ class Engine:
     parts: tuple[str, ...] = tuple(PARTS)
 
     def needs_whole_clusters(self) -> bool:
-        """Whether a selector may look at more of an election than one partition, as far as plugins here tell: those
-        do that do not say otherwise (``SelectorSpec.row_by_row``)."""
+        """Whether a selector may read several partitions of an election, by ``SelectorSpec.row_by_row``.
+
+        True if a plugin is not installed here: the executors may have it.
+        """
         if not self.selectors:
             return False
         try:
             known = self._registry().selectors
-        except (PluginError, InputError):  # the executors may have it
+        except (PluginError, InputError):
             return True
         return not all(name in known and known[name].row_by_row for name in self.selectors)
 
@@ -168,7 +170,7 @@ def play(batches: Iterable[pa.RecordBatch], engine: Engine, *, whole: bool = Fal
     """Rows of TO_PLAY as rows of PLAYED, in batches of one row. ``whole``: each row has all of its cluster;
     that of a KRaft cluster always has.
 
-    What is wrong with a shard or a scenario becomes a row with a ``problem``. Raises PluginError for a selector that is
+    An error of a shard or a scenario becomes a row with a ``problem``. Raises PluginError for a selector that is
     not installed here, ConfigError for a setting.
     """
     ControllerConfig(without_features(engine.config))

@@ -131,7 +131,7 @@ class RegisteredBrokers:
 class ClusterContext:
     """The facts of a cluster that its partitions are checked against: its brokers, the expected number of partitions of
     each topic, the default of ``min.insync.replicas`` and its mode. ``elr``: whether eligible leader replicas are
-    enabled in a KRaft cluster; None: as far as partitions have them."""
+    enabled in a KRaft cluster; None: only where partitions have them."""
 
     brokers: RegisteredBrokers
     counts: Mapping[str, int]
@@ -297,7 +297,7 @@ def _split(rows: pa.Table) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def _states(report: _Report, facts: PartitionFacts, *, has_elr: bool) -> Iterator[pa.RecordBatch]:
-    """Invariants I4 and I5, as far as a partition alone shows them. A partition without state violates neither. With
+    """Invariants I4 and I5 for single partitions. A partition without state violates neither. With
     eligible leader replicas an ISR may be empty, and no member of it is in the ELR."""
     if facts.leader is None or facts.isr is None:
         return

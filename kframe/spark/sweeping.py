@@ -88,7 +88,7 @@ def swept_whole(batches: Iterable[pa.RecordBatch], how: Sweeping) -> Iterator[pa
 
 
 def ranked(counts: pa.Table, facts: pa.Table, how: Sweeping) -> pa.Table:
-    """All rows of COUNTS of a cluster, and the row of what is known of it, as rows of FAILURES, the worst first.
+    """All rows of COUNTS of a cluster, and its row of known facts, as rows of FAILURES, the worst first.
 
     Rows of COUNTS may be summed up already. Cost as ``sweep_of``.
     """

@@ -39,7 +39,7 @@ _COUNTERS: Final = 1 << 22
 def stage_failures(
     schedule: StageSchedule, config: Mapping[str, object] | None = None
 ) -> dict[int, list[StageFailure]]:
-    """The findings by stage, from 0; stages without any are missing. Cost O(k · r²), whatever the number of stages."""
+    """The findings by stage, from 0; stages without any are missing. Cost O(k · r²) for any number of stages."""
     snapshot = schedule.problem.checked.snapshot
     known = knows_min_insync(snapshot.topics, config)
     harm_of = _kraft_harm if snapshot.is_kraft else _zookeeper_harm

@@ -173,7 +173,7 @@ class ElectionExplainer:
             yield CandidateReplica(broker_id, position, status, reason)
 
     def _obstacle(self, broker_id: int) -> tuple[CandidateStatus, str] | None:
-        """Why a replica cannot lead whatever the ISR says. None if it can."""
+        """Why a replica cannot lead with any ISR. None if it can."""
         brokers, p = self._cluster.brokers, self._cluster.partitions
         index = brokers.find(broker_id)
         if index is None or not brokers.registered[index]:

@@ -23,7 +23,7 @@ BROKERS_FILE: Final = "brokers.parquet"
 TIMELINE_FILE: Final = "timeline.parquet"
 _FILES: Final = frozenset({SUMMARY_FILE, PARTITIONS_FILE, BROKERS_FILE, TIMELINE_FILE})
 
-#: Columns of the timeline, whatever happened in it, with their Arrow types.
+#: Columns of every timeline, with their Arrow types.
 _TIMELINE: Final = {
     "step": "int32", "name": "string", "what": "string", "text": "string", "kind": "string", "api": "string",
     "partitions": "int64", "elected": "int64", "unclean": "int64", "created": "int64", "shrunk": "int64",

@@ -191,7 +191,7 @@ class Outcome(Tabular):
     changes: PartitionChanges
     traffic: Mapping[Api, Traffic]
     findings: Mapping[FailOn, Bool | None]
-    """(n,) masks of what ``count_of`` counts."""
+    """(n,) masks of the partitions that ``count_of`` counts."""
     bytes_unknown: str | None
     """Why bytes are not known, if they are not."""
     assumptions: tuple[str, ...]
@@ -275,6 +275,6 @@ def _newly(before: Bool | None, after: Bool | None) -> int | None:
 
 
 def names_text(names: Sequence[str], limit: int = 5) -> str:
-    """The first names with commas between them, and how many more there are."""
+    """The first names with commas between them, and the number of the others."""
     suffix = f" and {len(names) - limit:,} more" if len(names) > limit else ""
     return f"{', '.join(names[:limit])}{suffix}"

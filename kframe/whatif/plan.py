@@ -99,7 +99,7 @@ class Plan:
 
 
 def load_plan(source: InputFile | str) -> Plan:
-    """Read a reassignment: a bare document, or the proposed one of what ``--generate`` prints. Raises SnapshotError."""
+    """Read a reassignment: a document, or the proposed one in the output of ``--generate``. Raises SnapshotError."""
     path = Path(source) if isinstance(source, str) else source
     with suppress(SnapshotError):
         if (plan := _plan_of_blocks(read_blocks(path), str(path), path.name)) is not None:

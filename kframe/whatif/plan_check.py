@@ -146,7 +146,7 @@ class CheckedPlan:
         return Stamp(self.snapshot.cluster_id, self.snapshot.controller_epoch, digest.hexdigest())
 
     def partition_rows(self, *, changes_only: bool = False) -> Iterator[dict[str, Any]]:
-        """A row a partition of the plan, in its order: as it is, as it is to be, and what that takes."""
+        """A row for each partition of the plan, in its order: present and planned replicas, and the moves."""
         targets, leader = self.plan.targets, self.snapshot.partitions.leader
         kind = self.kinds()
         for position in range(len(self.plan)):
@@ -204,7 +204,7 @@ def resolve_plan(plan: Plan, snapshot: Snapshot) -> CheckedPlan:
 
 
 def check_alone(plan: Plan) -> list[Findings]:
-    """What is wrong with a plan whatever the cluster is."""
+    """The errors of a plan that do not depend on the cluster."""
     targets = plan.targets
     lists = targets.replicas
     bad_names = [index for index, name in enumerate(targets.names) if topic_name_problem(name) is not None]
@@ -264,7 +264,7 @@ def check_zookeeper_rules(checked: CheckedPlan) -> list[Findings]:
 def replica_loads(checked: CheckedPlan) -> tuple[Int32, dict[str, Int64]]:
     """Broker ids, and by name what each carries: replicas and preferred leaders before and after, copied, deleted.
 
-    What is not valid is left as it is.
+    Invalid partitions are left unchanged.
     """
     ids = np.array([facts.broker_id for facts in checked.snapshot.brokers], np.int32)
     lists, partitions = checked.plan.targets.replicas, checked.snapshot.partitions

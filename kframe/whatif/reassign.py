@@ -91,7 +91,7 @@ class _Reassignment:
         self._after_responses = MergedTimeline()
 
     def begin(self) -> ControllerResponse:
-        """Phase A, and phase B of what needs no copying."""
+        """Phase A, and phase B of partitions that need no copying."""
         response: ReassignmentResponse = self._whatif.call(lambda token: ReassignmentRequested(self._targets, token))
         self._codes = response.codes
         refused = np.flatnonzero(response.codes != ErrorCode.NONE)[:_NAMED].tolist()

@@ -271,7 +271,7 @@ class WhatIf:
         """Create a topic: with counts (-1: the configured default), or with the replicas of each partition.
 
         ``seed`` seeds the numbers that Kafka draws to place replicas. Raises InputError for a replica on a broker that
-        the snapshot does not know, of which nothing could be said. The controller reports all other errors.
+        the snapshot does not know. The controller reports all other errors.
         """
         return self._operations.create(self, name, partitions, replication_factor, assignments, seed)
 

@@ -108,7 +108,7 @@ def on_replicas_offline(context: Context, replicas: PartitionReplicas) -> Operat
     """Elect new leaders, then remove ``replicas`` from ISRs (Kafka 3.9 ``onReplicasBecomeOffline``).
 
     Elections cover every partition without an online leader, not only those of ``replicas``. If no request was sent,
-    UpdateMetadata tells all brokers which brokers are left.
+    UpdateMetadata sends the remaining brokers to all of them.
     """
     cluster = context.cluster
     deleting = cluster.is_deleting(replicas.rows)

@@ -39,7 +39,7 @@ from kframe.model.topics import metric_name
 
 
 class TopicShape(NamedTuple):
-    """What the response to CreateTopics tells of a topic."""
+    """The fields of a topic in the response to CreateTopics."""
 
     topic_id: bytes
     """Zeros if topics have no ids."""

@@ -368,7 +368,7 @@ def _raise_epochs(context: Context, rows: Int32) -> Operation[Int32]:
 
 
 def _assigned_isrs(context: Context, rows: Int32) -> Ragged:
-    """The ISRs of ``rows``. With ``STRICT_REASSIGNMENT`` without unassigned members, as far as others remain.
+    """The ISRs of ``rows``. ``STRICT_REASSIGNMENT`` removes unassigned members if others remain.
 
     Before inter-broker protocol 2.7-IV2 a leader writes ISRs, and may add a replica that has just been removed.
     """

@@ -124,7 +124,7 @@ def unclean_allowed(context: Context, rows: Int32, strategy: Strategy) -> UInt8:
 
 
 def _unclean_permitted(context: Context, rows: Int32, strategy: Strategy) -> UInt8:
-    """1 where the operator or the topic allows unclean elections, whatever the ISR is."""
+    """1 where the operator or the topic allows unclean elections. The ISR does not matter."""
     if strategy.allow_unclean:
         return np.ones(len(rows), np.uint8)
     topics = context.cluster.topics

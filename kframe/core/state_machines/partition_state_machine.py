@@ -54,7 +54,7 @@ def trigger_online(
 ) -> Operation[PartitionTransitions]:
     """Bring every New or Offline partition online, or those of one topic, except topics queued for deletion.
 
-    ``following`` is a change that the next write will contain whatever is elected (``Context.write``).
+    ``following`` is a change that the next write will contain for any result of the election (``Context.write``).
     """
     p, deleting = context.cluster.partitions, context.cluster.topics.deleting
     rows, states = np.empty(len(p), np.int32), bits([PartitionState.NEW, PartitionState.OFFLINE])

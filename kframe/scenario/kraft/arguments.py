@@ -184,7 +184,7 @@ class RestartOptions(Struct, forbid_unknown_fields=True):
 
 
 class KraftStepEntry(Struct, forbid_unknown_fields=True):
-    """One step: the name of what happens, and its argument."""
+    """A step: the name of its action, and the argument."""
 
     elect: Empty | UnsetType = UNSET
     register: list[RequestedId | RegistrationOptions] | UnsetType = UNSET

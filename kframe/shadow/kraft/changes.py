@@ -95,7 +95,7 @@ def _explained(context: KraftContext, assumed: KraftContext | None, change: Comm
 def _closest(context: KraftContext, change: CommittedRecord) -> ExplainedChange:
     """The event whose decision is equal, else the one whose decision differs in the fewest fields.
 
-    Of several, the one that changes the most fields that ``change`` changes, to whatever values. Of several such, the
+    Of several, the one that changes the most fields that ``change`` changes, with any values. Of several such, the
     first in the order of ``request_changes``, with UNCLEAN last, because it is rare. UNEXPLAINED competes as a decision
     that changes nothing.
     """

@@ -100,7 +100,7 @@ class Channel:
         self.merged_weight = 0
         """Weight of the queue after the last merge."""
         self.foreign = False
-        """Whether the broker is of another cluster: this registration is sent nothing any more."""
+        """Whether the broker is of another cluster: this registration gets no more requests."""
         self.known_topics = known_topics
         """The first topic index that no sent request has named."""
         self._target = target
@@ -238,7 +238,7 @@ class Channel:
                 self._log_healed()
                 self._served = True
                 return
-            except Exception as problem:  # The request must be delivered whatever error occurs.
+            except Exception as problem:  # The request must be delivered after any error.
                 is_expected = self._is_expected(problem, failures)
                 self._disconnect()
                 self._log_cut(problem, is_expected=is_expected)

@@ -1,6 +1,6 @@
 """A connection of a broker or client. Requests are answered one at a time, which preserves their order.
 
-As in Kafka, further requests wait in the socket meanwhile.
+As in Kafka, later requests wait in the socket.
 """
 
 from __future__ import annotations

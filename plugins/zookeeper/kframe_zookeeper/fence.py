@@ -1,7 +1,7 @@
 """Decide by the local clock whether a session is certain to live.
 
 A server expires a session after the negotiated timeout without a request. The session lives at least that long after
-the last answered request was sent, whatever happened since: a partition, SIGSTOP, a long pause. After that time the
+the last answered request was sent, also after a partition, SIGSTOP or a long pause. After that time the
 client acts as if the session had ended, until a response proves otherwise. kazoo would wait for the server forever.
 """
 

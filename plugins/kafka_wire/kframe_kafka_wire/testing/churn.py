@@ -39,7 +39,7 @@ class AdminChurn:
         """``url`` is that of a cluster, ``kafka://HOST:PORT,...``."""
         self.counts: Counts = Counter()
         self.topics: dict[str, int] = {}
-        """Topics by name with their partition counts, as far as responses tell."""
+        """Topics by name with their partition counts, according to responses."""
         self._url = url
         self._client = open_admin(url, {})
         self._random = random.Random(seed)

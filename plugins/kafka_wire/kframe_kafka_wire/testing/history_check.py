@@ -18,7 +18,7 @@ from kframe_zookeeper.testing.java import cached, digest
 
 _SOURCE: Final = Path(__file__).parent / "histories"
 _FILES: Final = ("go.mod", "go.sum", "main.go", "model.go")
-#: What a client knows of an operation without a response.
+#: The outcome of an operation without a response.
 UNKNOWN: Final = ""
 
 

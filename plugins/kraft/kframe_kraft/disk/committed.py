@@ -1,4 +1,4 @@
-"""The committed end of a log on disk, as far as one directory shows.
+"""The committed end of a log on disk, according to one directory.
 
 The high watermark is in memory only. With one voter, the end of its log is committed. With several, any record after
 the newest snapshot may still be truncated, because a snapshot is at or below the high watermark.

@@ -40,7 +40,7 @@ class LogHistory:
 
     @property
     def committed(self) -> CommittedEnd:
-        """The committed end, as far as the directory shows."""
+        """The committed end, according to the directory."""
         return committed_end(self.log.end, max(self.committed_below, self.snapshot_id.offset), self.voters)
 
 

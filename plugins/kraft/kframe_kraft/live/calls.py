@@ -49,7 +49,7 @@ class QuorumLeader:
     leader_id: int = -1
     leader_epoch: int = -1
     addresses: Mapping[int, Address] = field(default_factory=dict)
-    """Addresses of controllers by id, as far as the response names them."""
+    """Addresses of the controllers that the response names, by id."""
 
     @property
     def address(self) -> Address | None:
