@@ -97,10 +97,10 @@ def check_same_batch_same_answer(make: Maker, kinds: Sequence[ElectionKind]) -> 
     selector = make()
     batches = list(_batches(kinds))
     first = [_choices(selector, batch) for batch in batches]
-    for batch, answer in zip(reversed(batches), reversed(first), strict=True):
+    for batch, choices in zip(reversed(batches), reversed(first), strict=True):
         where = f"in {batch.kind.name} elections it chooses differently when"
-        _require(np.array_equal(_choices(selector, batch), answer), f"{where} called again")
-        _require(np.array_equal(_choices(make(), copy.deepcopy(batch)), answer), f"{where} made anew")
+        _require(np.array_equal(_choices(selector, batch), choices), f"{where} called again")
+        _require(np.array_equal(_choices(make(), copy.deepcopy(batch)), choices), f"{where} made anew")
 
 
 def check_leaves_the_batch_alone(make: Maker, kinds: Sequence[ElectionKind]) -> None:

@@ -52,17 +52,17 @@ def check_answers_are_valid(make: PlacementMaker) -> None:
     """It returns int64 arrays of the documented shapes, with values from 0 to 2^53, or FORBIDDEN for costs."""
     instance = make()
     for seed in _SEEDS:
-        _answers(instance, random_placement(seed))
+        _results(instance, random_placement(seed))
 
 
 def check_same_placements_same_answer(make: PlacementMaker) -> None:
-    """It answers the same when called again, after other batches, and as a new instance."""
+    """The result is the same when it is called again, after other batches, and as a new instance."""
     instance = make()
     batches = [random_placement(seed) for seed in _SEEDS]
-    first = [_answers(instance, batch) for batch in batches]
-    for batch, answer in zip(reversed(batches), reversed(first), strict=True):
-        _require_equal(_answers(instance, batch), answer, "called again")
-        _require_equal(_answers(make(), copy.deepcopy(batch)), answer, "made anew")
+    first = [_results(instance, batch) for batch in batches]
+    for batch, results in zip(reversed(batches), reversed(first), strict=True):
+        _require_equal(_results(instance, batch), results, "called again")
+        _require_equal(_results(make(), copy.deepcopy(batch)), results, "made anew")
 
 
 def check_leaves_the_placements_alone(make: PlacementMaker) -> None:
@@ -71,7 +71,7 @@ def check_leaves_the_placements_alone(make: PlacementMaker) -> None:
     for seed in _SEEDS:
         original = random_placement(seed)
         batch = copy.deepcopy(original)
-        _answers(instance, batch)
+        _results(instance, batch)
         for field in fields(PlacementBatch):
             before, after = getattr(original, field.name), getattr(batch, field.name)
             pairs = [(before, after)]
@@ -85,16 +85,16 @@ def check_small_clusters(make: PlacementMaker) -> None:
     """It handles no partition, one partition, one broker, and brokers without racks."""
     instance = make()
     for partitions, brokers, racks in ((0, 3, 2), (1, 3, 2), (4, 1, 1), (6, 4, 0)):
-        _answers(instance, random_placement(7, partitions, brokers, racks))
+        _results(instance, random_placement(7, partitions, brokers, racks))
 
 
 def check_single_partition_as_in_a_batch(make: PlacementMaker) -> None:
-    """It answers for a single partition as in a batch. Topic indexes do not matter."""
+    """The result for a single partition is that in a batch. Topic indexes do not matter."""
     instance, batch = make(), random_placement(3, partitions=20)
-    batch_answers = _answers(instance, batch)[0]
-    single_answers = [_answers(instance, _single(batch, row))[0][0] for row in range(len(batch))]
-    if not np.array_equal(batch_answers, np.array(single_answers)):
-        raise AssertionError("it answers differently for a partition alone")
+    batch_results = _results(instance, batch)[0]
+    single_results = [_results(instance, _single(batch, row))[0][0] for row in range(len(batch))]
+    if not np.array_equal(batch_results, np.array(single_results)):
+        raise AssertionError("its result differs for a single partition")
 
 
 #: The checks of every cost term and goal, in the order in which they run.
@@ -107,8 +107,8 @@ PLACEMENT_CHECKS: Final[tuple[PlacementCheck, ...]] = (
 )
 
 
-def _answers(instance: CostTerm | PlanGoal, batch: PlacementBatch) -> tuple[Int64, ...]:
-    """The costs, or the weights and the limits. Raises PluginError for an invalid answer."""
+def _results(instance: CostTerm | PlanGoal, batch: PlacementBatch) -> tuple[Int64, ...]:
+    """The costs, or the weights and the limits. Raises PluginError for an invalid result."""
     if isinstance(instance, CostTerm):
         return (instance.costs(batch),)
     weights = instance.weights(batch)
@@ -127,6 +127,6 @@ def _single(batch: PlacementBatch, row: int) -> PlacementBatch:
     )  # fmt: skip
 
 
-def _require_equal(answer: tuple[Int64, ...], expected: tuple[Int64, ...], when: str) -> None:
-    if not all(np.array_equal(left, right) for left, right in zip(answer, expected, strict=True)):
-        raise AssertionError(f"it answers differently when {when}")
+def _require_equal(results: tuple[Int64, ...], expected: tuple[Int64, ...], when: str) -> None:
+    if not all(np.array_equal(left, right) for left, right in zip(results, expected, strict=True)):
+        raise AssertionError(f"its result differs when {when}")

@@ -1,6 +1,6 @@
-"""Cost terms and goals of plans: the three tiers as one interface, and the validation of their answers.
+"""Cost terms and goals of plans: the three tiers as one interface, and the validation of their results.
 
-An answer is validated before a plan uses it. An invalid one is a PluginError that names the cost term or goal.
+A result is validated before a plan uses it. An invalid one is a PluginError that names the cost term or goal.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ class CostTerm:
     def costs(self, batch: PlacementBatch) -> Int64:
         """(k, b) the validated costs. Raises PluginError."""
         shape = (len(batch), len(batch.broker_ids))
-        answer = _answer(f"cost term {self.name!r}", self.function, batch, shape)
-        _require_range(f"cost term {self.name!r}", answer[answer != FORBIDDEN], ", or FORBIDDEN")
-        return answer
+        result = _validated_result(f"cost term {self.name!r}", self.function, batch, shape)
+        _require_range(f"cost term {self.name!r}", result[result != FORBIDDEN], ", or FORBIDDEN")
+        return result
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,19 +67,19 @@ class PlanGoal:
 
     def weights(self, batch: PlacementBatch) -> Int64:
         """(k,) the validated weights. Raises PluginError."""
-        answer = _answer(f"goal {self.name!r}", self.function, batch, (len(batch),))
-        _require_range(f"goal {self.name!r}", answer)
-        return answer
+        result = _validated_result(f"goal {self.name!r}", self.function, batch, (len(batch),))
+        _require_range(f"goal {self.name!r}", result)
+        return result
 
     def limits(self, totals: GoalTotals) -> tuple[Int64, Int64] | None:
         """The validated limits of the goal; None if it has none of its own. Raises PluginError."""
         if self.limit is None:
             return None
         where = f"goal {self.name!r}: limits"
-        answer = _call(where, self.limit, totals)
-        if not isinstance(answer, tuple) or len(answer) != 2:
-            raise PluginError(f"{where}: found {type(answer).__name__}, expected a lower and an upper array")
-        lower, upper = (_checked(where, limit, totals.broker_ids.shape) for limit in answer)
+        result = _call(where, self.limit, totals)
+        if not isinstance(result, tuple) or len(result) != 2:
+            raise PluginError(f"{where}: found {type(result).__name__}, expected a lower and an upper array")
+        lower, upper = (_checked(where, limit, totals.broker_ids.shape) for limit in result)
         for limit in (lower, upper):
             _require_range(where, limit)
         if (lower > upper).any():
@@ -139,21 +139,21 @@ def _scalar_costs(function: Callable[[PartitionPlacement], Any]) -> _Bulk:
 
     def costs(batch: PlacementBatch) -> Int64:
         index_of = {broker_id: index for index, broker_id in enumerate(batch.broker_ids.tolist())}
-        answer = np.zeros((len(batch), len(index_of)), np.int64)
+        result = np.zeros((len(batch), len(index_of)), np.int64)
         for row, view in enumerate(partition_placements(batch)):
             for broker_id, cost in function(view).items():
                 if broker_id not in index_of:
                     raise ValueError(f"{view.topic}-{view.partition}: found broker {broker_id}, expected one of racks")
-                answer[row, index_of[broker_id]] = _integer(view, cost)
-        return answer
+                result[row, index_of[broker_id]] = _integer(view, cost)
+        return result
 
     return costs
 
 
 def _scalar_weights(function: Callable[[PartitionPlacement], Any]) -> _Bulk:
     def weights(batch: PlacementBatch) -> Int64:
-        answers = (_integer(view, function(view)) for view in partition_placements(batch))
-        return np.fromiter(answers, np.int64, len(batch))
+        weights = (_integer(view, function(view)) for view in partition_placements(batch))
+        return np.fromiter(weights, np.int64, len(batch))
 
     return weights
 
@@ -168,18 +168,18 @@ def _native(where: str, source: Any, *, by_broker: bool) -> _Bulk:
     address, user_data = native_address(where, source, PLACEMENT_SIGNATURE)
 
     def call_native(batch: PlacementBatch) -> Int64:
-        answer = np.zeros((len(batch), len(batch.broker_ids) if by_broker else 1), np.int64)
+        result = np.zeros((len(batch), len(batch.broker_ids) if by_broker else 1), np.int64)
         _placements.call_native(
             address, user_data, batch.topic, batch.partition, batch.weight, batch.replicas.offsets,
-            batch.replicas.values, batch.broker_ids, batch.broker_rack, by_broker, answer,
+            batch.replicas.values, batch.broker_ids, batch.broker_rack, by_broker, result,
         )  # fmt: skip
-        return answer if by_broker else answer[:, 0]
+        return result if by_broker else result[:, 0]
 
     call_native.source = source  # type: ignore[attr-defined]  # Keeps the function alive.
     return call_native
 
 
-def _answer(where: str, function: _Bulk, batch: PlacementBatch, shape: tuple[int, ...]) -> Int64:
+def _validated_result(where: str, function: _Bulk, batch: PlacementBatch, shape: tuple[int, ...]) -> Int64:
     return _checked(where, _call(where, function, batch), shape)
 
 
@@ -190,12 +190,12 @@ def _call(where: str, function: Callable[..., Any], argument: object) -> Any:
         raise PluginError(f"{where} raised {type(error).__name__}: {error}") from error
 
 
-def _checked(where: str, answer: Any, shape: tuple[int, ...]) -> Int64:
-    if not isinstance(answer, np.ndarray):
-        raise PluginError(f"{where}: found {type(answer).__name__}, expected an array int64 {shape}")
-    if answer.dtype != np.int64 or answer.shape != shape:
-        raise PluginError(f"{where}: found an array {answer.dtype} {answer.shape}, expected int64 {shape}")
-    return np.ascontiguousarray(answer)
+def _checked(where: str, result: Any, shape: tuple[int, ...]) -> Int64:
+    if not isinstance(result, np.ndarray):
+        raise PluginError(f"{where}: found {type(result).__name__}, expected an array int64 {shape}")
+    if result.dtype != np.int64 or result.shape != shape:
+        raise PluginError(f"{where}: found an array {result.dtype} {result.shape}, expected int64 {shape}")
+    return np.ascontiguousarray(result)
 
 
 def _require_range(where: str, values: Int64, alternative: str = "") -> None:

@@ -59,7 +59,7 @@ A controller uses it when its configuration names it, and validates each choice.
 or the selector raises, kframe's built-in rule decides, and the fault is logged and counted."""
 
 _PLAN_USE: Final = """\
-The option `--$option $name` of `kframe plan generate` uses it. Each answer is validated, and an invalid one
+The option `--$option $name` of `kframe plan generate` uses it. Each result is validated, and an invalid one
 ends the command."""
 
 _MODULE: Final = '''\

@@ -64,7 +64,7 @@ class ScalarSelector:
             broker_id: index for index, broker_id in enumerate(batch.broker_ids.tolist())
         }
         index_of[None] = NO_LEADER
-        answers = []
+        choices = []
         for view in partition_elections(batch):
             try:
                 choice = self._function(view)
@@ -73,8 +73,8 @@ class ScalarSelector:
             except Exception as error:
                 error.add_note(f"while electing a leader for {view.topic}-{view.partition}")
                 raise
-            answers.append(index_of.get(choice, UNKNOWN_BROKER))
-        leader[:] = np.fromiter(answers, np.int32, len(answers))
+            choices.append(index_of.get(choice, UNKNOWN_BROKER))
+        leader[:] = np.fromiter(choices, np.int32, len(choices))
 
 
 def partition_elections(batch: ElectionBatch) -> Iterator[PartitionElection]:
