@@ -93,7 +93,7 @@ class Watcher(ShadowWatcher[Shadow]):
     """A run in ZooKeeper mode, which schedules comparisons."""
 
     schema = "kframe.shadow/v1"
-    records_field = "found"
+    records_field = "records"
     summary_text = (
         "{rounds} rounds, {compared} partitions compared, {skipped} skipped, {abandoned} rounds abandoned: "
         "{disagreements} disagreements"

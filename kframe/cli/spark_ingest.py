@@ -90,7 +90,7 @@ def validate(
     fleet = open_fleet(session, folder, fingerprints=out is not None)
     with validated(session, fleet, Writing(out, force, planned_in(out, "clusters"))) as result:
         by_severity = result.summary.groupBy("severity").count().toArrow().to_pylist()
-        ordered = result.summary.orderBy("severity", "cluster", "rule", "topic", "partition", "found")
+        ordered = result.summary.orderBy("severity", "cluster", "rule", "topic", "partition", "actual")
         page = ordered.limit(limit) if output in ("table", "wide") else ordered
         rows = (row.asDict() for row in page.toLocalIterator())
         emit_rows(OutputTable("kframe.spark-violations/v1", VIOLATIONS.schema.names, rows), output)

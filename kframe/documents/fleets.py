@@ -66,7 +66,7 @@ class ViolationRow(Struct):
     severity: Literal["error", "warning"]
     topic: str | None
     partition: int | None
-    actual: str = field(name="found")
+    actual: str
     expected: str
     mode: Mode
 
@@ -101,8 +101,8 @@ class RequestsRow(Struct):
     cluster: str
     scenario: str
     step: int
-    phase: str = field(name="occasion")
-    round: int = field(name="turn")
+    cause: str
+    round: int
     broker_id: int
     api: str
     requests: int

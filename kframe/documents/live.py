@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from msgspec import UNSET, Struct, UnsetType, field
+from msgspec import UNSET, Struct, UnsetType
 
 from kframe.documents.snapshots import QuarantinedPath
 from kframe.shadow.kraft.differences import RecordDifference
@@ -75,7 +75,7 @@ class DisagreementRecord(Struct):
     partition: int
     before: ShadowState | None
     expected: ShadowState | None
-    actual: ShadowState | None = field(name="found")
+    actual: ShadowState | None
     causes: list[str]
 
 
@@ -88,7 +88,7 @@ class ShadowDocument(Struct):
     skipped: int
     abandoned: int
     disagreements: int
-    records: list[DisagreementRecord] | UnsetType = field(name="found", default=UNSET)
+    records: list[DisagreementRecord] | UnsetType = UNSET
 
 
 class ShadowedBatch(Struct):

@@ -38,7 +38,7 @@ class Disagreement:
         """As plain data."""
         return {
             "topic": self.topic, "partition": self.partition, "before": self.before, "expected": self.expected,
-            "found": self.actual, "causes": list(self.causes),
+            "actual": self.actual, "causes": list(self.causes),
         }  # fmt: skip
 
     def line(self) -> str:

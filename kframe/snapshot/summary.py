@@ -53,7 +53,7 @@ class Summary(Struct, frozen=True):
 
     brokers: int
     registered_brokers: int
-    gone_brokers: int
+    unregistered_brokers: int
     unknown_brokers: int
     racks: int
     topics: int
@@ -79,7 +79,7 @@ def summarize(snapshot: Snapshot) -> Summary:
     return Summary(
         brokers=len(registered),
         registered_brokers=registered.count(True),
-        gone_brokers=registered.count(False),
+        unregistered_brokers=registered.count(False),
         unknown_brokers=registered.count(None),
         racks=len({facts.rack for facts in snapshot.brokers} - {None}),
         topics=len(snapshot.topics),

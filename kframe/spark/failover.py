@@ -161,7 +161,7 @@ def requests(played: DataFrame, facts: DataFrame, engine: Engine | None = None, 
     from pyspark.sql import functions as f
 
     config = dict((engine or Engine()).config)
-    key = ["cluster", "scenario", "step", "occasion", "turn"]
+    key = ["cluster", "scenario", "step", "cause", "round"]
     batches = (
         _rows(played, ANNOUNCED)
         .groupBy(*key)

@@ -109,7 +109,7 @@ def ingest(
 
 def _reason(quarantine: pa.Table) -> str:
     (row,) = quarantine.to_pylist()
-    return f"{row['place']}: found {row['found']}, expected {row['expected']}"
+    return f"{row['location']}: found {row['actual']}, expected {row['expected']}"
 
 
 def _row(record: ClusterRecord, status: str) -> pa.RecordBatch:

@@ -91,7 +91,7 @@ IMPACTS: Final = FleetTable(
 #: A packed batch of requests of one shard. If ``sent`` is false, the controller would not send this batch at all.
 ANNOUNCED: Final = FleetTable(
     "announced",
-    pa.schema([*SHARED, ("step", INT), ("occasion", INT), ("turn", INT), ("sent", FLAG), ("data", pa.binary())]),
+    pa.schema([*SHARED, ("step", INT), ("cause", INT), ("round", INT), ("sent", FLAG), ("data", pa.binary())]),
 )
 #: The results that can be requested. The columns of PLAYED are lists of their rows without cluster and scenario.
 PARTS: Final = {table.name: table for table in (CHANGES, BROKER_COUNTS, CONDITIONS, IMPACTS, ANNOUNCED)}

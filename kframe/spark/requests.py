@@ -25,11 +25,11 @@ from kframe.whatif.observe import APIS, encode_known, encoder_for, framed_bytes
 REQUESTS: Final = FleetTable(
     "requests",
     pa.schema(
-        [("cluster", TEXT), ("scenario", TEXT), ("step", INT), ("occasion", TEXT), ("turn", INT), ("broker_id", INT),
+        [("cluster", TEXT), ("scenario", TEXT), ("step", INT), ("cause", TEXT), ("round", INT), ("broker_id", INT),
          ("api", TEXT), ("requests", LONG), ("entries", LONG), ("bytes", LONG), ("unknown", TEXT),
          ("encoded", pa.list_(pa.binary()))]
     ),
-    ("cluster", "scenario", "step", "occasion", "turn", "broker_id", "api"),
+    ("cluster", "scenario", "step", "cause", "round", "broker_id", "api"),
 )  # fmt: skip
 
 
@@ -38,7 +38,7 @@ def encode(
 ) -> Iterator[pa.RecordBatch]:
     """Merged batches as rows of REQUESTS.
 
-    Each row in is one batch of one cluster and scenario: ``step``, ``occasion``, ``turn``, the ``data`` of all shards,
+    Each row in is one batch of one cluster and scenario: ``step``, ``cause``, ``round``, the ``data`` of all shards,
     and of the cluster ``brokers``, ``controller_id``, ``controller_epoch`` and ``broker_default_configs``. With
     ``keep`` the bodies are kept.
     """
@@ -46,9 +46,9 @@ def encode(
     for batch in batches:
         for index in range(batch.num_rows):
             row = batch.slice(index, 1).to_pylist()[0]
-            cause = BatchCause(row["occasion"])
+            cause = BatchCause(row["cause"])
             cluster, requests = merged(row["data"], ClusterFacts.of(row), cause)
-            shared = [row["cluster"], row["scenario"], row["step"], cause.name.lower(), row["turn"]]
+            shared = [row["cluster"], row["scenario"], row["step"], cause.name.lower(), row["round"]]
             yield sent(cluster, requests, settings, shared, keep=keep)
 
 
@@ -60,16 +60,16 @@ def encode_alone(
     settings = ControllerConfig(without_features(config))
     for row in announced.to_pylist():
         if row["sent"]:
-            cause = BatchCause(row["occasion"])
+            cause = BatchCause(row["cause"])
             state, requests = merged([row["data"]], cluster, cause)
-            shared = [cluster.name, scenario, row["step"], cause.name.lower(), row["turn"]]
+            shared = [cluster.name, scenario, row["step"], cause.name.lower(), row["round"]]
             yield sent(state, requests, settings, shared, keep=keep)
 
 
 def sent(
     cluster: ClusterState, requests: ControlRequests, config: ControllerConfig, shared: list[Any], *, keep: bool
 ) -> pa.RecordBatch:
-    """One batch as rows of REQUESTS. ``shared`` are the columns up to ``turn``."""
+    """One batch as rows of REQUESTS. ``shared`` are the columns up to ``round``."""
     counts = _listed(cluster, requests)
     unknown = None
     try:

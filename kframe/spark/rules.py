@@ -25,12 +25,12 @@ from kframe.spark.kraft import KRAFT, ZOOKEEPER
 from kframe.spark.rows import partition_facts
 from kframe.spark.schema import INT, TEXT, FleetTable
 
-#: A row a violation. ``mode`` is that whose rules are violated, ``found`` the value; ``partition`` is null where
+#: A row a violation. ``mode`` is that whose rules are violated, ``actual`` the value; ``partition`` is null where
 #: a rule is about a topic.
 VIOLATIONS: Final = FleetTable(
     "violations",
     pa.schema(
-        [("cluster", TEXT), ("rule", TEXT), ("severity", TEXT), ("topic", TEXT), ("partition", INT), ("found", TEXT),
+        [("cluster", TEXT), ("rule", TEXT), ("severity", TEXT), ("topic", TEXT), ("partition", INT), ("actual", TEXT),
          ("expected", TEXT), ("mode", TEXT)]
     ),
 )  # fmt: skip

@@ -124,13 +124,13 @@ SCENARIOS: Final = FleetTable(
     ),
     ("cluster", "scenario"),
 )  # fmt: skip
-#: Input that was refused: its place, the value found and the value expected. ``topic`` is the topic that is left out
+#: Input that was refused: its location, the actual value and the expected one. ``topic`` is the topic that is left out
 #: because of it, or null; the first row of a topic has its number of ``partitions``. A completely refused source has
 #: one row; its place is the source or the decisive place in it.
 QUARANTINE: Final = FleetTable(
     "quarantine",
     pa.schema(
-        [("cluster", TEXT), ("source", TEXT), ("place", TEXT), ("found", TEXT), ("expected", TEXT), ("topic", TEXT),
+        [("cluster", TEXT), ("source", TEXT), ("location", TEXT), ("actual", TEXT), ("expected", TEXT), ("topic", TEXT),
          ("partitions", LONG)]
     ),
 )  # fmt: skip

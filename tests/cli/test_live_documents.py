@@ -93,7 +93,7 @@ def test_resignation() -> None:
 
 def test_shadow() -> None:
     report = document("kframe.shadow/v1", "controller", "shadow", "--for", "0", *STORE)
-    assert (report["disagreements"], report["found"]) == (0, [])
+    assert (report["disagreements"], report["records"]) == (0, [])
 
 
 def test_shadow_of_a_log() -> None:

@@ -73,7 +73,7 @@ def test_skew_excludes_unregistered_brokers() -> None:
     leaders = np.where(leader == 0, 1, leader).astype(np.int32)
     partitions = dataclasses.replace(snapshot.partitions, leader=leaders)
     summary = summarize(dataclasses.replace(snapshot, brokers=brokers, partitions=partitions))
-    assert (summary.gone_brokers, summary.offline) == (1, 0)
+    assert (summary.unregistered_brokers, summary.offline) == (1, 0)
     assert summary.leader_skew == pytest.approx(60 / 45, abs=0.001)
 
 

@@ -181,12 +181,12 @@ def _summed(rows: Rows, group_columns: Iterable[str]) -> Rows:
 def _requests(announced: Rows, facts: pa.RecordBatch, config: Mapping[str, object] | None) -> Rows:
     groups = defaultdict[Any, Rows](list)
     for row in announced:
-        groups[row["cluster"], row["scenario"], row["step"], row["occasion"], row["turn"]].append(row)
+        groups[row["cluster"], row["scenario"], row["step"], row["cause"], row["round"]].append(row)
     (known,) = facts.to_pylist()
     rows: Rows = []
     for (cluster, name, step, cause, sequence), group in groups.items():
         if all(batch["sent"] for batch in group):
-            key = {"cluster": cluster, "scenario": name, "step": step, "occasion": cause, "turn": sequence}
+            key = {"cluster": cluster, "scenario": name, "step": step, "cause": cause, "round": sequence}
             row = known | key | {"data": [batch["data"] for batch in group]}
             schema = pa.schema([*facts.schema, *list(ANNOUNCED.schema)[1:5], ("data", pa.list_(pa.binary()))])
             for batch in encode([pa.RecordBatch.from_pylist([row], schema)], dict(config or {}), keep=True):

@@ -49,7 +49,7 @@ def test_from_exports_to_violations(spark: Any, tmp_path: Path) -> None:
     assert checked.exit_code == 3, checked.output
     assert_valid(json.loads(checked.stdout), "kframe.spark-violations/v1")
     assert [
-        (row["cluster"], row["rule"], row["severity"], row["topic"], row["partition"], row["found"])
+        (row["cluster"], row["rule"], row["severity"], row["topic"], row["partition"], row["actual"])
         for row in json.loads(checked.stdout)["rows"]
     ] == [
         ("west", "leader_not_in_isr", "error", "t", 0, "1"),

@@ -247,7 +247,7 @@ def test_directory_without_manifest_names_missing_file(tmp_path: Path) -> None:
     (source,) = find_sources([str(tmp_path)])
     snapshot, quarantine = read_tolerantly(source)
     assert snapshot is None
-    assert quarantine.to_pylist()[0]["place"] == str(tmp_path / "c" / "manifest.json")
+    assert quarantine.to_pylist()[0]["location"] == str(tmp_path / "c" / "manifest.json")
 
 
 def test_partitions_of_a_line_without_a_topic_are_counted_with_it() -> None:

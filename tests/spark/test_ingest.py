@@ -103,12 +103,12 @@ def test_invalid_input_is_quarantined_with_file_and_reason(bad: Bad, tmp_path: P
     source, out = SnapshotSource(str(bad.make(tmp_path)), "c"), tmp_path / "out"
     (row,) = ingest_source(source, out).to_pylist()
     (quarantined,) = part_rows(out, QUARANTINE)
-    assert quarantined["place"] == str(tmp_path / bad.where)
-    assert bad.actual in quarantined["found"]
+    assert quarantined["location"] == str(tmp_path / bad.where)
+    assert bad.actual in quarantined["actual"]
     assert quarantined["source"] == source.path
     if bad.topics is None:
         assert (row["status"], row["partitions"]) == ("refused", 0)
-        assert quarantined["place"] in row["reason"]
+        assert quarantined["location"] in row["reason"]
         assert [table.name for table in FLEET if part(out, table, "c").exists()] == ["quarantine"]
     else:
         assert row["status"] == "taken"

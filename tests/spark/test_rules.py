@@ -104,7 +104,7 @@ def test_rule_violation_is_reported(broken: Broken) -> None:
     assert {row["mode"] for row in reported} == {broken.mode}
     assert {row["rule"] for row in reported} == {broken.rule} | broken.also
     of_rule = [row for row in reported if row["rule"] == broken.rule]
-    assert [(row["partition"], row["found"]) for row in of_rule] == broken.actual
+    assert [(row["partition"], row["actual"]) for row in of_rule] == broken.actual
     assert {(row["severity"], row["expected"]) for row in of_rule} == {
         (RULES[broken.rule].severity, RULES[broken.rule].expected)
     }
@@ -172,7 +172,7 @@ def test_shared_topic_id_is_reported() -> None:
     ]
     table = pa.Table.from_pylist(rows, TOPICS.schema)
     (batch,) = shared_topic_ids("c", table)
-    assert [(row["rule"], row["topic"], row["found"]) for row in batch.to_pylist()] == [
+    assert [(row["rule"], row["topic"], row["actual"]) for row in batch.to_pylist()] == [
         ("topic_id_shared", "a", "x"), ("topic_id_shared", "c", "x"),
     ]  # fmt: skip
 

@@ -99,8 +99,8 @@ def test_faults_fail_query_or_are_quarantined(reader: Any, tmp_path: Path) -> No
     assert valid_topics == {("east", "u"), ("north", "t"), ("south", "t")}
     quarantined = reader.option("table", "quarantine").load(str(exports)).orderBy("cluster").collect()
     assert [(row.cluster, row.topic, row.partitions) for row in quarantined] == [("east", "t", 2), ("west", None, None)]
-    assert [row.place.rpartition("/")[2] for row in quarantined] == ["state", "west.jsonl.gz"]
-    assert "damaged gzip" in quarantined[1].found
+    assert [row.location.rpartition("/")[2] for row in quarantined] == ["state", "west.jsonl.gz"]
+    assert "damaged gzip" in quarantined[1].actual
 
 
 @pytest.mark.parametrize("options,message", [

@@ -126,7 +126,7 @@ def test_shadow_agrees_with_kafka_and_reports_missing_actions(
     assert until(lambda: shadow.count("disagreements") > 0)
     (difference,) = shadow.differences
     assert (difference["topic"], difference["partition"]) == ("t", 0)
-    assert (difference["expected"]["leader"], difference["found"]["leader"]) == (state["leader"], other_leader)
+    assert (difference["expected"]["leader"], difference["actual"]["leader"]) == (state["leader"], other_leader)
     client.set(STATE, json.dumps(state).encode())
     shadow.stop()
 
