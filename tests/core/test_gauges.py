@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from kframe.core.controller import ControllerCore
@@ -213,6 +213,7 @@ SEEN: Counter[str] = Counter()
 
 
 @pytest.mark.slow
+@example([("down", 2, 0), ("delete", 0, 0)])  # A topic with an offline replica is ineligible for deletion.
 @given(STEPS)
 @settings(examples(1.6), suppress_health_check=[HealthCheck.too_slow])
 def test_gauges_equal_recount_after_any_history(steps: list[tuple[str, int, int]]) -> None:
