@@ -39,7 +39,7 @@ EMPTY = pa.RecordBatch.from_pylist([{"cluster": "east", "rows": 0, "pieces": []}
 
 def scenario(verb: str = "fail", brokers: Sequence[int] = (), racks: Sequence[str] = (), *, together: bool = True,
              name: str = "s", **fields: Any) -> dict[str, Any]:  # fmt: skip
-    """Return a row of SCENARIOS. ``more`` has other columns by name."""
+    """Return a row of SCENARIOS. ``fields`` has other columns by name."""
     return dict.fromkeys(SCENARIOS.schema.names) | {
         "scenario": name, "verb": verb, "brokers": list(brokers), "racks": list(racks), "together": together,
     } | fields  # fmt: skip

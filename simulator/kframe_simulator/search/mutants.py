@@ -103,8 +103,8 @@ MUTANTS: dict[str, SearchMutant] = {
         alter_partition._validate,
         (
             (
-                "unanswered: Bool = codes",
-                "request.partition_epoch[:] = p.partition_epoch[rows]; unanswered: Bool = codes",
+                "undecided: Bool = codes",
+                "request.partition_epoch[:] = p.partition_epoch[rows]; undecided: Bool = codes",
             ),
             ("(newer, ErrorCode.NOT_CONTROLLER),", ""),
             ("(older_leader, ErrorCode.FENCED_LEADER_EPOCH),", ""),
