@@ -69,8 +69,10 @@ KAFKA_WIRE_1 := $(addprefix plugins/kafka_wire/tests/test_,capture.py command_lo
 # others.
 SERVERLESS_1 := $(addprefix tests/,benchmarks core docs kernels planning registry scenario shadow snapshot spark \
 	whatif wire)
-# The prefix of commands that compute and seldom wait: `make test` lowers their priority.
+# The prefix of commands that compute and seldom wait: `make test` lowers their priority, least for the tests with Spark,
+# which take longest.
 NICE :=
+NICE_SPARK :=
 KERNELS := $(wildcard kframe/_*.pyx kframe/kernels/_*.pyx)
 PLUGIN_KERNELS := $(wildcard $(addsuffix /*/_*.pyx,$(COMPILED_PLUGINS)))
 KERNEL_SOURCES := $(KERNELS) $(wildcard kframe/kernels/*.pxd plugins/*/*/*.pxd) $(PLUGIN_KERNELS)
@@ -201,8 +203,8 @@ mutants: setup
 # and brokers depend on sessions and timeouts but mostly wait: they start first, and the others have a lower priority.
 # Each test runs once: those of kernels on the debug build.
 test: setup
-	@$(MAKE) --no-print-directory -j6 --output-sync=target NICE="nice -n 10" DEBUG_TESTS='$(KERNEL_TESTS)' \
-		EXCLUDED_TESTS='$(KERNEL_TESTS)' test-real-kafka_wire-1 test-real-kafka_wire-2 test-real-zookeeper \
+	@$(MAKE) --no-print-directory -j6 --output-sync=target NICE="nice -n 10" NICE_SPARK="nice -n 4" \
+		DEBUG_TESTS='$(KERNEL_TESTS)' EXCLUDED_TESTS='$(KERNEL_TESTS)' test-real-kafka_wire-1 test-real-kafka_wire-2 test-real-zookeeper \
 		test-real-tests test-serverless-2 test-serverless-1 test-debug test-real-kraft $(CHECKS)
 
 test-release: test-serverless test-started
@@ -228,7 +230,8 @@ test-started: setup
 
 # Spark, package registries, and servers of kframe's own tests.
 test-real-tests: setup
-	$(NICE) $(PY) -m pytest -p no:cacheprovider -m '$(STARTED)' --durations=25 $(or $(ARGS),tests simulator) $(ALLOW_NO_TESTS)
+	$(NICE_SPARK) $(PY) -m pytest -p no:cacheprovider -m '$(STARTED)' --durations=25 \
+		$(or $(ARGS),tests simulator) $(ALLOW_NO_TESTS)
 
 # None of these starts Spark. ARGS selects some: ARGS="-k secured". Two run at a time, because they mostly wait. make
 # prints the output of each when it ends.

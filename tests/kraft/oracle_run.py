@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from tests.kraft.oracle.generate import make_case
+from tests.kraft.oracle.process import oracle_command
 from tests.kraft.oracle_cases import compare_case
 
-ORACLE: Final = Path(__file__).with_name("oracle")
 #: Cases on one line of the oracle's input. The oracle decides a line while kframe decides the previous one.
 BATCH: Final = 32
 #: Most differences that are reported in full.
@@ -60,8 +60,7 @@ class Report:
 @contextmanager
 def java_oracle() -> Iterator[subprocess.Popen[str]]:
     """The process of Kafka's classes."""
-    command = ["bash", str(ORACLE / "run.sh")]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(oracle_command(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:
             yield process
         finally:

@@ -56,6 +56,7 @@ def test_wheel_runs_without_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.real
+@pytest.mark.extended
 def test_plugin_source_distribution_has_build_definition(tmp_path: Path) -> None:
     """In the tree it is a symbolic link, which would lead nowhere in another folder."""
     try:

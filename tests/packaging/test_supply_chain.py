@@ -94,6 +94,7 @@ def test_dependencies_exclude_own_distributions() -> None:
 
 
 @pytest.mark.real
+@pytest.mark.extended
 def test_search_accepts_all_locks(security: None) -> None:
     audit(Path(sys.prefix), ["--dry-run"])
 

@@ -16,17 +16,15 @@ from kframe_kraft.batches import BatchPosition, Compression, encode_data_batch, 
 from kframe_kraft.disk import CheckpointWriter, SnapshotId, read_checkpoint
 from kframe_kraft.records import decode_control, encode_control, encode_record, to_json
 from kframe_kraft.testing.compare_records import compare_record
-from kframe_kraft.testing.kafka_records import KafkaRecords
+from kframe_kraft.testing.kafka_records import KafkaRecords, metadata_jars
 from kframe_kraft.testing.random_records import random_record
 from kframe_kraft.testing.record_strategies import control_records
-from kframe_zookeeper.testing.java import fetched
 
 from kframe.plugin.kraft import CONTROL_TABLES, TABLES, Kind, Table, control
 
 pytestmark = pytest.mark.real
 
 RECORDS = int(os.environ.get("KFRAME_RECORD_CASES", "5000"))
-POM = Path(__file__).parents[1] / "kframe_kraft/testing/pom.xml"
 
 
 @pytest.fixture(scope="module")
@@ -84,8 +82,7 @@ def test_snapshot_of_kafka_is_read_by_kframe(kafka: KafkaRecords, tmp_path: Path
 
 
 def schemas(jar_prefix: str, folder: str) -> dict[str, Any]:
-    libraries = fetched("kraft-4.4.0", str(POM), "KFRAME_KRAFT_LIBS")
-    with zipfile.ZipFile(next(libraries.glob(f"{jar_prefix}-*.jar"))) as jar:
+    with zipfile.ZipFile(next(metadata_jars().glob(f"{jar_prefix}-*.jar"))) as jar:
         texts = [
             jar.read(name).decode() for name in jar.namelist() if name.startswith(folder) and name.endswith(".json")
         ]

@@ -16,12 +16,16 @@ from kframe_kraft.records import control_to_json, to_json
 _HERE = Path(__file__).parent
 
 
+def metadata_jars() -> Path:
+    """The folder with the jars of Kafka 4.4's metadata module. KFRAME_KRAFT_LIBS selects another folder."""
+    return fetched("kraft-4.4.0", str(_HERE / "pom.xml"), "KFRAME_KRAFT_LIBS")
+
+
 class KafkaRecords:
     """The process. It is a context manager. A method raises ValueError with Kafka's message if Kafka refuses."""
 
     def __enter__(self) -> Self:
-        libraries = fetched("kraft-4.4.0", str(_HERE / "pom.xml"), "KFRAME_KRAFT_LIBS")
-        class_path = compiled(_HERE / "RecordOracle.java", libraries)
+        class_path = compiled(_HERE / "RecordOracle.java", metadata_jars())
         self._process = subprocess.Popen(
             ["java", *JVM, "-cp", class_path, "RecordOracle"],
             stdin=subprocess.PIPE,

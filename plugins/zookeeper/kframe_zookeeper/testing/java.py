@@ -49,12 +49,13 @@ def fetched(name: str, pom: str, variable: str, *properties: str) -> Path:
 
 
 def compiled(source: Path, libraries: Path) -> str:
-    """The class path of a program with one source file, and of its jars. It is compiled once."""
-    jar = cached(f"{source.stem}-{digest(source.read_text(), str(libraries))}.jar")
+    """The class path of a program, a source file or a folder of them, and of its jars. It is compiled once."""
+    files = [source] if source.is_file() else sorted(source.glob("*.java"))
+    jar = cached(f"{source.stem}-{digest(*(file.read_text() for file in files), str(libraries))}.jar")
     if not jar.exists():
         with tempfile.TemporaryDirectory(dir=jar.parent) as scratch:
             temporary = Path(scratch) / "made.jar"
-            command = ["javac", "-nowarn", "-cp", f"{libraries}/*", "-d", f"{scratch}/classes", str(source)]
+            command = ["javac", "-nowarn", "-cp", f"{libraries}/*", "-d", f"{scratch}/classes", *map(str, files)]
             subprocess.run(command, check=True, capture_output=True)
             with zipfile.ZipFile(temporary, "w") as archive:
                 for path in sorted(Path(scratch, "classes").rglob("*.class")):
