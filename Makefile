@@ -201,11 +201,12 @@ mutants: setup
 
 # Six targets at a time on two cores, the longest first, and each prints its output when it is done. Tests with servers
 # and brokers depend on sessions and timeouts but mostly wait: they start first, and the others have a lower priority.
-# Each test runs once: those of kernels on the debug build.
+# Each test runs once: those of kernels on the debug build. Only `make check` has the types for the newest Python.
 test: setup
 	@$(MAKE) --no-print-directory -j6 --output-sync=target NICE="nice -n 10" NICE_SPARK="nice -n 4" \
 		DEBUG_TESTS='$(KERNEL_TESTS)' EXCLUDED_TESTS='$(KERNEL_TESTS)' test-real-kafka_wire-1 test-real-kafka_wire-2 test-real-zookeeper \
-		test-real-tests test-serverless-2 test-serverless-1 test-debug test-real-kraft $(CHECKS)
+		test-real-tests test-serverless-2 test-serverless-1 test-debug test-real-kraft \
+		$(filter-out check-newest,$(CHECKS))
 
 test-release: test-serverless test-started
 

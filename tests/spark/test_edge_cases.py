@@ -23,6 +23,7 @@ from kframe.spark.scenarios import broker_scenarios, rack_scenarios
 from kframe.spark.schema import BROKERS, CLUSTERS, FLAG, PARTITIONS, TOPICS, FleetTable
 from kframe.spark.stages import FAILOVER, REQUESTED, Stage
 from kframe.spark.sweeping import FAILURES, Sweeping
+from kframe.spark.whole import WHOLE_ROWS
 from kframe.whatif import WhatIf
 from tests.cli.running import kframe
 from tests.spark.edge_cases import IDS, WIDE, fleet
@@ -111,8 +112,16 @@ def expected(clusters: Mapping[str, Snapshot]) -> dict[str, Rows]:
     return tables
 
 
-@pytest.mark.parametrize("whole_rows", [1_000_000, 50], ids=["whole", "sharded"])
-@pytest.mark.parametrize("stage", [FAILOVER, REQUESTED], ids=["failover", "requests"])
+#: ``test_spark_equals_one_machine`` compares the tables of a failover in shards, too.
+@pytest.mark.parametrize(
+    "stage, whole_rows",
+    [
+        pytest.param(FAILOVER, WHOLE_ROWS, id="failover-whole"),
+        pytest.param(FAILOVER, 50, id="failover-sharded", marks=pytest.mark.extended),
+        pytest.param(REQUESTED, WHOLE_ROWS, id="requests-whole"),
+        pytest.param(REQUESTED, 50, id="requests-sharded"),
+    ],
+)
 def test_failover_and_requests(
     clusters: Mapping[str, Snapshot], ingested: Path, expected: Mapping[str, Rows], spark: Any, tmp_path: Path,
     stage: Stage, whole_rows: int,
