@@ -35,7 +35,7 @@ class DeletingReplicas:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held."""
+        """Bytes of the counts."""
         return self._counts.nbytes + self._sizes.nbytes + self._is_counted.nbytes
 
     def recount(self, topics: NDArray[Any]) -> None:
