@@ -204,7 +204,8 @@ mutants: setup
 # Each test runs once: those of kernels on the debug build. Only `make check` has the types for the newest Python.
 test: setup
 	@$(MAKE) --no-print-directory -j6 --output-sync=target NICE="nice -n 10" NICE_SPARK="nice -n 4" \
-		DEBUG_TESTS='$(KERNEL_TESTS)' EXCLUDED_TESTS='$(KERNEL_TESTS)' test-real-kafka_wire-1 test-real-kafka_wire-2 test-real-zookeeper \
+		DEBUG_TESTS='$(KERNEL_TESTS)' EXCLUDED_TESTS='$(KERNEL_TESTS)' \
+		test-real-kafka_wire-1 test-real-kafka_wire-2 test-real-zookeeper \
 		test-real-tests test-serverless-2 test-serverless-1 test-debug test-real-kraft \
 		$(filter-out check-newest,$(CHECKS))
 
