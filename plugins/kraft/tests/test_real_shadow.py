@@ -13,14 +13,12 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from kframe_kraft.sources import MetadataImage, read_image
 from kframe_kraft.testing.kafka_nodes import KraftCluster, KraftOptions
 from kframe_kraft.testing.kafka_tools import KafkaTools
-from kframe_zookeeper.testing.commands import RunningCommand
+from kframe_zookeeper.testing.commands import RunningCommand, invoke
 from kframe_zookeeper.testing.process import wait_until
 
-from kframe.cli.app import cli
 from kframe.core.kraft.leader_selection import BuiltinSelection, Candidates
 from kframe.model.columns import Int32, UInt8
 from kframe.model.ids import NO_LEADER
@@ -202,10 +200,10 @@ def test_shadow_reports_altered_rule(shadowed: ShadowedCluster, monkeypatch: pyt
     wait_until(lambda: shadowed.partition("altered").leader == 3)
     shadowed.cluster.start()
     command = ("controller", "shadow", shadowed.url, "--from-start", "--for", "0", "-o", "jsonl")
-    assert CliRunner().invoke(cli, command).exit_code == 0
+    assert invoke(*command).returncode == 0
     monkeypatch.setattr(BuiltinSelection, "choose", choose_none)
-    altered = CliRunner().invoke(cli, command)
-    assert altered.exit_code == 3
+    altered = invoke(*command)
+    assert altered.returncode == 3
     expected = {
         "event": "controlled shutdown: broker 2", "type": "PartitionChange", "key": "altered-0", "field": "leader",
         "predicted": NO_LEADER, "committed": 3,
