@@ -115,7 +115,7 @@ SANITIZE_ENV = PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(SANITIZE_LIB) PYTHONMALLO
 	LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)"
 
 .DELETE_ON_ERROR:
-.PHONY: setup lock sbom audit kernels demo test test-release test-quick test-serverless test-serverless-1 \
+.PHONY: setup distributions kernels lock sbom audit demo test test-release test-quick test-serverless test-serverless-1 \
 	test-serverless-2 test-started test-real test-real-tests test-extended faults soak linearizability week \
 	$(REAL) test-debug check $(CHECKS) fuzz sanitize \
 	search sim bench bench-suite bench-peers bench-fleet bench-compare limits roofline plots mutants docs man dist clean
@@ -323,8 +323,8 @@ clean:
 	rm -f kframe/*.so kframe/kernels/*.so $(addsuffix /*/*.so,$(COMPILED_PLUGINS))
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
-# The distributions share one installation of their build requirements, instead of an isolated one each. Installing
-# also compiles the kernels in place, so the stamps of that build are set too.
+# The distributions share one installation of their build requirements, instead of an isolated one each. pip uses one core,
+# so the kernels are compiled meanwhile.
 $(VENV)/.installed: pyproject.toml $(addsuffix /pyproject.toml,$(PLUGINS))
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("kframe needs Python 3.11 or newer; make PYTHON=...")'
 	@test -x $(PY) || $(PYTHON) -m venv $(VENV)
@@ -332,15 +332,13 @@ $(VENV)/.installed: pyproject.toml $(addsuffix /pyproject.toml,$(PLUGINS))
 	@$(PY) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' \
 		> $(VENV)/build-requires.txt
 	$(PIP) -r $(VENV)/build-requires.txt
-	$(PIP) --no-build-isolation -e '.[dev]' $(addprefix -e ./,$(PLUGINS))
-	@mkdir -p build/release
-	@touch build/release/.settings build/release/.built $@
+	@$(MAKE) --no-print-directory -j2 distributions kernels
+	@touch $@
 
-# Install plugins that an older environment does not have yet, because only `make setup` installs libraries.
-build/release/.built: build/release/.settings $(KERNEL_SOURCES) $(wildcard kframe/plugin/*.h) $(addsuffix /pyproject.toml,$(PLUGINS))
-	@set -e; for plugin in $(PLUGINS); do \
-		$(PY) -c "import importlib.util as u; exit(u.find_spec('kframe_$$(basename $$plugin)') is None)" || \
-		$(PIP) --no-build-isolation --no-deps -e ./$$plugin; done
+distributions:
+	KFRAME_COMPILE=0 $(PIP) --no-build-isolation -e '.[dev]' $(addprefix -e ./,$(PLUGINS))
+
+build/release/.built: build/release/.settings $(KERNEL_SOURCES) $(wildcard kframe/plugin/*.h)
 	$(PY) setup.py --quiet build_ext --inplace
 	@set -e; for plugin in $(COMPILED_PLUGINS); do \
 		(cd $$plugin && $(CURDIR)/$(PY) setup.py --quiet build_ext --inplace); done

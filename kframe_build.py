@@ -3,7 +3,8 @@
 A release build checks neither indexes nor None. ``KFRAME_DEBUG=1`` checks every index, memoryview and None, and keeps
 assertions. ``KFRAME_SANITIZE=1`` is a release build with AddressSanitizer and UBSan. Each mode has its own build folder
 for C, objects and modules, so that a change of mode does not recompile. There is no ``-march``: a wheel runs on any
-machine of its platform.
+machine of its platform. ``KFRAME_COMPILE=0`` compiles nothing: ``make setup`` installs the libraries with pip while it
+compiles the kernels.
 
 Plugins link to this file, because the isolated build of a distribution sees only its own folder.
 """
@@ -20,6 +21,7 @@ from setuptools import Extension, setup
 
 DEBUG = os.environ.get("KFRAME_DEBUG", "0") not in ("", "0")
 SANITIZE = os.environ.get("KFRAME_SANITIZE", "0") not in ("", "0")
+COMPILE = os.environ.get("KFRAME_COMPILE", "1") not in ("", "0")
 MODE = "sanitize" if SANITIZE else "debug" if DEBUG else "release"
 #: Commands of setuptools that need no compiled module.
 LISTING = {"dist_info", "egg_info", "sdist"}
@@ -48,6 +50,9 @@ def setup_kernels(sources: Sequence[str], *, headers: Sequence[str] = (), shared
     A change of ``headers`` recompiles all of them. ``shared`` names a further extension for Cython's utility code,
     which would otherwise be a part of each. Commands that only list files or write metadata compile nothing.
     """
+    if not COMPILE:
+        setup()
+        return
     extensions = [_extension(source.removesuffix(".pyx").replace("/", "."), source, headers) for source in sources]
     options: dict[str, str] = {}
     if shared is not None:

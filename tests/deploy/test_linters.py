@@ -1,12 +1,11 @@
 """Linters of workflows, templates, Containerfile, compose file, unit and packaging metadata.
 
 GitHub and macOS are not available to the tests, so the linters are the only check of what runs there. A linter that
-cannot be installed skips its tests, with the reason.
+cannot be installed skips its tests, with the reason. `tests.yml` runs these extended tests, too.
 """
 
 from __future__ import annotations
 
-import re
 import shutil
 import subprocess
 import sys
@@ -15,14 +14,12 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-import yaml
 
 from tests import tools
-from tests.architecture.references import make_targets
-from tests.architecture.source import ROOT, tracked_files
+from tests.architecture.source import ROOT
+from tests.deploy.test_workflows import GITHUB, WORKFLOWS
 
-GITHUB: Final = ROOT / ".github"
-WORKFLOWS: Final = sorted(GITHUB.glob("workflows/*.yml"))
+pytestmark = [pytest.mark.real, pytest.mark.extended]
 #: Schema in check-jsonschema to the files that it describes.
 SCHEMAS: Final = {
     "vendor.github-workflows": WORKFLOWS,
@@ -62,75 +59,28 @@ def linters() -> Path:
     return installed(lambda: tools.group_bin("lint"))
 
 
-# -- without tools
-
-
-def test_actions_are_pinned_by_commit() -> None:
-    uses = [match for path in WORKFLOWS for match in re.findall(r"uses: (\S+)(.*)", path.read_text())]
-    assert uses
-    remote = [(action, comment) for action, comment in uses if not action.startswith("./")]
-    pinned = [action for action, comment in remote if re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", action)]
-    assert [action for action, comment in remote] == pinned
-    assert all(re.fullmatch(r" # v\d+\.\d+\.\d+", comment) for _, comment in remote), "dependabot reads the tag"
-
-
-def test_an_action_has_one_version_in_all_workflows() -> None:
-    actions = {match for path in WORKFLOWS for match in re.findall(r"uses: (\S+@\S+)", path.read_text())}
-    assert len({action.partition("@")[0] for action in actions}) == len(actions)
-
-
-def test_make_targets_of_workflows_exist() -> None:
-    targets = {match for path in WORKFLOWS for match in re.findall(r"make ([a-z][\w-]*)", path.read_text())}
-    assert targets
-    assert targets <= make_targets()
-
-
-def test_workflows_test_each_supported_python() -> None:
-    jobs = yaml.safe_load((GITHUB / "workflows" / "tests.yml").read_text())["jobs"]
-    assert jobs["quick"]["strategy"]["matrix"]["python"] == ["3.11", "3.12", "3.13", "3.14"]
-
-
-def test_wheels_of_each_distribution_with_kernels_are_built() -> None:
-    steps = yaml.safe_load((GITHUB / "workflows" / "wheels.yml").read_text())["jobs"]["wheels"]["steps"]
-    builds = [step for step in steps if "cibuildwheel" in step.get("uses", "")]
-    folders = [step["with"].get("package-dir", ".") for step in builds]
-    assert folders[0] == ".", "the others install its wheel"
-    scripts = [path.relative_to(ROOT) for path in tracked_files(".py") if path.name == "setup.py"]
-    assert {path.parent.as_posix() for path in scripts if path.parts[0] != "examples"} == set(folders)
-    assert all(step["with"]["config-file"] == "pyproject.toml" for step in builds[1:])
-
-
-# -- with tools
-
-
-@pytest.mark.real
 @pytest.mark.parametrize("schema", SCHEMAS)
 def test_files_match_their_schema(linters: Path, schema: str) -> None:
     lint([linters / "check-jsonschema", "--builtin-schema", schema, *SCHEMAS[schema]])
 
 
-@pytest.mark.real
 def test_actionlint() -> None:
     lint([installed(tools.actionlint), *WORKFLOWS])
 
 
-@pytest.mark.real
 def test_zizmor(linters: Path) -> None:
     lint([linters / "zizmor", "--offline", "--quiet", ROOT / ".github"])
 
 
-@pytest.mark.real
 def test_pre_commit_configuration(linters: Path) -> None:
     lint([linters / "pre-commit", "validate-config", ROOT / ".pre-commit-config.yaml"])
 
 
-@pytest.mark.real
 @pytest.mark.parametrize("project", PROJECTS, ids=lambda path: path.parent.name)
 def test_project_metadata(linters: Path, project: Path) -> None:
     lint([linters / "validate-pyproject", project])
 
 
-@pytest.mark.real
 @pytest.mark.parametrize(
     "platform, architecture, suffixes",
     [
@@ -146,7 +96,6 @@ def test_cibuildwheel_builds_wheels(linters: Path, platform: str, architecture: 
     assert identifiers == [f"cp{python}-{suffix}" for suffix in suffixes for python in (311, 312, 313, 314)]
 
 
-@pytest.mark.real
 @pytest.mark.parametrize("folder", ["simulator", "plugins/kafka_wire", "plugins/kraft", "plugins/zookeeper"])
 def test_other_distributions_use_the_settings_of_the_root(linters: Path, folder: str) -> None:
     command = [linters / "cibuildwheel", "--config-file", "pyproject.toml", "--print-build-identifiers"]
@@ -157,7 +106,6 @@ def test_other_distributions_use_the_settings_of_the_root(linters: Path, folder:
 # -- deployment
 
 
-@pytest.mark.real
 def test_hadolint(linters: Path) -> None:
     lint([linters / "hadolint", "--failure-threshold", "style", ROOT / "deploy" / "Containerfile"])
 
@@ -173,7 +121,6 @@ def unit(tmp_path: Path) -> Path:
     return copy
 
 
-@pytest.mark.real
 def test_systemd_accepts_the_unit(unit: Path) -> None:
     completed = subprocess.run(
         ["systemd-analyze", "verify", "--man=no", unit], capture_output=True, text=True, check=False
@@ -181,12 +128,10 @@ def test_systemd_accepts_the_unit(unit: Path) -> None:
     assert (completed.returncode, completed.stderr) == (0, "")
 
 
-@pytest.mark.real
 def test_unit_is_hardened(unit: Path) -> None:
     lint(["systemd-analyze", "security", "--offline=true", f"--threshold={EXPOSURE_MOST}", unit])
 
 
-@pytest.mark.real
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -100,6 +100,7 @@ def test_search_accepts_all_locks(security: None) -> None:
 
 
 @pytest.mark.real
+@pytest.mark.extended
 def test_unknown_package_is_an_error(security: None, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Otherwise a search in an index without such data would find nothing and succeed."""
     packages = tmp_path / "lib" / "python3.11" / "site-packages"

@@ -88,7 +88,7 @@ def kill_workers(running: subprocess.Popen[str]) -> None:
 
 
 @pytest.mark.real
-@pytest.mark.parametrize("ends", ["a worker is killed", "SIGINT"])
+@pytest.mark.parametrize("ends", [pytest.param("a worker is killed", marks=pytest.mark.extended), "SIGINT"])
 def test_interrupted_command_resumes_after_written_results(fleet: Path, tmp_path: Path, ends: str) -> None:
     out = tmp_path / "out"
     arguments = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "env": environment()}

@@ -104,7 +104,6 @@ def test_failover_and_report_equal_whatif_fail(fleet: Path, exports: Path, tmp_p
 def test_sweep_equals_whatif_sweep(fleet: Path, exports: Path, tmp_path: Path) -> None:
     whole, finding = command_with_possible_loss("spark", "sweep", fleet, "--out", tmp_path / "out")
     assert_valid(whole, "kframe.spark-sweep/v1")
-    assert command("spark", "sweep", exports) == whole
     failures = 0
     for name, snapshot in snapshots().items():
         document = command("whatif", "sweep", exports / name)

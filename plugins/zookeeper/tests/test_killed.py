@@ -194,14 +194,9 @@ def name_of(value: Case | Interruption) -> str:
 CASES: Final = (*ELECTIONS, *STATES, *ASSIGNMENTS, *ENDS)
 #: The first case of each write point.
 FIRST_CASES: Final = {case.point: case for case in reversed(CASES)}.values()
-#: ``make test`` has each interruption of each write point. In further cases of a point it has only the one with an
-#: unknown outcome: the request is executed, its response lost.
+#: ``make test`` has each interruption of the first case of each write point.
 KILLS: Final = [
-    pytest.param(
-        case,
-        interruption,
-        marks=() if case in FIRST_CASES or interruption is Interruption.UNANSWERED else pytest.mark.extended,
-    )
+    pytest.param(case, interruption, marks=() if case in FIRST_CASES else pytest.mark.extended)
     for case in CASES
     for interruption in Interruption
     if case.fenced or interruption is not Interruption.OVERTAKEN
