@@ -16,7 +16,7 @@ __all__ = ["examples", "load_profile"]
 def load_profile() -> None:
     """Register the profiles and load the chosen one, by default ``steady``."""
     # A shared machine makes deadlines by wall time unreliable; a timeout ends a test that hangs.
-    settings.register_profile("steady", max_examples=30, derandomize=True, deadline=None)
+    settings.register_profile("steady", max_examples=20, derandomize=True, deadline=None)
     settings.register_profile("brief", max_examples=12, derandomize=True, deadline=None)
     settings.register_profile("explore", max_examples=2_000, deadline=None, print_blob=True)
     settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))

@@ -112,14 +112,14 @@ def expected(clusters: Mapping[str, Snapshot]) -> dict[str, Rows]:
     return tables
 
 
-#: ``test_spark_equals_one_machine`` compares the tables of a failover in shards, too.
+#: ``test_spark_equals_one_machine`` compares the tables of a failover in shards and its requests, too.
 @pytest.mark.parametrize(
     "stage, whole_rows",
     [
         pytest.param(FAILOVER, WHOLE_ROWS, id="failover-whole"),
         pytest.param(FAILOVER, 50, id="failover-sharded", marks=pytest.mark.extended),
         pytest.param(REQUESTED, WHOLE_ROWS, id="requests-whole"),
-        pytest.param(REQUESTED, 50, id="requests-sharded"),
+        pytest.param(REQUESTED, 50, id="requests-sharded", marks=pytest.mark.extended),
     ],
 )
 def test_failover_and_requests(

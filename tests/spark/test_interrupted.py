@@ -17,6 +17,7 @@ from pyarrow import parquet
 
 from kframe.snapshot.generate import generate
 from kframe.spark.play import CHANGES
+from tests.cli.running import kframe
 from tests.spark.fleets import snapshot_directory
 from tests.spark.processes import environment
 from tests.spark.sharding import reference_rows, scenario
@@ -34,8 +35,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def command(fleet: Path, out: Path) -> list[str]:
-    return [sys.executable, "-m", "kframe.cli", "spark", "failover", str(fleet), "--each-broker", "--out", str(out),
-            "--master", "local[2]", "-o", "csv"]  # fmt: skip
+    return ["spark", "failover", str(fleet), "--each-broker", "--out", str(out), "-o", "csv"]
 
 
 def marks(out: Path) -> dict[Path, int]:
@@ -87,12 +87,14 @@ def kill_workers(running: subprocess.Popen[str]) -> None:
         time.sleep(0.005)
 
 
-@pytest.mark.real
+@pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize("ends", [pytest.param("a worker is killed", marks=pytest.mark.extended), "SIGINT"])
 def test_interrupted_command_resumes_after_written_results(fleet: Path, tmp_path: Path, ends: str) -> None:
+    """The command that resumes uses the session of the tests, since another JVM takes long to start."""
     out = tmp_path / "out"
     arguments = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "env": environment()}
-    with subprocess.Popen(command(fleet, out), **arguments) as running:  # type: ignore[call-overload]
+    process = [sys.executable, "-m", "kframe.cli", *command(fleet, out), "--master", "local[2]"]
+    with subprocess.Popen(process, **arguments) as running:  # type: ignore[call-overload]
         workers = stopped_in_the_middle(running, out)
         if ends == "SIGINT":
             running.send_signal(signal.SIGINT)
@@ -118,8 +120,8 @@ def test_interrupted_command_resumes_after_written_results(fleet: Path, tmp_path
         Path(log[1]).unlink()
     before = marks(out)
     assert 0 < int(safe[1]) <= len(before) < CLUSTERS * BROKERS
-    rerun = subprocess.run(command(fleet, out), capture_output=True, text=True, env=environment(), check=False)
-    assert (rerun.returncode, rerun.stderr) == (0, "")
+    rerun = kframe(*command(fleet, out))
+    assert (rerun.exit_code, rerun.stderr) == (0, "")
     after = marks(out)
     assert len(after) == CLUSTERS * BROKERS
     assert {path: after[path] for path in before} == before

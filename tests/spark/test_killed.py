@@ -14,6 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.real
+@pytest.mark.extended
 def test_killed_worker_and_executor_do_not_change_results(tmp_path: Path) -> None:
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     completed = subprocess.run(
