@@ -26,7 +26,7 @@ _log = logging.getLogger("kframe.config")
 JVM_KEYS: Final = ("java.security.auth.login.config", "zookeeper.sasl.client", "zookeeper.sasl.clientconfig")
 #: Keys of Kafka's authorizer, and of kframe's server and store.
 SERVER_KEYS: Final = (
-    "super.users", "allow.everyone.if.no.acl.found", "kframe.register", "kframe.create.chroot",
+    "super.users", "allow.everyone.if.no.acl.actual", "kframe.register", "kframe.create.chroot",
     "kframe.unauthenticated.connection.rate",
 )  # fmt: skip
 KNOWN: Final = frozenset({*KEYS, *KAFKA_KEYS, *JVM_KEYS, *SERVER_KEYS})
@@ -98,7 +98,7 @@ class Settings:
             key = error.where.rpartition("key ")[2].strip("'\"")
             if key not in self._settings:
                 raise
-            value = "a value that is not shown" if _SECRET.search(key) else error.found
+            value = "a value that is not shown" if _SECRET.search(key) else error.actual
             raise ConfigError(f"{self.origin(key)} key {key}", value, error.expected) from None
 
 

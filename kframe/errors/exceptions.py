@@ -12,14 +12,14 @@ class KframeError(Exception):
 class InputError(KframeError):
     """Input from a user or another program cannot be used.
 
-    ``where`` names the source ("healthy.jsonl:12", "config key request.timeout.ms"); ``found`` and ``expected``
+    ``where`` names the source ("healthy.jsonl:12", "config key request.timeout.ms"); ``actual`` and ``expected``
     describe its content.
     """
 
-    def __init__(self, where: str, found: str, expected: str) -> None:
-        super().__init__(f"{where}: found {found}, expected {expected}")
+    def __init__(self, where: str, actual: str, expected: str) -> None:
+        super().__init__(f"{where}: found {actual}, expected {expected}")
         self.where = where
-        self.found = found
+        self.actual = actual
         self.expected = expected
 
 

@@ -52,7 +52,7 @@ def check_snapshot(snapshot: Content, locate: Locate, faults: Faults = REFUSE) -
     snapshot = _checked_defaults(snapshot, faults)
     for fault in partition_faults(snapshot.partitions):
         for row in _first_of_topics(fault.rows, snapshot.topics, faults):
-            error = SnapshotError(locate("row", row, fault.column), fault.found(row), fault.expected(row))
+            error = SnapshotError(locate("row", row, fault.column), fault.actual(row), fault.expected(row))
             faults(error, snapshot.topics.name_of_row(row).rpartition("-")[0])
     return snapshot.without_topics(faults) if faults.topics else snapshot
 
@@ -92,7 +92,7 @@ class PartitionFault:
     rule: str
     column: str
     rows: NDArray[np.int64]
-    found: Callable[[int], str]
+    actual: Callable[[int], str]
     expected: Callable[[int], str]
 
 

@@ -106,7 +106,7 @@ def read_row_groups(path: Path, groups: Sequence[int]) -> SnapshotRowGroups:
         index = int(fault.rows[0])
         row = int(file.positions[index])
         where = f"{file.path} row {row} ({topics.name_of_row(row)}) field {fault.column}"
-        raise SnapshotError(where, fault.found(index), fault.expected(index))
+        raise SnapshotError(where, fault.actual(index), fault.expected(index))
     return SnapshotRowGroups(topics, partitions, file.positions)
 
 

@@ -69,7 +69,7 @@ class FaultNotes(Faults):
     def __call__(self, fault: SnapshotError, topic: str | None = None, partitions: int | None = None) -> None:
         """Note a fault."""
         if len(self.noted) == self._limit:
-            raise SnapshotError(fault.where, f"{fault.found}, after {self._limit} other faults", fault.expected)
+            raise SnapshotError(fault.where, f"{fault.actual}, after {self._limit} other faults", fault.expected)
         self.noted.append(FaultNote(fault, topic, partitions if topic is None else None))
         if topic is not None:
             self._topics.add(topic)

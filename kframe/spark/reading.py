@@ -103,7 +103,7 @@ def quarantine_rows(source: SnapshotSource, notes: FaultNotes, refused: Snapshot
 
 def _row(source: SnapshotSource, fault: SnapshotError, topic: str | None, partitions: int | None) -> dict[str, object]:
     return {
-        "cluster": source.cluster, "source": source.path, "location": fault.where, "actual": fault.found,
+        "cluster": source.cluster, "source": source.path, "location": fault.where, "actual": fault.actual,
         "expected": fault.expected, "topic": topic, "partitions": partitions,
     }  # fmt: skip
 

@@ -76,7 +76,7 @@ def test_invalid_operations_report_path_and_change_nothing(
     before = ensemble.registrations()
     with pytest.raises(InputError) as refused:
         act(ensemble)
-    assert (refused.value.where, refused.value.found) == named
+    assert (refused.value.where, refused.value.actual) == named
     assert ensemble.registrations() == before
     assert notified == []
 

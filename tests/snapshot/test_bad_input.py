@@ -430,7 +430,7 @@ def test_refused(row: Bad, tmp_path: Path) -> None:
     location, actual, expected = row.message.split(" | ")
     assert path.name in error.where
     assert location in error.where
-    assert actual in error.found
+    assert actual in error.actual
     assert expected in error.expected
 
     result = CliRunner().invoke(group, ["convert", str(path), str(tmp_path / "out"), "--from", row.format])

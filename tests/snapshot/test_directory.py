@@ -405,7 +405,7 @@ def assert_refused(path: Path, message: str) -> None:
         read_snapshot(path)
     assert str(path) in caught.value.where
     assert location in caught.value.where
-    assert actual in caught.value.found
+    assert actual in caught.value.actual
     assert expected in caught.value.expected
     out = path.parent / "out"
     result = CliRunner().invoke(group, ["convert", str(path), str(out)])

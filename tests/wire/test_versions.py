@@ -48,7 +48,7 @@ def test_invalid_version_raises_config_error(protocol: str) -> None:
     with pytest.raises(ConfigError) as caught:
         InterBrokerProtocol.parse(protocol, "server.properties:7")
     assert caught.value.where == "server.properties:7"
-    assert caught.value.found == repr(protocol)
+    assert caught.value.actual == repr(protocol)
     assert "0.8.0 to 3.9" in caught.value.expected
 
 

@@ -6,15 +6,15 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 from kframe_kafka_wire import client
 from kframe_kafka_wire.testing.secured import AUTHORIZED_CLIENTS, REFUSED_CLIENTS, ClientLogin, certificates, secured
 from kframe_kafka_wire.testing.served import Served
+from kframe_zookeeper.testing.commands import invoke
 
-from kframe.cli.app import cli
 from kframe.testing.clusters import healthy
 
 
@@ -38,18 +38,15 @@ class Operator:
         lines = login.settings(certificates).items()
         self._properties.write_text("".join(f"{key}={value}\n" for key, value in lines))
 
-    def tries(self, *arguments: object) -> Result:
-        login_options = ("--command-config", str(self._properties))
-        given = () if "--bootstrap-server" in arguments else ("--bootstrap-server", self._address)
-        return CliRunner().invoke(cli, [*map(str, arguments), *given, *login_options], prog_name="kframe")
-
-    def does(self, *arguments: object) -> Result:
-        done = self.tries(*arguments)
-        assert done.exit_code == 0, done.output
+    def run(self, *arguments: object, code: int = 0) -> CompletedProcess[str]:
+        """A command that ends with this exit code."""
+        address = () if "--bootstrap-server" in arguments else ("--bootstrap-server", self._address)
+        done = invoke(*arguments, *address, "--command-config", self._properties)
+        assert done.returncode == code, done.stdout + done.stderr
         return done
 
     def rows(self, *arguments: object) -> list[dict[str, Any]]:
-        table: list[dict[str, Any]] = json.loads(self.does(*arguments, "-o", "json").stdout)["rows"]
+        table: list[dict[str, Any]] = json.loads(self.run(*arguments, "-o", "json").stdout)["rows"]
         return table
 
 
@@ -67,9 +64,9 @@ def assigned(served: Served) -> tuple[list[int], int]:
 def test_authorized_commands_reassign_and_elect(name: str, served: Served, folder: Path, tmp_path: Path) -> None:
     operator = Operator(served, folder, tmp_path, AUTHORIZED_CLIENTS[name])
     assert operator.rows("reassign", "list") == []
-    operator.does("reassign", "start", "t-0=2,1")
+    operator.run("reassign", "start", "t-0=2,1")
     assert assigned(served) == ([1, 2], 1), "nothing happens without --execute"
-    operator.does("reassign", "start", "t-0=2,1", "--execute", "--rollback", tmp_path / "first.json")
+    operator.run("reassign", "start", "t-0=2,1", "--execute", "--rollback", tmp_path / "first.json")
     assert assigned(served) == ([2, 1], 1)
     elected = operator.rows("elect", "preferred", "--partition", "t-0", "--execute")
     assert [row["error"] for row in elected] == ["NONE"]
@@ -78,9 +75,9 @@ def test_authorized_commands_reassign_and_elect(name: str, served: Served, folde
     plan, back = tmp_path / "plan.json", tmp_path / "back.json"
     parts = [{"topic": "t", "partition": 0, "replicas": [1, 2]}]
     plan.write_text(json.dumps({"version": 1, "partitions": parts}))
-    operator.does("plan", "apply", plan, "--execute", "--rollback", back)
+    operator.run("plan", "apply", plan, "--execute", "--rollback", back)
     assert json.loads(back.read_text())["partitions"][0]["replicas"] == [2, 1]
-    operator.does("elect", "preferred", "--all", "--execute")
+    operator.run("elect", "preferred", "--all", "--execute")
     assert assigned(served) == ([1, 2], 1)
 
 
@@ -108,9 +105,8 @@ def test_unauthorized_commands_fail_at_once_with_the_reason(
     """A command must not search for a controller without end."""
     monkeypatch.setattr(client, "CONTROLLER_TIMEOUT_S", math.inf)
     login = REFUSED_CLIENTS[name]
-    done = Operator(served, folder, tmp_path, login).tries("reassign", "start", "t-0=2,1", "--execute")
-    assert done.exit_code == 1, done.output
-    words = " ".join(done.output.split())
+    done = Operator(served, folder, tmp_path, login).run("reassign", "start", "t-0=2,1", "--execute", code=1)
+    words = " ".join(done.stderr.split())
     assert all(error in words for error in ERRORS[name]), words
     assert name == "no rights" or f"{served.server.addresses[login.listener]}: " in words
     assert assigned(served) == ([1, 2], 1)

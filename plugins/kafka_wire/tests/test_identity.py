@@ -71,7 +71,7 @@ def test_invalid_node_settings_are_reported(text: str, where: str, value: str) -
     with pytest.raises(ConfigError) as caught:
         node_of(config(text))
     assert caught.value.where == f"config key {where}"
-    assert value in caught.value.found
+    assert value in caught.value.actual
 
 
 def test_control_requests_use_the_control_listener() -> None:
@@ -116,7 +116,7 @@ def test_invalid_login_settings_are_reported(text: str, where: str, value: str) 
     with pytest.raises(ConfigError) as caught:
         security_of(config(text), "IN").credentials()
     assert where in caught.value.where
-    assert value in caught.value.found
+    assert value in caught.value.actual
 
 
 @pytest.mark.parametrize("text", [
@@ -126,7 +126,7 @@ def test_invalid_login_settings_are_reported(text: str, where: str, value: str) 
 def test_malformed_jaas_is_reported(text: str) -> None:
     with pytest.raises(ConfigError) as caught:
         parse_login_modules("here", text)
-    assert "b" not in caught.value.found.split()
+    assert "b" not in caught.value.actual.split()
 
 
 @pytest.mark.parametrize("kind", ["PEM file", "PEM text", "encrypted PEM", "PKCS12"])
@@ -207,7 +207,7 @@ def test_invalid_store_settings_are_reported(text: str, where: str, value: str) 
     with pytest.raises(ConfigError) as caught:
         client()
     assert caught.value.where == f"config key {where}"
-    assert value in caught.value.found
+    assert value in caught.value.actual
 
 
 def test_mechanisms_of_a_server() -> None:

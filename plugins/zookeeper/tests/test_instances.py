@@ -152,7 +152,7 @@ def test_id_of_a_live_process_is_refused_at_once(make_fixture: FixtureFactory) -
     with pytest.raises(ConfigError) as caught:
         registered_store(fixture, second)
     assert caught.value.where == "config key broker.id"
-    assert caught.value.found == f"{FIRST_ID}, which is the id of the live instance on {first}"
+    assert caught.value.actual == f"{FIRST_ID}, which is the id of the live instance on {first}"
     assert f"{first.host} pid {os.getpid()}, started 20" in str(caught.value)
     assert holder(fixture) == first
 

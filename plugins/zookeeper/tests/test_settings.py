@@ -88,7 +88,7 @@ def test_url(url: str, expected: ConnectSettings) -> None:
 def test_url_refused(url: str, value: str, expected: str) -> None:
     with pytest.raises(ConfigError) as caught:
         settings_of_url(url)
-    assert value in caught.value.found
+    assert value in caught.value.actual
     assert expected in caught.value.expected
     assert "secret" not in str(caught.value)
 
@@ -173,7 +173,7 @@ def test_login_from_a_jaas_file(jaas: Path) -> None:
 def test_jaas_refused(jaas: Path, section: str, problem: str) -> None:
     with pytest.raises(ConfigError) as caught:
         read_sasl_login(jaas, section)
-    assert caught.value.found == problem
+    assert caught.value.actual == problem
     assert "secret" not in str(caught.value)
 
 

@@ -28,15 +28,27 @@ _BACK = {ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA}
 def started(broker: SearchBroker) -> SearchBroker:
     """A process that has just started and registered, with empty memory and its old log. Requests of the previous
     process are still in flight."""
-    return SearchBroker(True, broker.epoch + 1, has=broker.has, asked=broker.asked, leaving=broker.leaving)
+    return SearchBroker(
+        True,
+        broker.epoch + 1,
+        has_record=broker.has_record,
+        queued_proposal=broker.queued_proposal,
+        shutdown_request=broker.shutdown_request,
+    )
 
 
 def died(broker: SearchBroker) -> SearchBroker:
     """The broker without a process."""
-    return SearchBroker(False, broker.epoch, has=broker.has, asked=broker.asked, leaving=broker.leaving)
+    return SearchBroker(
+        False,
+        broker.epoch,
+        has_record=broker.has_record,
+        queued_proposal=broker.queued_proposal,
+        shutdown_request=broker.shutdown_request,
+    )
 
 
-def take(own: int, broker: SearchBroker, sender: int, message: Message) -> SearchBroker:
+def take(broker_id: int, broker: SearchBroker, sender: int, message: Message) -> SearchBroker:
     """The broker after a control request of controller ``sender``."""
     kind, controller_epoch, broker_epoch = message[:3]
     if broker_epoch < broker.epoch or controller_epoch < broker.controller_epoch:
@@ -46,7 +58,7 @@ def take(own: int, broker: SearchBroker, sender: int, message: Message) -> Searc
         case "U":
             return broker._replace(live=message[3])
         case "L":
-            return _led(own, broker, message)
+            return _led(broker_id, broker, message)
     if 0 <= message[3] < broker.leader_epoch:
         return broker
     return _deleted(broker) if message[4] else broker._replace(stopped=True)
@@ -63,32 +75,39 @@ def _deleted(broker: SearchBroker) -> SearchBroker:
         proposed=(),
         stuck=False,
         stopped=False,
-        has=False,
+        has_record=False,
         fetched=(),
     )
 
 
-def _led(own: int, broker: SearchBroker, message: Message) -> SearchBroker:
+def _led(broker_id: int, broker: SearchBroker, message: Message) -> SearchBroker:
     _, _, _, leader, leader_epoch, isr, partition_epoch, replicas = message
     if leader_epoch <= broker.leader_epoch or partition_epoch < broker.partition_epoch:
         return broker
-    if leader != own and leader not in broker.live:
+    if leader != broker_id and leader not in broker.live:
         return broker  # A leader that is not known to be live is not followed, and its epoch is not recorded.
     return broker._replace(
-        leader=leader, leader_epoch=leader_epoch, partition_epoch=partition_epoch, isr=isr if leader == own else (),
-        replicas=replicas if leader == own else (), proposed=(), stuck=False, stopped=False, fetched=(),
+        leader=leader, leader_epoch=leader_epoch, partition_epoch=partition_epoch,
+        isr=isr if leader == broker_id else (), replicas=replicas if leader == broker_id else (),
+        proposed=(), stuck=False, stopped=False, fetched=(),
     )  # fmt: skip
 
 
-def leads(own: int, broker: SearchBroker) -> bool:
+def leads(broker_id: int, broker: SearchBroker) -> bool:
     """Whether the broker believes itself leader."""
-    return broker.up and broker.leader == own
+    return broker.up and broker.leader == broker_id
 
 
-def proposals(own: int, broker: SearchBroker) -> list[tuple[int, ...]]:
+def proposals(broker_id: int, broker: SearchBroker) -> list[tuple[int, ...]]:
     """The ISRs that the broker may propose now: with one more caught-up member, with one lagging member less, or the
     last proposal again."""
-    if not leads(own, broker) or broker.asked or broker.response or broker.stuck or not broker.controller:
+    if (
+        not leads(broker_id, broker)
+        or broker.queued_proposal
+        or broker.response
+        or broker.stuck
+        or not broker.controller
+    ):
         return []
     if broker.proposed:
         return [broker.proposed]
@@ -97,31 +116,31 @@ def proposals(own: int, broker: SearchBroker) -> list[tuple[int, ...]]:
         for member_id in broker.fetched
         if member_id not in broker.isr and member_id in broker.live
     ]
-    slow = [member_id for member_id in broker.isr if member_id != own and member_id not in broker.fetched]
+    slow = [member_id for member_id in broker.isr if member_id != broker_id and member_id not in broker.fetched]
     return joining + [tuple(member for member in broker.isr if member != member_id) for member_id in slow]
 
 
 def propose(broker: SearchBroker, isr: tuple[int, ...]) -> SearchBroker:
     """Send this ISR to the controller that the broker knows."""
-    asked = QueuedProposal(broker.controller, broker.epoch, broker.leader_epoch, broker.partition_epoch, isr)
-    return broker._replace(proposed=isr, asked=asked)
+    proposal = QueuedProposal(broker.controller, broker.epoch, broker.leader_epoch, broker.partition_epoch, isr)
+    return broker._replace(proposed=isr, queued_proposal=proposal)
 
 
-def busy(broker: SearchBroker, own: int, action: str) -> SearchBroker:
+def busy(broker: SearchBroker, controller: int, action: str) -> SearchBroker:
     """Mark a request as in progress, so that no controller takes it again."""
     if action == "leave":
-        return broker._replace(leaving=(-own, broker.leaving[1]))
-    assert broker.asked is not None
-    return broker._replace(asked=broker.asked._replace(controller=-own))
+        return broker._replace(shutdown_request=(-controller, broker.shutdown_request[1]))
+    assert broker.queued_proposal is not None
+    return broker._replace(queued_proposal=broker.queued_proposal._replace(controller=-controller))
 
 
 def receive_response(broker: SearchBroker, token: int, response: tuple[Any, ...]) -> SearchBroker:
     """The broker after a controller's response. It ignores a response to an earlier process."""
     if token < 10:
-        mine = broker.asked is not None and broker.asked.broker_epoch == broker.epoch and broker.up
-        return broker._replace(asked=None, response=response if mine else ())
-    done = broker.leaving[1] == broker.epoch and broker.up and response[0] == 0
-    return broker._replace(leaving=(0, broker.epoch) if done else (0, 0))
+        mine = broker.queued_proposal is not None and broker.queued_proposal.broker_epoch == broker.epoch and broker.up
+        return broker._replace(queued_proposal=None, response=response if mine else ())
+    done = broker.shutdown_request[1] == broker.epoch and broker.up and response[0] == 0
+    return broker._replace(shutdown_request=(0, broker.epoch) if done else (0, 0))
 
 
 def read_response(broker: SearchBroker) -> SearchBroker:
@@ -144,31 +163,31 @@ def read_response(broker: SearchBroker) -> SearchBroker:
 
 def produce(broker: SearchBroker) -> SearchBroker:
     """The leader appends the record: no follower has its whole log any more."""
-    return broker._replace(has=True, fetched=())
+    return broker._replace(has_record=True, fetched=())
 
 
-def fetches(leader: SearchBroker, broker: SearchBroker, own: int, other: int) -> bool:
-    """Whether follower ``own`` fetches from ``other`` with an effect."""
+def fetches(leader: SearchBroker, broker: SearchBroker, broker_id: int, other: int) -> bool:
+    """Whether follower ``broker_id`` fetches from ``other`` with an effect."""
     following = broker.up and leader.up and not broker.stopped and broker.leader == other == leader.leader
-    following = following and own in leader.replicas
+    following = following and broker_id in leader.replicas
     return (
         following and broker.leader_epoch == leader.leader_epoch
-        and (own not in leader.fetched or broker.has != leader.has)
+        and (broker_id not in leader.fetched or broker.has_record != leader.has_record)
     )  # fmt: skip
 
 
-def fetch(leader: SearchBroker, broker: SearchBroker, own: int) -> tuple[SearchBroker, SearchBroker]:
+def fetch(leader: SearchBroker, broker: SearchBroker, broker_id: int) -> tuple[SearchBroker, SearchBroker]:
     """The follower copies or truncates to match the leader's log, and the leader records the fetch."""
-    fetched = tuple(sorted({*leader.fetched, own}))
-    return leader._replace(fetched=fetched), broker._replace(has=leader.has)
+    fetched = tuple(sorted({*leader.fetched, broker_id}))
+    return leader._replace(fetched=fetched), broker._replace(has_record=leader.has_record)
 
 
-def commits(own: int, broker: SearchBroker, min_isr: int) -> bool:
+def commits(broker_id: int, broker: SearchBroker, min_isr: int) -> bool:
     """Whether the record is below the high watermark: all members of the committed and the proposed ISR have it, and
     there are enough of them."""
-    if not leads(own, broker) or not broker.has or len(broker.isr) < min_isr:
+    if not leads(broker_id, broker) or not broker.has_record or len(broker.isr) < min_isr:
         return False
-    return {*broker.isr, *broker.proposed} <= {own, *broker.fetched}
+    return {*broker.isr, *broker.proposed} <= {broker_id, *broker.fetched}
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,24 +201,26 @@ class BrokerSteps:
     """The broker after its next registration."""
     died: tuple[Label, int]
     lapses: Label
-    leaving: tuple[Label, int] | None
+    shutdown: tuple[Label, int] | None
 
 
-def broker_steps(own: int, broker: SearchBroker, pool: Pool) -> BrokerSteps:
-    """The steps of broker ``own``. ``pool`` numbers the resulting values."""
+def broker_steps(broker_id: int, broker: SearchBroker, pool: Pool) -> BrokerSteps:
+    """The steps of broker ``broker_id``. ``pool`` numbers the resulting values."""
     back = broker._replace(epoch=broker.epoch + 1) if broker.up else started(broker)
-    leaving = None
-    if broker.up and broker.controller and broker.leaving == (0, 0):
-        asking = broker._replace(leaving=(broker.controller, broker.epoch))
-        leaving = ("broker", own, "asks to shut down"), pool.number(asking)
-    proposed = proposals(own, broker) if broker.up else []
-    reads_response = ("broker", own, "reads the response", broker.response)
+    shutdown = None
+    if broker.up and broker.controller and broker.shutdown_request == (0, 0):
+        asking = broker._replace(shutdown_request=(broker.controller, broker.epoch))
+        shutdown = ("broker", broker_id, "asks to shut down"), pool.number(asking)
+    proposed = proposals(broker_id, broker) if broker.up else []
+    reads_response = ("broker", broker_id, "reads the response", broker.response)
     return BrokerSteps(
-        leads=leads(own, broker),
-        proposals=tuple((("broker", own, "proposes ISR", isr), pool.number(propose(broker, isr))) for isr in proposed),
+        leads=leads(broker_id, broker),
+        proposals=tuple(
+            (("broker", broker_id, "proposes ISR", isr), pool.number(propose(broker, isr))) for isr in proposed
+        ),
         read=(reads_response, pool.number(read_response(broker))) if broker.response and broker.up else None,
-        back=(("broker", own, "registers again" if broker.up else "starts"), pool.number(back), back.epoch),
-        died=(("broker", own, "dies"), pool.number(died(broker))),
-        lapses=("broker", own, "loses its registration"),
-        leaving=leaving,
+        back=(("broker", broker_id, "registers again" if broker.up else "starts"), pool.number(back), back.epoch),
+        died=(("broker", broker_id, "dies"), pool.number(died(broker))),
+        lapses=("broker", broker_id, "loses its registration"),
+        shutdown=shutdown,
     )

@@ -68,45 +68,45 @@ class ControllerRules:
             return ["SessionExpired"]
         return [name for flag, name in _EVENTS.items() if process.flags & flag]
 
-    def resting(self, own: int, process: ControllerSession) -> bool:
+    def resting(self, controller: int, process: ControllerSession) -> bool:
         """Whether the core is between two events."""
-        return self.subjects[own].nodes[process.node].ask is None
+        return self.subjects[controller].nodes[process.node].ask is None
 
-    def take(self, own: int, stored: Stored, process: ControllerSession, name: str) -> StepResult:
+    def take(self, controller: int, stored: Stored, process: ControllerSession, name: str) -> StepResult:
         """Take a notification."""
         if name == "SessionExpired":
             process = process._replace(flags=ARMED | ELECT, claim=0)
         else:
             (flag,) = (flag for flag, item in _EVENTS.items() if item == name)
             process = process._replace(flags=process.flags & ~flag)
-        return self._take(own, _Progress(stored, process), (name,))
+        return self._take(controller, _Progress(stored, process), (name,))
 
     def serve(
-        self, own: int, stored: Stored, process: ControllerSession, broker: int, request: QueuedProposal | int
+        self, controller: int, stored: Stored, process: ControllerSession, broker: int, request: QueuedProposal | int
     ) -> StepResult:
         """Take a broker's request. It is an AlterPartition, or a ControlledShutdown, given by its broker epoch."""
         if isinstance(request, QueuedProposal):
-            return self._take(own, _Progress(stored, process._replace(task=broker)), ("alter", broker, request))
-        return self._take(own, _Progress(stored, process._replace(task=10 + broker)), ("leave", broker, request))
+            return self._take(controller, _Progress(stored, process._replace(task=broker)), ("alter", broker, request))
+        return self._take(controller, _Progress(stored, process._replace(task=10 + broker)), ("leave", broker, request))
 
-    def move(self, own: int, stored: Stored, process: ControllerSession, *replicas: int) -> StepResult:
+    def move(self, controller: int, stored: Stored, process: ControllerSession, *replicas: int) -> StepResult:
         """Take an operator's reassignment request for the partition. Without replicas its cancellation."""
-        return self._take(own, _Progress(stored, process._replace(task=20)), ("move", *replicas))
+        return self._take(controller, _Progress(stored, process._replace(task=20)), ("move", *replicas))
 
-    def call(self, own: int, stored: Stored, process: ControllerSession) -> StepResult:
+    def call(self, controller: int, stored: Stored, process: ControllerSession) -> StepResult:
         """Perform the call that the core waits for."""
         progress = _Progress(stored, process)
-        self._call(own, progress)
-        return self._end(own, progress)
+        self._call(controller, progress)
+        return self._end(controller, progress)
 
-    def _take(self, own: int, progress: _Progress, event: tuple[Any, ...]) -> StepResult:
-        self._run(own, progress, event)
-        if not self.resting(own, progress.process):
-            self._call(own, progress)
-        return self._end(own, progress)
+    def _take(self, controller: int, progress: _Progress, event: tuple[Any, ...]) -> StepResult:
+        self._run(controller, progress, event)
+        if not self.resting(controller, progress.process):
+            self._call(controller, progress)
+        return self._end(controller, progress)
 
-    def _end(self, own: int, progress: _Progress) -> StepResult:
-        node = self.subjects[own].nodes[progress.process.node]
+    def _end(self, controller: int, progress: _Progress) -> StepResult:
+        node = self.subjects[controller].nodes[progress.process.node]
         if node.ask is None:
             progress.process = progress.process._replace(task=0)
             progress.broken += invariants.remembered(node, progress.process, progress.stored)
@@ -118,23 +118,23 @@ class ControllerRules:
             progress.stored, progress.process, tuple(progress.acts), tuple(progress.notified), tuple(progress.broken)
         )
 
-    def _call(self, own: int, progress: _Progress) -> None:
-        node, before = self.subjects[own].nodes[progress.process.node], progress.stored
+    def _call(self, controller: int, progress: _Progress) -> None:
+        node, before = self.subjects[controller].nodes[progress.process.node], progress.stored
         assert node.ask is not None
         if node.ask[0] == "send":
-            self._run(own, progress, self._send(progress, node.ask[1]))
+            self._run(controller, progress, self._send(progress, node.ask[1]))
             return
-        called = storage.call(own, before, progress.process, node.ask, self._fenced)
+        called = storage.call(controller, before, progress.process, node.ask, self._fenced)
         if called.wrote:
             progress.broken += invariants.written(before, called.stored, progress.process, node, self._unclean)
         progress.broken += invariants.assigned(before, called.stored, progress.process, self._target)
         progress.stored, progress.process = called.stored, called.process
         progress.notified += [called.notified] if called.notified else []
-        self._run(own, progress, called.result)
+        self._run(controller, progress, called.result)
 
-    def _run(self, own: int, progress: _Progress, message: tuple[Any, ...]) -> None:
+    def _run(self, controller: int, progress: _Progress, message: tuple[Any, ...]) -> None:
         """Run the core to its next call."""
-        subject = self.subjects[own]
+        subject = self.subjects[controller]
         while True:
             before = subject.nodes[progress.process.node]
             number, done = subject.step(progress.process.node, message)
@@ -148,7 +148,7 @@ class ControllerRules:
                 progress.process = progress.process._replace(task=0)  # The remaining work is the controller's own.
             for kind, *content in done:
                 progress.not_contacted |= set(content[0]) if kind == "open" else set()
-            self._resigned(own, progress, done)
+            self._resigned(controller, progress, done)
             if node.ask is None or node.ask[0] != "send":
                 return
             progress.broken += invariants.batch_is_valid(node.ask[1], node, progress.process, progress.not_contacted)
@@ -163,12 +163,12 @@ class ControllerRules:
         progress.acts.append(("send", messages))
         return ("done", "send")
 
-    def _resigned(self, own: int, progress: _Progress, done: tuple[tuple[Any, ...], ...]) -> None:
+    def _resigned(self, controller: int, progress: _Progress, done: tuple[tuple[Any, ...], ...]) -> None:
         for kind, *content in done:
             if kind != "resigned":
                 continue
             if content[1]:
-                progress.stored, released = storage.release(own, progress.stored, progress.process)
+                progress.stored, released = storage.release(controller, progress.stored, progress.process)
                 progress.process = progress.process._replace(flags=progress.process.flags & ~FOLLOWS)
                 if released:
                     progress.notified.append(ELECT)

@@ -61,20 +61,20 @@ def search(
     while frontier and len(levels) <= depth and result is None and not (most and len(numbers) >= most):
         next_frontier: list[State] = []
         for state in frontier:
-            own = numbers[state]
+            number = numbers[state]
             successors, resting = space.expand(state)
             rested += resting is not None
             if resting:
-                result = Counterexample(tuple(resting), _path(space, parents, labels, own))
+                result = Counterexample(tuple(resting), _path(space, parents, labels, number))
                 break
             for position, successor in enumerate(successors if result is None else ()):
                 transitions += 1
                 if successor.broken:  # Another state at this distance may still break an invariant at rest.
-                    result = Counterexample(successor.broken, (*_path(space, parents, labels, own), successor.label))
+                    result = Counterexample(successor.broken, (*_path(space, parents, labels, number), successor.label))
                     break
                 if successor.state not in numbers:
                     numbers[successor.state] = len(numbers)
-                    parents.append(own)
+                    parents.append(number)
                     labels.append(position)
                     next_frontier.append(successor.state)
         if result is not None:

@@ -32,7 +32,7 @@ def written(before: Stored, after: Stored, process: ControllerSession, node: Cor
             yield f"I8: an AlterPartition of broker {process.task} makes leader {before.leader} {after.leader}"
         joined = [member for member in after.isr if member not in before.isr and member not in _eligible(node)]
         if joined:
-            yield f"I4: {joined} join the ISR, registered are {node.known}, shutting down {node.leaving}"
+            yield f"I4: {joined} join the ISR, registered are {node.known}, shutting down {node.shutting_down}"
         return
     if not set(after.isr) <= set(before.isr) and not unclean:
         yield f"I6: the controller itself adds to the ISR, {before.isr} to {after.isr}"
@@ -57,7 +57,7 @@ def _members(after: Stored) -> Iterator[str]:
 
 
 def _eligible(node: CoreState) -> list[int]:
-    return [item for item, epoch in zip(BROKERS, node.known, strict=True) if epoch and item not in node.leaving]
+    return [item for item, epoch in zip(BROKERS, node.known, strict=True) if epoch and item not in node.shutting_down]
 
 
 def _elected(before: Stored, after: Stored, node: CoreState, unclean: bool) -> Iterator[str]:
@@ -76,17 +76,17 @@ def _elected(before: Stored, after: Stored, node: CoreState, unclean: bool) -> I
 
 def assigned(before: Stored, after: Stored, process: ControllerSession, target: tuple[int, ...]) -> Iterator[str]:
     """I21 and I22: the assignment changes for an operator's request. It also changes when its target is in sync."""
-    has, now = _assignment(before), _assignment(after)
-    if has == now:
+    old, new = _assignment(before), _assignment(after)
+    if old == new:
         return
     cancelled = not after.adding and set(after.assigned) == set(before.assigned) - set(before.adding)
     ended = not after.adding and not after.removing and not cancelled
     if process.task != 20 and not ended:
-        yield f"I21: assignment {has} becomes {now}"
+        yield f"I21: assignment {old} becomes {new}"
     if ended and after.assigned != target:
-        yield f"I21: assignment {has} ends as {now}, asked for was {target}"
+        yield f"I21: assignment {old} ends as {new}, asked for was {target}"
     if ended and not set(target) <= set(before.isr):
-        yield f"I22: assignment {has} ends with ISR {before.isr}"
+        yield f"I22: assignment {old} ends with ISR {before.isr}"
 
 
 def _assignment(stored: Stored) -> tuple[tuple[int, ...], ...]:
@@ -128,9 +128,9 @@ def _as_sent(node: CoreState) -> tuple[Any, ...]:
 
 def transitions_are_valid(before: CoreState, after: CoreState) -> Iterator[str]:
     """I25: the state transitions between two nodes."""
-    if not (before.active and after.active and before.moves):
+    if not (before.active and after.active and before.replica_states):
         return
-    (partition, replicas), (partition_now, replicas_now) = before.moves, after.moves
+    (partition, replicas), (partition_now, replicas_now) = before.replica_states, after.replica_states
     if partition != PartitionState.NON_EXISTENT and not _is_reachable(PARTITION_TRANSITIONS, partition, partition_now):
         yield f"I25: the partition goes from {partition.name} to {partition_now.name}"
     for broker, state in replicas:
@@ -174,16 +174,16 @@ def remembered(node: CoreState, process: ControllerSession, stored: Stored) -> I
     """I9 and I24, between two events: the last writer remembers its write."""
     if not node.active or stored.state_epoch != node.controller_epoch or process.claim != node.controller_epoch:
         return
-    has = (stored.leader, stored.leader_epoch, stored.isr, stored.recovery, stored.state_epoch, stored.version)
-    if node.state != has:
-        yield f"I9: stored is {has}, its writer remembers {node.state}"
+    state = (stored.leader, stored.leader_epoch, stored.isr, stored.recovery, stored.state_epoch, stored.version)
+    if node.state != state:
+        yield f"I9: stored is {state}, its writer remembers {node.state}"
     if process.claim == stored.controller_epoch and node.assigned != _assignment(stored):
         yield f"I9: assigned is {_assignment(stored)}, the controller remembers {node.assigned}"
 
 
 def committed_record_stays(stored: Stored, brokers: Sequence[SearchBroker]) -> Iterator[str]:
     """I10, in every state with a committed record."""
-    if stored.leader != NO_LEADER and not brokers[stored.leader - 1].has:
+    if stored.leader != NO_LEADER and not brokers[stored.leader - 1].has_record:
         yield f"I10: leader {stored.leader} of epoch {stored.leader_epoch} lacks the committed record"
 
 
@@ -194,7 +194,7 @@ def at_rest(stored: Stored, brokers: Sequence[SearchBroker], node: CoreState | N
         return
     if node.known != stored.registered:
         yield f"L6: registered are {stored.registered}, the controller knows {node.known}"
-    eligible = [member for member in stored.isr if stored.registered[member - 1] and member not in node.leaving]
+    eligible = [member for member in stored.isr if stored.registered[member - 1] and member not in node.shutting_down]
     if eligible and (stored.leader == NO_LEADER or not stored.registered[stored.leader - 1]):
         yield f"L1: leader {stored.leader}, although {eligible} of the ISR are able"
     if stored.leader == NO_LEADER or not stored.registered[stored.leader - 1]:
@@ -204,6 +204,6 @@ def at_rest(stored: Stored, brokers: Sequence[SearchBroker], node: CoreState | N
         yield f"L3: {_assignment(stored)} does not end, ISR {stored.isr}"
     for member in stored.assigned:
         broker = brokers[member - 1]
-        has = (broker.leader, broker.leader_epoch)
-        if stored.registered[member - 1] and member not in node.leaving and has != (stored.leader, stored.leader_epoch):
-            yield f"I12: broker {member} follows {has}, stored is {(stored.leader, stored.leader_epoch)}"
+        followed, elected = (broker.leader, broker.leader_epoch), (stored.leader, stored.leader_epoch)
+        if stored.registered[member - 1] and member not in node.shutting_down and followed != elected:
+            yield f"I12: broker {member} follows {followed}, stored is {elected}"

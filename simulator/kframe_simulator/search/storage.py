@@ -28,16 +28,18 @@ class Called(NamedTuple):
     """Whether the state was written."""
 
 
-def call(own: int, stored: Stored, process: ControllerSession, ask: tuple[Any, ...], fenced: bool = True) -> Called:
+def call(
+    controller: int, stored: Stored, process: ControllerSession, ask: tuple[Any, ...], fenced: bool = True
+) -> Called:
     """Perform one call. With ``fenced`` False, writes are not fenced; a test checks that the search detects this."""
     if process.flags & EXPIRED:
         return Called(stored, process, ("failed", "session"))
     match ask[0]:
         case "ReadController":
             process = process._replace(flags=process.flags | ARMED)
-            return Called(stored, process, ("done", ask[0], IDS[stored.owner], stored.owner == own))
+            return Called(stored, process, ("done", ask[0], IDS[stored.owner], stored.owner == controller))
         case "claim":
-            return _claim(own, stored, process)
+            return _claim(controller, stored, process)
         case "ReadBrokers" | "Load":
             process = process._replace(flags=process.flags | FOLLOWS)
             return Called(stored, process, ("done", ask[0], stored if ask[0] == "Load" else stored.registered))
@@ -52,12 +54,12 @@ def call(own: int, stored: Stored, process: ControllerSession, ask: tuple[Any, .
     return _write(stored, process, ask)
 
 
-def _claim(own: int, stored: Stored, process: ControllerSession) -> Called:
+def _claim(controller: int, stored: Stored, process: ControllerSession) -> Called:
     process = process._replace(flags=process.flags | ARMED)
     if stored.owner:
         return Called(stored, process, ("done", "claim", None))
     epoch = stored.controller_epoch + 1
-    stored = stored._replace(owner=own, controller_epoch=epoch)
+    stored = stored._replace(owner=controller, controller_epoch=epoch)
     return Called(stored, process._replace(claim=epoch), ("done", "claim", epoch), notified=CHANGED)
 
 
@@ -73,9 +75,9 @@ def _write(stored: Stored, process: ControllerSession, ask: tuple[Any, ...]) -> 
     return Called(stored, process, ("done", "write", OK, version), wrote=True)
 
 
-def release(own: int, stored: Stored, process: ControllerSession) -> tuple[Stored, bool]:
+def release(controller: int, stored: Stored, process: ControllerSession) -> tuple[Stored, bool]:
     """Release the role if it is ours. Returns whether that deleted ``/controller``."""
-    ours = stored.owner == own and not process.flags & EXPIRED and process.claim == stored.controller_epoch
+    ours = stored.owner == controller and not process.flags & EXPIRED and process.claim == stored.controller_epoch
     return (stored._replace(owner=0), True) if ours else (stored, False)
 
 

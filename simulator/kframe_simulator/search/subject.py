@@ -78,11 +78,11 @@ class CoreState:
     controller_epoch: int
     known: tuple[int, int, int] = (0, 0, 0)
     """The broker epochs of its known registrations, 0 for none."""
-    leaving: tuple[int, ...] = ()
+    shutting_down: tuple[int, ...] = ()
     """The brokers that it knows to be shutting down."""
     state: tuple[Any, ...] = ()
     """Leader, leader epoch, ISR, recovery, controller epoch and partition epoch in its memory."""
-    moves: tuple[Any, ...] = ()
+    replica_states: tuple[Any, ...] = ()
     """Its PartitionState, and each replica's broker and ReplicaState."""
     assigned: tuple[tuple[int, ...], ...] = ()
     """Replicas, adding replicas, removing replicas."""
@@ -162,10 +162,12 @@ def copy_controller(controller: ControllerCore) -> ControllerCore:
     copy = ControllerCore(controller.controller_id, controller.config, controller.selection)
     copy.active_controller, copy._claimed = controller.active_controller, controller._claimed
     if controller._context is not None:
-        has, cluster = controller._context, controller._context.cluster.copy()
-        copy._context = Context(cluster, has.config, has.selection, has.controller_id, has.controller_epoch)
-        copy._context.term = deepcopy(has.term)
-        assert not has.term.delayed_replies, "no request of these simulations has a delayed reply"
+        context, cluster = controller._context, controller._context.cluster.copy()
+        copy._context = Context(
+            cluster, context.config, context.selection, context.controller_id, context.controller_epoch
+        )
+        copy._context.term = deepcopy(context.term)
+        assert not context.term.delayed_replies, "no request of these simulations has a delayed reply"
     return copy
 
 
@@ -173,15 +175,15 @@ def identity(controller: ControllerCore) -> tuple[Any, ...]:
     """All fields that decide a controller's next steps between two events, except those of ``core_state``."""
     if controller._context is None:
         return controller.active_controller, controller._claimed
-    has = controller._context
-    p, topics = has.cluster.partitions, has.cluster.topics
+    context = controller._context
+    p, topics = context.cluster.partitions, context.cluster.topics
     slots = p.slots_of(np.array([0]))
     return (
-        controller.active_controller, controller._claimed, has.controller_id,
-        has.term.unclean_by_default, frozenset(has.term.legacy_reassignments.items()),
-        frozenset(has.term.offline_log_dirs), frozenset(has.term.unsaved_topics),
-        frozenset(has.term.unreadable_deletions), p.replica[slots].tobytes(), p.replica_flags[slots].tobytes(),
-        p.reassigning.tobytes(), has.cluster.brokers.broker_epoch.tobytes(), topics.deleting.tobytes(),
+        controller.active_controller, controller._claimed, context.controller_id,
+        context.term.unclean_by_default, frozenset(context.term.legacy_reassignments.items()),
+        frozenset(context.term.offline_log_dirs), frozenset(context.term.unsaved_topics),
+        frozenset(context.term.unreadable_deletions), p.replica[slots].tobytes(), p.replica_flags[slots].tobytes(),
+        p.reassigning.tobytes(), context.cluster.brokers.broker_epoch.tobytes(), topics.deleting.tobytes(),
         topics.deletion_started.tobytes(), topics.deletion_halted.tobytes(),
     )  # fmt: skip
 
@@ -193,10 +195,10 @@ def core_state(controller: ControllerCore, ask: tuple[Any, ...] | None) -> CoreS
     cluster = controller.cluster
     brokers, view = cluster.brokers, cluster.view(0)
     known = np.where(brokers.registered != 0, brokers.broker_epoch, 0)
-    leaving = brokers.ids_of(np.flatnonzero(brokers.shutting_down))
+    shutting_down = brokers.ids_of(np.flatnonzero(brokers.shutting_down))
     state = (view.leader, view.leader_epoch, view.isr, int(view.recovery), view.controller_epoch, view.partition_epoch)
     return CoreState(
-        ask, True, controller.controller_epoch, tuple(known.tolist()), tuple(leaving), state,
+        ask, True, controller.controller_epoch, tuple(known.tolist()), tuple(shutting_down), state,
         (view.state, tuple(zip(view.replicas, view.replica_states, strict=True))),
         (view.replicas, view.adding_replicas, view.removing_replicas),
     )  # fmt: skip

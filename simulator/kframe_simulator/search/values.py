@@ -104,12 +104,12 @@ class SearchBroker(NamedTuple):
     """The proposed ISR."""
     stuck: bool = False
     """Whether the proposal was refused until the next leader epoch."""
-    asked: QueuedProposal | None = None
+    queued_proposal: QueuedProposal | None = None
     response: tuple[Any, ...] = ()
-    leaving: tuple[int, int] = (0, 0)
+    shutdown_request: tuple[int, int] = (0, 0)
     """(controller, broker epoch) of its ControlledShutdown. Controller 0 after the response."""
     stopped: bool = False
-    has: bool = False
+    has_record: bool = False
     """Whether the record is in its log."""
     fetched: tuple[int, ...] = ()
     """On a leader: the followers that have fetched its whole log in this leader epoch."""
@@ -122,7 +122,7 @@ class Facts(NamedTuple):
     committed: bool
     broker_faults: int
     controller_faults: int
-    moves: int = 0
+    reassignments: int = 0
     """The remaining reassignment requests and cancellations."""
 
 

@@ -17,7 +17,7 @@ STORED = Stored((1, 1, 1), 1, 1, 1, 3, BROKERS, 0, 1, 4)
 PROCESS = ControllerSession(0, 0, 1, 0)
 ONLINE = (PartitionState.ONLINE, tuple((broker, ReplicaState.ONLINE) for broker in BROKERS))
 NODE = CoreState(None, True, 1, (1, 1, 1), (), (1, 3, BROKERS, 0, 1, 4), ONLINE, (BROKERS, (), ()))
-FOLLOWS = SearchBroker(True, 1, leader=1, leader_epoch=3, has=True)
+FOLLOWS = SearchBroker(True, 1, leader=1, leader_epoch=3, has_record=True)
 LEADER_AND_ISR = ("L", 1, 1, 1, 3, BROKERS, 4, BROKERS)
 MOVING = STORED._replace(assigned=(3, 2, 1), adding=(3,), removing=(1,))
 
@@ -36,7 +36,7 @@ CASES = {
     "I1": (sent(("U", 2, 1, BROKERS)), sent(("U", 1, 1, BROKERS))),
     "I7": (elected(1, (1,), 0), elected(1, (1,), 1)),
     "I10": (
-        invariants.committed_record_stays(STORED, [FOLLOWS._replace(has=False)]),
+        invariants.committed_record_stays(STORED, [FOLLOWS._replace(has_record=False)]),
         invariants.committed_record_stays(STORED, [FOLLOWS]),
     ),
     "I12": (sent((*LEADER_AND_ISR[:4], 2, *LEADER_AND_ISR[5:])), sent(LEADER_AND_ISR)),
@@ -52,8 +52,8 @@ CASES = {
         invariants.assigned(STORED, MOVING, PROCESS._replace(task=20), (3, 2)),
     ),
     "I25": (
-        invariants.transitions_are_valid(NODE, replace(NODE, moves=(PartitionState.NEW, ONLINE[1]))),
-        invariants.transitions_are_valid(NODE, replace(NODE, moves=(PartitionState.OFFLINE, ONLINE[1]))),
+        invariants.transitions_are_valid(NODE, replace(NODE, replica_states=(PartitionState.NEW, ONLINE[1]))),
+        invariants.transitions_are_valid(NODE, replace(NODE, replica_states=(PartitionState.OFFLINE, ONLINE[1]))),
     ),
     "I29": (
         invariants.acted([("resigned", "IndexError", True)], PROCESS, failed=False, over=True),
@@ -61,7 +61,7 @@ CASES = {
     ),
     "L1": (
         invariants.at_rest(STORED._replace(leader=-1), [FOLLOWS] * 3, NODE),
-        invariants.at_rest(STORED._replace(leader=-1, isr=(2,)), [FOLLOWS] * 3, replace(NODE, leaving=(2,))),
+        invariants.at_rest(STORED._replace(leader=-1, isr=(2,)), [FOLLOWS] * 3, replace(NODE, shutting_down=(2,))),
     ),
     "L3": (
         invariants.at_rest(MOVING, [FOLLOWS] * 3, NODE),

@@ -25,33 +25,33 @@ class StoragePair:
 
     def __init__(self) -> None:
         self.stored = Stored((1, 1, 1), 0, 0, 1, 0, BROKERS, 0, 0, 0)
-        self.processes = {own: ControllerSession(0, ARMED, 0, 0) for own in (1, 2)}
+        self.processes = {controller: ControllerSession(0, ARMED, 0, 0) for controller in (1, 2)}
         self.cluster = cluster_of(self.stored)
         self.ensemble = MemoryEnsemble.from_cluster(self.cluster)
-        self.stores = {own: self.ensemble.connect() for own in (1, 2)}
+        self.stores = {controller: self.ensemble.connect() for controller in (1, 2)}
         for store in self.stores.values():
             store.open(lambda _: None)
 
-    def take(self, own: int, ask: tuple[Any, ...]) -> tuple[Any, Any]:
+    def take(self, controller: int, ask: tuple[Any, ...]) -> tuple[Any, Any]:
         """The results of both for a call."""
-        store, process = self.stores[own], self.processes[own]
+        store, process = self.stores[controller], self.processes[controller]
         if ask == ("release",):
-            self.stored, _ = storage.release(own, self.stored, process)
-            self.processes[own] = process._replace(claim=0, flags=process.flags & ~FOLLOWS)
+            self.stored, _ = storage.release(controller, self.stored, process)
+            self.processes[controller] = process._replace(claim=0, flags=process.flags & ~FOLLOWS)
             store.release()
             return None, None
-        called = storage.call(own, self.stored, process, ask)
-        self.stored, self.processes[own] = called.stored, called.process
+        called = storage.call(controller, self.stored, process, ask)
+        self.stored, self.processes[controller] = called.stored, called.process
         try:
-            return called.result, self._asked(own, store, ask)
+            return called.result, self._store_call(controller, store, ask)
         except ControllerFenced:
             return called.result, ("failed", "fenced")
 
-    def _asked(self, own: int, store: MemoryStore, ask: tuple[Any, ...]) -> tuple[Any, ...]:
+    def _store_call(self, controller: int, store: MemoryStore, ask: tuple[Any, ...]) -> tuple[Any, ...]:
         done = ("done", ask[0])
         match ask[0]:
             case "claim":
-                return *done, store.claim(storage.IDS[own])
+                return *done, store.claim(storage.IDS[controller])
             case "ReadController":
                 return *done, store.controller(), store.owns_role()
             case "ReadBrokers":
@@ -99,8 +99,10 @@ def _random_call(chance: Random, version: int, claim: int) -> tuple[Any, ...]:
 def test_search_storage_equals_embedded_store(seed: int) -> None:
     chance, both, written = Random(seed), StoragePair(), 0
     for _ in range(CALLS):
-        own = chance.choice((1, 2))
-        model_result, result = both.take(own, _random_call(chance, both.stored.version, both.processes[own].claim))
+        controller = chance.choice((1, 2))
+        model_result, result = both.take(
+            controller, _random_call(chance, both.stored.version, both.processes[controller].claim)
+        )
         assert model_result == result
         written += model_result is not None and model_result[1:3] == ("write", OK)
     assert written
