@@ -343,9 +343,9 @@ def test_isr_removal_attempts_are_bounded(caplog: pytest.LogCaptureFixture) -> N
 
 
 def test_requests_of_failed_transition_are_dropped() -> None:
-    """state-machines 2.4: no poisoned batch of replicas."""
+    """state-machines 2.4: no poisoned batch of replicas. Once there are requests, only sending can fail."""
     driver = active(STATED, STATED)
-    driver.fail(WriteStates, StoreError("connection lost"))
+    driver.fail(Send, StoreError("no transport"))
     with pytest.raises(StoreError):
         take_offline(driver, "t-0@2")
     driver.forget()
