@@ -323,8 +323,8 @@ clean:
 	rm -f kframe/*.so kframe/kernels/*.so $(addsuffix /*/*.so,$(COMPILED_PLUGINS))
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
-# The distributions share one installation of their build requirements, instead of an isolated one each. pip uses one core,
-# so the kernels are compiled meanwhile.
+# The distributions share one installation of their build requirements, instead of an isolated one each. pip uses one
+# core, so the kernels are compiled meanwhile.
 $(VENV)/.installed: pyproject.toml $(addsuffix /pyproject.toml,$(PLUGINS))
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("kframe needs Python 3.11 or newer; make PYTHON=...")'
 	@test -x $(PY) || $(PYTHON) -m venv $(VENV)

@@ -26,7 +26,7 @@ _log = logging.getLogger("kframe.config")
 JVM_KEYS: Final = ("java.security.auth.login.config", "zookeeper.sasl.client", "zookeeper.sasl.clientconfig")
 #: Keys of Kafka's authorizer, and of kframe's server and store.
 SERVER_KEYS: Final = (
-    "super.users", "allow.everyone.if.no.acl.actual", "kframe.register", "kframe.create.chroot",
+    "super.users", "allow.everyone.if.no.acl.found", "kframe.register", "kframe.create.chroot",
     "kframe.unauthenticated.connection.rate",
 )  # fmt: skip
 KNOWN: Final = frozenset({*KEYS, *KAFKA_KEYS, *JVM_KEYS, *SERVER_KEYS})

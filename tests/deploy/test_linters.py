@@ -1,7 +1,7 @@
 """Linters of workflows, templates, Containerfile, compose file, unit and packaging metadata.
 
 GitHub and macOS are not available to the tests, so the linters are the only check of what runs there. A linter that
-cannot be installed skips its tests, with the reason. `tests.yml` runs these extended tests, too.
+cannot be installed skips its tests, with the reason. ``tests.yml`` runs these extended tests, too.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from docs.generate.metrics import exported_metrics, metrics
 from docs.generate.plugins import hook_example, hooks, plugin_hooks
 from docs.generate.python_api import python_names
 from docs.generate.schemas import SCENARIO, documents, scenario_format, type_text
-from kframe.api.settings import environment_name
+from kframe.api.settings import JVM_KEYS, SERVER_KEYS, environment_name
 from kframe.cli.exits import EXIT_CODES
 from kframe.documents.registry import DOCUMENTS, json_schema
 from kframe.model.config import KEYS
@@ -63,6 +63,12 @@ def test_keys_of_plugins_come_from_their_sources() -> None:
     assert "| `zookeeper.connect` |" in text
     assert "| `super.users` | kframe-kafka-wire |" in text
     assert [name for name in KEYS if f"| `{name}` |" in text] == []
+
+
+def test_known_keys_of_plugins_are_read_by_a_plugin() -> None:
+    """Files lose unknown keys, so a misspelt known key is a setting without effect."""
+    text = plugin_keys()
+    assert [key for key in (*JVM_KEYS, *SERVER_KEYS) if f"`{key}`" not in text] == []
 
 
 def test_every_selector_and_option_is_listed() -> None:

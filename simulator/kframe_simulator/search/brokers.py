@@ -28,13 +28,7 @@ _BACK = {ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA}
 def started(broker: SearchBroker) -> SearchBroker:
     """A process that has just started and registered, with empty memory and its old log. Requests of the previous
     process are still in flight."""
-    return SearchBroker(
-        True,
-        broker.epoch + 1,
-        has_record=broker.has_record,
-        queued_proposal=broker.queued_proposal,
-        shutdown_request=broker.shutdown_request,
-    )
+    return died(broker)._replace(up=True, epoch=broker.epoch + 1)
 
 
 def died(broker: SearchBroker) -> SearchBroker:

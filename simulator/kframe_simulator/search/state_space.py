@@ -393,5 +393,5 @@ class StateSpace:
 
 
 def _named(action: tuple[Any, ...], arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-    prefixes = {"take": (), "alter": ("AlterPartition of",), "leave": ("ControlledShutdown of",)}
-    return prefixes.get(action[0], ("reassignment to",)) + arguments
+    names = {"alter": "AlterPartition of", "leave": "ControlledShutdown of", "move": "reassignment to"}
+    return arguments if action[0] == "take" else (names[action[0]], *arguments)
