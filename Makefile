@@ -2,10 +2,10 @@
 # 3.11 or newer, a C compiler and make. Tests that start servers also need JDK 17 and Maven.
 #
 #   make demo     fail brokers of a real cluster's snapshot and of a million-partition cluster, move partitions
-#   make test     all checks and each test once, those of kernels and decoders on bounds-checked kernels
-#   make test-extended  what `make test` checks, with further releases, protocols, security settings and faults; hours;
-#                       writes the record
-#   make test-real  only the plugins' tests that start servers and brokers; lists the slowest at the end
+#   make test     all checks, each property and table that needs no server, and a few scenarios with each server
+#   make test-all every test but those of matrices, and all checks; continues after an interruption; writes the record
+#   make test-replication  every case of the replication matrix on real brokers; hours; writes the record
+#   make test-serverless, test-servers, test-debug  one part of `make test`; ARGS selects tests
 #   make check    format, lint, types, stubs, layers
 #   make fuzz     mutated znodes and frames for every decoder; more cases than in the test suite
 #   make sanitize the kernel and fuzz tests on kernels built with AddressSanitizer and UBSan
@@ -57,22 +57,18 @@ PLUGINS := simulator $(patsubst %/pyproject.toml,%,$(wildcard plugins/*/pyprojec
 COMPILED_PLUGINS := $(patsubst %/setup.py,%,$(wildcard simulator/setup.py plugins/*/setup.py))
 # Plugins' tests may use what other plugins offer for tests.
 PLUGIN_PATH := $(subst $() ,:,$(addprefix $(CURDIR)/,$(PLUGINS)))
+TESTS := tests simulator plugins benchmarks/suite
+# Benches check their answers in tests; `pytest benchmarks` times them.
+PYTEST := $(PY) -m pytest -c pyproject.toml -p no:cacheprovider --benchmark-disable
 # ARGS may select no test of a target: pytest then exits with 5.
 ALLOW_NO_TESTS = $(if $(ARGS),|| [ $$? = 5 ])
-# The mark expression of tests that start servers, brokers or Spark.
-STARTED := real and not extended
-# Tests of plugins that start servers; those of kafka_wire in two halves of equal duration.
-REAL := $(addprefix test-real-,kafka_wire-1 kafka_wire-2 zookeeper kraft)
-KAFKA_WIRE_1 := $(addprefix plugins/kafka_wire/tests/test_,capture.py command_logins.py execution.py failovers.py \
-	java_logins.py java_tools.py network_faults.py parity.py replication.py)
-# Folders of test-serverless-1: half of the duration of all tests that start no server. test-serverless-2 runs the
-# others.
-SERVERLESS_1 := $(addprefix tests/,benchmarks core docs kernels planning registry scenario shadow snapshot spark \
-	whatif wire)
-# The prefix of commands that compute and seldom wait: `make test` lowers their priority, least for the tests with Spark,
-# which take longest.
+# The marks of a test decide where it runs; pyproject.toml describes them. `make test` runs tests of kernels on debug
+# kernels only.
+SERVERLESS := not real and not extended
+# Processes of pytest for tests that compute.
+WORKERS ?= 2
+# The prefix of commands that compute and seldom wait: `make test` lowers their priority.
 NICE :=
-NICE_SPARK :=
 KERNELS := $(wildcard kframe/_*.pyx kframe/kernels/_*.pyx)
 PLUGIN_KERNELS := $(wildcard $(addsuffix /*/_*.pyx,$(COMPILED_PLUGINS)))
 KERNEL_SOURCES := $(KERNELS) $(wildcard kframe/kernels/*.pxd plugins/*/*/*.pxd) $(PLUGIN_KERNELS)
@@ -86,38 +82,19 @@ RECORD = benchmarks/results/$(shell date -u +%F)
 FUZZ_CASES ?= 10000000
 
 DEBUG_LIB := build/debug/lib
-# The tests of kernels beside their references and of decoders of untrusted bytes. `make test` runs them on this build
-# alone, and all others on the release build alone.
-KERNEL_TESTS := $(addprefix tests/,kernels wire core/test_replica_index.py registry/test_native.py) simulator/tests/fuzz \
-	$(addprefix tests/snapshot/test_,bad_input.py bulk_readers.py directory.py) \
-	$(addprefix plugins/zookeeper/tests/test_,decoders.py fuzz.py growing_reads.py jute.py topic_read.py) \
-	$(addprefix plugins/kafka_wire/tests/test_,responses.py queue_merging.py fuzz.py requests.py wire_fuzz.py) \
-	$(addprefix plugins/kraft/tests/test_,batches.py fuzz.py partition_columns.py replay.py)
-# Further tests that call most kernels on the widest range of clusters. Servers, brokers and Spark run no kernel in the
-# processes of their tests.
-DEBUG_TESTS := $(KERNEL_TESTS) $(addprefix tests/,scenario staging planning/test_properties.py) \
-	$(addprefix tests/core/test_,gauges.py leader_selection_properties.py) \
-	$(addprefix tests/whatif/test_,invariants.py plan_kraft.py reassign_invariants.py sweep_cases.py sweep_invariants.py)
-# Tests that the release build does not run. Only `make test` excludes any.
-EXCLUDED_TESTS :=
 # The debug build comes before the source tree in sys.path; PYTHONSAFEPATH stops python -m from adding the tree first.
 # Properties have fewer examples than on the release build, since what they compute is the same.
 DEBUG_ENV := KFRAME_DEBUG=1 PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(DEBUG_LIB) \
 	HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-brief}
 
 SANITIZE_LIB := build/sanitize/lib
-SANITIZED := tests/kernels tests/wire tests/staging tests/planning/test_properties.py simulator/tests/fuzz \
-	tests/registry/test_native.py plugins/zookeeper/tests/test_jute.py \
-	plugins/zookeeper/tests/test_fuzz.py plugins/kafka_wire/tests/test_responses.py plugins/kafka_wire/tests/test_fuzz.py \
-	$(addprefix plugins/kraft/tests/test_,batches.py fuzz.py partition_columns.py replay.py)
 SANITIZE_ENV = PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(SANITIZE_LIB) PYTHONMALLOC=malloc KFRAME_FUZZ_CASES=100000 \
 	HYPOTHESIS_PROFILE=brief ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=8 UBSAN_OPTIONS=print_stacktrace=1 \
 	LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)"
 
 .DELETE_ON_ERROR:
-.PHONY: setup distributions kernels lock sbom audit demo test test-release test-quick test-serverless test-serverless-1 \
-	test-serverless-2 test-started test-real test-real-tests test-extended faults soak linearizability week \
-	$(REAL) test-debug check $(CHECKS) fuzz sanitize \
+.PHONY: setup distributions kernels debug-kernels lock sbom audit demo test test-all test-replication test-serverless \
+	test-servers test-debug faults soak linearizability week check $(CHECKS) fuzz sanitize \
 	search sim bench bench-suite bench-peers bench-fleet bench-compare limits roofline plots mutants docs man dist clean
 # A variable of the caller's shell must not change the release build.
 unexport KFRAME_DEBUG
@@ -199,67 +176,40 @@ fuzz: setup
 mutants: setup
 	$(PY) -m kframe_simulator.mutants $(ARGS)
 
-# Six targets at a time on two cores, the longest first, and each prints its output when it is done. Tests with servers
-# and brokers depend on sessions and timeouts but mostly wait: they start first, and the others have a lower priority.
-# Each test runs once: those of kernels on the debug build. Only `make check` has the types for the newest Python.
+# Four targets at a time on two cores; each prints its output when it is done. Servers depend on timeouts and mostly
+# wait, so their tests have a higher priority than what computes. Only `make check` has the types for the newest Python.
 test: setup
-	@$(MAKE) --no-print-directory -j6 --output-sync=target NICE="nice -n 10" NICE_SPARK="nice -n 4" \
-		DEBUG_TESTS='$(KERNEL_TESTS)' EXCLUDED_TESTS='$(KERNEL_TESTS)' \
-		test-real-kafka_wire-1 test-real-kafka_wire-2 test-real-zookeeper \
-		test-real-tests test-serverless-2 test-serverless-1 test-debug test-real-kraft \
-		$(filter-out check-newest,$(CHECKS))
+	@$(MAKE) --no-print-directory -j4 --output-sync=target NICE="nice -n 10" SERVERLESS='$(SERVERLESS) and not kernel' \
+		test-servers test-serverless test-debug $(filter-out check-newest,$(CHECKS))
 
-test-release: test-serverless test-started
+# The whole record is of one commit: a commit that changes no file outside docs/evidence continues it.
+test-all: check debug-kernels
+	$(PY) -m tests.all_tests --out docs/evidence/tests.json $(ARGS)
 
-# test-quick excludes tests marked slow, which take more than two seconds each.
-test-quick: SELECTED := not real and not extended and not slow
-test-serverless: SELECTED := not real and not extended
-test-quick test-serverless: setup
-	$(if $(ARGS),$(PY) -m pytest -m '$(SELECTED)' $(ARGS) $(ALLOW_NO_TESTS), \
-		@$(MAKE) --no-print-directory -j2 --output-sync=target --keep-going SELECTED='$(SELECTED)' \
-		test-serverless-1 test-serverless-2)
+# ARGS selects some: ARGS="-k 2.8.2".
+test-replication: setup
+	$(PY) -m tests.all_tests --matrix replication --out docs/evidence/replication-runs.json $(ARGS)
 
-test-serverless-1 test-serverless-2: SELECTED := not real and not extended
-test-serverless-1 test-serverless-2: setup
-	$(NICE) $(PY) -m pytest -p no:cacheprovider -m '$(SELECTED)' \
-		$(addprefix --ignore=,$(EXCLUDED_TESTS)) \
-		$(if $(filter %-1,$@),$(filter-out $(EXCLUDED_TESTS),$(SERVERLESS_1)),tests simulator plugins benchmarks/suite \
-		$(addprefix --ignore=,$(SERVERLESS_1)))
+# With ARGS all tests that it names, extended ones too.
+test-serverless: setup
+	$(NICE) $(PYTEST) -n $(WORKERS) --dist worksteal -m '$(if $(ARGS),not real,$(SERVERLESS))' \
+		$(or $(ARGS),$(TESTS)) $(ALLOW_NO_TESTS)
 
-test-started: setup
-	$(if $(ARGS),,@$(MAKE) --no-print-directory test-real)
-	@$(MAKE) --no-print-directory test-real-tests
+# With ARGS all tests with servers that it names.
+test-servers: setup
+	$(PYTEST) -m '$(if $(ARGS),real,smoke and not extended)' --durations=10 $(or $(ARGS),$(TESTS)) $(ALLOW_NO_TESTS)
 
-# Spark, package registries, and servers of kframe's own tests.
-test-real-tests: setup
-	$(NICE_SPARK) $(PY) -m pytest -p no:cacheprovider -m '$(STARTED)' --durations=25 \
-		$(or $(ARGS),tests simulator) $(ALLOW_NO_TESTS)
-
-# None of these starts Spark. ARGS selects some: ARGS="-k secured". Two run at a time, because they mostly wait. make
-# prints the output of each when it ends.
-test-real: setup
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target --keep-going $(REAL)
-
-# The settings of the whole tree apply, because its conftest.py marks these tests.
-$(REAL): test-real-%: setup
-	$(PY) -m pytest -c pyproject.toml -p no:cacheprovider -m '$(STARTED)' $(TESTS) --durations=25 $(ARGS) $(ALLOW_NO_TESTS)
-
-test-real-kafka_wire-1: TESTS := $(KAFKA_WIRE_1)
-test-real-kafka_wire-2: TESTS := plugins/kafka_wire $(addprefix --ignore=,$(KAFKA_WIRE_1))
-test-real-zookeeper test-real-kraft: TESTS = plugins/$*
-
-# ARGS selects some: ARGS="-k 2.8.2". The record is kept after each file.
-test-extended: setup
-	$(PY) -m tests.extended --record docs/evidence/extended.json $(ARGS)
+# ARGS may name tests without the mark.
+test-debug: debug-kernels
+	$(DEBUG_ENV) $(NICE) $(PYTEST) -m '$(if $(ARGS),not real,kernel and $(SERVERLESS))' $(or $(ARGS),$(TESTS)) \
+		$(ALLOW_NO_TESTS)
 
 # Copy all Python files again, so that the copy has no deleted module.
-test-debug: setup build/debug/.settings
+debug-kernels: setup build/debug/.settings
 	@if [ -d $(DEBUG_LIB) ]; then find $(DEBUG_LIB) -name '*.py' -delete; fi
-	KFRAME_DEBUG=1 $(PY) setup.py --quiet build --build-lib $(DEBUG_LIB)
+	KFRAME_DEBUG=1 $(NICE) $(PY) setup.py --quiet build --build-lib $(DEBUG_LIB)
 	@set -e; for plugin in $(COMPILED_PLUGINS); do echo "debug build of $$plugin"; \
-		(cd $$plugin && KFRAME_DEBUG=1 $(CURDIR)/$(PY) setup.py --quiet build --build-lib $(CURDIR)/$(DEBUG_LIB)); done
-	$(DEBUG_ENV) $(NICE) $(PY) -m pytest -p no:cacheprovider -m 'not real and not extended' \
-		$(or $(ARGS),$(DEBUG_TESTS)) $(ALLOW_NO_TESTS)
+		(cd $$plugin && KFRAME_DEBUG=1 $(NICE) $(CURDIR)/$(PY) setup.py --quiet build --build-lib $(CURDIR)/$(DEBUG_LIB)); done
 
 # ASan must be loaded first, and Python must use malloc so that ASan sees each block. Freed blocks in a
 # quarantine of the default size would count as memory of a fuzz case.
@@ -268,7 +218,7 @@ sanitize: setup build/sanitize/.settings
 	KFRAME_SANITIZE=1 $(PY) setup.py --quiet build --build-lib $(SANITIZE_LIB)
 	@set -e; for plugin in $(COMPILED_PLUGINS); do echo "sanitizing build of $$plugin"; \
 		(cd $$plugin && KFRAME_SANITIZE=1 $(CURDIR)/$(PY) setup.py --quiet build --build-lib $(CURDIR)/$(SANITIZE_LIB)); done
-	$(SANITIZE_ENV) $(PY) -m pytest $(SANITIZED) $(ARGS)
+	$(SANITIZE_ENV) $(PY) -m pytest --benchmark-disable -m 'kernel and not real' $(or $(ARGS),$(TESTS))
 
 # ARGS="--fresh-env" reads all pages again.
 docs: setup

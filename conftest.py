@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -18,6 +19,8 @@ STARTING_FIXTURES = {"folder", "needs_java", "spark", "toolbox", "zookeeper"}
 #: Fixtures of these names start them only if the test's module imports from STARTING_MODULES.
 AMBIGUOUS_FIXTURES = {"cluster", "tools"}
 STARTING_MODULES = {"kframe_zookeeper.testing.java", "kframe_zookeeper.testing.kafka"}
+#: Marks of tests in few files.
+RARE_MARKS = {"kernel", "matrix", "smoke"}
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -27,6 +30,14 @@ def no_process_remains() -> Iterator[None]:
     yield
     process = sys.modules.get("kframe_zookeeper.testing.process")
     assert process is None or process.running_processes() == []
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out files without a test of the mark that the run requires, if few files have it: imports take long."""
+    required = str(config.option.markexpr).partition(" ")[0]
+    if required not in RARE_MARKS or collection_path.suffix != ".py" or not collection_path.name.startswith("test_"):
+        return None
+    return True if f"mark.{required}" not in collection_path.read_text(encoding="utf-8") else None
 
 
 def pytest_collection_finish() -> None:
@@ -40,6 +51,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         fixtures = set(getattr(item, "fixturenames", ()))
         if STARTING_FIXTURES & fixtures or (AMBIGUOUS_FIXTURES & fixtures and _starts(getattr(item, "module", None))):
+            item.add_marker("real")
+        if item.get_closest_marker("smoke") or item.get_closest_marker("matrix"):
             item.add_marker("real")
         if item.get_closest_marker("real"):
             # Longer than any timeout for a process in it: on a busy machine every process is slow.

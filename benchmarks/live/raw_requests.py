@@ -123,7 +123,7 @@ class Raw:
             watches = Watches(session, lambda event, path: None)
             session.call(Sync(paths.CONTROLLER_EPOCH))
             watches.exists(paths.CONTROLLER)
-            watches.await_lists(LISTS, watches.begin_lists(LISTS))
+            watches.await_lists(watches.begin_lists(LISTS))
             self.read(session)
             watches.arm(self.topic_paths, Watched.DATA, watches.last_zxid())
             self.write(session)

@@ -16,7 +16,6 @@ from kframe.bench.workloads import WORKLOADS
 from kframe.runtime.memory import preallocate
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(1_800)
 def test_bench(
     bench: Bench, answers: Answers, fixtures: Fixtures, benchmark: BenchmarkFixture, pytestconfig: pytest.Config

@@ -68,7 +68,6 @@ def package_files(*suffixes: str) -> set[Path]:
     return {path.relative_to(ROOT) for path in paths}
 
 
-@pytest.mark.slow
 def test_source_distribution_has_all_build_inputs(distributions: Path) -> None:
     (archive,) = distributions.glob("*.tar")
     with tarfile.open(archive) as sdist:

@@ -141,7 +141,6 @@ def import_cycle(sources: Mapping[str, str]) -> list[str] | None:
     return None
 
 
-@pytest.mark.slow
 def test_no_modules_import_each_other() -> None:
     sources = {importable_name(path): path.read_text() for path in tracked_files(".py")}
     assert len(sources) > 1000

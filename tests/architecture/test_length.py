@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.architecture.source import (
     KERNELS,
     PLUGIN_KERNELS,
@@ -26,7 +24,6 @@ def test_module_length() -> None:
     assert long == {}
 
 
-@pytest.mark.slow
 def test_function_length() -> None:
     functions = [block for path in product_files(".py") for block in python_functions(path)]
     assert functions

@@ -83,7 +83,7 @@ def test_large_clusters_get_fewer_runs(first: float, seconds: float | None, runs
 OF_REFERENCE_KERNELS = ("rack-failure", "reassignment-start", "topic-creation-storm", "topic-deletion")
 
 
-@pytest.mark.slow
+@pytest.mark.extended
 def test_known_answers_equal_reference_kernels() -> None:
     """No compiled kernel is used."""
     words = ["benchmarks/suite", "-q", "-p", "no:cacheprovider", f"--bench-only={','.join(OF_REFERENCE_KERNELS)}"]
@@ -96,7 +96,6 @@ def test_known_answers_equal_reference_kernels() -> None:
     assert f"{len(OF_REFERENCE_KERNELS)} passed" in completed.stdout
 
 
-@pytest.mark.slow
 @pytest.mark.extended
 def test_suite_runs_all_benches(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "new" / "record.json"

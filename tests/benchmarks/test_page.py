@@ -169,6 +169,7 @@ def test_page_without_records_has_no_figures(tmp_path: Path) -> None:
     assert plots.draw(tmp_path, tmp_path) == []
 
 
+@pytest.mark.extended
 def test_command_draws_all_plots(tmp_path: Path, results: Path) -> None:
     pytest.importorskip("matplotlib")
     (tmp_path / "plots").mkdir()
@@ -208,6 +209,7 @@ def test_small_brokers_lead_all_their_replicas() -> None:
     assert [int((cluster.partitions.replica == broker).sum()) for broker in (8, 9, 10)] == [20, 20, 20]
 
 
+@pytest.mark.extended
 def test_failure_cost_grows_with_replicas_of_broker(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "record.json"
     words = ["--clusters", "700", "1400", "--hosted", "20", "40", "--brokers", "6", "--runs", "1", "--out", str(out)]
@@ -223,7 +225,7 @@ def test_failure_cost_grows_with_replicas_of_broker(tmp_path: Path, capsys: pyte
     assert "by hosted" in capsys.readouterr().out
 
 
-@pytest.mark.slow
+@pytest.mark.extended
 def test_processes_command_measures_every_mode(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "record.json"
     assert processes.main(["--partitions", "1000", "--brokers", "10", "--runs", "1", "--out", str(out)]) == 0

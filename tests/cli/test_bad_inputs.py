@@ -182,7 +182,7 @@ def test_missing_extras(
     assert "extra" in result.output
 
 
-@pytest.mark.slow
+@pytest.mark.extended
 def test_interrupt_ends_all_processes_of_a_simulation() -> None:
     """Ctrl-C in a terminal goes to all processes of the command."""
     command = [sys.executable, "-c", INTERRUPTIBLE, "sim", "run", "--seeds", "1..90000", "--jobs", "2", "--each"]

@@ -14,7 +14,7 @@ from kframe.snapshot.content import Mode
 SIZES = (200_000, 600_000)
 
 
-@pytest.mark.slow
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "mode, bytes_max",
     [

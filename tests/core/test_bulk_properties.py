@@ -235,7 +235,6 @@ def _seen() -> tuple[int, int, int]:
     )
 
 
-@pytest.mark.slow
 def test_no_call_or_object_per_partition() -> None:
     few, many = costs(SMALL), costs(LARGE)
     for step in STEPS:

@@ -212,7 +212,6 @@ STEPS = st.lists(st.tuples(st.sampled_from(WHAT), st.integers(0, 23), st.integer
 SEEN: Counter[str] = Counter()
 
 
-@pytest.mark.slow
 @example([("down", 2, 0), ("delete", 0, 0)])  # A topic with an offline replica is ineligible for deletion.
 @given(STEPS)
 @settings(examples(1.6), suppress_health_check=[HealthCheck.too_slow])

@@ -13,6 +13,8 @@ from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32, Ragged
 from kframe.testing.clusters import PartitionSpec, cluster_of
 
+pytestmark = pytest.mark.kernel
+
 BROKERS = 6
 
 

@@ -74,8 +74,13 @@ READERS: Final[dict[str, Callable[[Block], object]]] = {
 }
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("page", RUNNABLE)
+#: Pages whose blocks ``make test`` runs, those of the first hour. ``make test-all`` runs all pages.
+FIRST_PAGES: Final = ("README.md", "docs/tutorial/first-what-if.md")
+
+
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=() if page in FIRST_PAGES else pytest.mark.extended) for page in RUNNABLE]
+)
 def test_page_runs(page: str, tmp_path: Path) -> None:
     prepare_folder(tmp_path, {name: ROOT / source for name, source in FILES.get(page, {}).items()})
     run_page(ROOT / page, tmp_path, excluded=lambda start: reason(page, start) is not None)

@@ -39,6 +39,7 @@ def printed(notebook: Any) -> str:
     return " ".join(text.split())
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("name", EXPECTED)
 def test_notebook_prints_what_it_describes(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path))

@@ -6,6 +6,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +16,8 @@ from kframe.model.cluster import ClusterState
 from kframe.model.columns import Ragged
 from kframe.model.ids import ReplicaState
 from tests.cluster_strategies import clusters, subset
+
+pytestmark = pytest.mark.kernel
 
 
 @st.composite

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from kframe.model import ids
 from tests.architecture.source import ROOT
+
+pytestmark = pytest.mark.kernel
 
 KERNELS = ROOT / "kframe" / "kernels"
 #: Enums of ``constants.pxd`` and the prefix of their members; plain constants have no prefix.

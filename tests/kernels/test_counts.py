@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from kframe import kernels
 from kframe.kernels import reference
 
+pytestmark = pytest.mark.kernel
+
 BROKERS = 12
 #: Rows per block.
 RUN = 32

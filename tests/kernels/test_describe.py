@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kframe import kernels
 from kframe.kernels import reference
 from tests.snapshot.corrupted import corrupted, listings
+
+pytestmark = pytest.mark.kernel
 
 
 def read(module: Any, text: bytes, start: int, max_line_bytes: int, topic: bytes, rows: int, values: int) -> Any:

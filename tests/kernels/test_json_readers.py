@@ -6,12 +6,15 @@ import re
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kframe import kernels
 from kframe.kernels import reference
 from tests.snapshot.corrupted import corrupted, dumps, reassignments, responses
+
+pytestmark = pytest.mark.kernel
 
 ROWS, VALUES = st.integers(0, 5), st.integers(0, 9)
 

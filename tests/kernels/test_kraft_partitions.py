@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,6 +20,8 @@ from kframe.model.kraft.metadata import ClusterMetadata
 from tests.architecture.source import ROOT
 from tests.kernels.compare import check_kernel
 from tests.kraft.strategies import BROKERS, PARTITIONS, TOPICS, clusters
+
+pytestmark = pytest.mark.kernel
 
 ROWS: Final = TOPICS * PARTITIONS
 

@@ -17,6 +17,8 @@ from kframe.kernels import reference
 from kframe.whatif.sweep_healthy import rack_bits
 from tests.kernels.compare import failure_counts, pair_failure_counts, parameters
 
+pytestmark = pytest.mark.kernel
+
 ROWS: Final = 700
 TOPICS: Final = 7
 UNUSED_SLOTS: Final = 3

@@ -7,6 +7,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +15,8 @@ from kframe import kernels
 from kframe.kernels.reference import plan_cycles, plans
 from kframe.model.columns import offsets_of
 from kframe.planning.cycles import open_targets
+
+pytestmark = pytest.mark.kernel
 
 
 @st.composite

@@ -37,6 +37,8 @@ from kframe.model.ids import ElectionKind
 from tests.cluster_strategies import clusters, subset
 from tests.kernels.compare import GUARD, GUARDS, call, check_kernel, parameters
 
+pytestmark = pytest.mark.kernel
+
 
 @dataclass(frozen=True, slots=True)
 class KernelFixture:

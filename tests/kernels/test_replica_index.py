@@ -16,6 +16,8 @@ from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int16, Int32, Int64, UInt8
 from tests.cluster_strategies import clusters
 
+pytestmark = pytest.mark.kernel
+
 #: Value of bytes that no row uses.
 UNUSED = 0x5A
 #: For each size in bytes, the last row whose first delta has this size, and the next row.

@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.kernel
+
 BEYOND = """
 import numpy as np
 from kframe import _core

@@ -6,12 +6,15 @@ import inspect
 from typing import Any, Final
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kframe import kernels
 from kframe.kernels.reference import stages as reference
 from kframe.model.columns import Partitions, Ragged, offsets_of
+
+pytestmark = pytest.mark.kernel
 
 #: What a caller reads after ``schedule_stages``.
 RESULTS: Final = ("free", "stage", "pending")

@@ -6,6 +6,7 @@ from types import ModuleType
 from typing import Any, Final, TypeAlias
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -16,6 +17,8 @@ from kframe.model.cluster import ClusterState
 from kframe.model.columns import COLUMNS, Int32, Ragged
 from kframe.model.ids import ReplicaState
 from tests.cluster_strategies import clusters, subset
+
+pytestmark = pytest.mark.kernel
 
 #: Number of replica states, with that of code 0.
 STATES: Final = max(ReplicaState) + 1

@@ -6,6 +6,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +16,8 @@ from kframe.model.cluster import ClusterState
 from kframe.whatif.sweep_healthy import rack_bits
 from tests.cluster_strategies import clusters
 from tests.kernels.compare import failure_counts, pair_failure_counts
+
+pytestmark = pytest.mark.kernel
 
 Settings = tuple[list[int], list[int], list[int], int]
 

@@ -16,6 +16,8 @@ from kframe.whatif.sweep_healthy import rack_bits
 from tests.kernels.compare import failure_counts, pair_failure_counts
 from tests.kernels.test_long import compare_kernels
 
+pytestmark = pytest.mark.kernel
+
 BLOCK: Final = 32
 ROWS: Final = 3 * BLOCK + 5
 BROKERS: Final = 12

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import pytest
 from hypothesis import given, reject
 from hypothesis import strategies as st
 from kframe_kraft.batches import BatchPosition, read_batch
@@ -30,7 +29,6 @@ def decoded(decided: Sequence[DecisionPart]) -> list[list[RecordAndVersion]]:
     return [batch.records() for batch in batches]
 
 
-@pytest.mark.slow
 @given(clusters(), st.sampled_from(CHANGES), st.integers(0, BROKERS - 1), st.booleans())
 def test_encoded_changes_equal_decision(metadata: ClusterMetadata, change: Change, broker_id: int, elr: bool) -> None:
     context = context_of(metadata, elr=elr)

@@ -69,6 +69,7 @@ def test_oracle_comparison_reports_difference() -> None:
         *(pytest.param(*case, marks=pytest.mark.extended) for case in ((0, 4_000), (16, 16_000))),
     ],
 )
+@pytest.mark.smoke
 def test_random_events_are_decided_as_in_kafka(independent: int, events: int) -> None:
     report = compare(events, seed=2026, independent=independent)
     assert report.differences == []

@@ -31,7 +31,7 @@ from kframe.plugin.kraft import directory_ids, records
 from kframe.snapshot import Snapshot
 from kframe.whatif.kraft.whatif import KraftWhatIf
 
-#: ``make test`` compares the records of these events, and of others, in the test of ``kframe controller shadow``.
+#: The test of ``kframe controller shadow`` compares the records of these events, and of others.
 pytestmark = [pytest.mark.real, pytest.mark.extended]
 
 SETTINGS = {

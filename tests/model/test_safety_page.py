@@ -28,7 +28,6 @@ def test_keys_and_defaults(key: str, default: str) -> None:
     assert (KEYS[key].default == default) if key != "–" else default in ("always", "–")
 
 
-@pytest.mark.slow
 def test_named_tests_exist() -> None:
     folders = (ROOT / "tests", ROOT / "plugins")
     trees = [ast.parse(path.read_text()) for folder in folders for path in folder.rglob("test_*.py")]

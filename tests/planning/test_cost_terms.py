@@ -53,7 +53,6 @@ def added_cells(proposal: PlanProposal) -> tuple[Any, Any]:
     return added.owners, added.values
 
 
-@pytest.mark.slow
 @given(cases())
 def test_plan_avoids_forbidden_placements_and_sums_costs(case: tuple[Snapshot, dict[str, Any]]) -> None:
     proposal = planned(*case)
@@ -68,7 +67,6 @@ def test_plan_avoids_forbidden_placements_and_sums_costs(case: tuple[Snapshot, d
         assert proposal.bound <= proposal.cost
 
 
-@pytest.mark.slow
 @given(cases())
 def test_second_plan_with_cost_terms_is_empty(case: tuple[Snapshot, dict[str, Any]]) -> None:
     snapshot, request = case

@@ -176,7 +176,7 @@ def test_malformed_html_is_detected(page: str) -> None:
         StrictParser(frame.format(page))
 
 
-@pytest.mark.slow
+@pytest.mark.extended
 def test_page_of_many_moves_states_omitted_rows() -> None:
     snapshot = generate(brokers=60, partitions=60_000, seed=1)
     weights = np.arange(len(snapshot), dtype=np.int64)
@@ -190,7 +190,7 @@ def test_page_of_many_moves_states_omitted_rows() -> None:
     StrictParser(page)
 
 
-@pytest.mark.slow
+@pytest.mark.extended
 def test_page_of_million_partitions_renders_only_listed_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its rows are rendered, and no further ones: the partitions of the plan do not determine the work for them."""
     rendered = 0

@@ -109,7 +109,6 @@ def test_additional_goal_never_lowers_bound(snapshot: Snapshot, extra_goal: dict
     assert planned(snapshot, request).bound <= planned(snapshot, request | extra_goal).bound
 
 
-@pytest.mark.slow
 @FEWER_EXAMPLES
 @given(snapshots(), st.integers(0, 40))
 def test_wider_tolerance_never_raises_bound(snapshot: Snapshot, tolerance: int) -> None:
@@ -184,7 +183,6 @@ def test_second_plan_by_sizes_is_empty(case: tuple[Snapshot, dict[str, Any]]) ->
     assert len(plan(applied(planned(snapshot, request)), **request).rows) == 0
 
 
-@pytest.mark.slow
 @given(weighted(partitions_max=8))
 def test_optimum_by_sizes_is_between_bound_and_plan_cost(case: tuple[Snapshot, dict[str, Any]]) -> None:
     pytest.importorskip("highspy")

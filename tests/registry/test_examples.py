@@ -56,7 +56,6 @@ def leaders(selector: LeaderSelector, seed: int, registry: Registry) -> list[lis
     return chosen
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_example_selectors_pass_checks(registry: Registry, name: str) -> None:
     kinds = registry.selectors[name].kinds

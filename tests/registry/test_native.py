@@ -25,6 +25,8 @@ from tests.core.equal_rows import OFFLINE_BROKERS, even_cluster, even_rows
 from tests.registry import native_reference
 from tests.registry.conftest import Compiled
 
+pytestmark = pytest.mark.kernel
+
 KINDS = pytest.mark.parametrize("kind", ElectionKind, ids=lambda kind: kind.name)
 
 

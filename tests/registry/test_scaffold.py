@@ -27,7 +27,6 @@ def shape(folder: Path, name: str) -> set[str]:
     return {file.replace(name.replace("-", "_"), "NAME") for file in sources}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("offers", TEMPLATES)
 def test_new_plugin_is_complete_and_passes_its_tests(tmp_path: Path, offers: str) -> None:
     folder = tmp_path / "deep" / "near-rack"

@@ -113,7 +113,6 @@ def differences(results: Sequence[BatchComparison]) -> list[RecordDifference]:
     return [difference for result in results for difference in result.differences]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
 def test_shadow_predicts_every_scenario(path: Path) -> None:
     results = compared(played(path.stem))

@@ -33,6 +33,8 @@ from tests.snapshot.samples import (
     znode,
 )
 
+pytestmark = pytest.mark.kernel
+
 NAMES = {"zookeeper": "c.zookeeper.jsonl", "describe": "c.txt", "kcat": "c.json", "reassignment": "reassignment.json"}
 
 

@@ -27,6 +27,8 @@ from kframe.whatif.plan import load_plan
 from tests.snapshot.corrupted import corrupted, dumps, listings, reassignments, responses
 from tests.snapshot.samples import DESCRIBE, TOPIC_ID, assignment, dump, dump_text, kcat, reassignment, state, znode
 
+pytestmark = pytest.mark.kernel
+
 #: Blocks that end within lines, and blocks that hold everything.
 BLOCKS: Final = st.sampled_from([1, 64, 1 << 18])
 #: States in a form that the kernel reads, and in a form that it leaves to other readers.
@@ -71,7 +73,6 @@ def read_no_listed_line(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(DescribeLines, "read", lambda self, block, start, topic: start)
 
 
-@pytest.mark.slow
 @CHECKED
 @given(content=corrupted(listings()), block=BLOCKS)
 @example(content=DESCRIBE.encode(), block=1)
@@ -79,7 +80,6 @@ def test_listings(content: bytes, block: int, tmp_path: Path) -> None:
     compare(content, "describe", block, tmp_path / "c.txt", read_no_listed_line)
 
 
-@pytest.mark.slow
 @CHECKED
 @given(content=corrupted(dumps()), block=BLOCKS)
 @example(content=dump_text(dump()).encode(), block=7)

@@ -26,6 +26,8 @@ from kframe.snapshot.manifest import file_entry
 from tests.snapshot.samples import DESCRIBE, STATES, dump, dump_text, example
 from tests.snapshot.strategies import snapshots
 
+pytestmark = pytest.mark.kernel
+
 
 def assert_equal(actual: Snapshot, expected: Snapshot) -> None:
     assert actual.digest() == expected.digest()

@@ -20,6 +20,7 @@ from tests.spark.fleets import BROKEN_STATE, mixed, two_topics
 pytestmark = pytest.mark.usefixtures("spark")
 
 
+@pytest.mark.smoke
 def test_from_exports_to_violations(spark: Any, tmp_path: Path) -> None:
     """One pass through both commands, since each Spark query takes time."""
     exports, out = mixed(tmp_path / "exports"), tmp_path / "fleet"

@@ -10,7 +10,6 @@ from random import Random
 
 import numpy as np
 import pyarrow as pa
-import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 from pyarrow import parquet
@@ -71,7 +70,6 @@ def test_ingested_cluster_equals_snapshot(random: Random) -> None:
     assert snapshot_of(*tables).digest() == snapshot.digest()
 
 
-@pytest.mark.slow
 @examples(0.3)
 @given(RANDOMS)
 def test_whole_clusters_of_a_fleet_equal_a_single_machine(random: Random) -> None:
@@ -96,7 +94,6 @@ def test_whole_clusters_of_a_fleet_equal_a_single_machine(random: Random) -> Non
                 assert [shared | row for row in rows] == expected[fleet_table.name]
 
 
-@pytest.mark.slow
 @examples(0.3)
 @given(RANDOMS)
 def test_sharded_rows_in_any_order_are_combined(random: Random) -> None:

@@ -74,6 +74,7 @@ def fleet(spark: Any, exports: Path) -> Path:
     return folder
 
 
+@pytest.mark.smoke
 def test_failover_and_report_equal_whatif_fail(fleet: Path, exports: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     document, finding = command_with_possible_loss("spark", "failover", fleet, "--each-broker", "--out", out)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
@@ -21,7 +20,6 @@ from tests.spark.sharding import (
 )
 
 
-@pytest.mark.slow
 @given(st.data())
 def test_whole_cluster_from_pieces_equals_one_machine(data: st.DataObject) -> None:
     """Verbs that shards cannot execute: restart, reassign, create, delete, and elections of named partitions.
@@ -45,7 +43,6 @@ def test_whole_cluster_from_pieces_equals_one_machine(data: st.DataObject) -> No
     assert_same_rows(merged_rows(snapshot, scenario_row, parts), expected)
 
 
-@pytest.mark.slow
 @given(st.data())
 def test_merged_shards_equal_one_machine(data: st.DataObject) -> None:
     snapshot = data.draw(clusters())

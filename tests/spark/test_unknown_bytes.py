@@ -79,7 +79,6 @@ def test_sizes_are_known_after_broker_without_endpoints_fails() -> None:
     assert whatif.fail([0]).bytes_unknown is None
 
 
-@pytest.mark.slow
 @given(st.data())
 def test_sharded_bytes_equal_single_machine(data: st.DataObject) -> None:
     snapshot = data.draw(clusters(min_count=1))

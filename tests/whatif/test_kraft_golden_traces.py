@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
-import pytest
 
 from kframe.errors import InputError
 from kframe.model.events import ElectionType
@@ -101,7 +100,6 @@ def _type_name(record: str) -> str:
     return re.sub(r"\B([A-Z])", r"_\1", f"{record}Record").upper()
 
 
-@pytest.mark.slow
 def test_what_ifs_write_records_of_golden_traces() -> None:
     compared = Counter(kind for scenario in SCENARIOS for kind in compared_steps(scenario))
     assert compared.keys() == VERBS.keys()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -54,7 +53,6 @@ def played(case: Case) -> WhatIf:
     return whatif
 
 
-@pytest.mark.slow
 @given(cases())
 def test_completed_reassignments_equal_plan(case: Case) -> None:
     whatif = played(case)

@@ -14,6 +14,8 @@ from tests.wire.cases import Case, broker, build, case_of, partition, random_cas
 from tests.wire.content import EVERY_VERSION, contents, kio_class, kio_decode, kio_encode, kio_entity
 from tests.wire.encoding import CASES, body, encoded
 
+pytestmark = pytest.mark.kernel
+
 VECTORS = sorted((Path(__file__).parent / "vectors" / "bodies").glob("*.json"))
 
 
@@ -28,7 +30,6 @@ def check_against_kio(case: Case, api: str, version: int) -> None:
         assert (request.api_version, request.nbytes) == (version, len(body(request)))
 
 
-@pytest.mark.slow
 @given(case=CASES)
 def test_bodies_equal_kio(case: Case) -> None:
     for api, version in EVERY_VERSION:

@@ -21,6 +21,8 @@ from tests.wire.cases import LISTENER, Case, broker, build, case_of, partition, 
 from tests.wire.content import kio_class, kio_decode
 from tests.wire.encoding import body, encoded
 
+pytestmark = pytest.mark.kernel
+
 NEWEST = ControlVersions.of(LATEST)
 
 

@@ -12,6 +12,8 @@ from kframe.errors import ShapeError
 from kframe.wire import header_version, request_header, size_prefix
 from tests.wire.content import API_KEYS, EVERY_VERSION, kio_class
 
+pytestmark = pytest.mark.kernel
+
 HEADERS = json.loads((Path(__file__).parent / "vectors" / "headers.json").read_text())["headers"]
 
 

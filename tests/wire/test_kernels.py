@@ -12,6 +12,8 @@ from kframe import _core, kernels
 from kframe.kernels.reference import requests as reference
 from tests.wire.cases import broker, build, case_of, partition, topic
 
+pytestmark = pytest.mark.kernel
+
 CLUSTER, _ = build(case_of([broker(1), broker(2)], [topic("t", *(partition([1, 2]) for _ in range(4)))]))
 P = CLUSTER.partitions
 ROWS = np.array([1, 3], np.int32)

@@ -18,6 +18,8 @@ from tests.wire.cases import Case, broker, build, case_of, partition, topic
 from tests.wire.content import EVERY_VERSION
 from tests.wire.encoding import CASES, encoded
 
+pytestmark = pytest.mark.kernel
+
 KERNELS = sorted(reference.__all__)
 
 
@@ -40,7 +42,6 @@ class ComparedKernels:
         return call
 
 
-@pytest.mark.slow
 @examples(0.8)
 @given(case=CASES, byte_limit=st.sampled_from([1, 200, 2**20]), group_bytes=st.sampled_from([1, 500, 2**20]))
 def test_request_kernels_equal_references(case: Case, byte_limit: int, group_bytes: int) -> None:

@@ -12,6 +12,8 @@ from kframe import kernels
 from kframe.kernels.reference import requests as reference
 from kframe.model.columns import Int32
 
+pytestmark = pytest.mark.kernel
+
 BROKERS = 20
 
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kframe.wire.scratch import Scratch
+
+pytestmark = pytest.mark.kernel
 
 
 def test_arrays_are_reused_after_error() -> None:

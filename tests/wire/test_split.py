@@ -16,6 +16,8 @@ from tests.wire.cases import Case, broker, build, case_of, partition, random_cas
 from tests.wire.content import EVERY_VERSION, kio_class, kio_decode
 from tests.wire.encoding import CASES, body, encoded
 
+pytestmark = pytest.mark.kernel
+
 
 def entries(api: str, version: int, request: EncodedRequest) -> list[Any]:
     """Return the entry of each partition in a request, with the topic's name and id."""
@@ -48,7 +50,6 @@ def check_split(case: Case, api: str, version: int, byte_limit: int) -> None:
     assert empty == Counter(request.broker for request in whole if not entries(api, version, request))
 
 
-@pytest.mark.slow
 @examples(0.6)
 @given(case=CASES, byte_limit=st.integers(1, 3000))
 def test_split_requests_have_same_content(case: Case, byte_limit: int) -> None:
@@ -142,7 +143,6 @@ def test_metadata_limit_includes_live_brokers(version: int) -> None:
         assert all(request.nbytes <= byte_limit for request in requests)
 
 
-@pytest.mark.slow
 @examples(0.3)
 @given(case=CASES, byte_limit=st.sampled_from([1, 300, 2**20]))
 def test_requests_share_memory_up_to_a_limit(case: Case, byte_limit: int) -> None:

@@ -16,6 +16,8 @@ from tests.wire.cases import Case, build, random_case
 from tests.wire.content import EVERY_VERSION
 from tests.wire.encoding import CASES, body, encoded
 
+pytestmark = pytest.mark.kernel
+
 
 def check(case: Case, api: str, version: int, part_rows: int, processors: int, byte_limit: int) -> None:
     alone = encoded(*build(case), api, version, byte_limit)
@@ -26,7 +28,6 @@ def check(case: Case, api: str, version: int, part_rows: int, processors: int, b
     ]
 
 
-@pytest.mark.slow
 @examples(0.6)
 @given(case=CASES, part_rows=st.integers(1, 8), processors=st.integers(1, 3), byte_limit=st.sampled_from([300, 10**6]))
 def test_threaded_encoding_yields_same_requests(case: Case, part_rows: int, processors: int, byte_limit: int) -> None:

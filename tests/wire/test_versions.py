@@ -8,6 +8,8 @@ from kframe.errors import ConfigError
 from kframe.model.protocol import RELEASES, InterBrokerProtocol
 from kframe.wire import ControlVersions
 
+pytestmark = pytest.mark.kernel
+
 #: (equivalent versions, LeaderAndIsr, UpdateMetadata, StopReplica, recovery state), each block from its first version.
 TABLE = [
     ("3.4-IV0 3.4 3.4.1 3.5-IV0 3.5 3.6 3.7-IV4 3.7 3.8 3.9-IV0 3.9 3.9.1", 7, 8, 4, True),

@@ -219,7 +219,6 @@ def provoke_administration(run: CanaryRun) -> list[str]:
     return [base64.b64encode(token["hmac"]).decode(), token["hmac"].hex()]
 
 
-@pytest.mark.slow
 def test_process_output_contains_no_secret(run: CanaryRun) -> None:
     zookeeper = run.zookeeper()
     zookeeper.start(30)

@@ -45,7 +45,7 @@ MAKES: Final[Mapping[str, tuple[Callable[[Path, str], AnyClient], str]]] = {
 }  # fmt: skip
 #: Log lines of brokers for a controlled shutdown, 2.8 and 3.9.
 SHUT_DOWN: Final = re.compile("Controlled shutdown (?:succeeded|request returned successfully)")
-#: ``make test`` has the newest release and protocol here; ``test_replication.py`` has the oldest.
+#: The first is the newest release and protocol; the others are extended.
 CLUSTERS: Final = every_nth(len(SETUPS), SETUPS)
 #: Memory in KiB by which a process may grow through malformed frames.
 GROWTH_KIB: Final = 64 * 1024
@@ -72,6 +72,7 @@ def java(cluster: RealCluster, tmp_path_factory: pytest.TempPathFactory) -> Iter
 class TestOnBrokers:
     """All work of clients and operators."""
 
+    @pytest.mark.smoke
     def test_brokers_apply_leadership_changes(self, cluster: RealCluster) -> None:
         before = set(cluster.kafka.complaints())
         create(cluster.client, "t", [[1, 2, 3], [2, 3, 1], [3, 1, 2], [1, 3, 2]])
@@ -101,7 +102,9 @@ class TestOnBrokers:
         cluster.client.create("/admin/delete_topics/t")
         assert until(lambda: not cluster.assignment("t"))
 
-    @pytest.mark.parametrize("make", MAKES)
+    @pytest.mark.parametrize(
+        "make", [pytest.param(make, marks=pytest.mark.smoke if make == "kafka-python" else ()) for make in MAKES]
+    )
     def test_client_operations(self, cluster: RealCluster, java: JavaClient, make: str, tmp_path: Path) -> None:
         if make == "java":
             check_client_operations(cluster, java, java, make)

@@ -22,6 +22,7 @@ def cluster(needs_java: None, tmp_path_factory: pytest.TempPathFactory) -> Itera
         yield cluster
 
 
+@pytest.mark.smoke
 def test_standby_takes_role_of_killed_instance_at_next_epoch(cluster: FailoverCluster) -> None:
     before = cluster.epochs_of_elected_brokers()
     failovers = [cluster.kill() for _ in range(KILLS)]

@@ -14,12 +14,13 @@ from kframe_kafka_wire.testing.messages import every_version
 from kframe.errors import ErrorCode
 from kframe_simulator.fuzz import CASES, corpus_problems, problems, read_corpus, report, run
 
+pytestmark = pytest.mark.kernel
+
 SEED = 20
 TARGETS = {target.name: target for target in targets()}
 SAVED = read_corpus(CORPUS)
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_fuzzed_frames_are_decoded_or_refused() -> None:
     totals_by_target = run(targets, SEED, CASES)

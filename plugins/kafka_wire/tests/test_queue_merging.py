@@ -23,6 +23,8 @@ from kframe.testing.clusters import cluster_of, healthy, registration
 from kframe.testing.properties import examples
 from kframe.wire import header_version, request_header
 
+pytestmark = pytest.mark.kernel
+
 SLOW = 1
 TOPICS = "ab"
 
@@ -221,7 +223,6 @@ STEPS: list[Callable[[Controller, int, int], None]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.slow
 @examples(1.2)
 @given(
     st.sampled_from(["3.9", "2.8", "2.4-IV1", "2.4-IV0", "1.0"]),

@@ -270,12 +270,12 @@ SCENARIOS: Final[dict[str, Scenario]] = MATRIX | {
     scenario.__name__: scenario
     for scenario in (killed_with_leader, paused, paused_at_work, handed_over, role_lost_twice, rolling_restart)
 }
-#: The case of ``make test``, on the oldest release; ``test_failovers.py`` kills controllers on the newest.
+#: A short case on the oldest release; ``test_failovers.py`` kills controllers on the newest.
 CHOSEN: Final = [(OLDEST, "hard-bounce-leader")]
 CASES: Final = [
     *(pytest.param(setup, name, SHORT, id=f"{name}-on-{setup_id(setup)}") for setup, name in CHOSEN),
     *(
-        pytest.param(setup, name, EXTENDED, id=f"{name}-on-{setup_id(setup)}-extended", marks=pytest.mark.extended)
+        pytest.param(setup, name, EXTENDED, id=f"{name}-on-{setup_id(setup)}-extended", marks=pytest.mark.matrix)
         for setup in SETUPS
         for name in SCENARIOS
     ),

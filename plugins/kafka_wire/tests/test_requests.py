@@ -10,6 +10,8 @@ from kframe_kafka_wire.testing.served import Served
 
 from kframe.testing.clusters import healthy
 
+pytestmark = pytest.mark.kernel
+
 NONE, ZERO = 0, bytes(16)
 
 

@@ -17,6 +17,8 @@ from kframe_kafka_wire.testing.fuzz.decoders import pending_request, scan
 from kframe.errors import ErrorCode
 from kframe.model.events import StopReplicaResponseReceived, UpdateMetadataResponseReceived
 
+pytestmark = pytest.mark.kernel
+
 #: (API key, version) of all control requests.
 VERSIONS = [(4, version) for version in range(8)] + [(5, version) for version in range(5)]
 TOPICS = ["a", "bb", "a-topic-of-another-length"]

@@ -17,6 +17,8 @@ from kframe_kafka_wire.testing.served import Served
 
 from kframe.testing.clusters import healthy
 
+pytestmark = pytest.mark.kernel
+
 MOST = 1_000_000
 
 

@@ -29,6 +29,8 @@ from kframe_kraft.testing.record_strategies import control_records, versioned_re
 
 from kframe.plugin.kraft import RecordAndVersion, control, records
 
+pytestmark = pytest.mark.kernel
+
 POSITION = BatchPosition(base_offset=17, leader_epoch=3, timestamp=1_700_000_000_000)
 NO_OP = RecordAndVersion(records.NoOpRecord(), 0)
 BATCH = encode_data_batch([NO_OP, NO_OP], POSITION)

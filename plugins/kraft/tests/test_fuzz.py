@@ -10,10 +10,11 @@ from kframe_kraft.testing.fuzz.targets import CORPUS, targets
 
 from kframe_simulator.fuzz import CASES, corpus_problems, problems, read_corpus, report, run
 
+pytestmark = pytest.mark.kernel
+
 SEED = 20
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_no_mutated_message_escapes() -> None:
     cases = CASES // 10

@@ -34,7 +34,6 @@ def test_capture_writes_a_snapshot_that_names_the_url(url: str, tmp_path: Path) 
     assert kframe_json("log", "at", url)["under_replicated"] == 1
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments, reason",
     [

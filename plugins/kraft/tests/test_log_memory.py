@@ -107,7 +107,6 @@ def _small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kframe_kraft.sources.dumps._BATCH_RECORDS", 50)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "source, arguments",
     [

@@ -18,6 +18,8 @@ from kframe_kraft.testing.record_strategies import struct_values
 
 from kframe.plugin.kraft import TABLES, RecordAndVersion, records
 
+pytestmark = pytest.mark.kernel
+
 POSITION = BatchPosition(base_offset=0, leader_epoch=1, timestamp=0)
 KINDS: dict[int, Any] = {PARTITION: records.PartitionRecord, PARTITION_CHANGE: records.PartitionChangeRecord}
 

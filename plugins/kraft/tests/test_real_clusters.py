@@ -1,6 +1,6 @@
 """Real clusters of several releases: kframe reads what Kafka's own tools print, and Kafka boots from what it writes.
 
-``make test`` has the newest release.
+Tests of older releases are extended.
 """
 
 from __future__ import annotations

@@ -115,6 +115,7 @@ def shadowed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ShadowedClust
         yield ShadowedCluster(cluster, tools)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     "elr", [pytest.param(False, marks=pytest.mark.extended, id="no elr"), pytest.param(True, id="elr")]
 )

@@ -18,6 +18,8 @@ from kframe_kraft.testing.metadata_facts import metadata_facts
 
 from kframe.plugin.kraft import ClusterMetadata, LogError, RecordAndVersion, records, replay
 
+pytestmark = pytest.mark.kernel
+
 
 class RandomLog:
     """Valid records of a changing cluster."""

@@ -25,6 +25,7 @@ from kframe.testing.store_fixture import FIRST_ID, SECOND_ID, small_cluster
 SYNC = 9
 
 
+@pytest.mark.smoke
 def test_takeover_notifies_and_fences_the_old_controller(make_fixture: FixtureFactory) -> None:
     fixture, events = make_fixture(small_cluster()), list[Event]()
     first, second = opened(fixture, events=events), opened(fixture)

@@ -44,6 +44,7 @@ def test_plugin_offers_the_url_scheme() -> None:
     assert isinstance(registry.open_store("zookeeper://h:1/x"), ZooKeeperStore)
 
 
+@pytest.mark.smoke
 def test_broker_failure_elects_leaders_and_the_next_controller_continues(fixture: ZooKeeperFixture) -> None:
     first = loop_on(fixture.connect(), FIRST_ID)
     wait_until(lambda: first.status().active)

@@ -29,6 +29,8 @@ from kframe.model.tables import Targets
 from kframe.plugin import ZnodeError
 from kframe.plugin.znodes import ControllerZnode
 
+pytestmark = pytest.mark.kernel
+
 STATE = b'{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":0,"isr":[1,2]}'
 STATE_PATH = "/brokers/topics/t/partitions/0/state"
 ID = "mA8vAkY2Ssm6tZkQZf3h0A"

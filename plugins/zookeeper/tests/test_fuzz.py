@@ -20,10 +20,11 @@ from kframe_zookeeper.znodes.brokers import decode_broker
 from kframe.errors import StoreError, ZnodeError
 from kframe_simulator.fuzz import CASES, corpus_problems, problems, read_corpus, report, run
 
+pytestmark = pytest.mark.kernel
+
 SEED = 20
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("name, only", [("znodes", list(DECODERS)), ("replies", list(OUTCOMES))])
 def test_mutated_inputs_are_decoded_or_refused(name: str, only: list[str]) -> None:

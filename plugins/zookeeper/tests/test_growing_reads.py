@@ -13,6 +13,8 @@ from kframe_zookeeper.multiread import RESPONSE_BYTES, read_results
 from kframe_zookeeper.requests import END, MultiResponse
 from kframe_zookeeper.session import Session
 
+pytestmark = pytest.mark.kernel
+
 COUNT, LENGTH = 500, 1_000
 FIT = RESPONSE_BYTES // (2 * LENGTH)
 

@@ -17,6 +17,8 @@ from kframe_zookeeper.znodes.topics import encode_state
 
 from kframe.model.columns import Ragged
 
+pytestmark = pytest.mark.kernel
+
 INT32 = st.integers(-(2**31), 2**31 - 1)
 HEADER, STAT = _naive_jute.HEADER, _naive_jute.STAT
 END = HEADER.pack(-1, True, -1)

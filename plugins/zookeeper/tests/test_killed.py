@@ -194,7 +194,7 @@ def name_of(value: Case | Interruption) -> str:
 CASES: Final = (*ELECTIONS, *STATES, *ASSIGNMENTS, *ENDS)
 #: The first case of each write point.
 FIRST_CASES: Final = {case.point: case for case in reversed(CASES)}.values()
-#: ``make test`` has each interruption of the first case of each write point.
+#: Each interruption of the first case of each write point is the usual test; the others are extended.
 KILLS: Final = [
     pytest.param(case, interruption, marks=() if case in FIRST_CASES else pytest.mark.extended)
     for case in CASES

@@ -23,7 +23,7 @@ from kframe.model.cluster import ClusterState
 from kframe.testing.clusters import cluster_of, healthy, registration
 from kframe.testing.store_fixture import FIRST_ID, SECOND_ID
 
-#: Each takes some seconds. ``make test`` has the one with an unknown outcome: a request is executed, its response lost.
+#: Each takes some seconds. The one with an unknown outcome is not extended: a request is executed, its response lost.
 BREAK_POINTS = pytest.mark.parametrize(
     "break_point",
     [

@@ -19,6 +19,7 @@ from kframe.testing.clusters import StateSpec, change_of, described
 from kframe.testing.store_fixture import SECOND_ID, codes, small_cluster
 
 
+@pytest.mark.smoke
 @BREAK_POINTS
 def test_session_expiry_during_a_write_stops_the_write(
     make_fixture: FixtureFactory, proxy: Proxy, break_point: BreakPoint

@@ -19,6 +19,8 @@ from kframe_zookeeper.znodes.topics import decode_topic, encode_topics, table_of
 from kframe.errors import ZnodeError
 from kframe_simulator.fuzz import Batch
 
+pytestmark = pytest.mark.kernel
+
 ID = "AAAAAAAAAAEAAAAAAAAAAQ"
 VALID = json.dumps(
     {"version": 3, "topic_id": ID, "partitions": {"0": [1, 2], "2": [3], "1": [2, 2, 1]}, "adding_replicas": {},

@@ -23,6 +23,8 @@ from kframe_simulator.fuzz.command import PEAK_BYTES_MAX
 from kframe_simulator.fuzz.corpus import new_entries, write_corpus
 from kframe_simulator.testing import fuzz_targets
 
+pytestmark = pytest.mark.kernel
+
 
 def test_each_case_runs_once_with_any_number_of_processes() -> None:
     reports = [
@@ -58,7 +60,6 @@ def test_case_that_ends_the_process_is_reported() -> None:
     assert any(batch[i].endswith(b"!!") for i in range(len(batch)))
 
 
-@pytest.mark.slow
 def test_excessive_memory_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (greedy,) = run(fuzz_targets.greedy_target, 1, 1000)
     assert greedy.peak_bytes > PEAK_BYTES_MAX

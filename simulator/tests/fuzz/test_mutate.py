@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kframe_simulator import _mutate
 from kframe_simulator.fuzz import packed
 from kframe_simulator.fuzz import reference as mutate
+
+pytestmark = pytest.mark.kernel
 
 MESSAGES = st.lists(st.binary(min_size=1, max_size=40) | st.just(b'{"a":12,"b":[3]}'), min_size=1, max_size=4)
 WORDS = st.integers(0, 2**64 - 1)
