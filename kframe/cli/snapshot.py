@@ -13,7 +13,16 @@ from click.shell_completion import CompletionItem
 from kframe.cli.admin import open_administration
 from kframe.cli.completion import complete_topics
 from kframe.cli.inputs import INPUT
-from kframe.cli.live import CLIENT_SCHEMES, COMMAND_CONFIG, CONFIG_OPTION, KAFKA, cluster_of, cluster_of_brokers, gather
+from kframe.cli.live import (
+    CLIENT_SCHEMES,
+    COMMAND_CONFIG,
+    CONFIG_OPTION,
+    KAFKA,
+    awaited,
+    cluster_of,
+    cluster_of_brokers,
+    gather,
+)
 from kframe.cli.output import OutputTable, ReportingGroup, emit_reasons, emit_record, emit_rows, output_option
 from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.cli.progress import progress
@@ -241,7 +250,7 @@ def captured(url: str, config: Path | None, command_config: Path | None, plugins
             raise click.UsageError("--command-config has settings for kafka:// and kraft:// URLs: others take --config")
         settings = gather(config)
         cluster, located = cluster_of(settings, plugins, url), settings.located()
-    with progress("reading") as tick, located:
+    with progress("reading", awaited=awaited(url)) as tick, located:
         return cluster.capture(tick)
 
 

@@ -32,13 +32,16 @@ class LogClusterDocument(SummaryRecord, frozen=True, kw_only=True):
 
 
 class DifferenceRow(Struct):
-    """A value that differs between two offsets; ``before`` and ``after`` are null where there is no value."""
+    """A value that differs between two offsets; ``before`` and ``after`` are null where there is no value.
+
+    Lists have broker ids, or directory ids as ``kafka-dump-log`` prints them.
+    """
 
     kind: str
     name: str
     change: str
-    before: bool | int | str | list[int] | None
-    after: bool | int | str | list[int] | None
+    before: bool | int | str | list[int | str] | None
+    after: bool | int | str | list[int | str] | None
     topic: str | None
     brokers: list[int]
 

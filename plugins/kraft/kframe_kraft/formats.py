@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
-from kframe.plugin.kraft import LogError
+from kframe.plugin.kraft import KRAFT_VERSION, LogError
 from kframe.plugin.snapshot import Snapshot, Source
 from kframe_kraft.checkpoint_writing import write_checkpoint
 from kframe_kraft.disk import SnapshotId
@@ -31,6 +31,8 @@ def snapshot_of(source: NodeSource, name: str, end: int | None = None) -> Snapsh
     if history.snapshot is None and all(header.is_control for header in history.log.batches.headers()):
         raise LogError(name, "no metadata record", "the log of a quorum that has a leader, at least metadata.version")
     image = image_of(history, end)
+    if image.kraft_version:  # Kafka's brokers list it among the finalized features, too.
+        image.metadata.features[KRAFT_VERSION] = image.kraft_version
     return Snapshot.from_metadata(
         image.metadata,
         source=Source(FORMAT, name),

@@ -122,6 +122,8 @@ def test_damage_of_the_last_batch_is_a_torn_tail(log: WrittenLog, damage: Callab
     (log.log / SEGMENT).write_bytes(data)
     listing = run("log", "show", log.directory, "-o", "json")
     assert (listing.exit_code, rows(listing)[-1]["offset"]) == (0, 11)
+    size = len(log.data) - starts(log.data)[12]
+    assert listing.stderr.startswith(f"note: {size} bytes at the end of the log are no batch: {SEGMENT}, byte ")
 
 
 @pytest.mark.parametrize("damage", [flip_base_offset, flip_epoch])
@@ -389,6 +391,16 @@ def test_dumps_of_all_options_are_read(tmp_path: Path, text: str) -> None:
     path.write_text(text)
     result = run("snapshot", "show", path, "-o", "json")
     assert (result.exit_code, json.loads(result.stdout)["topics"]) == (0, 1), result.output
+
+
+def test_dump_has_kraft_version(tmp_path: Path) -> None:
+    path = tmp_path / "dump.txt"
+    version = '| offset: 1 CreateTime: 5 keySize: 4 valueSize: 5 sequence: -1 headerKeys: [] KRaftVersion {"version":0,'
+    control = CONTROL.replace("lastOffset: 0 count: 1", "lastOffset: 1 count: 2") + version + '"kRaftVersion":1}\n'
+    batch = BATCH.replace("baseOffset: 1 lastOffset: 2", "baseOffset: 2 lastOffset: 3")
+    path.write_text(HEAD + control + batch + line(2, f"payload: {FEATURE}") + line(3, f"payload: {TOPIC}"))
+    summary = json.loads(run("snapshot", "show", path, "-o", "json").stdout)
+    assert (summary["features"], summary["offset"]) == ({"kraft.version": 1, "metadata.version": 25}, 3)
 
 
 @pytest.mark.parametrize(

@@ -139,7 +139,11 @@ def test_compare_without_any_undamaged_log(tmp_path: Path) -> None:
 
 
 def test_compare_names_logs_of_other_clusters(tmp_path: Path) -> None:
+    """The log of the other cluster is the longest."""
     identical(tmp_path)
+    longer = replica(tmp_path / "more", 3)
+    longer.append(change(0, isr=(1, 2)))
+    (tmp_path / "3" / SEGMENT).write_bytes(longer.data)
     write_properties(tmp_path / "3", MetaProperties("other", 3))
     rows = document("compare", *(tmp_path / str(node_id) for node_id in (1, 2, 3)), exit_code=3)["rows"]
     assert [row["state"] for row in rows] == ["reference", "equal", "diverged"]

@@ -24,7 +24,7 @@ from kframe_kraft.testing.written_log import (
 )
 from kframe_kraft.time_travel import LeaderCause, end_of, leader_cause
 
-from kframe.plugin.kraft import LogError, RecordAndVersion, records
+from kframe.plugin.kraft import LogError, RecordAndVersion, records, uuid_text
 
 FENCE, UNFENCE = 1, -1
 LATER = "later in the order of replicas"
@@ -157,6 +157,20 @@ def test_diff_lists_changes(tmp_path: Path) -> None:
     assert by_broker == {"1": 3, "2": 1}
     by_topic = {row["topic"]: row["changes"] for row in rows("diff", tmp_path, "8", "end", "--by", "topic")}
     assert by_topic == {"more": 1, "orders": 3}
+
+
+def test_diff_lists_directories_before_and_after(tmp_path: Path) -> None:
+    log = small_cluster(tmp_path)
+    moved, lost = UUID(int=9999), UUID(int=2)
+    log.append(registration(1, log_dirs=(UUID(int=9001), moved)))
+    log.append(change(0, directories=(moved, UUID(int=9002), lost)))
+    directories = {row["name"]: row for row in rows("diff", tmp_path, "8", "end")}
+    row = directories["orders-0"]
+    assert (row["kind"], row["change"], row["topic"], row["brokers"]) == ("partition", "directories", "orders", [1, 3])
+    assert row["before"] == [uuid_text(UUID(int=9000 + replica)) for replica in (1, 2, 3)]
+    assert row["after"] == [uuid_text(directory) for directory in (moved, UUID(int=9002), lost)]
+    assert (directories["1"]["change"], directories["1"]["before"]) == ("directories", [uuid_text(UUID(int=9001))])
+    assert directories["1"]["after"] == [uuid_text(UUID(int=9001)), uuid_text(moved)]
 
 
 def fence(log: WrittenLog) -> None:

@@ -20,6 +20,7 @@ from kframe.plugin.commands import (
     OutputTable,
     ReportingGroup,
     StopSignal,
+    awaited,
     check_reader,
     client_properties,
     emit_record,
@@ -171,7 +172,7 @@ def _followed(
         live = _live()
         observer = live.open_observer(source, client_properties(command_config), stop.wait)
         try:
-            with progress("reading") as tick:
+            with progress("reading", awaited=awaited(source)) as tick:
                 history = live.spooled_history(observer, tick)
             yield history, live.QuorumFollower(observer, history, lambda text: None if stop else _report(text))
         finally:
@@ -308,7 +309,7 @@ def _read(source: str | Path, command_config: Path | None, *, to_damage: bool = 
     Raises BadInput, and ConfigError, StoreError or LogError.
     """
     if isinstance(source, str):
-        with progress("reading") as tick:
+        with progress("reading", awaited=awaited(source)) as tick:
             quorum: NodeSource = _live().read_quorum(source, client_properties(command_config), tick)
             return quorum
     if command_config is not None:
@@ -318,8 +319,11 @@ def _read(source: str | Path, command_config: Path | None, *, to_damage: bool = 
     _check_is_log(source)
     with progress("reading"):
         node = read_source(source, from_oldest=True, to_damage=to_damage)
+    log = node.history.log
     for text in node.history.damage:
         click.echo(f"warning: damaged log: {text}", err=True)
+    if log.torn_bytes:
+        click.echo(f"note: {log.torn_bytes} bytes at the end of the log are no batch: {log.torn_reason}", err=True)
     return node
 
 

@@ -8,6 +8,7 @@ truncates it when it follows the next leader.
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -113,8 +114,12 @@ def read_replica(path: Path) -> ReplicaLog | DamagedReplica:
 
 
 def compare_replicas(replicas: Sequence[ReplicaLog]) -> QuorumComparison:
-    """Compare replicas, at least one. Voters are those that the reference names, else all replicas."""
-    reference = max(replicas, key=lambda replica: replica.position)
+    """Compare replicas, at least one. The reference is of the cluster that most of them name. Voters are those that the
+    reference names, else all replicas."""
+    clusters = Counter(replica.cluster_id for replica in replicas if replica.cluster_id is not None)
+    cluster_ids = {None, *(cluster_id for cluster_id, _ in clusters.most_common(1))}
+    candidates = [replica for replica in replicas if replica.cluster_id in cluster_ids]
+    reference = max(candidates, key=lambda replica: replica.position)
     nodes = tuple(replica.node_id for replica in replicas if replica.node_id is not None)
     voters = reference.history.voters or nodes
     compared = [_compare(reference, replica) for replica in replicas]

@@ -38,7 +38,8 @@ _BOOTSTRAP: Final = re.compile(r"Dumping .*bootstrap\.checkpoint|KRaft bootstrap
 _DECODER: Final = "output of kafka-dump-log with --cluster-metadata-decoder"
 _SNAPSHOT: Final = re.compile(r"Snapshot end offset: (\d+), epoch: (\d+)")
 _FILE: Final = re.compile(r"Dumping .*?(\d{20})\.log")
-_LEADER: Final = re.compile(r"\| offset: \d+ .*? LeaderChange:? (\{.*\})")
+_LEADER: Final = re.compile(r"\| offset: (\d+) .*? LeaderChange:? (\{.*\})")
+_KRAFT_VERSION: Final = re.compile(r"\| offset: (\d+) .*? KRaftVersion:? (\{.*\})")
 _BATCH_RECORDS: Final = 1000
 
 
@@ -52,7 +53,7 @@ def read_dump(source: BatchSource) -> LogHistory:
         last = batch.header
         has_records = has_records or not last.is_control
         if last.is_control:
-            voters = voters_in(batch)
+            voters = voters_in(batch) or voters
     if reader.is_bootstrap or reader.snapshot_id == BOOTSTRAP_ID:
         raise LogError(source.name, "the records that a node is formatted with", "a later snapshot, or a segment")
     if reader.snapshot_id is None and not has_records:
@@ -62,7 +63,7 @@ def read_dump(source: BatchSource) -> LogHistory:
         if not reader.is_complete_snapshot:
             raise LogError(source.name, "no footer: the dump is cut off", "the dump of a whole snapshot")
         end = reader.snapshot_id.offset
-        snapshot = Checkpoint(reader.timestamp, 0, None, batches)
+        snapshot = Checkpoint(reader.timestamp, reader.kraft_version, None, batches)
         return LogHistory(reader.snapshot_id, snapshot, MetadataLog(end, end))
     if reader.first_offset:
         raise LogError(source.name, f"a log from offset {reader.first_offset}", "a log from offset 0, or a snapshot")
@@ -94,6 +95,7 @@ class _DumpReader:
         self.end = 0
         self.snapshot_id: SnapshotId | None = None
         self.timestamp = 0
+        self.kraft_version = 0
         self.is_bootstrap = False
         self.is_complete_snapshot = True
         """Whether the last batch is that of the footer. True without the lines of batches."""
@@ -131,8 +133,11 @@ class _DumpReader:
         elif match := _SNAPSHOT.match(line):
             self.snapshot_id = SnapshotId(int(match[1]), int(match[2]))
         elif match := _LEADER.match(line):
-            message = _leader_change(match[1], where)
-            yield read_batch(encode_control_batch([message], self._position), where=where)
+            yield self._control_batch(_leader_change(match[2], where), int(match[1]), where)
+        elif match := _KRAFT_VERSION.match(line):
+            record = _kraft_version(match[2], where)
+            self.kraft_version = record.k_raft_version
+            yield self._control_batch(record, int(match[1]), where)
         elif line.startswith("Dumping ") and self.first_offset is not None:
             raise LogError(where, "a second file", "the dump of a single file")
         elif _BOOTSTRAP.match(line):
@@ -164,6 +169,10 @@ class _DumpReader:
             expected = "every record, in a dump that is not cut" if lines else f"every record, in {_DECODER}"
             raise LogError(self._batch_line, f"{lines} of {self._count} records of the batch", expected)
 
+    def _control_batch(self, record: control.ControlRecord, offset: int, where: str) -> RecordBatch:
+        position = BatchPosition(offset, self._position.leader_epoch, self._position.timestamp)
+        return read_batch(encode_control_batch([record], position), where=where)
+
     def _flush(self) -> Iterator[RecordBatch]:
         if not self._pending:
             return
@@ -190,6 +199,14 @@ def _leader_change(text: str, where: str) -> control.LeaderChangeMessage:
         return control.LeaderChangeMessage(leader_id=int(document["leaderId"]), voters=voters)
     except (KeyError, TypeError, ValueError) as error:
         raise LogError(where, text[:100], f"leaderId and voters ({error!r})") from error
+
+
+def _kraft_version(text: str, where: str) -> control.KRaftVersionRecord:
+    document = _document(text, where)
+    try:
+        return control.KRaftVersionRecord(k_raft_version=int(document["kRaftVersion"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise LogError(where, text[:100], f"kRaftVersion ({error!r})") from error
 
 
 def _document(text: str, where: str) -> Any:
