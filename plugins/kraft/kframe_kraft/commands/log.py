@@ -179,12 +179,15 @@ def _followed(
             observer.close()
         return
     from kframe_kraft.detection import log_directory
+    from kframe_kraft.disk import read_history
     from kframe_kraft.disk.following import DirectoryFollower
 
     directory = log_directory(source) if source.is_dir() else None
     if directory is None:
         raise click.UsageError(f"--follow needs the directory of a node, or {_QUORUM}HOST:PORT, not {source}")
-    history = _read(source, command_config, to_damage=False).history
+    _refuse_client_properties(command_config)
+    with progress("reading"):
+        history = read_history(directory, from_oldest=True)
     yield history, DirectoryFollower(directory, history)
 
 
@@ -303,8 +306,8 @@ def why(
     _exit_if_damaged(history)
 
 
-def _read(source: str | Path, command_config: Path | None, *, to_damage: bool = True) -> NodeSource:
-    """The log of a source, up to its first damage, which is reported. Without ``to_damage`` it is an error.
+def _read(source: str | Path, command_config: Path | None) -> NodeSource:
+    """The log of a source, up to its first damage, which is reported.
 
     Raises BadInput, and ConfigError, StoreError or LogError.
     """
@@ -312,19 +315,23 @@ def _read(source: str | Path, command_config: Path | None, *, to_damage: bool = 
         with progress("reading", awaited=awaited(source)) as tick:
             quorum: NodeSource = _live().read_quorum(source, client_properties(command_config), tick)
             return quorum
-    if command_config is not None:
-        raise click.UsageError(f"--command-config has settings for {_QUORUM} URLs")
+    _refuse_client_properties(command_config)
     from kframe_kraft.sources import read_source
 
     _check_is_log(source)
     with progress("reading"):
-        node = read_source(source, from_oldest=True, to_damage=to_damage)
+        node = read_source(source, from_oldest=True, to_damage=True)
     log = node.history.log
     for text in node.history.damage:
         click.echo(f"warning: damaged log: {text}", err=True)
     if log.torn_bytes:
         click.echo(f"note: {log.torn_bytes} bytes at the end of the log are no batch: {log.torn_reason}", err=True)
     return node
+
+
+def _refuse_client_properties(command_config: Path | None) -> None:
+    if command_config is not None:
+        raise click.UsageError(f"--command-config has settings for {_QUORUM} URLs")
 
 
 def _check_is_log(source: Path) -> None:

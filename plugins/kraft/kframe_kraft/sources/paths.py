@@ -19,6 +19,7 @@ from kframe_kraft.sources.dumps import read_dump
 from kframe_kraft.sources.image import MetadataImage, image_of
 
 _START_BYTES: Final = 1 << 16
+_DIRECTORY: Final = "metadata.log.dir of the node, or without it the first of log.dirs"
 _INDEX_SUFFIXES: Final = (".index", ".timeindex", ".txnindex")
 
 
@@ -81,9 +82,7 @@ def find_log_directory(path: Path) -> Path:
         raise LogError(str(path), f"no segment and no snapshot in {LOG_DIRECTORY}", "the metadata log of a KRaft node")
     below = directory_below(path)
     hint = "" if below is None else f"; {below} has one"
-    raise LogError(
-        str(path), f"no {LOG_DIRECTORY}", f"metadata.log.dir of the node, or without it the first of log.dirs{hint}"
-    )
+    raise LogError(str(path), f"no {LOG_DIRECTORY}", f"{_DIRECTORY}{hint}")
 
 
 def _require_records(where: str, history: LogHistory) -> None:
@@ -97,7 +96,7 @@ def _require_records(where: str, history: LogHistory) -> None:
         actual = f"no record, and {log.torn_bytes} bytes that are no batch ({log.torn_reason})"
     else:
         actual = "no record"
-    raise LogError(where, actual, "the log of a node that has joined its quorum, or its directory with a snapshot")
+    raise LogError(where, actual, f"the log of a node that has joined its quorum, in {_DIRECTORY}")
 
 
 def read_image(path: Path | BatchSource, end: int | None = None) -> MetadataImage:
