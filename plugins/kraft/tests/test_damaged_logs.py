@@ -15,8 +15,19 @@ from kframe_kraft.batches import BatchPosition, encode_data_batch
 from kframe_kraft.batches.reading import read_batches
 from kframe_kraft.detection import LOG_DIRECTORY
 from kframe_kraft.disk import MetaProperties, SnapshotId, write_properties
+from kframe_kraft.records import record_version
 from kframe_kraft.sources import read_source
-from kframe_kraft.testing.written_log import LEVEL, START_MS, WrittenLog, change, small_cluster, write_snapshot
+from kframe_kraft.testing.written_log import (
+    LEVEL,
+    ORDERS,
+    START_MS,
+    WrittenLog,
+    change,
+    partition,
+    register,
+    small_cluster,
+    write_snapshot,
+)
 
 from kframe.cli.app import cli
 from kframe.plugin.kraft import LogError, RecordAndVersion, records
@@ -192,6 +203,30 @@ def test_damaged_snapshot_is_left_out(log: WrittenLog) -> None:
     assert (listing.exit_code, rows(listing)[-1]["offset"]) == (1, 12)
     assert path.name in listing.stderr
     assert run("snapshot", "show", log.directory).exit_code == 2
+
+
+@pytest.mark.parametrize("valid, exit_code, first", [((10,), 1, 10), ((), 2, None)])
+def test_history_begins_with_the_next_valid_snapshot(
+    log: WrittenLog, valid: tuple[int, ...], exit_code: int, first: int | None
+) -> None:
+    """Kafka has deleted the first segment, and the oldest snapshot is damaged."""
+    split(log, 6, 10)
+    (log.log / SEGMENT).unlink()
+    state = [RecordAndVersion(record, record_version(record, LEVEL)) for record in cluster_records()]
+    for offset in (6, *valid):
+        write_snapshot(log.log, SnapshotId(offset, 1), *state)
+    damaged = log.log / SnapshotId(6, 1).file_name
+    damaged.chmod(0o644)
+    damaged.write_bytes(damaged.read_bytes()[:-1])
+    listing = run("log", "show", log.directory, "-o", "json")
+    assert (listing.exit_code, damaged.name in listing.stderr) == (exit_code, True), listing.output
+    if first is not None:
+        assert rows(listing)[0]["offset"] == first
+
+
+def cluster_records() -> list[records.MetadataRecord]:
+    topic = records.TopicRecord(name="orders", topic_id=ORDERS)
+    return [register(1), register(2), register(3), topic, partition(0, 1, 2, 3), partition(1, 2, 3)]
 
 
 def test_indexes_do_not_matter(log: WrittenLog) -> None:

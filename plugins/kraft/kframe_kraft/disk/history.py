@@ -83,8 +83,11 @@ def _read_history(directory: Path, from_oldest: bool, to_damage: bool) -> LogHis
         snapshot_id, log = newest_id, read_segments(segments, newest_id.offset, to_damage=to_damage)
     snapshot = read_checkpoint(snapshots[snapshot_id]) if snapshot_id in snapshots else None
     if log.start > snapshot_id.offset:
+        reason = "".join(f" ({text})" for text in damage)
         raise LogError(
-            str(directory), f"a log from offset {log.start}", f"a snapshot at or above it, not {snapshot_id.offset}"
+            str(directory),
+            f"a log from offset {log.start}",
+            f"a snapshot at or above it, not {snapshot_id.offset}{reason}",
         )
     if log.damage is not None:
         damage.append(str(log.damage))
