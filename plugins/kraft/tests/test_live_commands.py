@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from kframe_kraft.commands.log import followed
 from kframe_kraft.live import observer
 from kframe_kraft.testing.scripted_quorum import ScriptedController, ScriptedState
 from kframe_kraft.testing.written_log import change, small_cluster
 from kframe_zookeeper.testing.commands import invoke, kframe_json
 
 from kframe.cli.app import cli
+from kframe.plugin.commands import StopSignal
 
 
 @pytest.fixture
@@ -96,3 +98,14 @@ def test_unusable_arguments_are_named(arguments: tuple[str, ...], reason: str, t
     assert done.returncode != 0
     assert reason in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_log_without_a_record_is_followed(tmp_path: Path) -> None:
+    """A node that has just started."""
+    written = small_cluster(tmp_path / "node")
+    segment = written.log / f"{0:020}.log"
+    segment.write_bytes(b"")
+    with StopSignal() as stop, followed(written.directory, None, stop) as (history, follower):
+        assert history.log.end == 0
+        segment.write_bytes(written.data)
+        assert [batch.header.base_offset for batch in follower.poll().batches] == [0, 1, 2, 6]

@@ -136,7 +136,7 @@ def show(
         raise click.UsageError("--follow and --to exclude one another")
     with StopSignal() as stop:
         try:
-            with _followed(source, command_config, stop) as (history, follower):
+            with followed(source, command_config, stop) as (history, follower):
                 rows = followed_entries(history, follower, selection(history), stop, _report)
                 _emit_entries(_for_reader(rows), output)
         except StoreError:
@@ -164,7 +164,7 @@ def _report(text: str) -> None:
 
 
 @contextmanager
-def _followed(
+def followed(
     source: str | Path, command_config: Path | None, stop: StopSignal
 ) -> Iterator[tuple[LogHistory, LogFollower]]:
     """The current log of a source, and a follower of later records. Raises as ``_read``."""
