@@ -103,6 +103,8 @@ class _DumpReader:
         self._batch_line = ""
         self._missing = self._count = 0
         """Records of the current batch: those whose lines are still missing, and all."""
+        self._has_records = False
+        """Whether an earlier batch had records."""
         self._pending: list[RecordAndVersion] = []
         self._position = BatchPosition(0, 0, 0)
 
@@ -166,8 +168,9 @@ class _DumpReader:
         """Raise LogError unless each record of the current data batch had a line."""
         if self._missing:
             lines = self._count - self._missing
-            expected = "every record, in a dump that is not cut" if lines else f"every record, in {_DECODER}"
-            raise LogError(self._batch_line, f"{lines} of {self._count} records of the batch", expected)
+            expected = "a complete dump" if lines or self._has_records else _DECODER
+            raise LogError(self._batch_line, f"{lines} of {self._count} records of the batch", f"all, in {expected}")
+        self._has_records = self._has_records or self._count > 0
 
     def _control_batch(self, record: control.ControlRecord, offset: int, where: str) -> RecordBatch:
         position = BatchPosition(offset, self._position.leader_epoch, self._position.timestamp)
