@@ -29,6 +29,9 @@ _build_registry: Final = load_at_call("kframe.registry.registry", "build_registr
 def _read_path(path: InputFile, progress: Progress, faults: Faults) -> Snapshot:
     if not isinstance(path, Path):
         raise SnapshotError(str(path), "a stream", "the path of a snapshot directory")
+    manifest = path / MANIFEST_FILE
+    if os.path.isdir(path) and not manifest.exists():
+        raise SnapshotError(str(manifest), "no such file", "a snapshot, or metadata.log.dir of a KRaft node")
     snapshot: Snapshot = _read_directory(path, progress, faults)
     return snapshot
 

@@ -93,6 +93,15 @@ def test_directory_without_metadata_is_no_empty_cluster(
     assert not out.exists()
 
 
+def test_directory_without_files_of_a_node_names_the_right_one(tmp_path: Path) -> None:
+    """The data of topics, copied without meta.properties."""
+    (tmp_path / "orders-0").mkdir()
+    (tmp_path / "orders-0" / SEGMENT).write_bytes(b"")
+    for command in (("snapshot", "show"), ("log", "show"), ("log", "at")):
+        result = run(*command, tmp_path)
+        assert (result.exit_code, "metadata.log.dir" in result.stderr) == (2, True)
+
+
 @pytest.mark.parametrize("has_snapshot", [False, True])
 def test_control_records_prove_no_empty_cluster(tmp_path: Path, has_snapshot: bool) -> None:
     log = WrittenLog(tmp_path / "node")
