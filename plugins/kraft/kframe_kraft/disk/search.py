@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kframe.plugin.columns import UInt8
-from kframe_kraft.batches import BatchHeader, RecordBatch
+from kframe_kraft.batches import RecordBatch
 from kframe_kraft.batches.header import HEADER_BYTES, MAGIC, PREFIX, read_header
 from kframe_kraft.disk.batch_files import BatchFile
 from kframe_kraft.errors import BatchError
@@ -24,19 +24,29 @@ _OFFSET_ZEROS: Final = 3
 
 
 def readable_batches(file: BatchFile, position: int, offset: int) -> Iterator[RecordBatch]:
-    """Yield the valid batches of ``offset`` or later from byte ``position`` on, wherever they begin.
+    """Yield the valid batches from byte ``position`` on, wherever they begin; the first one is of ``offset`` or later.
 
     Offsets above 2**40 and leader epochs above 2**24 are not found, so that most bytes need no closer check.
     """
+    while (start := _next_start(file, position, offset)) is not None:
+        position = start
+        try:
+            for batch in file.batches(start):
+                yield batch
+                position += batch.header.size
+        except BatchError:
+            position += 1
+
+
+def _next_start(file: BatchFile, position: int, offset: int) -> int | None:
+    """The byte where the next valid batch of ``offset`` or later begins, None if there is none."""
     while position + HEADER_BYTES <= file.size:
         part = np.frombuffer(file.read(position, _PART_BYTES + HEADER_BYTES), np.uint8)
-        following = position + min(_PART_BYTES, len(part))
         for start in _possible_starts(part).tolist():
-            if position + start < following and (batch := _batch_at(file, part, position, start, offset)) is not None:
-                yield batch
-                following = position + start + batch.header.size
-                break
-        position = following
+            if _is_batch(file, part, position, start, offset):
+                return position + int(start)
+        position += _PART_BYTES
+    return None
 
 
 def _possible_starts(part: UInt8) -> NDArray[np.intp]:
@@ -48,10 +58,12 @@ def _possible_starts(part: UInt8) -> NDArray[np.intp]:
     return np.compress(is_possible, starts)
 
 
-def _batch_at(file: BatchFile, part: UInt8, position: int, start: int, offset: int) -> RecordBatch | None:
-    """The batch at byte ``start`` of the part at ``position``; None if it is malformed, or below ``offset``."""
+def _is_batch(file: BatchFile, part: UInt8, position: int, start: int, offset: int) -> bool:
+    """Whether a valid batch of ``offset`` or later begins at byte ``start`` of the part at ``position``."""
     try:
-        header: BatchHeader = read_header(part.data, start, file.name, file.size - position - start)
-        return file.batch(position + start) if header.base_offset >= offset else None
+        header = read_header(part.data, start, file.name, file.size - position - start)
+        if header.base_offset >= offset:
+            file.batch(position + start)
     except BatchError:
-        return None
+        return False
+    return header.base_offset >= offset
