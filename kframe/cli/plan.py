@@ -92,7 +92,8 @@ def generate(
     """Make a plan with as few moves as possible, and print how few any plan needs.
 
     SNAPSHOT is a file or directory, - for standard input, or the URL of a live cluster as in kframe snapshot capture.
-    Goals may be combined. Exit code 1: a partition cannot be reassigned as requested, and stays as it is.
+    Goals may be combined. Exit code 1: the plan does not do all that is requested. The first line says what it lacks,
+    and the report lists each such partition with the reason; all others are planned.
     """
     from kframe.planning import PlanRequest
     from kframe.planning.sizes import read_weights
@@ -308,10 +309,13 @@ def _emit_report(report: PlanReport, output: str, limit: int) -> None:
     plan, counts = document["plan"], document["counts"]
     emit_heading(f"{plan['name']}: {_counted(plan['partitions'], 'partition')} of {_counted(plan['topics'], 'topic')}")
     emit_record("", {f"{severity}s": count for severity, count in counts.items()}, output)
-    if document["findings"] and limit:
+    for note in document["notes"]:
+        click.echo(note)
+    findings = document["findings"] if output == "wide" else list(report.folded_rows())
+    if findings and limit:
         click.echo()
-        emit_rows(OutputTable("", _FINDINGS, document["findings"][:limit]), output)
-        echo_more(len(document["findings"]) - limit, _ALL_LISTED)
+        emit_rows(OutputTable("", _FINDINGS, findings[:limit]), output)
+        echo_more(len(findings) - limit, _ALL_LISTED)
     if document["moves"] is not None:
         _emit_moves(document["moves"], output)
 

@@ -35,8 +35,8 @@ def plan_clusters(
 ) -> None:  # fmt: skip
     """Make a plan for each cluster of the fleet in DIR, as kframe plan generate does, and print a summary of each.
 
-    Exit code 3: a cluster has no plan, because the request names what it lacks. 1: a partition of a cluster cannot be
-    reassigned as requested, and stays as it is. With --out, clusters that are there already are not planned again.
+    Exit code 3: a cluster has no plan, because the request names what it lacks. 1: a plan does not do all that is
+    requested. With --out, clusters that are there already are not planned again.
     """
     from kframe.planning import PlanRequest
     from kframe.spark.marks import Writing
@@ -55,7 +55,7 @@ def plan_clusters(
         reasons = [row["problem"] for row in result.problems.orderBy("cluster").toLocalIterator()]
     emit_rows(OutputTable(_SCHEMA, PLANS.schema.names, rows, _WIDE), output)
     report_messages(result.changed, reasons, {}, "cluster")
-    if any(row["unassignable"] for row in rows):
+    if not all(row["limits_reached"] for row in rows):
         click.get_current_context().exit(1)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from kframe.model.columns import Int32, Int64, Ragged
 from kframe.model.lists import distinct_values, members, same_lists
 from kframe.model.tables import Targets
-from kframe.planning.bounds import lower_bound
+from kframe.planning.bounds import lower_bound, required_copies
 from kframe.planning.draft import Draft, weighted_loads
 from kframe.planning.exact import is_small, solve
 from kframe.planning.leaders import balance_leaders
@@ -20,6 +20,7 @@ from kframe.planning.prices import priced_bound
 from kframe.planning.problem import PlanProblem
 from kframe.planning.racks import required_racks
 from kframe.planning.relaxation import cheapest_flow
+from kframe.planning.unmet import UnmetPartitions, unmet_partitions
 from kframe.whatif.plan import Plan
 
 #: Each round begins with the result of the last, and the last round changes nothing: a second plan is then empty.
@@ -34,11 +35,12 @@ _SOLVED_GAP = 0.01
 class PlanProposal:
     """A plan and its effects. Lists are of broker indexes, a list for each row of the snapshot.
 
-    ``bound`` is the least that any plan copies, in replicas, or in weights where the request has them. ``limits`` are
+    ``bound`` is the least that any plan copies, in replicas, or in weights where the request has them; if some
+    partitions are not planned as requested, the least for the others. ``limits`` are
     the loads that a request for balance asks for; ``reached`` tells whether all loads are within. ``unassignable``
     partitions are as they were, because no broker can take their replicas. ``exact``: the solver has proven the
     bound, or that no plan reaches the limits. ``proven_by`` is the source of the bound: ``loads`` of brokers and
-    partitions, ``prices``, ``flow`` with cost terms, or ``solver``.
+    partitions, ``prices``, ``flow`` with cost terms, ``solver``, or ``required`` by the planned partitions.
     """
 
     problem: PlanProblem
@@ -117,6 +119,30 @@ class PlanProposal:
         return int(np.count_nonzero(distinct_racks(lists, self.problem.brokers.rack) < np.minimum(lists.counts, racks)))
 
     @cached_property
+    def unmet(self) -> UnmetPartitions:
+        """The partitions that the plan leaves otherwise than requested."""
+        return unmet_partitions(self.problem, self.after)
+
+    @property
+    def is_met(self) -> bool:
+        """Whether the plan does all that is requested: for each partition, and for the loads of brokers."""
+        return self.reached and not len(self.unmet)
+
+    @cached_property
+    def leaderless(self) -> Int32:
+        """The rows that receive replicas and have no live leader, from which these could be copied."""
+        leader = self.problem.snapshot.partitions.leader
+        if leader is None:
+            return np.empty(0, np.int32)
+        down = [facts.broker_id for facts in self.problem.snapshot.brokers if facts.registered is False]
+        return np.flatnonzero((self.copied > 0) & ((leader < 0) | np.isin(leader, down))).astype(np.int32)
+
+    @property
+    def racks_known(self) -> bool:
+        """Whether any broker has a rack, so that rack rules apply."""
+        return any(rack is not None for rack in self.problem.racks.values())
+
+    @cached_property
     def is_spread(self) -> bool:
         """Whether each partition spans as many racks as it must. Caps of brokers can prevent that."""
         scope = self.problem.order
@@ -140,7 +166,23 @@ def propose(problem: PlanProblem) -> PlanProposal:
     """Make a plan. Equal problems give equal plans, and a problem of its result an empty plan."""
     proposal = _from(problem, problem.original)
     wide = proposal.gap > _SOLVED_GAP or not proposal.is_valid
-    return _solved(proposal) if problem.request.exact or (proposal.reached and is_small(problem) and wide) else proposal
+    is_solved = problem.request.exact or (proposal.reached and is_small(problem) and wide)
+    return _of_planned(_solved(proposal) if is_solved else proposal)
+
+
+def _of_planned(proposal: PlanProposal) -> PlanProposal:
+    """The proposal with the bound of the partitions that it plans as requested, if it does not plan all."""
+    problem = proposal.problem
+    impossible = len(problem.left_out.impossible)
+    planned = problem.order[~np.isin(problem.order, proposal.unmet.rows)]
+    if len(planned) == len(problem.order):
+        return replace(proposal, unassignable=proposal.unassignable + impossible)
+    bound = required_copies(
+        replace(problem, order=planned), problem.original.take(planned), problem.weight[planned]
+    )  # fmt: skip
+    return replace(
+        proposal, bound=bound, proven_by="required", exact=False, unassignable=proposal.unassignable + impossible
+    )
 
 
 def _from(problem: PlanProblem, lists: Ragged) -> PlanProposal:

@@ -64,6 +64,16 @@ _PLAIN: Final = {
 }
 
 
+#: What the partitions or topics of a check have in common, where the detail of each differs.
+_FOLDED: Final = {
+    Check.PARTIAL_TOPIC: "the plan has some of their partitions",
+    Check.MORE_REPLICAS: "the replication factor becomes greater",
+    Check.CORDONED_DIRECTORIES: "some log directories of a broker are cordoned",
+}
+#: What a check or a plan without racks says.
+RACKS_UNKNOWN: Final = "racks unknown: rack rules not checked (--rack-map FILE gives racks)"
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class PlanReport:
     """A checked plan: what was found, the errors first; and where it is held against a snapshot, what it would move."""
@@ -99,27 +109,56 @@ class PlanReport:
         """Whether nothing was found that keeps any part of the plan from being carried out."""
         return not any(SEVERITY[finding.check] is Severity.ERROR for finding in self.findings)
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the check leaves out, a sentence each."""
+        if self.checked is None or any(broker.rack is not None for broker in self.checked.snapshot.brokers):
+            return ()
+        return (RACKS_UNKNOWN,)
+
+    @property
+    def folded_count(self) -> int:
+        """How many ``folded_rows`` there are."""
+        return sum(1 if _is_folded(finding) else len(finding) for finding in self.findings)
+
+    def folded_rows(self) -> Iterator[dict[str, Any]]:
+        """The rows of ``rows``, but a single row for several of a check that a plan is expected to have.
+
+        Such a row counts topics or partitions, and its ``detail`` says what these have in common.
+        """
+        for finding in self.findings:
+            rows = self._finding_rows(finding)
+            if not _is_folded(finding):
+                yield from rows
+                continue
+            first = next(rows)
+            unit = "topics" if finding.of_topics else "partitions"
+            detail = _FOLDED.get(finding.check, first["detail"])
+            yield {**first, "topic": f"{len(finding):,} {unit}", "partition": None, "detail": detail}
+
     def rows(self) -> Iterator[dict[str, Any]]:
         """A row a finding."""
-        targets = self.plan.targets
         for finding in self.findings:
-            error = _ERRORS.get(finding.check)
-            common = {
-                "severity": str(SEVERITY[finding.check]),
-                "check": str(finding.check),
-                "error": None if error is None else error.name,
+            yield from self._finding_rows(finding)
+
+    def _finding_rows(self, finding: Findings) -> Iterator[dict[str, Any]]:
+        targets, error = self.plan.targets, _ERRORS.get(finding.check)
+        common = {
+            "severity": str(SEVERITY[finding.check]),
+            "check": str(finding.check),
+            "error": None if error is None else error.name,
+        }
+        if finding.check is Check.EMPTY_PLAN:
+            yield {**common, "topic": None, "partition": None, "detail": _PLAIN[finding.check]}
+        for position in finding.positions.tolist():
+            topic = position if finding.of_topics else int(targets.topic[position])
+            partition = None if finding.of_topics else int(targets.partition[position])
+            yield {
+                **common,
+                "topic": targets.names[topic],
+                "partition": partition,
+                "detail": self._detail(finding.check, position),
             }
-            if finding.check is Check.EMPTY_PLAN:
-                yield {**common, "topic": None, "partition": None, "detail": _PLAIN[finding.check]}
-            for position in finding.positions.tolist():
-                topic = position if finding.of_topics else int(targets.topic[position])
-                partition = None if finding.of_topics else int(targets.partition[position])
-                yield {
-                    **common,
-                    "topic": targets.names[topic],
-                    "partition": partition,
-                    "detail": self._detail(finding.check, position),
-                }
 
     def document(self) -> dict[str, Any]:
         """Everything as data."""
@@ -143,6 +182,7 @@ class PlanReport:
             "counts": self.counts(),
             "moves": None if self.checked is None else reassignment_document(self.checked),
             "findings": list(self.rows()),
+            "notes": list(self.notes),
             "assumptions": [] if snapshot is None else list(snapshot.assumptions),
         }  # fmt: skip
 
@@ -156,6 +196,10 @@ class PlanReport:
         if self.checked is None:
             raise ValueError(f"{check} says something about a snapshot")
         return _snapshot_detail(self.checked, check, position)
+
+
+def _is_folded(finding: Findings) -> bool:
+    return len(finding) > 1 and SEVERITY[finding.check] is Severity.INFO
 
 
 def reassignment_document(checked: CheckedPlan) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from kframe.planning.prices import priced_bound
 from kframe.planning.racks import required_racks
 from kframe.snapshot import Snapshot
 from kframe.whatif.plan_check import SEVERITY, Severity, check_against, check_alone, resolve_plan
-from tests.planning.clusters import FEWER_EXAMPLES, applied, snapshot_of, snapshots
+from tests.planning.clusters import FEWER_EXAMPLES, plan_again, snapshot_of, snapshots
 
 
 @st.composite
@@ -82,10 +82,8 @@ def test_plan_is_valid_and_worsens_no_hard_rule(snapshot: Snapshot, request: dic
 @given(snapshots(), goals())
 def test_second_plan_is_empty(snapshot: Snapshot, request: dict[str, Any]) -> None:
     proposal = planned(snapshot, request)
-    repeated_goals = {name: value for name, value in request.items() if name not in ("replace", "add_brokers")}
-    added = {"add_brokers": request["add_brokers"]} if "add_brokers" in request else {}
-    replaced = {"replace": request["replace"]} if "replace" in request else {}
-    assert len(plan(applied(proposal), **repeated_goals, **added, **replaced).rows) == 0
+    second = plan_again(proposal, request)
+    assert second is None or len(second.rows) == 0
 
 
 @given(snapshots(), goals())
@@ -106,7 +104,8 @@ def test_leaders_change_only_where_requested(snapshot: Snapshot, request: dict[s
 @given(snapshot=snapshots())
 def test_additional_goal_never_lowers_bound(snapshot: Snapshot, extra_goal: dict[str, Any]) -> None:
     request: dict[str, Any] = {"remove_brokers": (1,)}
-    assert planned(snapshot, request).bound <= planned(snapshot, request | extra_goal).bound
+    further = planned(snapshot, request | extra_goal)
+    assert planned(snapshot, request).bound <= further.bound or further.unassignable
 
 
 @FEWER_EXAMPLES
@@ -180,7 +179,8 @@ def test_plan_by_sizes_is_valid_with_correct_loads(case: tuple[Snapshot, dict[st
 @given(weighted())
 def test_second_plan_by_sizes_is_empty(case: tuple[Snapshot, dict[str, Any]]) -> None:
     snapshot, request = case
-    assert len(plan(applied(planned(snapshot, request)), **request).rows) == 0
+    second = plan_again(planned(snapshot, request), request)
+    assert second is None or len(second.rows) == 0
 
 
 @given(weighted(partitions_max=8))
@@ -216,7 +216,7 @@ def test_more_excluded_brokers_never_lower_bound(
     known = {broker.broker_id for broker in snapshot.brokers}
     fewer_excluded, more_excluded = (tuple(sorted(ids & known)) for ids in (excluded, excluded | extra))
     bounds = [planned(snapshot, goal | {"exclude_brokers": ids}) for ids in (fewer_excluded, more_excluded)]
-    assert bounds[0].bound <= bounds[1].bound
+    assert bounds[0].bound <= bounds[1].bound or bounds[1].unassignable
     assert bounds[0].unassignable <= bounds[1].unassignable
 
 

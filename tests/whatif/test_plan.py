@@ -244,3 +244,29 @@ def test_document_counts_equal_its_findings() -> None:
     for severity, count in document["counts"].items():
         assert count == sum(row["severity"] == severity for row in document["findings"])
     assert document["plan"] == {"name": "reassignment.json", "topics": 1, "partitions": 24, "replicas": 72}
+
+
+def test_several_findings_that_a_plan_is_expected_to_have_are_one_row() -> None:
+    names = ("first", "other", "third")
+    snapshot = Snapshot.from_cluster(
+        cluster_of({name: [healthy(1, 2), healthy(1, 2)] for name in names}, [registration(1), registration(2)])
+    )
+    plan = Plan.of([((name, 0), (2, 1)) for name in names[:2]] + [(("third", 0), (1,)), (("third", 1), (2,))])
+    report = PlanReport.of(plan, resolve_plan(plan, snapshot))
+    rows = [(row["check"], row["topic"], row["partition"]) for row in report.folded_rows()]
+    assert rows == [
+        ("fewer-replicas", "third", 0), ("fewer-replicas", "third", 1), ("partial-topic", "2 topics", None),
+        ("order-only", "2 partitions", None),
+    ]  # fmt: skip
+    assert report.folded_count == len(rows)
+    assert report.counts() == {"error": 0, "warning": 2, "info": 4}
+
+
+def test_check_says_that_racks_are_unknown() -> None:
+    plan = Plan.of([(("t", 0), (2, 1))])
+    without_racks = Snapshot.from_cluster(cluster_of({"t": [healthy(1, 2)]}, [registration(1), registration(2)]))
+    assert PlanReport.of(plan, resolve_plan(plan, without_racks)).document()["notes"] == [
+        "racks unknown: rack rules not checked (--rack-map FILE gives racks)"
+    ]
+    assert PlanReport.of(plan, resolve_plan(plan, small())).document()["notes"] == []
+    assert PlanReport.of(plan, None).document()["notes"] == []
