@@ -40,8 +40,8 @@ from kframe.cli.plan_generate import generate as generate_plan
 from kframe.cli.plan_stage import limit_options
 from kframe.cli.plan_stage import stage as stage_plan
 from kframe.cli.plugins import PluginSettings, plugin_options
-from kframe.cli.progress import progress
-from kframe.cli.snapshot import FormatChoice, captured
+from kframe.cli.reading import SnapshotReading, reading_options
+from kframe.cli.snapshot import captured
 from kframe.cli.studies import PATH
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ _BROKERS: Final = (
 
 _ALL_LISTED: Final = "-o json, csv and jsonl list them all"
 
-_FROM = click.option("--from", "source_format", type=FormatChoice(), help="Format of SNAPSHOT.")
+_READING = reading_options()
 _LIMIT = click.option("--limit", type=click.IntRange(min=0), default=50, show_default=True,
                       help="Rows that a table lists; data has them all.")  # fmt: skip
 
@@ -74,7 +74,7 @@ for _command in COMMANDS:
 
 @group.command()
 @click.argument("source", metavar="SNAPSHOT", type=SOURCE)
-@_FROM
+@_READING
 @CONFIG_OPTION
 @COMMAND_CONFIG
 @goal_options
@@ -85,7 +85,7 @@ for _command in COMMANDS:
 @plugin_options
 @output_option
 def generate(
-    source: InputFile | str, source_format: str | None, config: Path | None, command_config: Path | None,
+    source: InputFile | str, reading: SnapshotReading, config: Path | None, command_config: Path | None,
     goals: dict[str, Any], goal: str | None, cost_terms: tuple[str, ...], weights: InputFile | None,
     writing: PlanOutput, limit: int, plugins: PluginSettings, output: str,
 ) -> None:  # fmt: skip
@@ -97,21 +97,20 @@ def generate(
     """
     from kframe.planning import PlanRequest
     from kframe.planning.sizes import read_weights
-    from kframe.snapshot import read_snapshot
 
     goals |= chosen_terms(plugins, goal, cost_terms)
+    goals["racks"] = _racks(reading.racks(), goals["racks"])
     PlanRequest(**goals)
     writing.check()
     if is_url(source):
-        if source_format is not None:
-            raise BadInput(f"--from {source_format}: found a URL, expected a file")
-        snapshot = captured(source, config, command_config, plugins)
+        if reading.source_format is not None:
+            raise BadInput(f"--from {reading.source_format}: found a URL, expected a file")
+        snapshot = reading.complete(captured(source, config, command_config, plugins))
     else:
         for option, file in (("--config", config), ("--command-config", command_config)):
             if file is not None:
                 raise BadInput(f"{option}: found a file as SNAPSHOT, expected the URL of a live cluster")
-        with progress("reading") as tick:
-            snapshot = read_snapshot(source, source_format, tick)
+        snapshot = reading.read(source)
     sizes = None if weights is None else read_weights(weights, snapshot)
     request = PlanRequest(**goals, weights=sizes)
     click.get_current_context().exit(generate_plan(snapshot, request, writing, output, limit))
@@ -120,14 +119,14 @@ def generate(
 @group.command()
 @click.argument("plan", metavar="PLAN", type=INPUT)
 @click.argument("source", metavar="SNAPSHOT", type=INPUT)
-@_FROM
+@_READING
 @limit_options
 @weights_option
 @click.option("--out", metavar="DIR|FILE.json", help="Write stage-001.json … and manifest.json, or only the manifest.")
 @_LIMIT
 @output_option
 def stage(
-    plan: InputFile, source: InputFile, source_format: str | None, limits: dict[str, Any], weights: InputFile | None,
+    plan: InputFile, source: InputFile, reading: SnapshotReading, limits: dict[str, Any], weights: InputFile | None,
     out: str | None, limit: int, output: str,
 ) -> None:  # fmt: skip
     """Order PLAN in stages within limits, and print the effect of a broker failure in each.
@@ -138,7 +137,7 @@ def stage(
     from kframe.planning.sizes import read_weights
     from kframe.staging.request import StageRequest
 
-    comparison = _checked_plan(plan, source, source_format)
+    comparison = _checked_plan(plan, source, reading)
     sizes = None if weights is None else read_weights(weights, comparison.snapshot)
     code = stage_plan(comparison, StageRequest(**limits, weights=sizes), out, output, limit)
     click.get_current_context().exit(code)
@@ -147,14 +146,14 @@ def stage(
 @group.command()
 @click.argument("plan", metavar="PLAN", type=INPUT)
 @click.option("--snapshot", "source", type=INPUT, metavar="SNAPSHOT", help="Also check it against this cluster.")
-@_FROM
+@_READING
 @report_option
 @force_option
 @weights_option
 @_LIMIT
 @output_option
 def check(
-    plan: InputFile, source: InputFile | None, source_format: str | None, page: Path | None, force: bool,
+    plan: InputFile, source: InputFile | None, reading: SnapshotReading, page: Path | None, force: bool,
     weights: InputFile | None, limit: int, output: str,
 ) -> None:  # fmt: skip
     """Check PLAN alone and against a cluster. Print one finding per row. --weights has the sizes for --report.
@@ -174,7 +173,7 @@ def check(
     if source is None:
         report = PlanReport.of(load_plan(plan), None)
     else:
-        comparison = _checked_plan(plan, source, source_format)
+        comparison = _checked_plan(plan, source, reading)
         report = PlanReport.of(comparison.plan, comparison)
         if page is not None:
             _write_page(page, plan, comparison, weights)
@@ -186,24 +185,24 @@ def check(
 @group.command()
 @click.argument("plan", metavar="PLAN", type=INPUT)
 @click.argument("source", metavar="SNAPSHOT", type=INPUT)
-@_FROM
+@_READING
 @_LIMIT
 @output_option
-def show(plan: InputFile, source: InputFile, source_format: str | None, limit: int, output: str) -> None:
+def show(plan: InputFile, source: InputFile, reading: SnapshotReading, limit: int, output: str) -> None:
     """List every partition of PLAN: its replicas in SNAPSHOT, its target, and the replicas added and removed."""
-    comparison = _checked_plan(plan, source, source_format)
+    comparison = _checked_plan(plan, source, reading)
     _emit_partitions(comparison.partition_rows(), len(comparison.plan), "kframe.plan/v1", output, limit)
 
 
 @group.command()
 @click.argument("plan", metavar="PLAN", type=INPUT)
 @click.argument("source", metavar="SNAPSHOT", type=INPUT)
-@_FROM
+@_READING
 @_LIMIT
 @output_option
-def diff(plan: InputFile, source: InputFile, source_format: str | None, limit: int, output: str) -> None:
+def diff(plan: InputFile, source: InputFile, reading: SnapshotReading, limit: int, output: str) -> None:
     """Print what PLAN changes in SNAPSHOT: the old and the new assignment."""
-    comparison = _checked_plan(plan, source, source_format)
+    comparison = _checked_plan(plan, source, reading)
     rows = list(comparison.partition_rows(changes_only=True))
     if output not in ("table", "wide"):
         _emit_partitions(iter(rows), len(rows), "kframe.plan-diff/v1", output, limit)
@@ -218,15 +217,15 @@ def diff(plan: InputFile, source: InputFile, source_format: str | None, limit: i
 @group.command()
 @click.argument("plan", metavar="PLAN", type=INPUT)
 @click.argument("source", metavar="SNAPSHOT", type=INPUT)
-@_FROM
-def stamp(plan: InputFile, source: InputFile, source_format: str | None) -> None:
+@_READING
+def stamp(plan: InputFile, source: InputFile, reading: SnapshotReading) -> None:
     """Print PLAN with a stamp: the cluster, and the present assignment of the plan's partitions in SNAPSHOT.
 
     kframe plan apply refuses the plan once these have changed; Kafka's tools ignore the stamp.
     """
     from kframe.whatif.execution import plan_document
 
-    comparison = _checked_plan(plan, source, source_format)
+    comparison = _checked_plan(plan, source, reading)
     click.echo(plan_document(comparison.plan.targets, comparison.stamp()), nl=False)
 
 
@@ -277,6 +276,16 @@ def cancel(admin: Administration, plan: InputFile, execute: bool, output: str) -
     click.get_current_context().exit(cancel_reassignments(admin, partitions, execute, output))
 
 
+def _racks(mapped: dict[int, str], stated: dict[int, str]) -> dict[int, str]:
+    """The racks of a rack map and of ``--add-brokers``. Raises BadInput if they contradict each other."""
+    for broker_id, rack in stated.items():
+        if mapped.get(broker_id, rack) != rack:
+            raise BadInput(
+                f"--add-brokers: found broker {broker_id} in {rack}, expected {mapped[broker_id]} (--rack-map)"
+            )
+    return mapped | stated
+
+
 def _write_page(path: Path, plan: InputFile, checked: CheckedPlan, weights: InputFile | None) -> None:
     """Write the page about a plan and the snapshot that it was compared with."""
     from kframe.planning.review import PlanReview
@@ -287,14 +296,12 @@ def _write_page(path: Path, plan: InputFile, checked: CheckedPlan, weights: Inpu
         write_page(path, PlanReview.of_plan(checked, sizes), file.read())
 
 
-def _checked_plan(plan: InputFile, source: InputFile, source_format: str | None) -> CheckedPlan:
-    from kframe.snapshot import read_snapshot
+def _checked_plan(plan: InputFile, source: InputFile, reading: SnapshotReading) -> CheckedPlan:
     from kframe.whatif.plan import load_plan
     from kframe.whatif.plan_check import resolve_plan
 
     loaded = load_plan(plan)
-    with progress("reading") as tick:
-        return resolve_plan(loaded, read_snapshot(source, source_format, tick))
+    return resolve_plan(loaded, reading.read(source))
 
 
 def _emit_report(report: PlanReport, output: str, limit: int) -> None:

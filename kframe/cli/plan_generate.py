@@ -256,7 +256,7 @@ def generate(snapshot: Snapshot, request: PlanRequest, writing: PlanOutput, outp
         _emit_messages(document, limit)
     elif not emit_data(SCHEMA, document, list(document["brokers"][0]), document["brokers"], output):
         _emit_tables(document, output, limit)
-    return 0 if proposal.is_met else FAILED
+    return 0 if proposal.meets_request else FAILED
 
 
 def write_page(path: Path, review: PlanReview, plan_file: bytes) -> None:
@@ -301,7 +301,7 @@ def _emit_tables(document: dict[str, Any], output: str, limit: int) -> None:
             name: f"{count:,}" for name, count in document["partitions"].items() if count or name == "changed"
         },
         "leaders that change": moves["leaders"],
-        "request met": document["met"],
+        "request met": document["meets_request"],
         **{name.replace("_", " "): document[name] for name in ("goal", "cost_terms") if document[name]},
         "partitions in too few racks": crowded,
         **({"warning": document["warnings"]} if document["warnings"] else {}),

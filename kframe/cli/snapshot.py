@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
-from click.shell_completion import CompletionItem
 
 from kframe.cli.admin import open_administration
 from kframe.cli.completion import complete_topics
@@ -26,14 +25,11 @@ from kframe.cli.live import (
 from kframe.cli.output import OutputTable, ReportingGroup, emit_reasons, emit_record, emit_rows, output_option
 from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.cli.progress import progress
+from kframe.cli.reading import SnapshotReading, reading_options
 
 if TYPE_CHECKING:
     from kframe.snapshot import Snapshot
-    from kframe.snapshot.content import Mode
     from kframe.snapshot.files import InputFile
-
-#: The keys of ``kframe.snapshot.FORMATS``, repeated here so that ``--help`` does not import NumPy.
-FORMAT_NAMES: Final = ("kframe", "zookeeper", "describe", "kcat", "reassignment")
 
 #: Columns of each listing, and the columns that only wide tables have.
 _COLUMNS: Final[Mapping[str, tuple[tuple[str, ...], frozenset[str]]]] = {
@@ -63,36 +59,8 @@ _KRAFT_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
 _KRAFT_WIDE: Final = ("log_dirs", "cordoned_log_dirs", "incarnation_id", "features", "directories")
 
 
-class FormatChoice(click.Choice[str]):
-    """The formats of kframe and, once another name is given or completed, those of plugins."""
-
-    def __init__(self) -> None:
-        super().__init__(FORMAT_NAMES)
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The name, if a format has it."""
-        if value not in FORMAT_NAMES:
-            self._load()
-        return super().convert(value, param, ctx)
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """All names that begin so."""
-        self._load()
-        return super().shell_complete(ctx, param, incomplete)
-
-    def _load(self) -> None:
-        from kframe.snapshot.formats import format_names
-
-        self.choices = format_names()
-
-
 _PATH: Final = click.Path(path_type=Path)
-_FROM: Final = click.option(
-    "--from", "--format", "source_format", type=FormatChoice(), help="Format of IN; detected by default."
-)
-_MODE: Final = click.option(
-    "--mode", type=click.Choice(("zookeeper", "kraft")), help="Mode of the cluster, where IN does not show it."
-)
+_READING: Final = reading_options("IN", "--format")
 _FORCE: Final = click.option("--force", is_flag=True, help="Replace a snapshot that is already there.")
 
 
@@ -104,17 +72,16 @@ def group() -> None:
 @group.command()
 @click.argument("source", metavar="IN", type=INPUT)
 @click.argument("target", metavar="OUT", type=_PATH)
-@_FROM
-@_MODE
+@_READING
 @_FORCE
-def convert(source: InputFile, target: Path, source_format: str | None, mode: Mode | None, force: bool) -> None:
+def convert(source: InputFile, target: Path, reading: SnapshotReading, force: bool) -> None:
     """Read IN and keep it as a snapshot directory OUT.
 
     IN is a ZooKeeper dump, the output of kafka-topics --describe, kcat -L -J or kafka-reassign-partitions, or a
     snapshot directory; files may be gzipped. With the plugin kraft it is also the directory, a segment or a snapshot
     of a KRaft node, or the output of kafka-dump-log; OUT.checkpoint is then a snapshot that Kafka reads.
     """
-    _write(_read(source, source_format, mode), target, force)
+    _write(reading.read(source), target, force)
 
 
 @group.command()
@@ -173,8 +140,7 @@ def capture(
 
 @group.command()
 @click.argument("source", metavar="IN", type=INPUT)
-@_FROM
-@_MODE
+@_READING
 @click.option("--topics", is_flag=True, help="List topics.")
 @click.option("--brokers", is_flag=True, help="List brokers.")
 @click.option("--partitions", is_flag=True, help="List partitions.")
@@ -182,8 +148,8 @@ def capture(
               help="List only this topic; may be repeated.")  # fmt: skip
 @output_option
 def show(
-    source: InputFile, source_format: str | None, mode: Mode | None, topics: bool, brokers: bool, partitions: bool,
-    names: tuple[str, ...], output: str,
+    source: InputFile, reading: SnapshotReading, topics: bool, brokers: bool, partitions: bool, names: tuple[str, ...],
+    output: str,
 ) -> None:  # fmt: skip
     """Summarise the cluster in IN, or list its brokers, topics or partitions."""
     flags = {"topics": topics, "brokers": brokers, "partitions": partitions}
@@ -193,7 +159,7 @@ def show(
     view = views[0] if views else "partitions" if names else "summary"
     if names and view not in ("topics", "partitions"):
         raise click.UsageError("--topic goes with --topics or --partitions")
-    snapshot = _read(source, source_format, mode)
+    snapshot = reading.read(source)
     if view == "summary":
         from kframe.snapshot.listing import summary_record
 
@@ -278,14 +244,6 @@ def _write_sizes(
         "sizes": str(path), "partitions_without_size": len(snapshot) - len(rows),
         "brokers_without_answer": [broker_id for broker_id in brokers if broker_id not in logs],
     }  # fmt: skip
-
-
-def _read(source: InputFile, source_format: str | None, mode: Mode | None = None) -> Snapshot:
-    from kframe.snapshot import read_snapshot
-
-    with progress("reading") as tick:
-        snapshot = read_snapshot(source, source_format, tick)
-    return snapshot if mode is None else snapshot.with_mode(mode)
 
 
 def _write(snapshot: Snapshot, target: Path, force: bool) -> None:

@@ -9,8 +9,8 @@ import click
 
 from kframe.cli.exits import HAS_FINDINGS
 from kframe.cli.output import OutputTable, emit_rows, output_option
+from kframe.cli.reading import MODES
 from kframe.cli.spark_session import SparkSettings, planned_in, report_messages, report_saved, spark_options
-from kframe.cli.studies import MODES
 
 if TYPE_CHECKING:
     from kframe.snapshot.content import Mode

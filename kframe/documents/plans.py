@@ -155,14 +155,14 @@ class GeneratedBroker(Struct):
 
 
 class GeneratedPlanDocument(Struct):
-    """The report of a generated plan: ``kframe plan generate``. ``met``: the plan does all that is requested, and so
-    ``limits_reached``: the loads of brokers are within their limits. ``proof`` says why no plan copies less than the
-    bound. ``skew`` is of the brokers that receive replicas. ``goal`` and ``cost_terms`` name what plugins have
-    contributed. ``warnings`` are to be read before the plan is executed."""
+    """The report of a generated plan: ``kframe plan generate``. ``meets_request``: the plan does all that is requested.
+    ``limits_reached``: it does, and so the loads of brokers are within their limits. ``proof`` says why no plan copies
+    less than the bound. ``skew`` is of the brokers that receive replicas. ``goal`` and ``cost_terms`` name what plugins
+    have contributed. ``warnings`` are to be read before the plan is executed."""
 
     snapshot: PlanSnapshot
     summary: str
-    met: bool
+    meets_request: bool
     proof: str
     partitions: GeneratedPartitions
     moves: GeneratedMoves

@@ -82,7 +82,7 @@ def _result(review: PlanReview) -> str:
         *((("cost terms", ", ".join(generated["cost_terms"])),) if generated["cost_terms"] else ()),
         (f"lower bound in {moves['unit']}", moves["bound"]),
         ("leaders that change", moves["leaders"]),
-        ("request met", generated["met"]),
+        ("request met", generated["meets_request"]),
         *((f"partitions {name}", count) for name, count in generated["partitions"].items()),
     ])  # fmt: skip
     return (

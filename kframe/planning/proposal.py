@@ -124,7 +124,7 @@ class PlanProposal:
         return unmet_partitions(self.problem, self.after)
 
     @property
-    def is_met(self) -> bool:
+    def meets_request(self) -> bool:
         """Whether the plan does all that is requested: for each partition, and for the loads of brokers."""
         return self.reached and not len(self.unmet)
 

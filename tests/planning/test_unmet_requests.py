@@ -45,7 +45,7 @@ def test_replication_factor_above_remaining_brokers_leaves_only_that_partition()
     snapshot = snapshot_of(FOUR_BROKERS, NO_RACKS)
     proposal = plan(snapshot, remove_brokers=(4,))
     assert lists_of(proposal) == [[1, 2, 3], [2, 3, 1], [3, 1, 2], [4, 1, 2, 3], [1, 2, 3]]
-    assert (proposal.moves, proposal.bound, proposal.is_met) == (2, 2, False)
+    assert (proposal.moves, proposal.bound, proposal.meets_request) == (2, 2, False)
     assert unmet(snapshot, remove_brokers=(4,)) == {"everywhere-0": "replication factor 4, but 3 brokers would remain"}
 
 
@@ -72,7 +72,7 @@ def test_each_unmet_partition_has_its_reason(goals: dict[str, Any], reasons: dic
 @pytest.mark.parametrize("extra", [{}, {"rebalance": True}, {"fix_racks": True}, {"replication_factors": {"a": 2}}])
 def test_summary_of_unmet_request_claims_no_bound(extra: dict[str, Any]) -> None:
     report = document(snapshot_of(FOUR_BROKERS, NO_RACKS), remove_brokers=(4,), **extra)
-    assert (report["met"], report["limits_reached"], report["moves"]["gap"]) == (False, False, None)
+    assert (report["meets_request"], report["limits_reached"], report["moves"]["gap"]) == (False, False, None)
     assert report["moves"]["bound"] <= report["moves"]["cost"]
     assert "the request is not met: broker 4 retains 1 replica: everywhere-0 (replication" in report["summary"]
     assert "no plan" not in report["summary"]
@@ -90,7 +90,7 @@ MOVING: Final = ([[4, 2, 1, 3], [4, 2, 3]], [[4], []], [[3], []])
 
 
 @pytest.mark.parametrize(
-    ("goals", "is_met"),
+    ("goals", "meets_request"),
     [
         ({"remove_brokers": (1,)}, False),
         ({"remove_brokers": (4,)}, False),
@@ -106,14 +106,14 @@ MOVING: Final = ([[4, 2, 1, 3], [4, 2, 3]], [[4], []], [[3], []])
         ({"remove_brokers": (1,), "topics": ("other",)}, True),
     ],
 )
-def test_reassignment_in_progress_counts_as_completed(goals: dict[str, Any], is_met: bool) -> None:
+def test_reassignment_in_progress_counts_as_completed(goals: dict[str, Any], meets_request: bool) -> None:
     lists, adding, removing = MOVING
     racks = {1: "r1", 2: "r2", 3: "r3", 4: "r2"}
     snapshot = reassigning(snapshot_of({"other": [[2]], "t": lists}, racks), [[], *adding], [[], *removing])
     report = document(snapshot, **goals)
-    assert report["met"] == is_met
+    assert report["meets_request"] == meets_request
     moving = {row["partition"]: row["reason"] for row in report["unmet"] if row["topic"] == "t"}
-    assert moving == ({} if is_met else {0: "a reassignment to 4,2,1 is in progress"})
+    assert moving == ({} if meets_request else {0: "a reassignment to 4,2,1 is in progress"})
 
 
 def test_removed_broker_retains_replicas_of_deleted_topic() -> None:
@@ -121,13 +121,13 @@ def test_removed_broker_retains_replicas_of_deleted_topic() -> None:
     topics = replace(snapshot.topics, deleting=np.array([1, 0], np.uint8))
     snapshot = replace(snapshot, topics=topics)
     assert unmet(snapshot, remove_brokers=(1,)) == {"gone-0": "its topic is being deleted"}
-    assert document(snapshot, rebalance=True)["met"]
+    assert document(snapshot, rebalance=True)["meets_request"]
 
 
 def test_unreachable_limits_name_brokers_outside_of_them() -> None:
     snapshot = snapshot_of({"t": [[1], [2]]}, {1: None, 2: None})
     report = document(snapshot, rebalance=True, weights=np.array([100, 10], np.int64))
-    assert not report["met"]
+    assert not report["meets_request"]
     (text,) = [warning for warning in report["warnings"] if "outside" in warning]
     assert text.startswith("outside of the limits, in bytes: broker 1 has 100, expected 54 to 56")
 
@@ -136,7 +136,7 @@ def test_unreachable_limits_name_brokers_outside_of_them() -> None:
 def test_copies_without_a_leader_are_a_warning(goals: dict[str, Any]) -> None:
     snapshot = without_leaders(snapshot_of({"t": [[1], [1], [1]]}, dict.fromkeys(range(1, 4))), [0, 1])
     report = document(snapshot, **goals)
-    assert (report["met"], report["partitions"]["leaderless"]) == (True, 2)
+    assert (report["meets_request"], report["partitions"]["leaderless"]) == (True, 2)
     assert "2 partitions without a leader: nothing can be copied before they have one (t-0, t-1)" in report["warnings"]
 
 
