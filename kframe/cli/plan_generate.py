@@ -294,7 +294,7 @@ def _emit_tables(document: dict[str, Any], output: str, limit: int) -> None:
     emit_heading(document["summary"])
     moves, racks = document["moves"], document["racks"]
     crowded = "unknown"
-    if racks["known"]:
+    if racks["crowded_after"] is not None:
         crowded = f"{racks['crowded_before']:,} before, {racks['crowded_after']:,} after"
     emit_record("", {
         "partitions": {

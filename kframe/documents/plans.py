@@ -108,9 +108,8 @@ class GeneratedMoves(Struct):
 
 
 class CrowdedPartitions(Struct):
-    """Partitions that span fewer racks than they could; null where no rack is ``known``."""
+    """Partitions that span fewer racks than they could; null where no broker has a rack."""
 
-    known: bool
     crowded_before: int | None
     crowded_after: int | None
 

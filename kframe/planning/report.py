@@ -64,7 +64,6 @@ def report_document(proposal: PlanProposal) -> dict[str, Any]:
         "cost_terms": [] if problem.costs is None else list(problem.costs.names),
         "limits_reached": proposal.meets_request,
         "racks": {
-            "known": proposal.racks_known,
             "crowded_before": proposal.crowded(problem.original) if proposal.racks_known else None,
             "crowded_after": proposal.crowded(proposal.after) if proposal.racks_known else None,
         },

@@ -144,7 +144,7 @@ def plan_row(cluster: str, proposal: PlanProposal) -> pa.Table:
         "bytes": moves["cost"] - moves["term_cost"] if moves["unit"] == "bytes" else None,
         "leader_changes": moves["leaders"],
         "limits_reached": document["limits_reached"],
-        **{name: count for name, count in document["racks"].items() if name != "known"},
+        **document["racks"],
         "summary": document["summary"],
         "proof": document["proof"],
     }
