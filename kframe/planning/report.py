@@ -15,7 +15,7 @@ from kframe.planning.eligibility import assumed_racks
 from kframe.planning.limits import distinct_racks
 from kframe.planning.proposal import PlanProposal
 from kframe.planning.replacements import diversions
-from kframe.planning.unmet import describe, reasons
+from kframe.planning.unmet import describe, reasons, settled_lists
 from kframe.snapshot.content import brokers_text
 from kframe.whatif.health import Skew
 from kframe.whatif.plan_report import RACKS_UNKNOWN
@@ -227,10 +227,14 @@ def notes(proposal: PlanProposal) -> Iterator[str]:
         count = proposal.unassignable
         verb = "stays as it is" if count == 1 else "stay as they are"
         yield f"{_counted(count, 'partition')} {verb}, because no allowed broker can take a replica"
-    unmet = int(proposal.unmet.retained.sum())
-    outside = int(problem.brokers.leaving[proposal.after.values].sum()) - unmet
-    if outside > 0 and problem.brokers.leaving[problem.original.values].any():
-        yield f"{_counted(outside, 'replica')} outside of the scope stay on the brokers that the others leave"
+    leaving = problem.brokers.leaving
+    retained = int(leaving[settled_lists(problem, proposal.after).values].sum())
+    if departing := int(leaving[proposal.after.values].sum()) - retained:
+        verb = "leaves" if departing == 1 else "leave"
+        yield f"{_counted(departing, 'replica')} {verb} when reassignments in progress complete"
+    if outside := retained - int(proposal.unmet.retained.sum()):
+        verb = "stays" if outside == 1 else "stay"
+        yield f"{_counted(outside, 'replica')} outside of the scope {verb} on the brokers that the others leave"
     lost = distinct_racks(proposal.after, problem.brokers.rack) < distinct_racks(problem.original, problem.brokers.rack)
     shrunk = proposal.after.counts < problem.original.counts
     if (lost & ~shrunk).any():

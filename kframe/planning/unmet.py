@@ -55,7 +55,7 @@ def unmet_partitions(problem: PlanProblem, after: Ragged) -> UnmetPartitions:
 
     A reassignment in progress counts as completed: its removing replicas are not in the list.
     """
-    settled, brokers = _settled(problem, after), problem.brokers
+    settled, brokers = settled_lists(problem, after), problem.brokers
     left_out = problem.left_out
     covered = problem.scope
     covered[left_out.reassigning] = covered[left_out.impossible] = True
@@ -80,7 +80,7 @@ def reasons(problem: PlanProblem, after: Ragged, unmet: UnmetPartitions) -> Iter
     deleting, reassigning, impossible = (
         np.isin(unmet.rows, rows) for rows in (left_out.deleting, left_out.reassigning, left_out.impossible)
     )
-    targets, originals = _settled(problem, after).take(unmet.rows), problem.original.take(unmet.rows)
+    targets, originals = settled_lists(problem, after).take(unmet.rows), problem.original.take(unmet.rows)
     hosts = host_counts(problem.brokers, originals)
     count = np.bincount(after.values, minlength=len(ids)).astype(np.int64)
     for index, row in enumerate(unmet.rows.tolist()):
@@ -97,7 +97,9 @@ def reasons(problem: PlanProblem, after: Ragged, unmet: UnmetPartitions) -> Iter
 def _too_few_brokers(problem: PlanProblem, hosts: int, factor: int) -> str:
     remaining = int(np.count_nonzero(problem.brokers.leaving == 0))
     if factor > remaining:
-        return f"replication factor {factor}, but {_counted(remaining, 'broker')} would remain"
+        is_reduced = remaining < len(problem.brokers)
+        text = f"{_counted(remaining, 'broker')} would remain" if is_reduced else f"there are {remaining:,} brokers"
+        return f"replication factor {factor}, but {text}"
     return f"replication factor {factor}, but {_counted(hosts, 'broker')} can have a replica{_refused(problem)}"
 
 
@@ -155,8 +157,8 @@ def _required(problem: PlanProblem, settled: Ragged) -> Sequence[tuple[Int32, In
     return required
 
 
-def _settled(problem: PlanProblem, after: Ragged) -> Ragged:
-    """The lists ``after`` without the replicas that a reassignment in progress removes."""
+def settled_lists(problem: PlanProblem, after: Ragged) -> Ragged:
+    """The lists ``after`` a plan, without the replicas that a reassignment in progress removes."""
     removing = problem.snapshot.partitions.removing_replicas
     if removing is None or not len(problem.left_out.reassigning):
         return after

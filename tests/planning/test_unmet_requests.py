@@ -57,7 +57,7 @@ def test_replication_factor_above_remaining_brokers_leaves_only_that_partition()
             "everywhere-0": "replication factor 4, but 2 brokers would remain",
         }),
         ({"replication_factors": {"everywhere": 5}},
-         dict.fromkeys(("everywhere-0", "everywhere-1"), "replication factor 5, but 4 brokers would remain")),
+         dict.fromkeys(("everywhere-0", "everywhere-1"), "replication factor 5, but there are 4 brokers")),
         ({"replication_factors": {"a": 4}, "exclude_brokers": (4,)},
          {"a-2": "replication factor 4, but 3 brokers can have a replica (broker 4 is excluded)"}),
         ({"remove_brokers": (4,), "exclude_topics": ("everywhere",), "broker_caps": {None: 2}},
@@ -114,6 +114,14 @@ def test_reassignment_in_progress_counts_as_completed(goals: dict[str, Any], mee
     assert report["meets_request"] == meets_request
     moving = {row["partition"]: row["reason"] for row in report["unmet"] if row["topic"] == "t"}
     assert moving == ({} if meets_request else {0: "a reassignment to 4,2,1 is in progress"})
+
+
+def test_replica_that_a_reassignment_removes_is_no_replica_outside_of_the_scope() -> None:
+    lists, adding, removing = MOVING
+    snapshot = reassigning(snapshot_of({"other": [[3, 2]], "t": lists}, NO_RACKS), [[], *adding], [[], *removing])
+    notes = document(snapshot, remove_brokers=(3,), exclude_topics=("other",))["notes"]
+    assert "1 replica leaves when reassignments in progress complete" in notes
+    assert "1 replica outside of the scope stays on the brokers that the others leave" in notes
 
 
 def test_removed_broker_retains_replicas_of_deleted_topic() -> None:
