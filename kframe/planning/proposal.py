@@ -175,7 +175,7 @@ def _of_planned(proposal: PlanProposal) -> PlanProposal:
     problem = proposal.problem
     impossible = len(problem.left_out.impossible)
     planned = problem.order[~np.isin(problem.order, proposal.unmet.rows)]
-    if len(planned) == len(problem.order):
+    if len(planned) == len(problem.order) and (proposal.reached or not len(proposal.unmet)):
         return replace(proposal, unassignable=proposal.unassignable + impossible)
     bound = required_copies(
         replace(problem, order=planned), problem.original.take(planned), problem.weight[planned]

@@ -46,8 +46,10 @@ def diversions(problem: PlanProblem, after: Ragged) -> Iterator[Diversion]:
                 reason = f"with broker {new_id} it would span fewer racks"
             elif at_cap:
                 reason = f"broker {new_id} has {count[new]:,} of at most {brokers.cap[new]:,} replicas"
-            else:
+            elif problem.request.balances:
                 reason = f"broker {new_id} has its share"
+            else:
+                reason = f"it spans more racks without broker {new_id}"
             receivers = tuple(brokers.ids[added[row]].tolist())
             yield Diversion(row, old_id, new_id, receivers, reason)
 

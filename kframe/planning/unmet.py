@@ -108,16 +108,21 @@ def _no_room(problem: PlanProblem, count: Int64, replicas: Int32, row: int) -> s
     brokers = problem.brokers
     candidates = brokers.share > 0
     candidates[replicas] = False
+    staying = replicas[brokers.leaving[replicas] == 0]
+    lacking = int(problem.replication_factor[row]) - len(staying)
+    if lacking <= 0:  # It lacks a rack.
+        lacking, candidates = 1, candidates & ~np.isin(brokers.rack, brokers.rack[staying])
     full = candidates & (count >= brokers.cap)
-    if (candidates == full).all() and full.any():
+    if full.any() and np.count_nonzero(candidates & ~full) < lacking:
         at_cap = ", ".join(
             f"broker {brokers.ids[index]} has {count[index]:,} of at most {brokers.cap[index]:,} replicas"
             for index in np.flatnonzero(full)[:_NAMED].tolist()
         )
-        return f"no broker has room: {at_cap}{_refused(problem)}"
+        more = f" and {np.count_nonzero(full) - _NAMED:,} more" if np.count_nonzero(full) > _NAMED else ""
+        return f"too few brokers have room: {at_cap}{more}{_refused(problem)}"
     if problem.costs is not None and not (problem.costs.allowed(np.array([row]))[0] & candidates & ~full).any():
         return f"{', '.join(problem.costs.names)} forbid the other brokers{_refused(problem)}"
-    return f"no allowed broker can take a replica{_refused(problem)}"
+    return f"no broker with room was found{_refused(problem)}"
 
 
 def _refused(problem: PlanProblem) -> str:
@@ -160,7 +165,7 @@ def _required(problem: PlanProblem, settled: Ragged) -> Sequence[tuple[Int32, In
 def settled_lists(problem: PlanProblem, after: Ragged) -> Ragged:
     """The lists ``after`` a plan, without the replicas that a reassignment in progress removes."""
     removing = problem.snapshot.partitions.removing_replicas
-    if removing is None or not len(problem.left_out.reassigning):
+    if removing is None:
         return after
     indexes = np.searchsorted(problem.brokers.ids, removing.values).astype(np.int32)
     return after.keep(~members(after, Ragged(removing.offsets, indexes)))

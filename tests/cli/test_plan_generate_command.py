@@ -152,7 +152,7 @@ def test_caps_without_room_claim_no_bound() -> None:
         "replication-factor-above-brokers.txt", "--remove-brokers", "4", "--exclude-topics", "everywhere", *caps
     )  # fmt: skip
     assert code == 1
-    assert table.startswith("0 moves; the request is not met: broker 4 retains 2 replicas: a-0 (no broker has room")
+    assert table.startswith("0 moves; the request is not met: broker 4 retains 2 replicas: a-0 (too few brokers have room")
     assert "gap" not in table
     assert "no plan" not in table
 

@@ -61,8 +61,8 @@ def test_replication_factor_above_remaining_brokers_leaves_only_that_partition()
         ({"replication_factors": {"a": 4}, "exclude_brokers": (4,)},
          {"a-2": "replication factor 4, but 3 brokers can have a replica (broker 4 is excluded)"}),
         ({"remove_brokers": (4,), "exclude_topics": ("everywhere",), "broker_caps": {None: 2}},
-         {"a-0": "no broker has room: broker 3 has 4 of at most 2 replicas",
-          "a-1": "no broker has room: broker 1 has 4 of at most 2 replicas"}),
+         {"a-0": "too few brokers have room: broker 3 has 4 of at most 2 replicas",
+          "a-1": "too few brokers have room: broker 1 has 4 of at most 2 replicas"}),
     ],
 )  # fmt: skip
 def test_each_unmet_partition_has_its_reason(goals: dict[str, Any], reasons: dict[str, str]) -> None:
