@@ -310,14 +310,14 @@ def _emit_report(report: PlanReport, output: str, limit: int) -> None:
 
     if report.checked is not None:
         emit_notice(report.checked.rules, output)
+    for note in report.notes:
+        emit_notice(note, output)
     document = report.document()
     if emit_data(SCHEMA, document, _FINDINGS, document["findings"], output):
         return
     plan, counts = document["plan"], document["counts"]
     emit_heading(f"{plan['name']}: {_counted(plan['partitions'], 'partition')} of {_counted(plan['topics'], 'topic')}")
     emit_record("", {f"{severity}s": count for severity, count in counts.items()}, output)
-    for note in document["notes"]:
-        click.echo(note)
     findings = document["findings"] if output == "wide" else list(report.folded_rows())
     if findings and limit:
         click.echo()

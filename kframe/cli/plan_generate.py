@@ -256,6 +256,8 @@ def generate(snapshot: Snapshot, request: PlanRequest, writing: PlanOutput, outp
         _emit_messages(document, limit)
     elif not emit_data(SCHEMA, document, list(document["brokers"][0]), document["brokers"], output):
         _emit_tables(document, output, limit)
+    elif output in ("csv", "jsonl"):
+        _emit_messages(document, limit)
     return 0 if proposal.meets_request else FAILED
 
 

@@ -171,16 +171,22 @@ def broker_rows(proposal: PlanProposal) -> Iterator[dict[str, Any]]:
 
 def warnings(proposal: PlanProposal) -> Iterator[str]:
     """What the reader must know before the plan is executed, a sentence each."""
+    problem = proposal.problem
+    known = {facts.broker_id for facts in problem.snapshot.brokers}
+    received = problem.brokers.ids[proposal.loads()["received"] > 0].tolist()
+    if missing := [broker_id for broker_id in received if broker_id not in known]:
+        verb, pronoun = ("are", "them") if len(missing) > 1 else ("is", "it")
+        yield f"{brokers_text(missing)} {verb} not in the snapshot: start {pronoun} before the plan is executed"
     if len(proposal.leaderless):
         count = len(proposal.leaderless)
-        topics = proposal.problem.snapshot.topics
+        topics = problem.snapshot.topics
         named = [topics.name_of_row(row) for row in proposal.leaderless[:_NAMED].tolist()]
         suffix = f" and {count - _NAMED:,} more" if count > _NAMED else ""
         yield (
             f"{_counted(count, 'partition')} without a leader: nothing can be copied before they have one"
             f" ({', '.join(named)}{suffix})"
         )
-    if (count := sum(1 for _ in diversions(proposal.problem, proposal.after))) > 0:
+    if (count := sum(1 for _ in diversions(problem, proposal.after))) > 0:
         verb = "goes" if count == 1 else "go"
         yield f"{_counted(count, 'replica')} of replaced brokers cannot go to the replacement and {verb} elsewhere"
     if not proposal.reached:

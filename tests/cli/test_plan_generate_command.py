@@ -152,7 +152,9 @@ def test_caps_without_room_claim_no_bound() -> None:
         "replication-factor-above-brokers.txt", "--remove-brokers", "4", "--exclude-topics", "everywhere", *caps
     )  # fmt: skip
     assert code == 1
-    assert table.startswith("0 moves; the request is not met: broker 4 retains 2 replicas: a-0 (too few brokers have room")
+    assert table.startswith(
+        "0 moves; the request is not met: broker 4 retains 2 replicas: a-0 (too few brokers have room"
+    )
     assert "gap" not in table
     assert "no plan" not in table
 
@@ -180,6 +182,13 @@ def test_broker_that_a_reassignment_retains_is_reported(out: tuple[str, ...]) ->
     summary = "0 moves; the request is not met: broker 1 retains 1 replica: xxx-0 (a reassignment to 4,2,1 is in"
     assert (messages if out else output).startswith(summary)
     assert "limits reached" not in output
+
+
+@pytest.mark.parametrize("output", ["csv", "jsonl"])
+def test_rows_leave_the_reasons_to_standard_error(output: str) -> None:
+    code, rows, messages = generated("remove-during-reassignment.txt", "--remove-brokers", "1", "-o", output)
+    assert (code, "not met" in rows) == (1, False)
+    assert "xxx-0 stays on 4,2,1,3: a reassignment to 4,2,1 is in progress" in messages
 
 
 def test_added_broker_with_replicas_is_refused() -> None:

@@ -219,3 +219,11 @@ def test_unknown_racks_are_a_warning_and_no_count() -> None:
     report = document(snapshot_of({"t": [[1, 2]]}, {1: None, 2: None, 3: None}), remove_brokers=(2,))
     assert report["racks"] == {"crowded_before": None, "crowded_after": None}
     assert "racks unknown: rack rules not checked (--rack-map FILE gives racks)" in report["warnings"]
+
+
+@pytest.mark.parametrize("goals", [{"replace": {1: 7}}, {"add_brokers": (7,)}])
+def test_receiving_broker_that_the_snapshot_lacks_is_a_warning(goals: dict[str, Any]) -> None:
+    snapshot = snapshot_of({"t": [[1], [1], [1]]}, {1: "a", 2: "a"})
+    text = "broker 7 is not in the snapshot: start it before the plan is executed"
+    assert text in document(snapshot, **goals)["warnings"]
+    assert document(snapshot, remove_brokers=(1,))["warnings"] == []
