@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from kframe.errors import InputError
+from kframe.model.columns import Ragged
 from kframe.model.lists import members, repeated, same_lists
 from kframe.planning import PlanProposal, plan
 from kframe.planning.bounds import lower_bound
@@ -17,9 +19,10 @@ from kframe.planning.exact import solve
 from kframe.planning.limits import distinct_racks
 from kframe.planning.prices import priced_bound
 from kframe.planning.racks import required_racks
+from kframe.planning.report import report_document
 from kframe.snapshot import Snapshot
 from kframe.whatif.plan_check import SEVERITY, Severity, check_against, check_alone, resolve_plan
-from tests.planning.clusters import FEWER_EXAMPLES, plan_again, snapshot_of, snapshots
+from tests.planning.clusters import FEWER_EXAMPLES, lists_of, plan_again, snapshot_of, snapshots
 
 
 @st.composite
@@ -84,6 +87,43 @@ def test_second_plan_is_empty(snapshot: Snapshot, request: dict[str, Any]) -> No
     proposal = planned(snapshot, request)
     second = plan_again(proposal, request)
     assert second is None or len(second.rows) == 0
+
+
+@st.composite
+def reassigned(draw: st.DrawFn) -> Snapshot:
+    """A cluster in which some partitions are being reassigned."""
+    snapshot = draw(snapshots())
+    removing = [
+        draw(st.lists(st.sampled_from(replicas), max_size=len(replicas) - 1, unique=True))
+        for replicas in (snapshot.partitions.replicas[row].tolist() for row in range(len(snapshot)))
+    ]
+    lists = Ragged.of(removing)
+    return replace(snapshot, partitions=replace(snapshot.partitions, removing_replicas=lists, adding_replicas=None))
+
+
+@given(reassigned(), goals(), st.integers(1, 8))
+def test_exactly_the_partitions_that_are_not_as_requested_are_reported(
+    snapshot: Snapshot, request: dict[str, Any], factor: int
+) -> None:
+    if "replication_factors" in request:
+        request = {**request, "replication_factors": dict.fromkeys(request["replication_factors"], factor)}
+    proposal = planned(snapshot, request)
+    report, removing = report_document(proposal), snapshot.partitions.removing_replicas
+    left = {*request.get("remove_brokers", ()), *request.get("replace", {})}
+    expected = set()
+    for row, (name, replicas) in enumerate(zip(map(snapshot.topics.name_of_row, range(len(snapshot))),
+                                               lists_of(proposal), strict=True)):  # fmt: skip
+        topic = name.rpartition("-")[0]
+        settled = set(replicas) - set(removing[row].tolist()) if removing is not None else set(replicas)
+        factors = {n for pattern, n in request.get("replication_factors", {}).items() if pattern in ("*", topic)}
+        if topic in request.get("topics", ("a", "b")) and (settled & left or factors - {len(settled)}):
+            expected.add(name)
+    reported = {f"{row['topic']}-{row['partition']}" for row in report["unmet"] if row["lacks"] != ["racks"]}
+    assert reported == expected
+    assert all(row["reason"] for row in report["unmet"])
+    if report["unmet"]:
+        assert "the request is not met" in report["summary"]
+        assert report["moves"]["bound"] <= report["moves"]["cost"]
 
 
 @given(snapshots(), goals())
