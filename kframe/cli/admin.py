@@ -45,14 +45,19 @@ def admin_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(command)
     def with_admin(
-        *args: Any, bootstrap_server: str, command_config: Path | None, plugins: PluginSettings, **kwargs: Any
+        *args: Any,
+        bootstrap_server: tuple[str, ...],
+        command_config: Path | None,
+        plugins: PluginSettings,
+        **kwargs: Any,
     ) -> Any:
-        with open_administration(f"{SCHEME}://{bootstrap_server}", command_config, plugins) as admin:
+        with open_administration(f"{SCHEME}://{','.join(bootstrap_server)}", command_config, plugins) as admin:
             return command(*args, admin=admin, **kwargs)
 
     return with_options(
         plugin_options(with_admin),
-        click.option("--bootstrap-server", required=True, metavar="HOST:PORT,...", help="Some brokers of the cluster."),
+        click.option("--bootstrap-server", multiple=True, required=True, metavar="HOST:PORT,...",
+                     help="Some brokers of the cluster; may be repeated."),
         COMMAND_CONFIG,
     )  # fmt: skip
 

@@ -16,6 +16,7 @@ import kframe
 from kframe.cli.entry_points import entry_points, load
 from kframe.cli.exits import EXIT_CODES, output_faults, report
 from kframe.cli.output import ReportingGroup
+from kframe.cli.repeated import refuse_repeated_options
 from kframe.cli.verbosity import add_verbosity, verbosity_options
 
 
@@ -87,9 +88,10 @@ class App(ReportingGroup):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:  # fmt: skip
-        """The command that the arguments name. Raises UsageError, which names the plugin that has the command."""
+        """The command that the arguments name. Raises UsageError for an unknown one, whose plugin is named, and for an
+        option that has a value twice."""
         try:
-            return super().resolve_command(ctx, args)
+            name, command, remaining = super().resolve_command(ctx, args)
         except click.UsageError as problem:
             from kframe.registry.known_plugins import plugin_of_command  # Only a wrong name needs it.
 
@@ -97,6 +99,9 @@ class App(ReportingGroup):
             if plugin is None or args[0] in announced_commands():
                 raise
             raise click.UsageError(f"No such command {args[0]!r}: {plugin.hint()}", ctx) from problem
+        if command is not None and not ctx.resilient_parsing:
+            refuse_repeated_options(command, click.Context(command, ctx, name), remaining)
+        return name, command, remaining
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without importing them."""

@@ -11,8 +11,9 @@ import click
 
 from kframe.cli.completion import complete_brokers, complete_partitions
 from kframe.cli.findings import emit_notice
+from kframe.cli.numbers import IDS, broker_ids
 from kframe.cli.output import OutputTable, emit_assumptions, emit_heading, emit_record, emit_rows, output_option
-from kframe.cli.studies import StudySettings, broker_ids, study_options
+from kframe.cli.studies import StudySettings, study_options
 
 if TYPE_CHECKING:
     from kframe.whatif.explanation import Decision
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 @click.command("explain")
 @study_options
 @click.argument("name", metavar="TOPIC-PARTITION", shell_complete=complete_partitions)
-@click.option("--fail", callback=broker_ids, metavar="ID,ID...", shell_complete=complete_brokers,
-              help="Explain it after these brokers fail together.")  # fmt: skip
+@click.option("--fail", multiple=True, callback=broker_ids, metavar=IDS, shell_complete=complete_brokers,
+              help="Explain it after these brokers fail together; may be repeated.")  # fmt: skip
 @output_option
 def command(study: StudySettings, name: str, fail: tuple[int, ...], output: str) -> None:
     """Explain which rule chose the leader of a partition in SNAPSHOT, and why it rejected the other replicas."""

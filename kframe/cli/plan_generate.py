@@ -12,6 +12,7 @@ import click
 
 from kframe.cli.exits import FAILED
 from kframe.cli.inputs import INPUT
+from kframe.cli.numbers import IDS, IDS_MAX, broker_ids, parse_count, parse_decimal, parse_ids
 from kframe.cli.output import (
     BadInput,
     OutputTable,
@@ -22,7 +23,8 @@ from kframe.cli.output import (
     emit_rows,
     with_options,
 )
-from kframe.cli.studies import PATH, broker_ids
+from kframe.cli.studies import PATH
+from kframe.model.whole_numbers import parse_whole
 
 if TYPE_CHECKING:
     from kframe.cli.plugins import PluginSettings
@@ -44,31 +46,43 @@ _STDOUT: Final = "-"
 def pairs(
     expected: str, number: Callable[[str], Any]
 ) -> Callable[[click.Context, click.Parameter, Any], dict[str, Any]]:
-    """Callback of an option that is repeated or separated by commas: texts such as ``KEY=VALUE``, by key."""
+    """Callback of an option that is repeated or separated by commas: texts such as ``KEY=VALUE``, by key.
+
+    A key that is given twice is refused. ``number`` raises ValueError.
+    """
 
     def parse(_ctx: click.Context, _option: click.Parameter, values: Iterable[str]) -> dict[str, Any]:
         parsed: dict[str, Any] = {}
         for text in (part for value in values for part in value.split(",")):
             key, equals, value = text.rpartition("=")
+            if equals and not key:
+                raise click.BadParameter(f"found {text!r}, expected {expected}")
+            if key in parsed:
+                raise click.BadParameter(f"found {key or 'a value for all'} twice, expected it once")
             try:
                 parsed[key] = number(value)
             except ValueError as problem:
-                raise click.BadParameter(f"found {text!r}, expected {expected}") from problem
-            if equals and not key:
-                raise click.BadParameter(f"found {text!r}, expected {expected}")
+                raise click.BadParameter(f"found {text!r}, expected {expected}: {problem}") from problem
         return parsed
 
     return parse
 
 
-def _broker_racks(_ctx: click.Context, _option: click.Parameter, value: str | None) -> dict[int, str | None]:
-    """Callback of ``--add-brokers``: ``7,8:rack-a`` as {7: None, 8: "rack-a"}."""
+def _broker_racks(_ctx: click.Context, _option: click.Parameter, values: Iterable[str]) -> dict[int, str | None]:
+    """Callback of ``--add-brokers``: ``7,8-9:rack-a`` as {7: None, 8: "rack-a", 9: "rack-a"}."""
     brokers: dict[int, str | None] = {}
-    for text in [] if value is None else value.split(","):
-        broker_id, _, rack = text.partition(":")
-        if not (broker_id.isascii() and broker_id.isdecimal()):
-            raise click.BadParameter(f"found {text!r}, expected broker ids such as 7 or 7:rack-a")
-        brokers[int(broker_id)] = rack or None
+    for text in (part for value in values for part in value.split(",")):
+        ids, _, rack = text.partition(":")
+        try:
+            brokers_of_text = parse_ids(ids)
+        except ValueError as problem:
+            raise click.BadParameter(f"found {text!r}, expected broker ids such as 7, 7-9 or 7:rack-a") from problem
+        for broker_id in brokers_of_text:
+            if broker_id in brokers:
+                raise click.BadParameter(f"found broker {broker_id} twice, expected each broker once")
+            brokers[broker_id] = rack or None
+        if len(brokers) > IDS_MAX:
+            raise click.BadParameter(f"found {len(brokers)} ids, expected at most {IDS_MAX}")
     return brokers
 
 
@@ -86,7 +100,7 @@ def goal_options(command: Callable[..., Any]) -> Callable[..., Any]:
         goals |= {
             "add_brokers": tuple(add_brokers),
             "racks": {broker_id: rack for broker_id, rack in add_brokers.items() if rack is not None},
-            "replace": by_id("--replace", replace),
+            "replace": _replacements(replace),
             "replication_factors": replication_factors,
             "broker_caps": {None: broker_caps.pop("")} if "" in broker_caps else {},
             "capacities": by_id("--capacities", capacities),
@@ -98,27 +112,27 @@ def goal_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
     return with_options(
         with_goals,
-        click.option("--remove-brokers", callback=broker_ids, metavar="ID,ID",
-                     help="Move all replicas off these brokers."),
-        click.option("--add-brokers", callback=_broker_racks, metavar="ID[:RACK],…",
-                     help="Give these brokers their share of the replicas."),
-        click.option("--replace", multiple=True, callback=pairs("OLD=NEW broker ids", int), metavar="OLD=NEW",
+        click.option("--remove-brokers", multiple=True, callback=broker_ids, metavar=IDS,
+                     help="Move all replicas off these brokers; may be repeated."),
+        click.option("--add-brokers", multiple=True, callback=_broker_racks, metavar="ID[-ID][:RACK],...",
+                     help="Give these brokers their share of the replicas; may be repeated."),
+        click.option("--replace", multiple=True, callback=pairs("OLD=NEW broker ids", parse_count), metavar="OLD=NEW",
                      help="Give all replicas of a broker to another."),
         click.option("--evacuate-rack", "evacuate_racks", multiple=True, metavar="RACK",
                      help="Move all replicas off the brokers of a rack."),
         click.option("--replication-factor", "replication_factors", multiple=True, metavar="TOPIC=N",
-                     callback=pairs("TOPIC=N", int), help="Change the replication factor of topics."),
+                     callback=pairs("TOPIC=N", parse_count), help="Change the replication factor of topics."),
         click.option("--fix-racks", is_flag=True, help="Spread partitions over as many racks as they can span."),
         click.option("--rebalance", is_flag=True, help="Give every broker its share of replicas and leaders."),
         click.option("--leaders-only", is_flag=True, help="Balance preferred leaders by order; move no data."),
         click.option("--topics", multiple=True, metavar="NAME", help="Only topics of this name or pattern (* and ?)."),
         click.option("--exclude-topics", multiple=True, metavar="NAME", help="No topics of this name or pattern."),
-        click.option("--exclude-brokers", callback=broker_ids, metavar="ID,ID",
+        click.option("--exclude-brokers", multiple=True, callback=broker_ids, metavar=IDS,
                      help="Brokers that receive no replicas, and that a rebalance takes none from."),
-        click.option("--broker-cap", "broker_caps", multiple=True, callback=pairs("N or ID=N", int), metavar="[ID=]N",
-                     help="The most replicas of a broker."),
-        click.option("--capacities", multiple=True, callback=pairs("ID=NUMBER", float), metavar="ID=NUMBER",
-                     help="Relative capacities of brokers; 1 is the default."),
+        click.option("--broker-cap", "broker_caps", multiple=True, metavar="[ID[-ID]=]N",
+                     callback=pairs("N or ID=N", parse_count), help="The most replicas of a broker."),
+        click.option("--capacities", multiple=True, metavar="ID[-ID]=NUMBER",
+                     callback=pairs("ID=NUMBER", parse_decimal), help="Relative capacities of brokers; else 1."),
         click.option("--tolerance", type=float, default=1.0, show_default=True, metavar="PERCENT",
                      help="Deviation from the share of bytes that a rebalance with --weights allows."),
         click.option("--exact", is_flag=True, help="Solve a small problem to the optimum (needs highspy)."),
@@ -128,11 +142,33 @@ def goal_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def by_id(option: str, values: dict[str, Any]) -> dict[int, Any]:
-    """The pairs by broker id. Raises BadInput for another key."""
-    for key in values:
-        if not (key.isascii() and key.isdecimal()):
-            raise BadInput(f"{option}: found {key!r}, expected a broker id")
-    return {int(key): value for key, value in values.items()}
+    """The pairs by broker id; a key may be a range. Raises BadInput for another key, and for an id in two keys."""
+    pairs_by_id: dict[int, Any] = {}
+    for key, value in values.items():
+        try:
+            ids = parse_ids(key)
+        except ValueError as problem:
+            raise BadInput(f"{option}: found {key!r}, expected a broker id, or a range such as 1-3") from problem
+        for broker_id in ids:
+            if broker_id in pairs_by_id:
+                raise BadInput(f"{option}: found broker {broker_id} twice, expected it once")
+            pairs_by_id[broker_id] = value
+        if len(pairs_by_id) > IDS_MAX:
+            raise BadInput(f"{option}: found {len(pairs_by_id)} ids, expected at most {IDS_MAX}")
+    return pairs_by_id
+
+
+def _replacements(values: dict[str, int]) -> dict[int, int]:
+    """The brokers of ``--replace``: each replaced by another. Raises BadInput."""
+    replacements: dict[int, int] = {}
+    for old, new in values.items():
+        broker_id = parse_whole(old)
+        if broker_id is None:
+            raise BadInput(f"--replace: found {old!r}, expected a broker id")
+        if broker_id in replacements:
+            raise BadInput(f"--replace: found broker {broker_id} twice, expected it once")
+        replacements[broker_id] = new
+    return replacements
 
 
 def term_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -9,6 +9,7 @@ import click
 
 from kframe.cli.admin import EXECUTE, admin_options, apply, emit_codes
 from kframe.cli.exits import FAILED
+from kframe.cli.numbers import parse_ids
 from kframe.cli.output import BadInput, OutputTable, ReportingGroup, emit_rows, output_option
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def start(
     """Move partitions to these brokers, the preferred leader first."""
     from kframe.whatif.execution import plan_of
 
-    plan = plan_of(dict(map(_assignment, assignments)), "reassign")
+    plan = plan_of(_assignments(assignments), "reassign")
     code = apply(
         admin, plan, None, execute=execute, rollback=rollback, batch_size=None, wait=wait, output=output, limit=50,
         how_to_cancel="kframe reassign cancel cancels them",
@@ -90,10 +91,19 @@ def cancel_reassignments(admin: Administration, partitions: list[TopicPartition]
     return FAILED if any(code is not ErrorCode.NONE for code in codes.values()) else 0
 
 
-def _assignment(text: str) -> tuple[TopicPartition, tuple[int, ...]]:
+def _assignments(texts: tuple[str, ...]) -> dict[TopicPartition, tuple[int, ...]]:
+    """The replicas of each partition. Raises BadInput."""
     from kframe.scenario.format import topic_partition
 
-    name, _, ids = text.partition("=")
-    if not all(replica.isascii() and replica.isdecimal() for replica in ids.split(",")):
-        raise BadInput(f"{text!r}: expected TOPIC-PARTITION=ID,ID...")
-    return topic_partition(text, name), tuple(map(int, ids.split(",")))
+    assignments: dict[TopicPartition, tuple[int, ...]] = {}
+    for text in texts:
+        name, _, ids = text.partition("=")
+        try:
+            replicas = tuple(parse_ids(ids))
+        except ValueError as problem:
+            raise BadInput(f"{text!r}: expected TOPIC-PARTITION=ID,ID...") from problem
+        partition = topic_partition(text, name)
+        if partition in assignments:
+            raise BadInput(f"{text!r}: found {name} twice, expected each partition once")
+        assignments[partition] = replicas
+    return assignments

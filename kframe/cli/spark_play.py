@@ -10,10 +10,11 @@ from typing import Any, Final
 import click
 
 from kframe.cli.findings import fail_on_option, findings
+from kframe.cli.numbers import IDS, broker_ids
 from kframe.cli.output import OutputTable, emit_rows, output_option, with_options
 from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.cli.spark_session import SparkSettings, planned_in, report_messages, spark_options
-from kframe.cli.studies import broker_ids, config_option, config_pairs, selector_option
+from kframe.cli.studies import config_option, config_pairs, selector_option
 
 _PATH: Final = click.Path(file_okay=False)
 #: Verbs that need no more than the other options.
@@ -80,7 +81,8 @@ def _scenario_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return with_options(
         with_scenarios,
         click.argument("folder", metavar="DIR"),
-        click.option("--brokers", callback=broker_ids, metavar="ID,ID...", help="Brokers of every cluster."),
+        click.option("--brokers", multiple=True, callback=broker_ids, metavar=IDS,
+                     help="Brokers of every cluster, such as 2,5 or 1-3; may be repeated."),
         click.option("--racks", multiple=True, metavar="RACK", help="All brokers of a rack; may be repeated."),
         click.option("--each-broker", is_flag=True, help="A scenario for each broker that is up."),
         click.option("--each-rack", is_flag=True, help="A scenario for each rack."),

@@ -22,6 +22,7 @@ import click
 from kframe.cli.exits import HAS_FINDINGS, INTERRUPTED
 from kframe.cli.findings import exit_on_findings
 from kframe.cli.output import BadInput
+from kframe.cli.studies import config_pairs
 
 #: Errors of kframe in an executor arrive as text at the end of a traceback.
 _IN_EXECUTOR: Final = re.compile(
@@ -93,10 +94,7 @@ def report_messages(changed: Iterable[str], problems: Iterable[str], result: Map
 
 
 def _pairs(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
-    pairs = [text.partition("=") for text in texts]
-    if wrong := [text for text, (key, sign, _) in zip(texts, pairs, strict=True) if not key or not sign]:
-        raise click.BadParameter(f"{wrong[0]} is not KEY=VALUE")
-    return {key: value for key, _, value in pairs}
+    return config_pairs(texts, "--conf")
 
 
 _OPTIONS: Final = (

@@ -14,9 +14,10 @@ from kframe.cli.completion import complete_brokers, complete_partitions, complet
 from kframe.cli.exits import FAILED
 from kframe.cli.findings import emit_notice, exit_on_findings, fail_on_option, findings
 from kframe.cli.inputs import INPUT
+from kframe.cli.numbers import IDS, broker_ids
 from kframe.cli.output import ReportingGroup, output_option, with_options
 from kframe.cli.progress import progress
-from kframe.cli.studies import PATH, StudySettings, broker_ids, config_pairs, replica_lists, study_options
+from kframe.cli.studies import PATH, StudySettings, config_pairs, replica_lists, study_options
 from kframe.cli.sweep import sweep
 
 if TYPE_CHECKING:
@@ -72,10 +73,11 @@ def _broker_options(command: Callable[..., Any]) -> Callable[..., Any]:
         command,
         click.option(
             "--brokers",
+            multiple=True,
             callback=broker_ids,
-            metavar="ID,ID...",
+            metavar=IDS,
             shell_complete=complete_brokers,
-            help="Brokers, such as 2,5.",
+            help="Brokers, such as 2,5 or 1-3; may be repeated.",
         ),
         click.option("--racks", multiple=True, metavar="RACK", help="All brokers of a rack; may be repeated."),
         click.option("--together/--one-by-one", default=True, help="All at once (default), or one after another."),

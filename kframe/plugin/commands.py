@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kframe.cli.exits import check_reader
 from kframe.cli.live import COMMAND_CONFIG, awaited, client_properties
+from kframe.cli.numbers import IDS, WholeNumber, broker_ids
 from kframe.cli.output import (
     BadInput,
     OutputTable,
@@ -19,12 +20,15 @@ from kframe.cli.stop_signal import StopSignal
 
 __all__ = [
     "COMMAND_CONFIG",
+    "IDS",
     "BadInput",
     "OutputTable",
     "Record",
     "ReportingGroup",
     "StopSignal",
+    "WholeNumber",
     "awaited",
+    "broker_ids",
     "check_reader",
     "client_properties",
     "emit_heading",

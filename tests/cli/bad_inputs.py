@@ -252,7 +252,7 @@ _SINGLE: Final = (
     BadInput("whatif fail SNAPSHOT --brokers 2,3 --fail-on offline", 3, "offline"),
     BadInput("whatif restart SNAPSHOT --brokers 99", 2, "broker 99, expected a broker of the snapshot: 1, 2, 3"),
     BadInput("whatif restart SNAPSHOT --brokers 99999999999", 2, "99999999999"),
-    BadInput("whatif shutdown SNAPSHOT --brokers -1", 2, "found broker -1"),
+    BadInput("whatif shutdown SNAPSHOT --brokers -1", 2, "found '-1', expected broker ids"),
     BadInput("whatif shutdown SNAPSHOT --brokers 2 --out READONLY", 2, "/proc/kframe"),
     BadInput("whatif elect SNAPSHOT", 2, "Missing option '--type'"),
     BadInput("whatif elect SNAPSHOT --type best", 2, "'best' is not one of"),

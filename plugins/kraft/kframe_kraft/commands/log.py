@@ -16,11 +16,13 @@ from click.shell_completion import CompletionItem
 from kframe.plugin import SnapshotError, StoreError
 from kframe.plugin.commands import (
     COMMAND_CONFIG,
+    IDS,
     BadInput,
     OutputTable,
     ReportingGroup,
     StopSignal,
     awaited,
+    broker_ids,
     check_reader,
     client_properties,
     emit_record,
@@ -103,7 +105,12 @@ class RecordType(_ParamType):
 @click.option("--type", "types", multiple=True, type=RecordType(), help="Only this type; may be repeated.")
 @click.option("--topic", "topics", multiple=True, help="Only records about this topic; may be repeated.")
 @click.option(
-    "--broker", "brokers", multiple=True, type=int, help="Only records that name this broker; may be repeated."
+    "--broker",
+    "brokers",
+    multiple=True,
+    callback=broker_ids,
+    metavar=IDS,
+    help="Only records that name these brokers; may be repeated.",
 )
 @click.option("--from", "start", metavar="POSITION", help="Only from this offset or time on.")
 @click.option("--to", "end", metavar="POSITION", help="Only to this offset or time.")

@@ -1,0 +1,112 @@
+"""Every option of every command, given twice: lists accumulate, single values and choices are refused."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import click
+import pytest
+
+from kframe.cli.app import cli
+from tests.cli.running import HEALTHY, document, kframe
+from tests.cli.test_exits import leaves
+
+#: Two values of each option that takes a list, and the value of both.
+LISTS: Final[dict[str, tuple[str, str, object]]] = {
+    "add_brokers": ("7", "8-9:rack-a", {7: None, 8: "rack-a", 9: "rack-a"}),
+    "bootstrap_server": ("a:1", "b:2,c:3", ("a:1", "b:2,c:3")),
+    "broker_caps": ("5", "3=4", {"": 5, "3": 4}),
+    "brokers": ("4", "1-2", (4, 1, 2)),
+    "capacities": ("1=2", "2-3=1.5", {"1": 2.0, "2-3": 1.5}),
+    "config": ("a=1", "b=2", ("a=1", "b=2")),
+    "conf": ("a=1", "b=2", {"a": "1", "b": "2"}),
+    "directories": ("x", "y", ("x", "y")),
+    "disk_capacity": ("5", "3=4", {"": 5, "3": 4}),
+    "exclude_brokers": ("4", "1-2", (4, 1, 2)),
+    "fail": ("4", "1-2", (4, 1, 2)),
+    "remove_brokers": ("4", "5", (4, 5)),
+    "replace": ("1=2", "3=4", {"1": 2, "3": 4}),
+    "replication_factors": ("a=2", "b=3", {"a": 2, "b": 3}),
+    "types": ("PartitionChange", "TopicRecord", ("PartitionChange", "Topic")),
+}  # fmt: skip
+OPTIONS: Final = [
+    pytest.param(path, command, option, id=f"{' '.join(path)} {option.opts[-1]}")
+    for path, command in leaves(cli)
+    for option in command.params
+    if isinstance(option, click.Option)
+]
+
+
+def sample(option: click.Option) -> list[str]:
+    """The words of an option with some value."""
+    return [option.opts[-1]] if option.is_flag else [option.opts[-1], "x"]
+
+
+def is_switch(option: click.Option) -> bool:
+    return option.is_flag and option.is_bool_flag and not option.secondary_opts
+
+
+@pytest.mark.parametrize("path, command, option", OPTIONS)
+def test_option_given_twice(path: tuple[str, ...], command: click.Command, option: click.Option) -> None:
+    if option.multiple:
+        *texts, both = two_values(option)
+        assert option.process_value(click.Context(command), texts) == both
+    elif not is_switch(option):
+        assert "..." not in (option.metavar or ""), "a list that cannot be repeated"
+        result = kframe(*path, *sample(option), *sample(option))
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert f"{option.opts[-1]}: found 2 values, expected one" in result.stderr
+
+
+def two_values(option: click.Option) -> tuple[str, str, object]:
+    """Two values of a list, and the value of both."""
+    if isinstance(option.type, click.Choice):
+        first, second, *_ = option.type.choices
+        return first, second, (first, second)
+    return LISTS.get(option.name or "", ("x", "y", ("x", "y")))
+
+
+@pytest.mark.parametrize(
+    "line, names",
+    [
+        ("whatif fail S --together --brokers 4 --one-by-one", "--together"),
+        ("snapshot show S --json -o csv", "--json and --output"),
+        ("sim run --seeds 1 --seeds 2", "--seeds"),
+        ("states --dot -o json -o json", "--output"),
+    ],
+)
+def test_choice_given_twice_is_refused(line: str, names: str) -> None:
+    result = kframe(*line.split())
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert f"error: {names}: found 2 values, expected one (see kframe " in result.stderr
+
+
+def test_switch_may_be_repeated() -> None:
+    assert kframe("states", "--dot", "--dot", "-q", "-q").exit_code == 0
+
+
+def test_repeated_brokers_fail_together() -> None:
+    repeated = document("fail", HEALTHY, "--brokers", "4", "--brokers", "2")
+    assert repeated["operation"] == document("fail", HEALTHY, "--brokers", "4,2")["operation"]
+
+
+@pytest.mark.parametrize(
+    "line, problem",
+    [
+        ("whatif fail S --brokers 4 --brokers 3-5", "broker 4 twice"),
+        ("plan generate S --remove-brokers 4,4", "broker 4 twice"),
+        ("plan generate S --add-brokers 7 --add-brokers 7:a", "broker 7 twice"),
+        ("plan generate S --replace 1=2 --replace 1=3", "1 twice"),
+        ("plan generate S --replace 1=2,01=3", "broker 1 twice"),
+        ("plan generate S --replication-factor a=2 --replication-factor a=3", "a twice"),
+        ("plan generate S --rebalance --broker-cap 4 --broker-cap 5", "a value for all twice"),
+        ("plan generate S --rebalance --broker-cap 1-3=4,2=5", "broker 2 twice"),
+        ("plan generate S --rebalance --capacities 1=4,1=5", "1 twice"),
+        ("spark report F --conf a=1 --conf a=2", "a twice"),
+        ("reassign start t-0=1,2 t-0=2,1 --bootstrap-server a:1", "t-0 twice"),
+    ],
+)
+def test_key_given_twice_is_refused(line: str, problem: str) -> None:
+    result = kframe(*(str(HEALTHY) if word == "S" else word for word in line.split()))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert problem in result.stderr
