@@ -7,15 +7,16 @@ from typing import Any
 import click
 
 from kframe.bench import BENCHES
+from kframe.cli.numbers import WholeNumber
 from kframe.cli.output import emit_record, output_option
 from kframe.cli.progress import progress
 
 
 @click.command("bench", epilog="WHAT is one of " + ", ".join(BENCHES) + ".")
 @click.argument("name", metavar="WHAT", type=click.Choice(BENCHES))
-@click.option("--partitions", type=click.IntRange(min=1), default=1_000_000, show_default=True)
-@click.option("--brokers", type=click.IntRange(min=4), default=100, show_default=True)
-@click.option("--runs", type=click.IntRange(min=1), default=5, show_default=True, help="Counted runs, after one more.")
+@click.option("--partitions", type=WholeNumber(1), default=1_000_000, show_default=True)
+@click.option("--brokers", type=WholeNumber(4), default=100, show_default=True)
+@click.option("--runs", type=WholeNumber(1), default=5, show_default=True, help="Counted runs, after one more.")
 @output_option
 def command(name: str, partitions: int, brokers: int, runs: int, output: str) -> None:
     """Time the engine at WHAT, on a generated cluster of replication factor 3.

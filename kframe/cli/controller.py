@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,6 +20,7 @@ from kframe.cli.live import (
     gather,
     live_options,
 )
+from kframe.cli.numbers import DecimalNumber, WholeNumber
 from kframe.cli.output import ReportingGroup, emit_record, output_option
 from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.cli.progress import progress
@@ -27,8 +28,6 @@ from kframe.cli.studies import chosen_selectors, selector_option
 
 if TYPE_CHECKING:
     from kframe.api.settings import Settings
-
-_INT32_MAX: Final = 2**31 - 1
 
 
 @click.group("controller", cls=ReportingGroup)
@@ -108,9 +107,9 @@ def run(
 @click.argument("url", required=False)
 @live_options
 @COMMAND_CONFIG
-@click.option("--settle", "settle_s", type=click.FloatRange(0.1), metavar="SECONDS",
+@click.option("--settle", "settle_s", type=DecimalNumber(0.1), metavar="SECONDS",
               help="Compare after this time without a change, in ZooKeeper mode.  [default: 5]")  # fmt: skip
-@click.option("--for", "for_s", type=click.FloatRange(0), metavar="SECONDS", help="End after this time.")
+@click.option("--for", "for_s", type=DecimalNumber(), metavar="SECONDS", help="End after this time.")
 @click.option("--from-start", is_flag=True, help="Also compare what a KRaft log has, from its newest snapshot on.")
 @click.option("--metrics-listen", metavar="[HOST:]PORT", help="Serve /metrics, /healthz and /readyz here.")
 @plugin_options
@@ -169,7 +168,7 @@ def status(settings: Settings, quick: bool, plugins: PluginSettings, output: str
 
 @group.command()
 @live_options
-@click.option("--id", "controller_id", type=click.IntRange(0, _INT32_MAX), help="Only if this one is controller.")
+@click.option("--id", "controller_id", type=WholeNumber(), help="Only if this one is controller.")
 @plugin_options
 @output_option
 def resign(settings: Settings, controller_id: int | None, plugins: PluginSettings, output: str) -> None:

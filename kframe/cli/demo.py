@@ -9,6 +9,7 @@ import click
 
 import kframe
 from kframe.cli.demo_move import show_move
+from kframe.cli.numbers import WholeNumber
 from kframe.cli.stopwatch import Stopwatch
 from kframe.cli.studies import PATH
 
@@ -28,10 +29,8 @@ _BROKERS_SHOWN: Final = 6
 
 @click.command("demo")
 @click.option("--snapshot", "source", type=PATH, help="A snapshot to fail a broker of.  [default: the bundled one]")
-@click.option(
-    "--partitions", type=click.IntRange(min=1), default=1_000_000, show_default=True, help="Of the large one."
-)
-@click.option("--brokers", type=click.IntRange(min=4), default=100, show_default=True, help="Of the large cluster.")
+@click.option("--partitions", type=WholeNumber(1), default=1_000_000, show_default=True, help="Of the large one.")
+@click.option("--brokers", type=WholeNumber(4), default=100, show_default=True, help="Of the large cluster.")
 def command(source: Path | None, partitions: int, brokers: int) -> None:
     """Fail a broker of a real cluster, move partitions of it, then fail a broker of a million-partition cluster.
 

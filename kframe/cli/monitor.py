@@ -20,6 +20,7 @@ from typing import Any, Final
 from kframe.api.controller import Controller
 from kframe.api.health import HealthStatus, alive, ready
 from kframe.errors import ConfigError
+from kframe.model.whole_numbers import parse_whole
 from kframe.runtime.metrics import exposition
 
 _log = logging.getLogger("kframe.monitor")
@@ -107,9 +108,10 @@ class Monitor:
 def parse_address(listen: str) -> tuple[str, int]:
     """HOST and port of HOST:PORT, [HOST]:PORT, :PORT or PORT. Raises ConfigError."""
     host, _, port = listen.strip().rpartition(":")
-    if not (port.isascii() and port.isdecimal() and int(port) < 2**16):
+    number = parse_whole(port, 2**16 - 1)
+    if number is None:
         raise ConfigError("--metrics-listen", repr(listen), "HOST:PORT, or PORT on this machine alone")
-    return host.removeprefix("[").removesuffix("]") or "127.0.0.1", int(port)
+    return host.removeprefix("[").removesuffix("]") or "127.0.0.1", number
 
 
 def is_loopback(host: str) -> bool:

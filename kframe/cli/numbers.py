@@ -6,7 +6,7 @@ All have ASCII digits alone. Python's own conversion also takes digits of other 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -25,7 +25,7 @@ IDS: Final = "ID[-ID],..."
 _DECIMAL: Final = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,15})?")
 _SIZE: Final = re.compile(r"([0-9]{1,19}(?:\.[0-9]{1,15})?)([A-Za-z]*)(/s)?")
 _PREFIXES: Final = "KMGTP"
-_UNITS: Final = {
+_UNITS: Final[Mapping[str, int]] = {
     "": 1, "B": 1, "kB": 1000,
     **{f"{prefix}B": 1000**power for power, prefix in enumerate(_PREFIXES, 1)},
     **{f"{prefix}iB": 1024**power for power, prefix in enumerate(_PREFIXES, 1)},

@@ -13,6 +13,7 @@ from kframe.cli.exits import FAILED
 from kframe.cli.findings import emit_notice
 from kframe.cli.inputs import INPUT, SOURCE, is_url
 from kframe.cli.live import COMMAND_CONFIG, CONFIG_OPTION
+from kframe.cli.numbers import WholeNumber
 from kframe.cli.output import (
     BadInput,
     OutputTable,
@@ -59,7 +60,7 @@ _BROKERS: Final = (
 _ALL_LISTED: Final = "-o json, csv and jsonl list them all"
 
 _READING = reading_options()
-_LIMIT = click.option("--limit", type=click.IntRange(min=0), default=50, show_default=True,
+_LIMIT = click.option("--limit", type=WholeNumber(), default=50, show_default=True,
                       help="Rows that a table lists; data has them all.")  # fmt: skip
 
 
@@ -235,7 +236,7 @@ def stamp(plan: InputFile, source: InputFile, reading: SnapshotReading) -> None:
 @click.option(
     "--rollback", type=PATH, help="Where to write the plan that reverts this one.  [default: PLAN.rollback-TIME.json]"
 )
-@click.option("--batch-size", type=click.IntRange(min=1), metavar="N", help="Move so many partitions at a time.")
+@click.option("--batch-size", type=WholeNumber(1), metavar="N", help="Move so many partitions at a time.")
 @click.option("--wait/--no-wait", default=True, help="Wait until all has moved.")
 @_LIMIT
 @admin_options

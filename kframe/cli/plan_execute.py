@@ -16,6 +16,7 @@ from kframe.cli.admin import EXECUTE, open_administration, report_errors
 from kframe.cli.exits import FAILED, STALE
 from kframe.cli.inputs import INPUT
 from kframe.cli.live import COMMAND_CONFIG, awaited
+from kframe.cli.numbers import ByteSize, DecimalNumber, WholeNumber
 from kframe.cli.output import OutputTable, emit_data, emit_heading, emit_record, emit_rows, output_option, with_options
 from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.cli.progress import progress
@@ -38,7 +39,7 @@ _STAGES: Final = ("stage", "partitions", "settled", "copies", "bytes")
 _PROBLEMS: Final = ("topic", "partition", "error")
 _PATH: Final = click.Path(path_type=Path, dir_okay=False)
 _JOURNAL = click.argument("journal", metavar="JOURNAL", type=_PATH)
-_INTERVAL = click.option("--interval", type=click.FloatRange(min=0.05), default=1.0, show_default=True,
+_INTERVAL = click.option("--interval", type=DecimalNumber(0.05), default=1.0, show_default=True,
                          metavar="SECONDS", help="Interval between reads of the cluster.")  # fmt: skip
 
 
@@ -84,10 +85,10 @@ def _new_limits(command: Callable[..., Any]) -> Callable[..., Any]:
 
     return with_options(
         collect,
-        click.option("--throttle", type=click.IntRange(min=1), metavar="BYTES",
-                     help="Bytes per second that each broker copies at most from now on."),
+        click.option("--throttle", type=ByteSize(per_second=True), metavar="RATE",
+                     help="Bytes per second, such as 50MB/s, that each broker copies at most from now on."),
         click.option("--no-throttle", is_flag=True, help="Copy without a limit from now on."),
-        click.option("--concurrency", type=click.IntRange(min=1), metavar="N",
+        click.option("--concurrency", type=WholeNumber(1), metavar="N",
                      help="The most partitions in flight from now on."),
     )  # fmt: skip
 
@@ -96,11 +97,11 @@ def _new_limits(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.argument("plan", metavar="PLAN", type=INPUT)
 @click.argument("url", metavar="URL")
 @click.option("--journal", type=_PATH, help="Where the execution is recorded.  [default: PLAN.journal]")
-@click.option("--throttle", type=click.IntRange(min=1), metavar="BYTES",
-              help="Bytes per second that each broker copies at most.")  # fmt: skip
-@click.option("--concurrency", type=click.IntRange(min=1), default=50, show_default=True, metavar="N",
+@click.option("--throttle", type=ByteSize(per_second=True), metavar="RATE",
+              help="Bytes per second, such as 50MB/s, that each broker copies at most.")  # fmt: skip
+@click.option("--concurrency", type=WholeNumber(1), default=50, show_default=True, metavar="N",
               help="The most partitions in flight.")  # fmt: skip
-@click.option("--max-under-replicated", type=click.IntRange(min=0), default=0, show_default=True, metavar="N",
+@click.option("--max-under-replicated", type=WholeNumber(), default=0, show_default=True, metavar="N",
               help="New under-replicated partitions that do not pause it.")  # fmt: skip
 @EXECUTE
 @COMMAND_CONFIG

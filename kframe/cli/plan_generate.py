@@ -12,7 +12,16 @@ import click
 
 from kframe.cli.exits import FAILED
 from kframe.cli.inputs import INPUT
-from kframe.cli.numbers import IDS, IDS_MAX, broker_ids, parse_count, parse_decimal, parse_ids
+from kframe.cli.numbers import (
+    IDS,
+    IDS_MAX,
+    DecimalNumber,
+    WholeNumber,
+    broker_ids,
+    parse_count,
+    parse_decimal,
+    parse_ids,
+)
 from kframe.cli.output import (
     BadInput,
     OutputTable,
@@ -133,10 +142,10 @@ def goal_options(command: Callable[..., Any]) -> Callable[..., Any]:
                      callback=pairs("N or ID=N", parse_count), help="The most replicas of a broker."),
         click.option("--capacities", multiple=True, metavar="ID[-ID]=NUMBER",
                      callback=pairs("ID=NUMBER", parse_decimal), help="Relative capacities of brokers; else 1."),
-        click.option("--tolerance", type=float, default=1.0, show_default=True, metavar="PERCENT",
+        click.option("--tolerance", type=DecimalNumber(0, 100), default=1.0, show_default=True, metavar="PERCENT",
                      help="Deviation from the share of bytes that a rebalance with --weights allows."),
         click.option("--exact", is_flag=True, help="Solve a small problem to the optimum (needs highspy)."),
-        click.option("--seed", type=int, default=0, show_default=True,
+        click.option("--seed", type=WholeNumber(), default=0, show_default=True,
                      help="Order in which partitions are considered."),
     )  # fmt: skip
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from kframe.cli.numbers import ByteSize, WholeNumber, parse_size
 from kframe.cli.output import BadInput, OutputTable, echo_more, emit_data, emit_heading, emit_rows, with_options
 from kframe.cli.plan_generate import by_id, pairs
 
@@ -38,20 +39,20 @@ def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
         capacity.update(by_id("--disk-capacity", disk_capacity).items())
         return command(*args, limits={**limits, "disk_capacity": capacity, "windows": parse_windows(windows)}, **kwargs)
 
-    count = click.IntRange(min=1)
+    count = WholeNumber(1)
     return with_options(
         with_limits,
         click.option("--max-moves-per-broker", "moves_per_broker", type=count, metavar="N",
                      help="Replicas into a broker, and out of it, in a stage."),
         click.option("--max-moves", "moves", type=count, metavar="N", help="Replicas copied in a stage."),
-        click.option("--max-bytes-in-flight", "bytes_in_flight", type=count, metavar="BYTES",
-                     help="Bytes copied in a stage."),
-        click.option("--max-bytes-per-broker", "bytes_per_broker", type=count, metavar="BYTES",
+        click.option("--max-bytes-in-flight", "bytes_in_flight", type=ByteSize(), metavar="SIZE",
+                     help="Bytes copied in a stage, such as 500GB or 20MiB."),
+        click.option("--max-bytes-per-broker", "bytes_per_broker", type=ByteSize(), metavar="SIZE",
                      help="Bytes into a broker, and out of it, in a stage."),
-        click.option("--disk-capacity", multiple=True, callback=pairs("BYTES or ID=BYTES", int), metavar="[ID=]BYTES",
-                     help="Disk capacity of a broker."),
-        click.option("--rate", type=count, metavar="BYTES",
-                     help="Bytes per second into a broker, and out of it; gives the time of each stage."),
+        click.option("--disk-capacity", multiple=True, metavar="[ID[-ID]=]SIZE",
+                     callback=pairs("SIZE or ID=SIZE", parse_size), help="Disk capacity of a broker, such as 4TB."),
+        click.option("--rate", type=ByteSize(per_second=True), metavar="RATE",
+                     help="Bytes per second into a broker, and out of it, such as 50MB/s; gives the time of stages."),
         click.option("--window", "windows", multiple=True, metavar="HH:MM-HH:MM",
                      help="Time of the day in which stages run, such as 22:00-06:00."),
     )  # fmt: skip

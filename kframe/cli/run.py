@@ -21,6 +21,7 @@ from kframe.model.config import KEYS, NEVER_REPLICAS, ControllerConfig
 from kframe.model.elections import LeaderSelector
 from kframe.model.ids import ElectionKind
 from kframe.model.ports import Store
+from kframe.model.whole_numbers import INT32_MAX, parse_whole
 from kframe.registry.registry import Registry
 from kframe.snapshot.instances import Instance, InstanceRegistration
 
@@ -36,7 +37,6 @@ WIRE: Final = "kafka:"
 RECORDING: Final = "recording:"
 #: Kafka assigns ids above this value to brokers without an id (Kafka's default).
 RESERVED_MAX: Final = ("reserved.broker.max.id", 1000)
-_INT32_MAX: Final = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +54,10 @@ def own_id(settings: Settings) -> int:
     if key is None:
         raise BadInput(f"no id for the controller: give --id, or a file with {ID_KEYS[0]} by --config")
     text = (settings.get(key) or "").strip()
-    if not (text.isascii() and text.isdecimal() and int(text) <= _INT32_MAX):
-        raise ConfigError(f"{settings.origin(key)} key {key}", repr(text[:80]), f"a number from 0 to {_INT32_MAX}")
-    return int(text)
+    number = parse_whole(text)
+    if number is None:
+        raise ConfigError(f"{settings.origin(key)} key {key}", repr(text[:80]), f"a number from 0 to {INT32_MAX}")
+    return number
 
 
 def refuse_id_of_broker(settings: Settings, addresses: Mapping[int, str], duplicate: bool) -> None:
@@ -127,7 +128,8 @@ def risks(settings: Settings, network: NetworkSettings, brokers: Collection[int]
     if controller_id in brokers:
         yield f"id {controller_id} is that of a registered broker: clients and brokers cannot tell them apart"
     reserved = settings.get(key) or str(default)
-    if reserved.strip().isdecimal() and controller_id > int(reserved):
+    reserved_max = parse_whole(reserved.strip())
+    if reserved_max is not None and controller_id > reserved_max:
         yield f"id {controller_id} is above {key}={reserved.strip()}: a broker without an id may get the same id"
     if network.transport == RECORDING:
         yield "transport recording: no request reaches a broker"

@@ -22,6 +22,7 @@ from kframe.cli.live import (
     cluster_of_brokers,
     gather,
 )
+from kframe.cli.numbers import DecimalNumber, WholeNumber
 from kframe.cli.output import OutputTable, ReportingGroup, emit_reasons, emit_record, emit_rows, output_option
 from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.cli.progress import progress
@@ -170,19 +171,31 @@ def show(
 
 @group.command()
 @click.argument("target", metavar="OUT", type=_PATH)
-@click.option("--partitions", type=int, required=True, help="Partitions in all.")
-@click.option("--brokers", type=int, required=True, help="Brokers, with ids from 0.")
-@click.option("--rf", "replication_factor", type=int, default=3, show_default=True, help="Replication factor.")
-@click.option("--seed", type=int, default=0, show_default=True, help="The same seed makes the same cluster.")
-@click.option("--topics", type=int, help="Topics in all.")
-@click.option("--partitions-per-topic", type=int, help="Size of a topic, instead of --topics.  [default: 100]")
-@click.option("--racks", type=int, default=0, show_default=True, help="Racks that brokers are spread over; 0 is none.")
+@click.option("--partitions", type=WholeNumber(1), required=True, help="Partitions in all.")
+@click.option("--brokers", type=WholeNumber(1), required=True, help="Brokers, with ids from 0.")
+@click.option(
+    "--rf", "replication_factor", type=WholeNumber(1, 32_767), default=3, show_default=True, help="Replication factor."
+)
+@click.option("--seed", type=WholeNumber(), default=0, show_default=True, help="The same seed makes the same cluster.")
+@click.option("--topics", type=WholeNumber(1), help="Topics in all.")
+@click.option(
+    "--partitions-per-topic", type=WholeNumber(1), help="Size of a topic, instead of --topics.  [default: 100]"
+)
+@click.option(
+    "--racks", type=WholeNumber(), default=0, show_default=True, help="Racks that brokers are spread over; 0 is none."
+)
 @click.option("--layout", type=click.Choice(("even", "peerbench")), default="even", show_default=True,
               help="Placement as Kafka's own, or the cluster of the reference benchmark.")  # fmt: skip
-@click.option("--under-replicated", type=float, default=0.0, metavar="SHARE", help="Partitions missing a follower.")
-@click.option("--off-preferred", type=float, default=0.0, metavar="SHARE", help="Partitions led by a follower.")
-@click.option("--unclean", type=float, default=0.0, metavar="SHARE", help="Topics that allow unclean elections.")
-@click.option("--min-insync", type=int, help="min.insync.replicas of every topic.")
+@click.option(
+    "--under-replicated", type=DecimalNumber(0, 1), default=0.0, metavar="SHARE", help="Partitions missing a follower."
+)
+@click.option(
+    "--off-preferred", type=DecimalNumber(0, 1), default=0.0, metavar="SHARE", help="Partitions led by a follower."
+)
+@click.option(
+    "--unclean", type=DecimalNumber(0, 1), default=0.0, metavar="SHARE", help="Topics that allow unclean elections."
+)
+@click.option("--min-insync", type=WholeNumber(1), help="min.insync.replicas of every topic.")
 @_FORCE
 def generate(
     target: Path, partitions: int, brokers: int, replication_factor: int, seed: int, topics: int | None,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from kframe.cli.exits import HAS_FINDINGS
+from kframe.cli.numbers import WholeNumber
 from kframe.cli.output import OutputTable, emit_rows, output_option
 from kframe.cli.reading import MODES
 from kframe.cli.spark_session import SparkSettings, planned_in, report_messages, report_saved, spark_options
@@ -68,7 +69,7 @@ def ingest(
 @click.option("--out", type=_PATH, metavar="DIR", help="Also write the violations as Parquet by cluster to DIR.")
 @click.option("--force", is_flag=True, help="Validate again what is in the DIR of --out already.")
 @click.option("--fail-on", type=click.Choice(("error", "warning")), help="Exit with 3 if one is found, or a worse one.")
-@click.option("--limit", type=click.IntRange(min=0), default=_ROWS_DEFAULT, show_default=True,
+@click.option("--limit", type=WholeNumber(), default=_ROWS_DEFAULT, show_default=True,
               help="Violations that a table lists; data has them all.")  # fmt: skip
 @spark_options
 @output_option

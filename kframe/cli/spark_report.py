@@ -8,6 +8,7 @@ from typing import Final
 
 import click
 
+from kframe.cli.numbers import WholeNumber
 from kframe.cli.output import OutputTable, emit_rows, output_option
 from kframe.cli.spark_session import SparkSettings, spark_options
 from kframe.cli.studies import PATH
@@ -27,7 +28,7 @@ _WIDE: Final = frozenset({
 @click.option(
     "--by", type=click.Choice(BY), default=BY[0], show_default=True, help="Entity of each row, in each scenario."
 )
-@click.option("--top", type=click.IntRange(min=0), default=20, show_default=True,
+@click.option("--top", type=WholeNumber(), default=20, show_default=True,
               help="Rows that a table and --plot show, the worst first; data has them all.")  # fmt: skip
 @click.option("--plot", type=PATH, metavar="FILE",
               help="Also draw partitions offline and under min ISR: FILE.svg or FILE.png.")  # fmt: skip

@@ -7,6 +7,7 @@ from typing import Any, Final
 import click
 
 from kframe.cli.findings import fail_on_option, findings
+from kframe.cli.numbers import WholeNumber
 from kframe.cli.output import OutputTable, emit_rows, output_option
 from kframe.cli.spark_session import SparkSettings, planned_in, report_messages, spark_options
 from kframe.cli.studies import config_option, config_pairs
@@ -25,7 +26,7 @@ _EFFECT_COLUMNS: Final = {
 @click.command()
 @click.argument("folder", metavar="DIR")
 @failure_options
-@click.option("--top", type=click.IntRange(min=0), default=5, show_default=True,
+@click.option("--top", type=WholeNumber(), default=5, show_default=True,
               help="Failures of each kind that a table lists for each cluster; data has them all.")  # fmt: skip
 @config_option
 @click.option("--out", type=click.Path(file_okay=False), metavar="DIR",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kframe.cli.findings import emit_notice, exit_on_findings, fail_on_option, findings
+from kframe.cli.numbers import WholeNumber
 from kframe.cli.output import (
     BadInput,
     OutputTable,
@@ -73,7 +74,7 @@ def failure_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
     return with_options(
         with_sweep_options,
-        click.option("--depth", type=click.IntRange(1, 2), default=2, show_default=True,
+        click.option("--depth", type=WholeNumber(1, 2), default=2, show_default=True,
                      help="Brokers that fail together."),
         click.option("--racks/--no-racks", default=True, help="Whether whole racks fail, too (default)."),
         click.option("--sort-by", type=click.Choice(SORT_BY), default=SORT_BY[0], show_default=True,
@@ -89,7 +90,7 @@ def failure_options(command: Callable[..., Any]) -> Callable[..., Any]:
     type=click.Choice(ELR),
     help="Eligible leader replicas of a KRaft cluster; both: side by side (default: as they are).",
 )
-@click.option("--top", type=click.IntRange(min=0), default=20, show_default=True,
+@click.option("--top", type=WholeNumber(), default=20, show_default=True,
               help="Failures of each kind that a table lists; data has them all.")  # fmt: skip
 @click.option("--out", type=PATH, metavar="FILE", help="Also write all failures as Parquet to FILE.")
 @click.option("--plot", type=PATH, metavar="FILE", help="Also draw the pairs as a heat map: FILE.svg or FILE.png.")

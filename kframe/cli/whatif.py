@@ -14,7 +14,7 @@ from kframe.cli.completion import complete_brokers, complete_partitions, complet
 from kframe.cli.exits import FAILED
 from kframe.cli.findings import emit_notice, exit_on_findings, fail_on_option, findings
 from kframe.cli.inputs import INPUT
-from kframe.cli.numbers import IDS, broker_ids
+from kframe.cli.numbers import IDS, WholeNumber, broker_ids
 from kframe.cli.output import ReportingGroup, output_option, with_options
 from kframe.cli.progress import progress
 from kframe.cli.studies import PATH, StudySettings, config_pairs, replica_lists, study_options
@@ -62,7 +62,7 @@ def _reporting_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--out", type=PATH, metavar="DIR", help="Also write the outcome as Parquet tables to DIR."),
         click.option("--force", is_flag=True, help="Replace an outcome that is in DIR already."),
         fail_on_option,
-        click.option("--limit", type=click.IntRange(min=0), default=20, show_default=True,
+        click.option("--limit", type=WholeNumber(), default=20, show_default=True,
                      help="Changed partitions that a table lists; data has them all."),
     )  # fmt: skip
 
@@ -157,15 +157,17 @@ def reassign(study: StudySettings, plan: InputFile, reporting: Reporting) -> Non
 @group.command()
 @study_options
 @click.option("--topic", required=True, metavar="NAME", help="Name of the new topic.")
-@click.option("--partitions", type=int, default=-1, help="Partitions.  [default: num.partitions]")
+@click.option("--partitions", type=WholeNumber(), metavar="N", help="Partitions.  [default: num.partitions]")
 @click.option(
     "--rf",
     "replication_factor",
-    type=int,
-    default=-1,
+    type=WholeNumber(0, 32_767),
+    metavar="N",
     help="Replication factor.  [default: default.replication.factor]",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="The same seed makes the same placement.")
+@click.option(
+    "--seed", type=WholeNumber(), default=0, show_default=True, help="The same seed makes the same placement."
+)
 @click.option(
     "--assignments",
     callback=replica_lists,
@@ -174,21 +176,23 @@ def reassign(study: StudySettings, plan: InputFile, reporting: Reporting) -> Non
 )
 @_reporting_options
 def create(
-    study: StudySettings, topic: str, partitions: int, replication_factor: int, seed: int,
+    study: StudySettings, topic: str, partitions: int | None, replication_factor: int | None, seed: int,
     assignments: list[list[int]] | None, reporting: Reporting,
 ) -> None:  # fmt: skip
     """A topic is created, its replicas placed as Kafka's automatic assignment does."""
-    counts = (partitions, replication_factor)
+    counts = [-1 if count is None else count for count in (partitions, replication_factor)]  # -1 as in CreateTopics
     _run(study, reporting, lambda whatif: whatif.create(topic, *counts, assignments=assignments, seed=seed))
 
 
 @group.command("create-partitions")
 @study_options
 @click.argument("topic", metavar="TOPIC", shell_complete=complete_topics)
-@click.option("--partitions", type=int, required=True, metavar="N", help="Partitions that the topic is to have.")
+@click.option(
+    "--partitions", type=WholeNumber(), required=True, metavar="N", help="Partitions that the topic is to have."
+)
 @click.option(
     "--seed",
-    type=int,
+    type=WholeNumber(),
     default=0,
     show_default=True,
     help="The same seed makes the same placement; for KRaft only, whose controller draws random numbers.",
@@ -243,7 +247,9 @@ def unfence(
 
 @group.command()
 @study_options
-@click.option("--broker", type=int, required=True, metavar="ID", shell_complete=complete_brokers, help="The broker.")
+@click.option(
+    "--broker", type=WholeNumber(), required=True, metavar="ID", shell_complete=complete_brokers, help="The broker."
+)
 @click.option("--directory", "directories", multiple=True, required=True, metavar="ID",
               help="Id of a log directory, as snapshot show --brokers prints it; may be repeated.")  # fmt: skip
 @_reporting_options

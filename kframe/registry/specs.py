@@ -22,6 +22,8 @@ SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]*")
 DOCUMENT: Final = re.compile(r"[a-z][a-z0-9]*(?:[-.][a-z0-9]+)*/v[1-9][0-9]*")
 
 _BOOLEANS: Final = {"true": True, "false": False}
+_INTEGER: Final = re.compile(r"-?[0-9]{1,18}")
+_DECIMAL: Final = re.compile(r"-?[0-9]{1,18}(?:\.[0-9]{1,18})?(?:[eE][+-]?[0-9]{1,3})?")
 
 
 class Tier(StrEnum):
@@ -47,14 +49,21 @@ class Option:
     def value(self, value: object, where: str) -> object:
         """``value`` as this option's type. Texts of a command line are parsed. Raises ConfigError."""
         if isinstance(value, str) and self.type is not str:
-            try:
-                return _BOOLEANS[value.lower()] if self.type is bool else self.type(value)
-            except (KeyError, ValueError):
-                raise ConfigError(where, repr(value), f"{self.type.__name__}") from None
+            parsed = self._parsed(value)
+            if parsed is None:
+                raise ConfigError(where, repr(value), f"{self.type.__name__}")
+            return parsed
         fits = type(value) is self.type or (self.type is float and type(value) is int)
         if not fits:
             raise ConfigError(where, f"{type(value).__name__} {value!r}", self.type.__name__)
         return value
+
+    def _parsed(self, text: str) -> object:
+        """The value of a text; None if it has none. Numbers have ASCII digits, as on the command line."""
+        if self.type is bool:
+            return _BOOLEANS.get(text.lower())
+        pattern = _INTEGER if self.type is int else _DECIMAL
+        return self.type(text) if pattern.fullmatch(text) else None
 
 
 @dataclass(frozen=True, slots=True)

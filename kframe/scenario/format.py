@@ -14,9 +14,9 @@ from kframe.errors import ScenarioError
 from kframe.model.config import KEYS
 from kframe.model.topic_configs import TOPIC_CONFIGS, config_problem
 from kframe.model.topics import topic_name_problem
+from kframe.model.whole_numbers import parse_whole
 from kframe.scenario import strict_yaml
 from kframe.scenario.fields import (
-    INT32_MAX,
     BrokerIds,
     ConfigValue,
     Flag,
@@ -162,9 +162,10 @@ def distinct_ids(where: str, ids: tuple[int, ...]) -> tuple[int, ...]:
 def topic_partition(where: str, value: str) -> tuple[str, int]:
     """Topic and partition of ``topic-partition``. Raises ScenarioError naming ``where``."""
     topic, dash, partition = value.rpartition("-")
-    if not (topic and dash and partition.isascii() and partition.isdigit() and int(partition) <= INT32_MAX):
+    number = parse_whole(partition)
+    if not (topic and dash) or number is None:
         raise ScenarioError(where, short_repr(value), "a partition written topic-partition, such as orders-0")
-    return topic, int(partition)
+    return topic, number
 
 
 def config_text(value: Any) -> str:

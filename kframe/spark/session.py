@@ -39,9 +39,10 @@ _JVM_OPTIONS: Final = "spark.driver.extraJavaOptions"
 _SHUFFLES_OF_CORE: Final = 2
 _INTERPRETED: Final = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 _MASTER: Final = re.compile(
-    r"local|local\[(?:\*|\d+)(?:,\s*\d+)?\]|local-cluster\[.+\]|spark://[^\s/]+:\d+(?:,[^\s/]+:\d+)*|yarn|k8s://\S+"
+    r"local|local\[(?:\*|\d+)(?:,\s*\d+)?\]|local-cluster\[.+\]|spark://[^\s/]+:\d+(?:,[^\s/]+:\d+)*|yarn|k8s://\S+",
+    re.ASCII,
 )
-_LOCAL: Final = re.compile(r"local(?:\[(\*|\d+)(?:,\s*\d+)?\])?")
+_LOCAL: Final = re.compile(r"local(?:\[(\*|\d+)(?:,\s*\d+)?\])?", re.ASCII)
 
 
 def session(

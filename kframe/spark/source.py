@@ -19,6 +19,7 @@ from pyspark.sql.datasource import (
 )
 
 from kframe.errors import InputError
+from kframe.model.whole_numbers import parse_whole
 from kframe.snapshot.decode import short_repr
 from kframe.spark.pushdown import Condition, condition
 from kframe.spark.reading import GROUPS_OF_PIECE, Piece, ReadRequest, pieces, read_piece
@@ -159,9 +160,10 @@ def _choice(options: Mapping[str, str], name: str, known: Mapping[str, Any], def
 
 def _positive(options: Mapping[str, str], name: str, default: int) -> int:
     value = options.get(name, str(default))
-    if not value.isdecimal() or int(value) == 0:
+    number = parse_whole(value)
+    if not number:
         raise InputError(f"option {name}", short_repr(value), "a number from 1")
-    return int(value)
+    return number
 
 
 def _refuse_unknown(options: Mapping[str, str], known: frozenset[str]) -> None:

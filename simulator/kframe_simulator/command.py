@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kframe.cli.exits import writing_to
+from kframe.cli.numbers import WholeNumber
 from kframe.cli.output import BadInput, OutputTable, ReportingGroup, emit_record, emit_rows, output_option
 from kframe.cli.progress import progress
 from kframe.cli.studies import PATH
@@ -39,7 +40,7 @@ class _Seeds(click.ParamType[range]):
 
 @group.command()
 @click.option("--seeds", type=_Seeds(), required=True, help="Which seeds, both ends included; 7 is one.")
-@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Processes at a time.")
+@click.option("--jobs", type=WholeNumber(1), default=1, show_default=True, help="Processes at a time.")
 @click.option("--keep", metavar="DIR", type=PATH, help="Write the runs that break an invariant into this directory.")
 @click.option(
     "--append", "parts", metavar="FILE", type=PATH, help="Write each 500 seeds to this file; skip parts that it has."
@@ -125,7 +126,7 @@ def replay(source: str, target: Path | None, scenario: Path | None, output: str)
 @click.argument("source", metavar="SEED|FILE")
 @click.option("--invariant", metavar="I", help="Which one stays broken; the first that breaks, if not given.")
 @click.option("--write", "target", metavar="OUT", type=PATH, help="Write the shorter run to this file.")
-@click.option("--tries", type=click.IntRange(min=1), default=400, show_default=True, help="Most plans to try.")
+@click.option("--tries", type=WholeNumber(1), default=400, show_default=True, help="Most plans to try.")
 @output_option
 def shrink_command(source: str, invariant: str | None, target: Path | None, tries: int, output: str) -> None:
     """Leave actions out of a run as long as it breaks the same invariant."""

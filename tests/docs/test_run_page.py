@@ -112,7 +112,7 @@ def test_command_lines(command: str, expected: list[list[str]]) -> None:
         ("whatif fail a b --brokers 4", "kframe whatif fail: unexpected argument b"),
         ("whatif fail a --no-such-option", "kframe whatif fail: No such option '--no-such-option'."),
         ("whatif fail a -o xml", "is not one of"),
-        ("whatif sweep a --depth many", "is not a valid integer"),
+        ("whatif sweep a --depth many", "expected a whole number from 1 to 2"),
         ("--no-such-option", "kframe has no option --no-such-option"),
     ],
 )

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from kframe.model.whole_numbers import parse_whole
+
+#: The largest level of a feature.
+INT16_MAX: Final = 2**15 - 1
+
 #: Each release with the number of its levels; the first level is 1.
 _RELEASES: Final = (
     ("3.0", (1,)), ("3.1", (0,)), ("3.2", (0,)), ("3.3", (0, 1, 2, 3)), ("3.4", (0,)), ("3.5", (0, 1, 2)),
@@ -21,7 +26,7 @@ def level_name(level: int) -> str:
 
 def parse_level(text: str) -> int | None:
     """The level that a number, a name or a release means (a release: its last level), or None."""
-    if text.isdecimal():
-        return int(text)
+    if (level := parse_whole(text, INT16_MAX)) is not None:
+        return level
     names = [name for name in LEVEL_NAMES if name == text or name.startswith(f"{text}-IV")]
     return LEVEL_NAMES.index(names[-1]) + 1 if names else None

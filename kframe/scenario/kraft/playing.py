@@ -11,6 +11,7 @@ from kframe.core.kraft.leader_selection import LeaderSelection
 from kframe.errors import ErrorCode, ScenarioError
 from kframe.model.kraft.ids import METADATA_VERSION, MetadataLevel
 from kframe.model.kraft.levels import parse_level
+from kframe.model.whole_numbers import parse_whole
 from kframe.scenario.kraft.arguments import Scalar
 from kframe.scenario.kraft.brokers import ScenarioBrokers
 from kframe.scenario.kraft.format import KraftScenario
@@ -144,9 +145,10 @@ def _timers(scenario: KraftScenario) -> TimerIntervals:
 
 def _number(scenario: KraftScenario, key: str, default: int) -> int:
     value = scenario.config.get(key, default)
-    if isinstance(value, bool) or not str(value).isdecimal():
+    number = None if isinstance(value, bool) else parse_whole(str(value))
+    if number is None:
         raise ScenarioError(f"{scenario.source}: config.{key}", repr(value), "a whole number from 0 on")
-    return int(str(value))
+    return number
 
 
 def _flag(scenario: KraftScenario, key: str) -> bool:

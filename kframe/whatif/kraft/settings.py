@@ -11,9 +11,10 @@ from kframe.core.kraft.context import SUPPORTED_FEATURES, KraftSettings
 from kframe.errors import ConfigError, InputError
 from kframe.model.config import ControllerConfig
 from kframe.model.kraft.ids import METADATA_VERSION, ResourceType
-from kframe.model.kraft.levels import parse_level
+from kframe.model.kraft.levels import INT16_MAX, parse_level
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.kraft.record_json import uuid_of_text
+from kframe.model.whole_numbers import parse_whole
 from kframe.snapshot import KraftFacts, Snapshot
 from kframe.whatif.settings import DYNAMIC_KEYS, config_of
 
@@ -53,7 +54,7 @@ def feature_level(name: str, text: str) -> int:
 
     Raises ConfigError.
     """
-    level = parse_level(text) if name == METADATA_VERSION else int(text) if text.isdecimal() else None
+    level = parse_level(text) if name == METADATA_VERSION else parse_whole(text, INT16_MAX)
     if level is None:
         expected = "a level such as 4.0-IV3" if name == METADATA_VERSION else "the number of a level"
         raise ConfigError(f"level of {name}", text, expected)

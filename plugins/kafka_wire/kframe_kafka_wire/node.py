@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from kframe.plugin import ConfigError, StoreError
+from kframe.plugin.settings import parse_whole
 from kframe_kafka_wire.codec import API_NAMES, decode_response, encode_request, newest
 from kframe_kafka_wire.connection import BrokerConnection, Target
 from kframe_kafka_wire.responses import PermanentFailure, WireError
@@ -175,9 +176,10 @@ def bootstrap_addresses(url: str) -> list[tuple[str, int]]:
 
 def _host_port(address: str) -> tuple[str, int]:
     host, _, port = address.rpartition(":")
-    if not host or not (port.isascii() and port.isdecimal() and int(port) < 2**16):
+    number = parse_whole(port, 2**16 - 1)
+    if not host or number is None:
         raise ConfigError("bootstrap servers", repr(address), "HOST:PORT[,HOST:PORT]...")
-    return host.removeprefix("[").removesuffix("]"), int(port)
+    return host.removeprefix("[").removesuffix("]"), number
 
 
 def _reason(error: Exception) -> str:

@@ -12,6 +12,7 @@ import click
 from kframe.plugin.commands import (
     OutputTable,
     ReportingGroup,
+    WholeNumber,
     emit_record,
     emit_rows,
     output_option,
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 #: The exit code for logs that diverge or are damaged; the table of ``kframe --help`` has it.
 _DIVERGED: Final = 3
 _SOURCE: Final = click.Path(exists=True, file_okay=False, path_type=Path)
-_LISTENER: Final = re.compile(r"(?P<name>[A-Za-z0-9_.-]+)://(?P<host>.+):(?P<port>\d{1,5})")
+_LISTENER: Final = re.compile(r"(?P<name>[A-Za-z0-9_.-]+)://(?P<host>.+):(?P<port>[0-9]{1,5})")
 _COLUMNS: Final = (
     "directory", "node_id", "cluster_id", "start", "end", "last_epoch", "state", "first_difference", "can_lead",
     "snapshot_end", "quorum_epoch", "leader_id", "voted_id", "torn_bytes", "committed_at_least", "detail",
@@ -110,7 +111,7 @@ def _damaged_row(replica: DamagedReplica, committed: int | None) -> dict[str, An
 )
 @click.option("--listener", "listeners", multiple=True, metavar="NAME://HOST:PORT",
               help="A listener of the only voter, with kraft.version 1; by default those in the log.")  # fmt: skip
-@click.option("--node-id", type=click.IntRange(min=0), metavar="N",
+@click.option("--node-id", type=WholeNumber(), metavar="N",
               help="The only voter, where DIR is that of a broker; by default the node of DIR.")  # fmt: skip
 @output_option
 def recover(

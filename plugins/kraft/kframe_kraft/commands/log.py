@@ -21,6 +21,7 @@ from kframe.plugin.commands import (
     OutputTable,
     ReportingGroup,
     StopSignal,
+    WholeNumber,
     awaited,
     broker_ids,
     check_reader,
@@ -30,6 +31,7 @@ from kframe.plugin.commands import (
     output_option,
     progress,
 )
+from kframe.plugin.settings import INT64_MAX
 
 if TYPE_CHECKING:
     from kframe_kraft.disk import LogHistory
@@ -200,7 +202,7 @@ def followed(
 
 @group.command()
 @click.argument("source", type=_SOURCE)
-@click.option("--offset", metavar="N", type=int, help="Offset of a record.")
+@click.option("--offset", metavar="N", type=WholeNumber(0, INT64_MAX), help="Offset of a record.")
 @click.option("--time", metavar="T", help="A time, UTC unless it has a zone.")
 @click.option("--brokers", is_flag=True, help="List brokers.")
 @click.option("--out", type=_PATH, metavar="DIR", help="Write the cluster as a snapshot directory.")
@@ -285,7 +287,9 @@ def _difference_row(row: dict[str, Any]) -> dict[str, Any]:
 @group.command()
 @click.argument("source", type=_SOURCE)
 @click.argument("partition", metavar="TOPIC-PARTITION")
-@click.option("--offset", metavar="N", type=int, help="After this record; at the end of the log by default.")
+@click.option(
+    "--offset", metavar="N", type=WholeNumber(0, INT64_MAX), help="After this record; at the end of the log by default."
+)
 @COMMAND_CONFIG
 @output_option
 def why(

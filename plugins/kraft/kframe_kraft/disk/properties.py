@@ -8,6 +8,7 @@ from typing import Final
 from uuid import UUID
 
 from kframe.plugin.kraft import directory_ids, uuid_of_text, uuid_text
+from kframe.plugin.settings import parse_whole
 from kframe_kraft.disk.atomic import replace_file
 from kframe_kraft.errors import LogError
 
@@ -39,7 +40,9 @@ def read_properties(directory: Path) -> MetaProperties:
     if not values.get("cluster.id"):
         raise LogError(f"{path}, cluster.id", "nothing", "a cluster id")
     try:
-        node_id = int(values.get("node.id", ""))
+        node_id = parse_whole(values.get("node.id", ""))
+        if node_id is None:
+            raise ValueError(f"found node.id {values.get('node.id')!r}")
         text = values.get("directory.id")
         directory_id = None if text is None else uuid_of_text(text)
     except ValueError as error:

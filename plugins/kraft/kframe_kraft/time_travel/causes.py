@@ -59,7 +59,7 @@ def leader_cause(history: LogHistory, partition: str, end: int) -> LeaderCause:
 
     Raises LogError if there is no such partition then.
     """
-    match = re.fullmatch(r"(.+)-(\d+)", partition)
+    match = re.fullmatch(r"(.+)-([0-9]{1,10})", partition)
     if match is None:
         raise LogError("partition", repr(partition), "topic-partition, such as orders-0")
     topic, number = match[1], int(match[2])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from datetime import UTC, datetime
 
+from kframe.plugin.settings import INT64_MAX, parse_whole
 from kframe_kraft.disk import LogHistory
 from kframe_kraft.errors import LogError
 
@@ -17,8 +18,8 @@ def end_of(history: LogHistory, position: str) -> int:
     """
     if position == "end":
         return history.log.end
-    if position.isdecimal():
-        return _end_of_offset(history, int(position))
+    if (offset := parse_whole(position, INT64_MAX)) is not None:
+        return _end_of_offset(history, offset)
     return _end_of_time(history, position)
 
 
@@ -29,8 +30,8 @@ def start_of(history: LogHistory, position: str) -> int:
     """
     if position == "end":
         return history.log.end
-    if position.isdecimal():
-        return int(position)
+    if (offset := parse_whole(position, INT64_MAX)) is not None:
+        return offset
     limit = _milliseconds(position)
     later = (header.base_offset for header in history.log.batches.headers() if header.max_timestamp >= limit)
     return next(later, history.log.end)
