@@ -17,6 +17,7 @@ from kframe.cli.entry_points import entry_points, load
 from kframe.cli.exits import EXIT_CODES, output_faults, report
 from kframe.cli.output import ReportingGroup
 from kframe.cli.repeated import refuse_repeated_options
+from kframe.cli.standard_streams import open_closed_streams
 from kframe.cli.verbosity import add_verbosity, verbosity_options
 
 
@@ -153,5 +154,6 @@ def cli() -> None:
 
 def main() -> None:
     """The ``kframe`` command. Python ``warnings`` of libraries are logged, not printed."""
+    open_closed_streams()
     logging.captureWarnings(True)
     cli(prog_name="kframe")

@@ -7,7 +7,7 @@ anything but specs fails alone and as a whole, and every offer belongs to a know
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -110,7 +110,14 @@ def _call(manager: pluggy.PluginManager, name: str, hook: str, trace: Trace) -> 
     caller = getattr(manager.hook, hook)
     if not caller.get_hookimpls():
         return []
-    offers: list[Any] = [offer for result in caller() for offer in result]
+    expected = f"a list of {OFFERS[hook].__name__}"
+    results = caller()
+    if not results:  # pluggy leaves None out.
+        raise PluginError(f"{hook} returned nothing (None), expected {expected}: is a return statement missing?")
+    for result in results:
+        if not isinstance(result, Iterable):
+            raise PluginError(f"{hook} returned {type(result).__name__} {result!r}, expected {expected}")
+    offers: list[Any] = [offer for result in results for offer in result]
     names = (key_of(offer) if isinstance(offer, OFFERS[hook]) else str(offer) for offer in offers)
     trace(f"{name}: {hook} -> {', '.join(names)}")
     for offer in offers:

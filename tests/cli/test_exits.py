@@ -45,6 +45,38 @@ def test_closed_pipe_is_quiet() -> None:
     assert (ended.returncode, ended.stderr) == (141, "")
 
 
+#: Command, the stream that is closed, exit code and standard error.
+CLOSED_STREAMS = (
+    *((arguments, ">&-", 1, "error: standard output: Bad file descriptor\n") for arguments in _PRINTING),
+    (("--version",), ">&-", 1, "error: standard output: Bad file descriptor\n"),
+    (("plan", "stamp", PLAN, HEALTHY), ">&-", 1, "error: standard output: Bad file descriptor\n"),
+    (("snapshot", "convert", HEALTHY, "OUT", "-q"), ">&-", 0, "645 partitions"),
+    (("whatif", "fail", HEALTHY, "--brokers", "999"), ">&-", 2, "error: "),
+    (("whatif", "fail", HEALTHY, "--brokers", "999"), "2>&-", 2, ""),
+    (("whatif", "fail", HEALTHY, "--brokers", "4"), "2>&-", 0, ""),
+    (("whatif", "fail", HEALTHY, "--brokers", "4"), "<&-", 0, ""),
+    (("whatif", "fail", HEALTHY, "--brokers", "4"), "<&- >&- 2>&-", 1, ""),
+    (("snapshot", "show", "-"), "<&-", 2, "error: standard input: "),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "arguments, redirection, code, message",
+    CLOSED_STREAMS,
+    ids=[f"{' '.join(Path(str(word)).name for word in row[0])} {row[1]}" for row in CLOSED_STREAMS],
+)
+def test_closed_stream(
+    arguments: tuple[object, ...], redirection: str, code: int, message: str, tmp_path: Path
+) -> None:
+    words = [str(tmp_path / "out") if word == "OUT" else str(word) for word in arguments]
+    command = ["sh", "-c", f'exec "$@" {redirection}', "sh", *KFRAME, *words]
+    ended = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert ended.returncode == code, ended.stderr
+    assert message in ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert "Exception" not in ended.stderr
+
+
 def test_interrupt_ends_a_command_with_130(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

@@ -161,7 +161,14 @@ def half() -> Any:
     [
         (plugin("Broken", kframe_leader_selectors=raising), "LookupError: cannot offer"),
         (plugin("Broken", kframe_leader_selectors=half), "LookupError: lost the rest"),
-        (plugin("Broken", kframe_leader_selectors=lambda: 3), "TypeError"),
+        (
+            plugin("Broken", kframe_leader_selectors=lambda: 3),
+            "kframe_leader_selectors returned int 3, expected a list",
+        ),
+        (
+            plugin("Broken", kframe_stores=lambda: None),
+            "kframe_stores returned nothing (None), expected a list of StoreSpec: is a return statement missing?",
+        ),
         (selectors("Broken", "rack"), "kframe_leader_selectors offers str 'rack', expected SelectorSpec"),
         (selectors("Broken", FirstInSync("x")), "kframe_leader_selectors offers FirstInSync"),
         (plugin("Broken", kframe_stores=lambda: [selector_spec("x")]), "kframe_stores offers SelectorSpec"),
@@ -173,7 +180,7 @@ def half() -> Any:
         (plugin("Broken", kframe_stores=lambda surprise: []), "surprise"),
         (SimpleNamespace(kframe_stores=lambda: None), "it implements no hook"),
     ],
-    ids=range(10),
+    ids=range(11),
 )
 def test_broken_plugin_offers_nothing(broken: object, error: str) -> None:
     registry = build(broken, selectors("Whole", selector_spec("whole")))
