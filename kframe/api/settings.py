@@ -24,14 +24,17 @@ _log = logging.getLogger("kframe.config")
 
 #: System properties of Kafka's JVM.
 JVM_KEYS: Final = ("java.security.auth.login.config", "zookeeper.sasl.client", "zookeeper.sasl.clientconfig")
+#: The leader selectors of the controller, and the start of the keys of their options: ``….NAME.OPTION``.
+SELECTORS: Final = "kframe.leader.selectors"
+SELECTOR_PREFIX: Final = f"{SELECTORS}."
 #: Keys of Kafka's authorizer, and of kframe's server and store.
 SERVER_KEYS: Final = (
     "super.users", "allow.everyone.if.no.acl.found", "kframe.register", "kframe.create.chroot",
     "kframe.unauthenticated.connection.rate",
 )  # fmt: skip
-KNOWN: Final = frozenset({*KEYS, *KAFKA_KEYS, *JVM_KEYS, *SERVER_KEYS})
+KNOWN: Final = frozenset({*KEYS, *KAFKA_KEYS, *JVM_KEYS, *SERVER_KEYS, SELECTORS})
 #: Prefixes of keys with names of listeners or plugins of Kafka.
-_OPEN_ENDED: Final = ("listener.name.", "config.providers.", "kafka.metrics.", "metrics.")
+_OPEN_ENDED: Final = ("listener.name.", "config.providers.", "kafka.metrics.", "metrics.", SELECTOR_PREFIX)
 #: Keys whose values are shown in no message.
 _SECRET: Final = re.compile(r"password|secret|jaas|credential|token", re.IGNORECASE)
 ENVIRONMENT_PREFIX: Final = "KFRAME_"

@@ -24,7 +24,7 @@ from kframe.cli.numbers import DecimalNumber, WholeNumber
 from kframe.cli.output import ReportingGroup, emit_record, output_option
 from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.cli.progress import progress
-from kframe.cli.studies import chosen_selectors, selector_option
+from kframe.cli.studies import selector_option
 
 if TYPE_CHECKING:
     from kframe.api.settings import Settings
@@ -70,6 +70,7 @@ def run(
     """
     from kframe.cli import run as running
     from kframe.cli.logs import start_logs
+    from kframe.cli.selectors import configured_selectors
     from kframe.runtime.memory import preallocate
     from kframe.snapshot.instances import Instance, InstanceRegistration
 
@@ -82,12 +83,12 @@ def run(
     settings = gather(config, {key: (value, name) for key, (value, name) in options.items() if value is not None})
     own_id, cluster, registry = running.own_id(settings), cluster_of(settings, plugins), plugins.registry()
     network = running.network_settings(registry, transport, servers, metrics_listen)
-    selector_by_kind = chosen_selectors(plugins, selectors)
+    chosen = configured_selectors(settings, registry, selectors)
     preallocate()
     store, instance = cluster.store(), Instance.of_this_process(own_id)
     if isinstance(store, InstanceRegistration):
         store.register_instance(instance, duplicate=allow_duplicate_id)
-    controller = running.assemble(settings, store, network, registry, instance, insist, selector_by_kind)
+    controller = running.assemble(settings, store, network, registry, instance, insist, chosen)
     start_logs(own_id, log_dir, log_level)
     with settings.located():
         addresses = cluster.broker_addresses()
@@ -98,7 +99,7 @@ def run(
 
         def describe_start() -> str:
             running.describe(store, instance, controller)
-            return running.summary(settings, controller, network)
+            return running.summary(settings, controller, network, chosen)
 
         running.serve(controller, takeover, describe_start)
 

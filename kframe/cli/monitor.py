@@ -12,7 +12,7 @@ import logging
 import socket
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
@@ -43,11 +43,12 @@ Check = Callable[[], HealthStatus]
 class Monitor:
     """Implements ``kframe.api.controller.Server``: ``/metrics``, ``/healthz``, ``/readyz``, ``/status``."""
 
-    def __init__(self, listen: str, token: str = "") -> None:
+    def __init__(self, listen: str, token: str = "", selectors: Sequence[Mapping[str, Any]] = ()) -> None:
         """``listen`` is HOST:PORT, :PORT or PORT; without a host it is the loopback address. ``token`` identifies this
-        instance in ``/status``. Raises ConfigError."""
+        instance in ``/status``, which also has ``selectors``. Raises ConfigError."""
         self._address = parse_address(listen)
         self._token = token
+        self._selectors = list(selectors)
         self._server: _Listener | None = None
 
     @property
@@ -87,13 +88,14 @@ class Monitor:
         threading.Thread(target=self._server.serve_forever, args=(0.2,), name="monitor", daemon=True).start()
 
     def _status(self, controller: Controller) -> Page:
-        """The queue length of each broker, and unreadable records, consistent with the metrics."""
+        """The queue length of each broker, unreadable records, consistent with the metrics, and the selectors."""
         document = {
             "token": self._token,
             "queues": {
                 str(broker_id): queue.waiting for broker_id, queue in sorted(controller.transport.queues().items())
             },
             "quarantined": controller.store.quarantined(),
+            "selectors": self._selectors,
         }
         return HTTPStatus.OK, "application/json", json.dumps(document) + "\n"
 

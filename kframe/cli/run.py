@@ -15,11 +15,10 @@ from kframe.cli.live import CONNECT
 from kframe.cli.monitor import LISTENER as METRICS
 from kframe.cli.monitor import Monitor, is_loopback, parse_address
 from kframe.cli.output import BadInput
+from kframe.cli.selectors import ChosenSelectors
 from kframe.cli.stop_signal import StopSignal
 from kframe.errors import ConfigError, PluginError
 from kframe.model.config import KEYS, NEVER_REPLICAS, ControllerConfig
-from kframe.model.elections import LeaderSelector
-from kframe.model.ids import ElectionKind
 from kframe.model.ports import Store
 from kframe.model.whole_numbers import INT32_MAX, parse_whole
 from kframe.registry.registry import Registry
@@ -35,6 +34,7 @@ PROTOCOL: Final = "inter.broker.protocol.version"
 #: Transport and server for Kafka's protocol, and the transport without the plugin.
 WIRE: Final = "kafka:"
 RECORDING: Final = "recording:"
+NO_SELECTORS: Final = ChosenSelectors({})
 #: Kafka assigns ids above this value to brokers without an id (Kafka's default).
 RESERVED_MAX: Final = ("reserved.broker.max.id", 1000)
 
@@ -97,12 +97,12 @@ def network_settings(
 
 def assemble(
     settings: Settings, store: Store, network: NetworkSettings, registry: Registry, instance: Instance | None = None,
-    insist: bool | None = None, selectors: Mapping[ElectionKind, LeaderSelector] = {},
+    insist: bool | None = None, selectors: ChosenSelectors = NO_SELECTORS,
 ) -> Controller:  # fmt: skip
     """A controller, not started, whose own id never holds replicas. Its pages name ``instance``.
 
     ``insist``: whether instances of kframe take precedence over brokers; None: if there is another instance.
-    ``selectors`` by kind of election; Kafka's rule decides the other kinds. Raises BadInput and ConfigError.
+    Kafka's rule decides the kinds of election without one of ``selectors``. Raises BadInput and ConfigError.
     """
     controller_id, config = own_id(settings), settings.controller_config()
     controller_ids = instances(settings)
@@ -110,10 +110,12 @@ def assemble(
     config = ControllerConfig({**config.originals, NEVER_REPLICAS: never})
     servers: list[Server | str] = [*network.servers]
     if network.metrics_listen is not None:
-        servers.append(Monitor(network.metrics_listen, "" if instance is None else instance.token))
+        token = "" if instance is None else instance.token
+        servers.append(Monitor(network.metrics_listen, token, selectors.records))
     builder = ControllerBuilder(
         controller_id, store, network.transport, config, settings=settings.values, servers=servers,
-        selectors=selectors, registry=registry, instances_first=len(controller_ids) > 1 if insist is None else insist,
+        selectors=selectors.by_kind, registry=registry,
+        instances_first=len(controller_ids) > 1 if insist is None else insist,
     )  # fmt: skip
     try:
         with settings.located():
@@ -142,15 +144,17 @@ def risks(settings: Settings, network: NetworkSettings, brokers: Collection[int]
         yield f"--metrics-listen {network.metrics_listen}: any client may read the pages; they have no passwords"
 
 
-def summary(settings: Settings, controller: Controller, network: NetworkSettings) -> str:
-    """One line with the identity, the addresses and the protocols of this controller."""
+def summary(
+    settings: Settings, controller: Controller, network: NetworkSettings, selectors: ChosenSelectors = NO_SELECTORS
+) -> str:
+    """One line with the identity, the addresses, the protocols and the selectors of this controller."""
     config = settings.controller_config()
     protocol, listener = config.originals.get(PROTOCOL, KEYS[PROTOCOL].default), config["inter.broker.listener.name"]
     served = [f"{name} on {address}" for server in controller.servers for name, address in server.addresses.items()]
     return (
         f"kframe {kframe.__version__} stands for election as {own_id(settings)} at {settings.get(CONNECT)}, "
         f"transport {network.transport}, listeners {', '.join(served) or 'none'}, "
-        f"inter-broker protocol {protocol}, listener {listener}"
+        f"inter-broker protocol {protocol}, listener {listener}, leader selectors {selectors.text()}"
     )
 
 

@@ -19,8 +19,8 @@ def open_closed_streams() -> None:
             os.open(os.devnull, mode)  # The lowest free descriptor, which is this one.
     # Python has None for a stream that was closed when it started.
     if sys.stdin is None:
-        sys.stdin = sys.__stdin__ = open(os.open(os.devnull, os.O_WRONLY))  # type: ignore[misc]
+        sys.stdin = sys.__stdin__ = open(os.open(os.devnull, os.O_WRONLY))  # type: ignore[misc]  # noqa: SIM115 - open as long as the process
     if sys.stdout is None:
-        sys.stdout = sys.__stdout__ = open(os.open(os.devnull, os.O_RDONLY), "w")  # type: ignore[misc]
+        sys.stdout = sys.__stdout__ = open(os.open(os.devnull, os.O_RDONLY), "w")  # type: ignore[misc]  # noqa: SIM115
     if sys.stderr is None:
-        sys.stderr = sys.__stderr__ = open(os.devnull, "w")  # type: ignore[misc]
+        sys.stderr = sys.__stderr__ = open(os.devnull, "w")  # type: ignore[misc]  # noqa: SIM115

@@ -15,6 +15,7 @@ import numpy as np
 
 from kframe.cli.monitor import STATUS, is_loopback, parse_address
 from kframe.cli.output import cell, emit_heading, emit_reasons, emit_record
+from kframe.cli.selectors import selectors_text
 from kframe.errors import ConfigError
 from kframe.model.config import ControllerConfig
 from kframe.model.ids import ReplicaFlag
@@ -36,6 +37,7 @@ class Page:
 
     queues: Mapping[str, int] | None = None
     quarantined: Mapping[str, str] | None = None
+    selectors: list[dict[str, Any]] | None = None
     problem: str | None = None
 
 
@@ -52,9 +54,10 @@ def fetch_page(status: ClusterStatus) -> Page:
         document = _get(instance, instance.metrics)
         queues = {str(int(broker_id)): int(waiting) for broker_id, waiting in document["queues"].items()}
         quarantined = {str(path): str(reason) for path, reason in document["quarantined"].items()}
+        selectors = _selectors(document.get("selectors"))
     except (OSError, HTTPException, ConfigError, ValueError, KeyError, TypeError, AttributeError) as error:
         return Page(problem=f"the page at {instance.metrics} cannot be read ({str(error) or type(error).__name__})")
-    return Page(queues, quarantined)
+    return Page(queues, quarantined, selectors)
 
 
 def report(status: ClusterStatus, page: Page, config: ControllerConfig) -> dict[str, Any]:
@@ -86,6 +89,7 @@ def report(status: ClusterStatus, page: Page, config: ControllerConfig) -> dict[
         **_partition_counts(status.counts, config),
         "queues": page.queues if page.queues is None else dict(page.queues),
         "queues_unknown": page.problem,
+        "selectors": page.selectors,
         "quick": status.counts is None,
         "quarantined_by": "storage" if page.quarantined is None else "controller",
         "quarantined": _reasons(quarantined),
@@ -105,6 +109,8 @@ def show(record: Mapping[str, Any], output: str) -> None:
     lines["queues"] = record["queues"] if record["queues_unknown"] is None else f"unknown: {record['queues_unknown']}"
     if isinstance(lines["queues"], dict):
         lines["queues"] = ", ".join(f"broker {queue}: {waiting}" for queue, waiting in lines["queues"].items())
+    selectors = record["selectors"]
+    lines["leader_selectors"] = "unknown" if selectors is None else selectors_text(selectors)
     lines |= {key: len(record[key]) for key in lists if key == "quarantined" or record[key]}
     lines["security"] = _security_line(record["warnings"])
     emit_record(SCHEMA, lines, output)
@@ -170,6 +176,20 @@ def _security_line(warnings: list[str]) -> str:
     omitted = len(warnings) - _NOTES_MAX
     first = "; ".join(warnings[:_NOTES_MAX])
     return f"{first}; and {omitted} more notes (-o wide shows all)" if omitted > 0 else first
+
+
+def _selectors(listed: Any) -> list[dict[str, Any]] | None:
+    """The leader selectors that a page lists; None for the page of a release without them."""
+    if listed is None:
+        return None
+    return [
+        {
+            "name": str(entry["name"]),
+            "elections": list(map(str, entry["elections"])),
+            "options": {str(name): value for name, value in entry["options"].items()},
+        }
+        for entry in listed
+    ]
 
 
 def _reasons(reasons: Mapping[str, str]) -> list[dict[str, str]]:

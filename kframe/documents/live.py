@@ -22,6 +22,14 @@ class StandbyRecord(Struct):
     started: str
 
 
+class SelectorRecord(Struct):
+    """A leader selector in force, the kinds of election that it decides, and its options."""
+
+    name: str
+    elections: list[str]
+    options: dict[str, bool | int | float | str]
+
+
 class StatusDocument(Struct):
     """A live cluster and its controller: ``kframe controller status``. Null is unknown or absent."""
 
@@ -45,6 +53,8 @@ class StatusDocument(Struct):
     """Requests that wait, by broker id."""
     queues_unknown: str | None
     """Why ``queues`` is null."""
+    selectors: list[SelectorRecord] | None
+    """Leader selectors of the active kframe; none is Kafka's rule. Null if its page cannot be read."""
     quick: bool
     quarantined_by: str
     quarantined: list[QuarantinedPath]

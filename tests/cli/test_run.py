@@ -154,7 +154,8 @@ def test_summary() -> None:
         line = summary(given, controller, network)
     assert re.fullmatch(
         r"kframe \S+ stands for election as 1000 at zk:2181/kafka, transport recording:, listeners METRICS on "
-        r"127\.0\.0\.1:\d+, inter-broker protocol 2\.8.*, listener PLAINTEXT",
+        r"127\.0\.0\.1:\d+, inter-broker protocol 2\.8.*, listener PLAINTEXT, "
+        r"leader selectors Kafka's rule for all elections",
         line,
     )
 

@@ -23,6 +23,7 @@ from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
 ACTIVE = Instance(1000, "h1", 11, 0, "token-a")
 STANDBY = Instance(1001, "h2", 12, 0, "token-b")
 SIX = (1, 2, 3, 4, 5, 6)
+SELECTOR = {"name": "most-racks", "elections": ["OFFLINE"], "options": {"racks": 3}}
 
 
 def counts(**changed: Any) -> LiveCounts:
@@ -88,6 +89,23 @@ def test_partitions_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("selectors", "line"),
+    [
+        (None, "unknown"),
+        ([], "Kafka's rule for all elections"),
+        ([SELECTOR], "most-racks (racks=3) for OFFLINE"),
+        ([SELECTOR, {"name": "b", "elections": ["REASSIGN", "PREFERRED"], "options": {}}],
+         "most-racks (racks=3) for OFFLINE; b for REASSIGN, PREFERRED"),
+    ],
+)  # fmt: skip
+def test_selectors_in_force_are_named(
+    capsys: pytest.CaptureFixture[str], selectors: list[dict[str, Any]] | None, line: str
+) -> None:
+    lines = shown_lines(capsys, status(), Page({}, {}, selectors))
+    assert [text.removeprefix("leader selectors").strip() for text in lines if text.startswith("leader sel")] == [line]
+
+
 def test_invalid_cluster_default_is_ignored() -> None:
     result = status(counts=counts(broker_defaults={"min.insync.replicas": "many"}))
     assert report(result, Page(), ControllerConfig())["under_min_isr_partitions"] == 1
@@ -117,7 +135,7 @@ def test_json_status_has_all_table_fields(capsys: pytest.CaptureFixture[str], qu
         "cluster_id": "the-id", "brokers": [1, 2], "topics": 2, "partitions": None if quick else 6,
         "offline_partitions": figures[0], "under_replicated_partitions": figures[1],
         "under_min_isr_partitions": figures[2], "topics_to_delete": figures[3], "reassigning_partitions": figures[4],
-        "queues": None, "queues_unknown": "no pages", "quick": quick,
+        "queues": None, "queues_unknown": "no pages", "selectors": None, "quick": quick,
         "quarantined_by": "storage", **lists, "warnings": ["w1", "w2", "w3", "w4"],
     }  # fmt: skip
 
@@ -127,13 +145,15 @@ def test_json_status_has_all_table_fields(capsys: pytest.CaptureFixture[str], qu
 
 def test_queues_and_quarantined_records_come_from_page() -> None:
     instance = Instance.of_this_process(1000)
-    monitor = Monitor("0", instance.token)
+    monitor = Monitor("0", instance.token, [SELECTOR])
     ensemble = MemoryEnsemble.from_cluster(cluster_of({"t": [healthy(1, 2)]}, (1, 2)))
     builder = ControllerBuilder(1000, ensemble.connect(), RecordingTransport(), servers=[monitor])
     with builder.build() as controller:
         controller.inspect(lambda _cluster: None).result(timeout=30)
         result = status(instance=replace(instance, metrics=monitor.addresses[LISTENER]))
-        assert fetch_page(result) == Page({str(broker_id): 0 for broker_id in controller.transport.queues()}, {})
+        assert fetch_page(result) == Page(
+            {str(broker_id): 0 for broker_id in controller.transport.queues()}, {}, [SELECTOR]
+        )
         assert report(result, fetch_page(result), ControllerConfig())["quarantined_by"] == "controller"
 
 
