@@ -28,13 +28,14 @@ _BROKERS_SHOWN: Final = 6
 
 
 @click.command("demo")
-@click.option("--snapshot", "source", type=PATH, help="A snapshot to fail a broker of.  [default: the bundled one]")
+@click.argument("source", metavar="[SNAPSHOT]", required=False, type=PATH)
 @click.option("--partitions", type=WholeNumber(1), default=1_000_000, show_default=True, help="Of the large one.")
 @click.option("--brokers", type=WholeNumber(4), default=100, show_default=True, help="Of the large cluster.")
 def command(source: Path | None, partitions: int, brokers: int) -> None:
     """Fail a broker of a real cluster, move partitions of it, then fail a broker of a million-partition cluster.
 
-    No server and no network: the controller's engine runs on an in-memory store, and encodes every request.
+    The real cluster is that of SNAPSHOT, or a bundled one. No server and no network: the controller's engine runs on an
+    in-memory store, and encodes every request.
     """
     from rich.console import Console
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @click.command("elect")
-@click.argument("kind", type=click.Choice(("preferred", "unclean")))
+@click.option("--type", "kind", type=click.Choice(("preferred", "unclean")), required=True, help="Kind of election.")
 @click.option("--partition", "partitions", multiple=True, metavar="TOPIC-PARTITION", help="May be repeated.")
 @click.option("--all", "everything", is_flag=True, help="All partitions that need it.")
 @EXECUTE

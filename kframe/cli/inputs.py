@@ -36,8 +36,10 @@ class InputPath(_ParamType):
             return value
         if ctx is None or ctx.resilient_parsing:
             return Path(value)
-        if value == STANDARD_INPUT and ctx.meta.setdefault(_STANDARD_INPUT_READ, param) is not param:
-            raise click.UsageError("found - twice, expected standard input once", ctx)
+        if value == STANDARD_INPUT:
+            if _STANDARD_INPUT_READ in ctx.meta:
+                raise click.UsageError("found - twice, expected standard input once", ctx)
+            ctx.meta[_STANDARD_INPUT_READ] = True
         with progress("reading") as tick:
             return ctx.with_resource(opened(Path(value), tick))
 

@@ -59,7 +59,6 @@ _BROKERS: Final = (
 
 _ALL_LISTED: Final = "-o json, csv and jsonl list them all"
 
-_READING = reading_options()
 _LIMIT = click.option("--limit", type=WholeNumber(), default=50, show_default=True,
                       help="Rows that a table lists; data has them all.")  # fmt: skip
 
@@ -75,7 +74,7 @@ for _command in COMMANDS:
 
 @group.command()
 @click.argument("source", metavar="SNAPSHOT", type=SOURCE)
-@_READING
+@reading_options
 @CONFIG_OPTION
 @COMMAND_CONFIG
 @goal_options
@@ -118,16 +117,16 @@ def generate(
 
 
 @group.command()
-@click.argument("plan", metavar="PLAN", type=INPUT)
 @click.argument("source", metavar="SNAPSHOT", type=INPUT)
-@_READING
+@click.argument("plan", metavar="PLAN", type=INPUT)
+@reading_options
 @limit_options
 @weights_option
 @click.option("--out", metavar="DIR|FILE.json", help="Write stage-001.json … and manifest.json, or only the manifest.")
 @_LIMIT
 @output_option
 def stage(
-    plan: InputFile, source: InputFile, reading: SnapshotReading, limits: dict[str, Any], weights: InputFile | None,
+    source: InputFile, plan: InputFile, reading: SnapshotReading, limits: dict[str, Any], weights: InputFile | None,
     out: str | None, limit: int, output: str,
 ) -> None:  # fmt: skip
     """Order PLAN in stages within limits, and print the effect of a broker failure in each.
@@ -145,19 +144,20 @@ def stage(
 
 
 @group.command()
-@click.argument("plan", metavar="PLAN", type=INPUT)
-@click.option("--snapshot", "source", type=INPUT, metavar="SNAPSHOT", help="Also check it against this cluster.")
-@_READING
+@click.argument("files", nargs=-1, required=True, metavar="[SNAPSHOT] PLAN", type=INPUT)
+@reading_options
 @report_option
 @force_option
 @weights_option
 @_LIMIT
 @output_option
 def check(
-    plan: InputFile, source: InputFile | None, reading: SnapshotReading, page: Path | None, force: bool,
+    files: tuple[InputFile, ...], reading: SnapshotReading, page: Path | None, force: bool,
     weights: InputFile | None, limit: int, output: str,
 ) -> None:  # fmt: skip
-    """Check PLAN alone and against a cluster. Print one finding per row. --weights has the sizes for --report.
+    """Check PLAN alone, or also against the cluster in SNAPSHOT. Print one finding per row.
+
+    --weights has the sizes for --report.
 
     Exit code 0: it can be executed. 1: an error was found. 2: PLAN or SNAPSHOT cannot be read.
     """
@@ -165,11 +165,15 @@ def check(
     from kframe.whatif.plan import load_plan
     from kframe.whatif.plan_report import PlanReport
 
+    *sources, plan = files
+    if len(sources) > 1:
+        raise click.UsageError(f"found {len(files)} files, expected [SNAPSHOT] PLAN")
+    source = sources[0] if sources else None
     if page is None and weights is not None:
         raise BadInput("--weights: found no --report, expected --report with it")
     if page is not None:
         if source is None:
-            raise BadInput("--report: found no --snapshot, expected --snapshot with it")
+            raise BadInput("--report: found no SNAPSHOT, expected one before PLAN")
         check_file(page, force=force)
     if source is None:
         report = PlanReport.of(load_plan(plan), None)
@@ -184,24 +188,24 @@ def check(
 
 
 @group.command()
-@click.argument("plan", metavar="PLAN", type=INPUT)
 @click.argument("source", metavar="SNAPSHOT", type=INPUT)
-@_READING
+@click.argument("plan", metavar="PLAN", type=INPUT)
+@reading_options
 @_LIMIT
 @output_option
-def show(plan: InputFile, source: InputFile, reading: SnapshotReading, limit: int, output: str) -> None:
+def show(source: InputFile, plan: InputFile, reading: SnapshotReading, limit: int, output: str) -> None:
     """List every partition of PLAN: its replicas in SNAPSHOT, its target, and the replicas added and removed."""
     comparison = _checked_plan(plan, source, reading)
     _emit_partitions(comparison.partition_rows(), len(comparison.plan), "kframe.plan/v1", output, limit)
 
 
 @group.command()
-@click.argument("plan", metavar="PLAN", type=INPUT)
 @click.argument("source", metavar="SNAPSHOT", type=INPUT)
-@_READING
+@click.argument("plan", metavar="PLAN", type=INPUT)
+@reading_options
 @_LIMIT
 @output_option
-def diff(plan: InputFile, source: InputFile, reading: SnapshotReading, limit: int, output: str) -> None:
+def diff(source: InputFile, plan: InputFile, reading: SnapshotReading, limit: int, output: str) -> None:
     """Print what PLAN changes in SNAPSHOT: the old and the new assignment."""
     comparison = _checked_plan(plan, source, reading)
     rows = list(comparison.partition_rows(changes_only=True))
@@ -216,10 +220,10 @@ def diff(plan: InputFile, source: InputFile, reading: SnapshotReading, limit: in
 
 
 @group.command()
-@click.argument("plan", metavar="PLAN", type=INPUT)
 @click.argument("source", metavar="SNAPSHOT", type=INPUT)
-@_READING
-def stamp(plan: InputFile, source: InputFile, reading: SnapshotReading) -> None:
+@click.argument("plan", metavar="PLAN", type=INPUT)
+@reading_options
+def stamp(source: InputFile, plan: InputFile, reading: SnapshotReading) -> None:
     """Print PLAN with a stamp: the cluster, and the present assignment of the plan's partitions in SNAPSHOT.
 
     kframe plan apply refuses the plan once these have changed; Kafka's tools ignore the stamp.

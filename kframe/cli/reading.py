@@ -79,29 +79,21 @@ class SnapshotReading:
         return {} if self.rack_map is None else read_rack_map(self.rack_map)
 
 
-def reading_options(
-    metavar: str = "SNAPSHOT", *format_options: str
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:  # fmt: skip
-    """Add ``--from``, ``--mode`` and ``--rack-map`` to a command, as ``reading``. ``metavar`` names its snapshot.
+def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add ``--from``, ``--mode`` and ``--rack-map`` to a command, as ``reading``. Its argument is SNAPSHOT."""
 
-    ``format_options`` are further names of ``--from``.
-    """
+    @functools.wraps(command)
+    def with_reading(
+        *args: Any, source_format: str | None, mode: Mode | None, rack_map: InputFile | None, **kwargs: Any
+    ) -> Any:
+        return command(*args, reading=SnapshotReading(source_format, mode, rack_map), **kwargs)
 
-    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(command)
-        def with_reading(
-            *args: Any, source_format: str | None, mode: Mode | None, rack_map: InputFile | None, **kwargs: Any
-        ) -> Any:
-            return command(*args, reading=SnapshotReading(source_format, mode, rack_map), **kwargs)
-
-        return with_options(
-            with_reading,
-            click.option("--from", *format_options, "source_format", type=FormatChoice(),
-                         help=f"Format of {metavar}; detected by default."),
-            click.option("--mode", type=click.Choice(MODES),
-                         help=f"Mode of the cluster, where {metavar} does not show it."),
-            click.option("--rack-map", type=INPUT, metavar="FILE",
-                         help=f"Racks of brokers that {metavar} lacks: CSV with broker and rack, or JSON."),
-        )  # fmt: skip
-
-    return decorate
+    return with_options(
+        with_reading,
+        click.option("--from", "source_format", type=FormatChoice(),
+                     help="Format of SNAPSHOT; detected by default."),
+        click.option("--mode", type=click.Choice(MODES),
+                     help="Mode of the cluster, where SNAPSHOT does not show it."),
+        click.option("--rack-map", type=INPUT, metavar="FILE",
+                     help="Racks of brokers that SNAPSHOT lacks: CSV with broker and rack, or JSON."),
+    )  # fmt: skip

@@ -61,7 +61,6 @@ _KRAFT_WIDE: Final = ("log_dirs", "cordoned_log_dirs", "incarnation_id", "featur
 
 
 _PATH: Final = click.Path(path_type=Path)
-_READING: Final = reading_options("IN", "--format")
 _FORCE: Final = click.option("--force", is_flag=True, help="Replace a snapshot that is already there.")
 
 
@@ -71,14 +70,14 @@ def group() -> None:
 
 
 @group.command()
-@click.argument("source", metavar="IN", type=INPUT)
+@click.argument("source", metavar="SNAPSHOT", type=INPUT)
 @click.argument("target", metavar="OUT", type=_PATH)
-@_READING
+@reading_options
 @_FORCE
 def convert(source: InputFile, target: Path, reading: SnapshotReading, force: bool) -> None:
-    """Read IN and keep it as a snapshot directory OUT.
+    """Read SNAPSHOT and keep it as a snapshot directory OUT.
 
-    IN is a ZooKeeper dump, the output of kafka-topics --describe, kcat -L -J or kafka-reassign-partitions, or a
+    SNAPSHOT is a ZooKeeper dump, the output of kafka-topics --describe, kcat -L -J or kafka-reassign-partitions, or a
     snapshot directory; files may be gzipped. With the plugin kraft it is also the directory, a segment or a snapshot
     of a KRaft node, or the output of kafka-dump-log; OUT.checkpoint is then a snapshot that Kafka reads.
     """
@@ -140,8 +139,8 @@ def capture(
 
 
 @group.command()
-@click.argument("source", metavar="IN", type=INPUT)
-@_READING
+@click.argument("source", metavar="SNAPSHOT", type=INPUT)
+@reading_options
 @click.option("--topics", is_flag=True, help="List topics.")
 @click.option("--brokers", is_flag=True, help="List brokers.")
 @click.option("--partitions", is_flag=True, help="List partitions.")
@@ -152,7 +151,7 @@ def show(
     source: InputFile, reading: SnapshotReading, topics: bool, brokers: bool, partitions: bool, names: tuple[str, ...],
     output: str,
 ) -> None:  # fmt: skip
-    """Summarise the cluster in IN, or list its brokers, topics or partitions."""
+    """Summarize the cluster in SNAPSHOT, or list its brokers, topics or partitions."""
     flags = {"topics": topics, "brokers": brokers, "partitions": partitions}
     views = [name for name, is_set in flags.items() if is_set]
     if len(views) > 1:

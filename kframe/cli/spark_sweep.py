@@ -39,9 +39,9 @@ def sweep(
     folder: str, sweep_options: SweepOptions, top: int, config: tuple[str, ...], out: str | None, force: bool,
     fail_on: tuple[str, ...], spark: SparkSettings, output: str,
 ) -> None:  # fmt: skip
-    """Every broker dies, every two brokers together, and every rack, in each cluster of the fleet in DIR.
+    """Fail every broker, every two brokers together, and every rack, in each cluster of the fleet in DIR.
 
-    Of KRaft clusters, every log directory fails too. Each failure starts from the present state of the cluster. The
+    In KRaft clusters, fail every log directory too. Each failure starts from the present state of the cluster. The
     built-in rule elects the leaders. With --out, clusters that are there already are not swept again.
     """
     from kframe.spark.clusterwise import swept as sweeping

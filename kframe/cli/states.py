@@ -11,7 +11,7 @@ from kframe.cli.output import OutputTable, emit_rows, output_option
 
 
 @click.command("states")
-@click.option("--dot", is_flag=True, help="As a Graphviz document.")
+@click.option("--dot", is_flag=True, help="Print a Graphviz document.")
 @output_option
 def command(dot: bool, output: str) -> None:
     """Show where partitions and replicas may go from each of their states."""

@@ -103,7 +103,7 @@ def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return with_options(
         with_cluster,
         click.argument("source", metavar="SNAPSHOT", type=INPUT),
-        reading_options(),
+        reading_options,
         config_option,
     )
 

@@ -156,7 +156,7 @@ def reassign(study: StudySettings, plan: InputFile, reporting: Reporting) -> Non
 
 @group.command()
 @study_options
-@click.option("--topic", required=True, metavar="NAME", help="Name of the new topic.")
+@click.argument("topic", metavar="TOPIC")
 @click.option("--partitions", type=WholeNumber(), metavar="N", help="Partitions.  [default: num.partitions]")
 @click.option(
     "--rf",
@@ -179,7 +179,7 @@ def create(
     study: StudySettings, topic: str, partitions: int | None, replication_factor: int | None, seed: int,
     assignments: list[list[int]] | None, reporting: Reporting,
 ) -> None:  # fmt: skip
-    """A topic is created, its replicas placed as Kafka's automatic assignment does."""
+    """Create TOPIC, with its replicas placed as Kafka's automatic assignment does."""
     counts = [-1 if count is None else count for count in (partitions, replication_factor)]  # -1 as in CreateTopics
     _run(study, reporting, lambda whatif: whatif.create(topic, *counts, assignments=assignments, seed=seed))
 
@@ -208,7 +208,7 @@ def create_partitions(
     study: StudySettings, topic: str, partitions: int, seed: int, assignments: list[list[int]] | None,
     reporting: Reporting,
 ) -> None:  # fmt: skip
-    """Partitions are added to a topic, their replicas placed as Kafka's automatic assignment does."""
+    """Add partitions to TOPIC, with their replicas placed as Kafka's automatic assignment does."""
     _run(
         study, reporting, lambda whatif: whatif.create_partitions(topic, partitions, assignments=assignments, seed=seed)
     )
@@ -219,7 +219,7 @@ def create_partitions(
 @click.argument("topics", nargs=-1, required=True, metavar="TOPIC...", shell_complete=complete_topics)
 @_reporting_options
 def delete(study: StudySettings, topics: tuple[str, ...], reporting: Reporting) -> None:
-    """Topics are deleted."""
+    """Delete topics."""
     _run(study, reporting, lambda whatif: whatif.delete(topics))
 
 
@@ -245,7 +245,7 @@ def unfence(
     _run(study, reporting, lambda whatif: whatif.unfence(brokers, racks, together=together))
 
 
-@group.command()
+@group.command("fail-directories")
 @study_options
 @click.option(
     "--broker", type=WholeNumber(), required=True, metavar="ID", shell_complete=complete_brokers, help="The broker."
@@ -253,19 +253,19 @@ def unfence(
 @click.option("--directory", "directories", multiple=True, required=True, metavar="ID",
               help="Id of a log directory, as snapshot show --brokers prints it; may be repeated.")  # fmt: skip
 @_reporting_options
-def directory(study: StudySettings, broker: int, directories: tuple[str, ...], reporting: Reporting) -> None:
+def fail_directories(study: StudySettings, broker: int, directories: tuple[str, ...], reporting: Reporting) -> None:
     """Fail log directories of a broker of a KRaft cluster."""
     from kframe.whatif.kraft.settings import directory_id
 
     _run(study, reporting, lambda whatif: whatif.fail_directories(broker, list(map(directory_id, directories))))
 
 
-@group.command()
+@group.command("update-features")
 @study_options
 @click.argument("levels", nargs=-1, required=True, metavar="NAME=LEVEL...")
 @click.option("--unsafe", is_flag=True, help="Permit downgrades that lose metadata.")
 @_reporting_options
-def feature(study: StudySettings, levels: tuple[str, ...], unsafe: bool, reporting: Reporting) -> None:
+def update_features(study: StudySettings, levels: tuple[str, ...], unsafe: bool, reporting: Reporting) -> None:
     """Change feature levels of a KRaft cluster, such as eligible.leader.replicas.version=1."""
     from kframe.whatif.kraft.settings import feature_level
 

@@ -26,7 +26,7 @@ from tests.cli.test_live_documents import ADMIN, CLUSTER, EMBEDDED, STORE
 
 TABLE: Final = tuple(table())
 #: Commands that print what they have done before the error.
-PRINTING_BEFORE_ERRORS: Final = ("scenario check ", "demo --snapshot ")
+PRINTING_BEFORE_ERRORS: Final = ("scenario check ", "demo ")
 
 
 @pytest.fixture(scope="module")
@@ -97,12 +97,12 @@ def test_exit_codes_are_documented() -> None:
 PRINTING: Final = (
     "bench broker-failure --partitions 1000 --brokers 6 --runs 1", "completion bash", "controller resign STORE",
     "controller shadow --for 0 STORE", "controller status STORE", "demo --partitions 1000 --brokers 6",
-    "elect preferred --all ADMIN", "explain SNAPSHOT __consumer_offsets-0", "plan apply MOVE ADMIN",
-    "plan check PLAN", "plan diff PLAN SNAPSHOT", "plan execute MOVE CLUSTER", "plan generate SNAPSHOT --rebalance",
-    "plan show PLAN SNAPSHOT", "plan stamp PLAN SNAPSHOT", "plan status JOURNAL",
+    "elect --type preferred --all ADMIN", "explain SNAPSHOT __consumer_offsets-0", "plan apply MOVE ADMIN",
+    "plan check PLAN", "plan diff SNAPSHOT PLAN", "plan execute MOVE CLUSTER", "plan generate SNAPSHOT --rebalance",
+    "plan show SNAPSHOT PLAN", "plan stamp SNAPSHOT PLAN", "plan status JOURNAL",
     "plugins list", "plugins show rack-spread", "reassign list ADMIN -o json", "reassign start t-0=3,4 ADMIN",
     "scenario check SCENARIO", "scenario run SCENARIO", "schema", "schema whatif", "sim replay 1",
-    "sim run --seeds 1..1", "snapshot show SNAPSHOT", "states", "whatif create SNAPSHOT --topic x",
+    "sim run --seeds 1..1", "snapshot show SNAPSHOT", "states", "whatif create SNAPSHOT x",
     "whatif create-partitions SNAPSHOT __consumer_offsets --partitions 99",
     "whatif delete SNAPSHOT __consumer_offsets", "whatif elect SNAPSHOT --type preferred",
     "whatif fail SNAPSHOT --brokers 2", "whatif reassign SNAPSHOT PLAN", "whatif restart SNAPSHOT --brokers 2",

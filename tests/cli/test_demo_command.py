@@ -38,7 +38,7 @@ def test_partitions_of_bundled_snapshot_move() -> None:
 
 def test_demo_accepts_user_snapshot(tmp_path: Path) -> None:
     write_snapshot(small(), tmp_path / "small")
-    result = run("--snapshot", tmp_path / "small", "--partitions", "100", "--brokers", "5")
+    result = run(tmp_path / "small", "--partitions", "100", "--brokers", "5")
     assert result.exit_code == 0, result.output
     assert "fail broker 1" in result.stdout
     assert "1 partition moves from 1 to 2" in result.stdout, "t-3; the ones before it are on all brokers"
@@ -46,6 +46,6 @@ def test_demo_accepts_user_snapshot(tmp_path: Path) -> None:
 
 def test_demo_moves_no_partition_without_free_brokers(tmp_path: Path) -> None:
     write_snapshot(Snapshot.from_cluster(cluster_of({"t": [healthy(1, 2)]}, (1, 2))), tmp_path / "full")
-    result = run("--snapshot", tmp_path / "full", "--partitions", "100", "--brokers", "5")
+    result = run(tmp_path / "full", "--partitions", "100", "--brokers", "5")
     assert result.exit_code == 0, result.output
     assert "as many other brokers to go to" in result.stdout

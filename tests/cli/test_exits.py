@@ -49,7 +49,7 @@ def test_closed_pipe_is_quiet() -> None:
 CLOSED_STREAMS = (
     *((arguments, ">&-", 1, "error: standard output: Bad file descriptor\n") for arguments in _PRINTING),
     (("--version",), ">&-", 1, "error: standard output: Bad file descriptor\n"),
-    (("plan", "stamp", PLAN, HEALTHY), ">&-", 1, "error: standard output: Bad file descriptor\n"),
+    (("plan", "stamp", HEALTHY, PLAN), ">&-", 1, "error: standard output: Bad file descriptor\n"),
     (("snapshot", "convert", HEALTHY, "OUT", "-q"), ">&-", 0, "645 partitions"),
     (("whatif", "fail", HEALTHY, "--brokers", "999"), ">&-", 2, "error: "),
     (("whatif", "fail", HEALTHY, "--brokers", "999"), "2>&-", 2, ""),

@@ -42,11 +42,13 @@ def plan(tmp_path: Path) -> Path:
 def test_plans_without_execute(plan: Path) -> None:
     assert document("kframe.whatif/v1", "plan", "apply", plan, *ADMIN)["operation"]["verb"] == "reassign"
     assert document("kframe.whatif/v1", "reassign", "start", "t-0=3,4", *ADMIN)["changed"]
-    assert document("kframe.whatif/v1", "elect", "preferred", "--all", *ADMIN)["operation"]["verb"] == "elect"
+    assert document("kframe.whatif/v1", "elect", "--type", "preferred", "--all", *ADMIN)["operation"]["verb"] == "elect"
 
 
 def test_elections_and_reassignments(plan: Path, tmp_path: Path) -> None:
-    elected = document("kframe.partition-codes/v1", "elect", "preferred", "--partition", "t-0", "--execute", *ADMIN)
+    elected = document(
+        "kframe.partition-codes/v1", "elect", "--type", "preferred", "--partition", "t-0", "--execute", *ADMIN
+    )
     assert elected["rows"] == [{"topic": "t", "partition": 0, "error": "ELECTION_NOT_NEEDED"}]
     rollback = ("--rollback", tmp_path / "rollback.json")
     started = document(

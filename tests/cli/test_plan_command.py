@@ -31,16 +31,16 @@ def run(*arguments: object) -> Result:
 
 def test_exit_codes(snapshot: Path, plan: Path, tmp_path: Path) -> None:
     assert run("check", PLAN).exit_code == 0
-    assert run("check", PLAN, "--snapshot", HEALTHY).exit_code == 0
+    assert run("check", HEALTHY, PLAN).exit_code == 0
     # Alone, the plan only has partitions of different replication factors, which is a warning.
     assert run("check", plan).exit_code == 0
-    assert run("check", plan, "--snapshot", snapshot).exit_code == 1
+    assert run("check", snapshot, plan).exit_code == 1
     (tmp_path / "empty.json").write_text('{"version":1,"partitions":[]}')
     assert run("check", tmp_path / "empty.json").exit_code == 1
 
 
 def test_json_has_everything(snapshot: Path, plan: Path) -> None:
-    result = run("check", plan, "--snapshot", snapshot, "-o", "json")
+    result = run("check", snapshot, plan, "-o", "json")
     parsed: dict[str, Any] = json.loads(result.stdout)
     assert (result.exit_code, parsed["schema"], parsed["valid"]) == (1, "kframe.plan-check/v1", False)
     assert [(row["severity"], row["check"], row["partition"]) for row in parsed["findings"]] == [
@@ -54,7 +54,7 @@ def test_json_has_everything(snapshot: Path, plan: Path) -> None:
 
 
 def test_every_output_has_same_findings(snapshot: Path, plan: Path) -> None:
-    arguments = ("check", plan, "--snapshot", snapshot)
+    arguments = ("check", snapshot, plan)
     expected = json.loads(run(*arguments, "-o", "json").stdout)["findings"]
     lines = [json.loads(line) for line in run(*arguments, "-o", "jsonl").stdout.splitlines()]
     assert [{name: value for name, value in line.items() if name != "schema"} for line in lines] == expected
@@ -72,7 +72,7 @@ def test_every_output_has_same_findings(snapshot: Path, plan: Path) -> None:
 def test_check_prints_rules_first(snapshot: Path, plan: Path) -> None:
     kraft = CLUSTER.parent / "kafka-4-kraft-three-brokers" / "topics-describe.txt"
     for cluster, rules in ((snapshot, "ZooKeeper rules"), (kraft, "KRaft rules, metadata.version 4.4-IV2, ELR on")):
-        arguments = ("check", plan, "--snapshot", cluster)
+        arguments = ("check", cluster, plan)
         assert run(*arguments).stdout.splitlines()[0] == rules
         assert run(*arguments, "-o", "csv").stderr.splitlines()[0] == rules
         assert json.loads(run(*arguments, "-o", "json").stdout)["rules"] == rules
@@ -80,18 +80,18 @@ def test_check_prints_rules_first(snapshot: Path, plan: Path) -> None:
 
 
 def test_show_lists_every_partition(snapshot: Path, plan: Path) -> None:
-    rows = json.loads(run("show", plan, snapshot, "-o", "json").stdout)["rows"]
+    rows = json.loads(run("show", snapshot, plan, "-o", "json").stdout)["rows"]
     assert [(row["partition"], row["change"], row["adding"], row["removing"], row["valid"]) for row in rows] == [
         (0, "order", [], [], True), (1, "shrink", [], [1], True), (2, "move", [4], [1], False),
         (9, "unknown", [], [], False),
     ]  # fmt: skip
-    table = run("show", plan, snapshot).stdout
+    table = run("show", snapshot, plan).stdout
     assert ["t", "1", "shrink", "2,3,1", "2,3", "-", "1", "2", "yes"] in [line.split() for line in table.splitlines()]
-    assert "and 2 more" in run("show", plan, snapshot, "--limit", "2").stdout
+    assert "and 2 more" in run("show", snapshot, plan, "--limit", "2").stdout
 
 
 def test_diff_lists_old_and_new_replicas(snapshot: Path, plan: Path) -> None:
-    lines = run("diff", plan, snapshot).stdout.splitlines()
+    lines = run("diff", snapshot, plan).stdout.splitlines()
     assert lines == [
         "t-0 (order)", "- 1,2,3", "+ 3,2,1",
         "t-1 (shrink)", "- 2,3,1", "+ 2,3",
@@ -99,6 +99,6 @@ def test_diff_lists_old_and_new_replicas(snapshot: Path, plan: Path) -> None:
         "t-9 (unknown)  cannot be executed: see kframe plan check", "+ 1",
         "4 of 4 partitions change",
     ]  # fmt: skip
-    rows = [json.loads(line) for line in run("diff", plan, snapshot, "-o", "jsonl").stdout.splitlines()]
+    rows = [json.loads(line) for line in run("diff", snapshot, plan, "-o", "jsonl").stdout.splitlines()]
     assert {row["schema"] for row in rows} == {"kframe.plan-diff/v1"}
     assert len(rows) == 4

@@ -48,7 +48,7 @@ def test_every_goal_reaches_its_bound(arguments: tuple[str, ...], moves: int, bo
 def test_written_plan_is_valid_and_stamped(tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
     document = report("--remove-brokers", "3", "--out", path)
-    checked = json.loads(kframe("plan", "check", path, "--snapshot", HEALTHY, "-o", "json").stdout)
+    checked = json.loads(kframe("plan", "check", HEALTHY, path, "-o", "json").stdout)
     assert checked["counts"]["error"] == checked["counts"]["warning"] == 0
     assert checked["moves"]["replicas_copied"] == document["moves"]["replicas"]
     assert set(json.loads(path.read_text())) == {"version", "partitions", "kframe"}
@@ -229,7 +229,7 @@ def test_rack_map_has_the_racks_of_added_brokers(tmp_path: Path) -> None:
         ("snapshot", "show", "SNAPSHOT", "--brokers", "-o", "json"),
         ("whatif", "fail", "SNAPSHOT", "--racks", "rack-2"),
         ("whatif", "sweep", "SNAPSHOT", "--depth", "1"),
-        ("plan", "check", "PLAN", "--snapshot", "SNAPSHOT"),
+        ("plan", "check", "SNAPSHOT", "PLAN"),
     ],
 )
 def test_every_command_takes_the_racks_of_a_map(arguments: tuple[str, ...], tmp_path: Path) -> None:
@@ -247,8 +247,8 @@ def test_every_command_takes_the_racks_of_a_map(arguments: tuple[str, ...], tmp_
     [
         "snapshot convert SNAPSHOT OUT", "snapshot show SNAPSHOT", "whatif elect SNAPSHOT --type preferred",
         "whatif sweep SNAPSHOT", "explain SNAPSHOT __consumer_offsets-0", "plan generate SNAPSHOT --rebalance",
-        "plan check PLAN --snapshot SNAPSHOT", "plan stage PLAN SNAPSHOT --max-moves-per-broker 5",
-        "plan show PLAN SNAPSHOT", "plan diff PLAN SNAPSHOT", "plan stamp PLAN SNAPSHOT",
+        "plan check SNAPSHOT PLAN", "plan stage SNAPSHOT PLAN --max-moves-per-broker 5",
+        "plan show SNAPSHOT PLAN", "plan diff SNAPSHOT PLAN", "plan stamp SNAPSHOT PLAN",
     ],
 )  # fmt: skip
 def test_malformed_rack_map_is_refused_by_every_command(line: str, tmp_path: Path) -> None:

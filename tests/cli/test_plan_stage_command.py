@@ -27,7 +27,7 @@ def sizes(folder: Path) -> Path:
 
 def test_files_are_stages_and_json_is_manifest(tmp_path: Path) -> None:
     plan, out = generated(tmp_path), tmp_path / "stages"
-    result = kframe("plan", "stage", plan, HEALTHY, "--max-moves-per-broker", "20", "--out", out, "-o", "json")
+    result = kframe("plan", "stage", HEALTHY, plan, "--max-moves-per-broker", "20", "--out", out, "-o", "json")
     assert result.exit_code == 0, result.output
     manifest = read_manifest(out)
     assert json.loads(result.stdout) == json.loads((out / "manifest.json").read_text())
@@ -38,15 +38,15 @@ def test_files_are_stages_and_json_is_manifest(tmp_path: Path) -> None:
         assert rows == [
             {"topic": row.topic, "partition": row.partition, "replicas": row.replicas} for row in stage.reassignments
         ]
-    checked = kframe("plan", "check", out / "stage-001.json", "--snapshot", HEALTHY)
+    checked = kframe("plan", "check", HEALTHY, out / "stage-001.json")
     assert checked.exit_code == 0
-    second = kframe("plan", "stage", plan, HEALTHY, "--out", out)
+    second = kframe("plan", "stage", HEALTHY, plan, "--out", out)
     assert (second.exit_code, "empty folder" in second.output) == (2, True)
 
 
 def test_tables_and_csv_have_a_row_for_each_stage(tmp_path: Path) -> None:
     plan = generated(tmp_path)
-    arguments = ("plan", "stage", plan, HEALTHY, "--max-moves-per-broker", "20")
+    arguments = ("plan", "stage", HEALTHY, plan, "--max-moves-per-broker", "20")
     table = kframe(*arguments, "--limit", "2").stdout.splitlines()
     assert table[0] == "307 moves in 15 stages; no order within the limits has fewer than 15"
     assert "and 13 more (--limit N; -o json has them all)" in table
@@ -57,7 +57,7 @@ def test_tables_and_csv_have_a_row_for_each_stage(tmp_path: Path) -> None:
 
 def test_rate_and_window_set_stage_times(tmp_path: Path) -> None:
     plan, weights = generated(tmp_path), sizes(tmp_path)
-    arguments = ("plan", "stage", plan, HEALTHY, "--weights", weights, "--rate", "10000000")
+    arguments = ("plan", "stage", HEALTHY, plan, "--weights", weights, "--rate", "10000000")
     windowed = kframe(*arguments, "--window", "22:00-23:00", "-o", "json")
     assert windowed.exit_code == 0, windowed.output
     stages = json.loads(windowed.stdout)["stages"]
@@ -69,7 +69,7 @@ def test_rate_and_window_set_stage_times(tmp_path: Path) -> None:
 
 def test_full_disk_error_names_broker(tmp_path: Path) -> None:
     result = kframe(
-        "plan", "stage", generated(tmp_path), HEALTHY, "--weights", sizes(tmp_path), "--disk-capacity", "1=1000"
+        "plan", "stage", HEALTHY, generated(tmp_path), "--weights", sizes(tmp_path), "--disk-capacity", "1=1000"
     )
     assert result.exit_code == 1
     assert "no order exists: after the plan broker 1 needs" in result.stdout

@@ -25,10 +25,10 @@ PRINTED: Final[Mapping[str, tuple[tuple[object, ...], ...]]] = {
         ("explain", HEALTHY, "__consumer_offsets-0"),
         ("explain", HEALTHY, "__consumer_offsets-0", "--fail", "1,2,3"),
     ),
-    "kframe.plan/v1": (("plan", "show", PLAN, HEALTHY),),
-    "kframe.plan-check/v1": (("plan", "check", PLAN), ("plan", "check", PLAN, "--snapshot", HEALTHY)),
-    "kframe.plan-diff/v1": (("plan", "diff", PLAN, HEALTHY),),
-    "kframe.plan-stages/v1": (("plan", "stage", PLAN, HEALTHY, "--max-moves", "1"),),
+    "kframe.plan/v1": (("plan", "show", HEALTHY, PLAN),),
+    "kframe.plan-check/v1": (("plan", "check", PLAN), ("plan", "check", HEALTHY, PLAN)),
+    "kframe.plan-diff/v1": (("plan", "diff", HEALTHY, PLAN),),
+    "kframe.plan-stages/v1": (("plan", "stage", HEALTHY, PLAN, "--max-moves", "1"),),
     "kframe.plan-generated/v1": (
         ("plan", "generate", HEALTHY, "--rebalance"),
         ("plan", "generate", DEGRADED, "--remove-brokers", "4", "--fix-racks"),
@@ -50,7 +50,7 @@ PRINTED: Final[Mapping[str, tuple[tuple[object, ...], ...]]] = {
     "kframe.trace-kraft/v1": (("scenario", "run", ROOT / "tests/golden-kraft/scenarios/users.yaml"),),
     "kframe.trace/v1": (("scenario", "run", SCENARIO),),
     "kframe.whatif/v1": (
-        ("whatif", "create", HEALTHY, "--topic", "new", "--rf", "2"),
+        ("whatif", "create", HEALTHY, "new", "--rf", "2"),
         ("whatif", "delete", HEALTHY, "__consumer_offsets"),
         ("whatif", "elect", HEALTHY, "--type", "preferred"),
         ("whatif", "fail", HEALTHY, "--brokers", "2,3", "--one-by-one"),
@@ -191,7 +191,7 @@ def test_schema_refuses_same_scenarios_as_reader(text: str, expected: str) -> No
 
 
 def test_plans_are_valid(tmp_path: Path) -> None:
-    stamped = json.loads(kframe("plan", "stamp", PLAN, HEALTHY).stdout)
+    stamped = json.loads(kframe("plan", "stamp", HEALTHY, PLAN).stdout)
     assert stamped["kframe"]["cluster_id"]
     assert problems(stamped, "kframe.plan-file/v1") == []
     assert problems(json.loads(PLAN.read_text()), "kframe.plan-file/v1") == []

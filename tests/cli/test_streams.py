@@ -52,7 +52,7 @@ def test_formats_are_detected_on_standard_input(name: str) -> None:
 
 
 def test_plan_is_read_from_standard_input() -> None:
-    result = piped(PLAN.read_bytes(), "plan", "check", "-", "--snapshot", HEALTHY)
+    result = piped(PLAN.read_bytes(), "plan", "check", HEALTHY, "-")
     assert result.exit_code == 0, result.output
 
 

@@ -68,7 +68,7 @@ def test_reassign_writes_outcome(snapshot: Path, tmp_path: Path) -> None:
 def test_plan_may_lose_quorum_of_topic(snapshot: Path, tmp_path: Path) -> None:
     plan = plan_file(tmp_path / "plan.json", (0, [2, 1]))
     assert whatif("reassign", snapshot, plan, "--fail-on", "offline").exit_code == 0
-    result = whatif("create", snapshot, "--topic", "new", "--assignments", "[[4]]", "--fail-on", "offline")
+    result = whatif("create", snapshot, "new", "--assignments", "[[4]]", "--fail-on", "offline")
     assert (result.exit_code, result.stderr) == (3, "--fail-on offline: 1 partition\n")
 
 
@@ -84,12 +84,12 @@ def test_real_plan_is_printed_as_table() -> None:
 
 
 def test_create_and_delete_report_result_of_each_topic(snapshot: Path) -> None:
-    created = document("create", snapshot, "--topic", "new", "--partitions", "4", "--rf", "2", "--seed", "5")
+    created = document("create", snapshot, "new", "--partitions", "4", "--rf", "2", "--seed", "5")
     assert created["topics"] == [
         {"topic": "new", "status": "completed", "error": "NONE", "partitions": 4, "replicas": 8, "waiting_for": []}
     ]
     assert created["partitions"] == document(
-        "create", snapshot, "--topic", "new", "--partitions", "4", "--rf", "2", "--seed", "5"
+        "create", snapshot, "new", "--partitions", "4", "--rf", "2", "--seed", "5"
     )["partitions"]  # fmt: skip
     deleted = document("delete", snapshot, "t", "nope", code=1)
     assert [(topic["topic"], topic["status"], topic["waiting_for"]) for topic in deleted["topics"]] == [

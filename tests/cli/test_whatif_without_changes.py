@@ -18,8 +18,8 @@ CASES = [
     ("elect", ("--type", "unclean"), ""),
     ("elect", ("--type", "preferred", "--partition", "__consumer_offsets-0"),
      "; answer: NONE; 1 ELECTION_NOT_NEEDED; __consumer_offsets-0"),
-    ("create", ("--topic", "__consumer_offsets"), "; answer: NONE; 1 TOPIC_ALREADY_EXISTS; __consumer_offsets"),
-    ("create", ("--topic", "new", "--rf", "9"), "; answer: NONE; 1 INVALID_REPLICATION_FACTOR; new"),
+    ("create", ("__consumer_offsets",), "; answer: NONE; 1 TOPIC_ALREADY_EXISTS; __consumer_offsets"),
+    ("create", ("new", "--rf", "9"), "; answer: NONE; 1 INVALID_REPLICATION_FACTOR; new"),
     ("delete", ("nosuch",), "; answer: NONE; 1 UNKNOWN_TOPIC_OR_PARTITION; nosuch"),
 ]  # fmt: skip
 #: Errors with which Kafka refuses a request.
@@ -66,7 +66,7 @@ def assert_says_so(result: Result, output: str, line: str) -> None:
 
 @pytest.mark.parametrize("output", OUTPUTS)
 def test_refusal_is_in_headline_or_on_stderr(output: str) -> None:
-    result = whatif("create", HEALTHY, "--topic", "new", "--rf", "9", "-o", output)
+    result = whatif("create", HEALTHY, "new", "--rf", "9", "-o", output)
     text = "create topic new with 1 partition{} refused by Kafka's rules (1 INVALID_REPLICATION_FACTOR)"
     if output in ("table", "wide"):
         assert any(

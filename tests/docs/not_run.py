@@ -52,7 +52,7 @@ NOT_RUN: Final[dict[str, dict[str, str]]] = {
     "docs/howto/fleet.md": {"": SPARK},
     "docs/howto/kraft-log.md": {"": CLUSTER},
     "docs/howto/kraft-recovery.md": {"": CLUSTER},
-    "docs/howto/kraft.md": {"kframe whatif directory": "names a log directory of the reader's cluster"},
+    "docs/howto/kraft.md": {"kframe whatif fail-directories": "names a log directory of the reader's cluster"},
     "docs/howto/live.md": {"": CLUSTER},
     "docs/howto/plugins.md": {"pip install": SETUP},
     "docs/howto/rebalance.md": {**PLANS, "kframe elect": CLUSTER},

@@ -80,7 +80,7 @@ def pages_of(folder: Path, *goals: object) -> tuple[ReviewPage, dict[str, Any], 
     plan_file, page = folder / "plan.json", folder / "page.html"
     generated = kframe("plan", "generate", HEALTHY, *goals, "--out", plan_file, "--report", page, "-o", "json")
     assert generated.exit_code == 0, generated.output
-    checked = kframe("plan", "check", plan_file, "--snapshot", HEALTHY, "-o", "json")
+    checked = kframe("plan", "check", HEALTHY, plan_file, "-o", "json")
     return ReviewPage(page.read_text()), json.loads(generated.stdout), json.loads(checked.stdout)
 
 
@@ -115,7 +115,7 @@ def test_page_of_plan_check_equals_page_of_plan_generate(tmp_path: Path) -> None
     sizes = sizes_file(tmp_path)
     generated, _, _ = pages_of(tmp_path, "--rebalance", "--weights", sizes)
     path = tmp_path / "checked.html"
-    arguments = (tmp_path / "plan.json", "--snapshot", HEALTHY, "--weights", sizes, "--report", path)
+    arguments = (HEALTHY, tmp_path / "plan.json", "--weights", sizes, "--report", path)
     assert kframe("plan", "check", *arguments).exit_code == 0
     checked = ReviewPage(path.read_text())
     for name in ("identity", "brokers", "racks", "topics", "largest", "findings", "moves-table"):

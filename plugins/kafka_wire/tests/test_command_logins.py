@@ -68,7 +68,7 @@ def test_authorized_commands_reassign_and_elect(name: str, served: Served, folde
     assert assigned(served) == ([1, 2], 1), "nothing happens without --execute"
     operator.run("reassign", "start", "t-0=2,1", "--execute", "--rollback", tmp_path / "first.json")
     assert assigned(served) == ([2, 1], 1)
-    elected = operator.rows("elect", "preferred", "--partition", "t-0", "--execute")
+    elected = operator.rows("elect", "--type", "preferred", "--partition", "t-0", "--execute")
     assert [row["error"] for row in elected] == ["NONE"]
     assert assigned(served) == ([2, 1], 2)
 
@@ -77,7 +77,7 @@ def test_authorized_commands_reassign_and_elect(name: str, served: Served, folde
     plan.write_text(json.dumps({"version": 1, "partitions": parts}))
     operator.run("plan", "apply", plan, "--execute", "--rollback", back)
     assert json.loads(back.read_text())["partitions"][0]["replicas"] == [2, 1]
-    operator.run("elect", "preferred", "--all", "--execute")
+    operator.run("elect", "--type", "preferred", "--all", "--execute")
     assert assigned(served) == ([1, 2], 1)
 
 

@@ -97,7 +97,7 @@ def test_stale_and_invalid_plans_are_refused(cluster: Cluster, topic: str, tmp_p
     plan = plan_file(tmp_path, topic, [3, 1])
     captured = tmp_path / "captured"
     assert invoke("snapshot", "capture", f"zookeeper://{cluster.zookeeper}", captured).returncode == 0
-    planned = invoke("plan", "stamp", plan, captured)
+    planned = invoke("plan", "stamp", captured, plan)
     assert planned.returncode == 0, planned.stderr
     stamped = tmp_path / "stamped.json"
     stamped.write_text(planned.stdout)
@@ -155,13 +155,17 @@ def test_reassign_and_elect(cluster: Cluster, topic: str, tmp_path: Path) -> Non
         return admin.capture().to_cluster()[topic, 0].leader
 
     assert leader() == 1, "the leader stays while it has a replica"
-    shown = Done(cluster, tmp_path, "elect", "preferred", "--partition", f"{topic}-0", "-o", "json")
+    shown = Done(cluster, tmp_path, "elect", "--type", "preferred", "--partition", f"{topic}-0", "-o", "json")
     assert (shown.code, shown.data["schema"]) == (0, "kframe.whatif/v1"), shown.err
     assert leader() == 1
-    elected = Done(cluster, tmp_path, "elect", "preferred", "--partition", f"{topic}-0", "--execute", "-o", "json")
+    elected = Done(
+        cluster, tmp_path, "elect", "--type", "preferred", "--partition", f"{topic}-0", "--execute", "-o", "json"
+    )
     assert (elected.code, [row["error"] for row in elected.data["rows"]]) == (0, ["NONE"]), elected.err
     assert until(lambda: leader() == 2)
-    unknown = Done(cluster, tmp_path, "elect", "preferred", "--partition", "nowhere-0", "--execute", "-o", "json")
+    unknown = Done(
+        cluster, tmp_path, "elect", "--type", "preferred", "--partition", "nowhere-0", "--execute", "-o", "json"
+    )
     assert (unknown.code, unknown.data["rows"][0]["error"]) == (1, "UNKNOWN_TOPIC_OR_PARTITION")
     admin.close()
 

@@ -165,7 +165,7 @@ def test_secured_cluster_serves_brokers_and_clients(
     first.await_started()
     assert until(lambda: cluster.isr(0) == [1, 2])
 
-    assert cluster.command("kafka", "elect", "preferred", "--partition", "t-0", "--execute")[0] == 0
+    assert cluster.command("kafka", "elect", "--type", "preferred", "--partition", "t-0", "--execute")[0] == 0
     assert cluster.state("t", 0)["leader"] == 1
     code, output = cluster.command("kafka", "reassign", "start", "t-0=2,1", "--execute")
     assert code == 0, output

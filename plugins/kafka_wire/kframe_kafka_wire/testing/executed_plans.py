@@ -106,7 +106,7 @@ class ExecutedCluster:
         snapshot, sizes, plan, stages = (self.folder / f"{name}{end}" for end in ("", ".csv", ".json", "-stages"))
         kframe_json("snapshot", "capture", f"kafka://{self.address}", snapshot, "--log-dirs", sizes)
         kframe_json("plan", "generate", snapshot, *goals, "--weights", sizes, "--out", plan)
-        kframe_json("plan", "stage", plan, snapshot, "--weights", sizes, "--max-moves-per-broker", 2, "--out", stages)
+        kframe_json("plan", "stage", snapshot, plan, "--weights", sizes, "--max-moves-per-broker", 2, "--out", stages)
         replicas = self.assignment()
         for part in json.loads(plan.read_text())["partitions"]:
             replicas[part["partition"]] = part["replicas"]
